@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What holds for every Trace, whatever bytes it was made of: who uses it need not check indices nor times.
+// Checks the invariants of every Trace, for arbitrary input bytes: users of a Trace need not check indices or times.
 #pragma once
 
 #include "base/check.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ran, from anywhere: the bytes are the payload of an activity chunk. What can be read is given its part of some energy
-// at every level; nothing that was drawn is lost or made up on the way.
+// Fuzzes attribution: the input is the payload of an activity chunk. If it decodes, it gets a part of a given energy at
+// every level; the total is conserved.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -28,7 +28,7 @@ TimeCurve evenly(double amount) {
   return curve;
 }
 
-// Steps of a counter that tell kernels apart, whatever those are: no two intervals are alike.
+// Counter updates that distinguish arbitrary kernels: no two intervals have the same energy.
 std::vector<EnergyPoint> counter_steps() {
   std::vector<EnergyPoint> steps;
   for (int i = 0; i <= 30; ++i) steps.push_back({i * kSecond_ns / 10, 5.0 * i + i * i % 7});
@@ -64,7 +64,7 @@ void account(Level level, const Activity& activity) {
   JOULEMAP_CHECK(*result.unattributed_j >= -1e-6 && *result.idle_j >= -1e-6, "joules made up");
 }
 
-// What happened when: bands in order, and spreads that are numbers.
+// Checks the timeline: bands in order and finite spreads.
 void look(const Activity& activity) {
   MachineEnergy energy{.cpu_j = evenly(kJoules)};
   energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", evenly(kJoules)});

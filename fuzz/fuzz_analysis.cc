@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole recordings with right checksums and wrong contents, from the file to the report: reader, attribution and JSON meet
-// what no checksum has kept away. The bytes are chunks: type, source, length (two bytes each but the type), payload.
-// Whatever a recording holds, its report is made or refused with a reason; no energy in it is negative or infinite.
+// Fuzzes whole recordings with valid checksums and invalid contents, from file to report: reader, attribution and JSON
+// get input that no checksum rejects. The input is chunks: type, source, length (two bytes each except the type),
+// payload. The report either succeeds or fails with a reason; no energy in it is negative or infinite.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

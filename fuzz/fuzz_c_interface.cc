@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs against the C interface: each byte is a call, the bytes after it are its arguments. The machine is a folder with
-// one counter. Structures lie in memory of exactly the size that they say, so that a byte read or written beyond it is
-// found. A model of what the program has done says what each call must return.
+// Fuzzes the C interface with random programs: each byte is a call, the bytes after it are its arguments. The machine
+// is a folder with one counter. Structures are allocated with exactly the size that they declare, so accesses beyond it
+// are detected. A model of the program's state gives the expected result of each call.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -49,7 +49,7 @@ class Arguments {
   std::size_t size_;
 };
 
-// The folder of a machine, for as long as the fuzzer runs.
+// The folder of a simulated machine, for the lifetime of the fuzzer.
 class Machine {
  public:
   Machine() : path_((std::filesystem::temp_directory_path() / "joulemap-fuzz-XXXXXX").string()) {
@@ -77,7 +77,7 @@ const char* machine() {
   return made.path();
 }
 
-// Memory for a structure whose size is said to be `size`: no byte more, but room for the size itself.
+// Memory for a structure with the declared size `size`: not a byte more, but at least the size field itself.
 class Sized {
  public:
   explicit Sized(std::size_t size) : bytes_(std::max(size, sizeof size)), memory_(new unsigned char[bytes_]) {
@@ -88,7 +88,7 @@ class Sized {
   T* as() {
     return reinterpret_cast<T*>(memory_.get());
   }
-  // Writes as far as there is room.
+  // Writes the value if it fits.
   template <class T>
   void put(std::size_t offset, T value) {
     if (offset + sizeof value <= bytes_) std::memcpy(memory_.get() + offset, &value, sizeof value);
@@ -116,7 +116,7 @@ Sized next_options(Arguments& arguments) {
   return options;
 }
 
-// What the program has done: windows that it has not forgotten.
+// Model of the program's state: the windows that it has not released.
 class Program {
  public:
   explicit Program(Arguments arguments) : arguments_(arguments) {}
@@ -170,7 +170,7 @@ class Program {
   }
 
   void begin() {
-    // Without a start the first window would open the sensors of this machine.
+    // Without a start, the first window would open the sensors of the real machine.
     Sized options(sizeof(jm_options));
     options.put(offsetof(jm_options, sensors), "powercap");
     options.put(offsetof(jm_options, sysroot), machine());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What experiments are read from, on any text: plans, run tables, results of rows, logs of epochs, PrEnGDL's files. None
-// may crash its reader, and what is read holds together. The first byte chooses the reader.
+// Fuzzes the readers of experiment inputs: plans, run tables, row results, epoch logs, PrEnGDL's files. No reader may
+// crash, and results must be consistent. The first byte selects the reader.
 #include <cmath>
 #include <cstdint>
 #include <string_view>

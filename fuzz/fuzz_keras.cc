@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keras models from any text: none may crash the reader, and what it gives is a graph whose sizes can be multiplied. The
-// first byte chooses the options.
+// Fuzzes the reader of Keras models: it must not crash, and returns a graph whose sizes can be multiplied. The first
+// byte selects the options.
 #include <cstdint>
 #include <string_view>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernel libraries from anywhere. The first byte says how the rest is used:
+// Fuzzes kernel libraries. The first byte selects how the rest is used:
 //   0  as a file
-//   1  as payloads of powers with right checksums, each with its length before it
+//   1  as payloads of powers with valid checksums, each preceded by its length
 //   2  as powers themselves: their numbers are bytes of the input
-// What is loaded is sorted, sound, each GPU and code once; merging it again into nothing gives the same.
+// A loaded library is sorted and valid, with each GPU and code once; merging it into an empty one gives the same.
 #include <cmath>
 #include <cstdint>
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader of PyTorch's traces on any text, cut into blocks of any size: it may not crash, every index must point
-// somewhere, no time may be negative, and one thread must find what two find.
+// Fuzzes the reader of PyTorch traces, with blocks of any size: it must not crash, every index must be valid, no time
+// may be negative, and one and two threads must give the same result.
 #include <cstdint>
 #include <string_view>
 
@@ -37,7 +37,7 @@ std::uint64_t check(const Trace& trace) {
 
 }  // namespace
 
-// The first byte is the size of a block.
+// The first byte is the block size in bytes - 1.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);

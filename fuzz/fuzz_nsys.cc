@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader of exports of Nsight Systems on any bytes: none may crash it, and what it makes of them holds together.
+// Fuzzes the reader of Nsight Systems exports: it must not crash, and the trace must be consistent.
 #include <cstdint>
 #include <string_view>
 

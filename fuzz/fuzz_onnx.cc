@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader of ONNX files on any bytes, at the file's batch and at another: it may not crash, and what it gives has to
-// make sense: sizes that are none below 0, as many unknown operations in the list as beside it.
+// Fuzzes the reader of ONNX files, with the file's batch size and another one: it must not crash, and the graph must be
+// valid: no negative sizes, and the count of unknown operations matches the list.
 #include <algorithm>
 #include <cstdint>
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Power logs of any text, and placing of any events: nothing may crash, no time may be lost, made or negative.
+// Fuzzes power logs and the placing of arbitrary events: no crash, no time lost, invented or negative.
 #include <cstdint>
 #include <cstring>
 #include <string_view>

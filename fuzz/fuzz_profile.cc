@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Profiles of GPUs from anywhere. The first byte says how the rest is used:
+// Fuzzes GPU profiles. The first byte selects how the rest is used:
 //   0  as the text of a profile
-//   1  as changes to the built-in profile, without most of its trees: pairs of bytes, which value, and what takes its place
-// What is read can be written and read again, and predictions with it are numbers.
+//   1  as changes to the built-in profile with few of its trees: pairs of bytes, a value's index and its replacement
+// A profile that was read can be written and read again, and its predictions are finite.
 #include <array>
 #include <cctype>
 #include <cmath>
@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 16> kHostile = {
     "0",  "-1", "1e308", "-1e308", "1e-308", "1e999", "null",        "\"text\"",
     "[]", "{}", "true",  "1e30",   "-1e30",  "1e-30", "\"nan inf\"", "9223372036854775807"};
 
-// Where numbers and texts stand in a JSON text.
+// Range of a number or a string in a JSON text.
 struct Value {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -36,7 +36,7 @@ std::vector<Value> values_of(const std::string& json) {
   for (std::size_t at = 0; at < json.size(); ++at) {
     const std::size_t begin = at;
     if (json[at] == '"') {
-      at = json.find('"', at + 1);  // ours have no escapes
+      at = json.find('"', at + 1);  // our profiles contain no escapes
       if (json[at + 1] != ':') values.push_back({begin, at + 1});
     } else if (std::isdigit(static_cast<unsigned char>(json[at])) != 0 || json[at] == '-') {
       while (std::string_view("+-.eE0123456789").find(json[at]) != std::string_view::npos) ++at;

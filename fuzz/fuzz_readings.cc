@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any sequence of readings, in a window or out of it: the energy is finite and never negative, and a domain
-// table never counts more than it was given.
+// Fuzzes sequences of readings, inside or outside of a window: the energy is finite and never negative, and a domain
+// table never counts more than its input.
 #include <cmath>
 #include <cstdint>
 #include <cstring>

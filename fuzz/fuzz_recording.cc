@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recordings from anywhere. The first byte says how the rest is used:
-//   0  as a file: it is read without harm, whatever it says
-//   1  as payloads with right checksums: the decoders meet what no checksum has kept away
-//   2  as changes to a good file: every sample that comes out is one that went in, and what was not touched comes out whole
+// Fuzzes recordings. The first byte selects how the rest is used:
+//   0  as a file: reading it is safe for any contents
+//   1  as payloads with valid checksums: the decoders get input that no checksum rejects
+//   2  as changes to a valid file: every sample read is one that was written, and untouched chunks are complete
 #include <cstdint>
 #include <set>
 #include <string>
@@ -79,7 +79,7 @@ void read_payloads(Bytes bytes) {
 struct Piece {
   std::size_t begin = 0;
   std::size_t end = 0;
-  std::vector<Sample> samples;  // none: a definition
+  std::vector<Sample> samples;  // empty: a definition
   bool touched = false;
 };
 

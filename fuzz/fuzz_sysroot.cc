@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A whole fake machine whose files hold any text: every probe must come back with a verdict and a reason, and
-// what it opened must be readable. Input: texts separated by a zero byte, put one after the other into the
-// files a machine may have.
+// Fuzzes a whole fake machine whose files contain arbitrary text: every probe must return a verdict and a reason, and
+// what it opened must be readable. The input is texts separated by a zero byte, written in order into the files that a
+// machine may have.
 #include <stdlib.h>
 
 #include <array>
@@ -38,7 +38,7 @@ constexpr std::array<const char*, 17> kFiles = {
     "proc/1/cgroup",
 };
 
-// One folder for the whole process, in memory: making a new one for each input would be most of the work.
+// One folder for the whole process, in memory: creating one per input would take most of the time.
 const std::string& machine_folder() {
   static const std::string folder = [] {
     std::string path =

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader of timelines and RunMetadata of TensorFlow 1 on any bytes: none may crash it, and what it makes of them
-// holds together.
+// Fuzzes the reader of TensorFlow 1 timelines and RunMetadata: it must not crash, and the trace must be consistent.
 #include <cstdint>
 #include <string_view>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every reader of a small text, on any text: none may crash, and each result must satisfy what its header
-// promises.
+// Fuzzes every parser of small texts: none may crash, and each result must satisfy what its header guarantees.
 #include <cmath>
 #include <cstdint>
 #include <string_view>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists of operations that were traced from PyTorch, on any text. None may crash its reader; what is read has sizes that
-// can be computed with, and what a training step, autocast and a compiler make of it holds together.
+// Fuzzes lists of operations traced from PyTorch. The reader must not crash; sizes must be finite, and the
+// transformations for a training step, autocast and a compiler must give consistent results.
 #include <cmath>
 #include <cstdint>
 #include <string_view>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trees of a profile from any text. The first byte says how many features there are. What is read can be asked for any
-// features, gives a finite number, and is the same when it is written and read again.
+// Fuzzes trees of a profile. The first byte is the number of features. Trees that were read give a finite number for
+// any features, and are the same after writing and reading again.
 #include <cmath>
 #include <cstdint>
 #include <limits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The readers of frameworks' traces on any bytes, and those of operation names on any text: none may crash, no event may
-// have a length that cannot be, no operation may have less time than none, and one thread must find what two find.
+// Fuzzes the readers of framework traces and the parsers of operation names: no crash, no invalid duration, no negative
+// time of an operation, and one and two threads give the same result.
 #include <cstdint>
 #include <string_view>
 
@@ -33,7 +33,7 @@ void check_shares(const joulemap::ingest::TraceShares& shares) {
   JOULEMAP_CHECK(shares.placed_ns() <= shares.time_ns(), "more is placed than there is");
 }
 
-// Whichever thread read what.
+// The result must not depend on the number of threads.
 void check_same(const joulemap::Result<joulemap::ingest::Trace>& a,
                 const joulemap::Result<joulemap::ingest::Trace>& b) {
   JOULEMAP_CHECK(a.has_value() == b.has_value(), "a trace that one thread reads and two do not");

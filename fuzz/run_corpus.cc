@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plain main for a fuzz target: runs every file of the folders and files given, so that the corpus is a
-// test everywhere.
+// A plain main for a fuzz target: runs every given file and every file of the given folders, so that the corpus is a
+// test without a fuzzing engine.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long it takes, and how much memory, to find out what the kernels of a run drew, beside the time in which the same
-// kernels are only sorted (a ratio that means the same on any machine), and how good it is beside other rules:
-// build/bin/bench_attribution [SECONDS [KERNEL_US]]. By default 2.7 million kernels and 17 thousand steps of the counter.
+// Measures time and memory to estimate the kernel powers of a simulated run. Prints the time relative to sorting the
+// same kernels (a ratio that is comparable across machines), and the errors of the powers. build/bin/bench_attribution
+// [SECONDS [KERNEL_US]]. Default: 2.7 million kernels and 17 thousand counter updates.
 #include <fmt/format.h>
 #include <sys/resource.h>
 

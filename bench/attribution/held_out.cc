@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether powers of kernels that were found in one part of a run tell what the counter says of another:
+// Tests whether kernel powers estimated from one part of a run predict the counter in another part:
 //
 //   build/bin/held_out RECORDING FROM TO [BLOCK_S [INTERVAL_S]]      seconds since its command began
 //
-// The time is cut into blocks. Powers are found from what the GPU kept of its power in every other block, and predict the
-// counter's energy, interval by interval, in the blocks between; then the other way round. The counter's own steps are
-// not fitted to; they give the level, as in a report. Beside it: two powers, of working and of waiting, and the power that
-// the counter showed before the block.
-// Prints JSON: {"intervals": [{"begin_s", "end_s", "measured_j", "predicted_j", "low_j", "high_j", "by_time_j", "held_j"}]}
+// The time is split into blocks. Powers are fitted to the GPU's power history in every other block and predict the
+// counter's energy, interval by interval, in the blocks between; then vice versa. The counter's own updates are not
+// fitted; they scale the level, as in a report. Baselines: two powers, busy and idle ("by_time_j"), and the power that
+// the counter showed before the block ("held_j").
+// Prints JSON: {"intervals": [{"begin_s", "end_s", "measured_j", "predicted_j", "low_j", "high_j", "by_time_j",
+// "held_j"}]}
 #include <fmt/format.h>
 
 #include <cmath>
@@ -29,7 +30,7 @@ namespace {
 using namespace joulemap;
 using namespace joulemap::attribution;
 
-// What a gauge still remembers of the block before.
+// Time in which an averaging gauge still contains the previous block.
 constexpr std::int64_t kGuard_ns = 60'000'000;
 
 struct Cut {
@@ -41,7 +42,7 @@ struct Cut {
   bool is_clear(std::int64_t time_ns) const { return (time_ns - span.begin_ns) % block_ns >= kGuard_ns; }
 };
 
-// Samples of the one recorder, and what ran on its machine.
+// Collects the samples of one recorder, and what ran on its machine.
 class Gatherer final : public recording::RecordingVisitor {
  public:
   Gatherer(const std::vector<SurveyedSource>& sources, std::uint32_t recorder)
@@ -128,7 +129,7 @@ Result<Gpu> gather(const std::string& path, RecordingSurvey& survey, const Secon
                "record --trace full on a GPU"};
 }
 
-// Of blocks with that number modulo 2.
+// History of the blocks whose number modulo 2 is `parity`.
 std::vector<PowerPoint> history_of(const Gpu& gpu, const Cut& cut, std::int64_t parity) {
   std::vector<PowerPoint> some;
   for (const PowerPoint& point : gpu.curve.history) {
@@ -138,21 +139,21 @@ std::vector<PowerPoint> history_of(const Gpu& gpu, const Cut& cut, std::int64_t 
   return some;
 }
 
-// Steps of the counter that bound intervals of one block.
+// Counter updates that bound the intervals of one block.
 std::vector<EnergyPoint> edges_in(const Gpu& gpu, const Cut& cut, std::int64_t block) {
   std::vector<EnergyPoint> edges;
   for (const EnergyPoint& step : gpu.curve.steps) {
     if (step.time_ns < cut.span.begin_ns || step.time_ns >= cut.span.end_ns || cut.block_of(step.time_ns) != block)
       continue;
     if (!cut.is_clear(step.time_ns)) continue;
-    // Steps come at whole periods: one that comes a moment early ends the interval all the same.
+    // Updates come at whole periods: one that is slightly early still ends the interval.
     const bool is_due = edges.empty() || step.time_ns - edges.back().time_ns >= cut.interval_ns - kGuard_ns;
     if (is_due) edges.push_back(step);
   }
   return edges;
 }
 
-// What the counter showed between its last two steps before a moment.
+// Power of the counter between its last two updates before a time.
 double shown_before(const Gpu& gpu, std::int64_t time_ns) {
   double watts = 0;
   for (std::size_t i = 1; i < gpu.curve.steps.size() && gpu.curve.steps[i].time_ns < time_ns; ++i) {
@@ -163,7 +164,7 @@ double shown_before(const Gpu& gpu, std::int64_t time_ns) {
   return watts;
 }
 
-// What ran between steps of the counter in one block, and what it said of them.
+// Activity between counter updates in one block, and the measured energy.
 struct BlockRows {
   std::vector<EnergyPoint> edges;
   BusyRows busy;
@@ -184,8 +185,8 @@ double sum_j(std::span<const double> watts, std::span<const double> busy_s) {
   return joules;
 }
 
-// Powers from the blocks of one parity. As in a report, they say in which proportion, and the counter says how much: all
-// of them, replicates too, are brought to what it said of those blocks.
+// Powers from the blocks of one parity. As in a report, they give the proportions and the counter gives the amount: all
+// powers, including replicates, are scaled to the counter's energy in those blocks.
 class Fold {
  public:
   Fold(const Gpu& gpu, const Cut& cut, const std::vector<PowerPoint>& history, const PowerFit& fit)
@@ -201,7 +202,7 @@ class Fold {
     }
   }
 
-  // By the counter in these blocks, which also show how far it usually is from what powers say.
+  // Scales the powers to the counter in these blocks, and estimates the residual noise of an interval.
   void level(std::span<const std::int64_t> blocks) {
     std::vector<BlockRows> own;
     for (const std::int64_t block : blocks) own.emplace_back(gpu_, cut_, block);
@@ -233,7 +234,7 @@ class Fold {
     const double held_w = shown_before(gpu_, cut_.span.begin_ns + block * cut_.block_ns);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::span<const double> busy_s = rows.busy[i];
-      // Other powers that fit as well, and what the counter is usually away from them.
+      // Predictive distribution: replicates of the powers plus residual noise of the counter.
       std::vector<double> draws_j;
       for (const std::vector<double>& watts : replicates_w_) {
         draws_j.push_back(sum_j(watts, busy_s) + noise_j_ * random_.normal());
@@ -253,10 +254,10 @@ class Fold {
 
   const Gpu& gpu_;
   const Cut& cut_;
-  std::vector<double> found_w_;  // by class, idling last
+  std::vector<double> found_w_;  // by class, idle last
   std::vector<double> by_time_w_;
   std::vector<std::vector<double>> replicates_w_;
-  double noise_j_ = 0;  // of an interval
+  double noise_j_ = 0;  // residual standard deviation of an interval
   statistics::Random random_{1};
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How well the classes of a kernel library are told by their kind: each is left out and predicted from the others.
+// Leave-one-out test of a kernel library: predicts the power of each class from the other classes by kind.
 //
 //   build/bin/leave_one_out LIBRARY
 #include <fmt/format.h>

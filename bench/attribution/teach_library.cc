@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adds what a recording teaches to a kernel library, also of recordings that were made before there was one:
+// Adds the kernel powers found in a recording to a kernel library, also for recordings older than the library:
 //
 //   build/bin/teach_library LIBRARY "NVIDIA H200" RECORDING [FROM TO]      seconds since its command began
 //
-// The model of the GPU is that of recordings which do not tell it.
+// The GPU argument applies to recordings that do not contain the GPU model.
 #include <fmt/format.h>
 
 #include <cstdlib>

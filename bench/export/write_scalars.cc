@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long it takes to write scalars for TensorBoard: an event each, as torch's SummaryWriter does it.
+// Measures the time to write scalars for TensorBoard, one event each, like torch's SummaryWriter.
 //
 //   build/bin/joulemap-write-scalars FILE SCALARS      prints seconds
 #include <fmt/format.h>

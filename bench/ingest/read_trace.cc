@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads traces of PyTorch's profiler as `joulemap import kineto` does and says what that took, as a line of JSON each:
+// Reads traces of PyTorch's profiler like `joulemap import kineto` and prints the cost of each as a line of JSON:
 //   bench_read_trace TRACE...
-// The peak of memory is the process's, so that one trace in a run tells its own.
+// Peak memory is that of the process, so run one trace at a time to get its own.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// Not getrusage's: that one remembers the process that started this one.
+// Not ru_maxrss of getrusage: it includes the process that started this one.
 long peak_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a recording as `joulemap record` would have after many hours with four RAPL counters and a GPU at default settings:
-// build/bin/bench_long_recording HOURS FILE. Then: /usr/bin/time -v joulemap report FILE.
+// Writes the recording that `joulemap record` produces in many hours with four RAPL counters and a GPU at default
+// settings: build/bin/bench_long_recording HOURS FILE. Then: /usr/bin/time -v joulemap report FILE.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ using namespace joulemap;
 constexpr std::uint32_t kRaplChannels = 4;
 constexpr std::uint32_t kPowerChannels = 3;
 constexpr std::uint32_t kCounterChannel = kRaplChannels + kPowerChannels;
-constexpr std::int64_t kTick_ns = 18 * kNanosecondsPerMillisecond;  // what an H200's powers were polled at
+constexpr std::int64_t kTick_ns = 18 * kNanosecondsPerMillisecond;  // poll period of H200 power values
 
 std::vector<Channel> make_channels() {
   std::vector<Channel> channels(kCounterChannel + 1);

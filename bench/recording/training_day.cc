@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the capture of a long GPU training takes on disk: ResNet-50's kernels (737 a step of 32.5 ms, 160 layers forward and
-// backward) through the capture's own log and the recording's writer, on a clock of its own.
+// Measures the disk space of a captured long GPU training with the kernels of ResNet-50 (737 in a step of 32.5 ms, 160
+// layers forward and backward). They pass through the capture's own log and the recording writer, on a simulated clock.
 //
 //   build/bin/bench_training_day HOURS FILE
 #include <fmt/format.h>

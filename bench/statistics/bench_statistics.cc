@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of bench/statistics/beside_scipy.py that is ours: build/bin/bench_statistics JOB FILE [THREADS] FILE has a
-// list of numbers on each line. JOB: mean, median (BCa intervals of each line, 10,000 resamples), signed-rank,
-// rank-sum, paired-shift (of each line and the next). Prints the seconds of CPU time and of the clock that it took,
-// without reading, and then a line of results for each.
+// Our part of bench/statistics/beside_scipy.py: build/bin/bench_statistics JOB FILE [THREADS]. FILE contains a list of
+// numbers on each line. JOB: mean, median (BCa intervals of each line, 10,000 resamples), signed-rank, rank-sum,
+// paired-shift (of each line and the next). Prints CPU and wall time in seconds, without reading the file, and then a
+// line of results for each.
 #include <fmt/format.h>
 
 #include <chrono>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How often a family of comparisons is wrong: build/bin/statistics_error_rates [EXPERIMENTS [SEED]]
+// Error rates of a family of comparisons: build/bin/statistics_error_rates [EXPERIMENTS [SEED]]
 //
-// Each simulated experiment compares two ways to run in a number of cells, ten repetitions each, noise of 1 % on
-// every value and, in paired designs, 5 % that the values of a block have in common. Holm over the family, alpha
-// 0.05. "nothing differs": how often any comparison of the family is called different, which alpha promises to bound.
-// "3 % in one cell", "in all": what share of the differences that are there is found. Exits with 1 where alpha + 2
-// standard errors is passed, or less than 90 % are found where so many repetitions can find it (docs/statistics.md).
+// Each simulated experiment compares two treatments in a number of cells, ten repetitions each. Every value has 1 %
+// noise; in paired designs the values of a block share another 5 %. Holm adjustment over the family, alpha 0.05.
+// "nothing differs": fraction of experiments with any false positive, which alpha bounds. "3 % in one cell", "in all":
+// fraction of true differences that are found. Exits with 1 when false positives exceed alpha + 2 standard errors, or
+// when less than 90 % are found although the number of repetitions suffices (docs/statistics.md).
 #include <fmt/format.h>
 
 #include <cmath>
@@ -40,8 +40,8 @@ double p_of_cell(Random& random, Pairing pairing, double difference) {
 }
 
 struct Rates {
-  double any_false = 0;  // of experiments: something was called different that is not
-  double found = 0;      // of the differences that are there
+  double any_false = 0;  // fraction of experiments with a false positive
+  double found = 0;      // fraction of the true differences
 };
 
 Rates rates_of(Random& random, Pairing pairing, std::size_t family, std::size_t different, std::size_t experiments) {
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
       const Rates all = rates_of(random, pairing, family, family, experiments);
       fmt::print("| {} | {} | {:.1f} % | {:.1f} % | {:.1f} % |\n", pairing == Pairing::paired ? "paired" : "unpaired",
                  family, 100 * none.any_false, 100 * one.found, 100 * all.found);
-      // Of 24 comparisons of ten pairs a lone difference is only found where all ten pairs agree.
+      // Among 24 comparisons of ten pairs, a single difference is found only when all ten pairs agree.
       const bool reachable = pairing == Pairing::unpaired || family <= 12;
       good = good && none.any_false <= bound && all.found >= 0.9 && (!reachable || one.found >= 0.9);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a window costs the program it is in: nanoseconds for begin and end, from C++, on one thread and on several. Prints
-// one line for each as JSON; run.py holds them against the bars.
+// Overhead of a window for the measured program: nanoseconds for begin and end, from C++, on one thread and on several.
+// Prints one line of JSON for each; run.py compares them with the limits.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,7 +15,7 @@ namespace {
 constexpr int kCalls = 20'000;
 constexpr int kRounds = 100;
 
-// The best round, in nanoseconds a call: what else runs on the machine can only add to it.
+// Fastest round, in nanoseconds per call: other load on the machine can only add to it.
 template <class Call>
 double cost_ns(Call call) {
   std::vector<double> rounds;

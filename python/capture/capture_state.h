@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one state of the hooks in this process: Python calls functions, which have no object to hang it on. Under the GIL.
+// CaptureState: the global state of the hooks in this process, because Python calls functions without an object.
+// Requires the GIL.
 #pragma once
 
 #include "module_calls.h"
@@ -8,11 +9,11 @@
 namespace joulemap::python {
 
 struct CaptureState {
-  bool is_on = false;  // since setup(), until something of ours has failed
+  bool is_on = false;  // from setup() until one of our functions fails
   ModuleCalls calls;
 };
 
-// Made by the first call, never destroyed: hooks may be called while the interpreter ends.
+// Created by the first call, never destroyed: hooks may run while the interpreter shuts down.
 inline CaptureState& capture_state() {
   static CaptureState& state = *new CaptureState;
   return state;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoopThread: what one thread of the program is doing: the modules it is in, the phase it is in, how far the graph of its
-// forward pass has been given to modules. Each thread has its own.
+// LoopThread: state of one thread of the program: its module calls, its phase, and which part of its autograd graph is
+// attributed to modules. Thread-local.
 //
-// Between phases a thread does something, too: what follows the model's call is the loss, what follows a batch is input.
-// Such a stretch ("between") is entered when one phase ends and left when the next begins. A region of the program that was
-// opened meanwhile lies on top of it and is left alone.
+// A thread also works between phases: after the model's call it computes the loss, after a batch it prepares input.
+// Such an interval ("between") begins when one phase ends and ends when the next begins. A region that the program
+// opened meanwhile stays on top of it.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 #include "place_names.h"
 
-struct _object;  // Python's
+struct _object;  // PyObject
 
 namespace joulemap::python {
 
@@ -23,24 +23,24 @@ struct ModuleCall {
   _object* module;  // borrowed; only compared
   std::size_t depth;
   std::uint32_t node;
-  bool entered;  // a wrapper and what it wraps are one place, entered once
+  bool entered;  // a wrapper and its wrapped module share one scope, entered once
 };
 
 struct LoopThread {
   std::vector<ModuleCall> calls;
-  std::size_t outermost = 0;                  // calls below it belong to what called for a backward pass
-  std::vector<std::size_t> outermost_before;  // of the passes around this one
+  std::size_t outermost = 0;                  // calls below this index belong to the caller of a backward pass
+  std::vector<std::size_t> outermost_before;  // values of `outermost` in the enclosing passes
   Pass pass = Pass::forward;
   Mode mode = Mode::unknown;
-  bool trains = false;     // it has asked for a backward pass
-  bool is_silent = false;  // the present outermost call is being traced or transformed: nothing is told of it
-  bool carefully = false;  // a mode of the program's would see what is asked of tensors
+  bool trains = false;     // it has run a backward pass
+  bool is_silent = false;  // the outermost call is being traced or transformed: not recorded
+  bool carefully = false;  // a torch function mode of the program would see our queries of tensors
   bool is_between = false;
   std::size_t between_depth = 0;
 
-  // Nodes of the graph below this number belong to a module already.
+  // Graph nodes with sequence numbers below this one are already attributed to a module.
   std::uint64_t first_free = 0;
-  // Which numbers ended a stretch, and whose it is; kept while operations are looked at.
+  // (last sequence number, module node) of each attributed interval of the graph; kept in sampled steps.
   bool keeps_stretches = false;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> stretches;
 
@@ -53,7 +53,7 @@ struct LoopThread {
   void begin_between(jmc_place place);
   void begin_pass(jmc_place place);
   void end_pass();
-  void leave_all();  // what was entered for modules and between phases
+  void leave_all();  // leaves all scopes of modules and of `between`
   void forget();     // in the child of a fork
 };
 

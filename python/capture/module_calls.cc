@@ -8,13 +8,13 @@
 namespace joulemap::python {
 namespace {
 
-// Outputs are looked through this deep and this far: lists of hidden states, dictionaries of those.
+// Limits of the search for tensors in outputs, which may be lists or dictionaries of hidden states.
 constexpr int kDeepest = 3;
 constexpr Py_ssize_t kMostValues = 256;
-// A program that makes classes of models by the dozen is followed less well, not kept in memory.
+// Limit of stored model classes: a program that creates dozens of them gets less detail instead of using more memory.
 constexpr std::size_t kMostModelTypes = 32;
 
-// An owned reference that is let go of at the end of its scope.
+// An owned reference, released at the end of its scope.
 class Owned {
  public:
   explicit Owned(PyObject* object) : object_(object) {}
@@ -28,7 +28,7 @@ class Owned {
   PyObject* object_;
 };
 
-// Names of attributes are made once: interning takes longer than all else here.
+// Attribute names are interned once: interning takes longer than everything else here.
 PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
 bool ask_number(PyObject* function, long long& answer) {
@@ -70,13 +70,13 @@ bool ModuleCalls::tell(int event) {
 const KnownModule* ModuleCalls::known(PyObject* module, const LoopThread& thread) {
   if (const KnownModule* const found = modules.find(module)) return found;
   PyObject* outermost = thread.is_outermost() ? Py_None : thread.calls[thread.outermost].module;
-  if (modules.find(outermost) == nullptr) outermost = Py_None;  // an interrupt left it behind, and it is gone
+  if (modules.find(outermost) == nullptr) outermost = Py_None;  // stale after an interrupt; the module is deleted
   const Owned result(PyObject_CallFunctionObjArgs(torch.resolve, module, outermost, nullptr));
   return result ? modules.find(module) : nullptr;
 }
 
 bool ModuleCalls::begin_outermost(LoopThread& thread, const KnownModule& module) {
-  const bool is_loss = module.is_loss;  // what is called below may move the table
+  const bool is_loss = module.is_loss;  // copied: the calls below may rehash the table
   bool recomputes = false;
   bool transformed = false;
   bool gradients = false;
@@ -111,7 +111,7 @@ void ModuleCalls::keep_type(PyObject* module) {
   model_types.push_back(type);
 }
 
-// An interrupt ends calls without a hook being called. It shows when the model is called again.
+// An interrupt ends calls without running their hooks. The stale calls are detected at the next call of the model.
 bool ModuleCalls::drop_stale_calls(LoopThread& thread, PyObject* module) {
   if (thread.is_outermost() || thread.calls[thread.outermost].module != module) return true;
   const Owned result(PyObject_CallFunctionObjArgs(torch.is_running, module, nullptr));
@@ -141,13 +141,13 @@ bool ModuleCalls::called(PyObject* module, PyObject* inputs) {
   const std::uint32_t around = thread.enclosing();
   if (gives(thread) && !give_away(thread, inputs, around, 0)) return false;
   const bool enters = is_outermost || around != node;
-  // What its modules use is not told from its own while they are not followed: it is the phase's.
+  // While modules are untraced, their time cannot be separated from the model's own; all of it belongs to the phase.
   const std::size_t depth = enters ? jmc_enter(names.place(follows ? node : 0, thread.pass)) : jmc_depth();
   thread.calls.push_back({module, depth, node, enters});
   return true;
 }
 
-// An exception that Python's hooks do not see (an interrupt) leaves calls behind, above the one that returns.
+// An exception that Python's hooks do not see (an interrupt) leaves stale calls above the returning one.
 bool ModuleCalls::returned(PyObject* module, PyObject* output) {
   LoopThread& thread = LoopThread::current();
   std::size_t at = thread.calls.size();
@@ -161,7 +161,7 @@ bool ModuleCalls::returned(PyObject* module, PyObject* output) {
   return given;
 }
 
-// Whether there is a graph to give away.
+// Whether the current pass builds a graph whose nodes are attributed.
 bool ModuleCalls::gives(const LoopThread& thread) const {
   return follows && !thread.is_silent && thread.pass != Pass::inference && thread.pass != Pass::inference_loss;
 }
@@ -179,7 +179,7 @@ PyObject* ModuleCalls::carrier(std::uint32_t node) {
 
 namespace {
 
-// Whether nobody had marked it; it is marked afterwards.
+// Sets is_new to whether the node was unmarked, and marks it.
 bool mark(PyObject* grad_fn, bool& is_new) {
   static PyObject* const kMetadata = interned("metadata");
   static PyObject* const kMark = interned("joulemap");
@@ -192,7 +192,7 @@ bool mark(PyObject* grad_fn, bool& is_new) {
 
 }  // namespace
 
-// Of a stretch that was given to nobody yet, `is_free`: it belongs to `node` from now on.
+// Sets is_free to whether the nodes up to grad_fn were unattributed, and attributes them to `node`.
 bool ModuleCalls::take_stretch(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_free) const {
   static PyObject* const kSequenceNumber = interned("_sequence_nr");
   if (torch.numbers_nodes == 0) return mark(grad_fn, is_free);
@@ -200,7 +200,7 @@ bool ModuleCalls::take_stretch(LoopThread& thread, PyObject* grad_fn, std::uint3
   if (!number) return false;
   const unsigned long long sequence = PyLong_AsUnsignedLongLong(number.get());
   if (PyErr_Occurred() != nullptr) return false;
-  // The largest number is that of nodes that have none.
+  // Nodes without a sequence number report the largest one.
   is_free = sequence >= thread.first_free && sequence < UINT64_MAX / 2;
   if (!is_free) return true;
   thread.first_free = sequence + 1;
@@ -250,7 +250,7 @@ bool ModuleCalls::give_away(LoopThread& thread, PyObject* value, std::uint32_t n
   } else if (nesting == 0 && PyObject_HasAttrString(value, "__dataclass_fields__") != 0) {
     const Owned fields(PyObject_GetAttrString(value, "__dict__"));
     if (fields) return give_away(thread, fields.get(), node, nesting + 1);
-    PyErr_Clear();  // one with slots
+    PyErr_Clear();  // a dataclass with slots
   }
   return true;
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModuleCalls: what happens when a module of PyTorch is called and when it returns: the thread goes to the module's place,
-// and the graph that autograd has built meanwhile is given to it.
+// ModuleCalls: handles calls and returns of PyTorch modules. The thread enters the module's scope, and the autograd
+// nodes created meanwhile are attributed to the module.
 //
-// A node of that graph has a sequence number that grows with every node its thread makes. What lies above the last number
-// that was given away, when a module is called, was made by the code around it; when it returns, by itself. The last node
-// of each such stretch gets a hook that says whose it is; the backward pass enters the stretch there. No tensor is touched
-// and no module is wrapped, so in-place modules are fine. The hook is registered through the dictionary of hooks of a tensor
-// of our own (its carrier), one for a module: registering one by one takes ten times as long. PyTorch 2.0 does not tell
-// numbers: there a node that was given away is marked, which is the same but for nodes that nobody was given in time.
+// Each autograd node has a sequence number that grows with every node its thread creates. At a module's call, nodes
+// above the last attributed number belong to the calling code; at its return, to the module. The last node of each such
+// interval gets a hook that identifies the module; the backward pass enters the interval there. No tensor is touched
+// and no module is wrapped, so in-place modules work. The hook is registered through the hook dictionary of a tensor of
+// our own (the carrier), one per module: registering hooks individually takes ten times as long. PyTorch 2.0 does not
+// expose sequence numbers; there, attributed nodes are marked instead. The results differ only for nodes that were not
+// attributed in time.
 //
-// Under Python's GIL; one for a process, never destroyed. Functions that may raise give false then.
+// Requires the GIL; one per process, never destroyed. Functions that may raise return false when they did.
 #pragma once
 
 #include "loop_thread.h"
@@ -19,19 +20,19 @@
 
 namespace joulemap::python {
 
-// What is asked of PyTorch, and of our own Python files. Owned.
+// Functions of PyTorch and of our own Python files that are called from here. Owned references.
 struct TorchFunctions {
   PyObject* tensor_type = nullptr;
   PyObject* is_grad_enabled = nullptr;
   PyObject* graph_task = nullptr;       // -> -1 outside of a backward pass
-  PyObject* function_modes = nullptr;   // -> how many are active
-  PyObject* is_transformed = nullptr;   // -> whether a trace or a transform is under way
-  PyObject* is_running = nullptr;       // (module) -> whether it was being called before this call
+  PyObject* function_modes = nullptr;   // -> number of active modes
+  PyObject* is_transformed = nullptr;   // -> whether a trace or a transform is in progress
+  PyObject* is_running = nullptr;       // (module) -> whether an earlier call of it is still running
   PyObject* resolve = nullptr;          // (module, outermost or None): names it
-  PyObject* make_carrier = nullptr;     // (hook) -> a tensor that carries it
-  PyObject* careful_grad_fn = nullptr;  // (tensor) -> its grad_fn, seen by no mode
-  PyObject* on_step_state = nullptr;    // (is sampled, is followed): one of them has changed
-  int numbers_nodes = 1;                // not 0: nodes of graphs tell their sequence numbers
+  PyObject* make_carrier = nullptr;     // (hook) -> a tensor that holds it
+  PyObject* careful_grad_fn = nullptr;  // (tensor) -> its grad_fn, hidden from function modes
+  PyObject* on_step_state = nullptr;    // (is sampled, is traced): one of them has changed
+  int numbers_nodes = 1;                // nonzero: graph nodes expose sequence numbers
 };
 
 class ModuleCalls {
@@ -39,15 +40,15 @@ class ModuleCalls {
   PlaceNames names;
   ModuleTable modules;
   TorchFunctions torch;
-  bool follows = true;  // false: outermost calls only
+  bool follows = true;  // false: only outermost calls are traced
   int own_function_modes = 0;
-  std::vector<PyObject*> model_types;  // classes of modules that were called from outside of modules; owned
+  std::vector<PyObject*> model_types;  // classes of outermost modules; owned
 
   bool called(PyObject* module, PyObject* inputs);
   bool returned(PyObject* module, PyObject* output);
-  // Tells the loop's event, and our Python files when the step that begins is to be seen more or less closely.
+  // Reports the loop event; notifies our Python files when the new step changes what is traced or sampled.
   bool tell(int event);
-  // True when a backward pass runs on this thread already.
+  // Sets `answer` to whether a backward pass already runs on this thread.
   bool is_in_backward(bool& answer);
   void forget_in_child();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModuleTable: which name a module of PyTorch has. It holds modules weakly and writes nothing into them: a module is as
-// easily deleted, copied and pickled as without us. Under Python's GIL; never destroyed.
+// ModuleTable: the names of PyTorch modules. It holds weak references and writes nothing into modules, so that
+// deleting, copying and pickling them works as usual. Requires the GIL; never destroyed.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -16,7 +16,7 @@ namespace joulemap::python {
 struct KnownModule {
   std::uint32_t node = 0;  // in PlaceNames
   bool is_loss = false;
-  PyObject* reference = nullptr;  // a weak one
+  PyObject* reference = nullptr;  // weak reference
 };
 
 class ModuleTable {
@@ -26,14 +26,14 @@ class ModuleTable {
     return found == modules_.end() ? nullptr : &found->second;
   }
 
-  // Names a module, or gives it another name. `when_gone` is called with the reference when the module is deleted, and
-  // calls forget(). False when Python has raised.
+  // Names or renames a module. Python calls `when_gone` with the weak reference when the module is deleted, and it
+  // calls forget(). Returns false when Python has raised.
   bool name(PyObject* module, std::uint32_t node, bool is_loss, PyObject* when_gone);
   void forget(PyObject* reference);
 
  private:
   std::unordered_map<PyObject*, KnownModule> modules_;
-  std::unordered_map<PyObject*, PyObject*> module_of_;  // by reference
+  std::unordered_map<PyObject*, PyObject*> module_of_;  // by weak reference
 };
 
 }  // namespace joulemap::python

@@ -11,7 +11,7 @@ struct PlaceHook {
   jmc_place operation;  // 0: the module itself
 };
 
-// A type of Python's is an object of its own that outlives everything.
+// Never freed: the type is a Python object that outlives all hooks.
 constinit PyTypeObject* place_hook_type = nullptr;
 
 PyObject* call(PyObject* self, PyObject*, PyObject*) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What autograd calls when the backward pass comes to a module's stretch of the graph, or to an operation: an object whose
-// call says so and returns None. It may be called with anything, by any thread that holds the GIL.
+// Hook object that autograd calls when the backward pass reaches a module's interval of the graph, or an operation. The
+// call enters that scope and returns None. It accepts any arguments, on any thread that holds the GIL.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -12,12 +12,12 @@
 
 namespace joulemap::python {
 
-// Makes the type. False when Python has raised.
+// Creates the Python type. Returns false when Python has raised.
 bool add_place_hook_type(PyObject* module);
 
-// Of the module that node names.
+// Hook for the module of `node`.
 PyObject* new_backward_hook(std::uint32_t node);
-// Of an operation within it. Places die with a fork; such a hook is used within a step.
+// Hook for an operation within it. Scope ids are invalid after a fork, so use such a hook only within a step.
 PyObject* new_operation_hook(std::uint32_t node, const char* operation, const char* tensors);
 
 }  // namespace joulemap::python

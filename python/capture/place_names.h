@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlaceNames: what the modules of a program are called, as a tree, and the place of each in every pass: the same layer is
-// one place in the forward pass, another in the backward pass. Node 0 is outside of every module: its places are the phases
-// themselves. Under Python's GIL; never destroyed.
+// PlaceNames: the tree of module names of a program, and the scope of each module in every pass: a layer has one scope
+// in the forward pass and another in the backward pass. Node 0 is outside of all modules; its scopes are the phases
+// themselves. Requires the GIL; never destroyed.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ enum class Mode : std::uint8_t { unknown, train, inference };
 
 enum class Pass : std::uint8_t {
   forward,    // with gradients
-  loss,       // the same of a loss module
+  loss,       // like forward, of a loss module
   recompute,  // within a backward pass: activation checkpointing
   inference,  // forward without gradients
   inference_loss,
@@ -29,12 +29,12 @@ enum class Pass : std::uint8_t {
 };
 inline constexpr std::size_t kPasses = 6;
 
-// The place of a phase: "optimizer" within "train", say. Of an unknown mode: within nothing.
+// The scope of a phase, such as "optimizer" within "train"; at the root when the mode is unknown.
 jmc_place phase_place(Mode mode, const char* phase);
 
 class PlaceNames {
  public:
-  // The module of that name within another; the name is its whole dotted path. The same for the same two.
+  // The node of a module within its parent; `name` is its full dotted path. Equal arguments give the same node.
   std::uint32_t child(std::uint32_t parent, std::string_view name);
   bool has(std::uint32_t node) const { return node < nodes_.size(); }
 
@@ -43,7 +43,7 @@ class PlaceNames {
     return known != 0 ? known : make_place(node, pass);
   }
 
-  // In the child of a fork, where places count anew.
+  // Called in the child of a fork, where scope ids start again.
   void forget_places();
 
  private:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap._capture: libjoulemap_capture.so for the hooks that `joulemap record` puts into a Python program, on Python's
-// stable ABI. What stands in every call of a module is done here (python/capture/), the rest in _torch_*.py. The GIL is
-// held throughout.
+// joulemap._capture: wrapper of libjoulemap_capture.so for the hooks that `joulemap record` installs in a Python
+// program, on Python's stable ABI. The code on the path of every module call is here (python/capture/), the rest in
+// _torch_*.py. The GIL is held throughout.
 //
-// Nothing here may break the program: what goes wrong in our own code is told once (capture_failed) and turns the capture
-// of modules off. Interrupts go on to the program.
+// Nothing here may break the program: an error in our own code is reported once (capture_failed) and disables the
+// capture of modules. Interrupts propagate to the program.
 #include "../capture/capture_state.h"
 #include "../capture/place_hook.h"
 
@@ -18,7 +18,7 @@ using joulemap::python::TorchFunctions;
 
 namespace {
 
-// What is called when a module is gone; an object of Python's that outlives everything.
+// Callback for deleted modules; a Python object that outlives all modules.
 constinit PyObject* when_gone = nullptr;
 
 ModuleCalls& calls() { return capture_state().calls; }
@@ -34,13 +34,13 @@ void tell_failure() {
   for (PyObject* const object : {type, value, traceback, text, bytes}) Py_XDECREF(object);
 }
 
-// This thread must not stay where it happens to be.
+// Leaves all scopes of this thread: no later hook would do it.
 void stop() {
   capture_state().is_on = false;
   LoopThread::current().leave_all();
 }
 
-// What a hook gives back: None, unless the program itself is being interrupted.
+// Return value of a hook: None, or nullptr when an interrupt of the program is pending.
 PyObject* none_whatever(bool went_well) {
   if (!went_well) {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
@@ -106,7 +106,7 @@ PyObject* forget_module(PyObject*, PyObject* reference) {
   Py_RETURN_NONE;
 }
 
-// phase_begin(phase, module or None, mode): what follows is that phase. Returns what phase_end takes.
+// phase_begin(phase, module or None, mode): enters a phase. Returns the depth that phase_end takes.
 PyObject* phase_begin(PyObject*, PyObject* args) {
   const char* phase = nullptr;
   const char* module = nullptr;
@@ -127,7 +127,7 @@ PyObject* leave_to(PyObject*, PyObject* depth) {
   Py_RETURN_NONE;
 }
 
-// From the end of one phase to the beginning of the next, in a program that trains.
+// Enters the interval from the end of one phase to the beginning of the next, in a program that trains.
 PyObject* begin_between(PyObject*, PyObject* args) {
   const char* phase = nullptr;
   if (!PyArg_ParseTuple(args, "s", &phase)) return nullptr;
@@ -172,7 +172,7 @@ PyObject* enter_within(PyObject*, PyObject* args) {
   return PyLong_FromSize_t(jmc_enter(tensors == nullptr ? place : jmc_place_in(place, JMC_TENSORS, tensors)));
 }
 
-// While operations are looked at: which stretch of the graph is whose, as (sequence number of its last node, node).
+// In sampled steps, records the intervals of the graph as (sequence number of the last node, module node).
 PyObject* keep_stretches(PyObject*, PyObject* keep) {
   LoopThread& thread = LoopThread::current();
   thread.keeps_stretches = PyObject_IsTrue(keep) == 1;

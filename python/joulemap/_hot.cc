@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap._hot: the calls that stand inside measured code, on Python's stable ABI, so that one build serves 3.9 and all
-// that follow. Everything that may take its time goes through ctypes instead (_library.py). The GIL is held throughout: no
-// call here waits, but for the very first begin(), which opens the sensors.
+// joulemap._hot: the calls inside measured code, on Python's stable ABI, so that one build serves Python 3.9 and later.
+// Calls that may be slow use ctypes instead (_library.py). The GIL is held throughout: no call here blocks, except the
+// first begin(), which opens the sensors.
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x03090000
 #include <Python.h>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// An object of Python that stands for a name, and perhaps a window: what Window and Region share.
+// Python object with a name and, for windows, an id: the common layout of Window and Region.
 struct Named {
   PyObject_HEAD PyObject* name;
   unsigned long long id;
@@ -24,7 +24,7 @@ Named* named(PyObject* self) { return reinterpret_cast<Named*>(self); }
 PyObject* new_named(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject* name = nullptr;
   if (kwargs == nullptr && PyTuple_Size(args) == 1) {
-    name = PyTuple_GetItem(args, 0);  // the usual case, without a parser
+    name = PyTuple_GetItem(args, 0);  // fast path for the usual call
   } else {
     static const char* keywords[] = {"name", nullptr};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", const_cast<char**>(keywords), &name)) return nullptr;
@@ -41,7 +41,7 @@ PyObject* new_named(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return self;
 }
 
-// Calls use(name as UTF-8), or use(nullptr) when nobody would read it. False when Python has raised.
+// Calls use(name as UTF-8), or use(nullptr) when nothing is recorded. Returns false when Python has raised.
 template <class Use>
 bool with_name(PyObject* name, Use use) {
   if (jm_is_recording() == 0) {
@@ -69,7 +69,7 @@ bool begin(Named* window) {
   return window->id != 0;
 }
 
-// Ending twice, or in a child of the process that began it, changes nothing.
+// Idempotent; no effect in a child of the process that began the window.
 void end(Named* window) {
   if (window->ended != 0) return;
   jm_end(window->id);
@@ -89,7 +89,7 @@ PyObject* window_end(PyObject* self, PyObject*) {
 
 PyObject* window_exit(PyObject* self, PyObject*) {
   end(named(self));
-  Py_RETURN_NONE;  // an exception inside goes on
+  Py_RETURN_NONE;  // an exception inside the block propagates
 }
 
 PyObject* window_release(PyObject* self, PyObject*) {

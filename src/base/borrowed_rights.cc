@@ -34,7 +34,7 @@ Status set_capabilities(const CapabilitySets& sets) {
   return Done{};
 }
 
-// The effective set becomes the permitted one, or nothing.
+// Sets the effective set to the permitted set, or clears it.
 Status set_effective(bool all_permitted) {
   if (!has_borrowed_rights()) return Done{};
   Result<CapabilitySets> sets = capabilities();
@@ -61,7 +61,7 @@ Status use_borrowed_rights() { return set_effective(true); }
 
 Status give_up_borrowed_rights() {
   if (!has_borrowed_rights()) return Done{};
-  // Kernels before 4.3 have no ambient set (EINVAL).
+  // Kernels before 4.3 lack the ambient set (EINVAL).
   if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL) {
     return system_error("clear", "ambient capabilities", errno);
   }

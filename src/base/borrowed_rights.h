@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Borrowed rights: capabilities that this process has from its program file (setcap) and its user does not have. The
-// program opens sensors with them and nothing else:
+// Borrowed rights: capabilities that this process gets from its program file (setcap) and that its user lacks. The
+// program uses them only to open sensors:
 //
-//   refuse_other_user();             // a setuid or setgid program
-//   set_aside_borrowed_rights();     // first of all: no path of the user is opened with them
-//   use_borrowed_rights();           // while sensors are opened
-//   give_up_borrowed_rights();       // before threads, foreign libraries, files of the user
+//   refuse_other_user();             // refuses to run as a setuid or setgid program
+//   set_aside_borrowed_rights();     // first call in main: opens no user-supplied path with these capabilities
+//   use_borrowed_rights();           // while opening sensors
+//   give_up_borrowed_rights();       // before starting threads, loading third-party libraries, opening user files
 //
-// Capabilities belong to a thread: call these before the first further thread starts. Without borrowed rights the last three
-// do nothing, so a command of root keeps what root has. Only the program calls them, never a library in another program.
+// Capabilities are per thread: call these before starting a second thread. Without borrowed rights, the last three
+// calls do nothing, so a command run by root keeps root's capabilities. Only the program calls them, never a library in
+// another program.
 #pragma once
 
 #include <string>
@@ -18,17 +19,17 @@
 
 namespace joulemap {
 
-// The kernel marks such a process (AT_SECURE); the mark stays after the rights were given up. Root has borrowed nothing,
-// also where a security module marks its processes.
+// The kernel marks such a process with AT_SECURE; the mark persists after the rights are given up. Returns false for
+// root, even where a security module sets AT_SECURE.
 bool has_borrowed_rights();
 
-// Fails for a process whose effective user or group is not its real one.
+// Fails if the effective user or group differs from the real one.
 Status refuse_other_user(const std::string& program);
 
-Status set_aside_borrowed_rights();  // effective: none; permitted stays
-Status use_borrowed_rights();        // effective: all that is permitted
-// Effective, permitted, inheritable and ambient: none, for good. The bounding set stays: without it the kernel refuses to
-// execute our own program file again, which commands that record themselves do.
+Status set_aside_borrowed_rights();  // clears the effective set, keeps the permitted set
+Status use_borrowed_rights();        // sets the effective set to the permitted set
+// Permanently clears the effective, permitted, inheritable and ambient sets. Keeps the bounding set: without it the
+// kernel refuses to execute our own program file again, which commands that record themselves do.
 Status give_up_borrowed_rights();
 
 }  // namespace joulemap

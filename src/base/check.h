@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JOULEMAP_CHECK(condition, message): a statement about our own code that must hold. Always on. A failing
-// check is a bug, never something that input can reach; it prints where and aborts.
+// JOULEMAP_CHECK(condition, message): an assertion about our own code, enabled in every build. A failed check is a bug
+// that no input can trigger; it prints the source location and aborts.
 #pragma once
 
 #include <string_view>

@@ -45,8 +45,7 @@ std::vector<char*> pointers_to(std::span<const std::string> texts) {
   return pointers;
 }
 
-// In the child, between fork and exec: only calls that are safe there.
-// Of two variables of one name some programs take the first, others (shells) the last: there must be one.
+// Of two variables with the same name some programs use the first, others (shells) the last: pass only one.
 bool is_replaced(std::string_view inherited, std::span<const std::string> environment) {
   const std::string_view name_and_sign = inherited.substr(0, inherited.find('=') + 1);
   return !name_and_sign.empty() &&
@@ -54,7 +53,7 @@ bool is_replaced(std::string_view inherited, std::span<const std::string> enviro
                      [&](const std::string& variable) { return variable.starts_with(name_and_sign); });
 }
 
-// Whether it could be done; errno says why not.
+// Runs in the child between fork and exec: async-signal-safe calls only. Returns false and sets errno on failure.
 bool enter_setting(const ChildSetting& setting) {
   if (!setting.directory.empty() && ::chdir(setting.directory.c_str()) != 0) return false;
   if (setting.output >= 0 && ::dup2(setting.output, STDOUT_FILENO) < 0) return false;
@@ -97,7 +96,7 @@ Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, co
   const pid_t pid = ::fork();
   if (pid < 0) return system_error("fork for", argv[0], errno);
   if (pid == 0) {
-    go->write_end.reset();  // else the child would keep its own gate from closing
+    go->write_end.reset();  // otherwise the child would keep its own gate open
     wait_and_execute(go->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(), signal_mask,
                      setting);
   }

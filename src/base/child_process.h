@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChildProcess: a command that is forked first and let go later, so that a measurement can begin in between.
+// ChildProcess: a command that is forked first and executed later, so that a measurement can begin in between.
 //
 //   Result<ChildProcess> child = ChildProcess::prepare(argv, signal_mask);  // forked, waiting, nothing executed yet
 //   begin_measuring();
-//   Status started = child->release();                                      // execvp; says so if that failed
+//   Status started = child->release();                                      // execvp; returns an error if it fails
 //
-// The owner waits for the process itself (waitpid), because it also waits for other events. A child that is never
-// released ends without having run anything. Not thread-safe. Between fork and
-// exec it does only what is safe while other threads of ours run.
+// The owner calls waitpid itself, because it also waits for other events. A child that is never released exits without
+// executing anything. Not thread-safe. Between fork and exec the child makes only calls that are safe in a
+// multi-threaded process.
 #pragma once
 
 #include <csignal>
@@ -21,25 +21,25 @@
 
 namespace joulemap {
 
-// Where and how a child runs, where that is not as we do.
+// How a child's environment differs from that of this process.
 struct ChildSetting {
-  std::string directory = {};  // empty: ours
-  int output = -1;             // descriptors that become its stdout and stderr; -1: ours
+  std::string directory = {};  // working directory; empty: inherited
+  int output = -1;             // descriptors that become stdout and stderr of the child; -1: inherited
   int error_output = -1;
-  int signal_when_we_end = 0;  // what it gets when we die, however we do; 0: nothing
+  int signal_when_we_end = 0;  // signal sent to the child when this process dies for any reason; 0: none
 };
 
 class ChildProcess {
  public:
-  // `signal_mask` is what the command shall run with (ours may block signals that we wait for); `environment`
-  // ("NAME=value") is added to ours, and wins.
+  // `signal_mask` is the signal mask of the command (this process may block signals that it polls for). `environment`
+  // ("NAME=value") is added to the inherited environment and overrides it.
   static Result<ChildProcess> prepare(std::span<const std::string> argv, const sigset_t& signal_mask,
                                       std::span<const std::string> environment = {}, const ChildSetting& setting = {});
 
   pid_t pid() const { return pid_; }
 
-  // Executes the command. Fails with command_not_found or command_not_executable; the child has then ended and been
-  // waited for.
+  // Executes the command. Fails with command_not_found or command_not_executable; the child has then exited and been
+  // reaped.
   Status release();
 
  private:
@@ -48,14 +48,14 @@ class ChildProcess {
 
   pid_t pid_;
   std::string name_;
-  FileDescriptor go_;       // one byte written here lets the child execute
-  FileDescriptor failure_;  // closed by a successful exec, else carries errno
+  FileDescriptor go_;       // a byte written here makes the child call exec
+  FileDescriptor failure_;  // closed by a successful exec, otherwise carries errno
 };
 
-// How a command ended, from the status of waitpid.
+// How a command ended, decoded from the status of waitpid.
 struct ExitStatus {
-  int code = 0;               // as a shell would say it: its own, or 128 + the signal
-  std::optional<int> signal;  // the signal that killed it
+  int code = 0;               // as shells report it: the exit code, or 128 + signal number
+  std::optional<int> signal;  // signal that killed the command
 
   static ExitStatus from_wait_status(int wait_status);
 };

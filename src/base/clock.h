@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two clocks everything is stamped with, as integer nanoseconds.
+// The two clocks that timestamp all data, in integer nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ inline std::int64_t clock_ns(clockid_t clock) noexcept {
   return static_cast<std::int64_t>(now.tv_sec) * kNanosecondsPerSecond + now.tv_nsec;
 }
 
-// Never jumps; what samples and events carry.
+// Monotonic; timestamps of samples and events.
 inline std::int64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
 
-// Since 1970; what people and other tools' logs carry.
+// Since 1970; timestamps of reports and of other tools' logs.
 inline std::int64_t unix_ns() noexcept { return clock_ns(CLOCK_REALTIME); }
 
-// CPU time of this process, all threads: what the tool itself costs.
+// CPU time of all threads of this process: the cost of the tool itself.
 inline std::int64_t own_cpu_ns() noexcept { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
 
 inline timespec to_timespec(std::int64_t duration_ns) noexcept {
@@ -36,7 +36,7 @@ inline double seconds(std::int64_t duration_ns) noexcept {
   return static_cast<double>(duration_ns) / static_cast<double>(kNanosecondsPerSecond);
 }
 
-// Sleeps until the monotonic clock shows deadline_ns. A signal may wake it early.
+// Sleeps until CLOCK_MONOTONIC reaches deadline_ns. A signal may end the sleep early.
 inline void sleep_until(std::int64_t deadline_ns) noexcept {
   const timespec deadline = to_timespec(deadline_ns);
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, nullptr);

@@ -34,7 +34,7 @@ std::optional<std::uint64_t> parse_busy_ticks(std::string_view proc_stat) noexce
   if (!line.starts_with("cpu ")) return std::nullopt;
   // user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user time.
   constexpr std::array<bool, 7> kBusy = {true, true, true, false, false, true, true};
-  constexpr std::size_t kFewestFields = 4;  // what the oldest kernels wrote
+  constexpr std::size_t kFewestFields = 4;  // the oldest kernels have only these
   std::uint64_t busy = 0;
   const char* position = line.data() + 4;
   const char* const end = line.data() + line.size();
@@ -53,7 +53,7 @@ std::optional<std::uint64_t> parse_busy_ticks(std::string_view proc_stat) noexce
 Result<MachineCpuTime> parse_machine_cpu_time(std::string_view proc_stat, double ticks_per_second) {
   const auto busy = parse_busy_ticks(proc_stat);
   if (!busy) return malformed("/proc/stat", proc_stat);
-  int cpus = -1;  // the first line is all of them together
+  int cpus = -1;  // the first line is the total
   for (std::string_view line : split(proc_stat, '\n')) {
     if (!line.starts_with("cpu")) break;
     ++cpus;
@@ -72,7 +72,7 @@ Result<ProcessCpuTime> parse_process_cpu_time(std::string_view text, double tick
   const std::size_t name_end = text.rfind(')');
   const auto pid = parse_u64(text.substr(0, text.find(' ')));
   if (name_end == std::string_view::npos || !pid) return malformed("/proc/PID/stat", text);
-  // After the name: state ppid ... utime(11) stime(12) cutime(13) cstime(14), counted from state = 0.
+  // Fields after the name, counted from state = 0: state ppid ... utime(11) stime(12) cutime(13) cstime(14).
   const std::vector<std::string_view> fields = split_blanks(text.substr(name_end + 1));
   if (fields.size() < 15) return malformed("/proc/PID/stat", text);
   const auto parent = parse_u64(fields[1]);
@@ -101,7 +101,7 @@ std::vector<ProcessCpuTime> read_all_process_cpu_times() {
   for (const std::string& name : *names) {
     if (!parse_u64(name)) continue;
     const Result<std::string> text = read_small_file("/proc/" + name + "/stat");
-    if (!text) continue;  // it has ended since the directory was listed
+    if (!text) continue;  // ended after the directory was listed
     if (const Result<ProcessCpuTime> process = parse_process_cpu_time(*text, rate)) processes.push_back(*process);
   }
   return processes;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of C++ functions as people write them.
+// Demangles names of C++ functions.
 #pragma once
 
 #include <string>
 
 namespace joulemap {
 
-// The name itself where it is not mangled.
+// Returns `name` unchanged if it is not mangled.
 std::string demangled(const std::string& name);
 
 }  // namespace joulemap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FileDescriptor: owns one descriptor and closes it. The only place in the project that calls close().
+// FileDescriptor: owns a file descriptor and closes it. Other code never calls close().
 #pragma once
 
 #include <unistd.h>
@@ -12,8 +12,8 @@
 
 namespace joulemap {
 
-// Which descriptors are owned, so that the child of a fork can close them without looking into its parent's objects.
-// Those past the last are not: they stay open until the child ends or calls exec.
+// Bitmap of owned descriptors, so that a forked child can close them without reading its parent's objects. Descriptors
+// beyond the bitmap (4096 and above) stay open until the child ends or calls exec.
 class OwnedDescriptors {
  public:
   void add(int fd) noexcept {
@@ -22,7 +22,7 @@ class OwnedDescriptors {
   void remove(int fd) noexcept {
     if (is_counted(fd)) word_of(fd).fetch_and(~bit_of(fd), std::memory_order_relaxed);
   }
-  // By the fork handler of the child: a parent's file must not stay locked because its children live on.
+  // Called by the child's fork handler: a child that lives on must not keep a file of its parent locked.
   void close_all() noexcept {
     for (std::size_t word = 0; word < kWords; ++word) {
       const std::uint64_t bits = words_[word].exchange(0, std::memory_order_relaxed);

@@ -17,8 +17,8 @@ TEST(OwnedDescriptors, CloseWhatIsOwnedAndNothingElse) {
   owned.add(ours);
   owned.add(given_up);
   owned.remove(given_up);
-  owned.add(-1);         // an open that failed
-  owned.add(1'000'000);  // too large to be counted
+  owned.add(-1);         // a failed open
+  owned.add(1'000'000);  // beyond the bitmap
   owned.close_all();
   EXPECT_FALSE(is_open(ours));
   EXPECT_TRUE(is_open(given_up));
@@ -31,7 +31,7 @@ TEST(OwnedDescriptors, AreClosedOnce) {
   const int ours = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   owned.add(ours);
   owned.close_all();
-  const FileDescriptor another(::open("/dev/null", O_RDONLY | O_CLOEXEC));  // the same number
+  const FileDescriptor another(::open("/dev/null", O_RDONLY | O_CLOEXEC));  // gets the same number
   owned.close_all();
   EXPECT_TRUE(is_open(another.get()));
 }

@@ -33,7 +33,7 @@ int without_interruption(FileLock::LockCall lock, int fd) {
 
 enum class OwnerFile { held, ended, removed };
 
-// An owner that has not written its name yet is at work.
+// A file without a complete identity counts as held: its owner may still be writing it.
 OwnerFile state_of_owner_file(const std::string& path, LockScope scope) {
   const Result<std::string> identity = read_small_file(path);
   if (!identity) return identity.error().code == ErrorCode::not_found ? OwnerFile::removed : OwnerFile::held;
@@ -57,12 +57,12 @@ Error held_by_another(const std::string& path) {
 }  // namespace
 
 std::string owner_file_path(const std::string& path, int number) {
-  const std::size_t name = path.rfind('/') + 1;  // 0 without a folder
+  const std::size_t name = path.rfind('/') + 1;  // 0 without a folder part
   return fmt::format("{}owner-{}.{}", path.substr(0, name), number, path.substr(name));
 }
 
-// Files of owners that were killed stay where they are. A process that has seen the last of them tries the next number,
-// and only one can make that file; were they removed, a second process could begin again at 1.
+// Files of killed owners are never removed. A process that has passed the last one tries the next number, and O_EXCL
+// lets only one process create it. If they were removed, a second process could start again at 1.
 Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path, LockScope scope) {
   for (int number = 1; number <= kMostOwnerFiles;) {
     const std::string owner = owner_file_path(path, number);

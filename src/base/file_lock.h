@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FileLock: an exclusive lock between processes that share a folder, held as long as the object lives. An flock on a file,
-// which the kernel releases when the process dies. File systems without flock (NFS without a lock server, Lustre, some of
-// FUSE) get a file that names its owner instead, made with O_EXCL: one whose owner has ended is passed over.
+// FileLock: an exclusive lock between processes that share a folder, held for the lifetime of the object. Uses flock on
+// a file, which the kernel releases when the process dies. On file systems without flock (NFS without a lock server,
+// Lustre, some FUSE) it creates an owner file with O_EXCL instead. An owner file whose process has ended is skipped.
 //
-// A forked child does not hold it. Any thread.
+// A forked child does not hold the lock. Any thread.
 #pragma once
 
 #include <sys/file.h>
@@ -18,19 +18,19 @@
 
 namespace joulemap {
 
-// Who contends for a lock. Only matters without flock, for an owner of another boot.
+// Which processes compete for the lock. Only matters without flock, for an owner from another boot.
 enum class LockScope {
-  machine,  // the name of the lock names the machine: an owner of another boot was before this one, and has ended
-  shared,   // by several machines: the owner may be at work on another one, so the lock is held
+  machine,  // this machine only: an owner from another boot has ended
+  shared,   // several machines: an owner from another boot may be running elsewhere, so the lock is held
 };
 
 class FileLock {
  public:
   using LockCall = int (*)(int fd, int operation);
 
-  // Nothing when another process holds it. Does not wait. `lock` replaces flock in tests.
+  // Does not wait; nullopt if another process holds the lock. `lock` replaces flock in tests.
   static Result<std::optional<FileLock>> try_take(const std::string& path, LockScope scope, LockCall lock = &::flock);
-  // Waits, at most `patience`.
+  // Waits for at most `patience`.
   static Result<FileLock> take(const std::string& path, LockScope scope, std::chrono::milliseconds patience,
                                LockCall lock = &::flock);
 
@@ -40,10 +40,10 @@ class FileLock {
   FileLock& operator=(const FileLock&) = delete;
   ~FileLock();
 
-  // Whether the file of that name is still the one that is locked: it may have been moved or replaced meanwhile.
+  // Whether `path` still names the locked file: it may have been moved or replaced.
   bool is_at(const std::string& path) const;
 
-  // Without flock: an owner that is killed on another machine keeps it until its file is removed.
+  // True without flock: if the owner is killed on another machine, the lock stays held until its file is removed.
   bool is_owner_file() const { return !owner_path_.empty(); }
 
  private:
@@ -56,8 +56,8 @@ class FileLock {
   int pid_ = 0;
 };
 
-// The file that names the owner of `path` where flock is missing, in its folder: ends as `path` does. The number grows by
-// one for each owner that ended without removing its file.
+// Path of the owner file of `path` where flock is missing. It lies in the same folder, and its name ends with that of
+// `path`. `number` grows by one for each owner that ended without removing its file.
 std::string owner_file_path(const std::string& path, int number);
 
 }  // namespace joulemap

@@ -43,7 +43,7 @@ class FileLocks : public ::testing::Test {
   std::string path_ = directory_.path() + "/run.lock";
 };
 
-// The identity of a process that has ended: a child's.
+// The identity of an ended process: a reaped child.
 std::string ended_identity() {
   const int pid = ::fork();
   if (pid == 0) ::_exit(0);
@@ -145,7 +145,7 @@ TEST_F(FileLocks, ThatStayHeldAreAnErrorWithTheFileToRemove) {
 TEST(ProcessIdentity, IsOfAProcessThatRunsHasEndedOrCannotBeKnown) {
   EXPECT_EQ(state_of_process(this_process_identity()), OwnerProcess::running);
   EXPECT_EQ(state_of_process(ended_identity()), OwnerProcess::ended);
-  std::string restarted = this_process_identity();  // the same number, started at another time
+  std::string restarted = this_process_identity();  // the same PID with another start time
   restarted.replace(restarted.find(process_start("self")), process_start("self").size(), "1");
   EXPECT_EQ(state_of_process(restarted), OwnerProcess::ended);
   for (const char* text : {"", "garbage", "boot 1 2 pid:[1]", "- -1 - -"}) {

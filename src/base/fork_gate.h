@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ForkGate: keeps a fork from happening while one of our threads is inside a library whose locks we do not know (NVML). A
-// child would inherit them locked, and hang in its first call. The fork waits for the threads that are inside, for a
-// bounded time; threads that come later wait for the fork. Where the time was not enough, the child knows, and must not
-// call that library. Any thread; after construction no locks and no allocations.
+// ForkGate: delays a fork while one of our threads is inside a library with locks of its own (NVML). A child would
+// inherit those locks in the locked state and hang in its first call. The fork waits for the threads inside, for a
+// bounded time; threads that arrive later wait for the fork. If the wait times out, is_lost() is true in the child,
+// which must not call that library. Any thread; takes no locks and allocates nothing after construction.
 //
 //   const ForkGate::Visit inside(nvml_calls);  // around every call of the library
 #pragma once
@@ -33,7 +33,7 @@ class ForkGate {
     const std::uint32_t generation_;
   };
 
-  // The three fork handlers. A thread that did not leave in time is not waited for again until it leaves.
+  // The three fork handlers. After a timeout, later forks skip the wait until the thread inside has left.
   void before_fork(std::int64_t limit_ns) noexcept {
     closed_.fetch_add(1);
     const std::int64_t deadline_ns = monotonic_ns() + (hangs_.load() ? 0 : limit_ns);
@@ -54,7 +54,7 @@ class ForkGate {
     hangs_.store(false);
   }
 
-  // A thread of an ancestor was inside when it forked: the library's locks may be held for ever.
+  // A thread of an ancestor process was inside during a fork: the library's locks may be held for ever.
   bool is_lost() const noexcept { return is_lost_.load(); }
 
  private:
@@ -74,7 +74,7 @@ class ForkGate {
   }
 
   std::atomic<std::uint32_t> inside_{0};
-  std::atomic<std::uint32_t> closed_{0};  // forks under way
+  std::atomic<std::uint32_t> closed_{0};  // forks in progress
   std::atomic<bool> hangs_{false};
   std::atomic<bool> is_lost_{false};
 };

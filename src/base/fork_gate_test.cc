@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kLong_ns = 60 * kNanosecondsPerSecond;
 constexpr std::int64_t kShort_ns = kNanosecondsPerMillisecond;
 
-// A thread that is inside from its construction until leave().
+// A thread that stays inside the gate from construction until leave().
 class Visitor {
  public:
   explicit Visitor(ForkGate& gate)
@@ -58,7 +58,7 @@ TEST(ForkGate, AChildKnowsThatSomebodyWasInside) {
   gate.before_fork(kShort_ns);
   gate.after_fork_in_child();
   EXPECT_TRUE(gate.is_lost());
-  gate.before_fork(kLong_ns);  // in the child nobody is inside
+  gate.before_fork(kLong_ns);  // no thread is inside in the child
   gate.after_fork_in_parent();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sleeping until a word changes or an absolute moment comes: what std::atomic::wait cannot (it knows no deadline) and a
-// condition variable does only with a lock.
+// Waits until a word changes or an absolute deadline passes. std::atomic::wait has no deadline, and a condition
+// variable needs a lock.
 #pragma once
 
 #include <linux/futex.h>
@@ -18,8 +18,8 @@ namespace joulemap {
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
-// Returns when `word` no longer holds `seen`, when it is woken, when the monotonic clock shows deadline_ns, or for no
-// reason: callers look again.
+// Returns when `word` differs from `seen`, on a wake-up, when CLOCK_MONOTONIC reaches deadline_ns, or spuriously:
+// callers must check again.
 inline void wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
                             std::int64_t deadline_ns) noexcept {
   if (deadline_ns <= 0) return;

@@ -10,7 +10,7 @@ namespace joulemap {
 namespace {
 
 constexpr std::size_t kLettersPerEdit = 3;
-constexpr std::size_t kLongestWord = 80;  // longer ones are no names of ours, and the table grows with the square
+constexpr std::size_t kLongestWord = 80;  // longer words are not ours, and the cost is quadratic
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The known word that a mistyped one most likely means, for messages that ask "did you mean ...?". Pure.
+// Finds the known word that a mistyped word most likely means, for "did you mean ...?" messages. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,12 @@
 
 namespace joulemap {
 
-// Letters to insert, delete, replace, or swap with their neighbour (optimal string alignment distance).
+// Number of insertions, deletions, replacements and swaps of neighbours (optimal string alignment distance).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The candidate with the fewest edits, at most one for every three letters of `word`; the start of a candidate counts
-// as one edit. Nothing where no candidate is that near. The first of several that are equally near.
+// The candidate with the fewest edits, at most one edit per three letters of `word` (at least one). A candidate that
+// starts with `word` counts as one edit. Returns nullopt if no candidate is that close, and the first of equally close
+// ones.
 std::optional<std::string> nearest_word(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace joulemap

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostLinks = 40;  // as the kernel follows
+constexpr int kMostLinks = 40;  // limit of the Linux kernel
 constexpr int kMostNames = 1000;
 
 std::string folder_of(const std::string& path) {
@@ -38,15 +38,16 @@ std::optional<struct stat> status_of(const std::string& path) {
 
 bool is_same(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
-// A name of procfs is a file that is open already, not one to be replaced.
+// A procfs name denotes a file that is already open and cannot be replaced.
 bool is_named_by_procfs(const std::string& path) {
   struct statfs system {};
   return ::statfs(folder_of(path).c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
 }
 
-// A link or file that another user put where everybody may write: a link leads our output to a file of its choice, a file
-// keeps its owner, who could read our output. The kernel refuses both where a machine is set up so (protected_symlinks and
-// protected_regular, proc(5)). We resolve links and replace files ourselves, so we refuse on every machine.
+// Whether another user placed this link or file in a world-writable folder. Such a link redirects our output to a file
+// of their choice; such a file keeps its owner, who could read our output. The kernel refuses both if configured to
+// (protected_symlinks and protected_regular, proc(5)). We resolve links and replace files ourselves, so we refuse on
+// every machine.
 bool is_planted(const std::string& path) {
   struct stat entry {};
   struct stat folder {};
@@ -57,7 +58,7 @@ bool is_planted(const std::string& path) {
 
 struct ResolvedPath {
   std::string path;
-  bool is_direct = false;  // by way of procfs
+  bool is_direct = false;  // reached through procfs
 };
 
 ResolvedPath follow(std::string path) {
@@ -72,7 +73,7 @@ ResolvedPath follow(std::string path) {
   return {std::move(path), false};
 }
 
-// Whether `folder` is that one, or lies in it.
+// Whether `folder` is `outer` or lies inside it.
 bool lies_in(const std::string& folder, const struct stat& outer) {
   std::error_code error;
   fs::path place = fs::canonical(folder, error);
@@ -85,12 +86,12 @@ bool lies_in(const std::string& folder, const struct stat& outer) {
   return false;
 }
 
-// Why the target cannot be replaced, found before the work starts.
+// Returns why the target cannot be replaced, before the work starts.
 Status check_replaceable(const std::string& path, const std::string& target, const std::optional<struct stat>& older) {
   if (target.ends_with('/')) return system_error("create", path, EISDIR);
   if (older && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0) return system_error("open", path, errno);
   if (::faccessat(AT_FDCWD, folder_of(target).c_str(), W_OK | X_OK, AT_EACCESS) == 0) return Done{};
-  if (older && older->st_size == 0) return Done{};  // nothing to lose: it is written directly
+  if (older && older->st_size == 0) return Done{};  // no content to lose: written in place
   Error error = system_error("create", path, errno);
   if (older) {
     error.message = fmt::format("{} cannot be replaced: {} cannot be written to", path, folder_of(target));
@@ -104,7 +105,7 @@ struct FreshFile {
   FileDescriptor fd;
 };
 
-// The name does not depend on that of the target, which may be as long as names can be.
+// The name is independent of the target's name, which may already have the maximal length.
 Result<FreshFile> create_beside(const std::string& target) {
   for (int number = 0; number < kMostNames; ++number) {
     std::string path = fmt::format("{}/.joulemap-{}-{}.tmp", folder_of(target), ::getpid(), number);
@@ -120,7 +121,7 @@ Status fill(const FreshFile& fresh, std::string_view content, const std::string&
             const std::optional<struct stat>& older) {
   if (Status written = write_fully(fresh.fd.get(), content, path); !written) return written;
   if (older) {
-    // Only root can give a file away; the permissions count.
+    // Only root can change the owner, so a failure is ignored; the permissions must be set.
     static_cast<void>(::fchown(fresh.fd.get(), older->st_uid, older->st_gid));
     if (::fchmod(fresh.fd.get(), older->st_mode & 0777) != 0) return system_error("set permissions of", path, errno);
   }
@@ -190,7 +191,7 @@ Status OutputFile::replace_content(std::string_view content) {
   if (!fresh) return std::move(fresh).error();
   Status done = fill(*fresh, content, path_, older);
   if (done && ::rename(fresh->path.c_str(), target_.c_str()) != 0) {
-    // A file that is mounted on its own cannot be replaced; an empty one has nothing to lose.
+    // A file that is a mount point cannot be replaced; an empty one has no content to lose.
     Error refused = system_error("replace", path_, errno);
     refused.remedy = "name a file that is not there yet, or one in a folder of your own";
     done = is_empty ? write_in_place(target_, content, path_) : Status(std::move(refused));

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OutputFile: the one way in which a result reaches a file that a user named. The content is written beside the target,
-// synced and renamed: a full disk, a signal or a crash leaves the older file as it was, and readers see one or the other.
+// OutputFile: writes every result that goes to a file named by the user. It writes a temporary file beside the target,
+// syncs it and renames it. After a full disk, a signal or a crash, the old file is unchanged; readers see the old or
+// the new content.
 //
 //   Result<OutputFile> file = OutputFile::open("report.txt", inputs);   // before the work starts
 //   Status written = file->replace_content(text);
 //
-// - A new file is only for its owner (base/private_files.h).
-// - A symbolic link stays: the file it points to is replaced. A link or file that another user may have
-//   planted is refused.
-// - Permissions and owner of the older file stay; hard links do not: other names keep the older content.
-// - What is no regular file (pipes, FIFOs, terminals, /dev/full) and what procfs names (/dev/stdout, /dev/fd/3) is
-//   written directly; a regular file behind such a name gets the content at its end.
-// - An input is never an output, by whatever name.
+// - Only the owner can access a new file (base/private_files.h).
+// - A symbolic link is kept: the file that it points to is replaced. A link or file that another user may have planted
+//   is refused.
+// - Permissions and owner of the old file are kept. Hard links are not: other names keep the old content.
+// - Targets that are not regular files (pipes, FIFOs, terminals, /dev/full) or are named through procfs (/dev/stdout,
+//   /dev/fd/3) are written directly. A regular file behind a procfs name is appended to.
+// - A file that is an input is never written, whatever its name.
 // Main thread.
 #pragma once
 
@@ -27,7 +28,7 @@ namespace joulemap {
 
 class OutputFile {
  public:
-  // Creates nothing. `inputs`: files that must not be replaced, folders in which nothing may be written; "-" is stdin.
+  // Creates nothing. `inputs`: files that must not be replaced and folders that must not be written into; "-" is stdin.
   static Result<OutputFile> open(const std::string& path, std::span<const std::string> inputs = {});
   Status replace_content(std::string_view content);
 
@@ -35,25 +36,24 @@ class OutputFile {
   OutputFile(std::string path, std::string target, FileDescriptor direct)
       : path_(std::move(path)), target_(std::move(target)), direct_(std::move(direct)) {}
 
-  std::string path_;       // as the user named it
-  std::string target_;     // where its links lead
-  FileDescriptor direct_;  // closed where the target is replaced
+  std::string path_;       // as given by the user
+  std::string target_;     // after resolving symbolic links
+  FileDescriptor direct_;  // not open if the target is replaced
 };
 
-// Both at once.
+// Opens and replaces in one call.
 Status replace_file(const std::string& path, std::string_view content);
 
-// A file of our own in a folder that others may write to: a link in its place is replaced, not followed.
+// Replaces a file of our own in a folder that others can write to: a link of that name is replaced, not followed.
 Status replace_own_file(const std::string& path, std::string_view content);
 
-// An error of usage where writing to `output` would destroy one of `inputs`, as OutputFile::open refuses it.
+// Fails with ErrorCode::usage if writing to `output` would destroy one of `inputs`. OutputFile::open calls it.
 Status check_not_input(const std::string& output, std::span<const std::string> inputs);
 
-// An error of usage where another user may have planted a link or a file: /tmp/out -> /etc/passwd.
+// Fails with ErrorCode::usage if another user may have planted the link or file: /tmp/out -> /etc/passwd.
 Status refuse_planted(const std::string& path);
 
-// Where the symbolic links lead that `path` itself is, if it is one. What they point to need not exist.
-// Stops at a planted one.
+// Follows the chain of symbolic links that starts at `path`. The final target need not exist. Stops at a planted link.
 std::string resolve_links(const std::string& path);
 
 }  // namespace joulemap

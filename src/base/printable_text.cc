@@ -18,8 +18,8 @@ struct CharacterRange {
   char32_t first;
   char32_t last;
 };
-// Unicode 15: general categories Cc, Zl, Zp, and of Cf those that turn direction or are not seen. U+200C and U+200D stay:
-// scripts and emoji need them.
+// Unicode 15: general categories Cc, Zl, Zp, and the Cf characters that change direction or are invisible. U+200C and
+// U+200D are allowed: scripts and emoji need them.
 constexpr std::array<CharacterRange, 10> kObeyed = {{{0x00, 0x1F},
                                                      {0x7F, 0x9F},
                                                      {0x061C, 0x061C},
@@ -31,7 +31,7 @@ constexpr std::array<CharacterRange, 10> kObeyed = {{{0x00, 0x1F},
                                                      {0xFFF9, 0xFFFB},
                                                      {0xE0000, 0xE007F}}};
 
-// Of a valid character.
+// `character` must be valid UTF-8.
 char32_t code_point(std::string_view character) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
   constexpr std::array<unsigned, 5> kFirstBits = {0, 0x7F, 0x1F, 0x0F, 0x07};
@@ -40,14 +40,14 @@ char32_t code_point(std::string_view character) {
   return code;
 }
 
-// Length of "ESC [ digits and semicolons m" at the beginning of the text; 0 when it begins otherwise.
+// Length of "ESC [ digits and semicolons m" at the start of the text; 0 if it starts otherwise.
 std::size_t colour_length(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", 2);
   return end != text.npos && text[end] == 'm' ? end + 1 : 0;
 }
 
-// `replace(rest, code)` returns the replacement of the character at the beginning of `rest`; nothing: it stays.
+// `replace(rest, code)` returns the replacement of the first character of `rest`; nullopt keeps it.
 template <class Replace>
 std::string replaced(std::string_view text, const Replace& replace) {
   std::string out;
@@ -88,10 +88,10 @@ std::string printable_lines(std::string_view text) {
 }
 
 std::string with_json_escapes(std::string json) {
-  // Most texts have none: only what begins with one of these bytes can be such a character.
+  // Fast path: every such character starts with one of these bytes, and most texts contain none.
   if (json.find_first_of("\x7F\xC2\xD8\xE2\xEF\xF3") == std::string::npos) return json;
   return replaced(json, [](std::string_view, char32_t code) -> std::optional<std::string> {
-    if (code < 0x20) return std::nullopt;  // between values: inside of them the writer has escaped it
+    if (code < 0x20) return std::nullopt;  // between values: inside strings the writer has already escaped it
     return json_escape(code);
   });
 }

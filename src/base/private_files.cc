@@ -16,7 +16,7 @@ Status make_private_folders(const std::string& path) {
     const std::string folder = path.substr(0, end);
     if (::mkdir(folder.c_str(), kPrivateFolder) == 0 || errno == EEXIST) continue;
     const int failure = errno;
-    struct stat status {};  // a read-only file system refuses folders that are there, too
+    struct stat status {};  // a read-only file system also refuses to create folders that exist
     if (::stat(folder.c_str(), &status) != 0) return system_error("make the folder", folder, failure);
   }
   struct stat status {};

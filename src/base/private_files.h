@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files and folders that only their owner reads: recordings, pages, tables and outputs hold command lines, paths and names
-// of a machine. A umask may take away more, never less. Who wants to share one says so: chmod, or joulemap share.
+// Files and folders that only their owner can read: recordings, pages, tables and outputs contain command lines, paths
+// and names of a machine. A umask can remove permissions but never add any. Users share a file explicitly: chmod, or
+// joulemap share.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +16,7 @@ namespace joulemap {
 inline constexpr mode_t kPrivateFile = 0600;
 inline constexpr mode_t kPrivateFolder = 0700;
 
-// The folder and those above it that are missing. One that is there already stays as it is.
+// Creates the folder and its missing parents. Existing folders are unchanged.
 Status make_private_folders(const std::string& path);
 
 }  // namespace joulemap

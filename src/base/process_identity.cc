@@ -22,7 +22,7 @@ std::string pid_namespace() {
   return name.empty() ? "-" : name;
 }
 
-// A process of another user may be hidden from us, and is there nevertheless.
+// EPERM: a process of another user may be hidden in /proc but exists.
 bool is_there(std::string_view pid) {
   const std::optional<std::uint64_t> number = parse_u64(pid);
   if (!number || *number == 0 || *number > static_cast<std::uint64_t>(std::numeric_limits<pid_t>::max())) return false;
@@ -39,7 +39,7 @@ std::string boot_id() {
 std::string process_start(std::string_view pid) {
   const Result<std::string> stat = read_small_file(fmt::format("/proc/{}/stat", pid));
   if (!stat) return {};
-  // Behind the name, which may hold anything, the start is the 20th field.
+  // The start time is the 20th field after the name, which may contain any character.
   const std::size_t name_end = stat->rfind(')');
   if (name_end == std::string::npos) return {};
   const std::vector<std::string_view> fields = split_blanks(std::string_view(*stat).substr(name_end + 1));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which process a number names. A number is used again after its process has ended; together with the machine's boot, the
-// process's start and the namespace that counts it, it is not.
+// Identifies a process uniquely. Process IDs are reused; boot ID, PID, start time and PID namespace together are not.
 #pragma once
 
 #include <string>
@@ -9,18 +8,18 @@
 
 namespace joulemap {
 
-// Of this machine, as the kernel made it at boot; "-" where /proc does not show it.
+// Boot ID of this machine; "-" if /proc does not show it.
 std::string boot_id();
 
-// When a process started, in clock ticks since boot, as text; empty when there is no such process or it is hidden.
+// Start time of a process in clock ticks since boot, as text; empty if the process does not exist or is hidden.
 std::string process_start(std::string_view pid);
 
-// "boot pid start namespace": this process.
+// "boot pid start namespace" of this process.
 std::string this_process_identity();
 
 enum class OwnerProcess { running, ended, elsewhere };
-// Of a process that wrote its identity. `elsewhere`: of another boot, another machine or another namespace, where its
-// number has no meaning here; also a text that is no identity.
+// State of the process that wrote `identity`. `elsewhere`: from another boot, machine or PID namespace, so its PID has
+// no meaning here; also returned for malformed text.
 OwnerProcess state_of_process(std::string_view identity);
 
 }  // namespace joulemap

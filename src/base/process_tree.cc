@@ -14,9 +14,9 @@
 namespace joulemap {
 namespace {
 
-// Deeper than any tree that a person made; a ring, which a reused number can pretend, must end.
+// Deeper than any real process tree; bounds the loop, because reused PIDs can form a cycle.
 constexpr int kDeepestTree = 64;
-// The first namespace of processes has a number that is part of the kernel's interface (PROC_PID_INIT_INO).
+// Inode number of the initial PID namespace, part of the kernel ABI (PROC_PID_INIT_INO).
 constexpr std::string_view kFirstPidNamespace = "pid:[4026531836]";
 constexpr std::size_t kMostPath_bytes = 512;
 constexpr std::size_t kMostLink_bytes = 4096;
@@ -24,7 +24,7 @@ constexpr std::size_t kMostLink_bytes = 4096;
 constexpr std::size_t kMostStat_bytes = 1024;
 constexpr std::size_t kMostStatus_bytes = 4096;
 constexpr std::size_t kEnvironment_bytes = 4096;
-// Fields of /proc/PID/stat, counted from its state on, which is the third (proc_pid_stat(5)).
+// Fields of /proc/PID/stat, counted from the state, which is the third field (proc_pid_stat(5)).
 constexpr int kStartField = 22 - 3;
 constexpr int kArgumentsField = 48 - 3;
 
@@ -55,7 +55,7 @@ std::optional<Number> leading_number(std::string_view text) noexcept {
   return number;
 }
 
-// What stands behind the name, which may contain anything, parentheses included: "S 123 ...".
+// The text after the name, which may contain any character including parentheses: "S 123 ...".
 std::string_view behind_name(std::string_view proc_pid_stat) noexcept {
   const std::size_t name_end = proc_pid_stat.rfind(')');
   return name_end == std::string_view::npos || name_end + 4 >= proc_pid_stat.size()
@@ -142,7 +142,7 @@ NamespaceNumbers parse_namespace_numbers(std::string_view proc_pid_status) noexc
 NamespaceNumbers namespace_numbers_of(pid_t pid, const char* proc) noexcept {
   const ProcText<kMostStatus_bytes> text(ProcPath(proc, pid, "status").text.data());
   NamespaceNumbers numbers = parse_namespace_numbers(text.view());
-  if (numbers[0] == 0) numbers[0] = pid;  // kernels before 4.1 and sandboxes have no such line
+  if (numbers[0] == 0) numbers[0] = pid;  // kernels before 4.1 and sandboxes lack this line
   return numbers;
 }
 
@@ -160,7 +160,7 @@ bool was_started_with(pid_t pid, std::string_view assignment, const char* proc) 
   const FileDescriptor file(::open(ProcPath(proc, pid, "environ").text.data(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return false;
   std::size_t size = 1;
-  block[0] = '\0';  // so that a variable always stands between two of them
+  block[0] = '\0';  // so that every variable has a NUL on both sides
   while (true) {
     const ssize_t got = ::read(file.get(), block.data() + size, block.size() - size);
     const bool is_end = got <= 0;
@@ -172,7 +172,7 @@ bool was_started_with(pid_t pid, std::string_view assignment, const char* proc) 
       if (at > 0 && text[at - 1] == '\0' && end < size && text[end] == '\0') return true;
     }
     if (is_end) return false;
-    const std::size_t kept = std::min(size, assignment.size() + 1);  // it may lie across two reads
+    const std::size_t kept = std::min(size, assignment.size() + 1);  // an assignment may span two reads
     std::memmove(block.data(), block.data() + size - kept, kept);
     size = kept;
   }

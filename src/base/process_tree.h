@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What /proc shows of processes: parents, identity, open files, environment. Any thread; allocates nothing, so that a
-// sampling thread may ask. `proc` is another folder in tests.
+// Reads parents, identity, open files and environment of processes from /proc. Any thread; allocates nothing, so
+// sampling threads may call it. Tests pass another folder as `proc`.
 #pragma once
 
 #include <sys/types.h>
@@ -18,42 +18,42 @@ namespace joulemap {
 
 inline constexpr const char* kProc = "/proc";
 
-// From the text of /proc/PID/stat, or from the file itself. Nothing when the process is gone.
+// From the text of /proc/PID/stat, or from the file itself. Returns nullopt if the process has ended.
 std::optional<pid_t> parse_parent(std::string_view proc_pid_stat) noexcept;
 std::optional<pid_t> parent_of(pid_t pid, const char* proc = kProc) noexcept;
 
-// `pid` is `ancestor`, or was started by it or by one of its descendants. A process that is gone descends from nobody.
+// True if `pid` is `ancestor` or one of its descendants. False for a process that has ended.
 bool descends_from(pid_t pid, pid_t ancestor, const char* proc = kProc) noexcept;
 
-// When it was started, in ticks since the boot. Number and start identify a process: numbers are reused.
+// Start time in ticks since boot. PID and start time identify a process, because PIDs are reused.
 std::optional<std::uint64_t> parse_start_ticks(std::string_view proc_pid_stat) noexcept;
 std::optional<std::uint64_t> start_ticks_of(pid_t pid, const char* proc = kProc) noexcept;
 
-// Whether it was forked from its parent and has executed no program since: the kernel copies the address of a program's
-// arguments at a fork and chooses a new one at an exec. false where addresses may not be read.
+// Whether the process was forked from its parent and has not called exec since. A fork copies the address of the
+// program arguments; an exec chooses a new one. Returns false where addresses are not readable.
 bool is_fork_of_parent(pid_t pid, const char* proc = kProc) noexcept;
 
-// The number of this process in `proc`. Differs from getpid() where `proc` belongs to an outer pid namespace.
+// PID of this process in `proc`. Differs from getpid() if `proc` belongs to an outer PID namespace.
 std::optional<pid_t> own_number(const char* proc = kProc) noexcept;
 
-// Its numbers in the pid namespaces from that of `proc` to its own (NSpid of /proc/PID/status), outermost first; 0 behind
-// the last.
+// PIDs of the process in the PID namespaces from that of `proc` to its own (NSpid of /proc/PID/status). Outermost
+// first, padded with 0.
 using NamespaceNumbers = std::array<pid_t, 4>;
 NamespaceNumbers parse_namespace_numbers(std::string_view proc_pid_status) noexcept;
 NamespaceNumbers namespace_numbers_of(pid_t pid, const char* proc = kProc) noexcept;
 
-// The name of the program, at most 15 characters. Empty when it is gone.
+// Program name, at most 15 characters. Empty if the process has ended.
 using ProgramName = std::array<char, 16>;
 ProgramName program_name_of(pid_t pid, const char* proc = kProc) noexcept;
 
-// Whether "NAME=value" was in the environment it was started with. false where that may not be read.
+// Whether "NAME=value" was in the environment at exec. Returns false where the environment is not readable.
 bool was_started_with(pid_t pid, std::string_view assignment, const char* proc = kProc) noexcept;
 
-// Whether it has a file open whose path begins and ends so; nothing where that may not be read.
+// Whether the process has an open file whose path starts with `begin` and ends with `end`; nullopt if not readable.
 std::optional<bool> has_open_file(pid_t pid, std::string_view begin, std::string_view end,
                                   const char* proc = kProc) noexcept;
 
-// Entries of a folder that are numbers: processes of /proc, open files of a process.
+// Iterates over the numeric entries of a folder: processes of /proc, open files of a process.
 class NumberedEntries {
  public:
   explicit NumberedEntries(const char* folder) noexcept;
@@ -68,8 +68,8 @@ class NumberedEntries {
   std::size_t size_ = 0;
 };
 
-// Whether this process is in the kernel's first pid namespace. There, and only there, NVML's numbers of processes are ours
-// with every driver.
+// Whether this process is in the initial PID namespace. Only there do the PIDs of NVML match ours with every driver
+// version.
 bool is_in_first_pid_namespace(const char* proc = kProc) noexcept;
 
 }  // namespace joulemap

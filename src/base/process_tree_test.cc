@@ -65,7 +65,7 @@ TEST(AForkedChild, IsRecognizedUntilItExecutesAProgram) {
 TEST(VariablesOfAProcess, AreThoseItWasStartedWithAndWholeOnes) {
   FakeProc proc;
   std::string environment = "ID=1234\0LONG="s;
-  environment += std::string(4096 - environment.size() - 3, 'x') + '\0';  // so that the next lies across two reads
+  environment += std::string(4096 - environment.size() - 3, 'x') + '\0';  // so that the next variable spans two reads
   environment += "RUN=abc\0ID2=12\0"s;
   proc.add(7, {.environment = environment});
   for (const char* known : {"ID=1234", "RUN=abc", "ID2=12"})
@@ -100,7 +100,7 @@ TEST(NumberedEntriesOfAFolder, AreAllOfThemAndOnlyThose) {
 }
 
 TEST(ProcessParents, AProcessThatIsGoneDescendsFromNobody) {
-  constexpr pid_t kNobody = 0x3FFF'FFFF;  // above the most that Linux gives
+  constexpr pid_t kNobody = 0x3FFF'FFFF;  // above the largest PID of Linux
   EXPECT_EQ(parent_of(kNobody), std::nullopt);
   EXPECT_FALSE(descends_from(kNobody, ::getpid()));
   EXPECT_FALSE(descends_from(0, ::getpid()));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Independent errors add in quadrature. Not std::hypot: its scaling against overflow is no use for joules,
-// and its newest symbol version would tie what we ship to glibc 2.35.
+// Adds independent errors in quadrature. Avoids std::hypot: joules need no protection against overflow, and its newest
+// symbol version would require glibc 2.35.
 #pragma once
 
 #include <cmath>

@@ -20,7 +20,7 @@ bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>
 bool is_name_character(char c) { return is_letter_or_digit(c) || c == '_' || c == '-' || c == '.'; }
 bool is_blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
-// "authToken", "auth-token" and "AUTH_TOKEN" are "auth", "token".
+// "authToken", "auth-token" and "AUTH_TOKEN" become "auth", "token".
 Words words_of(std::string_view name) {
   Words words;
   bool begins = true;
@@ -37,20 +37,20 @@ Words words_of(std::string_view name) {
   return words;
 }
 
-// At the end of a name these name a secret, also joined to another word ("hftoken").
+// Suffixes of a name's last word that mark a secret, also joined to another word ("hftoken").
 constexpr std::array<std::string_view, 9> kSecretEnds = {"token",      "password", "passwd",    "passphrase", "secret",
                                                          "credential", "apikey",   "secretkey", "accesskey"};
-// These only as a word of their own: "monkey" and "oauth2" are none.
+// Secret only as a whole word: "monkey" and "oauth2" are not.
 constexpr std::array<std::string_view, 9> kSecretWords = {
     "key", "auth", "authorization", "bearer", "cookie", "passwords", "credentials", "secrets", "oauth"};
-// In front of "token" or "key" they make it part of a vocabulary, a table, a count; in front of any, a switch.
+// Before "token" or "key" these words denote a vocabulary, a table or a count; before any secret word, a switch.
 constexpr std::array<std::string_view, 40> kHarmless = {
     "pad",    "eos",     "bos",     "unk",       "mask",  "sep",   "cls",  "begin",  "start",   "end",
     "stop",   "special", "max",     "min",       "num",   "n",     "per",  "new",    "image",   "prompt",
     "sort",   "primary", "foreign", "partition", "group", "cache", "dict", "row",    "column",  "index",
     "metric", "label",   "query",   "random",    "prng",  "no",    "use",  "enable", "disable", "without"};
 
-// How services begin their tokens (GitHub, GitLab, Hugging Face, OpenAI, Slack, AWS).
+// Prefixes of service tokens (GitHub, GitLab, Hugging Face, OpenAI, Slack, AWS).
 constexpr std::array<std::string_view, 10> kTokenBegins = {"hf_", "ghp_", "gho_",  "ghs_",  "github_pat_",
                                                            "sk-", "AKIA", "xoxb-", "xoxp-", "glpat-"};
 constexpr std::size_t kLeastToken = 20;
@@ -62,7 +62,7 @@ bool is_known_token(std::string_view word) {
          });
 }
 
-// "https://user:password@host" from its "://" on; `at` is left behind what was taken.
+// Redacts "https://user:password@host" from its "://" on; leaves `at` behind the redacted part.
 std::string redacted_authority(std::string_view text, std::size_t& at, bool is_web) {
   const std::size_t begin = at + 3;
   const std::size_t end = std::min(text.find_first_of("/?# \t\n\"'<>", begin), text.size());
@@ -77,10 +77,10 @@ std::string redacted_authority(std::string_view text, std::size_t& at, bool is_w
   return "://" + std::string(is_web ? kRedacted : authority.substr(0, sign));
 }
 
-// Behind a name in a text: where its value begins, when the name is of the kind that has one.
+// Position of the value that follows a name in a text, if the name has one.
 struct Value {
   std::size_t begin = 0;
-  bool is_header = false;  // up to the end of the line or quote
+  bool is_header = false;  // value extends to the end of the line or quote
 };
 std::optional<Value> value_behind(std::string_view text, std::string_view name, std::size_t end) {
   const bool is_quoted = end < text.size() && (text[end] == '"' || text[end] == '\'');
@@ -104,7 +104,7 @@ std::size_t end_of_value(std::string_view text, const Value& value) {
   return std::min(text.find_first_of(ends, value.begin), text.size());
 }
 
-// All that stands in a text for a shell, an interpreter or a parser.
+// Redacts a text for a shell, an interpreter or a parser.
 std::string redacted_text(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -126,7 +126,7 @@ std::string redacted_text(std::string_view text) {
       continue;
     }
     out += name;
-    // `key=len` is an argument of Python's sorted.
+    // `key=len` is an argument of Python's sorted().
     const std::optional<Value> value =
         is_secret_name(name) && name != "key" ? value_behind(text, name, end) : std::nullopt;
     if (!value) continue;
@@ -159,8 +159,8 @@ bool is_secret_name(std::string_view name) {
 
 std::vector<std::string> redacted_arguments(std::span<const std::string> arguments) {
   std::vector<std::string> redacted;
-  bool is_value = false;   // of the option before
-  bool is_script = false;  // behind -c
+  bool is_value = false;   // of the preceding option
+  bool is_script = false;  // follows -c
   for (const std::string& argument : arguments) {
     const std::size_t sign = argument.find('=');
     const std::string_view name = std::string_view(argument).substr(0, sign);

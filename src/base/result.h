@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Result<T>: the value of an operation that may fail in a way we expect (a file is missing, a permission is denied,
-// a text is malformed), or the Error that says what happened, where, and what the user can do about it.
+// Result<T>: the value of an operation that can fail in an expected way (missing file, denied permission, malformed
+// text), or an Error with the cause, the location and a remedy for the user.
 //
-// Member names follow std::expected, so that it can become an alias once the compilers we support have it (clang 14,
-// used for tidy and fuzzing, does not). Bugs are not errors: they are JOULEMAP_CHECK (check.h). Damaged data is a
-// Diagnostic (model/diagnostics.h).
+// Member names follow std::expected, so that Result can become an alias once all supported compilers have it (clang 14,
+// used for tidy and fuzzing, does not). Bugs are not errors: use JOULEMAP_CHECK (check.h). Damaged data is reported as
+// a Diagnostic (model/diagnostics.h).
 //
 //   Result<std::string> text = read_small_file(path);
 //   if (!text) return std::move(text).error().with_context("reading the package counter");
@@ -22,19 +22,19 @@ namespace joulemap {
 
 enum class ErrorCode {
   not_found,               // no such file, device or command
-  permission,              // it is there, but we may not
-  unsupported,             // it is there, but this machine or kernel cannot
-  malformed,               // it was read, but makes no sense
-  io,                      // the operating system refused for another reason
-  usage,                   // the caller asked for something that has no meaning
-  command_not_found,       // a command to run: there is none of that name
-  command_not_executable,  // there is, but it cannot be executed
+  permission,              // exists, but access is denied
+  unsupported,             // exists, but this machine or kernel does not support it
+  malformed,               // readable, but the content is invalid
+  io,                      // any other failure of a system call
+  usage,                   // the caller's request is invalid
+  command_not_found,       // no command of that name
+  command_not_executable,  // the command exists but cannot be executed
 };
 
 struct Error {
   ErrorCode code = ErrorCode::io;
   std::string message;
-  std::string remedy;  // the line that would fix it; empty where none is known
+  std::string remedy;  // one line that fixes the problem; empty if unknown
 
   // "reading rapl: open /sys/...: permission denied"
   Error with_context(std::string_view context) && {
@@ -46,7 +46,7 @@ struct Error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  // Implicit, so that both `return value;` and `return error;` read as they should.
+  // Implicit constructors, so that functions can `return value;` and `return error;`.
   Result(T value) : state_(std::move(value)) {}      // NOLINT
   Result(Error error) : state_(std::move(error)) {}  // NOLINT
 

@@ -13,7 +13,7 @@ Result<SignalGate> SignalGate::open() {
   for (const int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&wanted, signal);
   FileDescriptor fd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.is_open()) return system_error("create", "a signal descriptor", errno);
-  // An ignored SIGCHLD (inherited from a careless parent) would make the kernel throw the exit codes away.
+  // With SIGCHLD ignored (inherited from the parent), the kernel would discard exit codes.
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
   ::sigaction(SIGCHLD, &action, nullptr);

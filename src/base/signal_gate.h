@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SignalGate: while it lives, the signals that end or steer a run do not interrupt this process but wait in a
-// descriptor that can be polled. Children must be started with original_mask(). One at a time; main thread.
+// SignalGate: while it exists, signals that end or control a run are blocked and readable from a pollable descriptor.
+// Start children with original_mask(). At most one instance; main thread.
 #pragma once
 
 #include <sys/signalfd.h>
@@ -24,7 +24,7 @@ class SignalGate {
   int fd() const { return fd_.get(); }
   const sigset_t& original_mask() const { return original_mask_; }
 
-  // The next waiting signal, if any.
+  // The next pending signal, or nullopt.
   std::optional<signalfd_siginfo> next();
 
  private:
@@ -34,10 +34,10 @@ class SignalGate {
   sigset_t original_mask_;
 };
 
-// Whether it asks a program to end: interrupt, terminate, quit, hang up.
+// Whether the signal requests termination: SIGINT, SIGTERM, SIGQUIT, SIGHUP.
 bool asks_to_stop(const signalfd_siginfo& signal);
 
-// Typed at the terminal: the kernel has sent it to the command already, it must not be passed on a second time.
+// Typed at the terminal: the kernel has already sent it to the command, so it must not be forwarded.
 bool came_from_terminal(const signalfd_siginfo& signal);
 
 }  // namespace joulemap

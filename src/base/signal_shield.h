@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SignalShield: while it lives, this thread takes no signals, and threads that it starts never will: they inherit the
-// mask. For threads of ours and of libraries that we load, which must not take what is meant for the program. (A thread
-// that does not block SIGCHLD swallows it before a signalfd of another thread sees it.)
+// SignalShield: blocks all signals in this thread while it exists. Threads started meanwhile inherit the mask and keep
+// it. Used for our threads and those of loaded libraries, which must not receive the program's signals. (A thread that
+// does not block SIGCHLD consumes it before the signalfd of another thread sees it.)
 #pragma once
 
 #include <pthread.h>

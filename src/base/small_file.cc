@@ -66,7 +66,7 @@ Error system_error(std::string_view action, std::string_view path, int error_num
 }
 
 Result<FileDescriptor> open_for_reading(const std::string& path) {
-  // O_NONBLOCK: a FIFO in the place of a sensor file must not hang the tool; regular files ignore it.
+  // O_NONBLOCK: a FIFO in place of a sensor file must not block the tool; regular files ignore the flag.
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.is_open()) return system_error("open", path, errno);
   return fd;
@@ -78,7 +78,7 @@ bool is_path_beneath(std::string_view path) {
   return std::find(names.begin(), names.end(), "..") == names.end();
 }
 
-// Name by name, because O_NOFOLLOW speaks for the last one only, and not every kernel has openat2.
+// Opens component by component, because O_NOFOLLOW affects only the last one, and older kernels lack openat2.
 Result<std::string> read_file_beneath(const std::string& folder, std::string_view path, std::size_t most_bytes) {
   JOULEMAP_CHECK(is_path_beneath(path), "a path beneath a folder");
   const std::string whole = fmt::format("{}/{}", folder, path);

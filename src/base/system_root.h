@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SystemRoot: where /sys and /proc are. "/" on a real machine; a folder for a fake one (tests, `--sysroot`).
+// SystemRoot: the root of /sys and /proc. "/" on a real machine; a folder for a fake one (tests, `--sysroot`).
 #pragma once
 
 #include <string>

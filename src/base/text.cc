@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\n\v\f";
 constexpr int kMostCpus = 65536;
 
-// How much of the text's beginning is ASCII: eight bytes at a time, because most of all texts is.
+// Length of the ASCII prefix. Checks eight bytes at a time, because most text is ASCII.
 std::size_t ascii_length(std::string_view text) {
   constexpr std::uint64_t kHighBits = 0x8080808080808080;
   std::size_t at = 0;

@@ -12,8 +12,8 @@
 namespace joulemap {
 namespace {
 
-// While it lives, a SIGPIPE and a SIGXFSZ (a file beyond `ulimit -f`) of this thread wait; one that our own write caused is
-// taken away before they are let through.
+// Blocks SIGPIPE and SIGXFSZ (file beyond `ulimit -f`) of this thread while it exists. The destructor consumes those
+// that our own write raised, then restores the signal mask.
 class HeldSignals {
  public:
   HeldSignals() {
@@ -38,7 +38,7 @@ class HeldSignals {
 
  private:
   sigset_t held_;
-  sigset_t ours_;  // those that were not waiting already
+  sigset_t ours_;  // signals that were not pending before
   sigset_t original_;
 };
 

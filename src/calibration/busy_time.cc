@@ -37,7 +37,7 @@ double BusyTime::mean(std::int64_t from_ns, double length_ns) const {
 BusyTime::Fading::Fading(const BusyTime& busy, double memory_ns) : busy_(&busy), memory_ns_(memory_ns) {
   double value = 0;
   for (std::size_t i = 0; i < busy.edges_ns_.size(); ++i) {
-    const double towards = i % 2 == 1 ? 1 : 0;  // a load ends here
+    const double towards = i % 2 == 1 ? 1 : 0;  // 1: a load ends here
     const double since_ns = i == 0 ? 0 : busy.edges_ns_[i] - busy.edges_ns_[i - 1];
     value = towards + (value - towards) * std::exp(-since_ns / memory_ns);
     at_edges_.push_back(value);

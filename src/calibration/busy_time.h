@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BusyTime: when a GPU was loaded, as sensors of different kinds would average it: 1 while it was, 0 while not. Made once,
-// asked often. Pure; nanoseconds of CLOCK_MONOTONIC.
+// BusyTime: the load of a GPU over time (1 loaded, 0 idle), averaged as sensors of different kinds do. Built once,
+// queried often. Pure; nanoseconds of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ namespace joulemap::calibration {
 
 class BusyTime {
  public:
-  // In order of time, apart.
+  // In order of time, disjoint.
   explicit BusyTime(std::span<const LoadSpan> loads);
 
-  // The share of a stretch in which it was busy.
+  // Fraction of an interval in which the GPU was busy.
   double mean(std::int64_t from_ns, double length_ns) const;
 
-  // The same with an exponential memory.
+  // The same with an exponential average of time constant `memory_ns`.
   class Fading {
    public:
     Fading(const BusyTime& busy, double memory_ns);
@@ -30,7 +30,7 @@ class BusyTime {
    private:
     const BusyTime* busy_;
     double memory_ns_;
-    std::vector<double> at_edges_;  // begin and end of each load
+    std::vector<double> at_edges_;  // at begin and end of each load
   };
 
  private:
@@ -39,7 +39,7 @@ class BusyTime {
 
   std::int64_t origin_ns_ = 0;
   std::vector<double> edges_ns_;        // since the origin: begin, end, begin, end ...
-  std::vector<double> busy_before_ns_;  // each edge
+  std::vector<double> busy_before_ns_;  // at each edge
 };
 
 }  // namespace joulemap::calibration

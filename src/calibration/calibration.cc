@@ -19,17 +19,17 @@ namespace joulemap::calibration {
 namespace {
 
 constexpr std::int64_t kDrainPeriod_ns = 5 * kNanosecondsPerMillisecond;
-// Above this a GPU does not idle.
+// GPU utilization in %; above it the GPU is not idle.
 constexpr double kIdleUtilization = 5;
 
-// A channel without a driver of its own hangs on the kernel.
+// A channel without its own driver depends on the kernel.
 std::string driver_of(const Channel& channel) {
   if (!channel.driver.empty()) return channel.driver;
   utsname system{};
   return ::uname(&system) == 0 ? fmt::format("Linux {}", system.release) : std::string();
 }
 
-// What one read of a sensor cost in CPU time, shared among its channels by how long each took.
+// CPU time per wall time of a sensor's reads, which splits the CPU cost among its channels by read duration.
 double cpu_per_wall(const sampling::Sampler& sampler, std::size_t sensor, const std::vector<ChannelBehaviour>& seen,
                     const std::vector<SamplerCost>& costs) {
   const auto [first, count] = sampler.channels_of(sensor);
@@ -38,7 +38,7 @@ double cpu_per_wall(const sampling::Sampler& sampler, std::size_t sensor, const 
   return wall_s > 0 ? std::min(seconds(costs[sensor].cpu_ns) / wall_s, 1.0) : 1.0;
 }
 
-// The phase of every regular channel is told against the first regular one of its device.
+// Expresses the phase of every regular channel relative to the first regular channel of its device.
 void find_phases(const std::vector<Channel>& channels, const std::vector<ChannelBehaviour>& seen, std::int64_t at_ns,
                  std::vector<ChannelCalibration>& findings) {
   for (std::size_t i = 0; i < channels.size(); ++i) {
@@ -57,7 +57,7 @@ void find_phases(const std::vector<Channel>& channels, const std::vector<Channel
   }
 }
 
-// Which channels are asked how they follow a load: those that tell of all that a GPU draws.
+// Channels whose response to a load is measured: those that cover all power of a GPU.
 bool follows_load(const Channel& channel) {
   const bool tells_power = tells_energy(channel) || channel.quantity == Quantity::power_history;
   return tells_power && channel.domain_class == DomainClass::gpu && channel.part_of.empty() &&
@@ -107,7 +107,7 @@ class Calibration {
     }
   }
 
-  // Those that somebody else uses.
+  // Devices that other processes use.
   std::vector<std::string> busy_devices() {
     std::vector<std::string> busy;
     for (std::size_t i = 0; i < result_.channels.size(); ++i) {
@@ -129,7 +129,7 @@ class Calibration {
          fmt::format("{} was not loaded, so how late its sensors are is not known: {}", domain, why), remedy});
   }
 
-  // Each once, by its first channel.
+  // Each GPU once, by its first channel.
   std::vector<const Channel*> gpus() const {
     std::vector<const Channel*> found;
     for (const Channel& channel : result_.channels) {
@@ -139,7 +139,7 @@ class Calibration {
     return found;
   }
 
-  // By device.
+  // Returns the phases by device.
   std::vector<std::pair<std::string, LoadPhases>> load_gpus(const std::vector<std::string>& busy) {
     std::vector<std::pair<std::string, LoadPhases>> loaded;
     std::optional<Result<calibration::CudaDriver>> driver;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds out how the sensors of this machine behave, by watching them closely for a few seconds: how often each value is
-// renewed, when, what a read costs, and what is drawn while nothing runs. NVIDIA GPUs are then loaded in square waves, one
-// after another, to see how late each value is and what it averages over. Main thread; the sampler's threads read.
+// Measures the behaviour of this machine's sensors by sampling them densely for a few seconds: update period and times
+// of each value, read cost, and idle power. Then it loads NVIDIA GPUs with square waves, one after another, to find the
+// lag and the averaging of each value. Main thread; the sampler's threads read.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 namespace joulemap::calibration {
 
 struct CalibrationOptions {
-  std::int64_t idle_ns = 5 * kNanosecondsPerSecond;  // to watch while nothing runs
-  bool loads = true;                                 // GPUs are loaded
-  std::string cuda_library;                          // by this one
+  std::int64_t idle_ns = 5 * kNanosecondsPerSecond;  // idle observation time
+  bool loads = true;                                 // load GPUs
+  std::string cuda_library;                          // CUDA library for the load
   calibration::WavePlan waves = {};
 };
 
-// The sampler must not run yet, and does not afterwards. What could not be done is in the result's diagnostics.
+// The sampler must not be running; it is stopped afterwards. Diagnostics of the result list what failed.
 CalibrateResult calibrate(sampling::Sampler& sampler, const CalibrationOptions& options);
 
 }  // namespace joulemap::calibration

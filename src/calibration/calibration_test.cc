@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole calibration of a GPU that is not there, in virtual time: the fake CUDA driver is loaded, the fake NVML shows it
-// with a known lag, window, time constant and gain, and the same is found whatever else runs on this machine.
+// Calibrates a simulated GPU in virtual time: the calibration loads the fake CUDA driver, and the fake NVML shows the
+// load with a known lag, window, time constant and gain. The result does not depend on other load of this machine.
 #include "calibration/calibration.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few types and functions of NVIDIA's driver interface (libcuda) that make a GPU work, declared here so that we build
-// without a CUDA toolkit and start without a driver. Names, layouts and numbers are those of the CUDA Driver API reference
-// (docs.nvidia.com/cuda/cuda-driver-api), whose binary interface stays; newer functions carry a version in their name.
+// The types and functions of NVIDIA's driver API (libcuda) needed to load a GPU. Declared here, so that we build
+// without a CUDA toolkit and start without a driver. Names, layouts and numbers follow the CUDA Driver API reference
+// (docs.nvidia.com/cuda/cuda-driver-api), whose ABI is stable; newer functions carry a version in their name.
 #pragma once
 
 namespace joulemap::calibration {
@@ -28,7 +28,7 @@ struct CudaUuid {
 };
 
 inline constexpr int kMultiprocessorCount = 16;     // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-inline constexpr unsigned kSpinWhileWaiting = 0x1;  // CU_CTX_SCHED_SPIN: the end of a load is seen at once
+inline constexpr unsigned kSpinWhileWaiting = 0x1;  // CU_CTX_SCHED_SPIN: detects the end of a load at once
 
 struct CudaApi {
   CudaResult (*init)(unsigned flags) = nullptr;
@@ -42,7 +42,7 @@ struct CudaApi {
   CudaResult (*context_synchronize)() = nullptr;
   CudaResult (*module_load)(CudaModule* module, const void* image) = nullptr;
   CudaResult (*module_function)(CudaFunction* function, CudaModule module, const char* name) = nullptr;
-  // The stream of 0 is the context's own.
+  // Stream 0 is the context's default stream.
   CudaResult (*launch)(CudaFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                        unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream, void** parameters,
                        void** extra) = nullptr;

@@ -23,9 +23,9 @@ bool find(void* library, Function& function, std::initializer_list<const char*> 
   return function != nullptr;
 }
 
-// The first name that it lacks; nothing when it has all.
+// Returns the first missing function name; empty when all exist.
 std::string find_functions(void* library, CudaApi& api) {
-  find(library, api.error_string, {"cuGetErrorString"});  // only nice to have
+  find(library, api.error_string, {"cuGetErrorString"});  // optional
   if (!find(library, api.init, {"cuInit"})) return "cuInit";
   if (!find(library, api.device_count, {"cuDeviceGetCount"})) return "cuDeviceGetCount";
   if (!find(library, api.device_get, {"cuDeviceGet"})) return "cuDeviceGet";
@@ -54,7 +54,7 @@ std::string cuda_library(bool root_is_real) {
 
 Result<CudaDriver> CudaDriver::load(const std::string& path) {
   if (path.empty()) return Error{ErrorCode::not_found, "no driver is looked for outside of this machine", {}};
-  // Whatever threads it starts shall never take the signals of this program.
+  // Threads that the library starts must not receive the signals of this program.
   const SignalShield signals_are_for_the_program;
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CudaDriver: the driver's CUDA library, loaded and initialised. It stays loaded: it has threads of its own. One owner;
-// a context is used by the thread that made it.
+// CudaDriver: the driver's CUDA library, loaded and initialised. It stays loaded because it has threads of its own. One
+// owner; a context is used by the thread that created it.
 //
-// JOULEMAP_CUDA names another library, for tests and odd installations. A program that runs with more rights than its user
-// (setuid, file capabilities) refuses it: it would run that user's code with those rights.
+// JOULEMAP_CUDA names another library, for tests and unusual installations. A program with elevated rights (setuid,
+// file capabilities) ignores it, because it would run the user's code with those rights.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace joulemap::calibration {
 
-// Which library to load: empty for none. `named`: the value of JOULEMAP_CUDA. `has_more_rights`: AT_SECURE. Pure.
+// Path of the library to load; empty for none. `named`: the value of JOULEMAP_CUDA. `has_more_rights`: AT_SECURE. Pure.
 std::string cuda_library(std::string_view named, bool has_more_rights, bool root_is_real);
 // The same with the environment of this process.
 std::string cuda_library(bool root_is_real);
@@ -25,9 +25,9 @@ class CudaDriver {
   static Result<CudaDriver> load(const std::string& path);
 
   const CudaApi& api() const { return api_; }
-  // The device that NVML calls "GPU-8f0c...".
+  // The device with this NVML UUID ("GPU-8f0c...").
   Result<CudaDevice> device_of(std::string_view uuid) const;
-  // Done, or an error that says what was asked and what the driver said to it.
+  // Converts a result to a Status; the error contains the operation and the driver's message.
   Status check(CudaResult result, std::string_view what) const;
 
  private:
@@ -36,7 +36,7 @@ class CudaDriver {
   CudaApi api_;
 };
 
-// As NVML writes it.
+// In NVML's format.
 std::string text_of(const CudaUuid& uuid);
 
 }  // namespace joulemap::calibration

@@ -11,12 +11,12 @@
 namespace joulemap::calibration {
 namespace {
 
-// Enough to fill every multiprocessor since Maxwell, few enough to run all at once.
+// Fills every multiprocessor since Maxwell, and all blocks still run concurrently.
 constexpr unsigned kThreads = 256;
 constexpr unsigned kBlocksPerMultiprocessor = 4;
-// A screen on the same GPU waits for one launch: none lasts longer.
+// Longest launch: a display on the same GPU freezes during a launch.
 constexpr std::int64_t kLongestLaunch_ns = 50 * kNanosecondsPerMillisecond;
-// To know the pace: so long.
+// Launches to measure the kernel's speed: the number of loops grows until one lasts kEnoughToKnowPace_ns.
 constexpr std::uint32_t kFirstLoops = 1000;
 constexpr std::uint32_t kMostLoops = 1U << 30;
 constexpr std::int64_t kEnoughToKnowPace_ns = 5 * kNanosecondsPerMillisecond;
@@ -47,7 +47,7 @@ GpuLoad::GpuLoad(GpuLoad&& other) noexcept
       started_ns_(other.started_ns_),
       started_loops_(other.started_loops_) {}
 
-// A context that cannot be given back ends with the process.
+// When closing fails, the context ends with the process.
 GpuLoad::~GpuLoad() { static_cast<void>(close()); }
 
 Status GpuLoad::close() {
@@ -72,7 +72,7 @@ Status GpuLoad::compile(CudaDevice device) {
 }
 
 Status GpuLoad::launch(std::uint32_t loops) {
-  std::uint64_t nowhere = 0;  // the kernel writes only if its numbers leave their range, which they do not
+  std::uint64_t nowhere = 0;  // the kernel writes only if its values leave their range, which never happens
   void* parameters[] = {&nowhere, &loops};
   return driver_->check(
       driver_->api().launch(function_, blocks_, 1, 1, kThreads, 1, 1, 0, nullptr, parameters, nullptr),
@@ -80,7 +80,7 @@ Status GpuLoad::launch(std::uint32_t loops) {
 }
 
 Status GpuLoad::find_pace() {
-  // The first launch of a kernel pays for more than its work.
+  // The first launch of a kernel includes one-time costs.
   if (Status launched = launch(1); !launched) return launched;
   if (Result<LoadSpan> ran = wait(); !ran) return std::move(ran).error();
   for (std::uint32_t loops = kFirstLoops;; loops *= 4) {
@@ -112,7 +112,7 @@ Result<LoadSpan> GpuLoad::wait() {
     return std::move(ended).error();
   }
   const LoadSpan span{started_ns_, monotonic_ns()};
-  // Clocks rise and fall: the next one is asked for at the pace of this.
+  // Clocks change: the next load uses the speed of this one.
   loops_per_ns_ = started_loops_ / static_cast<double>(std::max<std::int64_t>(span.length_ns(), 1));
   return span;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GpuLoad: a context on one GPU and a kernel that keeps all of it busy for about as long as is asked. Nothing else of the
-// GPU is touched: no clocks, no limits, no modes, and no memory but what a context takes. One owner, one thread: that which
-// opened it. Nanoseconds of CLOCK_MONOTONIC.
+// GpuLoad: a context on one GPU and a kernel that keeps all of it busy for about a requested time. It changes no
+// clocks, limits or modes, and uses no memory beyond the context. One owner, one thread: the one that opened it.
+// Nanoseconds of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ namespace joulemap::calibration {
 
 class GpuLoad {
  public:
-  // Makes the context, compiles the kernel and finds out how fast it runs, which takes some milliseconds of load.
+  // Creates the context, compiles the kernel and measures its speed, which takes some milliseconds of load.
   static Result<GpuLoad> open(const CudaDriver& driver, std::string_view uuid);
   GpuLoad(GpuLoad&& other) noexcept;
   GpuLoad(const GpuLoad&) = delete;
   GpuLoad& operator=(const GpuLoad&) = delete;
   ~GpuLoad();  // closes
 
-  // Begins to work for about so long, and waits for the end: exactly when it did.
+  // start() begins a load of about this length; wait() blocks until its end and returns the exact times.
   Status start(std::int64_t length_ns);
   Result<LoadSpan> wait();
   Result<LoadSpan> run(std::int64_t length_ns);
-  // Gives the context back.
+  // Destroys the context.
   Status close();
 
  private:

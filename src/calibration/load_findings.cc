@@ -12,14 +12,14 @@
 namespace joulemap::calibration {
 namespace {
 
-// Sensors of one board share what they measure by. That they agree does not make them right: a gain is never believed to be
-// known better than this (docs/attribution.md), however well they do.
+// Sensors of one board share their reference, so their agreement does not prove them right. The uncertainty of a gain
+// is never below this (docs/attribution.md).
 constexpr double kLeastGainSpread = 0.005;
 
-// A mean of a second does not tell what happened within it.
+// A mean over a second does not resolve what happened within it.
 constexpr double kTooSlow_s = 0.3;
 
-// A level is that of the second half of its phase.
+// Levels are computed over the second half of their phase.
 LoadSpan later_half(const LoadSpan& span) { return {span.begin_ns + span.length_ns() / 2, span.end_ns}; }
 
 class ChannelUnderLoad {
@@ -51,7 +51,7 @@ class ChannelUnderLoad {
 
   void tell_response() {
     finding().lag_s = response_->lag_s;
-    // The moments of the values are no better known than when they were read.
+    // The times of the values are known only as well as the reads allow.
     const double low_s = in_quadrature(response_->lag_s - response_->lag_low_s, watched_.known_to_s);
     const double high_s = in_quadrature(response_->lag_high_s - response_->lag_s, watched_.known_to_s);
     finding().lag_low_s = response_->lag_s - low_s;
@@ -60,7 +60,7 @@ class ChannelUnderLoad {
     if (response_->averaging == Averaging::memory) finding().memory_s = response_->averaged_s;
   }
   void tell_levels() {
-    // Between steps of a counter, which is closer than between the readings at the ends.
+    // Between counter updates, which is more accurate than between the readings at the ends.
     if (const std::optional<double> idle_w = level(phases_.idle)) finding().idle_w = idle_w;
     finding().active_idle_w = level(later_half(phases_.after));
     finding().loaded_w = level(later_half(phases_.full));
@@ -72,7 +72,7 @@ class ChannelUnderLoad {
     if (!low_w || !high_w || *high_w <= *low_w || !is_known() || slow_s() > kTooSlow_s) return;
     const auto fallen_s = time_to_fall_s(watched_.channel.kind, watched_.shown, span, *low_w, *high_w);
     if (!fallen_s) return;
-    // A sensor that follows late and slowly falls later than what it watches.
+    // A sensor with lag and averaging falls later than the power it measures.
     lasts_s = std::max(*fallen_s - late_s(), 0.0);
     const auto end_ns = span.begin_ns + static_cast<std::int64_t>((*lasts_s + late_s()) * 1e9);
     if (*lasts_s > 0) draws_w = mean_shown_w(watched_.channel.kind, watched_.shown, {span.begin_ns, end_ns}, late_s());
@@ -101,7 +101,7 @@ void tell_gains(std::vector<WatchedChannel>& channels, const std::vector<Channel
     squares += (*finding.gain - 1) * (*finding.gain - 1);
     ++count;
   }
-  // Of two that differ either may be the wrong one.
+  // When two gains differ, either may be wrong.
   if (count > 0) counter->finding->gain_spread = std::max(std::sqrt(squares / count / 2), kLeastGainSpread);
 }
 

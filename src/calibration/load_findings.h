@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the sensors of one GPU showed while it was loaded and while it rested, as findings of a calibration: lag and
-// averaging of each channel, its powers at rest and under load, the way down, and how the channels' gains differ. Pure.
+// Derives calibration findings from the sensor values of one GPU under load and at idle: lag and averaging of each
+// channel, its idle and loaded power, the decay after a load, and the relative gains of the channels. Pure.
 #pragma once
 
 #include <vector>
@@ -14,12 +14,12 @@
 
 namespace joulemap::calibration {
 
-// One channel of a GPU that tells energy or power of all of it.
+// A channel that covers the energy or power of a whole GPU.
 struct WatchedChannel {
   Channel channel;
   std::vector<ShownValue> shown;
-  double known_to_s = 0;                  // the moments of all of them
-  ChannelCalibration* finding = nullptr;  // what is to be filled in; knows its refresh
+  double known_to_s = 0;                  // common uncertainty of the times of all values
+  ChannelCalibration* finding = nullptr;  // finding to fill in; its refresh_s is set
 };
 
 void add_load_findings(std::vector<WatchedChannel>& channels, const LoadPhases& phases, Diagnostics& diagnostics);

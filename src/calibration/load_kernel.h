@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel that loads a GPU, as PTX text: the driver compiles it for whatever GPU there is, since Maxwell (sm_50). Each
-// thread follows eight logistic maps, x <- 3.9 x (1 - x): the numbers never settle, so the bits that toggle, and the power
-// with them, stay the same from the first loop to the last. Nothing is written: x stays between 0 and 1, and the
-// comparison that would have it written only keeps the compiler from leaving everything out.
+// The kernel that loads a GPU, as PTX text, which the driver compiles for any GPU since Maxwell (sm_50). Each thread
+// iterates eight logistic maps, x <- 3.9 x (1 - x). Their values never converge, so the toggled bits, and with them the
+// power, stay constant from the first loop to the last. Nothing is written: x stays between 0 and 1, and the comparison
+// before the store only prevents the compiler from removing the computation.
 #pragma once
 
 namespace joulemap::calibration {

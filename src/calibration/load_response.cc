@@ -14,26 +14,26 @@
 namespace joulemap::calibration {
 namespace {
 
-constexpr double kMs = 1e6;  // nanoseconds
+constexpr double kMs = 1e6;  // ns
 constexpr std::size_t kFewestRows = 20;
 
-// Where lags are looked for: no sensor knows the future, but moments are known to milliseconds only.
+// Search range of lags. Negative lags are unphysical, but times are known only to milliseconds.
 constexpr double kLeastLag_ns = -20 * kMs;
 constexpr double kMostLag_ns = 120 * kMs;
 constexpr double kLagGrid_ns = 5 * kMs;
 constexpr double kLagRefined_ns = kMs / 8;
-// A window must not reach back beyond the rest before the waves.
+// A window must not reach back beyond the idle time before the waves.
 constexpr double kShortestAveraged_ns = 2 * kMs;
 constexpr double kLongestWindow_ns = 1700 * kMs;
 constexpr double kLongestMemory_ns = 400 * kMs;
 constexpr double kAveragedGrid = 1.25;
 constexpr double kAveragedRefined = 1.002;
 
-// In units of the noise's variance: half of chi squared with one degree of freedom. Flat: no lag is worse than another by
-// more than chance does on the whole grid; unsure: the 90 % interval.
+// In units of the noise variance: half of chi squared with one degree of freedom. Flat: no lag on the whole grid is
+// worse than another by more than chance. Unsure: the 90 % interval.
 constexpr double kFlatCost = 6;
 constexpr double kUnsureCost = 1.35;
-// Rows that fit worse than so many deviations are odd: a late poll, a clock that changed.
+// Observations with a larger residual, in standard deviations, are outliers: a late poll, a changed clock.
 constexpr double kOdd = 4;
 constexpr double kDeviationOfMedian = 1.4826;
 
@@ -44,7 +44,7 @@ std::vector<double> lag_grid() {
   return lags_ns;
 }
 
-// From the first to the last, each so many times the one before.
+// Geometric series from first to last.
 std::vector<double> powers_between(double first, double last, double factor) {
   const int count = static_cast<int>(std::log(last / first) / std::log(factor));
   std::vector<double> powers;
@@ -52,10 +52,10 @@ std::vector<double> powers_between(double first, double last, double factor) {
   return powers;
 }
 
-// A value, and the time of which it may tell.
+// An observation: a value and the time it may cover.
 struct Row {
   std::int64_t time_ns;
-  double length_ns;  // of a counter: since its last step
+  double length_ns;  // counter: since its previous update
   double watts;
 };
 
@@ -80,7 +80,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Least squares of watts on a constant, on what was busy, and on time: a GPU that grows warm draws more.
+// Least squares of watts on a constant, busy fraction and time: the power of a GPU grows as it warms up.
 struct LineFit {
   double constant = 0;
   double per_busy = 0;
@@ -123,7 +123,7 @@ LineFit fit_line(const std::vector<Row>& rows, const std::vector<double>& busy) 
   return fit;
 }
 
-// What a sensor may be, so late. `averaged_ns` is 0 for a counter.
+// A sensor model with a lag. `averaged_ns` is 0 for a counter.
 struct Shape {
   Averaging averaging = Averaging::all;
   double averaged_ns = 0;
@@ -148,9 +148,9 @@ class ResponseSearch {
   }
   double squares(const Shape& shape) const { return fit_line(rows_, busy_at(shape)).squares; }
   LineFit fit(const Shape& shape) const { return fit_line(rows_, busy_at(shape)); }
-  // The least that any averaging leaves at this lag: what is later looks a little like what averages longer.
+  // Smallest residual of any averaging at this lag: a longer lag resembles a longer average.
   double squares_at(Shape shape, double lag_ns) const {
-    // The middle of what is averaged stays where it is.
+    // Keep the centre of the averaged time fixed.
     const double moved_ns = shape.lag_ns - lag_ns;
     const double like_ns = shape.averaged_ns + (shape.averaging == Averaging::window ? 2 : 1) * moved_ns;
     shape.lag_ns = lag_ns;
@@ -167,7 +167,7 @@ class ResponseSearch {
     }
     return least;
   }
-  // Leaves out what no sensor would have shown.
+  // Removes outliers.
   void drop_odd(const Shape& shape) {
     const std::vector<double> busy = busy_at(shape);
     const LineFit line = fit_line(rows_, busy);
@@ -236,7 +236,7 @@ Shape best_shape(ChannelKind kind, const ResponseSearch& search) {
   return search.squares(memory) < search.squares(window) ? memory : window;
 }
 
-// Between which lags the fit is no worse than chance allows; known: it is worse than that somewhere.
+// 90 % interval of the lag from the fit cost; lag_known: some lag fits worse than chance allows.
 void find_interval(const ResponseSearch& search, const Shape& best, double noise_w, LoadResponse& response) {
   const double least = search.squares(best);
   const auto cost = [&](double lag_ns) { return (search.squares_at(best, lag_ns) - least) / (2 * noise_w * noise_w); };
@@ -287,7 +287,7 @@ std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const Show
   response.mean_w = line.constant + line.per_busy * share + line.per_time / 2;
   response.mean_spread_w = response.noise_w / std::sqrt(rows);
   find_interval(search, best, response.noise_w, response);
-  // What sinks under load follows something else.
+  // A value that falls under load measures something else.
   response.lag_known = response.lag_known && line.per_busy > 0;
   return response;
 }

@@ -33,7 +33,7 @@ LoadPhases waves_of(std::uint64_t seed) {
   return phases;
 }
 
-// What a sensor shows every `period_s` of a share of time that it finds busy, with noise.
+// Values of a sensor every `period_s`, from the busy fraction that it averages, with noise.
 std::vector<ShownValue> shown_by(const LoadPhases& phases, double period_s, double noise_w, std::uint64_t seed,
                                  const std::function<double(std::int64_t)>& busy) {
   std::mt19937_64 random(seed);

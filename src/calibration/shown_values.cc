@@ -8,11 +8,11 @@
 namespace joulemap::calibration {
 namespace {
 
-// A step of a regular clock is believed where reads say no more than this against it.
+// Maximum distance of a regular clock step outside the interval that the reads allow.
 constexpr std::int64_t kBelieved_ns = kNanosecondsPerMillisecond;
 
-// Between which moments the value of `reading` appeared, if the one before was read as another: NVML gives the value of
-// the beginning of a call.
+// Interval in which the value of `reading` appeared when the previous read returned another: NVML returns the value at
+// the start of a call.
 StepInterval change_between(const Reading& before, const Reading& reading) {
   return {before.before_ns, std::min(reading.after_ns, reading.before_ns + kNvmlLatch_ns)};
 }
@@ -21,7 +21,7 @@ std::int64_t moment_of(const StepInterval& change, const StepClock& clock) {
   if (!clock.is_locked()) return change.middle_ns();
   const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(clock.period_ns()));
   std::int64_t step_ns = clock.last_step_before(change.latest_ns).middle_ns();
-  // The clock answers with a step that has certainly come. Another may be meant, a period or more away.
+  // The clock returns a step that has certainly happened. The nearest one may be a period or more away.
   const std::int64_t away_ns = change.middle_ns() - step_ns;
   step_ns += (away_ns + (away_ns < 0 ? -period_ns : period_ns) / 2) / period_ns * period_ns;
   const bool fits = change.earliest_ns - kBelieved_ns <= step_ns && step_ns <= change.latest_ns + kBelieved_ns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From readings of a channel to the values it showed and the moments at which each of them appeared. Pure.
+// Converts readings of a channel to the values it showed and the time at which each of them appeared. Pure.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@
 namespace joulemap::calibration {
 
 struct ShownValues {
-  std::vector<ShownValue> values;  // of a counter joules since the first; of what a device kept by itself every value
-  double known_to_s = 0;           // all moments may be off by so much together, as far as the reads tell
+  std::vector<ShownValue> values;  // counter: joules since the first reading; power history: every value
+  double known_to_s = 0;           // common uncertainty of all times, as far as the reads show
 };
 
 // Readings in order of time.

@@ -10,7 +10,7 @@
 namespace joulemap::calibration {
 namespace {
 
-// Equally likely on a scale of powers: short ones tell how late a sensor is, long ones what it averages over.
+// Log-uniform durations: short ones identify the lag of a sensor, long ones its averaging.
 class Lengths {
  public:
   explicit Lengths(const WavePlan& plan)
@@ -58,7 +58,7 @@ Result<LoadPhases> load_in_square_waves(const CudaDriver& driver, std::string_vi
   phases.active_idle = rest_for(plan.active_idle_ns, rest);
   if (Status made = make_waves(*load, plan, rest, phases); !made) return std::move(made).error();
   if (Status started = load->start(plan.full_ns); !started) return std::move(started).error();
-  // What the sensors show meanwhile wants to be fetched; the end is waited for closely.
+  // Sensor values must be fetched meanwhile; the end is awaited without pauses.
   rest(monotonic_ns() + plan.full_ns * 3 / 4);
   Result<LoadSpan> full = load->wait();
   if (!full) return std::move(full).error();

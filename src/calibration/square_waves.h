@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads one GPU in square waves so that its sensors show how they follow: rests with a context, load on and off in random
-// lengths, a long load, rests again, and lets the context go. Loads nothing else and changes no setting. One thread.
+// Loads one GPU with square waves to measure the response of its sensors: idle with a context, load on and off for
+// random durations, a long load, idle again, then destroys the context. It loads nothing else and changes no setting.
+// One thread.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +24,13 @@ struct WavePlan {
   std::int64_t full_ns = 2 * kNanosecondsPerSecond;
   std::int64_t after_ns = 5 * kNanosecondsPerSecond / 2;
   std::int64_t released_ns = 4 * kNanosecondsPerSecond;
-  std::uint64_t seed = 0x6A6F756C65;  // of the lengths
+  std::uint64_t seed = 0x6A6F756C65;  // of the random durations
 };
 
-// Rests until that moment, and does what else is to be done.
+// Idles until that time and performs pending work.
 using Rest = std::function<void(std::int64_t until_ns)>;
 
-// All but `idle` of the phases. What the driver refuses is an error; the context is given back then, too.
+// Returns all phases except `idle`. A driver failure is an error; the context is destroyed then, too.
 Result<LoadPhases> load_in_square_waves(const CudaDriver& driver, std::string_view uuid, const WavePlan& plan,
                                         const Rest& rest);
 

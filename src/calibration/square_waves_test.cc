@@ -19,7 +19,7 @@ using fake_cuda::Doing;
 
 constexpr const char* kUuid = "GPU-11111111-2222-3333-4444-555555555555";
 
-// A driver that follows `statements`, with one GPU.
+// A fake driver that executes `statements`, with one GPU.
 class FakeDriver : public testing::Test {
  protected:
   Result<CudaDriver> driver(const std::string& statements = {}) {
@@ -31,7 +31,7 @@ class FakeDriver : public testing::Test {
   std::string log_path() const { return folder_.path() + "/log"; }
   static void no_rest(std::int64_t) {}
 
-  // Of hardly any time.
+  // A plan of very short phases.
   WavePlan quick_plan() const {
     WavePlan plan;
     plan.active_idle_ns = plan.after_ns = plan.released_ns = kNanosecondsPerMillisecond;
@@ -63,7 +63,7 @@ TEST_F(FakeDriver, LoadsAndRestsAsItSays) {
   EXPECT_GE(phases->full.begin_ns, phases->waves.end_ns);
   EXPECT_GE(phases->after.begin_ns, phases->full.end_ns);
   EXPECT_GE(phases->released.begin_ns, phases->after.end_ns);
-  // Every kernel ran within what is said to have been load, or before the rest, to find the pace.
+  // Every kernel ran within a reported load, or before the idle phase, to measure the speed.
   const fake_cuda::LoadLog log(log_path());
   const auto is_told = [&](std::int64_t time_ns) {
     if (time_ns < phases->active_idle.begin_ns) return true;

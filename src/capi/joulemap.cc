@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of include/joulemap/joulemap.h: each checks what it was given, calls one thing, and turns a Result into a
-// code and a text. No exception leaves them: what the standard library throws (no memory, no more threads) is a code, too.
+// The functions of include/joulemap/joulemap.h: each checks its arguments, calls one function, and maps a Result to a
+// code and a text. No exception leaves them: those of the standard library (no memory, no more threads) become a code,
+// too.
 #include "joulemap/joulemap.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ using joulemap::sampling::WindowResult;
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-// Of the first version, 0.1.0: it ended with period_s.
+// Size of the first version, 0.1.0, which ended with period_s.
 constexpr std::size_t kFirstOptions_bytes = offsetof(jm_options, period_s) + sizeof(double);
 
 std::string& last_error() {
@@ -50,7 +51,7 @@ std::string& last_error() {
   return text;
 }
 
-// What jm_window_domain and jm_window_diagnostic tell of.
+// The result that jm_window_domain and jm_window_diagnostic read.
 std::optional<WindowResult>& last_result() {
   thread_local std::optional<WindowResult> result;
   return result;
@@ -68,7 +69,7 @@ int fail(const Error& error) {
   return fail(status, error.remedy.empty() ? error.message : error.message + "; " + error.remedy);
 }
 
-// Everything that may allocate or start a thread goes through here.
+// Wraps every call that may allocate or start a thread.
 template <class Call>
 int guarded(Call call) noexcept {
   try {

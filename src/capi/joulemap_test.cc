@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C interface as programs get it, libjoulemap.so: every function.
+// Every function of the C interface, through the shipped library libjoulemap.so.
 #include "joulemap/joulemap.h"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST_F(CInterface, AWindowEndsOnceAndIsForgottenOnce) {
   EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
   EXPECT_EQ(jm_window_wait(window, &energy), JM_NOT_FOUND);
   EXPECT_EQ(jm_window_peek(window, &energy), JM_NOT_FOUND);
-  const jm_window next = jm_begin("next");  // its slot, and not its number
+  const jm_window next = jm_begin("next");  // reuses the slot with another number
   EXPECT_NE(next, window);
   EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
   EXPECT_EQ(jm_end(next), JM_OK);
@@ -131,7 +131,7 @@ TEST_F(CInterface, AnOpenWindowCanBePeekedIntoAndNotWaitedFor) {
   ASSERT_EQ(jm_window_peek(window, &energy), JM_OK) << jm_last_error();
   EXPECT_EQ(energy.settled, 0);
   EXPECT_GE(energy.end_ns, energy.begin_ns);
-  jm_window_free(window);  // without an end
+  jm_window_free(window);  // without jm_end
   EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
 }
 
@@ -199,7 +199,7 @@ TEST_F(CInterface, AWindowAfterAStopStartsWithTheLastOptions) {
   jm_energy energy = {sizeof energy};
   ASSERT_EQ(jm_window_wait(window, &energy), JM_OK) << jm_last_error();
   EXPECT_EQ(energy.domains, 1u);
-  EXPECT_EQ(jm_start(nullptr), JM_USAGE);  // it runs
+  EXPECT_EQ(jm_start(nullptr), JM_USAGE);  // it is running
   jm_window_free(window);
 }
 

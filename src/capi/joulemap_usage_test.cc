@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs that use the C interface wrongly, or were compiled for another version of it.
+// Programs that misuse the C interface, or were compiled for another version of it.
 #include "joulemap/joulemap.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST_F(CInterface, RefusesOptionsThatHaveNoMeaning) {
   }
 }
 
-// A program of a later version, whose options have one more member.
+// Options of a program of a later version, with one more member.
 struct LaterProgramOptions {
   jm_options known;
   double later = 0;

@@ -13,7 +13,8 @@
 namespace joulemap::capi {
 namespace {
 
-// Reading an energy counter through NVML takes milliseconds, opening the library up to seconds.
+// Longest delay of a fork. Reading an energy counter through NVML takes milliseconds, opening the library up to
+// seconds.
 constexpr std::int64_t kForkWaitsAtMost_ns = 100 * kNanosecondsPerMillisecond;
 
 std::string environment(const char* name) {
@@ -21,14 +22,14 @@ std::string environment(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-// What a program that starts nothing itself is measured with.
+// Options for programs that do not call jm_start.
 sampling::WindowOptions usual_options() {
   return {.root = {environment("JOULEMAP_SYSROOT")}, .sensors = environment("JOULEMAP_SENSORS"), .period_ns = {}};
 }
 
 }  // namespace
 
-// When the library is loaded: no thread can have begun a window, and no fork can come before the handlers.
+// Registered when the library is loaded: before any thread can begin a window, and before any fork.
 const int ProcessState::fork_handlers_ = ::pthread_atfork(&before_fork, &after_fork_in_parent, &forget_in_child);
 constinit std::mutex ProcessState::making_;
 constinit std::atomic<ProcessState*> ProcessState::current_{nullptr};
@@ -40,8 +41,8 @@ ProcessState::ProcessState(std::uint16_t epoch) : windows_(epoch) {}
 ProcessState& ProcessState::make() {
   const std::lock_guard lock(making_);
   if (ProcessState* const state = current_.load(std::memory_order_acquire)) return *state;
-  // The engine needs no farewell at exit: nothing of it is lost with the process.
-  if (++epoch_ == 0) ++epoch_;  // after 65535 forks, each in the child of the one before
+  // The engine needs no shutdown at exit: nothing of it is lost with the process.
+  if (++epoch_ == 0) ++epoch_;  // after 65535 nested forks
   auto* const state = new ProcessState(epoch_.load());
   current_.store(state, std::memory_order_release);
   return *state;
@@ -51,7 +52,7 @@ void ProcessState::before_fork() { nvml_calls.before_fork(kForkWaitsAtMost_ns); 
 
 void ProcessState::after_fork_in_parent() { nvml_calls.after_fork_in_parent(); }
 
-// Another thread of the parent may have held the lock, and is not here to give it back.
+// Another thread of the parent may have held the lock and does not exist in the child to release it.
 void ProcessState::forget_in_child() {
   begin_fork_generation();
   nvml_calls.after_fork_in_child();

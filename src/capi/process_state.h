@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProcessState: what the C interface keeps for the process it lives in: the table of windows and the engine that
-// measures them. The interface has no handle to hang it on, so there is one for each process, and this is the only place
-// that knows. It is made by the first call, never destroyed (threads of the host may call us while it exits), and left alone
-// in the child of a fork, which makes its own: the parent's threads and locks are not there (base/fork_generation.h).
+// ProcessState: the state of the C interface in its process: the table of windows and the engine that measures them.
+// The interface has no handle to attach it to, so there is one per process. The first call creates it, and nothing
+// destroys it, because threads of the host may call it during exit. The child of a fork abandons it and creates its
+// own: the parent's threads and locks do not exist there (base/fork_generation.h).
 //
-// Any thread may call anything.
+// All functions are thread-safe.
 #pragma once
 
 #include <atomic>
@@ -21,25 +21,25 @@ namespace joulemap::capi {
 
 class ProcessState {
  public:
-  // Of this process.
+  // The state of this process, created on first use.
   static ProcessState& get() {
     ProcessState* const state = current_.load(std::memory_order_acquire);
     return state != nullptr ? *state : make();
   }
 
-  // nullptr when this process has not begun anything: a fork's child that only lets go of its parent's windows, say.
+  // nullptr if this process has begun nothing: for example a fork's child that only frees its parent's windows.
   static ProcessState* existing() { return current_.load(std::memory_order_acquire); }
 
   sampling::WindowTable& windows() { return windows_; }
 
-  // usage when it runs already.
+  // Fails with `usage` if it runs already.
   Status start(const sampling::WindowOptions& options);
-  // The hot path's question, and what follows when the answer is no: a start with the options of the last one.
+  // The hot path calls is_started(), and if false start_if_needed(), which uses the options of the last start.
   bool is_started() const { return started_.load(std::memory_order_acquire); }
   Status start_if_needed();
   void stop();
 
-  // nullptr before the first start. It stays good for those who hold it after a stop or another start.
+  // nullptr before the first start. Holders may use the engine after a stop or another start.
   std::shared_ptr<sampling::WindowEngine> engine();
 
  private:
@@ -54,7 +54,7 @@ class ProcessState {
   static std::mutex making_;
   static std::atomic<ProcessState*> current_;
   static std::atomic<std::uint16_t> epoch_;
-  // Never freed: a child reads what its parent had.
+  // Never freed: a child reads the options of its parent.
   static std::atomic<const sampling::WindowOptions*> options_;
 
   sampling::WindowTable windows_;

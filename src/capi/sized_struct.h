@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Structures that cross the C interface begin with their size, set by the caller, and grow at the end only. So a program
-// and a library of different versions understand each other as far as both know a structure; what one of them does not know
-// is zero. The rule is that of Linux' copy_struct_from_user. Pure.
+// Structures that cross the C interface begin with their size, set by the caller, and grow at the end only. A program
+// and a library of different versions thus share the members that both define; others are zero. The same rule as
+// copy_struct_from_user of Linux. Pure.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +14,16 @@
 
 namespace joulemap::capi {
 
-// A larger size is no structure of any version: the member was not set.
+// No version has a larger structure: a larger size means that the caller did not set the member.
 inline constexpr std::size_t kLargestStruct_bytes = 4096;
 
-// Copies what a caller's structure of `theirs_bytes` holds into ours of `ours_bytes`, and zeroes the rest of ours.
-// `first_bytes`: the size of the first version. usage for a size below it, and where the caller has set a member that we do
-// not know. Reads nothing beyond `theirs_bytes`.
+// Copies the caller's structure of `theirs_bytes` into ours of `ours_bytes`, and zeroes the rest of ours.
+// `first_bytes`: the size of the first version. Fails with `usage` for a smaller size, and if the caller has set a
+// member that this version does not define. Reads nothing beyond `theirs_bytes`.
 Status copy_in(const void* theirs, std::size_t theirs_bytes, void* ours, std::size_t ours_bytes,
                std::size_t first_bytes, std::string_view name);
 
-// A caller's structure as ours.
+// Converts a caller's structure to ours.
 template <class T>
 Result<T> taken_in(const T& theirs, std::size_t first_bytes, std::string_view name) {
   T ours{};
@@ -36,7 +36,7 @@ Result<T> taken_in(const T& theirs, std::size_t first_bytes, std::string_view na
   return ours;
 }
 
-// As much of ours as the caller's version has, never more; its size then says how much that is. usage when the caller has
+// Copies as much of ours as the caller's version has, and sets its size to that. Fails with `usage` if the caller has
 // not set the size.
 template <class T>
 Status hand_out(T ours, T* theirs) {

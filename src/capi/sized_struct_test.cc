@@ -11,7 +11,7 @@
 namespace joulemap::capi {
 namespace {
 
-// jm_options of 0.1.0, frozen: programs that were compiled with it exist. Never change it.
+// jm_options of 0.1.0, frozen: compiled programs use it. Never change it.
 struct FirstOptions {
   std::size_t size;
   const char* sensors;
@@ -20,7 +20,7 @@ struct FirstOptions {
 };
 constexpr std::size_t kFrozenOptions_bytes = sizeof(FirstOptions);
 
-// One of a later version: what the library will be compiled with some day.
+// Options of a future version of the library.
 struct LaterOptions {
   std::size_t size;
   const char* sensors;

@@ -15,15 +15,15 @@ namespace {
 constexpr std::uint32_t kFollowed = 1;
 constexpr std::uint32_t kSampled = 2;
 
-// How often CPU times are shared out. Steps that are left alone wait for the CPU: they are not to be disturbed.
+// Period of the ticks that distribute CPU time. Untraced steps are CPU bound, so they are disturbed less often.
 constexpr std::int64_t kTickPeriod_ns = 10 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kTickPeriodWhenLeftAlone_ns = 50 * kNanosecondsPerMillisecond;
 
-// By then the records of a kernel have come back, if they ever do.
+// A kernel's record has arrived by then, or it never will.
 constexpr std::int64_t kSettled_ns = 30 * kNanosecondsPerSecond;
 
-// Reading CPU clocks takes most of the time of an edge (they are system calls). Where edges lie closer than this, the CPU
-// time between two readings is shared out by wall time.
+// Reading CPU clocks dominates the cost of an edge (system calls). Edges closer together than this share one reading,
+// whose CPU time is split by wall time.
 constexpr std::int64_t kCloseEdges_ns = 20'000;
 
 constexpr std::string_view kInferred = "inferred";
@@ -44,12 +44,12 @@ struct Capture::OpenRegion {
 };
 
 struct Capture::ThreadState {
-  const std::uint64_t capture;  // whose it is: its number, because another one may come to lie at the same address
+  const std::uint64_t capture;  // number of the owner; its address could be reused
   std::shared_ptr<ThreadTrack> track;
   std::shared_ptr<HelperAccount> helpers;
-  std::vector<std::size_t> passes;  // depths at which this thread began a backward pass
+  std::vector<std::size_t> passes;  // stack depths at which this thread began a backward pass
   std::vector<OpenRegion> regions;
-  std::int64_t cpu_read_ns = 0;  // when its CPU clock was last read at an edge
+  std::int64_t cpu_read_ns = 0;  // when an edge last read this thread's CPU clock
   bool does_own_work = false;
 
   ~ThreadState() {
@@ -60,7 +60,7 @@ struct Capture::ThreadState {
   }
 };
 
-// Of a parent, after a fork: its locks may be held by threads that are gone, its vectors half grown. It is dropped.
+// State inherited through a fork is leaked: vanished threads may hold its locks, and its vectors may be half grown.
 struct Capture::ThreadSlot {
   ThreadState* state = nullptr;
   std::uint32_t generation = fork_generation();
@@ -90,7 +90,7 @@ Capture::Capture(std::unique_ptr<MarkSink> sink, Closeness closeness)
   marks_ = std::make_unique<MarkLog>(std::move(sink), std::move(errands));
 }
 
-// State of another capture is a parent's, seen after a fork, or of a recording that has ended.
+// State of another capture comes from the parent of a fork or from a recording that has ended.
 Capture::ThreadState& Capture::this_thread() {
   thread_local ThreadSlot slot;
   if (slot.state != nullptr && slot.state->capture == number_) return *slot.state;
@@ -179,7 +179,7 @@ void Capture::end_backward() {
   for (const auto& track : tracks_) track->lend(0, edge);
 }
 
-// The thread that called for the pass has a slot of its own for it; a thread of the engine is lent the place.
+// The thread that called backward has a stack entry for the pass; a thread of the autograd engine is lent the scope.
 void Capture::backward_at(std::uint32_t place, ThreadTrack::Entry entry) {
   ThreadState& thread = this_thread();
   const EdgeClocks edge = clocks(thread);
@@ -257,7 +257,7 @@ void Capture::tick(std::int64_t capture_cpu_ns) {
   if (leader != nullptr && credit_ns > 0) {
     leader->tick({.now_ns = monotonic_ns(), .thread_cpu_ns = -1, .helpers_ns = credit_ns});
   }
-  // Where there is a GPU it is the one that draws.
+  // Burst sampling only without a GPU: with one, the GPU uses most of the energy.
   const std::int64_t now_ns = monotonic_ns();
   if (exact_.load() && stretches_.ends_at(now_ns - started_ns_)) stretches_.add(take_places(now_ns));
 }
@@ -282,11 +282,11 @@ void Capture::gather(MarkSink& sink, bool is_last) {
   }
   for (Activity& stretch : stretches_.take()) sink.add(std::move(stretch));
   Activity activity{.begin_ns = tallied_ns_, .end_ns = now_ns};
-  Activity on_gpu = activity;  // apart: kernels are told of later than they ran
-  // Sums of probing are not to be mixed with those of the run.
+  Activity on_gpu = activity;  // separate, because kernel records arrive late
+  // Keep the tallies of probing apart from those of the run.
   const bool tallies_due =
       is_last || probing_.load() != 0 || now_ns - gathered_ns_ >= tally_period_ns(now_ns - started_ns_);
-  // A kernel whose record is lost must not hold up the steps for ever.
+  // Limit the wait: a lost kernel record must not delay the steps forever.
   const std::int64_t settled_ns = is_last ? INT64_MAX : std::max(told_until_ns, now_ns - kSettled_ns);
   kernels_.collect(on_gpu, settled_ns, tallies_due);
   if (tallies_due) {
@@ -315,7 +315,7 @@ void Capture::tell(Diagnostics& told) {
   }
 }
 
-// The thread that leads is the one that runs the loop; what it does is what people ask about.
+// Samples belong to the leading thread: it runs the training loop.
 void Capture::sample_function(std::string_view name, std::int64_t time_ns) {
   std::uint32_t coarse = 0;
   {
@@ -334,7 +334,7 @@ void Capture::finish() {
   marks_->finish();
 }
 
-// No lock: the thread that held it may not be here.
+// Takes no lock: the thread that holds it may not exist in the child.
 void Capture::abandon() noexcept {
   if (KernelSource* const source = source_.load()) source->abandon();
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Capture: what happens in this process, on its way into the recording: where each thread is, which step it is, what the
-// GPU did. There is one for a recorded process, made by the first call and never destroyed, because threads of the host
-// may call while it exits; a fork's child makes its own and leaves its parent's alone (base/fork_generation.h). Any thread
-// may call anything.
+// Capture: collects what this process does and writes it to the recording: the scope of each thread, the training
+// steps, and the GPU's work. A recorded process has one instance. The first call creates it; nothing destroys it,
+// because threads of the host may still call during exit. The child of a fork creates its own and never touches its
+// parent's (base/fork_generation.h). All functions are thread-safe.
 //
-// What each call of include/joulemap/capture.h means is said there.
+// include/joulemap/capture.h documents the calls that this class implements.
 #pragma once
 
 #include <atomic>
@@ -34,15 +34,15 @@ class Capture {
  public:
   explicit Capture(std::unique_ptr<MarkSink> sink, Closeness closeness = Closeness::automatic);
 
-  // Of this process; nullptr when it is not recorded. The second never makes one.
+  // The instance of this process; nullptr when the process is not recorded. existing() never creates one.
   static Capture* get();
   static Capture* existing();
-  // Whether it is recorded once the environment has come to say so; and no more, until then.
+  // join() reads the environment again and returns whether this process is recorded. leave_recording() ends that.
   static bool join();
   static void leave_recording();
   static void finish_existing();
 
-  std::uint64_t number() const { return number_; }  // no other Capture of this process or of its parents has it
+  std::uint64_t number() const { return number_; }  // unique among the Captures of this process and of its parents
   MarkLog& marks() { return *marks_; }
   KernelLog& kernels() { return kernels_; }
 
@@ -50,7 +50,7 @@ class Capture {
     return places_.child(parent, kind, name);
   }
   std::uint32_t here();
-  // The same, for launches of this thread: kOwnPlace while it does work of ours.
+  // Like here(), for launches of this thread; kOwnPlace while the thread does Joulemap's own work.
   std::uint32_t launch_place();
   void set_own_work(bool on);
   std::size_t enter(std::uint32_t place);
@@ -73,26 +73,27 @@ class Capture {
   void backward_at(std::uint32_t place, ThreadTrack::Entry entry = ThreadTrack::Entry::once);
 
   bool on_event(LoopEvent event);
-  void step(std::optional<std::int64_t> number);  // of the program's own
+  void step(std::optional<std::int64_t> number);  // called by the program itself
   void epoch(std::optional<std::int64_t> number);
-  // Of the present step; 0 while modules are replayed.
+  // Serial number of the current step; 0 while modules are replayed (probing).
   std::uint32_t step_serial() const { return probing_.load() != 0 ? 0 : step_serial_.load(std::memory_order_relaxed); }
   ListeningPlan::Step present_step() const;
 
-  // The present step ends; what runs until the end of probing is of none, and its kernels are kept one by one.
+  // Ends the current step. Until probing ends, kernels belong to no step and are recorded individually.
   void set_probing(bool on);
 
-  // The program was seen in that function; it stands for so much time.
+  // Adds one sample of a function; it represents time_ns of run time.
   void sample_function(std::string_view name, std::int64_t time_ns);
 
-  // From now on CPU times are shared out every 10 ms: what launches kernels must not wait for a clock.
+  // From here on, CPU time is distributed every 10 ms instead of at every edge: kernel launches must not wait for a
+  // clock.
   void set_kernel_source(std::unique_ptr<KernelSource> source);
   void someone_profiles(bool running);
-  void allow_rest(bool allowed);  // of what tells kernels, while nobody listens
-  // Before whatever tells them is gone; finish does it, too.
+  void allow_rest(bool allowed);  // of the kernel source, while steps are untraced
+  // Call before the kernel source is unloaded; finish() also calls it.
   void finish_kernels();
   void finish();
-  // In the child of a fork, of its parent's.
+  // Called in the child of a fork, on the parent's instance.
   void abandon() noexcept;
 
  private:
@@ -115,11 +116,11 @@ class Capture {
   std::shared_ptr<HelperAccount> helpers_;
   std::atomic<bool> exact_{true};
   std::atomic<ThreadTrack*> leader_{nullptr};
-  std::atomic<std::uint32_t> backward_place_{0};  // of threads without a place of their own
-  std::atomic<std::uint32_t> passes_{0};          // backward passes that run
+  std::atomic<std::uint32_t> backward_place_{0};  // scope for threads that have entered none
+  std::atomic<std::uint32_t> passes_{0};          // number of running backward passes
   std::atomic<std::uint32_t> step_serial_{0};
   std::atomic<std::uint32_t> step_flags_{1};
-  std::atomic<std::uint64_t> probing_{0};  // the mark of it
+  std::atomic<std::uint64_t> probing_{0};  // id of the probing region; 0 outside of probing
 
   std::mutex tracks_lock_;
   std::vector<std::shared_ptr<ThreadTrack>> tracks_;
@@ -133,18 +134,18 @@ class Capture {
   FunctionSamples function_samples_;
 
   std::unique_ptr<KernelSource> owned_source_;
-  // Set once. No lock of ours: a step that begins must not wait for a poll, which waits for the driver.
+  // Set once. Read without a lock: the begin of a step must not wait for poll(), which waits for the driver.
   std::atomic<KernelSource*> source_{nullptr};
   std::atomic<bool> kernels_are_finished_{false};
   std::atomic<bool> rest_is_allowed_{false};
 
   std::int64_t started_ns_;
-  std::int64_t tallied_ns_;   // places until then were taken
-  std::int64_t gathered_ns_;  // and everything else until then
+  std::int64_t tallied_ns_;   // end of the last interval whose scope tallies were taken
+  std::int64_t gathered_ns_;  // the same for all other data
   CloseStretches stretches_;
   std::int64_t capture_cpu_told_ns_ = 0;
   std::atomic<std::uint64_t> next_region_{1};
-  std::unique_ptr<MarkLog> marks_;  // last: its thread uses all of the above
+  std::unique_ptr<MarkLog> marks_;  // last member: its thread uses all members above
 };
 
 }  // namespace joulemap::capture

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of Capture that deals with what tells of kernels.
+// The part of Capture that manages the kernel source.
 #include "base/clock.h"
 #include "capture/capture.h"
 

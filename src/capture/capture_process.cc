@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one Capture of a process: made when first asked for, ended at exit, forgotten by the child of a fork.
+// The single Capture of a process: created on first use, finished at exit, dropped by the child of a fork.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -17,15 +17,15 @@
 namespace joulemap::capture {
 namespace {
 
-// The interface that hooks and drivers call has no handle to hang the state on, so it hangs here.
+// Global state: the C interface that hooks and drivers call has no handle that could hold it.
 constinit std::atomic<Capture*> current{nullptr};
-// 0: not asked yet; 1: is being asked; 2: asked.
+// Whether the environment was read: 0 no, 2 yes.
 constinit std::atomic<int> asked{0};
 constinit std::mutex making;
 constinit std::atomic<bool> finishes_at_exit{false};
-constinit std::atomic<pid_t> owner{0};  // of the current one
+constinit std::atomic<pid_t> owner{0};  // process that created `current`
 
-// Another thread of the parent may have held the lock, and is not here to give it back.
+// Resets the lock: a thread of the parent may have held it, and that thread does not exist here.
 void forget_in_child() {
   begin_fork_generation();
   owned_descriptors.close_all();
@@ -37,7 +37,7 @@ void forget_in_child() {
   asked.store(0);
 }
 
-// When the library is loaded: no thread can be in here yet, and no fork can come before the handler.
+// Registered when the library is loaded: no thread uses it yet, and no fork can precede the handler.
 [[maybe_unused]] const int fork_handler = ::pthread_atfork(nullptr, nullptr, &forget_in_child);
 
 void finish_at_exit() { Capture::finish_existing(); }
@@ -59,13 +59,13 @@ bool Capture::join() {
   return get() != nullptr;
 }
 
-// Threads may be on their way into it: it stays where it is, and takes nothing any more.
+// Keeps the object: other threads may be inside it. It accepts no data any more.
 void Capture::leave_recording() {
   Capture* const ended = current.exchange(nullptr);
   if (ended != nullptr) ended->finish();
 }
 
-// A bare clone runs no fork handlers: its child has no thread that finish could wait for.
+// A bare clone() runs no fork handlers: its child lacks the thread that finish would join.
 void Capture::finish_existing() {
   Capture* const capture = current.load();
   if (capture != nullptr && owner.load() == ::getpid()) capture->finish();

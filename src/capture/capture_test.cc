@@ -103,7 +103,7 @@ TEST(Capture, CpuTimeOfThreadsThatNobodyFollowsIsThatOfThePlaceThatLeads) {
   Capture capture(std::make_unique<TestSink>(written));
   const std::uint32_t place = capture.place_in(0, PlaceKind::module, "conv");
   capture.enter(place);
-  std::thread worker([] { burn(20'000'000); });  // as OpenMP's
+  std::thread worker([] { burn(20'000'000); });  // like an OpenMP worker
   worker.join();
   capture.leave();
   capture.finish();
@@ -119,12 +119,12 @@ TEST(Capture, AThreadOfTheEngineIsLentThePlaceItWorksFor) {
   capture.begin_backward(backward);
   EXPECT_EQ(capture.here(), backward);
   std::thread([&] {
-    EXPECT_EQ(capture.here(), backward);  // before it knows more
+    EXPECT_EQ(capture.here(), backward);  // before backward_at reports a layer
     capture.backward_at(layer);
     EXPECT_EQ(capture.here(), layer);
     burn(1'000'000);
   }).join();
-  capture.backward_at(layer);  // the graph of a CPU runs on the thread that asked
+  capture.backward_at(layer);  // on a CPU the calling thread runs the backward graph
   EXPECT_EQ(capture.here(), layer);
   capture.end_backward();
   EXPECT_EQ(capture.here(), 0u);
@@ -161,7 +161,7 @@ TEST(Capture, RegionsNestAndTieTheirMarksTogether) {
   Capture capture(std::make_unique<TestSink>(written));
   capture.push_region("outer");
   capture.push_region("inner");
-  std::thread([&] { EXPECT_FALSE(capture.pop_region()); }).join();  // those of another thread are its own
+  std::thread([&] { EXPECT_FALSE(capture.pop_region()); }).join();  // a thread pops only its own regions
   EXPECT_TRUE(capture.pop_region());
   EXPECT_TRUE(capture.pop_region());
   EXPECT_FALSE(capture.pop_region());
@@ -191,7 +191,7 @@ TEST(Capture, EndsOnceHoweverOftenItIsAsked) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
   capture.finish();
-  capture.enter(capture.place_in(0, PlaceKind::region, "late"));  // a thread that outlives the end
+  capture.enter(capture.place_in(0, PlaceKind::region, "late"));  // as a thread that outlives the capture does
   capture.finish();
   EXPECT_TRUE(written.places.empty());
 }

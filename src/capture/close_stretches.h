@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CloseStretches: when the sums of what ran on CPUs are taken every 10 ms and not every second or more. A CPU's
-// energy counter is renewed every millisecond: sums that are as close let a report find out what layers draw, not
-// only how long they took. All of the first 20 s, then bursts of 2 s that become rarer, so that what they add to a
-// file grows with the logarithm of the run: 3 minutes of a day. Pure; nanoseconds since the capture began. The
+// CloseStretches: schedules burst sampling, in which CPU tallies are taken every 10 ms instead of every second or more.
+// A CPU's energy counter updates every millisecond, so tallies at 10 ms let a report estimate the power of layers, not
+// only their duration. Bursts cover the first 20 s; after that, bursts of 2 s become rarer. The total burst time grows
+// with the logarithm of the run time: 3 minutes a day. Pure. Times are nanoseconds since the capture began. Used by the
 // capture's own thread.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace joulemap::capture {
 
 class CloseStretches {
  public:
-  // Whether a stretch ends here, at a tick.
+  // Returns whether this tick is inside a burst, so that its tallies are taken now.
   bool ends_at(std::int64_t run_ns);
 
   void add(Activity activity) { taken_.push_back(std::move(activity)); }
@@ -25,7 +25,7 @@ class CloseStretches {
 
  private:
   std::int64_t burst_end_ns_ = 0;
-  std::int64_t spent_ns_ = 0;  // in bursts so far
+  std::int64_t spent_ns_ = 0;  // total burst time so far
   std::vector<Activity> taken_;
 };
 

@@ -24,7 +24,7 @@ TEST(CloseStretches, TheBeginningOfARunIsWatchedClosely) { EXPECT_EQ(close_ticks
 TEST(CloseStretches, LaterTheyBecomeRareButDoNotEnd) {
   EXPECT_GT(close_ticks(20, 60), 1500);
   EXPECT_GT(close_ticks(3600, 7200), 500);
-  EXPECT_LT(close_ticks(0, 86400), 20'000);  // of 8.6 million
+  EXPECT_LT(close_ticks(0, 86400), 20'000);  // of 8.6 million ticks
 }
 
 }  // namespace

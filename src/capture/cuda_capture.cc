@@ -53,7 +53,7 @@ CuptiKernels::CuptiKernels(cupti::CuptiApi api, Capture& capture)
 
 constinit std::atomic<bool> is_started{false};
 constinit std::atomic<bool> has_touched_cupti{false};
-// CUDA and CUPTI do not survive a fork: who inherited them must not touch them.
+// CUDA and CUPTI do not survive a fork: a child that inherited them must not touch them.
 constinit std::atomic<bool> parent_touched_cupti{false};
 
 void finish_before_cupti() {
@@ -67,12 +67,12 @@ void start(Capture& capture) {
   if (!api) return capture.marks().diagnose({"no_kernels", 1, api.error().message, api.error().remedy});
   auto kernels = std::make_unique<CuptiKernels>(std::move(*api), capture);
   if (const Status started = kernels->start(); !started) {
-    // CUPTI's threads may know it already: it stays where it is.
+    // Leaked on purpose: CUPTI's threads may already hold a pointer to it.
     static_cast<void>(kernels.release());
     return capture.marks().diagnose({"no_kernels", 1, started.error().message, started.error().remedy});
   }
   capture.set_kernel_source(std::move(kernels));
-  // Registered after CUPTI's own farewell, so it comes before it.
+  // Registered after CUPTI's own exit handler, so it runs before that one.
   std::atexit(&finish_before_cupti);
 }
 
@@ -96,7 +96,7 @@ void start_cuda_capture() noexcept {
   try {
     if (Capture* const capture = Capture::get()) start(*capture);
   } catch (const std::exception&) {
-    // No memory, no thread: the program goes on without its kernels being told.
+    // Out of memory or threads: the program goes on without kernel records.
   }
 }
 

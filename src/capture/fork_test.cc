@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the capture does in the child of a fork. Children report by their exit code.
+// Tests the capture in the child of a fork. Children report by exit code.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@
 namespace joulemap::capture {
 namespace {
 
-// Whether a child in which `holds` returns true ends well.
+// Forks; returns whether `holds` returned true in the child and the child exited normally.
 template <class Holds>
 bool in_forked_child(Holds holds) {
   const pid_t child = ::fork();
@@ -51,7 +51,7 @@ std::uint64_t thread_of_a_mark() {
   return marks.at(0).thread;
 }
 
-// A recorded process.
+// Fixture: a recorded process.
 class ForkedCaptureTest : public ::testing::Test {
  protected:
   ForkedCaptureTest() {
@@ -109,10 +109,10 @@ TEST_F(ForkedCaptureTest, ARangeThatTheParentOpenedEndsNothingInTheChild) {
   EXPECT_EQ(Capture::get()->depth(), 0u);
 }
 
-// A killed trainer's workers live on for a while: its part must be free to be joined all the same.
+// The workers of a killed trainer live on for a while; its part must be unlocked all the same.
 TEST_F(ForkedCaptureTest, ThePartOfAProcessThatDiedIsNotLockedByItsChildren) {
   std::array<int, 2> holds_child{};
-  std::array<int, 2> has_forked{};  // the child of a fork closes what it inherited before fork() returns there
+  std::array<int, 2> has_forked{};  // fork's child closes inherited descriptors before fork() returns
   ASSERT_EQ(::pipe(holds_child.data()), 0);
   ASSERT_EQ(::pipe(has_forked.data()), 0);
   EXPECT_TRUE(in_forked_child([&] {
@@ -124,7 +124,7 @@ TEST_F(ForkedCaptureTest, ThePartOfAProcessThatDiedIsNotLockedByItsChildren) {
       ::_exit(::read(holds_child[0], &none, 1) == 0 ? 0 : 1);
     }
     char ready = 0;
-    return ::read(has_forked[0], &ready, 1) == 1;  // and ends without a farewell
+    return ::read(has_forked[0], &ready, 1) == 1;  // then exits without finishing
   }));
   ASSERT_EQ(parts().size(), 1u);
   EXPECT_FALSE(recording::is_being_written(parts()[0]));

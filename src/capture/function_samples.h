@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FunctionSamples: in which functions a program was seen since they were last taken, by place. Added to by the thread
-// that looks, taken by the one that writes. Nanoseconds.
+// FunctionSamples: function samples since the last take(), summed by scope. The sampling thread adds, the writing
+// thread takes. Times are nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace joulemap::capture {
 
 class FunctionSamples {
  public:
-  // Seen at `place`, which is a function within `coarse`; it stands for so much time.
+  // Adds a sample at `place`, a function within `coarse`, that represents time_ns of run time.
   void add(std::uint32_t coarse, std::uint32_t place, std::int64_t time_ns) {
     const std::lock_guard lock(lock_);
     PlaceShare& share = shares_[place];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HelperAccount: the CPU time of threads that nobody follows: OpenMP's workers, those of libraries. It is what the process
-// used less what the followed threads used. Threads work for whoever is at work, so it is credited to the place of the
-// leading thread, piece by piece. What was credited too early (a followed thread had not been read yet) is made up for
-// later: in sum it is exact. Any thread.
+// HelperAccount: the CPU time of untracked threads, such as OpenMP workers and threads of libraries. It equals the CPU
+// time of the process minus that of the tracked threads. Such threads work for the leading thread, so its scope is
+// credited at each draw. A draw can credit too much when a tracked thread has not been read yet; later draws subtract
+// the excess, so the sum is exact. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ class HelperAccount {
  public:
   explicit HelperAccount(std::int64_t process_ns) : start_ns_(process_ns) {}
 
-  // CPU time that a followed thread, or the capture itself, has used since it was last told.
+  // Adds CPU time that a tracked thread, or the capture itself, used since its previous call.
   void add_followed(std::int64_t cpu_ns) {
     const std::lock_guard lock(lock_);
     followed_ns_ += cpu_ns;
   }
 
-  // What is to be credited now, of all the process has used.
+  // Returns the CPU time to credit now; process_ns is the total CPU time of the process.
   std::int64_t draw(std::int64_t process_ns) {
     const std::lock_guard lock(lock_);
     const std::int64_t due_ns = process_ns - start_ns_ - followed_ns_ - credited_ns_;

@@ -47,7 +47,8 @@ void HloPlaces::learn(std::string_view module, std::string_view instruction, std
   if (instructions_ >= kMostInstructions) return;
   Program& program = programs_.try_emplace(std::string(module)).first->second;
   instructions_ += program.op_names.insert_or_assign(std::string(instruction), std::string(op_name)).second ? 1 : 0;
-  // A program of that name was compiled anew; gradients show whether the rest of it updates parameters.
+  // The program may have been recompiled under the same name. Gradient operations show that the program trains, which
+  // changes the scopes of its other operations.
   const bool trained = std::exchange(program.trains, program.trains || ingest::is_of_gradients(op_name));
   if (trained != program.trains) program.resolved.clear();
   program.resolved.erase(std::string(instruction));

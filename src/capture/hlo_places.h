@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HloPlaces: where the instructions of programs that XLA compiled belong. JAX tells for each of them which operation of the
-// source it comes from (jmc_hlo_op); while it runs on a GPU, XLA pushes NVTX ranges that name it. Owner: the Capture; any
-// thread, under a lock.
+// HloPlaces: maps instructions of XLA programs to scopes. JAX reports the source operation of each instruction
+// (jmc_hlo_op). While an instruction runs on a GPU, XLA pushes NVTX ranges that name it. Owned by the Capture;
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,34 @@
 
 namespace joulemap::capture {
 
-// "Thunk:#hlo_op=fusion.3,hlo_module=jit_step#": what a range of XLA's says.
+// Parsed text of an NVTX range of XLA, such as "Thunk:#hlo_op=fusion.3,hlo_module=jit_step#".
 struct HloRange {
-  std::string_view module;       // empty: that of the range around it
-  std::string_view instruction;  // empty: all of the module
+  std::string_view module;       // empty: the module of the enclosing range
+  std::string_view instruction;  // empty: the whole module
 };
-// Nothing when the range is somebody else's.
+// Returns nullopt when XLA did not push the range.
 std::optional<HloRange> read_hlo_range(std::string_view text);
-// "XlaPass:#name=fusion,module=jit_step#": what XLA does before a program can run.
+// Whether the range belongs to XLA's compiler, such as "XlaPass:#name=fusion,module=jit_step#".
 bool is_of_xla_compiler(std::string_view text);
 
 class HloPlaces {
  public:
-  // Past that nothing is learned: what is not known is a region of the instruction's name.
+  // Limit of stored instructions. Instructions beyond it become regions with the instruction's name.
   static constexpr std::size_t kMostInstructions = 1'000'000;
 
-  // An empty module says only that all programs that run are going to be told.
+  // An empty module announces that every program that runs will be registered here.
   void learn(std::string_view module, std::string_view instruction, std::string_view op_name);
 
-  // Programs are told, and not this one: XLA runs it to find out how fast it is.
+  // Whether all programs are registered and this one is not: XLA then runs it to measure its speed (autotuning).
   bool is_trial(std::string_view module);
 
-  // mode > phase > module > op; nothing for an instruction that nobody told of.
+  // Returns the scope mode > phase > module > op; nullopt for an instruction that was never registered.
   std::optional<std::uint32_t> place_of(std::string_view module, std::string_view instruction, PlaceTable& places);
 
  private:
   struct Program {
     std::map<std::string, std::string, std::less<>> op_names;    // by instruction
-    std::map<std::string, std::uint32_t, std::less<>> resolved;  // of those that have run
+    std::map<std::string, std::uint32_t, std::less<>> resolved;  // scopes of instructions that have run
     bool trains = false;
   };
 

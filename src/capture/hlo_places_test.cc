@@ -9,7 +9,7 @@
 namespace joulemap::capture {
 namespace {
 
-// The names from the outside in.
+// Names on the path from the root to `place`.
 std::vector<std::string> path_of(const PlaceTable& places, std::uint32_t place) {
   const std::vector<Place> all = places.all();
   std::vector<std::string> path;
@@ -43,7 +43,7 @@ TEST(HloRange, TheCompilersOwnAreTold) {
 
 TEST(HloPlaces, AProgramThatNobodyTellsOfIsATrialOfTheCompilers) {
   HloPlaces programs;
-  EXPECT_FALSE(programs.is_trial("gemm_fusion_dot.5"));  // nobody tells of any
+  EXPECT_FALSE(programs.is_trial("gemm_fusion_dot.5"));  // no program is registered
   programs.learn("", "", "");
   programs.learn("jit_step", "fusion", "jit(step)/tanh");
   EXPECT_TRUE(programs.is_trial("gemm_fusion_dot.5"));

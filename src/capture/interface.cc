@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of include/joulemap/capture.h. No exception leaves them: out of memory in a hook must not be the end of
-// the program, so what is lost then is lost.
+// The functions of include/joulemap/capture.h. No exception leaves them: when memory runs out in a hook, the data of
+// that call is dropped and the program goes on.
 #include <exception>
 #include <string_view>
 
@@ -26,7 +26,7 @@ std::optional<std::int64_t> number_of(const int64_t* number) {
   return number == nullptr ? std::nullopt : std::optional<std::int64_t>(*number);
 }
 
-// What `call` gives, or `otherwise` where nothing is recorded.
+// Returns the result of `call`, or `otherwise` when this process is not recorded.
 template <class T, class Call>
 T when_recorded(T otherwise, Call call) noexcept {
   try {
@@ -177,7 +177,7 @@ void jmc_fact(const char* name, const char* value) {
 
 int jmc_join_recording(void) {
   if (!Capture::join()) return 0;
-  // The variable by which CUDA's driver loads us comes too late for one that is there already.
+  // The environment variable that makes the CUDA driver load this library has no effect on a driver already loaded.
   if (joulemap::capture::is_cuda_in_process()) joulemap::capture::start_cuda_capture();
   return 1;
 }

@@ -11,22 +11,22 @@
 namespace joulemap::capture {
 namespace {
 
-// Launches that are remembered until their kernel has come back: far more than a GPU's queues hold.
+// Ring of launches whose kernel record is outstanding: far more than the queues of a GPU hold.
 constexpr std::size_t kLaunches = std::size_t{1} << 18;
 
-// How much detail a recording may hold, in kernels: a quarter of an hour of a fast training in full, then a step now and
-// then. At two to three bytes a kernel a day stays under 300 MB.
+// Budget of individually stored kernels: a quarter of an hour of fast training in full, then an occasional step. At two
+// to three bytes a kernel, a day stays under 300 MB.
 constexpr double kDetailAtFirst = 8e6;
 constexpr double kDetailPerSecond = 400;
 constexpr double kMostSaved = 1e6;
 constexpr double kDetailOfProbing = 4e6;
-// A shape that is new is kept a few times whatever the budget says, as long as not every step is new.
+// A new shape is stored this many times regardless of the budget, unless every step has a new shape.
 constexpr std::uint64_t kKeptOfAShape = 2;
 constexpr std::size_t kMostShapes = 10'000;
-// Kernels of one step; after that it is written as it grows, and has no shape.
+// Limit of kernels of one step in memory; a longer step is written while it grows and has no shape.
 constexpr std::size_t kMostInMemory = 200'000;
 constexpr std::uint32_t kBeforeTheFirst = 0;
-// Kernels are told of at most so long after they ran.
+// Longest delay between a kernel's execution and its record.
 constexpr std::int64_t kMostLate_ns = 10 * kNanosecondsPerSecond;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
@@ -40,7 +40,7 @@ std::uint64_t shape_of(const std::vector<Kernel>& kernels) {
     hash = mixed(hash, std::uint64_t{kernel.class_id} << 32 | kernel.place);
     hash = mixed(hash, kernel.queue);
   }
-  return hash | 1;  // 0 is none
+  return hash | 1;  // 0 means no shape
 }
 
 std::uint64_t hash_of(const KernelFacts& facts) {
@@ -99,7 +99,7 @@ std::uint32_t KernelLog::class_of(const KernelFacts& facts) {
   return id;
 }
 
-// There are few; the last ones are asked for most.
+// Searched from the back: there are few queues, and the newest ones are used most.
 std::uint32_t KernelLog::queue_of(const KernelFacts& facts) {
   const auto same = [&](const KernelQueue& queue) {
     return queue.stream == facts.stream && queue.context == facts.context && queue.ordinal == facts.ordinal;
@@ -121,7 +121,7 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   const std::lock_guard lock(lock_);
   std::uint32_t place = launch_seen ? launch.place.load(std::memory_order_relaxed) : 0;
   if (place == kOwnPlace) return;
-  // A node knows from where it was captured, which says more than from where its graph was launched.
+  // The scope in which a node was captured is more specific than the scope of its graph's launch.
   if (facts.graph_node != 0) {
     if (const auto known = graph_places_.find(facts.graph_node); known != graph_places_.end() && known->second != 0)
       place = known->second;
@@ -129,7 +129,7 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   ++counts_.kernels;
   const std::uint32_t class_id = class_of(facts);
   if (!launch_seen && place == 0) {
-    // While modules are replayed nothing repeats the steps.
+    // Replayed modules (probing) do not repeat the order of the steps.
     const std::optional<std::uint32_t> repeated = is_between_ ? std::nullopt : repeated_.next(class_id);
     ++(repeated ? counts_.repeated : counts_.unplaced);
     place = repeated.value_or(0);
@@ -141,7 +141,7 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   tally.time_ns += facts.end_ns - facts.start_ns;
   tallied_from_ns_ = std::min(tallied_from_ns_, facts.start_ns);
   tallied_until_ns_ = std::max(tallied_until_ns_, facts.end_ns);
-  // One that comes after its step was closed is kept with what belongs to none.
+  // A kernel whose step is already closed is stored with those outside of all steps.
   steps_[step > closed_until_ ? step : kBeforeTheFirst].kernels.push_back(kernel);
 }
 
@@ -175,7 +175,7 @@ bool KernelLog::spend(std::size_t kernels) {
   return true;
 }
 
-// Of a step that is too long to be held in memory, or of the time before the first step: as far as it has come.
+// Writes the kernels so far of a step that is too long for memory, or of the time before the first step.
 void KernelLog::spill(OpenStep& step, Activity& into) {
   const bool kept = spend(step.kernels.size());
   if (kept) into.kernels.insert(into.kernels.end(), step.kernels.begin(), step.kernels.end());
@@ -238,7 +238,7 @@ void KernelLog::collect(Activity& into, std::int64_t settled_ns, bool with_talli
     return std::tie(a.place, a.class_id, a.queue) < std::tie(b.place, b.class_id, b.queue);
   });
   if (!tallies_.empty()) {
-    // A clock that jumped must not stretch a second of sums over an hour.
+    // Clamp: a clock jump must not stretch one second of tallies over an hour.
     into.begin_ns = std::clamp(tallied_from_ns_, into.begin_ns - kMostLate_ns, into.end_ns);
     into.end_ns = std::clamp(tallied_until_ns_, into.begin_ns, into.end_ns);
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelLog: what the GPU did and for whom. Launching threads say from which place and step a launch came; records of what
-// ran come back later, from another thread and out of order, tied to the launch by a correlation id. Steps are put together
-// here, given a shape, and kept in detail as long as the file may grow.
+// KernelLog: records what the GPU ran and from which scope. Launching threads report the scope and step of each launch.
+// Records of finished kernels arrive later, on another thread and out of order; a correlation id ties them to their
+// launch. The log assembles steps, hashes their shape, and keeps individual kernels within a size budget of the file.
 //
-// on_launch is on the program's path: no lock, no allocation, some nanoseconds. The rest is the business of CUPTI's and
-// the capture's threads and takes a lock. Times are CLOCK_MONOTONIC nanoseconds.
+// on_launch runs on the program's critical path: no lock, no allocation, some nanoseconds. CUPTI's and the capture's
+// threads call the other functions, which take a lock. Times are CLOCK_MONOTONIC nanoseconds.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@
 
 namespace joulemap::capture {
 
-// One record, as CUPTI tells it. Borrowed for the call.
+// One CUPTI record. Its name is borrowed for the duration of the call.
 struct KernelFacts {
   KernelKind kind = KernelKind::kernel;
   std::string_view name;
@@ -35,7 +35,7 @@ struct KernelFacts {
   std::uint32_t context = 0;
   std::uint32_t stream = 0;
   std::uint32_t correlation = 0;
-  std::uint64_t graph_node = 0;  // 0: not of a graph
+  std::uint64_t graph_node = 0;  // 0: not part of a graph
   std::uint64_t bytes = 0;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
@@ -45,35 +45,36 @@ class KernelLog {
  public:
   KernelLog();
 
-  // A launch of this thread. `step` is a serial number that only grows (0: before the first).
+  // Records a launch of the calling thread. `step` is a serial number that only grows (0: before the first step).
   void on_launch(std::uint32_t correlation, std::uint32_t place, std::uint32_t step) noexcept;
-  // A node was captured into a graph at that place; or copied when the graph was made executable.
+  // A node was captured into a graph in this scope; or it was copied when the graph was instantiated.
   void on_graph_node(std::uint64_t node, std::uint32_t place);
   void on_graph_node_copied(std::uint64_t original, std::uint64_t copy);
   void set_device(std::uint32_t ordinal, std::string uuid);
   void on_kernel(const KernelFacts& facts);
 
-  // Steps begin in order; the one before ends then.
+  // Begins a step and ends the previous one. Steps begin in order.
   void begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool listened);
-  // The last one ends, and none begins: what has no step is kept one by one from now on, for a minute of a busy GPU.
+  // Ends the last step without beginning another. Kernels outside of steps are then kept individually, within a budget
+  // of about a minute of a busy GPU.
   void end_step(std::int64_t time_ns);
 
-  // Moves everything that is settled into `into`: steps that ended before `settled_ns`, by which their kernels have come
-  // back, and the sums, with the time that those are of. At the end of a recording everything is settled.
+  // Moves all complete data into `into`: steps that ended before `settled_ns`, whose kernels have all arrived, and the
+  // tallies with the interval they cover. INT64_MAX, at the end of a recording, moves everything.
   void collect(Activity& into, std::int64_t settled_ns, bool with_tallies);
-  void collect_names(Activity& into) const;  // all classes and queues, again
+  void collect_names(Activity& into) const;  // all classes and queues again
 
   struct Counts {
     std::uint64_t launches = 0;
     std::uint64_t kernels = 0;
-    std::uint64_t unplaced = 0;  // whose launch was not seen, or too long ago
-    std::uint64_t repeated = 0;  // likewise, but placed as in an earlier step
+    std::uint64_t unplaced = 0;  // launch not seen, or overwritten since
+    std::uint64_t repeated = 0;  // launch not seen; scope taken from an earlier step
   };
   Counts counts() const;
-  // What the last steps that were listened to were like: whether the program waits for its launches. Medians, because
-  // first steps and those with a pause in them are like no other.
+  // Load of the most recent traced steps; shows whether the program is launch bound. Medians, because first steps and
+  // steps with a pause are outliers.
   struct Load {
-    std::uint64_t steps = 0;  // all so far
+    std::uint64_t steps = 0;  // number of traced steps so far
     double kernels_per_step = 0;
     double step_s = 0;
     double gpu_s = 0;
@@ -89,7 +90,7 @@ class KernelLog {
     StepRecord record;
     std::vector<Kernel> kernels;
     bool ended = false;
-    bool spilled = false;  // part of it is written already
+    bool spilled = false;  // part of it is already written
   };
   struct TallyKey {
     std::uint32_t class_id;
@@ -116,7 +117,7 @@ class KernelLog {
   std::atomic<std::uint64_t> launched_{0};
 
   mutable std::mutex lock_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> class_ids_;  // by hash of what makes a class
+  std::unordered_multimap<std::uint64_t, std::uint32_t> class_ids_;  // by hash of name, kind, grid and block
   std::vector<KernelClass> classes_;
   std::vector<KernelQueue> queues_;
   std::size_t classes_told_ = 0;
@@ -125,11 +126,11 @@ class KernelLog {
   std::unordered_map<std::uint64_t, std::uint32_t> graph_places_;
   std::map<std::uint32_t, OpenStep> steps_;
   std::unordered_map<TallyKey, KernelTally, TallyHash> tallies_;
-  std::int64_t tallied_from_ns_ = INT64_MAX;  // the first of their kernels began, and the last one ended:
+  std::int64_t tallied_from_ns_ = INT64_MAX;  // start of the first and end of the last tallied kernel
   std::int64_t tallied_until_ns_ = INT64_MIN;
   std::unordered_map<std::uint64_t, std::uint64_t> seen_shapes_;
-  std::uint32_t closed_until_ = 0;  // steps up to this one are written
-  bool is_between_ = false;         // after end_step
+  std::uint32_t closed_until_ = 0;  // steps up to this serial number are written
+  bool is_between_ = false;         // after end_step, before the next begin_step
   double detail_tokens_;
   std::int64_t refilled_ns_ = 0;
   RepeatedPlaces repeated_;
@@ -139,12 +140,12 @@ class KernelLog {
     double step_s;
     double gpu_s;
   };
-  std::array<StepLoad, 15> last_loads_{};  // a ring
+  std::array<StepLoad, 15> last_loads_{};  // ring buffer
   std::uint64_t loads_ = 0;
 };
 
-// How long sums run before they are written: finely while a run is young, so that a short one can be told, and ever more
-// coarsely as it goes on, so that a day stays small.
+// Period between writes of the tallies, in ns. Short early in a run, so that short runs have detail; longer as the run
+// goes on, so that the file of a day stays small.
 std::int64_t tally_period_ns(std::int64_t run_ns);
 
 }  // namespace joulemap::capture

@@ -38,7 +38,7 @@ TEST(KernelLog, TiesAKernelToThePlaceAndStepThatLaunchedIt) {
   log.begin_step(2, 1, kMillisecond_ns, true);
   log.on_launch(12, 6, 2);
   log.on_kernel(kernel(12, 2 * kMillisecond_ns));
-  log.on_kernel(kernel(11, 3 * kMillisecond_ns));  // late, and after the step that follows
+  log.on_kernel(kernel(11, 3 * kMillisecond_ns));  // arrives after the next step's kernel
   const Activity activity = collect_all(log);
   ASSERT_EQ(activity.steps.size(), 2u);
   EXPECT_EQ(activity.steps[0].kernels, 1u);
@@ -97,7 +97,7 @@ TEST(KernelLog, AClassIsANameAndItsExtents) {
 TEST(KernelLog, AKernelWhoseLaunchWasNotSeenIsCountedAndStandsAtTheRoot) {
   KernelLog log;
   log.on_launch(1, 9, 1);
-  log.on_launch(1 + (1u << 18), 9, 1);  // the first is forgotten
+  log.on_launch(1 + (1u << 18), 9, 1);  // overwrites the first launch
   log.on_kernel(kernel(1, 0));
   EXPECT_EQ(log.counts().unplaced, 1u);
   EXPECT_EQ(collect_all(log).kernels.at(0).place, 0u);
@@ -108,14 +108,14 @@ TEST(KernelLog, KernelsOfAGraphStandWhereTheyWereCaptured) {
   log.on_graph_node(100, 7);
   log.on_graph_node_copied(100, 200);
   log.on_launch(5, 1, 0);
-  for (const std::uint64_t node : {std::uint64_t{200}, std::uint64_t{300}}) {  // one launch, many kernels
+  for (const std::uint64_t node : {std::uint64_t{200}, std::uint64_t{300}}) {  // one launch of a graph, many kernels
     KernelFacts facts = kernel(5, static_cast<std::int64_t>(node));
     facts.graph_node = node;
     log.on_kernel(facts);
   }
   const Activity activity = collect_all(log);
   EXPECT_EQ(activity.kernels.at(0).place, 7u);
-  EXPECT_EQ(activity.kernels.at(1).place, 1u);  // its capture was not seen: where the graph was launched
+  EXPECT_EQ(activity.kernels.at(1).place, 1u);  // its capture was not seen: scope of the graph's launch
 }
 
 TEST(KernelLog, AKernelThatComesAfterItsStepWasClosedIsKeptWithoutOne) {
@@ -134,7 +134,7 @@ TEST(KernelLog, AKernelThatComesAfterItsStepWasClosedIsKeptWithoutOne) {
   EXPECT_EQ(rest.kernel_tallies.at(0).place, 3u);
 }
 
-// One step of so many kernels; serials count from 1.
+// Plays one step with `kernels` kernels; serial numbers count from 1.
 void play_step(KernelLog& log, std::uint32_t serial, std::uint32_t kernels, std::int64_t step_ns) {
   const std::int64_t begin_ns = serial * step_ns;
   log.begin_step(serial, serial, begin_ns, true);
@@ -164,7 +164,7 @@ TEST(KernelLog, ItsLoadIsThatOfAnUsualStepWhateverTheFirstWasLike) {
     KernelFacts busy = kernel(step, now_ns);
     busy.end_ns = now_ns + 9 * kMillisecond_ns;
     log.on_kernel(busy);
-    now_ns += step == 1 ? 3000 * kMillisecond_ns : 10 * kMillisecond_ns;  // libraries are loaded in the first
+    now_ns += step == 1 ? 3000 * kMillisecond_ns : 10 * kMillisecond_ns;  // the first step loads libraries
   }
   collect_all(log);
   const KernelLog::Load load = log.load();

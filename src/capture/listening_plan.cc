@@ -8,28 +8,28 @@
 namespace joulemap::capture {
 namespace {
 
-// Steps by which a program has warmed up and shown what it is like.
+// Number of steps after which a program has warmed up and its load is typical.
 constexpr std::uint64_t kStepsToJudge = 12;
-// What a kernel's record, its launch callback and its share of the hooks cost a launching thread.
+// Cost to the launching thread of one kernel's record, launch callback and part of the hooks.
 constexpr double kCostPerKernel_s = 10e-6;
 constexpr double kBearable = 0.01;
-// A GPU that is busy for more than this share of a step hides what launches cost.
+// A GPU that is busy for more than this fraction of a step hides the cost of launches.
 constexpr double kBusy = 0.9;
 
-// In light mode: two steps in a row (the first pays for turning records on), then many without, and for long: to open what
-// tells kernels, to follow two steps and to close it again takes a tenth of a second more (cupti/cupti_rest.cc). The longer
-// a program runs, the less there is to learn.
+// Light mode traces two steps in a row (the first one pays for enabling records) and then leaves many untraced. Opening
+// CUPTI, tracing two steps and closing it again takes an extra 0.1 s (cupti/cupti_rest.cc). The longer a program runs,
+// the less its further steps add.
 constexpr std::uint64_t kFollowedInARow = 2;
 constexpr std::uint64_t kUnfollowedInARow = 62;
 constexpr std::int64_t kLeastUnfollowed_ns = 8 * kNanosecondsPerSecond;
 constexpr std::int64_t kMostUnfollowed_ns = 60 * kNanosecondsPerSecond;
-constexpr std::int64_t kUnfollowedShare = 3;  // of the time that the program has run
+constexpr std::int64_t kUnfollowedShare = 3;  // fraction 1/3 of the run time so far
 
 std::int64_t unfollowed_ns(std::int64_t run_ns) {
   return std::clamp(run_ns / kUnfollowedShare, kLeastUnfollowed_ns, kMostUnfollowed_ns);
 }
 
-// Sampled: the third step, when caches are warm, and then one every ten seconds.
+// Sampled steps: the third, when caches are warm, and then one every 10 s.
 constexpr std::uint64_t kFirstSampled = 3;
 constexpr std::int64_t kSamplePeriod_ns = 10 * kNanosecondsPerSecond;
 
@@ -43,7 +43,7 @@ bool is_launch_bound(const KernelLog::Load& load) {
 ListeningPlan::Step ListeningPlan::next(std::int64_t now_ns, const KernelLog::Load& load) {
   if (++steps_ == 1) began_ns_ = now_ns;
   if (closeness_ == Closeness::light) light_ = steps_ > kStepsToJudge;
-  // Again and again: a program may begin with a phase that is not like the rest of it.
+  // Re-evaluated at every step: a program may begin with a phase that differs from the rest.
   if (closeness_ == Closeness::automatic && load.steps >= kStepsToJudge) light_ = is_launch_bound(load);
   Step step;
   if (light_) {

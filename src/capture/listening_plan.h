@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ListeningPlan: how closely each step is watched. Pure; the capture asks it when a step begins.
+// ListeningPlan: decides for each step whether it is traced and sampled. Pure; the capture calls it when a step begins.
 //
-// Kernel records and module hooks cost some microseconds a kernel. A program that keeps its GPU busy hides that; one that is
-// launch bound, whose GPU waits for the next launch, is slowed by as much. Then most steps are left alone (light mode) and
-// told from the few that were watched: by their marks, their duration, their shape.
+// Kernel records and module hooks cost some microseconds a kernel. A program that keeps its GPU busy hides that cost. A
+// launch-bound program, whose GPU waits for the next launch, slows down by as much. Light mode therefore leaves most
+// steps untraced. Their marks, duration and shape relate them to the traced steps, which extrapolate to them.
 //
-// Now and then a step is sampled: operations and functions are told, too.
+// Some traced steps are sampled: their operations and functions are recorded, too.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ class ListeningPlan {
   explicit ListeningPlan(Closeness closeness) : closeness_(closeness) {}
 
   struct Step {
-    bool followed = true;  // modules and kernels are told
+    bool followed = true;  // modules and kernels are traced
     bool sampled = false;  // operations and functions, too
   };
-  // `load`: of the steps that were followed so far.
+  // `load`: load of the traced steps so far.
   Step next(std::int64_t now_ns, const KernelLog::Load& load);
 
   bool is_light() const { return light_; }
@@ -37,11 +37,11 @@ class ListeningPlan {
   std::uint64_t since_followed_ = 0;
   std::uint64_t followed_in_a_row_ = 0;
   std::int64_t began_ns_ = 0;
-  std::int64_t followed_ns_ = 0;  // when a step was last
+  std::int64_t followed_ns_ = 0;  // start of the last traced step
   std::int64_t next_sample_ns_ = 0;
 };
 
-// Whether following every step would slow the program by more than a percent.
+// Whether tracing every step would slow the program down by more than 1 %.
 bool is_launch_bound(const KernelLog::Load& load);
 
 }  // namespace joulemap::capture

@@ -14,10 +14,10 @@ namespace joulemap::capture {
 namespace {
 
 constexpr std::int64_t kWritePeriod_ns = 500 * kNanosecondsPerMillisecond;
-// About 100 MB: a program that marks faster than a disk writes must not fill the memory. What is dropped is counted.
+// About 100 MB, the limit for a program that marks faster than the disk writes. Dropped marks are counted.
 constexpr std::size_t kMostPending = 1'000'000;
 
-// A system call, so it is kept; the thread that forks has another id in the child.
+// Cached, because it is a system call; after a fork the thread has another id.
 std::uint64_t id_of_this_thread() {
   struct Known {
     std::uint32_t generation = 0;

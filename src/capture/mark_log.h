@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MarkLog: what the measured program says about itself (steps, epochs, regions, windows, metrics), on its way into the
-// recording, and the thread that writes it. add() takes a lock for some nanoseconds and is called by any thread; the
-// log's own thread writes about twice a second, so that a killed process loses at most the last moments. A fork's child must
-// leave its parent's log alone.
+// MarkLog: buffers what the measured program reports (steps, epochs, regions, windows, metrics) and writes it to the
+// recording on its own thread. The reporting functions are thread-safe and hold a lock for some nanoseconds. The log's
+// thread writes about twice a second, so a killed process loses at most the last half second. The child of a fork must
+// not touch its parent's log.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@
 
 namespace joulemap::capture {
 
-// Where everything goes: a recording, or a test. Called by one thread at a time.
+// Destination of all data: a recording, or a test. Called by one thread at a time.
 class MarkSink {
  public:
   virtual ~MarkSink() = default;
@@ -35,9 +35,9 @@ class MarkSink {
   virtual Status finish(Diagnostics diagnostics) = 0;
 };
 
-// What the log's thread does besides writing.
+// Callbacks that the log's thread runs besides writing.
 struct LogErrands {
-  // Is told what this thread has used itself, and returns when it wants to be called again, in nanoseconds from then.
+  // Receives the CPU time this thread has used; returns the delay until the next call, in ns.
   std::function<std::int64_t(std::int64_t own_cpu_ns)> tick;
   std::function<void(MarkSink&, bool is_last)> gather;           // before every write
   std::function<void(Diagnostics&)> tell = [](Diagnostics&) {};  // at the end
@@ -46,22 +46,23 @@ struct LogErrands {
 class MarkLog {
  public:
   explicit MarkLog(std::unique_ptr<MarkSink> sink, LogErrands errands = {});
-  ~MarkLog();  // finishes
+  ~MarkLog();  // calls finish()
   MarkLog(const MarkLog&) = delete;
   MarkLog& operator=(const MarkLog&) = delete;
 
   void mark(MarkKind kind, std::uint64_t id, std::string_view name);
-  // One that happened a moment ago.
+  // The same for an event at an earlier time.
   void mark_at(std::int64_t time_ns, MarkKind kind, std::uint64_t id, std::string_view name);
 
-  // The number that was given, or one more than the last; the first is 0. Returns it.
+  // Records and returns `number`, or the last number plus one; the first is 0.
   std::int64_t step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name = {});
   std::int64_t epoch(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name = {});
   void metric(std::string_view name, double value, std::int64_t time_ns);
   void fact(EnvironmentFact fact);
   void diagnose(Diagnostic diagnostic);
 
-  // Writes what is left and ends the recording's part. Nothing is taken afterwards. The first call does it, others wait.
+  // Writes what is pending and closes the recording's part; later marks are dropped. The first call does the work,
+  // concurrent calls wait.
   void finish();
 
  private:
@@ -77,7 +78,7 @@ class MarkLog {
   void run();
   void write_pending(bool is_last);
 
-  std::unique_ptr<MarkSink> sink_;  // the log's thread, and finish() after it
+  std::unique_ptr<MarkSink> sink_;  // used by the log's thread, then by finish()
   LogErrands errands_;
 
   std::mutex lock_;
@@ -88,7 +89,7 @@ class MarkLog {
   Diagnostics told_;
 
   std::mutex finishing_;
-  Diagnostics failures_;  // the log's thread
+  Diagnostics failures_;  // of the log's thread
   std::atomic<std::uint32_t> stopping_{0};
   std::thread thread_;
 };

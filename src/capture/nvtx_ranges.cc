@@ -14,11 +14,11 @@ namespace {
 constexpr std::string_view kCompile = "compile";
 
 struct OpenRange {
-  std::size_t depth;   // how deep this thread was before it
-  std::string module;  // of XLA, that runs within it; empty: the same as around it
+  std::size_t depth;   // scope depth of this thread before the range
+  std::string module;  // XLA module of the range; empty: that of the enclosing range
 };
 
-// Of this thread and this capture: a parent's ranges, and those of a recording that has ended, have other depths.
+// Ranges of this thread for this capture. Those of a fork's parent or of an ended recording have other depths.
 std::vector<OpenRange>& open_ranges(const Capture& capture) {
   thread_local std::vector<OpenRange> ranges;
   thread_local std::uint64_t number = 0;
@@ -35,7 +35,7 @@ std::string_view present_module(const Capture& capture) {
   return {};
 }
 
-// An instruction of XLA's is at its operation's place; what is not known is a region of its name, without its numbers.
+// An XLA instruction has the scope of its operation; an unregistered one becomes a region named after it.
 std::uint32_t place_of_range(Capture& capture, std::string_view name, const std::optional<HloRange>& hlo) {
   if (is_of_xla_compiler(name)) return capture.place_in(0, PlaceKind::phase, kCompile);
   if (!hlo) return capture.place_in(capture.here(), PlaceKind::region, name);
@@ -48,7 +48,7 @@ std::uint32_t place_of_range(Capture& capture, std::string_view name, const std:
 
 }  // namespace
 
-// Libraries push ranges by the thousand: they are places, without a mark for each.
+// Libraries push thousands of ranges, so ranges become scopes but no marks.
 void nvtx_push(std::string_view name) noexcept {
   try {
     Capture* const capture = Capture::get();
@@ -57,7 +57,7 @@ void nvtx_push(std::string_view name) noexcept {
     const std::uint32_t place = place_of_range(*capture, name, hlo);
     open_ranges(*capture).push_back({capture->enter(place), hlo ? std::string(hlo->module) : std::string()});
   } catch (const std::exception&) {
-    // No memory: this range is not told.
+    // Out of memory: this range is dropped.
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the program says through NVTX, NVIDIA's own interface for naming ranges: regions of the calling thread that nest.
+// Turns NVTX ranges of the program into nested scopes of the calling thread.
 #pragma once
 
 #include <string_view>

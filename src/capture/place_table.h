@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlaceTable: the tree of places of this process. The same parent, kind and name are always the same place; ids count
-// from 1 and 0 is the root. Any thread; asking takes a lock for some tens of nanoseconds, and callers on hot paths keep the
-// ids they were given.
+// PlaceTable: the tree of scopes of this process. The same parent, kind and name always give the same id; ids count
+// from 1, and 0 is the root. Thread-safe. A lookup takes a lock for some tens of nanoseconds; callers on hot paths
+// cache the ids.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace joulemap::capture {
 
 class PlaceTable {
  public:
-  // A program that names its regions by numbers must not fill the memory: past the last place all names are one.
+  // Limit for programs that put numbers into the names of regions; beyond it child() returns the parent.
   static constexpr std::uint32_t kMostPlaces = 1'000'000;
 
   std::uint32_t child(std::uint32_t parent, PlaceKind kind, std::string_view name);
 
-  // Those that were made since the last call.
+  // Scopes created since the last call.
   std::vector<Place> take_new();
-  // All of them, for the end of a recording: whoever lost a part of the file finds them there.
+  // All scopes. Written again at the end of a recording, so that a reader who lost a part of the file finds them there.
   std::vector<Place> all() const;
   std::uint64_t refused() const;
 

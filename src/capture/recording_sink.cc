@@ -23,7 +23,7 @@ class RecordingSink final : public MarkSink {
   void add(EnvironmentFact fact) override { writer_.add(std::move(fact)); }
   void add(Activity activity) override { writer_.add(std::move(activity)); }
 
-  // Nothing is written while the program says nothing.
+  // Writes nothing when the program reported nothing.
   Status flush() override {
     if (writer_.pending() == 0) return Done{};
     writer_.add(ClockPair{monotonic_ns(), unix_ns()});
@@ -45,15 +45,15 @@ std::string environment(std::string_view name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-// As launchers tell it: torchrun, Open MPI, MPICH and Slurm. Ours first: a program that was told its rank in another way
-// tells its own children by it.
+// The rank from the variables of torchrun, Open MPI, MPICH and Slurm. JOULEMAP_RANK comes first: a program that got its
+// rank in another way passes it to its children in this variable.
 std::string rank_of_this_process() {
   if (std::string own = environment("JOULEMAP_RANK"); !own.empty()) return own;
   if (!environment("WORLD_SIZE").empty()) return environment("RANK");
   for (const std::string_view name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
     if (std::string rank = environment(name); !rank.empty()) return rank;
   }
-  // Every job of Slurm's has one, also those of a single task.
+  // Every Slurm job sets SLURM_PROCID, even a job with a single task.
   const std::string tasks = environment("SLURM_NTASKS");
   return tasks.empty() || tasks == "1" ? std::string() : environment("SLURM_PROCID");
 }

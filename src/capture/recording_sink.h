@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether this process is recorded, and where its marks go: `joulemap record` sets JOULEMAP_RECORDING to the folder in which
-// every process writes its own part, and JOULEMAP_RECORDING_ID to the recording's id.
+// Opens the part of the recording that this process writes. `joulemap record` sets JOULEMAP_RECORDING to the folder in
+// which every process writes its own part, and JOULEMAP_RECORDING_ID to the recording's id.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace joulemap::capture {
 
-// nullptr when this process is not recorded. When the part cannot be made, that is said once, on standard error: the
-// program goes on.
+// Returns nullptr when this process is not recorded. When the part cannot be created, prints one line to standard error
+// and returns nullptr; the program goes on.
 std::unique_ptr<MarkSink> open_recording_sink();
 
 }  // namespace joulemap::capture

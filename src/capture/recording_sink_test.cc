@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kId = "0123456789abcdef0123456789abcdef";
 
-// The environment of a process that `joulemap record` has started, for one test.
+// Sets the environment of a process that `joulemap record` started, for one test.
 class RecordedProcess {
  public:
   explicit RecordedProcess(const std::string& folder) {

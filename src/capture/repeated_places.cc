@@ -4,7 +4,7 @@
 namespace joulemap::capture {
 
 void RepeatedPlaces::remember(std::span<const Kernel> step) {
-  step_.clear();  // its memory is used again: this is done for every step
+  step_.clear();  // keeps its capacity: called for every step
   for (const Kernel& kernel : step) step_.emplace_back(kernel.class_id, kernel.place);
   if (!turns_.empty()) turns_.clear();
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RepeatedPlaces: where kernels belong whose launch was not seen, because another profiler in the process has CUPTI's only
-// subscription (PyTorch's keeps it for good once it has run). Training repeats itself: the kernels of one class come in the
-// same order in every step, so each is given the place that its class had at that turn in the last step whose launches were
-// seen. Shares of time come out right even where the turns are shifted. Told as a guess. Owner: the KernelLog; under its
-// lock.
+// RepeatedPlaces: guesses the scope of kernels whose launch was not seen because another profiler holds CUPTI's only
+// subscription (PyTorch's profiler never releases it). Training steps repeat: kernels of one class run in the same
+// order in every step. So the n-th kernel of a class gets the scope of the n-th one in the last step with seen
+// launches. Time shares stay correct even when the order is shifted. A diagnostic reports the guess. Owned by the
+// KernelLog, used under its lock.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@ namespace joulemap::capture {
 
 class RepeatedPlaces {
  public:
-  // All kernels of a step, in the order in which they ran; their launches were seen.
+  // Stores the kernels of a step, in execution order; their launches were seen.
   void remember(std::span<const Kernel> step);
-  // Nothing for a class that the step did not have.
+  // Returns nullopt for a class that the stored step does not contain.
   std::optional<std::uint32_t> next(std::uint32_t class_id);
 
  private:
@@ -32,8 +32,8 @@ class RepeatedPlaces {
     std::size_t next = 0;
   };
 
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> step_;  // class and place
-  std::unordered_map<std::uint32_t, Turns> turns_;             // of the step, made when first asked for
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> step_;  // (class, scope)
+  std::unordered_map<std::uint32_t, Turns> turns_;             // by class; built on the first next() after remember()
 };
 
 }  // namespace joulemap::capture

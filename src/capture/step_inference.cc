@@ -5,8 +5,8 @@
 
 namespace joulemap::capture {
 
-// The present step is over when its parameters were updated, or when it only asked the model: a step that has computed
-// gradients waits for the update they are for.
+// The current step is over after a parameter update, or when it only ran inference. A step with gradients continues
+// until the update that uses them.
 bool StepInference::begin_step_if_due() {
   const bool asked_only = forwarded_ && !differentiated_;
   if (any_ && !updated_ && !asked_only) return false;
@@ -27,8 +27,8 @@ StepInference::Found StepInference::on(LoopEvent event, std::int64_t time_ns) {
       break;
     case LoopEvent::forward_train:
     case LoopEvent::forward_infer:
-      // Two calls in a row are one step when a backward pass follows both: a siamese network, a discriminator. That shows
-      // only later; in a program that trains, calls with gradients are taken for training.
+      // Two model calls in a row form one step when a backward pass follows both (siamese network, discriminator). That
+      // shows only later, so once a program has trained, calls with gradients count as training.
       if (!forwarded_ || event == LoopEvent::forward_infer || updated_ || !trains_) found.step = begin_step_if_due();
       forwarded_ = true;
       if (event == LoopEvent::forward_train) std::swap(found.epoch_time_ns, new_iterator_ns_);

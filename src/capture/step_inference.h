@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepInference: where the steps and epochs of a training or serving loop lie, told by what happens in it, when the program
-// does not say so itself. Pure; whoever owns it sees to threads.
+// StepInference: infers steps and epochs of a training or serving loop from its events, for programs that do not report
+// them. Pure; the owner serializes access.
 //
-// A step of training ends with the update of the parameters: it begins when the next batch is asked for, or the model is
-// called, after that. So micro-batches whose gradients are added up are one step. Without gradients every call of the model
-// (or the batch it follows) is a step. An epoch begins with a new iterator over the data that is then trained on.
+// A training step ends with the parameter update; the next one begins at the next batch or model call after it. So
+// gradient-accumulation micro-batches form one step. Without gradients, every model call (or the batch before it) is a
+// step. An epoch begins with a new data iterator whose batches are trained on.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ class StepInference {
  public:
   struct Found {
     bool step = false;                          // a step begins with this event
-    std::optional<std::int64_t> epoch_time_ns;  // an epoch began then
+    std::optional<std::int64_t> epoch_time_ns;  // start of a new epoch
   };
   Found on(LoopEvent event, std::int64_t time_ns);
 
-  // What the thread that runs the loop is doing while it is in no module and no phase of its own.
+  // What the loop thread does outside of modules and phases.
   enum class Between : std::uint8_t { nothing, input, loss, other };
   Between between() const { return between_; }
 
@@ -42,8 +42,8 @@ class StepInference {
   bool any_ = false;             // a step has begun
   bool updated_ = false;         // parameters were updated in this step
   bool forwarded_ = false;       // the model was called in this step
-  bool differentiated_ = false;  // and a backward pass ran
-  bool trains_ = false;          // one ever did
+  bool differentiated_ = false;  // a backward pass ran in this step
+  bool trains_ = false;          // a backward pass ran in any step
   std::optional<std::int64_t> new_iterator_ns_;
   Between between_ = Between::nothing;
 };

@@ -8,8 +8,9 @@
 namespace joulemap::capture {
 namespace {
 
-// A loop as letters: I new iterator, L next batch, F forward with gradients, f without, d it returned, B backward, O update.
-// The same letters come back, with | before each that begins a step and ! before each that tells of an epoch.
+// A loop as letters: I new iterator, L next batch, F forward with gradients, f without, d forward done, B backward, O
+// update. Returns the same letters, with | before each one that begins a step and ! before each one that reports an
+// epoch.
 std::string steps_of(const std::string& loop) {
   StepInference inference;
   std::string told;
@@ -35,7 +36,7 @@ TEST(StepInference, GradientsThatAreAddedUpAreOneStep) {
 TEST(StepInference, EveryCallOfAModelThatOnlyAnswersIsAStep) {
   EXPECT_EQ(steps_of("fdfdfd"), "|fd|fd|fd");
   EXPECT_EQ(steps_of("LfdLfd"), "|Lfd|Lfd");
-  EXPECT_EQ(steps_of("FdFdFd"), "|Fd|Fd|Fd");  // somebody forgot to turn gradients off
+  EXPECT_EQ(steps_of("FdFdFd"), "|Fd|Fd|Fd");  // gradients were left enabled for inference
 }
 
 TEST(StepInference, ValidationAfterTrainingCountsItsBatches) {
@@ -43,7 +44,7 @@ TEST(StepInference, ValidationAfterTrainingCountsItsBatches) {
 }
 
 TEST(StepInference, TwoNetworksThatAreTrainedTogetherShareAStep) {
-  // The first step cannot know yet that both calls belong to one backward pass.
+  // In the first step, nothing shows yet that both calls belong to one backward pass.
   EXPECT_EQ(steps_of("LFdFdBOLFdFdBO"), "|LFd|FdBO|LFdFdBO");
 }
 

@@ -16,7 +16,7 @@ PlaceTally& ThreadTrack::tally(std::uint32_t place) {
   return tallies_[row_of_[place] - 1];
 }
 
-// What was pending is given its share of the CPU time that has become known.
+// Splits newly known CPU time over the pending scopes by wall time.
 void ThreadTrack::settle_cpu(std::int64_t cpu_ns) {
   std::int64_t wall_ns = 0;
   for (const Pending& some : pending_) wall_ns += some.wall_ns;

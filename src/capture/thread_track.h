@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ThreadTrack: where one thread is, and how long it was where. The thread itself enters and leaves; the capture's own
-// thread looks in every 10 ms (tick) and fetches the sums (take). A lock that is almost never contended lies between them.
-// Times are CLOCK_MONOTONIC nanoseconds and are given, not read, so that tests can say what time it is.
+// ThreadTrack: the scope stack of one thread and the time spent in each scope. The thread itself enters and leaves
+// scopes; the capture's own thread calls tick() every 10 ms and take() for the sums. A lock that is almost never
+// contended protects them. Callers pass the times (CLOCK_MONOTONIC nanoseconds), so that tests control the clock.
 //
-// CPU time is read at every edge when that is asked for (exact), else at every tick and shared out by wall time.
+// In exact mode the caller reads CPU time at every edge; otherwise at every tick, and it is split by wall time.
 #pragma once
 
 #include <atomic>
@@ -17,12 +17,12 @@
 
 namespace joulemap::capture {
 
-// The clocks at an edge. CPU times may be missing (negative): then they are shared out later.
+// Clocks at an edge (an entry to or exit from a scope). A negative CPU time is unknown and is split later.
 struct EdgeClocks {
   std::int64_t now_ns = 0;
   std::int64_t thread_cpu_ns = -1;
-  std::int64_t helpers_ns = 0;  // CPU time of other threads since the last edge, if it is this thread they work for
-  bool sampled = false;         // the present step's operations are told, too
+  std::int64_t helpers_ns = 0;  // CPU time of untracked threads since the last edge, if this thread leads
+  bool sampled = false;         // the current step is sampled
 };
 
 class ThreadTrack {
@@ -30,29 +30,27 @@ class ThreadTrack {
   ThreadTrack(std::int64_t now_ns, std::int64_t thread_cpu_ns, clockid_t cpu_clock)
       : cpu_clock_(cpu_clock), told_cpu_ns_(thread_cpu_ns), last_ns_(now_ns), last_cpu_ns_(thread_cpu_ns) {}
 
-  // Of this thread. Depths count what was entered.
+  // Called by the tracked thread. enter() returns the depth before the entry.
   std::size_t enter(std::uint32_t place, const EdgeClocks& clocks);
   void leave_to(std::size_t depth, const EdgeClocks& clocks);
-  // In place of what was entered last.
-  // Whether being told the same place again is entering it again.
+  // Replaces the innermost scope. Entry::each counts a move to the same scope as another entry; Entry::once does not.
   enum class Entry : std::uint8_t { once, each };
   void move_to(std::uint32_t place, const EdgeClocks& clocks, Entry entry = Entry::once);
   std::size_t depth() const { return stack_.size(); }
-  // What lies beneath everything that was entered: a place lent by the thread this one works for.
-  // Any thread may take it back (0).
+  // Sets the scope beneath the whole stack: one lent by the thread this one works for. Any thread may reset it with 0.
   void lend(std::uint32_t place, const EdgeClocks& clocks, Entry entry = Entry::once);
   std::uint32_t here() const { return here_.load(std::memory_order_relaxed); }
 
-  // Of the capture's thread: as if an edge lay here.
+  // Called by the capture's thread: accounts the time so far, as at an edge.
   void tick(const EdgeClocks& clocks);
-  // Adds the sums to `into`, place by place, and forgets them.
+  // Appends the sums by scope to `into` and resets them.
   void take(std::vector<PlaceTally>& into);
 
-  // CPU time of the thread, read from any other; negative once it is gone.
+  // CPU time of the thread, readable from any thread; negative once it has ended.
   std::int64_t read_cpu_ns() const;
-  // How much of that is new since the last call, from whatever thread.
+  // Returns the increase of that since the last call; callable from any thread.
   std::int64_t advance_cpu(std::int64_t cpu_ns);
-  void end() { ended_.store(true); }  // its thread is gone
+  void end() { ended_.store(true); }  // the thread has ended
   bool ended() const { return ended_.load(); }
 
  private:
@@ -78,12 +76,12 @@ class ThreadTrack {
   std::uint32_t lent_ = 0;
   std::int64_t last_ns_;
   std::int64_t last_cpu_ns_;
-  std::vector<Pending> pending_;       // wall time whose CPU time is not known yet
-  std::vector<std::uint32_t> row_of_;  // by place: its row in tallies_, plus one
+  std::vector<Pending> pending_;       // wall time whose CPU time is still unknown
+  std::vector<std::uint32_t> row_of_;  // by scope id: index in tallies_ plus one
   std::vector<PlaceTally> tallies_;
 };
 
-// Rows of several threads, one for each place, in the order of places.
+// Adds up tallies of several threads by scope, in the order of scope ids.
 void add_up(std::vector<PlaceTally>& rows, std::vector<PlaceTally>& sums);
 
 }  // namespace joulemap::capture

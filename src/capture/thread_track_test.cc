@@ -69,7 +69,7 @@ TEST(ThreadTrack, LeavingSkipsWhatAnExceptionLeftOpen) {
   track.enter(3, {.now_ns = 3});
   track.leave_to(depth, {.now_ns = 4});
   EXPECT_EQ(track.depth(), 0u);
-  track.leave_to(0, {.now_ns = 5});  // once more changes nothing
+  track.leave_to(0, {.now_ns = 5});  // a repeated leave has no effect
   EXPECT_EQ(at(sums(track), 3).wall_ns, 1);
 }
 
@@ -77,7 +77,7 @@ TEST(HelperAccount, CreditsWhatNobodyFollowsAndMakesUpForWhatWasCreditedTooEarly
   HelperAccount account(1000);
   account.add_followed(100);
   EXPECT_EQ(account.draw(1400), 300);
-  account.add_followed(50);  // had been used before, and was taken for a helper's
+  account.add_followed(50);  // used earlier, and credited to untracked threads by mistake
   EXPECT_EQ(account.draw(1430), 0);
   EXPECT_EQ(account.draw(1500), 50);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap experiment analyze EXPERIMENT`: what the rows of an experiment show, and what speaks against it.
+// `joulemap experiment analyze EXPERIMENT`: tests the rows of an experiment and lists threats to validity.
 #pragma once
 
 #include "cli/command.h"

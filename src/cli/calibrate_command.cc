@@ -47,7 +47,7 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   options.loads = !flags.no_load && line.replay.empty();
   options.cuda_library = calibration::cuda_library(line.root.is_real());
   CalibrateResult result = calibration::calibrate(sampler, options);
-  // What a fake machine or a replayed one does says nothing about this one.
+  // Results of a fake or replayed machine do not apply to this one.
   if (line.root.is_real() && line.replay.empty()) {
     const std::string path = calibration_path();
     const Status kept = recording::keep_calibrations(path, result.findings);

@@ -40,7 +40,7 @@ Status collected(const PredictionCalibration& wanted, std::vector<std::string> o
                "name a Python with PyTorch and the package joulemap: --python FILE"};
 }
 
-// The GPU that the last run of the collector names.
+// The GPU of the collector's last run.
 std::string measured_gpu(const std::string& folder) {
   const Result<std::string> text = read_small_file(folder + "/slices.csv");
   if (!text) return "";

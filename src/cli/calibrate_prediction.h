@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// calibrate --predict: a profile of this machine's GPU, for predictions. Lets the collector of the Python package measure
-// operations for some minutes, fits, and keeps the profile where `predict --device` finds it.
+// calibrate --predict: makes a prediction profile of this machine's GPU. Runs the collector of the Python package for
+// some minutes to measure operations, fits a model, and stores the profile where `predict --device` finds it.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct PredictionCalibration {
   std::string python = "python3";
 };
 
-// Exit code of the program. `output`: the profile's file; empty: in the folder of what joulemap keeps.
+// Returns the exit code of the program. `output`: the profile's file; empty: the data folder of joulemap.
 int calibrate_prediction(const PredictionCalibration& wanted, const std::string& output);
 
 }  // namespace joulemap::cli

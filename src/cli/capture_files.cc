@@ -14,10 +14,10 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string first_that_exists(const fs::path& folder, std::initializer_list<const char*> candidates) {
-  std::error_code ignored;  // what cannot be looked at is not there
+  std::error_code ignored;  // unreadable counts as missing
   for (const char* candidate : candidates) {
     const fs::path path = folder / candidate;
-    // Links are not followed: in a build tree the shim is one, and what belongs to it lies beside the link.
+    // Does not follow links: in a build tree the shim is a link, and its companion files lie next to the link.
     if (fs::exists(path, ignored)) return path.lexically_normal();
   }
   return {};
@@ -28,7 +28,7 @@ std::string environment(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-// A library that CUDA or NVTX loads by name: there can be one.
+// CUDA and NVTX load a library by name and accept only one.
 void inject(CaptureEnvironment& made, const char* variable, const std::string& library) {
   const std::string taken = environment(variable);
   if (taken.empty()) {
@@ -51,7 +51,7 @@ std::string program_path() {
 Result<CaptureFiles> find_capture_files(const std::string& program) {
   const fs::path folder = fs::path(program).parent_path();
   CaptureFiles files;
-  // The one that Python loads first: CUDA must load the same, or a process would have two captures.
+  // The same file that Python loads first: if CUDA loaded another, a process would have two captures.
   files.capture_library = first_that_exists(
       folder,
       {"../libjoulemap_capture.so", "../python/joulemap/libjoulemap_capture.so", "../lib/libjoulemap_capture.so"});

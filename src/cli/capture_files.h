@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the parts of the capture lie that `record` has its command load, and the variables that make it do so. The program
-// finds them beside itself: in a build tree, in the folder that `make dist` makes, in a Python wheel. Main thread.
+// Locates the capture files that `record` makes its command load, and the environment variables for it. The program
+// finds them relative to itself: in a build tree, in the folder that `make dist` makes, in a Python wheel. Main thread.
 #pragma once
 
 #include <string>
@@ -15,19 +15,20 @@ namespace joulemap::cli {
 
 struct CaptureFiles {
   std::string capture_library;  // libjoulemap_capture.so
-  std::string inject;           // the folder with our sitecustomize.py; empty where the Python package is missing
+  std::string inject;           // the folder with our sitecustomize.py; empty if the Python package is missing
 };
 // `program`: the path of the running program.
 Result<CaptureFiles> find_capture_files(const std::string& program);
 
-// Of the running program; resolved, so that a link to it is no hindrance.
+// Path of the running program, with symbolic links resolved.
 std::string program_path();
 
 struct CaptureEnvironment {
   std::vector<std::string> variables;  // "NAME=value"
-  Diagnostics diagnostics;             // of what another tool has taken already
+  Diagnostics diagnostics;             // of variables that another tool uses already
 };
-// `trace`: auto, full, light, kernels or off. Variables that are there already are added to or left to their owner.
+// `trace`: auto, full, light, kernels or off. Existing variables are extended, or left unchanged if another tool set
+// them.
 CaptureEnvironment capture_environment(const CaptureFiles& files, std::string_view trace);
 
 }  // namespace joulemap::cli

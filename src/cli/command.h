@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a verb of the command line is: a name, a line of help, and a function that declares its flags and says
-// what to do. A command parses, calls the library, chooses a report, and prints; nothing else.
+// Command: a verb of the command line: a name, a line of help, and a function that declares its flags and its action. A
+// command parses, calls the library, chooses a report, and prints; nothing else.
 //
 // To add one: a file <verb>_command.cc with an add function, and a line in commands.cc.
 #pragma once
@@ -18,22 +18,23 @@
 
 namespace joulemap::cli {
 
-// Exit codes of our own. Around a command its code is passed on, and these appear only before it has started.
+// Exit codes of joulemap itself. A verb that runs a command returns the command's code; these then appear only before
+// it starts.
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kWrongUsage = 2;
-inline constexpr int kDataLost = 3;  // with --strict alone; around a command, where the command itself succeeded
+inline constexpr int kDataLost = 3;  // with --strict only; if a command ran, only if it succeeded
 inline constexpr int kNotPossibleHere = 77;
 
-// What all commands share: filled in while parsing, read when a command runs. Outlives the parser.
+// State shared by all commands: filled in while parsing, read when a command runs. Must outlive the parser.
 struct CommandLine {
   SystemRoot root;
-  std::string replay;                          // a recording that stands in for the sensors
+  std::string replay;                          // a recording that replaces the sensors
   std::string program;                         // path of this executable
-  bool has_dashes = false;                     // there was a --
-  std::vector<std::string> wrapped;            // what stood after it
-  std::vector<const CLI::App*> takes_words;    // verbs that use `wrapped`; all others refuse a --
-  std::vector<const CLI::App*> opens_sensors;  // all others give up borrowed rights before they begin
+  bool has_dashes = false;                     // the command line contains a --
+  std::vector<std::string> wrapped;            // the words after it
+  std::vector<const CLI::App*> takes_words;    // verbs that use `wrapped`; all others reject a --
+  std::vector<const CLI::App*> opens_sensors;  // all others drop file capabilities first
   int exit_code = kDone;
 };
 
@@ -47,17 +48,17 @@ struct Command {
 // All verbs, in the order of the help text.
 std::span<const Command> commands();
 
-// The one place that turns an error into an exit code: wrong usage 2, not possible here 77, a command that is not
-// there 127 or cannot be executed 126, anything else 1.
+// The only function that maps an error to an exit code: wrong usage 2, not possible here 77, command not found 127 or
+// not executable 126, anything else 1.
 int exit_code_of(ErrorCode code);
 
-// --strict of the verbs that show numbers: `strict` outlives the parser.
+// Declares --strict, for verbs that print numbers. `strict` must outlive the parser.
 void add_strict_flag(CLI::App& verb, bool& strict);
-// `code`, or with --strict kDataLost where all went well but data were lost or damaged.
+// Returns `code`, or kDataLost if --strict is set, `code` is success and data were lost or damaged.
 int strict_exit_code(int code, bool strict, const Diagnostics& diagnostics);
 
-// Prints "joulemap: message" and the remedy to stderr; returns the exit code. "joulemap diff: message" where the verb
-// does not follow from the message.
+// Prints "joulemap: message" and the remedy to stderr; returns the exit code. With `verb`, for messages that do not
+// identify it, prints "joulemap diff: message".
 int fail(const Error& error, std::string_view verb = {});
 
 }  // namespace joulemap::cli

@@ -72,7 +72,7 @@ void add_strict_flag(CLI::App& verb, bool& strict) {
 
 int strict_exit_code(int code, bool strict, const Diagnostics& diagnostics) {
   if (!strict || code != kDone || !has_data_loss(diagnostics)) return code;
-  // When stderr is gone, the exit code is all that is left.
+  // If stderr is closed, the exit code is the only signal left.
   static_cast<void>(write_to(Stream::error, "joulemap: --strict: data were lost or damaged, see the notes\n"));
   return kDataLost;
 }
@@ -80,7 +80,7 @@ int strict_exit_code(int code, bool strict, const Diagnostics& diagnostics) {
 int fail(const Error& error, std::string_view verb) {
   std::string text = fmt::format("joulemap{}{}: {}\n", verb.empty() ? "" : " ", verb, error.message);
   if (!error.remedy.empty()) text += fmt::format("joulemap: -> {}\n", error.remedy);
-  static_cast<void>(write_to(Stream::error, text));  // when stderr is gone, the exit code is all that is left
+  static_cast<void>(write_to(Stream::error, text));  // if stderr is closed, the exit code remains
   return exit_code_of(error.code);
 }
 

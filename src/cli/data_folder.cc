@@ -10,7 +10,7 @@
 namespace joulemap::cli {
 namespace {
 
-// Empty under AT_SECURE, too.
+// Empty also under AT_SECURE.
 std::string variable(const char* name) {
   const char* value = ::secure_getenv(name);
   return value != nullptr ? value : "";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where joulemap keeps what it learned between runs.
+// Paths of the data that joulemap keeps between runs.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace joulemap::cli {
 
-// $JOULEMAP_DATA, else $XDG_DATA_HOME/joulemap, else ~/.local/share/joulemap; a program with rights that its caller lacks
-// does not let the caller's variables choose: then the home of its user.
+// The folder is $JOULEMAP_DATA, else $XDG_DATA_HOME/joulemap, else ~/.local/share/joulemap. A program with more rights
+// than its caller (AT_SECURE) ignores the caller's variables and uses the home of its user.
 std::string calibration_path();
 std::string kernel_library_path();
-// Profiles of GPUs that were made here, by the GPU's name.
+// Profiles of GPUs made on this machine, by the GPU's name.
 std::string profile_path(std::string_view device);
-// What `calibrate --predict` measures; it goes on from there the next time.
+// Measurements of `calibrate --predict`, which resumes from them.
 std::string prediction_rows_folder();
 
 }  // namespace joulemap::cli

@@ -19,7 +19,7 @@ void add_device_options(CLI::App& verb, DeviceFlags& flags) {
 
 Result<predict::Profile> profile_of(const DeviceFlags& flags) {
   if (flags.profile.empty()) {
-    // One that was made on this machine comes before the one that the program has.
+    // A profile made on this machine takes precedence over the built-in one.
     if (const std::string own = profile_path(flags.device); !flags.device.empty() && ::access(own.c_str(), R_OK) == 0) {
       return profile_of({.device = {}, .profile = own});
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which GPU predictions are for: one that is named, a profile's file, or the one that the program comes with.
+// Selects the GPU that predictions are for: a named one, a profile file, or the built-in profile.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ void add_device_options(CLI::App& verb, DeviceFlags& flags);
 
 Result<predict::Profile> profile_of(const DeviceFlags& flags);
 
-// A sentence for the reader where no GPU was named; else empty.
+// A note for the user if no GPU was named; else empty.
 std::string assumed_device_note(const DeviceFlags& flags, const predict::Profile& profile);
 
 }  // namespace joulemap::cli

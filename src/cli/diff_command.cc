@@ -51,7 +51,7 @@ struct Sides {
   std::vector<std::string> b;
 };
 
-// `diff A B`, or with --baseline the recordings that are compared with those of the baseline.
+// `diff A B`; with --baseline, the positional recordings are compared with those of the baseline.
 Result<Sides> sides_of(const DiffFlags& flags) {
   if (!flags.baseline.empty() && !flags.recordings.empty()) return Sides{flags.baseline, flags.recordings};
   if (flags.baseline.empty() && flags.recordings.size() == 2)
@@ -100,7 +100,7 @@ int run_diff(const DiffFlags& flags) {
 
 void add_diff_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<DiffFlags>();
-  // Not required: CLI11 would then give it the last file of a --baseline that stands first.
+  // Not required: CLI11 would otherwise assign it the last file of a --baseline that comes first.
   verb.add_option(
       "RECORDING", flags->recordings,
       "the recording to compare with and the one that is compared; with --baseline, those that are compared");

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMostNames = 1000;
 
-// As in a host's name; a recording may tell any text.
+// Replaces characters outside host names; a recording may contain any text.
 std::string harmless(std::string_view host) {
   std::string out;
   for (const char c : host.substr(0, 64)) {
@@ -40,13 +40,14 @@ Result<EventFolder> EventFolder::open(const std::string& path) {
   return EventFolder(path, std::ranges::any_of(*names, is_events));
 }
 
-// The time is in the name, because TensorBoard reads the files of a folder in the order of their names.
+// The name contains the time, because TensorBoard reads the files of a folder in the order of their names.
 Result<std::string> EventFolder::add_file(std::string_view host, std::string_view content) const {
   const std::int64_t now_s = unix_ns() / kNanosecondsPerSecond;
   for (int i = 0; i < kMostNames; ++i) {
     const std::string name =
         fmt::format("{}/events.out.tfevents.{:010}.{}.{}.joulemap", path_, now_s, harmless(host), i);
-    // The name is taken by an empty file, which the whole one then replaces: half a file would be shown as a whole one.
+    // An empty file reserves the name and is then replaced atomically: TensorBoard would show a partial file as
+    // complete.
     const FileDescriptor taken(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFile));
     if (!taken.is_open() && errno == EEXIST) continue;
     if (!taken.is_open()) return system_error("create", name, errno);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder of event files, as TensorBoard shows it: a new one, or the user's own, where a file is added and none is touched.
-// Main thread.
+// EventFolder: a folder of TensorBoard event files: a new one, or the user's own, to which it adds a file without
+// changing others. Main thread.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ namespace joulemap::cli {
 
 class EventFolder {
  public:
-  // Made where it is not there yet, so that a wrong path is told before the work starts.
+  // Creates the folder if missing, so that a wrong path fails before the work starts.
   static Result<EventFolder> open(const std::string& path);
 
-  // Event files of others lie in it.
+  // The folder contains event files of others.
   bool is_shared() const { return is_shared_; }
 
-  // Under a name that is not taken; returns its path.
+  // Writes the file under an unused name; returns its path.
   Result<std::string> add_file(std::string_view host, std::string_view content) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // joulemap experiment plan|run|resume|run-row|status|submit|analyze: designed comparisons (docs/experiment.md). One
-// function for each verb of it; to add one, a function as these and a line in experiment_command.cc.
+// function for each subcommand; to add one, declare a function here and add a line in experiment_command.cc.
 #pragma once
 
 #include "cli/command.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the verbs of `experiment` share: which folder is meant, and how rows are run in it.
+// Shared by the subcommands of `experiment`: selects the folder, and sets the options for running rows in it.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace joulemap::cli {
 
-// `plan` is the folder of an experiment, or a plan: then a folder is made of it, called `folder` or, when that is empty, as
-// the experiment itself, here.
+// `plan` is the folder of an experiment, or a plan file: then creates a folder `folder`, by default named after the
+// experiment in the working directory.
 Result<experiment::ExperimentFolder> open_or_create(const std::string& plan, const std::string& folder);
 
 experiment::RunnerOptions runner_options(const CommandLine& line);

@@ -40,7 +40,7 @@ std::string name_of(const RunProgress& progress, const std::vector<ExperimentFac
                      levels, progress.task->block);
 }
 
-// Nothing can be done about a stderr that is gone, and the rows matter more.
+// Ignores a closed stderr: the rows matter more.
 void write_error(const std::string& text) { static_cast<void>(write_to(Stream::error, text)); }
 
 }  // namespace
@@ -78,7 +78,7 @@ void ExperimentProgress::tell(const RunProgress& progress) {
     renew(report::progress_text(line));
     return;
   }
-  // A log has a line for what takes long and is no row.
+  // Logs phases that take long and are not rows.
   const bool is_row = progress.task && progress.task->kind != "warm-up";
   const std::string phase = name + line.doing;
   if (is_row || phase == last_phase_ || progress.phase == RunPhase::cool_down) return;

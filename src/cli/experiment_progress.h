@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExperimentProgress: what a running experiment tells on stderr. On a terminal one line is renewed, and a row that has ended
-// leaves its line; elsewhere each row that has ended is a line of a log. One owner, main thread.
+// ExperimentProgress: prints the progress of a running experiment to stderr. On a terminal it redraws one status line
+// and prints a line for each finished row. Elsewhere it prints a log: a line for each finished row and for other long
+// phases. One owner, main thread.
 #pragma once
 
 #include <string>
@@ -16,9 +17,9 @@ class ExperimentProgress {
  public:
   explicit ExperimentProgress(std::vector<ExperimentFactor> factors);
 
-  // For run_rows; `this` outlives it.
+  // For run_rows; `this` must outlive the callback.
   experiment::OnProgress callback();
-  // The terminal's line is left empty.
+  // Clears the status line of the terminal.
   void finish();
 
  private:

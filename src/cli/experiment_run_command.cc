@@ -43,7 +43,7 @@ void tell_checks(const experiment::RunOutcome& outcome, const experiment::Checks
       told.add({"check_" + check.name, 1, check.message, check.remedy});
     }
   }
-  static_cast<void>(write_to(Stream::error, report::diagnostics_text(told)));  // the folder has it, too
+  static_cast<void>(write_to(Stream::error, report::diagnostics_text(told)));  // also stored in the folder
 }
 
 int run_rows_of(ExperimentFolder& folder, const experiment::RunRequest& request, const RunFlags& flags,
@@ -71,7 +71,7 @@ bool has_begun(const ExperimentFolder& folder) {
 }
 
 int run_run(const RunFlags& flags, const CommandLine& line) {
-  std::error_code closed;  // opening it says why
+  std::error_code closed;  // opening it reports the reason
   const bool exists = fs::is_directory(flags.plan, closed);
   Result<ExperimentFolder> folder = open_or_create(flags.plan, flags.folder);
   if (!folder) return fail(folder.error());
@@ -129,7 +129,7 @@ void add_shared_flags(CLI::App& verb, RunFlags& flags) {
 }  // namespace
 
 Result<ExperimentFolder> open_or_create(const std::string& plan, const std::string& folder) {
-  std::error_code closed;  // opening it says why
+  std::error_code closed;  // opening it reports the reason
   if (fs::is_directory(plan, closed)) {
     if (folder.empty()) return ExperimentFolder::open(plan);
     return Error{ErrorCode::usage, fmt::format("{} is the folder of an experiment already", plan), "leave out -o"};

@@ -18,7 +18,7 @@ struct SubmitFlags {
   bool json = false;
 };
 
-// As `status` tells them.
+// The same JSON as `status`.
 std::string jobs_json(const experiment::ExperimentFolder& folder) {
   ExperimentPlan plan = experiment::summarize(folder);
   plan.jobs = experiment::followed_jobs(folder, plan.diagnostics);

@@ -24,7 +24,7 @@ struct ExportFlags {
   std::string output;
 };
 
-// All steps and values one by one: those who read an export count on it. Power is told as finely as sensors tell it.
+// All individual steps and values, because consumers of an export need them. Power at the resolution of the sensors.
 constexpr ViewLimits kAll = {
     .slices = 10'000, .stages = 1U << 30U, .metric_points = 1U << 30U, .spreads = 2000, .layer_points = 2000};
 
@@ -38,7 +38,7 @@ Result<RunView> view_of(const ExportFlags& flags, const std::vector<attribution:
   return view;
 }
 
-// What must not be overwritten.
+// Files that must not be overwritten.
 std::vector<std::string> inputs_of(const ExportFlags& flags) {
   std::vector<std::string> inputs = flags.files;
   if (!flags.question.library.empty()) inputs.push_back(flags.question.library);
@@ -61,10 +61,10 @@ int export_to_tensorboard(const ExportFlags& flags) {
   return file ? kDone : fail(file.error());
 }
 
-// What an export needs of the levels, by what it shows.
+// The levels that an export needs for its content.
 std::vector<attribution::Level> levels_of(const report::ExportFormat& format, const std::string& by) {
   using attribution::Level;
-  const std::vector<Level> least = {Level::phase};  // what happened when is only told along with a level
+  const std::vector<Level> least = {Level::phase};  // timelines are built only along with a level
   if (format.levels == report::ExportLevels::none) return least;
   if (format.levels == report::ExportLevels::all) return attribution::ViewQuery{}.levels;
   const std::optional<Level> level = attribution::level_named(by);

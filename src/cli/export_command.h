@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap export`: a recording for the viewers that people already use.
+// `joulemap export`: converts a recording to the formats of other viewers.
 #pragma once
 
 #include "cli/command.h"

@@ -24,11 +24,11 @@
 namespace joulemap::cli {
 namespace {
 
-// A log of power alone: no trace.
+// Formats of power logs, without a trace.
 constexpr std::string_view kNvidiaSmi = "nvidia-smi";
 constexpr std::string_view kPowerCsv = "csv";
 constexpr std::size_t kLargestModules = std::size_t{64} << 20;
-constexpr double kLongestOffset_ms = 4e12;  // times end in the year 2096
+constexpr double kLongestOffset_ms = 4e12;  // the last time is in the year 2096
 
 struct ImportFlags {
   std::string format;
@@ -89,7 +89,7 @@ std::optional<std::int64_t> parse_utc_offset(std::string_view text) {
 
 bool is_power_alone(const ImportFlags& flags) { return flags.format == kNvidiaSmi || flags.format == kPowerCsv; }
 
-// Nothing where nothing is said.
+// Empty if the option is not set.
 Result<std::optional<std::int64_t>> utc_offset_of(const ImportFlags& flags) {
   if (flags.utc_offset.empty()) return std::optional<std::int64_t>();
   const std::optional<std::int64_t> utc_offset_s = parse_utc_offset(flags.utc_offset);
@@ -168,7 +168,7 @@ Result<ImportResult> import(const ImportFlags& flags) {
   };
   for (const std::string& input : flags.inputs) {
     if (format == nullptr) break;
-    // Nothing is made before there is something to keep.
+    // Creates no recording before there is data to store.
     Result<ingest::Trace> trace = format->read(input);
     Status added = trace ? begin() : Status(std::move(trace).error());
     if (added) added = session->add(std::move(*trace), input);
@@ -187,7 +187,7 @@ Result<ImportResult> import(const ImportFlags& flags) {
   return result;
 }
 
-// What must not be overwritten. A new file may lie in a folder that is an input.
+// Files that must not be overwritten. A new file may lie in a folder that is an input.
 std::vector<std::string> inputs_of(const ImportFlags& flags) {
   std::vector<std::string> inputs = flags.power;
   inputs.push_back(flags.modules);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap import: traces and power of other tools, into a recording.
+// joulemap import: converts traces and power logs of other tools into a recording.
 #pragma once
 
 #include "cli/command.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The part of `joulemap import` whose result is an experiment, not a recording: PrEnGDL's published files, and logs of
-// nvidia-smi with the ends of epochs beside. Main thread.
+// nvidia-smi with a table of the ends of epochs. Main thread.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct ExperimentImport {
   bool json = false;
 };
 
-// Exit code.
+// Returns the exit code.
 int run_experiment_import(const ExperimentImport& import);
 
 }  // namespace joulemap::cli

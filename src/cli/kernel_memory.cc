@@ -11,7 +11,7 @@
 namespace joulemap::cli {
 namespace {
 
-// Twenty million kernels or so, which take ten seconds.
+// About twenty million kernels, which take ten seconds.
 constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
 constexpr std::string_view kRemedy = "set JOULEMAP_DATA to a folder that can be written, or record with --no-learn";
 

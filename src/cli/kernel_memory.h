@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `record` does with the kernel library: freezes what it knows of a run's kernels into the recording, and adds what
-// the recording taught. Neither ever makes a recording fail: what goes wrong is a diagnostic. Main thread.
+// Use of the kernel library by `record`: stores the library's entries for the run's kernels in the recording, and adds
+// what the recording shows to the library. Failures become diagnostics and never make a recording fail. Main thread.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@
 
 namespace joulemap::cli {
 
-// What the library knew of the classes in this recording, or its parts, before it was made.
+// The library's powers for the kernel classes in this recording, or its parts, before the run.
 std::vector<KernelPower> known_powers(const std::string& library, const std::string& recording,
                                       Diagnostics& diagnostics);
 
-// Adds what the recording taught. Too large a recording is left alone: the command's user waits for it.
+// Adds the powers fitted to the recording. Skips a large recording, because the user waits for it.
 void learn_from(const std::string& library, RecordResult& result);
 
 }  // namespace joulemap::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap: the command line. Parses, hands over to a command, and turns what comes back into an exit code.
+// joulemap: the command line. Parses, runs a command, and maps its result to an exit code.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -27,14 +27,14 @@ std::string path_of_this_program() {
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
-// The verb that was asked for: "run" of "experiment run".
+// The innermost parsed verb: "run" of "experiment run".
 const CLI::App* innermost_verb(const CLI::App& app) {
   const CLI::App* verb = &app;
   while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
   return verb;
 }
 
-// "/" itself is the real machine, as it is for every other tool with such a flag.
+// "/" itself is the real machine, as for other tools with such a flag.
 std::string without_trailing_slashes(std::string directory) {
   while (directory.ends_with('/')) directory.pop_back();
   return directory;
@@ -56,7 +56,7 @@ void add_replay(CLI::App& app, CommandLine& line) {
       ->type_name("FILE");
 }
 
-// Help and the version are asked for by an exception, too.
+// CLI11 reports --help and --version by an exception, too.
 int help_or_fault(CLI::App& app, const CLI::ParseError& error, const std::optional<Error>& fault) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
     std::ostringstream text;
@@ -87,7 +87,7 @@ int run(std::vector<std::string> arguments) {
   add_sysroot(app, line);
   add_replay(app, line);
   app.require_subcommand(0, 1);  // a second one is a surplus word
-  app.allow_extras();            // verbs inherit it; usage_fault refuses what they do not take
+  app.allow_extras();            // inherited by verbs; usage_fault rejects what they do not take
   for (const Command& command : commands()) {
     CLI::App* verb = app.add_subcommand(std::string(command.name), std::string(command.summary));
     add_sysroot(*verb, line);  // before or after the verb
@@ -95,7 +95,7 @@ int run(std::vector<std::string> arguments) {
   }
   refuse_empty_values(app);
   std::optional<Error> fault;
-  app.parse_complete_callback([&] {  // before the verb's own
+  app.parse_complete_callback([&] {  // runs before the verb's callback
     if (usage_fault(app, line, arguments)) throw CLI::ExtrasError(arguments);
     if (app.get_subcommands().empty()) throw CLI::RequiredError("a verb");
     if (std::ranges::count(line.opens_sensors, innermost_verb(app)) > 0) return;
@@ -105,7 +105,7 @@ int run(std::vector<std::string> arguments) {
     throw CLI::RuntimeError(kFailed);
   });
   try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from the back
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 expects them in reverse
   } catch (const CLI::ParseError& error) {
     return help_or_fault(app, error, fault ? fault : usage_fault(app, line, arguments));
   }

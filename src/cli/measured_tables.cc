@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array<const char*, 2> kEndings = {".csv.gz", ".csv"};
 
-// "operations" is operations.csv.gz, or operations.csv where somebody has unpacked it. Empty where there is neither.
+// "operations" is operations.csv.gz, or operations.csv if unpacked. Empty if neither exists.
 Result<std::string> read_table(const fs::path& folder, const std::string& name) {
   for (const char* ending : kEndings) {
     const std::string path = (folder / (name + ending)).string();
@@ -24,7 +24,7 @@ Result<std::string> read_table(const fs::path& folder, const std::string& name) 
   return std::string();
 }
 
-// The rows of another table with the same columns.
+// Appends the rows of another table with the same columns.
 Status append(std::string& table, std::string more, const std::string& name) {
   if (table.empty()) {
     table = std::move(more);
@@ -41,9 +41,9 @@ Status append(std::string& table, std::string more, const std::string& name) {
   return Done{};
 }
 
-// "data/h200/" and "." have a folder beside them, too.
+// Resolves the path first, so that "data/h200/" and "." have siblings, too.
 fs::path beside(const std::string& folder, const char* name) {
-  std::error_code closed;  // reading the tables says why
+  std::error_code closed;  // reading the tables reports the reason
   const fs::path whole = fs::weakly_canonical(fs::path(folder), closed);
   return (closed ? fs::path(folder) : whole).parent_path() / name;
 }
@@ -65,7 +65,7 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
                                       {&tables.busy, "busy"}}) {
       if (const Status added = add(*table, folder, name); !added) return added.error();
     }
-    // One list of networks holds for all.
+    // One list of networks applies to all folders.
     for (const auto& [operations, settings, name] :
          {std::tuple{&tables.network_operations, &tables.network_settings, "networks"},
           std::tuple{&tables.seed_operations, &tables.seed_settings, "seed"}}) {

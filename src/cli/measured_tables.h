@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads the tables of measurements that `joulemap collect --tables` writes into a folder (docs/prediction-data.md), and
-// the lists of operations of networks in the folders `networks` and `seed` beside it.
+// the operation lists of networks in the sibling folders `networks` and `seed`.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@
 
 namespace joulemap::cli {
 
-// Several folders are one table: the rows of all. Of networks there may be none; operations there must be.
+// Concatenates the rows of several folders. Networks are optional; operations are required.
 Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& folders, const std::string& device);
 
-// The files that it reads, as far as they are there.
+// The files that read_measured_tables reads, as far as they exist.
 std::vector<std::string> measured_table_files(const std::vector<std::string>& folders);
 
-// Its networks.csv.gz.
+// Reads networks.csv.gz of the folder.
 Result<std::string> read_networks_table(const std::string& folder);
 
 }  // namespace joulemap::cli

@@ -102,7 +102,7 @@ void add_model_command(CLI::App& verb, CommandLine& line) {
   }};
   for (const Command& command : kVerbs) {
     CLI::App* const sub = verb.add_subcommand(std::string(command.name), std::string(command.summary));
-    sub->fallthrough();  // --sysroot may stand behind it, too
+    sub->fallthrough();  // --sysroot may follow it
     command.add(*sub, line);
   }
 }

@@ -16,9 +16,9 @@ namespace joulemap::cli {
 namespace {
 
 constexpr std::size_t kPiece = 1 << 16;
-// Protobuf ends at 2 GiB, and so does every ONNX file.
+// Protobuf, and thus every ONNX file, is limited to 2 GiB.
 constexpr std::size_t kMostBytes = std::size_t{2} << 30;
-// Tables of measurements have some megabytes.
+// Tables of measurements have a few megabytes.
 constexpr std::size_t kMostUnpacked = std::size_t{512} << 20;
 
 Error too_large(std::string_view path, std::size_t most) {

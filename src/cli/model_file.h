@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModelFile: the bytes of a network's file, or of stdin. A file is mapped: of an ONNX file with gigabytes of weights only
-// the pages that are looked at are read. Owns the mapping; views end with it.
+// ModelFile: the bytes of a network file, or of stdin. Maps a file, so that of an ONNX file with gigabytes of weights
+// only the accessed pages are read. Owns the mapping; views into it must not outlive it.
 #pragma once
 
 #include <cstddef>
@@ -27,11 +27,11 @@ class ModelFile {
   ModelFile(void* mapped, std::size_t size) : mapped_(mapped), size_(size) {}
 
   std::string text_;
-  void* mapped_ = nullptr;  // nothing: the bytes are in text_
+  void* mapped_ = nullptr;  // null: the bytes are in text_
   std::size_t size_ = 0;
 };
 
-// All of a file, unpacked where it is gzip's: a table, a profile.
+// Reads a whole file, such as a table or a profile; decompresses gzip.
 Result<std::string> read_maybe_gzip(const std::string& path);
 
 }  // namespace joulemap::cli

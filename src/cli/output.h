@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where results go. The only place that writes to stdout, stderr or a file named by -o, and the one that
-// notices when that fails: a full disk or a closed pipe must not look like success. Texts are made printable here
-// (base/printable_text.h), whatever names they hold.
+// Writes results. The only code that writes to stdout, stderr or a file named by -o, and that detects failures: a full
+// disk or a closed pipe must not look like success. Escapes unprintable characters (base/printable_text.h), whatever
+// names a text contains.
 #pragma once
 
 #include <optional>
@@ -20,14 +20,14 @@ enum class Stream { out, error };
 
 Status write_to(Stream stream, std::string_view text);
 
-// The file named by -o, or stdout where the path is empty. Opened before the work starts, so that a wrong path is found at
-// once. An input is never overwritten (base/output_file.h), and neither is any recording: results are none.
+// The file named by -o, or stdout if the path is empty. Opened before the work starts, so that a wrong path fails at
+// once. Never overwrites an input (base/output_file.h) or any recording, because results are not recordings.
 class Output {
  public:
-  // `inputs`: every file and folder that the command reads. Recordings bring their folders of parts along.
+  // `inputs`: every file and folder that the command reads. For recordings, their folders of parts are protected too.
   static Result<Output> open(const std::string& path, std::span<const std::string> inputs);
   Status write(std::string_view text);
-  // As it is: for what need not be text.
+  // Writes binary data unchanged.
   Status write_bytes(std::string_view bytes);
 
  private:
@@ -35,10 +35,10 @@ class Output {
   std::optional<OutputFile> file_;
 };
 
-// Both at once, for what is made quickly.
+// Opens and writes in one call, for results that are computed quickly.
 Status write_to_file_or_stdout(const std::string& path, std::string_view text, std::span<const std::string> inputs);
 
-// Inputs and the folders of parts that belong to those that are recordings.
+// Inputs, and for recordings among them their folders of parts.
 std::vector<std::string> with_parts(std::span<const std::string> inputs);
 
 }  // namespace joulemap::cli

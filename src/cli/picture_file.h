@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a plot goes: a file whose name says its kind (.svg, .png, .pdf), or stdout. SVG is ours; PNG and PDF are made
-// of it by rsvg-convert, a program of librsvg, where it is installed. Main thread; it waits for that program.
+// PictureFile: the destination of a plot: a file whose extension is its format (.svg, .png, .pdf), or stdout. Joulemap
+// writes SVG; rsvg-convert, a program of librsvg, converts it to PNG and PDF if installed. Main thread; waits for that
+// program.
 #pragma once
 
 #include <span>
@@ -15,8 +16,8 @@ namespace joulemap::cli {
 
 class PictureFile {
  public:
-  // Before the work is done: not to a terminal, not to a kind that cannot be made here, not over an input. An empty path:
-  // stdout.
+  // Called before the work. Fails for a terminal, a format that is not available here, or an input as destination. An
+  // empty path is stdout.
   static Result<PictureFile> open(const std::string& path, std::span<const std::string> inputs);
   Status write(std::string_view svg);
 

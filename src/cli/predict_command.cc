@@ -49,7 +49,7 @@ Error not_a_shape(const std::string& text) {
           "--input 8x3x224x224, or with the input's name --input pixels=8x3x224x224"};
 }
 
-// "8x3x224x224", "8,3,224,224", "pixels=8x3x224x224". A name may hold any sign, an equals sign too.
+// "8x3x224x224", "8,3,224,224", "pixels=8x3x224x224". A name may contain any character, including "=".
 Result<predict::InputShape> shape_of(const std::string& text) {
   predict::InputShape shape;
   std::string_view sizes = text;
@@ -101,7 +101,7 @@ predict::PredictionRequest request_of(const PredictFlags& flags, const predict::
   return request;
 }
 
-// The file's name says more than what exporters call every graph.
+// Uses the file name if the graph has only an exporter's default name.
 std::string title_of(const std::string& graph_name, const std::string& path) {
   constexpr std::array<std::string_view, 4> kOfExporters = {"", "main_graph", "torch_jit", "torch-jit-export"};
   const bool says_nothing = std::find(kOfExporters.begin(), kOfExporters.end(), graph_name) != kOfExporters.end();
@@ -119,7 +119,7 @@ Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
   Result<predict::Graph> graph = predict::read_graph(file->bytes(), *options);
   if (!graph) {
     Error error = std::move(graph).error().with_context(name);
-    // A network that cannot be read here cannot be read on any other machine either.
+    // A network that is unsupported here is unsupported on any machine.
     if (error.code == ErrorCode::unsupported) error.code = ErrorCode::malformed;
     return error;
   }
@@ -134,7 +134,7 @@ Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
 }
 
 int run_predict(PredictFlags flags) {
-  // --explain takes a layer if one follows: in `predict --explain model.onnx` it has taken the model.
+  // --explain takes the next word as a layer: in `predict --explain model.onnx` that is the model.
   if (flags.model.empty() && flags.explain) std::swap(flags.model, *flags.explain);
   if (flags.model.empty()) {
     return fail({ErrorCode::usage, "which model?", "joulemap predict model.onnx; - reads it from stdin"});

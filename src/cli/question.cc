@@ -10,7 +10,7 @@
 namespace joulemap::cli {
 namespace {
 
-// Nothing of "none"; a name that no file has is a mistake.
+// "none" is an empty library; a name without a file is an error.
 Result<recording::LoadedLibrary> named_library(const std::string& name) {
   if (name.empty() || name == "none") return recording::LoadedLibrary{};
   if (!file_exists(name)) {
@@ -20,7 +20,7 @@ Result<recording::LoadedLibrary> named_library(const std::string& name) {
   return recording::load_library(name);
 }
 
-// Not a list of CLI11's: that would take the name of a file that follows for TO.
+// Not a CLI11 list: that would take a following file name for TO.
 Status read_window(std::string_view text, attribution::SecondsWithin& within) {
   if (text.empty()) return Done{};
   const Error wrong{ErrorCode::usage, fmt::format("--time {} is no stretch of time", joulemap::quoted(text)),
@@ -56,7 +56,7 @@ void add_question_flags(CLI::App& verb, QuestionFlags& flags) {
   verb.add_option("--without", flags.without, "leave out parts of the machine: cpu, ram, gpu")
       ->type_name("LIST")
       ->delimiter(',')
-      ->allow_extra_args(false)  // the name of a file may follow
+      ->allow_extra_args(false)  // a file name may follow
       ->check(CLI::IsMember({"cpu", "ram", "gpu"}));
   verb.add_option("--library", flags.library,
                   "what is known of kernels from elsewhere: a kernel library, or none; else what the recording holds")

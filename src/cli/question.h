@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is asked of a recording, whatever is made of the answer: the flags that `report` and `export` share.
+// Flags that `report` and `export` share: which part of a recording to analyse, and how.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,12 +17,12 @@ namespace joulemap::cli {
 
 struct QuestionFlags {
   std::string mode = "regress";
-  std::string time;  // seconds: "30,60", or "30" for the rest from there on
+  std::string time;  // seconds: "30,60", or "30" until the end
   std::string library;
   std::vector<std::string> without;
 };
 
-// Declares --mode, --time, --library and --without. `flags` outlives the parser.
+// Declares --mode, --time, --library and --without. `flags` must outlive the parser.
 void add_question_flags(CLI::App& verb, QuestionFlags& flags);
 
 struct Question {

@@ -75,19 +75,19 @@ std::optional<Error> usage_error(const RecordFlags& flags) {
   return std::nullopt;
 }
 
-// The command's processes learn of it from their environment, a report from the recording.
+// The environment informs the command's processes, the recording informs a report.
 void ask_for_probing(double seconds, session::RecordOptions& options) {
   options.variables.push_back(fmt::format("JOULEMAP_PROBE={}", seconds));
   options.environment.push_back({std::string(kProbeFact), fmt::format("at most {} s", seconds)});
 }
 
-// Likewise. A seed that is set already is the user's.
+// Likewise. Keeps a seed that the user has set.
 void ask_for_dithering(session::RecordOptions& options) {
   if (std::getenv("JOULEMAP_DITHER") == nullptr) options.variables.emplace_back("JOULEMAP_DITHER=any");
   options.environment.push_back({std::string(kDitherFact), "at most 1 % of the time"});
 }
 
-// What a process was started with; nothing of one that is gone.
+// The command line of a process; empty if the process has ended.
 std::vector<std::string> command_line_of(int pid) {
   std::vector<std::string> command;
   const Result<std::string> text = read_file_start(fmt::format("/proc/{}/cmdline", pid), kMostCommandLine_bytes);
@@ -110,7 +110,7 @@ sensors::MeasuredProcesses measured_processes(const RecordFlags& flags, const st
   return measured;
 }
 
-// One whose model is known: what is learnt is learnt of that.
+// True if the model of a GPU is known: the kernel library is indexed by model.
 bool has_known_gpu(std::span<const Channel> channels) {
   return std::any_of(channels.begin(), channels.end(),
                      [](const Channel& channel) { return !channel.device_model.empty(); });
@@ -144,7 +144,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   options.file = flags.file;
   options.recording_id = recording_id;
   options.environment = session::describe_environment(line.root);
-  // Without a calibration the recording says what the channels themselves declare.
+  // Without a calibration the recording contains the values that the channels declare.
   if (const auto known = recording::load_calibrations(calibration_path())) {
     options.calibration = recording::calibrations_of(*known, meter->channels());
   }
@@ -162,7 +162,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
     }
   }
   options.diagnostics = capture_notes;
-  // What a fake machine or a replayed one draws says nothing about this one.
+  // Powers of a fake or replayed machine do not apply to this one.
   const bool is_real = line.root.is_real() && line.replay.empty() && has_known_gpu(meter->channels());
   const std::string library = kernel_library_path();
   if (is_real && flags.trace != "off") {
@@ -172,10 +172,10 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   }
   Result<RecordResult> result = session::record(*meter, options);
   if (!result) return fail(result.error());
-  const bool is_joined = result->file_bytes > 0;  // else its parts are left where they are
+  const bool is_joined = result->file_bytes > 0;  // otherwise its parts stay in their folder
   if (is_real && is_joined && !flags.no_learn && flags.trace != "off") learn_from(library, *result);
   note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
-  // The command may have left stdout in the middle of a line.
+  // The command may have left stdout within a line.
   const Status written = flags.json ? write_to(Stream::out, "\n" + report::record_json(*result) + "\n")
                                     : write_to(Stream::error, report::record_text(*result));
   if (!written) fail(written.error());

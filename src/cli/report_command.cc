@@ -24,11 +24,11 @@ namespace joulemap::cli {
 namespace {
 
 constexpr std::size_t kMostLayers = 2000;
-constexpr std::size_t kPointsOfLines = 2000;  // twice as many as a plot has pixels
+constexpr std::size_t kPointsOfLines = 2000;  // twice the pixels of a plot
 
 struct ReportFlags {
   std::vector<std::string> files;
-  std::string by;  // domains, if nothing is said
+  std::string by;  // default: domains
   QuestionFlags question;
   std::optional<std::size_t> depth;
   std::optional<std::size_t> top;
@@ -59,7 +59,7 @@ Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags
   return report::report_text(result, {rows, flags.depth, flags.top}, style);
 }
 
-// What must not be overwritten.
+// Files that must not be overwritten.
 std::vector<std::string> inputs_of(const ReportFlags& flags) {
   std::vector<std::string> inputs = flags.files;
   if (!flags.question.library.empty()) inputs.push_back(flags.question.library);
@@ -78,7 +78,7 @@ int run_plot(const ReportFlags& flags) {
   wanted.without = std::move(question->without);
   if (query.plot == report::Plot::lines) wanted.limits.layer_points = kPointsOfLines;
   if (report::spread_level_of(query) == "phase") wanted.limits.spreads_of = SpreadLevel::phase;
-  if (!flags.filter.empty()) wanted.limits.spreads = kMostLayers;  // those that are asked for may be small
+  if (!flags.filter.empty()) wanted.limits.spreads = kMostLayers;  // the filtered layers may be small
   const std::optional<attribution::Level> level = attribution::level_named(flags.by);
   wanted.levels = level ? std::vector{*level} : std::vector{attribution::Level::layer, attribution::Level::kernel};
   Result<RunView> view = attribution::build_run_view(flags.files, wanted);
@@ -90,7 +90,7 @@ int run_plot(const ReportFlags& flags) {
   return written ? strict_exit_code(kDone, flags.strict, view->run.diagnostics) : fail(written.error());
 }
 
-// The page has all levels: what rows would be by is chosen there.
+// The page contains all levels, and the user selects one there.
 int write_page(const ReportFlags& flags) {
   Result<Output> output = Output::open(flags.html, inputs_of(flags));
   if (!output) return fail(output.error());
@@ -105,7 +105,7 @@ int write_page(const ReportFlags& flags) {
   return written ? strict_exit_code(kDone, flags.strict, view->run.diagnostics) : fail(written.error());
 }
 
-// They say different things: one at a time.
+// Each output flag has different content: only one is allowed.
 Status is_one_output(const ReportFlags& flags) {
   const int wanted = (flags.json ? 1 : 0) + (flags.plot.empty() ? 0 : 1) + (flags.html.empty() ? 0 : 1) +
                      (flags.format == "text" ? 0 : 1) + (flags.cite ? 1 : 0) + (flags.model_card ? 1 : 0);

@@ -54,17 +54,17 @@ int exit_code_of(const StatResult& result) {
   return kDone;
 }
 
-// The report goes out after the command has ended: whatever happens here, its exit code stays.
+// Reports after the command has ended: its exit code stays, whatever happens here.
 void deliver(const StatFlags& flags, const StatResult& result, Output& output) {
   const std::string text = flags.json ? report::stat_json(result) + "\n" : report::stat_text(result);
   if (!flags.output.empty()) {
     const Status written = output.write(text);
     if (written) return;
-    fail(written.error());  // a full disk: what was measured must not be lost
+    fail(written.error());  // a full disk: print the result to stderr instead
     static_cast<void>(write_to(Stream::error, text));
     return;
   }
-  // The command may have left stdout in the middle of a line.
+  // The command may have left stdout within a line.
   const Status written =
       flags.json ? write_to(Stream::out, flags.command.empty() ? text : "\n" + text) : write_to(Stream::error, text);
   if (!written) fail(written.error());
@@ -79,7 +79,7 @@ session::StatOptions options_of(const StatFlags& flags) {
   options.interval_ns = flags.interval_ms * kNanosecondsPerMillisecond;
   options.keep_intervals = flags.json;
   options.on_interval = [](const StatInterval& interval) {
-    // When stderr is gone there is nowhere left to say so, and the result may go elsewhere.
+    // Ignores a closed stderr: it cannot be reported, and the result may go elsewhere.
     static_cast<void>(write_to(Stream::error, report::stat_interval_text(interval, interval.from_s == 0)));
   };
   return options;

@@ -14,15 +14,15 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::size_t kLeastColumns = 60;  // a table of numbers fits into no less
-constexpr std::size_t kMostColumns = 200;  // nobody follows a longer line
+constexpr std::size_t kLeastColumns = 60;  // least width for a table of numbers
+constexpr std::size_t kMostColumns = 200;  // longer lines are hard to read
 
 std::string_view variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-// As the C library decides which of the variables counts.
+// Same precedence of the variables as in the C library.
 report::Characters characters_of_the_locale() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const std::string_view locale = variable(name);

@@ -12,7 +12,7 @@
 namespace joulemap::cli {
 namespace {
 
-// The program, its verb, the verb's verb.
+// The program, its verb, and the subcommand of the verb.
 std::vector<const CLI::App*> parsed_chain(const CLI::App& app) {
   std::vector<const CLI::App*> chain = {&app};
   while (!chain.back()->get_subcommands().empty()) chain.push_back(chain.back()->get_subcommands().front());
@@ -34,7 +34,7 @@ std::string suggestion(std::string_view mistyped, const std::vector<std::string>
   return nearest ? fmt::format("; did you mean {}{}?", dashes, *nearest) : std::string();
 }
 
-// Options that may stand where the verb's own may: those of the verbs around it, too, where it falls through.
+// Options allowed at the verb: its own, and those of the enclosing verbs if it falls through.
 std::vector<std::string> option_names(const std::vector<const CLI::App*>& chain) {
   std::vector<std::string> names;
   for (std::size_t i = chain.size(); i-- > 0;) {
@@ -69,7 +69,7 @@ Error surplus_word(const std::vector<const CLI::App*>& chain, const std::string&
                         fmt::format("there is no verb {}{}", joulemap::quoted(word), suggestion(word, verbs, "")));
 }
 
-// What the parser found no use for, in the order of the command line; none of a wrapped command.
+// Words that the parser did not use, in command-line order, without those of a wrapped command.
 std::vector<std::string> unused_words(const std::vector<const CLI::App*>& chain) {
   std::vector<std::string> unused;
   for (const CLI::App* const app : chain) {
@@ -89,7 +89,8 @@ const CLI::Option* option_of_word(const std::vector<const CLI::App*>& chain, con
   return nullptr;
 }
 
-// The parser takes the next word for the value of "--option=", and returns to the verb above at "++".
+// Detects two misreadings of the parser: it takes the next word as the value of "--option=", and leaves the verb at
+// "++".
 std::optional<Error> misread_word(const std::vector<const CLI::App*>& chain, const std::vector<std::string>& words) {
   const std::size_t wrapped = chain.back()->get_prefix_command() ? chain.back()->remaining().size() : 0;
   bool is_value = false;

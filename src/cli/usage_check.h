@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands on the command line and no verb takes. The parser collects such words, because all verbs inherit
-// allow_extras; here they are refused, in one place for every verb. Pure functions of a parsed CLI::App.
+// Finds words on the command line that no verb accepts. The parser collects such words, because all verbs inherit
+// allow_extras; this is the one place that rejects them for every verb. Pure functions of a parsed CLI::App.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,13 +13,13 @@
 
 namespace joulemap::cli {
 
-// "experiment analyze": the verbs that were parsed. Empty before any.
+// The parsed verbs, such as "experiment analyze". Empty before any.
 std::string verb_path(const CLI::App& app);
 
-// The first of these faults, with the nearest known name:
+// Returns the first of these faults, with the nearest known name:
 //   an unknown option, a word that is no verb, a surplus word,
 //   words after "--" where the verb takes none, "--option=" without a value.
-// Words of a wrapped command are its own. `words` are the arguments up to "--".
+// Words of a wrapped command are not checked. `words` are the arguments up to "--".
 std::optional<Error> usage_fault(const CLI::App& app, const CommandLine& line, const std::vector<std::string>& words);
 
 }  // namespace joulemap::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What values of options may be. CLI11's own checks let NaN pass as within any range, and -3 as a large unsigned number.
+// Validators of option values. CLI11's own checks accept NaN in any range, and -3 as a large unsigned number.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@ CLI::Validator number_between(double low, double high);
 // Decimal digits without a sign, from `low` to `high`.
 CLI::Validator whole_number(std::uint64_t low = 0, std::uint64_t high = 1'000'000'000'000'000'000);
 
-// Options of `app` and of all its verbs refuse an empty value: a variable of a script that is not set.
+// Makes options of `app` and of all its verbs reject an empty value, such as an unset variable of a script.
 void refuse_empty_values(CLI::App& app);
 
 }  // namespace joulemap::cli

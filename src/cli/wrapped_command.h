@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the verbs share that run a command: how it stands on the command line, and which sensors could have told more.
+// Shared by the verbs that run a command: parsing the command, and notes about unavailable sensors.
 #pragma once
 
 #include <span>
@@ -13,13 +13,14 @@
 
 namespace joulemap::cli {
 
-// "stat sh -c X -- Y": the dashes belong to the command that has begun before them.
+// In "stat sh -c X -- Y" the dashes belong to the command that began before them.
 std::vector<std::string> wrapped_command(const CLI::App& verb, const CommandLine& line);
 
-// --keep-arguments: the command is written as it was given, secrets included.
+// --keep-arguments: stores the command line unchanged, secrets included.
 void add_keep_arguments(CLI::App& verb, bool& keep);
 
-// Sensors that could tell more than what is used, and what would open them.
+// Adds the notes of all sensors, and names unavailable sensors with the remedy: denied ones if nothing is measured,
+// missing ones if requested by name.
 void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool asked_by_name, Diagnostics& diagnostics);
 
 }  // namespace joulemap::cli

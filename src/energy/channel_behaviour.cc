@@ -10,9 +10,9 @@ namespace joulemap {
 namespace {
 
 constexpr std::size_t kFewestIntervals = 2;
-// Of a normal law: its standard deviation over its median absolute deviation.
+// Standard deviation over median absolute deviation of a normal distribution.
 constexpr double kDeviationOfMedian = 1.4826;
-// More slips than this share of the changes, and the value is not renewed regularly.
+// With a larger fraction of slips among the changes, the updates are not regular.
 constexpr double kMostSlips = 0.05;
 
 double median(std::vector<double> values) {
@@ -72,7 +72,7 @@ std::optional<double> ChannelBehaviour::mean_w() const {
   const EnergyTally& tally = energy_.tally();
   const double seen_s = seconds(tally.last_ns - tally.first_ns - tally.gap_ns);
   if (!tells_energy(channel_) || tally.good < 2 || seen_s <= 0) return std::nullopt;
-  // A counter that never moved may be broken: that is not 0 W.
+  // A counter that never changed may be broken: do not report 0 W.
   if (channel_.kind == ChannelKind::counter && tally.steps == 0) return std::nullopt;
   return tally.joules / seen_s;
 }

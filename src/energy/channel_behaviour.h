@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChannelBehaviour: watches the readings of one channel and tells how the channel behaves: how often its value is renewed,
-// when, how long a read takes, what it shows on average. Fed in order of time; memory grows with the readings, for it is
-// meant for seconds. Pure.
+// ChannelBehaviour: characterizes one channel from its readings: update period, update times, read duration, mean
+// power. Readings come in order of time. Memory grows with their number, because it is meant for seconds. Pure.
 #pragma once
 
 #include <cstdint>
@@ -24,19 +23,19 @@ class ChannelBehaviour {
 
   struct Refresh {
     double period_s = 0;
-    double spread_s = 0;  // regular: what is not known of the period; else how far the intervals lie apart
+    double spread_s = 0;  // regular updates: uncertainty of the period; else spread of the intervals
     bool regular = false;
   };
-  // Nothing when it was seen to change less than three times.
+  // None when fewer than three changes were seen.
   std::optional<Refresh> refresh() const;
 
-  // A step whose moment is known well: where the phase of a regular channel is taken from.
+  // An update whose time is known well; defines the phase of a regular channel.
   std::optional<StepInterval> step_before(std::int64_t time_ns) const;
 
   std::optional<double> median_read_s() const;
   double total_read_s() const { return total_read_s_; }
   std::uint64_t reads() const { return reads_s_.size(); }
-  // Power: of a counter its rise over the time, of a power gauge its mean.
+  // Mean power: rise over time of a counter, mean of a power gauge.
   std::optional<double> mean_w() const;
 
  private:
@@ -44,7 +43,7 @@ class ChannelBehaviour {
   EnergyAccumulator energy_;
   StepClock clock_;
   std::vector<double> reads_s_;
-  std::vector<double> intervals_s_;  // between changes whose moments are known well
+  std::vector<double> intervals_s_;  // between changes whose times are known well
   double total_read_s_ = 0;
   std::optional<Reading> last_;
   std::optional<std::int64_t> last_change_ns_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What went wrong on a channel during a window, in words: every wrap range that was unknown, every reset, gap and
-// read that failed becomes a Diagnostic that names the file, what it means for the number, and what to do. Pure.
-// Channels that tell no energy have nothing to say here: of a GPU that is gone its temperature is not what matters.
+// Describes the faults of a channel during a window: every unknown wrap range, reset, gap and failed read becomes a
+// Diagnostic. It names the file, the effect on the number, and the remedy. Pure. Channels without energy or power are
+// ignored: when a GPU is gone, its temperature does not matter.
 #pragma once
 
 #include "energy/channel_energy.h"

@@ -40,8 +40,8 @@ double window_uncertainty_j(const Channel& channel, double joules, const WindowE
            errors.bridged_j;
   }
   const double quantum_j = has_steps(channel) ? channel.scale : channel.scale * errors.elapsed_s;
-  // A gauge that is a mean over some time tells, at the edges, of a time that lies partly outside of the window. With this
-  // allowance a load that begins or ends at an edge lies inside it, however short the window.
+  // The value of an averaging gauge at an edge covers time partly outside the window. This allowance covers a load that
+  // begins or ends at an edge, however short the window.
   const double lag_j = errors.elapsed_s > 0 ? kMostOfUnseen * channel.averaged_s * joules / errors.elapsed_s : 0;
   return in_quadrature(edges_j, quantum_j, errors.variation_j) + missing_j + errors.bridged_j + lag_j;
 }
@@ -51,8 +51,8 @@ void RefreshEstimate::learn(const EnergyStep& previous, const EnergyStep& step) 
   const std::int64_t blur_ns = (step.time_ns - step.not_before_ns) + (previous.time_ns - previous.not_before_ns);
   if (blur_ns * 2 > interval_ns) return;
   const std::int64_t known_ns = ns().value_or(interval_ns);
-  if (interval_ns > known_ns + known_ns / 2) return;     // it skipped a step
-  if (interval_ns * 2 < known_ns) sum_ns_ = count_ = 0;  // the earlier ones did
+  if (interval_ns > known_ns + known_ns / 2) return;     // it skipped an update
+  if (interval_ns * 2 < known_ns) sum_ns_ = count_ = 0;  // the earlier intervals skipped one
   sum_ns_ += interval_ns;
   ++count_;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules for edges: what a counter that updates now and then shows about a moment in between, and how well. Every
-// constant of EnergyCurve that describes a sensor is here, once. Pure.
+// Rules for window edges: the energy of a periodically updated counter at a time between updates, and its error. Every
+// constant of EnergyCurve that describes a sensor is defined here, once. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +14,33 @@
 
 namespace joulemap {
 
-// A counter that has not moved for this long, or this many of its own refreshes, stands still.
+// A counter without an update for this time, or for this many of its update periods, is frozen.
 inline constexpr double kFrozenAfter_s = 0.25;
 inline constexpr double kFrozenAfterRefreshes = 20;
-// The end of a live run may fall just after a step: only a tail clearly longer than that is called frozen.
+// A live run may end just after an update: only a clearly longer tail counts as frozen.
 inline constexpr double kFrozenTail_s = 0.5;
 
-// Half width of the error one edge adds, in steps of the counter. As read, the two edges together are wrong by less
-// than one step.
+// Half width of the error of one edge, in counter increments. Without interpolation, both edges together are wrong by
+// less than one increment.
 inline constexpr double kEdgeAsRead = 0.71;
 
-// A counter with a longer refresh is slow: its updates are regular, and their moments matter (energy/step_clock.h). What its
-// sensor declares is taken until its updates show otherwise.
+// A counter with a longer update period is slow: its updates are regular, and their times matter (energy/step_clock.h).
+// The period that the sensor declares applies until the updates show a different one.
 inline constexpr double kSlowRefresh_s = 0.01;
-// How well a device keeps the refresh that its sensor declares. One that does not is found out by its slips.
+// Relative accuracy of a declared update period. Slips reveal a device that does not keep it.
 inline constexpr double kDeclaredPeriod = 0.001;
 
-// An H200 shows at an update of its counter the energy until 6 to 10 ms before (docs/validation-h200.md), and the history
-// of its power is as late: 4 ms and a time constant of 13 ms, less half of the 20 ms that a value holds for. Other GPUs are
-// taken to do the same.
+// An update of the H200 counter covers energy up to 6 to 10 ms earlier (docs/validation-h200.md). Its power history has
+// the same delay: 4 ms plus a time constant of 13 ms, minus half of the 20 ms that a value covers. Other GPUs are
+// assumed to behave the same.
 inline constexpr std::int64_t kUsualCounterLag_ns = 10'000'000;
-// The history of a power is sampled this often, so that the moment of a change is known that well.
+// Sampling period of the power history: the time of a power change is known to this accuracy.
 inline constexpr double kHistoryPeriod_s = 0.02;
-// The history reads too high at one power and too low at another: so much of what it distributes may lie on the other side.
+// Relative error of the power history, which depends on the power: up to this fraction of the energy that it
+// distributes may belong to the other side of an edge.
 inline constexpr double kShapeError = 0.05;
 
-// Power that was not seen: at most this many times that of the time next to it.
+// Upper bound of the power in an unobserved interval, as a multiple of the power next to it.
 inline constexpr double kMostOfUnseen = 2;
 
 // The energy at an edge and the half width (95 %) of its error.
@@ -48,36 +49,36 @@ struct EdgeEnergy {
   double half_width_j = 0;
 };
 
-// How far `time_ns` lies between the two others: 0 to 1.
+// Position of `time_ns` between the two other times: 0 to 1.
 double share_of(std::int64_t time_ns, std::int64_t from_ns, std::int64_t to_ns);
 
-// It is a counter whose steps mean something. The value of a gauge or an estimate is that of the moment it was read.
+// Whether it is a counter with meaningful updates. A gauge or an estimate has the value of the moment it was read.
 bool has_steps(const Channel& channel);
 
-// A measured counter whose updates are so far apart that their moments matter.
+// Whether it is a measured counter whose updates are so far apart that their times matter.
 bool is_slow_counter(const Channel& channel);
 
-// How far the energy at a moment between two points can lie from `joules` while the power stays between 0 and `most_w`.
+// Maximum error of `edge.joules` when the power between the two points stays between 0 and `most_w`.
 double unseen_half_width_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w);
 
-// Why a counter without a step tells no energy: "frozen", "too-short", or how it failed.
+// Why a counter without an update yields no energy: "frozen", "too-short", or its failure.
 std::string reason_for_no_step(const EnergyTally& tally, double elapsed_s, double refresh_s);
 
-// What is known of a window besides its energy, as far as it decides the uncertainty.
+// Error terms of a window that determine its uncertainty.
 struct WindowErrors {
   double elapsed_s = 0;
-  double missing_s = 0;     // nothing is known about this part of it
-  double bridged_j = 0;     // half width of the energy of pauses that were bridged
+  double missing_s = 0;     // part of the window about which nothing is known
+  double bridged_j = 0;     // half width of the energy of bridged pauses
   double variation_j = 0;   // of a gauge
-  double begin_edge_j = 0;  // half widths of the edges
+  double begin_edge_j = 0;  // half widths at the edges
   double end_edge_j = 0;
 };
 
 // Half width at 95 %.
 double window_uncertainty_j(const Channel& channel, double joules, const WindowErrors& errors);
 
-// How often a counter is renewed: the mean of the intervals between steps whose moments are known well; those that
-// skipped a step are left out.
+// Update period of a counter: the mean of the intervals between updates whose times are known well. Intervals that skip
+// an update are excluded.
 class RefreshEstimate {
  public:
   RefreshEstimate() = default;
@@ -93,8 +94,8 @@ class RefreshEstimate {
   std::int64_t count_ = 0;
 };
 
-// Energy of one step: where the refresh is known, the mean power of all that was seen times the refresh; else what
-// one change brought on average.
+// Energy of one counter increment: observed mean power times the update period when that is known, else the mean energy
+// of one change.
 double typical_step_j(const EnergyTally& tally, std::optional<std::int64_t> refresh_ns);
 
 }  // namespace joulemap

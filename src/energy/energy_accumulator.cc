@@ -9,9 +9,9 @@
 namespace joulemap {
 namespace {
 
-// A counter renewed every 100 ms and polled every millisecond rises by 100 ms worth of energy between two polls. The
-// power of a rise is therefore taken over the time since the last change, and over at least this long when none was
-// seen yet.
+// A counter that updates every 100 ms and is polled every millisecond rises by 100 ms worth of energy between two
+// polls. The power of a rise is therefore computed over the time since the last change, and over at least this long
+// before the first change.
 constexpr std::int64_t kShortestRefresh_ns = 100 * kNanosecondsPerMillisecond;
 
 }  // namespace
@@ -31,7 +31,7 @@ void EnergyAccumulator::add(const Reading& reading) noexcept {
     ++tally_.good;
     return;
   }
-  if (point.time_ns < last_->time_ns) return;  // not in order of time: nothing can be said about it
+  if (point.time_ns < last_->time_ns) return;  // out of order: not usable
   if (kind_ == ChannelKind::counter) {
     add_counter(point);
   } else {
@@ -114,8 +114,8 @@ void EnergyAccumulator::add_counter(const Point& point) noexcept {
 }
 
 void EnergyAccumulator::add_gauge(const Point& point) noexcept {
-  // Energy between two readings = mean of their powers x time; at worst the power stayed at one of them all the
-  // while.
+  // Energy between two readings = mean of their powers x time. In the worst case the power equals one of them
+  // throughout.
   const double elapsed_s = seconds(point.time_ns - last_->time_ns);
   const double from_w = static_cast<double>(last_->raw) * scale_;
   const double to_w = static_cast<double>(point.raw) * scale_;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EnergyAccumulator: turns the readings of one channel, in order of time, into joules. Constant memory, no
-// allocation after construction, so that it can follow a run of days.
+// EnergyAccumulator: converts the readings of one channel, in order of time, to joules. Constant memory and no
+// allocation after construction, so it can process runs of days.
 //
-// Counters wrap, are reset, step back, freeze and are seen half-written. The rules:
-//   - A rise counts if the power it implies, over the time since the counter last moved, is below 10 kW.
-//   - A fall is a wrap if the range is known and the power that implies is below 10 kW.
-//   - Anything else is suspect and decided by the next reading. If that fits the last good value, the suspect was torn
-//     and is dropped; if it fits the suspect, the counter was reset: the time between is a gap whose energy is unknown.
-//   - A fall right after a rise is first tried against the value before that rise: the rise may have been the torn one.
-//   - A time without readings so long that whole ranges may have passed unseen is a gap, too.
+// Counters wrap, reset, step back, freeze and can be read half-written. The rules:
+//   - A rise counts if its power, over the time since the counter last changed, is below 10 kW.
+//   - A fall is a wrap if the range is known and the resulting power is below 10 kW.
+//   - Any other value is suspect, and the next reading decides. If that fits the last good value, the suspect was torn
+//     and is dropped. If it fits the suspect, the counter was reset: the time between is a gap with unknown energy.
+//   - A fall right after a rise is first compared with the value before that rise: the rise may have been torn.
+//   - A time without readings in which the counter may have wrapped unseen is a gap, too.
 // Gauges are integrated by trapezoids between good readings.
 #pragma once
 
@@ -22,28 +22,28 @@
 
 namespace joulemap {
 
-// A fall or rise that implies more than this is not energy. Far above any package or GPU, far below any reset.
+// A fall or rise that implies more power is not energy. Far above any package or GPU, far below any reset.
 inline constexpr double kMostPlausiblePower_w = 10'000;
 
-// A moment at which the total was seen to change. The true moment lies between `not_before_ns` and `time_ns`.
+// An observed change of the total. The true time lies between `not_before_ns` and `time_ns`.
 struct EnergyStep {
   std::int64_t not_before_ns = 0;
   std::int64_t time_ns = 0;
-  double joules = 0;  // the total from this moment on
+  double joules = 0;  // total from this time on
 };
 
 struct EnergyTally {
   double joules = 0;  // since the first good reading
   std::int64_t first_ns = 0;
-  std::int64_t last_ns = 0;  // of the last good reading
+  std::int64_t last_ns = 0;  // time of the last good reading
   std::int64_t gap_ns = 0;   // time whose energy is unknown because the counter was reset
-  double variation_j = 0;    // gauges: what the trapezoids may have missed, root of the sum of squares
+  double variation_j = 0;    // gauges: integration error of the trapezoids, root of the sum of squares
   std::uint64_t good = 0;
   std::uint64_t wraps = 0;
   std::uint64_t resets = 0;
-  std::uint64_t blind_spots = 0;  // times between two readings so long that whole ranges may have passed unseen
-  std::uint64_t steps = 0;        // changes seen
-  std::array<std::uint64_t, kReadCodes> failures{};  // by ReadCode; torn includes values found out later
+  std::uint64_t blind_spots = 0;  // read gaps so long that the counter may have wrapped unseen
+  std::uint64_t steps = 0;        // observed changes
+  std::array<std::uint64_t, kReadCodes> failures{};  // by ReadCode; torn includes values detected later
   ReadCode last_code = ReadCode::ok;
 };
 
@@ -55,7 +55,7 @@ class EnergyAccumulator {
   void add(const Reading& reading) noexcept;
 
   const EnergyTally& tally() const { return tally_; }
-  // The last change, once there was one.
+  // The last change, if there was one.
   const std::optional<EnergyStep>& last_step() const { return last_step_; }
 
  private:
@@ -68,7 +68,7 @@ class EnergyAccumulator {
   void add_counter(const Point& point) noexcept;
   void add_gauge(const Point& point) noexcept;
   void accept(const Point& from, const Point& to, double joules) noexcept;
-  // Energy between two points if it is plausible, by rising or by wrapping.
+  // Energy between two points if a rise or a wrap is plausible.
   std::optional<double> energy_between(const Point& from, const Point& to) noexcept;
 
   ChannelKind kind_;
@@ -77,8 +77,8 @@ class EnergyAccumulator {
 
   EnergyTally tally_;
   std::optional<Point> last_;         // last good point
-  std::optional<Point> before_last_;  // the good point before that, until the counter moves on
-  std::optional<Point> suspect_;      // a point that fits nothing so far
+  std::optional<Point> before_last_;  // the good point before that, until the counter changes again
+  std::optional<Point> suspect_;      // a point that fits no rule yet
   std::optional<EnergyStep> last_step_;
   std::int64_t last_change_ns_ = 0;
 };

@@ -10,7 +10,7 @@ namespace joulemap {
 namespace {
 
 constexpr std::int64_t kTick_ns = 20'000'000;
-constexpr std::uint64_t kRange = 262'143'328'850;  // of a real package, in microjoules
+constexpr std::uint64_t kRange = 262'143'328'850;  // of a real package, in uJ
 
 Channel counter(std::optional<std::uint64_t> range = kRange) {
   Channel channel;
@@ -52,7 +52,7 @@ TEST(EnergyAccumulator, FollowsManyWrapsOfASmallRange) {
 
 TEST(EnergyAccumulator, CallsAFallThatNoWrapExplainsAResetAndLeavesAGap) {
   const EnergyTally tally = tally_of(counter(), {9'000'000'000, 9'001'000'000, 1'000'000, 2'000'000, 3'000'000});
-  EXPECT_DOUBLE_EQ(tally.joules, 3.0);  // 1 J before, 2 J after; what passed in between is not known
+  EXPECT_DOUBLE_EQ(tally.joules, 3.0);  // 1 J before, 2 J after; the energy in between is unknown
   EXPECT_EQ(tally.resets, 1u);
   EXPECT_EQ(tally.gap_ns, kTick_ns);
 }
@@ -67,7 +67,7 @@ TEST(EnergyAccumulator, SaysWhenSoMuchTimePassedUnseenThatWholeRangesMayBeMissin
   EnergyAccumulator accumulator(counter(60'000'000));  // 60 J
   for (std::int64_t tick = 0; tick <= 50; ++tick)
     accumulator.add(reading(static_cast<std::uint64_t>(tick) * 1'000'000, tick));
-  accumulator.add(reading(51'000'000, 50 + 100));  // 50 W before; two seconds later the counter looks as if nothing was
+  accumulator.add(reading(51'000'000, 50 + 100));  // 50 W before; two seconds later the value looks like a small rise
   EXPECT_EQ(accumulator.tally().blind_spots, 1u);
   EXPECT_EQ(accumulator.tally().gap_ns, 100 * kTick_ns);
 }
@@ -80,7 +80,7 @@ TEST(EnergyAccumulator, DropsAValueThatJumpsUpAndComesBack) {
 }
 
 TEST(EnergyAccumulator, DropsAHalfWrittenValueThatIsOnlySlightlyTooHigh) {
-  // 123999999 -> 124000000 seen as 124999999: plausible by itself, contradicted by the next reading.
+  // 123999999 -> 124000000 read as 124999999: plausible alone, contradicted by the next reading.
   const EnergyTally tally = tally_of(counter(), {123'000'000, 123'999'999, 124'999'999, 124'500'000, 125'500'000});
   EXPECT_DOUBLE_EQ(tally.joules, 2.5);
   EXPECT_EQ(torn(tally), 1u);
@@ -127,7 +127,7 @@ TEST(EnergyAccumulator, IntegratesAGaugeByTrapezoids) {
   EXPECT_NEAR(accumulator.tally().variation_j, 50.0, 1e-9);
 }
 
-// Property: whatever mixture of wraps and dropped reads, the sum is the truth.
+// Property: the sum is exact for any mixture of wraps and dropped reads.
 TEST(EnergyAccumulator, FindsTheTruthOfRandomCountersWithWrapsAndFailures) {
   for (unsigned seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(seed);

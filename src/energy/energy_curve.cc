@@ -9,10 +9,9 @@
 namespace joulemap {
 namespace {
 
-// The latest power is the mean over about this long: several updates, so that one odd update does not decide.
+// The latest power is the mean over about this time: several updates, so that no single update dominates.
 constexpr std::int64_t kLatestPower_ns = 20 * kNanosecondsPerMillisecond;
-// The moments of updates are known best a while later: then the clock has seen what came before and after. Much later it has
-// drifted away.
+// The time of an update is most accurate after the clock has seen later updates. Much later its phase has drifted away.
 constexpr std::int64_t kOpenFor_ns = 20 * kNanosecondsPerSecond;
 
 std::int64_t nanoseconds(double time_s) {
@@ -71,19 +70,20 @@ void EnergyCurve::observe(const Reading& reading) noexcept {
   place_open_points(reading.before_ns);
 }
 
-// The update lies between two readings, and not more than a refresh before the second: else another would have followed it.
+// The update lies between two readings, at most one update period before the second; otherwise another would have
+// followed.
 void EnergyCurve::observe_step(const std::optional<EnergyStep>& previous, std::int64_t read_ns) noexcept {
   const EnergyStep& step = *accumulator_.last_step();
   if (previous) refresh_.learn(*previous, step);
   const std::int64_t unread_ns = step.time_ns - step.not_before_ns;
   const std::int64_t half_ns = std::min(unread_ns, refresh_ns()) / 2;
-  // A refresh that is only declared may be wrong.
+  // A declared update period may be wrong.
   const std::int64_t blur_ns = refresh_.is_known() ? half_ns : unread_ns - half_ns;
   add({step.time_ns - half_ns, step.joules, blur_ns, read_ns, 0, accumulator_.tally().gap_ns});
   if (has_first_ && !first_placed_ && !clock_) place_first_point();
 }
 
-// The value of the first reading is as old as the update before the first that was seen.
+// The value of the first reading dates from the update that precedes the first observed one.
 void EnergyCurve::place_first_point() noexcept {
   if (!refresh_.is_known() || points_.size() < 2) return;
   Point& first = points_.front();
@@ -93,7 +93,7 @@ void EnergyCurve::place_first_point() noexcept {
 }
 
 void EnergyCurve::add(Point next) noexcept {
-  // The total falls only when a reading turns out to have been torn: then the points taken from it never were.
+  // The total falls only after a torn reading: its points are invalid and removed.
   while (!points_.empty() && points_.back().joules > next.joules) points_.pop_back();
   placed_ = std::min(placed_, points_.size());
   if (!points_.empty()) next.time_ns = std::max(next.time_ns, points_.back().time_ns + 1);
@@ -116,8 +116,8 @@ void EnergyCurve::add(Point next) noexcept {
   points_.push_back(next);
 }
 
-// What a slow counter shows is the energy until its last update, not until it was read. Points stay open while the clock may
-// learn more about them.
+// A slow counter shows the energy up to its last update, not up to the read. Points stay open while the clock may still
+// improve their times.
 void EnergyCurve::place_open_points(std::int64_t now_ns) noexcept {
   if (!clock_ || !clock_->is_locked()) return;
   const std::int64_t blur_ns = clock_->half_width_ns();
@@ -130,14 +130,14 @@ void EnergyCurve::place_open_points(std::int64_t now_ns) noexcept {
 }
 
 // The last update before the read that first showed the value. A read that began near an update may show it or the one
-// before: a later read of the same period decides, which shows the same value or the next.
+// before. A later read in the same period, which shows the same value or the next, decides.
 std::int64_t EnergyCurve::update_shown_by(std::size_t index) const {
   const Point& point = points_[index];
   const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(clock_->period_ns()));
   const std::int64_t unsure_ns = 2 * clock_->half_width_ns() + kNvmlLatch_ns;
   const std::int64_t near_ns = point.read_ns + unsure_ns;
   std::int64_t update_ns = clock_->last_step_before(near_ns).middle_ns();
-  // The clock answers with an update that has certainly come. Far from where it is sure that may be one too few.
+  // The clock returns an update that has certainly happened. Far from its known phase that may be one too early.
   update_ns += std::max(std::int64_t{0}, (near_ns - update_ns) / period_ns) * period_ns;
   if (update_ns <= point.read_ns - unsure_ns) return update_ns;
   if (point.same_ns > update_ns + unsure_ns) return update_ns;
@@ -160,7 +160,7 @@ double EnergyCurve::power_between(std::size_t from) const {
   return (b.joules - a.joules) / std::max(seconds(b.time_ns - a.time_ns), 1e-9);
 }
 
-// The one rule for the energy between two points.
+// The only rule for the energy between two points.
 double EnergyCurve::energy_between_points(std::size_t after, std::int64_t time_ns) const {
   const Point& from = points_[after - 1];
   const Point& to = points_[after];
@@ -173,7 +173,7 @@ double EnergyCurve::energy_between_points(std::size_t after, std::int64_t time_n
   return from.joules + share * (to.joules - from.joules);
 }
 
-// At the power of the history, brought to the counter's scale, or at the latest power.
+// Extrapolates with the history, scaled to the counter, or with the latest power.
 double EnergyCurve::energy_after_last(std::int64_t time_ns) const {
   const Point& last = points_.back();
   if (const std::optional<double> shaped_j = shape_.joules({last.time_ns, time_ns})) {
@@ -183,7 +183,7 @@ double EnergyCurve::energy_after_last(std::int64_t time_ns) const {
     const double scale = known_j && *known_j > 0 ? (last.joules - before.joules) / *known_j : 1;
     return last.joules + scale * *shaped_j;
   }
-  // The first point of a counter is a guess while its refresh is not known: no power follows from it.
+  // Without a known update period the time of a counter's first point is a guess and yields no power.
   const std::size_t first = has_steps(channel_) && has_first_ && !refresh_.is_known() ? 1 : 0;
   if (points_.size() < first + 2) return last.joules;
   std::size_t index = points_.size() - 2;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EnergyCurve: the energy of one channel since its first reading, at any moment, from its readings and, where its device
-// keeps one, from the history of its power. Summaries, windows, reports, steps and pages all ask this class, so that the
+// EnergyCurve: the cumulative energy of one channel since its first reading, at any time, from its readings and, if
+// available, the power history of its device. Summaries, windows, reports, steps and pages all use this class, so the
 // same readings give the same joules everywhere. Times are CLOCK_MONOTONIC; one owner, one thread at a time.
 //
 //      point p0       edge t        point p1
 //   -----|--------------|--------------|-----> time        E(t) = E(p0) + share(t) (E(p1) - E(p0))
 //
-// The share is that of the history's energy where the history covers both points, else that of the time. A point of a
-// counter is an update: it happened between the two readings around it, at most one refresh before the second. Of a slow
-// counter that updates regularly a StepClock gives the moment, best when it has seen what came before and after: such points
-// stay open for 20 s. What it and the history show was used until kUsualCounterLag_ns before. A point of a gauge or an
-// estimate is a reading. An edge is settled once the point after it has come.
+// The share is computed from the energy of the history when the history covers both points, else from time. A point of
+// a counter is an update: it happened between the two readings around it, at most one update period before the second.
+// For a slow counter with regular updates a StepClock provides the time. It is most accurate after later updates have
+// been seen, so such points stay open for 20 s. Counter and history cover energy up to kUsualCounterLag_ns earlier. A
+// point of a gauge or an estimate is a reading. An edge is settled once the point after it is known.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,15 @@
 
 namespace joulemap {
 
-// What a curve shows about a moment.
+// The energy at one time and how well it is known.
 struct CurveEdge {
   std::int64_t time_ns = 0;
   EdgeEnergy energy;           // since the first reading
-  bool settled = false;        // else it was extrapolated from the last point
-  std::int64_t before_ns = 0;  // the point before
+  bool settled = false;        // false: extrapolated from the last point
+  std::int64_t before_ns = 0;  // time of the preceding point
   bool in_first_step = false;  // between the first reading of a counter and its first update
-  double missing_s = 0;        // between the edge and the nearest point, where nothing is known about that time
-  // Up to the points around: what gauges may have missed (squared), and the time that resets have cost.
+  double missing_s = 0;        // time without information between the edge and the nearest point
+  // At the points before and after: integration error of gauges (squared), and time lost to resets.
   double variation_before_j2 = 0;
   double variation_after_j2 = 0;
   std::int64_t gap_before_ns = 0;
@@ -45,52 +45,52 @@ struct CurveEdge {
 
 class EnergyCurve {
  public:
-  // About four seconds of a counter that updates every millisecond and is read densely; 20 s of one read every 5 ms.
+  // About 4 s of a counter that updates every millisecond and is read densely; 20 s of one read every 5 ms.
   static constexpr std::size_t kLatestPoints = kLatestKept;
-  // Nearly two hours of a counter that is read 20 times a second; a longer series keeps fewer points.
+  // Nearly two hours of a counter that is read 20 times a second; longer series are thinned.
   static constexpr std::size_t kMostPoints = std::size_t{1} << 17;
 
   enum class Keep : std::uint8_t {
-    all,     // from the first reading on, in bounded memory: a long past keeps fewer points
-    latest,  // the recent past only; nothing is allocated after construction
+    all,     // from the first reading on, in bounded memory: long series are thinned
+    latest,  // only the recent past; no allocation after construction
   };
-  // `known_refresh_ns`: what an earlier curve of the same channel has found out.
+  // `known_refresh_ns`: update period found by an earlier curve of the same channel.
   explicit EnergyCurve(const Channel& channel, Keep keep = Keep::all,
                        std::optional<std::int64_t> known_refresh_ns = {});
 
-  // In order of time.
+  // Readings must come in order of time.
   void observe(const Reading& reading) noexcept;
   void observe_history(const PowerPoint& point) { shape_.add(point); }
-  // The period of another value of the same device (StepClock::suggest_period).
+  // Passes on the period of another value of the same device (StepClock::suggest_period).
   void suggest_period(double period_ns, double tolerance_ns) noexcept;
-  // This moment will be asked about: the points around it stay, however long the curve becomes.
+  // Keeps the points around a time that will be queried, even when the curve is thinned.
   void keep_around(std::int64_t time_ns) { kept_ns_.push_back(time_ns); }
 
-  // Nothing where the past does not reach back so far, or no reading was good yet.
+  // None when the retained past does not reach back that far, or there is no good reading yet.
   std::optional<CurveEdge> edge_at(std::int64_t time_ns) const;
-  // The energy between two moments, faults of the whole time since `at_begin` included. Without energy the reason is
-  // "frozen", "too-short" (no update has come yet), or how it failed.
+  // The energy between two times; the tally covers the faults since `at_begin`. Without energy the reason is "frozen",
+  // "too-short" (no update yet), or the failure.
   ChannelEnergy energy_between(std::int64_t begin_ns, std::int64_t end_ns) const;
   ChannelEnergy energy_between(const CurveEdge& begin, const CurveEdge& end, const EnergyTally& at_begin) const;
 
-  // The same energy as edge_at, without its error; 0 where nothing was read.
+  // Same energy as edge_at, without its error; 0 without readings.
   double joules_at(std::int64_t time_ns) const { return joules_at(time_ns, lag_ns_); }
-  // The same, were the counter late by `lag_ns`.
+  // The same for a counter lag of `lag_ns`.
   double joules_at(std::int64_t time_ns, std::int64_t lag_ns) const;
-  // The time that the points cover.
+  // The time span that the points cover.
   std::optional<TimeSpan> covered() const;
-  // The mean power of a span; nothing where the points cover less than half of it.
+  // Mean power of a span; none when the points cover less than half of it.
   std::optional<double> mean_w(TimeSpan span) const;
 
-  // Points seen after a moment. With one it is settled; with two the one cannot be taken back as torn any more.
+  // Number of points after a time. One settles it; with two, the first can no longer be discarded as torn.
   std::size_t points_after(std::int64_t time_ns) const { return points_.size() - first_after(time_ns + lag_ns_); }
-  // Where the updates of a slow counter are known: what it showed at those that were read, when it showed it.
+  // Of a slow counter with known update times: its energy at each update that was read, and the time of that update.
   std::vector<EnergyPoint> updates() const;
 
   const Channel& channel() const { return channel_; }
   const EnergyTally& tally() const { return accumulator_.tally(); }
   const StepClock* clock() const { return clock_ ? &*clock_ : nullptr; }
-  // How often the counter updates: as seen, else as its sensor declares.
+  // Update period of the counter: observed, else declared by its sensor.
   std::int64_t refresh_ns() const;
   bool refresh_is_known() const { return refresh_.is_known(); }
 
@@ -98,11 +98,11 @@ class EnergyCurve {
   struct Point {
     std::int64_t time_ns = 0;
     double joules = 0;
-    std::int64_t blur_ns = 0;  // how far the true moment may lie from it
-    std::int64_t read_ns = 0;  // when the read began that first showed it,
+    std::int64_t blur_ns = 0;  // maximum distance to the true time
+    std::int64_t read_ns = 0;  // start of the first read that showed this value
     double variation_j2 = 0;
     std::int64_t gap_ns = 0;
-    std::int64_t same_ns = 0;  // and the last that still did
+    std::int64_t same_ns = 0;  // start of the last read that showed this value
 
     operator EnergyPoint() const { return {time_ns, joules}; }
   };
@@ -112,15 +112,15 @@ class EnergyCurve {
   void place_open_points(std::int64_t now_ns) noexcept;
   std::int64_t update_shown_by(std::size_t index) const;
   void place_first_point() noexcept;
-  // Times of these are those of points: when a counter shows it.
+  // time_ns of the following functions is on the time axis of points: when the counter shows the energy.
   std::size_t first_after(std::int64_t time_ns) const;  // index of the first point after it
   double energy_between_points(std::size_t after, std::int64_t time_ns) const;
   double energy_after_last(std::int64_t time_ns) const;
-  double power_between(std::size_t from) const;  // the point and the next
+  double power_between(std::size_t from) const;  // between the point and the next
   double most_power_around(std::size_t after) const;
   double half_width_between(std::size_t after, const EnergyPoint& edge) const;
   bool stands_still(std::int64_t time_ns) const;
-  // And of these those of the edge.
+  // time_ns of the following functions is the time of the edge, before the lag.
   CurveEdge edge_before_first(std::int64_t time_ns) const;
   CurveEdge edge_between(std::int64_t time_ns, std::size_t after) const;
   CurveEdge edge_after_last(std::int64_t time_ns) const;
@@ -135,10 +135,10 @@ class EnergyCurve {
   PowerShape shape_;
   ReadPauses pauses_;
   std::vector<Point> points_;
-  std::size_t placed_ = 0;     // so many points stay where they are
-  bool has_first_ = true;      // the first point is that of the first reading
-  bool first_placed_ = false;  // by the first update
-  double least_w_ = 0;         // of a gauge: the range of what it showed
+  std::size_t placed_ = 0;     // number of leading points that are final
+  bool has_first_ = true;      // the first point is the first reading
+  bool first_placed_ = false;  // set from the first update
+  double least_w_ = 0;         // of a gauge: range of its values
   double most_w_ = 0;
   std::vector<std::int64_t> kept_ns_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How well an EnergyCurve knows the energy at a moment and between two.
+// Uncertainty of an EnergyCurve at one time and between two times.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@
 namespace joulemap {
 namespace {
 
-// Of a window: what must be known of it to say anything about its energy.
+// Minimum known fraction of a window; below it the window has no energy value.
 constexpr double kLeastKnownShare = 0.01;
 
 EnergyTally tally_since(const EnergyTally& now, const EnergyTally& then) {
@@ -28,7 +28,7 @@ EnergyTally tally_since(const EnergyTally& now, const EnergyTally& then) {
 
 }  // namespace
 
-// Seen next to a moment: what the power at that moment is judged by.
+// Highest power near a time; bounds the power at that time.
 double EnergyCurve::most_power_around(std::size_t after) const {
   double most_w = 0;
   for (std::size_t i = after - std::min<std::size_t>(after, 2); i + 1 < std::min(after + 2, points_.size()); ++i) {
@@ -38,7 +38,7 @@ double EnergyCurve::most_power_around(std::size_t after) const {
 }
 
 double EnergyCurve::half_width_between(std::size_t after, const EnergyPoint& edge) const {
-  if (channel_.kind == ChannelKind::gauge) return 0;  // its variation says that
+  if (channel_.kind == ChannelKind::gauge) return 0;  // variation_j covers it
   const Point& from = points_[after - 1];
   const Point& to = points_[after];
   const double most_w = most_power_around(after);
@@ -49,13 +49,13 @@ double EnergyCurve::half_width_between(std::size_t after, const EnergyPoint& edg
     const double moved_j = kShapeError * std::min(edge.joules - from.joules, to.joules - edge.joules);
     half_width_j = std::min(half_width_j, moved_j + most_w * kHistoryPeriod_s);
   }
-  // While the refresh of a counter is not known, neither is the age of its first value.
+  // Without a known update period, the age of a counter's first value is unknown.
   const bool is_guess = after == 1 && has_first_ && has_steps(channel_) && !refresh_.is_known();
   if (is_guess) half_width_j = std::max(half_width_j, kEdgeAsRead * (to.joules - from.joules));
   return half_width_j + std::min(most_w / kMostOfUnseen * blur_s, to.joules - from.joules);
 }
 
-// A counter stands still when reads show no update for long. What a channel did that was not read is unknown.
+// A counter is frozen when reads show no update for long. Without reads its state is unknown.
 bool EnergyCurve::stands_still(std::int64_t time_ns) const {
   const Point& last = points_.back();
   const double longest_s = std::max(kFrozenTail_s, kFrozenAfterRefreshes * seconds(refresh_ns()));
@@ -117,8 +117,8 @@ CurveEdge EnergyCurve::edge_after_last(std::int64_t time_ns) const {
   return edge;
 }
 
-// The energy of a gauge's pause is the line between the readings around it; the power may have been anything that the gauge
-// has shown. A counter has counted on.
+// The energy of a gauge in a pause is interpolated between the readings around it; the true power may be anything in
+// the gauge's observed range. A counter keeps counting during a pause.
 void EnergyCurve::bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, double& half_width_j) const {
   const bool is_gauge = channel_.kind == ChannelKind::gauge;
   pauses_.for_each([&](const TimeSpan& pause) {
@@ -137,7 +137,7 @@ void EnergyCurve::bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, dou
 ChannelEnergy EnergyCurve::energy_between(std::int64_t begin_ns, std::int64_t end_ns) const {
   const std::optional<CurveEdge> begin = edge_at(begin_ns);
   const std::optional<CurveEdge> end = edge_at(end_ns);
-  // Between the first reading and the first update nothing shows how old the first value was.
+  // Between the first reading and the first update, the age of the first value is unknown.
   const bool is_guess = begin && end && begin->in_first_step && end->in_first_step && !refresh_.is_known();
   if (begin && end && !is_guess) return energy_between(*begin, *end, {});
   ChannelEnergy energy{.channel = channel_, .tally = tally()};
@@ -152,7 +152,7 @@ ChannelEnergy EnergyCurve::energy_between(const CurveEdge& begin, const CurveEdg
       .channel = channel_, .refresh_s = seconds(refresh_ns()), .tally = tally_since(tally(), at_begin)};
   const double elapsed_s = seconds(end.time_ns - begin.time_ns);
   const bool failed = tally().last_code != ReadCode::ok;
-  // No update after the beginning has come.
+  // No update after the begin.
   const bool nothing_seen = !begin.settled && (has_steps(channel_) || failed || tally().good < 2);
   if (nothing_seen) {
     const double still_s = seconds(std::max(tally().last_ns, end.time_ns) - end.before_ns);
@@ -164,7 +164,7 @@ ChannelEnergy EnergyCurve::energy_between(const CurveEdge& begin, const CurveEdg
   const double gap_s = seconds(end.gap_after_ns - begin.gap_before_ns);
   energy.missing_s = std::min(begin.missing_s + end.missing_s + gap_s + energy.bridged_s, elapsed_s);
   const double still_s = seconds(tally().last_ns - end.before_ns);
-  // A window that no reading covers: 0 J would be a claim, and the interval around it another.
+  // No reading covers the window: 0 J with an interval would be an unfounded claim.
   const double known_s = elapsed_s - energy.missing_s + energy.bridged_s;
   const bool is_empty = elapsed_s <= 0 && !begin.settled;
   if (is_empty || (energy.missing_s > 0 && known_s < kLeastKnownShare * elapsed_s)) {

@@ -33,7 +33,7 @@ Reading good(std::int64_t time_ns, double value) {
   return {static_cast<std::uint64_t>(std::llround(value * 1e6)), time_ns, time_ns, ReadCode::ok};
 }
 
-// 20 W until `busy_from_ns`, 100 W from then on; renewed every `refresh_ns`.
+// 20 W until `busy_from_ns`, 100 W from then on; updates every `refresh_ns`.
 struct Machine {
   std::int64_t refresh_ns = kMillisecond_ns;
   std::int64_t phase_ns = 0;
@@ -77,7 +77,7 @@ TEST(EnergyCurve, TellsTheEnergyOfManyOverlappingWindowsFromOneStream) {
   }
 }
 
-// Property: the interval holds where it is hardest to hold: the work, and its power, begin at the edge of the window.
+// Property: the interval covers the truth in the hardest case, when the power changes at the edge of the window.
 TEST(EnergyCurve, StatesAnUncertaintyThatHoldsWhenThePowerChangesAtTheEdge) {
   for (const std::int64_t refresh_ms : {1, 10, 100}) {
     for (const std::int64_t period_us : {100, 1'000, 5'000, 50'000}) {
@@ -119,7 +119,7 @@ TEST(EnergyCurve, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZero) {
     const ChannelEnergy energy = between(curve, begin_ns, begin_ns + 200 * kMicrosecond_ns);
     ASSERT_TRUE(energy.joules);
     EXPECT_NEAR(*energy.joules, 0.02, 0.005);
-    EXPECT_GT(energy.uncertainty_j, 0.02);  // it says that one step decides it
+    EXPECT_GT(energy.uncertainty_j, 0.02);  // one increment decides the value
   }
 }
 
@@ -144,7 +144,7 @@ TEST(EnergyCurve, AnEdgeKeptFromThePastServesAWindowOfHours) {
   const CurveEdge begin = *curve.edge_at(begin_ns);
   const std::int64_t end_ns = 4000 * kSecond_ns;
   watch(curve, machine, 2 * kSecond_ns, end_ns + kSecond_ns, 50 * kMillisecond_ns);
-  EXPECT_FALSE(curve.edge_at(begin_ns));  // the past does not reach back so far
+  EXPECT_FALSE(curve.edge_at(begin_ns));  // the retained past does not reach back that far
   const ChannelEnergy energy = curve.energy_between(begin, *curve.edge_at(end_ns), {});
   EXPECT_NEAR(*energy.joules, machine.energy_j(end_ns) - machine.energy_j(begin_ns), 1.0);
 }
@@ -183,7 +183,7 @@ TEST(EnergyCurve, TellsNoEnergyOfACounterThatStandsStill) {
   EXPECT_EQ(within.reason, "frozen");
 
   const ChannelEnergy across = between(curve, kSecond_ns + 500 * kMillisecond_ns, 4 * kSecond_ns);
-  EXPECT_NEAR(*across.joules, 50.0, 0.5);  // what was good is kept
+  EXPECT_NEAR(*across.joules, 50.0, 0.5);  // valid energy is retained
   EXPECT_NEAR(across.frozen_s, 2.0, 0.01);
   EXPECT_GT(*across.joules + across.uncertainty_j, 250.0);
 }
@@ -192,7 +192,7 @@ TEST(EnergyCurve, ATornRiseThatIsTakenBackLeavesNoPoint) {
   EnergyCurve curve(package(), EnergyCurve::Keep::latest);
   curve.observe(good(1 * kMillisecond_ns, 100.0));
   curve.observe(good(2 * kMillisecond_ns, 100.1));
-  curve.observe(good(3 * kMillisecond_ns, 105.0));  // torn, and plausible
+  curve.observe(good(3 * kMillisecond_ns, 105.0));  // torn, but plausible
   curve.observe(good(4 * kMillisecond_ns, 100.3));
   curve.observe(good(5 * kMillisecond_ns, 100.4));
   const ChannelEnergy energy = between(curve, 2 * kMillisecond_ns, 4 * kMillisecond_ns);
@@ -223,7 +223,7 @@ TEST(EnergyCurve, TheFaultsOfAWindowAreThoseSinceItsBeginning) {
   EXPECT_EQ(energy.tally.failures[static_cast<std::size_t>(ReadCode::torn)], 1u);
 }
 
-// As an H200's: renewed every 100 ms, read once or twice in between, wherever that is cheap at the moment, for milliseconds.
+// Like an H200: updates every 100 ms, one or two reads in between at convenient times, each lasting milliseconds.
 TEST(EnergyCurve, WhereASlowCounterIsReadBetweenItsStepsDoesNotMoveThem) {
   constexpr std::int64_t kPeriod_ns = 99'999'700;
   constexpr std::int64_t kPhase_ns = 37 * kMillisecond_ns;

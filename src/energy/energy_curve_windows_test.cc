@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kWindowUs = 1000;
 constexpr std::int64_t kWindowMs = 1'000'000;
 
-// One window over a curve, and whether dense reading can stop, as a Meter judges it.
+// One window over a curve, and whether dense reading can stop, by the rule of Meter.
 class MeteredWindow {
  public:
   explicit MeteredWindow(const Channel& channel, std::optional<std::int64_t> refresh_ns = {})
@@ -34,13 +34,13 @@ class MeteredWindow {
   std::int64_t end_ns_ = 0;
 };
 
-// A counter of constant power that is renewed every `refresh_ns`, first at `phase_ns`.
+// A counter of constant power that updates every `refresh_ns`, first at `phase_ns`.
 struct SteppingCounter {
   double watts = 100;
   std::int64_t refresh_ns = kWindowMs;
   std::int64_t phase_ns = 0;
   std::int64_t frozen_from_ns = INT64_MAX;
-  std::int64_t jitter_ns = 0;  // each renewal comes later by up to this much, always the same for the same renewal
+  std::int64_t jitter_ns = 0;  // maximum delay of an update, deterministic for each update
 
   std::int64_t renewal_ns(std::int64_t number) const {
     const auto scatter = static_cast<std::int64_t>((static_cast<std::uint64_t>(number) * 2654435761u >> 8) % 1000);
@@ -65,8 +65,8 @@ Channel metered_package() {
   return channel;
 }
 
-// As the meter does it: finely before, densely at the beginning, every 20 ms within, finely after. On a busy machine all
-// that follows the end comes later by `late_ns`.
+// Reads like the meter: finely before, densely at the beginning, every 20 ms within, finely after. `late_ns` delays
+// every read after the end, as on a busy machine.
 ChannelEnergy measure(const SteppingCounter& counter, std::int64_t begin_ns, std::int64_t end_ns,
                       std::int64_t late_ns = 0) {
   MeteredWindow window(metered_package());
@@ -110,8 +110,8 @@ TEST(EnergyCurveWindows, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZ
   }
 }
 
-// Property: the stated interval holds for counters of every refresh and windows of every length and phase, whether the steps
-// are regular or jitter, and no window of a live counter is zero.
+// Property: the stated interval covers the truth for counters of every update period and windows of every length and
+// phase, with regular or jittering updates. No window of a live counter is zero.
 TEST(EnergyCurveWindows, StatesAnUncertaintyThatHolds) {
   for (const std::int64_t refresh_ms : {1, 2, 5, 10, 50, 100, 500, 1000}) {
     for (const std::int64_t length_ms : {1, 3, 10, 30, 100, 300, 800, 1600, 5000}) {
@@ -148,7 +148,7 @@ TEST(EnergyCurveWindows, UsesWhatAnEarlierWindowLearntAboutTheRefresh) {
   window.observe(counter.at(kStart_ns + 25 * kWindowMs));
   window.begin(kStart_ns + 25 * kWindowMs);
   window.observe(counter.at(kStart_ns + 45 * kWindowMs));
-  window.end(kStart_ns + 45 * kWindowMs);  // 20 ms without a step
+  window.end(kStart_ns + 45 * kWindowMs);  // 20 ms without an update
   for (std::int64_t ms = 46; !window.is_settled(); ++ms) window.observe(counter.at(kStart_ns + ms * kWindowMs));
   const ChannelEnergy energy = window.result();
   ASSERT_TRUE(energy.joules);
@@ -159,7 +159,7 @@ TEST(EnergyCurveWindows, InterpolatesACounterThatIsRenewedEveryTenthOfASecond) {
   const SteppingCounter gpu{.watts = 700, .refresh_ns = 100 * kWindowMs, .phase_ns = 37 * kWindowMs};
   const ChannelEnergy energy = measure(gpu, kStart_ns, kStart_ns + 1'000 * kWindowMs);
   ASSERT_TRUE(energy.joules);
-  EXPECT_NEAR(*energy.joules, 700.0, 8.0);  // as read, the edges alone are worth up to 70 J each
+  EXPECT_NEAR(*energy.joules, 700.0, 8.0);  // without interpolation, each edge alone contributes up to 70 J
   EXPECT_NEAR(energy.refresh_s, 0.1, 0.002);
 }
 
@@ -170,7 +170,7 @@ TEST(EnergyCurveWindows, HoldsItsIntervalWhenTheReadingAtTheEndComesLate) {
     const std::int64_t late_ns = late_us * kWindowUs;
     const ChannelEnergy energy = measure(counter, kStart_ns, kStart_ns + 1000 * kWindowMs, late_ns);
     ASSERT_TRUE(energy.joules);
-    EXPECT_NEAR(*energy.joules, 100.0, 0.15);  // half of an update: no read shows when in it the late one came
+    EXPECT_NEAR(*energy.joules, 100.0, 0.15);  // half of an update: no read shows when the late one happened
     EXPECT_NEAR(*energy.joules, 100.0, energy.uncertainty_j);
   }
 }
@@ -194,7 +194,7 @@ TEST(EnergyCurveWindows, KeepsWhatWasGoodBeforeTheCounterFroze) {
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 200.0, 0.5);
   EXPECT_NEAR(energy.frozen_s, 3.0, 0.05);
-  EXPECT_GT(energy.uncertainty_j, 250.0);  // the missing three seconds are inside the interval
+  EXPECT_GT(energy.uncertainty_j, 250.0);  // the interval covers the missing three seconds
 }
 
 TEST(EnergyCurveWindows, KeepsWhatWasGoodBeforeTheFileVanished) {
@@ -240,7 +240,7 @@ TEST(EnergyCurveWindows, SaysThatASingleReadingIsNoWindow) {
   EXPECT_FALSE(window.result().joules);
 }
 
-// A load begins with the window and a gauge shows the mean of the last second.
+// A load begins with the window, and the gauge shows the mean of the last second.
 TEST(EnergyCurveWindows, AllowsForTheLagOfAnAveragingGauge) {
   for (const double idle_w : {5.0, 76.0}) {
     for (const double elapsed_s : {0.1, 0.3, 0.5, 0.8, 1.0, 2.0, 10.0}) {
@@ -268,7 +268,7 @@ TEST(EnergyCurveWindows, AllowsForTheLagOfAnAveragingGauge) {
   }
 }
 
-// Readings that somebody else took, every 100 ms; the window lies between them.
+// Externally taken readings every 100 ms; the window edges lie between them.
 TEST(EnergyCurveWindows, EdgesBetweenSeldomReadingsAreCutOutOfThem) {
   for (const ChannelKind kind : {ChannelKind::counter, ChannelKind::gauge}) {
     Channel channel;
@@ -281,7 +281,7 @@ TEST(EnergyCurveWindows, EdgesBetweenSeldomReadingsAreCutOutOfThem) {
     window.begin(kBegin_ns);
     window.end(kEnd_ns);
     for (std::int64_t time_ns = 500'000'000; time_ns <= 2'500'000'000; time_ns += 100'000'000) {
-      // 50 W: so many microjoules, or microwatts.
+      // 50 W, in microjoules or microwatts.
       const auto raw = static_cast<std::uint64_t>(kind == ChannelKind::counter ? time_ns / 20 : 50'000'000);
       window.observe({raw, time_ns, time_ns, ReadCode::ok});
     }

@@ -6,9 +6,9 @@
 namespace joulemap {
 namespace {
 
-// A mean over so long changes with nearly every update, idle or not.
+// A mean over at least this time changes at nearly every update, idle or not.
 constexpr double kLongMean_s = 0.5;
-// What is known of a device's period is passed on once in so long, and so much later: longer than channels lag one another.
+// The period of a device is passed on at this interval and with this delay, which exceeds the lag between channels.
 constexpr std::int64_t kPassedOnEvery_ns = 4 * kNanosecondsPerSecond;
 constexpr std::int64_t kPassedOnAfter_ns = 2 * kNanosecondsPerSecond;
 

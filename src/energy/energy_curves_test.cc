@@ -32,7 +32,7 @@ EnergyCurves curves_of(const H200Phases& gpu) {
   return curves;
 }
 
-// Against the counter at its updates, as one who reads it densely sees it (bench/h200/window_accuracy.py does, on the card).
+// Compared with a dense reading of the counter at its updates (bench/h200/window_accuracy.py does the same on the GPU).
 TEST(EnergyCurves, WindowsBetweenSeldomReadsFollowTheHistoryOfThePower) {
   for (const double length_s : {0.2, 0.5, 1.0, 2.0}) {
     double squares = 0;
@@ -71,7 +71,7 @@ TEST(EnergyCurves, StateAnUncertaintyThatCoversWindowsBetweenSeldomReads) {
   EXPECT_GE(covered, 95 * windows / 100) << windows << " windows, seeds 11 to 15";
 }
 
-// A recording keeps a second of one channel after a second of another.
+// A recording stores a second of one channel after a second of another.
 TEST(EnergyCurves, AreTheSameInWhateverOrderTheChannelsCome) {
   for (std::uint64_t seed = 21; seed <= 30; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -124,7 +124,7 @@ void read_gauge(EnergyCurve& curve, std::int64_t from_ms, std::int64_t to_ms, do
 
 TEST(EnergyCurves, APauseInAGaugeIsMissingTimeAndTheIntervalCoversItsRange) {
   EnergyCurve curve(paused_gauge());
-  // 100 W, now and then 400 W; then ten minutes without a reading.
+  // 100 W with peaks of 400 W; then ten minutes without a reading.
   const auto watts = [](std::int64_t at_ms) { return at_ms / 1000 % 5 == 0 ? 400.0 : 100.0; };
   read_gauge(curve, 0, 19'980, watts);
   read_gauge(curve, 619'980, 640'000, watts);

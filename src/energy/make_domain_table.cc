@@ -12,7 +12,7 @@
 namespace joulemap {
 namespace {
 
-// Two sensors of one domain differ by their edges and by a few refreshes; more than this is a fault of one of them.
+// Two sensors of one domain differ by their edges and a few update periods; a larger difference is a fault of one.
 constexpr double kDisagreement = 0.05;
 
 // Smaller is better.
@@ -94,7 +94,8 @@ DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double el
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto* a, const auto* b) { return rank(*a) < rank(*b); });
   if (check_estimates) ranked.insert(ranked.end(), superseded.begin(), superseded.end());
 
-  // Rows in the order in which the sensors list their domains; the first channel of a domain in `ranked` is its best.
+  // Rows follow the order in which the sensors list their domains; the first channel of a domain in `ranked` is its
+  // best.
   std::set<std::string> done;
   for (const ChannelEnergy& listed : channels) {
     if (!tells_energy(listed.channel)) continue;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From channels to domains: one row for each, nothing added twice. Pure functions.
+// Combines channels into domains: one row for each domain, nothing counted twice. Pure functions.
 //
-//   - A measured channel beats an estimate, a counter beats a gauge, an earlier sensor beats a later one; the others that
-//     have a value become cross-checks, and a diagnostic when they disagree.
+//   - A measured channel precedes an estimate, a counter precedes a gauge, an earlier sensor precedes a later one.
+//     Other channels with a value become cross-checks, and a diagnostic when they disagree.
 //   - An estimate appears only where nothing was measured: not beside a measured domain of the same class (an estimated
-//     package-0 beside measured dies), nor under a measured platform.
-//   - A channel that tells neither energy nor power (a temperature, a clock) makes no row.
-//   - A domain is counted unless a domain it is part of has a value.
+//     package-0 beside measured dies), nor below a measured platform.
+//   - A channel without energy or power (a temperature, a clock) has no row.
+//   - A domain is counted unless a domain that contains it has a value.
 #pragma once
 
 #include <span>
@@ -17,8 +17,8 @@
 
 namespace joulemap {
 
-// `channels` in the order of preference of their sensors. `check_estimates`: an estimate of a domain that was measured
-// becomes a cross-check of it (the user asked for estimates by name) instead of being left out.
+// `channels` in the preference order of their sensors. `check_estimates`: an estimate of a measured domain becomes a
+// cross-check instead of being dropped (the user requested estimates by name).
 DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double elapsed_s, bool check_estimates = false);
 
 }  // namespace joulemap

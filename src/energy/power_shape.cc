@@ -10,9 +10,9 @@
 namespace joulemap {
 namespace {
 
-// A history with a hole this long shows nothing of what was in it.
+// A longer gap in the history counts as not covered.
 constexpr std::int64_t kLongestHole_ns = 500 * kNanosecondsPerMillisecond;
-// The first and the last value lie some milliseconds off the edges of the time in question.
+// Minimum covered fraction: the first and the last value lie some milliseconds off the edges of the span.
 constexpr double kLeastCovered = 0.97;
 // An hour and a half at 50 values a second.
 constexpr std::size_t kMostKnots = std::size_t{1} << 18;

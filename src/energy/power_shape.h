@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PowerShape: when a device used the energy that its counter shows. A counter that is expensive to read is read every few
-// seconds, while the device keeps a history of its power every few milliseconds: the counter gives the amount, the history
-// the distribution over time. Bounded memory: a long history keeps fewer moments. Pure.
+// PowerShape: distributes the energy of a counter over time. A counter that is expensive to read is read every few
+// seconds, while the device buffers its power every few milliseconds. The counter gives the amount, the power history
+// the distribution. Bounded memory: a long history is thinned. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@ namespace joulemap {
 
 class PowerShape {
  public:
-  // In order of time; one that is not is dropped. Each value holds since the one before.
+  // Points come in order of time; others are dropped. Each value covers the time since the previous one.
   void add(PowerPoint point);
 
-  // The energy of that time according to the history; nothing where the history does not cover it.
+  // Energy of the span according to the history; none when the history does not cover it.
   std::optional<double> joules(TimeSpan span) const;
-  // The energy that the history had counted by a moment; meaningful where joules() covers it.
+  // Cumulative energy of the history at a time; meaningful where joules() covers it.
   double joules_until(std::int64_t time_ns) const { return at(time_ns).joules; }
 
   bool empty() const { return knots_.empty(); }
 
  private:
-  // Sums since the first value. A hole in the history adds nothing to either.
+  // Sums since the first value. A gap in the history adds nothing to either.
   struct Knot {
     std::int64_t time_ns = 0;
     double joules = 0;

@@ -10,14 +10,14 @@ namespace joulemap {
 namespace {
 
 constexpr double kPeriodsOfAPause = 5;
-// Other work on the machine delays a reading by some tenths of a second.
+// Other load on the machine delays a reading by some tenths of a second.
 constexpr double kShortestGaugePause_s = 0.25;
 constexpr double kShortestCounterPause_s = 1;
 // An estimate is read once a second (sensors/pace.cc).
 constexpr double kShortestEstimatePause_s = 5;
-// A counter that is expensive to read is left alone for up to 10 s by plan (sensors/nvml/nvml_pace.cc).
+// A counter that is expensive to read is skipped for up to 10 s by design (sensors/nvml/nvml_pace.cc).
 constexpr double kShortestSlowPause_s = 12;
-// A recorder that is stopped this often has other problems.
+// Bounds the memory; a recorder with more pauses is unusable anyway.
 constexpr std::size_t kMostPauses = 4096;
 
 double shortest_pause_s(const Channel& channel) {
@@ -31,7 +31,7 @@ double shortest_pause_s(const Channel& channel) {
 ReadPauses::ReadPauses(const Channel& channel)
     : shortest_ns_(static_cast<std::int64_t>(shortest_pause_s(channel) * static_cast<double>(kNanosecondsPerSecond))) {}
 
-// Every interval passes the place at which it has all its neighbours once.
+// Each interval passes the centre position, where all its neighbours are present, exactly once.
 void ReadPauses::note(std::int64_t time_ns) noexcept {
   if (is_pause(kNeighbours) && pauses_.size() < kMostPauses) {
     pauses_.push_back({times_ns_[kNeighbours], times_ns_[kNeighbours + 1]});
@@ -51,7 +51,7 @@ bool ReadPauses::is_pause(std::size_t interval) const noexcept {
   for (std::size_t i = begin; i < end; ++i) {
     if (i != interval) longest_ns = std::max(longest_ns, length_ns(i));
   }
-  if (longest_ns == 0) return false;  // two readings only: any period may be meant
+  if (longest_ns == 0) return false;  // only two readings: the period is unknown
   return static_cast<double>(length_ns(interval)) > kPeriodsOfAPause * static_cast<double>(longest_ns);
 }
 

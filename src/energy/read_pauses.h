@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReadPauses: times in which a channel was not read although it should have been: a recorder that was stopped, a machine
-// that was starved or suspended. A channel may be read at any period, and more often at the edges of a window, so the
-// expected period is taken from the readings themselves: an interval is a pause when it is several times longer than the
-// longest of its neighbours. Bounded memory. Pure.
+// ReadPauses: intervals in which a channel was not read on schedule because the recorder was stopped, or the machine
+// was starved or suspended. Read periods vary, and reads are denser at the edges of a window. So the expected period
+// comes from the readings: an interval is a pause when it is several times longer than the longest of its neighbours.
+// Bounded memory. Pure.
 #pragma once
 
 #include <array>
@@ -19,10 +19,10 @@ class ReadPauses {
  public:
   explicit ReadPauses(const Channel& channel);
 
-  // A good reading, in order of time.
+  // Adds a good reading; in order of time.
   void note(std::int64_t time_ns) noexcept;
 
-  // Those seen so far, the latest readings included.
+  // Calls `use` for all pauses so far, including among the latest readings.
   template <class Use>
   void for_each(const Use& use) const {
     for (const TimeSpan& pause : pauses_) use(pause);
@@ -37,9 +37,9 @@ class ReadPauses {
 
   bool is_pause(std::size_t interval) const noexcept;
 
-  std::int64_t shortest_ns_;                        // a shorter interval is none, whatever its neighbours
-  std::array<std::int64_t, kKept + 1> times_ns_{};  // the latest last
-  std::size_t count_ = 0;                           // of those: how many are set, at most all
+  std::int64_t shortest_ns_;                        // minimum length of a pause, whatever its neighbours
+  std::array<std::int64_t, kKept + 1> times_ns_{};  // ascending
+  std::size_t count_ = 0;                           // number of valid entries in times_ns_
   std::vector<TimeSpan> pauses_;
 };
 

@@ -9,15 +9,15 @@
 namespace joulemap {
 namespace {
 
-// CLOCK_MONOTONIC itself runs up to some ten millionths fast or slow against the device, and not evenly (NTP slews it).
+// CLOCK_MONOTONIC drifts against the device by up to some 1e-5, and not evenly (NTP slews it).
 constexpr double kDrift = 2e-5;
 
-// A first guess at the period is taken when it is known this well: steps are then told apart for several periods.
+// Relative width at which a first period estimate is accepted: it distinguishes steps for several periods.
 constexpr double kGoodGuess = 0.15;
 constexpr double kShortestPeriod_ns = 1e6;
 
-// A change of a counter is a step; a gauge may have hidden one between two, so that a second witness is asked for.
-// Slips weigh more than steps that fit: a fifth of slips is too many for any period.
+// Every step of a counter changes its value; a gauge may hide a step between two changes, so a second interval must
+// confirm the period. Slips weigh more than steps that fit: no valid period has 20 % slips.
 constexpr int kWeightOfASlip = 4;
 constexpr int kSlipsUntilThePeriodIsDoubted = 3;
 constexpr std::uint64_t kSlipsUntilTheLatchIsDoubted = 3;
@@ -27,12 +27,12 @@ constexpr double kStepsPerAnchor = 1024;
 
 constexpr double kMostHiddenSteps = 5;
 
-// Values of one firmware are taken to have the same period, this well (on an H200 they agreed within what could be seen,
-// 0.02 %). Worth nothing before the other one is known as well.
+// Values of one firmware are assumed to have the same period, with this relative tolerance (on an H200 they agreed
+// within the resolution of 0.02 %). A period is shared only when it is known to kGoodPeriod.
 constexpr double kSamePeriod = 1e-4;
 constexpr double kGoodPeriod = 0.002;
 
-// Whether something between low and high can be two or more of something between part_low and part_high.
+// Whether a value in [low, high] can be a multiple (two or more) of a value in [part_low, part_high].
 bool is_multiple(double low, double high, double part_low, double part_high) {
   for (double times = 2; times <= kMostHiddenSteps; ++times) {
     if (low <= times * part_high && high >= times * part_low) return true;
@@ -52,7 +52,7 @@ void StepClock::observe(std::int64_t before_ns, std::int64_t read_end_ns, std::u
     return;
   }
   const Read previous = *last_read_;
-  if (before_ns < last_end_ns_) return;  // not in order of time: nothing can be said
+  if (before_ns < last_end_ns_) return;  // out of order: not usable
   last_read_ = Read{before_ns, raw};
   last_end_ns_ = after_ns;
   const auto relative = [this](std::int64_t time_ns) { return static_cast<double>(time_ns - origin_ns_); };
@@ -70,11 +70,12 @@ void StepClock::suggest_period(double period_ns, double tolerance_ns) noexcept {
   if (period_) {
     const Range both{std::max(period_->low, suggested.low), std::min(period_->high, suggested.high)};
     const double drift_ns = kDrift * period_ns;
-    if (both.width() >= 2 * drift_ns) trusted_period_ = period_ = both;  // else they differ, or it is known as well
+    if (both.width() >= 2 * drift_ns) trusted_period_ = period_ = both;  // else the two disagree, or ours is as
+                                                                         // accurate
     return;
   }
   trusted_period_ = period_ = suggested;
-  // A change that was seen well while the period was sought is a step as good as any.
+  // A sharp change seen during the search for the period is a valid step.
   if (sharpest_change_ && sharpest_change_->width() < period_->low) place(*sharpest_change_);
   last_change_.reset();
   sharpest_change_.reset();
@@ -87,8 +88,8 @@ StepClock::Range StepClock::after_steps(double steps) const {
 
 double StepClock::steps_to(double time) const { return std::round((time - step_->middle()) / period_->middle()); }
 
-// Two changes with a pause between them are one period apart, or several if a step went unseen. The shorter one wins: a
-// change that comes sooner than the period allows is a slip, and after some of those the period is sought anew.
+// Two changes with a rest between them are one period apart, or several when a step was missed. The shorter interval
+// wins: a change sooner than the period allows is a slip, and several slips restart the search for the period.
 void StepClock::find_period(Range moments) noexcept {
   const std::optional<Range> previous = last_change_;
   last_change_ = moments;
@@ -104,7 +105,8 @@ void StepClock::find_period(Range moments) noexcept {
     }
     agreed = {std::max(guess.low, candidate_->low), std::min(guess.high, candidate_->high)};
     if (agreed.empty()) {
-      // Several periods of the candidate: steps were hidden. Anything else: one of the two was disturbed, or hid steps.
+      // A multiple of the candidate: steps were hidden. Otherwise one of the two was disturbed, or the candidate hid
+      // steps.
       if (!is_multiple(guess.low, guess.high, candidate_->low, candidate_->high)) candidate_ = guess;
       return;
     }
@@ -125,8 +127,8 @@ void StepClock::place(Range step) noexcept {
 void StepClock::slip() noexcept {
   ++slips_;
   step_.reset();
-  period_ = trusted_period_;  // what was learned from the rest that turned out to be too long is wrong
-  // All that was learned while reads were thought to latch early is doubted, too.
+  period_ = trusted_period_;  // the rest that ended in the slip gave wrong constraints
+  // Everything learned under the early-latch assumption is doubtful, too.
   const bool doubts_latch = latched_within_ns_ < kWholeRead && slips_ == kSlipsUntilTheLatchIsDoubted;
   recent_slips_ += kWeightOfASlip;
   if (recent_slips_ < kWeightOfASlip * kSlipsUntilThePeriodIsDoubted && !doubts_latch) return;
@@ -139,13 +141,13 @@ void StepClock::on_change(Range moments) noexcept {
     find_period(moments);
     return;
   }
-  if (moments.width() >= period_->low) return;  // there is always one in so long a time
+  if (moments.width() >= period_->low) return;  // such a long interval always contains a step
   if (!step_) {
     place(moments);
     return;
   }
   const double nearest = steps_to(moments.middle());
-  if (after_steps(nearest).width() >= period_->low) {  // too long ago to know which step it is
+  if (after_steps(nearest).width() >= period_->low) {  // the known step is too old to identify this one
     place(moments);
     return;
   }
@@ -174,7 +176,7 @@ void StepClock::on_rest(Range moments) noexcept {
     slip();
     return;
   }
-  // The rest may cut off the end of one step's interval and the beginning of the next one's.
+  // A rest may cut off the end of one step's interval and the start of the next one's.
   const double first = steps_to(moments.low) - 1;
   const double last = steps_to(moments.high) + 1;
   double moved = 0;
@@ -223,7 +225,7 @@ bool StepClock::is_locked() const {
          period_->width() / 2 <= kGoodGuess * period_->middle();
 }
 
-// Under load the powers of a GPU update late at times: then they mislead.
+// Under load the power values of a GPU sometimes update late; a clock with slips therefore shares no period.
 std::optional<StepPeriod> StepClock::shared_period() const {
   if (!is_locked() || slips_ > 0 || period_uncertainty_ns() > kGoodPeriod * period_ns()) return std::nullopt;
   return StepPeriod{period_ns(), period_uncertainty_ns() + kSamePeriod * period_ns()};

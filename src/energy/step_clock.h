@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepClock: finds out when a value is renewed that is renewed at a regular period, from nothing but reads of it, each of
-// which takes its time. A pure class: fed with reads in order of time, asked for the moments of steps; no clock of its own,
-// no allocation. Times are CLOCK_MONOTONIC nanoseconds.
+// StepClock: finds the update times of a value with a regular update period, only from reads of it, each with a
+// duration. A pure class: reads come in order of time; it has no clock of its own and does not allocate. "Step" means
+// an update of the value. Times are CLOCK_MONOTONIC nanoseconds.
 //
-//   different values   a step lies between the beginning of the first read and the end of the second
-//   equal values       of a counter: no step between the end of the first and the beginning of the last
+//   different values   a step lies between the start of the first read and the end of the second
+//   equal values       of a counter: no step between the end of the first and the start of the last
 //
-// It keeps an interval that the next step surely lies in and one that the period surely lies in, and intersects them with
-// what each pair of reads proves. Between reads the interval widens by what is not known of the period. When nothing is left
-// of it the value was not renewed as usual: a slip. The phase is then found again; after several slips the period, too.
+// It maintains an interval that contains the next step and one that contains the period, and intersects them with the
+// constraints of each pair of reads. Between reads the interval grows by the uncertainty of the period. An empty
+// intersection means an irregular update: a slip. The phase is then determined again; after several slips the period,
+// too.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace joulemap {
 
-// A step lies somewhere between these two.
+// Bounds of the time of a step.
 struct StepInterval {
   std::int64_t earliest_ns = 0;
   std::int64_t latest_ns = 0;
@@ -34,21 +35,22 @@ struct StepPeriod {
   double tolerance_ns = 0;
 };
 
-// A read may give the value of any moment of it.
+// A read may return the value of any moment of its duration.
 inline constexpr std::int64_t kWholeRead = INT64_MAX / 2;
-// NVML's energy counter on an H200 (driver 580): however long a call takes, its value is that of its beginning. Of 2,700
-// calls back to back, idle and loaded, those that began before a step gave the old value, those after it the new one.
+// NVML's energy counter on an H200 (driver 580) returns the value at the start of the call, however long it takes. Of
+// 2,700 back-to-back calls, idle and loaded, those that began before a step returned the old value, those after it the
+// new one.
 inline constexpr std::int64_t kNvmlLatch_ns = kNanosecondsPerMillisecond;
 
 class StepClock {
  public:
   enum class EqualValues : std::uint8_t {
-    mean_no_step,   // a counter that always rises
-    prove_nothing,  // a gauge: it may be renewed with the same value
+    mean_no_step,   // a monotonic counter
+    prove_nothing,  // a gauge: an update may repeat the value
   };
 
-  // `latched_within_ns`: a read gives the value of some moment so soon after its beginning. Where that turns out wrong, the
-  // steps slip, and the whole read is taken instead.
+  // `latched_within_ns`: a read returns the value of a moment within this time after its start. If that is wrong, the
+  // steps slip, and the clock assumes the whole read instead.
   explicit StepClock(EqualValues equal_values, std::int64_t latched_within_ns = kWholeRead)
       : equal_values_(equal_values),
         latched_within_ns_(latched_within_ns),
@@ -56,30 +58,31 @@ class StepClock {
 
   void observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept;
 
-  // A period known from elsewhere: taken where none is known yet, and to know ours better where the two agree.
+  // Suggests a period from another source: adopted when none is known, and used to narrow ours when the two agree.
   void suggest_period(double period_ns, double tolerance_ns) noexcept;
 
   bool knows_period() const { return period_.has_value(); }
-  // Both are known, and well enough that steps cannot be mistaken for their neighbours.
+  // Whether period and phase are known well enough to distinguish neighbouring steps.
   bool is_locked() const;
 
-  // Where knows_period().
+  // Require knows_period().
   double period_ns() const { return period_->middle(); }
   double period_uncertainty_ns() const { return period_->width() / 2; }
 
-  // What another value that the same firmware updates can be given as its period; nothing while it is not known well.
+  // Period to suggest to another value that the same firmware updates; none until it is known well.
   std::optional<StepPeriod> shared_period() const;
 
-  // Where is_locked(). As of the last step that something was learned of.
+  // The following require is_locked(). Half width at the last step that was constrained.
   std::int64_t half_width_ns() const;
-  // The first step that is not surely over at time_ns, and the last one that surely is: neighbours.
+  // The first step that is not certainly past at time_ns, and the last one that is: neighbours.
   StepInterval next_step_after(std::int64_t time_ns) const;
   StepInterval last_step_before(std::int64_t time_ns) const;
 
   std::uint64_t slips() const { return slips_; }
 
  private:
-  // Seen on an H200: its powers change up to 0.4 ms early or late, its counter less than could be seen.
+  // Measured on an H200: power updates are up to 0.4 ms early or late; the jitter of the counter is below the
+  // resolution.
   static constexpr double kCounterJitter_ns = 1e5;
   static constexpr double kGaugeJitter_ns = 5e5;
 
@@ -95,7 +98,7 @@ class StepClock {
     std::uint64_t raw = 0;
   };
 
-  Range after_steps(double steps) const;  // the known step, that many periods on
+  Range after_steps(double steps) const;  // the known step, shifted by that many periods
   double steps_to(double time) const;     // from the known step, rounded
   void on_change(Range moments) noexcept;
   void on_rest(Range moments) noexcept;
@@ -109,21 +112,21 @@ class StepClock {
 
   EqualValues equal_values_;
   std::int64_t latched_within_ns_;
-  double jitter_ns_;  // how far a single step may lie from the regular moment
+  double jitter_ns_;  // maximum deviation of a step from its regular time
 
   std::optional<Read> last_read_;
   std::int64_t last_end_ns_ = 0;
-  std::int64_t resting_since_ns_ = 0;  // end of the first of the reads that gave the present value
-  std::optional<Range> last_change_;   // while the period is sought
+  std::int64_t resting_since_ns_ = 0;  // end of the first read that returned the current value
+  std::optional<Range> last_change_;   // while searching for the period
   std::optional<Range> sharpest_change_;
-  std::optional<Range> candidate_;  // for the period: one that waits for a second witness
+  std::optional<Range> candidate_;  // for the period, until a second interval confirms it
   std::optional<Range> period_;
   std::optional<Range> trusted_period_;  // as of the last change
 
-  // Moments are kept relative to origin_ns_, where doubles are exact enough.
+  // Times are relative to origin_ns_, where doubles are exact enough.
   std::int64_t origin_ns_ = 0;
-  std::optional<Range> step_;  // one step, without jitter
-  Range anchor_;               // an earlier one, and how many steps lie between: what the period follows from
+  std::optional<Range> step_;  // interval of one step, without jitter
+  Range anchor_;               // an earlier step; with steps_from_anchor_ it determines the period
   double steps_from_anchor_ = 0;
 
   std::uint64_t slips_ = 0;

@@ -11,10 +11,10 @@ namespace joulemap {
 namespace {
 
 constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
-constexpr std::int64_t kStart_ns = 7'000'000 * kMs;  // a machine that has been up for two hours
+constexpr std::int64_t kStart_ns = 7'000'000 * kMs;  // two hours after boot
 
-// A value that is renewed at a period, each step off by a bounded jitter, some steps left out; and a reader of it whose
-// reads take their time. The true moments are known.
+// A periodically updated value whose steps have bounded jitter and may be missed, and a reader whose reads take time.
+// The true update times are known.
 class Stepper {
  public:
   explicit Stepper(std::uint64_t seed) : random_(seed) {}
@@ -46,7 +46,7 @@ class Stepper {
     return time_ns - before_ns < after_ns - time_ns ? before_ns : after_ns;
   }
 
-  // Returns when the read ended. The value was latched at some moment of it.
+  // Returns the end of the read. The value is latched at a random moment of it.
   std::int64_t read(StepClock& clock, std::int64_t before_ns, std::int64_t takes_ns) {
     const std::int64_t latched_ns = before_ns + below(takes_ns);
     clock.observe(before_ns, before_ns + takes_ns, value_at(latched_ns));
@@ -58,7 +58,7 @@ class Stepper {
   std::mt19937_64 random_;
 };
 
-// Reads with 1 ms pauses for so long.
+// Reads with pauses of 1 ms for this time.
 std::int64_t read_densely(Stepper& stepper, StepClock& clock, std::int64_t from_ns, std::int64_t for_ns,
                           const std::function<std::int64_t()>& takes_ns) {
   std::int64_t now_ns = from_ns;
@@ -66,7 +66,7 @@ std::int64_t read_densely(Stepper& stepper, StepClock& clock, std::int64_t from_
   return now_ns;
 }
 
-// One read before the next step, one in the middle of what is not known, one after it.
+// One read before the next step, one in the centre of its interval, one after it.
 std::int64_t visit_next_step(Stepper& stepper, StepClock& clock, std::int64_t now_ns, std::int64_t takes_ns) {
   const StepInterval step = clock.next_step_after(now_ns + 2 * takes_ns);
   now_ns = stepper.read(clock, std::max(now_ns, step.earliest_ns - takes_ns), takes_ns);
@@ -165,7 +165,7 @@ TEST(StepClock, FindsThePeriodOfAGaugeThatRepeatsItsValues) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Stepper stepper(seed);
     stepper.phase_ns = static_cast<double>(stepper.below(100 * kMs));
-    stepper.is_missed = [&](std::int64_t number) { return number % 3 == 0; };  // renewed with the same value
+    stepper.is_missed = [&](std::int64_t number) { return number % 3 == 0; };  // updated with the same value
     StepClock clock(StepClock::EqualValues::prove_nothing);
     const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 3000 * kMs, [] { return kMs / 100; });
     expect_true_steps_inside(stepper, clock, now_ns);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps over JSON text many bytes at a time: to the next quote, the next bracket, the end of a number. By hand, because the
-// reader of broken traces needs a parser that lets stray quotes and control characters pass and goes on behind nonsense,
-// which simdjson does not; and json_cursor.h, made of this, reads PyTorch's traces no slower than simdjson's On-Demand 3.0
-// on the same blocks (on a busy machine: equal to 40 % faster), so that there is no need for both. Pure; any thread.
+// Scans JSON text many bytes at a time: to the next quote, the next bracket, the end of a number. Hand-written, because
+// the reader of broken traces must accept stray quotes and control characters and resume after invalid text, which
+// simdjson does not. json_cursor.h, built on this file, reads PyTorch traces at least as fast as simdjson On-Demand 3.0
+// on the same blocks (on a busy machine: equal to 40 % faster), so one parser suffices. Pure; any thread.
 //
-// Every text must be followed by kScanPadding bytes of 0.
+// kScanPadding zero bytes must follow every text.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ inline std::uint64_t load_8_bytes(const char* at) {
 
 inline constexpr std::ptrdiff_t kScanWidth = 16;
 
-// A bit for each of the next kScanWidth bytes that ends or changes what is in quotes.
+// Bit mask of the quotes and backslashes among the next kScanWidth bytes.
 inline std::uint32_t quote_mask(const char* at) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
   const __m128i quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
@@ -40,7 +40,7 @@ inline std::uint32_t quote_mask(const char* at) {
   return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_or_si128(quotes, escapes)));
 }
 
-// A bit for each that opens or closes something. '[' and '{', ']' and '}' differ by the bit 0x20.
+// Bit mask of the brackets and quotes. '[' and '{', ']' and '}' differ by the bit 0x20.
 inline std::uint32_t structure_mask(const char* at) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
   const __m128i folded = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
@@ -71,7 +71,7 @@ inline std::uint32_t structure_mask(const char* at) {
 
 #endif
 
-// A bit for each of the next 64 bytes that is a quote, a backslash or a bracket of any kind.
+// Bit mask of the quotes, backslashes and brackets among the next 64 bytes.
 inline std::uint64_t structure_mask_64(const char* at) {
   std::uint64_t mask = 0;
   for (int i = 0; i < 64; i += kScanWidth) {
@@ -80,7 +80,7 @@ inline std::uint64_t structure_mask_64(const char* at) {
   return mask;
 }
 
-// The first quote or backslash at or after `at`; `end` when there is none before it.
+// The first quote or backslash at or after `at`; `end` if there is none.
 inline const char* find_quote(const char* at, const char* end) {
   while (at < end) {
     if (const std::uint32_t mask = quote_mask(at); mask != 0) {
@@ -92,7 +92,7 @@ inline const char* find_quote(const char* at, const char* end) {
   return end;
 }
 
-// The first quote or bracket of any kind at or after `at`; `end` when there is none before it.
+// The first quote or bracket at or after `at`; `end` if there is none.
 inline const char* find_structure(const char* at, const char* end) {
   while (at < end) {
     if (const std::uint32_t mask = structure_mask(at); mask != 0) {
@@ -107,17 +107,17 @@ inline const char* find_structure(const char* at, const char* end) {
 inline constexpr std::array<std::uint8_t, 256> kJsonBytes = [] {
   std::array<std::uint8_t, 256> kinds{};
   for (const char byte : {' ', '\n', '\r', '\t'})
-    kinds[static_cast<unsigned char>(byte)] = 3;  // a blank, and it ends a token
+    kinds[static_cast<unsigned char>(byte)] = 3;  // bit 0: whitespace; bit 1: ends a token
   for (const char byte : {',', '}', ']', ':', '\0'}) kinds[static_cast<unsigned char>(byte)] = 2;
   return kinds;
 }();
 
 inline bool is_json_space(char byte) { return (kJsonBytes[static_cast<unsigned char>(byte)] & 1) != 0; }
 
-// Whether a value, a key or what stands between them can end before this byte. The padding's 0 counts as an end.
+// Whether this byte ends a value, a key or a separator. The zero of the padding ends it, too.
 inline bool ends_json_token(char byte) { return kJsonBytes[static_cast<unsigned char>(byte)] != 0; }
 
-// The first byte that is no blank. Blanks are mostly a new line and what the next one is set in by.
+// Returns the first byte that is not whitespace. Optimized for a newline followed by indentation.
 inline const char* past_indent(const char* at) {
   while (is_json_space(*at)) {
     ++at;
@@ -132,14 +132,14 @@ struct DigitRun {
   int count = 0;  // 0 to 8
 };
 
-// The decimal digits at `at`, eight at most: one load and three multiplications, however many there are.
+// Parses up to eight decimal digits at `at`: one load and three multiplications, independent of their count.
 inline DigitRun read_digits(const char* at) {
   static_assert(std::endian::native == std::endian::little);
   const std::uint64_t digits = load_8_bytes(at) ^ 0x3030303030303030;
   const std::uint64_t others = ((digits + 0x7676767676767676) | digits) & 0x8080808080808080;
-  const int count = std::countr_zero(others) / 8;  // 8 when there is no other
+  const int count = std::countr_zero(others) / 8;  // 8 if all are digits
   if (count == 0) return {};
-  std::uint64_t value = digits << (64 - 8 * count);  // as if there were zeros in front
+  std::uint64_t value = digits << (64 - 8 * count);  // pads with leading zeros
   value = value * 10 + (value >> 8);
   value =
       ((value & 0x000000FF000000FF) * 0x000F424000000064 + ((value >> 16) & 0x000000FF000000FF) * 0x0000271000000001) >>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why something draws, as rows of every JSON report have it.
+// JSON representation of the cause of energy use, shared by the rows of all reports.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace joulemap::formats {
 
-// The members "cause", "cause_basis" and "cause_s": {"compute", "memory", "launch", "synchronisation"}; null each where
-// nothing is known.
+// Writes the members "cause", "cause_basis" and "cause_s": {"compute", "memory", "launch", "synchronisation"}; each is
+// null if the cause is unknown.
 void write_cause(JsonWriter& json, const std::optional<Cause>& cause);
 
 }  // namespace joulemap::formats

@@ -20,7 +20,7 @@ TEST(Zstd, RefusesAWrongSizeAndWhatIsNoFrame) {
   EXPECT_EQ(zstd_decompress("no frame", 8), std::nullopt);
 }
 
-TEST(Crc32, IsTheOneOfZlib) { EXPECT_EQ(crc32("123456789"), 0xCBF43926u); }  // the check value of its definition
+TEST(Crc32, IsTheOneOfZlib) { EXPECT_EQ(crc32("123456789"), 0xCBF43926u); }  // the check value of the CRC-32 definition
 
 }  // namespace
 }  // namespace joulemap::formats

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CRC-32 as zlib, gzip and PNG have it: in the standard library of most languages, so that others can check our files.
+// CRC-32 as in zlib, gzip and PNG. Most standard libraries include it, so other programs can verify our files.
 #pragma once
 
 #include <cstdint>

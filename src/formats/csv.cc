@@ -4,7 +4,7 @@
 namespace joulemap::formats {
 namespace {
 
-// The field at `at`, which is moved to the separator or line end behind it.
+// Reads the field at `at` and moves `at` to the separator or newline behind it.
 std::string read_field(std::string_view text, std::size_t& at, char separator) {
   std::string field;
   if (at < text.size() && text[at] == '"') {
@@ -32,7 +32,7 @@ std::vector<CsvRecord> read_csv(std::string_view text, char separator) {
     CsvRecord record;
     record.push_back(read_field(text, at, separator));
     while (at < text.size() && text[at] == separator) record.push_back(read_field(text, ++at, separator));
-    ++at;  // the line end
+    ++at;  // skips the newline
     if (record.back().ends_with('\r')) record.back().pop_back();
     if (record.size() > 1 || !record.front().empty()) records.push_back(std::move(record));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Comma-separated values (RFC 4180): fields in quotes may hold commas, quotes and line ends. Pure.
+// Comma-separated values (RFC 4180): quoted fields may contain commas, quotes and newlines. Pure.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace joulemap::formats {
 
 using CsvRecord = std::vector<std::string>;
 
-// Every record of the text; lines end with LF or CRLF, and empty ones are left out. A quote that never closes ends with
-// the text.
+// All records of the text. Lines end with LF or CRLF; empty lines are skipped. An unterminated quote extends to the end
+// of the text.
 std::vector<CsvRecord> read_csv(std::string_view text, char separator = ',');
 
-// One line with its end; fields are put in quotes where they must be.
+// One line including its newline; quotes fields where necessary.
 std::string csv_line(const CsvRecord& record);
 
 }  // namespace joulemap::formats

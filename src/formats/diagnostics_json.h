@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diagnostics as every JSON report has them.
+// JSON representation of diagnostics, shared by all reports.
 #pragma once
 
 #include "formats/json_writer.h"
@@ -8,7 +8,7 @@
 
 namespace joulemap::formats {
 
-// The member "diagnostics": [{"code", "count", "message", "remedy"}].
+// Writes the member "diagnostics": [{"code", "count", "message", "remedy"}].
 void write_diagnostics(JsonWriter& json, const Diagnostics& diagnostics);
 
 }  // namespace joulemap::formats

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DocumentValue: a small document of nested values, as TOML and JSON files are: plans, results of rows, metrics that a
-// program wrote. The faces of toml++ and of RapidJSON for files that fit into memory; traces are read by
-// json_cursor.h. Plain data; a value knows its line, so that a mistake can be shown.
+// DocumentValue: a small tree of values from a TOML or JSON file: plans, results of experiment rows, metrics that a
+// program wrote. Wraps toml++ and RapidJSON for files that fit into memory; json_cursor.h reads traces. Plain data;
+// each value holds its line for error messages.
 //
 //   Result<DocumentValue> plan = read_toml(text, "experiment.toml");
 //   const DocumentValue* repetitions = plan->find("repetitions");
@@ -24,23 +24,23 @@ struct DocumentMember;
 
 struct DocumentValue {
   using Array = std::vector<DocumentValue>;
-  using Table = std::vector<DocumentMember>;  // in the order of the file
+  using Table = std::vector<DocumentMember>;  // in file order
 
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Table> content;
-  std::size_t line = 0;  // of the file, from 1; 0 where not known
+  std::size_t line = 0;  // line in the file, from 1; 0 if unknown
 
-  // Nothing where it is of another type, or where there is none.
+  // Return nullptr or nullopt if the member is missing or has another type.
   const DocumentValue* find(std::string_view key) const;
-  const DocumentValue* find_path(std::string_view dotted) const;  // "test.accuracy"; a member of that very name first
+  const DocumentValue* find_path(std::string_view dotted) const;  // "test.accuracy"; an exact name takes precedence
   std::optional<bool> boolean() const;
   std::optional<std::int64_t> integer() const;
-  std::optional<double> number() const;  // integer or not
+  std::optional<double> number() const;  // integer or floating point
   std::optional<std::string> text() const;
   const Array* array() const { return std::get_if<Array>(&content); }
   const Table* table() const { return std::get_if<Table>(&content); }
   bool is_null() const { return content.index() == 0; }
 
-  // Of a member, if there is one of that type.
+  // Accessors of a member; nullopt or empty if it is missing or has another type.
   std::optional<bool> boolean(std::string_view key) const;
   std::optional<std::int64_t> integer(std::string_view key) const;
   std::optional<double> number(std::string_view key) const;
@@ -52,11 +52,11 @@ struct DocumentMember {
   DocumentValue value;
 };
 
-// `name` is what a message calls the file. Dates and times become texts.
+// `name` names the file in error messages. Dates and times become strings.
 Result<DocumentValue> read_toml(std::string_view text, std::string_view name);
 Result<DocumentValue> read_json(std::string_view text, std::string_view name);
 
-// A text as TOML writes it, with its quotes.
+// A TOML string literal, including quotes.
 std::string toml_text(std::string_view text);
 
 }  // namespace joulemap::formats

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kPiece = 1 << 18;
 constexpr unsigned char kMagic[2] = {0x1f, 0x8b};
 
-// All of `out` but at the file's end.
+// Fills `out` completely except at the end of the file.
 Result<std::size_t> read_fully(int file, std::span<char> out, const std::string& path) {
   std::size_t got = 0;
   while (got < out.size()) {
@@ -57,7 +57,7 @@ Result<MaybeGzipFile> MaybeGzipFile::open(const std::string& path) {
   return opened;
 }
 
-// The next piece of the file, behind all that was used.
+// Reads the next block of the file; all pending bytes must be consumed.
 Status MaybeGzipFile::refill() {
   pending_.resize(kPiece);
   pending_at_ = 0;
@@ -74,7 +74,7 @@ Result<std::size_t> MaybeGzipFile::read(std::span<char> out) {
   return inflater_ == nullptr ? read_plain(out) : read_compressed(out);
 }
 
-// First what was read to tell the kind; then straight into `out`.
+// Returns the bytes read for format detection first, then reads directly into `out`.
 Result<std::size_t> MaybeGzipFile::read_plain(std::span<char> out) {
   const std::size_t known = std::min(out.size(), pending_.size() - pending_at_);
   std::memcpy(out.data(), pending_.data() + pending_at_, known);
@@ -86,7 +86,7 @@ Result<std::size_t> MaybeGzipFile::read_plain(std::span<char> out) {
   return known + *got;
 }
 
-// Whether another member begins here. Zeros and other bytes behind the last one are padding, as for gzip itself.
+// Whether another member begins here. Zeros and other bytes after the last member are padding, as in gzip.
 bool MaybeGzipFile::begin_member() {
   if (pending_at_ == pending_.size() || pending_[pending_at_] != kMagic[0]) return false;
   isal_inflate_reset(&inflater_->state);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a file front to back whether it was compressed with gzip or not, told by its first bytes: the face of ISA-L's
-// igzip, which no other folder includes. It inflates three times as fast as zlib: a trace is parsed on two cores about as
-// fast as zlib's one thread could inflate it. A file of several gzip members is one text, as with `gzip -d`. Owned and read
-// by one thread at a time; memory for a piece of the file.
+// Reads a file sequentially, compressed with gzip or not; the first bytes show which. Wraps ISA-L's igzip, which no
+// other folder includes. igzip inflates three times as fast as zlib: two cores parse a trace about as fast as one zlib
+// thread could inflate it. A file with several gzip members is one text, as with `gzip -d`. Owned and read by one
+// thread at a time; holds one block of the file in memory.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ namespace joulemap::formats {
 enum class StreamEnd : std::uint8_t {
   not_yet,
   whole,
-  cut,      // the compressed stream ends too soon
-  damaged,  // it makes no sense from here on, or its checksum is wrong
+  cut,      // the compressed stream is truncated
+  damaged,  // invalid from here on, or wrong checksum
 };
 
 class MaybeGzipFile {
@@ -30,7 +30,7 @@ class MaybeGzipFile {
   MaybeGzipFile& operator=(MaybeGzipFile&&) noexcept;
   ~MaybeGzipFile();
 
-  // Fills all of `out` but at the end of the text; 0 ever after. What was good before a damage is given.
+  // Fills `out` completely except at the end of the text; returns 0 from then on. Returns the valid data before damage.
   Result<std::size_t> read(std::span<char> out);
 
   StreamEnd end() const { return end_; }
@@ -47,11 +47,11 @@ class MaybeGzipFile {
 
   std::string path_;
   FileDescriptor file_;
-  std::vector<unsigned char> pending_;  // bytes of the file that were read and not yet used
+  std::vector<unsigned char> pending_;  // bytes read from the file and not yet consumed
   std::size_t pending_at_ = 0;
   bool file_over_ = false;
   StreamEnd end_ = StreamEnd::not_yet;
-  std::unique_ptr<Inflater> inflater_;  // of a compressed file
+  std::unique_ptr<Inflater> inflater_;  // null for an uncompressed file
 };
 
 }  // namespace joulemap::formats

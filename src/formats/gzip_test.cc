@@ -26,7 +26,7 @@ std::string compressed(const std::string& plain) {
   return out;
 }
 
-// Text that does not compress to nothing, longer than all buffers.
+// Poorly compressible text, longer than all buffers.
 std::string long_text() {
   std::string text;
   for (std::uint32_t i = 0, state = 1; i < 200'000; ++i) {
@@ -102,7 +102,7 @@ TEST(MaybeGzipFile, AStreamThatIsCutGivesWhatItHolds) {
 TEST(MaybeGzipFile, DamageIsTold) {
   const std::string text = long_text();
   std::string bytes = compressed(text);
-  bytes[bytes.size() - 6] ^= 1;  // of the checksum
+  bytes[bytes.size() - 6] ^= 1;  // a byte of the checksum
   const Read wrong = read(bytes);
   EXPECT_EQ(wrong.end, StreamEnd::damaged);
   EXPECT_TRUE(wrong.text == text);

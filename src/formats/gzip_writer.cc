@@ -11,7 +11,7 @@
 
 namespace joulemap::formats {
 
-// In pieces, because ISA-L counts bytes in 32 bits.
+// Compresses in blocks, because ISA-L counts bytes in 32 bits.
 std::string gzip_bytes(std::string_view text) {
   constexpr std::size_t kPiece = std::numeric_limits<std::int32_t>::max();
   isal_zstream stream;
@@ -23,7 +23,7 @@ std::string gzip_bytes(std::string_view text) {
   do {
     const std::string_view piece = text.substr(0, kPiece);
     text.remove_prefix(piece.size());
-    stream.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(piece.data()));  // it only reads
+    stream.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(piece.data()));  // input is only read
     stream.avail_in = static_cast<std::uint32_t>(piece.size());
     stream.end_of_stream = text.empty() ? 1 : 0;
     do {

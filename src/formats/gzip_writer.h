@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A text as a gzip file, by ISA-L as the reader of gzip.h. Pure.
+// Compresses a text to a gzip file with ISA-L, as gzip.h reads it. Pure.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JsonCursor walks over JSON text once, from value to value, and copies nothing: for files of gigabytes of which a few
-// members matter. What is not wanted is stepped over with no more checks than it takes to find its end; control characters
-// in texts and words that are no JSON (inf, nan) are let pass. Pure; one thread; on bytes that the caller keeps, with the
-// padding of byte_scan.h behind them.
+// JsonCursor walks over JSON text once, value by value, without copying: for files of gigabytes of which a few members
+// matter. It skips unwanted values with only the checks needed to find their end. It accepts control characters in
+// strings and words that are not JSON (inf, nan). Pure; one thread; the caller owns the bytes and appends the padding
+// of byte_scan.h.
 //
 //   JsonCursor json(begin, end);
 //   for (json.enter_object(); json.next_member(key);) {
@@ -11,7 +11,7 @@
 //   }
 //   if (json.failed()) ...
 //
-// After a failure every call gives nothing and leaves the place where it is.
+// After a failure every call returns an empty result and the position does not change.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@
 
 namespace joulemap::formats {
 
-// As JSON has it; or a quote ends a text only where what follows could: for texts whose quotes were not escaped.
+// first_ends: standard JSON. likely_ends: a quote ends a string only if the following text permits it, for unescaped
+// quotes.
 enum class QuoteRule : std::uint8_t { first_ends, likely_ends };
 
 class JsonCursor {
@@ -34,16 +35,16 @@ class JsonCursor {
 
   const char* at() const { return at_; }
   bool failed() const { return failed_; }
-  bool wants_more() const { return failed_ && at_ >= end_; }  // it failed because the text ended
+  bool wants_more() const { return failed_ && at_ >= end_; }  // failed at the end of the text
 
-  JOULEMAP_INLINE char peek() {  // the first byte of the next value; 0 at the end
+  JOULEMAP_INLINE char peek() {  // first byte of the next value; 0 at the end
     skip_space();
     return *at_;
   }
   JOULEMAP_INLINE bool enter_object() { return enter('{'); }
   JOULEMAP_INLINE bool enter_array() { return enter('['); }
 
-  // Within an object: at its next member. False: it is over, or it failed.
+  // Moves to the next member of the object. Returns false at the end of the object and on failure.
   JOULEMAP_INLINE bool next_member(std::string_view& key) {
     if (!next('}')) return false;
     if (*at_ != '"') return fail();
@@ -53,10 +54,10 @@ class JsonCursor {
     ++at_;
     return true;
   }
-  JOULEMAP_INLINE bool next_element() { return next(']'); }  // the same within an array
+  JOULEMAP_INLINE bool next_element() { return next(']'); }  // the same for an array
   JOULEMAP_INLINE JsonText text() { return peek() == '"' ? string(JsonRole::value) : (fail(), JsonText()); }
 
-  // A number without its fraction, where it fits; also from within quotes. Else false, and the value is skipped.
+  // Reads a number, also from within quotes, and drops its fraction. Returns false and skips any other value.
   JOULEMAP_INLINE bool integer(std::int64_t& value) {
     skip_space();
     const DigitRun run = read_digits(at_);
@@ -65,7 +66,7 @@ class JsonCursor {
     value = run.value;
     return true;
   }
-  // A decimal number times 1000, exactly; digits beyond are cut.
+  // Reads a decimal number times 1000, exactly; drops further digits.
   JOULEMAP_INLINE bool thousandths(std::int64_t& value) {
     skip_space();
     return follow(read_thousandths(at_, end_, likely_), value);
@@ -82,14 +83,14 @@ class JsonCursor {
       follow(past_word(at_, end_, likely_));
     }
   }
-  // Steps over exactly these bytes, where they stand here: a guess that spares looking at them one by one.
+  // Skips exactly these bytes if they come next: a fast path for expected text.
   template <std::size_t N>
   JOULEMAP_INLINE bool take(const char (&word)[N]) {
     if (failed_ || std::memcmp(at_, word, N - 1) != 0) return false;
     at_ += N - 1;
     return true;
   }
-  JOULEMAP_INLINE void leave() {  // skips what is left of the object or array that was entered last
+  JOULEMAP_INLINE void leave() {  // skips the rest of the innermost entered object or array
     follow(past_brackets(at_, end_, likely_));
     fresh_ = false;
   }
@@ -106,7 +107,7 @@ class JsonCursor {
     return number.is_number;
   }
   JOULEMAP_INLINE void skip_space() {
-    if (is_json_space(*at_) && is_json_space(*++at_)) at_ = past_indent(at_);  // most often there is one blank, or none
+    if (is_json_space(*at_) && is_json_space(*++at_)) at_ = past_indent(at_);  // usually one blank or none
   }
   JOULEMAP_INLINE bool enter(char bracket) {
     skip_space();
@@ -144,7 +145,7 @@ class JsonCursor {
   const char* end_;
   bool likely_ = false;
   bool failed_ = false;
-  bool fresh_ = false;  // nothing of the present object or array has been read
+  bool fresh_ = false;  // no element of the current object or array has been read
 };
 
 }  // namespace joulemap::formats

@@ -9,7 +9,7 @@
 namespace joulemap::formats {
 namespace {
 
-// A text with the padding that a cursor asks for.
+// A text with the padding that JsonCursor requires.
 class Padded {
  public:
   explicit Padded(std::string text) : size_(text.size()), text_(std::move(text)) { text_.append(kScanPadding, '\0'); }

@@ -12,16 +12,17 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr std::size_t kMostDepth = 64;  // the parser calls itself at each level
+constexpr std::size_t kMostDepth = 64;  // the parser recurses at each level
 
-// Values that are not complete yet lie on a stack; an object's key waits beside it.
+// A stack holds the incomplete values; each entry of an object also holds its current key.
 class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
  public:
   DocumentValue root;
 
   bool Null() { return put(DocumentValue{}); }
   bool Bool(bool value) { return put(DocumentValue{value}); }
-  // As it is written: RapidJSON's own reading of "0e70" in full precision is undefined (found by fuzz_experiment).
+  // Parses the source text: RapidJSON's own parsing of "0e70" in full precision is undefined (found by
+  // fuzz_experiment).
   bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
     const char* const end = text + size;
     const auto is_read = [end](const std::from_chars_result& read) {

@@ -12,13 +12,13 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::string_view kEvents = "\"traceEvents\"";
-constexpr std::size_t kDeepest = 6;                          // one more than is kept
-constexpr std::size_t kMostRepaired = std::size_t{1} << 16;  // bytes of an object whose control characters are blanked
-// Iterative: brackets in a damaged file must not use up the stack.
+constexpr std::size_t kDeepest = 6;                          // one more than the kept levels
+constexpr std::size_t kMostRepaired = std::size_t{1} << 16;  // bytes; largest object that is repaired
+// Iterative: brackets in a damaged file must not overflow the stack.
 constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseStopWhenDoneFlag |
                             rapidjson::kParseNanAndInfFlag | rapidjson::kParseTrailingCommasFlag;
 
-// What RapidJSON calls for each token of one object.
+// RapidJSON calls this for each token of one object.
 class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> {
  public:
   Handler(JsonFields& fields, std::string_view text, const rapidjson::MemoryStream& stream)
@@ -58,7 +58,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     }
     return true;
   }
-  // RapidJSON stands at a bracket when it tells of it.
+  // RapidJSON's position is at the bracket during the callback.
   bool StartArray() {
     if (is_kept()) array_begin_ = stream_.Tell();
     ++skipped_;
@@ -84,9 +84,9 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   const rapidjson::MemoryStream& stream_;
   std::size_t array_begin_ = 0;
   std::string path_;
-  std::size_t prefix_ = 0;             // of path_: of the objects around the present member
-  std::vector<std::size_t> prefixes_;  // of the objects that are open
-  std::size_t skipped_ = 0;            // arrays and objects that are open and left out
+  std::size_t prefix_ = 0;             // length of the part of path_ that belongs to the enclosing objects
+  std::vector<std::size_t> prefixes_;  // prefixes of the open objects
+  std::size_t skipped_ = 0;            // number of open arrays and objects that are skipped
 };
 
 class Scan {
@@ -103,7 +103,7 @@ class Scan {
       if (is_end && result_.damaged == 0) {
         result_.ended = true;
       } else if (const std::size_t next = next_object(at_); next != std::string_view::npos) {
-        // After damage a bracket may close an array within an object.
+        // After damage this bracket may close an array within an object.
         if (!is_end) ++result_.damaged;
         at_ = next;
       } else {
@@ -120,7 +120,7 @@ class Scan {
     if (text_.starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
     skip_blanks();
     if (at_ < text_.size() && text_[at_] == '{') {
-      // A name may be the key's text, too: only the key is followed by an array.
+      // A string may equal the key: only the key is followed by an array.
       std::size_t key = text_.find(kEvents, at_);
       for (; key != std::string_view::npos; key = text_.find(kEvents, key + 1)) {
         at_ = key + kEvents.size();
@@ -151,7 +151,7 @@ class Scan {
     return size > 0;
   }
 
-  // The bytes of the object that the text begins with; 0 when it makes no sense.
+  // Returns the size in bytes of the object at the start of the text; 0 if it is invalid.
   std::size_t parse(std::string_view text) {
     fields_.clear();
     rapidjson::MemoryStream stream(text.data(), text.size());
@@ -161,7 +161,7 @@ class Scan {
     return stream.Tell();
   }
 
-  // Where one begins: },{" with blanks anywhere.
+  // Position of the next object: },{" with blanks anywhere.
   std::size_t next_object(std::size_t from) const {
     for (std::size_t at = text_.find('{', from + 1); at != std::string_view::npos; at = text_.find('{', at + 1)) {
       const std::size_t key = text_.find_first_not_of(kBlanks, at + 1);
@@ -197,7 +197,7 @@ void JsonFields::set(std::string_view path, std::int64_t value) { next(path, Kin
 void JsonFields::set(std::string_view path, double value) { next(path, Kind::real).real = value; }
 void JsonFields::set(std::string_view path, std::string_view value) { next(path, Kind::text).text = value; }
 
-// The last of those with the same name, as most readers of JSON have it.
+// Returns the last member of that name, as most JSON readers do.
 const JsonFields::Field* JsonFields::find(std::string_view path) const {
   for (std::size_t i = size_; i > 0; --i) {
     if (fields_[i - 1].path == path) return &fields_[i - 1];

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads an array of JSON objects one object at a time, as the traces of many profilers are: the face of RapidJSON's
-// reader. The array is the whole text or the member "traceEvents" of an object. Members of objects within an object are
-// known by their path, "args.op_name"; arrays within, and what lies deeper than five levels, are left out. Numbers are
-// read as integers where they are. Pure; memory for one object.
+// Reads an array of JSON objects one object at a time, as in the traces of many profilers. Wraps RapidJSON's SAX
+// reader. The array is the whole text or the member "traceEvents" of an object. Members of nested objects are addressed
+// by path, "args.op_name"; arrays are kept as source text, levels beyond the fifth are skipped. Numbers without
+// fraction are read as integers. Pure; holds one object in memory.
 //
 //   JsonObjectsRead read = for_each_json_object(text, [](const JsonFields& fields) { ... fields.text("name") ... });
 //
-// Writers of traces forget to escape: an object with control characters in its texts is read as if they were blanks,
-// one that makes no sense is counted, and reading goes on at the next that begins like one.
+// Trace writers often fail to escape. Control characters in strings are read as blanks. An invalid object is counted,
+// and reading resumes at the next text that looks like the start of an object.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ namespace joulemap::formats {
 
 class JsonFields {
  public:
-  // Empty or nothing where there is no such member, or one of another type. Until the next object.
+  // Return empty or nullopt if the member is missing or has another type. Views are valid until the next object.
   std::string_view text(std::string_view path) const;
-  // The text of an array, with its brackets, as it stands in the file.
+  // Source text of an array, including its brackets.
   std::string_view array(std::string_view path) const;
   std::optional<std::int64_t> integer(std::string_view path) const;
-  // Integer or not.
+  // Integer or floating point.
   std::optional<double> number(std::string_view path) const;
 
   void set(std::string_view path, std::int64_t value);
@@ -50,14 +50,14 @@ class JsonFields {
   Field& next(std::string_view path, Kind kind);
   const Field* find(std::string_view path) const;
 
-  std::vector<Field> fields_;  // as many as the largest object had, so that their memory is used again
+  std::vector<Field> fields_;  // never shrinks, to reuse the memory
   std::size_t size_ = 0;
 };
 
 struct JsonObjectsRead {
-  bool found = false;         // there is such an array
-  bool ended = false;         // and its end was seen
-  std::uint64_t damaged = 0;  // objects that made no sense
+  bool found = false;         // the array exists
+  bool ended = false;         // its end was reached
+  std::uint64_t damaged = 0;  // number of invalid objects
 
   bool whole() const { return found && ended && damaged == 0; }
 };

@@ -80,7 +80,7 @@ TEST(JsonObjects, AnUnescapedQuoteCostsItsObject) {
   const char* const text = R"([{"name": "a"}, {"name": "b"b", "list": [{"x": 1}, {"x": 2}]},
                                {"name": "c"}, {"name": "d"}])";
   std::vector<std::string> names = names_in(text, &read);
-  std::erase(names, "");  // an object within the damaged one may look like one of the array
+  std::erase(names, "");  // an object nested in the damaged one may look like an element of the array
   EXPECT_EQ(names, (std::vector<std::string>{"a", "c", "d"}));
   EXPECT_GE(read.damaged, 1u);
   EXPECT_TRUE(read.ended);

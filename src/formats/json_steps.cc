@@ -14,7 +14,7 @@ namespace joulemap::formats {
 namespace {
 
 constexpr std::uint64_t kThousand = 1000;
-constexpr int kLongestExponent = 40;  // beyond, a number is 0 or does not fit
+constexpr int kLongestExponent = 40;  // with a larger exponent a number is 0 or does not fit
 
 const char* past_space(const char* at) {
   while (is_json_space(*at)) ++at;
@@ -26,7 +26,7 @@ bool begins_value(char byte) {
          byte == 'f' || byte == 'n';
 }
 
-// Whether this quote is likely the end of a text, by what follows: nothing else is known of a text with stray quotes.
+// Guesses from the following text whether this quote ends the string: stray quotes leave no other evidence.
 bool could_end(const char* quote, JsonRole role) {
   const char* next = past_space(quote + 1);
   if (*next == ':') return role != JsonRole::value;
@@ -37,7 +37,7 @@ bool could_end(const char* quote, JsonRole role) {
   return *next == '}' || *next == ']' || begins_value(*next);
 }
 
-// digits * 10^power, cut to a whole number; nothing when it does not fit.
+// digits * 10^power, truncated to an integer; nullopt if it does not fit.
 std::optional<std::int64_t> scaled(std::uint64_t digits, int power) {
   for (; power > 0; --power) {
     if (__builtin_mul_overflow(digits, std::uint64_t{10}, &digits)) return std::nullopt;
@@ -54,7 +54,7 @@ struct Decimal {
   bool negative = false;
 };
 
-// A JSON number, all of the text. Digits that do not fit are cut behind the point and are none of a number before it.
+// Parses the whole text as a JSON number. Drops excess digits of the fraction; too many integer digits return nullopt.
 std::optional<Decimal> parse_decimal(std::string_view text) {
   Decimal number;
   std::size_t at = 0;
@@ -90,7 +90,7 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
   return number;
 }
 
-// One mark after the other, for texts with backslashes or stray quotes.
+// Processes one quote or bracket at a time, for texts with backslashes or stray quotes.
 JsonStep past_brackets_slowly(const char* at, const char* end, bool likely) {
   for (int depth = 1;;) {
     at = find_structure(at, end);
@@ -177,7 +177,7 @@ JsonStep past_word(const char* at, const char* end, bool likely) {
   return {at, is_empty || !ends_json_token(*at)};
 }
 
-// Told 64 bytes at a time: most of a trace is stepped over here.
+// Processes 64 bytes at a time: most of a trace is skipped here.
 JsonStep past_brackets(const char* at, const char* end, bool likely) {
   if (likely) return past_brackets_slowly(at, end, likely);
   int depth = 1;

@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The longer steps of JsonCursor (json_cursor.h), out of line. They take and give places by value and never the cursor, so
-// that a loop over a cursor keeps it in registers. Pure; the text has the padding of byte_scan.h.
+// Out-of-line parsing steps of JsonCursor (json_cursor.h). They pass positions by value and never the cursor, so that a
+// loop over a cursor keeps it in registers. Pure; the text has the padding of byte_scan.h.
 //
-// `likely`: a quote ends a text only where what follows could (QuoteRule::likely_ends).
+// `likely`: a quote ends a string only if the following text permits it (QuoteRule::likely_ends).
 #pragma once
 
 #include <cstdint>
 
-// For all that a loop does with a cursor: one call that is not inlined, and the cursor lives in memory.
+// For all cursor functions inside loops: a single call that is not inlined forces the cursor into memory.
 #define JOULEMAP_INLINE [[gnu::always_inline]] inline
 
 namespace joulemap::formats {
 
-// Where a step ended. One that failed at the text's end would have gone on.
+// Position after a step. A failure at the end of the text means that the text is incomplete.
 struct JsonStep {
   const char* at = nullptr;
   bool failed = false;
 };
 
 struct JsonTextEnd {
-  JsonStep step;  // behind the quote
+  JsonStep step;  // behind the closing quote
   bool escaped = false;
 };
 
 struct JsonNumber {
   JsonStep step;
-  bool is_number = false;  // and it fits
+  bool is_number = false;  // a number that fits into 64 bits
   std::int64_t value = 0;
 };
 
 enum class JsonRole : std::uint8_t { key, value, either };
 
-// `stop`: the first quote or backslash of the text.
+// `stop`: the first quote or backslash of the string.
 JsonTextEnd find_text_end(const char* stop, const char* end, bool likely, JsonRole role);
 
-// The number times 10^power, cut to a whole one; in quotes, too. Any other value is stepped over.
+// The number times 10^power, truncated to an integer; also reads numbers in quotes. Skips any other value.
 JsonNumber slow_number(const char* at, const char* end, bool likely, int power);
 
-// Fast for up to 16 digits and a fraction of up to three, as profilers write times.
+// Fast path for up to 16 digits and a fraction of up to three, as profilers write times.
 JsonNumber read_thousandths(const char* at, const char* end, bool likely);
 
-// Over a word: a number, true, nan.
+// Skips a word: a number, true, nan.
 JsonStep past_word(const char* at, const char* end, bool likely);
 
-// Behind the bracket that closes the one before `at`.
+// Returns the position behind the bracket that closes the one before `at`.
 JsonStep past_brackets(const char* at, const char* end, bool likely);
 
 }  // namespace joulemap::formats

@@ -7,7 +7,7 @@
 namespace joulemap::formats {
 namespace {
 
-// Refuses whatever is not a list of texts in the one object: so the parser cannot be made to nest.
+// Rejects everything but lists of strings in one object, so input cannot make the parser recurse.
 class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> {
  public:
   StringLists lists;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a JSON object whose members are arrays of texts, {"a": ["b", "c"]}: the face of RapidJSON's parser for small files.
+// Reads a JSON object whose members are arrays of strings, {"a": ["b", "c"]}. Wraps RapidJSON's parser for small files.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace joulemap::formats {
 
 using StringLists = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-// Nothing when the text is anything else.
+// Returns nullopt for any other text.
 std::optional<StringLists> read_string_lists(std::string_view text);
 
 }  // namespace joulemap::formats

@@ -36,7 +36,7 @@ std::optional<std::uint32_t> four_hex_digits(std::string_view text) {
   return value;
 }
 
-// `raw` begins behind "\u". Gives how many bytes of it were used.
+// `raw` starts after "\u". Returns the number of bytes consumed.
 std::size_t unescape_unicode(std::string_view raw, std::string& out) {
   const std::optional<std::uint32_t> first = four_hex_digits(raw);
   if (!first) {

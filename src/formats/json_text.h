@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A text of a JSON file, as JsonCursor finds it, and what it means. Pure; the bytes are the file's.
+// A JSON string as found by JsonCursor, and its unescaping. Pure; views point into the file's bytes.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace joulemap::formats {
 
-// As it stands between its quotes.
+// The text between the quotes, still escaped.
 struct JsonText {
   std::string_view raw;
-  bool escaped = false;  // it holds backslashes: unescape_json tells what is meant
+  bool escaped = false;  // contains backslashes: decode with unescape_json
 
   bool operator==(std::string_view other) const { return raw == other; }
 };
 
-// Appends what is meant. Half a surrogate pair becomes U+FFFD, and an escape that is none stays as it is.
+// Appends the decoded text. Half a surrogate pair becomes U+FFFD; an invalid escape stays unchanged.
 void unescape_json(std::string_view raw, std::string& out);
 
 }  // namespace joulemap::formats

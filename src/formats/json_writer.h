@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JsonWriter: writes one line of JSON into memory. The face of RapidJSON's writer, which no other folder
-// includes. What JSON cannot say stays valid JSON: a number that is not finite and an empty optional are
-// null, and bytes that are no UTF-8 (arguments of a command may hold any) become U+FFFD.
+// JsonWriter: writes one line of JSON into memory. Wraps RapidJSON's writer, which no other folder includes. The output
+// is always valid JSON: non-finite numbers and empty optionals become null, invalid UTF-8 bytes (possible in command
+// arguments) become U+FFFD.
 //
 //   JsonWriter json;
 //   json.begin_object().member("name", "package-0").member("joules", joules).end_object();
@@ -47,15 +47,15 @@ class JsonWriter {
   JsonWriter& member(std::string_view name, const T& content) {
     return key(name).value(content);
   }
-  // A text that is null when there is none.
+  // Writes null for an empty text.
   JsonWriter& text_or_null(std::string_view name, std::string_view text);
 
-  // The whole text. The writer must be complete: every object and array closed.
+  // The complete text. Every object and array must be closed.
   std::string text() &&;
 
  private:
   struct State;
-  std::unique_ptr<State> state_;  // hides RapidJSON from everybody who includes this
+  std::unique_ptr<State> state_;  // hides RapidJSON from includers
 };
 
 }  // namespace joulemap::formats

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Protocol buffers on the wire, without generated code: the face of protozero, which no other folder includes. Damaged
-// bytes end the reading and say so; nothing throws.
+// Protocol buffers wire format without generated code. The writer wraps protozero, which no other folder includes.
+// Damaged bytes end the reading and set damaged(); nothing throws.
 //
 //   ProtobufReader message(bytes);
 //   while (message.next()) {
@@ -9,7 +9,7 @@
 //   }
 //   if (message.damaged()) ...
 //
-// A field of another type than was asked for reads as 0 or empty. Views point into the bytes given.
+// A field of another type than requested reads as 0 or empty. Views point into the given bytes.
 #pragma once
 
 #include <bit>
@@ -25,13 +25,13 @@
 
 namespace joulemap::formats {
 
-// In the header, because a profile has a field every four bytes: through protozero, whose errors are exceptions, in another
-// file, reading one took twice as long.
+// Defined in the header, because a profile has a field every four bytes. Out of line through protozero, which reports
+// errors as exceptions, reading took twice as long.
 class ProtobufReader {
  public:
   explicit ProtobufReader(std::string_view message) : at_(message.data()), end_(message.data() + message.size()) {}
 
-  // Goes to the next field; false after the last, and where the bytes make no sense any more.
+  // Moves to the next field; false after the last one and at invalid bytes.
   [[gnu::always_inline]] bool next() {
     kind_ = Kind::none;
     if (at_ == end_) return false;
@@ -52,13 +52,14 @@ class ProtobufReader {
         kind_ = Kind::short_real;
         return read_real(short_real_) || stop();
       default:
-        return stop();  // groups: nobody writes them any more
+        return stop();  // groups: obsolete
     }
   }
   bool damaged() const { return damaged_; }
-  // Behind the present field; behind damage, none.
+  // Bytes after the current field; 0 after damage.
   std::size_t bytes_left() const { return static_cast<std::size_t>(end_ - at_); }
-  // Where the bytes end within a field, as those of a cut file do: what there is of it, and field() tells which. Else empty.
+  // If the bytes end within a field, as in a truncated file: the available part of it; field() returns its number. Else
+  // empty.
   std::string_view cut() const { return cut_; }
 
   std::uint32_t field() const { return field_; }
@@ -67,7 +68,7 @@ class ProtobufReader {
   double real() const { return kind_ == Kind::real ? std::bit_cast<double>(number_) : 0; }
   float short_real() const { return kind_ == Kind::short_real ? short_real_ : 0; }
   std::string_view bytes() const { return kind_ == Kind::bytes ? bytes_ : std::string_view(); }
-  // A text, a message or packed numbers; repeated numbers come packed or one by one, as the writer liked.
+  // A string, a message or packed numbers. Writers may encode repeated numbers packed or one by one.
   bool is_bytes() const { return kind_ == Kind::bytes; }
 
  private:
@@ -116,7 +117,7 @@ class ProtobufReader {
   bool damaged_ = false;
 };
 
-// The numbers of a packed field; as many as make sense.
+// The numbers of a packed field, up to the first invalid one.
 std::vector<std::uint64_t> packed_numbers(std::string_view bytes);
 
 class ProtobufWriter {
@@ -133,12 +134,12 @@ class ProtobufWriter {
   ProtobufWriter& add(std::uint32_t field, const char* text) { return add(field, std::string_view(text)); }
   ProtobufWriter& add(std::uint32_t field, int number) { return add(field, static_cast<std::int64_t>(number)); }
 
-  // All numbers in one field.
+  // All numbers in one packed field.
   ProtobufWriter& add_packed(std::uint32_t field, std::span<const std::uint64_t> numbers);
   ProtobufWriter& add_packed(std::uint32_t field, std::span<const double> numbers);
 
   const std::string& bytes() const { return bytes_; }
-  // Empty again; memory is kept, for who writes many messages.
+  // Empties the writer but keeps its memory, for callers that write many messages.
   void clear() { bytes_.clear(); }
 
  private:

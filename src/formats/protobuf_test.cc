@@ -74,7 +74,7 @@ TEST(Protobuf, ANumberIsTheSameWhetherItIsReadAtOnceOrByteByByte) {
   for (int i = 0; i < 20'000; ++i) {
     std::string bytes(16, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
-    const std::size_t long_part = random() % 12;  // most of the numbers are to be longer than a byte
+    const std::size_t long_part = random() % 12;  // makes most numbers longer than a byte
     for (std::size_t at = 0; at < long_part; ++at) bytes[at] = static_cast<char>(bytes[at] | 0x80);
     const char* const begin = bytes.data();
     const char* const end = begin + random() % 13;

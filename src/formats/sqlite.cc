@@ -14,7 +14,7 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr int kLongestValue = 1 << 26;  // bytes; what is larger is no text of a trace
+constexpr int kLongestValue = 1 << 26;  // bytes; larger values are not texts of a trace
 
 std::string quoted_name(std::string_view name) {
   std::string quoted = "\"";
@@ -35,7 +35,7 @@ Error not_a_database(std::string_view name, sqlite3* database) {
 void SqliteRows::Finalizer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 void SqliteDatabase::Closer::operator()(sqlite3* database) const { sqlite3_close(database); }
 
-// Pages of a damaged file can point to each other in rings; no whole file has more rows than bytes.
+// Pages of a damaged file can form cycles; an intact file never has more rows than bytes.
 bool SqliteRows::next() {
   if (!statement_) return false;
   const int code = sqlite3_step(statement_.get());
@@ -79,7 +79,7 @@ Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
   if (copy == nullptr) return not_a_database("bytes", nullptr);
   if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());
   const auto size = static_cast<sqlite3_int64>(bytes.size());
-  // The copy is freed by SQLite, also where this fails.
+  // SQLite frees the copy, also on failure.
   if (sqlite3_deserialize(opened, "main", copy, size, size,
                           SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) != SQLITE_OK) {
     return not_a_database("bytes", opened);
@@ -87,7 +87,7 @@ Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
   return prepared(std::move(database), "bytes", bytes.size());
 }
 
-// The file is looked into for the first time here.
+// This query is the first access to the file's content.
 Result<SqliteDatabase> SqliteDatabase::prepared(std::unique_ptr<sqlite3, Closer> database, std::string_view name,
                                                 std::uint64_t bytes) {
   sqlite3_limit(database.get(), SQLITE_LIMIT_LENGTH, kLongestValue);

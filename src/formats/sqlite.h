@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads tables of an SQLite database row by row: the face of SQLite, which no other folder includes. Files are opened
-// for reading only, and nothing that is stored in one is run: views and virtual tables count as missing. One thread at
-// a time.
+// Reads tables of an SQLite database row by row. Wraps SQLite, which no other folder includes. Opens files read-only
+// and runs nothing stored in them: views and virtual tables count as missing. One thread at a time.
 //
 //   Result<SqliteDatabase> database = SqliteDatabase::open(path);
 //   SqliteRows rows = database->rows("StringIds", {"id", "value"});
@@ -29,15 +28,15 @@ namespace joulemap::formats {
 
 class SqliteRows {
  public:
-  // Goes to the next row; false after the last, and where the file makes no sense any more.
+  // Moves to the next row; false after the last one and at damage.
   bool next();
-  // What is wrong with the file; empty when nothing is.
+  // Description of the damage; empty if there is none.
   const std::string& damage() const { return damage_; }
 
-  // Of the present row, by the number of the column in the list given. Nothing or empty for NULL, for a column that the
-  // table does not have, and for a value of another type: is_null tells the first two apart from the last.
+  // Values of the current row; `column` is the index in the requested list. Return nullopt or empty for NULL, for a
+  // column that the table lacks, and for a value of another type. is_null() is true only in the first two cases.
   std::optional<std::int64_t> integer(int column) const;
-  std::string_view text(int column) const;  // until next()
+  std::string_view text(int column) const;  // valid until next()
   bool is_null(int column) const;
   bool is_text(int column) const;
 
@@ -55,15 +54,15 @@ class SqliteRows {
 
 class SqliteDatabase {
  public:
-  // An error when it is no database.
+  // Fails if the file is not a database.
   static Result<SqliteDatabase> open(const std::string& path);
   static Result<SqliteDatabase> from_bytes(std::string_view bytes);
 
   bool has_table(std::string_view name) const { return !columns(name).empty(); }
-  // In their order; empty when there is no such table.
+  // In table order; empty if there is no such table.
   std::vector<std::string> columns(std::string_view table) const;
 
-  // In the order of the file. No rows when there is no such table. Must not outlive the database.
+  // In file order. No rows if there is no such table. Must not outlive the database.
   SqliteRows rows(std::string_view table, std::initializer_list<std::string_view> columns) const;
 
  private:

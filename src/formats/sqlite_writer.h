@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes an SQLite database in memory, table by table: the writing half of sqlite.h's face. Owned and used by one thread.
+// Builds an SQLite database in memory, table by table; the writer for sqlite.h. Owned and used by one thread.
 //
 //   SqliteWriter database;
 //   database.begin_table("steps", {"number INTEGER", "energy_j REAL"});
@@ -23,7 +23,7 @@ struct sqlite3_stmt;
 
 namespace joulemap::formats {
 
-// One of a row. Nothing and numbers that are not finite are NULL.
+// One value of a row. An empty optional and non-finite numbers become NULL.
 class SqliteValue {
  public:
   SqliteValue(std::int64_t number) : value_(number) {}                              // NOLINT
@@ -48,12 +48,12 @@ class SqliteWriter {
  public:
   SqliteWriter();
 
-  // Columns with their types, as CREATE TABLE has them. Names are ours, never a recording's.
+  // Columns with their types, in CREATE TABLE syntax. Names are constants of ours, never text from a recording.
   void begin_table(std::string_view name, std::initializer_list<std::string_view> columns);
-  // Of the table that was begun last; as many as it has columns. Bytes that are no UTF-8 become U+FFFD.
+  // Adds a row to the table begun last; one value per column. Invalid UTF-8 bytes become U+FFFD.
   void add_row(std::initializer_list<SqliteValue> values);
 
-  // The file. The first statement that failed, if one did.
+  // The bytes of the database file, or the error of the first statement that failed.
   Result<std::string> bytes() &&;
 
  private:

@@ -14,7 +14,7 @@ void append_little_endian(std::string& out, Number number) {
   for (std::size_t i = 0; i < sizeof number; ++i) out += static_cast<char>(number >> (8 * i) & 0xffU);
 }
 
-// TensorFlow masks checksums, because a CRC over bytes that hold their own CRC tells nothing.
+// TensorFlow masks checksums, because a CRC over bytes that contain their own CRC detects nothing.
 std::uint32_t masked(std::uint32_t crc) {
   constexpr std::uint32_t kMaskDelta = 0xa282ead8;
   return std::rotr(crc, 15) + kMaskDelta;
@@ -23,7 +23,7 @@ std::uint32_t masked(std::uint32_t crc) {
 }  // namespace
 
 std::uint32_t crc32c(std::string_view bytes) {
-  auto* const data = reinterpret_cast<unsigned char*>(const_cast<char*>(bytes.data()));  // it only reads
+  auto* const data = reinterpret_cast<unsigned char*>(const_cast<char*>(bytes.data()));  // input is only read
   return ~::crc32_iscsi(data, static_cast<int>(bytes.size()), 0xffffffffU);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records of TensorFlow's event files: each with its length and masked CRC-32C of both, so that a reader notices where a
-// file was cut. Pure; the CRC is ISA-L's, which no other folder includes.
+// Records of TensorFlow event files. Each has its length and masked CRC-32C of both, so that readers detect truncation.
+// Pure; the CRC is ISA-L's, which no other folder includes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace joulemap::formats {
 
-// CRC-32C (Castagnoli), as iSCSI and TensorFlow have it; not the one of crc32.h.
+// CRC-32C (Castagnoli), as in iSCSI and TensorFlow; differs from crc32.h.
 std::uint32_t crc32c(std::string_view bytes);
 
 void append_tfrecord(std::string& file, std::string_view record);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The face of toml++, which no other file includes.
+// Wraps toml++, which no other file includes.
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
 #define TOML_MAX_NESTED_VALUES 64
@@ -16,8 +16,8 @@
 namespace joulemap::formats {
 namespace {
 
-// Tables inside of tables are read and freed by recursion. toml++ bounds values (TOML_MAX_NESTED_VALUES), and from 3.4 on
-// keys; with both bounded, the depth is at most their product.
+// Nested tables are read and freed recursively. toml++ bounds the nesting of values (TOML_MAX_NESTED_VALUES) and, from
+// 3.4 on, of keys. With both bounded, the depth is at most their product.
 constexpr std::size_t kMostNamesInKey = 16;
 
 DocumentValue value_of(const toml::node& node);
@@ -29,7 +29,7 @@ std::string printed(const T& value) {
   return out.str();
 }
 
-// toml++ sorts members by name; the order of the file is that of the keys.
+// toml++ sorts members by name; this restores the file order by the positions of the keys.
 DocumentValue::Table members_of(const toml::table& table) {
   struct Placed {
     toml::source_position at;
@@ -74,7 +74,8 @@ DocumentValue value_of(const toml::node& node) {
   return value;
 }
 
-// Where a text that opens at `begin` ends: behind its quotes, or at the end of its line where they are missing.
+// Returns the end of a string that opens at `begin`: behind its closing quotes, or the end of the line if they are
+// missing.
 std::size_t end_of_text(std::string_view toml, std::size_t begin) {
   const char quote = toml[begin];
   const std::string closing(toml.substr(begin, 3) == std::string(3, quote) ? 3 : 1, quote);
@@ -84,7 +85,7 @@ std::size_t end_of_text(std::string_view toml, std::size_t begin) {
     } else if (toml[i] == '\n' && closing.size() == 1) {
       return i;
     } else if (toml.substr(i, closing.size()) == closing) {
-      // Up to two more quotes are the last letters of a text in three.
+      // Up to two more quotes belong to the content of a triple-quoted string.
       std::size_t end = i + closing.size();
       while (closing.size() == 3 && end < toml.size() && toml[end] == quote && end < i + 5) ++end;
       return end;
@@ -93,8 +94,8 @@ std::size_t end_of_text(std::string_view toml, std::size_t begin) {
   return toml.size();
 }
 
-// The line of a letter beyond ASCII that stands outside of texts and comments, where TOML 1.0 allows none. toml++ 3.3 looks
-// whether it is a blank, and for most letters up to U+0499 what it then does is undefined (found by fuzz_experiment).
+// Line of a non-ASCII letter outside of strings and comments, where TOML 1.0 allows none. toml++ 3.3 tests whether it
+// is whitespace; for most letters up to U+0499 its behaviour is then undefined (found by fuzz_experiment).
 std::optional<std::size_t> line_of_stray_letter(std::string_view toml) {
   std::size_t line = 1;
   for (std::size_t i = toml.starts_with("\xEF\xBB\xBF") ? 3 : 0; i < toml.size();) {
@@ -109,7 +110,7 @@ std::optional<std::size_t> line_of_stray_letter(std::string_view toml) {
   return std::nullopt;
 }
 
-// How many names the longest key of the text has: dots between them, outside of texts and comments. A number has one dot.
+// Number of names in the longest key of the text: counts dots outside of strings and comments. A number has one dot.
 std::size_t longest_key(std::string_view toml) {
   std::size_t longest = 0;
   std::size_t names = 1;

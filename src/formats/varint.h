@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers as protocol buffers write them: seven bits a byte, the lowest first, and a top bit that says that the number goes
-// on. Decoded by hand and here, because a profile has one every four bytes. Pure; any thread.
+// Varints of protocol buffers: seven bits a byte, lowest first; the top bit marks that more bytes follow. Decoded by
+// hand and inline, because a profile has one every four bytes. Pure; any thread.
 #pragma once
 
 #include <bit>
@@ -13,11 +13,11 @@ namespace joulemap::formats {
 
 static_assert(std::endian::native == std::endian::little);
 
-// Byte by byte.
+// Decodes byte by byte.
 const char* past_any_varint(const char* at, const char* end, std::uint64_t& number);
 
-// Where the number at `at` ends; null when that is not before `end`, or never. Bytes up to `readable`, which may lie behind
-// the end, may be looked at: then eight are, at once.
+// Returns the end of the number at `at`; null if it extends beyond `end` or is too long. The function may read bytes up
+// to `readable`, which may lie behind `end`; it then decodes eight at once.
 [[gnu::always_inline]] inline const char* past_varint(const char* at, const char* end, const char* readable,
                                                       std::uint64_t& number) {
   constexpr std::uint64_t kGoesOn = 0x8080808080808080;
@@ -32,7 +32,7 @@ const char* past_any_varint(const char* at, const char* end, std::uint64_t& numb
   if (ends == 0) return past_any_varint(at, end, number);
   at += (std::countr_zero(ends) + 1) / 8;
   if (at > end) return nullptr;
-  word &= (ends ^ (ends - 1)) & ~kGoesOn;  // up to the last byte, without the bits that say that it goes on
+  word &= (ends ^ (ends - 1)) & ~kGoesOn;  // keeps the bytes of this number, without continuation bits
   word = (word & 0x007f007f007f007f) | (word & 0x7f007f007f007f00) >> 1;
   word = (word & 0x00003fff00003fff) | (word & 0x3fff00003fff0000) >> 2;
   number = (word & 0x000000000fffffff) | (word & 0x0fffffff00000000) >> 4;

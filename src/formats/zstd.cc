@@ -16,7 +16,7 @@ ZstdCompressor::ZstdCompressor() : context_(ZSTD_createCCtx()) {
 }
 
 std::string ZstdCompressor::compress(std::string_view plain) {
-  constexpr int kLevel = 3;  // zstd's own default: higher ones gain little on pieces of a few kilobytes
+  constexpr int kLevel = 3;  // zstd's default: higher levels gain little on blocks of a few kilobytes
   room_.resize(std::max(room_.size(), ZSTD_compressBound(plain.size())));
   const std::size_t size =
       ZSTD_compressCCtx(context_.get(), room_.data(), room_.size(), plain.data(), plain.size(), kLevel);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The face of libzstd, which no other folder includes: whole pieces in memory. Pure; any thread.
+// Wraps libzstd, which no other folder includes: compresses whole blocks in memory. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace joulemap::formats {
 
 std::string zstd_compress(std::string_view plain);
 
-// The same for many pieces: its memory is made ready once, which takes as long as compressing a kilobyte. One thread.
+// For many blocks: initializes its context once, which takes as long as compressing a kilobyte. One thread.
 class ZstdCompressor {
  public:
   ZstdCompressor();
@@ -26,11 +26,11 @@ class ZstdCompressor {
     void operator()(ZSTD_CCtx_s* context) const;
   };
   std::unique_ptr<ZSTD_CCtx_s, Free> context_;
-  std::string room_;  // what a piece may take at most; used again
+  std::string room_;  // reused output buffer of the maximal compressed size
 };
 
-// Nothing when the bytes are no zstd frame, or do not become exactly plain_size bytes. Never allocates more than those,
-// so the caller bounds what a hostile file can ask for.
+// Returns nullopt if the bytes are not a zstd frame or do not decompress to exactly plain_size bytes. Never allocates
+// more than that, so the caller bounds the memory that a hostile file can request.
 std::optional<std::string> zstd_decompress(std::string_view compressed, std::size_t plain_size);
 
 }  // namespace joulemap::formats

@@ -23,11 +23,11 @@ namespace fs = std::filesystem;
 constexpr std::string_view kNote = ".meta";
 constexpr std::string_view kXPlane = ".xplane.pb";
 constexpr std::string_view kOnnxRuntime = ".onnxruntime.json";
-// Of one step; more is a profiler that was not stopped.
+// Bytes of a trace of one step; a larger file is from a profiler that was not stopped.
 constexpr std::size_t kLargestTrace = std::size_t{1} << 29;
 constexpr std::size_t kLargestNote = std::size_t{1} << 26;
 
-// A function that was compiled as a whole shows by its operations whether it trains.
+// For a function that was compiled as a whole, its operations show whether it trains.
 std::string mode_to_add(const TraceNote& note, const TraceShares& traced) {
   for (const auto& [kind, name] : note.coarse) {
     if (kind == PlaceKind::mode) return {};
@@ -37,7 +37,7 @@ std::string mode_to_add(const TraceNote& note, const TraceShares& traced) {
   return trains ? "train" : "inference";
 }
 
-// Adds traces up.
+// Sums the shares of several traces.
 class Shares {
  public:
   void add(const TraceNote& note, const TraceShares& traced) {
@@ -63,7 +63,7 @@ class Shares {
   }
 
  private:
-  // What has no name is where it is.
+  // Returns the parent for an empty name.
   std::uint32_t place_in(std::uint32_t parent, PlaceKind kind, const std::string& name) {
     if (name.empty()) return parent;
     const auto next = static_cast<std::uint32_t>(places_.size() + 1);
@@ -132,7 +132,7 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
                      100.0 * static_cast<double>(placed_ns) / static_cast<double>(told_ns)),
          ""});
   }
-  std::error_code ignored;  // what cannot be removed stays beside the recording
+  std::error_code ignored;  // files that cannot be removed stay beside the recording
   fs::remove_all(folder, ignored);
   return result;
 }

@@ -15,7 +15,7 @@ namespace {
 
 using formats::ProtobufWriter;
 
-// One operation of TensorFlow that took so long.
+// A trace with one TensorFlow operation of this duration.
 std::string trace(const std::string& node, const std::string& type, std::int64_t time_ns) {
   ProtobufWriter name;
   name.add(2, node + ":" + type).add(4, type);

@@ -44,7 +44,7 @@ ImportSession::ImportSession(ImportOptions options, PowerLog power, recording::P
   }
   std::stable_sort(power_.samples.begin(), power_.samples.end(),
                    [](const Sample& a, const Sample& b) { return a.reading.time_ns() < b.reading.time_ns(); });
-  // A package is part of a platform that somebody sampled, or of none.
+  // Clears `part_of` where the log has no samples of the parent domain.
   const std::set<std::string> domains = domains_of(power_);
   for (Channel& channel : power_.channels) {
     if (!domains.contains(channel.part_of)) channel.part_of.clear();
@@ -59,12 +59,12 @@ Result<ImportSession> ImportSession::begin(ImportOptions options, PowerLog power
   return ImportSession(std::move(options), std::move(power), std::move(*folder));
 }
 
-// All parts are of one machine, as far as their times go: those of the recording itself.
+// All parts share one boot id: their times are on one clock, that of the recording.
 RecordingSource ImportSession::source_of(const Trace* trace) const {
   RecordingSource source;
   source.boot_id = folder_.recording_id();
   source.role = trace == nullptr ? "recorder" : "process";
-  source.started_ns = static_cast<std::int64_t>(traces_);  // tells apart two traces of one process
+  source.started_ns = static_cast<std::int64_t>(traces_);  // distinguishes two traces of one process
   if (trace == nullptr) source.command = options_.command;
   if (trace != nullptr) source.host = trace->host;
   if (source.host.empty()) source.host = "imported";
@@ -170,7 +170,7 @@ std::optional<ImportSession::Span> ImportSession::span_of_domain(const std::stri
   return span;
 }
 
-// What was sampled at another time says nothing of this one; a 0 would be a lie.
+// Removes domains that were sampled at another time. Their energy is unknown; 0 would be wrong.
 void ImportSession::leave_out_domains(const std::vector<std::string>& domains) {
   const auto is_left_out = [&](const Sample& sample) {
     const std::string& domain = power_.channels[sample.channel].domain;
@@ -179,7 +179,7 @@ void ImportSession::leave_out_domains(const std::vector<std::string>& domains) {
   std::erase_if(power_.samples, is_left_out);
 }
 
-// Where the traces and all domains that were sampled meanwhile are known.
+// The interval that the traces and all domains sampled meanwhile have in common.
 ImportSession::Span ImportSession::overlap() {
   std::optional<Span> all = covered_;
   std::vector<std::string> elsewhere;

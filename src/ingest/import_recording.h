@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ImportSession: traces and power of other tools become a recording, the same as `record` makes: a process for each trace, a
-// recorder that has the samples, and marks that say where both are known. Times are Unix nanoseconds: the two clocks of the
-// recording are one. Main thread.
+// ImportSession converts traces and power logs of other tools into a recording with the structure that `record` writes:
+// one process per trace, a recorder with the samples, and marks of the interval that both cover. Times are Unix
+// nanoseconds: both clocks of the recording are the same. Main thread.
 //
 //   Result<ImportSession> session = ImportSession::begin(options, std::move(power));
 //   Status added = session->add(std::move(trace), "trace.json");
 //   Result<ImportResult> result = session->finish();
 //
-// - A GPU's number in a trace is taken for NVML's (gpu0, gpu1), unless `gpu_of` says otherwise or the UUIDs tell.
-// - A trace whose clock is not known begins at `start_ns`, else where the power begins, which is told.
-// - A trace tells no CPU time: a thread's time at a place is taken for it, which is told where CPUs have power.
+// - A GPU's number in a trace is its NVML index (gpu0, gpu1), unless `gpu_of` or the UUIDs specify another.
+// - A trace with an unknown clock begins at `start_ns`, else where the power log begins; a diagnostic reports this.
+// - A trace has no CPU time: the wall time of a thread in a scope replaces it, with a diagnostic if CPUs have power.
 #pragma once
 
 #include <cstdint>
@@ -31,24 +31,24 @@
 namespace joulemap::ingest {
 
 struct ImportOptions {
-  std::string file;                  // an older one of that name is kept as FILE.old
-  std::vector<std::string> command;  // how it was made
+  std::string file;                  // an existing file of that name becomes FILE.old
+  std::vector<std::string> command;  // command line of the import
   ModuleNames modules;
-  // By trace (none: all of them) and ordinal: "gpu1".
+  // By trace (none: all traces) and GPU ordinal: "gpu1".
   std::map<std::pair<std::optional<std::size_t>, std::uint32_t>, std::string> gpu_of;
   std::int64_t offset_ns = 0;            // added to the times of traces
-  std::optional<std::int64_t> start_ns;  // when traces without a clock began
-  std::size_t threads = 0;               // 0: as the machine has cores. What is written does not depend on it
+  std::optional<std::int64_t> start_ns;  // start of traces without a clock, Unix ns
+  std::size_t threads = 0;               // 0: number of cores; the result does not depend on it
 };
 
 class ImportSession {
  public:
   static Result<ImportSession> begin(ImportOptions options, PowerLog power);
 
-  // `name`: what messages call it.
+  // `name` identifies the trace in messages.
   Status add(Trace trace, const std::string& name);
   Result<ImportResult> finish();
-  // As if nothing had happened.
+  // Removes everything that was written.
   void abandon() { folder_.remove(); }
 
  private:
@@ -74,8 +74,8 @@ class ImportSession {
   std::set<std::pair<std::optional<std::size_t>, std::uint32_t>> used_mappings_;  // keys of options_.gpu_of
   std::size_t traces_ = 0;
   std::optional<Span> covered_;           // by the traces
-  std::optional<std::int64_t> power_ns_;  // when it begins
-  Diagnostics own_;                       // but for what traces tell of themselves
+  std::optional<std::int64_t> power_ns_;  // first power sample, Unix ns
+  Diagnostics own_;                       // without the diagnostics of the traces
   ImportResult result_;
 };
 

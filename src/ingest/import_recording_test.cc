@@ -15,7 +15,7 @@
 namespace joulemap::ingest {
 namespace {
 
-// Seconds of it, so that there is more than a flush holds; correlations repeat and are not in order.
+// Several seconds long, so that it exceeds one flush; correlation ids repeat and are out of order.
 Trace wild_trace(unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
@@ -31,7 +31,7 @@ Trace wild_trace(unsigned seed) {
   return std::move(program.builder).finish();
 }
 
-// All but who wrote them: the id of a recording is another each time.
+// All chunks except those that identify the writer: the id of a recording differs each time.
 std::vector<std::string> chunks_of(const std::string& path) {
   std::vector<std::string> chunks;
   Result<recording::FileSource> file = recording::FileSource::open(path);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How traces describe what ran on a GPU, and how the capture names it. What is not there, or makes no sense, is 0.
-// Pure. Texts of TensorFlow's profilers:
+// Parses how traces describe GPU work, and names it as the capture does. Missing or invalid values are 0. Pure
+// functions. Texts of TensorFlow's profilers:
 //
 //   regs:24 static_shared:4224 dynamic_shared:0 grid:8,1,1 block:128,1,1 occ_pct:100
 //   kind_src:pinned kind_dst:device size:4 dest:0 async:1
@@ -13,18 +13,18 @@
 
 namespace joulemap::ingest {
 
-// The number that the text begins with.
+// Returns the number at the start of the text.
 std::uint32_t number_at(std::string_view text);
 // `what`: "grid", "block"
 std::array<std::uint32_t, 3> size_in(std::string_view details, std::string_view what);
 std::uint64_t bytes_in(std::string_view details);
 
-// The names of kernel classes that a capture gives to what has none.
+// Kernel class names that the capture gives to unnamed GPU work.
 inline constexpr std::string_view kFillName = "fill";
 inline constexpr std::string_view kGraphName = "graph";
 // CUpti_ActivityMemcpyKind: 1 is "HtoD".
 std::string_view copy_direction(std::int64_t cupti_kind);
-// "MemcpyH2D", "MEMCPYHtoD", "MemcpyHostToDevice" are "HtoD"; another text is "unknown direction".
+// "MemcpyH2D", "MEMCPYHtoD", "MemcpyHostToDevice" give "HtoD"; other texts give "unknown direction".
 std::string_view copy_direction_in(std::string_view text);
 
 }  // namespace joulemap::ingest

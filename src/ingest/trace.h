@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trace: what another tool's profiler wrote down, as events, before they are given places. Every reader of a format
-// (kineto/, xplane/, nsys/ ...) makes one; placing.h turns it into the Activity that a capture would have recorded. Plain
-// data, owned by who imports; times are integer nanoseconds of the trace's clock.
+// Trace: the events that another tool's profiler wrote, before they are assigned to scopes. Each format reader
+// (kineto/, xplane/, nsys/ ...) creates one; placing.h converts it to the Activity that a capture would record. Plain
+// data, owned by the importer; times are integer nanoseconds of the trace's clock.
 //
-// Events stay in the blocks in which they were read, in the order of the file: nothing is copied while a trace grows, and
-// an event takes 40 bytes. What repeats (names, threads, kernel classes, queues) is kept once and told by its index.
+// Events stay in the blocks in which they were read, in file order: nothing is copied while a trace grows. An event
+// takes 40 bytes. Repeated data (names, threads, kernel classes, queues) is stored once and referenced by index.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@
 namespace joulemap::ingest {
 
 enum class EventKind : std::uint8_t {
-  // On a thread; they nest.
+  // Events on a thread; they nest.
   op,          // an operation of the framework
-  annotation,  // what the program or the framework named: record_function, NVTX, ProfilerStep#3
+  annotation,  // a range named by the program or the framework: record_function, NVTX, ProfilerStep#3
   module,      // a call of a layer
   function,    // a function of the program
-  api,         // a call of the runtime or the driver: what it launched has its correlation
-  // On a queue of a GPU; they may overlap.
+  api,         // a call of the runtime or driver; the work it launches has its correlation id
+  // Events on a GPU queue; they may overlap.
   kernel,
   copy,
   fill,
@@ -38,19 +38,19 @@ constexpr bool is_on_gpu(EventKind kind) { return kind >= EventKind::kernel; }
 struct TraceEvent {
   std::int64_t start_ns = 0;
   std::int64_t duration_ns = 0;
-  std::uint32_t name = 0;         // on a thread: index of names; on a GPU: of classes
-  std::uint32_t track = 0;        // on a thread: index of threads; on a GPU: of queues
-  std::uint32_t correlation = 0;  // of an api call and of what it launched; 0: none. They repeat (graphs)
-  std::uint32_t external = 0;  // of an op and of what it launched, where the trace says so; 0: none. See gpu_names_ops
-  std::uint32_t detail = 0;    // of an op: autograd's sequence number + 1; of copy and fill: index of bytes; else 0
+  std::uint32_t name = 0;         // on a thread: index in names; on a GPU: in classes
+  std::uint32_t track = 0;        // on a thread: index in threads; on a GPU: in queues
+  std::uint32_t correlation = 0;  // id of an api call and of the work it launched; 0: none. Ids repeat (graphs)
+  std::uint32_t external = 0;  // id of an op and of the work it launched; 0: none or unknown. See gpu_names_ops
+  std::uint32_t detail = 0;    // op: autograd's sequence number + 1; copy and fill: index in bytes; else 0
   EventKind kind = EventKind::op;
-  bool is_backward = false;  // of an op: it runs a node of the autograd graph, and detail is that of the forward op
+  bool is_backward = false;  // op: runs a node of the autograd graph, and detail is that of the forward op
 };
 static_assert(sizeof(TraceEvent) == 40);
 
 struct TraceName {
   std::string text;
-  OpPlace place;  // what the name itself tells of where it belongs (XLA's, TensorFlow's, ONNX Runtime's), or nothing
+  OpPlace place;  // scope that the name itself contains (XLA, TensorFlow, ONNX Runtime), or empty
 };
 
 struct TraceThread {
@@ -61,13 +61,13 @@ struct TraceThread {
 
 enum class TraceClock : std::uint8_t {
   unix_time,
-  since_start,  // of the profile, whose moment the file does not tell
+  since_start,  // since the start of the profile, whose absolute time is unknown
 };
 
 struct Trace {
   std::string format;  // "kineto"
   TraceClock clock = TraceClock::unix_time;
-  std::optional<std::int64_t> process;  // whose trace it is, where it is one process's
+  std::optional<std::int64_t> process;  // pid, if the trace is of one process
   std::optional<std::int64_t> rank;     // of a distributed run
   std::string host;
   std::vector<EnvironmentFact> facts;  // versions, names of GPUs
@@ -76,14 +76,14 @@ struct Trace {
   std::vector<TraceThread> threads;
   std::vector<KernelClass> classes;  // id = index
   std::vector<KernelQueue> queues;   // id = index
-  std::vector<std::uint64_t> bytes;  // of copies and fills; [0] is 0, for those of unknown size
+  std::vector<std::uint64_t> bytes;  // sizes of copies and fills; [0] is 0, for unknown sizes
   std::vector<std::vector<TraceEvent>> blocks;
-  // Whether what runs on a GPU itself tells its op (XLA's programs, TensorFlow's and ONNX Runtime's nodes): `external` of
-  // an event on a GPU is then the index of names + 1, and that name's place is the event's; 0: it tells none.
+  // Whether GPU events identify their op themselves (XLA programs, nodes of TensorFlow and ONNX Runtime). If so,
+  // `external` of a GPU event is the index in names + 1, and that name's scope is the event's; 0: none.
   bool gpu_names_ops = false;
 
-  std::uint64_t events_read = 0;     // everything in the file that is an event
-  std::uint64_t events_dropped = 0;  // of these, those that could not be understood; diagnostics say why
+  std::uint64_t events_read = 0;     // all events in the file
+  std::uint64_t events_dropped = 0;  // events of these that could not be parsed; diagnostics give the reasons
   Diagnostics diagnostics;
 };
 

@@ -11,9 +11,9 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::size_t kEventsPerBlock = 16'384;
-// A month: nothing runs longer, and sums of such times fit.
+// 30 days: no event lasts longer, and sums of such times do not overflow.
 constexpr std::int64_t kLongest_ns = std::int64_t{30} * 86'400 * 1'000'000'000;
-// The year 2116 of Unix time; what lies beyond would make differences overflow.
+// The year 2116 in Unix time; differences of later times could overflow.
 constexpr std::int64_t kLatest_ns = std::int64_t{1} << 62;
 
 bool is_possible(const TraceEvent& event) {
@@ -129,7 +129,7 @@ void TraceBuilder::shift_times(std::int64_t by_ns) {
     const std::size_t dropped = std::erase_if(block, [](const TraceEvent& event) { return !is_possible(event); });
     if (dropped == 0) continue;
     drop("with an impossible time", dropped);
-    trace_.events_read -= dropped;  // they had been counted
+    trace_.events_read -= dropped;  // they are already counted as read
   }
 }
 

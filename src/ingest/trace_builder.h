@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TraceBuilder: what readers of traces fill a Trace with. What repeats is kept once; events go into blocks; what cannot be
-// an event (a length below zero, a time that overflows) is dropped and counted, with the reason. One reader, one thread;
-// times are nanoseconds.
+// TraceBuilder: fills a Trace; used by the format readers. Stores repeated data once and events in blocks. Drops and
+// counts invalid events (negative duration, overflowing time) by reason. One reader, one thread; times are nanoseconds.
 //
 //   TraceBuilder builder("xplane");
 //   builder.add({.start_ns = ..., .name = builder.name("MatMul"), .track = builder.thread(pid, tid)});
@@ -27,41 +26,41 @@ class TraceBuilder {
  public:
   explicit TraceBuilder(std::string_view format, TraceClock clock = TraceClock::unix_time);
 
-  // What belongs to the trace as a whole is set here.
+  // For fields of the trace as a whole.
   Trace& trace() { return trace_; }
   const Trace& trace() const { return trace_; }
 
-  // Indices. The same thing again gives the same one.
+  // Return indices; equal arguments give the same index.
   std::uint32_t name(std::string_view text, const OpPlace& place = {});
   std::uint32_t thread(std::int64_t process, std::int64_t thread);
   std::uint32_t kernel_class(KernelKind kind, std::string_view name, const std::array<std::uint32_t, 3>& grid = {},
                              const std::array<std::uint32_t, 3>& block = {});
-  std::uint32_t queue(const KernelQueue& queue);  // its id is set here
+  std::uint32_t queue(const KernelQueue& queue);  // sets its id
   std::uint32_t bytes(std::uint64_t count);
 
-  // Counts as read; as dropped where it cannot be. False then.
+  // Counts the event as read. Returns false, and counts it as dropped, if its times are invalid.
   bool add(const TraceEvent& event);
-  // Events that were read and are of no interest: metadata, waiting.
+  // Counts events that are read but not kept: metadata, waiting.
   void skip(std::uint64_t count = 1) { trace_.events_read += count; }
-  // Events that could not be understood: "without a name". Counts as read, too.
+  // Counts events that could not be parsed, by reason: "without a name". They also count as read.
   void drop(std::string_view why, std::uint64_t count = 1);
-  // Something else that who reads the result should know.
+  // Adds another diagnostic for the user.
   void note(std::string_view code, std::string message, std::string remedy = {});
 
-  // What other builders made of parts of the same trace: their events, whose indices are of this one by now; how many they
-  // read and dropped.
+  // Merge the results of other builders for parts of the same trace: their events, already renumbered to this builder's
+  // indices, and their counts of read and dropped events.
   void add_blocks(std::vector<std::vector<TraceEvent>> blocks);
   void add_counts(const TraceBuilder& other);
-  // Room for so many events that follow.
+  // Reserves a block for this many events.
   void begin_block(std::size_t events);
 
-  // Moves every event; for clocks that are known only at the end. Those that would overflow are dropped.
+  // Shifts every event, for clocks that are known only at the end. Drops those that would overflow.
   void shift_times(std::int64_t by_ns);
 
   Trace finish() &&;
 
  private:
-  // Looked up for every event: by a view, without a copy.
+  // Heterogeneous lookup: every event looks up its class by view, without a copy.
   template <class Text>
   struct ClassKey {
     KernelKind kind = KernelKind::kernel;

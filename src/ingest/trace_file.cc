@@ -37,7 +37,7 @@ std::optional<Diagnostic> damage_of(const formats::MaybeGzipFile& file, const st
   return std::nullopt;
 }
 
-// How many bytes there were: fewer than fit only at the file's end.
+// Returns the number of bytes read; fewer than requested only at the end of the file.
 Result<std::size_t> read_part(int file, std::span<char> out, std::size_t offset, const std::string& path) {
   std::size_t got = 0;
   while (got < out.size()) {
@@ -50,8 +50,8 @@ Result<std::size_t> read_part(int file, std::span<char> out, std::size_t offset,
   return got;
 }
 
-// Threads read a part each, because most of the time goes into memory that nobody has used yet. Nothing when the file has
-// become longer meanwhile.
+// Threads read one part each, because page faults of fresh memory take most of the time. Returns nothing if the file
+// has grown meanwhile.
 Result<std::optional<TraceBytes>> read_in_parts(const std::string& path, std::size_t size) {
   Result<FileDescriptor> file = open_for_reading(path);
   if (!file) return std::move(file).error();
@@ -70,7 +70,7 @@ Result<std::optional<TraceBytes>> read_in_parts(const std::string& path, std::si
   }
   read(0);
   for (std::thread& other : others) other.join();
-  std::size_t whole = 0;  // up to the first byte that is not there
+  std::size_t whole = 0;  // bytes up to the first gap
   for (std::size_t part = 0; part < threads && whole == begin_of(part); ++part) {
     if (!got[part]) return got[part].error();
     whole += *got[part];
@@ -81,7 +81,7 @@ Result<std::optional<TraceBytes>> read_in_parts(const std::string& path, std::si
 
 }  // namespace
 
-// The size is a hint: a pipe has none, and a file that is being written grows.
+// The size is a hint: a pipe has none, and a file may grow while it is read.
 Result<TraceBytes> read_trace_file(const std::string& path) {
   Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
   if (!file) return std::move(file).error();

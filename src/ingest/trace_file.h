@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a file into memory, whole, unpacked where it is gzip's: for formats whose parts refer to each other from end to end.
-// Any thread.
+// Reads a whole file into memory and decompresses gzip, for formats with references across the whole file. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +14,14 @@
 
 namespace joulemap::ingest {
 
-// The bytes of a file. No std::string: that would write zeros over a gigabyte before it is read.
+// The bytes of a file. Not a std::string, which would write zeros over a gigabyte before it is read.
 class TraceBytes {
  public:
   TraceBytes() = default;
   TraceBytes(std::unique_ptr<char[]> bytes, std::size_t size, std::optional<Diagnostic> damage)
       : bytes_(std::move(bytes)), size_(size), damage_(std::move(damage)) {}
   std::string_view view() const { return {bytes_.get(), size_}; }
-  // Says what is missing of a compressed file.
+  // Adds a diagnostic if a compressed file is truncated or damaged.
   void tell_damage(Diagnostics& diagnostics) const {
     if (damage_) diagnostics.add(*damage_);
   }

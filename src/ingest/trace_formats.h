@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of formats that `joulemap import` reads. To add one: a reader in a folder of its own, and a line here.
+// The table of formats that `joulemap import` reads. To add one: write a reader in its own folder and add a line here.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ namespace joulemap::ingest {
 
 struct TraceFormat {
   std::string_view name;
-  std::string_view files;  // what people call them
+  std::string_view files;  // common name of these files
   Result<Trace> (*read)(const std::string& path);
 };
 

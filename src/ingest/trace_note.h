@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TraceNote: what lies beside a framework's trace in the folder of a recording: which place of the recording the trace
-// divides, and what the names of its graph mean. Lines of words with tabs between them, written by the capture in Python:
+// TraceNote: the metadata file beside a framework's trace in the folder of a recording. It names the scope of the
+// recording that the trace splits, and maps names of its graph to layers. Tab-separated lines, written by the Python
+// capture:
 //
-//   coarse  mode  train                      the place, from the outside in: kind and name, a line for each level
+//   coarse  mode  train                      the scope, from the outside in: kind and name, a line for each level
 //   scope   sequential_1/dense_1    dense    scope or operation, phase (or nothing), layer
 //
-// Lines of another kind are left out: a newer version may write more. Pure.
+// Unknown kinds of lines are ignored: a newer version may write more. Pure.
 #pragma once
 
 #include <string>

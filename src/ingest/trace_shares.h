@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the time of a profiled step divides among operations, whoever's trace told it. Plain data.
+// TraceShares: how the time of a profiled step splits among operations, for any trace format. Plain data; times are ns.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct TraceShares {
     for (const OpShare& share : shares) sum_ns += share.time_ns;
     return sum_ns;
   }
-  // Of operations whose phase and layer are known.
+  // Time of operations with known phase and layer, ns.
   std::int64_t placed_ns() const {
     std::int64_t sum_ns = 0;
     for (const OpShare& share : shares) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ran when, as the capture of a process saw it. Plain data; times are CLOCK_MONOTONIC nanoseconds. Ids are local to
-// the process (the source of the recording) that gave them.
+// What ran when, as captured in one process. Plain data; times are CLOCK_MONOTONIC nanoseconds. Ids are local to the
+// process (the source of the recording) that assigned them.
 //
-// - A Place is where a program is: in a phase, a module, an operation, a region of its own. Places make a tree; 0 is its
-//   root, outside of everything. A thread is at one place at a time, and its time there is that place's own: times of
-//   places never overlap, so they add up.
-// - A Kernel is a piece of work of a GPU: a kernel, a copy, a fill. It belongs to the place and the step that launched it.
-// - Tallies are exact sums over a stretch of time and are kept always. Single kernels are kept as long as the file may
-//   grow, and for sampled steps ever after; a StepRecord says which.
+// - A Place is a scope: the position of a thread in the program (phase, module, operation, user region). Scopes form a
+//   tree; 0 is the root, outside of every scope. A thread is in one scope at a time, and its time there is exclusive:
+//   times of scopes never overlap, so they add up.
+// - A Kernel is one piece of GPU work: a kernel, a copy or a memset. It belongs to the scope and the step that launched
+//   it.
+// - Tallies are exact sums over an interval and are always recorded. Single kernels are recorded until the file reaches
+//   its size limit, and after that only for sampled steps; StepRecord::detailed marks these steps.
 #pragma once
 
 #include <array>
@@ -23,18 +24,18 @@ namespace joulemap {
 enum class PlaceKind : std::uint8_t {
   mode,      // "train", "inference"
   phase,     // "forward", "backward", "optimizer", "dataloader" ...
-  module,    // the whole dotted path of a layer
+  module,    // full dotted path of a layer
   op,        // an operation of the framework
   function,  // a function of the program
-  region,    // what the program named itself: jm.region, record_function, NVTX
-  tensors,   // within an operation: its inputs, as scopes/tensor_text.h writes them
+  region,    // named by the program: jm.region, record_function, NVTX
+  tensors,   // inputs of the enclosing operation, as scopes/tensor_text.h formats them
 };
 inline constexpr std::size_t kPlaceKinds = 7;
-// The mode of what ran only to find out what modules draw: no part of the run (docs/attribution.md).
+// Mode of the code that runs only to measure the power of modules. It is not part of the run (docs/attribution.md).
 inline constexpr std::string_view kProbeMode = "probe";
-// Marks of this region say from when until when.
+// Marks of this region delimit the probing interval.
 inline constexpr std::string_view kProbeRegion = "joulemap.probe";
-// The region in which a program is held up by `record --dither`.
+// Region in which `record --dither` delays the program.
 inline constexpr std::string_view kDitherRegion = "joulemap.dither";
 
 struct Place {
@@ -46,15 +47,15 @@ struct Place {
 
 struct PlaceTally {
   std::uint32_t place = 0;
-  std::uint64_t count = 0;      // how often a thread entered it
-  std::uint64_t sampled = 0;    // of these, in steps whose operations were told, too
-  std::int64_t wall_ns = 0;     // threads at this place, and not in one within it
+  std::uint64_t count = 0;      // number of times a thread entered the scope
+  std::uint64_t sampled = 0;    // entries in steps whose operations were also recorded
+  std::int64_t wall_ns = 0;     // exclusive wall time of threads in this scope
   std::int64_t cpu_ns = 0;      // CPU time of those threads
-  std::int64_t helpers_ns = 0;  // CPU time of threads that worked for them: OpenMP's, say
+  std::int64_t helpers_ns = 0;  // CPU time of threads that worked on their behalf, such as OpenMP threads
 };
 
-// How the time at a coarse place divides among finer ones, as a profiler of the framework's own told for some sampled steps.
-// Only proportions count; the coarse place's time and energy are told by its tallies.
+// How the time in a coarse scope divides among finer ones, measured by the framework's own profiler in some sampled
+// steps. Only the proportions are used; time and energy of the coarse scope come from its tallies.
 struct PlaceShare {
   std::uint32_t coarse = 0;
   std::uint32_t place = 0;
@@ -66,24 +67,24 @@ enum class KernelKind : std::uint8_t {
   kernel,
   copy,
   fill,
-  graph,  // a whole graph, where its nodes are not told one by one
+  graph,  // a whole CUDA graph whose nodes are not reported one by one
 };
 inline constexpr std::size_t kKernelKinds = 4;
 
-// Work of one kind: the same code on as many threads.
+// Kernels of the same code launched with the same grid and block size.
 struct KernelClass {
   std::uint32_t id = 0;
   KernelKind kind = KernelKind::kernel;
-  std::string name;  // as the device's library gives it, mangled; of a copy its direction
+  std::string name;  // mangled, as reported by the device library; the direction of a copy
   std::array<std::uint32_t, 3> grid{};
   std::array<std::uint32_t, 3> block{};
 };
 
-// Where kernels queue.
+// A stream of a device on which kernels queue.
 struct KernelQueue {
   std::uint32_t id = 0;
   std::string device;         // UUID, or empty
-  std::uint32_t ordinal = 0;  // of the device in that process
+  std::uint32_t ordinal = 0;  // index of the device in that process
   std::uint32_t context = 0;
   std::uint32_t stream = 0;
 };
@@ -94,8 +95,8 @@ struct Kernel {
   std::uint32_t class_id = 0;
   std::uint32_t queue = 0;
   std::uint32_t place = 0;
-  std::uint32_t correlation = 0;  // of its launch; kernels of a graph share it
-  std::uint64_t bytes = 0;        // of a copy or a fill
+  std::uint32_t correlation = 0;  // of the launch; kernels of a graph share it
+  std::uint64_t bytes = 0;        // size of a copy or memset
 };
 
 struct KernelTally {
@@ -106,23 +107,23 @@ struct KernelTally {
   std::int64_t time_ns = 0;
 };
 
-// A step that has ended. Steps of equal shape launched the same kernels from the same places in the same order.
+// A completed training step. Steps of equal shape launched the same kernels from the same scopes in the same order.
 struct StepRecord {
   std::int64_t number = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::uint64_t shape = 0;    // 0: unknown, because kernels were not listened to
-  std::uint64_t kernels = 0;  // launched by it
-  std::int64_t gpu_ns = 0;    // summed time of its kernels
-  bool listened = false;      // kernels were told
-  bool detailed = false;      // and are kept one by one
+  std::uint64_t shape = 0;    // 0: unknown, because the kernels were not traced
+  std::uint64_t kernels = 0;  // number launched by the step
+  std::int64_t gpu_ns = 0;    // summed duration of its kernels
+  bool listened = false;      // kernels were traced
+  bool detailed = false;      // and are recorded one by one
 };
 
-// What ran in a stretch of time.
+// What ran in one interval.
 struct Activity {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::vector<Place> places;  // new ones; each once
+  std::vector<Place> places;  // new in this interval; each appears once
   std::vector<KernelClass> classes;
   std::vector<KernelQueue> queues;
   std::vector<PlaceTally> place_tallies;

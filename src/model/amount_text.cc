@@ -10,7 +10,7 @@ namespace joulemap {
 namespace {
 
 struct Step {
-  double from;  // values of at least this size
+  double from;  // lower bound of the value
   double factor;
   std::string_view unit;
 };

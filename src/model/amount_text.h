@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers in sentences: "418 kJ", "2.6 h", "p = 0.0020". Pure.
+// Formats numbers for sentences: "418 kJ", "2.6 h", "p = 0.0020". Pure functions.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace joulemap {
 
-// Three digits that count; joules in mJ to MJ, seconds in ms to h, other units as they are.
+// Three significant digits; joules in mJ to MJ, seconds in ms to h, other units unscaled.
 std::string amount_text(double value, std::string_view unit);
-// Three digits, "<1e-9" below.
+// Three significant digits, or "<1e-9".
 std::string p_text(double p);
 
 }  // namespace joulemap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CalibrateResult: what `joulemap calibrate` found out, a line for each channel. Plain data.
+// CalibrateResult: the findings of `joulemap calibrate`, one entry for each channel. Plain data.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ namespace joulemap {
 
 struct CalibrateResult {
   double watched_s = 0;
-  std::vector<Channel> channels;             // in the order of their sensors
+  std::vector<Channel> channels;             // in sensor order
   std::vector<ChannelCalibration> findings;  // one for each channel
-  std::vector<std::string> loaded;           // domains of the GPUs that were
+  std::vector<std::string> loaded;           // domains of the GPUs that calibration loaded
   std::vector<SamplerCost> samplers;
-  std::string kept_in;  // the file; empty when they were not kept
+  std::string kept_in;  // path of the calibration file; empty when nothing was saved
   Diagnostics diagnostics;
 };
 

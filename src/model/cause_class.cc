@@ -11,16 +11,16 @@ namespace joulemap {
 namespace {
 
 struct Rule {
-  std::string_view part;  // in lower case
+  std::string_view part;  // substring in lower case
   CauseClass cause;
 };
 
-// The first that the name holds decides: cudaMemcpyAsync copies, cudaStreamSynchronize waits.
+// The first rule whose substring occurs in the name applies: cudaMemcpyAsync copies, cudaStreamSynchronize waits.
 constexpr std::array<Rule, 31> kRules = {{
     {"synchroniz", CauseClass::synchronisation},
     {"barrier", CauseClass::synchronisation},
-    {"_local_scalar_dense", CauseClass::synchronisation},  // what tensor.item() waits in
-    {"run_backward", CauseClass::synchronisation},         // the caller, until autograd's own thread is done
+    {"_local_scalar_dense", CauseClass::synchronisation},  // tensor.item() waits in it
+    {"run_backward", CauseClass::synchronisation},         // the caller waits for autograd's own thread
     {"nccl", CauseClass::synchronisation},
     {"allreduce", CauseClass::synchronisation},
     {"all_reduce", CauseClass::synchronisation},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why a function, operation or kernel draws energy: it computes, moves memory, launches work, or waits for others. The
-// ledger infers it from what ran there (attribution/ledger/cause_evidence.h), or else from names: those of CUDA, cuDNN,
+// Why a function, operation or kernel uses energy: it computes, moves memory, launches work, or waits. The ledger
+// infers the cause from what ran there (attribution/ledger/cause_evidence.h), or else from names used by CUDA, cuDNN,
 // PyTorch, TensorFlow and JAX. Plain data, pure functions; seconds.
 #pragma once
 
@@ -18,30 +18,30 @@ inline constexpr std::array<CauseClass, 4> kCauseClasses = {CauseClass::compute,
                                                             CauseClass::synchronisation};
 enum class CauseBasis : std::uint8_t { ledger, name };
 
-// An amount of each class: seconds, joules.
+// An amount for each class, in seconds or joules.
 class ByCause {
  public:
   double& operator[](CauseClass cause) { return amounts_[static_cast<std::size_t>(cause)]; }
   double operator[](CauseClass cause) const { return amounts_[static_cast<std::size_t>(cause)]; }
   void add(const ByCause& other, double share = 1);
   double sum() const;
-  // The first of those with the most.
+  // The class with the largest amount; the first of equals.
   CauseClass largest() const;
 
  private:
   std::array<double, kCauseClasses.size()> amounts_{};
 };
 
-// The class with the most of a row's time.
+// The class with the largest part of a row's time.
 struct Cause {
   CauseClass largest = CauseClass::compute;
-  CauseBasis basis = CauseBasis::ledger;  // of that class
-  ByCause times_s = {};                   // together the time of the row
+  CauseBasis basis = CauseBasis::ledger;  // evidence for `largest`
+  ByCause times_s = {};                   // sums to the time of the row
 };
 
-// Nothing where the name does not tell.
+// Returns nothing when the name matches no rule.
 std::optional<CauseClass> cause_in_name(std::string_view name);
-// All of the time is what the name says; a name that tells nothing is taken for computing.
+// Assigns all of the time to the class of the name, or to compute when the name matches no rule.
 Cause cause_by_name(std::string_view name, double time_s);
 
 std::string_view to_string(CauseClass cause);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Channel: one number that a sensor can read, and how to turn its raw integers into joules or watts. Plain data,
-// fixed once a sensor is open; several channels may watch the same domain and are then checked against each other.
+// Channel: one number that a sensor can read, and how to convert its raw integers to joules or watts. Plain data, fixed
+// once a sensor is open. Several channels may measure the same domain and are then cross-checked.
 //
 //   powercap/package-0   counter   energy        J   1e-6 per unit   wraps at 262143328850
 //   hwmon/amdgpu-0       gauge     power         W   1e-6 per unit
@@ -16,11 +16,11 @@
 namespace joulemap {
 
 enum class ChannelKind {
-  counter,  // energy since some moment, only ever growing (but for wraps)
-  gauge,    // a value now
+  counter,  // energy since some moment; monotonic except for wraps
+  gauge,    // instantaneous value
 };
 
-// What is measured. Energy and power make joules; the rest is shown beside them.
+// What is measured. Energy and power yield joules; the other quantities are context.
 enum class Quantity : std::uint8_t {
   energy,
   power,
@@ -29,24 +29,24 @@ enum class Quantity : std::uint8_t {
   clock,
   utilization,
   memory,
-  throttle_reasons,  // a set of bits, as NVML defines them
+  throttle_reasons,  // bit set as defined by NVML
   cpu_time,          // of the whole machine, or of the recorded command
-  power_history,  // power that the device has kept by itself and tells later: too late for totals, fine enough to attribute
+  power_history,  // power samples buffered by the device and read later: too late for totals, fine enough to attribute
 };
 inline constexpr std::size_t kQuantities = 10;
 
-// Channels of CPU time in a recording: what all processes of the machine used, and what the command's did.
+// Channels of CPU time in a recording: of all processes of the machine, and of the recorded command.
 inline constexpr std::string_view kMachineCpuTime = "machine-cpu-time";
 inline constexpr std::string_view kCommandCpuTime = "command-cpu-time";
 
-// How the channel's name ends that tells how much of a GPU's time processes used that are not the command's.
+// Suffix of the channel name for the GPU utilization of co-tenants (processes outside the recorded command).
 inline constexpr std::string_view kOthersUtilization = "others-utilization";
 
-// Where a number comes from. A number that could not be had has none, and a reason instead.
+// Origin of a number. A number that is unavailable has no provenance and a reason instead.
 enum class Provenance { measured, estimated };
 
-// What a domain covers as a whole, so that an estimate never stands beside a measurement of the same thing. Parts
-// (the cores of a package) are `other`.
+// What a domain covers as a whole, so that an estimate never appears beside a measurement of the same thing. Parts (the
+// cores of a package) are `other`.
 enum class DomainClass { cpu, memory, platform, gpu, other };
 
 struct Channel {
@@ -54,25 +54,25 @@ struct Channel {
   std::string sensor;  // name of the backend
   std::string source;  // the file or event it is read from
 
-  std::string domain;   // what it watches: "package-0", "dram-0", "gpu0"
-  std::string part_of;  // the domain whose energy already contains this one's; empty when there is none
+  std::string domain;   // what it measures: "package-0", "dram-0", "gpu0"
+  std::string part_of;  // domain whose energy already contains this one; empty when there is none
   DomainClass domain_class = DomainClass::other;
-  std::string device;  // UUID or PCI id of what is measured; empty for the machine's own
-  std::string driver;  // versions of driver and firmware behind it, where they matter: a calibration holds for these
-  std::string device_model = {};  // what kind of device: "NVIDIA H200"; empty where not known
-  bool countable = true;          // false: shown, but never added to a total, because what it covers is not known
+  std::string device;  // UUID or PCI id of the measured device; empty for the machine itself
+  std::string driver;  // versions of driver and firmware, where they matter: a calibration is valid for these
+  std::string device_model = {};  // "NVIDIA H200"; empty when unknown
+  bool countable = true;          // false: displayed, but never part of a total, because its coverage is unknown
 
   ChannelKind kind = ChannelKind::counter;
   Quantity quantity = Quantity::energy;
   double scale = 1;                         // units (unit_of) per raw unit
-  std::optional<std::uint64_t> wrap_range;  // raw value at which a counter starts again from zero, where known
-  double refresh_s = 0.001;                 // how often the hardware is said to renew the value
-  double averaged_s = 0;                    // of a gauge: the time its value is a mean of; 0 where not known
+  std::optional<std::uint64_t> wrap_range;  // raw value at which a counter wraps to zero, when known
+  double refresh_s = 0.001;                 // nominal update period of the hardware
+  double averaged_s = 0;                    // averaging time of a gauge; 0 when unknown
 
   Provenance provenance = Provenance::measured;
-  std::string model;                // of an estimate: the formula
-  double relative_uncertainty = 0;  // of an estimate: half width of its 95 % interval, as a share of its value,
-  double uncertainty_w = 0;         // and a part that does not depend on the value
+  std::string model;                // formula of an estimate
+  double relative_uncertainty = 0;  // of an estimate: half width of its 95 % interval, as a fraction of its value
+  double uncertainty_w = 0;         // of an estimate: part of the half width that does not depend on the value
 };
 
 constexpr std::string_view unit_of(Quantity quantity) {

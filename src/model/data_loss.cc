@@ -7,19 +7,19 @@
 namespace joulemap {
 namespace {
 
-// docs/record.md lists them.
+// Documented in docs/record.md.
 constexpr std::array<std::string_view, 36> kLosses = {
-    // Of a recording as a file.
+    // The recording as a file.
     "cut_off", "not_joined", "recording_cut", "recording_damaged", "recording_not_ended", "recording_part_open",
     "recording_part_skipped", "recording_part_unreadable", "recording_source_lost", "recording_write_failed",
     "samples_of_unknown_channel", "samples_out_of_order", "write_failed",
-    // Of what was to be recorded.
+    // Data that should have been recorded.
     "cupti_flush", "cupti_hangs", "events_dropped", "kernels_dropped", "kernels_lost", "kernels_unreadable",
     "marks_dropped", "no_recorder", "samples_dropped", "trace_not_read", "unknown_marks",
-    // Of sensors.
+    // Sensors.
     "counter_frozen", "counter_reset", "energy_missing", "garbage_reading", "readings_missing", "sensor_failed",
     "sensor_hangs", "sensor_vanished", "wrap_missed",
-    // Of what was read beside it.
+    // Other input files.
     "damaged_file", "damaged_trace", "file_damaged"};
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which diagnostics mean that data were lost or damaged, so that a number covers less than what happened: what --strict
-// turns into an exit code. Notes about how a number was made are not among them. Pure.
+// Classifies diagnostics that mean lost or damaged data, so that a number covers less than what happened. --strict
+// turns them into an exit code. Notes about the method behind a number are not data loss. Pure functions.
 #pragma once
 
 #include <string_view>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diagnostics: what was wrong with the data behind a result, counted, carried along with the result and
-// printed by every report. A number whose diagnostics were dropped is a claim; with them it is a measurement.
+// Diagnostics: problems in the data behind a result, counted. They travel with the result, and every report prints
+// them. A number without its diagnostics is a claim; with them it is a measurement.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 namespace joulemap {
 
 struct Diagnostic {
-  std::string code;  // for programs: "counter_reset"
+  std::string code;  // machine-readable: "counter_reset"
   std::uint64_t count = 1;
-  std::string message;  // for people: what, where, what it means for the numbers
-  std::string remedy;   // what to do about it; empty where nothing is known
+  std::string message;  // human-readable: what, where, effect on the numbers
+  std::string remedy;   // what to do about it; empty when there is none
 };
 
 class Diagnostics {
  public:
-  // The same code and message again only counts.
+  // Increments the count when the same code and message are already listed.
   void add(Diagnostic diagnostic) {
     for (Diagnostic& known : list_) {
       if (known.code == diagnostic.code && known.message == diagnostic.message) {

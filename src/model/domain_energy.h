@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DomainEnergy: the one row a report shows for a domain, chosen from all channels that watch it. Plain data.
+// DomainEnergy: the report row of a domain, chosen from all channels that measure it. Plain data.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace joulemap {
 
-// What another channel of the same domain said: a check, never added.
+// Value of another channel of the same domain; compared, never added.
 struct CrossCheck {
   std::string sensor;
   std::string channel;
@@ -25,13 +25,13 @@ struct DomainEnergy {
   std::optional<double> uncertainty_j;  // half width at 95 %
   std::optional<double> mean_w;
   std::optional<Provenance> provenance;  // none when there are no joules
-  std::string reason;                    // why there are none
-  bool counted = false;                  // part of the total; false for what another counted domain contains
+  std::string reason;                    // why there are none; empty when there are
+  bool counted = false;                  // part of the total; false when another counted domain contains it
   std::string part_of;
   std::string sensor;
-  std::string channel;            // of that sensor: the one whose value this is
-  std::string model;              // of an estimate: the formula
-  std::string device_model = {};  // "NVIDIA H200"; empty where not known
+  std::string channel;            // channel of that sensor that provides the value
+  std::string model;              // formula of an estimate
+  std::string device_model = {};  // "NVIDIA H200"; empty when unknown
   std::vector<CrossCheck> checks;
 };
 

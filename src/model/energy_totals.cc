@@ -4,7 +4,7 @@
 namespace joulemap {
 namespace {
 
-// None as soon as one of them is not known.
+// Returns none as soon as one term is unknown.
 template <class Amount>
 std::optional<Amount> sum_of_known(bool is_first, const std::optional<Amount>& sum, const std::optional<Amount>& more) {
   if (is_first) return more;

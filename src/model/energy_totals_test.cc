@@ -15,7 +15,7 @@ concept CanAddTo = requires(A a, B b) { a += b; };
 template <class A, class B>
 concept CanCompare = requires(A a, B b) { a < b; };
 
-// What the issue of mixed sums came from does not compile any more.
+// Sums that mix provenances do not compile.
 static_assert(CanAdd<MeasuredJoules, MeasuredJoules> && CanAddTo<MeasuredJoules, MeasuredJoules>);
 static_assert(!CanAdd<MeasuredJoules, EstimatedJoules> && !CanAddTo<MeasuredJoules, EstimatedJoules>);
 static_assert(!CanAdd<MeasuredWatts, EstimatedWatts> && !CanAddTo<EstimatedWatts, MeasuredWatts>);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExperimentData: a designed experiment and what came out of it, wherever it came from: our own runner, a cluster, or
-// the published files of others (`import prengdl`, `import nvidia-smi`). The runner and the importers write a folder
-// (docs/experiment.md), `experiment/run/experiment_folder.h` reads it into this, and every analysis is a pure function of
-// it. Plain data; seconds, joules, Unix nanoseconds.
+// ExperimentData: a designed experiment and its results, from our own runner, a cluster, or published files of others
+// (`import prengdl`, `import nvidia-smi`). The runner and the importers write a folder (docs/experiment.md), which
+// `experiment/run/experiment_folder.h` reads into this. Every analysis is a pure function of it. Plain data; seconds,
+// joules, Unix nanoseconds.
 #pragma once
 
 #include <array>
@@ -23,25 +23,25 @@ namespace joulemap {
 
 struct ExperimentFactor {
   std::string name;                 // "framework"
-  std::vector<std::string> levels;  // in the order of the plan: "pytorch", "tensorflow"
-  // False where levels are what was compared on (models, data), not what was compared: they are not set against each other.
+  std::vector<std::string> levels;  // in plan order: "pytorch", "tensorflow"
+  // False when the levels are conditions of the comparison (models, data): they are not compared with each other.
   bool compared = true;
 };
 
-// A number that rows tell besides energy and time.
+// A number that rows report besides energy and time.
 struct ExperimentMetric {
   std::string name;  // "accuracy"
   std::string unit;
   bool more_is_better = false;
-  // False: told beside (utilisation, temperature), neither compared nor weighed against energy unless asked for.
+  // False: displayed only (utilisation, temperature): neither compared nor a Pareto objective unless requested.
   bool weighed = true;
 };
 
 struct EpochResult {
-  double start_s = 0;  // after the row's start
+  double start_s = 0;  // after the start of the row
   double elapsed_s = 0;
-  std::optional<double> energy_j;  // of the domains that the row shows (shown_energy), between the marks
-  std::vector<std::optional<double>> metrics;  // as in ExperimentData::metrics; of the epoch
+  std::optional<double> energy_j;  // of the domains in shown_energy of the row, between the epoch marks
+  std::vector<std::optional<double>> metrics;  // of the epoch, same order as ExperimentData::metrics
 };
 
 enum class RowState { todo, running, done, failed };
@@ -49,26 +49,27 @@ constexpr std::string_view name_of(RowState state) {
   return std::array<std::string_view, 4>{"todo", "running", "done", "failed"}[static_cast<std::size_t>(state)];
 }
 
-// One row of the run table: one execution of one cell. Failed attempts are kept on disk and counted; the values are of the
-// attempt that counts, which is the last.
+// One row of the run table: one execution of one cell. Failed attempts stay on disk and are counted; the values belong
+// to the last attempt.
 struct ExperimentRow {
-  std::size_t number = 0;           // in the run table, from 0
+  std::size_t number = 0;           // index in the run table, from 0
   std::vector<std::size_t> levels;  // one index into each factor's levels
-  std::size_t block = 0;            // the repetition it belongs to
-  std::string node;                 // where it ran; empty where not known
+  std::size_t block = 0;            // index of its repetition
+  std::string node;                 // where it ran; empty when unknown
   RowState state = RowState::todo;
   std::uint32_t attempts = 0;
   std::optional<int> exit_code;
-  std::optional<std::int64_t> start_unix_ns;  // rows in the order in which they ran: sort by this, else by number
+  std::optional<std::int64_t> start_unix_ns;  // execution order of rows: sort by this, else by number
   std::optional<double> elapsed_s;
-  std::vector<DomainEnergy> domains;  // total_energy adds them, by provenance
+  std::vector<DomainEnergy> domains;  // total_energy sums them by provenance
   PowerTotals baseline;                        // idle power of the counted domains before the experiment
-  PowerTotals first;                           // when the row began: far above the baseline after too short a pause
-  std::optional<double> stolen_share;          // CPU time that a hypervisor took
-  std::optional<double> throttled_share;       // of the time, clocks held down by heat or power
-  std::vector<std::optional<double>> metrics;  // as in ExperimentData::metrics
+  PowerTotals first;                           // power when the row began: far above the baseline after too short a
+                                               // pause
+  std::optional<double> stolen_share;          // fraction of CPU time taken by the hypervisor
+  std::optional<double> throttled_share;       // fraction of time with clocks limited by heat or power
+  std::vector<std::optional<double>> metrics;  // same order as ExperimentData::metrics
   std::vector<EpochResult> epochs;
-  std::vector<FunctionResult> functions;  // those that drew the most of each device; none without a trace
+  std::vector<FunctionResult> functions;  // highest energy on each device; empty without a trace
   Diagnostics diagnostics;                // of this row's measurement
 };
 
@@ -76,7 +77,7 @@ struct ExperimentData {
   std::string name;
   std::vector<ExperimentFactor> factors;
   std::vector<ExperimentMetric> metrics;
-  bool blocked = false;  // rows of one block were made to be compared: pairing them is part of the design
+  bool blocked = false;  // blocks are part of the design: the analysis pairs rows of one block
   std::uint64_t seed = 0;
   double alpha = 0.05;
   std::vector<ExperimentRow> rows;

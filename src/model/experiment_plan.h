@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExperimentPlan: what `joulemap experiment plan` and `status` tell: the rows, what they will cost, and what statistics can
-// and cannot show with so many. Plain data; seconds, joules, grams.
+// ExperimentPlan: the output of `joulemap experiment plan` and `status`: the rows, their forecast cost, and which
+// differences this number of rows can establish. Plain data; seconds, joules, grams.
 #pragma once
 
 #include <cstddef>
@@ -15,31 +15,31 @@
 
 namespace joulemap {
 
-// From rows that have run, of the pilot or of the experiment itself.
+// Extrapolated from completed rows of the pilot or of the experiment itself.
 struct ExperimentForecast {
-  std::size_t based_on = 0;  // rows
-  std::size_t rows = 0;      // that it is for: all that are not done
-  double time_s = 0;         // with baseline, warm-up and the pauses between
+  std::size_t based_on = 0;  // number of completed rows
+  std::size_t rows = 0;      // number of rows not done, which the forecast covers
+  double time_s = 0;         // includes baseline, warm-up and the pauses between rows
   std::optional<double> energy_j;
-  std::optional<Provenance> provenance;  // of the energies it rests on
+  std::optional<Provenance> provenance;  // of the energies it is based on
   std::optional<double> co2_g;
   std::optional<double> price;
   std::string currency;
 };
 
-// What can be known before anything is run.
+// What follows from the design before anything runs.
 struct PlanStatistics {
   std::size_t repetitions = 0;
-  bool paired = false;          // by blocks: the signed-rank test; else the rank-sum test
-  std::size_t comparisons = 0;  // of two cells that differ in one factor, of one measure
+  bool paired = false;          // paired by block: signed-rank test; else rank-sum test
+  std::size_t comparisons = 0;  // pairs of cells that differ in one factor, for one measure
   double alpha = 0.05;
-  double least_p = 1;                          // that the test can give, however large the difference
-  bool can_show = false;                       // least_p x comparisons <= alpha: something can survive the adjustment
-  std::size_t needed_repetitions = 0;          // for that
-  std::size_t measures = 2;                    // at least: energy, time and the metrics; each domain is one more
-  std::size_t needed_for_all = 0;              // repetitions, where all measures are one family, as `analyze` has it
-  std::optional<double> noise;                 // of rows that have run: standard deviation within cells, as a share
-  std::optional<double> difference_in_noises;  // found in nine of ten experiments, in units of one row's noise
+  double least_p = 1;                          // smallest p value the test can return, however large the difference
+  bool can_show = false;                       // least_p x comparisons <= alpha: a result can survive the adjustment
+  std::size_t needed_repetitions = 0;          // repetitions needed for can_show
+  std::size_t measures = 2;                    // minimum: energy, time and the metrics; each domain adds one
+  std::size_t needed_for_all = 0;              // repetitions needed when all measures form one family, as in `analyze`
+  std::optional<double> noise;                 // of completed rows: standard deviation within cells, as a fraction
+  std::optional<double> difference_in_noises;  // detectable difference at 90 % power, in units of one row's noise
 };
 
 struct ExperimentPlanRow {
@@ -50,21 +50,21 @@ struct ExperimentPlanRow {
   std::uint32_t attempts = 0;
   std::string node;
   std::optional<double> elapsed_s;
-  std::optional<double> energy_j;  // measured where something was, else estimated
+  std::optional<double> energy_j;  // measured when available, else estimated
   std::optional<Provenance> provenance;
 };
 
-// A job of a cluster that runs rows.
+// A cluster job that runs rows.
 struct ExperimentJob {
   std::string id;     // "1234_7"
-  std::string state;  // as the cluster calls it: "PENDING", "RUNNING"
+  std::string state;  // in the cluster's terms: "PENDING", "RUNNING"
   std::string node;
   std::string blocks;  // "7"
 };
 
 struct ExperimentPlan {
   std::string name;
-  std::string folder;  // empty where it is only a plan
+  std::string folder;  // empty when nothing has been written yet
   std::vector<ExperimentFactor> factors;
   std::size_t cells = 0;
   std::size_t blocks = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FrameworkActivity: what the profilers of frameworks recorded beside a run, as scopes and shares. Plain data.
+// FrameworkActivity: output of framework profilers that ran during a recording, as scopes and shares. Plain data.
 #pragma once
 
 #include "model/activity.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What functions of a framework or a program cost in rows of an experiment, and why. Plain data; seconds, joules.
+// Energy, time and cause of the functions of a framework or program in the rows of an experiment. Plain data; seconds,
+// joules.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +13,25 @@
 
 namespace joulemap {
 
-// In one row, on one device, as `report --by function` tells it.
+// In one row, on one device, as printed by `report --by function`.
 struct FunctionResult {
   std::string name;
   std::string device;                  // "gpu0", "cpu"
-  std::optional<std::uint64_t> count;  // calls; of a GPU, kernels
+  std::optional<std::uint64_t> count;  // calls; on a GPU, kernels
   double time_s = 0;
   std::optional<double> energy_j;
   std::optional<Cause> cause = {};
 };
 
-// Over the rows of a cell that tell it: means of a row.
+// Means over the rows of a cell that contain the function.
 struct CellFunction {
   std::string name;
   std::string device;
-  std::size_t n = 0;  // rows
+  std::size_t n = 0;  // number of rows
   std::optional<double> count;
   double time_s = 0;
   std::optional<double> energy_j;
-  std::optional<double> share;  // of the energy of those rows
+  std::optional<double> share;  // fraction of the energy of those rows
   std::optional<Cause> cause;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ImportResult: what `joulemap import` has to say when the recording is written. Plain data.
+// ImportResult: the summary that `joulemap import` prints after it has written the recording. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ struct ImportResult {
   std::uint64_t events_dropped = 0;
   std::uint64_t kernels = 0;
   double kernel_s = 0;
-  std::optional<double> placed_share;  // of the kernels' time: with a place; nothing without kernels
-  double thread_s = 0;                 // of threads, at places
+  std::optional<double> placed_share;  // fraction of kernel time with a scope; none without kernels
+  double thread_s = 0;                 // thread time in scopes
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
   std::uint64_t power_rows_dropped = 0;
-  double elapsed_s = 0;  // where the traces and the power are known
+  double elapsed_s = 0;  // covered by both the traces and the power log
   Diagnostics diagnostics;
 };
 

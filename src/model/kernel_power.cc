@@ -9,12 +9,12 @@
 namespace joulemap {
 namespace {
 
-// Findings of one class in several recordings usually spread by this much, found between two H200s; it counts
-// as much as so many recordings of the class itself.
+// Usual relative standard deviation between recordings of one class, measured between two H200s. It has the weight of
+// kUsualCounts recordings of the class itself.
 constexpr double kUsualSpread = 0.05;
 constexpr double kUsualCounts = 3;
 
-// What a file says need not be true.
+// Bounds of valid entries: files may contain invalid ones.
 constexpr double kLeastWatts = 0.1;
 constexpr double kMostWatts = 1e5;
 constexpr double kLeastPrecision = 1e-2;
@@ -35,7 +35,7 @@ bool by_key(const KernelPower& a, const KernelPower& b) { return key_of(a) < key
 
 bool is_amount(double value, double most) { return value >= 0 && value <= most; }
 
-// Of each GPU those that were seen the longest.
+// Keeps the entries with the longest evidence of each GPU.
 std::size_t drop_least_known(std::vector<KernelPower>& library, std::size_t most) {
   std::vector<KernelPower> kept;
   const std::size_t before = library.size();
@@ -62,7 +62,7 @@ std::size_t drop_least_known(std::vector<KernelPower>& library, std::size_t most
 
 }  // namespace
 
-// Shapes that vary make no new kernels of the same code.
+// Varying shapes do not create new codes within a factor of two in size.
 KernelCode code_of(const KernelClass& known) {
   const double threads = std::min(product(known.grid) * product(known.block), kMostThreads);
   return {known.kind, known.name, static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(threads)))};
@@ -106,7 +106,7 @@ KernelPower borrowed(std::string gpu, const SeenKernels& seen, double watts, dou
 }
 
 void merge(KernelPower& known, const KernelPower& more) {
-  // What has been seen very often is known no better than an entry can say: beyond that it would be unsound, and lost.
+  // Precision and evidence saturate at the bounds of is_sound: beyond them the entry would be invalid and discarded.
   const double precision = known.precision + more.precision;
   const double share = more.precision / precision;
   const double mean_w = known.watts + share * (more.watts - known.watts);
@@ -131,7 +131,7 @@ double spread_of(const KernelPower& known) {
   if (known.is_borrowed()) return std::clamp(std::sqrt(of_mean), kLeastSpread, kMostSpread);
   const double recordings = static_cast<double>(known.recordings);
   const double free = recordings - 1;
-  // What the scatter would be if findings differed by their own errors alone, and what it is more.
+  // Expected scatter when findings differ only by their own errors, and the excess above it.
   const double scale = known.precision - known.precision_squares / known.precision;
   const double between = free > 0 && scale > 0 ? std::max(known.scatter - free, 0.0) / scale : 0;
   const double usual = kUsualSpread * kUsualSpread;
@@ -150,7 +150,7 @@ bool is_sound(const KernelPower& known) {
 
 std::size_t merge_all(std::vector<KernelPower>& library, std::vector<KernelPower> findings, std::size_t most) {
   library.insert(library.end(), std::make_move_iterator(findings.begin()), std::make_move_iterator(findings.end()));
-  // What was known stays before what is new: sums depend on their order in the last bits.
+  // Stable: existing entries stay before new ones, because the last bits of the sums depend on the order.
   std::stable_sort(library.begin(), library.end(), by_key);
   std::vector<KernelPower> merged;
   merged.reserve(library.size());

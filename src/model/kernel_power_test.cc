@@ -23,7 +23,7 @@ TEST(KernelPower, SizesWithinAFactorOfTwoAreOneCode) {
 TEST(KernelPower, FindingsWeighAsTheyAreSure) {
   KernelPower known = finding("H200", seen("add", 9), 400, 0.02);
   merge(known, finding("H200", seen("add", 1), 500, 0.04));
-  EXPECT_NEAR(known.watts, 420, 1e-9);  // four times as sure
+  EXPECT_NEAR(known.watts, 420, 1e-9);  // four times the precision
   EXPECT_EQ(known.recordings, 2U);
   EXPECT_NEAR(known.evidence_s, 10, 1e-12);
 }

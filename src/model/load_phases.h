@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoadPhases: when `calibrate` made a GPU work and when it let it rest, as the host's clock saw it. What the GPU's sensors
-// showed meanwhile is compared with it. Plain data; CLOCK_MONOTONIC nanoseconds, each phase after the one before.
+// LoadPhases: when `calibrate` loaded a GPU and when it left it idle, on the host clock. Calibration compares the GPU's
+// sensor values with these phases. Plain data; CLOCK_MONOTONIC nanoseconds, phases in order of time.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ struct LoadSpan {
 };
 
 struct LoadPhases {
-  LoadSpan idle;                // no context of ours
-  LoadSpan active_idle;         // a context, nothing has run in it but to find its pace
-  LoadSpan waves;               // load on and off, in random lengths
-  std::vector<LoadSpan> loads;  // in the waves: when it was on, in order of time
-  LoadSpan full;                // on all the time
-  LoadSpan after;               // the context is still there, nothing runs
-  LoadSpan released;            // no context any more
+  LoadSpan idle;                // no CUDA context of ours
+  LoadSpan active_idle;         // a context; only the kernels that time the load have run in it
+  LoadSpan waves;               // load on and off for random durations
+  std::vector<LoadSpan> loads;  // intervals within `waves` in which the load was on, in order of time
+  LoadSpan full;                // load on continuously
+  LoadSpan after;               // the context still exists, nothing runs
+  LoadSpan released;            // the context is destroyed
 };
 
 }  // namespace joulemap

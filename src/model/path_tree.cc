@@ -20,7 +20,7 @@ bool is_module_path(std::string_view text) {
   return parts.size() > 1 && std::all_of(parts.begin(), parts.end(), is_identifier);
 }
 
-// How many elements of a path may be modules: of operations and functions the last one is none.
+// Number of leading path elements that may be modules: the last element of operations and functions is not one.
 std::size_t elements_of_modules(std::span<const std::string> path, std::string_view by) {
   if (by == "layer" || by == "stack") return path.size();
   if (by == "op" || by == "tensor" || by == "function") return path.empty() ? 0 : path.size() - 1;

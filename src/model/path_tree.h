@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the rows of a report stand in a tree: a row's path is the way down to it, and where a path holds a module, the
-// module's dots are branches, too: "layer4.0.conv2" lies in "layer4.0", which lies in "layer4". And which rows a
-// filter means. Pure.
+// Arranges the rows of a report in a tree. The path of a row leads from the root to it; the dots of a module name in a
+// path are branches, too: "layer4.0.conv2" is a child of "layer4.0", which is a child of "layer4". Also matches rows
+// against a filter. Pure functions.
 //
 //   tree_path({"train", "backward", "layer4.0.conv2"}, "layer")  ->  train, backward, layer4, .0, .conv2
 #pragma once
@@ -14,15 +14,15 @@
 
 namespace joulemap {
 
-// `by` is the level of the report. What follows a dot keeps it, so that a branch says whether it is a module within
-// one. Only where paths hold modules are dots branches: a kernel's name may hold any.
+// `by` is the level of the report. An element that follows a dot keeps the dot, which marks it as a submodule. Dots are
+// branches only at levels whose paths contain modules: kernel names may contain any dots.
 std::vector<std::string> tree_path(std::span<const std::string> path, std::string_view by);
 
-// Whether a row of that path, on that device, holds the text; upper and lower case are alike. Empty: all do.
-// Elements are joined by blanks: "backward layer4" finds what is in layer4 on the way back; "conv1|fc" finds both.
+// Whether the device and path of a row contain the text, ignoring case. An empty text matches every row. Elements are
+// joined by spaces: "backward layer4" finds layer4 in the backward pass; "conv1|fc" finds both.
 bool path_holds(std::span<const std::string> path, std::string_view device, std::string_view text);
 
-// The name of a branch and of one within it, as one: "layer4.0", "train backward".
+// Joins the names of a branch and its only child: "layer4.0", "train backward".
 std::string joined_branches(std::string_view outer, std::string_view inner);
 
 }  // namespace joulemap

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading: what one read of one channel gave, as raw as the hardware gave it. Unwrapping, scaling and rates happen
-// later (energy_accumulator.h), so that a wrong correction can be redone. Times are CLOCK_MONOTONIC nanoseconds.
+// Reading: the raw result of one read of one channel. Unwrapping, scaling and rates happen later
+// (energy_accumulator.h), so that a wrong correction can be redone. Times are CLOCK_MONOTONIC nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace joulemap {
 
 enum class ReadCode : std::uint8_t {
   ok,
-  torn,      // the text changed under the reader's eyes
-  garbage,   // the text is no number
+  torn,      // the text changed during the read
+  garbage,   // the text is not a number
   vanished,  // the file or device is gone
-  denied,    // permission was taken away
-  failed,    // any other error of the operating system
-  skipped,   // it was not due: nothing was read, nothing is to be recorded
+  denied,    // permission was revoked
+  failed,    // any other operating-system error
+  skipped,   // not due: nothing was read and nothing is recorded
 };
 inline constexpr std::size_t kReadCodes = 7;
 
@@ -29,10 +29,10 @@ struct Reading {
   std::int64_t time_ns() const { return before_ns + (after_ns - before_ns) / 2; }
 };
 
-// Times of readings are kept in units of 2^kReadTimeShift ns (512 ns: 0.5 mJ at 1 kW), so that a recording stays small.
+// Recordings store read times in units of 2^kReadTimeShift ns (512 ns: 0.5 mJ at 1 kW) to stay small.
 inline constexpr unsigned kReadTimeShift = 9;
 
-// The same reading with the times that a recording keeps: what is measured live and what is read back are the same samples.
+// Rounds the times as a recording does, so that live samples and samples read back are identical.
 constexpr Reading as_recorded(Reading reading) {
   constexpr std::int64_t kUnit_ns = std::int64_t{1} << kReadTimeShift;
   reading.before_ns &= ~(kUnit_ns - 1);

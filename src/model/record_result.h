@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordResult: what `joulemap record` has to say when the command has ended. Plain data.
+// RecordResult: the summary that `joulemap record` prints when the command has ended. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace joulemap {
 
 struct RecordResult {
   std::vector<std::string> command;
-  std::string file;  // where the recording is: the file, or its folder of parts when they could not be joined
+  std::string file;  // path of the recording: the file, or its folder of parts when they could not be joined
   std::uint64_t file_bytes = 0;
-  std::uint64_t samples = 0;       // that were read
-  std::uint64_t lost_samples = 0;  // of which, and of CPU times, could not be written
-  bool is_written = true;          // else nothing of the run is in the recording
+  std::uint64_t samples = 0;       // samples read
+  std::uint64_t lost_samples = 0;  // samples, including CPU times, that could not be written
+  bool is_written = true;          // false: the recording contains nothing of the run
   double elapsed_s = 0;
   std::optional<int> exit_code;
   std::optional<int> signal;

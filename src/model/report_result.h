@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReportResult: what `joulemap report` says about a recording. Plain data; seconds and joules. The names follow the
-// JSON that programs rely on (schema joulemap.report/1).
+// ReportResult: the result of `joulemap report` for a recording. Plain data; seconds and joules. Field names follow the
+// public JSON (schema joulemap.report/1).
 #pragma once
 
 #include <cstdint>
@@ -17,32 +17,32 @@
 
 namespace joulemap {
 
-// Mean power of a domain in equal slices of the run; nothing where nothing is known.
+// Mean power of a domain in equal slices of the run; none where it is unknown.
 struct PowerSeries {
   std::string domain;
   std::vector<std::optional<double>> watts;
 };
 
-// A track beside the power: clock, temperature, utilisation ... as means of the same slices.
+// A context track such as clock, temperature or utilisation, as means over the same slices.
 struct ReportTrack {
   std::string name;
   Quantity quantity = Quantity::temperature;
   std::vector<std::optional<double>> values;
 };
 
-// A counter that is renewed at a regular period, as the recording shows it.
+// Update timing of a counter that updates at a regular period, as found in the recording.
 struct CounterSteps {
   std::string channel;
   double period_s = 0;
-  double half_width_s = 0;        // how well the moments of its steps are known
-  std::int64_t last_step_ns = 0;  // one of them; CLOCK_MONOTONIC of its machine
-  std::uint64_t slips = 0;        // times it was not renewed as usual
+  double half_width_s = 0;        // half width of the known update times
+  std::int64_t last_step_ns = 0;  // one update time; CLOCK_MONOTONIC of its machine
+  std::uint64_t slips = 0;        // number of irregular updates
 };
 
 struct ReportRow {
   std::vector<std::string> path;
   std::string name;          // as recorded
-  std::string display_name;  // for people
+  std::string display_name;  // human-readable
   std::string device;
   std::optional<std::uint64_t> count;
   double time_s = 0;
@@ -51,12 +51,12 @@ struct ReportRow {
   std::optional<double> high_j;
   std::optional<double> dynamic_j;
   std::optional<double> power_w;
-  std::optional<double> share;      // of all rows
+  std::optional<double> share;      // fraction of all rows
   std::string basis;                // "measured", "estimated"
-  std::optional<Cause> cause = {};  // of what ran; nothing where that is not told
+  std::optional<Cause> cause = {};  // of what ran; none when unknown
 };
 
-// What the program reported about itself while it ran.
+// A metric that the program reported while it ran.
 struct ReportedMetric {
   std::string name;
   std::uint64_t count = 0;
@@ -65,7 +65,7 @@ struct ReportedMetric {
   double sum = 0;
 };
 
-// What replaying modules cost, to find out what they draw: all that the machine drew meanwhile.
+// Cost of replaying modules to measure their power: the energy of the whole machine in that time.
 struct ProbeCost {
   double time_s = 0;
   std::optional<double> energy_j;
@@ -79,8 +79,8 @@ struct ReportResult {
   std::optional<std::int64_t> start_monotonic_ns;  // of the first recorder's machine
   std::optional<int> exit_code;
   std::optional<int> signal;
-  bool is_clipped = false;  // only a part of the run is told of; steps, epochs and metrics are of all of it
-  bool complete = false;    // every part was ended as it should, and nothing was lost on the way
+  bool is_clipped = false;  // only a part of the run is analysed; steps, epochs and metrics still cover all of it
+  bool complete = false;    // every part was closed properly and no data were lost
 
   std::string by = "domain";
   double interval = 0.9;
@@ -91,8 +91,8 @@ struct ReportResult {
   std::optional<double> unattributed_j;
   std::vector<DomainEnergy> domains;
   std::vector<ReportRow> rows;
-  // Sums over branches of the tree that rows make, in the path of the branch (model/path_tree.h), whose intervals know
-  // how errors of rows hang together. An empty path: all of a device. Only where they were asked for.
+  // Sums over branches of the tree of rows, with the path of the branch (model/path_tree.h). Their intervals include
+  // the correlation of row errors. An empty path is the whole device. Only on request.
   std::vector<ReportRow> groups;
 
   double slice_s = 0;
@@ -105,9 +105,9 @@ struct ReportResult {
   std::vector<ChannelCalibration> calibration;
   std::vector<EnvironmentFact> environment;
 
-  std::optional<ProbeCost> probe;   // nothing: modules were not replayed
-  std::optional<double> dither_s;   // how long the program was held up; nothing: it was not
-  std::optional<double> own_cpu_s;  // what recording cost; none when it was cut off
+  std::optional<ProbeCost> probe;   // none: modules were not replayed
+  std::optional<double> dither_s;   // total delay inserted into the program; none: no dithering
+  std::optional<double> own_cpu_s;  // cost of recording; none in a truncated recording
   std::uint64_t samples = 0;
   std::uint64_t file_bytes = 0;
   Diagnostics diagnostics;

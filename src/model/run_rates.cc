@@ -6,7 +6,7 @@
 namespace joulemap {
 namespace {
 
-// What probing cost is told as a whole. Of estimates it is not known, but they follow time closely.
+// Probing cost is measured as a whole. For estimates it is unknown, but they are nearly proportional to time.
 double probed_j(const ReportResult& result, Provenance provenance, double energy_j) {
   if (!result.probe) return 0;
   if (provenance == Provenance::measured) return result.probe->energy_j.value_or(0);
@@ -23,7 +23,7 @@ RunRates run_rates(const ReportResult& result) {
     rates.energy_j = std::max(shown->joules - probed_j(result, shown->provenance, shown->joules), 0.0);
     rates.half_width_j = shown->uncertainty_j;
   }
-  // Of a part of a run nobody counted how many there were in it.
+  // Steps, epochs and samples are counted for the whole run only, so a clipped run has no rates.
   if (result.is_clipped) return rates;
   if (result.steps > 0) rates.steps = static_cast<double>(result.steps);
   if (result.epochs > 0) rates.epochs = static_cast<double>(result.epochs);

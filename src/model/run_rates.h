@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunRates: what a run cost by the units that people think in: per step, per epoch, per sample, and energy times
-// delay. The same numbers wherever they are told: terminal, tables, citation, comparison, page, exports. Probing is no
-// part of them; starting up is. Pure; joules and seconds.
+// RunRates: the cost of a run per step, per epoch and per sample, and its energy-delay product. Terminal, tables,
+// citation, comparison, page and exports all use these numbers. Probing is excluded; start-up is included. Pure; joules
+// and seconds.
 #pragma once
 
 #include <optional>
@@ -12,21 +12,21 @@
 namespace joulemap {
 
 struct RunRates {
-  std::optional<double> energy_j;      // all counted domains of one provenance: measured before estimated
-  std::optional<double> half_width_j;  // of the report's interval; half widths of domains added up (one cause may be
-                                       // behind all)
+  std::optional<double> energy_j;      // all counted domains of one provenance: measured, else estimated
+  std::optional<double> half_width_j;  // at the report's confidence level; half widths of domains add linearly (errors
+                                       // may share one cause)
   std::optional<Provenance> provenance;
   double time_s = 0;
   std::optional<double> steps;
   std::optional<double> epochs;
-  std::optional<double> samples;  // the sum of the metric "samples"
+  std::optional<double> samples;  // sum of the metric "samples"
 
   std::optional<double> mean_w() const { return over(energy_j, time_s); }
   std::optional<double> steps_per_s() const { return over(steps, time_s); }
   std::optional<double> samples_per_s() const { return over(samples, time_s); }
   bool is_estimated() const { return provenance == Provenance::estimated; }
   std::optional<double> energy_delay_js() const { return energy_j ? std::optional(*energy_j * time_s) : std::nullopt; }
-  // What one of them took.
+  // Energy per unit.
   std::optional<double> energy_of(const std::optional<double>& units) const {
     return over(energy_j, units.value_or(0));
   }

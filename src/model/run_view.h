@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunView: what pages and plots show of one run: all levels of its report at once, and what happened when. Plain data of
-// bounded size, however long the run; built by attribution/analysis/run_view_builder.h. Joules, watts; times are seconds
-// since the command began. What is not known is empty, never 0.
+// RunView: the content of pages and plots for one run: all levels of its report, and events over time. Plain data of
+// bounded size, however long the run; built by attribution/analysis/run_view_builder.h. Joules, watts; times are
+// seconds since the start of the command. Unknown values are empty, never 0.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ namespace joulemap {
 struct LevelView {
   std::string by;
   std::vector<ReportRow> rows;
-  std::vector<ReportRow> groups;  // as in ReportResult; only where they were asked for
+  std::vector<ReportRow> groups;  // as in ReportResult; only on request
   std::optional<double> attributed_j;
   std::optional<double> idle_j;
   std::optional<double> unattributed_j;
   Diagnostics diagnostics;  // of this level; those of the run are in RunView::run
 };
 
-// Neighbours are put together where there would be too many: then `count` is how many it stands for.
+// An interval with a name. When there are too many, neighbours are merged and `count` is their number.
 struct TimeBand {
   std::string name;
   double begin_s = 0;
@@ -36,16 +36,16 @@ struct TimeBand {
   std::uint64_t count = 1;
 };
 
-// A step or an epoch: what the whole machine drew while it lasted, probing apart. Of several steps in one, sums.
+// A step or an epoch: energy of the whole machine while it lasted, excluding probing. Merged steps hold sums.
 struct StageView {
-  std::uint64_t number = 0;  // of the first
+  std::uint64_t number = 0;  // of the first merged step
   std::uint64_t count = 1;
   double begin_s = 0;
   double end_s = 0;
   double time_s = 0;
   std::optional<double> energy_j;
-  std::optional<double> loss;  // mean of what was reported meanwhile
-  // Energy for each unit by which the loss is below that of the stage before; nothing where it is not.
+  std::optional<double> loss;  // mean of the values reported in that time
+  // Energy per unit of loss reduction against the previous stage; none when the loss did not fall.
   std::optional<double> joules_per_loss;
 };
 
@@ -57,38 +57,38 @@ struct MetricPoint {
 
 struct MetricSeries {
   std::string name;
-  std::uint64_t count = 0;          // reported
-  std::vector<MetricPoint> points;  // every n-th of them
+  std::uint64_t count = 0;          // number of reported values
+  std::vector<MetricPoint> points;  // every n-th value
 };
 
 struct LayerPoint {
-  double time_s = 0;  // when the step or stretch began
+  double time_s = 0;  // begin of the step or interval
   double energy_j = 0;
-  std::optional<std::int64_t> step;  // its number: a GPU runs it later than the program begins it
+  std::optional<std::int64_t> step;  // step number: a GPU runs a step later than the program begins it
 };
 
-// What spreads are of.
+// Level that the spreads describe.
 enum class SpreadLevel : unsigned char { layer, phase };
 
-// How the energy of a layer or phase varies over the run.
+// Distribution of the energy of a layer or phase over the run.
 struct LayerSpread {
-  std::vector<std::string> path;  // as in the rows of that level
+  std::vector<std::string> path;  // same as in the rows of that level
   std::string device;
-  std::string per;            // "step": of single kernels, on CPUs means over time; "call": such means over calls
-  std::uint64_t samples = 0;  // steps, or stretches
+  std::string per;            // "step": sums of single kernels, on CPUs means over time; "call": such means over calls
+  std::uint64_t samples = 0;  // number of steps or intervals
   double mean_j = 0;
-  std::vector<double> quantiles_j;  // kSpreadQuantiles of them, from the least to the most
-  std::vector<LayerPoint> points;   // every n-th sample as it came; only where they were asked for
+  std::vector<double> quantiles_j;  // kSpreadQuantiles values, ascending
+  std::vector<LayerPoint> points;   // every n-th sample in order of time; only on request
 };
 inline constexpr std::size_t kSpreadQuantiles = 101;
 
-// What the parts of the machine used: sums of the domains that are counted.
+// Energy of a component of the machine: sum of its counted domains.
 struct ComponentEnergy {
   std::string name;  // "GPU", "CPU", "memory", "platform", "other"
   EnergyTotals totals;
 };
 
-// How much of a run is told one by one. What is more is put together, or every n-th is told.
+// Size limits of a RunView. Beyond them, neighbours are merged or only every n-th value is kept.
 struct ViewLimits {
   std::size_t slices = 1200;  // of power over time
   std::size_t stages = 2000;  // steps, epochs
@@ -99,21 +99,21 @@ struct ViewLimits {
 };
 
 struct RunView {
-  // As of `report --by domain`: provenance, domains, totals, overhead, diagnostics. Its power and tracks are means over
-  // `slice_s` each, up to ViewLimits::slices of them, so they keep the energy.
+  // Same as `report --by domain`: provenance, domains, totals, overhead, diagnostics. Its power and tracks are means
+  // over `slice_s` each, at most ViewLimits::slices of them, so they preserve the energy.
   ReportResult run;
-  RunRates rates;  // by the steps, epochs and samples of the time that is looked at
+  RunRates rates;  // over the steps, epochs and samples of the analysed time
   std::vector<ComponentEnergy> components;
-  std::vector<LevelView> levels;  // phase, layer, op, tensor, function, region, kernel; those that have rows
+  std::vector<LevelView> levels;  // phase, layer, op, tensor, function, region, kernel; only those with rows
 
-  std::vector<StageView> steps;   // up to ViewLimits::stages; then several in one
+  std::vector<StageView> steps;   // at most ViewLimits::stages; beyond that, merged
   std::vector<StageView> epochs;  // likewise
-  std::vector<TimeBand> phases;   // what ran most at each moment: of the GPU where its kernels are known, else of CPUs
-  std::vector<TimeBand> regions;  // that the program named itself
-  std::vector<TimeBand> probing;  // when modules were replayed, and
-  std::vector<TimeBand> dithering;  // when the program was held up
+  std::vector<TimeBand> phases;   // dominant phase at each moment: of the GPU when its kernels are known, else of CPUs
+  std::vector<TimeBand> regions;  // named by the program
+  std::vector<TimeBand> probing;  // when modules were replayed
+  std::vector<TimeBand> dithering;  // when the program was delayed
   std::vector<MetricSeries> metrics;
-  std::vector<LayerSpread> layer_spreads;  // of those that drew the most
+  std::vector<LayerSpread> layer_spreads;  // of the layers with the highest energy
 
   const LevelView* level(std::string_view by) const {
     for (const LevelView& level : levels) {

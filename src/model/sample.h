@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sample: a reading and the channel it belongs to, as the sampler hands them out and a recording keeps them.
+// Sample: a reading and its channel, as the sampler delivers it and a recording stores it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace joulemap {
 
 struct Sample {
-  std::uint32_t channel = 0;  // its place in the list of channels that goes with the samples
+  std::uint32_t channel = 0;  // index in the channel list that accompanies the samples
   Reading reading;
 };
 

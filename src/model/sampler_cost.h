@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SamplerCost: how punctual the reading of one sensor was and what it cost. Plain data; in every result, because a tool
-// that hides its own cost cannot be trusted with others'.
+// SamplerCost: timeliness and cost of reading one sensor. Plain data; part of every result, because a profiler must
+// report its own overhead.
 #pragma once
 
 #include <array>
@@ -11,7 +11,8 @@
 
 namespace joulemap {
 
-// Delays in classes of powers of two of a microsecond: below 1, below 2, below 4 ... and one for all the rest.
+// Histogram of delays with bins at powers of two microseconds: below 1, below 2, below 4 ... and a last bin for the
+// rest.
 class DelayHistogram {
  public:
   void add(std::int64_t delay_ns) noexcept {
@@ -23,7 +24,7 @@ class DelayHistogram {
   }
   std::uint64_t total() const { return total_; }
   std::int64_t longest_ns() const { return longest_ns_; }
-  // An upper bound of the delay that `share` of all stay below; the longest for 1.
+  // Upper bound of the delay of the fastest `share` of all reads; the longest delay for 1.
   std::int64_t percentile_ns(double share) const noexcept {
     const double wanted = share * static_cast<double>(total_);
     double seen = 0;
@@ -42,12 +43,12 @@ class DelayHistogram {
 };
 
 struct SamplerCost {
-  std::string sensor;  // name of the backend and the device
+  std::string sensor;  // names of the backend and the device
   std::int64_t cpu_ns = 0;
   std::uint64_t reads = 0;
-  std::uint64_t missed_ticks = 0;  // reads that were due while an earlier one was still late
-  std::uint64_t lost_samples = 0;  // because nobody fetched them in time
-  DelayHistogram lateness;         // from the moment a read was due to the moment it began
+  std::uint64_t missed_ticks = 0;  // reads that fell due while an earlier one was still late
+  std::uint64_t lost_samples = 0;  // ring overruns: not fetched in time
+  DelayHistogram lateness;         // from the deadline of a read to its start
 };
 
 }  // namespace joulemap

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SensorStatus: whether a sensor can be used on this machine, and if not, why and what would help. What `doctor`
-// prints.
+// SensorStatus: whether a sensor is usable on this machine, and if not, the reason and the remedy. `doctor` prints it.
 #pragma once
 
 #include <string>
@@ -14,13 +13,13 @@
 namespace joulemap {
 
 enum class SensorState {
-  measured,   // it can be read
-  estimated,  // nothing is read; a model stands in
-  denied,     // it is there, but this user may not
-  absent,     // this machine has none, or what it has gives nothing
+  measured,   // readable
+  estimated,  // not readable; a model replaces it
+  denied,     // present, but this user lacks permission
+  absent,     // not present, or present without values
 };
 
-// A channel that exists but gives no value from the start.
+// A channel that exists but yields no value from the start.
 struct UnreadableChannel {
   Channel channel;
   std::string reason;  // one word: "denied", "garbage", "failed"
@@ -30,16 +29,16 @@ struct SensorStatus {
   std::string name;
   SensorState state = SensorState::absent;
   std::string reason;  // what was found; never empty
-  std::string remedy;  // exact lines, one step each; empty when nothing is to be done
+  std::string remedy;  // exact commands, one step each; empty when none is needed
   std::vector<Channel> channels;
-  std::vector<UnreadableChannel> unreadable;  // what is there and would be measured if it could be
-  Diagnostics diagnostics;                    // what is odd about a sensor that can be used all the same
+  std::vector<UnreadableChannel> unreadable;  // channels that exist and would be measured if they were readable
+  Diagnostics diagnostics;                    // oddities of a sensor that is usable nevertheless
 };
 
-// Where we run, as far as it decides what can be measured.
+// Host properties that decide what can be measured.
 struct HostKind {
   std::string machine;    // "bare metal", "virtual machine (KVM)"
-  std::string container;  // "docker", "podman" ...; empty outside
+  std::string container;  // "docker", "podman" ...; empty outside a container
   bool is_virtual = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StatResult: what `joulemap stat` found out: every run, and the runs together. Plain data; seconds and joules.
+// StatResult: the result of `joulemap stat`: every run, and a summary of the runs. Plain data; seconds and joules.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace joulemap {
 
-// One round of -I: energy between two moments after the start, as read (edges are not interpolated).
+// One interval of -I: energy between two times after the start, as read (edges are not interpolated).
 struct StatInterval {
   double from_s = 0;
   double to_s = 0;
@@ -26,7 +26,7 @@ struct StatRun {
   std::optional<std::int64_t> start_unix_ns;  // none when the measurement never began
   std::optional<std::int64_t> start_monotonic_ns;
   double elapsed_s = 0;
-  std::optional<int> exit_code;  // none when no command was run
+  std::optional<int> exit_code;  // none without a command
   std::optional<int> signal;
   std::vector<DomainEnergy> domains;
   EnergyTotals totals;
@@ -34,12 +34,12 @@ struct StatRun {
 
   std::optional<double> user_s;  // CPU time of the command and its children
   std::optional<double> system_s;
-  std::optional<double> process_cpu_s;  // the same together; of a process that was watched, too
-  std::optional<double> machine_cpu_s;  // of everything on this machine meanwhile
+  std::optional<double> process_cpu_s;  // sum of both; also set for an attached process
+  std::optional<double> machine_cpu_s;  // of the whole machine in that time
   std::optional<double> process_share;  // process over machine
-  double own_cpu_s = 0;                 // what measuring cost
+  double own_cpu_s = 0;                 // cost of measuring
   std::uint64_t missed_ticks = 0;
-  std::vector<SamplerCost> samplers;  // the same, sensor by sensor
+  std::vector<SamplerCost> samplers;  // cost by sensor
   Diagnostics diagnostics;
 };
 
@@ -57,7 +57,7 @@ struct StatResult {
   double interval = 0.95;
   std::vector<StatRun> runs;
   std::vector<StatSummary> summary;
-  Diagnostics diagnostics;  // of the setting, not of one run
+  Diagnostics diagnostics;  // of the setup, not of one run
 };
 
 }  // namespace joulemap

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Thinning: halves a series of cumulative values in place, so that a series of any length fits into bounded memory. What is
-// kept stays exact; the latest values and the first stay all. Pure.
+// Thinning: halves a series of cumulative values in place, so that a series of any length fits into bounded memory. The
+// remaining values stay exact; the first and the latest values are never removed. Pure.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace joulemap {
 
-// Values that may still change or be asked about in full.
+// Number of latest values that may still change or be queried at full resolution.
 inline constexpr std::size_t kLatestKept = 4096;
 
-// `is_needed(before, value)`: whether the value must stay, whatever its place.
+// `is_needed(before, value)`: whether the value must stay, regardless of its index.
 template <class Value, class IsNeeded>
 void thin(std::vector<Value>& values, const IsNeeded& is_needed) {
   if (values.size() <= kLatestKept + 2) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A span of time, and what was known at a moment. Plain data; CLOCK_MONOTONIC nanoseconds of the host that measured.
+// A span of time, and energy and power at one time. Plain data; CLOCK_MONOTONIC nanoseconds of the measuring host.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ struct TimeSpan {
   std::int64_t end_ns = 0;
 };
 
-// The energy that a channel had counted by a moment.
+// Cumulative energy of a channel at one time.
 struct EnergyPoint {
   std::int64_t time_ns = 0;
   double joules = 0;
 };
 
-// The power that a device reports for a moment.
+// Power that a device reports for one time.
 struct PowerPoint {
   std::int64_t time_ns = 0;
   double watts = 0;

@@ -14,9 +14,9 @@ namespace joulemap::page {
 namespace {
 
 constexpr std::string_view kPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-constexpr std::size_t kSeries = 12;  // cells whose epochs are drawn
+constexpr std::size_t kSeries = 12;  // cells whose epochs are plotted
 
-// Pictures are drawn for paper: in the dark they are turned around, hues stay.
+// Plots are drawn for a light background: dark mode inverts lightness and keeps hues.
 constexpr std::string_view kOwnStyle =
     "td{white-space:normal;max-width:46em}td.n,th.n{text-align:right;white-space:nowrap}tbody "
     "tr:hover{background:#8882}"
@@ -50,7 +50,7 @@ std::string table_section(std::string_view id, std::string_view title, const rep
 }
 
 std::string picture(const std::string& svg) {
-  const std::size_t begin = svg.find("<svg");  // an XML declaration may not stand within HTML
+  const std::size_t begin = svg.find("<svg");  // HTML must not contain an XML declaration
   return begin == std::string::npos ? "" : svg.substr(begin) + "\n";
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The script and the style of the page, as web/ was bundled when the program was built. Both are empty where npm was not
-// there; then the page is static (page_html.h).
+// The script and the style of the page, bundled from web/ when the program is built. Both are empty if npm was missing;
+// then the page is static (page_html.h).
 #pragma once
 
 #include <string_view>

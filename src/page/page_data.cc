@@ -18,9 +18,9 @@ using formats::JsonWriter;
 
 constexpr int kDigits = 6;
 constexpr std::size_t kKernelColumns = 72;
-constexpr double kThinnest = 5e-4;  // share of a branch that can be seen
+constexpr double kThinnest = 5e-4;  // least visible fraction of a branch
 
-// What can be seen and a little more; shortest to write.
+// Rounds to slightly more than the visible precision, for the shortest text.
 double brief(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double scale = std::pow(10, kDigits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))));
@@ -137,7 +137,7 @@ void write_power(JsonWriter& json, const ReportResult& run) {
   json.end_array().end_object();
 }
 
-// Paths share most of their names: each is written once.
+// Paths share most of their names: this table stores each name once.
 class Names {
  public:
   std::uint64_t number_of(const std::string& name) {
@@ -157,7 +157,7 @@ class Names {
   std::vector<std::string> names_;
 };
 
-// A kernel's name is a line of C++: its brief one is shown, the whole one told beside it, and the mangled one to nobody.
+// A kernel's name is a line of C++: the row contains a short form and the full demangled name, not the mangled one.
 void write_row(JsonWriter& json, const ReportRow& row, std::string_view by, Names& names) {
   json.begin_array();
   names.write_path(json, by == "kernel" ? std::vector{row.display_name} : row.path);
@@ -196,7 +196,7 @@ void write_rest(JsonWriter& json, const std::vector<ReportRow>& rows, std::size_
       .end_object();
 }
 
-// Intervals of branches of the tree, which do not follow from those of their rows. Too thin ones are not drawn.
+// Intervals of branches of the tree, which do not follow from those of their rows. Skips branches too thin to draw.
 void write_branches(JsonWriter& json, const LevelView& level, Names& names) {
   const double least_j = kThinnest * level.attributed_j.value_or(0);
   json.key("branches").begin_array();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A RunView as the page's script reads it: schema joulemap.page/1, one line of JSON, compact. Pure; seconds, joules, watts.
+// Serializes a RunView for the page's script: schema joulemap.page/1, one line of compact JSON. Pure; seconds, joules,
+// watts.
 //
-// Rows are arrays in the order of "columns", numbers of curves have six digits, and of a level with very many rows the
-// largest are told, with the sum of the rest. web/src/data.js is the other side.
+// Rows are arrays in the order of "columns". Numbers of curves have six digits. A level with very many rows contains
+// the largest, and the sum of the rest. web/src/data.js reads it.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 namespace joulemap::page {
 
 struct PageLimits {
-  std::size_t rows = 4000;  // of each level: some hundred kilobytes
+  std::size_t rows = 4000;  // per level: some hundred kilobytes
 };
 
 std::string page_data(const RunView& view, const PageLimits& limits = {});

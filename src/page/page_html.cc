@@ -11,7 +11,7 @@
 namespace joulemap::page {
 namespace {
 
-// Nothing is loaded, whatever stands in the file: a browser that knows the rule refuses.
+// Content security policy: the browser loads nothing, whatever the file contains.
 constexpr std::string_view kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
@@ -24,7 +24,7 @@ std::string joined(const std::vector<std::string>& texts) {
 struct PageParts {
   std::string title;
   std::string data;            // JSON
-  std::string without_script;  // HTML, for those without a script
+  std::string without_script;  // HTML, for browsers without scripts
 };
 
 std::string put_together(const PageParts& parts, const PageBundle& bundle) {
@@ -72,7 +72,7 @@ std::string escaped_html(std::string_view text) {
   return escaped;
 }
 
-// In JSON '<' stands in strings only.
+// In JSON, '<' occurs in strings only.
 std::string embeddable(std::string_view json) {
   std::string safe;
   safe.reserve(json.size());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `report --html` and `diff --html`: a run, or what two differ in, as one file of HTML that loads nothing, from disk or
-// anywhere. The script of web/ draws it from the data inside. Without a script (npm was not there when the program was
-// built) or in a browser that runs none, what stands in it is a static page: figures, pictures, tables. Whatever a
-// recording calls its layers is text, never markup. Pure.
+// `report --html` and `diff --html`: a run, or a comparison, as one HTML file that loads nothing, from disk or from
+// anywhere. The script of web/ draws it from the embedded data. Without the script (npm was missing when the program
+// was built), or in a browser without scripts, the file is a static page: figures, plots, tables. Names of layers in a
+// recording are escaped, never markup. Pure.
 #pragma once
 
 #include <string>
@@ -20,9 +20,9 @@ std::string page_html(const RunView& view, const PageBundle& bundle = page_bundl
 // `diff --html`, likewise.
 std::string diff_html(const RunDifference& difference, const PageBundle& bundle = page_bundle());
 
-// As text between tags and in attributes.
+// Escapes text for use between tags and in attributes.
 std::string escaped_html(std::string_view text);
-// JSON that may stand in a script element: no "</script>" in it, whatever its strings say.
+// Escapes JSON for a script element: the result contains no "</script>", whatever its strings contain.
 std::string embeddable(std::string_view json);
 
 }  // namespace joulemap::page

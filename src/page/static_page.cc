@@ -14,7 +14,7 @@ namespace joulemap::page {
 namespace {
 
 constexpr std::size_t kRows = 40;   // of each level
-constexpr double kLeftOver = 1e-9;  // share of all: what adding up leaves over
+constexpr double kLeftOver = 1e-9;  // fraction of the total: rounding error of sums
 
 std::string number(const std::optional<double>& value, std::string_view unit) {
   if (!value) return "–";
@@ -112,10 +112,10 @@ std::string notes_of(const RunView& view) {
   return list + "</ul></section>\n";
 }
 
-// A picture that the run cannot give is left out; what it is made of is said by the notes.
+// Omits a plot that the run has no data for; the notes state the reason.
 std::string picture(std::string_view id, std::string_view title, const Result<std::string>& svg) {
   if (!svg) return {};
-  const std::size_t begin = svg->find("<svg");  // an XML declaration may not stand within HTML
+  const std::size_t begin = svg->find("<svg");  // HTML must not contain an XML declaration
   if (begin == std::string::npos) return {};
   return fmt::format("<section id=\"{}\"><h2>{}</h2>\n{}</section>\n", id, title, svg->substr(begin));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The page without a script: figures, power over time, the largest rows of each level, what is nobody's, and notes.
-// Plain HTML with pictures inside; the same numbers as the page with one. Pure.
+// The page without a script: figures, power over time, the largest rows of each level, unattributed energy, and notes.
+// Plain HTML with inline plots; the same numbers as the page with a script. Pure.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace joulemap::page {
 
-// What stands in <main>.
+// The content of <main>.
 std::string static_page(const RunView& view);
-// Its style sheet.
+// The style sheet of the static page.
 std::string_view static_style();
 
 }  // namespace joulemap::page

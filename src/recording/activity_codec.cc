@@ -19,7 +19,7 @@ constexpr unsigned kLargestShift = 20;
 
 std::uint64_t bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
-// How many rows follow; a byte may stand for many of them once they are Rice coded, so the file's word is bounded.
+// Number of rows that follow. A byte can encode many Rice coded rows, so the count is bounded by `most`.
 std::size_t take_rows(WireReader& in, std::size_t most) {
   const std::uint64_t rows = in.varint();
   if (rows > most) in.fail();
@@ -143,7 +143,7 @@ void put_place_tallies(WireWriter& out, const std::vector<PlaceTally>& tallies, 
   WireWriter walls;
   put_times(walls, tallies, &PlaceTally::wall_ns, shift);
   out.raw(walls.bytes());
-  // A trace tells one of the two, and it stands for both.
+  // Traces contain only one of the two times and use it for both.
   const bool is_same = std::ranges::equal(tallies, tallies, {}, &PlaceTally::wall_ns, &PlaceTally::cpu_ns);
   is_same ? out.raw(walls.bytes()) : put_times(out, tallies, &PlaceTally::cpu_ns, shift);
   put_times(out, tallies, &PlaceTally::helpers_ns, shift);
@@ -266,7 +266,7 @@ void take_kernels(WireReader& in, std::vector<Kernel>& kernels, std::int64_t bas
   }
 }
 
-// Whoever adds times up must not have to think of overflows: nothing runs for years, nor backwards.
+// Bounds times, so that sums in later code cannot overflow: rejects durations of years and negative durations.
 constexpr std::int64_t kLongest_ns = std::int64_t{1} << 56;
 constexpr std::int64_t kLatest_ns = std::int64_t{1} << 61;
 

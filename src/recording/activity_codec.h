@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The payload of an activity chunk: what ran in a stretch of time (model/activity.h), as columns. Pure; any thread.
+// The payload of an activity chunk: what ran in a time interval (model/activity.h), stored in columns. Pure; any
+// thread.
 //
-// Ids repeat from step to step and are written as plain varints, which the chunk's compression folds away; times are
-// noise and are Rice coded: gaps between kernels, and durations against the last one of the same class and place. A kernel
-// of a training loop takes about three bytes. Times are kept in units of 2^time_shift ns; a kernel's start is exact to
-// that, and so is its duration: a GPU's own clock ticks every 32 ns.
+// IDs repeat from step to step and are plain varints, which the compression of the chunk shrinks. Times are noisy and
+// Rice coded: gaps between kernels, and durations as the difference to the last one of the same class and scope. A
+// kernel of a training loop takes about three bytes. The unit of times is 2^time_shift ns. Start and duration of a
+// kernel are exact to that unit; the GPU's own clock ticks every 32 ns.
 #pragma once
 
 #include <cstddef>
@@ -19,22 +20,22 @@
 namespace joulemap::recording {
 
 inline constexpr unsigned kKernelTimeShift = 5;
-// In one chunk: what bounds the memory of a reader, whatever a file says.
+// Limits per chunk. They bound the memory of a reader, independent of the file's content.
 inline constexpr std::size_t kMostKernelsPerChunk = std::size_t{1} << 18;
 inline constexpr std::size_t kMostRowsPerChunk = std::size_t{1} << 18;  // of each other list
 
-// At most those numbers of rows, and names of a size that fits: see split_activity.
-// Times are kept in units of 2^time_shift ns.
+// The activity must be within these limits and its names must fit into a chunk: see split_activity. The unit of times
+// is 2^time_shift ns.
 std::string encode_activity(const Activity& activity, unsigned time_shift = kKernelTimeShift);
 
-// The same, in parts that fit into a chunk each.
+// Splits an activity into parts that each fit into a chunk.
 std::vector<Activity> split_activity(Activity activity);
 
 struct DecodedActivity {
   Activity activity;
-  std::uint64_t unknown = 0;  // places and classes of a kind that only a newer version knows: left out
+  std::uint64_t unknown = 0;  // number of skipped scopes and classes of a kind from a newer version
 };
-// Nothing when the payload makes no sense.
+// Returns nullopt if the payload is invalid.
 std::optional<DecodedActivity> decode_activity(std::string_view payload);
 
 }  // namespace joulemap::recording

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kBegin_ns = 1'000'000'000'000;
 
-// A training step as a GPU sees it: some hundred kernels on one stream, each about as long as the last time.
+// A training step on a GPU: some hundred kernels on one stream, each about as long as in the previous step.
 Activity training(std::size_t steps, std::size_t kernels_per_step) {
   std::mt19937_64 random(7);
   Activity activity;
@@ -108,7 +108,7 @@ TEST(ActivityCodec, RefusesWhatMakesNoSense) {
   for (int i = 0; i < 2000; ++i) {
     std::string damaged = payload;
     damaged[random() % damaged.size()] = static_cast<char>(random());
-    decode_activity(damaged);  // whatever comes out: nothing breaks
+    decode_activity(damaged);  // any result is allowed, but no crash
   }
 }
 

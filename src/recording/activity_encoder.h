@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ActivityEncoder: makes the chunks of Activity, apart from the writer of the part that they go into, so that several
-// threads can. Made by RecordingWriter::activity_encoder, which knows how exact times are. One thread each.
+// ActivityEncoder: encodes Activity into chunks. It is separate from the writer of the part, so that several threads
+// can encode. RecordingWriter::activity_encoder creates it with the writer's time resolution. One thread each.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace joulemap::recording {
 
-// Ready to be written, in this order.
+// Chunks to write in this order.
 struct EncodedActivity {
   std::vector<std::string> chunks;
 };
@@ -22,7 +22,7 @@ class ActivityEncoder {
  public:
   explicit ActivityEncoder(unsigned time_shift) : time_shift_(time_shift) {}
 
-  // However much: it is split where a chunk is full.
+  // Accepts any size and splits it into chunks.
   EncodedActivity encode(Activity activity);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activity of any size, in parts that fit into a chunk each.
+// Splits an Activity of any size into parts that each fit into a chunk.
 #include <algorithm>
 #include <iterator>
 
@@ -9,13 +9,13 @@
 namespace joulemap::recording {
 namespace {
 
-// What a part may hold so that its payload stays far below the largest a chunk can have.
+// Limits of a part, which keep its payload far below the largest of a chunk.
 constexpr std::size_t kMostRowsPerPart = std::size_t{1} << 16;
 constexpr std::size_t kMostQueues = 1000;
 constexpr std::size_t kComfortableNames = std::size_t{4} << 20;
 constexpr std::size_t kFixedFields = 64;
 
-// Moves rows, as long as there is room, from one list to another.
+// Moves up to `most` rows from one list to another.
 template <class Row>
 void move_rows(std::vector<Row>& from, std::vector<Row>& to, std::size_t most) {
   const auto end = from.begin() + static_cast<std::ptrdiff_t>(std::min(most, from.size()));
@@ -37,7 +37,7 @@ std::size_t bytes_of(const std::vector<Named>& rows) {
   return bytes;
 }
 
-// As nearly all do.
+// Fast path: true for nearly all activities.
 bool fits(const Activity& activity) {
   const bool rows_fit = activity.place_tallies.size() <= kMostRowsPerPart &&
                         activity.kernel_tallies.size() <= kMostRowsPerPart &&

@@ -57,7 +57,7 @@ Status FileSource::fill(std::uint64_t offset, std::size_t size) {
       buffer_.clear();
       return system_error("read", path_, failure);
     }
-    if (got == 0) break;  // it was cut while we read: what is gone counts as missing
+    if (got == 0) break;  // truncated while being read: the rest counts as missing
     filled += static_cast<std::size_t>(got);
   }
   buffer_.resize(filled);

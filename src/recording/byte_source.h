@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ByteSource: bytes that can be read at any offset. A file for the program, memory for tests and fuzzers. One thread.
+// ByteSource: random access to bytes. A file in the program, memory in tests and fuzzers. One thread.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace joulemap::recording {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Up to `size` bytes from there on; fewer only at the end. Valid until the next call.
+  // Returns up to `size` bytes from `offset`; fewer only at the end. Valid until the next call.
   virtual Result<std::string_view> read_at(std::uint64_t offset, std::size_t size) = 0;
-  virtual std::uint64_t size() const = 0;  // when it was opened
+  virtual std::uint64_t size() const = 0;  // at the time of opening
 };
 
 class MemorySource final : public ByteSource {
@@ -32,11 +32,11 @@ class MemorySource final : public ByteSource {
   std::string_view bytes_;
 };
 
-// Reads ahead, and keeps no more than that or the largest piece that was asked for. A file that grows is read up to
-// where it ended when it was opened.
+// Reads ahead; buffers no more than that or the largest requested block. A growing file is read up to its size at
+// opening.
 class FileSource final : public ByteSource {
  public:
-  // Only regular files: a device or a pipe has no end to find.
+  // Accepts regular files only: devices and pipes have no size.
   static Result<FileSource> open(const std::string& path);
   Result<std::string_view> read_at(std::uint64_t offset, std::size_t size) override;
   std::uint64_t size() const override { return size_; }

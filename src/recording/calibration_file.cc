@@ -40,10 +40,10 @@ Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& pat
 
 Status keep_calibrations(const std::string& path, std::span<const ChannelCalibration> findings) {
   if (Status made = make_folder_of(path); !made) return made;
-  // Of a file beside it, as for the library: two calibrations keep what both found.
+  // Locks a separate file, as for the library, so that concurrent calibrations keep the findings of both.
   const Result<FileLock> held = FileLock::take(path + ".lock", LockScope::shared, kCalibrationPatience);
   if (!held) return held.error();
-  // A ruined file is not worth keeping: calibrating again takes seconds. One of a newer version is.
+  // Replaces a damaged file: calibrating again takes seconds. Keeps one of a newer version.
   Result<std::vector<ChannelCalibration>> known = load_calibrations(path);
   if (!known && known.error().code != ErrorCode::malformed) return std::move(known).error();
   std::vector<ChannelCalibration> all = known ? std::move(*known) : std::vector<ChannelCalibration>{};

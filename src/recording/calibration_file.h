@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where calibrations are kept between runs: a recording that holds nothing else, so that it is written, checked and read
-// like any other. One entry for each channel, device and driver; a new one replaces the old.
+// Stores calibrations between runs in a recording that contains nothing else, so it is written, verified and read like
+// any recording. One entry per channel, device and driver; a new entry replaces the old one.
 #pragma once
 
 #include <span>
@@ -14,13 +14,13 @@
 
 namespace joulemap::recording {
 
-// Nothing when there is no such file yet.
+// Returns an empty list if the file does not exist.
 Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& path);
 
-// Adds to what the file holds; the new file replaces the old one at once. Makes the folder.
+// Merges `findings` into the file and replaces it atomically. Creates the folder.
 Status keep_calibrations(const std::string& path, std::span<const ChannelCalibration> findings);
 
-// Those that hold for one of these channels: the same name, device and, where the channel knows it, driver.
+// Calibrations that apply to one of these channels: same name, device and, if the channel has one, driver.
 std::vector<ChannelCalibration> calibrations_of(std::span<const ChannelCalibration> known,
                                                 std::span<const Channel> channels);
 

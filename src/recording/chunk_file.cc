@@ -22,7 +22,7 @@ Result<ChunkFile> ChunkFile::create(const std::string& path) {
     if (failure == EEXIST) error.remedy = fmt::format("remove it (rm {}) or choose another name", path);
     return error;
   }
-  // A file system without locks loses the warning of a join, nothing else.
+  // Without flock, only the warning of a join is lost.
   static_cast<void>(::flock(fd.get(), LOCK_EX | LOCK_NB));
   return ChunkFile(path, std::move(fd));
 }
@@ -34,7 +34,7 @@ Status ChunkFile::append(std::string_view chunk) {
     return written;
   }
   if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) {
-    // The torn chunk stays and readers step over it; the next one comes after it.
+    // The partial chunk stays and readers skip it; the next chunk follows it.
     struct stat status {};
     if (::fstat(fd_.get(), &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
   }
@@ -42,7 +42,7 @@ Status ChunkFile::append(std::string_view chunk) {
 }
 
 Status ChunkFile::sync() {
-  // Not every file system can (EINVAL); what matters is that a disk that failed says so.
+  // Not every file system supports fsync (EINVAL); only errors of the disk matter.
   if (::fsync(fd_.get()) != 0 && errno != EINVAL && errno != EROFS) return system_error("sync", path_, errno);
   return Done{};
 }

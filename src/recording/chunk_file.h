@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChunkFile: appends whole chunks to a file. When a write fails the file is cut back to the last whole chunk, so that a
-// full disk leaves no torn ones; the error comes back and the next append tries again.
+// ChunkFile: appends whole chunks to a file. If a write fails, it truncates the file to the last whole chunk, so a full
+// disk leaves no partial chunk. It returns the error, and the next append tries again.
 //
-// While it is open the file carries an exclusive flock: that is how a join sees that somebody is still writing. What
-// was appended survives the death of the process; that of the machine only after sync(). Owner: one writer; one thread.
+// An open ChunkFile holds an exclusive flock, which shows a join that the file is being written. Appended data survives
+// the death of the process; it survives a crash of the machine only after sync(). Owned by one writer; one thread.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ namespace joulemap::recording {
 
 class ChunkFile {
  public:
-  // The file must not exist: a recording is never overwritten.
+  // Fails if the file exists: recordings are never overwritten.
   static Result<ChunkFile> create(const std::string& path);
 
   Status append(std::string_view chunk);
   Status sync();
-  void unlock();  // nothing will be appended any more: a join may take it
+  void unlock();  // no more appends follow: a join may take the file
 
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }
@@ -33,10 +33,10 @@ class ChunkFile {
 
   std::string path_;
   FileDescriptor fd_;
-  std::uint64_t size_ = 0;  // of the whole chunks
+  std::uint64_t size_ = 0;  // bytes of whole chunks
 };
 
-// Whether a process holds the file open as a ChunkFile now.
+// Whether a process currently has the file open as a ChunkFile.
 bool is_being_written(const std::string& path);
 
 }  // namespace joulemap::recording

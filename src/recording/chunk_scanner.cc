@@ -45,7 +45,7 @@ Result<std::optional<std::uint64_t>> ChunkScanner::find_magic(std::uint64_t from
     const std::size_t found = piece->find(kChunkMagic);
     if (found != std::string_view::npos) return std::optional(from + found);
     if (piece->size() < kChunkMagic.size()) break;
-    from += piece->size() - (kChunkMagic.size() - 1);  // a magic may lie across two pieces
+    from += piece->size() - (kChunkMagic.size() - 1);  // a magic may span two blocks
   }
   return std::optional<std::uint64_t>();
 }
@@ -71,20 +71,20 @@ Result<bool> ChunkScanner::starts_chunk(std::uint64_t offset) {
   return parse_chunk_header(*start).has_value();
 }
 
-// Where to look on after a magic that began no whole chunk.
+// Where to resume after a magic that does not start a whole chunk.
 Result<std::uint64_t> ChunkScanner::after_broken(std::uint64_t offset) {
   Result<std::string_view> start = source_->read_at(offset, kChunkHeaderSize);
   if (!start) return std::move(start).error();
   const std::optional<ChunkHeader> header = parse_chunk_header(*start);
   if (!header) return offset + 1;
-  // The usual case: a flipped bit in the payload. A chunk begins where this one ends, and bytes inside of it that
-  // happen to look like one are none.
+  // Usual case: a flipped bit in the payload. The next chunk starts where this one ends, and bytes inside it that look
+  // like a chunk are not one.
   const std::uint64_t claimed_end = offset + kChunkHeaderSize + header->stored_size;
   Result<bool> whole_length = starts_chunk(claimed_end);
   if (!whole_length) return std::move(whole_length).error();
   if (*whole_length) return claimed_end;
-  // Bytes are missing or too many. Look inside, but not for ever: headers that all claim the same megabytes would make
-  // this quadratic.
+  // Bytes are missing or were added. Searches inside the chunk, but with a limit: many headers that claim the same
+  // megabytes would make the search quadratic.
   const bool worn_out = wasted_ > 8 * source_->size();
   return worn_out ? claimed_end : offset + kChunkMagic.size();
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChunkScanner: finds the whole chunks of a recording, one after another, and steps over everything else: what a killed
-// writer, a full disk or a flipped bit has left. After damage it looks for the next header whose checksum is right,
-// also inside of what a broken chunk claimed as its own, because bytes may be missing there.
+// ChunkScanner: finds the whole chunks of a recording in order and skips everything else: the remains of a killed
+// writer, a full disk or a flipped bit. After damage it searches for the next header with a correct checksum. It also
+// searches inside the claimed extent of a broken chunk, because bytes may be missing there.
 //
-// Bounded whatever the file says: no more than one chunk in memory, and the work is proportional to the file's size.
-// Knows nothing of what chunks mean. Owner: one reader; one thread.
+// Bounded for any input: at most one chunk in memory, and work proportional to the file size. Does not interpret the
+// chunks. Owned by one reader; one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,26 @@ namespace joulemap::recording {
 
 struct ScannedChunk {
   ChunkHeader header;
-  std::string_view stored;  // the payload as it lies in the file, its checksum is right; valid until the next call
+  std::string_view stored;  // the payload as stored, checksum verified; valid until the next call
 };
 
-// Bytes between two whole chunks that belong to none.
+// Bytes between two whole chunks that belong to neither.
 struct Damage {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  bool at_end = false;  // nothing whole follows: a writer that was cut off
+  bool at_end = false;  // no whole chunk follows: an interrupted writer
 };
 
 class ChunkScanner {
  public:
   explicit ChunkScanner(ByteSource& source) : source_(&source) {}  // borrowed
 
-  // The next whole chunk; nothing at the end. Fails only when the source does.
+  // The next whole chunk; nullopt at the end. Fails only if the source fails.
   Result<std::optional<ScannedChunk>> next();
 
-  std::uint64_t position() const { return position_; }  // of that chunk's first byte
+  std::uint64_t position() const { return position_; }  // offset of the first byte of that chunk
 
-  // What was stepped over to get to the chunk, or the end, that next() gave last.
+  // The bytes skipped before the chunk, or the end, that next() returned last.
   const std::optional<Damage>& damage() const { return damage_; }
 
  private:
@@ -50,9 +50,9 @@ class ChunkScanner {
   void note_damage(std::uint64_t begin, std::uint64_t end, bool at_end);
 
   ByteSource* source_;
-  std::uint64_t offset_ = 0;  // where to go on
+  std::uint64_t offset_ = 0;  // where the search resumes
   std::uint64_t position_ = 0;
-  std::uint64_t wasted_ = 0;  // bytes of payloads that were checked in vain
+  std::uint64_t wasted_ = 0;  // payload bytes of failed checksum tests
   std::optional<Damage> damage_;
 };
 

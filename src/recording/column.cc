@@ -14,7 +14,7 @@ namespace {
 
 // The head byte of a column.
 constexpr std::uint8_t kMaskK = 0x3F;
-constexpr std::uint8_t kSteps = 0x40;  // from value to value; else along a line from the first
+constexpr std::uint8_t kSteps = 0x40;  // increments between values; otherwise a line from the first value
 constexpr std::uint8_t kGrid = 0x80;
 
 // value = floor(point * multiplier / divisor)
@@ -23,12 +23,12 @@ struct Grid {
   std::uint64_t divisor = 1;
 };
 
-constexpr std::size_t kFewestOnGrid = 4;  // of fewer the grid would cost more than it saves
+constexpr std::size_t kFewestOnGrid = 4;  // with fewer values the grid would cost more than it saves
 constexpr std::uint64_t kSmallestOnGrid = 1 << 16;
 constexpr std::uint64_t kLargestProduct = std::numeric_limits<std::uint64_t>::max() / 2;
 
-// Linux's powercap driver: microjoules = raw * unit / 1000 with unit = 10^9 / 2^ESU nanojoules in integers; 15300 is
-// its fixed unit for the memory of Xeon servers (drivers/powercap/intel_rapl_common.c).
+// Linux's powercap driver computes microjoules = raw * unit / 1000 with unit = 10^9 / 2^ESU nanojoules in integers.
+// 15300 is its fixed unit for the memory of Xeon servers (drivers/powercap/intel_rapl_common.c).
 constexpr std::array<std::uint64_t, 7> kPowercapUnits = {61035, 15258, 15300, 30517, 122070, 244140, 3814};
 constexpr std::uint64_t kPowercapDivisor = 1000;
 
@@ -76,11 +76,11 @@ std::vector<std::uint64_t> residuals(const Guess& guess, std::span<const std::ui
   return codes;
 }
 
-// The one that `rank` others come before in order. Every round keeps those on its side of a pivot, without a branch that
-// depends on them: times are noise, and a guess at them is wrong half of the time.
+// Quickselect: returns the value of this rank. Every round partitions without branches on the values: times are noise,
+// and the CPU would mispredict half of the branches.
 std::int64_t ranked(std::vector<std::int64_t> values, std::size_t rank) {
   constexpr std::size_t kFew = 16;
-  constexpr int kMostRounds = 64;  // values that were made to be awkward end here
+  constexpr int kMostRounds = 64;  // adversarial input ends here
   std::vector<std::int64_t> below(values.size());
   for (int round = 0; values.size() > kFew && round < kMostRounds; ++round) {
     const std::size_t last = values.size() - 1;
@@ -115,14 +115,14 @@ std::uint64_t signed_median(std::vector<std::int64_t> values) {
   return static_cast<std::uint64_t>(ranked(std::move(values), middle));
 }
 
-// A line of that slope through the middle of the values.
+// A line of that slope through the median of the values.
 Guess line_with(std::uint64_t slope, std::span<const std::uint64_t> values) {
   std::vector<std::int64_t> heights(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) heights[i] = static_cast<std::int64_t>(values[i] - slope * i);
   return {false, signed_median(std::move(heights)), slope};
 }
 
-// Close to what Rice codes will take, and much quicker to find out.
+// Close to the size of the Rice codes, and much faster to compute.
 std::uint64_t significant_bits(const Guess& guess, std::span<const std::uint64_t> values) {
   std::uint64_t bits = 0;
   std::uint64_t expected = guess.base;
@@ -144,7 +144,7 @@ Guess best_guess_for(std::span<const std::uint64_t> values) {
     fewest_bits = bits;
   };
   consider(line_with(0, values));
-  if (fewest_bits == 0) return best;  // nothing is better, and columns of zeros are common
+  if (fewest_bits == 0) return best;  // optimal, and columns of zeros are common
   std::vector<std::int64_t> steps(values.size() - 1);
   for (std::size_t i = 1; i < values.size(); ++i) {
     steps[i - 1] = static_cast<std::int64_t>(values[i] - values[i - 1]);
@@ -186,7 +186,7 @@ void leave_grid(WireReader& in, const Grid& grid, std::vector<std::uint64_t>& va
   }
 }
 
-// What the search for the best guess would come to for values that are all the same; columns of zeros are common.
+// Result of the full search for equal values, without searching; columns of zeros are common.
 void put_same(WireWriter& out, std::uint64_t value, std::size_t count) {
   out.u8(0);
   out.varint(zigzag(value));

@@ -11,7 +11,7 @@ namespace joulemap::recording {
 namespace {
 constexpr std::uint64_t kMostTold = 8;
 
-// What is damaged cannot be trusted to have sensible times either: differences must not overflow.
+// Times of damaged data may be invalid: computes in double, so that differences cannot overflow.
 double seconds_between(std::int64_t from_ns, std::int64_t to_ns) {
   return (static_cast<double>(to_ns) - static_cast<double>(from_ns)) / static_cast<double>(kNanosecondsPerSecond);
 }

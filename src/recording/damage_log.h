@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DamageLog: turns the damaged places of recordings into diagnostics that say how many bytes and, where samples before
-// and after are known, which time is missing. A file that is damaged everywhere gets a few messages and a sum. Owner: a
-// reader.
+// DamageLog: converts damaged ranges of recordings to diagnostics with the number of bytes. If there are samples before
+// and after, it adds the missing time range. A heavily damaged file gets a few messages and a total. Owned by a reader.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +18,16 @@ namespace joulemap::recording {
 
 class DamageLog {
  public:
-  // A new file begins.
+  // Starts a new file.
   void begin_file(std::string_view name);
 
   void add(const Damage& damage);
 
-  // Samples of a source were read: they end the hole that a damage before them has torn. Times count from `started_ns`.
+  // Reports samples of a source: they end the gap that the damage before them caused. `started_ns` is the origin of
+  // times.
   void add_samples(std::uint32_t source, std::int64_t started_ns, std::span<const Sample> samples);
 
-  // No more of this file.
+  // Ends the current file.
   void end_file();
 
   std::uint64_t places() const { return places_; }
@@ -42,8 +42,8 @@ class DamageLog {
   void report(const std::string& missing_time);
 
   std::string name_;
-  std::optional<Damage> open_;  // waits for the samples after it
-  std::optional<Seen> seen_;    // the last samples before it
+  std::optional<Damage> open_;  // damage that waits for the next samples
+  std::optional<Seen> seen_;    // the last samples before the damage
   std::uint64_t places_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t untold_places_ = 0;

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMark = "joulemap recording\n";
-constexpr int kMostTries = 100;  // recorders that begin at the same moment
+constexpr int kMostTries = 100;  // for recorders that start simultaneously
 constexpr std::string_view kOtherOutput = "choose another -o";
 
 bool exists(const std::string& path) {
@@ -48,7 +48,7 @@ Error refused(std::string message, std::string remedy) {
   return {ErrorCode::usage, std::move(message), fmt::format("{}, or {}", remedy, kOtherOutput)};
 }
 
-// Whether a recorder or the processes it records make entries of that name.
+// Whether a recorder or the recorded processes create entries of that name.
 bool is_known_entry(const std::string& path, std::string_view name) {
   const mode_t kind = kind_of(path);
   if (kind == S_IFDIR) return name == kTracesFolder || name == kProbingFolder;
@@ -66,7 +66,7 @@ std::optional<std::string> part_being_written(const std::string& folder) {
   return std::nullopt;
 }
 
-// The second line of the lock file: "boot pid start namespace".
+// Reads the second line of the lock file: "boot pid start namespace".
 std::string holder_of(const std::string& folder) {
   const Result<std::string> text = read_small_file(lock_path(folder));
   if (!text || !text->starts_with(kMark)) return "another process";
@@ -82,13 +82,13 @@ Error held(const std::string& folder) {
   return refused(fmt::format("{} is being recorded by {}", file, holder_of(folder)), "wait until it has ended");
 }
 
-// The lock of a folder that a recorder has left. Nothing where it changed meanwhile: look again.
+// Takes the lock of an abandoned folder. Returns nullopt if the folder changed meanwhile and the caller must retry.
 Result<std::optional<FileLock>> hold_left_folder(const std::string& folder, FileLock::LockCall lock) {
   if (Status known = check_recording_folder(folder); !known) {
     if (!exists(folder)) return std::optional<FileLock>();
     return std::move(known).error();
   }
-  // Recorders of earlier versions hold no lock of the folder, but one of their part.
+  // Recorders of earlier versions lock only their part, not the folder.
   if (!exists(lock_path(folder))) {
     if (const std::optional<std::string> part = part_being_written(folder)) {
       return refused(fmt::format("{} is being written", *part), "wait until its process has ended");
@@ -109,13 +109,13 @@ Status rename_to(const std::string& from, const std::string& to) {
   return error;
 }
 
-// Removes what is recognized and nothing else.
+// Removes the folder only if it is recognized as a recording's.
 void remove_recording_folder(const std::string& folder) {
-  std::error_code error;  // what cannot be removed stays
+  std::error_code error;  // undeletable files are left
   if (check_recording_folder(folder)) fs::remove_all(folder, error);
 }
 
-// In place: the lock is held on this very file.
+// Writes in place, because the lock is held on this file.
 Status write_over(const std::string& path, std::string_view content) {
   const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));
   return fd.is_open() ? write_fully(fd.get(), content, path) : Status(system_error("open", path, errno));
@@ -126,7 +126,7 @@ struct FreshFolder {
   FileLock lock;
 };
 
-// A folder beside the one that is wanted, with a lock that is held: it takes that name at once, or not at all.
+// Creates a folder beside `wanted` with its lock held. A later rename makes it visible under that name atomically.
 Result<FreshFolder> create_locked(const std::string& wanted, FileLock::LockCall lock) {
   std::string path;
   int failed = -1;
@@ -148,7 +148,7 @@ Result<FreshFolder> create_locked(const std::string& wanted, FileLock::LockCall 
     return std::move(taken).error();
   }
   if (!*taken) return held(path);
-  // On a full disk the name alone marks the folder; the command runs nevertheless.
+  // On a full disk the file name alone marks the folder; the command runs nevertheless.
   static_cast<void>(write_over(lock_path(path), fmt::format("{}{}\n", kMark, this_process_identity())));
   return FreshFolder{path, std::move(**taken)};
 }
@@ -205,7 +205,7 @@ Result<FolderClaim> FolderClaim::take(const std::string& folder, const std::stri
   if (!fresh) return std::move(fresh).error();
   Status done = held(folder);
   for (int tries = 0; tries < kMostTries; ++tries) {
-    std::optional<FileLock> left;  // held until the name has changed hands
+    std::optional<FileLock> left;  // held until the folder is renamed
     if (exists(folder)) {
       Result<std::optional<FileLock>> taken = hold_left_folder(folder, lock);
       if (!taken) done = std::move(taken).error();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FolderClaim: the folder F.d of a recording F belongs to one recorder. The folder appears with a lock file in it that the
-// recorder holds: it marks the folder as Joulemap's and names the process. A second recorder of the same file is refused.
+// FolderClaim: gives one recorder exclusive use of the folder F.d of a recording F. The folder appears together with a
+// lock file that the recorder holds. The lock file marks the folder as Joulemap's and names the process. A second
+// recorder of the same file is refused.
 //
-// What an earlier recorder left in F.d goes to F.old.d, and what was there before is removed: after commit(), not earlier.
-// Folders that are not recognized are never moved or removed. Main thread.
+// Content of F.d from an earlier recorder moves to F.old.d; commit() removes the previous content of F.old.d, not
+// earlier. Unrecognized folders are never moved or removed. Main thread.
 #pragma once
 
 #include <optional>
@@ -16,18 +17,18 @@
 
 namespace joulemap::recording {
 
-// The marker of the folder, which is also its lock.
+// Name of the folder's marker, which is also its lock file.
 inline constexpr std::string_view kFolderLockName = "joulemap.lock";
 
 class FolderClaim {
  public:
-  // An error of usage where another recorder holds `folder`, or where it or `older` is not a folder of a recording.
+  // Fails with ErrorCode::usage if another recorder holds `folder`, or if it or `older` is not a recording folder.
   static Result<FolderClaim> take(const std::string& folder, const std::string& older,
                                   FileLock::LockCall lock = &::flock);
 
-  // The new recording has begun: what lay in `older` before is removed.
+  // The new recording has begun: removes the previous content of `older`.
   void commit();
-  // The folder is removed; what was moved is where it was.
+  // Removes the folder and moves the earlier folders back.
   void rollback();
 
  private:
@@ -37,12 +38,12 @@ class FolderClaim {
 
   std::string folder_;
   std::string older_;
-  std::string displaced_;  // what lay in `older`; empty where nothing did
-  bool moved_ = false;     // what lay in `folder` lies in `older`
+  std::string displaced_;  // where the content of `older` was moved; empty if there was none
+  bool moved_ = false;     // the content of `folder` is now in `older`
   std::optional<FileLock> lock_;
 };
 
-// Whether the folder is a recording's: it has the marker, or parts of a recording and nothing else.
+// Whether the folder belongs to a recording: it contains the marker, or only parts of a recording.
 Status check_recording_folder(const std::string& folder);
 
 }  // namespace joulemap::recording

@@ -19,7 +19,7 @@ Status make_folder_of(const std::string& path) {
 Status replace_kept_file(const std::string& named, const std::string& kind,
                          const std::function<void(RecordingWriter&)>& fill) {
   if (Status own = refuse_planted(named); !own) return own;
-  const std::string path = resolve_links(named);  // a link to a file elsewhere stays
+  const std::string path = resolve_links(named);  // a symbolic link is kept
   const std::string fresh = fmt::format("{}.{}.tmp", path, ::getpid());
   std::error_code error;
   std::filesystem::remove(fresh, error);

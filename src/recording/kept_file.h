@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What calibrations and the kernel library have in common: files that are kept between runs. Each is a recording that holds
-// nothing else, so that it is written, checked and read like any other; a new one replaces the old one at once, and who
-// reads meanwhile sees one or the other. Any thread; two that write the same file must agree on who does (library_file.cc).
+// Atomic file replacement for the calibrations and the kernel library, which persist between runs. Each is a recording
+// that contains nothing else, so it is written, verified and read like any recording. A new file replaces the old one
+// atomically; concurrent readers see either one. Any thread; concurrent writers of the same file need a lock
+// (library_file.cc).
 #pragma once
 
 #include <functional>
@@ -13,10 +14,11 @@
 
 namespace joulemap::recording {
 
-// The folder in which the file is to lie.
+// Creates the folder that contains `path`.
 Status make_folder_of(const std::string& path);
 
-// Written beside it first. `kind`: "calibration", say, as its source is called.
+// Writes a temporary file beside the target first. `kind`, for example "calibration", names the source of the
+// recording.
 Status replace_kept_file(const std::string& named, const std::string& kind,
                          const std::function<void(RecordingWriter&)>& fill);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LastDurations: what a kernel's duration is held against in a chunk: the last one of its class at its place, in whatever
-// unit its user counts. A flat table, because it is made anew for every chunk. One thread.
+// LastDurations: predicts the duration of a kernel in a chunk: the last one of its class and scope, in the caller's
+// unit. A flat hash table, because every chunk builds a new one. One thread.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class LastDurations {
     bool is_used = false;
   };
 
-  // Where its hash says, or the next one that is free; its key is set.
+  // Linear probing: returns the entry of the key or the next free one, with its key set.
   Entry& entry_of(std::uint64_t key) {
     const std::size_t mask = entries_.size() - 1;
     std::size_t at = (key * 0x9e3779b97f4a7c15U) >> 40;
@@ -47,7 +47,7 @@ class LastDurations {
     }
   }
 
-  std::vector<Entry> entries_;  // a power of two, at most half of them used
+  std::vector<Entry> entries_;  // size is a power of two, at most half of it used
   std::size_t used_ = 0;
 };
 

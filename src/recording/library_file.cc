@@ -15,7 +15,7 @@
 namespace joulemap::recording {
 namespace {
 
-// More GPUs than one user has; a file that says more is not ours.
+// More GPUs than any user has; a larger file is not ours.
 constexpr std::size_t kMostLoaded = 50 * kMostKernelPowers;
 constexpr std::chrono::milliseconds kLibraryPatience{3000};
 
@@ -57,11 +57,11 @@ Result<LoadedLibrary> read_library(ByteSource& bytes, std::string_view name) {
 
 Result<Diagnostics> add_to_library(const std::string& path, std::vector<KernelPower> findings, std::size_t most) {
   if (Status made = make_folder_of(path); !made) return std::move(made).error();
-  // Of a file beside it: the library itself is replaced.
+  // Locks a separate file, because the library itself is replaced.
   const Result<FileLock> held = FileLock::take(path + ".lock", LockScope::shared, kLibraryPatience);
   if (!held) return held.error();
   Result<LoadedLibrary> loaded = load_library(path);
-  // Of a newer version, or unreadable just now: it stays.
+  // Newer version or temporarily unreadable: keep the file.
   if (!loaded && loaded.error().code != ErrorCode::malformed) return std::move(loaded).error();
   LoadedLibrary library = loaded ? std::move(*loaded) : LoadedLibrary{};
   if (!loaded) {

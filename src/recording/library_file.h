@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the kernel library is kept between runs: a recording that holds nothing but powers, so that it is written, checked
-// and read like any other. It is replaced at once; several that add to it do so one after another.
+// Stores the kernel library between runs in a recording that contains only powers of kernel classes, so it is written,
+// verified and read like any recording. The file is replaced atomically; concurrent writers take turns.
 #pragma once
 
 #include <string>
@@ -16,17 +16,17 @@
 namespace joulemap::recording {
 
 struct LoadedLibrary {
-  std::vector<KernelPower> powers;  // measured ones, sorted, each GPU and code once
-  Diagnostics diagnostics;          // what of it is damaged
+  std::vector<KernelPower> powers;  // measured, sorted, one per GPU and code
+  Diagnostics diagnostics;          // damage of the file
 };
 
-// An empty one when there is no such file yet. Fails where it is no library at all.
+// Returns an empty library if the file does not exist. Fails if the file is not a library.
 Result<LoadedLibrary> load_library(const std::string& path);
-// The same from anything with bytes; `name` is what messages call it.
+// Reads from any byte source; `name` names it in messages.
 Result<LoadedLibrary> read_library(ByteSource& bytes, std::string_view name);
 
-// Merges findings into what the file holds. Makes the folder. A file that cannot be read at all is put aside as
-// FILE.damaged. What was damaged or dropped is told. Waits a few seconds for others at most.
+// Merges `findings` into the file. Creates the folder. Renames an unreadable file to FILE.damaged. Returns diagnostics
+// of damaged and dropped entries. Waits at most a few seconds for other writers.
 Result<Diagnostics> add_to_library(const std::string& path, std::vector<KernelPower> findings,
                                    std::size_t most = kMostKernelPowers);
 

@@ -32,7 +32,7 @@ std::string new_recording_id() {
   return id;
 }
 
-// The same for the same name, on every machine: FNV-1a, twice.
+// Deterministic ID on every machine: FNV-1a with two seeds.
 std::string id_of_run(std::string_view run) {
   std::string id;
   for (std::uint64_t hash : {std::uint64_t{0xcbf29ce484222325}, std::uint64_t{0x9ae16a3b2f90404f}}) {
@@ -47,7 +47,7 @@ bool exists(const std::string& path) {
   return ::lstat(path.c_str(), &status) == 0;
 }
 
-// The recording takes the place of what is there: never of a folder, or, for root, of a device.
+// The recording replaces an existing file, but never a folder or, for root, a device.
 Status check_file_name(const std::string& file) {
   std::error_code error;
   const std::string remedy = "name a file: -o run.joule";
@@ -57,7 +57,7 @@ Status check_file_name(const std::string& file) {
   return Error{ErrorCode::usage, fmt::format("{} is no file", joulemap::quoted(file)), remedy};
 }
 
-// Whether `older` may be replaced: by an older recording, where it is one itself.
+// Whether `file` may replace `older`: only if `older` is a recording or empty.
 Status check_older(const std::string& file, const std::string& older) {
   std::error_code error;
   if (!exists(file) || !exists(older)) return Done{};
@@ -143,7 +143,7 @@ Result<RecordingWriter> PartFolder::open_part_of(RecordingSource source) const {
 }
 
 bool PartFolder::is_probed() const {
-  std::error_code error;  // a folder that cannot be looked at is none
+  std::error_code error;  // an inaccessible folder counts as missing
   return fs::exists(fs::path(path_) / kProbingFolder, error);
 }
 
@@ -158,7 +158,7 @@ Status PartFolder::keep_older() {
 }
 
 Result<JoinSummary> PartFolder::join() {
-  std::error_code error;  // of a process that was killed while it probed; what cannot be removed stays
+  std::error_code error;  // ignored: removes the folder of a process killed while probing
   fs::remove_all(fs::path(path_) / kProbingFolder, error);
   return join_parts(path_, target_, [this]() -> Status {
     if (!has_begun_) return keep_older();

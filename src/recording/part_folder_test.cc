@@ -29,7 +29,7 @@ class PartFolders : public testing::Test {
   }
   std::vector<std::string> names() const { return *list_directory(directory_.path()); }
 
-  // A folder as one that its recorder left when it was killed.
+  // Leaves a folder as a killed recorder does.
   void leave_parts(const std::string& file) const {
     Result<PartFolder> folder = PartFolder::create(file, {"true"});
     ASSERT_TRUE(folder) << folder.error().message;
@@ -165,7 +165,7 @@ TEST_F(PartFolders, TheFileIsFreeOnceItsRecorderHasEnded) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     const Result<PartFolder> folder = PartFolder::create(file_, {"true"});
-    ::_exit(folder ? 0 : 1);  // without a destructor, as one that is killed
+    ::_exit(folder ? 0 : 1);  // no destructor runs, as after a kill
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

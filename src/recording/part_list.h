@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What lies in the folder of a recording that is not joined yet.
+// Lists the files in the folder of a recording that is not yet joined.
 #pragma once
 
 #include <optional>
@@ -14,19 +14,19 @@
 namespace joulemap::recording {
 
 inline constexpr std::string_view kPartSuffix = ".joule";
-inline constexpr std::string_view kTracesFolder = "traces";    // of profilers of frameworks, until they are read
-inline constexpr std::string_view kJoinedName = "joined.tmp";  // the joined file, until it is complete
+inline constexpr std::string_view kTracesFolder = "traces";    // of framework profilers, until imported
+inline constexpr std::string_view kJoinedName = "joined.tmp";  // the joined file until it is complete
 
-// Paths of the files of the folder that end so, in the order of their names.
+// Paths of the files in the folder that end with `suffix`, sorted by name.
 Result<std::vector<std::string>> list_files(const std::string& folder, std::string_view suffix);
 
 struct ListedParts {
   std::vector<std::string> parts;
-  std::vector<std::string> skipped;  // named like parts, but no regular files
+  std::vector<std::string> skipped;  // named like parts, but not regular files
 };
 Result<ListedParts> list_parts(const std::string& folder);
 
-// Why a path cannot be a part: a FIFO, a socket, a device, a folder or a link in its place, none of which is opened.
+// Why a path cannot be a part: it is a FIFO, a socket, a device, a folder or a link. Never opens it.
 std::optional<Error> part_fault(const std::string& path);
 
 Diagnostic skipped_part(const Error& fault);

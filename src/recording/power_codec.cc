@@ -9,7 +9,7 @@
 namespace joulemap::recording {
 namespace {
 
-// Names of kernels are long and alike: a chunk of some thousands compresses to a tenth.
+// Kernel names are long and similar: a chunk of some thousands compresses to a tenth.
 constexpr std::size_t kComfortablePayload = std::size_t{1} << 20;
 
 std::string record_of(const KernelPower& known) {

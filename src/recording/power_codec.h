@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Powers of classes of kernels as payloads of chunks, and back: what a recording keeps of the kernel library, and the
-// library itself (docs/recording-format.md). Pure; any thread.
+// Encodes powers of kernel classes as chunk payloads and decodes them: for the copy of the kernel library in a
+// recording, and for the library itself (docs/recording-format.md). Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -14,10 +14,10 @@
 
 namespace joulemap::recording {
 
-// As many payloads as there are chunks needed; none for nothing.
+// One payload per chunk; none for empty input.
 std::vector<std::string> encode_powers(std::span<const KernelPower> powers);
 
-// Nothing when the payload makes no sense. Powers that cannot be, and kinds that we do not know, are left out.
+// Returns nullopt if the payload is invalid. Skips impossible powers and unknown kinds.
 std::optional<std::vector<KernelPower>> decode_powers(std::string_view payload);
 
 }  // namespace joulemap::recording

@@ -12,7 +12,7 @@ namespace joulemap::recording {
 namespace {
 
 constexpr std::uint8_t kDomainClasses = 5;
-constexpr std::size_t kMostDiagnostics = 1000;  // adding one compares it with all before it
+constexpr std::size_t kMostDiagnostics = 1000;  // adding one compares it with all others
 
 void put_text(WireWriter& out, std::string_view text) { out.text(text.substr(0, kLongestText)); }
 
@@ -54,7 +54,7 @@ bool all_finite(const Channel& channel) {
          std::isfinite(channel.relative_uncertainty) && std::isfinite(channel.uncertainty_w);
 }
 
-// Fails `in` when the record is damaged; nothing, without failing, when it is of a newer kind.
+// Fails `in` if the record is damaged. Returns nullopt without failing if it is of a newer kind.
 std::optional<Channel> take_channel(WireReader& in) {
   WireReader fields = in.record();
   Channel channel;
@@ -75,7 +75,7 @@ std::optional<Channel> take_channel(WireReader& in) {
   channel.model = fields.text();
   channel.relative_uncertainty = fields.f64();
   channel.uncertainty_w = fields.f64();
-  if (!fields.rest().empty()) channel.driver = fields.text();  // the earliest files have none
+  if (!fields.rest().empty()) channel.driver = fields.text();  // missing in the earliest files
   if (!fields.rest().empty()) channel.device_model = fields.text();
   if (!fields.ok() || !all_finite(channel)) {
     in.fail();
@@ -135,7 +135,7 @@ Metric take_metric(WireReader& in) {
   return metric;
 }
 
-// In the order of the file.
+// In file order.
 constexpr std::optional<double> ChannelCalibration::*kFoundUnderLoad[] = {
     &ChannelCalibration::lag_s,       &ChannelCalibration::lag_low_s, &ChannelCalibration::lag_high_s,
     &ChannelCalibration::window_s,    &ChannelCalibration::memory_s,  &ChannelCalibration::active_idle_w,
@@ -176,7 +176,7 @@ ChannelCalibration take_calibration(WireReader& in) {
   calibration.read_cpu_s = fields.optional_f64();
   calibration.idle_w = fields.optional_f64();
   calibration.made_unix_ns = fields.svarint();
-  // Files of before there was a load end here.
+  // Files written before load calibration existed end here.
   if (!fields.rest().empty()) {
     for (const auto member : kFoundUnderLoad) calibration.*member = fields.optional_f64();
     calibration.gain_of = fields.text();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The payloads of all chunks but samples: who wrote a recording and what it measured, marks and metrics, facts, how it
-// ended. Lists of records with their length in front, so that a newer minor version can add fields. Pure; any thread.
+// Payloads of all chunks except samples, activity and powers: writer and channels of a recording, marks and metrics,
+// facts, how it ended. Lists of length-prefixed records, so that a newer minor version can append fields. Pure; any
+// thread.
 //
-// A decoder gives nothing when the payload makes no sense. What only a newer version knows (a kind of mark, a quantity)
-// is left out and counted: dropping it is better than calling it something else.
+// A decoder returns nullopt if the payload is invalid. Items that only a newer version defines (a kind of mark, a
+// quantity) are skipped and counted, because a wrong label would be worse.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace joulemap::recording {
 
-// Longer names and values are cut when they are written: 128 KiB, the longest argument Linux gives a program.
+// Longer names and values are truncated on writing: 128 KiB, the longest program argument on Linux.
 inline constexpr std::size_t kLongestText = std::size_t{128} << 10;
 
 struct SourceDefinition {
@@ -28,7 +29,7 @@ std::string encode_source(const SourceDefinition& definition);
 
 struct DecodedSource {
   RecordingSource source;
-  // One for each channel number; nothing for those that a newer version describes in a way we do not understand.
+  // One per channel number; nullopt for channels whose description needs a newer version.
   std::vector<std::optional<Channel>> channels;
 };
 std::optional<DecodedSource> decode_source(std::string_view payload);
@@ -36,7 +37,7 @@ std::optional<DecodedSource> decode_source(std::string_view payload);
 struct EventBatch {
   std::vector<Mark> marks;
   std::vector<Metric> metrics;
-  std::uint64_t unknown_marks = 0;  // of a kind that we do not know; when decoded only
+  std::uint64_t unknown_marks = 0;  // marks of unknown kinds; set by decoding only
 
   bool empty() const { return marks.empty() && metrics.empty(); }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is left when the writer is killed, and when the disk is full.
+// What remains after the writer is killed, and when the disk is full.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kTicksPerFlush = 20;
 
-// Writes for ever, and says into the pipe how many flushes are done.
+// Writes for ever and reports the number of completed flushes through the pipe.
 [[noreturn]] void write_until_killed(const std::string& path, int pipe_end) {
   Result<RecordingWriter> writer = RecordingWriter::create(path, recording_source());
   if (!writer) ::_exit(1);
@@ -71,7 +71,7 @@ TEST(RecordingCrash, WhatWasFlushedSurvivesAKillAtAnyMoment) {
   }
 }
 
-// Files of this process may not grow beyond that while it lives: as a full disk, without one.
+// Limits the size of files that this process writes: simulates a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What damage costs: every cut and every flipped byte of a small file, files that are none, versions of the future.
+// What damage loses: every truncation and every flipped byte of a small file, files that are not recordings, newer
+// versions.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -18,10 +19,10 @@ namespace {
 struct Piece {
   std::size_t begin = 0;
   std::size_t end = 0;
-  std::vector<std::uint64_t> raws;  // of its samples: each is unique in the file
+  std::vector<std::uint64_t> raws;  // raw values of its samples, unique in the file
 };
 
-// A definition, a second of samples, a definition, more samples, the end: as a writer makes it.
+// A definition, a second of samples, a definition, more samples, the end: as written by RecordingWriter.
 struct SmallFile {
   std::string bytes;
   std::vector<Piece> pieces;
@@ -45,7 +46,7 @@ struct SmallFile {
     pieces.push_back({bytes.size(), bytes.size() + chunk.size(), std::move(raws)});
     bytes += chunk;
   }
-  // The raw values of all pieces but those that [begin, end) touches.
+  // The raw values of all pieces except those that overlap [begin, end).
   std::multiset<std::uint64_t> raws_without(std::size_t begin, std::size_t end) const {
     std::multiset<std::uint64_t> raws;
     for (const Piece& piece : pieces) {
@@ -169,7 +170,7 @@ TEST(RecordingVersion, ANewerMinorIsReadAndItsNewPartsAreSkippedAndCounted) {
 TEST(RecordingVersion, FieldsThatANewerMinorAddsAreIgnored) {
   SmallFile file;
   std::string longer = encode_events({{Mark{7, MarkKind::epoch, 1, 2, "a"}}, {}});
-  longer[1] = static_cast<char>(longer[1] + 3);  // the record of the mark
+  longer[1] = static_cast<char>(longer[1] + 3);  // length of the mark's record
   longer.insert(longer.size() - 1, "new");
   longer += "a new list";
   file.append(with_header({.minor = 1, .type = 3}, longer), {});
@@ -198,7 +199,7 @@ TEST(RecordingVersion, KindsThatOnlyANewerMinorKnowsAreLeftOutAndCounted) {
   EXPECT_TRUE(recorded.marks.empty());
   EXPECT_TRUE(summary->diagnostics.contains("unknown_marks"));
   ASSERT_EQ(recorded.channels.size(), 3u);
-  EXPECT_EQ(recorded.readings_of(2).size(), 1u);  // the one known channel of the second source
+  EXPECT_EQ(recorded.readings_of(2).size(), 1u);  // the only known channel of the second source
   EXPECT_TRUE(summary->diagnostics.contains("samples_of_unknown_channel"));
 }
 
@@ -230,7 +231,7 @@ TEST(RecordingDamage, HeadersThatClaimMegabytesCostNeitherMemoryNorAges) {
   header.compressed = true;
   header.stored_size = 10;
   bytes += with_source(header, 0, "not a frame");
-  const ReadBack back = read_back(bytes);  // would take minutes if each header had its megabytes checked
+  const ReadBack back = read_back(bytes);  // would take minutes if the payload of each header were checked
   ASSERT_TRUE(back.summary);
   EXPECT_EQ(back.raws, SmallFile().raws_without(0, 0));
   EXPECT_GT(back.summary->damaged_bytes, 400'000u);

@@ -13,7 +13,7 @@
 namespace joulemap::recording {
 namespace {
 
-// Of all definitions of sources together, decompressed: they are what stays in memory.
+// Limit of all source definitions together, decompressed: only they stay in memory.
 constexpr std::uint64_t kMostDefinitionBytes = std::uint64_t{32} << 20;
 constexpr std::size_t kMostUnendedTold = 8;
 
@@ -102,7 +102,7 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
     return Done{};
   }
   if (header.is(ChunkType::source)) return read_definition(chunk);
-  // Taken first: looking ahead reads other bytes.
+  // Decoded first: look_ahead() invalidates the chunk's bytes.
   const std::optional<std::string> payload = payload_of(header, chunk.stored);
   if (!header.is(ChunkType::notes) && !places_.contains(header.source) && !looked_ahead_) {
     const Status looked = look_ahead();
@@ -173,8 +173,8 @@ Status RecordingDecoder::define(std::uint16_t number, DecodedSource decoded) {
   return Done{};
 }
 
-// The definition of a source was damaged; it is written again later in the file. At most once a file, and all that are
-// found are taken, so that a hostile file cannot have it read again and again.
+// Searches for a later copy of a damaged source definition. Runs at most once per file and takes all definitions that
+// it finds, so that a hostile file cannot cause repeated passes.
 Status RecordingDecoder::look_ahead() {
   looked_ahead_ = true;
   ChunkScanner scanner(*bytes_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordingDecoder: what read_recording() does, with its state: files one after another, chunk by chunk, to the
-// visitor. Rules in recording_reader.h. Also tells a join which chunk is what, so that both agree. Owner: one call of
-// read_recording(); one thread.
+// RecordingDecoder: the implementation of read_recording(): passes the content of several files to the visitor, chunk
+// by chunk. recording_reader.h lists the rules. The join uses the same functions, so that both interpret chunks alike.
+// Owned by one call of read_recording(); one thread.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,19 @@
 
 namespace joulemap::recording {
 
-// An error when this version must not read on: a newer major version, or a type that has to be understood and is not.
+// Fails if this version must stop: a newer major version, or an unknown type that is marked as required.
 Status check_readable(const ChunkHeader& header, std::string_view name);
 
-// What makes a source the same one in two files.
+// Identifies the same source in two files.
 using SourceIdentity = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;
 SourceIdentity identity_of(const RecordingSource& source);
 
-// Why a file in which no chunk is whole is no recording.
+// The error for a file without any whole chunk.
 Error not_a_recording(std::string_view name, std::uint64_t size);
-// And why one is not in which no source says what it is.
+// The error for a file in which no source definition is readable.
 Error description_lost(std::string_view name);
 
-// The error of two files that do not belong together.
+// The error for two files of different recordings.
 Error different_recordings(std::string_view a, std::string_view a_id, std::string_view b, std::string_view b_id);
 
 class RecordingDecoder {
@@ -47,7 +47,7 @@ class RecordingDecoder {
   RecordingSummary finish();
 
  private:
-  // A source of the present file: its number among all, or nothing when an earlier file held it already.
+  // Index of a source of the current file among all sources; nullopt if an earlier file contained it.
   using Place = std::optional<std::uint32_t>;
   struct SourceState {
     RecordingSource source;
@@ -73,20 +73,20 @@ class RecordingDecoder {
   DamageLog damage_;
   SampleGate gate_;
   std::vector<SourceState> sources_;
-  std::set<SourceIdentity> earlier_;  // of files read before this one
+  std::set<SourceIdentity> earlier_;  // sources of the files read before
   std::uint64_t definition_bytes_ = 0;
   std::uint64_t unknown_marks_ = 0;
   std::uint64_t unknown_places_ = 0;
   std::uint64_t orphaned_chunks_ = 0;
 
-  // Of the present file.
+  // State of the current file.
   ByteSource* bytes_ = nullptr;
   std::string name_;
   std::string first_name_;
   std::map<std::uint16_t, Place> places_;
   std::set<SourceIdentity> here_;
   bool looked_ahead_ = false;
-  std::uint64_t position_ = 0;  // of the chunk that is being read
+  std::uint64_t position_ = 0;  // offset of the current chunk
 };
 
 }  // namespace joulemap::recording

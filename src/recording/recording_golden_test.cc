@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One recording of every version of the format, forever: tests/data/recordings/v<major>.<minor>.joule and what is in
-// it, as text. They are never written again. A new version gets new files: run this test once with
+// One recording of every format version, kept for ever: tests/data/recordings/v<major>.<minor>.joule and its content as
+// text. They are never regenerated. For a new version, create new files: run this test once with
 // JOULEMAP_UPDATE_GOLDENS=1.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -116,7 +116,7 @@ void write_process(const std::string& folder) {
   writer.add(Mark{-5, MarkKind::command_begin, 18'000'000'000'000'000'000u, 1, "\xC3\xA9poque"});
   writer.add(Metric{7, std::nullopt, "accuracy", -0.5});
   writer.add(golden_activity());
-  EXPECT_TRUE(writer.flush());  // and never ended: it was killed
+  EXPECT_TRUE(writer.flush());  // no end chunk: the process was killed
 }
 
 std::string make_golden() {

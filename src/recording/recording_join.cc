@@ -24,8 +24,8 @@
 namespace joulemap::recording {
 namespace {
 
-// A second of samples is written at a time, so that a crash costs no more; packed again by the handful they are
-// smaller. The price: a damaged byte of the joined file costs this much of one process.
+// Writers flush every second, so a crash loses no more; larger chunks compress better. The price: a damaged byte of the
+// joined file loses this much of one process.
 constexpr std::int64_t kJoinedChunk_ns = 5 * kNanosecondsPerSecond;
 constexpr std::size_t kComfortableWrite = std::size_t{1} << 20;
 
@@ -46,19 +46,19 @@ class Joiner {
   Status put(const std::string& chunk);
 
   ChunkFile* out_;
-  std::string unwritten_;  // chunks: one large write is cheaper than many
+  std::string unwritten_;  // chunks, batched into one large write
   DamageLog damage_;
   std::set<SourceIdentity> earlier_;
   std::set<SourceIdentity> here_;
   std::size_t numbers_used_ = 0;
   std::string recording_id_;
-  std::string first_path_;  // the file that id is from; empty while none has said
+  std::string first_path_;  // file that recording_id_ is from; empty until it is set
 
-  // Of the present file.
+  // State of the current file.
   std::string path_;
-  std::map<std::uint16_t, std::optional<std::uint16_t>> places_;  // nothing: an earlier file held that source
+  std::map<std::uint16_t, std::optional<std::uint16_t>> places_;  // nullopt: an earlier file contained that source
 
-  std::map<std::uint16_t, std::int64_t> started_ns_;  // of each source in the joined file
+  std::map<std::uint16_t, std::int64_t> started_ns_;  // start time of each source in the joined file
 
   SampleBatch pending_;
   std::uint16_t pending_source_ = 0;
@@ -96,7 +96,7 @@ Status Joiner::add_chunk(const ScannedChunk& chunk, std::uint64_t position) {
   Result<std::optional<std::uint16_t>> place = place_of(chunk.header.source);
   if (!place) return std::move(place).error();
   if (!*place) return Done{};
-  if (chunk.header.is(ChunkType::end)) {  // the last of a source, also for those who read the joined file
+  if (chunk.header.is(ChunkType::end)) {  // the last chunk of a source, also in the joined file
     const Status written = write_samples();
     if (!written) return written;
   }
@@ -195,7 +195,7 @@ Status Joiner::finish(Diagnostics& diagnostics) {
 
 struct JoinInputs {
   std::vector<std::string> files;     // to copy, in order
-  std::vector<std::string> finished;  // parts that are nobody's any more
+  std::vector<std::string> finished;  // parts that no process writes any more
 };
 
 Result<JoinInputs> find_inputs(const std::string& folder, const std::string& path, JoinSummary& summary) {
@@ -257,8 +257,8 @@ Result<std::uint64_t> write_joined(const JoinInputs& inputs, const std::string& 
 
 bool is_lock(const std::string& name) { return name.ends_with(kSamplerLockSuffix) || name.ends_with(kFolderLockName); }
 
-// What is left of the folder after all of it was copied. Files that are not ours keep it alive. Under another name first:
-// a folder that is half removed must not be met by the next recorder.
+// Removes the folder after all parts were copied. Fails if it contains files that are not ours. Renames it first: the
+// next recorder must not see a half-removed folder.
 Status remove_folder(const std::string& folder) {
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
@@ -290,7 +290,7 @@ Result<JoinSummary> join_parts(const std::string& folder, const std::string& pat
     return Error{ErrorCode::not_found, fmt::format("{} holds no part of a recording that could be joined", folder),
                  "wait until the recorded processes have ended"};
   }
-  // In the folder, which is ours: beside `path` a file of any name may be the user's.
+  // In the folder, which is ours: a file beside `path` may belong to the user.
   const std::string temporary = fmt::format("{}/{}", folder, kJoinedName);
   if (is_being_written(temporary)) {
     return Error{ErrorCode::io, fmt::format("{} is being written by another process", temporary),

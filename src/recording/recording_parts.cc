@@ -25,8 +25,8 @@ struct IdentifiedFile {
   std::string id;
 };
 
-// Compares the id of a file with that of the first one. A part that cannot be read says nothing: its process was killed
-// early, and reading it will tell.
+// Compares the recording ID of a file with that of the first one. Ignores an unreadable part: its process was killed
+// early, and reading it reports that.
 Status check_same_recording(const RecordingFile& file, std::optional<IdentifiedFile>& first) {
   if (file.is_part && part_fault(file.path)) return Done{};
   Result<std::string> id = recording_id_of(file.path);
@@ -50,7 +50,7 @@ Result<std::vector<RecordingFile>> parts_in(const std::string& folder) {
   return files;
 }
 
-// The files behind one name.
+// Returns the files behind one path.
 Result<std::vector<RecordingFile>> resolve(const std::string& path) {
   if (is_folder(path)) {
     Result<std::vector<RecordingFile>> parts = parts_in(path);
@@ -68,7 +68,7 @@ Result<std::vector<RecordingFile>> resolve(const std::string& path) {
     if (!parts) return parts;
     files.insert(files.end(), parts->begin(), parts->end());
   }
-  if (files.empty()) files.push_back({path, false});  // opening it says best what is wrong
+  if (files.empty()) files.push_back({path, false});  // opening it returns the most specific error
   return files;
 }
 

@@ -57,7 +57,7 @@ class RecordingParts : public testing::Test {
 TEST_F(RecordingParts, PartsAreJoinedIntoOneFileAndTheFolderIsGone) {
   write_part(recording_source(1), "package-0");
   write_part(recording_source(2), "package-1");
-  ASSERT_TRUE(*SamplerLock::try_take(folder_, "boot-a"));  // leaves its file behind
+  ASSERT_TRUE(*SamplerLock::try_take(folder_, "boot-a"));  // leaves its lock file
   const Result<JoinSummary> joined = join_parts(folder_, path_);
   ASSERT_TRUE(joined) << joined.error().message;
   EXPECT_EQ(joined->parts, 2u);
@@ -104,7 +104,7 @@ TEST_F(RecordingParts, DamagedAndEmptyOnesGiveWhatIsGoodAndTheJoinedFileSaysWhat
   ASSERT_TRUE(summary);
   EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
   EXPECT_FALSE(summary->ended);
-  EXPECT_EQ(summary->damaged_places, 0u);  // the joined file itself is whole
+  EXPECT_EQ(summary->damaged_places, 0u);  // the joined file itself is intact
   EXPECT_TRUE(summary->diagnostics.contains("recording_cut"));
   EXPECT_TRUE(summary->diagnostics.contains("recording_part_unreadable"));
 }
@@ -112,7 +112,7 @@ TEST_F(RecordingParts, DamagedAndEmptyOnesGiveWhatIsGoodAndTheJoinedFileSaysWhat
 TEST_F(RecordingParts, ThatHaveAHoleTellItsTimeInTheJoinedFile) {
   const std::string part = write_part(recording_source(1), "package-0");
   std::string bytes = file_bytes(part);
-  std::size_t third = 0;  // after a definition, samples and a definition: the second samples
+  std::size_t third = 0;  // after a definition, samples and a definition: the second samples chunk
   for (int i = 0; i < 3; ++i) third = bytes.find(kChunkMagic, third + 1);
   bytes[third + kChunkHeaderSize] ^= 1;
   std::ofstream(part, std::ios::binary | std::ios::trunc) << bytes;
@@ -165,7 +165,7 @@ TEST_F(RecordingParts, LeftBesideTheJoinedFileByACrashAreNotReadTwice) {
   EXPECT_EQ(recorded_.sources.size(), 2u);
   EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
 
-  ASSERT_TRUE(join_parts(folder_, path_));  // and joining again loses nothing
+  ASSERT_TRUE(join_parts(folder_, path_));  // joining again loses nothing
   ASSERT_TRUE(read({path_}));
   EXPECT_EQ(recorded_.sources.size(), 2u);
   EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
@@ -299,7 +299,7 @@ TEST_F(RecordingParts, APartThatMayNotBeReadStaysAndIsReported) {
   std::filesystem::permissions(folder_, std::filesystem::perms::all);
   const bool is_root = ::geteuid() == 0;
   if (is_root) {
-    ASSERT_EQ(::seteuid(65534), 0);  // whom permissions hold for
+    ASSERT_EQ(::seteuid(65534), 0);  // permissions do not apply to root
   }
   const Result<JoinSummary> joined = join_parts(folder_, path_);
   const Result<RecordingSummary> read_both = read({path_});

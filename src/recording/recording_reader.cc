@@ -9,7 +9,7 @@
 namespace joulemap::recording {
 namespace {
 
-// A part that cannot be opened costs itself, and no more.
+// A part that cannot be opened is skipped; the others are read.
 Result<std::optional<FileSource>> open_file(RecordingDecoder& decoder, const RecordingFile& file) {
   const std::optional<Error> fault = file.is_part ? part_fault(file.path) : std::nullopt;
   if (fault) decoder.add_diagnostic(skipped_part(*fault));

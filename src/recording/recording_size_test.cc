@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many bytes a sample takes, on streams as real sensors make them. The figures of docs/recording-format.md are
-// printed here.
+// Bytes per sample on streams that resemble real sensors. Prints the numbers of docs/recording-format.md.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -38,7 +37,7 @@ std::vector<Sample> rapl(Random& random, std::uint32_t first_channel, std::uint3
     std::int64_t now_ns = 5'000'000'000'000 + deadline_ns + uniform(random, 50'000, 100'000);
     for (std::uint32_t zone = 0; zone < zones; ++zone) {
       quanta[zone] += std::max(0.0, normal(random, watts, 0.05 * watts)) * 0.05 / 61.035e-6;
-      const auto raw = static_cast<std::uint64_t>(quanta[zone]) * 61035 / 1000;  // as Linux makes microjoules
+      const auto raw = static_cast<std::uint64_t>(quanta[zone]) * 61035 / 1000;  // as Linux computes microjoules
       const std::int64_t after_ns = now_ns + uniform(random, 900, 2600);
       samples.push_back({first_channel + zone, {raw, now_ns, after_ns, ReadCode::ok}});
       now_ns = after_ns + uniform(random, 60, 140);
@@ -47,7 +46,7 @@ std::vector<Sample> rapl(Random& random, std::uint32_t first_channel, std::uint3
   return samples;
 }
 
-// A power gauge in milliwatts that is polled every 10 ms and renewed every 100 ms.
+// A power gauge in milliwatts, polled every 10 ms, that updates every 100 ms.
 std::vector<Sample> nvml_power(Random& random, std::uint32_t channel) {
   std::vector<Sample> samples;
   std::uint64_t raw = 300'000;
@@ -61,8 +60,8 @@ std::vector<Sample> nvml_power(Random& random, std::uint32_t channel) {
 }
 
 struct Sizes {
-  double part = 0;    // bytes per sample as it is first written
-  double joined = 0;  // and in the file that stays
+  double part = 0;    // bytes per sample in the part
+  double joined = 0;  // bytes per sample in the joined file
 };
 
 std::uint64_t size_of(const std::string& path) {
@@ -136,7 +135,7 @@ TEST(RecordingSize, ASampleTakesAtMostFourBytes) {
 
 TEST(RecordingSize, ThreeDaysFitInto500Megabytes) {
   Random random(20240602);
-  // Two sockets with memory, and four GPUs with a power gauge each.
+  // Two sockets with memory, and four GPUs with one power gauge each.
   std::vector<Sample> samples = rapl(random, 0, 4, 80);
   for (std::uint32_t gpu = 0; gpu < 4; ++gpu) {
     const std::vector<Sample> more = nvml_power(random, 4 + gpu);

@@ -14,8 +14,8 @@
 namespace joulemap::recording {
 namespace {
 
-// Without its channels the samples of a recording mean nothing, so the definition of a source is written at least
-// twice, a second apart, and then now and then: the loss of any one place costs only what was there.
+// Samples are useless without their channels. So the source definition is written at least twice, a second apart, and
+// then repeated: damage at any one place loses only what was there.
 constexpr unsigned kFlushesBetweenDefinitions = 256;
 constexpr unsigned kFewestDefinitions = 2;
 
@@ -24,7 +24,7 @@ constexpr std::size_t kComfortablePayload = std::size_t{1} << 20;
 std::size_t count_of(const EventBatch& batch) { return batch.marks.size() + batch.metrics.size(); }
 std::size_t count_of(const FactBatch& batch) { return batch.environment.size() + batch.calibrations.size(); }
 
-// The batch that an item of about that size goes into.
+// Returns the batch for an item of about that size.
 template <class Batch>
 Batch& batch_with_room(std::vector<Batch>& batches, std::size_t& last_bytes, std::size_t item_bytes) {
   if (batches.empty() || last_bytes + item_bytes > kComfortablePayload) {
@@ -35,7 +35,7 @@ Batch& batch_with_room(std::vector<Batch>& batches, std::size_t& last_bytes, std
   return batches.back();
 }
 
-// Of the fields of a record beside its texts; generous.
+// Upper bound in bytes of the fields of a record except its strings.
 constexpr std::size_t kFixedFields = 96;
 std::size_t text_bytes(const std::string& text) { return std::min(text.size(), kLongestText); }
 
@@ -201,14 +201,14 @@ Status RecordingWriter::write_activity() {
     const std::uint64_t size_before = file_.size();
     Status written = file_.append(together);
     if (written) return written;
-    // Where the file could not be cut back some of them are there, and must not come twice.
+    // If the file could not be truncated, some chunks are in it and must not be written twice.
     if (file_.size() != size_before) {
       note_failure(written.error());
       lost_events_ += chunks.size();
       return written;
     }
   }
-  // There was no room for all: as many as there is room for.
+  // Not enough space for all chunks: write as many as possible.
   Status status = Done{};
   for (const std::string& chunk : chunks) {
     Status written = append(chunk);

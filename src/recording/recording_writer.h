@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordingWriter: what one process has to say, written into its .joule file. Owner: the recorder or the capture of a
+// RecordingWriter: writes the data of one process to its .joule file. Owned by the recorder or by the capture of a
 // process; one thread. Times are CLOCK_MONOTONIC nanoseconds.
 //
 //   Result<RecordingWriter> writer = RecordingWriter::create(recording_part_path(folder, source), source);
 //   writer->set_channels(sampler.channels());
-//   writer->add(sample);                  // only remembers
+//   writer->add(sample);                  // buffers only
 //   Status written = writer->flush();     // about once a second
 //   Status ended = writer->finish(end);
 //
-// What was flushed survives the death of the process. When a flush fails (a full disk), the file is cut back to its
-// last whole chunk, what could not be written is dropped and counted, and the next flush tries again: a recording with
-// a hole is worth more than none, and memory must not grow until the disk has room. finish() records what was lost.
+// Flushed data survives the death of the process. If a flush fails (a full disk), the file is truncated to its last
+// whole chunk, the unwritten data is dropped and counted, and the next flush tries again. A recording with a gap is
+// better than none, and memory must not grow until the disk has space. finish() records the losses.
 #pragma once
 
 #include <cstdint>
@@ -34,19 +34,19 @@ namespace joulemap::recording {
 
 enum class Durability : std::uint8_t {
   on_disk,
-  until_joined,  // what is lost with the machine before its join can be made again
+  until_joined,  // data lost in a machine crash before the join can be regenerated
 };
 
 class RecordingWriter {
  public:
-  // `time_shift`: see sample_codec.h; with 0 times of activity are exact, too. The file must not exist.
+  // `time_shift`: see sample_codec.h; 0 makes times of activity exact, too. Fails if the file exists.
   static Result<RecordingWriter> create(const std::string& path, RecordingSource source,
                                         unsigned time_shift = kTimeShift);
 
-  // Once, before the first sample: what Sample::channel counts in.
+  // Call once, before the first sample; Sample::channel is an index into this list.
   void set_channels(std::span<const Channel> channels);
 
-  void add(const Sample& sample);  // one that was skipped is not recorded
+  void add(const Sample& sample);  // skipped samples are not recorded
   void add(const ClockPair& pair) { samples_.clocks.push_back(pair); }
   void add(Mark mark);
   void add(Metric metric);
@@ -54,17 +54,17 @@ class RecordingWriter {
   void add(ChannelCalibration calibration);
   void add(KernelPower known);
   void add(Activity activity) { add(encoder_.encode(std::move(activity))); }
-  // The same, encoded elsewhere by an encoder of this writer's, which any thread may be given.
+  // Adds activity that another thread encoded with an encoder from activity_encoder().
   void add(EncodedActivity activity);
   ActivityEncoder activity_encoder() const { return ActivityEncoder(activity_time_shift(samples_.time_shift)); }
 
-  // How many things wait for a flush.
+  // Number of items waiting for a flush.
   std::size_t pending() const;
 
-  // Writes all that is pending. The first error comes back; the rest has been tried all the same.
+  // Writes all pending items. Tries all of them and returns the first error.
   Status flush();
 
-  // Flushes, says how it ended, and waits until the disk has it, but where a join will. Nothing may be added afterwards.
+  // Flushes, writes the end chunk and syncs the file, unless `durability` is until_joined. Add nothing afterwards.
   Status finish(RecordingEnd end, Durability durability = Durability::on_disk);
 
   const std::string& path() const { return file_.path(); }
@@ -92,10 +92,10 @@ class RecordingWriter {
   formats::ZstdCompressor compressor_;
   SourceDefinition definition_;
   SampleBatch samples_;
-  std::vector<EventBatch> events_;  // each of a size that fits a chunk
+  std::vector<EventBatch> events_;  // each fits into a chunk
   std::vector<FactBatch> facts_;
   std::vector<KernelPower> powers_;
-  std::vector<std::string> activity_;  // chunks
+  std::vector<std::string> activity_;  // encoded chunks
   std::size_t last_events_bytes_ = 0;
   std::size_t last_facts_bytes_ = 0;
 

@@ -9,10 +9,10 @@
 namespace joulemap::recording {
 namespace {
 
-constexpr unsigned kEscape = 16;      // ones that say: no quotient, all bits follow
+constexpr unsigned kEscape = 16;      // number of ones that announce all bits instead of a quotient
 constexpr unsigned kWidthBits = 6;    // width - 1, so 1 to 64
-constexpr unsigned kOnePut = 56;      // bits that are written at once
-constexpr unsigned kTriedAround = 2;  // how far below the mean's logarithm the best k is looked for
+constexpr unsigned kOnePut = 56;      // bits written at once
+constexpr unsigned kTriedAround = 2;  // how far below log2 of the mean the search for k starts
 
 unsigned width_of(std::uint64_t value) { return std::max(1u, static_cast<unsigned>(std::bit_width(value))); }
 
@@ -27,7 +27,7 @@ std::uint64_t cost(std::span<const std::uint64_t> values, unsigned k) {
 
 class BitWriter {
  public:
-  // Its bits above `width` are none.
+  // `value` must have no bits above `width`.
   void put(std::uint64_t value, unsigned width) {
     if (width > kMost) {
       put_some(value & kHalfMask, kHalf);
@@ -45,9 +45,9 @@ class BitWriter {
  private:
   static constexpr unsigned kHalf = 32;
   static constexpr std::uint64_t kHalfMask = 0xffff'ffff;
-  static constexpr unsigned kMost = 56;  // beside seven bits of a byte that is not full yet
+  static constexpr unsigned kMost = 56;  // leaves room for seven bits of an incomplete byte
 
-  // Whole bytes go on, eight at a time are written.
+  // Appends bits; copies eight bytes at a time and keeps the incomplete byte pending.
   void put_some(std::uint64_t value, unsigned width) {
     pending_ |= value << filled_;
     filled_ += width;
@@ -66,7 +66,7 @@ class BitWriter {
   }
 
   std::string bytes_;
-  std::array<char, 256> ready_;  // of them, those that come next
+  std::array<char, 256> ready_;  // the next bytes of bytes_
   std::size_t ready_count_ = 0;
   std::uint64_t pending_ = 0;
   unsigned filled_ = 0;  // below 8
@@ -81,7 +81,7 @@ class BitReader {
     const std::uint64_t low = take_up_to_half(kHalf);
     return low | take_up_to_half(width - kHalf) << kHalf;
   }
-  // Ones up to a zero, which is taken too, or kEscape ones.
+  // Counts ones up to a zero, which it consumes, or up to kEscape ones.
   unsigned take_ones() {
     refill();
     const unsigned ones = std::min(static_cast<unsigned>(std::countr_one(ahead_)), kEscape);
@@ -112,8 +112,8 @@ class BitReader {
   }
 
   std::string_view bytes_;
-  std::size_t next_ = 0;     // byte to load
-  std::uint64_t ahead_ = 0;  // loaded bits that were not taken
+  std::size_t next_ = 0;     // index of the next byte to load
+  std::uint64_t ahead_ = 0;  // loaded bits not yet consumed
   unsigned filled_ = 0;
   bool ended_ = false;
 };
@@ -126,7 +126,7 @@ unsigned choose_rice_k(std::span<const std::uint64_t> values) {
   const double mean = sum / static_cast<double>(values.size());
   const auto rounded = mean >= 0x1p63 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(mean);
   const unsigned middle = static_cast<unsigned>(std::bit_width(rounded));
-  // A few large values among zeros raise the mean; then k = 0 and their escapes are best.
+  // A few large values among zeros raise the mean; then k = 0 with escapes is best.
   unsigned best = 0;
   std::uint64_t fewest_bits = cost(values, 0);
   const unsigned first = middle > kTriedAround ? middle - kTriedAround : 1;
@@ -164,7 +164,7 @@ std::string rice_encode(std::span<const std::uint64_t> values, unsigned k) {
 }
 
 std::optional<RiceDecoded> rice_decode(std::string_view bytes, std::size_t count, unsigned k) {
-  if (count / 8 > bytes.size()) return std::nullopt;  // a value takes at least a bit: do not allocate for a lie
+  if (count / 8 > bytes.size()) return std::nullopt;  // a value takes at least a bit: rejects an invalid count
   BitReader in(bytes);
   RiceDecoded decoded;
   decoded.values.reserve(count);

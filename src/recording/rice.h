@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rice codes with an escape, packed into bytes from the lowest bit up. A value is its quotient by 2^k in unary (ones,
-// then a zero) and its k low bits; from a quotient of 16 on it is 16 ones, its width less one in 6 bits, and all its
-// bits. Near the entropy for jitter and noise, which fall off on both sides. Pure; any thread.
+// then a zero) and its k low bits. From a quotient of 16 on it is 16 ones, its width minus one in 6 bits, and all its
+// bits. Close to the entropy for jitter and noise, which decay on both sides. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace joulemap::recording {
 
 inline constexpr unsigned kRiceLargestK = 63;
 
-// The k with which these values take the fewest bits.
+// The k that encodes these values in the fewest bits.
 unsigned choose_rice_k(std::span<const std::uint64_t> values);
 
 std::string rice_encode(std::span<const std::uint64_t> values, unsigned k);
@@ -24,9 +24,9 @@ std::string rice_encode(std::span<const std::uint64_t> values, unsigned k);
 struct RiceDecoded {
   bool operator==(const RiceDecoded&) const = default;
   std::vector<std::uint64_t> values;
-  std::size_t bytes = 0;  // how many were used
+  std::size_t bytes = 0;  // number of bytes consumed
 };
-// Nothing when the bytes end too early.
+// Returns nullopt if the bytes end too early.
 std::optional<RiceDecoded> rice_decode(std::string_view bytes, std::size_t count, unsigned k);
 
 }  // namespace joulemap::recording

@@ -12,7 +12,7 @@ namespace {
 
 using Column = std::vector<std::uint64_t>;
 
-// Unsigned, because all of it is modulo 2^64: even a nonsensical time must come back.
+// Unsigned, because arithmetic is modulo 2^64: even an invalid time must round-trip.
 std::uint64_t units_down(std::int64_t time_ns, unsigned shift) { return static_cast<std::uint64_t>(time_ns >> shift); }
 std::uint64_t units_up(std::int64_t time_ns, unsigned shift) {
   const std::int64_t below_unit = (std::int64_t{1} << shift) - 1;
@@ -22,11 +22,11 @@ std::int64_t to_ns(std::uint64_t units, unsigned shift) { return static_cast<std
 
 // The samples of one channel.
 struct Block {
-  Column before;  // units
+  Column before;  // in units of 2^shift ns
   Column after;
-  Column raw;                             // of the reads that succeeded
-  std::vector<std::uint64_t> failed_at;   // places of those that did not
-  std::vector<std::uint8_t> failed_code;  // and why
+  Column raw;                             // of successful reads
+  std::vector<std::uint64_t> failed_at;   // indexes of failed reads
+  std::vector<std::uint8_t> failed_code;  // their ReadCode
 };
 
 Block make_block(std::span<const Sample> samples, unsigned shift) {
@@ -57,8 +57,8 @@ std::string column_bytes(const Column& values) {
   return std::move(out).take();
 }
 
-// A sensor reads its channels one after another, so that a read begins when the one before it has ended: that
-// difference is far smaller than the jitter of the timer, which all of them share.
+// A sensor reads its channels one after another, so a read begins when the previous one has ended. That difference is
+// far smaller than the timer jitter that all of them share.
 void put_before(WireWriter& out, const Block& block, const Block* previous, std::uint64_t base) {
   const std::string alone = column_bytes(minus(block.before, Column(block.before.size(), base)));
   if (previous != nullptr && previous->after.size() == block.before.size()) {
@@ -89,7 +89,7 @@ void put_block(WireWriter& out, std::uint32_t channel, const Block& block, const
 
 void put_clocks(WireWriter& out, const std::vector<ClockPair>& clocks, std::uint64_t base_ns) {
   Column monotonic;
-  Column ahead;  // of the Unix clock, which hardly changes
+  Column ahead;  // Unix clock minus monotonic clock, nearly constant
   for (const ClockPair& pair : clocks) {
     monotonic.push_back(static_cast<std::uint64_t>(pair.monotonic_ns) - base_ns);
     ahead.push_back(static_cast<std::uint64_t>(pair.unix_ns) - static_cast<std::uint64_t>(pair.monotonic_ns));
@@ -129,13 +129,13 @@ std::vector<ReadCode> take_codes(WireReader& in, std::size_t count) {
       break;
     }
     at += step;
-    // A reason that only a newer version knows is still a failure.
+    // An error code that only a newer version defines is still a failure.
     codes[at] = code < kReadCodes ? static_cast<ReadCode>(code) : ReadCode::failed;
   }
   return codes;
 }
 
-// Appends the samples of one block; `previous_after` becomes its own, for the next.
+// Appends the samples of one block and sets `previous_after` to its end times, for the next block.
 void take_block(WireReader& in, std::uint64_t base, SampleBatch& batch, Column& previous_after) {
   const std::uint64_t channel = in.varint();
   const std::uint64_t count = in.varint();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The payload of a samples chunk: what all channels of a source gave in about a second, as columns, and the clock pairs
-// of that time. Decoding an encoded batch gives the same samples channel by channel, each in the order it was given.
-// Pure; any thread.
+// The payload of a samples chunk: the samples of all channels of a source from about a second, in columns, and the
+// clock pairs of that time. Decoding returns the samples channel by channel, each channel in its original order. Pure;
+// any thread.
 //
-// Times are kept in units of 2^time_shift ns: `before` rounded down, `after` rounded up, so the moment of the read
-// stays between them. At the usual 512 ns (0.5 mJ at 1 kW, far inside one step of any counter) a sample takes under 4
-// bytes; exact nanoseconds (time_shift 0) would be noise for half of the file. A raw value is exact always, and kept
-// only where the read succeeded: elsewhere it means nothing and comes back as 0.
+// The unit of times is 2^time_shift ns: `before` is rounded down, `after` up, so the time of the read stays between
+// them. At the default of 512 ns (0.5 mJ at 1 kW, far below one update of any counter) a sample takes under 4 bytes.
+// With exact nanoseconds (time_shift 0) half of the file would be noise. Raw values are always exact. They are stored
+// only for successful reads; for failed reads the decoder returns 0.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace joulemap::recording {
 
 inline constexpr unsigned kTimeShift = kReadTimeShift;
 inline constexpr unsigned kLargestTimeShift = 20;
-// In one chunk: what bounds the memory of a reader, whatever a file says.
+// Limits per chunk. They bound the memory of a reader, independent of the file's content.
 inline constexpr std::size_t kMostSamplesPerChunk = 65536;
 inline constexpr std::size_t kMostClocksPerChunk = 65536;
 
@@ -38,7 +38,7 @@ struct SampleBatch {
 // At most kMostSamplesPerChunk samples and kMostClocksPerChunk clocks.
 std::string encode_samples(const SampleBatch& batch);
 
-// Nothing when the payload makes no sense.
+// Returns nullopt if the payload is invalid.
 std::optional<SampleBatch> decode_samples(std::string_view payload);
 
 }  // namespace joulemap::recording

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SampleGate: decides which samples of a file go on to the visitor and under which channel number. Keeps order and
-// keeps out what two samplers of one machine have both recorded (rules in recording_reader.h). Owner: a reader; one
-// thread.
+// SampleGate: decides which samples of a file reach the visitor, and under which channel number. Enforces time order
+// and removes samples that two samplers of one machine both recorded (rules in recording_reader.h). Owned by a reader;
+// one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,11 @@ namespace joulemap::recording {
 
 class SampleGate {
  public:
-  // Gives the channels of a source their numbers: one for each that is known, in order. Returns the first.
+  // Numbers the known channels of a source in order. Returns the first number.
   std::uint32_t add_source(const RecordingSource& source, const std::vector<std::optional<Channel>>& channels);
 
-  // In place: keeps what may go on, with its new channel number. `source` counts in calls of add_source.
+  // Filters in place: keeps the accepted samples, with their new channel numbers. `source` is the index of its
+  // add_source call.
   void filter(std::uint32_t source, std::vector<Sample>& samples);
 
   Diagnostics diagnostics() const;
@@ -42,7 +43,7 @@ class SampleGate {
   };
   bool passes(std::uint32_t source, Track& track, std::int64_t before_ns);
 
-  std::vector<std::vector<std::optional<Track>>> tracks_;  // [source][channel in the file]
+  std::vector<std::vector<std::optional<Track>>> tracks_;  // indexed by [source][channel in the file]
   std::map<DeviceChannel, std::vector<Span>> spans_;
   std::uint32_t next_number_ = 0;
   std::uint64_t out_of_order_ = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SamplerLock: elects the one process of a machine that samples its sensors for a recording; the others write events
-// only. A FileLock in the recording's folder, named after the machine's boot: machines that share the folder elect one
-// each. Held as long as the object lives; when the process dies another may take over.
+// SamplerLock: elects the one process per machine that samples its sensors for a recording; the others write only
+// events. A FileLock in the recording's folder, named after the boot ID: machines that share the folder elect one
+// sampler each. Held for the lifetime of the object; after the process dies another one can take it.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,10 @@ namespace joulemap::recording {
 
 class SamplerLock {
  public:
-  // Nothing when another process holds it. Does not wait.
+  // Does not wait; nullopt if another process holds the lock.
   static Result<std::optional<SamplerLock>> try_take(const std::string& folder, std::string_view boot_id,
                                                      FileLock::LockCall lock = &::flock);
-  // The folder's file system has no flock.
+  // True if the folder's file system has no flock.
   bool is_owner_file() const { return lock_.is_owner_file(); }
 
  private:
@@ -27,7 +27,7 @@ class SamplerLock {
   FileLock lock_;
 };
 
-// How the lock files of a folder end; a join removes them with the parts.
+// Suffix of the lock files in a folder; a join removes them with the parts.
 inline constexpr std::string_view kSamplerLockSuffix = ".sampler-lock";
 
 }  // namespace joulemap::recording

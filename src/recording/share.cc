@@ -20,7 +20,7 @@ namespace {
 
 using OnChunk = std::function<Status(const ScannedChunk&)>;
 
-// Every whole chunk of the file, in order; the bytes between them are counted.
+// Calls `on_chunk` for every whole chunk of the file, in order; counts the bytes between them.
 Status for_each_chunk(const std::string& path, std::uint64_t& dropped_bytes, const OnChunk& on_chunk) {
   Result<FileSource> file = FileSource::open(path);
   if (!file) return std::move(file).error();
@@ -51,7 +51,7 @@ class Sharing {
   const ShareSummary& summary() const { return summary_; }
 
  private:
-  // The payloads of the copy; nothing where the chunk cannot be understood.
+  // The payloads of the copy; nullopt if the chunk cannot be decoded.
   std::optional<std::vector<std::string>> shared(const ChunkHeader& header, const std::string& payload);
   std::optional<std::string> source(const std::string& payload);
   std::optional<std::string> events(const std::string& payload) const;
@@ -68,7 +68,7 @@ class Sharing {
 
 Status Sharing::add(const ScannedChunk& chunk) {
   const ChunkHeader& header = chunk.header;
-  if (header.is(ChunkType::samples) || header.is(ChunkType::powers)) {  // no names of a machine are in them
+  if (header.is(ChunkType::samples) || header.is(ChunkType::powers)) {  // they contain no names of a machine
     ++summary_.chunks;
     return out_.append(with_source(header, header.source, chunk.stored));
   }
@@ -103,7 +103,7 @@ std::optional<std::string> Sharing::source(const std::string& payload) {
   if (!decoded) return std::nullopt;
   SourceDefinition definition{names_.source(decoded->source), {}};
   for (const std::optional<Channel>& known : decoded->channels) {
-    if (!known) return std::nullopt;  // numbers of channels are their places in this list
+    if (!known) return std::nullopt;  // channel numbers are indexes into this list
     Channel channel = *known;
     channel.source = names_.text(channel.source);
     channel.device = names_.name(channel.device);
@@ -121,7 +121,7 @@ std::optional<std::string> Sharing::events(const std::string& payload) const {
   return encode_events(*batch);
 }
 
-// "6.1.0-18-cloud-amd64 #1 SMP ..." is 6.1.0.
+// "6.1.0-18-cloud-amd64 #1 SMP ..." becomes 6.1.0.
 std::string kernel_version(const std::string& release) {
   return release.substr(0, release.find_first_not_of("0123456789."));
 }

@@ -13,9 +13,10 @@ namespace joulemap::recording {
 namespace {
 
 constexpr std::size_t kUuidSize = 36;
-constexpr std::size_t kLeastName = 3;  // shorter ones are parts of anything
+constexpr std::size_t kLeastName = 3;  // shorter names occur inside other words
 
-// FNV-1a and SplitMix64's last steps. What is hashed are random numbers of 122 bits: they cannot be guessed from it.
+// FNV-1a and the final steps of SplitMix64. The inputs are random numbers of 122 bits, which cannot be guessed from the
+// hash.
 std::uint64_t mixed(std::string_view salt, std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const std::string_view part : {salt, text}) {
@@ -41,7 +42,7 @@ bool is_uuid(std::string_view text) {
 bool is_word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool ends_path(char c) { return std::string_view(" \t\n\"'`,;:|()[]{}<>=").find(c) != std::string_view::npos; }
 
-// Folders of the kernel are the same on every machine.
+// Kernel file systems are the same on every machine.
 bool is_public_path(std::string_view path) {
   return path.starts_with("/sys/") || path.starts_with("/proc/") || path.starts_with("/dev/");
 }
@@ -65,7 +66,7 @@ std::string without_folders(std::string_view text) {
   return out;
 }
 
-// "bob" of "/home/bob/train.py".
+// Returns "bob" for "/home/bob/train.py".
 std::set<std::string> users_in(std::string_view text) {
   std::set<std::string> users;
   for (const std::string_view homes : {"/home/", "/Users/"}) {
@@ -126,7 +127,7 @@ std::vector<std::string> SharedNames::command(const std::vector<std::string>& wo
       shared.push_back(word.substr(0, scheme + 3) + std::string(kRedacted));
       continue;
     }
-    // A plain word with folders, "src/bob/train.py", is a path here, too.
+    // A plain word with folders, "src/bob/train.py", counts as a path, too.
     const bool is_plain = std::ranges::none_of(word, ends_path) && !is_public_path(word);
     const std::size_t last = word.find_last_not_of('/');
     const std::size_t slash = is_plain && last != std::string::npos ? word.rfind('/', last) : std::string::npos;

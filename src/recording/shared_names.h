@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SharedNames: what the names of a machine and its users become in a recording that is given away. The same name becomes the
-// same everywhere in a recording and in all files of one run, so that what belongs together still does; it differs from one
-// run to the next, so that two shared recordings do not show that they come from one machine. One owner, one thread.
+// SharedNames: replaces the names of a machine and its users in a recording that is given away. Within a recording and
+// all files of one run, a name always gets the same replacement, so that references stay consistent. Replacements
+// differ between runs, so two shared recordings do not show that they come from one machine. One owner, one thread.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ namespace joulemap::recording {
 
 class SharedNames {
  public:
-  // Learns the names in a source: its host, and users by the folders in its command. All sources come before the
-  // first use. `user`: one that is known from elsewhere.
+  // Collects the names of a source: its host, and users from the home folders in its command. Call it for all sources
+  // before the first replacement. `user`: a name from elsewhere.
   void learn(const RecordingSource& source);
   void learn_user(std::string_view user);
 
   RecordingSource source(const RecordingSource& source);
-  // UUIDs of GPUs, host names and user names replaced, folders of paths left out.
+  // Replaces GPU UUIDs, host names and user names, and removes the folders of paths.
   std::string text(std::string_view text) const;
-  // The same without a look at paths: ONNX's nodes are called "/layer1/conv/Conv".
+  // The same without treating slashes as paths: ONNX nodes have names like "/layer1/conv/Conv".
   std::string name(std::string_view name) const;
 
  private:
@@ -37,9 +37,9 @@ class SharedNames {
 
   std::string recording_id_;
   std::map<std::string, std::string, std::greater<>>
-      words_;  // hosts and users, the longest first, and what they become
+      words_;  // hosts and users with their replacements, longest first
   std::vector<std::string> imported_hosts_;
-  std::map<std::pair<std::string, std::int64_t>, std::int64_t> pids_;  // by boot
+  std::map<std::pair<std::string, std::int64_t>, std::int64_t> pids_;  // keyed by boot ID and PID
 };
 
 }  // namespace joulemap::recording

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How plain values become the bytes of a chunk's payload and back (docs/recording-format.md): little-endian base-128
-// varints, zigzag for signed numbers, IEEE doubles, texts and records with their length in front. Pure; any thread.
+// Encodes plain values as bytes of a chunk payload and decodes them (docs/recording-format.md): little-endian base-128
+// varints, zigzag for signed numbers, IEEE doubles, length-prefixed strings and records. Pure; any thread.
 //
-// WireReader never reads past its end. What is not there reads as zero and fails the reader for good: decode
-// everything, then ask ok() once, and throw away what was decoded when it says no.
+// WireReader never reads beyond its end. A missing value reads as zero and fails the reader permanently: decode
+// everything, then check ok() once, and discard the result if it is false.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class WireWriter {
     if (value < 0x80) return u8(static_cast<std::uint8_t>(value));
     long_varint(value);
   }
-  // Of each item what `of` tells: quicker than one by one.
+  // Writes `of(item)` for each item; faster than single varint() calls.
   template <class Items, class Of>
   void varints(const Items& items, const Of& of) {
     constexpr std::size_t kLongest = 10;
@@ -74,10 +74,10 @@ class WireReader {
   bool flag();  // one byte, 0 or 1
   std::string_view bytes(std::uint64_t size);
   std::string text() { return std::string(bytes(varint())); }
-  // The fields of a record. Those that a newer minor version has added at its end are simply not asked for.
+  // The fields of a record. Fields that a newer minor version appended are not read.
   WireReader record() { return WireReader(bytes(varint())); }
-  // How many items follow. Each takes at least a byte, so more than there are bytes is damage, not a reason to
-  // allocate.
+  // Number of items that follow. Each takes at least a byte, so a count above the remaining bytes is damage and must
+  // not cause an allocation.
   std::size_t count();
 
   std::optional<double> optional_f64();

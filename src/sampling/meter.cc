@@ -11,22 +11,22 @@ namespace {
 
 using sensors::Attention;
 
-// How often what was read is taken in. The rings hold much more.
+// Period of processing samples. The rings hold much more.
 constexpr std::int64_t kTakeInPeriod_ns = 50 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kCloseTakeInPeriod_ns = 5 * kNanosecondsPerMillisecond;
 
-// Before the window: two steps of a counter that is renewed every millisecond, and one more for luck.
+// Before the window: two updates of a counter with a period of 1 ms, plus one of margin.
 constexpr std::int64_t kPrepareAtMost_ns = 4 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kFinePeriod_ns = 100 * kNanosecondsPerMicrosecond;
-// Slower counters show their steps at the beginning of the window.
+// Slower counters show their updates at the beginning of the window.
 constexpr std::int64_t kCloseAtMost_ns = 250 * kNanosecondsPerMillisecond;
-// After the window: the next step of a slow counter, unless the window is so long that it does not matter.
+// After the window: the next update of a slow counter, unless the window is so long that it does not matter.
 constexpr std::int64_t kSettleAtMost_ns = 150 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kRefreshesThatDoNotMatter = 2000;
 constexpr std::int64_t kQuickRefresh_ns = 5 * kNanosecondsPerMillisecond;
-// A GPU's energy counter has been seen to take 30 ms; a device that takes longer has fallen off the bus.
+// GPU energy counters were observed to take up to 30 ms; a device that takes longer has fallen off the bus.
 constexpr std::int64_t kAnswerWithin_ns = 100 * kNanosecondsPerMillisecond;
-// A counter that has not stepped for so long at the beginning will not, as far as interval lines are concerned.
+// For interval lines, a counter without an update in this time after the beginning counts as frozen.
 constexpr double kStepsComeWithin_s = 1;
 
 }  // namespace
@@ -46,7 +46,7 @@ Meter::Meter(std::vector<SensorStatus> statuses, Sampler sampler)
   steps_at_begin_.resize(curves_.all().size());
 }
 
-// With the times that a recording keeps, so that a summary and the report of its recording follow from the same samples.
+// Uses the time resolution of a recording, so that a summary and the report of its recording use identical samples.
 void Meter::take_in() {
   sampler_.drain([this](const Sample& taken) {
     const Sample sample{taken.channel, as_recorded(taken.reading)};
@@ -55,8 +55,8 @@ void Meter::take_in() {
   });
 }
 
-// Whether dense reading can stop. Before the end: the refresh is known, and an update was seen. After it: the update that
-// follows was seen, or there is no refresh to wait for. Gauges and estimates have no updates to wait for.
+// Whether dense reading can stop. Before the end: the update period is known, and an update was seen. After the end:
+// the next update was seen, or no period is known to wait for. Gauges and estimates have no updates to wait for.
 bool Meter::is_settled(const EnergyCurve& curve) const {
   if (!has_steps(curve.channel())) return true;
   if (ended_) return curve.points_after(end_ns_) > 0 || !curve.refresh_is_known();
@@ -76,7 +76,7 @@ bool Meter::all_settled() const {
   return std::ranges::all_of(curves_.all(), [this](const EnergyCurve& curve) { return is_settled(curve); });
 }
 
-// Watching closely costs: it ends for each sensor as soon as it has told enough.
+// Close sampling is expensive: it stops for each sensor as soon as its curves are settled.
 void Meter::relax_settled() {
   if (relaxed_) return;
   const bool long_enough = monotonic_ns() >= begin_ns_ + kCloseAtMost_ns;
@@ -141,7 +141,7 @@ void Meter::watch_every_step(bool every) {
 }
 
 void Meter::refresh() {
-  // A sensor that does not answer has no reading, and its window says so.
+  // A sensor that does not answer has no reading, and the window reports that.
   static_cast<void>(sampler_.read_now(kAnswerWithin_ns));
   take_in();
 }
@@ -170,8 +170,8 @@ double Meter::own_cpu_s() const { return seconds(own_cpu_at_end_ns_ - own_cpu_at
 
 std::vector<DomainEnergy> Meter::interval(double elapsed_s) {
   if (!ended_) refresh();
-  // Which channel speaks for a domain is decided by all that was seen since the beginning: a counter that has not stepped
-  // since the last interval is neither frozen nor a case for the estimate. Its energy comes with its next step.
+  // All samples since the beginning decide which channel represents a domain. A counter without an update since the
+  // last interval is not frozen and not replaced by the estimate. Its energy follows with its next update.
   const bool young = seconds(monotonic_ns() - begin_ns_) < kStepsComeWithin_s;
   std::vector<ChannelEnergy> energies;
   std::vector<std::string> waiting;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Meter: the open sensors of this machine and the energy they tell between begin() and end(). One owner, one thread; the
-// sensors are read by the threads of its Sampler.
+// Meter: the open sensors of this machine and the energy that they measure between begin() and end(). One owner, one
+// thread; the threads of its Sampler read the sensors.
 //
 //   Result<Meter> meter = Meter::open({.root = root});
-//   meter->prepare();                       // a few milliseconds: finds the counters' own steps
+// a few milliseconds: finds the update times of the counters
 //   meter->begin();
 //   ... meter->sample() every meter->period_ns() ...
-//   meter->end();                           // waits for the next step of the counters, after the window
+// waits for the next counter update after the window
 //   DomainTable table = meter->result();
 //
-// It can be used for one window after another. Between begin and end it holds constant memory, however long that is.
+// It can be reused for one window after another. Between begin and end its memory is constant, however long the window.
 #pragma once
 
 #include <cstdint>
@@ -34,39 +34,40 @@ namespace joulemap::sampling {
 
 class Meter {
  public:
-  // Fails only for a sensor name that does not exist. A machine without sensors gives a meter without channels.
+  // Fails only for an unknown sensor name. A machine without sensors gives a meter without channels.
   static Result<Meter> open(const SensorOptions& options);
   Meter(std::vector<SensorStatus> statuses, Sampler sampler);
 
   std::span<const SensorStatus> sensors() const { return statuses_; }
   bool has_channels() const { return !sampler_.channels().empty(); }
-  // How soon sample() is to be called again: densely at the beginning, until the steps of every counter were seen.
+  // Interval until the next call of sample(): short at the beginning, until every counter has updated.
   std::int64_t period_ns() const;
 
-  // Every sample as it is taken in, faults and channels without energy included: for a recording.
+  // Receives every sample, including faults and channels without energy: for a recording.
   void set_tap(std::function<void(const Sample&)> tap) { tap_ = std::move(tap); }
   std::span<const Channel> channels() const { return sampler_.channels(); }
 
   void prepare();
   void begin();
-  void sample();  // takes in what the sensors' threads have read
-  // Between edges: whether counters are read at each of their steps from now on, which costs more than it usually may.
+  void sample();  // processes what the sensor threads have read
+  // Between edges: whether counters are read at each of their updates, which exceeds the usual cost limit.
   void watch_every_step(bool every);
-  void refresh();  // has everything read at once, and takes it in
+  void refresh();  // reads every sensor now and processes the samples
   void end();
 
   std::int64_t begin_ns() const { return begin_ns_; }
   std::int64_t end_ns() const { return end_ns_; }
   double elapsed_s() const;
-  // CPU time this process spent between begin and end.
+  // CPU time of this process between begin and end.
   double own_cpu_s() const;
-  // How punctual the reading was, by sensor; of the window that was ended.
+  // Timeliness and cost of the reads by sensor, for the last ended window.
   const std::vector<SamplerCost>& costs() const { return costs_; }
 
-  // Energy since the last call (or since begin), as read. A counter without a step since then has no value, "no-step".
+  // Energy since the last call (or since begin), as read. A counter without an update since then has no value,
+  // "no-step".
   std::vector<DomainEnergy> interval(double elapsed_s);
 
-  // Of the window that was ended, faults included.
+  // Energy of the last ended window, including faults.
   DomainTable result() const;
 
  private:
@@ -87,7 +88,7 @@ class Meter {
     double joules = 0;
     std::uint64_t steps = 0;
   };
-  std::vector<Mark> marks_;  // where each curve stood at the last interval
+  std::vector<Mark> marks_;  // state of each curve at the last interval
   std::vector<std::uint64_t> steps_at_begin_;
   std::vector<SamplerCost> costs_;
   bool check_estimates_ = false;  // --sensors names the estimate

@@ -12,8 +12,8 @@
 namespace joulemap::sampling {
 namespace {
 
-// A package and a thermometer that are moved by hand, and read only when somebody asks: what is seen does not depend on
-// the speed of the machine.
+// A package and a thermometer with manually set values, read only on request: results do not depend on the speed of the
+// machine.
 class HandMovedSensor final : public sensors::Sensor {
  public:
   struct Values {
@@ -55,7 +55,7 @@ Meter open_meter(const std::string& root, std::string sensors = "") {
   return std::move(*meter);
 }
 
-// A package of 100 W whose counter updates every millisecond: what a window holds follows from its two moments.
+// A package of 100 W whose counter updates every millisecond: the energy of a window follows from its two edges.
 class SteadyPackage final : public sensors::Sensor {
  public:
   explicit SteadyPackage(std::atomic<ReadCode>& code) : code_(code), channels_(1) {
@@ -139,7 +139,7 @@ TEST(Meter, SplitsTheEnergyIntoIntervals) {
   EXPECT_NEAR(meter.interval(1).at(0).joules.value(), 1.0, 1e-9);
   values.microjoules = 4'000'000;
   EXPECT_NEAR(meter.interval(1).at(0).joules.value(), 3.0, 1e-9);
-  EXPECT_FALSE(meter.interval(1).at(0).joules);  // it did not move: not a zero
+  EXPECT_FALSE(meter.interval(1).at(0).joules);  // no update: no value rather than zero
   meter.end();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens every sensor of this machine that can be read, or those that were asked for by name.
+// Opens every readable sensor of this machine, or those requested by name.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,25 @@ namespace joulemap::sampling {
 
 struct SensorOptions {
   SystemRoot root;
-  std::string sensors;  // as --sensors takes them; empty for all
+  std::string sensors;  // syntax of --sensors; empty for all
   std::string program;  // path of this executable, for remedies
-  std::string replay;   // a recording whose samples are given again, instead of this machine's sensors
-  std::optional<std::int64_t> period_ns;     // between two reads, instead of each sensor's own
+  std::string replay;   // recording to replay instead of this machine's sensors
+  std::optional<std::int64_t> period_ns;     // read period that replaces each sensor's own
   sensors::MeasuredProcesses measured = {};  // all other processes are background
-  bool uses_borrowed_rights = false;         // of the program (base/borrowed_rights.h); given up on the way
+  bool uses_borrowed_rights = false;         // of the program (base/borrowed_rights.h); dropped during opening
 };
 
 struct OpenSensors {
-  std::vector<SensorStatus> statuses;  // of all that were looked at
+  std::vector<SensorStatus> statuses;  // of all probed backends
   std::vector<std::unique_ptr<sensors::Sensor>> sensors;
-  bool estimates_asked_for = false;  // by name: then they check what was measured
+  bool estimates_asked_for = false;  // requested by name: they become cross-checks of measurements
 };
 
-// A probe of each backend, in their order. Borrowed rights open files; they are given up before a foreign library is loaded.
+// Probes each backend in order. Borrowed rights open files; they are dropped before a third-party library is loaded.
 Result<std::vector<sensors::Probe>> probe_backends(std::span<const sensors::SensorBackend* const> backends,
                                                    const sensors::ProbeContext& context, bool uses_borrowed_rights);
 
-// Fails for a sensor name that does not exist and for a recording that cannot be read.
+// Fails for an unknown sensor name and for an unreadable recording.
 Result<OpenSensors> open_sensors(const SensorOptions& options);
 
 }  // namespace joulemap::sampling

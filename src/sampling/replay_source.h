@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sensors of a recording: its samples, to be given again at the pace at which they were taken.
+// The sensors of a recording: replays its samples at their original rate.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace joulemap::sampling {
 
-// Holds all samples in memory: refuses a recording of more than a few hours.
+// Holds all samples in memory: rejects recordings of more than a few hours.
 Result<OpenSensors> open_replay(const std::string& path);
 
 }  // namespace joulemap::sampling

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SampleRing: samples from the one thread that reads a sensor to the one that uses them. Fixed size, no lock, no
-// allocation after construction; when the reader is too slow the newest samples are dropped and counted.
+// SampleRing: single-producer, single-consumer ring from the thread that reads a sensor to the thread that uses the
+// samples. Fixed size, lock-free, no allocation after construction. When the consumer is too slow, the newest samples
+// are dropped and counted.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,7 @@ class SampleRing {
  public:
   explicit SampleRing(std::size_t at_least) : slots_(std::bit_ceil(at_least)), mask_(slots_.size() - 1) {}
 
-  // The sensor's thread.
+  // Sensor thread only.
   void push(const Sample& sample) noexcept {
     const std::uint64_t written = written_.load(std::memory_order_relaxed);
     if (written - taken_.load(std::memory_order_acquire) == slots_.size()) {
@@ -28,7 +29,7 @@ class SampleRing {
     written_.store(written + 1, std::memory_order_release);
   }
 
-  // The user's thread: calls use(sample) for everything that is there, oldest first.
+  // Consumer thread only: calls use(sample) for all available samples, oldest first.
   template <class Use>
   void drain(Use&& use) {
     const std::uint64_t written = written_.load(std::memory_order_acquire);
@@ -44,7 +45,7 @@ class SampleRing {
  private:
   std::vector<Sample> slots_;
   std::uint64_t mask_;
-  // Apart, so that the two threads do not fight for a cache line.
+  // On separate cache lines to avoid false sharing between the two threads.
   alignas(64) std::atomic<std::uint64_t> written_{0};
   alignas(64) std::atomic<std::uint64_t> taken_{0};
   std::atomic<std::uint64_t> lost_{0};

@@ -47,7 +47,7 @@ void Sampler::start() {
   running_ = true;
 }
 
-// A device that hangs must not hang us: its thread and all it uses are given up, not freed. Its samples so far can be
+// A hanging device must not block us: its thread and all it uses are leaked, not freed. Its samples so far can still be
 // drained.
 void Sampler::stop() {
   for (const std::unique_ptr<SensorThread>& thread : threads_) {

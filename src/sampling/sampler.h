@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sampler: reads every sensor on time, each on a thread of its own, so that a slow one (an NVML energy counter takes
-// milliseconds) never delays a quick one. Deadlines are absolute; after start() the threads neither allocate nor lock
-// nor log. One owner, which starts, drains and stops it from one thread.
+// Sampler: reads every sensor on schedule, each on its own thread, so that a slow sensor (an NVML energy counter takes
+// milliseconds) never delays a fast one. Deadlines are absolute; after start() the threads neither allocate nor lock
+// nor log. One owner starts, drains and stops it from one thread.
 //
 //   Sampler sampler(std::move(sensors));
 //   sampler.start();
@@ -11,7 +11,7 @@
 //   sampler.drain([](const Sample& sample) {});  // often enough: a ring holds about ten seconds
 //   sampler.stop();
 //
-// The threads block all signals: those are for the program we live in. A fork's child has no such threads.
+// The threads block all signals: signals belong to the host program. The child of a fork has no such threads.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +33,12 @@ class Sampler {
   explicit Sampler(std::vector<std::unique_ptr<sensors::Sensor>> sensors);
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;
-  ~Sampler();  // stops
+  ~Sampler();  // stops the threads
 
-  // Of all sensors, in their order: what Sample::channel counts in.
+  // Of all sensors, in order: the list that Sample::channel indexes.
   std::span<const Channel> channels() const { return channels_; }
   std::size_t sensor_count() const { return threads_.size(); }
-  // The channels of one sensor: its first, and how many.
+  // The channels of one sensor: index of the first, and count.
   struct ChannelRange {
     std::size_t first = 0;
     std::size_t count = 0;
@@ -46,30 +46,30 @@ class Sampler {
   ChannelRange channels_of(std::size_t sensor) const;
 
   void start();
-  // Waits a second at most for a sensor that hangs in a read; hanging() then counts it, and it is not used again.
+  // Waits at most a second for a sensor that hangs in a read; hanging() then counts it, and it is not used again.
   void stop();
   std::size_t hanging() const { return hanging_; }
   bool is_running() const { return running_; }
 
-  // How closely the sensors are watched from now on; takes effect at once, even on a thread that sleeps.
+  // Sets the sampling mode of the sensors; takes effect at once, even on a sleeping thread.
   void pay(sensors::Attention attention);
   void pay(std::size_t sensor, sensors::Attention attention);
 
-  // Asks every sensor for a reading of all its channels and waits until all have answered, at most timeout_ns. False when
-  // one has not: a device that hangs must not hang us.
+  // Requests a reading of all channels from every sensor and waits at most timeout_ns for all answers. Returns false
+  // when one is missing: a hanging device must not block the caller.
   bool read_now(std::int64_t timeout_ns);
 
-  // Hands out what was read since the last call: of one channel in order of time.
+  // Delivers the samples since the last call; in order of time within each channel.
   template <class Use>
   void drain(Use&& use) {
     for (SampleRing* ring : rings_) ring->drain(use);
   }
 
-  // Of the time between start and stop, one for each sensor; after stop().
+  // One entry per sensor for the time between start and stop; valid after stop().
   std::vector<SamplerCost> costs() const;
 
  private:
-  std::vector<std::unique_ptr<SensorThread>> threads_;  // none where a thread hung and was given up
+  std::vector<std::unique_ptr<SensorThread>> threads_;  // null when a thread hung and was abandoned
   std::vector<SampleRing*> rings_;
   std::vector<Channel> channels_;
   std::vector<ChannelRange> ranges_;

@@ -18,10 +18,10 @@ using sensors::Sensor;
 
 constexpr std::int64_t kForever_ns = 20 * kNanosecondsPerSecond;
 
-// Counts its reads; can be made to block inside one, as a device that hangs does.
+// Counts its reads and can block inside one, like a device that hangs.
 struct Script {
   std::atomic<std::uint64_t> reads{0};
-  std::atomic<std::uint64_t> hangs{0};  // reads that were blocked
+  std::atomic<std::uint64_t> hangs{0};  // blocked reads
   std::atomic<bool> skips{false};
   std::mutex mutex;
   std::condition_variable changed;
@@ -76,7 +76,7 @@ std::map<std::uint32_t, std::vector<std::uint64_t>> drained(Sampler& sampler) {
   return values;
 }
 
-// Waits for a state of the sampler's threads; fails the test when it never comes.
+// Waits for a state of the sampler's threads; fails the test on timeout.
 template <class Condition>
 void wait_for(Condition condition) {
   const std::int64_t deadline_ns = monotonic_ns() + kForever_ns;
@@ -100,7 +100,7 @@ TEST(Sampler, HandsOutWhatEachSensorReadInOrderAndByItsChannel) {
   }
 }
 
-// Reads once, and has more to hand out than a ring holds while `floods` is set.
+// Reads once, and delivers more samples than a ring holds while `floods` is set.
 class FloodingSensor final : public Sensor {
  public:
   explicit FloodingSensor(const std::atomic<bool>& floods) : floods_(floods), channels_(1), history_(5000) {}
@@ -176,7 +176,7 @@ TEST(Sampler, StopsAtOnceThoughItSleeps) {
 }
 
 TEST(Sampler, GivesUpASensorThatNeverComesBack) {
-  auto& script = *new Script;  // its thread outlives the test, and hangs to the end of the program
+  auto& script = *new Script;  // its thread outlives the test and hangs until the program exits
   Script quick;
   {
     Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond), sensor(quick, kNanosecondsPerMillisecond));

@@ -16,7 +16,7 @@ namespace {
 
 using sensors::Attention;
 
-// A ring lasts for ten seconds of a channel that is read a hundred times a second, and for 0.1 s of close attention.
+// A ring holds ten seconds of a channel that is read a hundred times a second, or 0.1 s in close sampling mode.
 constexpr std::size_t kSamplesPerChannel = 1024;
 
 // The kernel may delay a timer by this much to save wake-ups; its default of 50 us is half a period near an edge.

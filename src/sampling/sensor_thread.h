@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SensorThread: the one thread that reads one sensor. It sleeps until the sensor's next deadline and can be woken earlier:
-// to watch more closely, to read at once, to stop. Made, steered and destroyed by the Sampler's owner.
+// SensorThread: the thread that reads one sensor. It sleeps until the sensor's next deadline and can be woken earlier:
+// to change the sampling mode, to read at once, to stop. The owner of the Sampler creates, controls and destroys it.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace joulemap::sampling {
 
 class SensorThread {
  public:
-  // `first_channel`: where this sensor's channels begin in the sampler's list.
+  // `first_channel`: index of this sensor's first channel in the sampler's list.
   SensorThread(std::unique_ptr<sensors::Sensor> sensor, std::uint32_t first_channel);
   SensorThread(const SensorThread&) = delete;
   SensorThread& operator=(const SensorThread&) = delete;
@@ -30,18 +30,18 @@ class SensorThread {
 
   void start();
   void ask_to_stop();
-  // False when the thread hangs in a read beyond deadline_ns: then it is left alone, and this object must never be
-  // destroyed, because the thread may come back.
+  // Returns false when the thread hangs in a read beyond deadline_ns. The thread is then abandoned, and this object
+  // must never be destroyed, because the thread may resume.
   bool wait_for_stop(std::int64_t deadline_ns);
 
   void pay(sensors::Attention attention);
-  // Asks for a reading of all channels; answered() is true once it lies in the ring.
+  // Requests a reading of all channels; answered() is true once it is in the ring.
   void ask();
   bool answered() const;
-  // Waits for that until the monotonic clock shows deadline_ns.
+  // Waits for the answer until deadline_ns of CLOCK_MONOTONIC.
   bool wait_for_answer(std::int64_t deadline_ns) const;
 
-  // Since the last start. Only while the thread does not run.
+  // Since the last start. Valid only while the thread does not run.
   SamplerCost cost() const;
 
  private:
@@ -54,10 +54,10 @@ class SensorThread {
   std::uint32_t first_channel_;
   std::vector<Reading> readings_;
   SampleRing ring_;
-  std::uint64_t lost_before_ = 0;  // samples that the ring had lost before the last start
+  std::uint64_t lost_before_ = 0;  // samples lost by the ring before the last start
   std::thread thread_;
 
-  // Owner to thread. `wakes_` changes with each of them: what the thread sleeps on.
+  // Owner to thread. Each change increments `wakes_`, on which the thread sleeps.
   std::atomic<std::uint32_t> wakes_{0};
   std::atomic<std::uint32_t> asked_{0};
   std::atomic<sensors::Attention> attention_{sensors::Attention::relaxed};
@@ -66,7 +66,7 @@ class SensorThread {
   std::atomic<std::uint32_t> answered_{0};
   std::atomic<std::uint32_t> finished_{0};
 
-  // The thread's own.
+  // Used by the thread only.
   std::int64_t deadline_ns_ = 0;
   SamplerCost cost_;
 };

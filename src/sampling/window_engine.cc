@@ -19,19 +19,19 @@ namespace {
 using sensors::Attention;
 
 constexpr std::int64_t kLookPeriod_ns = 20 * kNanosecondsPerMillisecond;
-// While somebody waits: about the refresh of RAPL.
+// While a caller waits: about half the update period of RAPL.
 constexpr std::int64_t kCloseLookPeriod_ns = kNanosecondsPerMillisecond / 2;
 constexpr std::int64_t kWaitAtMost_ns = 300 * kNanosecondsPerMillisecond;
-// A sensor that hangs must hang neither the start nor a wait.
+// A hanging sensor must block neither the start nor a wait.
 constexpr std::int64_t kFirstReadAtMost_ns = 500 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kReadAtMost_ns = 50 * kNanosecondsPerMillisecond;
-// A window that ended so long ago is finished, whatever the sensors do.
+// A window that ended this long ago is final, whatever the sensors do.
 constexpr std::int64_t kGiveUpAfter_ns = 2 * kNanosecondsPerSecond;
 constexpr std::int64_t kWatchCloselyAtStart_ns = 30 * kNanosecondsPerMillisecond;
 
-// A window may begin at any moment, and its edge is known as well as the readings around it are close. Every 5 ms costs
-// about one percent of one CPU (bench/windows). An estimate takes longer to read, and is only needed where nothing is
-// measured.
+// A window may begin at any moment, and the accuracy of its edge depends on the distance of the readings around it. A
+// period of 5 ms costs about one percent of one CPU (bench/windows). An estimate takes longer to read, and is only
+// needed where nothing is measured.
 constexpr std::int64_t kReadPeriod_ns = 5 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kEstimatePeriod_ns = 20 * kNanosecondsPerMillisecond;
 
@@ -51,19 +51,19 @@ void request_periods(OpenSensors& opened) {
   }
 }
 
-// Whether waiting longer would tell more about the energy at `time_ns`.
+// Whether waiting longer cannot improve the energy at `time_ns`.
 bool has_settled(const EnergyCurve& curve, std::int64_t time_ns) {
-  // Two updates show how often a counter is updated, and so how old its first value was.
+  // Two updates show the update period of a counter, and so the age of its first value.
   const std::size_t enough = has_steps(curve.channel()) && !curve.refresh_is_known() ? 2 : 1;
   if (curve.points_after(time_ns) >= enough) return true;
   const EnergyTally& tally = curve.tally();
   if (tally.good > 0 && tally.last_code != ReadCode::ok) return true;
-  // Read long enough after it without a step: it stands still.
+  // Read long enough afterwards without an update: the counter is frozen.
   const std::int64_t refresh_ns = std::max(curve.refresh_ns(), 2 * kNanosecondsPerMillisecond);
   return tally.last_ns > time_ns + refresh_ns + refresh_ns / 2;
 }
 
-// This process and those below it; under `joulemap record` all processes of that recording.
+// This process and its descendants; under `joulemap record` all processes of that recording.
 sensors::MeasuredProcesses processes_of_this_recording() {
   sensors::MeasuredProcesses measured;
   const std::string name(recording::kIdVariable);
@@ -136,7 +136,7 @@ void WindowEngine::run() {
   }
 }
 
-// Gauges and estimates have no steps to wait for: who waits gets a fresh reading of them.
+// Gauges and estimates have no updates to wait for: a waiting caller gets a fresh reading of them.
 void WindowEngine::pay_attention() {
   const bool somebody_waits = waiting_.load() > 0;
   const bool at_start = monotonic_ns() < watch_closely_until_ns_;
@@ -178,7 +178,7 @@ void WindowEngine::feed_curves() {
   sampler_.drain([this](const Sample& sample) { curves_.observe(sample); });
 }
 
-// One point after an edge settles it; with two the first cannot be taken back any more.
+// One point after an edge settles it; with two, the first can no longer be discarded as torn.
 void WindowEngine::keep_edges_at(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges,
                                  std::size_t& missing, bool give_up) {
   for (std::size_t i = 0; i < edges.size(); ++i) {
@@ -215,7 +215,7 @@ Result<WindowResult> WindowEngine::result(WindowId window, Patience patience) {
     {
       const std::lock_guard lock(lock_);
       auto found = records_.find(window);
-      // A window that is finished is not worth another look at all the others.
+      // A finished window does not need another pass over all windows.
       if (found == records_.end() || found->second.begins_missing + found->second.ends_missing > 0) {
         look();
         found = records_.find(window);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WindowEngine: the energy of any number of windows, nested, overlapping, of any thread, from one stream of samples. It owns
-// the sensors, a Sampler and one background thread, which looks about every 20 ms: it feeds the samples to the curve
-// of each channel, and keeps the edges of windows once they are settled, so that a window of hours costs nothing.
+// WindowEngine: the energy of any number of windows, nested or overlapping, from any thread, out of one stream of
+// samples. It owns the sensors, a Sampler and one background thread, which runs about every 20 ms. That thread feeds
+// the samples to the curve of each channel. It stores the edges of windows once they are settled, so that a window of
+// hours costs nothing.
 //
 //   WindowTable table(1);
 //   auto engine = WindowEngine::start(table, {.root = root});
@@ -11,8 +12,8 @@
 //   Result<WindowResult> result = (*engine)->result(window, Patience::wait);
 //   table.release(window);
 //
-// result() may be called from any thread. After stop() what was measured can still be asked for. Destroy it only where its
-// threads exist: the child of a fork must leave it alone. Times are CLOCK_MONOTONIC.
+// result() may be called from any thread. After stop() results remain available. Destroy it only in the process that
+// created its threads: the child of a fork must not touch it. Times are CLOCK_MONOTONIC.
 #pragma once
 
 #include <atomic>
@@ -38,20 +39,20 @@ namespace joulemap::sampling {
 
 struct WindowOptions {
   SystemRoot root;
-  std::string sensors;                    // as --sensors takes them; empty for all
-  std::optional<std::int64_t> period_ns;  // between two reads; else 5 ms, or a sensor's own where that is longer
+  std::string sensors;                    // syntax of --sensors; empty for all
+  std::optional<std::int64_t> period_ns;  // between two reads; default 5 ms, or a sensor's own period if longer
 };
 
 enum class Patience {
-  none,  // what is known now; also of a window that is still open
-  wait,  // until the sensors have been renewed after its end, at most 300 ms
+  none,  // return what is known now; also for an open window
+  wait,  // wait for sensor updates after its end, at most 300 ms
 };
 
 struct WindowResult {
   WindowId window = 0;
   std::int64_t begin_ns = 0;
-  std::int64_t end_ns = 0;  // now, of a window that is still open
-  bool settled = false;     // no later call will tell more
+  std::int64_t end_ns = 0;  // current time for an open window
+  bool settled = false;     // final: later calls return the same energy
   DomainTable energy;
 
   double elapsed_s() const { return static_cast<double>(end_ns - begin_ns) * 1e-9; }
@@ -59,21 +60,21 @@ struct WindowResult {
 
 class WindowEngine {
  public:
-  // Fails only for a sensor name that does not exist. Without sensors windows have times, and no energy.
-  // The table outlives the engine.
+  // Fails only for an unknown sensor name. Without sensors, windows have times but no energy. The table must outlive
+  // the engine.
   static Result<std::unique_ptr<WindowEngine>> start(WindowTable& table, const WindowOptions& options);
   static std::unique_ptr<WindowEngine> start(WindowTable& table, OpenSensors sensors);
   ~WindowEngine();
   WindowEngine(const WindowEngine&) = delete;
   WindowEngine& operator=(const WindowEngine&) = delete;
 
-  // not_found when the window is not alive, usage when it is waited for and has not ended.
+  // Returns not_found when the window does not exist, usage when the call waits for an open window.
   Result<WindowResult> result(WindowId window, Patience patience);
 
   void stop();
 
  private:
-  // What the engine knows of a window. The edges stand in the order of the curves; none until they are settled.
+  // State of a window. Edges are in curve order; none until they are settled.
   struct Record {
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
@@ -87,7 +88,7 @@ class WindowEngine {
   WindowEngine(WindowTable& table, OpenSensors sensors);
   void run();
   void pay_attention();
-  // These hold the lock.
+  // The following functions require lock_.
   void look();
   void adopt_windows();
   void feed_curves();
@@ -106,14 +107,14 @@ class WindowEngine {
   std::mutex lock_;
   EnergyCurves curves_;
   std::unordered_map<WindowId, Record> records_;
-  std::vector<WindowId> unfinished_;  // whose edges are not all kept
+  std::vector<WindowId> unfinished_;  // windows with edges that are not yet stored
 
-  std::atomic<std::uint32_t> wakes_{0};  // what the thread sleeps on
-  std::atomic<std::uint32_t> looks_{0};  // what those who wait sleep on
+  std::atomic<std::uint32_t> wakes_{0};  // the engine thread sleeps on it
+  std::atomic<std::uint32_t> looks_{0};  // callers that wait for results sleep on it
   std::atomic<int> waiting_{0};
-  std::atomic<bool> read_for_waiting_{false};  // somebody new waits: everything is to be read once
+  std::atomic<bool> read_for_waiting_{false};  // a new caller waits: read every sensor once
   std::atomic<bool> stopping_{false};
-  std::int64_t watch_closely_until_ns_ = 0;  // at the start, to see the refresh of the counters
+  std::int64_t watch_closely_until_ns_ = 0;  // at the start, to find the update periods of the counters
   std::thread thread_;
 };
 

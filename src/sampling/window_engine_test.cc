@@ -13,8 +13,8 @@
 namespace joulemap::sampling {
 namespace {
 
-// A package that draws 100 W all the time and whose counter is renewed every millisecond: what a window holds follows from
-// its two moments alone, however busy this machine is.
+// A package with a constant power of 100 W whose counter updates every millisecond: the energy of a window follows from
+// its two edges alone, however busy this machine is.
 class SteadySensor final : public sensors::Sensor {
  public:
   SteadySensor(std::atomic<ReadCode>& code, std::atomic<std::uint64_t>& reads)
@@ -28,7 +28,7 @@ class SteadySensor final : public sensors::Sensor {
     const std::int64_t now_ns = monotonic_ns();
     const std::int64_t renewed_ns = now_ns / kNanosecondsPerMillisecond * kNanosecondsPerMillisecond;
     readings[0] = {static_cast<std::uint64_t>(renewed_ns / 10), now_ns, now_ns,
-                   code_};  // 100 W: 0.1 uJ in a nanosecond
+                   code_};  // 100 W: 0.1 uJ per ns
     ++reads_;
   }
 
@@ -52,7 +52,7 @@ struct Bench {
     engine = WindowEngine::start(table, std::move(opened));
     while (!knows_refresh()) std::this_thread::yield();
   }
-  // Once a window shorter than a refresh has an energy: on a busy machine that may take several updates.
+  // True once a window shorter than the update period has an energy: on a busy machine that may take several updates.
   bool knows_refresh() {
     const WindowId window = table.begin();
     table.end(window);
@@ -67,7 +67,7 @@ struct Bench {
   }
 };
 
-// Until the sampler's thread has read so often again, whenever it gets its turn.
+// Waits for this many further reads, however long the sampler's thread takes.
 void wait_for_reads(const Bench& bench, std::uint64_t count) {
   const std::uint64_t until = bench.reads + count;
   while (bench.reads < until) std::this_thread::yield();
@@ -142,7 +142,7 @@ TEST(WindowEngine, PeeksIntoAWindowThatIsOpen) {
   Bench bench;
   const WindowId window = bench.table.begin();
   spin_for(2 * kNanosecondsPerMillisecond);
-  wait_for_reads(bench, 3);  // the counter has stepped since the beginning, and was read
+  wait_for_reads(bench, 3);  // the counter has updated since the begin and was read
   const Result<WindowResult> result = bench.engine->result(window, Patience::none);
   ASSERT_TRUE(result);
   EXPECT_FALSE(result->settled);

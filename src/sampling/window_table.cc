@@ -68,7 +68,7 @@ void WindowTable::give_free(std::uint32_t index) noexcept {
 
 bool WindowTable::grow() noexcept {
   const std::lock_guard lock(growing_);
-  if (static_cast<std::uint32_t>(free_.load()) != 0) return true;  // somebody was faster
+  if (static_cast<std::uint32_t>(free_.load()) != 0) return true;  // another thread was faster
   const std::uint32_t first = slots_.load();
   if (first == kMostWindows) return false;
   auto* block = new (std::nothrow) Block;
@@ -89,7 +89,7 @@ WindowId WindowTable::begin() noexcept {
   Slot& fresh = slot(index);
   const std::uint64_t word = fresh.word.load(std::memory_order_relaxed) | static_cast<std::uint64_t>(State::fresh);
   fresh.end_ns.store(0, std::memory_order_relaxed);
-  // The last thing before the program goes on: the window holds as little of our own work as possible.
+  // Last, directly before the program continues: the window contains as little of our own work as possible.
   fresh.begin_ns.store(monotonic_ns(), std::memory_order_relaxed);
   fresh.word.store(word, std::memory_order_release);
   return id_of(index, word);

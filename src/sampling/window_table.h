@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WindowTable: when windows begin and end, written by the threads that are measured and read by the engine's one. begin(),
-// end() and release() are lock-free, neither allocate (but for a new block of slots, now and then) nor call the kernel: they
-// are what a program pays inside the code it measures. Everything else is the engine's.
+// WindowTable: begin and end times of windows, written by the measured threads and read by the engine thread. begin(),
+// end() and release() are lock-free and make no system calls; they allocate only for an occasional new block of slots.
+// They are the only overhead inside the measured code; the engine does everything else.
 //
-// A slot goes   free -> fresh -> adopted -> complete -> free;   release() takes it out of any of them. A window that is
-// released before the engine has looked is back in the free list at once, so a loop of short windows stays in the cache.
-// Slots are never given back to the system: a late call on an old window finds its number changed, and nothing else.
+// States of a slot:   free -> fresh -> adopted -> complete -> free;   release() leaves any of them. A window released
+// before the engine has seen it returns to the free list at once, so a loop of short windows stays in the cache. Slots
+// are never freed: a late call on an old window finds a different generation and fails.
 #pragma once
 
 #include <array>
@@ -17,33 +17,33 @@
 
 namespace joulemap::sampling {
 
-// Never 0. Of a table's epoch, a slot's generation, and the slot: no other window of this process has it.
+// Never 0. Combines the epoch of the table, the generation of the slot, and the slot: unique in this process.
 using WindowId = std::uint64_t;
 
 class WindowTable {
  public:
-  static constexpr std::uint32_t kMostWindows = 1u << 20;  // that live at the same time
+  static constexpr std::uint32_t kMostWindows = 1u << 20;  // alive at the same time
 
-  // `epoch`: which table of this process it is (a fork's child begins another). Not 0.
+  // `epoch`: number of the table in this process (the child of a fork starts another). Not 0.
   explicit WindowTable(std::uint16_t epoch);
   ~WindowTable();
   WindowTable(const WindowTable&) = delete;
   WindowTable& operator=(const WindowTable&) = delete;
 
-  // Any thread. 0 when kMostWindows are alive.
+  // Any thread. Returns 0 when kMostWindows are alive.
   WindowId begin() noexcept;
-  // False when it is not alive or has already ended.
+  // Returns false when the window is not alive or has already ended.
   bool end(WindowId window) noexcept;
-  // False when it is not alive.
+  // Returns false when the window is not alive.
   bool release(WindowId window) noexcept;
   bool is_alive(WindowId window) const noexcept;
-  // 0 while it is open.
+  // Returns 0 while it is open.
   std::int64_t end_ns(WindowId window) const noexcept;
 
-  // The engine's thread, or whoever holds its lock.
+  // The rest is for the engine thread, or the holder of its lock.
   enum class State : std::uint8_t { free, fresh, adopted, complete, released };
 
-  // Adopts what is fresh, recycles what was released, and calls begun(window, begin_ns) and gone(window).
+  // Adopts fresh windows, recycles released ones, and calls begun(window, begin_ns) and gone(window).
   template <class Begun, class Gone>
   void sweep(Begun&& begun, Gone&& gone) {
     const std::uint32_t slots = slots_.load(std::memory_order_acquire);
@@ -58,11 +58,11 @@ class WindowTable {
       }
     }
   }
-  // The engine has nothing more to find out about it.
+  // Marks a window whose edges are all known to the engine.
   void complete(WindowId window) noexcept;
 
  private:
-  // Half a cache line: the words of many slots are swept quickly, and neighbours seldom fight.
+  // Half a cache line: sweeping the words of many slots is fast, and neighbours rarely share a line.
   struct alignas(32) Slot {
     std::atomic<std::uint64_t> word{0};  // generation << 8 | State
     std::atomic<std::int64_t> begin_ns{0};
@@ -85,7 +85,7 @@ class WindowTable {
   bool grow() noexcept;
 
   const std::uint64_t epoch_;
-  alignas(64) std::atomic<std::uint64_t> free_{0};  // tag << 32 | index + 1: the tag tells an old top from a new one
+  alignas(64) std::atomic<std::uint64_t> free_{0};  // tag << 32 | index + 1: the tag prevents the ABA problem
   alignas(64) std::atomic<std::uint32_t> slots_{0};
   std::mutex growing_;
   std::array<std::atomic<Block*>, kMostWindows / kSlotsInABlock> blocks_{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModuleNames: the paths of a model's layers by class, in the order in which they are first called: what a PyTorch trace,
-// which only says "nn.Module: Conv2d_3", cannot tell. `joulemap.save_module_names(model, path)` writes them as JSON:
+// ModuleNames: paths of a model's layers by class, in the order of their first call. They complete PyTorch traces,
+// which only contain "nn.Module: Conv2d_3". `joulemap.save_module_names(model, path)` writes them as JSON:
 //
 //   {"ResNet": ["ResNet"], "Conv2d": ["conv1", "layer1.0.conv1", ...], ...}
 #pragma once

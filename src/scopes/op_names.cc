@@ -23,7 +23,7 @@ bool is_one_of(const std::array<std::string_view, N>& list, std::string_view nam
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// At '/', but not within brackets: jit(a/b) is one part.
+// Splits at '/', but not within parentheses: jit(a/b) is one part.
 std::vector<std::string_view> parts_of(std::string_view name) {
   std::vector<std::string_view> parts;
   std::size_t begin = 0;
@@ -57,7 +57,7 @@ std::string_view without_number(std::string_view name) {
 
 // --- JAX
 
-// Parts that a transformation or a piece of control flow puts into a name, and that no layer is called.
+// Parts that transformations and control flow insert into names; no layer has such a name.
 constexpr std::array<std::string_view, 16> kStructure = {"checkpoint",
                                                          "rematted_computation",
                                                          "remat",
@@ -76,15 +76,15 @@ constexpr std::array<std::string_view, 16> kStructure = {"checkpoint",
                                                          "branch_0_fun"};
 
 struct XlaName {
-  std::vector<std::string_view> scopes;  // the innermost repetition
-  std::string_view root;                 // what was differentiated, in the brackets of jvp()
+  std::vector<std::string_view> scopes;  // of the innermost repetition of the path
+  std::string_view root;                 // the differentiated function, in the parentheses of jvp()
   std::string_view op;
   bool differentiated = false;
   bool transposed = false;
   bool recomputed = false;
 };
 
-// transpose(jvp(Net)) -> Net, and what was around it.
+// transpose(jvp(Net)) -> Net; records the transformations around it in `name`.
 std::string_view unwrapped(std::string_view part, XlaName& name, bool& is_derivative) {
   while (part.ends_with(')')) {
     const std::size_t bracket = part.find('(');
@@ -99,7 +99,7 @@ std::string_view unwrapped(std::string_view part, XlaName& name, bool& is_deriva
   return part;
 }
 
-// A derivative of a derivative repeats the path from its beginning: the last one counts.
+// A derivative of a derivative repeats the path from its start; the last repetition counts.
 XlaName analysed(std::string_view op_name) {
   XlaName name;
   const std::vector<std::string_view> parts = parts_of(op_name);
@@ -133,9 +133,9 @@ std::string_view phase_of(const XlaName& name, bool trains) {
 constexpr std::array<std::string_view, 22> kOptimizers = {
     "adam", "adamw", "sgd", "rmsprop", "adagrad", "adadelta", "adamax", "nadam", "ftrl", "lion", "lamb", "adafactor",
     "muon", "loss_scale_optimizer",
-    // Of TensorFlow 1.
+    // TensorFlow 1.
     "Adam", "GradientDescent", "Momentum", "RMSProp", "Adagrad", "AdagradDA", "Adadelta", "Ftrl"};
-// Put in front by function calls and by graph optimisations.
+// Prefixes from function calls and graph optimizations.
 constexpr std::array<std::string_view, 5> kCalls = {"StatefulPartitionedCall", "PartitionedCall", "ArithmeticOptimizer",
                                                     "ConstantFolding", "LayoutOptimizer"};
 // Scopes that TensorFlow's own functions open within a layer.
@@ -147,12 +147,12 @@ bool is_call(std::string_view part) {
   return is_one_of(kCalls, without_number(part)) || part.starts_with("ArithmeticOptimizer");
 }
 
-// Operations are CamelCase and layers are not, unless somebody named one so.
+// Operations are CamelCase; layers are not, unless the user named one so.
 bool is_within_layer(std::string_view part) {
   return std::isupper(static_cast<unsigned char>(part.front())) != 0 || is_one_of(kFunctions, without_number(part));
 }
 
-// Without a table: the first part is the model, and its layers follow until an operation does.
+// Without a table: the first part is the model; the following parts are its layers, up to the first operation.
 OpPlace as_written(std::span<const std::string_view> parts, std::string_view phase) {
   OpPlace place;
   if (parts.size() < 2) return place;
@@ -166,7 +166,7 @@ OpPlace as_written(std::span<const std::string_view> parts, std::string_view pha
   return place;
 }
 
-// The longest scope around the operation that the table knows.
+// The longest enclosing scope of the operation that the table contains.
 const ScopeMeaning* find_scope(std::string_view name, const ScopeTable& scopes) {
   while (!name.empty()) {
     const auto known = scopes.find(name);
@@ -186,8 +186,8 @@ std::string joined(std::span<const std::string_view> parts) {
   return name;
 }
 
-// TensorFlow 1 opens a scope for what it derives: gradients/net/dense/MatMul_grad/Reshape is of net/dense/MatMul. It
-// may lie in a scope of the program's. Nothing when the name is of no gradient.
+// TensorFlow 1 opens a scope for derivatives: gradients/net/dense/MatMul_grad/Reshape belongs to net/dense/MatMul. A
+// scope of the program may enclose it. Returns nullopt when the name belongs to no gradient.
 std::optional<std::vector<std::string_view>> differentiated(std::span<const std::string_view> parts) {
   if (!parts.empty() && parts.front() == "gradient_tape") return std::vector(parts.begin() + 1, parts.end());
   const auto scope = std::find_if(parts.begin(), parts.end(),
@@ -243,7 +243,7 @@ OpPlace place_of_tensorflow_op(std::string_view node, std::string_view type, con
   std::erase_if(parts, is_call);
   if (parts.empty()) return {{}, {}, std::string(type)};
   OpPlace place = found_or_as_written(parts, scopes);
-  // What the gradient's tape adds up where paths meet is named after no layer.
+  // The gradient tape adds gradients where paths join (AddN); that operation has no layer in its name.
   if (place.phase.empty() && without_number(parts.front()) == "AddN") place.phase = kBackward;
   place.op = type.empty() ? without_number(parts.back()) : type;
   return place;
@@ -254,20 +254,20 @@ bool is_of_gradients(std::string_view op_name) { return op_name.find("transpose(
 OpPlace place_of_xla_op(std::string_view op_name, bool trains) {
   const XlaName name = analysed(op_name);
   OpPlace place{.op = std::string(name.op)};
-  // A name without any scope was lost on the way through the compiler.
+  // The compiler has lost the scopes of a name without any.
   if (name.scopes.empty() && name.root.empty() && !name.differentiated && !name.transposed &&
       op_name.find('/') == std::string_view::npos) {
     return place;
   }
   place.phase = phase_of(name, trains);
   std::span<const std::string_view> scopes = name.scopes;
-  // The model itself is the first scope, in brackets or not; of an optimizer all scopes count.
+  // The first scope is the model itself, in parentheses or not; for an optimizer all scopes count.
   if (place.phase == kForward && !name.differentiated && scopes.size() > 1) scopes = scopes.subspan(1);
   place.module = scopes.empty() ? std::string(name.root) : dotted(scopes);
   return place;
 }
 
-// Exporters of PyTorch write the path of each module anew on every level: /layer1/layer1.0/conv1/Conv.
+// PyTorch's exporters repeat the path of each module on every level: /layer1/layer1.0/conv1/Conv.
 OpPlace place_of_onnx_node(std::string_view node, std::string_view type) {
   const std::vector<std::string_view> parts = parts_of(node);
   OpPlace place{.phase = std::string(kForward), .op = std::string(type)};

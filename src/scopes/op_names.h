@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the name that a framework gives an operation of its graph to the place it belongs to: phase, layer, operation. The
-// names are all that is left of the program once a graph has been compiled. Pure; any thread.
+// Parses a framework's name for a graph operation into its scope: phase, layer, operation. After compilation, the names
+// are all that is left of the program's structure. Pure; any thread.
 //
 //   JAX           jit(step)/transpose(jvp(Net))/block_0/Dense_1/dot_general   backward, block_0.Dense_1, dot_general
 //   TensorFlow    gradient_tape/sequential_1/dense_2/MatMul/MatMul_1          backward, dense_2, MatMul
@@ -17,28 +17,28 @@
 
 namespace joulemap::ingest {
 
-// What is not known is empty.
+// Unknown members are empty.
 struct OpPlace {
   std::string phase;
   std::string module;  // dotted
   std::string op;
-  std::string tensors;  // what it is given: tensor_text.h
+  std::string tensors;  // its input tensors: tensor_text.h
 
   friend auto operator<=>(const OpPlace&, const OpPlace&) = default;  // NOLINT: clang-tidy 14 sees a null pointer
 };
 
-// What a scope of a TensorFlow graph stands for, as Keras told when it made it: TensorFlow numbers scopes anew, so that
-// "dense_1" can be the second scope of the layer `dense`. An operation may be told by its own name, too.
+// Meaning of a TensorFlow graph scope, which Keras reports when it opens the scope. TensorFlow renumbers scopes, so
+// "dense_1" can be the second scope of the layer `dense`. Keys may also be names of operations.
 struct ScopeMeaning {
-  std::string phase;  // empty: forward, or backward where the name says so
+  std::string phase;  // empty: backward where the name shows it, else forward
   std::string module;
 };
 using ScopeTable = std::map<std::string, ScopeMeaning, std::less<>>;
 
-// `type`: MatMul, or empty when only the name is known. Scopes that are not in the table are taken as they are written.
+// `type`: for instance MatMul; empty when only the name is known. Scopes missing from the table are used as written.
 OpPlace place_of_tensorflow_op(std::string_view node, std::string_view type, const ScopeTable& scopes);
 
-// `trains`: the program it is of computes gradients, so that what is no part of them updates parameters.
+// `trains`: the program computes gradients, so its operations outside of forward and backward update parameters.
 OpPlace place_of_xla_op(std::string_view op_name, bool trains);
 // Whether an operation of that name computes gradients.
 bool is_of_gradients(std::string_view op_name);

@@ -8,7 +8,7 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::size_t kLongestShape = 256;  // characters; no tensor has so many dimensions
+constexpr std::size_t kLongestShape = 256;  // characters; longer than the shape of any tensor
 constexpr std::string_view kTensorList = "TensorList";
 
 constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
@@ -39,7 +39,7 @@ constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
     {"c10::complex<double>", "complex128"},
 };
 
-// What PyTorch's profiler calls values that are no tensors.
+// Type names of PyTorch's profiler for values that are not tensors.
 constexpr std::string_view kNoTensors[] = {"", "Scalar", "ScalarList", "GenericList", "None"};
 
 std::string_view type_named(std::string_view name) {
@@ -65,7 +65,8 @@ std::vector<std::string_view> quoted(std::string_view list) {
   return words;
 }
 
-// Calls visit(index, shape) for each innermost bracket; the index counts those of the second level, which may be a list.
+// Calls visit(index, shape) for each innermost bracket; index counts the brackets of the second level, which may be
+// lists.
 template <class Visit>
 void for_each_shape(std::string_view list, const Visit& visit) {
   std::size_t depth = 0;
@@ -107,10 +108,10 @@ std::string tensors_of_kineto(std::string_view shapes, std::string_view types) {
   TensorText text;
   for_each_shape(shapes, [&](std::size_t index, std::string_view shape) {
     const std::string_view type = index < names.size() ? names[index] : std::string_view();
-    // Only a shape with numbers in it is a tensor's for certain where no type is told.
+    // Without a type, only a shape with numbers certainly belongs to a tensor.
     if (names.empty() ? shape.empty() : !is_tensor(type)) return;
     const bool is_list = type == kTensorList;
-    if (is_list && shape.empty()) return;  // of a list that is too long the profiler tells none
+    if (is_list && shape.empty()) return;  // the profiler omits the shapes of long lists
     text.add(is_list ? std::string_view() : type, shape);
   });
   return text.text();

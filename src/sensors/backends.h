@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one table of sensor backends, in the order in which they are preferred when several watch the same
-// domain. To add one: its folder with a probe function, and a line in backends.cc.
+// The table of sensor backends, in order of preference when several measure the same domain. To add a backend: create
+// its folder with a probe function, and add a line to backends.cc.
 #pragma once
 
 #include <span>
@@ -16,8 +16,8 @@ namespace joulemap::sensors {
 
 std::span<const SensorBackend> sensor_backends();
 
-// The backends of a list as --sensors takes it ("powercap,estimate"); all of them for an empty one.
-// An unknown name is an error of usage that lists the known ones.
+// The backends of a comma-separated list as in --sensors ("powercap,estimate"); all of them for an empty list. An
+// unknown name is a usage error that lists the known ones.
 Result<std::vector<const SensorBackend*>> choose_backends(std::string_view list);
 
 }  // namespace joulemap::sensors

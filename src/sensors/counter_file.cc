@@ -79,7 +79,7 @@ ReadCode CounterFile::read_until_stable(std::uint64_t& raw) noexcept {
     const ReadCode code = read_once(again);
     if (code != ReadCode::garbage && code != ReadCode::ok) return code;
     if (code == ReadCode::ok && before == ReadCode::ok && again == raw) return ReadCode::ok;
-    // Both patience and tries: whoever is kept from running between two reads has seen nothing torn.
+    // Requires both limits: a thread that was preempted between two reads has not seen a torn value.
     if (++tries >= kTries && monotonic_ns() > deadline_ns) return code == ReadCode::ok ? ReadCode::torn : code;
     raw = again;
     before = code;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CounterFile: a sysfs file that holds one integer, kept open and read with pread. Allocates nothing after open.
+// CounterFile: a sysfs file that contains one integer, kept open and read with pread. Allocates nothing after open.
 //
-// The kernel writes a sysfs text anew for each read, so one read is enough there. Any other file (a fake or
-// simulated machine, a file bound into a container) can be seen half-written: there two reads in a row must agree,
-// an empty or broken text is tried again for a moment, and a file that was replaced under the same name is opened
-// again.
+// The kernel generates a sysfs text for each read, so one read suffices. Any other file (a fake or simulated machine, a
+// file bound into a container) may be seen half-written: there two consecutive reads must agree, an empty or malformed
+// text is retried briefly, and a file that was replaced under the same name is reopened.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +29,7 @@ class CounterFile {
 
   ReadCode read_once(std::uint64_t& raw) noexcept;
   ReadCode read_until_stable(std::uint64_t& raw) noexcept;
-  // After a value that did not change: is this still the file of that name?
+  // Called after an unchanged value: checks whether the descriptor still refers to the file of that name.
   enum class Identity { same, reopened, gone };
   Identity reopen_if_replaced(ReadCode& error) noexcept;
 
@@ -40,7 +39,7 @@ class CounterFile {
   std::uint64_t last_raw_ = 0;
 };
 
-// Opens the file and reads it once: an error that names the path when it is no counter.
+// Opens the file and reads it once. Returns an error with the path if it is not a counter.
 Result<CounterFile> open_counter_file(const std::string& path);
 
 }  // namespace joulemap::sensors

@@ -88,7 +88,7 @@ TEST(CounterFile, NamesThePathAndTheTextWhenItIsNoCounter) {
   EXPECT_FALSE(open_counter_file(directory.path() + "/missing").has_value());
 }
 
-// A writer that truncates and writes, as fast as it can: what is read is a value it wrote, or said to be none.
+// A writer truncates and writes as fast as it can: each read returns a written value or an error code.
 TEST(CounterFile, NeverBelievesHalfWrittenText) {
   const TemporaryDirectory directory;
   const std::string path = directory.write("energy_uj", "111111111111\n");

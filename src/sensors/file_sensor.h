@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FileSensor: a sensor whose channels are counter files, one each. What powercap and hwmon open.
+// FileSensor: a sensor whose channels are counter files, one each. Used by powercap and hwmon.
 #pragma once
 
 #include <algorithm>

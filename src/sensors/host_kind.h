@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Is this bare metal, a virtual machine, a container? It decides why a sensor is missing and what would help.
+// Detects bare metal, virtual machine or container. It determines why a sensor is missing and the remedy.
 #pragma once
 
 #include "base/system_root.h"

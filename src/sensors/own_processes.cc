@@ -22,7 +22,7 @@ bool OwnProcesses::finds(pid_t pid) const noexcept {
 
 bool OwnProcesses::contains(pid_t pid) noexcept {
   const std::optional<std::uint64_t> start_ticks = start_ticks_of(pid, proc_);
-  // One that has just ended is who it was when it was last seen.
+  // A process that has just ended keeps its last classification.
   const auto is_it = [&](const Identity& known) {
     return known.pid == pid && pid > 0 && (!start_ticks || known.start_ticks == *start_ticks);
   };

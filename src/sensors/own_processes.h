@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OwnProcesses: which processes a measurement is about. A process is one of them if
+// OwnProcesses: the set of measured processes. A process belongs to it if
 //
 // - it is a root (the recorder, the process of -p) or a descendant of one,
-// - or it was started with the recording's variable, whoever its parent is now: daemons, tasks of a job scheduler, ranks
-//   that other recorders of the same run have started,
-// - or it has a file of the recording's folder open: it has joined,
-// - or it was one of them before: its parent may have ended since.
+// - or it was started with the recording's environment variable, whatever its parent is now: daemons, tasks of a job
+//   scheduler, ranks that other recorders of the same run have started,
+// - or it has a file of the recording's folder open, because it has joined the recording,
+// - or it belonged to the set before: its parent may have ended since.
 //
-// All from /proc, numbered as /proc does. contains() allocates nothing and remembers; one thread.
+// Reads /proc only and uses its pids. contains() allocates nothing and caches its results; one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -24,9 +24,9 @@
 namespace joulemap::sensors {
 
 struct MeasuredProcesses {
-  std::vector<pid_t> roots = {};      // besides this process
+  std::vector<pid_t> roots = {};      // in addition to this process
   std::string variable = {};          // "NAME=value"; empty: none
-  std::string recording_folder = {};  // without links; empty: none
+  std::string recording_folder = {};  // without symbolic links; empty: none
 };
 
 class OwnProcesses {
@@ -45,7 +45,7 @@ class OwnProcesses {
   };
   MeasuredProcesses measured_;
   const char* proc_;
-  std::array<Identity, 128> known_{};  // the oldest is replaced
+  std::array<Identity, 128> known_{};  // ring buffer: the oldest is replaced
   std::size_t next_ = 0;
 };
 

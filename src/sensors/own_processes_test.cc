@@ -51,7 +51,7 @@ TEST_F(OwnProcessesOfARecorder, StayItsOwnWhenTheirParentEnds) {
   ASSERT_TRUE(own.contains(401));
   proc_.add(401, {.parent = 1});
   EXPECT_TRUE(own.contains(401));
-  proc_.add(401, {.parent = 1, .start_ticks = 900});  // another process of that number
+  proc_.add(401, {.parent = 1, .start_ticks = 900});  // another process with that pid
   EXPECT_FALSE(own.contains(401));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is true of RAPL through whichever door it is read.
+// Properties of RAPL that hold for every interface.
 #pragma once
 
 namespace joulemap::sensors {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exact lines that would make a sensor readable, for the machine at hand. Pure texts; `doctor` prints them.
+// The exact commands that make a sensor readable on this machine. Pure texts; `doctor` prints them.
 //
-// None of them makes RAPL readable for everybody: since PLATYPUS (CVE-2020-8694) that is known to leak
-// secrets between users of a machine, which is why the kernel closed it in 5.10.
+// None of them makes RAPL readable for all users: since PLATYPUS (CVE-2020-8694) that is known to leak secrets between
+// users of a machine, which is why Linux 5.10 restricted it.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@
 
 namespace joulemap::sensors {
 
-// energy_uj is there but may not be read.
+// energy_uj exists but is not readable.
 std::string remedy_for_denied_powercap(const HostKind& host, std::string_view program);
 
-// perf_event_open refuses system-wide events.
+// perf_event_open denies system-wide events.
 std::string remedy_for_denied_perf_event(const HostKind& host, std::string_view program);
 
-// There is no RAPL at all.
+// The machine has no RAPL.
 std::string reason_for_absent_rapl(const HostKind& host);
 std::string remedy_for_absent_rapl(const HostKind& host);
 

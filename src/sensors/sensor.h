@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sensor: something that can be read for energy, power and what explains them. One owner, one thread; after it is open,
-// read() neither allocates nor locks nor logs: what goes wrong is a code in the reading.
+// Sensor: a readable source of energy, power and related quantities. One owner, one thread. After open, read() neither
+// allocates nor locks nor logs: errors are codes in the reading.
 //
-// A sensor knows when it is worth reading (pace.h has what most of them use). A caller that needs the edge of a window
-// asks for closer attention: then the moments at which counters step matter more than the cost of a read.
+// A sensor schedules its own reads (pace.h has the defaults). A caller that needs the edge of a window requests another
+// sampling mode (Attention). There the times of counter updates matter more than the cost of a read.
 //
-// A backend is one kind of sensor (perf_event, powercap, ...). Its probe looks at the machine and gives back both
-// the verdict that `doctor` prints and, where it can be used, the open sensors: one function, so that the two cannot
-// disagree.
+// A backend is one kind of sensor (perf_event, powercap, ...). Its probe inspects the machine and returns both the
+// verdict that `doctor` prints and, where usable, the open sensors: one function, so that the two cannot disagree.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +28,10 @@
 namespace joulemap::sensors {
 
 enum class Attention : std::uint8_t {
-  relaxed,  // between edges: what is worth its cost
-  close,    // an edge is near: find out when the counters step
-  now,      // read every channel at once, whatever it costs
-  steps,    // for a while: every step of the counters, at the moment when a read is cheapest
+  relaxed,  // between edges: reads at low cost
+  close,    // near an edge: locate the counter updates
+  now,      // read every channel at once, at any cost
+  steps,    // for a while: read every counter update, when a read is cheapest
 };
 
 class Sensor {
@@ -43,22 +42,21 @@ class Sensor {
   // One reading for each channel, in their order. A channel that is not due gets ReadCode::skipped.
   virtual void read(std::span<Reading> readings, Attention attention = Attention::now) noexcept = 0;
 
-  // Of channels that tell several values at once: what the last read() brought of them, oldest first, with the times at
-  // which the device took them. Their own readings are skipped. Channels are counted from this sensor's first.
+  // For channels that return several values at once: the values of the last read(), oldest first, with the device's
+  // timestamps. Their entries in `readings` are skipped. Channel numbers start at this sensor's first channel.
   virtual std::span<const Sample> history() const noexcept { return {}; }
 
-  // When to read next, after a read that was due at `last_ns`: an absolute moment, so that lateness does not add up.
+  // Time of the next read, after a read that was due at `last_ns`: an absolute time, so that delays do not accumulate.
   virtual std::int64_t next_read_ns(std::int64_t last_ns, Attention attention) const noexcept;
 
-  // Before the first read, where the user wants another period than the usual one. No sensor is read more often than
-  // it has news.
+  // Call before the first read to override the default period. No sensor is read more often than it updates.
   void request_period(std::int64_t period_ns) { requested_period_ns_ = period_ns; }
 
  protected:
   std::optional<std::int64_t> requested_period_ns_;
 };
 
-// What a probe may look at.
+// Inputs of a probe.
 class ProbeContext {
  public:
   explicit ProbeContext(SystemRoot root, std::string program = {}, MeasuredProcesses measured = {})
@@ -67,7 +65,7 @@ class ProbeContext {
   const SystemRoot& root() const { return root_; }
   const std::string& program() const { return program_; }  // path of this executable, for remedies that name it
   const MeasuredProcesses& measured() const { return measured_; }
-  const HostKind& host() const;  // found out when first asked for: most probes need not know
+  const HostKind& host() const;  // computed on first use: most probes do not need it
 
  private:
   SystemRoot root_;
@@ -78,14 +76,14 @@ class ProbeContext {
 
 struct Probe {
   SensorStatus status;
-  std::vector<std::unique_ptr<Sensor>> sensors;  // some when the state is measured or estimated; one thread each
+  std::vector<std::unique_ptr<Sensor>> sensors;  // not empty when the state is measured or estimated; one thread each
 };
 
 struct SensorBackend {
   std::string_view name;
   std::string_view summary;
   Probe (*probe)(const ProbeContext&);
-  bool loads_library = false;  // of somebody else, into this process
+  bool loads_library = false;  // loads a third-party library into this process
 };
 
 }  // namespace joulemap::sensors

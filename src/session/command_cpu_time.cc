@@ -16,7 +16,7 @@
 namespace joulemap::session {
 namespace {
 
-// The kernel counts the machine's time in ticks of 10 ms on each CPU: below this a ratio means nothing.
+// The kernel counts machine time in ticks of 10 ms per CPU: below this the ratio is meaningless.
 constexpr double kLeastMachineTime_s = 0.05;
 
 bool has_living_children() {

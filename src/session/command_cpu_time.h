@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CommandCpuTime: how much CPU time a command (or a watched process) and all its descendants used between two
-// moments, and how much the whole machine used: their ratio is the process share that shows a busy neighbour.
+// CommandCpuTime: CPU time of a command (or an attached process) and all its descendants between two moments, and of
+// the whole machine. Their ratio is the process share, which reveals other load on the machine.
 //
-// Descendants that outlive their parent come to us (we are their subreaper), so that nothing a command starts is
-// lost.
+// Orphaned descendants are reparented to this process (it is their subreaper), so that their time is counted.
 #pragma once
 
 #include <sys/types.h>
@@ -16,31 +15,31 @@
 
 namespace joulemap::session {
 
-// Makes this process the parent of orphaned descendants. Once, before the first command.
+// Makes this process the subreaper of orphaned descendants. Call once, before the first command.
 void adopt_orphans();
 
-// CPU time of everything below this process, the finished and the living.
+// CPU time of all descendants of this process, finished and alive.
 double all_children_cpu_s();
-// Of another process and everything below it but for us, who may be its child. Nothing once it is gone.
+// CPU time of another process and its descendants, excluding us when we are its child. None once it is gone.
 std::optional<double> watched_tree_cpu_s(pid_t pid);
 
-// Whose time is set against the machine's.
+// The process tree whose time is compared with the machine's.
 struct CpuTimeSubject {
   bool has_command = false;
-  std::optional<pid_t> watched;  // another process instead of the command
+  std::optional<pid_t> watched;  // attached process instead of the command
 };
 
 class CommandCpuTime {
  public:
-  // Made before the command is forked: it looks whether other children live already.
+  // Construct before the command is forked: it checks whether other children are alive.
   explicit CommandCpuTime(CpuTimeSubject subject);
 
-  // `command_runs`: it was started before, because of a delay.
+  // `command_runs`: the command started earlier, because of a delay.
   void begin(bool command_runs);
-  // Remembers a watched process's time while it lives: its own at every call, its descendants' once a second,
-  // because finding them means to search /proc.
+  // Stores the time of an attached process while it lives: its own at every call, that of its descendants once a
+  // second, because finding them requires a search of /proc.
   void refresh();
-  // Fills in the CPU times of the run, and its diagnostics where they are not to be had.
+  // Fills in the CPU times of the run, or diagnostics when they are unavailable.
   void end(StatRun& run);
 
  private:
@@ -51,7 +50,7 @@ class CommandCpuTime {
   std::optional<double> process_at_begin_s_;
   double descendants_s_ = 0;
   std::int64_t next_search_ns_ = 0;
-  std::optional<double> process_now_s_;  // after begin
+  std::optional<double> process_now_s_;  // since begin
   double user_at_begin_s_ = 0;
   double system_at_begin_s_ = 0;
   std::optional<double> machine_at_begin_s_;

@@ -12,11 +12,11 @@ namespace joulemap::session {
 namespace {
 
 constexpr std::int64_t kSearchPeriod_ns = 10 * kNanosecondsPerSecond;
-// A little less than four of the recorder's rounds, so that the fourth is not left out for being early by a hair.
+// Slightly less than four cycles of the recorder, so that the fourth is not skipped for being marginally early.
 constexpr std::int64_t kClosePeriod_ns = 190 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kPeriod_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kCloseFor_ns = 600 * kNanosecondsPerSecond;
-// A read takes 15 us on a machine with two CPUs and grows with their number: no more than a thousandth of a CPU.
+// A read takes 15 us on a machine with two CPUs and grows with their number: use at most a thousandth of a CPU.
 constexpr std::int64_t kPartOfACpu = 1000;
 constexpr double kMillisecond_s = 1e-3;
 

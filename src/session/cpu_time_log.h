@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuTimeLog: CPU time of the machine and of the recorded command, or of a watched process in its place, as channels of a
-// recording, so that a report can tell its share of a package's energy from its neighbours'. The machine's is read five
-// times a second for ten minutes, so that a report can find out what either draws, and once a second ever after; where
-// there are so many CPUs that a read takes long, more seldom. The command's, which means to search /proc, every ten
+// CpuTimeLog: CPU time of the machine and of the recorded command (or an attached process), as channels of a recording.
+// With it a report separates the command's share of package energy from that of other processes. Machine time is read
+// five times a second for ten minutes, so that a report can estimate the power of either, and once a second after that;
+// less often where many CPUs make a read slow. The command's time requires a search of /proc and is read every ten
 // seconds. Owner: the recorder; main thread.
 #pragma once
 
@@ -20,14 +20,14 @@ namespace joulemap::session {
 
 class CpuTimeLog {
  public:
-  // `first`: the number of the first of its channels. `watched`: a process that is recorded instead of a command.
+  // `first`: index of its first channel. `watched`: attached process that is recorded instead of a command.
   explicit CpuTimeLog(std::uint32_t first, std::optional<pid_t> watched = {}) : first_(first), watched_(watched) {}
 
   static std::vector<Channel> channels();
   std::vector<Sample> read();
   // When the next read is due.
   std::int64_t next_ns() const { return next_ns_; }
-  // The next read searches for the command's processes, whatever the time.
+  // Makes the next read search for the command's processes, whatever the time.
   void search_now() { next_search_ns_ = 0; }
 
  private:

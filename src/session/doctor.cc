@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kWatch_ns = 50 * kNanosecondsPerMillisecond;
 
-// Every channel of a probe, one after the other.
+// Reads every channel of a probe, in order.
 std::vector<Reading> read_all(const sensors::Probe& probe) {
   std::vector<Reading> all;
   for (const std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {

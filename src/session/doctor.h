@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks at every sensor of the machine and says what it can do: what `joulemap doctor` prints. Counters that can be
-// read are also watched for a moment, because some (in virtual machines above all) are there and never move.
+// Examines every sensor of the machine; `joulemap doctor` prints the result. Readable counters are also observed for a
+// moment, because some (mainly in virtual machines) exist but never change.
 #pragma once
 
 #include "base/result.h"
@@ -10,7 +10,7 @@
 
 namespace joulemap::session {
 
-// Of `options`: root, sensors, program, uses_borrowed_rights. Fails for an unknown name of a sensor.
+// Uses root, sensors, program and uses_borrowed_rights of `options`. Fails for an unknown sensor name.
 Result<DoctorResult> examine(const sampling::SensorOptions& options);
 
 }  // namespace joulemap::session

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The setting of a measurement: what a reader of a recording asks first when two of them differ.
+// The environment of a measurement: the first thing to check when two recordings differ.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace joulemap::session {
 
-// Kernel, CPU, number of CPUs, memory, governor, turbo, load; what this machine does not tell is left out.
+// Kernel, CPU, number of CPUs, memory, governor, turbo, load; facts that this machine does not expose are omitted.
 std::vector<EnvironmentFact> describe_environment(const SystemRoot& root);
 
 }  // namespace joulemap::session

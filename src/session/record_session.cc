@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// unity: alone, because libjoulemap.so links no reader of traces
+// unity: alone, because libjoulemap.so does not link the trace readers
 #include "session/record_session.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 namespace joulemap::session {
 namespace {
 
-// What a crash may cost: less than a second.
+// Bounds the data lost in a crash to less than a second.
 constexpr std::int64_t kFlushPeriod_ns = 900 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kClockPeriod_ns = kNanosecondsPerSecond;
 
@@ -71,7 +71,7 @@ void Recorder::read_cpu_times() {
   for (const Sample& sample : cpu_times_->read()) writer_.add(sample);
 }
 
-// The command goes on, whatever becomes of its recording.
+// A failed write must not stop the command.
 void Recorder::flush() {
   const Status written = writer_.flush();
   if (!written) {
@@ -157,7 +157,7 @@ RecordResult Recorder::finish() {
   return std::move(result_);
 }
 
-// What profilers of frameworks left is read and removed; the part it becomes is joined with the others.
+// Reads and removes the traces left by framework profilers; they become a part that is joined with the others.
 void take_in_traces(const recording::PartFolder& folder, const RecordOptions& options, RecordResult& result) {
   if (!options.read_framework_traces) return;
   FrameworkActivity traces =
@@ -174,7 +174,7 @@ void take_in_traces(const recording::PartFolder& folder, const RecordOptions& op
   result.diagnostics.add_all(traces.diagnostics);
 }
 
-// What was known before this run, so that its reports stay the same whatever is learnt later.
+// Stores the powers known before this run, so that its reports do not change when the library learns more.
 void keep_known_powers(const recording::PartFolder& folder, const RecordOptions& options, RecordResult& result) {
   if (!options.known_powers) return;
   std::vector<KernelPower> powers = options.known_powers(folder.path(), result.diagnostics);
@@ -190,7 +190,7 @@ void keep_known_powers(const recording::PartFolder& folder, const RecordOptions&
   }
 }
 
-// What could not be joined stays in the folder, where `report` finds it, too.
+// Parts that could not be joined stay in the folder, where `report` also finds them.
 void join(recording::PartFolder& folder, RecordResult& result) {
   Result<recording::JoinSummary> joined = folder.join();
   if (joined) {

@@ -15,7 +15,7 @@ namespace {
 
 struct StatOutcome {
   StatRun run;
-  bool interrupted = false;  // somebody wants us to stop: no further repetitions
+  bool interrupted = false;  // stop requested: no further repetitions
 };
 
 // One run.
@@ -127,7 +127,7 @@ Result<StatOutcome> Session::run() {
   return StatOutcome{std::move(run_), command_.asked_to_stop()};
 }
 
-// Signals that came while no command ran: the one that asks to stop must not be lost between two runs.
+// Handles signals between two runs, so that a stop request is not lost.
 bool was_asked_to_stop(SignalGate& signals) {
   bool asked = false;
   while (const std::optional<signalfd_siginfo> signal = signals.next()) asked = asked || asks_to_stop(*signal);
@@ -147,7 +147,7 @@ Result<StatResult> measure(sampling::Meter& meter, const StatOptions& options) {
   for (int run = 0; run < options.repeat && !interrupted; ++run) {
     Result<StatOutcome> outcome = Session(meter, *signals, options).run();
     if (!outcome && run == 0) return std::move(outcome).error();
-    if (!outcome) {  // it could be started before: what was measured then is good
+    if (!outcome) {  // an earlier run started: keep its measurements
       result.diagnostics.add({"start_failed", 1, outcome.error().message, outcome.error().remedy});
       break;
     }

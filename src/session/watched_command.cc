@@ -20,7 +20,8 @@ Status WatchedCommand::prepare(std::span<const std::string> command, std::span<c
   Result<ChildProcess> child = ChildProcess::prepare(command, signals_.original_mask(), environment);
   if (!child) return std::move(child).error();
   child_ = std::move(*child);
-  // Besides SIGCHLD: a library's thread that does not block that signal may swallow it. Older kernels have only the signal.
+  // In addition to SIGCHLD: a library thread that does not block that signal may consume it. Older kernels have no
+  // pidfd.
   child_end_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, child_->pid(), 0)));
   return Done{};
 }
@@ -42,7 +43,7 @@ void WatchedCommand::reap() {
   int status = 0;
   pid_t pid = 0;
   while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
-    if (!child_ || pid != child_->pid()) continue;  // an orphan that came to us
+    if (!child_ || pid != child_->pid()) continue;  // a reparented orphan
     exit_ = ExitStatus::from_wait_status(status);
     ended_ = true;
   }
@@ -66,7 +67,7 @@ void WatchedCommand::take_signals() {
 }
 
 void WatchedCommand::wait_until(std::int64_t deadline_ns) {
-  // With a command, the command's end is the end, whatever becomes of the watched process.
+  // With a command, only its end counts, whatever happens to the attached process.
   const FileDescriptor& end = child_ ? child_end_ : watched_;
   std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {end.get(), POLLIN, 0}}};
   const nfds_t count = end.is_open() ? 2 : 1;

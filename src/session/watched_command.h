@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WatchedCommand: the command that is being measured, from its start to its end. It waits behind a gate until the
-// measurement has begun; signals that come to us are passed on to it; the only waiting is in one poll(). Without a command
-// it ends when a watched process does, or when a signal asks us to stop. Main thread.
+// WatchedCommand: the measured command, from its start to its end. It waits behind a gate until the measurement has
+// begun. Signals that we receive are forwarded to it; the class blocks only in one poll(). Without a command it ends
+// when an attached process does, or when a signal requests a stop. Main thread.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ namespace joulemap::session {
 
 class WatchedCommand {
  public:
-  // `signals` outlives it. `watched`: a process to wait for instead of a command.
+  // `signals` must outlive it.
   explicit WatchedCommand(SignalGate& signals) : signals_(signals) {}
 
   // Forks; nothing is executed before release(). `environment` ("NAME=value") is added to the command's.
@@ -29,11 +29,11 @@ class WatchedCommand {
   Status watch(pid_t pid);
   Status release();
 
-  // Until something happens or the monotonic clock shows deadline_ns.
+  // Returns at an event or at deadline_ns of CLOCK_MONOTONIC.
   void wait_until(std::int64_t deadline_ns);
 
   bool ended() const { return ended_; }
-  bool asked_to_stop() const { return asked_to_stop_; }  // somebody wants us to stop, too
+  bool asked_to_stop() const { return asked_to_stop_; }  // a signal requests that we stop, too
   const std::optional<ExitStatus>& exit() const { return exit_; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// p-values of a family of comparisons, made greater so that alpha holds for the family: of R's p.adjust, to the last
-// bits. Adjusted values stand in the order of the p-values. Comparisons that were not made (NaN) are not of the
+// Adjusts the p-values of a family of comparisons so that alpha holds for the family; equal to R's p.adjust to the last
+// bits. Adjusted values have the order of the p-values. Comparisons that were not made (NaN) do not belong to the
 // family: they stay NaN and do not count. Pure; any thread.
 #pragma once
 
@@ -13,9 +13,9 @@
 namespace joulemap::statistics {
 
 enum class Adjustment {
-  holm,                // family-wise: chance of any false difference at most alpha; never worse than Bonferroni
-  bonferroni,          // the same, times the number of comparisons
-  benjamini_hochberg,  // of what is called different at most alpha is false on average
+  holm,                // family-wise error rate at most alpha; uniformly more powerful than Bonferroni
+  bonferroni,          // family-wise error rate: times the number of comparisons
+  benjamini_hochberg,  // false discovery rate at most alpha
   none,
 };
 

@@ -14,7 +14,7 @@ namespace joulemap::statistics {
 
 namespace {
 
-// Places of 0 .. size - 1, two from each random number, whose halves are independent. `visit` is told which half.
+// Indices of 0 .. size - 1, two from each random number, whose halves are independent. Passes the half to `visit`.
 template <class Visit>
 void draw_places(QuickRandom& random, std::size_t size, Visit visit) {
   for (std::size_t i = 0; i + 1 < size; i += 2) {
@@ -41,7 +41,7 @@ std::vector<double> mean_replicates(std::span<const double> values, const Bootst
   return replicates;
 }
 
-// How often each value was drawn tells the median, without sorting what was drawn.
+// Finds the median from the draw count of each value, without sorting the sample.
 double median_of_counts(std::span<const double> sorted, std::span<const std::uint32_t> counts) {
   const std::size_t lower = (sorted.size() - 1) / 2;
   const std::size_t upper = sorted.size() / 2;
@@ -80,7 +80,7 @@ std::vector<double> without_each(std::span<const double> values, const Statistic
   std::vector<double> left(values.begin(), values.end());
   std::vector<double> results;
   if (left.size() < 2) return results;
-  // The value left out is the last: each takes its turn there.
+  // Leaves out the last value, after swapping each value there in turn.
   for (std::size_t i = values.size(); i > 0; --i) {
     std::swap(left[i - 1], left.back());
     results.push_back(statistic(std::span(left).first(left.size() - 1)));
@@ -89,7 +89,7 @@ std::vector<double> without_each(std::span<const double> values, const Statistic
   return results;
 }
 
-// The quantile of values in any order, which are reordered.
+// The quantile of unsorted values. Reorders them.
 double quantile_by_selection(std::vector<double>& values, double probability) {
   const double place = probability * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(place);
@@ -120,13 +120,13 @@ struct Bounds {
   double high = 0;
 };
 
-// Which quantiles of the replicates bound the interval; nothing where BCa has no meaning.
+// Quantiles of the replicates that bound the interval; nothing where BCa is undefined.
 std::optional<Bounds> bca_quantiles(std::span<const double> replicates, double estimate,
                                     std::span<const double> jackknife, double tail) {
   const std::optional<double> a = acceleration(jackknife);
   std::size_t less = 0;
   std::size_t equal = 0;
-  // The same values summed up in another order differ by rounding: that must not decide on which side a replicate is.
+  // Sums of the same values in another order differ by rounding, which must not decide the side of a replicate.
   const double rounding = 1e-13 * std::abs(estimate);
   for (const double replicate : replicates) {
     less += replicate < estimate - rounding ? 1 : 0;
@@ -211,7 +211,7 @@ std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const
 }
 
 std::uint64_t cell_seed(std::uint64_t seed, std::size_t cell) {
-  // Drawn themselves, so that cells have nothing in common with each other nor with those of the next seed.
+  // The seeds are drawn, so that cells are independent of each other and of the cells of the next seed.
   return QuickRandom(QuickRandom(seed).bits() + static_cast<std::uint64_t>(cell)).bits();
 }
 

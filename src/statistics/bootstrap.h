@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Intervals by resampling: what a statistic would have been with other draws from the same values. BCa (Efron 1987):
-// corrected for bias and, by a jackknife, for a spread that changes with the value; where that has no meaning (all
-// replicates equal or on one side, or no two values differ) plain percentiles, and the interval says so. Same seed,
-// same values: same bits, at any number of threads.
+// Bootstrap confidence intervals of a statistic. BCa (Efron 1987): corrected for bias and, by a jackknife, for a spread
+// that changes with the value. Where BCa is undefined (all replicates equal or on one side, or all values equal) the
+// interval is plain percentiles, and `degenerate` is set. Same seed and values give the same bits, with any number of
+// threads.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@ struct BootstrapOptions {
 };
 
 struct BootstrapInterval {
-  double estimate = 0;  // of the values as they are
+  double estimate = 0;  // statistic of the original values
   double low = 0;
   double high = 0;
-  bool degenerate = false;  // BCa had no meaning: percentiles of the replicates
+  bool degenerate = false;  // BCa is undefined: percentiles of the replicates
 };
 
 using Statistic = std::function<double(std::span<const double>)>;
@@ -33,22 +33,21 @@ using Statistic = std::function<double(std::span<const double>)>;
 double mean_of(std::span<const double> values);
 double median_of(std::span<const double> values);
 
-// Nothing for no values. The mean and the median have ways of their own, which are fast.
+// Nothing for no values. The mean and the median have faster implementations of their own.
 std::optional<BootstrapInterval> bootstrap_mean(std::span<const double> values, const BootstrapOptions& options = {});
 std::optional<BootstrapInterval> bootstrap_median(std::span<const double> values, const BootstrapOptions& options = {});
 std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const Statistic& statistic,
                                            const BootstrapOptions& options = {});
 
 enum class Centre { mean, median };
-// Many cells at once, shared among threads (0: as many as there are CPUs). Cell i is resampled with cell_seed(seed,
-// i): it does not matter which thread does it, nor what the other cells are.
+// Many cells at once, distributed over threads (0: one for each CPU). Cell i is resampled with cell_seed(seed, i), so
+// the result does not depend on the thread or on other cells.
 std::vector<std::optional<BootstrapInterval>> bootstrap_cells(std::span<const std::vector<double>> cells, Centre centre,
                                                               const BootstrapOptions& options = {},
                                                               unsigned threads = 0);
 std::uint64_t cell_seed(std::uint64_t seed, std::size_t cell);
 
-// BCa of replicates that are already there; `jackknife` holds the statistic without each value. Replicates are
-// reordered.
+// BCa interval from existing replicates; `jackknife` holds the statistic without each value. Reorders the replicates.
 BootstrapInterval bca_interval(std::vector<double>& replicates, double estimate, std::span<const double> jackknife,
                                double confidence);
 

@@ -38,7 +38,7 @@ TEST(Bootstrap, HasOneAnswerForMeanAndMedianHoweverTheyAreAskedFor) {
   Random random(8);
   for (const std::size_t n : {5U, 8U, 31U}) {
     std::vector<double> values = skewed(random, n);
-    std::ranges::sort(values);  // the median's own way resamples sorted values
+    std::ranges::sort(values);  // bootstrap_median resamples sorted values
     const BootstrapInterval mean = *bootstrap_mean(values);
     const BootstrapInterval plain_mean = *bootstrap(values, mean_of);
     EXPECT_NEAR(mean.low, plain_mean.low, 1e-12);

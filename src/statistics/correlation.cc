@@ -20,7 +20,7 @@ double factorial(std::size_t n) {
   return product;
 }
 
-// Sums over ties that Kendall's variance is made of.
+// Sums over ties in the variance of Kendall's S.
 struct TieSums {
   double pairs = 0;    // t (t - 1) / 2
   double triples = 0;  // t (t - 1) (t - 2)
@@ -40,7 +40,7 @@ TieSums tie_sums(const Ranks& ranks) {
 
 std::int64_t sign(std::int64_t value) { return value > 0 ? 1 : value < 0 ? -1 : 0; }
 
-// Pairs that go the same way minus pairs that go opposite ways.
+// Concordant minus discordant pairs.
 std::int64_t concordance(std::span<const std::int64_t> x, std::span<const std::int64_t> y) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -51,7 +51,7 @@ std::int64_t concordance(std::span<const std::int64_t> x, std::span<const std::i
 
 double exact_spearman_p(const Ranks& x, const Ranks& y, std::int64_t products) {
   const auto n = static_cast<std::int64_t>(x.doubled.size());
-  const std::int64_t mean = n * (n + 1) * (n + 1);  // of the sum of products of doubled ranks
+  const std::int64_t mean = n * (n + 1) * (n + 1);  // mean of the sum of products of doubled ranks
   const std::int64_t distance = std::abs(products - mean);
   std::vector<std::int64_t> permuted = y.doubled;
   return share_of_permutations(permuted, [&] {
@@ -61,7 +61,7 @@ double exact_spearman_p(const Ranks& x, const Ranks& y, std::int64_t products) {
   });
 }
 
-// How often n values in any order have exactly 0, 1, 2, ... pairs in the wrong order.
+// Number of permutations of n values with exactly 0, 1, 2, ... inversions.
 std::vector<double> inversion_counts(std::size_t n) {
   std::vector<double> counts{1};
   for (std::size_t size = 2; size <= n; ++size) {

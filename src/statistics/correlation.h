@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Do two things go together, such as energy and time? Rank correlations: 1 where the greater one is always with the
-// greater other, -1 where with the lesser, whatever the shape of the curve. The spans must be of one length. Without
-// any spread on one side there is no coefficient: nothing is given. Pure; any thread.
+// Rank correlations of two quantities, such as energy and time: 1 where both always rise together, -1 where one falls
+// as the other rises, whatever the shape of the curve. The spans must have equal length. Returns nothing where one side
+// has no spread, because the coefficient is undefined. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace joulemap::statistics {
 
-// Up to this many pairs all permutations are counted, ties and all, by Spearman; beyond that Student's t of n - 2
-// degrees of freedom (never below 2 / n!, the least that permutations could give).
+// Spearman: up to this many pairs all permutations are counted, with ties. Beyond that Student's t with n - 2 degrees
+// of freedom (never below 2 / n!, the smallest p of a permutation test).
 inline constexpr std::size_t kExactSpearmanLimit = 9;
-// Kendall: without ties exact up to the first, with ties (all permutations) up to the second; beyond that normal,
-// corrected for ties.
+// Kendall: exact without ties up to the first, with ties (all permutations) up to the second. Beyond that the normal
+// approximation, corrected for ties.
 inline constexpr std::size_t kExactKendallLimit = 50;
 inline constexpr std::size_t kExactTiedKendallLimit = 8;
 
@@ -27,10 +27,10 @@ std::optional<TestResult> spearman(std::span<const double> x, std::span<const do
 // Kendall's tau-b: corrected for ties.
 std::optional<TestResult> kendall(std::span<const double> x, std::span<const double> y);
 
-// What Kendall's tau and tests for trends are made of.
+// Components of Kendall's tau and of trend tests.
 struct KendallSum {
-  std::int64_t s = 0;             // pairs that go the same way minus pairs that go opposite ways
-  double variance = 0;            // of s by chance, corrected for ties
+  std::int64_t s = 0;             // concordant minus discordant pairs
+  double variance = 0;            // of s under the null hypothesis, corrected for ties
   std::optional<double> tau_b;    // nothing without any spread
   std::optional<double> exact_p;  // two-sided, where it can be counted
 };

@@ -19,7 +19,7 @@ std::vector<double> drawn(Random& random, std::size_t n, std::size_t different) 
   return values;
 }
 
-// In what share of all orders of y is the coefficient at least as far from 0?
+// Fraction of all permutations of y whose coefficient is at least as far from 0.
 template <class Coefficient>
 double enumerated_p(const std::vector<double>& x, const std::vector<double>& y, Coefficient coefficient) {
   std::vector<std::size_t> order(y.size());

@@ -18,7 +18,8 @@ namespace joulemap::statistics {
 
 namespace {
 
-// Doubles as integers of the same order, and back: a bisection over all doubles ends after 64 steps, at the very value.
+// Maps doubles to integers of the same order, and back: a bisection over all doubles ends after 64 steps, at the exact
+// value.
 std::int64_t ordered_bits(double value) {
   const auto bits = std::bit_cast<std::int64_t>(value);
   return bits < 0 ? std::numeric_limits<std::int64_t>::min() - bits : bits;
@@ -27,8 +28,8 @@ double of_ordered_bits(std::int64_t bits) {
   return std::bit_cast<double>(bits < 0 ? std::numeric_limits<std::int64_t>::min() - bits : bits);
 }
 
-// All sums of two of one sorted list, each with itself, too; or all differences of two sorted lists. There are n^2 of
-// them, but counting those up to a value is one walk along the edge between smaller and greater.
+// All sums of two values of one sorted list, including each with itself; or all differences of two sorted lists. There
+// are n^2 of them, but counting those up to a value takes one linear walk along the boundary.
 class PairSums {
  public:
   explicit PairSums(std::vector<double> values) : first_(std::move(values)) { std::ranges::sort(first_); }
@@ -74,7 +75,7 @@ class PairDifferences {
   std::vector<double> second_;
 };
 
-// The k-th from below, from 1.
+// The k-th smallest, counted from 1.
 template <class Pairs>
 double kth_least(const Pairs& pairs, std::size_t k) {
   std::int64_t low = ordered_bits(pairs.least());
@@ -97,7 +98,8 @@ double median(const Pairs& pairs) {
   return size % 2 == 1 ? upper : (kth_least(pairs, size / 2) + upper) / 2;
 }
 
-// rare: what the test refuses; least_tail: how likely its most extreme outcome is, for where it refuses nothing.
+// rare: the rejection region of the test; least_tail: probability of its most extreme outcome, where it rejects
+// nothing.
 template <class Pairs>
 Shift shift_of(const Pairs& pairs, std::optional<RareSum> rare, double least_tail) {
   const std::size_t k = rare ? rare->sum + 1 : 1;
@@ -138,13 +140,13 @@ std::optional<Shift> percent(ShiftOf shift, std::span<const double> first, std::
   return in_percent(*of_logarithms);
 }
 
-// The variance of an estimated A12 whose true value is `a`, of values that spread exponentially, which others hardly exceed.
+// Variance of an estimated A12 with true value `a`, for exponential values; other distributions hardly exceed it.
 double a12_variance(double a, double n1, double n2) {
   const double spread = (1 - a) / (2 - a) + a / (1 + a);
   return a * (1 - a) * (1 + ((n1 + n2) / 2 - 1) * spread) / (n1 * n2);
 }
 
-// The true value between the estimate and `end` (0 or 1) from which the estimate is just z standard errors away.
+// The true value between the estimate and `end` (0 or 1) from which the estimate is exactly z standard errors away.
 double a12_bound(double estimate, double end, double z, double n1, double n2) {
   double near = estimate;
   double far = end;

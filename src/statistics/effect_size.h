@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How large a difference is: as a probability (A12, Cliff's delta), and in units of the values or percent (Hodges and
-// Lehmann's shift). Always first against second: differences are first - second, A12 is the chance that the first is
-// greater. Pure; any thread.
+// Effect sizes: as a probability (A12, Cliff's delta), and in units of the values or percent (Hodges-Lehmann shift).
+// Always first against second: differences are first - second, A12 is the probability that the first is greater. Pure;
+// any thread.
 #pragma once
 
 #include <optional>
@@ -11,18 +11,18 @@
 
 namespace joulemap::statistics {
 
-// Vargha and Delaney's A12: the chance that a value of the first is greater than one of the second, ties by half. 0.5
-// where a group is empty.
+// Vargha and Delaney's A12: the probability that a value of the first is greater than one of the second, with ties
+// counted as half. 0.5 where a group is empty.
 double a12(std::span<const double> first, std::span<const double> second);
 // Cliff's delta, 2 A12 - 1: from -1 (first always less) to 1.
 double cliffs_delta(std::span<const double> first, std::span<const double> second);
 // "negligible", "small", "medium", "large": |delta| below 0.147, 0.33, 0.474 (Romano et al. 2006).
 std::string_view magnitude_of_delta(double delta);
 
-// A shift and its interval. The interval holds the values that the exact test (two-sided, without regard to ties)
-// would not refuse; `confidence` is what it really has: at least what was asked for, or less where so few values
-// cannot have it, in which case it spans all differences. Large samples: quantiles of the normal
-// approximation, with continuity correction.
+// A shift and its interval. The interval contains the shifts that the exact test (two-sided, ignoring ties) would not
+// reject. `confidence` is the actual confidence: at least the requested one, or less where there are too few values, in
+// which case the interval spans all differences. Large samples: quantiles of the normal approximation, with continuity
+// correction.
 struct Shift {
   double estimate = 0;
   double low = 0;
@@ -30,19 +30,19 @@ struct Shift {
   double confidence = 0;
 };
 
-// A12 with an interval (Newcombe 2006, method 5: solved for, not added and taken off, so it stays within 0 .. 1 and
-// has a width even where no value of one group is above any of the other). Nothing where a group is empty. Cliff's
-// delta's: 2 x - 1 of all three.
+// A12 with an interval (Newcombe 2006, method 5). The bounds are solved for, so they stay within 0 .. 1 and the
+// interval has a width even where the groups do not overlap. Nothing where a group is empty. For Cliff's delta take 2 x
+// - 1 of all three.
 std::optional<Shift> a12_interval(std::span<const double> first, std::span<const double> second, double confidence);
 
-// Of pairs: the median of all means of two differences (Walsh averages, each with itself, too). Zero differences are
-// differences: they count. Nothing without pairs. Time n log n, memory n.
+// For pairs: the median of all means of two differences (Walsh averages, including each with itself). Zero differences
+// count. Nothing without pairs. Time n log n, memory n.
 std::optional<Shift> paired_shift(std::span<const double> first, std::span<const double> second, double confidence);
-// Of independent groups: the median of all differences of a value of the first and one of the second. Nothing where
-// one is empty.
+// For independent groups: the median of all differences between a value of the first and one of the second. Nothing
+// where a group is empty.
 std::optional<Shift> unpaired_shift(std::span<const double> first, std::span<const double> second, double confidence);
 
-// The same of ratios, in percent of the second: 3 means that the first is 3 % greater. Shifts of logarithms, so that
+// The same for ratios, in percent of the second: 3 means that the first is 3 % greater. Shifts of logarithms, so that
 // swapping the two gives the inverse ratio. Nothing where a value is not above 0.
 std::optional<Shift> paired_percent(std::span<const double> first, std::span<const double> second, double confidence);
 std::optional<Shift> unpaired_percent(std::span<const double> first, std::span<const double> second, double confidence);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole families of comparisons, simulated: what alpha promises, and what ten repetitions find.
+// Simulated families of comparisons: the error rate that alpha promises, and the power of ten repetitions.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mean of repeated measurements and the interval that contains the true mean with a given confidence
-// (Student's t). Holds for independent repetitions of roughly normal spread. Pure.
+// The mean of repeated measurements and its confidence interval (Student's t). Valid for independent repetitions with a
+// roughly normal distribution. Pure.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace joulemap::statistics {
 
 struct MeanInterval {
   double mean = 0;
-  std::optional<double> half_width;  // none for a single value: one measurement says nothing about its spread
+  std::optional<double> half_width;  // none for a single value, which has no estimate of the spread
 };
 
 // Nothing for no values.

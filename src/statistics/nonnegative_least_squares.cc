@@ -17,7 +17,7 @@ using Vector = Eigen::VectorXd;
 
 // Unknowns are watts, columns are seconds: scaled by the diagonal, so that one tolerance fits all.
 struct Scaled {
-  Matrix normal;  // ones on its diagonal
+  Matrix normal;  // unit diagonal
   Vector target;
   Vector scale;  // x = scale * solution
 };
@@ -41,8 +41,9 @@ Scaled scaled(const GramSums& sums, std::span<const Belief> beliefs) {
   return problem;
 }
 
-// Which unknowns are above zero. Exchanged in blocks, one at a time once that does not help any more (Júdice and Pires, "A
-// block principal pivoting algorithm for large-scale strictly monotone linear complementarity problems", 1994).
+// The set of unknowns above zero. Exchanged in blocks, then one at a time once blocks make no progress (Júdice and
+// Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear complementarity problems",
+// 1994).
 class Pivoting {
  public:
   explicit Pivoting(const Scaled& problem)
@@ -65,7 +66,7 @@ class Pivoting {
       if (tries > 0) {
         for (const std::size_t i : wrong) free_[i] = !free_[i];
       } else {
-        free_[wrong.back()] = !free_[wrong.back()];  // Murty's rule: ends for sure
+        free_[wrong.back()] = !free_[wrong.back()];  // Murty's rule: always terminates
       }
     }
     return false;
@@ -111,7 +112,8 @@ class Pivoting {
 
 void GramSums::add_row(std::span<const double> row, double value, double weight) {
   JOULEMAP_CHECK(row.size() == size(), "a row of another problem");
-  // Two thirds of the time of a fit are spent here: half of the matrix is enough, and Eigen adds two numbers at a time.
+  // Two thirds of a fit's time are spent here: only half of the matrix is computed, and Eigen adds two numbers at a
+  // time.
   const Eigen::Map<const Vector> all(row.data(), static_cast<Eigen::Index>(size()));
   for (std::size_t i = 0; i < row.size(); ++i) {
     if (row[i] == 0) continue;

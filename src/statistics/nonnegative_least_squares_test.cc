@@ -15,7 +15,7 @@ struct Problem {
   std::vector<Belief> beliefs;
 };
 
-// Rows of busy times: sparse, some columns alike, some empty; true values some of which are negative.
+// Observations of busy times: sparse, with some columns equal and some empty; some true values are negative.
 Problem random_problem(std::mt19937_64& random) {
   const std::size_t size = 1 + random() % 12;
   const std::size_t rows = random() % 40;
@@ -46,7 +46,7 @@ double cost(const Problem& problem, const std::vector<double>& x) {
   return sum;
 }
 
-// The slow oracle: every set of unknowns that may be above zero, each solved by plain elimination; the best feasible one.
+// Brute-force oracle: solves every set of unknowns above zero by plain elimination and takes the best feasible one.
 std::optional<std::vector<double>> solve_for(const Problem& problem, std::uint32_t set) {
   std::vector<std::size_t> at;
   for (std::size_t i = 0; i < problem.sums.size(); ++i) {

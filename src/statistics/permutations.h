@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All orders of a few values, visited one by one (Heap's algorithm): exact p-values of what has no quicker count. 8
-// values have 40,320 orders, 9 have 362,880. Pure; one thread.
+// Enumerates all permutations of a few values (Heap's algorithm), for exact p-values without a faster algorithm. 8
+// values have 40,320 permutations, 9 have 362,880. Pure; one thread.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace joulemap::statistics {
 
-// In what share of all orders of `values` is `reached()` true? It looks at `values`, which are reordered in between.
+// Fraction of all permutations of `values` for which `reached()` is true. It reads `values`, which this function
+// reorders in between.
 template <class Reached>
 double share_of_permutations(std::vector<std::int64_t>& values, Reached reached) {
   std::vector<std::size_t> turns(values.size());

@@ -13,7 +13,7 @@ namespace {
 
 double normal_density(double z) { return std::exp(-z * z / 2) / std::sqrt(2 * M_PI); }
 
-// a^m - b^m for a >= b, of a, b and a - b, which may be far too small to be told from a and b.
+// a^m - b^m for a >= b, from a, b and a - b, where a - b may be too small to compute from a and b.
 double difference_of_powers(double a, double b, double difference, std::size_t m) {
   double sum = 0;
   for (std::size_t i = 0; i < m; ++i) {
@@ -26,8 +26,8 @@ double difference_of_powers(double a, double b, double difference, std::size_t m
 
 double normal_range_tail(double q, std::size_t k) {
   if (k < 2 || q <= 0) return 1;
-  // With z the greatest of them: the others lie below it, but not all within q of it. The function is smooth and
-  // vanishes at both ends, so that plain sums over equal steps converge faster than any rule.
+  // z is the largest value: the others lie below it, but not all within q of it. The integrand is smooth and vanishes
+  // at both ends, so plain sums over equal steps converge faster than any quadrature rule.
   constexpr double kStep = 1.0 / 32;
   double sum = 0;
   for (double z = -9; z <= q + 9; z += kStep) {

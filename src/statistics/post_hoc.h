@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of k ways differ, after a test has said that some do: all pairs of them, by the ranks that the test was made
-// of. Pure; any thread.
+// Post-hoc tests: which of k treatments differ, after an omnibus test found a difference. Compares all pairs by the
+// ranks of that test. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ struct PairComparison {
   double p = 1;
 };
 
-// Dunn's test after Kruskal and Wallis's: normal, corrected for ties, two-sided, NOT adjusted for the number of
-// pairs: hand the p to adjusted() (adjustment.h). Groups without values are left out.
+// Dunn's test after Kruskal-Wallis: normal, corrected for ties, two-sided, NOT adjusted for the number of pairs: pass
+// the p-values to adjusted() (adjustment.h). Omits groups without values.
 std::vector<PairComparison> dunn_test(std::span<const std::vector<double>> groups);
 
-// Nemenyi's test after Friedman's: blocks[b][i] is what way i gave in block b. By the range of k normal values, which
-// accounts for the number of pairs: these p need no adjustment.
+// Nemenyi's test after Friedman: blocks[b][i] is the value of treatment i in block b. Uses the distribution of the
+// range of k normal values, which accounts for the number of pairs: these p-values need no adjustment.
 std::vector<PairComparison> nemenyi_test(std::span<const std::vector<double>> blocks);
 
-// How often the greatest and the least of k standard normal values are more than q apart.
+// Probability that the range of k standard normal values exceeds q.
 double normal_range_tail(double q, std::size_t k);
 
 }  // namespace joulemap::statistics

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random: numbers for replicates that are the same with every compiler and library, which the standard's
-// distributions are not. A value; one thread.
+// Random: random numbers for replicates that are identical with every compiler and library, unlike the standard's
+// distributions. A value type; one thread.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ class Random {
   explicit Random(std::uint64_t seed) : engine_(seed) {}
 
   double uniform() { return (static_cast<double>(engine_() >> 11) + 0.5) * 0x1p-53; }  // within 0 .. 1
-  // A whole number of 0 .. size - 1, size < 2^32; each as likely as the others to one part in 2^32.
+  // An integer of 0 .. size - 1, size < 2^32; uniform to one part in 2^32.
   std::size_t below(std::size_t size) { return static_cast<std::size_t>(((engine_() >> 32) * size) >> 32); }
   double exponential() { return -std::log(uniform()); }  // of mean 1
   double normal() { return std::sqrt(2 * exponential()) * std::cos(2 * M_PI * uniform()); }
@@ -25,8 +25,8 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// SplitMix64 (Steele, Lea, Flood 2014): the n-th number is a function of seed + n, so that a processor works at
-// several at once. For resampling, where drawing is all there is to do.
+// SplitMix64 (Steele, Lea, Flood 2014): the n-th number is a function of seed + n, so a processor computes several at
+// once. For resampling, where drawing dominates the cost.
 class QuickRandom {
  public:
   explicit QuickRandom(std::uint64_t seed) : state_(seed) {}
@@ -37,7 +37,7 @@ class QuickRandom {
     mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
     return mixed ^ (mixed >> 31);
   }
-  // As Random's.
+  // The same range and uniformity as Random::below().
   std::size_t below(std::size_t size) { return static_cast<std::size_t>(((bits() >> 32) * size) >> 32); }
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-// Ways to choose 0, 1, 2, ... of n: 1, n, n (n - 1) / 2, ...
+// Binomial coefficients of n: 1, n, n (n - 1) / 2, ...
 std::vector<double> binomials(std::size_t n) {
   std::vector<double> row{1};
   for (std::size_t c = 1; c <= n; ++c) {
@@ -22,7 +22,7 @@ std::vector<double> binomials(std::size_t n) {
   return row;
 }
 
-// The greatest sum s with counts[0] + ... + counts[s] <= tail * total.
+// The largest sum s with counts[0] + ... + counts[s] <= tail * total.
 std::optional<RareSum> rare_sum(std::span<const double> counts, double total, double tail) {
   std::optional<RareSum> rare;
   double at_most = 0;
@@ -60,9 +60,9 @@ std::vector<double> signed_rank_counts(std::span<const std::int64_t> ranks, std:
   return counts;
 }
 
-// Values are dealt out from the least to the greatest, a tie at a time. by_chosen[k]: how often k of those so far
-// were chosen, by U. A tie of t, of which c are chosen, adds to the doubled U 2 c for each value below that was not
-// chosen, and c (t - c) for half ties.
+// Assigns values from the smallest to the largest, a tie at a time. by_chosen[k]: counts by U where k of the values so
+// far were chosen. A tie of t with c chosen adds to the doubled U 2 c for each lower value that was not chosen, and c
+// (t - c) for half ties.
 std::vector<double> tied_rank_sum_counts(std::span<const std::size_t> tie_sizes, std::size_t n1) {
   const std::size_t n = std::accumulate(tie_sizes.begin(), tie_sizes.end(), std::size_t{0});
   const std::size_t n2 = n - n1;
@@ -72,7 +72,7 @@ std::vector<double> tied_rank_sum_counts(std::span<const std::size_t> tie_sizes,
   std::size_t before = 0;
   for (const std::size_t size : tie_sizes) {
     const std::vector<double> ways = binomials(size);
-    // From above, so that fewer chosen are still those of before this tie.
+    // Downwards, so that entries with fewer chosen still precede this tie.
     for (std::size_t chosen = std::min(n1, before + size); chosen > 0; --chosen) {
       for (std::size_t c = 1; c <= std::min(size, chosen); ++c) {
         const std::size_t k = chosen - c;
@@ -89,9 +89,8 @@ std::vector<double> tied_rank_sum_counts(std::span<const std::size_t> tie_sizes,
   return by_chosen[n1];
 }
 
-// The counts are the coefficients of a Gaussian binomial, the product over i = 1 .. n1 of (1 - q^(n2 + i)) / (1 -
-// q^i): factors are multiplied and divided in place. What is subtracted on the way may wrap, as integers modulo 2^128
-// do; what comes out does not.
+// The counts are the coefficients of a Gaussian binomial, the product over i = 1 .. n1 of (1 - q^(n2 + i)) / (1 - q^i):
+// factors are multiplied and divided in place. Intermediate differences may wrap modulo 2^128; the results do not.
 std::vector<double> rank_sum_counts(std::size_t n1, std::size_t n2, std::size_t up_to) {
   if (ways_to_choose(n1 + n2, n1) > 0x1p127) {
     std::vector<double> doubled = tied_rank_sum_counts(std::vector<std::size_t>(n1 + n2, 1), n1);

@@ -20,11 +20,11 @@ std::vector<double> differences_of(std::span<const double> first, std::span<cons
   return differences;
 }
 
-// Ranks of those differences that are not zero, and which of them are positive.
+// Ranks of the nonzero differences, and the rank sum of the positive ones.
 struct SignedRanks {
   std::vector<std::int64_t> doubled;
   std::int64_t positive = 0;  // doubled W+
-  std::int64_t all = 0;       // doubled sum of all
+  std::int64_t all = 0;       // doubled sum of all ranks
 };
 
 SignedRanks signed_ranks(std::span<const double> differences, Zeros zeros) {
@@ -45,12 +45,12 @@ SignedRanks signed_ranks(std::span<const double> differences, Zeros zeros) {
   return result;
 }
 
-// Ranks that are all even are halved: sums are half as many then.
+// Halves the ranks if all are even: that halves the number of possible sums.
 std::int64_t common_unit(std::span<const std::int64_t> doubled) {
   return std::ranges::all_of(doubled, [](std::int64_t rank) { return rank % 2 == 0; }) ? 2 : 1;
 }
 
-// The distribution is symmetric, whatever the ties: a set of signs and its opposite are equally likely.
+// The distribution is symmetric, with any ties: a sign assignment and its opposite are equally likely.
 double exact_signed_rank_p(SignedRanks ranks) {
   const std::int64_t unit = common_unit(ranks.doubled);
   for (std::int64_t& rank : ranks.doubled) rank /= unit;
@@ -74,14 +74,14 @@ Ranks ranks_of_both(std::span<const double> first, std::span<const double> secon
   return midranks(all);
 }
 
-// u: doubled, here and below.
+// u is doubled, here and below.
 std::int64_t doubled_u(const Ranks& ranks, std::size_t n1) {
   const std::int64_t sum =
       std::accumulate(ranks.doubled.begin(), ranks.doubled.begin() + static_cast<std::ptrdiff_t>(n1), std::int64_t{0});
   return sum - static_cast<std::int64_t>(n1 * (n1 + 1));
 }
 
-// Without ties the distribution is symmetric: one tail is enough.
+// Without ties the distribution is symmetric: one tail suffices.
 double untied_rank_sum_p(std::size_t n1, std::size_t n2, std::int64_t u) {
   const std::size_t lesser = std::min(static_cast<std::size_t>(u) / 2, n1 * n2 - static_cast<std::size_t>(u) / 2);
   const std::vector<double> counts = rank_sum_counts(n1, n2, lesser);

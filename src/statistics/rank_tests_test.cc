@@ -12,7 +12,7 @@
 namespace joulemap::statistics {
 namespace {
 
-// Few different values, so that there are ties and zeros.
+// Few distinct values, so that there are ties and zeros.
 std::vector<double> small_integers(Random& random, std::size_t n, std::size_t different) {
   std::vector<double> values(n);
   for (double& value : values)
@@ -25,7 +25,7 @@ std::vector<double> plus(std::vector<double> values, double shift) {
   return values;
 }
 
-// Midranks as the textbook has them: 1 + how many are less + half of how many others are equal.
+// Midranks by definition: 1 + the count of smaller values + half of the count of other equal values.
 std::vector<double> plain_ranks(const std::vector<double>& values) {
   std::vector<double> ranks;
   for (const double value : values) {
@@ -135,7 +135,7 @@ TEST(RankTests, ApproximateBeyondTheirLimitsAndSaySo) {
   std::vector<double> exact(kExactSignedRankLimit);
   for (double& value : exact) value = random.normal() + 0.1;
   const TestResult within = signed_rank_test(exact);
-  exact.push_back(1e-9);  // the least of ranks changes next to nothing
+  exact.push_back(1e-9);  // a difference of the lowest rank hardly changes the statistic
   const TestResult beyond = signed_rank_test(exact);
   EXPECT_EQ(within.method, PMethod::exact);
   EXPECT_EQ(beyond.method, PMethod::normal);

@@ -19,7 +19,7 @@ Ranks midranks(std::span<const double> values) {
   for (std::size_t begin = 0; begin < values.size();) {
     std::size_t end = begin + 1;
     while (end < values.size() && values[ranks.order[end]] == values[ranks.order[begin]]) ++end;
-    // Places begin + 1 .. end, whose mean is (begin + 1 + end) / 2.
+    // Ranks begin + 1 .. end, whose mean is (begin + 1 + end) / 2.
     for (std::size_t i = begin; i < end; ++i)
       ranks.doubled[ranks.order[i]] = static_cast<std::int64_t>(begin + 1 + end);
     ranks.tie_sizes.push_back(end - begin);

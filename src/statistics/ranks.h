@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks of values, and what the rank tests say. Values that are equal to the last bit are tied and share the mean of
-// their places (midranks); midranks are halves, so they are kept doubled, as integers: sums of them are exact,
-// whatever the order. Values must be finite: who calls has set aside what is not, and has said so. Pure; any thread.
+// Ranks of values, and the result type of the rank tests. Values that are equal to the last bit are tied and share the
+// mean of their ranks (midranks). Midranks are multiples of a half, so they are stored doubled, as integers: their sums
+// are exact in any order. Values must be finite: the caller removes and reports others. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,43 +14,42 @@
 namespace joulemap::statistics {
 
 struct Ranks {
-  std::vector<std::int64_t> doubled;   // 2 x midrank of each value, in the order of the values: 2 for the least of all
-  std::vector<std::size_t> tie_sizes;  // how many values share each rank, from the lowest; ones where nothing is tied
-  std::vector<std::size_t> order;      // indices of the values, from the least to the greatest
-  double tie_cubes() const;            // sum of t^3 - t over ties, which all corrections for ties are made of
+  std::vector<std::int64_t> doubled;   // 2 x midrank of each value, in the order of the values: 2 for the smallest
+  std::vector<std::size_t> tie_sizes;  // count of values at each rank, from the lowest; 1 where nothing is tied
+  std::vector<std::size_t> order;      // indices of the values, from the smallest to the largest
+  double tie_cubes() const;            // sum of t^3 - t over ties, the term of all tie corrections
   bool tied() const { return tie_sizes.size() < doubled.size(); }
 };
 
 Ranks midranks(std::span<const double> values);
 
-// How a p-value was found.
+// How a p-value was computed.
 enum class PMethod {
-  exact,        // all arrangements that could have been, counted
+  exact,        // all possible arrangements counted
   normal,       // normal approximation
   chi_squared,  // approximation by the chi-squared distribution
   students_t,   // approximation by Student's t
-  permutation,  // some arrangements, drawn at random
+  permutation,  // a random sample of arrangements
 };
 std::string_view name_of(PMethod method);  // "exact", "normal", "chi-squared", "Student's t", "permutation"
 
-// What a test says. All p-values are two-sided: how often chance alone gives a statistic at least this far from where
-// chance puts it on average. Where nothing can be told (no values, nothing but zero differences, all values equal) p
-// is 1.
+// Result of a test. All p-values are two-sided: the probability under the null hypothesis of a statistic at least this
+// far from its expectation. p is 1 where no test is possible (no values, only zero differences, all values equal).
 struct TestResult {
   double statistic = 0;
   double p = 1;
-  std::size_t n = 0;  // how many values (pairs, blocks) the statistic was made of
+  std::size_t n = 0;  // number of values (pairs, blocks) in the statistic
   PMethod method = PMethod::exact;
 };
 
-// Of a standard normal: at least |z| on either side. From the complement's own function, so that small ones are right.
+// Probability that a standard normal is at least |z| on either side. Uses erfc, so that small values are accurate.
 double two_sided_normal_p(double z);
-// Of a standard normal: quantile, for 0 < p < 1.
+// Quantile of a standard normal, for 0 < p < 1.
 double normal_quantile(double p);
 double normal_cdf(double z);
-// At least x, of chi-squared.
+// Probability that a chi-squared value is at least x.
 double chi_squared_tail(double x, double degrees_of_freedom);
-// At least |t| on either side, of Student's t.
+// Probability that Student's t is at least |t| on either side.
 double two_sided_t_p(double t, double degrees_of_freedom);
 
 }  // namespace joulemap::statistics

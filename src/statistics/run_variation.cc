@@ -16,7 +16,7 @@ double mean_of_runs(std::span<const double> values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-// Sums over one group of relative squares: of what each run knows of itself, and of what runs differ by.
+// Sums of relative squares over one group: of the standard deviations within runs, and of the deviations between runs.
 struct RelativeSquares {
   double within = 0;
   double between = 0;
@@ -53,7 +53,7 @@ RunContrast contrast_of(const RunGroup& a, const RunGroup& b, const VariationPri
   const std::size_t runs = std::max<std::size_t>(of_a.runs + of_b.runs, 1);
   const double repeated =
       static_cast<double>(of_a.runs > 1 ? of_a.runs - 1 : 0) + static_cast<double>(of_b.runs > 1 ? of_b.runs - 1 : 0);
-  // What repetitions differ by contains what each of them is unsure of, so the prior of their variance does, too.
+  // The variance between repetitions includes the variance within each of them, so its prior does, too.
   const double expected =
       prior.relative_sd * prior.relative_sd + (of_a.within + of_b.within) / static_cast<double>(runs);
   contrast.degrees_of_freedom = prior.degrees_of_freedom + repeated;
@@ -80,7 +80,8 @@ double smallest_change(double relative_sd, double degrees_of_freedom, std::size_
   const double reach =
       (t_quantile(level, degrees_of_freedom) + boost::math::quantile(distribution, power)) * relative_sd;
   const double of_a = reach * reach / static_cast<double>(runs_a);
-  // What grew by c varies by 1 + c as much: c^2 = of_a + of_b (1 + c)^2. Where that has no solution, any change is noise.
+  // A value that grew by c has a standard deviation larger by 1 + c: c^2 = of_a + of_b (1 + c)^2. Without a solution
+  // any change is noise.
   const double of_b = std::min(reach * reach / static_cast<double>(runs_b), kMostOfB);
   return (of_b + std::sqrt(of_b * of_b + (1 - of_b) * (of_a + of_b))) / (1 - of_b);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The difference of two groups of repeated runs when there are few of each, or one: a t interval whose variance has a
-// prior. The relative variance of a run is a priori scaled inverse chi-squared; what the repetitions show updates it, as
-// in the moderated t statistic (Smyth 2004, "Linear models and empirical Bayes methods"). With one run a side the prior
-// is all there is, and the interval is as wide as the prior says. Pure; any thread.
+// The difference of two groups of repeated runs with few runs each, or one: a t interval whose variance has a prior.
+// The relative variance of a run has a scaled inverse chi-squared prior. Repetitions update it, as in the moderated t
+// statistic (Smyth 2004, "Linear models and empirical Bayes methods"). With one run per side the interval depends on
+// the prior alone. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace joulemap::statistics {
 
-// Standard deviation between runs of the same program, as a share of their mean, and how many degrees of freedom that
-// is worth against repetitions.
+// Relative standard deviation between runs of the same program, and the degrees of freedom that this prior is worth
+// against repetitions.
 struct VariationPrior {
   double relative_sd = 0;
   double degrees_of_freedom = 1;
 };
 
-// A value for each run, and the standard deviation that each value has on its own account (within the run), in the
-// same unit. No runs: the mean is 0.
+// A value for each run, and the standard deviation of each value within its run, in the same unit. No runs: the mean is
+// 0.
 struct RunGroup {
   std::span<const double> values;
   std::span<const double> within_sd;
@@ -28,7 +28,7 @@ struct RunGroup {
 struct RunContrast {
   double mean_a = 0;
   double mean_b = 0;
-  double relative_sd = 0;  // of one run, between and within runs together
+  double relative_sd = 0;  // of one run, between and within runs combined
   double standard_error_a = 0;
   double standard_error_b = 0;
   double degrees_of_freedom = 1;
@@ -43,9 +43,9 @@ RunContrast contrast_of(const RunGroup& a, const RunGroup& b, const VariationPri
 double t_quantile(double level, double degrees_of_freedom);
 double t_probability(double ratio, double degrees_of_freedom);
 
-// The change, as a share, that so many runs a side find in 8 of 10 comparisons at that level. `relative_sd` is that of
-// one run, with `degrees_of_freedom`. The default power is above 0.8, because the next comparison will estimate another
-// standard deviation.
+// The relative change that this number of runs per side detects in 8 of 10 comparisons at that level. `relative_sd` is
+// that of one run, with `degrees_of_freedom`. The default power is above 0.8, because the next comparison will estimate
+// a different standard deviation.
 double smallest_change(double relative_sd, double degrees_of_freedom, std::size_t runs_a, std::size_t runs_b,
                        double level, double power = 0.85);
 

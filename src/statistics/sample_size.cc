@@ -19,7 +19,7 @@ std::vector<double> drawn(Random& random, std::size_t n, double centre, double n
   return values;
 }
 
-// The lesser of the two sums that the test's tails are made of, of values without ties.
+// The smaller of the two rank sums on which the test's tails are based, for values without ties.
 double lesser_sum(Pairing pairing, std::span<const double> first, std::span<const double> second) {
   const auto n = static_cast<double>(first.size());
   if (pairing == Pairing::paired) {
@@ -50,7 +50,7 @@ std::size_t least_repetitions(Pairing pairing, double alpha, std::size_t compari
 
 double simulated_power(Pairing pairing, std::size_t n, const SoughtDifference& sought, std::uint64_t seed,
                        std::size_t trials) {
-  // Drawn values have no ties, so the test is the same for all trials: it refuses sums that are rare enough.
+  // Drawn values have no ties, so the test is the same for all trials: it rejects sums that are rare enough.
   const double tail = sought.alpha / static_cast<double>(sought.comparisons) / 2;
   const auto rare = pairing == Pairing::paired ? rare_signed_rank(n, tail) : rare_rank_sum(n, n, tail);
   if (!rare || trials == 0) return 0;

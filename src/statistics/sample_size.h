@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a number of repetitions can and cannot show, said before they are run. Pure; any thread; same seed, same answer.
+// Power analysis: what a number of repetitions can and cannot show, before they are run. Pure; any thread; same seed,
+// same result.
 #pragma once
 
 #include <cstddef>
@@ -11,29 +12,29 @@ namespace joulemap::statistics {
 
 enum class Pairing { paired, unpaired };  // signed-rank test of n pairs; rank-sum test of n against n
 
-// The least p that the exact test can give, however large the difference: 2 / 2^n for n pairs, 2 / C(n1 + n2, n1)
+// The smallest p that the exact test can give, however large the difference: 2 / 2^n for n pairs, 2 / C(n1 + n2, n1)
 // unpaired.
 double least_p_paired(std::size_t pairs);
 double least_p_unpaired(std::size_t first, std::size_t second);
 double least_p(Pairing pairing, std::size_t n);
 
-// The least n at which one comparison out of `comparisons` can be called different: least_p x comparisons <= alpha,
-// as Bonferroni and the first step of Holm want it. At least 1.
+// The smallest n at which one of `comparisons` can be significant: least_p x comparisons <= alpha, as Bonferroni and
+// the first step of Holm require. At least 1.
 std::size_t least_repetitions(Pairing pairing, double alpha, std::size_t comparisons = 1);
 
-// A difference to be found. Both are shares of the value itself: 0.03 and 0.01 for 3 % at 1 % noise. Noise is normal,
-// of each value alone; what pairs have in common cancels, so it is not in it.
+// A difference to detect. Both are fractions of the value itself: 0.03 and 0.01 for 3 % at 1 % noise. Noise is normal
+// and independent for each value; it excludes what pairs have in common, which cancels.
 struct SoughtDifference {
   double difference = 0;
   double noise = 0;
   double alpha = 0.05;
-  std::size_t comparisons = 1;  // the p must hold for that many, by Bonferroni
+  std::size_t comparisons = 1;  // number of comparisons for Bonferroni
 };
 
-// In what share of simulated experiments the difference is found.
+// Fraction of simulated experiments that detect the difference.
 double simulated_power(Pairing pairing, std::size_t n, const SoughtDifference& sought, std::uint64_t seed = 1,
                        std::size_t trials = 1'000);
-// The least n up to `limit` at which that share is at least `power`; nothing where even `limit` is too few.
+// The smallest n up to `limit` at which that fraction is at least `power`; nothing where even `limit` is too small.
 std::optional<std::size_t> repetitions_needed(Pairing pairing, const SoughtDifference& sought, double power = 0.9,
                                               std::uint64_t seed = 1, std::size_t limit = 200);
 

@@ -15,11 +15,12 @@ namespace joulemap::statistics {
 
 namespace {
 
-// Slopes are kept to find their median: of long series not all pairs are looked at, but evenly spread ones.
+// Slopes are stored to find their median: for long series an evenly spread subset of the pairs is used.
 constexpr std::size_t kMostSlopes = 2'000'000;
 constexpr std::size_t kExactChangeLimit = 8;
 constexpr std::size_t kMostPermutations = 9'999;
-// A p of 0.05 is then right to a tenth of itself, and series without a change cost a few hundred permutations only.
+// A p of 0.05 then has a relative accuracy of a tenth, and series without a change cost only a few hundred
+// permutations.
 constexpr std::size_t kEnoughReached = 100;
 
 double median_slope(std::span<const double> values) {
@@ -39,7 +40,7 @@ struct Split {
   std::size_t first = 0;
 };
 
-// U after t values is twice their rank sum minus what chance gives it, t (n + 1).
+// U after t values is twice their rank sum minus its expectation, t (n + 1).
 Split greatest_split(std::span<const std::int64_t> doubled_ranks) {
   Split greatest;
   const auto mean = static_cast<std::int64_t>(doubled_ranks.size()) + 1;
@@ -118,8 +119,8 @@ std::vector<std::size_t> modified_z_outliers(std::span<const double> values, dou
   std::vector<double> distances(values.size());
   std::ranges::transform(values, distances.begin(), [&](double value) { return std::abs(value - median); });
   const double deviation = median_of(distances);
-  // 0.6745 and 1.2533: of a normal spread the median and the mean distance, in standard deviations (the latter
-  // inverted).
+  // 0.6745 and 1.2533: median and inverse of the mean absolute deviation of a normal distribution, in standard
+  // deviations.
   const double standard = deviation > 0 ? deviation / 0.6745 : 1.253314 * mean_of(distances);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (distances[i] > limit * standard) apart.push_back(i);

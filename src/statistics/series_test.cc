@@ -40,7 +40,8 @@ TEST(ChangePoint, CallsAChangeAsOftenAsAlphaInNoise) {
 }
 
 TEST(ChangePoint, IsCountedExactlyForFewValues) {
-  // Of all 720 orders of six values those are as far apart that have the three least in front, or behind: 2 x 3! x 3!.
+  // Of all 720 permutations of six values, 2 x 3! x 3! are as extreme: those with the three smallest in front, or
+  // behind.
   const auto change = change_point(std::vector<double>{9, 8, 7, 3, 2, 1});
   EXPECT_EQ(change->test.method, PMethod::exact);
   EXPECT_DOUBLE_EQ(change->test.p, 72.0 / 720);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library that looks like the driver's CUDA and does nothing but take its time. JOULEMAP_CUDA=<this library> makes
-// joulemap use it. It follows the file named by JOULEMAP_FAKE_CUDA, one statement a line:
+// A fake CUDA driver whose calls only take time. JOULEMAP_CUDA=<this library> makes joulemap use it. It follows the
+// file named by JOULEMAP_FAKE_CUDA, one statement a line:
 //
 //   device GPU-11111111-2222-3333-4444-555555555555   CUDA's next device
-//   log PATH                                          where it writes what the first device does (load_log.h)
-//   fail cuCtxCreate_v2 2                             that function fails with this number
-//   loops_per_ms 20000                                how fast kernels run
+//   log PATH                                          file for what the first device does (load_log.h)
+//   fail cuCtxCreate_v2 2                             this function fails with this code
+//   loops_per_ms 20000                                speed of kernels
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -35,7 +35,7 @@ using namespace joulemap;
 using namespace joulemap::load;
 using fake_cuda::Doing;
 
-// CUDA has state behind a C interface; so has its double.
+// Global state behind a C interface, as in CUDA.
 struct State {
   std::vector<std::string> devices;
   std::map<std::string, int> failures;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoadLog: what the fake CUDA driver has a GPU do, for the fake NVML to show: a file that both map, since two libraries of
-// one process see no more of each other than two processes do. One writer, any readers; events are in order of time, and
-// may lie ahead: a launch says at once when its kernel will end.
+// LoadLog: what a GPU does according to the fake CUDA driver, for the fake NVML. A file that both map, because two
+// libraries of one process share no more state than two processes do. One writer, any number of readers. Events are in
+// order of time and may lie in the future: a launch writes at once when its kernel will end.
 #pragma once
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ namespace joulemap::fake_cuda {
 enum class Doing : std::int64_t { nothing, context, kernel };
 
 struct LoadEvent {
-  std::int64_t time_ns;  // CLOCK_MONOTONIC: from here on
+  std::int64_t time_ns;  // start, ns of CLOCK_MONOTONIC
   Doing doing;
 };
 
@@ -26,7 +26,7 @@ class LoadLog {
  public:
   static constexpr std::size_t kMostEvents = 1 << 16;
 
-  // The file is made where there is none.
+  // Creates the file if it does not exist.
   explicit LoadLog(const std::string& path) {
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0) return;
@@ -52,7 +52,7 @@ class LoadLog {
     std::atomic<std::uint64_t> count;
     LoadEvent events[kMostEvents];
   };
-  Content* content_ = nullptr;  // stays mapped
+  Content* content_ = nullptr;  // never unmapped
 };
 
 }  // namespace joulemap::fake_cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our declarations of CUPTI against NVIDIA's, on machines that have those. The oldest and the newest layout of a record are
-// compared: what lies in the same place in both has not moved in between.
+// Compares our declarations of CUPTI with NVIDIA's headers, where installed. It checks the oldest and the newest layout
+// of each record: a member at the same offset in both has not moved in between.
 #include <cupti.h>
 #include <cupti_activity_deprecated.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library that looks like libcupti (and has the few functions of the CUDA driver that go with it), for machines without
-// a GPU. JOULEMAP_CUPTI=<this library> makes the capture use it. Built twice: whole, and as CUDA 11.0 has it
-// (FAKE_CUPTI_OLD), without the newer functions.
+// A fake libcupti with the few CUDA driver functions it needs, for machines without a GPU. JOULEMAP_CUPTI=<this
+// library> makes the capture use it. Built twice: complete, and like CUDA 11.0 (FAKE_CUPTI_OLD), without the newer
+// functions.
 #include "fake_cupti/fake_cupti.h"
 
 #include "fake_cupti/fake_gpu.h"
@@ -16,7 +16,7 @@ using joulemap::fake_cupti::FakeCupti;
 using joulemap::fake_cupti::FakeGpu;
 using joulemap::fake_cupti::Launch;
 
-// CUPTI has state behind a C interface; so has its double. Never destroyed: threads of the tool may call at exit.
+// Global state behind a C interface, as in CUPTI. Never destroyed: threads of the tool may call at exit.
 FakeGpu& gpu() {
   static auto& state = *new FakeGpu;
   return state;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The levers of the fake libcupti: what a test makes the GPU, the program and other profilers do. The library has CUPTI's
-// own interface besides; code under test sees nothing else. Times are nanoseconds.
+// Controls of the fake libcupti: what a test makes the GPU, the program and other profilers do. Code under test only
+// uses the library's CUPTI interface. Times are nanoseconds.
 //
 //   const FakeCupti& fake = load_fake_cupti(JOULEMAP_FAKE_CUPTI_LIBRARY);
 //   fake.reset(130001);
 //   fake.launch({.name = "gemm", .duration_ns = 5000});
 //
-// A library has one state; reset() makes it new. Callbacks of the tool under test run on the thread that pulls the lever.
+// A library has one state, which reset() restores. Callbacks of the tool under test run on the thread that calls the
+// control.
 #pragma once
 
 #include <dlfcn.h>
@@ -29,43 +30,43 @@ struct Launch {
   std::int64_t duration_ns = 1000;
   std::uint64_t bytes = 0;
   std::uint8_t copy_kind = 1;     // CUPTI_ACTIVITY_MEMCPY_KIND_HTOD
-  std::uint64_t graph_node = 0;   // a kernel of a graph: no call of its own
-  std::uint32_t correlation = 0;  // of a graph's launch; else 0: a new one
+  std::uint64_t graph_node = 0;   // kernel of a graph: no API call of its own
+  std::uint32_t correlation = 0;  // that of the graph's launch; 0: a new one
   bool keeps_running = false;     // until end_running()
 };
 
 struct FakeCupti {
-  // As a process begins. The version is what cuptiGetVersion gives.
+  // Restores the state of a new process. `version` is the result of cuptiGetVersion.
   void (*reset)(std::uint32_t version);
 
-  // The program. Return correlation ids.
+  // Actions of the program. Return correlation ids.
   std::uint32_t (*launch)(const Launch& launch);
-  std::uint32_t (*launch_graph)();  // the call alone; its kernels are launch() with graph_node and correlation
+  std::uint32_t (*launch_graph)();  // only the call; add its kernels by launch() with graph_node and correlation
   void (*end_running)();
-  // Nodes: a handle, whose id CUPTI tells.
+  // Return handles of graph nodes; CUPTI returns their ids.
   std::uint64_t (*capture_node)();
   std::uint64_t (*clone_node)(std::uint64_t original);
 
-  // Records on their way.
-  void (*hold_records)(bool on);           // they come later
-  void (*release_records)(bool reversed);  // now
+  // Delivery of records.
+  void (*hold_records)(bool on);           // delays records
+  void (*release_records)(bool reversed);  // delivers the delayed records
   void (*unknown_record)();
 
   // Other profilers and tools.
   void (*other_subscriber)(bool present);
-  void (*steal)(bool with_clock);  // registers buffers (and a clock) of its own
-  void (*thief_leaves)();          // switches the kinds off that it had on; its callbacks stay
-  void (*return_thiefs_buffer)();  // to whoever is registered now
+  void (*steal)(bool with_clock);  // registers its own buffers (and clock)
+  void (*thief_leaves)();          // disables the kinds it enabled; its callbacks stay
+  void (*return_thiefs_buffer)();  // to the tool that is registered now
   void (*finalize)();              // cuptiFinalize
 
-  // Trouble.
+  // Faults.
   void (*jump_clock)(std::int64_t by_ns);
-  void (*refuse)(const char* function, int outcome);  // that function returns it from now on; 0: works again
+  void (*refuse)(const char* function, int outcome);  // makes the function return this; 0: works again
   void (*hang_flush)(bool on);
   void (*damage_record_times)(bool on);
 
-  // What the tool did.
-  std::uint64_t (*calls)();  // of CUPTI's functions, all
+  // What the tool under test did.
+  std::uint64_t (*calls)();  // total number of calls of CUPTI functions
   bool (*is_subscribed)();
   bool (*kind_is_on)(std::uint32_t kind);
   bool (*callback_is_on)(const char* driver_function);

@@ -10,7 +10,7 @@
 namespace joulemap::fake_cupti {
 namespace {
 
-// By callback id. The real library has eight hundred.
+// Indexed by callback id. The real library has 800.
 constexpr const char* kDriverFunctions[] = {
     "INVALID",           "cuInit",         "cuLaunchKernel",       "cuLaunchKernelEx_ptsz",
     "cuLaunchHostFunc",  "cuMemSetAccess", "cuMemcpyHtoDAsync_v2", "cuMemsetD8Async",
@@ -180,7 +180,7 @@ std::uint64_t FakeGpu::clone_node(std::uint64_t original) {
 // ---- records
 
 std::size_t FakeGpu::size_of(RecordKind kind) const {
-  const bool is_newest = version_ >= 130'000;  // what they have grown to since CUDA 11.0
+  const bool is_newest = version_ >= 130'000;  // records have grown since CUDA 11.0
   switch (kind) {
     case RecordKind::copy:
       return is_newest ? 96 : 72;
@@ -225,7 +225,7 @@ std::vector<std::uint8_t> FakeGpu::record_of(const Launch& launch, std::uint32_t
     write_at(bytes, kind == RecordKind::peer_copy ? 60 : 44, correlation);
     write_at(bytes, kind == RecordKind::peer_copy ? 72 : 64, launch.graph_node);
   }
-  if (launch.keeps_running) return bytes;  // without times
+  if (launch.keeps_running) return bytes;  // its times are set when it ends
   const std::uint64_t end = damaged_times_ ? 42 : now();
   write_times(bytes.data(), damaged_times_ ? 7 : end - static_cast<std::uint64_t>(launch.duration_ns), end);
   return bytes;
@@ -278,7 +278,7 @@ void FakeGpu::deliver(bool with_open, bool forced) {
   for (const Buffer& buffer : candidates) {
     const auto in_buffer = [&](const Running& running) { return buffer.holds(running.record); };
     if (!forced && std::any_of(running_.begin(), running_.end(), in_buffer)) {
-      full_.push_back(buffer);  // an open one might still be added to; here it is as good as full
+      full_.push_back(buffer);  // a real open buffer could still get records; here it counts as full
       continue;
     }
     running_.erase(std::remove_if(running_.begin(), running_.end(), in_buffer), running_.end());

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeGpu: the state behind the fake libcupti. What the program launches becomes records, which go into buffers of
-// whoever is registered, as in the real one: a buffer comes back when it is full, or flushed, and nothing in it still runs.
+// FakeGpu: the state behind the fake libcupti. Launches become records in the buffers of the registered tool, as in the
+// real library: a buffer is returned when it is full or flushed and none of its kernels still runs.
 //
-// Any thread. Buffer callbacks run under the lock (the real library has one thread for them), API callbacks outside of it.
+// Thread-safe. Buffer callbacks run under the lock (the real library has one thread for them), API callbacks outside of
+// it.
 #pragma once
 
 #include <atomic>
@@ -27,7 +28,7 @@ class FakeGpu {
  public:
   void reset(std::uint32_t version);
 
-  // The program, and trouble: see fake_cupti.h.
+  // Controls of the program and of faults: see fake_cupti.h.
   std::uint32_t launch(const Launch& launch);
   std::uint32_t launch_graph();
   void end_running();
@@ -50,7 +51,7 @@ class FakeGpu {
   bool callback_is_on(const char* driver_function);
   std::uint64_t calls() const { return calls_.load(); }
 
-  // CUPTI. entered() counts the call and gives what a test wants it to return.
+  // CUPTI's functions. entered() counts the call and returns the outcome that the test has set.
   Outcome entered(const char* function);
   std::uint32_t version();
   Outcome subscribe(Subscriber* subscriber, Callback callback, void* user);
@@ -101,16 +102,16 @@ class FakeGpu {
   bool damaged_times_ = false;
 
   std::vector<Buffer> full_;
-  std::vector<Buffer> open_;  // one or none
+  std::vector<Buffer> open_;  // at most one
   struct Running {
-    std::uint8_t* record;  // without times
+    std::uint8_t* record;  // its times are not set yet
     std::uint64_t start;
   };
   std::vector<Running> running_;
   std::vector<Pending> held_;
   bool holds_ = false;
   std::size_t dropped_ = 0;
-  std::map<std::uint8_t*, std::size_t> read_;  // how far next_record is in each buffer
+  std::map<std::uint8_t*, std::size_t> read_;  // offset of next_record in each buffer
 
   std::uint32_t next_correlation_ = 1;
   std::uint64_t next_node_ = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of FakeGpu that are CUPTI's switches, and those who get in the way: other profilers, clocks that jump.
+// The parts of FakeGpu for CUPTI's enable functions and for interference: other profilers, and clocks that jump.
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -19,10 +19,10 @@ void thief_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most
   *most_records = 0;
 }
 
-// It may be somebody else's, so it is left alone.
+// The buffer may belong to another tool, so it is not touched.
 void thief_completed(Context, std::uint32_t, std::uint8_t*, std::size_t, std::size_t) {}
 
-// Ticks, as Kineto's.
+// Ticks instead of nanoseconds, as in Kineto.
 std::uint64_t thiefs_clock() { return static_cast<std::uint64_t>(monotonic_ns()) * 3; }
 
 }  // namespace
@@ -122,7 +122,7 @@ void FakeGpu::return_thiefs_buffer() {
   std::size_t most_records = 0;
   thief_requested(&buffer, &size, &most_records);
   if (completed_ != nullptr) completed_(nullptr, 0, buffer, size, 216);
-  std::free(buffer);  // by its owner, whose it still is
+  std::free(buffer);  // by its owner
 }
 
 void FakeGpu::finalize() {

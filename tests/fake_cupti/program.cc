@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program that uses a GPU which is not there, for tests of `joulemap record`: it does what CUDA's driver does with
-// CUDA_INJECTION64_PATH, and then pulls the levers of the fake libcupti (JOULEMAP_CUPTI).
+// A program with a fake GPU, for tests of `joulemap record`. It loads CUDA_INJECTION64_PATH as the CUDA driver does,
+// and then drives the fake libcupti (JOULEMAP_CUPTI).
 //
 //   joulemap-fake-cuda-program STEPS KERNELS [fork | quick-exit | thief | no-steps]
 //
-// Each step takes 20 ms or, on a busy machine, longer; its kernels alternate between "gemm" (of region "first") and "relu"
-// (of region "second"), gemm three times as long, and fill 10 ms.
+// Each step takes 20 ms, or longer on a busy machine. Its kernels alternate between "gemm" (in region "first") and
+// "relu" (in region "second"). A gemm takes three times as long as a relu, and all kernels together take 10 ms.
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ struct Library {
 void play_step(const Library& library, const FakeCupti& fake, int kernels) {
   const auto push = library.find<void(const char*)>("jmc_region_push");
   const auto pop = library.find<int()>("jmc_region_pop");
-  const std::int64_t unit_ns = kStep_ns / 2 / (2 * kernels);  // half of the step is busy
+  const std::int64_t unit_ns = kStep_ns / 2 / (2 * kernels);  // the kernels fill half of the step
   for (int i = 0; i < kernels; ++i) {
     const bool first = i % 2 == 0;
     push(first ? "first" : "second");
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
     }
     const std::int64_t begin_ns = joulemap::monotonic_ns();
     play_step(library, fake, kernels);
-    // A step that begins late is not made up for: whatever the machine does, kernels fill at most half of the time.
+    // Late steps are not caught up: on any machine, kernels fill at most half of the time.
     if (begin_ns > deadline_ns + kLate_ns) deadline_ns = begin_ns;
     joulemap::sleep_until(deadline_ns += kStep_ns);
   }

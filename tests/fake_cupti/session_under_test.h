@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of the CUPTI session share: a sink that keeps what it hears, and a session over the fake library.
+// Shared by tests of the CUPTI session: a sink that stores what it receives, and a session over the fake library.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class Heard final : public KernelSink {
   };
   struct Ran {
     std::string name;
-    KernelFacts facts;  // its own name is gone
+    KernelFacts facts;  // without its name, which was borrowed
   };
 
   void on_launch(std::uint32_t correlation, std::uint32_t place, std::uint32_t step) noexcept override {
@@ -60,7 +60,7 @@ class Heard final : public KernelSink {
   std::mutex lock_;
 };
 
-// Where the threads of a test are.
+// Scope and step of the test's threads.
 inline thread_local std::uint32_t place_here = 0;
 inline thread_local std::uint32_t step_here = 0;
 
@@ -85,7 +85,7 @@ class SessionUnderTest : public ::testing::Test {
   ~SessionUnderTest() override {
     fake.hang_flush(false);
     session_.reset();
-    fake.reset(kCuda130);  // before the sink goes
+    fake.reset(kCuda130);  // while the sink still exists
   }
 
   CuptiSession& session() {
@@ -100,7 +100,7 @@ class SessionUnderTest : public ::testing::Test {
     const Status started = session().start();
     ASSERT_TRUE(started.has_value()) << started.error().message;
   }
-  // Polls once a second for a while, on a clock of the test's own.
+  // Polls once a second for that many seconds, on the test's own clock.
   void poll_for(int seconds) {
     for (int i = 0; i < seconds; ++i) session().poll(now_ns += kNanosecondsPerSecond);
   }

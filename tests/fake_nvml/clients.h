@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Processes that put themselves on a fake GPU while a test runs.
+// Processes that register themselves on a fake GPU while a test runs.
 #pragma once
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 namespace joulemap::fake_nvml {
 
-// Processes that wrote "number percent" into a file and hold its lock, which ends with them.
+// Adds the processes that wrote "pid percent" into a file and hold its lock, which ends with them.
 inline void add_clients(const std::string& folder, std::vector<ScriptedDevice::Process>& processes) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library that looks like NVML and follows the script named by JOULEMAP_FAKE_NVML (script.h). JOULEMAP_NVML=<this library>
-// makes joulemap use it. Built twice: whole, and as an old driver has it (FAKE_NVML_OLD), without the newer functions.
+// A fake NVML that follows the script named by JOULEMAP_FAKE_NVML (script.h). JOULEMAP_NVML=<this library> makes
+// joulemap use it. Built twice: complete, and like an old driver (FAKE_NVML_OLD), without the newer functions.
 #include <unistd.h>
 #include <algorithm>
 #include <array>
@@ -34,23 +34,24 @@ using namespace joulemap;
 using namespace joulemap::fake_nvml;
 using namespace joulemap::sensors::nvml;
 
-// NVML has state behind a C interface; so has its double.
+// Global state behind a C interface, as in NVML.
 struct State {
   Script script;
   std::int64_t origin_ns = 0;
-  std::vector<DeviceHandle> handles;      // one for each device; their addresses are what callers hold
-  std::vector<DeviceHandle> mig_handles;  // likewise
-  std::vector<std::unique_ptr<fake_cuda::LoadLog>> load_logs;  // likewise, where a device follows one
+  std::vector<DeviceHandle> handles;      // one for each device; callers hold their addresses
+  std::vector<DeviceHandle> mig_handles;  // the same for MIG instances
+  std::vector<std::unique_ptr<fake_cuda::LoadLog>> load_logs;  // for devices with a `load` statement
 };
 State& state = *new State;  // never destroyed: threads read it until the process has ended
 
-// The real library takes locks of its own: a child that is forked meanwhile inherits them locked, whatever it initialises.
+// The real library has locks of its own: a child forked meanwhile inherits them locked, even if it initializes NVML
+// again.
 std::array<std::mutex, 64> device_locks;
 std::atomic<bool> has_thread{false};
 
 double now_s() { return seconds(monotonic_ns() - state.origin_ns); }
 
-// What a device draws that does what the fake CUDA driver says.
+// Power of a device that follows the fake CUDA driver.
 PowerCurve curve_of(const ScriptedDevice::Load& load, const fake_cuda::LoadLog& log) {
   using fake_cuda::Doing;
   PowerCurve curve;
@@ -101,7 +102,7 @@ Return give(Device handle, const char* what, Value* out, Compute compute) {
 }  // namespace
 
 EXPORTED Return nvmlInit_v2() {
-  // The real one has a thread of its own that takes the program's signals, SIGCHLD among them, unless somebody sees to it.
+  // The real library has a thread that takes the program's signals, including SIGCHLD, unless the caller blocks them.
   if (!has_thread.exchange(true)) {
     std::thread([] {
       while (true) ::pause();
@@ -210,7 +211,7 @@ EXPORTED Return nvmlDeviceGetVirtualizationMode(Device device, unsigned* mode) {
 
 namespace {
 
-constexpr double kLatch_s = 0.001;  // as on an H200: the value is that of the beginning of the call
+constexpr double kLatch_s = 0.001;  // as on an H200: the value is that of the start of the call
 
 void spin(double duration_s) {
   const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(duration_s * 1e9);
@@ -252,7 +253,7 @@ EXPORTED Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* v
   return Return::success;
 }
 
-// Every 20 ms since the origin, for the last 2.4 s.
+// Values every 20 ms since the origin, for the last 2.4 s.
 EXPORTED Return nvmlDeviceGetSamples(Device device, unsigned type, unsigned long long last_seen_us,
                                      ValueType* value_type, unsigned* count, TimedValue* values) {
   constexpr double kPeriod_s = 0.02;
@@ -330,7 +331,7 @@ EXPORTED Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned*
   return *count > room ? Return::insufficient_size : Return::success;
 }
 
-// One sample for each process that had a kernel running, 0.4 s old: less than the shortest time that anybody looks back.
+// One sample for each process with a running kernel, 0.4 s old: less than the shortest lookback of any caller.
 EXPORTED Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtilization* uses, unsigned* count,
                                                 unsigned long long last_seen_us) {
   const Return status = status_of(device, "process_utilization");

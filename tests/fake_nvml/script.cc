@@ -21,7 +21,7 @@ double joules_of_points(const std::vector<PowerCurve::Point>& points, double unt
   return joules;
 }
 
-// The hardware's noise: it makes an average change at every step, as it does on real cards.
+// Hardware noise: it changes an average at every update, as on real GPUs.
 std::uint64_t with_noise(double watts, double step_s) {
   const double noise_mw = std::fmod(std::abs(step_s) * 7919, 41) - 20;
   return static_cast<std::uint64_t>(std::max(std::round(watts * 1000 + noise_mw), 0.0));
@@ -78,7 +78,7 @@ bool read_load(std::istringstream& words, std::optional<ScriptedDevice::Load>& l
 bool read_process(std::istringstream& words, std::vector<ScriptedDevice::Process>& processes) {
   ScriptedDevice::Process read;
   if (!(words >> read.pid >> read.sm_percent)) return false;
-  if (!(words >> read.from_s)) read.from_s = -1e9;  // as long as anybody remembers
+  if (!(words >> read.from_s)) read.from_s = -1e9;  // since always
   processes.push_back(read);
   return true;
 }

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Script: what the fake NVML pretends, read from a small text file, one statement a line, "#" begins a comment:
+// Script: the behaviour of the fake NVML, read from a small text file. One statement a line; "#" begins a comment:
 //
-//   origin 1234.5                     moment 0 of the script on CLOCK_MONOTONIC, seconds; else when NVML is initialised
+//   origin 1234.5                     time 0 of the script, s of CLOCK_MONOTONIC; default: the initialization of NVML
 //   driver 580.0
-//   init_error 9                      nvmlInit fails with it
-//   device GPU-1234                   from here on statements are about this GPU
+//   init_error 9                      nvmlInit fails with this code
+//   device GPU-1234                   the following statements describe this GPU
 //     name NVIDIA H200
 //     pci 00000000:1B:00.0
-//     power 0:100 0.5:400 repeat 1    from second 0 on 100 W, from 0.5 on 400 W; and again every second
-//     counter_period_ms 100           the counter is renewed so often,
-//     counter_phase_ms 30             at these moments after the origin
-//     power_phase_ms 50               the powers are renewed as often, at these
-//     counter_spin_us 3000            what a read of the counter costs; it gives the value of some moment of its first ms
-//     unsupported instant average     of: energy instant average usage memory_power limit clock temperature utilization
-//     denied energy                   memory throttle history processes process_utilization
-//     process 4242 60                 a process of that number has kernels running in 60 % of the time,
-//     process 4243 30 2.5             and one of this number in 30 %, from this second on
-//     unlisted 4244 20                and one in 20 % that is not in the list of processes: outside of a container
-//     clients FOLDER                  and those that hold the lock of a file there, which contains "4245 40"; each list that
-//                                     is read adds a byte to FOLDER/reads
-//     throttle 4                      the reasons for which its clocks are held back, as NVML's bits
-//     lost_at 1.5                     from this second on the GPU is gone
-//     lost_when PATH                  once this file exists the GPU is gone
-//     fail_at 1.5                     from this second on every call fails for no known reason
-//     absent 15                       nvmlDeviceGetHandleByIndex fails with it
-//     load PATH 76 130 480            draws what the fake CUDA driver has it do (fake_cuda/load_log.h): idle, with a
-//                                     context, loaded; instead of `power`
-//     sleep 0.8 100                   with it: for so many seconds after a context is gone so many watts
-//     counter_lag_ms 10               the counter shows what was drawn until so long before its step
-//     instant_window_ms 25            of what the instant power is the mean,
-//     instant_gain 1.01               and what it shows for each watt
-//     history_memory_ms 12            what is kept of the power fades with this time constant
-//     mig MIG-5678                    it is split, and this is one instance
+//     power 0:100 0.5:400 repeat 1    100 W from second 0, 400 W from 0.5; repeats every second
+//     counter_period_ms 100           update period of the counter
+//     counter_phase_ms 30             time of its updates after the origin
+//     power_phase_ms 50               the same for the power gauges, which have the same period
+//     counter_spin_us 3000            cost of a counter read; its value is that of a moment in its first ms
+//     unsupported instant average     any of: energy instant average usage memory_power limit clock temperature
+//     denied energy                   utilization memory throttle history processes process_utilization
+//     process 4242 60                 the process with this pid runs kernels 60 % of the time
+//     process 4243 30 2.5             another one 30 % of the time, from second 2.5 on
+//     unlisted 4244 20                20 %, but not in the list of processes: outside of a container
+//     clients FOLDER                  processes that hold the lock of a file there, which contains "4245 40"; each read
+//                                     of the list adds a byte to FOLDER/reads
+//     throttle 4                      reasons for reduced clocks, as NVML's bits
+//     lost_at 1.5                     the GPU is lost from this second on
+//     lost_when PATH                  the GPU is lost once this file exists
+//     fail_at 1.5                     every call fails with an unknown error from this second on
+//     absent 15                       nvmlDeviceGetHandleByIndex fails with this code
+//     load PATH 76 130 480            instead of `power`: W while idle, with a context, and loaded, by what the fake
+//                                     CUDA driver runs (fake_cuda/load_log.h)
+//     sleep 0.8 100                   with `load`: for 0.8 s after the end of a context, 100 W
+//     counter_lag_ms 10               the counter's value is the energy until this long before its update
+//     instant_window_ms 25            averaging window of the instant power
+//     instant_gain 1.01               gain of the instant power
+//     history_memory_ms 12            time constant of the power history
+//     mig MIG-5678                    the GPU is partitioned, and this is one instance
 //     virtualization 2                nvmlGpuVirtualizationMode_t
 //
 // Plain data and pure functions; tests/fake_nvml/truth.py computes the same energies.
@@ -46,7 +46,7 @@
 
 namespace joulemap::fake_nvml {
 
-// Watts over time, in steps. Exact.
+// Power over time, piecewise constant. Exact.
 struct PowerCurve {
   struct Point {
     double from_s = 0;
@@ -55,8 +55,8 @@ struct PowerCurve {
   std::vector<Point> points = {{0, 100}};
   std::optional<double> repeat_s;
 
-  double joules_until(double time_s) const;  // since second 0; negative before it
-  // With an exponential memory; of a curve that does not repeat.
+  double joules_until(double time_s) const;  // J since second 0; negative before it
+  // Exponential average with time constant memory_s; only for curves that do not repeat.
   double faded_w(double time_s, double memory_s) const;
   double mean_w(double from_s, double to_s) const {
     return (joules_until(to_s) - joules_until(from_s)) / (to_s - from_s);
@@ -103,7 +103,7 @@ struct ScriptedDevice {
   unsigned virtualization = 0;
   unsigned throttle = 0;
 
-  // The last step of something renewed at counter_period_s with this phase.
+  // Time of the last update, for the period counter_period_s and this phase.
   double last_step_s(double time_s, double phase_s) const;
   std::uint64_t counter_mj(double time_s) const;
   std::uint64_t instant_mw(double time_s) const;
@@ -118,7 +118,7 @@ struct Script {
   std::vector<ScriptedDevice> devices;
 };
 
-// Nothing when a statement is not understood: a test with a typing error must not pass.
+// Returns nullopt when a statement is invalid: a test with a typing error must not pass.
 std::optional<Script> parse_script(const std::string& text);
 
 }  // namespace joulemap::fake_nvml

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kKernelThreadFlag = 0x00200000;  // PF_KTHREAD of linux/sched.h
 
-constexpr pid_t kMostNewborn = 256;  // more at once are left to refresh()
+constexpr pid_t kMostNewborn = 256;  // if there are more at once, refresh() finds them
 
 constexpr std::int64_t kFarBackNs = 20 * kNanosecondsPerMillisecond;
 
@@ -29,7 +29,7 @@ struct ProcessIdentity {
   bool is_kernel_thread = false;
 };
 
-// From "pid (comm) state ppid pgrp session tty tpgid flags ..."; the name may hold blanks and parentheses.
+// From "pid (comm) state ppid pgrp session tty tpgid flags ..."; the name may contain blanks and parentheses.
 std::optional<ProcessIdentity> identity_of(pid_t pid) {
   const Result<std::string> stat = read_small_file(fmt::format("/proc/{}/stat", pid));
   if (!stat) return std::nullopt;
@@ -91,12 +91,12 @@ void BusyTime::scan(bool from_birth) {
     if (!processes_.contains(pid) && !ignored_.contains(pid)) add(pid, from_birth);
     if (ignored_.contains(pid)) still_ignored.insert(still_ignored.end(), pid);
   }
-  // The number of a kernel thread that ended may come back as a process.
+  // The pid of an ended kernel thread may be reused by a process.
   ignored_ = std::move(still_ignored);
 }
 
-// Going through /proc every tick would cost too much, and every 10 ms would miss most of what a shell script
-// does. Numbers are given out in order: only those since the last tick are new.
+// Scanning /proc every tick would cost too much, and every 10 ms would miss most processes of a shell script. Pids are
+// assigned in order: only those since the last tick are new.
 void BusyTime::add_newborn() {
   const std::optional<pid_t> newest = newest_pid(load_.get());
   if (!newest || *newest == newest_) return;
@@ -109,7 +109,7 @@ void BusyTime::add_newborn() {
 
 void BusyTime::add(pid_t pid, bool from_birth) {
   Process process;
-  if (clock_getcpuclockid(pid, &process.clock) != 0) return;  // gone, or a thread of another process
+  if (clock_getcpuclockid(pid, &process.clock) != 0) return;  // ended, or a thread of another process
   std::optional<ProcessIdentity> identity = identity_of(pid);
   if (!identity) return;
   if (identity->is_kernel_thread) {
@@ -124,8 +124,8 @@ void BusyTime::add(pid_t pid, bool from_birth) {
 
 void BusyTime::look_at(Process& process) {
   const std::optional<std::int64_t> now_ns = read_clock_ns(process.clock);
-  // A clock that went far back is another process under the same number; refresh() will find it. A little is
-  // no proof.
+  // A clock that went far back belongs to another process with the same pid; refresh() will find it. A small decrease
+  // is no proof.
   if (!now_ns || *now_ns < process.seen_ns - kFarBackNs) {
     process.gone = true;
     return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BusyTime: how much CPU time the processes of this machine used since the last look, and which of them. Kernel
-// threads and, unless it is asked for, the simulator itself do not count: the first have no readable clock, the
-// second would be measuring its own fever.
+// BusyTime: CPU time that the processes of this machine used since the last call, by process. Kernel threads do not
+// count, because they have no readable clock. The simulator itself does not count by default, because it would measure
+// its own load.
 #pragma once
 
 #include <dirent.h>
@@ -21,7 +21,7 @@
 
 namespace joulemap::simulated {
 
-// What one process did while the machine was simulated.
+// Totals of one process during the simulation.
 struct ProcessShare {
   pid_t pid = 0;
   std::string comm;
@@ -37,21 +37,21 @@ struct ProcessCharge {
 
 class BusyTime {
  public:
-  // Processes that exist now count from now on; those found later, from their birth.
-  // `with_self`: the simulator's own time counts, too, as it does in /proc/stat.
+  // Existing processes count from now on; processes found later count from their start. `with_self`: also counts the
+  // simulator's own time, as /proc/stat does.
   static Result<BusyTime> start(bool with_self = false);
 
-  // Goes through all processes: who is new, who has another name.
+  // Scans all processes for new ones and changed names.
   void refresh();
 
-  // CPU seconds to charge to a tick in which the CPUs could do capacity_s. What was seen beyond that was done
-  // before (clocks are late, new processes are found late) and is kept for the next ticks, never lost.
+  // Returns the CPU seconds to charge to a tick in which the CPUs could do at most capacity_s. Excess time was used
+  // earlier (clocks are late, new processes are found late); it is carried over to the next ticks, never lost.
   double advance(double capacity_s);
 
-  // Who was charged in the last advance().
+  // The processes charged in the last advance().
   std::vector<ProcessCharge> charges() const;
 
-  // Shares out the energy of the last advance() in proportion to CPU time.
+  // Attributes the energy of the last advance() in proportion to CPU time.
   void share_out(double joules);
 
   double total_cpu_s() const { return total_cpu_s_; }
@@ -62,10 +62,10 @@ class BusyTime {
  private:
   struct Process {
     clockid_t clock = 0;
-    std::int64_t seen_ns = 0;  // its clock at the last look
-    double pending_s = 0;      // seen, not charged yet
+    std::int64_t seen_ns = 0;  // its CPU clock when last read
+    double pending_s = 0;      // seen, not yet charged
     double charged_s = 0;      // in the last advance()
-    bool moved = false;        // used CPU time since the last refresh(): it may have changed its name by exec
+    bool moved = false;        // used CPU time since the last refresh(): an exec may have changed its name
     bool gone = false;
     ProcessShare share;
   };
@@ -79,11 +79,11 @@ class BusyTime {
   void drop_the_gone();
 
   Directory proc_;
-  FileDescriptor load_;  // /proc/loadavg, which ends in the number given to the newest process
+  FileDescriptor load_;  // /proc/loadavg, which ends with the newest pid
   pid_t newest_ = 0;
   std::map<pid_t, Process> processes_;
-  std::set<pid_t> ignored_;             // kernel threads, ourselves
-  std::vector<ProcessShare> finished_;  // processes that are no more
+  std::set<pid_t> ignored_;             // kernel threads and this process
+  std::vector<ProcessShare> finished_;  // processes that have ended
   double total_cpu_s_ = 0;
 };
 

@@ -16,12 +16,12 @@ namespace {
 
 constexpr double kUnlimited = 1e9;
 
-// A child that does nothing but run, until the test is over.
+// A child process that spins until the test is over.
 class BusyChild {
  public:
   BusyChild() : pid_(fork()) {
     if (pid_ == 0) {
-      alarm(20);  // should the test die first
+      alarm(20);  // in case the test dies first
       while (true) own_cpu_ns();
     }
   }
@@ -93,7 +93,7 @@ TEST(BusyTime, WhatTheCpusCannotHaveDoneInATickIsKeptForTheNext) {
   busy->advance(kUnlimited);
   busy->share_out(0);
   ASSERT_TRUE(share_of(*busy, pid).has_value());
-  // What the kernel tells of a process that runs is a tick old at times, and after its end nobody tells the rest.
+  // The CPU clock of a running process is up to one kernel tick old, and after its end the rest is not readable.
   EXPECT_GE(share_of(*busy, pid)->cpu_s, 0.09);
 }
 

@@ -10,7 +10,7 @@
 namespace joulemap::simulated {
 namespace {
 
-// Enough for a wake-up and a switch, so that the clock is fresh when the tick reads it.
+// Time for a wake-up and a context switch, so that the clock is current when the tick reads it.
 constexpr std::int64_t kLeadNs = 40 * kNanosecondsPerMicrosecond;
 
 void nudge(const std::stop_token& stop, const TickSchedule& schedule, int cpu) {

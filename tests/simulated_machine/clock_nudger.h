@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClockNudger: keeps the CPU clocks of running processes fresh. Linux brings the clock of a process that is
-// running on another CPU up to date only when that CPU's scheduler looks at it: at the kernel's clock tick
-// (every 4 ms with HZ=250) or when the process leaves the CPU. Read every millisecond, a busy process would
-// seem to run 0, 0, 0, 4 ms. So one thread per CPU wakes for a moment just before each tick of the simulated
-// machine; being switched to is all it does.
+// ClockNudger: keeps the CPU clocks of running processes up to date. Linux updates the clock of a process that runs on
+// another CPU only when that CPU's scheduler runs: at the kernel's clock tick (every 4 ms with HZ=250) or when the
+// process leaves the CPU. Read every millisecond, a busy process would seem to run 0, 0, 0, 4 ms. So one thread per CPU
+// wakes up just before each tick of the simulated machine; the context switch alone updates the clock.
 #pragma once
 
 #include <thread>
@@ -16,11 +15,11 @@ namespace joulemap::simulated {
 
 class ClockNudger {
  public:
-  // Starts no thread where the kernel's own tick is as fast as the schedule.
+  // Starts no threads if the kernel's own tick is as fast as the schedule.
   explicit ClockNudger(const TickSchedule& schedule);
 
  private:
-  std::vector<std::jthread> threads_;  // stop and join by themselves
+  std::vector<std::jthread> threads_;  // stop and join in their destructors
 };
 
 }  // namespace joulemap::simulated

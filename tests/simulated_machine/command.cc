@@ -24,7 +24,7 @@ sigset_t held_signals() {
 }  // namespace
 
 void hold_back_signals() {
-  // An inherited "ignore" would make children vanish without a trace.
+  // If SIGCHLD is ignored by inheritance, the kernel reaps children without their exit status.
   ::signal(SIGCHLD, SIG_DFL);
   const sigset_t signals = held_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
@@ -55,7 +55,7 @@ void Command::wait_until_ended() const {
     siginfo_t info{};
     const int signal = sigwaitinfo(&signals, &info);
     if (signal != SIGINT && signal != SIGTERM) continue;
-    // What the terminal sends (Ctrl-C) has reached the command as well.
+    // Signals from the terminal (Ctrl-C) have reached the command already.
     if (info.si_code != SI_KERNEL) ::kill(pid_, signal);
   }
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kStepBackUj = 5'000'000;
 constexpr std::string_view kGarbage = "not a number";
 
-// True once, when the time has come.
+// Returns true once, at or after the time of the fault.
 bool falls_due(std::optional<double>& at_s, double now_s) {
   if (!at_s || now_s < *at_s) return false;
   at_s.reset();
@@ -40,7 +40,7 @@ Result<CounterFile> CounterFile::create(std::string path, EnergyCounter counter,
   Result<FileDescriptor> fd = create_file(file.path_, file.mode_);
   if (!fd) return std::move(fd).error();
   file.file_ = std::move(*fd);
-  // Whole, even when it will tear: there is no older text to mix it with.
+  // Written at once, even with `tear`: there is no older text to mix it with.
   file.compose(std::to_string(counter.reading_uj(0)));
   if (Status written = file.write_piece(file.text_, 0); !written) return std::move(written).error();
   return file;

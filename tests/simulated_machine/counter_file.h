@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CounterFile: the energy_uj of one zone, and all the ways in which it can go wrong on command.
+// CounterFile: the energy_uj file of one zone, with injectable faults.
 //
-// The text is "<decimal><blanks>\n", of one length for the whole run, so that a plain write in place never
-// leaves the tail of an older text behind.
+// The text is "<decimal><blanks>\n" with a fixed length for the whole run, so a plain write in place never leaves the
+// tail of an older text behind.
 #pragma once
 
 #include <sys/types.h>
@@ -19,16 +19,16 @@
 
 namespace joulemap::simulated {
 
-// Times are seconds after the command started. Each happens once.
+// Times are seconds after the command started. Each fault happens once.
 struct FaultPlan {
   bool tear = false;                 // write in two halves
   bool replace = false;              // write another file and rename it over this one
-  std::optional<double> freeze_at;   // from then on the text stays
+  std::optional<double> freeze_at;   // from then on the text does not change
   std::optional<double> vanish_at;   // the file is unlinked
-  std::optional<double> reset_at;    // goes on from 0
-  std::optional<double> garbage_at;  // from then on the text is no number
-  std::optional<double> deny_at;     // mode 000; the text moves on for whoever has it open, and for root
-  std::optional<double> back_at;     // 5 J less, and goes on from there
+  std::optional<double> reset_at;    // continues from 0
+  std::optional<double> garbage_at;  // from then on the text is not a number
+  std::optional<double> deny_at;     // mode 000; the text still changes for open descriptors and for root
+  std::optional<double> back_at;     // drops by 5 J and continues from there
 };
 
 class CounterFile {
@@ -36,8 +36,8 @@ class CounterFile {
   // wrap_uj sets the length of the text; the counter must wrap there.
   static Result<CounterFile> create(std::string path, EnergyCounter counter, std::uint64_t wrap_uj, FaultPlan faults);
 
-  // Shows this energy. command_s: seconds since the command started, negative before. With `tear` the second
-  // half is left for finish(), some time later.
+  // Publishes this energy. command_s: seconds since the command started, negative before. With `tear`, finish() writes
+  // the second half some time later.
   Status publish(double true_j, double command_s);
   Status finish();
 
@@ -59,7 +59,7 @@ class CounterFile {
   std::string text_;
   mode_t mode_ = 0444;
   bool silent_ = false;     // frozen, vanished or garbage
-  bool half_done_ = false;  // finish() has something to write
+  bool half_done_ = false;  // finish() has a second half to write
 };
 
 }  // namespace joulemap::simulated

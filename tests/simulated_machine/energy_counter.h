@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EnergyCounter: what a RAPL counter shows of a true energy. It moves in quanta of 61.035 uJ, does not start
-// at zero, wraps at a maximum, and can be made to misbehave. Pure.
+// EnergyCounter: converts a true energy to the value of a RAPL counter. It counts in quanta of 61.035 uJ, does not
+// start at zero, wraps at a maximum, and can inject faults. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class EnergyCounter {
 
   std::uint64_t reading_uj(double true_j) const;
 
-  // Faults: it reads zero at this true energy, and goes on from there; or this much less from now on.
+  // Faults: the counter restarts from zero at this true energy, or is lower by this much from now on.
   void restart_at(double true_j);
   void step_back(std::uint64_t step_uj);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machine: the simulated machine at work. A thread ticks every millisecond: it looks how busy the real CPUs
-// were, asks the law for the power, adds up the energy, publishes the counters and writes down the truth.
+// Machine: the running simulated machine. A thread ticks every millisecond: it reads the utilisation of the real CPUs,
+// computes the power from the law, integrates the energy, publishes the counters and logs the ground truth.
 //
-// The truth is that of the counters, however late a tick is: while nobody could publish, no energy was used.
+// The ground truth matches the counters however late a tick is: time without publishing uses no energy.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@
 namespace joulemap::simulated {
 
 struct MachineSettings {
-  std::string root;  // absolute; made where missing
+  std::string root;  // absolute path; created if missing
   LawSettings law;
   bool psys = false;
   std::uint64_t start_uj = 187'654'321'098;
@@ -36,30 +36,30 @@ struct MachineSettings {
   double jitter_us = 50;
   FaultPlan faults;
   std::string fault_zone;       // "intel-rapl:0"; empty for all
-  std::string fault_trigger;    // faults count their time from when this file exists; empty: from the command's start
-  std::string operation_kinds;  // files of Operations; empty: all draw alike
+  std::string fault_trigger;    // file whose creation starts the time of faults; empty: the start of the command does
+  std::string operation_kinds;  // files of Operations; empty: all operations have the same power
   std::string operation_page;
   bool count_self = false;
 };
 
-// How well it kept up.
+// How well the simulator kept its schedule.
 struct MachineReport {
   std::int64_t ticks = 0;
-  std::int64_t missed_ticks = 0;  // slept through: the next one covered their time
+  std::int64_t missed_ticks = 0;  // overslept: the next tick covers their time
   double cpu_share = 0;           // of one CPU, all threads
 };
 
 class Machine {
  public:
-  // Builds the tree and the first texts of the counters; nothing moves yet.
+  // Builds the tree and the initial counters; starts nothing.
   static Result<std::unique_ptr<Machine>> build(const MachineSettings& settings);
 
   void start();
 
-  // Faults count their time from here, unless they have a trigger.
+  // Starts the time of faults, unless they have a trigger.
   void command_started();
 
-  // A last tick, and the truth is on file.
+  // Does a last tick and writes the ground truth to the file.
   Result<MachineReport> stop();
 
   const std::string& truth_path() const { return truth_path_; }
@@ -75,7 +75,7 @@ class Machine {
   Status log_operations(std::int64_t now_ns);
   void run(const std::stop_token& stop);
   Status tick(std::int64_t now_ns);
-  // Of the time since the last tick, in which the CPUs worked, the machine ran for the last running_s.
+  // Adds the energy of the last running_s of the time since the last tick; before that the machine stood still at 0 W.
   void add_up(double since_last_s, double running_s);
   Status publish(std::int64_t now_ns);
 
@@ -86,8 +86,8 @@ class Machine {
   Operations operations_;
   Logs logs_;
   std::int64_t operations_told_ns_ = 0;
-  std::vector<CounterFile> counters_;  // as zones_of()
-  std::vector<double> energies_j_;     // as zones_of()
+  std::vector<CounterFile> counters_;  // in the order of zones_of()
+  std::vector<double> energies_j_;     // in the order of zones_of()
   TickSchedule schedule_;
   double cpus_;
   std::int64_t last_ns_ = 0;
@@ -96,7 +96,7 @@ class Machine {
   std::int64_t cpu_at_start_ns_ = 0;
   std::atomic<std::int64_t> command_ns_;
   MachineReport report_;
-  Status state_ = Done{};  // the first failure of a tick ends the ticking
+  Status state_ = Done{};  // the first failed tick stops the thread
   std::optional<ClockNudger> nudger_;
   std::jthread thread_;
 };

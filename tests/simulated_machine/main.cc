@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap-simulated-machine: runs a command on a machine that seems to have RAPL energy counters, and writes
-// down how much energy it really "used", so that energy meters can be held against a known truth.
+// joulemap-simulated-machine: runs a command on a machine with simulated RAPL energy counters and logs the energy that
+// it "used". This is the known ground truth for tests of energy meters.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -23,10 +23,10 @@
 namespace joulemap::simulated {
 namespace {
 
-constexpr int kExitOwnFailure = 125;  // as env(1) and timeout(1)
+constexpr int kExitOwnFailure = 125;  // as in env(1) and timeout(1)
 constexpr int kExitCannotRun = 126;
 constexpr int kExitNotFound = 127;
-constexpr int kExitNotPermitted = 77;  // "skipped", to test drivers
+constexpr int kExitNotPermitted = 77;  // means "skipped" to test drivers
 
 struct Options {
   MachineSettings machine;
@@ -82,7 +82,7 @@ void add_fault_options(CLI::App& app, MachineSettings& machine) {
   app.add_option("--back-at", faults.back_at, "Counters step back by 5 J once");
 }
 
-// Our own words end at the first "--"; what follows is the command's, untouched by the option parser.
+// Our options end at the first "--"; the option parser does not see the command after it.
 std::optional<int> parse(int argc, char** argv, Options& options) {
   char** const end = argv + argc;
   char** const dashes = std::find_if(argv + 1, end, [](const char* word) { return std::string_view(word) == "--"; });
@@ -114,7 +114,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
 
 int run(Options& options) {
   MachineSettings& settings = options.machine;
-  // The command may go to another folder.
+  // Absolute, because the command may change its working directory.
   settings.root = std::filesystem::absolute(settings.root).lexically_normal().string();
   hold_back_signals();
   Result<std::unique_ptr<Machine>> built = Machine::build(settings);

@@ -27,7 +27,7 @@ Status bind_over(const std::string& source, const std::string& target) {
   return Done{};
 }
 
-// The same thing at target: a bound folder or file, or a copy of the link.
+// Recreates the original at target: a bind mount of a folder or file, or a copy of a link.
 Status show_again(const std::string& original, const std::string& target) {
   struct stat info {};
   if (::lstat(original.c_str(), &info) != 0) return system_error("stat", original, errno);
@@ -46,7 +46,7 @@ Status show_again(const std::string& original, const std::string& target) {
   return bind_over(original, target);
 }
 
-// Covers a folder with a tmpfs that shows the same entries. The original stays in reach through a descriptor.
+// Covers a folder with a tmpfs that has the same entries. The original stays accessible through a descriptor.
 Status rebuild_on_tmpfs(const std::string& folder) {
   const FileDescriptor original(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!original.is_open()) return system_error("open", folder, errno);
@@ -75,7 +75,7 @@ Status show_powercap(const std::string& source, const std::string& parent) {
 
 Status enter_private_namespace() {
   if (::unshare(CLONE_NEWNS) != 0) return system_error("enter", "a private mount namespace", errno);
-  // Otherwise what we mount would travel to the outside.
+  // Otherwise our mounts would propagate to the outside.
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return system_error("make private", "/", errno);
   }

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kSlots = 64;
 constexpr std::size_t kPageBytes = kSlots * 2 * sizeof(std::uint32_t);
 
-// Another process writes it at any time.
+// Another process may write it at any time.
 std::uint32_t read_shared(const std::uint32_t& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
 
 }  // namespace

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operations: what the processes on the simulated machine say they are doing, and what each such operation drew. A process
-// announces itself in a small file that it maps: a slot of its own, with its pid and the number of its operation. Two files,
-// both made beforehand by whoever starts the machine:
+// Operations: what the processes on the simulated machine report to be doing, and the energy of each operation. A
+// process reports in a small file that it maps: a slot of its own with its pid and the number of its operation. Two
+// files, both created beforehand by whoever starts the machine:
 //
-//   kinds   a line for each operation: NAME POWER MEMORY, what a CPU second of it draws against the law's, of the package
-//           and of the memory above idle. Their numbers count from 0.
+//   kinds   a line for each operation: NAME POWER MEMORY, the power of a CPU second relative to the law, for the
+//           package and for the memory, above idle. Operations are numbered from 0.
 //   page    64 slots of 8 bytes: pid (0: free), number of the operation; in the machine's byte order
 //
-// What nobody announces is the operation "other", which draws as the law says. Owner: Machine; its thread.
+// Time that no process reports is the operation "other", with the power of the law. Owner: Machine; its thread.
 #pragma once
 
 #include <sys/types.h>
@@ -30,30 +30,30 @@ struct OperationKind {
   double memory = 1;
 };
 
-// From the text of a file of kinds.
+// Parses the text of a kinds file.
 Result<std::vector<OperationKind>> parse_operation_kinds(const std::string& text);
 
-// What an operation drew so far. A moment's idle power is shared by all who run then, by CPU time.
+// Energy of an operation so far. Idle power is attributed to all running operations in proportion to CPU time.
 struct OperationEnergy {
   double cpu_s = 0;
   double energy_j = 0;   // package and memory
-  double dynamic_j = 0;  // of it, above idle
+  double dynamic_j = 0;  // part above idle
 };
 
 class Operations {
  public:
-  // Without files: all is "other".
+  // Without files, everything is "other".
   explicit Operations(std::vector<OperationKind> kinds = {}, const std::uint32_t* page = nullptr);
   static Result<Operations> open(const std::string& kinds_path, const std::string& page_path);
 
-  // Who runs what in this tick. Charges: by process.
+  // Determines the operation of each process in this tick from the charges by process.
   void look(const std::vector<ProcessCharge>& charges);
-  // What the tick's CPU seconds draw on the whole against the law's.
+  // Power of the tick's CPU seconds relative to the law.
   LoadFactors factors() const;
-  // Shares out the energy of the tick.
+  // Attributes the energy of the tick.
   void share_out(const MachinePower& power, double duration_s);
 
-  // As the columns of the truth: all kinds, "other", "idle".
+  // In the order of the truth's columns: all kinds, "other", "idle".
   std::vector<std::string> names() const;
   const std::vector<OperationEnergy>& energies() const { return energies_; }
 
@@ -62,7 +62,7 @@ class Operations {
   std::size_t other() const { return kinds_.size() - 1; }
 
   std::vector<OperationKind> kinds_;  // the last is "other"
-  const std::uint32_t* page_;         // mapped as long as the program runs
+  const std::uint32_t* page_;         // mapped for the lifetime of the program
   std::vector<double> cpu_s_;         // in this tick, by kind
   std::vector<OperationEnergy> energies_;
 };

@@ -27,7 +27,7 @@ TEST_F(OperationsTest, WhatRunsDrawsAsItsKindSays) {
   EXPECT_DOUBLE_EQ(operations_.factors().power, 0.6);
   EXPECT_DOUBLE_EQ(operations_.factors().memory, 2);
   page_[1] = 0;
-  operations_.look({{11, 0.001}, {12, 0.001}});  // nobody knows what 12 does
+  operations_.look({{11, 0.001}, {12, 0.001}});  // the operation of 12 is unknown
   EXPECT_DOUBLE_EQ(operations_.factors().power, 1.2);
 }
 

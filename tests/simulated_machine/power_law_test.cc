@@ -89,7 +89,7 @@ TEST(PowerLaw, TheSameSeedGivesTheSameWatts) {
 struct NoiseFigures {
   double mean = 0;
   double deviation = 0;
-  double correlation = 0;  // of neighbouring values
+  double correlation = 0;  // lag-1 autocorrelation
 };
 
 NoiseFigures figures_of_noise(double step_s) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The folders, links and unchanging files of Linux's powercap framework with its intel-rapl driver, under a
-// root of our own. The counters in it (energy_uj) are CounterFile's.
+// The folders, links and constant files of Linux's powercap framework with its intel-rapl driver, under a root of our
+// own. CounterFile writes the counters in it (energy_uj).
 //
 //   sys/devices/virtual/powercap/intel-rapl/intel-rapl:0/{name,energy_uj,...}
 //   sys/devices/virtual/powercap/intel-rapl/intel-rapl:0/intel-rapl:0:0/...
@@ -17,16 +17,16 @@
 
 namespace joulemap::simulated {
 
-// One folder with a counter.
+// A folder with a counter.
 struct Zone {
   std::string id;      // "intel-rapl:0:1"
   std::string folder;  // "intel-rapl/intel-rapl:0/intel-rapl:0:1", below powercap/
   std::string name;    // "dram", as in the file of that name
-  std::string domain;  // "dram-0", as in the truth
+  std::string domain;  // "dram-0", as in the truth log
   bool has_limit = false;
 };
 
-// In the order of the truth's columns: package, core and dram of each socket, then psys.
+// In the order of the truth log's columns: package, core and dram of each socket, then psys.
 std::vector<Zone> zones_of(int sockets, bool with_psys);
 
 // Below the root: "sys/devices/virtual/powercap" and "sys/class/powercap".
@@ -40,7 +40,7 @@ struct TreeSettings {
   double limit_w = 0;
 };
 
-// Makes everything but the counters. Refuses a root that has a sys or a proc already: it might be a real one.
+// Creates everything except the counters. Refuses a root that already has a sys or a proc: it might be a real one.
 Status build_powercap_tree(const std::string& root, const std::vector<Zone>& zones, const TreeSettings& settings);
 
 }  // namespace joulemap::simulated

@@ -15,7 +15,7 @@ void make_this_thread_punctual() {
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   sched_param priority{};
   priority.sched_priority = 1;
-  // Not permitted to ordinary users: then the thread is merely less punctual.
+  // Ordinary users lack the permission: then the thread is only less punctual.
   (void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
 }
 

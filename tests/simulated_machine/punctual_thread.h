@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Helpers for threads that must wake on time on a busy machine, and what the kernel's own clock tick is.
+// Helpers for threads that must wake up on time on a busy machine, and the period of the kernel's clock tick.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace joulemap::simulated {
 
-// No timer slack; and the lowest real-time priority where that is permitted, so that a machine full of busy
-// processes does not hold the thread back for a time slice.
+// Sets no timer slack and, if permitted, the lowest real-time priority, so that busy processes do not delay the thread
+// by a time slice.
 void make_this_thread_punctual();
 
 void pin_this_thread(int cpu);

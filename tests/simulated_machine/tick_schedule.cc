@@ -8,7 +8,7 @@
 namespace joulemap::simulated {
 namespace {
 
-// The finaliser of splitmix64: neighbouring numbers come out unrelated.
+// The finaliser of splitmix64: decorrelates neighbouring numbers.
 std::uint64_t scrambled(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
@@ -16,7 +16,7 @@ std::uint64_t scrambled(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// Above 0, so that it has a logarithm; at most 1.
+// In (0, 1], so that it has a logarithm.
 double uniform(std::uint64_t value) { return (static_cast<double>(scrambled(value) >> 11) + 1) * 0x1p-53; }
 
 double gaussian(std::uint64_t seed, std::uint64_t number) {

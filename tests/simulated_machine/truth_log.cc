@@ -33,7 +33,7 @@ Status write_all(int fd, std::string_view text, const std::string& path) {
   return Done{};
 }
 
-// A process may call itself anything: quotes are doubled, control characters become '?'.
+// A process may have any name: quotes are doubled, control characters become '?'.
 std::string csv_text(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What really happened on the simulated machine, as CSV files that truth.py reads:
+// The ground truth of the simulated machine, as CSV files that truth.py reads:
 //
-//   truth.csv            monotonic_ns,cpu_s,package-0,core-0,dram-0,...   one row per tick; energies in
-//   joules since the
-//                        start, before quantisation, wrap and faults
-// truth_operations.csv monotonic_ns,cpu_s,NAME.cpu_s,NAME.energy_j,NAME.dynamic_j,...   every 50 ms, where there are
-// operations
-//   truth_processes.csv  pid,comm,cpu_s,joules_package                    one row per process, written at the
-//   end
+//   truth.csv             monotonic_ns,cpu_s,package-0,core-0,dram-0,...: one row per tick; energies in joules since
+//                         the start, before quantisation, wrap and faults
+//   truth_operations.csv  monotonic_ns,cpu_s,NAME.cpu_s,NAME.energy_j,NAME.dynamic_j,...: every 50 ms, with operations
+//   truth_processes.csv   pid,comm,cpu_s,joules_package: one row per process, written at the end
 #pragma once
 
 #include <cstdint>
@@ -25,7 +22,7 @@ class TruthLog {
  public:
   static Result<TruthLog> create(std::string path, const std::vector<std::string>& domains);
 
-  // Reaches the file within 100 ms, whole rows at a time.
+  // Rows reach the file within 100 ms, always whole.
   Status append(std::int64_t tick_ns, double cpu_s, const std::vector<double>& energies_j);
   Status flush();
 

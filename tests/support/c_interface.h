@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program of the C interface on a machine that the test makes.
+// Test fixture: a program that uses the C interface on a simulated machine.
 #pragma once
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ namespace joulemap {
 
 inline bool last_error_holds(const char* text) { return std::string(jm_last_error()).find(text) != std::string::npos; }
 
-// A machine with one package whose counter moves when the test says so.
+// A machine with one package, whose counter the test advances.
 class CInterface : public testing::Test {
  protected:
   CInterface() {
@@ -33,7 +33,7 @@ class CInterface : public testing::Test {
 
   void raise_counter() {
     counter_uj_ += 1'000'000;
-    // In one call and without a cut: the sensor's thread reads it meanwhile.
+    // One write without truncation: the sensor's thread reads concurrently.
     const std::string text = fmt::format("{:012}\n", counter_uj_);
     const FileDescriptor file(::open(counter_path().c_str(), O_WRONLY | O_CLOEXEC));
     ASSERT_EQ(::pwrite(file.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
@@ -45,7 +45,7 @@ class CInterface : public testing::Test {
     const jm_options wanted = options();
     ASSERT_EQ(jm_start(&wanted), JM_OK) << jm_last_error();
   }
-  // Until the sensor's thread has seen what the test did; fails only when that never happens.
+  // Waits until the sensor's thread has seen a change of the test; fails after 30 s.
   template <class Condition>
   static void await(Condition is_seen) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -54,7 +54,7 @@ class CInterface : public testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
-  // Until the counter was seen to rise within an open window.
+  // Raises the counter until an open window shows energy.
   void use_energy(jm_window window) {
     await([&] {
       raise_counter();
@@ -62,7 +62,7 @@ class CInterface : public testing::Test {
       return jm_window_peek(window, &energy) == JM_OK && energy.joules > 0;
     });
   }
-  // A window in which energy was used.
+  // Returns an ended window in which energy was used.
   jm_window measured_window() {
     const jm_window window = jm_begin("work");
     EXPECT_NE(window, 0u) << jm_last_error();

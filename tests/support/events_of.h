@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The events of a Trace in one list, for tests.
+// Collects the events of a Trace into one list, for tests.
 #pragma once
 
 #include <vector>

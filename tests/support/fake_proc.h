@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeProc: a folder that looks like /proc, with the processes that a test adds.
+// FakeProc: a folder laid out like /proc, with the processes that a test adds.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,18 +18,18 @@ struct FakeProcess {
   pid_t parent = 1;
   std::string name = "python";
   std::string environment = {};               // "NAME=value\0..."
-  std::vector<std::string> files = {};        // open ones
-  std::vector<pid_t> namespace_numbers = {};  // NSpid; empty: its number
+  std::vector<std::string> files = {};        // open files
+  std::vector<pid_t> namespace_numbers = {};  // NSpid; empty: its pid only
   std::uint64_t start_ticks = 100;
-  std::uint64_t arguments = 0;  // their address; the same after a fork
-  bool hides_files = false;     // as other users' processes do
+  std::uint64_t arguments = 0;  // address of its arguments; unchanged by a fork
+  bool hides_files = false;     // like a process of another user
 };
 
 class FakeProc {
  public:
   const char* path() const { return folder_.path().c_str(); }
 
-  // Replaces what was there under that number.
+  // Replaces an earlier process of the same pid.
   void add(pid_t pid, const FakeProcess& process = {}) const {
     remove(pid);
     const auto write = [&](const char* name, const std::string& text) {
@@ -56,7 +56,7 @@ class FakeProc {
     std::filesystem::remove_all(std::filesystem::path(folder_.path()) / std::to_string(pid));
   }
 
-  // Which process reads it, and in which pid namespace that is.
+  // Sets the reading process (/proc/self) and its pid namespace.
   void set_self(pid_t pid, bool is_first_namespace) const {
     const std::filesystem::path folder(folder_.path());
     std::filesystem::create_directory_symlink(std::to_string(pid), folder / "self");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text compared with a file of tests/golden. `make update-goldens` rewrites the files; the review reads the
-// difference.
+// Compares text with a file of tests/golden. `make update-goldens` rewrites the files; review the diff.
 #pragma once
 
 #include <string_view>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// H200Phases: an H200 that runs phases of known power, and what `joulemap record` reads of it: a counter that updates every
-// 100 ms and lags by 10 ms, read densely at both ends and twice every 2.5 s between, and a history of its power every 20 ms
-// that lags by 4 ms with a time constant of 13 ms (docs/validation-h200.md, square waves) and is handed out every 1.5 s.
-// Same seed, same samples. For tests; pure.
+// H200Phases: simulates an H200 that runs phases of known power, and the samples that `joulemap record` takes of it.
+// The counter updates every 100 ms with a lag of 10 ms; it is read densely at both ends and twice every 2.5 s between.
+// The power history has a value every 20 ms with a lag of 4 ms and a time constant of 13 ms (docs/validation-h200.md,
+// square waves), delivered every 1.5 s. Deterministic for a seed. For tests; pure.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct H200Phases {
   static constexpr double kTimeConstant_s = 0.0134;
   static constexpr double kHistoryLag_s = 0.004;
   static constexpr double kRead_s = 0.004;
-  static constexpr double kLatch_s = 0.001;  // a read shows the value of a moment so soon after its beginning
+  static constexpr double kLatch_s = 0.001;  // largest delay from the start of a read to the moment of its value
 
   double end_s() const {
     double end = begin_s;
@@ -43,7 +43,7 @@ struct H200Phases {
   std::int64_t end_ns() const { return to_ns(end_s()); }
   static std::int64_t to_ns(double time_s) { return static_cast<std::int64_t>(std::llround(time_s * 1e9)); }
 
-  // Before the first phase and after the last: as in the first and the last.
+  // Before the first phase: the power of the first; after the last phase: that of the last.
   double watts_at(double time_s) const {
     double until_s = begin_s;
     for (const Phase& phase : phases) {
@@ -61,7 +61,7 @@ struct H200Phases {
     }
     return joules + phases.back().watts * std::max(time_s - from_s, 0.0);
   }
-  // What the counter shows: the energy until the lag before its last update.
+  // Value of the counter: the energy until kLag_s before its last update.
   double counter_at(double time_s) const { return joules_until(update_before(time_s) - kLag_s); }
   double update_before(double time_s) const {
     const double phase_s = 0.013 + 0.001 * static_cast<double>(seed % 80);
@@ -85,7 +85,7 @@ struct H200Phases {
     return {counter, history};
   }
 
-  // In the order in which a sampler hands them out: the history comes late, and in batches.
+  // In the order in which a sampler delivers them: the history arrives late, in batches.
   std::vector<Sample> samples() const {
     std::mt19937_64 random(seed);
     const auto up_to = [&](double most) { return most * std::uniform_real_distribution<>()(random); };
@@ -105,7 +105,7 @@ struct H200Phases {
     const double last_s = end_s() + 0.25;
     double at_s = begin_s - 0.3;
     for (; at_s < begin_s + 0.4; at_s += kRead_s + 0.002 + up_to(0.003)) read(at_s);
-    // At an update, to know its moment better, and a third of a period after it, where a read is cheapest.
+    // At an update, to locate it more exactly, and a third of a period later, where a read is cheapest.
     for (at_s += read_every_s; at_s < end_s() - 0.15; at_s += read_every_s) {
       read(update_before(at_s) - 0.001 + up_to(0.002));
       read(update_before(at_s) + 0.035 + up_to(0.01));

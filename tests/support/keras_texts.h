@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keras models as texts, written by hand, and operations as lines to compare with.
+// Hand-written Keras models as JSON texts, and operations as lines for comparisons.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,13 +13,13 @@
 
 namespace joulemap::predict {
 
-// {"class_name": "Dense", "config": {"name": "dense", "units": 3}}; `more` is what stands in config behind the name.
+// {"class_name": "Dense", "config": {"name": "dense", "units": 3}}; `more` follows the name in config.
 inline std::string keras_layer(std::string_view class_name, std::string_view name, std::string_view more = "") {
   return fmt::format(R"({{"class_name": "{}", "config": {{"name": "{}"{}{}}}}})", class_name, name,
                      more.empty() ? "" : ", ", more);
 }
 
-// With an input of that shape, batch and all: "[null, 8]".
+// A model with an input of this shape, including the batch: "[null, 8]".
 inline std::string keras_sequential(std::string_view input_shape, const std::vector<std::string>& layers,
                                     std::string_view name = "model") {
   std::string all = keras_layer("InputLayer", "input", fmt::format(R"("batch_shape": {})", input_shape));
@@ -32,7 +32,7 @@ inline std::string line_of(const Operation& operation) {
   return fmt::format("{} {} {}{}", operation.layer, name_of(operation.kind), parameters_text(operation), times);
 }
 
-// Without the input.
+// All operations but the input.
 inline std::vector<std::string> lines_of(const Graph& graph) {
   std::vector<std::string> lines;
   for (const Operation& operation : graph.operations) {

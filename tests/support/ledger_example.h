@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small report by layer, as a recording of a training would give it: for tests of what is made of reports. A GPU
-// that was measured, a CPU whose energy is not known, idle and unattributed energy, steps, epochs, samples.
+// A small report by layer, like that of a recorded training run, for tests of reports and exports. It has a measured
+// GPU, a CPU of unknown energy, idle and unattributed energy, steps, epochs and samples.
 #pragma once
 
 #include "model/report_result.h"
@@ -10,7 +10,7 @@ namespace joulemap {
 
 ReportResult example_training();
 
-// The same with every energy of the GPU's layers, and the total, times that factor.
+// The same with the energies of the GPU's layers, and the total, multiplied by the factor.
 ReportResult example_training_times(double factor);
 
 }  // namespace joulemap

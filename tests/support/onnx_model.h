@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiny ONNX files for tests, written field by field: nodes in their order, inputs, weights without numbers, constants
-// with them. Sizes below 0 are symbols: -1 is "batch", -2 is "tokens".
+// Writes tiny ONNX files for tests, field by field: nodes in order, inputs, weights without values, constants with
+// values. Negative sizes are symbols: -1 is "batch", -2 is "tokens".
 #pragma once
 
 #include <cstdint>
@@ -83,7 +83,7 @@ class OnnxModel {
     graph_.add(5, tensor.add(2, type).add(8, name));
     return *this;
   }
-  // A list of whole numbers.
+  // An integer list constant.
   OnnxModel& list(std::string_view name, const Numbers& numbers) {
     formats::ProtobufWriter tensor;
     tensor.add(1, static_cast<std::int64_t>(numbers.size())).add(2, kInt64).add(8, name);
@@ -91,7 +91,7 @@ class OnnxModel {
     graph_.add(5, tensor);
     return *this;
   }
-  // A single number with a fraction.
+  // A float scalar constant.
   OnnxModel& scalar(std::string_view name, float number) {
     graph_.add(5, formats::ProtobufWriter().add(2, kFloat).add(4, number).add(8, name));
     return *this;

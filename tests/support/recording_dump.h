@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A recording as text, a line for each thing in it, in the order of the file. tests/support/read_joule.py, which shares
-// no code with us, writes the same lines.
+// Dumps a recording as text, one line per item, in the order of the file. tests/support/read_joule.py, which shares no
+// code with this program, writes the same lines.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recordings for tests: something to write, and a visitor that keeps all it is given.
+// Recordings for tests: sample contents, and a visitor that stores everything.
 #pragma once
 
 #include <fstream>
@@ -41,7 +41,7 @@ inline std::vector<Channel> recorded_channels(std::size_t count) {
   return channels;
 }
 
-// One reading every 50 ms, at multiples of 512 ns: what a recording gives back unchanged.
+// One reading every 50 ms, at multiples of 512 ns, which a recording stores exactly.
 inline Sample recorded_sample(std::uint32_t channel, std::int64_t tick) {
   const std::int64_t before_ns = 512 * (2'000'000 + tick * 97'657 + std::int64_t{channel} * 4);
   return {channel, {static_cast<std::uint64_t>(tick) * 2'500'000 + channel, before_ns, before_ns + 512, ReadCode::ok}};
@@ -49,7 +49,7 @@ inline Sample recorded_sample(std::uint32_t channel, std::int64_t tick) {
 
 struct Recorded final : recording::RecordingVisitor {
   template <class T>
-  using Of = std::vector<std::pair<std::uint32_t, T>>;  // with its source
+  using Of = std::vector<std::pair<std::uint32_t, T>>;  // with the source number
   Of<RecordingSource> sources;
   std::vector<Channel> channels;
   std::vector<Sample> samples;

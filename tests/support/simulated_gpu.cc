@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kStart_ns = 5'000'000'000;
 constexpr double kSecond_ns = 1e9;
 constexpr double kRead_s = 0.004;
-constexpr double kSeeking_s = 0.5;  // until then reads follow each other closely
+constexpr double kSeeking_s = 0.5;  // reads are dense until then
 
 std::int64_t to_ns(double time_s) { return static_cast<std::int64_t>(std::llround(time_s * kSecond_ns)); }
 double to_s(std::int64_t time_ns) { return static_cast<double>(time_ns) / kSecond_ns; }
@@ -68,7 +68,7 @@ void SimulatedGpu::pause(SimulatedRun& run, std::int64_t length_ns) {
   now_ns_ += length_ns;
 }
 
-// Clocks change whatever runs.
+// The clock state changes independently of what runs.
 double SimulatedGpu::slowness_of(std::uint32_t kind) {
   if (traits_.slowness <= 1) return 1;
   while (clocks_until_ns_ <= now_ns_) {
@@ -148,7 +148,7 @@ SimulatedRun SimulatedGpu::dithered_loop(double length_s, std::size_t kernels_ea
   return run;
 }
 
-// A module's forward and backward pass: mostly kernels of its own, some that it shares with others.
+// Forward and backward pass of a module: mostly kernels of its own class, some of other classes.
 void SimulatedGpu::replay(SimulatedRun& run, std::uint32_t module, std::int64_t until_ns) {
   const auto kinds = static_cast<std::uint32_t>(traits_.watts.size());
   while (now_ns_ < until_ns) {
@@ -179,9 +179,9 @@ SimulatedRun SimulatedGpu::probed_loop(double length_s, std::size_t kernels_each
   return run;
 }
 
-// What the gauge has in mind at each moment at which the driver looks.
+// The gauge's value at each sampling time of the driver.
 void SimulatedGpu::keep_history(SimulatedRun& run) {
-  std::mt19937_64 chance(run.kernels.size());  // its own: the counter's reads stay as they are without it
+  std::mt19937_64 chance(run.kernels.size());  // separate generator: leaves the counter's reads unchanged
   const auto up_to = [&](double most) { return most * std::uniform_real_distribution<>()(chance); };
   double shown_w = traits_.idle_w;
   double next_s = to_s(run.begin_ns) + up_to(traits_.kept_every_s);
@@ -203,7 +203,7 @@ void SimulatedGpu::keep_history(SimulatedRun& run) {
   }
 }
 
-// The counter's value at each of its steps, and the reads of it.
+// Computes the counter's value at each update, and the reads.
 void SimulatedGpu::count(SimulatedRun& run) {
   pause(run, to_ns(0.6));
   run.end_ns = now_ns_;
@@ -238,7 +238,7 @@ void SimulatedGpu::count(SimulatedRun& run) {
   }
   while (at_s < end_s) {
     const double step_s = first_s + std::ceil((at_s - first_s) / traits_.period_s) * traits_.period_s;
-    // Now and then just before a step, to know its moment better.
+    // Sometimes just before an update, to locate it more exactly.
     if (uniform(0, 1) < 0.1) read(run, step_s - uniform(0.0005, 0.004), first_s, counter_j);
     if (uniform(0, 1) >= traits_.missing) {
       const double late_s = uniform(0, 1) < traits_.late ? uniform(0, 0.040) : 0;
@@ -249,7 +249,7 @@ void SimulatedGpu::count(SimulatedRun& run) {
   read(run, end_s, first_s, counter_j);
 }
 
-// However long a read takes, its value is that of its beginning.
+// The value of a read is that of its start, however long it takes.
 void SimulatedGpu::read(SimulatedRun& run, double at_s, double first_step_s, const std::vector<double>& counter_j) {
   if (!run.samples.empty() && to_ns(at_s) <= run.samples.back().reading.after_ns) return;
   const auto step = static_cast<std::size_t>(std::max((at_s - first_step_s) / traits_.period_s, 0.0));

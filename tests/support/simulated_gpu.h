@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimulatedGpu: a GPU whose kinds of kernels draw known powers, and its energy counter as a recorder would have read it.
-// What it does to the truth follows an H200: steps every 100 ms, a lag of 10 ms, reads of 4 ms, some of them late or left
-// out, noise in what is counted, bursts that draw a little more or less than usual. Same seed, same run. For tests; pure.
+// SimulatedGpu: a GPU whose kernel classes have known powers, and its energy counter as a recorder would read it. The
+// errors are those of an H200: counter updates every 100 ms, a lag of 10 ms, reads of 4 ms, late and missing reads,
+// counter noise, and bursts whose power varies. Deterministic for a seed. For tests; pure.
 #pragma once
 
 #include <cstdint>
@@ -26,20 +26,20 @@ struct SimulatedKernel {
 struct SimulatedRun {
   std::vector<SimulatedKernel> kernels;
   std::vector<Sample> samples;  // of channel 0
-  std::vector<Sample> history;  // what the driver kept of the power, in milliwatts
-  std::vector<double> busy_s;   // by kind
-  std::vector<double> joules;   // by kind: the truth
+  std::vector<Sample> history;  // power history of the driver, mW
+  std::vector<double> busy_s;   // by class
+  std::vector<double> joules;   // by class: true energy, J
   double idle_j = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t probe_begin_ns = 0;  // of a loop that is probed: when
-  std::vector<double> loop_joules;  // of that loop: by kind, before then
-  std::vector<double> slowed_s;     // by kind: of what was held back
+  std::int64_t probe_begin_ns = 0;  // start of the probing, where there is one
+  std::vector<double> loop_joules;  // by class: energy of the loop before the probing, J
+  std::vector<double> slowed_s;     // by class: time at reduced clocks, s
   std::vector<double> slowed_j;
 };
 
-// A second of a run after another, as a capture tells it: single kernels and their sums, on "GPU-1". `places` are told
-// with the first; `place_of` says where a kernel was launched.
+// The activity of a run, one second after another, as a capture writes it: individual kernels and their tallies, on
+// "GPU-1". The first one contains `places`; `place_of` returns the scope of a kernel's launch.
 std::vector<Activity> activities_of(
     const SimulatedRun& run, const std::vector<Place>& places = {},
     const std::function<std::uint32_t(const SimulatedKernel&)>& place_of = [](const SimulatedKernel&) { return 0U; });
@@ -51,42 +51,42 @@ class SimulatedGpu {
     double idle_w = 130;
     double period_s = 0.0999997;
     double lag_s = 0.010;
-    double noise_j = 2.0;        // of what is counted in 100 ms
-    double burst_spread = 0.02;  // of a burst's power
-    double gain_spread = 0.005;  // of the whole counter
-    double late = 0.1;           // share of reads that come up to 40 ms late
-    double missing = 0.02;       // share of steps that are not read at all
-    int steps_per_read = 1;      // a counter that is dear to read is read seldom
-    double kept_every_s = 0.02;  // the driver keeps the power, with an exponential memory
-    double memory_s = 0.012;     // of this time constant,
-    double kept_late_s = 0.004;  // up to so late,
-    double kept_noise_w = 4;     // and with this noise
-    // At times its clocks are held back for 30 to 300 ms: the first `computing` kinds then take so many times longer, and
-    // draw less of what they draw above idling, by the third power of it.
+    double noise_j = 2.0;        // standard deviation over 100 ms
+    double burst_spread = 0.02;  // relative standard deviation of a burst's power
+    double gain_spread = 0.005;  // relative standard deviation of the counter's gain
+    double late = 0.1;           // fraction of reads that are up to 40 ms late
+    double missing = 0.02;       // fraction of counter updates without a read
+    int steps_per_read = 1;      // counter updates per read; more for counters that are costly to read
+    double kept_every_s = 0.02;  // period of the driver's power history
+    double memory_s = 0.012;     // its time constant
+    double kept_late_s = 0.004;  // its largest delay
+    double kept_noise_w = 4;     // its noise, standard deviation
+    // Clocks drop for 30 to 300 ms at a time. The first `computing` classes then take `slowness` times as long, and
+    // their power above idle is divided by the cube of `slowness`.
     double slowness = 1;
     std::size_t computing = 0;
-    double slowed_share = 0.3;  // of the time
+    double slowed_share = 0.3;  // fraction of the time
     std::int64_t kernel_ns = 200'000;
     std::int64_t gap_ns = 3'000;
   };
 
   SimulatedGpu(Traits traits, std::uint64_t seed) : traits_(std::move(traits)), random_(seed) {}
 
-  // Kinds at random in bursts of 2 to 60 ms, now and then a pause.
+  // Random classes in bursts of 2 to 60 ms, with occasional pauses.
   SimulatedRun mixture(double length_s);
-  // The same step again and again: each kind once, `kernels_each` kernels long, then a short gap.
+  // One step repeated: `kernels_each` kernels of each class, then a short gap.
   SimulatedRun steady_loop(double length_s, std::size_t kernels_each);
-  // The same with pauses before kinds at random moments (`record --dither`), so many of the time in all.
+  // The same with pauses at random positions between classes (`record --dither`), `share` of the time in total.
   struct Dither {
     double share = 0.01;
     double shortest_s = 0.02;
     double longest_s = 0.04;
   };
   SimulatedRun dithered_loop(double length_s, std::size_t kernels_each, const Dither& dither);
-  // The same, and then modules replayed in bursts of 0.1 to 0.3 s, in random order, for `probe_s`: one for each kind, of
-  // which most of its kernels are.
+  // The same, followed by `probe_s` of probing: modules replayed in bursts of 0.1 to 0.3 s, in random order. There is
+  // one module per class, and most of its kernels are of that class.
   SimulatedRun probed_loop(double length_s, std::size_t kernels_each, double probe_s);
-  // The channel that the samples are of.
+  // The channel of the samples.
   static Channel channel();
 
  private:
@@ -109,9 +109,9 @@ class SimulatedGpu {
   Traits traits_;
   std::mt19937_64 random_;
   std::int64_t now_ns_ = 0;
-  std::int64_t clocks_until_ns_ = 0;  // they stay as they are
+  std::int64_t clocks_until_ns_ = 0;  // end of the current clock state
   bool is_slowed_ = false;
-  std::vector<Stretch> stretches_;  // without gaps
+  std::vector<Stretch> stretches_;  // contiguous
 };
 
 }  // namespace joulemap

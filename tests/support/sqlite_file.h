@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes SQLite databases for tests, from the statements that fill them.
+// Creates SQLite databases for tests from SQL statements.
 #pragma once
 
 #include <string>
 
 namespace joulemap {
 
-// The bytes of the file. Statements that fail end the test.
+// Returns the bytes of the file. A failing statement fails the test.
 std::string sqlite_bytes(const std::string& sql);
 
 }  // namespace joulemap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the fake machines of tests/sysroots are.
+// Paths of the fake machines in tests/sysroots.
 #pragma once
 
 #include <string>

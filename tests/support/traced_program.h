@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Traces of small programs, made for tests of placing, and what placing makes of them.
+// Traces of small programs for tests of scope assignment, and its result.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ struct Outcome {
   PlacedTrace placed;
   std::map<std::uint32_t, Place> places;
   std::map<Path, PlaceTally> threads;
-  std::map<Path, std::int64_t> kernel_us;  // by place
+  std::map<Path, std::int64_t> kernel_us;  // by scope
   std::vector<Kernel> kernels;
   std::vector<StepRecord> steps;
   std::int64_t tallied_kernel_ns = 0;

@@ -32,14 +32,14 @@ std::int64_t whole_ns(const timespec& time) {
 }
 
 struct VirtualThread {
-  std::int64_t time_ns = 0;    // when it continues
-  std::int64_t cpu_ns = 0;     // in all
-  const void* word = nullptr;  // the futex that it waits for
+  std::int64_t time_ns = 0;    // virtual time at which it continues
+  std::int64_t cpu_ns = 0;     // total CPU time
+  const void* word = nullptr;  // futex that it waits for
   std::condition_variable turn;
 };
 
-// Whose turn it is. A thread takes part from its creation until it ends; one that was there before the clock, from its first
-// look on.
+// Scheduler of the virtual threads. A thread takes part from its creation until its end; one older than the clock, from
+// its first clock reading.
 class VirtualThreads {
  public:
   bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
@@ -58,7 +58,8 @@ class VirtualThreads {
     members_.clear();
   }
 
-  // A thread that the caller is about to create: it begins when it was created, however late the machine lets it run.
+  // Registers a thread that the caller is about to create. It starts at this virtual time, however late the machine
+  // runs it.
   std::unique_ptr<VirtualThread> created() {
     const std::lock_guard lock(mutex_);
     auto thread = std::make_unique<VirtualThread>();
@@ -67,7 +68,7 @@ class VirtualThreads {
     return thread;
   }
 
-  // The caller is that thread.
+  // Called by the new thread itself.
   void adopt(std::unique_ptr<VirtualThread> thread) {
     std::unique_lock lock(mutex_);
     VirtualThread& self = *thread;
@@ -102,7 +103,7 @@ class VirtualThreads {
     wait_for_turn(lock, self);
   }
 
-  // The caller is about to stop for good: nobody waits for it.
+  // The caller blocks forever: no thread waits for it any more.
   void leave_for_good() {
     const std::lock_guard lock(mutex_);
     leave(joined(), lock);
@@ -161,7 +162,7 @@ class VirtualThreads {
     return self;
   }
 
-  // Of equals the one that came first.
+  // The thread with the earliest time; the oldest one among equals.
   VirtualThread* earliest() const {
     const auto earlier = [](const VirtualThread* a, const VirtualThread* b) { return a->time_ns < b->time_ns; };
     const auto found = std::min_element(members_.begin(), members_.end(), earlier);
@@ -182,13 +183,13 @@ class VirtualThreads {
 };
 
 VirtualThreads& virtual_threads() {
-  static VirtualThreads& threads = *new VirtualThreads;  // threads that end late still ask for it
+  static VirtualThreads& threads = *new VirtualThreads;  // never destroyed: threads that end late still use it
   return threads;
 }
 
 VirtualThreads::Membership::~Membership() { virtual_threads().leave(*thread); }
 
-// What a thread that is created under a virtual clock runs.
+// Start routine and argument of a thread created under a virtual clock.
 struct ThreadStart {
   std::unique_ptr<VirtualThread> thread;
   void* (*routine)(void*);
@@ -206,7 +207,7 @@ bool is_simulated(clockid_t clock) {
                                        clock == CLOCK_THREAD_CPUTIME_ID || clock == CLOCK_PROCESS_CPUTIME_ID);
 }
 
-// What the C library calls by this name.
+// The C library's function of this name.
 template <class Function>
 Function* real_function(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
@@ -223,7 +224,7 @@ void VirtualClock::advance(std::int64_t duration_ns) { virtual_threads().sleep_f
 
 }  // namespace joulemap
 
-// In place of the C library's, for this program and every library in it.
+// Replaces the C library's function in this program and all its libraries.
 #define IN_PLACE extern "C" __attribute__((visibility("default")))
 
 using joulemap::real_function;

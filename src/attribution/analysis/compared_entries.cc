@@ -13,12 +13,13 @@
 namespace joulemap::attribution {
 namespace {
 
-// An entry's interval comes of hundreds of samples of power, so it is worth more runs than the prior of the total.
+// An entry's interval is based on hundreds of power samples, so it has more degrees of freedom than the prior of the
+// total.
 constexpr double kEntryDegreesOfFreedom = 20;
 
 using EntryKey = std::pair<std::string, std::vector<std::string>>;  // device, path
 
-// Of one side, by recording. Where one has no such row, it used nothing for it.
+// Values of one side, by recording; 0 where a recording has no such row.
 struct SideValues {
   std::vector<double> energy_j;
   std::vector<double> within_j;
@@ -72,7 +73,7 @@ double mean_energy(const SideValues& side) {
   return sum;
 }
 
-// Runs differ as a whole by a common factor, whose uncertainty is that of the total.
+// All entries of a run share a common factor, whose uncertainty is that of the total.
 double family_factor(const statistics::RunContrast& run, double level) {
   constexpr double kMany = 1e6;
   return statistics::t_quantile(level, run.degrees_of_freedom) / statistics::t_quantile(level, kMany);

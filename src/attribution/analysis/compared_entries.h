@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The entries of a comparison: energies per unit of all recordings by path and device, and what changed among them when
-// there are many. Pure; joules.
+// Builds the entries of a comparison: energy per unit of all recordings, by path and device, and which entries changed,
+// with correction for multiple tests. Pure; joules.
 #pragma once
 
 #include <span>
@@ -13,16 +13,16 @@
 
 namespace joulemap::attribution {
 
-// The half widths of reports are of 90 %: over the normal quantile they are standard deviations.
+// Normal quantile: reports contain half widths at 90 %; divided by this they are standard deviations.
 inline constexpr double kHalfWidth90 = 1.6449;
 
 struct RecordingEntries {
   const ReportResult* rows = nullptr;
-  double units = 1;  // that the rows are divided by
+  double units = 1;  // divisor of the rows
 };
 
-// `run`: the contrast of the totals, which states how much runs of this program differ. Fills in entries, the largest
-// difference first, and their level.
+// `run`: the contrast of the totals, which contains the variation between runs of this program. Fills in the entries,
+// the largest difference first, and their interval level.
 void compare_entries(std::span<const RecordingEntries> a, std::span<const RecordingEntries> b,
                      const statistics::RunContrast& run, RunDifference& difference);
 

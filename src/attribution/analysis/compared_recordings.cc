@@ -17,7 +17,7 @@ struct ReadSteps {
   std::optional<double> energy_j;
 };
 
-// Rows hold the energy of all machines, the machine that has all of the steps says when they were.
+// Combines the energy of all machines, from the rows, with the step times of the machine that recorded the most steps.
 std::vector<StepEnergy> placed_steps(const std::vector<MachineView>& machines, const std::vector<ReportRow>& rows) {
   std::vector<StepEnergy> steps;
   for (const MachineView& machine : machines) {
@@ -46,7 +46,7 @@ Result<ReadSteps> read_steps(const std::string& file) {
   return read;
 }
 
-// Probing comes after the last step and identifies the powers of kernels, so rows of a probed run go on to its end.
+// Probing follows the last step and identifies the powers of kernels, so rows of a probed run extend to its end.
 Result<RunReports> read_rows(const std::string& file, ReadSteps read, Level level, bool is_steady) {
   const std::vector<std::string> files = {file};
   RunReports reports{.rows = {}, .steps = std::move(read.steps), .is_steady = is_steady};

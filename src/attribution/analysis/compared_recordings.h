@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the files of two sides to their comparison: reads the steps of every recording, then the rows of what is
-// compared, the steady state or the whole run.
+// Compares the recording files of two sides: reads the steps of every recording, then the rows of the compared part,
+// the steady state or the whole run.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@
 
 namespace joulemap::attribution {
 
-// A file is a recording. Fails when one cannot be read, and as compare_runs does.
+// Each file is a recording. Fails if one is unreadable, and as compare_runs does.
 Result<RunDifference> compare_recordings(std::span<const std::string> a, std::span<const std::string> b, Level level,
                                          const ComparisonQuery& query);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recordings of a program that starts up, warms up and then repeats its step, from the file to the verdict.
+// From the recording file to the verdict, for a program that starts up, warms up and then repeats its step.
 #include "attribution/analysis/compared_recordings.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::int64_t kProgramBegin_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kReading_ns = 10 * kNanosecondsPerMillisecond;  // the counter is read so often
+constexpr std::int64_t kReading_ns = 10 * kNanosecondsPerMillisecond;  // read period of the counter
 constexpr std::int64_t kProgramStep_ns = 20 * kNanosecondsPerMillisecond;
 constexpr int kProgramSteps = 150;
 constexpr int kWarmUpSteps = 15;
@@ -29,7 +29,7 @@ struct SteppedProgram {
   bool has_steps = true;
 };
 
-// One run: 60 W of start-up, three times the power while it warms up, noise that takes half a second to fade.
+// One run: 60 W during start-up, three times the power during warm-up, noise that decays within half a second.
 std::string record_program(const std::string& file, const SteppedProgram& program, statistics::Random& random) {
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);
   EXPECT_TRUE(writer);
@@ -46,7 +46,7 @@ std::string record_program(const std::string& file, const SteppedProgram& progra
     writer->add(Sample{0, {static_cast<std::uint64_t>(joules * 1e6), at_ns, at_ns, ReadCode::ok}});
     const std::int64_t step = (at_ns - first_ns) / kProgramStep_ns;
     const bool is_step = at_ns >= first_ns && step < kProgramSteps;
-    noise = 0.98 * noise + 0.2 * 0.01 * random.normal();  // of 1 %
+    noise = 0.98 * noise + 0.2 * 0.01 * random.normal();  // standard deviation 1 %
     const double watts = !is_step ? 60 : program.step_w * (step < kWarmUpSteps ? 3 : 1) * (1 + noise);
     joules += watts * seconds(kReading_ns);
   }
@@ -62,7 +62,7 @@ class Recorder {
  public:
   explicit Recorder(std::uint64_t seed) : random_(seed) {}
 
-  // Runs of one program: power differs as the prior says, and start-up takes one to three seconds.
+  // Runs of one program: power varies by the prior, and start-up takes one to three seconds.
   std::vector<std::string> runs(std::size_t count, double factor = 1) {
     std::vector<std::string> files;
     for (std::size_t i = 0; i < count; ++i) {

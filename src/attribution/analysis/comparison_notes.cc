@@ -9,9 +9,9 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr double kUnitsDiffer = 0.05;         // more weighs start-up differently
-constexpr double kWaitsForHost = 0.3;         // idle share of a GPU's energy
-constexpr std::size_t kRecordingsEnough = 3;  // that many of each show how much runs differ
+constexpr double kUnitsDiffer = 0.05;         // relative; more weights start-up differently
+constexpr double kWaitsForHost = 0.3;         // idle fraction of a GPU's energy
+constexpr std::size_t kRecordingsEnough = 3;  // of each side, to estimate the variation between runs
 
 double units_of_each(const ComparedRun& side) {
   return side.units / static_cast<double>(std::max<std::size_t>(side.recordings.size(), 1));
@@ -48,7 +48,7 @@ void note_unsettled(RunDifference& difference, std::string_view letter, const Co
   }
 }
 
-// The share of the energy that GPUs used while nothing ran on them; nothing where other domains are in it.
+// Fraction of the energy that GPUs used while idle; empty if other domains are counted.
 std::optional<double> idle_share(const ReportResult& rows) {
   double all_j = 0;
   for (const DomainEnergy& domain : rows.domains) {

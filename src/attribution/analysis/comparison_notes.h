@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a comparison cannot see, as diagnostics: those of its recordings, and its own. Pure.
+// Adds diagnostics to a comparison: those of its recordings, and its own limits. Pure.
 #pragma once
 
 #include <set>
@@ -13,9 +13,9 @@
 namespace joulemap::attribution {
 
 void note_diagnostics(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b);
-// Programs that wait for the host, which vary more than the prior says.
+// For programs that wait for the host: they vary more than the prior states.
 void note_waiting(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b);
-// `domains`: that only some of the recordings have. `is_asked`: that whole runs are compared.
+// `domains`: present in only some of the recordings. `is_asked`: the user asked to compare whole runs.
 void note_limits(RunDifference& difference, const std::set<std::string>& domains, bool is_asked);
 
 }  // namespace joulemap::attribution

@@ -12,11 +12,11 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::size_t kPhaseCells = 4096;
-// A cell in which so little of the time anything ran is nobody's.
+// A cell that is busy for a smaller fraction of its time belongs to no phase.
 constexpr double kLeastBusy = 0.02;
-// More than any program has; what is named after them is not shown over time.
+// More than any program has; further phases are not shown over time.
 constexpr std::size_t kMostPhases = 64;
-// Fewer tell nothing of how it spreads.
+// Fewer samples show no distribution.
 constexpr std::size_t kLeastSamples = 5;
 
 std::string phase_name(const PlaceMeaning& meaning) {
@@ -26,8 +26,8 @@ std::string phase_name(const PlaceMeaning& meaning) {
   return name;
 }
 
-// By kernel: the serial number of its step, counted from `first`; 0: of none. Kernels are kept step by step, so counts
-// tell; where they do not match, because some are of no step, the moment does.
+// Serial number of the step of each kernel, counted from `first`; 0: none. Kernels are stored step by step, so the
+// kernel counts of steps assign them; if counts do not match, because some kernels belong to no step, their times do.
 std::vector<std::uint64_t> steps_of_kernels(const Activity& activity, std::uint64_t first) {
   std::vector<std::uint64_t> steps;
   steps.reserve(activity.kernels.size());
@@ -153,13 +153,13 @@ HostView::PlaceHere& HostView::place_of(std::uint32_t process, std::uint32_t pla
   return slot->second;
 }
 
-// Calls are counted where they begin, so what a stretch without any drew is of those before or after it.
+// Calls are counted where they begin: energy of an interval without a call is added to the next interval that has one.
 void HostView::add_places(std::uint32_t process, const Activity& activity) {
   if (activity.place_tallies.empty()) return;
   const CpuShares::Rates rates = cpu_shares_.rates(activity.begin_ns, activity.end_ns);
   const std::vector<double> present_s = presence_s(activity);
   const std::uint64_t steps = steps_between(activity.begin_ns, activity.end_ns);
-  std::map<Samples*, std::uint64_t> calls;  // or steps, of phases
+  std::map<Samples*, std::uint64_t> calls;  // or steps, for phases
   for (std::size_t i = 0; i < activity.place_tallies.size(); ++i) {
     const PlaceTally& tally = activity.place_tallies[i];
     const PlaceHere& here = place_of(process, tally.place);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HostView: what happened when on one machine, for pages and plots: which phase ran most at each moment, and how the energy
-// of each layer differs from step to step. Takes the third look at a recording beside the ledgers. Memory grows with
-// layers and steps that were kept one by one. Pure; joules, CLOCK_MONOTONIC of that machine.
+// HostView: the timeline of one machine, for pages and plots: which phase ran most at each moment, and how the energy
+// of each layer varies from step to step. Part of the third pass over a recording, next to the ledgers. Memory grows
+// with layers and individually recorded steps. Pure; joules, CLOCK_MONOTONIC of that machine.
 //
-// On a GPU the energy of a layer in a step is that of its single kernels, each at its moment, by the power of its
-// class. On CPUs a recording has only sums over time, a second or less each: there it is the mean over the calls of a
-// layer, or over the steps that begin in that time where phases are asked for.
+// On a GPU, the energy of a layer in a step is the sum over its kernels, each at its own time, by the power of its
+// class. For CPUs a recording contains only sums over intervals of at most a second: there it is the mean over the
+// calls of a layer, or for phases over the steps that begin in the interval.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ struct PhaseSpan {
 // What one machine adds to a RunView.
 struct MachineView {
   TimeSpan span;
-  std::vector<NumberedEnergy> steps = {};  // of the process that told the most
+  std::vector<NumberedEnergy> steps = {};  // of the process with the most steps
   std::vector<NumberedEnergy> epochs = {};
   std::vector<TimeSpan> probing = {};
   std::vector<TimeSpan> dithering = {};
@@ -47,28 +47,27 @@ struct MachineView {
 
 class HostView {
  public:
-  // `energy` and `sums` are finished and outlive it.
-  // `steps_ns`: when steps began, in order.
+  // `energy` and `sums` are finished and must outlive the HostView. `steps_ns`: begins of steps, sorted.
   HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums, SpreadLevel level = SpreadLevel::layer,
            std::vector<std::int64_t> steps_ns = {});
 
   void add(std::uint32_t process, const Activity& activity);
 
-  // In order of time, none overlapping. Of kernels where any were told one by one, else of CPU time.
+  // Sorted by time, without overlap. From kernels if any were recorded individually, else from CPU time.
   std::vector<PhaseSpan> phases() const;
-  // Those that drew the most in all.
+  // The layers with the most energy.
   std::vector<LayerSpread> spreads(const ViewLimits& limits) const;
 
  private:
-  struct Sample {  // of a step or stretch
+  struct Sample {  // of a step or interval
     float energy_j = 0;
-    std::uint32_t begin_ms = 0;  // since the command began
-    std::int64_t step = -1;      // its number, on a GPU; -1: none
+    std::uint32_t begin_ms = 0;  // ms since the command began
+    std::int64_t step = -1;      // step number, on a GPU; -1: none
   };
   struct Samples {
     std::vector<Sample> closed;
-    double sum_j = 0;        // on CPUs: of all
-    double open_j = 0;       // of the step or stretch that is being added up
+    double sum_j = 0;        // on CPUs: of all samples
+    double open_j = 0;       // of the current step or interval
     std::uint64_t step = 0;  // its serial number; 0: none yet
     Sample open;
 
@@ -79,19 +78,19 @@ class HostView {
   };
   using Layer = std::pair<std::vector<std::string>, std::string>;  // path, device
   using PhaseCurves = std::map<std::string, TimeCurve>;
-  // What is the same for all kernels of a class at a place.
+  // Values common to all kernels of a class in a scope.
   struct KernelMeaning {
     std::string device;
     double weight = 0;
     TimeCurve* phase = nullptr;
-    Samples* layer = nullptr;  // nothing: of none
+    Samples* layer = nullptr;  // null: none
   };
   struct PlaceHere {
     TimeCurve* phase = nullptr;
     Samples* layer = nullptr;
-    bool is_layer = false;  // itself, and no operation or function within it
+    bool is_layer = false;  // the layer itself, not an operation or function in it
   };
-  using KernelKey = std::array<std::uint32_t, 4>;  // process, class, queue, place
+  using KernelKey = std::array<std::uint32_t, 4>;  // process, class, queue, scope
   struct KeyHash {
     std::size_t operator()(const KernelKey& key) const {
       std::uint64_t hash = 0;

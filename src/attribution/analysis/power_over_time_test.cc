@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Power over time from a counter that is read every few seconds and the history that its device keeps.
+// Power over time from a counter that is read every few seconds and the power history that its device keeps.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -21,8 +21,8 @@ RecordedEnergy::Result energy_of_h200(const H200Phases& gpu, TimeSpan span, std:
   return recorded.finish();
 }
 
-// A pause of 2.5 s between loads, wherever the reads of the counter fall: by a straight line between those it reads 144 to
-// 300 W.
+// A pause of 2.5 s between loads, wherever the reads of the counter fall: linear interpolation between reads gives 144
+// to 300 W.
 TEST(PowerOverTime, AnIdlePhaseBetweenLoadsReadsItsOwnPower) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -30,11 +30,11 @@ TEST(PowerOverTime, AnIdlePhaseBetweenLoadsReadsItsOwnPower) {
     const H200Phases gpu{.phases = {{2, 128}, {load_s, 650}, {2.5, 128}, {6, 650}, {1, 128}}, .seed = seed};
     const std::int64_t idle_ns = gpu.begin_ns() + H200Phases::to_ns(2 + load_s);
     const TimeSpan idle{idle_ns + 100 * kMillisecond, idle_ns + 2400 * kMillisecond};
-    const RecordedEnergy::Result part = energy_of_h200(gpu, idle);  // what report --time asks for
+    const RecordedEnergy::Result part = energy_of_h200(gpu, idle);  // as report --time
     EXPECT_NEAR(part.table.rows.at(0).mean_w.value(), 128, 128 * 0.02);
 
     const TimeSpan whole{gpu.begin_ns(), gpu.end_ns()};
-    const RecordedEnergy::Result run = energy_of_h200(gpu, whole, 1000);  // JSON's power, and the page's
+    const RecordedEnergy::Result run = energy_of_h200(gpu, whole, 1000);  // as the JSON's power and the page
     const double slice_ns = static_cast<double>(whole.end_ns - whole.begin_ns) / 1000;
     double sum_w = 0;
     int slices = 0;
@@ -75,8 +75,8 @@ TEST(PowerOverTime, WithoutAHistoryPowerIsEvenBetweenReads) {
   EXPECT_NEAR(sum_j / *energy.table.rows[0].joules, 1, 1e-6);
 }
 
-// A GPU that waits at 75 W for 1.8 s and then trains at 500 W, with a counter that is read every 2.5 s: a step that takes
-// 70 ms uses 35 J from the first on, and not the 14 J of the mean.
+// A GPU waits at 75 W for 1.8 s and then trains at 500 W, with a counter that is read every 2.5 s: a step of 70 ms uses
+// 35 J from the first on, not the 14 J of the mean.
 TEST(PowerOverTime, TheFirstStepsOfATrainingAreGivenWhatTheyDrewAndNotAMeanOfStartingUp) {
   const H200Phases gpu{.phases = {{1.8, 75}, {8.2, 500}}};
   const TimeSpan span{gpu.begin_ns(), gpu.end_ns()};
@@ -93,7 +93,7 @@ TEST(PowerOverTime, TheFirstStepsOfATrainingAreGivenWhatTheyDrewAndNotAMeanOfSta
   for (std::size_t step = 0; step < 99; ++step) EXPECT_NEAR(steps[step].energy_j.value(), 35, 2.5) << "step " << step;
 }
 
-// No mark shows the end of the last step: what a program does after its loop is no part of it.
+// No mark shows the end of the last step: work after the loop is not part of it.
 TEST(PowerOverTime, TheLastStepIsAsLongAsTheOthers) {
   const TimeSpan span{0, 20 * kNanosecondsPerSecond};
   const EnergyBetween energy_j = [](std::int64_t from_ns, std::int64_t to_ns) {

@@ -14,17 +14,17 @@
 namespace joulemap::attribution {
 namespace {
 
-// Half widths are made for 95 %; the report states 90 %. They are sums of many small errors: the normal law's ratio.
+// Ratio of half widths at 90 % (reported) and 95 % (computed). Errors are sums of many small ones, hence normal.
 constexpr double kNinetyOfNinetyFive = 1.6449 / 1.9600;
 
-// The second look: the samples, and the sums of what ran.
+// The second pass: the samples, and the sums of what ran.
 class EnergyPass final : public recording::RecordingVisitor {
  public:
   EnergyPass(const std::vector<SurveyedSource>& sources, std::size_t slices, HostLedgers& ledgers, RunEvents* events)
       : ledgers_(ledgers), events_(events) {
     for (std::uint32_t i = 0; i < sources.size(); ++i) {
       const std::optional<TimeSpan> span = sources[i].span();
-      // A recorder without sensors still tells when the command ran.
+      // A recorder without sensors still records when the command ran.
       if (!span || sources[i].is_repeated || (sources[i].channels.empty() && sources[i].source.role != "recorder"))
         continue;
       passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, slices)});
@@ -62,7 +62,7 @@ class EnergyPass final : public recording::RecordingVisitor {
   std::map<std::uint32_t, Pass> passes_;
 };
 
-// The third look: each gets its part.
+// The third pass: attributes the energy.
 class LedgerPass final : public recording::RecordingVisitor {
  public:
   explicit LedgerPass(HostLedgers& ledgers) : ledgers_(ledgers) {}
@@ -97,7 +97,7 @@ struct SourceEnergy {
   RecordedEnergy::Result energy;
 };
 
-// A ledger adds up machines: where one of them was measured, another that has only estimates stays without energies.
+// A ledger sums over machines: if one machine was measured, machines with estimates only get no energies.
 void keep_one_provenance(std::vector<SourceEnergy>& energies, const std::vector<std::string>& hosts,
                          Diagnostics& diagnostics) {
   const auto is_measured = [](const SourceEnergy& one) {
@@ -138,7 +138,7 @@ void note_missing_samples(ReportResult& result, const std::vector<SurveyedSource
   }
 }
 
-// A program that was killed, or left by a side door, could not be probed and could not say so.
+// A program that was killed or exited without cleanup could not be probed and left no diagnostic.
 void note_missing_probe(ReportResult& result) {
   const auto asked = [](const EnvironmentFact& fact) { return fact.name == kProbeFact; };
   if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
@@ -149,7 +149,7 @@ void note_missing_probe(ReportResult& result) {
                           "a program that is killed or leaves by os._exit is not probed; see docs/attribution.md"});
 }
 
-// A run of less than some seconds has no room for a pause.
+// A run of less than a few seconds is too short for a pause.
 void note_missing_dither(ReportResult& result) {
   const auto asked = [](const EnvironmentFact& fact) { return fact.name == kDitherFact; };
   if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
@@ -162,7 +162,7 @@ void note_missing_dither(ReportResult& result) {
 }  // namespace
 
 Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery& query) {
-  // Sums of numbers with a fraction depend on their order in the last bits: that in which files are given must not count.
+  // Floating-point sums depend on their order in the last bits: the order of the files must not matter.
   std::vector<std::string> ordered(paths.begin(), paths.end());
   std::sort(ordered.begin(), ordered.end());
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(ordered);
@@ -248,7 +248,7 @@ void add_domain_rows(ReportResult& result) {
     row.basis = to_string(shown->provenance);
     result.rows.push_back(std::move(row));
   }
-  // By domain nothing is set apart: all that was measured is attributed.
+  // By domain nothing is idle or unattributed: all measured energy is attributed.
   result.attributed_j = shown->joules;
   result.idle_j = result.unattributed_j = 0;
 }
@@ -261,7 +261,7 @@ Result<std::vector<KernelPower>> learn_powers(std::span<const std::string> paths
   if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
   survey.finish();
   if (const Status clipped = survey.clip(within); !clipped) return clipped.error();
-  // Nothing is believed: what was would be learnt again and again.
+  // Without priors: learning from them would count the same data repeatedly.
   const KernelPriors none;
   HostLedgers ledgers(survey.sources(), {{Level::kernel}}, Mode::regress, none);
   EnergyPass energy(survey.sources(), kReportSlices, ledgers, nullptr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From recordings to everything that reports, pages and plots are made of, at as many levels as are wanted: powers are
-// found once, and what ran is given its part at all levels in one look. Two or three looks in all, in bounded memory.
+// Analyses recordings for reports, pages and plots, at any number of levels: finds powers once and attributes energy at
+// all levels in one pass. Two or three passes over the recording in all, in bounded memory.
 #pragma once
 
 #include <map>
@@ -26,37 +26,37 @@ struct AnalysisQuery {
   std::vector<Level> levels;
   Mode mode = Mode::regress;
   SecondsWithin within = {};
-  std::optional<std::vector<KernelPower>> library = {};  // instead of what the recording holds of one
+  std::optional<std::vector<KernelPower>> library = {};  // replaces the library in the recording
   std::size_t slices = kReportSlices;                    // of power over time
-  std::optional<ViewLimits> views = {};                  // what happened when, too
+  std::optional<ViewLimits> views = {};                  // also build timelines
   Grouping grouping = {};
   std::vector<DomainClass> without = {};  // domains that are not counted
-  bool step_times = false;                // when steps and epochs were, without the rest of the views
+  bool step_times = false;                // also return times of steps and epochs, without the rest of the views
 };
 
 struct Analysis {
   ReportResult summary;  // without rows
   std::vector<SurveyedSource> sources;
-  std::map<Level, LedgerResult> levels;  // but Level::domain
-  // Where views are wanted; of step times the machines alone.
+  std::map<Level, LedgerResult> levels;  // except Level::domain
+  // Filled if the query asks for views; for step_times only `machines`.
   std::vector<MachineView> machines = {};
   RunEvents events = {};
-  std::map<std::string, DomainClass> class_of = {};  // of domains
+  std::map<std::string, DomainClass> class_of = {};  // by domain
 };
 
-// The files of one recording, or of its parts. Fails when they cannot be read at all or do not belong together, and when
-// they end before the time that is asked for begins.
+// `paths`: the files of one recording, or of its parts. Fails if none is readable, if they do not belong together, or
+// if they end before the requested time begins.
 Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery& query);
 
-// A row for each domain that is counted: measured ones; estimated ones where nothing was measured.
+// Adds a row for each counted domain: the measured ones, or the estimated ones if nothing was measured.
 void add_domain_rows(ReportResult& result);
-// What a recording should hold and does not, as diagnostics.
+// Adds diagnostics about expected but missing content of a recording.
 void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource>& sources);
-// A level without rows says why.
+// Adds a diagnostic with the reason if a level has no rows.
 void note_empty_level(const std::vector<ReportRow>& rows, std::string_view by, Diagnostics& diagnostics);
 
-// What the same files teach about classes of kernels (kernel_learning.h), in the time of a report.
-// `unnamed_gpu`: the model of GPUs that do not tell theirs.
+// Finds the powers of kernel classes in the same files (kernel_learning.h), in the time of a report. `unnamed_gpu`: the
+// model of GPUs whose recording does not contain it.
 Result<std::vector<KernelPower>> learn_powers(std::span<const std::string> paths, const SecondsWithin& within = {},
                                               const std::string& unnamed_gpu = {});
 

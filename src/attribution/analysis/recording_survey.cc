@@ -12,7 +12,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// More classes than any program has, on some GPUs.
+// More classes than any program has, on several GPUs.
 constexpr std::size_t kMostPowers = 200'000;
 
 }  // namespace
@@ -107,14 +107,15 @@ void RecordingSurvey::leave_out(std::span<const DomainClass> classes) {
       if (is_left_platform) platforms.push_back(channel.domain);
       if (is_left_platform || holds(channel.domain_class)) channel.countable = false;
     }
-    // What was counted as part of it is to be counted itself.
+    // The parts of an excluded platform count by themselves.
     for (Channel& channel : seen.channels) {
       if (std::find(platforms.begin(), platforms.end(), channel.part_of) != platforms.end()) channel.part_of.clear();
     }
   }
 }
 
-// What two recorders of one machine both sampled was read once, as the first one's.
+// Marks a recorder as repeated if an earlier one sampled the same machine at the same time. The reader delivers samples
+// of both only once, as the earlier one's.
 void RecordingSurvey::finish() {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     const std::optional<TimeSpan> span = sources_[i].span();
@@ -151,7 +152,7 @@ Status RecordingSurvey::clip(const SecondsWithin& within) {
                "--time FROM,TO takes seconds since the command began"};
 }
 
-// Ranks take the same steps together, other processes each its own.
+// Ranks share their steps, so the maximum counts; other processes add theirs.
 void RecordingSurvey::count_steps(ReportResult& result) const {
   std::uint64_t steps_of_ranks = 0;
   std::uint64_t epochs_of_ranks = 0;
@@ -199,7 +200,7 @@ void RecordingSurvey::describe(ReportResult& result) const {
     if (seen.source.role != "recorder") continue;
     if (result.command.empty()) result.command = seen.source.command;
     if (seen.end) {
-      // Of several recorders, one whose command failed says how the run ended.
+      // Of several recorders, one whose command failed determines how the run ended.
       const bool went_well = result.exit_code.value_or(0) == 0 && !result.signal;
       if (went_well) result.exit_code = seen.end->exit_code;
       if (went_well) result.signal = seen.end->signal;

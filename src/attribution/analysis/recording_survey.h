@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordingSurvey: the first look at a recording: who wrote it, when the command began and ended, what it reported.
-// Everything but the samples' values. Memory grows with the number of sources and names, not with the length.
+// RecordingSurvey: the first pass over a recording: its sources, when the command began and ended, its metrics and
+// facts. Everything except the values of samples. Memory grows with the number of sources and names, not with the
+// length.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 
 namespace joulemap::attribution {
 
-// Seconds since the command began; without an end, until its end.
+// Seconds since the command began; without `to_s`, until its end.
 struct SecondsWithin {
   double from_s = 0;
   std::optional<double> to_s;
@@ -35,15 +36,15 @@ struct SurveyedSource {
   std::optional<ClockPair> clock;
   std::optional<RecordingEnd> end;
   bool is_clipped = false;   // to less than the command's time
-  bool is_repeated = false;  // a recorder of a machine that another one recorded at the same time: that one counts
-  std::string cpus_online;   // a list such as "0-3", where it was told
+  bool is_repeated = false;  // another recorder recorded this machine at the same time and counts instead
+  std::string cpus_online;   // a list such as "0-3"; empty if not recorded
   std::vector<ChannelCalibration> calibration;
-  std::string rank;  // of a distributed run; empty where it is none, or not known
+  std::string rank;  // of a distributed run; empty if none or unknown
   FollowedSteps traced_steps;
   std::uint64_t steps = 0;
   std::uint64_t epochs = 0;
 
-  // The command's time, or as much of it as the samples cover when a mark is missing. Nothing without samples and marks.
+  // The command's time, or the time covered by samples where a mark is missing. Empty without samples and marks.
   std::optional<TimeSpan> span() const;
 };
 
@@ -61,22 +62,22 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   void on_power(std::uint32_t source, const KernelPower& known) override;
   void on_end(std::uint32_t source, const RecordingEnd& end) override;
 
-  // Once all was seen.
+  // Called after the last callback.
   void finish();
-  // From now on no source spans more than that. Fails where nothing is left.
+  // Limits the span of every source. Fails if nothing remains.
   Status clip(const SecondsWithin& within);
 
-  // From now on domains of these classes are told of, but not counted, and neither is a platform that contains them.
+  // Excludes domains of these classes, and a platform that contains them, from the totals; they are still reported.
   void leave_out(std::span<const DomainClass> classes);
 
   const std::vector<SurveyedSource>& sources() const { return sources_; }
-  // Of kernels, as they were known when it was made.
+  // Kernel powers stored in the recording when it was made.
   const std::vector<KernelPower>& powers() const { return powers_; }
-  // How many there are, by their boots.
+  // Number of machines, by boot id.
   std::size_t machines() const;
-  // Of each source: its machine's name; where several machines have the same, with a number.
+  // Machine name of each source, with a number where several machines have the same name.
   std::vector<std::string> host_names() const;
-  // Fills in what needs no samples.
+  // Fills in all that needs no samples.
   void describe(ReportResult& result) const;
 
  private:

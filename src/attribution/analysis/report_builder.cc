@@ -19,7 +19,7 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
     LedgerResult& told = found->levels[query.level];
     result.rows = std::move(told.rows);
     result.groups = std::move(told.groups);
-    // A step is a stretch of the machine's energy, whatever told that.
+    // A step's energy is an interval of the machine's energy: its basis is that of the totals.
     for (ReportRow& row : result.rows) {
       if (row.basis == to_string(Provenance::measured) && !result.totals.measured)
         row.basis = to_string(Provenance::estimated);

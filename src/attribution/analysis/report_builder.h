@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From recordings to what `joulemap report` says. Reads the files two or three times, in bounded memory: once for when the
-// command began and ended, once for the samples between and the sums of what ran, once to give each of that its part.
+// Builds the result that `joulemap report` prints. Reads the files two or three times, in bounded memory: once for the
+// begin and end of the command, once for the samples between and the sums of what ran, once to attribute the energy.
 #pragma once
 
 #include <optional>
@@ -20,14 +20,14 @@ namespace joulemap::attribution {
 struct ReportQuery {
   Level level = Level::domain;
   Mode mode = Mode::regress;
-  SecondsWithin within;                                  // nothing else is told of, or learnt from
-  std::optional<std::vector<KernelPower>> library = {};  // instead of what the recording holds of one; empty: none
+  SecondsWithin within;                                  // limits the report, and the data that powers are fitted to
+  std::optional<std::vector<KernelPower>> library = {};  // replaces the library in the recording; empty: none
   Grouping grouping = {};
   std::vector<DomainClass> without = {};  // domains that are not counted
 };
 
-// The files of one recording, or of its parts. Fails when they cannot be read at all or do not belong together, and when
-// they end before the time that is asked for begins.
+// `paths`: the files of one recording, or of its parts. Fails if none is readable, if they do not belong together, or
+// if they end before the requested time begins.
 Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query);
 
 }  // namespace joulemap::attribution

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What holds of attribution as a whole, whatever ran: recordings of random runs, from the file to the rows.
+// Properties of attribution that hold whatever ran: recordings of random runs, from the file to the rows.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ Activity names_of(std::mt19937_64& random) {
   return activity;
 }
 
-// The kernels of one process (every kProcesses-th burst), a second at a time, and the CPU time it used meanwhile.
+// The kernels of one process (every kProcesses-th burst), one second at a time, and its CPU time.
 void write_process(recording::RecordingWriter& writer, const SimulatedRun& run, int process, std::uint64_t seed,
                    std::int64_t shift_ns) {
   std::mt19937_64 random(seed * 100 + static_cast<std::uint64_t>(process));
@@ -62,7 +62,7 @@ void write_process(recording::RecordingWriter& writer, const SimulatedRun& run, 
   }
 }
 
-// Files of the recorder and of each process, with all times moved by `shift_ns`.
+// Writes the files of the recorder and of each process, with all times shifted by `shift_ns`.
 std::vector<std::string> record(const TemporaryDirectory& folder, std::uint64_t seed, std::int64_t shift_ns) {
   const SimulatedRun run = SimulatedGpu({}, seed).mixture(kLength_s);
   std::vector<std::string> files;
@@ -101,7 +101,7 @@ ReportResult report(std::span<const std::string> files, Level level) {
   return result ? *result : ReportResult();
 }
 
-// Every number to the last bit.
+// All numbers, to the last bit.
 std::string ledger_text(const ReportResult& result) {
   std::string text = fmt::format("{:a} {:a} {:a}\n", result.attributed_j.value_or(-1), result.idle_j.value_or(-1),
                                  result.unattributed_j.value_or(-1));
@@ -140,7 +140,7 @@ TEST(ReportProperties, AttributedIdleAndUnattributedAreWhatWasMeasured) {
   }
 }
 
-// Never less sure than if all errors had one sign.
+// The interval of a branch is at most as wide as the sum of the widths of its rows.
 TEST(ReportProperties, BranchesHoldWhatLiesInThemAndTheirIntervalsKnowHowErrorsHangTogether) {
   const TemporaryDirectory folder;
   for (const std::uint64_t seed : kSeeds) {

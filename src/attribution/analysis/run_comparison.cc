@@ -25,7 +25,7 @@ std::optional<double> units_of(const RunRates& rates, std::string_view per) {
   return 1;
 }
 
-// Counted over the whole run, whatever part of it the rows are of.
+// Counted over the whole run, whatever part of it the rows cover.
 RunRates whole_rates(const RunReports& reports) {
   ReportResult whole = reports.rows;
   whole.is_clipped = false;
@@ -34,12 +34,12 @@ RunRates whole_rates(const RunReports& reports) {
   return rates;
 }
 
-// A recording, and what it holds of the domains that all have.
+// A recording, and its energy in the domains that all recordings have.
 struct Measured {
   const RunReports* reports = nullptr;
   RunRates rates = {};
-  double common = 1;   // share of the energy
-  double sensors = 0;  // standard error by the sensors, as a share
+  double common = 1;   // fraction of the energy in common domains
+  double sensors = 0;  // relative standard error from the sensors
   ComparedRecording recording = {};
   double row_units = 1;
   double time_s = 0;  // per unit
@@ -75,7 +75,7 @@ void keep_common(Measured& one, const std::set<std::string>& domains) {
   if (common_j > 0) one.sensors = common->uncertainty_j.value_or(0) / kHalfWidth90 / common_j;
 }
 
-// Of steps that are left out time and energy are what the run used beside those that are not.
+// Excluded time and energy are those of the run minus those of the steady steps.
 LeftOut left_out_of(const RunReports& reports) {
   const SteadyState& steady = *reports.steady;
   const double kept = static_cast<double>(steady.steps - steady.long_steps);
@@ -172,7 +172,7 @@ void state_power(RunDifference& difference, const statistics::RunContrast& contr
   }
 }
 
-// Domains of every recording, and those that only some have.
+// Domains of every recording, and those of only some.
 struct SharedDomains {
   std::set<std::string> common;
   std::set<std::string> others;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kComparisonSeed = 20261117;
 constexpr double kStep_s = 0.02;
 
-// Steps of 10 J that vary by `spread_j` from one to the next, the first forty of which warm up.
+// Steps of 10 J that vary by `spread_j` from one to the next; the first forty are warm-up.
 std::vector<StepEnergy> compared_steps(double factor, double spread_j = 0.1) {
   std::vector<StepEnergy> steps;
   for (int i = 0; i < 400; ++i) {
@@ -24,7 +24,7 @@ std::vector<StepEnergy> compared_steps(double factor, double spread_j = 0.1) {
   return steps;
 }
 
-// Whole runs: start-up is in the rows.
+// Whole runs: the rows include start-up.
 RunReports whole(double factor) {
   RunReports reports{.rows = example_training_times(factor), .steps = compared_steps(factor)};
   reports.steady = steady_state(reports.steps);
@@ -186,7 +186,7 @@ TEST(RunComparison, EpochsAndRunsAreWhole) {
   EXPECT_FALSE(compares_steady_states(both, {.whole_run = true}));
 }
 
-// Runs of one program: a factor of the run, and rows that are off by what their intervals say.
+// Runs of one program: a common factor per run, and row errors that match their intervals.
 class Runs {
  public:
   explicit Runs(std::uint64_t seed) : random_(seed) {}

@@ -9,7 +9,7 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::size_t kMostValues = std::size_t{1} << 18;
-// A page shows some thousand of them; a program that names more than this gets its first ones shown.
+// A page shows some thousand regions; of a program with more than this, only the first are kept.
 constexpr std::size_t kMostRegions = 200'000;
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunEvents: what the program told about itself while it ran: metrics with their moments, and regions it named. Kept as they
-// are read, in bounded memory: of very many metrics every second, then every fourth one, and so on. Pure; CLOCK_MONOTONIC
-// of the source's machine, in nanoseconds.
+// RunEvents: metrics with their times, and named regions, that the program reported while it ran. Collected while
+// reading, in bounded memory: beyond a limit it keeps every second metric value, then every fourth, and so on. Pure;
+// CLOCK_MONOTONIC of the source's machine, in nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ struct ReportedValue {
   double value = 0;
 };
 
-// Of one metric of one process.
+// Values of one metric of one process.
 struct ReportedValues {
-  std::vector<ReportedValue> kept;  // each `stride`-th
+  std::vector<ReportedValue> kept;  // every `stride`-th
   std::uint64_t stride = 1;
   std::uint64_t count = 0;
   double sum = 0;
@@ -46,7 +46,7 @@ class RunEvents {
   void add(std::uint32_t source, const Mark& mark);
 
   const std::map<Key, ReportedValues>& metrics() const { return metrics_; }
-  // Of one source, closed ones; neither probing nor dithering.
+  // Closed regions by source, without probing and dithering.
   const std::map<std::uint32_t, std::vector<NamedSpan>>& regions() const { return regions_; }
 
  private:

@@ -13,7 +13,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// Names of regions that are shown over time; a program that numbers its regions has any number.
+// Most region names shown over time; a program that numbers its regions has any number.
 constexpr std::size_t kMostRegionNames = 40;
 
 constexpr std::array<std::pair<DomainClass, std::string_view>, 5> kComponents = {{{DomainClass::gpu, "GPU"},
@@ -51,7 +51,7 @@ std::vector<TimeBand> bands_of(const std::vector<TimeSpan>& spans, const TimeSpa
   return bands;
 }
 
-// Neighbours of one name that are closer than could be seen become one.
+// Merges neighbouring bands of one name whose gap is too small to see.
 std::vector<TimeBand> joined_bands(std::vector<TimeBand> bands, double least_gap_s) {
   std::ranges::sort(bands, {}, [](const TimeBand& band) { return std::tie(band.name, band.begin_s); });
   std::vector<TimeBand> joined;
@@ -66,7 +66,7 @@ std::vector<TimeBand> joined_bands(std::vector<TimeBand> bands, double least_gap
   return joined;
 }
 
-// Those that took the most time.
+// The regions that took the most time.
 std::vector<TimeBand> bands_of_regions(const std::vector<NamedSpan>& regions, const TimeSpan& command,
                                        const ViewLimits& limits) {
   std::map<std::string, double> time_s;
@@ -91,7 +91,7 @@ std::vector<TimeBand> bands_of_regions(const std::vector<NamedSpan>& regions, co
   return bands;
 }
 
-// Losses of a stage are those that were reported while it lasted; both are in order of time.
+// The losses of a stage are those reported during it; both are sorted by time.
 void add_losses(std::vector<StageView>& stages, const ReportedValues& losses, const TimeSpan& command) {
   std::size_t next = 0;
   std::optional<double> before;
@@ -123,7 +123,7 @@ MetricSeries series_of(const std::string& name, const ReportedValues& values, co
   return series;
 }
 
-// Which machine a source is of, by the boot they share; the first one where none is.
+// The command's span on the machine of a source, by boot id; that of the first machine if none matches.
 const TimeSpan* command_of(const std::vector<SurveyedSource>& sources, std::uint32_t source,
                            std::map<std::string, TimeSpan>& by_boot) {
   if (by_boot.empty()) {
@@ -139,7 +139,7 @@ const TimeSpan* command_of(const std::vector<SurveyedSource>& sources, std::uint
 void add_events(RunView& view, const Analysis& found, const ViewLimits& limits) {
   std::map<std::string, TimeSpan> by_boot;
   std::map<std::string, std::uint32_t>
-      teller;  // of several processes that report the same, the one that did most often
+      teller;  // of several processes with the same metric, the one with the most values
   for (const auto& [key, values] : found.events.metrics()) {
     const auto [known, is_new] = teller.try_emplace(key.second, key.first);
     if (!is_new && values.count > found.events.metrics().at({known->second, key.second}).count)
@@ -164,7 +164,7 @@ void add_events(RunView& view, const Analysis& found, const ViewLimits& limits) 
   }
 }
 
-// Of the machine that told the most steps; the ranks of a run do the same at the same time.
+// From the machine with the most steps; the ranks of a run do the same at the same time.
 std::size_t add_times(RunView& view, const std::vector<MachineView>& machines, const ViewLimits& limits) {
   if (machines.empty()) return 0;
   const auto most = std::ranges::max_element(
@@ -185,7 +185,7 @@ std::size_t add_times(RunView& view, const std::vector<MachineView>& machines, c
   return most->steps.size();
 }
 
-// What was counted in the time that is looked at is known here, of a part of a run, too.
+// Step and sample counts of the analysed time are known here, for a part of a run as well.
 void add_rates(RunView& view, std::size_t steps) {
   const std::optional<double> samples = view.rates.samples;
   view.rates = run_rates(view.run);
@@ -213,7 +213,7 @@ void add_levels(RunView& view, Analysis& found, const std::vector<Level>& levels
     const auto told = found.levels.find(level);
     if (told == found.levels.end() || told->second.rows.empty()) continue;
     LedgerResult& result = told->second;
-    // Without kernels a stack is no more than the layers.
+    // Without kernels, a stack contains no more than the layers.
     const bool has_kernels = std::ranges::any_of(result.rows, [](const ReportRow& row) { return row.device != kCpu; });
     if (level == Level::stack && !has_kernels) continue;
     view.levels.push_back({std::string(name_of(level)), std::move(result.rows), std::move(result.groups),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From recordings to the RunView that pages and plots show: all levels at once, in the time of one report and a little more.
+// Builds the RunView that pages and plots show: all levels at once, in little more than the time of one report.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct ViewQuery {
   SecondsWithin within = {};
   std::optional<std::vector<KernelPower>> library = {};  // as in ReportQuery
   bool groups = false;                                   // sums over branches of the levels' trees (model/path_tree.h)
-  // Only these; a plot needs one, and what is not asked for costs nothing.
+  // Levels to build; a plot needs one, and others cost nothing.
   std::vector<Level> levels = {Level::phase,    Level::layer,  Level::op,     Level::tensor,
                                Level::function, Level::region, Level::kernel, Level::stack};
   ViewLimits limits = {};

@@ -18,7 +18,7 @@ constexpr std::int64_t kStep_ns = 2 * kNanosecondsPerMillisecond;
 constexpr std::uint64_t kSteps = 5000;
 constexpr double kWatts = 50;
 
-// Ten seconds at 50 W: 5000 steps in five epochs, a loss that falls by one an epoch, 8 samples a step.
+// Ten seconds at 50 W: 5000 steps in five epochs, a loss that falls by one per epoch, 8 samples per step.
 std::string record_steps(const TemporaryDirectory& folder) {
   std::string file = folder.path() + "/steps.joule";
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);
@@ -88,7 +88,7 @@ TEST(RunView, EpochsSayTheirLossAndWhatAUnitOfItCost) {
   const TemporaryDirectory folder;
   const RunView view = view_of(record_steps(folder));
   ASSERT_EQ(view.epochs.size(), 5u);
-  EXPECT_FALSE(view.epochs[0].joules_per_loss);  // nothing was before it
+  EXPECT_FALSE(view.epochs[0].joules_per_loss);  // no epoch before it
   for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(view.epochs[i].loss.value(), 9.0 - static_cast<double>(i), 1e-9);
   for (std::size_t i = 1; i < 5; ++i) EXPECT_NEAR(view.epochs[i].joules_per_loss.value(), 100, 1);
 }
@@ -117,8 +117,8 @@ TEST(RunView, OfVeryManyValuesOfAMetricSomeAreShownAndAllAreCounted) {
   EXPECT_EQ(view.metrics[0].points.front().step, 0);
 }
 
-// Ten seconds at 50 W, in stretches of a tenth of a second: two layers of a forward pass and one of a backward pass,
-// which take all of the CPU time, and two steps a stretch.
+// Ten seconds at 50 W, in intervals of 0.1 s: two layers of a forward pass and one of a backward pass, which take all
+// of the CPU time, and two steps per interval.
 std::string record_phases(const TemporaryDirectory& folder) {
   std::string file = folder.path() + "/phases.joule";
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);

@@ -10,15 +10,15 @@ namespace {
 
 constexpr std::size_t kLeastSteps = 12;
 constexpr std::size_t kBatchSteps = 5;         // MSER-5
-constexpr std::size_t kStepsForBatches = 100;  // of fewer steps each is a batch
+constexpr std::size_t kStepsForBatches = 100;  // with fewer steps, each is a batch
 constexpr double kFarOut = 10;                 // standard deviations, by the median absolute deviation
-constexpr double kRare = 0.01;                 // of the steps: what is more frequent belongs to the program
+constexpr double kRare = 0.01;                 // fraction of the steps: more frequent ones belong to the program
 constexpr std::size_t kBlocks = 20;
-constexpr double kTrimmed = 0.1;              // of the blocks, on either side
+constexpr double kTrimmed = 0.1;              // fraction of the blocks, on each side
 constexpr double kMostAutocorrelation = 0.7;  // 20 blocks cannot show more
-// Of a median absolute deviation of normal values.
+// Ratio of standard deviation to median absolute deviation, for normal values.
 constexpr double kDeviationOfMad = 1.4826;
-// Steps that agree to less than this share of their median are equal: readings are no finer.
+// Steps that differ by less than this fraction of their median are equal: readings have no finer resolution.
 constexpr double kEqualSteps = 1e-4;
 
 struct Typical {
@@ -51,14 +51,14 @@ std::vector<double> means_of(std::span<const double> values, std::size_t count) 
   return means;
 }
 
-// How many of the batches to truncate: at most half.
+// Number of batches to truncate: at most half.
 std::size_t truncated_batches(const std::vector<double>& batches) {
   double sum = 0;
   double squares = 0;
   double least = 0;
   std::size_t best = 0;
   for (std::size_t left = 1; left <= batches.size(); ++left) {
-    const double value = batches[batches.size() - left] - batches.back();  // keeps digits
+    const double value = batches[batches.size() - left] - batches.back();  // avoids cancellation
     sum += value;
     squares += value * value;
     const std::size_t truncated = batches.size() - left;
@@ -87,7 +87,7 @@ double lag_one(const std::vector<double>& values, double mean) {
     if (i > 0) products += (values[i] - mean) * (values[i - 1] - mean);
   }
   if (squares <= 0) return 0;
-  // Of few values it comes out too small by that much (Kendall 1954).
+  // Bias correction for few values (Kendall 1954).
   const double found = products / squares;
   const double bias = (1 + 3 * found) / static_cast<double>(values.size());
   return std::clamp(found + bias, 0.0, kMostAutocorrelation);
@@ -101,7 +101,7 @@ BlockMean block_mean(std::span<const double> energies_j) {
   BlockMean result;
   for (std::size_t i = trimmed; i < sorted.size() - trimmed; ++i) result.mean += sorted[i];
   result.mean /= static_cast<double>(sorted.size() - 2 * trimmed);
-  // Winsorized: what was trimmed counts as the nearest that was not.
+  // Winsorized: trimmed values count as the nearest untrimmed one.
   double sum = 0;
   for (double& block : blocks) {
     block = std::clamp(block, sorted[trimmed], sorted[sorted.size() - 1 - trimmed]);
@@ -123,7 +123,7 @@ std::optional<SteadyState> steady_state(std::span<const StepEnergy> steps) {
   if (steps.size() < kLeastSteps) return std::nullopt;
   std::vector<double> energies_j;
   for (const StepEnergy& step : steps.first(steps.size() - 1)) energies_j.push_back(step.energy_j);
-  // A step far out would be a reason to truncate all that came before it.
+  // Bounds outliers: one would otherwise truncate all steps before it.
   const Typical late = typical_of(std::span(energies_j).subspan(energies_j.size() / 2));
   std::vector<double> bounded = energies_j;
   for (double& energy_j : bounded) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steady state of a run: its steps without those in which the program warms up (first calls compile, allocate and
-// tune; clocks and power rise), without the last one, which lasts until the command ends, and without the rare steps
-// that are far longer than the others (a checkpoint, a pause). Warm-up is truncated by the marginal standard error rule
-// (MSER-5: White 1997, "An effective truncation heuristic for bias reduction in simulation output"): the truncation
-// that minimizes the standard error of the mean of what remains, and never more than half of the run.
+// The steady state of a run: its steps without warm-up (first calls compile, allocate and tune; clocks and power rise),
+// without the last step, which lasts until the command ends, and without rare steps that are far longer than the others
+// (a checkpoint, a pause). The marginal standard error rule truncates the warm-up (MSER-5: White 1997, "An effective
+// truncation heuristic for bias reduction in simulation output"): it minimizes the standard error of the mean of the
+// remaining steps, and never truncates more than half of the run.
 //
-// The energy of a step is the trimmed mean of block means, its standard error the winsorized one (Yuen 1974) of blocks,
-// widened by their autocorrelation. Blocks, because neighbouring steps are correlated, and because a program may repeat
-// itself every few steps (gradient accumulation). Pure.
+// The energy of a step is the trimmed mean of block means; its standard error is the winsorized one (Yuen 1974) of
+// blocks, widened by their autocorrelation. Blocks, because neighbouring steps are correlated, and because a program
+// may repeat every few steps (gradient accumulation). Pure.
 #pragma once
 
 #include <cstddef>
@@ -28,17 +28,17 @@ struct StepEnergy {
 struct SteadyState {
   std::size_t first_step = 0;  // index of the first steady step
   std::size_t steps = 0;       // from there to the last but one of the run
-  std::size_t long_steps = 0;  // of these, left out of the mean
+  std::size_t long_steps = 0;  // of these, excluded from the mean
   double begin_s = 0;
   double end_s = 0;
-  double energy_j = 0;          // of a step
-  double standard_error_j = 0;  // of that
-  double time_s = 0;            // of a step
+  double energy_j = 0;          // per step
+  double standard_error_j = 0;  // of energy_j
+  double time_s = 0;            // per step
   double autocorrelation = 0;   // of neighbouring blocks
   bool is_settled = true;       // false: the energy of a step still changes in the second half of the run
 };
 
-// Nothing where there are fewer than 12 steps.
+// Empty for fewer than 12 steps.
 std::optional<SteadyState> steady_state(std::span<const StepEnergy> steps);
 
 }  // namespace joulemap::attribution

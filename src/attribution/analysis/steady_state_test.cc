@@ -59,7 +59,7 @@ TEST(SteadyState, RareLongStepsAreLeftOutAndFrequentOnesArePartOfTheProgram) {
         1000, [&](std::size_t i) { return (i % every == every - 1 ? 15.0 : 5.0) + 0.05 * random.normal(); }));
   };
   const auto checkpoints = with_long(250);
-  EXPECT_EQ(checkpoints->long_steps, 3u);  // of four one is the last of all
+  EXPECT_EQ(checkpoints->long_steps, 3u);  // one of the four is the last step
   EXPECT_NEAR(checkpoints->energy_j, 5, 0.02);
   const auto accumulation = with_long(8);
   EXPECT_EQ(accumulation->long_steps, 0u);

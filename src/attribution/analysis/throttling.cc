@@ -14,7 +14,7 @@ constexpr std::uint64_t kHwThermalSlowdown = 0x40;
 constexpr std::uint64_t kHwPowerBrake = 0x80;
 constexpr std::uint64_t kSlowed = kHwSlowdown | kSwThermalSlowdown | kHwThermalSlowdown | kHwPowerBrake;
 
-// One reading a second says little of a moment, and enough of a run.
+// One reading per second does not resolve moments, but characterizes a run.
 constexpr std::uint64_t kFewestReadings = 2;
 constexpr double kWorthTelling = 0.02;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Throttling: how often a GPU said that something holds its clocks back, from readings of NVML's set of reasons. What
-// kernels draw then is not what they draw at full speed, so a report says so. Plain data; pure.
+// Throttling: how often a GPU reported that its clocks are reduced, from readings of NVML's clock event reasons. The
+// power of kernels then differs from their power at full speed, so a report states it. Plain data; pure.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace joulemap::attribution {
 class Throttling {
  public:
   void add(std::uint64_t reasons);
-  // Share of the readings, 0 .. 1.
+  // Fraction of the readings, 0 .. 1.
   double power_limited() const;
-  // By a power limit, heat or its hardware, often enough to be worth telling.
+  // True if a power limit, heat or the hardware reduced clocks often enough to report.
   bool held_back() const;
-  // Nothing where it hardly ever happened.
+  // Adds nothing if it hardly ever happened.
   void describe(const std::string& domain, Diagnostics& diagnostics) const;
 
  private:
@@ -26,7 +26,7 @@ class Throttling {
 
   std::uint64_t readings_ = 0;
   std::uint64_t at_power_limit_ = 0;
-  std::uint64_t slowed_ = 0;  // by heat, or by the hardware's own brakes
+  std::uint64_t slowed_ = 0;  // by heat, or by hardware slowdown
 };
 
 }  // namespace joulemap::attribution

@@ -21,28 +21,28 @@ constexpr int kRounds = 5;
 constexpr double kHuber = 1.345;
 constexpr std::uint64_t kSeed = 0x6A6F756C65;
 
-// What a CPU second of one kind of work may draw against another's, as a standard deviation: scalar Python, memory-
-// bound loops and vector instructions at the package's limit differ by a factor of two and more at the ends.
+// Relative standard deviation of the power of a CPU second between kinds of work: scalar Python, memory-bound loops and
+// vector instructions at the package's limit differ by a factor of two and more at the extremes.
 constexpr double kSpread = 0.3;
-// Of the mean power: how much of it is idling, before anything is known.
-// Rows where all CPUs are at work seem to tell, but what they tell is how coarsely CPU time is counted: each of these shares
-// is tried and counts alike, unless the machine was seen at rest.
+// Prior fractions of the mean power that are idle. Observations with all CPUs busy seem to identify idle power, but
+// only reflect how coarsely CPU time is counted. So each of these fractions is tried with equal probability, unless the
+// machine was seen idle.
 constexpr std::array<double, 3> kIdleShares = {0.25, 0.12, 0.38};
 constexpr double kIdleSpread = 0.02;
-constexpr double kAtRest = 0.12;  // CPUs at work, at most; ticks of 10 ms alone look like half of that
+constexpr double kAtRest = 0.12;  // maximum count of busy CPUs at idle; ticks of 10 ms alone look like half of that
 constexpr std::size_t kFewestAtRest = 5;
-// How power may grow with the number of busy CPUs: as that number to the power of one of these.
+// Candidate exponents of power over the number of busy CPUs.
 constexpr std::array<double, 6> kGrowths = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
-// A CPU at work draws something, whatever a few odd rows say; else it would have no interval.
+// Lower bound of the power of a busy CPU, against outliers; a power of 0 would have no interval.
 constexpr double kLeastAtWork = 0.02;
-// What the model leaves out, for each column: clocks that change with the number of busy CPUs, threads that share a core.
+// Relative model error of each column: clocks that change with the number of busy CPUs, threads that share a core.
 constexpr double kModelError = 0.04;
-// When others ran is known to a fifth of a second at best, which makes them look cheaper than they are: by 8 to 15 % on the
-// simulated machine (bench/attribution/cpu_truth.py).
+// The times at which other processes ran are known to a fifth of a second at best, which biases their power low: by 8
+// to 15 % on the simulated machine (bench/attribution/cpu_truth.py).
 constexpr double kOthersError = 0.1;
-// Residuals of rows in a row are alike: so many are taken together to see by how much.
+// Residuals of neighbouring observations are correlated: block length for estimating their autocorrelation.
 constexpr std::size_t kBlock = 20;
-constexpr double kLeastNoise = 1e-3;  // of a row; smaller is an accident
+constexpr double kLeastNoise = 1e-3;  // of an observation; a smaller value is chance
 
 double size_of(std::span<const double> residuals, std::span<const double> weights, double used) {
   double sum = 0;
@@ -54,7 +54,7 @@ double size_of(std::span<const double> residuals, std::span<const double> weight
   return std::sqrt(sum / std::max(count - used, 1.0));
 }
 
-// By how much sums of neighbours are larger than if each were on its own.
+// Ratio of the standard deviation of block sums to that of independent residuals.
 double togetherness(std::span<const double> residuals, std::span<const double> weights) {
   double blocks = 0;
   double rows = 0;
@@ -81,24 +81,24 @@ std::vector<double> huber_weights(std::span<const double> residuals) {
   return weights;
 }
 
-// A fit of unknowns with beliefs, each with a spread of its own.
+// A fit of unknowns with priors, each with a spread of its own.
 struct Fit {
   std::vector<double> watts;
   std::vector<double> weights;
-  std::vector<double> inverse;  // of the last round: times the noise's variance, how unsure the watts are
+  std::vector<double> inverse;  // of the last round: times the noise variance, the covariance of the watts
   std::vector<double> from_data;
-  std::vector<double> left;  // of each row
+  std::vector<double> left;  // residual of each observation
   double noise = 0;
   double growth = 1;
-  std::vector<double> crowded_s;  // by unknown: of all rows
-  double disbelief = 0;           // how far the watts are from what is believed
+  std::vector<double> crowded_s;  // by unknown: sum over all observations
+  double disbelief = 0;           // cost of the distance between watts and prior
 };
 
 double usual_value(const CpuRows& rows) {
   return rows.joules() / std::sqrt(rows.time_s() * static_cast<double>(rows.size()));
 }
 
-// What is believed of the unknowns: that CPUs at work draw alike, whatever that is, but for a spread; and what idling draws.
+// Prior of the unknowns: busy CPUs have a common power of any value, with a spread about it; and an idle power.
 class Beliefs {
  public:
   Beliefs(const CpuRows& rows, double idle_w)
@@ -110,7 +110,7 @@ class Beliefs {
 
   double common_w() const { return common_w_; }
   double spread_w() const { return kSpread * common_w_; }
-  // Rows of their own: each differs from the mean of all by nothing, as firmly as the spread is small.
+  // Prior observations: each power differs from the mean of all by zero, with a precision given by the spread.
   void add_to(statistics::GramSums& sums, double noise) const {
     const double others = -1.0 / static_cast<double>(members_);
     for (std::size_t k = 0; k < members_; ++k) {
@@ -125,7 +125,7 @@ class Beliefs {
     beliefs.push_back({idle_w_, std::pow(noise / (kIdleSpread * mean_w_), 2)});
     return beliefs;
   }
-  // How much of each unknown is data: of those at work, of their difference from the mean of all.
+  // Fraction of each unknown that comes from data; for busy CPUs, of their difference from the mean of all.
   std::vector<double> from_data(const Fit& fit) const {
     const std::size_t size = members_ + 1;
     std::vector<double> row_sums(members_);
@@ -157,7 +157,7 @@ class Beliefs {
   double mean_w_;
   double idle_w_;
   double common_w_ = 0;
-  std::size_t members_;  // all unknowns but idling
+  std::size_t members_;  // all unknowns but idle
 };
 
 Fit robust_fit(const CpuRows& rows, double idle_w) {
@@ -188,7 +188,7 @@ Fit robust_fit(const CpuRows& rows, double idle_w) {
   return fit;
 }
 
-// What rows draw in which hardly any CPU was at work; nothing where there are too few of them.
+// Median power of observations with hardly any busy CPU; nothing where there are too few.
 std::optional<double> power_at_rest_w(const CpuRows& rows) {
   std::vector<double> watts;
   for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -201,7 +201,7 @@ std::optional<double> power_at_rest_w(const CpuRows& rows) {
   return watts[watts.size() / 2];
 }
 
-// The lower triangle L of a symmetric matrix L L', row by row. What rounding made negative counts as 0.
+// Lower triangular L of a symmetric matrix L L', row by row. Negative pivots from rounding count as 0.
 std::vector<double> cholesky(const std::vector<double>& matrix, std::size_t size) {
   std::vector<double> lower(size * size, 0.0);
   for (std::size_t i = 0; i < size; ++i) {
@@ -218,7 +218,7 @@ std::vector<double> cholesky(const std::vector<double>& matrix, std::size_t size
   return lower;
 }
 
-// Each law is drawn from as often as it is likely. Watts are those of `best` for the same joules.
+// Draws from each law in proportion to its likelihood. Converts watts to those of `best` for the same joules.
 std::vector<std::vector<double>> draw(const std::vector<Fit>& fits, const std::vector<double>& odds, const Fit& best) {
   const std::size_t size = best.watts.size();
   std::vector<std::vector<double>> lower;
@@ -243,7 +243,7 @@ std::vector<std::vector<double>> draw(const std::vector<Fit>& fits, const std::v
   return drawn;
 }
 
-// How badly a fit does, in half squares of the noise; large pieces count less.
+// Cost of a fit: Huber loss of the residuals, in units of the noise, plus the prior's cost.
 double cost_of(const Fit& fit, double noise) {
   double cost = fit.disbelief;
   for (const double residual : fit.left) {
@@ -301,7 +301,7 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineTime& ma
   double noise = fits.front().noise;
   for (const Fit& fit : fits) noise = std::min(noise, fit.noise);
   const auto cost = [&](const Fit& fit) { return cost_of(fit, noise); };
-  // Laws of growth are judged with the usual share of idling; each other share is as likely as that.
+  // Growth laws are compared at the default idle fraction; each other fraction has the same probability.
   std::size_t usual = 0;
   for (std::size_t i = 0; i < fits.size(); i += idles) usual = cost(fits[i]) < cost(fits[usual]) ? i : usual;
   const Fit& best = fits[usual];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What layers draw on CPUs: the energy between two readings of the counters (packages and memory together) is, over
-// columns of CpuUse, CPU seconds times watts, the same for whatever else the machine did, and idle power all the
-// time. CPUs at work draw less each the more they are; how much less is the one of a few laws that leaves the least
-// over. Found by nonnegative least squares, pulled towards one power for all as weakly as the noise is small: what a
-// run cannot tell stays a share of CPU time, and the spread of such powers is in the replicates. Pure; same input,
-// same bits. Watts, joules, CLOCK_MONOTONIC nanoseconds.
+// Powers of layers on CPUs. The model of the energy between two counter readings (packages and memory together) is CPU
+// seconds times watts, summed over the columns of CpuUse and all other processes, plus idle power. Busy CPUs use less
+// power each the more are busy; the fit takes the growth law with the smallest residual. Solved by nonnegative least
+// squares with a prior of one common power, whose weight falls with the noise. What a run cannot identify stays
+// proportional to CPU time, and the replicates contain the spread of such powers. Pure; same input, same bits. Watts,
+// joules, ns of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstddef>
@@ -19,40 +19,40 @@
 
 namespace joulemap::attribution {
 
-// Unknowns, in this order: columns of CpuUse, all others, idling.
+// Unknowns, in this order: columns of CpuUse, all other processes, idle.
 struct CpuPowers {
   std::size_t columns = 0;
-  std::vector<double> watts;                    // by unknown; of columns: of a CPU alone at work, above idle
-  std::vector<bool> regressed;                  // by unknown: from the data; else CPU time, or belief
+  std::vector<double> watts;                    // by unknown; for columns: of a single busy CPU, above idle
+  std::vector<bool> regressed;                  // by unknown: from the data; false: CPU time or prior
   std::vector<std::vector<double>> replicates;  // by unknown, then by replicate
-  std::vector<double> gains;                    // what the counter may be wrong by as a whole
+  std::vector<double> gains;                    // by replicate: gain factor of the counter
   double growth = 1;                            // see crowding()
-  bool idle_known = false;                      // the machine was seen at rest
-  bool fitted = false;                          // else all draw alike, idling included
+  bool idle_known = false;                      // idle power was measured while the machine was idle
+  bool fitted = false;                          // false: all powers are equal, idle included
   std::size_t rows = 0;
-  double residual = 0;  // usual size of what a row leaves over, as a share of it
+  double residual = 0;  // noise of an observation, as a fraction of its usual energy
 
   std::size_t other() const { return columns; }
   std::size_t idle() const { return columns + 1; }
 };
 
-// All that is known of a machine's CPUs besides their energy.
+// All inputs of CPU attribution besides the energy.
 struct CpuKnowledge {
   CpuUse use;
   CpuPowers powers;
-  TimeCurve other_s;                                      // CPU time of whatever was not captured
-  double cpus = std::numeric_limits<double>::infinity();  // that the machine has
+  TimeCurve other_s;                                      // CPU time of all work that was not captured
+  double cpus = std::numeric_limits<double>::infinity();  // CPU count of the machine
   std::vector<std::int64_t> readings_ns = {};             // of the counters: between two of them only the sum is known
-  bool estimated = false;                                 // the energy is
+  bool estimated = false;                                 // the energy is an estimate
 };
 
-// `domains`: readings of each counter. Nothing where they are too few.
+// `domains`: readings of each counter. Returns nothing where there are too few.
 std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineTime& machine,
                                         std::span<const std::vector<EnergyPoint>> domains);
 
-// All draw alike, as far as anybody knows.
+// Equal powers, for recordings without any knowledge of them.
 CpuPowers alike_cpu_powers(std::size_t columns);
-// `gain_spread`: standard deviation of what the counter, or the estimate, is off by as a whole.
+// `gain_spread`: relative standard deviation of the gain of the counter or the estimate.
 void draw_gains(CpuPowers& powers, double gain_spread);
 
 }  // namespace joulemap::attribution

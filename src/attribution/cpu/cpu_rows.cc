@@ -9,18 +9,18 @@
 namespace joulemap::attribution {
 namespace {
 
-// Sums over less tell what ran within the time between two readings.
+// Sums over shorter spans resolve what ran between two readings.
 constexpr std::int64_t kClose_ns = 30 * kNanosecondsPerMillisecond;
-// Shorter rows would be all edges: what ran is told every 10 ms.
+// Shorter observations would be dominated by edges: CPU use is sampled every 10 ms.
 constexpr std::int64_t kShortestRow_ns = 40 * kNanosecondsPerMillisecond;
 
-// The machine's CPU time is counted in ticks. Where it has no CPU to spare that is all that its sum varies by, and
-// would say that CPUs at work draw nothing.
+// The machine's CPU time is counted in ticks. Where no CPU is idle, the tick quantization is the only variation of the
+// sum, and the fit would conclude that busy CPUs use no power.
 constexpr double kFull = 0.93;
 
 bool is_before(std::int64_t time_ns, const EnergyPoint& point) { return time_ns < point.time_ns; }
 
-// Linear between two readings. Within them.
+// Linear interpolation between two readings. `time_ns` must lie within them.
 double joules_at(std::span<const EnergyPoint> points, std::int64_t time_ns) {
   const auto after = std::upper_bound(points.begin() + 1, points.end() - 1, time_ns, is_before);
   const EnergyPoint& to = *after;
@@ -101,7 +101,7 @@ void CpuRows::fill(const CpuUse& use, const MachineTime& machine, std::span<cons
   }
   const std::vector<double> others_s = others_between(edges_ns, captured_s, machine.readings, machine.cpus, kFull);
   std::vector<double> lengths_s;
-  std::vector<double> possible;  // CPU time is told a little late at times: no more than all CPUs can have been at work
+  std::vector<double> possible;  // CPU time may arrive a little late: limits it to what all CPUs can have used
   for (std::size_t row = 0; row < size(); ++row) {
     lengths_s.push_back(seconds(edges_ns[row + 1] - edges_ns[row]));
     possible.push_back(std::min(machine.cpus * lengths_s[row] / std::max(captured_s[row], 1e-9), 1.0));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuRows: the rows of the regression of CPU powers: what the counters moved by between two moments, and what CPUs
-// did in that time. Rows are as long as it takes to know both: from reading to reading where what ran is told
-// closely, else as long as a sum of it. Each is divided by the root of its length, so that noises are alike. Pure;
-// joules, seconds.
+// CpuRows: the observations of the CPU power regression: the energy that the counters advanced between two times, and
+// the CPU use in that time. Observations last from reading to reading where CPU use was sampled densely, and otherwise
+// as long as one sum of CPU use. Each is divided by the square root of its length, so that noise levels are equal.
+// Pure; joules, seconds.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace joulemap::attribution {
 
 class CpuRows {
  public:
-  // Unknowns as those of CpuPowers.
+  // Unknowns are those of CpuPowers.
   CpuRows(const CpuUse& use, const MachineTime& machine, std::span<const std::vector<EnergyPoint>> domains,
           double growth);
 
@@ -35,7 +35,7 @@ class CpuRows {
   double joules() const { return joules_; }
   double time_s() const { return time_s_; }
   double cpu_s() const { return cpu_s_; }
-  // By unknown: the same, each counted by its crowding; the last is the time.
+  // By unknown: the same, weighted with crowding(); the last is the elapsed time.
   const std::vector<double>& crowded_s() const { return crowded_s_; }
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInterval = 0.9;
 
-// A row's own luck: the same in every report of the recording.
+// Random draws of a row, seeded by its path: the same in every report of the recording.
 std::vector<double> luck_of(const std::vector<std::string>& path) {
   std::uint64_t seed = 0xCBF29CE484222325;
   for (const std::string& name : path) {
@@ -81,7 +81,7 @@ double CpuShares::all_j(const Cell& now) const {
   return known_->powers.watts[known_->powers.idle()] * now.length_s + now.modelled_j + others_j(now);
 }
 
-// Between two readings only the sum is known: it is spread as the powers say.
+// Between two readings only the sum is known: distributes it in proportion to the modelled power.
 void CpuShares::draw_within_readings(std::vector<Cell>& cells) const {
   const TimeSpan span = per_modelled_j_.span();
   const auto middle_ns = [&](std::size_t cell) {
@@ -114,7 +114,7 @@ void CpuShares::share_out(std::size_t cell, const Cell& now) {
   if (all_j <= 0) return;
   const double scale = now.joules / all_j;
   if (tells_idle_) idle_j_ += scale * idle_j * (1 - active);
-  // While both are at work idle power is shared by how many CPUs each has there.
+  // While both have busy CPUs, idle power is split by the number of CPUs of each.
   const double other_present = std::min(other_cpus, 1.0);
   double command = 0;
   if (present > 0) {
@@ -136,7 +136,7 @@ void CpuShares::share_out(std::size_t cell, const Cell& now) {
 void CpuShares::share_out_by_time(std::size_t cell, const Cell& now) {
   const double all_s = now.modelled_j + now.other_s;  // all powers are 1
   const double active = any_at_work(now.present_s / now.length_s, now.other_s / now.length_s);
-  // Nobody knows whether a machine was idle while a trace of another tool is silent.
+  // A gap in a trace of another tool does not show whether the machine was idle.
   if (tells_idle_) idle_j_ += now.joules * (1 - active);
   if (all_s <= 0) return;
   const double rate = now.joules * active / all_s;
@@ -168,7 +168,7 @@ ClassJoules CpuShares::part(std::uint32_t process, const PlaceTally& tally, doub
   return joules;
 }
 
-// What a row would get with other powers. All that was measured stays the same, so what one gains the others lose.
+// Energy of a row under replicate powers. The measured total stays the same, so what one row gains the others lose.
 std::vector<double> CpuShares::replicates_of(const ClassJoules& joules) const {
   const CpuPowers& powers = known_->powers;
   const auto ratio = [&](std::size_t unknown, std::size_t r) {

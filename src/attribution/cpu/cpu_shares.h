@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuShares: how the energy of CPUs and memory is shared out: at each moment among what runs then. What CPUs at work
-// draw goes by CPU time and power; idle power goes to who has a CPU at work, and is idle while nobody has. Where
-// powers are not known all goes by CPU time. Nothing is lost or made up, in no cell, whatever the powers are. What
-// was not captured is the command's own (nobody's row) or others' ("background"). Also tells how sure such shares
-// are. Pure; joules, seconds.
+// CpuShares: attributes the energy of CPUs and memory, at each moment among the work that runs then. Energy of busy
+// CPUs is split by CPU time and power. Idle power goes to the work that has a busy CPU, and is reported as idle while
+// no CPU is busy. Where powers are unknown all energy is split by CPU time. The parts of every cell sum to its energy,
+// whatever the powers are. Work that was not captured is either the command's own (unattributed) or that of other
+// processes ("background"). Also computes the interval of each part. Pure; joules, seconds.
 #pragma once
 
 #include <cstdint>
@@ -26,22 +26,22 @@ class CpuShares {
  public:
   CpuShares(const MachineEnergy& energy, const ActivitySums& sums);
 
-  // What a stretch of time gives: for each joule that the powers would make, and for each second of presence.
+  // Attribution rates within a time span: joules per modelled joule, and joules per second of presence.
   struct Rates {
     double per_modelled_j = 0;
     double per_present_s = 0;
-    double other_cpus = 0;  // at work for others, on average
+    double other_cpus = 0;  // mean count of CPUs busy for other processes
   };
   Rates rates(std::int64_t from_ns, std::int64_t to_ns) const;
 
-  // Joules by unknown of CpuPowers: a column's, and its part of idle power.
+  // Joules by unknown of CpuPowers: a column's energy, and its part of idle power.
   ClassJoules part(std::uint32_t process, const PlaceTally& tally, double present_s, const Rates& rates) const;
   const ClassJoules& background() const { return background_; }
   double background_s() const { return background_s_; }
   double idle_j() const { return idle_j_; }
 
-  // Fills in basis, interval and dynamic energy of a row; after all that ran is known by note(). `spread`: a standard
-  // deviation of the row's own, as a share, of what powers do not explain.
+  // describe() fills in basis, interval and dynamic energy of a row. Call note() for all work first. `spread`: relative
+  // standard deviation of the row that the powers do not explain.
   void note(const ClassJoules& joules) { noted_.add(joules); }
   void describe(ReportRow& row, const ClassJoules& joules, double spread) const;
 
@@ -50,10 +50,10 @@ class CpuShares {
     double joules = 0;
     double length_s = 0;
     double captured_s = 0;
-    double present_s = 0;  // of all processes together: may be longer than the cell
+    double present_s = 0;  // summed over all processes: may exceed the cell
     double modelled_j = 0;
     double other_s = 0;
-    double background = 0;  // share of the others' time
+    double background = 0;  // fraction of other_s that is not the command's
   };
   double modelled(std::uint16_t column, double cpu_s, double cpus) const;
   double others_j(const Cell& now) const;
@@ -67,7 +67,7 @@ class CpuShares {
   bool tells_idle_;
   TimeCurve per_modelled_j_;
   TimeCurve per_present_s_;
-  ClassJoules noted_;  // all but idling
+  ClassJoules noted_;  // all but idle
   ClassJoules background_;
   double background_s_ = 0;
   double idle_j_ = 0;

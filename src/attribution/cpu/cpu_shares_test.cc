@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A machine with four CPUs on which layers draw differently, simulated millisecond by millisecond: what each drew is known.
+// A machine with four CPUs whose layers use different powers, simulated in steps of a millisecond: their true energy is
+// known.
 #include "attribution/cpu/cpu_shares.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ constexpr double kBusy_w = 90;  // all CPUs, above idle
 
 struct Layer {
   double cpus = 1;
-  double factor = 1;  // what a CPU at work draws against the usual
+  double factor = 1;  // power of a busy CPU relative to the usual
   double usual_ms = 10;
   double true_j = 0;
 };
@@ -37,7 +38,7 @@ struct Scene {
   double seconds = 40;
 };
 
-// What a recording of the scene would hold, and what was true.
+// What a recording of the scene would contain, and the true energies.
 class SimulatedCpu {
  public:
   SimulatedCpu(Scene scene, std::uint64_t seed) : scene_(std::move(scene)), random_(seed) {
@@ -169,7 +170,7 @@ class SimulatedCpu {
   double measured_j_ = 0;
 };
 
-// Layers of 12 to 40 ms, one CPU or several, whose powers differ by a factor of two and more.
+// Layers of 12 to 40 ms, on one CPU or several, whose powers differ by a factor of two and more.
 Scene training(std::uint64_t seed) {
   std::mt19937_64 random(seed * 77 + 5);
   const auto uniform = [&](double from, double to) { return std::uniform_real_distribution<double>(from, to)(random); };
@@ -206,7 +207,7 @@ void expect_balance(const LedgerResult& result, double measured_j) {
   double rows_j = 0;
   for (const ReportRow& row : result.rows) rows_j += row.energy_j.value_or(0);
   EXPECT_NEAR(rows_j, result.attributed_j.value_or(-1), 1e-6 * measured_j);
-  EXPECT_NEAR(rows_j + *result.idle_j, measured_j, 1e-3 * measured_j);  // all of the program was in a layer
+  EXPECT_NEAR(rows_j + *result.idle_j, measured_j, 1e-3 * measured_j);  // all of the program is in a layer
   EXPECT_NEAR(*result.unattributed_j, 0, 1e-3 * measured_j);
 }
 
@@ -236,14 +237,14 @@ TEST(CpuShares, PowersOfLayersAreFoundBesideANoisyNeighbourAndIntervalsHold) {
   EXPECT_LT(found.rms(), 0.08);
   EXPECT_LT(found.rms(), by_time.rms() / 2);
   EXPECT_LT(background.rms(), 0.05);
-  EXPECT_GE(found.coverage(), 0.80);  // 90 % of 72 rows, less what chance does
+  EXPECT_GE(found.coverage(), 0.80);  // 90 % of 72 rows, with allowance for chance
   EXPECT_GE(by_time.coverage(), 0.80);
   EXPECT_GE(background.held, 9u);
 }
 
 TEST(CpuShares, WhatALoopCannotTellStaysAShareOfCpuTimeWithAWideInterval) {
   Scene scene;
-  scene.layers = {{1, 0.7, 1, 0}, {1, 1.4, 1, 0}};  // in each stretch as much of one as of the other
+  scene.layers = {{1, 0.7, 1, 0}, {1, 1.4, 1, 0}};  // each stretch contains equal parts of both
   scene.neighbour = false;
   SimulatedCpu machine(scene, 7);
   const LedgerResult result = machine.account(true);

@@ -13,16 +13,16 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::size_t kMostColumns = 40;
-// Readings closer than this are taken together: ticks of 10 ms would drown what they say.
+// Merges readings that are closer than this: ticks of 10 ms would dominate them.
 constexpr double kShortestWindow_s = 0.18;
 
 double used_s(const PlaceTally& tally) { return seconds(tally.cpu_ns + tally.helpers_ns); }
 
-// Phase and layer; where there is neither, regions. Empty: outside of everything.
+// Phase and layer; regions where there is neither. Empty: outside of all scopes.
 std::vector<std::string> key_of(const PlaceMeaning& meaning) { return meaning.layer_path(); }
 
-// Others want the same number of CPUs in all intervals, and get what is left of all `cpus`: like water of that amount in
-// vessels as wide as the intervals are long.
+// Other processes demand the same number of CPUs in all intervals, and get what is left of all `cpus`: water filling,
+// with vessels as wide as the intervals are long.
 void fill(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s, double cpus, double amount_s,
           std::span<double> others_s) {
   if (amount_s <= 0) return;
@@ -144,7 +144,7 @@ std::optional<double> count_cpus(std::string_view list) {
 std::vector<double> others_between(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s,
                                    std::span<const CpuTimePoint> machine, double cpus, double full) {
   std::vector<double> others_s(captured_s.size());
-  const auto interval_at = [&](std::int64_t time_ns) {  // the first whose middle is later
+  const auto interval_at = [&](std::int64_t time_ns) {  // index of the first whose midpoint is later
     const auto is_before = [&](std::size_t i) { return edges_ns[i] + (edges_ns[i + 1] - edges_ns[i]) / 2 < time_ns; };
     std::size_t first = 0;
     for (std::size_t count = captured_s.size(); count > 0;) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuUse: what CPUs did when, column by column: a column is a layer in a phase (or a region), the same in all processes of a
-// machine; operations are their layer's. The second look at a recording collects it (CpuWork), because what a layer draws is
-// told by all of the run. A few dozen bytes for each place and stretch. Pure; CPU seconds, CLOCK_MONOTONIC nanoseconds.
+// CpuUse: CPU use over time, by column: a column is a layer in a phase (or a region), the same in all processes of a
+// machine; operations belong to their layer's column. CpuWork collects it in the second pass over the recording,
+// because the fit of a layer's power needs the whole run. A few dozen bytes for each scope and stretch. Pure; CPU
+// seconds, ns of CLOCK_MONOTONIC.
 //
-// Presence: for how long a place had at least one CPU at work, as far as it can be known: no longer than a thread was
-// there, no longer than the CPU time it used. So it is known how many CPUs it had there.
+// Presence: how long a scope had at least one busy CPU, as far as it can be known: at most the time a thread was in it,
+// and at most the CPU time it used. CPU time divided by presence is the number of its CPUs.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@
 
 namespace joulemap::attribution {
 
-// By tally of the activity. No more than all of the stretch is ever somebody's.
+// By tally of the activity. The sum never exceeds the length of the stretch.
 std::vector<double> presence_s(const Activity& activity);
 
 struct CpuUse {
@@ -38,8 +39,8 @@ struct CpuUse {
   };
   std::size_t columns = 0;
   std::vector<Piece> pieces;        // by begin
-  std::vector<TimeSpan> stretches;  // of the process that used the most: how closely it was told what ran
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t> column_of;  // by process and place
+  std::vector<TimeSpan> stretches;  // of the process that used the most CPU time: spans of its samples
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t> column_of;  // by process and scope
 
   std::uint16_t column(std::uint32_t process, std::uint32_t place) const;
 };
@@ -49,7 +50,7 @@ class CpuWork {
   explicit CpuWork(TimeSpan span) : span_(span) {}
 
   void add(std::uint32_t process, const Activity& activity);
-  // `sums` knows what places mean. The columns that used the most stand alone, the rest are one, the last.
+  // `sums` resolves scopes. The columns with the most CPU time stand alone; the last column is the rest.
   CpuUse finish(ActivitySums& sums);
 
  private:
@@ -62,30 +63,29 @@ class CpuWork {
   std::vector<Stretch> stretches_;
 };
 
-// The share of a time in which any CPU was at work: the command was for that share, others used so many CPUs on
-// average. The two know nothing of each other.
+// Fraction of time with any busy CPU. `command`: fraction of time in which the command had one; `other_cpus`: mean
+// count of CPUs that other processes used. Assumes that the two are independent.
 double any_at_work(double command, double other_cpus);
 
-// What a CPU second draws against one of a CPU that is alone at work: the more are busy, the less does each, because
-// the first wakes what all share and clocks fall. `growth`: power grows with the number of busy CPUs to this power, 1
-// for none of that.
+// Power of a CPU second relative to that of a single busy CPU. It falls with the number of busy CPUs, because the first
+// wakes shared parts and clocks fall. `growth`: exponent of power over the number of busy CPUs; 1: no such effect.
 double crowding(double cpus, double growth);
-// The same for whatever was not captured, in a time of this length.
+// The same for work that was not captured, within a span of this length.
 double others_crowding(double other_s, double captured_s, double length_s, double growth);
 
-// What all CPUs of the machine did.
+// CPU time of the whole machine.
 struct MachineTime {
   std::vector<CpuTimePoint> readings;
   double cpus = std::numeric_limits<double>::infinity();
 };
 
-// How many CPUs a list such as "0-3,8" names; nothing where it cannot be read.
+// Number of CPUs in a list such as "0-3,8"; nothing where it cannot be parsed.
 std::optional<double> count_cpus(std::string_view list);
 
-// What the machine used besides what was captured. Its readings are far apart and coarse (10 ms): between two of them
-// others are taken to want the same number of CPUs all the time, and to get it as far as the captured left some of
-// all `cpus`. A reading that shows less than was captured, because its clock is coarse, is made up for by the next.
-// `full`: where all CPUs were busy for so much of the time, they were for all of it.
+// CPU time of the machine beyond the captured time. Its readings are far apart and coarse (10 ms ticks). Assumes that
+// between two of them other processes demand a constant number of CPUs, and get those of all `cpus` that the captured
+// work leaves. A reading that shows less than was captured, because of its coarse clock, is compensated in the next.
+// `full`: if the machine's CPUs were busy for at least this fraction of a window, they count as busy for all of it.
 std::vector<double> others_between(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s,
                                    std::span<const CpuTimePoint> machine, double cpus, double full);
 TimeCurve other_cpu_time(std::span<const CpuTimePoint> machine, const TimeCurve& captured_s, double cpus);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `record --dither` is worth: pauses at random places of a loop of equal steps, on a simulated GPU.
+// Benefit of `record --dither`: pauses at random positions in a loop of identical steps, on a simulated GPU.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,8 +23,8 @@ KernelTimeline timeline_of(const SimulatedRun& run) {
 }
 
 struct Worth {
-  double error = 0;   // of a kind's power, root mean square
-  double inside = 0;  // share of 90 % intervals that hold
+  double error = 0;   // root mean square relative error of a kind's power
+  double inside = 0;  // coverage of the 90 % intervals
 };
 
 Worth worth_of(const SimulatedGpu::Dither& dither, double length_s, std::size_t kernels_each, std::uint64_t seeds) {
@@ -50,7 +50,7 @@ Worth worth_of(const SimulatedGpu::Dither& dither, double length_s, std::size_t 
     }
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       const double truth = run.joules[kind] / run.busy_s[kind];
-      // Where nothing can be found out all share by time.
+      // Without a fit all kinds get the mean power.
       const double watts = fit ? fit->classes[kind].watts : busy_j / busy_s;
       worth.error += (watts / truth - 1) * (watts / truth - 1);
       if (fit && fit->classes[kind].low_w <= truth && truth <= fit->classes[kind].high_w) ++worth.inside;
@@ -62,7 +62,7 @@ Worth worth_of(const SimulatedGpu::Dither& dither, double length_s, std::size_t 
   return worth;
 }
 
-// 60 s of equal steps, of which each holds nine kinds: without pauses the rows hardly differ.
+// 60 s of identical steps with nine kinds each: without pauses the observations hardly differ.
 TEST(Dithering, TellsTheKindsOfEqualStepsApart) {
   for (const std::size_t kernels_each : {1U, 5U, 20U}) {
     const Worth without = worth_of({.share = 0}, 60, kernels_each, 3);
@@ -70,7 +70,7 @@ TEST(Dithering, TellsTheKindsOfEqualStepsApart) {
     std::printf("60 s, steps of %4.1f ms: %.1f %% without pauses (%.0f %% of intervals hold), %.1f %% with (%.0f %%)\n",
                 static_cast<double>(kernels_each) * 9 * 0.203, 100 * without.error, 100 * without.inside,
                 100 * with.error, 100 * with.inside);
-    if (kernels_each == 1) continue;  // shorter than the sensor's memory: little is gained
+    if (kernels_each == 1) continue;  // shorter than the sensor's time constant: little is gained
     EXPECT_LT(with.error, 0.03);
     EXPECT_LT(3 * with.error, without.error);
     EXPECT_GE(with.inside, 0.85);

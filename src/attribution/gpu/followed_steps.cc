@@ -8,9 +8,9 @@
 namespace joulemap::attribution {
 namespace {
 
-// A longer run stands for itself more than for others: it needs no closer look.
+// A longer run consists mostly of its own steps, so its steps are not compared one by one.
 constexpr std::size_t kLookedAt = 64;
-// Steps that are followed are slower by up to a half; others may pause. Beyond this a step is of another kind.
+// Traced steps are slower by up to a half, and others may pause. Beyond this ratio a step is of another kind.
 constexpr double kAlike = 3;
 
 bool overlap(TimeSpan a, TimeSpan b) { return a.begin_ns < b.end_ns && b.begin_ns < a.end_ns; }
@@ -40,7 +40,8 @@ bool FollowedSteps::is_usual(const Run& run, const Step& step) {
   return step_s <= kAlike * usual_s && usual_s <= kAlike * step_s;
 }
 
-// Of a run that stands for others. 0: none is like them, or there are too many to look at; then all have to do.
+// For a run that extrapolates to untraced steps. 0: no step resembles them, or the run is too long to compare; then all
+// traced steps count.
 std::uint64_t FollowedSteps::usual_steps(const Run& run) {
   if (run.followed > kLookedAt) return 0;
   const auto usual = std::count_if(run.steps.begin(), run.steps.end(), [&](const Step& s) { return is_usual(run, s); });
@@ -58,7 +59,7 @@ void FollowedSteps::weigh(const Run& run, TimeSpan told, Weights& weights) {
     of_steps.kernels += kernels;
     of_steps.sum += kernels * (usual == 0 || is_usual(run, step) ? weight : 1);
   }
-  // Kernels that ran on when the last of its steps had ended, or of steps that were not looked at.
+  // Kernels that ran after the last step ended, or of steps that were not compared.
   if (of_steps.kernels <= 0) of_steps = {weight, 1};
   weights.sum += of_steps.sum;
   weights.kernels += of_steps.kernels;
@@ -72,7 +73,7 @@ StandsFor FollowedSteps::of(TimeSpan told) const {
   TimeSpan span = told;
   for (auto run = first; run != runs_.end() && run->begin_ns < told.end_ns; ++run) {
     if (run->left_alone == 0) {
-      // Counted among the others of a stretch that holds several runs; alone it stands for itself.
+      // Counts among the other runs in the span; alone it extrapolates only to itself.
       weights.sum += static_cast<double>(run->followed);
       weights.kernels += static_cast<double>(run->followed);
       continue;

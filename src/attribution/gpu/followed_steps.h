@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FollowedSteps: of one process in light mode, which steps its kernels stand for. Kernels are told in a few steps in a row
-// (a run), then for many steps not at all: those are taken to be like the run before them. So sums of kernels of a run
-// stand for all steps until the next run, and for their time.
+// FollowedSteps: for one process recorded in light mode, the steps that its traced kernels extrapolate to. Light mode
+// traces kernels in a few consecutive steps (a run), then leaves many steps untraced. The untraced steps are assumed to
+// repeat the run before them. So kernel sums of a run extrapolate to all steps until the next run, and to their time.
 //
-// A step that is like none of those (the first one, which tries out algorithms for a second) stands for itself alone; so do
-// kernels outside of steps. Steps are added in order of time. Memory grows with the number of runs. Pure; nanoseconds.
+// A step that differs from the untraced ones (the first step, which tries out algorithms for a second) counts only
+// once; so do kernels outside of steps. Steps are added in order of time. Memory grows with the number of runs. Pure;
+// nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ namespace joulemap::attribution {
 
 struct StandsFor {
   TimeSpan span;
-  double weight = 1;  // as many as these
+  double weight = 1;  // multiple of the traced kernels
 };
 
 class FollowedSteps {
@@ -30,7 +31,7 @@ class FollowedSteps {
   std::uint64_t followed() const { return followed_; }
   bool is_light() const { return followed_ > 0 && followed_ < all_; }
 
-  // What kernels that were told as of that stretch of time stand for.
+  // The time span and weight that kernels traced in the span `told` extrapolate to.
   StandsFor of(TimeSpan told) const;
 
  private:
@@ -40,11 +41,11 @@ class FollowedSteps {
   };
   struct Run {
     std::int64_t begin_ns = 0;
-    std::int64_t until_ns = 0;  // the last step that is like it has ended
+    std::int64_t until_ns = 0;  // end of the last step that the run extrapolates to
     std::uint64_t followed = 0;
     std::uint64_t left_alone = 0;
     double left_alone_s = 0;
-    std::vector<Step> steps;  // those that were followed; of a long run the first ones
+    std::vector<Step> steps;  // traced steps; only the first ones of a long run
   };
   struct Weights {
     double sum = 0;

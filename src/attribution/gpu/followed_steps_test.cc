@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 
-// Steps of 10 ms, one after another: 'f' is followed, '-' is left alone, 'F' is followed and lasts 500 ms.
+// Consecutive steps of 10 ms: 'f' is traced, '-' is untraced, 'F' is traced and lasts 500 ms.
 struct Program {
   explicit Program(const std::string& steps) {
     for (const char kind : steps) {
@@ -57,7 +57,7 @@ TEST(FollowedSteps, AFirstStepThatIsLikeNoOtherStandsForItself) {
   EXPECT_EQ(first.weight, 1);
   EXPECT_EQ(first.span.end_ns, 500 * kMs);
   EXPECT_DOUBLE_EQ(program.followed.of(program.span(1, 2)).weight, 4);
-  // A sum of all three: as many kernels as 1 + 2 * 4 steps have.
+  // A sum of all three has as many kernels as 1 + 2 * 4 steps.
   EXPECT_DOUBLE_EQ(program.followed.of({0, 520 * kMs}).weight, 3);
 }
 

@@ -15,14 +15,15 @@ double power_ratio(const PowerFit& fit, std::size_t column, std::size_t replicat
   return fit.replicates[column][replicate] / fit.classes[column].watts;
 }
 
-// Else nothing is known but that powers differ.
+// False: nothing is known except that powers differ.
 bool tells_idle_apart(const PowerFit& fit) {
   return std::ranges::any_of(fit.classes, [&](const ClassPower& power) { return power.watts != fit.idle().watts; });
 }
 
 }  // namespace
 
-// In each cell: what a second of a kernel of weight 1 gets. Kernels that run together share the moment, others' as well.
+// For each cell: joules per second of a kernel of weight 1. Concurrent kernels, including those of co-tenants, share
+// the time.
 GpuShares::Device GpuShares::shared_out(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s) {
   const TimeCurve& like = busy_s != nullptr ? *busy_s : *gpu.others_s;
   Device device{&gpu, TimeCurve(like.span(), like.size()), 0, 0, busy_s != nullptr};
@@ -114,7 +115,7 @@ const GpuShares::Device* GpuShares::of_domain(const std::string& domain) const {
   return nullptr;
 }
 
-// What a row would get with other powers. All that the GPU drew stays the same, so what one gains the others lose.
+// Energy of a row under replicate powers. The GPU's total stays the same, so what one row gains the others lose.
 std::vector<double> GpuShares::replicates_of(const Device& device, const ClassJoules& joules,
                                              const ClassJoules& all) const {
   const PowerFit& fit = device.gpu->powers->fit;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GpuShares: how the energy of each GPU is shared out: at each moment among what runs then, in proportion to what its
-// classes draw, and to idling in proportion to what that draws. So nothing is lost or made up, in no interval, whatever the
-// powers are. Where they are not known all are alike: shares of time. Also tells how sure such shares are. Pure; joules.
+// GpuShares: attributes the energy of each GPU. At each moment it splits the energy among the running kernels and idle
+// in proportion to the power of each kernel class and to idle power. The parts of every interval sum to its measured
+// energy, whatever the powers are. Where powers are unknown all classes get the same power, which gives a
+// time-proportional split. Also computes the interval of each part. Pure; joules.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ inline constexpr std::string_view kRegressed = "regressed";
 inline constexpr std::string_view kProbed = "probed";
 inline constexpr std::string_view kByLibrary = "library";
 
-// Joules of a row by class of kernels: what its interval follows from.
+// Joules of a row by kernel class; the row's interval is computed from them.
 class ClassJoules {
  public:
   void add(std::uint16_t column, double joules) { by_column_[column] += joules; }
@@ -45,24 +46,25 @@ class ClassJoules {
 
 class GpuShares {
  public:
-  // Both outlive it.
+  // `energy` and `sums` must outlive this object.
   GpuShares(const MachineEnergy& energy, const ActivitySums& sums);
 
-  // Joules for each second of a kernel of weight 1, in a stretch of time; 0 for a device whose energy is not known.
+  // Joules per second of a kernel of weight 1, within a time span; 0 for a device whose energy is unknown.
   double rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
-  // The same of a single kernel. Where working is told from idling it is that of the stretch which counts the kernel: when
-  // within the stretch its kernels ran is not in the shares, and power is, so that its moment would be weighed twice.
+  // The same for a single kernel. Where idle power is known separately, this is the rate of the stretch that contains
+  // the kernel. The weights do not model when in the stretch its kernels ran, but the power curve shows it. The rate at
+  // the kernel's own time would therefore count that twice.
   double rate_of_kernel(const std::string& device, const Kernel& kernel) const;
   struct Weight {
     double weight = 1;
     std::uint16_t column = 0;
-    bool known = false;  // powers are
+    bool known = false;  // class powers are known
   };
-  // `length_ns`: of such kernels on average, which tells how much they were slowed down; 0: at full speed.
+  // `length_ns`: mean duration of such kernels, which gives their slowdown; 0: full speed.
   Weight weight(const std::string& device, std::uint32_t process, std::uint32_t class_id, double length_ns = 0) const;
 
   double idle_j() const;
-  // What processes had that are not the command's, for each GPU that they used.
+  // Time and energy of co-tenants (processes outside of the command), for each GPU that they used.
   struct Background {
     std::string domain;
     double time_s = 0;
@@ -70,10 +72,10 @@ class GpuShares {
     ClassJoules by_class = {};
   };
   std::vector<Background> backgrounds() const;
-  // Fills in basis, interval and dynamic energy of a row of that domain; after all rows are known by note().
+  // describe() fills in basis, interval and dynamic energy of a row of that domain. Call note() for all rows first.
   void note(const std::string& domain, const ClassJoules& joules) { noted_[domain].add(joules); }
   void describe(ReportRow& row, const ClassJoules& joules) const;
-  // Which energy is shared by what the kernel library knows, and which by time for want of better.
+  // Reports which energy is attributed by the kernel library, and which by time because nothing better is known.
   void diagnose(Diagnostics& diagnostics) const;
 
  private:
@@ -82,7 +84,7 @@ class GpuShares {
     TimeCurve rate;
     double idle_j = 0;
     double others_j = 0;
-    bool tells_idle = true;  // else only what others ran there is known: the rest is nobody's
+    bool tells_idle = true;  // false: only co-tenants' work is known, and the rest is unattributed
     std::span<const TimeSpan> stretches = {};
     bool knows_idle_w = false;
   };

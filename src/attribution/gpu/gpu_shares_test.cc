@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From samples and kernels to rows, as `report` does it, with a GPU whose truth is known.
+// From samples and kernels to rows, as in `report`, with a simulated GPU whose true powers are known.
 #include "attribution/gpu/gpu_shares.h"
 
 #include <gtest/gtest.h>
@@ -109,8 +109,8 @@ TEST(GpuShares, AShortRunIsSharedByTime) {
   }
 }
 
-// A second of which a GPU works for the last tenth, told as one sum, and its power in that second as it was: what ran is
-// given 50 J. By the power of its own moment, over a second's mean of what ran, it would be given 180 J.
+// A GPU works in the last tenth of a second, which is recorded as one sum, next to its true power in that second. The
+// work gets 50 J. The power at its own time over a second's mean activity would give it 180 J.
 TEST(GpuShares, AKernelOfAStretchThatIsMostlyIdleIsGivenWhatItDrew) {
   constexpr std::int64_t kMs = 1'000'000;
   const TimeSpan span{0, 1000 * kMs};

@@ -12,13 +12,15 @@
 namespace joulemap::attribution {
 namespace {
 
-// Classes that stand alone: enough for a network, few enough for a quick fit. A smaller share of time tells too little.
+// Maximum number of classes with a column of their own: enough for a network, few enough for a quick fit. Classes with
+// a smaller fraction of time carry too little information.
 constexpr std::size_t kMostClasses = 60;
 constexpr double kLeastShare = 0.002;
-// Sums count records as they come back, a little after the kernels ran: so much of a stretch is enough to call it whole.
+// Sums count records when they are delivered, a little after the kernels ran: this fraction of a stretch counts as
+// complete.
 constexpr double kWhole = 0.98;
 constexpr double kWholeStretch = 0.7;
-// So many of a class tell how long one takes.
+// Sample size per class for the usual duration.
 constexpr std::uint64_t kSampledLengths = 2000;
 
 KernelCode code_in(const ProcessNames& names, std::uint32_t class_id) {
@@ -26,7 +28,7 @@ KernelCode code_in(const ProcessNames& names, std::uint32_t class_id) {
   return known == names.classes.end() ? KernelCode() : code_of(known->second);
 }
 
-// The largest get a column each, the others one for each kind.
+// The classes with the most time get a column each, the others one for each kind.
 std::map<KernelCode, std::uint16_t> columns_for(const std::map<KernelCode, std::int64_t>& times) {
   std::vector<std::pair<std::int64_t, KernelCode>> ranked;
   double all_ns = 0;
@@ -84,7 +86,7 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const PlacePa
     const std::int64_t end_ns = std::min(kernel.end_ns, span_.end_ns);
     if (end_ns <= start_ns) continue;
     const bool same = last != nullptr && last->queue == kernel.queue && last->class_id == kernel.class_id;
-    // Only its class matters: single kernels stand for themselves anyway.
+    // Only its class matters: single kernels never extrapolate.
     if (!same) line = line_of(process, kernel.queue, kernel.class_id, false);
     last = &kernel;
     const std::int64_t most_ns = std::numeric_limits<std::uint32_t>::max();
@@ -124,7 +126,7 @@ std::vector<GpuWork::Where> GpuWork::place_lines(const std::map<std::uint32_t, P
     where[index] = {&work, column, &process->second, line.probes, line.class_id, 0};
     const auto known = process->second.classes.find(line.class_id);
     if (known == process->second.classes.end() || line.class_id == kLostClass) continue;
-    if (known->second.name == kOtherKernels) continue;  // many kinds of things: they teach nothing
+    if (known->second.name == kOtherKernels) continue;  // a mixture of classes, which no power describes
     const SeenKernels some = seen_kernels(known->second, seconds(line_ns_[index]), line_count_[index]);
     const auto [same, is_new] = seen[device].try_emplace(some.code, some);
     if (!is_new) same->second.add(some);
@@ -135,7 +137,7 @@ std::vector<GpuWork::Where> GpuWork::place_lines(const std::map<std::uint32_t, P
   return where;
 }
 
-// When within a stretch they ran is not known. What the command ran meanwhile is known as well as ever.
+// The distribution within a stretch is unknown. The command's own kernels in it remain known exactly.
 void GpuWork::place_others(std::map<std::string, DeviceWork>& devices) const {
   for (const auto& [device, stretches] : others_) {
     DeviceWork& work = devices.at(device);
@@ -146,7 +148,7 @@ void GpuWork::place_others(std::map<std::string, DeviceWork>& devices) const {
   }
 }
 
-// Kernels of a class take as long in whichever queue they run, in the run or in probing.
+// Kernels of a class take as long in every queue, in the run or in probing.
 void GpuWork::find_usual_lengths(std::vector<Where>& where) const {
   std::vector<std::uint64_t> counts(where.size());
   for (const Kept& kernel : kernels_) ++counts[kernel.line];
@@ -156,7 +158,7 @@ void GpuWork::find_usual_lengths(std::vector<Where>& where) const {
     const std::uint64_t every = counts[kernel.line] / kSampledLengths + 1;
     if (seen[kernel.line]++ % every == 0) lengths_ns[kernel.line].push_back(kernel.length_ns);
   }
-  std::map<std::tuple<const DeviceWork*, std::uint32_t, std::uint32_t>, std::uint64_t> most;  // kernels of one line
+  std::map<std::tuple<const DeviceWork*, std::uint32_t, std::uint32_t>, std::uint64_t> most;  // of the largest line
   for (const auto& [line, index] : lines_) {
     if (where[index].device == nullptr || counts[index] == 0) continue;
     std::uint64_t& so_far = most[{where[index].device, line.process, line.class_id}];
@@ -176,14 +178,14 @@ StandsFor GpuWork::Where::stands_for(const Sum& sum) const {
   return names == nullptr ? StandsFor{told, 1} : names->stands_for(told, probes, class_id);
 }
 
-// For each sum: whether the kernels that it counts are here one by one.
+// For each sum: true if the kernels that it counts were also recorded singly.
 std::vector<bool> GpuWork::detailed_stretches(const std::vector<Where>& where) const {
   std::vector<bool> detailed(sums_.size(), false);
   double kept_s = 0;
   double told_s = 0;
   for (const Kept& kernel : kernels_) kept_s += seconds(kernel.length_ns);
   std::map<std::pair<std::int64_t, std::int64_t>, double> stretches;
-  std::set<std::pair<std::int64_t, std::int64_t>> scaled;  // sums that stand for more than themselves
+  std::set<std::pair<std::int64_t, std::int64_t>> scaled;  // sums that extrapolate beyond themselves
   for (const Sum& sum : sums_) {
     told_s += seconds(sum.time_ns);
     stretches[{sum.begin_ns, sum.end_ns}] += seconds(sum.time_ns);
@@ -208,7 +210,7 @@ std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, 
   std::vector<Where> where = place_lines(names, devices);
   find_usual_lengths(where);
   const std::vector<bool> detailed = detailed_stretches(where);
-  std::set<std::pair<std::int64_t, std::int64_t>> coarse;  // by end: where sums stand for kernels
+  std::set<std::pair<std::int64_t, std::int64_t>> coarse;  // by end: where sums represent kernels
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     const Sum& sum = sums_[i];
     const Where& at = where[sum.line];

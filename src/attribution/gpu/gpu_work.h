@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GpuWork: what ran on the GPUs of one machine, kept until names and counters are known, and then turned into a timeline for
-// each GPU: the classes that took the most time one by one, the rest by kind. Single kernels where all of them were kept,
-// sums elsewhere. 16 bytes a kernel here, as many in the timeline. Pure; CLOCK_MONOTONIC.
+// GpuWork: collects the kernels that ran on the GPUs of one machine until names and counters are known, then builds a
+// timeline for each GPU. The classes with the most time get a column each; the rest get a column per kind. The timeline
+// uses single kernels where all of them were recorded, and sums elsewhere. 16 bytes a kernel here, 16 more in the
+// timeline. Pure; ns of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +24,24 @@
 
 namespace joulemap::attribution {
 
-// The class that kernels of a process are of, as columns of a timeline.
+// Timeline column of each kernel class of each process.
 using ColumnOf = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t>;  // process, class id
 
 struct DeviceWork {
   KernelTimeline timeline;
   ColumnOf column_of;
-  // Sums as they were told: how long each column was busy in which stretch of time.
+  // Kernel sums as recorded: busy time of each column in each time span.
   struct Stretch {
     std::int64_t begin_ns;
     std::int64_t end_ns;
     std::uint16_t column;
     double busy_s;
-    double slowness = 1;  // of these kernels, on average
+    double slowness = 1;  // mean slowdown of these kernels
   };
   std::vector<Stretch> stretches;
-  // By column: the classes that it stands for, one but for the rest of a kind.
+  // By column: the classes in it. One class, except in columns that collect the rest of a kind.
   std::vector<std::vector<SeenKernels>> kernels = {};
-  // The column of what ran there that is not the command's.
+  // The column of co-tenants' work.
   std::optional<std::uint16_t> others = {};
   UsualLengths usual_ns = {};
 };
@@ -49,17 +50,18 @@ class GpuWork {
  public:
   explicit GpuWork(TimeSpan span) : span_(span) {}
 
-  // `places`: of that process, as far as they were told.
+  // `places`: scopes of that process recorded so far.
   void add(std::uint32_t process, const Activity& activity, const PlacePaths& places = {});
-  // What others ran on that device, as one class of its own. Before finish().
+  // Co-tenants' busy time on that device, as a class of its own. Call before finish().
   void add_others(const std::string& device, std::vector<BusyStretch> stretches) {
     others_.insert_or_assign(device, std::move(stretches));
   }
-  // Once everything was added; `names` of its processes, finished. By device, as ProcessNames calls it. Empties this.
+  // Call once, after everything was added. `names`: complete names of its processes. Returns timelines by device name
+  // as in ProcessNames, and empties this object.
   std::map<std::string, DeviceWork> finish(const std::map<std::uint32_t, ProcessNames>& names);
 
  private:
-  // Kernels of one class in one queue of one process, of the run or of probing.
+  // Kernels of one class in one queue of one process, either of the run or of probing.
   struct Line {
     std::uint32_t process;
     std::uint32_t queue;
@@ -80,7 +82,7 @@ class GpuWork {
     std::int64_t end_ns;
     std::int64_t time_ns;
     std::uint32_t line;
-    float mean_ns;  // of one kernel
+    float mean_ns;  // mean kernel duration
   };
   struct Where {
     DeviceWork* device = nullptr;
@@ -88,7 +90,7 @@ class GpuWork {
     const ProcessNames* names = nullptr;
     bool probes = false;
     std::uint32_t class_id = 0;
-    double usual_ns = 0;  // of a kernel; 0: not known
+    double usual_ns = 0;  // kernel duration at full speed; 0: unknown
 
     StandsFor stands_for(const Sum& sum) const;
   };
@@ -102,8 +104,8 @@ class GpuWork {
 
   TimeSpan span_;
   std::map<Line, std::uint32_t> lines_;
-  std::vector<std::int64_t> line_ns_;      // time of each, from sums
-  std::vector<std::uint64_t> line_count_;  // likewise
+  std::vector<std::int64_t> line_ns_;      // time of each line, from sums
+  std::vector<std::uint64_t> line_count_;  // kernel count of each line, from sums
   std::vector<Kept> kernels_;
   std::vector<Sum> sums_;
   std::map<std::string, std::vector<BusyStretch>> others_;  // by device

@@ -9,12 +9,12 @@
 namespace joulemap::attribution {
 namespace {
 
-// From where on a residual counts less, in standard deviations: 97 % of a normal law's are left as they are.
+// Residuals above this many standard deviations get less weight; 97 % of a normal distribution's are unaffected.
 constexpr double kHuber = 2.0;
 constexpr double kMadToDeviation = 1.4826;
-// Powers of classes spread about the mean by so much of it (an H200: kinds of kernels from 0.3 to 1.9 of their mean).
+// Relative spread of class powers about their mean (on an H200 kinds of kernels range from 0.3 to 1.9 of the mean).
 constexpr double kBeliefSpread = 0.5;
-// No sensor is better than this share of what a row holds, however well the rows fit: few rows often fit by chance.
+// Lower bound of the noise as a fraction of an observation's energy: few observations often fit well by chance.
 constexpr double kLeastNoise = 0.005;
 constexpr double kLeastNoise_j = 1e-6;
 constexpr int kCoarseRounds = 8;
@@ -26,7 +26,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// The unknowns use up rows: as many as the data tell.
+// Effective degrees of freedom of the fit.
 double used_up(const statistics::GramSums& sums, double pull) {
   const std::vector<statistics::Belief> beliefs(sums.size(), statistics::Belief{0, pull});
   const std::vector<double> inverse = statistics::posterior_inverse(sums, beliefs);
@@ -44,8 +44,8 @@ double noise_of(const std::vector<double>& residuals, double used, double usual_
   return std::max({typical_j * std::sqrt(rows / std::max(rows - used, 1.0)), kLeastNoise * usual_j, kLeastNoise_j});
 }
 
-// Beliefs weigh as much as the noise is large, odd rows and all: a few rows that fit by chance while others are far off tell
-// little.
+// The precision of the prior grows with the residual variance, outliers included: when a few observations fit by chance
+// and others are far off, the data carry little information.
 double pull_of(const std::vector<double>& residuals, double noise, double used, double spread_w) {
   double squares = 0;
   for (const double residual : residuals) squares += residual * residual;

@@ -15,7 +15,7 @@ struct Family {
   std::string_view name;
   std::array<std::string_view, 6> words;
 };
-// The first whose word is in the name, in lower case.
+// The first family with a word in the lower-case name applies.
 constexpr Family kFamilies[] = {
     {"attention", {"flash", "fmha", "attention", "sdpa"}},
     {"convolution", {"fprop", "dgrad", "wgrad", "conv", "winograd"}},
@@ -31,16 +31,16 @@ constexpr Family kFamilies[] = {
     {"random", {"distribution"}},
 };
 
-// An H200 has 132 multiprocessors, others 80 to 170. One that waits draws a fifth of one that works.
+// An H200 has 132 multiprocessors, other GPUs 80 to 170. An idle multiprocessor uses a fifth of a busy one's power.
 constexpr double kFullGpu = 132;
 constexpr double kWaiting = 0.2;
 
-// What is believed of spreads before a library says anything, and of how many classes that is worth.
+// Prior of the spreads, and the number of classes that this prior is worth.
 constexpr double kUsualClasses = 0.2;
 constexpr double kUsualStems = 0.2;
 constexpr double kUsualFamilies = 0.25;
 constexpr double kUsualCounts = 3;
-// What a class draws in one recording differs from what it draws on average, besides (model/kernel_power.cc).
+// Additional relative spread of a class's power between one recording and the average (model/kernel_power.cc).
 constexpr double kBetweenRecordings = 0.05;
 
 std::string lower(std::string text) {
@@ -57,7 +57,7 @@ std::string_view family_in(const std::string& text) {
   return {};
 }
 
-// What stands in no brackets.
+// Text outside of all brackets.
 std::string outside_brackets(std::string_view text) {
   std::string outside;
   int depth = 0;
@@ -69,7 +69,7 @@ std::string outside_brackets(std::string_view text) {
   return outside;
 }
 
-// The logarithm of the share of a full GPU's power that so many blocks take.
+// Log of the fraction of a full GPU's power that a kernel with this number of blocks uses.
 double fullness(KernelKind kind, double blocks) {
   if (kind != KernelKind::kernel || blocks <= 0) return 0;
   return std::log(kWaiting + (1 - kWaiting) * std::min(blocks / kFullGpu, 1.0));
@@ -91,13 +91,13 @@ std::string_view family_of(const KernelCode& code) {
   if (code.kind == KernelKind::copy) return "copy";
   if (code.kind == KernelKind::fill) return "fill";
   if (code.kind == KernelKind::graph) return "graph";
-  // A function's own name says more than what it is instantiated with.
+  // A function's own name is more specific than its template arguments.
   if (const std::string_view family = family_in(lower(stem_of(code))); !family.empty()) return family;
   const std::string_view family = family_in(lower(demangled(code.name)));
   return family.empty() ? "other" : family;
 }
 
-// Variance of members about the mean of their group, but for their own, over all groups.
+// Variance of members about their group mean over all groups, less the members' own variance.
 double KernelKinds::spread_within(std::span<const Group> groups, double usual) {
   double squares = 0;
   double free = 0;

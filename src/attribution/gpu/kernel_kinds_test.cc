@@ -63,7 +63,8 @@ TEST(KernelKinds, FewBlocksLeaveMostOfTheGpuIdle) {
   EXPECT_GT(kinds.prior_of(seen("add<3>", 8000)).watts, 500);
 }
 
-// Families, stems and classes drawn as the model has them: leaving each out, what its kind says holds as often as it should.
+// Families, stems and classes are drawn from the model. Leaves each class out in turn: intervals from its kind have
+// nominal coverage.
 TEST(KernelKinds, WhatIsBorrowedIsAsUnsureAsItSays) {
   int inside = 0;
   int count = 0;
@@ -79,7 +80,7 @@ TEST(KernelKinds, WhatIsBorrowedIsAsUnsureAsItSays) {
         for (int i = 0; i < 4; ++i) {
           const std::string name = std::string(family) + "_" + stem + "<" + std::to_string(i) + ">";
           const double of_class = of_stem + 0.1 * normal(random);
-          library.push_back(known(name, std::exp(of_class + 0.07 * normal(random))));  // as unsure as one finding
+          library.push_back(known(name, std::exp(of_class + 0.07 * normal(random))));  // the spread of one finding
         }
       }
     }
@@ -103,7 +104,7 @@ TEST(KernelPriors, FrozenOnesAreWhatTheLibrarySaid) {
   const std::vector<std::vector<SeenKernels>> columns = {{here[0]}, {here[1]}, here};
   const std::vector<ClassPrior> before = library.of_columns("H200", columns);
   const std::vector<ClassPrior> after = frozen.of_columns("H200", columns);
-  ASSERT_EQ(before.size(), 4U);  // and idling
+  ASSERT_EQ(before.size(), 4U);  // three classes and idle
   ASSERT_EQ(after.size(), 4U);
   for (std::size_t i = 0; i < before.size(); ++i) {
     EXPECT_NEAR(before[i].watts, after[i].watts, 1e-9);

@@ -13,18 +13,18 @@
 namespace joulemap::attribution {
 namespace {
 
-// Half of a 90 % interval, in standard deviations.
+// Half width of a 90 % interval, in standard deviations.
 constexpr double kNinety = 1.645;
-// What is known worse than this teaches less than its kind does.
+// A finding with a larger relative spread carries less information than the prior of its kind.
 constexpr double kMostSpread = 0.2;
-// No finding is surer, however long its recording.
+// Lower bound of a finding's relative spread, however long its recording.
 constexpr double kLeastSpread = 0.01;
-// What a GPU that is always held at its power limit makes powers differ from those at full speed.
+// Relative difference between powers at a permanent power limit and those at full speed.
 constexpr double kLimitedSpread = 0.1;
-// Unless the pace of kernels told them apart, and enough of them ran at full speed (kernel_pace.cc).
+// Not applied if the slowdown of kernels separates the two and enough kernels ran at full speed (kernel_pace.cc).
 constexpr double kMostlyLimited = 0.8;
 
-// Nothing where the data did not tell, or not well enough.
+// Empty where the data do not identify the power, or not well enough.
 std::optional<double> spread_in(const ClassPower& found) {
   if (!found.regressed || found.watts <= 0) return std::nullopt;
   const double own = (found.high_w - found.low_w) / 2 / kNinety / found.watts;
@@ -32,7 +32,7 @@ std::optional<double> spread_in(const ClassPower& found) {
   return std::max(own, kLeastSpread);
 }
 
-// Which classes ran, and which GPUs were there.
+// Visitor that collects the kernel classes and GPU models of a recording.
 class ClassSurvey final : public recording::RecordingVisitor {
  public:
   void on_channels(std::uint32_t /*source*/, std::uint32_t /*first*/, std::span<const Channel> channels) override {
@@ -85,9 +85,9 @@ std::vector<KernelPower> findings_of(const MachineEnergy& energy, const std::str
   std::vector<KernelPower> findings;
   for (const auto& [device, gpu] : energy.gpus) {
     const std::string& model = gpu.model.empty() ? unnamed : gpu.model;
-    // Where others ran, too, kernels take longer and draw what they do not draw alone.
+    // Next to co-tenants kernels take longer and use a different power than alone.
     if (!gpu.powers || gpu.powers->others || model.empty()) continue;
-    // A GPU that works draws no less than one that waits: what says so went wrong.
+    // A busy GPU uses no less power than an idle one: a fit that contradicts this is wrong.
     const double least_w = std::max(gpu.powers->fit.idle().watts, 1.5);
     const bool at_full_speed = gpu.powers->fit.pace > 0 && gpu.power_limited < kMostlyLimited;
     const double limited = at_full_speed ? 0 : kLimitedSpread * gpu.power_limited;
@@ -101,7 +101,7 @@ std::vector<KernelPower> findings_of(const MachineEnergy& energy, const std::str
         findings.push_back(finding(model, seen.front(), found.watts, in_quadrature(*own, limited)));
       }
     }
-    // Counted as seen while anything was: it is the last to be dropped.
+    // Its time is that of all classes, so the library drops it last.
     const ClassPower& waiting = gpu.powers->fit.idle();
     if (const std::optional<double> own = spread_in(waiting); own && idle.time_s > 0) {
       findings.push_back(finding(model, idle, waiting.watts, *own));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a recording teaches about what classes of kernels draw: powers that its own data told, and nothing that was believed
-// beforehand. What is found is merged into the kernel library (recording/library_file.h). Also the opposite: what of
-// a library a recording needs. Watts, seconds.
+// What a recording adds to the kernel library: class powers that its own data identify, without any prior. Findings are
+// merged into the kernel library (recording/library_file.h). Also the reverse: the library entries that a recording
+// needs. Watts, seconds.
 #pragma once
 
 #include <span>
@@ -16,11 +16,12 @@
 
 namespace joulemap::attribution {
 
-// Of classes that stand alone in the regression and are known by it. Of a GPU without a model nothing; of one held at its
-// power limit most of the time, less surely. `unnamed`: the model of GPUs that do not tell theirs.
+// Powers of classes that have a column of their own and that the regression identifies. GPUs without a model name give
+// nothing; for a GPU at its power limit most of the time the spread is larger. `unnamed`: model name for GPUs that do
+// not report one.
 std::vector<KernelPower> findings_of(const MachineEnergy& energy, const std::string& unnamed = {});
 
-// What is believed of each class that the recording holds, on each of its GPUs: to be frozen into it. Reads it once.
+// Priors of each class in the recording, on each of its GPUs, to be frozen into it. Makes one pass over the recording.
 Result<std::vector<KernelPower>> priors_needed(std::span<const std::string> paths, const KernelPriors& priors);
 
 }  // namespace joulemap::attribution

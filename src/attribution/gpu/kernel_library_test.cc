@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a first recording teaches, the next one knows: a loop of equal steps, which by itself never tells what its kernels
-// draw, is shared out by it.
+// The kernel library carries powers from one recording to the next: a loop of identical steps, which cannot identify
+// its kernel powers, is attributed with the library.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -52,7 +52,7 @@ Accounted account(const SimulatedRun& run, const KernelPriors& known, double pow
   return result;
 }
 
-// Another card of the same model: all draw a little more or less, and each a little by itself.
+// Another card of the same model: all powers differ by a common factor, and each by a small factor of its own.
 SimulatedGpu::Traits another_card(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<> normal;
@@ -121,7 +121,7 @@ TEST(KernelLibrary, AMixtureThatTellsByItselfIsHardlyMovedByIt) {
   EXPECT_LT(known.rms(), alone.rms() + 0.01);
 }
 
-// What a library says of the half of the classes that it knows holds for the other half as far as their kind goes.
+// The library contains half of the classes; the other half get priors from their kind.
 TEST(KernelLibrary, ClassesThatItDoesNotKnowAreBorrowedAndWide) {
   std::vector<KernelPower> library = taught_by(2, 5);
   const auto is_dropped = [](const KernelPower& known) {
@@ -174,7 +174,7 @@ TEST(KernelLibrary, SameInputSameBits) {
   }
 }
 
-// Where a recording is too short for any regression.
+// For a recording that is too short for any regression.
 TEST(KernelLibrary, AFewMomentsAreSharedOutByItAlone) {
   const KernelPriors priors = KernelPriors::of_library(taught_by(2, 8));
   SimulatedGpu gpu(another_card(8), 8);

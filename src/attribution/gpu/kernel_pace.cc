@@ -9,11 +9,11 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::size_t kFewestAlike = 20;
-// Lengths are told in steps of 32 ns.
+// Durations have a resolution of 32 ns.
 constexpr double kShortest_ns = 3000;
-// A fast one: a few are faster by chance.
+// Quantile of the durations that counts as full speed: a few kernels are faster by chance.
 constexpr double kFastShare = 0.2;
-// No clock falls by more than this and is raised again at once; what takes longer does other work.
+// Clocks never drop by more than this for a short time; a kernel that takes longer does other work.
 constexpr double kMostSlow = 1.6;
 constexpr double kMostFast = 0.95;
 constexpr double kLeastAlike = 0.9;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pace of kernels: how much longer one took than its like do at full speed. A GPU at its power limit, or too hot,
-// lowers its clocks within tens of milliseconds and raises them again, far quicker than any gauge of clocks is read; but
-// kernels that compute take longer then, each by itself, and draw less. Kernels that wait for memory take as long as before,
-// and draw what they did. So a kernel's own length tells in which regime it ran. Pure; nanoseconds.
+// Slowdown of kernels: duration of a kernel relative to kernels of its class at full speed. A GPU at its power or
+// thermal limit lowers and raises its clocks within tens of milliseconds, much faster than clock gauges are read.
+// Compute-bound kernels then take longer, each individually, and use less power. Memory-bound kernels keep their
+// duration and power. So a kernel's own duration shows in which regime it ran. Pure; nanoseconds.
 //
-// What a kernel draws above an idle GPU is divided by its slowness to some power, which is the same for all and found from
-// the data (power_evidence.h): 0 where nothing was held back, 2 to 3 on an H200 at its limit.
+// A kernel's power above idle is divided by its slowdown to some exponent, which is the same for all classes and found
+// from the data (power_evidence.h): 0 where clocks were not lowered, 2 to 3 on an H200 at its power limit.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,17 @@
 
 namespace joulemap::attribution {
 
-// By process and class: how long one takes at full speed. Classes whose kernels do not all do the same are not in it.
+// Full-speed kernel duration, by process and class. Omits classes whose kernels do not all do the same work.
 using UsualLengths = std::map<std::pair<std::uint32_t, std::uint32_t>, double>;
 
-// Of one class's kernels, or enough of them; nothing (0) where too few are alike, or they are too short to be told apart.
+// From the durations of one class's kernels, or a sufficient sample. 0 where too few are similar or they are too short
+// to resolve.
 double usual_length_ns(std::vector<std::uint32_t> lengths_ns);
 
-// 1: at full speed, or nobody knows.
+// 1: full speed or unknown.
 double slowness_of(double length_ns, double usual_ns);
 
-// As many steps of slowness as a byte holds, for those who keep one with each kernel.
+// Quantized to one byte, for storage with each kernel.
 std::uint8_t packed_slowness(double slowness);
 double slowness_of_packed(std::uint8_t packed);
 

@@ -41,7 +41,7 @@ TEST(KernelPace, AByteHoldsItToHalfAPercent) {
   }
 }
 
-// A simulated run as a report sees it: what each kernel's length says of its pace.
+// A simulated run as a report sees it, with a slowdown from each kernel's duration.
 struct PacedRun {
   SimulatedRun run;
   KernelTimeline timeline;
@@ -78,7 +78,7 @@ struct Errors {
   double rms() const { return std::sqrt(squares / count); }
 };
 
-// Five of nine kinds compute, and clocks fall to four fifths in a third of the time, as at a power limit.
+// Five of nine kinds are compute-bound, and clocks fall to four fifths in a third of the time, as at a power limit.
 TEST(KernelPace, PowersAtALimitThatComesAndGoesAreToldApart) {
   Errors one_power;
   Errors by_pace;
@@ -111,7 +111,7 @@ TEST(KernelPace, PowersAtALimitThatComesAndGoesAreToldApart) {
   EXPECT_GE(inside, by_pace.count / 2 * 85 / 100);
 }
 
-// What takes longer for other reasons, and draws what it always does, is not taken for clocks that fell.
+// Kernels that take longer for other reasons, at unchanged power, are not mistaken for lowered clocks.
 TEST(KernelPace, LengthsThatSayNothingOfPowersAreLeftAlone) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -11,7 +11,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// A class that a recording's own list leaves out: so unsure that any other class says more.
+// Minimum spread for a class that is missing in a recording's frozen list, so that other classes outweigh it.
 constexpr double kNothingKnown = 0.5;
 
 ClassPrior prior_from(const KernelPower& known) {
@@ -19,7 +19,7 @@ ClassPrior prior_from(const KernelPower& known) {
   return {known.watts, spread, spread < kUsualDifference};
 }
 
-// Several classes in one column: what they draw together.
+// Prior of a column with several classes: their time-weighted mean.
 ClassPrior together(std::span<const SeenKernels> seen, std::span<const ClassPrior> priors) {
   double all_s = 0;
   for (const SeenKernels& one : seen) all_s += one.time_s;
@@ -40,7 +40,7 @@ ClassPrior together(std::span<const SeenKernels> seen, std::span<const ClassPrio
 KernelPriors::KernelPriors(std::vector<KernelPower> powers, bool is_frozen)
     : powers_(std::move(powers)), is_frozen_(is_frozen) {}
 
-// Several machines of one recording knew the same: once is enough.
+// Several machines of a recording may hold the same entries: keeps one of each.
 KernelPriors KernelPriors::frozen(std::vector<KernelPower> powers) {
   const auto key = [](const KernelPower& one) { return std::tie(one.gpu, one.code); };
   std::stable_sort(powers.begin(), powers.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });

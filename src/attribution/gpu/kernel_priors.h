@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelPriors: what is believed of the kernels of a recording before it is looked at: what the kernel library knows of a
-// class, or of its kind (kernel_kinds.h). Frozen into a recording when it is made, or made from a library. Pure.
+// KernelPriors: prior powers of the kernels of a recording, from the kernel library's entry of a class or of its kind
+// (kernel_kinds.h). Either frozen into the recording when it was made, or built from a library. Pure.
 #pragma once
 
 #include <span>
@@ -15,20 +15,20 @@ namespace joulemap::attribution {
 
 class KernelPriors {
  public:
-  KernelPriors() = default;  // nothing is believed
-  // As a recording holds them: what is borrowed is among them.
+  KernelPriors() = default;  // no priors
+  // As stored in a recording; includes powers borrowed from similar classes.
   static KernelPriors frozen(std::vector<KernelPower> powers);
   static KernelPriors of_library(std::vector<KernelPower> library);
 
   bool empty() const { return powers_.empty(); }
-  // One for each class that was seen on that GPU; none at all where nothing is known of such GPUs.
+  // One power for each class seen on that GPU; empty where the library has no entry for that GPU model.
   std::vector<KernelPower> of(const std::string& gpu, std::span<const SeenKernels> seen) const;
-  // The same for columns of a regression that stand for several classes each; the last is of idling.
+  // The same for regression columns that combine several classes each; the last is idle.
   std::vector<ClassPrior> of_columns(const std::string& gpu, std::span<const std::vector<SeenKernels>> columns) const;
 
  private:
   KernelPriors(std::vector<KernelPower> powers, bool is_frozen);
-  // A library that was named for a recording that does not tell its GPU: that of the library, if it knows one only.
+  // For a recording without a GPU model: the library's GPU model, if the library has only one.
   std::string gpu_for(const std::string& gpu) const;
 
   std::vector<KernelPower> powers_;  // sorted

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::int64_t kLongestPiece_ns = 4 * kNanosecondsPerSecond;  // fits into 32 bits
 constexpr std::size_t kMostTogether = 255;                            // more than a GPU runs at once
-constexpr std::int64_t kForgotten = 20;                               // time constants after which nothing is left
+constexpr std::int64_t kForgotten = 20;                               // time constants of relevant past
 
-// How much of its time counts, by packed slowness.
+// Fraction of a kernel's time that counts as busy, by packed slowdown.
 std::array<double, 256> paced_shares(double pace) {
   std::array<double, 256> paced{};
   for (std::size_t i = 0; i < paced.size(); ++i) {
@@ -58,7 +58,7 @@ void KernelTimeline::finish() {
   });
 }
 
-// Cuts time where a kernel starts or ends while another runs; kernels that run alone stay as they are.
+// Cuts time where a kernel starts or ends while another runs; leaves kernels that run alone unchanged.
 void KernelTimeline::share_moments() {
   struct Running {
     std::int64_t end_ns;
@@ -126,7 +126,7 @@ BusyRows KernelTimeline::busy(std::span<const std::int64_t> edges_ns, double pac
     const double length_s = seconds(edges_ns[i + 1] - edges_ns[i]);
     double busy_s = 0;
     for (const double time_s : times) busy_s += time_s;
-    // Sums do not tell what ran together.
+    // Sums do not contain which kernels were concurrent.
     const double scale = busy_s > length_s ? length_s / busy_s : 1;
     for (double& time_s : times) time_s *= scale;
     times.back() = std::max(length_s - busy_s * scale, 0.0);
@@ -155,7 +155,7 @@ BusyRows KernelTimeline::remembered(std::span<const std::int64_t> moments_ns, st
     }
     const double left = left_of(now_ns - last_ns);
     for (double& share : mind) share *= left;
-    // Pieces that share a moment have one begin and one end, and all others follow one another.
+    // Pieces that share time have the same begin and end; all others are disjoint and in order.
     for (auto piece = next; piece != pieces_.end() && piece->start_ns < now_ns; ++piece) {
       const std::int64_t from_ns = std::max(piece->start_ns, last_ns);
       const std::int64_t to_ns = std::min(piece->start_ns + piece->length_ns, now_ns);
@@ -184,7 +184,7 @@ bool KernelTimeline::is_detailed(std::int64_t from_ns, std::int64_t to_ns) const
 std::vector<std::size_t> KernelTimeline::useful_edges(std::span<const std::int64_t> edges_ns) const {
   std::vector<std::size_t> useful;
   std::size_t next = 0;
-  std::int64_t taken_ns = INT64_MIN;  // end of the stretch that has its edge already
+  std::int64_t taken_ns = INT64_MIN;  // end of the stretch that already has its edge
   for (std::size_t i = 0; i < edges_ns.size(); ++i) {
     while (next < sums_.size() && sums_[next].end_ns <= edges_ns[i]) ++next;
     const bool in_a_sum = next < sums_.size() && sums_[next].begin_ns < edges_ns[i];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelTimeline: what ran on one GPU, class by class: how long each class was busy between any two moments. Single kernels
-// are exact; sums over a stretch of time stand for kernels that were not kept, spread evenly over it. Kernels that run
-// together share the moment, so no more than all of the time is ever busy. 16 bytes a kernel. Pure; CLOCK_MONOTONIC.
+// KernelTimeline: what ran on one GPU, by class: the busy time of each class between any two times. Single kernels are
+// exact; sums over a time span represent kernels that were not recorded singly, spread evenly over it. Concurrent
+// kernels share the time, so busy time never exceeds elapsed time. 16 bytes a kernel. Pure; ns of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace joulemap::attribution {
 
-// Busy seconds, a row for each interval, a column for each class and one more, the last: nothing ran.
+// Busy seconds: a row for each interval, a column for each class and a last column for idle time.
 struct BusyRows {
   std::size_t columns = 0;
   std::vector<double> seconds;
@@ -28,24 +28,24 @@ class KernelTimeline {
   explicit KernelTimeline(std::size_t classes = 0) : classes_(classes) {}
 
   std::size_t classes() const { return classes_; }
-  // `slowness`: how much longer it took than at full speed (kernel_pace.h).
+  // `slowness`: duration relative to full speed (kernel_pace.h).
   void add_kernel(std::int64_t start_ns, std::int64_t end_ns, std::uint16_t class_index, double slowness = 1);
   void add_sum(std::int64_t begin_ns, std::int64_t end_ns, std::uint16_t class_index, double busy_s);
-  // Once nothing will be added any more: sorts, and shares out moments among kernels that ran together.
+  // Call once, after everything was added: sorts, and divides time among concurrent kernels.
   void finish();
 
   bool empty() const { return pieces_.empty() && sums_.empty(); }
   std::int64_t begin_ns() const { return begin_ns_; }
   std::int64_t end_ns() const { return end_ns_; }
-  // Between edge i and edge i + 1, which rise. Of a slow kernel's time as much counts as the slowness to the power of
-  // minus `pace`, and the rest as if nothing ran.
+  // Row i lies between edge i and edge i + 1; edges must increase. Of a slowed-down kernel's time the fraction
+  // slowness^-pace counts as busy, and the rest as idle.
   BusyRows busy(std::span<const std::int64_t> edges_ns, double pace = 0) const;
-  // What a gauge that forgets (exponentially, with this time constant) has in mind at rising moments: a row for each,
-  // with the share of every class and of nothing; together 1.
+  // Exponential moving average with this time constant, at increasing times: a row for each time, with the fraction of
+  // every class and of idle; each row sums to 1.
   BusyRows remembered(std::span<const std::int64_t> moments_ns, std::int64_t memory_ns, double pace = 0) const;
-  // Whether kernels are known one by one all the time between.
+  // True if all kernels between these times were recorded singly.
   bool is_detailed(std::int64_t from_ns, std::int64_t to_ns) const;
-  // Edges that make sense as ends of rows: of those within a stretch that is known as a sum alone, one.
+  // Indices of edges that are useful as ends of rows: at most one within a time span that is known only as a sum.
   std::vector<std::size_t> useful_edges(std::span<const std::int64_t> edges_ns) const;
 
  private:
@@ -53,7 +53,7 @@ class KernelTimeline {
     std::int64_t start_ns;
     std::uint32_t length_ns;
     std::uint16_t class_index;
-    std::uint8_t together;  // how many ran in this time
+    std::uint8_t together;  // count of kernels running at that time
     std::uint8_t slowness;  // packed
   };
   struct Sum {

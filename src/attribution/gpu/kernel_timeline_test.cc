@@ -25,7 +25,7 @@ TEST(KernelTimeline, TellsHowLongEachClassWasBusyBetweenEdges) {
   EXPECT_NEAR(rows[1][2], 0.02, 1e-12);
 }
 
-// Against a look at every millisecond.
+// Compares with a brute-force evaluation of every millisecond.
 TEST(KernelTimeline, KernelsThatRunTogetherShareTheMoment) {
   constexpr std::uint64_t kSeed = 5;
   std::mt19937_64 random(kSeed);
@@ -70,7 +70,7 @@ TEST(KernelTimeline, SumsAreSpreadAndMakeCoarseRows) {
                                              9 * kSecond_ns, 10 * kSecond_ns}));
   const BusyRows rows = timeline.busy(edges);
   EXPECT_NEAR(rows[2][0], 0.5, 1e-12);
-  EXPECT_NEAR(rows[6][0], 1, 1e-12);  // no more than all of it
+  EXPECT_NEAR(rows[6][0], 1, 1e-12);  // busy time is capped at elapsed time
   EXPECT_NEAR(rows[6][1], 0, 1e-12);
 }
 

@@ -14,7 +14,7 @@ std::optional<KnownLag> lag_of(const ChannelCalibration& known) {
   lag.lag_ns = in_ns(*known.lag_s);
   lag.low_ns = in_ns(known.lag_low_s.value_or(*known.lag_s));
   lag.high_ns = in_ns(known.lag_high_s.value_or(*known.lag_s));
-  // A window is as late on average as a memory of half its length.
+  // A moving average over a window has the same mean delay as a time constant of half its length.
   if (known.memory_s || known.window_s) lag.memory_ns = in_ns(known.memory_s ? *known.memory_s : *known.window_s / 2);
   return lag;
 }
@@ -33,7 +33,7 @@ KnownSensing known_sensing(std::span<const ChannelCalibration> calibrations, std
       if (known.gain_spread) sensing.gain_spread = *known.gain_spread;
     } else if (channel->quantity == Quantity::power_history) {
       sensing.history = lag_of(known);
-      // The regression knows memories only.
+      // The regression models time constants only.
       if (sensing.history && sensing.history->memory_ns <= 0) sensing.history.reset();
     }
   }

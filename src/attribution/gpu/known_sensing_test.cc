@@ -74,7 +74,7 @@ TEST(KnownSensing, IsWhatIsUsualWhereNothingWasFound) {
   EXPECT_DOUBLE_EQ(sensing.gain_spread, kUsualGainSpread);
 }
 
-// A noisy run of a steady loop fits every lag: then the calibration's is taken, and what it leaves open is little.
+// A noisy run of a steady loop fits every lag: the fit then takes the calibrated lag, whose uncertainty is small.
 TEST(KnownSensing, StandsInForALagThatTheRunDoesNotTell) {
   SimulatedGpu gpu({.noise_j = 30}, 1);
   const SimulatedRun run = gpu.steady_loop(20, 5);
@@ -98,7 +98,7 @@ TEST(KnownSensing, StandsInForALagThatTheRunDoesNotTell) {
   EXPECT_NEAR(high - low, 2 * 1.645 * 0.02, 0.01);
 }
 
-// A mixture tells its lag itself, and better.
+// A mixture identifies its lag better than the calibration does.
 TEST(KnownSensing, GivesWayToWhatTheRunTells) {
   SimulatedGpu gpu({}, 2);
   const SimulatedRun run = gpu.mixture(20);

@@ -8,7 +8,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// What cards of one model, their clocks and their heat make all powers differ by together.
+// Relative spread of the level: cards of one model, clocks and temperature change all powers together.
 constexpr double kLevelSpread = 0.1;
 
 }  // namespace
@@ -20,14 +20,14 @@ LibraryFit::LibraryFit(std::span<const ClassPrior> priors, const PowerBelief& be
     watts_.push_back(prior.watts);
     spread_w_.push_back(prior.spread * prior.watts);
   }
-  // Idling has nothing to do with the level of what kernels draw.
+  // Idle power does not scale with the level of the kernel powers.
   if (priors.back().known) idle_w_ = priors.back().watts;
   if (!priors.back().known) spread_w_.back() = belief.spread_w;
   watts_.back() = 0;
   for (const double spread_w : spread_w_) pulls_.push_back(noise / (spread_w * spread_w));
 }
 
-// With the level as one more unknown, classes stand for their differences from what is believed at that level.
+// With the level as one more unknown, the class unknowns are deviations from the prior at that level.
 std::vector<statistics::Belief> LibraryFit::differences(std::span<const double> moved_w) const {
   std::vector<statistics::Belief> beliefs;
   for (std::size_t k = 0; k < pulls_.size(); ++k) beliefs.push_back({moved_w.empty() ? 0 : moved_w[k], pulls_[k]});

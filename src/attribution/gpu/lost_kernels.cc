@@ -17,7 +17,7 @@ Activity lost_kernels(const Mark& mark, const ProcessNames& names) {
   std::int64_t end_ns = 0;
   if (mark.id == 0 || mark.id > kLongest_ns) return lost;
   if (__builtin_add_overflow(mark.time_ns, static_cast<std::int64_t>(mark.id), &end_ns)) return lost;
-  std::map<std::string, std::uint32_t> queue_of;  // of each GPU one
+  std::map<std::string, std::uint32_t> queue_of;  // one queue for each GPU
   for (const auto& [id, queue] : names.queues) {
     const auto [known, is_new] = queue_of.try_emplace(names.device_of(id), id);
     if (!is_new) known->second = std::min(known->second, id);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels that ran and that nobody told of, because another profiler had the GPU's records: a stretch of time that is
-// neither idle nor anybody's. It is looked at as if one kernel of a class of its own had run all the while on every GPU the
-// process uses. That class takes part in the regression and in sharing out each moment, but no row has its share: it is
-// not attributed. Pure; CLOCK_MONOTONIC.
+// Kernels that ran but were not recorded because another profiler owned the GPU's activity records: a time span that is
+// neither idle nor attributable. It is modelled as one kernel of a class of its own that runs throughout on every GPU
+// of the process. The class takes part in the regression and in the split of energy, but no row receives its part: it
+// is unattributed. Pure; ns of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace joulemap::attribution {
 
-// No process has so many classes.
+// Larger than any class id of a process.
 inline constexpr std::uint32_t kLostClass = 0xFFFF'FFFF;
 
-// What a mark of kind kernels_lost stands for. `names` of its process, complete. Empty where the process used no GPU that is
-// known, or the mark makes no sense. To be added to sums and work, and not to a ledger.
+// The activity that a mark of kind kernels_lost represents. `names`: complete names of its process. Empty where the
+// process used no known GPU or the mark is invalid. Add it to sums and work, not to a ledger.
 Activity lost_kernels(const Mark& mark, const ProcessNames& names);
 
 }  // namespace joulemap::attribution

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kPercent = 0.01;
 constexpr double kNotKnown = -1;
-// A last reading says little about what comes much later: a recorder that was killed.
+// A last reading is valid only for this long: the recorder may have been killed.
 constexpr std::int64_t kHoldsFor_ns = 5 * kNanosecondsPerSecond;
 
 }  // namespace

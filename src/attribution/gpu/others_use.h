@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OthersUse: how long processes that are not the command's kept a GPU busy, from the gauge that a recorder reads now and
-// then (sensors/nvml/other_processes.h). Each reading tells the share of the time since the one before it; when within that
-// time is not known, so it is spread evenly. Pure; CLOCK_MONOTONIC.
+// OthersUse: how long co-tenants (processes outside of the command) kept a GPU busy, from a utilization gauge that the
+// recorder reads now and then (sensors/nvml/other_processes.h). A reading gives the busy fraction since the previous
+// reading. The distribution within that time is unknown, so it is spread evenly. Pure; ns of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstdint>
@@ -26,18 +26,18 @@ bool tells_of_others(const Channel& channel);
 
 class OthersUse {
  public:
-  // In order of time.
+  // Readings must be added in order of time.
   void add(const Reading& reading);
   bool is_any() const { return any_; }
-  // Where they ran. The last reading holds until the end.
+  // Busy time of co-tenants. The last reading holds until the end.
   std::vector<BusyStretch> inside(TimeSpan span) const;
-  // Where they were there and nobody could tell what they used.
+  // Reports readings at which co-tenants were present but their use could not be measured.
   void describe(const std::string& domain, Diagnostics& diagnostics) const;
 
  private:
   struct Point {
     std::int64_t time_ns;
-    double share;  // of the time before; below 0: not known
+    double share;  // busy fraction since the previous point; below 0: unknown
   };
   std::vector<Point> points_;
   bool any_ = false;

@@ -38,7 +38,7 @@ TEST(OthersUse, IsToldByEachReadingForTheTimeSinceTheOneBefore) {
   ASSERT_EQ(stretches.size(), 3u);
   EXPECT_NEAR(stretches[0].busy_s, 1, 1e-9);    // half of the first two seconds
   EXPECT_NEAR(stretches[1].busy_s, 1, 1e-9);    // from 4 to 8
-  EXPECT_NEAR(stretches[2].busy_s, 0.5, 1e-9);  // the last one holds until the end
+  EXPECT_NEAR(stretches[2].busy_s, 0.5, 1e-9);  // the last reading holds until the end
   EXPECT_NEAR(curve_of(stretches, kSpan).total(), 2.5, 1e-6);
 }
 
@@ -78,7 +78,7 @@ TimeCurve evenly(double amount) {
   return curve;
 }
 
-// A GPU of 300 W on which a kernel of ours runs so long of the ten seconds, and others' so long.
+// A 300 W GPU on which a kernel of ours and one of a co-tenant run for the given parts of ten seconds.
 struct SharedGpu {
   LedgerResult result;
 
@@ -139,7 +139,7 @@ TEST(OthersOnAGpu, AreARowAtEveryLevelThatHasRowsOfGpus) {
 TEST(OthersOnAGpu, AloneLeaveTheRestToNobody) {
   const SharedGpu gpu(0, 3);
   EXPECT_NEAR(gpu.energy_j("background"), 900, 1);
-  // What of ours ran there was not captured: it is not idle for all we know.
+  // Our work on that GPU was not captured, so the rest is not necessarily idle.
   EXPECT_NEAR(*gpu.result.idle_j, 0, 1e-9);
   EXPECT_NEAR(*gpu.result.unattributed_j, 2100, 1);
 }
@@ -150,7 +150,8 @@ TEST(OthersOnAGpu, AreNoRowWhereThereAreNone) {
   EXPECT_NEAR(gpu.energy_j("gemm"), 1500, 1);
 }
 
-// Some kinds of a mixture are somebody else's: their kernels are not told, only what share of each two seconds they took.
+// Some kinds of a mixture belong to a co-tenant: their kernels are not recorded, only their busy fraction of every two
+// seconds.
 LedgerResult mixture_with_others(const SimulatedRun& run, std::uint32_t first_other) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
@@ -191,7 +192,7 @@ LedgerResult mixture_with_others(const SimulatedRun& run, std::uint32_t first_ot
   return ledger.finish();
 }
 
-// Kinds from `first_other` on, of nine, are theirs.
+// Kinds from `first_other` on, of nine, belong to the co-tenant.
 void expect_intervals_that_hold(std::uint32_t first_other) {
   constexpr std::uint64_t kSeeds = 8;
   int held = 0;

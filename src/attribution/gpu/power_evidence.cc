@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
 
-// Where a lag is looked for: no sensor knows the future, but its moments are known to milliseconds only. On an H200 the
-// energy counter lags by 10 ms; the power that is kept every 20 ms has a memory of 12 to 15 ms and hardly a lag.
+// Search range of the lag. It is negative by a little because timestamps are only accurate to milliseconds. On an H200
+// the energy counter lags by 10 ms; the power history, every 20 ms, has a time constant of 12 to 15 ms and almost no
+// lag.
 struct Range {
   std::int64_t least_ns;
   std::int64_t most_ns;
@@ -26,34 +27,34 @@ constexpr Range kGaugeLag{-15 * kMs, 25 * kMs, 0};
 constexpr std::int64_t kLagGrid_ns = 5 * kMs;
 constexpr std::int64_t kLagRefined_ns = kMs / 4;
 constexpr std::int64_t kUsualMemory_ns = 12 * kMs;
-// How far gauges are from what is usual, or from what a calibration said: the memory as a share, as standard deviations.
+// Standard deviations of gauges about the default or, if "good", about the calibration; relative for the time constant.
 constexpr double kMemorySpread = 0.3;
 constexpr double kGoodMemory = 0.06;
 constexpr std::int64_t kLagSpread_ns = 5 * kMs;
 constexpr std::int64_t kGoodLag_ns = kMs;
 constexpr std::int64_t kMemories_ns[] = {4 * kMs, 8 * kMs, 12 * kMs, 18 * kMs, 27 * kMs};
 constexpr std::int64_t kLongestMemory_ns = 200 * kMs;
-// In units of the noise's variance: half of chi squared with one degree of freedom. Flat: no lag is worse than another by
-// more than chance does on the whole grid; unsure: the 90 % interval.
+// In units of the noise variance: half of chi squared with one degree of freedom. Flat: the cost varies over the grid
+// by no more than chance. Unsure: the 90 % interval.
 constexpr double kFlatCost = 6;
 constexpr double kUnsureCost = 1.35;
-// Likewise with two unknowns. No sensor is quite what it is taken for: what fits worse by less than this share of all that
-// is unexplained is not told from the best.
+// The same with two unknowns. Sensor models are approximate: a sensor whose cost is higher by less than this fraction
+// of the total residual cost is not distinguished from the best.
 constexpr double kUnsureOfTwo = 2.3;
 constexpr double kModelCost = 0.001;
-// Other memories and lags are tried in such steps, so many to either side.
+// Step size and number of steps to either side when other time constants and lags are tried.
 constexpr double kOtherMemory = 1.2;
 constexpr std::int64_t kOtherLag_ns = 5 * kMs / 4;
 constexpr int kMostOthers = 6;
-// Power goes with frequency times voltage squared, and voltage is lowered with frequency: 3, or a little more where other
-// parts rest while they wait.
+// Power is proportional to frequency times voltage squared, and voltage falls with frequency: exponent 3, or a little
+// more where other units idle while they wait.
 constexpr double kPaces[] = {0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5};
 
-// To find two numbers so many rows do, in a few stretches that lie apart.
+// This many observations, in a few separate stretches, suffice to estimate two parameters.
 constexpr std::size_t kSearchedRows = 2400;
 constexpr std::size_t kSearchedStretches = 6;
 
-// From the first kernel on: before it a GPU may sleep, which tells nothing of its idling between kernels.
+// From the first kernel on: before it the GPU may be in a sleep state, whose power differs from idle between kernels.
 std::vector<EnergyPoint> useful_steps(const KernelTimeline& timeline, std::span<const EnergyPoint> points) {
   std::vector<EnergyPoint> within;
   for (const EnergyPoint& point : points) {
@@ -70,7 +71,7 @@ std::vector<EnergyPoint> useful_steps(const KernelTimeline& timeline, std::span<
   return useful;
 }
 
-// Moments before which kernels are known one by one for as long as any gauge remembers.
+// Times before which all kernels were recorded singly for longer than any gauge's time constant matters.
 std::vector<PowerPoint> useful_history(const KernelTimeline& timeline, std::span<const PowerPoint> points) {
   std::vector<PowerPoint> useful;
   for (const PowerPoint& point : points) {
@@ -89,7 +90,7 @@ double usual_period_s(const std::vector<PowerPoint>& points) {
   return seconds(*middle);
 }
 
-// How badly each lag and memory fits. Tried ones are kept: refining asks for some again.
+// Cost of each lag and time constant. Results are cached, because refinement asks for some again.
 class SensingSearch {
  public:
   SensingSearch(const UsefulEvidence& evidence, const KnownSensing& known)
@@ -125,12 +126,12 @@ class SensingSearch {
   }
 
  private:
-  using Key = std::pair<std::int64_t, std::int64_t>;  // memory, lag
+  using Key = std::pair<std::int64_t, std::int64_t>;  // time constant, lag
   struct Tried {
     std::vector<double> residuals;
     double noise = 0;
   };
-  // Outwards from the best, as long as what is tried fits nearly as well.
+  // Moves outwards from the best while the fit is nearly as good.
   std::vector<OtherSensing> others_than(Key best) {
     const double tolerance = std::max(kUnsureOfTwo, kModelCost * cost(best));
     std::vector<OtherSensing> others;
@@ -177,7 +178,7 @@ class SensingSearch {
       try_sensing({memory_ns, lag_ns});
     }
   }
-  // False where no lag is looked for.
+  // Returns false outside of the search range.
   bool try_sensing(Key key) {
     if (key.second < range_.least_ns || key.second > range_.most_ns) return false;
     const auto [tried, is_new] = tried_.try_emplace(key);
@@ -188,7 +189,7 @@ class SensingSearch {
     if (tried_.size() == 1 || fit.noise < noise_) noise_ = fit.noise;
     return true;
   }
-  // Lag and memory stand for one another to a degree: what is a little later looks like what remembers longer.
+  // Lag and time constant are partly interchangeable: a larger lag looks like a longer time constant.
   void refine_memory() {
     for (const double factor : {1.25, 1.1}) {
       const auto [memory_ns, lag_ns] = best_key();
@@ -208,7 +209,8 @@ class SensingSearch {
       try_sensing({best.first, best.second + step_ns});
     }
   }
-  // What the rows leave unexplained, and how far it is from what is known or usual: that counts where the rows hardly tell.
+  // Residual cost plus the prior's cost: the distance from the calibration or the default, which matters where the
+  // observations carry little information.
   double cost(Key key) const { return told_cost(key) + unusual_cost(key); }
   double told_cost(Key key) const { return huber_cost(tried_.at(key).residuals, noise_); }
   double unusual_cost(Key key) const {
@@ -230,7 +232,7 @@ class SensingSearch {
     }
     return best;
   }
-  // Where the fit becomes worse than chance allows, on one side of the best: between two that were tried.
+  // The lag on one side of the best at which the fit becomes significantly worse, interpolated between two tried ones.
   std::int64_t crossing(Key best, int side) const {
     std::int64_t last_ns = best.second;
     for (auto at = tried_.find(best);;) {
@@ -240,7 +242,7 @@ class SensingSearch {
       side < 0 ? --at : ++at;
       if (at->first.first != best.first) return before->first.second;
       const double worse = cost(at->first) - cost(best);
-      // Costs rise as squares of the distance.
+      // Costs grow quadratically with the distance.
       if (worse > kUnsureCost) {
         const double share = std::sqrt(kUnsureCost / worse);
         const auto away_ns = static_cast<std::int64_t>(share * static_cast<double>(at->first.second - best.second));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a GPU's sensors said, as rows for a regression: the energy between steps of its counter, or the power that it has
-// kept every few milliseconds. And how late the sensor is, found from the rows themselves: the lag (and, of a gauge, the
-// memory) that leaves the least unexplained. Pure; nanoseconds of CLOCK_MONOTONIC.
+// A GPU's sensor values as observations of a regression: the energy between counter updates, or the power history that
+// the device stores every few milliseconds. Also estimates the sensor lag from the observations: the lag (and, for a
+// gauge, the time constant) with the smallest residual. Pure; ns of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,13 @@ namespace joulemap::attribution {
 struct PowerEvidence {
   std::span<const EnergyPoint> steps;
   std::span<const PowerPoint> history = {};
-  std::span<const TimeSpan> probing = {};  // when modules were replayed to be told apart
+  std::span<const TimeSpan> probing = {};  // when modules were replayed to separate their powers
   KnownSensing known = {};                 // from a calibration
-  bool held_back = false;                  // its clocks were at times, by a power limit or by heat
+  bool held_back = false;                  // clocks were lowered at times, by a power or thermal limit
 };
 
-// What of it makes rows: of one of the two, whichever makes more, while kernels were known. The timeline outlives it.
+// The part of the evidence that is usable as observations: counter updates or history, whichever gives more, while
+// kernels were recorded. The timeline must outlive this object.
 class UsefulEvidence {
  public:
   UsefulEvidence(const KernelTimeline& timeline, const PowerEvidence& evidence);
@@ -34,9 +35,9 @@ class UsefulEvidence {
   bool is_gauge() const { return !history_.empty(); }
   std::size_t rows() const { return is_gauge() ? history_.size() : steps_.size() - (steps_.empty() ? 0 : 1); }
   IntervalRows rows_at(const Sensing& sensing) const;
-  // What time a row is about, as the sensor's own clock has it.
+  // Time span of an observation, by the sensor's timestamps.
   TimeSpan span_of(std::size_t row) const;
-  // Enough of it to find the lag by.
+  // A subset that is large enough to estimate the lag.
   UsefulEvidence some() const;
 
  private:
@@ -46,27 +47,28 @@ class UsefulEvidence {
   double period_s_ = 0;  // of the history
 };
 
-// Another lag or memory that fits nearly as well.
+// Another lag or time constant that fits nearly as well.
 struct OtherSensing {
   Sensing sensing;
-  double weight = 1;  // of the best: 1
+  double weight = 1;  // relative to the best: 1
   statistics::GramSums sums{};
-  std::vector<double> watts{};  // all unknowns by themselves
+  std::vector<double> watts{};  // all unknowns, without grouping
 };
 
 struct FoundSensing {
   Sensing best;
-  std::int64_t low_ns = 0;  // between which the lag lies, 90 %
+  std::int64_t low_ns = 0;  // 90 % interval of the lag
   std::int64_t high_ns = 0;
-  bool known = false;  // else no lag fits better than another
-  // What the sensor may be as well, of the same rows, the best first; empty where it is known well. Of equal steps that
-  // repeat, lags only turn the powers in a circle, and memories stretch them.
+  bool known = false;  // false: no lag fits better than another
+  // Alternative sensor models for the same observations, the best first; empty where the sensor is well known. With
+  // identical repeating steps, another lag only permutes the powers cyclically, and another time constant scales their
+  // spread.
   std::vector<OtherSensing> others = {};
 };
-// Where no lag fits better than another: that of the calibration, or what is usual.
+// Where no lag fits better than another: the lag of the calibration, or the default.
 FoundSensing find_sensing(const UsefulEvidence& evidence, const KnownSensing& known = {});
-// How much less kernels draw that are slowed down, as a power of their slowness: the one that leaves the least
-// unexplained; 0 where none fits better than that.
+// The exponent by which slowed-down kernels use less power (power ~ slowness^-pace), with the smallest residual; 0
+// where none fits better than 0.
 double find_pace(const UsefulEvidence& evidence, const Sensing& sensing);
 
 }  // namespace joulemap::attribution

@@ -18,24 +18,24 @@ namespace {
 
 using statistics::Random;
 
-constexpr std::size_t kFewestRows = 8;  // to know how large the noise is
+constexpr std::size_t kFewestRows = 8;  // to estimate the noise
 
-// Half of a 90 % interval, in standard deviations.
+// Half width of a 90 % interval, in standard deviations.
 constexpr double kNinety = 1.645;
 
 constexpr std::size_t kMostBlocks = 200;
 constexpr std::size_t kFewestPerBlock = 4;
 constexpr std::uint64_t kSeed = 0x6A6F756C65;
-// What a class may differ from the mean that it is given: blocks of a ResNet-50 on an H200 differ from their share of time
-// by -9 to +19 %, single kernels by more.
+// Relative deviation of a class from the mean power that it gets: blocks of a ResNet-50 on an H200 differ from a
+// time-proportional split by -9 to +19 %, single kernels by more.
 constexpr double kTimeShareSpread = 0.3;
 
-// What a class that is told apart may differ from its power in the model all the same: heat, clocks, caches that a
-// neighbour left warm, a sensor that is not quite what it is taken for. Found in mixtures of kernels on an H200
+// Relative deviation of a separated class from its power in the model: temperature, clocks, caches that a neighbour
+// left warm, a sensor that differs from its model. Measured with mixtures of kernels on an H200
 // (bench/h200/mixtures.py, seeds 1 and 3).
 constexpr double kModelSpread = 0.025;
 
-// A GPU that works draws no less than one that waits. Where rows say so, a few odd ones have misled them.
+// A busy GPU uses no less power than an idle one. Observations that contradict this contain outliers.
 constexpr double kLeastBusy = 0.9;
 
 bool tells_any(const SeparableGroups& groups) {
@@ -43,7 +43,7 @@ bool tells_any(const SeparableGroups& groups) {
   return std::any_of(groups.alone.begin(), groups.alone.end() - 1, is_known);
 }
 
-// By class, idling last.
+// `watts` and `times_s` by class, idle last.
 bool is_plausible(std::span<const double> watts, std::span<const double> times_s) {
   double busy_j = 0;
   double busy_s = 0;
@@ -54,13 +54,13 @@ bool is_plausible(std::span<const double> watts, std::span<const double> times_s
   return busy_j >= kLeastBusy * watts.back() * busy_s;
 }
 
-// The fit once it is known what can be told apart.
+// The fit with one unknown per separable group.
 class GroupedFit {
  public:
   GroupedFit(const PowerBelief& belief, double pull, const SeparableGroups& groups) : groups_(groups) {
     std::vector<std::size_t> members(groups.groups);
     for (const std::size_t group : groups.group_of) ++members[group];
-    // Also of those that are known: what the rows tell least of would else be nothing, or more than a GPU can draw.
+    // Known groups have a prior, too: otherwise the least identified ones would get 0 or more power than a GPU can use.
     beliefs_.assign(groups.groups, {belief.busy_w, pull});
     idle_ = groups.group_of.back();
     const double idle_w = members[idle_] == 1 ? belief.idle_w : belief.busy_w;
@@ -83,12 +83,12 @@ class GroupedFit {
 
  private:
   const SeparableGroups& groups_;
-  std::size_t idle_ = 0;  // its group; the others stand for what they draw above it: none draws less
+  std::size_t idle_ = 0;  // index of the group of idle; other groups are power above idle, which is never negative
   std::vector<statistics::Belief> beliefs_;
   std::vector<bool> alone_;
 };
 
-// Weights of rows as if there had been no probing.
+// Weights of observations with the probing excluded.
 std::vector<double> weights_without(std::span<const TimeSpan> probing, const UsefulEvidence& evidence,
                                     std::vector<double> weights, std::int64_t lag_ns) {
   for (std::size_t row = 0; row < weights.size(); ++row) {
@@ -100,7 +100,7 @@ std::vector<double> weights_without(std::span<const TimeSpan> probing, const Use
   return weights;
 }
 
-// By class: whether it is known without the probing, too.
+// By class: whether it is known without the probing as well.
 std::vector<bool> known_without(std::span<const TimeSpan> probing, const UsefulEvidence& evidence,
                                 const IntervalRows& rows, const RobustFit& fit, std::int64_t lag_ns) {
   std::vector<bool> known(rows.columns(), true);
@@ -111,13 +111,13 @@ std::vector<bool> known_without(std::span<const TimeSpan> probing, const UsefulE
   return known;
 }
 
-// How powers are found from sums of rows, once it is known what can be told apart.
+// How to compute powers from Gram sums of observations, once separability is known.
 struct Solution {
   std::function<statistics::GramSums(const statistics::GramSums&)> prepared;
-  std::function<std::vector<double>(const statistics::GramSums&)> solve;  // of prepared sums
-  std::function<std::vector<double>(Random&)> moved;  // of all rows, if beliefs were a little different; or none
-  std::vector<double> spreads;                        // by class: what the model leaves out
-  double told = 0;                                    // so many unknowns' worth of it is data
+  std::function<std::vector<double>(const statistics::GramSums&)> solve;  // takes prepared sums
+  std::function<std::vector<double>(Random&)> moved;  // from all observations, with perturbed priors; or empty
+  std::vector<double> spreads;                        // by class: relative model error
+  double told = 0;                                    // effective number of unknowns that the data identify
 };
 
 Solution by_groups(const GroupedFit& fit, const SeparableGroups& groups) {
@@ -152,11 +152,11 @@ class Replication {
     }
   }
 
-  // `watts`: what was found. `lag_w`: what one standard deviation of the lag changes. By class, then by replicate.
-  // `sensing`: what else the sensor may be.
+  // `watts`: the fitted powers. `lag_w`: their change per standard deviation of the lag. `sensing`: changes under
+  // alternative sensor models. Returns watts by class, then by replicate.
   std::vector<std::vector<double>> draw(const std::vector<double>& watts, const std::vector<double>& lag_w,
                                         const SensingChanges& sensing) {
-    // What was fitted with as many unknowns follows the blocks' noise: errors look smaller than they are.
+    // A fit follows the noise of the blocks by its degrees of freedom, so errors look smaller than they are.
     const double blocks = static_cast<double>(blocks_.size());
     const double wider = std::sqrt(blocks / std::max(blocks - solution_.told, 1.0));
     std::vector<std::vector<double>> drawn(watts.size(), std::vector<double>(kReplicates));
@@ -268,7 +268,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   const auto solved = [&](const statistics::GramSums& some) { return solution.solve(solution.prepared(some)); };
   const std::vector<double> watts = solved(sums);
   if (misled && !has_library && !is_plausible(watts, rows.times_s())) return std::nullopt;
-  // What would draw less than a GPU that waits is put there, whatever the rows: that it is there is all they tell.
+  // A class at idle power is there because of the constraint; the observations show nothing but that bound.
   for (std::size_t k = 0; k + 1 < watts.size(); ++k) {
     if (watts[k] <= watts.back()) solution.spreads[k] = kTimeShareSpread;
   }

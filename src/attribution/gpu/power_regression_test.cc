@@ -25,7 +25,7 @@ KernelTimeline timeline_of(const Kernels& kernels, std::size_t kinds) {
   return timeline;
 }
 
-// As `report` finds them: from samples alone.
+// Counter updates found from samples alone, as in `report`.
 std::vector<EnergyPoint> steps_of(const SimulatedRun& run) {
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy energy(channels, {run.begin_ns, run.end_ns}, 10);
@@ -34,7 +34,7 @@ std::vector<EnergyPoint> steps_of(const SimulatedRun& run) {
   return result.curves.empty() ? std::vector<EnergyPoint>() : result.curves.front().steps;
 }
 
-// Each kind's mean power if a kernel draws what the last sample before it said.
+// Mean power of each kind if every kernel has the power of the last sample before it.
 std::vector<double> held_powers(const SimulatedRun& run, std::size_t kinds) {
   std::vector<double> joules(kinds);
   const std::vector<EnergyPoint> steps = steps_of(run);
@@ -69,8 +69,8 @@ std::vector<PowerPoint> history_of(const SimulatedRun& run) {
   return history;
 }
 
-// Kinds draw a little more or less than elsewhere: that is what the spread of the model stands for, and what they usually
-// draw is what intervals are to hold.
+// Kinds use a little more or less power than elsewhere, which the model spread accounts for. Intervals must cover the
+// usual power.
 SimulatedGpu::Traits a_little_off(SimulatedGpu::Traits usual, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (double& watts : usual.watts) watts *= 1 + 0.025 * std::normal_distribution<>()(random);
@@ -120,7 +120,7 @@ TEST(PowerRegression, FindsThePowersOfAMixtureAndSaysHowWell) {
   EXPECT_LE(coverage, 0.95);
 }
 
-// The counter is read every 2.5 s, as by default, and the driver has kept the power every 20 ms.
+// The counter is read every 2.5 s, the default, and the driver stores the power every 20 ms.
 TEST(PowerRegression, WhatTheDriverKeptTellsPowersInTenSeconds) {
   Errors errors;
   int inside = 0;
@@ -165,7 +165,7 @@ TEST(PowerRegression, ASteadyLoopIsSharedByTime) {
   }
 }
 
-// `record` reads a counter that is dear to read every 2.5 s.
+// `record` reads a counter with expensive reads every 2.5 s.
 TEST(PowerRegression, ACounterThatIsReadSeldomTellsLessAndSaysSo) {
   Errors errors;
   int inside = 0;
@@ -187,7 +187,7 @@ TEST(PowerRegression, ACounterThatIsReadSeldomTellsLessAndSaysSo) {
   EXPECT_GE(inside, errors.count * 8 / 10);
 }
 
-// The counter's clock drifts: its steps must be placed while they are near.
+// The counter's clock drifts: its updates must be placed while they are recent.
 TEST(PowerRegression, ALongRunIsAsGoodAsAShortOne) {
   SimulatedGpu gpu({.kernel_ns = 2'000'000}, 9);
   const SimulatedRun run = gpu.mixture(1500);
@@ -219,7 +219,7 @@ TEST(PowerRegression, OddIntervalsHardlyCount) {
   const std::optional<PowerFit> plain = fit_powers(timeline, {steps});
   double added_j = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (i % 40 == 20) added_j += 60;  // as much again as a usual interval holds
+    if (i % 40 == 20) added_j += 60;  // the energy of a usual interval once more
     steps[i].joules += added_j;
   }
   const std::optional<PowerFit> odd = fit_powers(timeline, {steps});
@@ -229,8 +229,8 @@ TEST(PowerRegression, OddIntervalsHardlyCount) {
   }
 }
 
-// A perfect counter but for one step that was seen a period late, in a run of a second: enough to mislead a fit that takes
-// the perfection of the others for its noise.
+// A perfect counter except for one update that was seen a period late, in a run of a second: this misleads a fit that
+// takes the noise from the perfect updates.
 TEST(PowerRegression, AMisplacedStepOfAShortRunDoesNotMislead) {
   for (std::size_t late = 1; late < 12; ++late) {
     SCOPED_TRACE(late);
@@ -247,7 +247,7 @@ TEST(PowerRegression, AMisplacedStepOfAShortRunDoesNotMislead) {
     }
     steps[late].joules -= 29;
     const std::optional<PowerFit> fit = fit_powers(timeline, {steps});
-    if (!fit) continue;  // what cannot be is not believed
+    if (!fit) continue;  // a physically impossible fit is rejected
     for (const ClassPower& power : fit->classes) EXPECT_NEAR(power.watts, 300, 75);
   }
 }

@@ -8,7 +8,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// What two spans have in common; none of it has no length.
+// Intersection of two spans; has length 0 where they do not overlap.
 TimeSpan common(const TimeSpan& a, const TimeSpan& b) {
   const std::int64_t begin_ns = std::max(a.begin_ns, b.begin_ns);
   return {begin_ns, std::max(begin_ns, std::min(a.end_ns, b.end_ns))};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProbeSpans: when a machine's processes replayed their modules to find out what they draw, or were held up to make steps
-// less equal, from the marks they left (docs/attribution.md, probing, dithering). Of several that did so together, once.
-// Pure; CLOCK_MONOTONIC of that machine.
+// ProbeSpans: time spans in which processes of a machine replayed modules to measure their power (probing), or paused
+// to make steps less equal (dithering). Taken from the marks they recorded (docs/attribution.md). Overlapping spans of
+// several processes count once. Pure; ns of that machine's CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,30 @@
 
 namespace joulemap::attribution {
 
-// The energy between two moments.
+// The energy between two times, J.
 using EnergyBetween = std::function<double(std::int64_t from_ns, std::int64_t to_ns)>;
 
 class ProbeSpans {
  public:
   explicit ProbeSpans(TimeSpan command, std::string_view region = kProbeRegion) : command_(command), region_(region) {}
 
-  // Marks of other things are left alone.
+  // Ignores other marks.
   void add(std::uint32_t process, const Mark& mark);
-  // Once all marks were added: joins those that overlap. A process that was killed meanwhile probed until the end.
+  // Call once, after all marks were added: joins overlapping spans. A span of a process that was killed lasts until the
+  // end.
   void finish();
 
   std::span<const TimeSpan> spans() const { return spans_; }
   bool empty() const { return spans_.empty(); }
   double time_s() const;
   double time_between_s(std::int64_t from_ns, std::int64_t to_ns) const;
-  // The energy that lies in them, and in a part of the time.
+  // The energy within the spans, in total and within a part of the time.
   double sum_of(const EnergyBetween& energy_j) const;
   double sum_between(const EnergyBetween& energy_j, std::int64_t from_ns, std::int64_t to_ns) const;
 
  private:
   TimeSpan command_;
-  std::string_view region_;                                           // one of model/activity.h
+  std::string_view region_;                                           // one of the names in model/activity.h
   std::map<std::pair<std::uint32_t, std::uint64_t>, TimeSpan> open_;  // by process and the mark's id
   std::vector<TimeSpan> spans_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A loop of equal steps cannot tell what its kernels draw; the same loop with modules replayed after it can, and what the
-// replay cost is told apart from the loop.
+// A loop of identical steps cannot identify its kernel powers; the same loop followed by replayed modules can, and the
+// energy of the replay is reported separately from the loop.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -90,7 +90,7 @@ std::vector<Activity> probed_activities_of(const SimulatedRun& run) {
   });
 }
 
-// `activities`: what is told, where that is not the whole run.
+// `activities`: the recorded activity, where it is not the whole run.
 LedgerResult account(const SimulatedRun& run, Level level, std::vector<Activity> activities = {}) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<TimeSpan> probing = {{run.probe_begin_ns, run.end_ns}};
@@ -165,7 +165,7 @@ double time_at(const SimulatedRun& run, bool probing) {
   return time_s;
 }
 
-// Where every other step was listened to, kernels of the run stand for two. Those of probing were all heard.
+// Every other step is traced, so kernels of the run extrapolate to two steps. Kernels of probing were all traced.
 TEST(Probing, KernelsOfReplaysStandForThemselvesInLightMode) {
   SimulatedGpu gpu({}, 13);
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is left open because a sensor may be a little otherwise than it was found to be: another lag, another memory
-// (power_evidence.h, OtherSensing). A run that varies tells both; equal steps that repeat hardly do, and then each of them
-// gives other powers. Pure; watts.
+// Sensor-model uncertainty: how much the powers depend on the lag and the time constant of the sensor
+// (power_evidence.h, OtherSensing). A varied run identifies both; identical repeating steps hardly do, and then each
+// alternative gives other powers. Pure; watts.
 #pragma once
 
 #include <functional>
@@ -15,21 +15,21 @@
 
 namespace joulemap::attribution {
 
-// By unknown: the variance of its power among what the sensor may be, as a share of that of a belief. Empty where the
-// sensor is known.
+// By unknown: variance of its power over the alternative sensor models, as a fraction of the prior variance. Empty
+// where the sensor is known.
 std::vector<double> sensing_doubts(std::span<const OtherSensing> others, double spread_w);
 
-// What each of them changes in the powers that were found.
+// Changes of the fitted powers under each alternative sensor model.
 class SensingChanges {
  public:
   using Solve = std::function<std::vector<double>(const statistics::GramSums&)>;
   SensingChanges(std::span<const OtherSensing> others, const Solve& solve);
 
-  // By unknown, of one of them by chance; empty where the sensor is known.
+  // By unknown, for one randomly drawn alternative; empty where the sensor is known.
   std::span<const double> draw(statistics::Random& random) const;
 
  private:
-  std::vector<double> until_;  // sums of weights
+  std::vector<double> until_;  // cumulative weights
   std::vector<std::vector<double>> changes_w_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Equal steps that repeat alias with the power that a driver keeps every 20 ms: rows differ a little, and what they seem to
-// tell hangs on the sensor's lag and memory.
+// Identical repeating steps alias with the power that a driver stores every 20 ms: observations differ a little, and
+// the apparent powers depend on the sensor's lag and time constant.
 #include "attribution/gpu/sensing_doubts.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ struct Told {
   int kinds = 0;
 };
 
-// Nine kinds in steps of `step_ms`. Kinds draw a little more or less than usual, and gauges remember longer or shorter.
+// Nine kinds in steps of `step_ms`. Powers of kinds and time constants of gauges vary a little about the default.
 Told told_by_steps(double step_ms, std::uint64_t seed) {
   SimulatedGpu::Traits traits{.steps_per_read = 25, .memory_s = seed % 2 == 0 ? 0.0145 : 0.0105};
   const std::vector<double> usual_w = traits.watts;

@@ -8,8 +8,8 @@
 namespace joulemap::attribution {
 namespace {
 
-// Errors that are less opposite than this are not confused with one another: each is weak by itself. One that is known must
-// be confused with another for better reasons.
+// Two unknowns are confused if their errors correlate below this; otherwise each is simply weak. Merging with a known
+// unknown needs a stronger negative correlation.
 constexpr double kConfused = -0.1;
 constexpr double kConfusedWithKnown = -0.5;
 
@@ -36,7 +36,7 @@ SeparableGroups with_groups(const statistics::GramSums& sums, double pull, std::
   return {std::move(group_of), count, std::move(known.from_data), std::move(alone)};
 }
 
-// The two whose errors are most opposite, so that what one gains the other loses; one of them at least is unknown.
+// The pair whose errors are most anti-correlated, so that one gains what the other loses; at least one is unknown.
 std::optional<std::pair<std::size_t, std::size_t>> most_confused(const Known& known, std::size_t idle) {
   const std::size_t size = known.from_data.size();
   const auto is_known = [&](std::size_t i) { return known.from_data[i] >= kKnownFromData; };
@@ -56,8 +56,8 @@ std::optional<std::pair<std::size_t, std::size_t>> most_confused(const Known& kn
   return found;
 }
 
-// What all classes draw together says nothing of how they differ: that level is left free, and of the differences from the
-// mean it is asked how much less unsure they are than before.
+// The total power of all classes carries no information on their differences. So that level gets a weak prior, and this
+// computes how much the data reduce the variance of each deviation from the mean.
 std::vector<double> known_differences(const statistics::GramSums& sums, double pull, std::span<const double> times_s,
                                       const std::vector<double>& themselves) {
   const std::size_t classes = sums.size() - 1;
@@ -77,7 +77,7 @@ std::vector<double> known_differences(const statistics::GramSums& sums, double p
       for (std::size_t j = 0; j < classes; ++j)
         after += difference[i] * difference[j] * inverse[i * beliefs.size() + j];
     }
-    // One class alone is the mean.
+    // A single class equals the mean and has no difference.
     if (before * pull > kNoDifference) known[k] = std::min(themselves[k], 1 - after / before);
   }
   return known;
@@ -124,7 +124,7 @@ SeparableGroups sure_groups(const statistics::GramSums& sums, double pull, std::
   const auto first = std::find(doubted.begin(), doubted.end(), true);
   if (first == doubted.end()) return found;
   doubted[found.group_of.back()] = false;
-  // Numbered anew in order of their first members.
+  // Renumber groups in order of their first members.
   std::vector<std::size_t> number(found.groups + 1, found.groups + 1);
   std::size_t next = 0;
   std::vector<std::size_t> group_of;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which unknowns of a regression the data can tell apart. One that is told by belief more than by data is put together with
-// the one it is most confused with; the two then share one value, as their times share it. So on, until each group is
-// known or confused with nobody. A steady loop ends as one group: plain shares of time. Pure.
+// Groups of regression unknowns that the data can separate. An unknown that depends more on its prior than on data is
+// merged with the one whose error is most anti-correlated with its own; the two then share one value. This repeats
+// until each group is known or has no such partner. A steady loop ends as one group: a time-proportional split. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +13,27 @@
 
 namespace joulemap::attribution {
 
-// An unknown is known if so much of it comes from the data. With beliefs as wide as half of the mean power, the
-// interval around one that just passes is about a third of that power wide to either side.
+// An unknown is known if at least this fraction of it comes from the data. With a prior spread of half the mean power,
+// the interval of one that just passes is about a third of that power wide to either side.
 inline constexpr double kKnownFromData = 0.8;
 
 struct SeparableGroups {
   std::vector<std::size_t> group_of;  // by unknown
   std::size_t groups = 0;
-  std::vector<double> from_data;  // by group: 0 belief alone .. 1 data alone
-  // By unknown: how much of its difference from the mean of all, weighted by time, is known. That of idling: of itself.
+  std::vector<double> from_data;  // by group: 0 prior alone .. 1 data alone
+  // By unknown: known fraction of its deviation from the time-weighted mean of all. For idle: of its own power.
   std::vector<double> alone;
 };
 
-// A belief is the same for all but its value; `pull` as in statistics::Belief. A group is believed in as firmly as one. The
-// last unknown is idling: nobody joins it where it is known.
-// `times_s`: how long each was busy in all.
+// All priors are equal except for their value; `pull` as in statistics::Belief. A group has the same prior precision as
+// one unknown. The last unknown is idle: nothing is merged with it where it is known. `times_s`: total busy time of
+// each unknown.
 SeparableGroups separable_groups(const statistics::GramSums& sums, double pull, std::span<const double> times_s);
 
-// The same, once more is known: `doubts`, by unknown, say how much of what was believed of it is left open by what the
-// sensor may be, as a share of the belief's variance. Those that only seemed to be told apart share one value. And where not
-// one class can be told from the others all do, apart from idling if that is known: a group of them that could be is chance
-// or the edge of a step.
+// The same, with sensor-model uncertainty: `doubts`, by unknown, is the variance that the sensor model leaves open, as
+// a fraction of the prior variance. Unknowns that only seemed separable share one value. If no single class can be
+// separated from the others, all share one value, except idle if it is known: a separable group would then be chance or
+// an edge of a step.
 SeparableGroups sure_groups(const statistics::GramSums& sums, double pull, std::span<const double> times_s,
                             std::span<const double> doubts);
 

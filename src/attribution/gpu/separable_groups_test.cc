@@ -9,7 +9,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// Not their times, but as good: they only weigh.
+// Not real times, but sufficient: they are used as weights only.
 std::vector<double> times_of(const statistics::GramSums& sums) {
   std::vector<double> times;
   for (std::size_t i = 0; i < sums.size(); ++i) times.push_back(std::sqrt(sums.gram(i, i)));
@@ -40,7 +40,7 @@ TEST(SeparableGroups, EqualStepsAreOneGroup) {
   EXPECT_EQ(groups.groups, 1u);
 }
 
-// Its power is known well, being nearly all there is; how it differs from the others is not.
+// Its power is known well because it uses nearly all of the energy; its difference from the others is not.
 TEST(SeparableGroups, ALargeClassOfASteadyLoopIsNotToldFromTheOthers) {
   statistics::GramSums sums(4);
   for (int i = 0; i < 500; ++i) sums.add_row(std::vector<double>{0.08, 0.01, 0.01, 0}, 50);

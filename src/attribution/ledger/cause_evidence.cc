@@ -10,10 +10,10 @@
 namespace joulemap::attribution {
 namespace {
 
-// Less is what sharing out left over.
+// Smaller counts are rounding errors of proportional splits.
 constexpr double kLeastLaunches = 1e-6;
 
-// Kernels that PyTorch makes of general templates: only the functor within tells that nothing is computed.
+// Kernels that PyTorch instantiates from general templates: only the functor shows that they compute nothing.
 bool is_plain_copy(const std::string& demangled_name) {
   return demangled_name.find("direct_copy_kernel") != std::string::npos;
 }
@@ -74,7 +74,7 @@ CauseEvidence evidence_of(GpuDoing doing, double time_s, double count) {
   return evidence;
 }
 
-// By those that launch no copies, so that no waiting is in it.
+// The median over rows that launch no copies, so that it contains no waiting.
 void RowCauses::finish() {
   std::vector<double> of_one_s;
   for (const auto& [path, all] : by_path_) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CauseEvidence: what a ledger knows of why its rows draw energy (model/cause_class.h), and RowCauses, which concludes.
+// CauseEvidence: evidence for why the rows of a ledger use energy (model/cause_class.h). RowCauses draws the
+// conclusion.
 //
-// On a GPU the work itself tells: kernels compute; copies, fills and kernels that only move or fill memory are memory; those
-// that exchange with other ranks are synchronisation. On CPUs: a thread that stood still waited (synchronisation). One that
-// worked where GPU work was given out was launching. Where that work copies from the device, the host cannot go on before
-// all is done that was queued there: what it took beyond the usual time of a launch is synchronisation, even if it spun.
-// Where most of it are other copies, what is beyond is memory. One that gave out nothing computed, unless its name says
-// that it spins or copies: no counter tells these apart. Of functions that the program was only seen in, names tell what
-// CPUs did. Pure; seconds.
+// GPU: kernels count as compute; copies, fills and kernels that only move or fill memory as memory; exchanges with
+// other ranks as synchronisation. CPU: a blocked thread counts as synchronisation, a thread that works in a scope that
+// launches GPU work as launch. A copy from the device blocks the host until all queued work is done: time beyond the
+// median launch time is then synchronisation, even if the thread spins. Where most launches are other copies, that time
+// is memory. A thread that launches nothing computes, unless its name shows that it spins or copies: no counter
+// distinguishes these. For functions known from stack samples only, names determine the CPU class. Pure; seconds.
 #pragma once
 
 #include <map>
@@ -24,18 +24,18 @@ namespace joulemap::attribution {
 enum class GpuDoing : std::uint8_t { computes, moves, fills, copies, reads_back, exchanges };
 GpuDoing doing_of(const KernelClass& kernel);
 
-// Sums; they may be shared out.
+// Sums; they may be split proportionally.
 struct CauseEvidence {
-  double worked_s = 0;  // threads: on a CPU, or their helpers were
-  double waited_s = 0;  // and standing still
-  double untold_s = 0;  // one or the other
+  double worked_s = 0;  // threads or their helpers on a CPU
+  double waited_s = 0;  // threads blocked
+  double untold_s = 0;  // either of the two
   ByCause gpu_s = {};
-  double launches = 0;    // of GPU work, all of it; of these
-  double copies = 0;      // to the device or within it, and
-  double read_backs = 0;  // from it to the host
+  double launches = 0;    // of GPU work; includes copies and read_backs
+  double copies = 0;      // to the device or within it
+  double read_backs = 0;  // from the device to the host
 
   void add(const CauseEvidence& other, double share = 1);
-  // Of a function that the program was seen in now and then: what its threads did is told of the whole place only.
+  // For a function known from stack samples only: its threads' work and wait times are known for the whole scope only.
   CauseEvidence of_what_was_seen() const;
 };
 
@@ -46,14 +46,15 @@ class RowCauses {
  public:
   using Path = std::vector<std::string>;
 
-  // `tells_hosts`: it is known what CPUs launch, and when they stand still. `reads_names`: paths end in a function's name.
+  // `tells_hosts`: the launches and the blocked time of CPU threads are recorded. `reads_names`: paths end in a
+  // function name.
   RowCauses(bool tells_hosts, bool reads_names) : tells_hosts_(tells_hosts), reads_names_(reads_names) {}
 
-  // Every row, then finish().
+  // Add every row, then call finish().
   void add(const Path& path, const CauseEvidence& evidence) { by_path_[path].add(evidence); }
   void finish();
 
-  // Nothing where there is no evidence.
+  // Empty without evidence.
   std::optional<Cause> of_gpu(const CauseEvidence& evidence) const;
   std::optional<Cause> of_cpu(const Path& path, const CauseEvidence& evidence) const;
 
@@ -61,7 +62,7 @@ class RowCauses {
   bool tells_hosts_;
   bool reads_names_;
   std::map<Path, CauseEvidence> by_path_;  // of all devices
-  double usual_launch_s_ = 0;              // of the host; 0: nothing was launched but copies
+  double usual_launch_s_ = 0;              // median CPU time of a launch; 0: only copies were launched
 };
 
 }  // namespace joulemap::attribution

@@ -19,7 +19,7 @@ TimeCurve evenly(double amount) {
   return curve;
 }
 
-// What a thread did at a place: how long it was there, and how much of that on a CPU.
+// A thread's tally in a scope: wall time, and CPU time within it.
 PlaceTally host(std::uint32_t place, double wall_s, double cpu_s, std::uint64_t count = 1) {
   return {place, count, count, static_cast<std::int64_t>(wall_s * 1e9), static_cast<std::int64_t>(cpu_s * 1e9), 0};
 }

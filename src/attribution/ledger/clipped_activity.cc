@@ -49,7 +49,7 @@ Activity clipped(const Activity& activity, TimeSpan span) {
   rest.places = activity.places;
   rest.classes = activity.classes;
   rest.queues = activity.queues;
-  // They may have run well before the stretch in which they were told of.
+  // Kernels may have run well before the interval of the activity that reports them.
   for (const Kernel& kernel : activity.kernels) {
     if (kernel.end_ns <= span.begin_ns || kernel.start_ns >= span.end_ns) continue;
     Kernel& part = rest.kernels.emplace_back(kernel);
@@ -60,7 +60,7 @@ Activity clipped(const Activity& activity, TimeSpan span) {
     if (step.end_ns > span.begin_ns && step.begin_ns < span.end_ns) rest.steps.push_back(step);
   }
   rest.begin_ns = rest.end_ns = std::clamp(activity.begin_ns, span.begin_ns, std::max(span.begin_ns, span.end_ns));
-  // What a framework's profiler told of a whole run has no time of its own: how places divide holds for each part.
+  // A framework profiler's split of a whole run has no interval of its own: it applies to each part.
   if (share > 0 || activity.end_ns <= activity.begin_ns) rest.shares = activity.shares;
   if (share <= 0) return rest;
   rest.begin_ns = inside.begin_ns;

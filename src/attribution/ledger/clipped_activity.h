@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An activity as far as it lies in a span of time: what a report of a part of a run is made of, and what keeps work
-// before and after a command out of its energy. Pure; CLOCK_MONOTONIC nanoseconds.
+// Clips an activity to a time span: for reports of a part of a run, and to keep work before and after a command out of
+// its energy. Pure; CLOCK_MONOTONIC nanoseconds.
 //
-// Names stay, whatever the span: later activities use them. Of sums as much is taken as of their stretch of time lies
-// inside, which is about a second for a live recording. Kernels that were told one by one are cut where the span is.
+// Names are kept whatever the span, because later activities use them. Sums are scaled by the part of their interval
+// that lies inside; that interval is about one second in a live recording. Individually recorded kernels are cut at the
+// span.
 #pragma once
 
 #include <vector>
@@ -18,8 +19,9 @@ namespace joulemap::attribution {
 
 bool is_inside(const Activity& activity, TimeSpan span);
 Activity clipped(const Activity& activity, TimeSpan span);
-// The same for a process in light mode: kernels of traced steps extrapolate to the steps after them, and count as far as
-// those lie inside. `steps` are the whole run's. The parts need no further extrapolation: their steps are marked as traced.
+// The same for a process in light mode: kernels of traced steps extrapolate to the steps after them, and count as far
+// as those lie inside. `steps` holds the steps of the whole run. The returned parts need no further extrapolation:
+// their steps are marked as traced.
 std::vector<Activity> clipped(const Activity& activity, TimeSpan span, const FollowedSteps& steps,
                               const PlacePaths& places);
 

@@ -58,7 +58,7 @@ TEST(ClippedActivity, is_whole_where_the_span_holds_it) {
   EXPECT_FALSE(is_inside(ten_to_twenty(), {11, 20}));
 }
 
-// 100 steps of 10; the first two are traced and extrapolate to all.
+// 100 steps of 10 ns; the first two are traced and extrapolate to all.
 FollowedSteps light_run() {
   FollowedSteps steps;
   for (std::int64_t i = 0; i < 100; ++i) {
@@ -77,8 +77,8 @@ TEST(ClippedActivity, a_window_without_traced_steps_has_the_kernels_that_extrapo
   EXPECT_EQ(parts[1].begin_ns, 500);
   EXPECT_EQ(parts[1].end_ns, 600);
   ASSERT_EQ(parts[1].kernel_tallies.size(), 1u);
-  EXPECT_EQ(parts[1].kernel_tallies[0].count, 30u);    // 3 of each of 10 steps
-  EXPECT_EQ(parts[1].kernel_tallies[0].time_ns, 40);  // 4 of each
+  EXPECT_EQ(parts[1].kernel_tallies[0].count, 30u);    // 3 per step, 10 steps
+  EXPECT_EQ(parts[1].kernel_tallies[0].time_ns, 40);  // 4 per step
 }
 
 TEST(ClippedActivity, windows_one_after_another_hold_all_that_extrapolates) {

@@ -16,9 +16,9 @@
 namespace joulemap::attribution {
 namespace {
 
-// Standard deviations in half of a 95 % interval, as uncertainties of domains are told.
+// Standard deviations in the half width of a 95 % interval; uncertainties of domains are half widths.
 constexpr double kHalfWidth95 = 1.96;
-// RAPL's error of gain without a calibration, at 95 %: server parts since Haswell are within 4 % of meters at the wall.
+// Gain error of RAPL without calibration, half width at 95 %: server CPUs since Haswell are within 4 % of wall meters.
 constexpr double kGainWithin95 = 0.04;
 constexpr double kGainSpread = kGainWithin95 / kHalfWidth95;
 
@@ -35,7 +35,7 @@ std::vector<std::int64_t> times_of(const std::vector<EnergyPoint>& readings) {
   return times_ns;
 }
 
-// By domain, step and epoch nobody is given a part.
+// Rows of domains, steps and epochs need no attribution.
 bool gives_parts(Level level) { return level != Level::domain && level != Level::step && level != Level::epoch; }
 
 const std::vector<NumberedMoment>* longest(const std::map<std::uint32_t, std::vector<NumberedMoment>>& moments) {
@@ -76,7 +76,8 @@ HostLedgers::Host* HostLedgers::host_of(std::uint32_t source) {
   Host* found = nullptr;
   for (auto& [recorder, host] : hosts_) {
     if (host.boot_id != boot_of_[source]) continue;
-    // A machine that was recorded several times, one after another: a process is of the last that began before it.
+    // A machine may be recorded several times in sequence: a process belongs to the last recording that began before
+    // it.
     const bool is_later = found != nullptr && host.span.begin_ns > found->span.begin_ns;
     if (found == nullptr || (is_later && host.span.begin_ns <= started_ns_[source])) found = &host;
   }
@@ -90,7 +91,7 @@ void HostLedgers::add_sums(std::uint32_t source, const Activity& activity) {
   for_each_part(*host, source, activity, [&](const Activity& part) { add_sums_inside(*host, source, part); });
 }
 
-// What of it lies in the host's time.
+// Calls `use` with the parts of the activity that lie in the span of the host.
 void HostLedgers::for_each_part(Host& host, std::uint32_t source, const Activity& activity,
                                 const std::function<void(const Activity&)>& use) {
   const auto light = light_.find(source);
@@ -126,7 +127,7 @@ void HostLedgers::add_losses(Host& host) {
 
 bool HostLedgers::shares_out() const { return std::ranges::any_of(wanted_.levels, gives_parts); }
 
-// After the sums are finished.
+// Called after the sums are finished.
 CpuKnowledge HostLedgers::cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const {
   CpuKnowledge known{.use = host.cpu_work.finish(host.sums)};
   const MachineTime machine{std::move(energy.cpu_time_readings[std::string(kMachineCpuTime)]), host.cpus};
@@ -134,7 +135,7 @@ CpuKnowledge HostLedgers::cpu_knowledge(Host& host, RecordedEnergy::Result& ener
   known.cpus = machine.cpus;
   std::vector<std::vector<EnergyPoint>> domains;
   double joules = 0;
-  double uncertainty_j = 0;  // of estimates, whose errors are alike: a sum
+  double uncertainty_j = 0;  // of estimates, whose errors are correlated: a sum
   for (RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
     if (curve.domain_class == DomainClass::gpu) continue;
     if (curve.readings.size() > known.readings_ns.size()) known.readings_ns = times_of(curve.readings);
@@ -147,7 +148,7 @@ CpuKnowledge HostLedgers::cpu_knowledge(Host& host, RecordedEnergy::Result& ener
     }
   }
   std::optional<CpuPowers> fitted;
-  // An estimate follows CPU time: it knows nothing of powers.
+  // An estimate is proportional to CPU time and contains no information on powers.
   if (finds_powers() && !known.estimated) fitted = fit_cpu_powers(known.use, machine, domains);
   known.powers = fitted ? std::move(*fitted) : alike_cpu_powers(known.use.columns);
   const double own = joules > 0 ? uncertainty_j / joules : 0;
@@ -155,7 +156,7 @@ CpuKnowledge HostLedgers::cpu_knowledge(Host& host, RecordedEnergy::Result& ener
   return known;
 }
 
-// Of a GPU whose processes could not tell which it is, the name is its number.
+// A GPU whose processes could not identify it is named by its ordinal.
 void HostLedgers::add_others(Host& host, const RecordedEnergy::Result& energy) const {
   std::uint32_t ordinal = 0;
   for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
@@ -184,7 +185,7 @@ MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::R
   }
   if (!gpu.powers) return gpu;
   gpu.energy_j = curve_between(curve.curve, gpu.powers->fit.counter_lag_ns, curve.energy_j);
-  // The energy itself is known only so well: of a short run, or of a part of one, its edges are not.
+  // The energy itself is uncertain: at the edges of a short run, or of a part of one.
   if (curve.uncertainty > 0) gpu.powers->fit.widen_gains(curve.uncertainty / kHalfWidth95);
   return gpu;
 }
@@ -212,7 +213,7 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
       continue;
     }
     host.energy.gpus.insert_or_assign(curve.device, gpu_of(host, curve, work_of(curve.device), {prefix, curve.device}));
-    // Where a process could not tell which GPU its number means, they are taken in NVML's order.
+    // Where a process could not identify the GPU of an ordinal, NVML's order applies.
     const std::string by_number = fmt::format("ordinal {}", ordinal++);
     if (host.sums.gpu_busy_s().contains(by_number)) {
       host.energy.gpus.insert_or_assign(by_number, gpu_of(host, curve, work_of(by_number), {prefix, by_number}));
@@ -276,7 +277,7 @@ LedgerResult HostLedgers::finish(Level level, const Grouping& grouping) {
   return all;
 }
 
-// Of all counted domains, from the curves themselves; empty where none is known.
+// Energy of all counted domains, from the curves themselves; empty if none is known.
 EnergyBetween HostLedgers::energy_of(const Host& host) {
   if (host.curves.empty()) return {};
   return [&host](std::int64_t from_ns, std::int64_t to_ns) {

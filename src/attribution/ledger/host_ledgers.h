@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HostLedgers: the ledgers of all machines of a recording. Each machine has one recorder, whose samples tell the energy, and
-// any number of processes, which tell what ran; they belong together by the machine's boot. Used in the order of its
-// functions. Pure.
+// HostLedgers: the ledgers of all machines of a recording. Each machine has one recorder, whose samples give the
+// energy, and any number of processes, which record what ran; the boot id of the machine links them. Call the functions
+// in the order of their declaration. Pure.
 #pragma once
 
 #include <cstdint>
@@ -27,30 +27,30 @@ namespace joulemap::attribution {
 class HostLedgers {
  public:
   struct Wanted {
-    std::vector<Level> levels;              // one at least
-    std::optional<SpreadLevel> views = {};  // what happened when, too (HostView), with spreads of that
+    std::vector<Level> levels;              // at least one
+    std::optional<SpreadLevel> views = {};  // also build HostViews, with distributions at this level
   };
-  // `priors` outlive it.
+  // `priors` must outlive the HostLedgers.
   HostLedgers(const std::vector<SurveyedSource>& sources, Wanted wanted, Mode mode, const KernelPriors& priors);
 
-  // Second look.
+  // Second pass over the recording.
   void add_sums(std::uint32_t source, const Activity& activity);
   void add_moment(std::uint32_t source, const Mark& mark);
-  // After it: the energy of the recorder `source`. `prefix` stands before its domains' names.
+  // After the second pass: the energy of the recorder `source`. `prefix` precedes the names of its domains.
   void set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix);
-  // Third look.
+  // Third pass over the recording.
   void add(std::uint32_t source, const Activity& activity);
 
-  // Each wanted level once.
+  // Call once for each wanted level.
   LedgerResult finish(Level level, const Grouping& grouping = {});
-  // After the third look, of each machine.
+  // After the third pass: one view for each machine.
   std::vector<MachineView> views(const ViewLimits& limits) const;
-  // After set_energy: what each machine's GPUs taught.
+  // After set_energy: the kernel powers found on the GPUs of all machines.
   std::vector<KernelPower> findings(const std::string& unnamed_gpu) const;
   bool has_activity() const;
   // After set_energy.
   std::optional<ProbeCost> probe_cost() const;
-  // How long programs were held up, on the machine where that was longest. Nothing: they were not.
+  // Seconds by which dithering delayed programs, on the machine with the most; empty without dithering.
   std::optional<double> dither_s() const;
 
  private:
@@ -69,8 +69,8 @@ class HostLedgers {
     std::vector<EnergyCurve> curves;                             // of all counted domains
     std::map<std::uint32_t, std::vector<NumberedMoment>> steps;  // by process
     std::map<std::uint32_t, std::vector<NumberedMoment>> epochs;
-    std::vector<std::pair<std::uint32_t, Mark>> losses;  // of kernels, with the process
-    std::map<std::string, TimeCurve> others_s;           // by device: how long others kept it busy
+    std::vector<std::pair<std::uint32_t, Mark>> losses;  // lost kernels, with their process
+    std::map<std::string, TimeCurve> others_s;           // by device: time other processes kept it busy
     std::string prefix;                                  // of the names of its devices
     std::map<Level, Ledger> ledgers;
     std::optional<HostView> view;
@@ -108,9 +108,9 @@ class HostLedgers {
   Mode mode_;
   const KernelPriors& priors_;
   std::vector<std::string> boot_of_;      // by source
-  std::vector<std::int64_t> started_ns_;  // likewise
+  std::vector<std::int64_t> started_ns_;  // by source
   std::map<std::uint32_t, Host> hosts_;   // by recorder
-  std::map<std::uint32_t, FollowedSteps> light_;  // of processes in light mode, where less than their run is wanted
+  std::map<std::uint32_t, FollowedSteps> light_;  // in light mode, if only a part of the run is wanted
 };
 
 }  // namespace joulemap::attribution

@@ -13,12 +13,12 @@
 namespace joulemap::attribution {
 namespace {
 
-// Where a program is in no phase, module or region; of use only to tell what functions it is in there.
+// Name of a scope in no phase, module or region; used only to list the functions there.
 constexpr std::string_view kOutside = "outside";
-// By rank: processes that are of none, such as the launcher of the others.
+// By rank: processes without a rank, such as the launcher.
 constexpr std::string_view kNoRank = "no rank";
-// What the energy of one call differs from what the counters' readings around it and the mean power of its layer say,
-// as a standard deviation. Over many calls it is their mean.
+// Relative standard deviation of the energy of one call around the value from its counter readings and the mean power
+// of its layer. Over many calls it averages out.
 constexpr double kCallSpread = 0.3;
 
 double share_inside(const Activity& activity, TimeSpan span) {
@@ -33,7 +33,7 @@ Ledger::Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums)
     : level_(level), energy_(energy), sums_(sums), cpu_shares_(energy, sums), gpu_shares_(energy, sums) {}
 
 std::vector<std::string> Ledger::path_at_level(std::uint32_t process, const PlaceMeaning& meaning) const {
-  if (meaning.probes()) return {std::string(kProbeMode)};  // no part of the run's layers
+  if (meaning.probes()) return {std::string(kProbeMode)};  // not part of the run's layers
   if (level_ == Level::rank) {
     const std::string& rank = sums_.names(process).rank;
     return {rank.empty() ? std::string(kNoRank) : "rank " + rank};
@@ -45,7 +45,7 @@ std::vector<std::string> Ledger::path_at_level(std::uint32_t process, const Plac
   return path;
 }
 
-// What a layer's energy is shared out among.
+// The part that a layer's energy is split into.
 std::string Ledger::part_at_level(const PlaceMeaning& meaning) const {
   if (meaning.probes()) return {};
   if (level_ == Level::op) return meaning.op;
@@ -68,7 +68,8 @@ void Ledger::credit(std::vector<std::string> path, const std::string& device, co
     sum.by_class.add(amount.by_class);
     sum.evidence.add(amount.evidence);
   };
-  // Entering an operation or a function is no entering of its layer. A kernel is one of its layer's all the same.
+  // Entering an operation or a function does not count as entering its layer. A kernel counts for its layer in any
+  // case.
   grow(entry.sum, (meaning.op.empty() && meaning.function.empty()) || device != kCpu);
   if (const std::string part = part_at_level(meaning); !part.empty()) grow(entry.parts[part], true);
 }
@@ -83,7 +84,7 @@ void Ledger::add_place(std::uint32_t process, const PlaceTally& tally, const Cla
   credit(std::move(path), std::string(kCpu), amount, meaning, kByCpuTime, energy_.cpu_j.has_value());
 }
 
-// What ran before the command's time or after it has no part in the command's energy.
+// Work before or after the command gets no part of the command's energy.
 void Ledger::add_places(std::uint32_t process, const Activity& activity, double inside) {
   CpuShares::Rates rates = cpu_shares_.rates(activity.begin_ns, activity.end_ns);
   rates.per_modelled_j *= inside;
@@ -95,7 +96,7 @@ void Ledger::add_places(std::uint32_t process, const Activity& activity, double 
   }
 }
 
-// As people know it: of a stack it is the innermost of several names.
+// The demangled name; in a stack it is the innermost of several names.
 const std::string& Ledger::kernel_name(std::uint32_t process, std::uint32_t class_id) {
   const auto [name, is_new] = kernel_names_.try_emplace({process, class_id});
   if (!is_new) return name->second;
@@ -104,7 +105,7 @@ const std::string& Ledger::kernel_name(std::uint32_t process, std::uint32_t clas
   return name->second = known == classes.end() ? "unknown kernel" : demangled(known->second.name);
 }
 
-// What nobody described is a kernel.
+// A kernel without a description counts as compute.
 GpuDoing Ledger::kernel_doing(std::uint32_t process, std::uint32_t class_id) {
   const auto [doing, is_new] = kernel_doings_.try_emplace({process, class_id}, GpuDoing::computes);
   const auto& classes = sums_.names(process).classes;
@@ -147,7 +148,7 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
 
 void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double inside) {
   ProcessNames& names = sums_.names(process);
-  std::map<std::tuple<std::uint32_t, bool, bool>, KernelRate> rates;  // by queue, and by what stands for itself
+  std::map<std::tuple<std::uint32_t, bool, bool>, KernelRate> rates;  // by queue, is probe, is lost
   for (const KernelTally& tally : activity.kernel_tallies) {
     const bool probes = names.places.meaning(tally.place).probes();
     const auto [known, is_new] = rates.try_emplace({tally.queue, probes, tally.class_id == kLostClass});
@@ -165,14 +166,14 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
   if (level_ != Level::kernel) add_places(process, activity, inside);
   PlacePaths& places = sums_.names(process).places;
   for (const PlaceShare& share : activity.shares) {
-    if (level_ == Level::rank) break;  // all of it is the same rank's
+    if (level_ == Level::rank) break;  // all of it belongs to one rank
     const std::vector<std::string> coarse = path_at_level(process, places.meaning(share.coarse));
     const PlaceMeaning& fine = places.meaning(share.place);
     std::vector<std::string> path = path_at_level(process, fine);
     if (const std::string part = part_at_level(fine); !part.empty()) path.push_back(part);
     const bool is_function = !fine.function.empty();
     Amount& sum = (is_function ? function_shares_ : shares_)[coarse][std::move(path)];
-    // How often a function was seen, or how many operations a layer has, is not how often it was called.
+    // Samples in a function, or operations in a layer, are no counts of calls.
     if (is_function) sum.sampled += share.count;
     if (!is_function && !part_at_level(fine).empty()) sum.count += share.count;
     sum.time_s += seconds(share.time_ns);
@@ -192,7 +193,8 @@ void Ledger::add_background() {
          kByCpuTime, energy_.cpu_j.has_value());
 }
 
-// Where a GPU is measured and no kernel was told, CPUs may have launched anything. Traces of others tell no CPU time.
+// If a GPU is measured but no kernels were recorded, CPUs may have launched anything. Imported traces contain no CPU
+// time.
 RowCauses Ledger::causes() const {
   const bool tells_kernels = energy_.gpus.empty() || !sums_.gpu_busy_s().empty();
   const bool tells_cpu_time = energy_.samples_calls;
@@ -223,10 +225,10 @@ ReportRow Ledger::row_of(const Key& key, const Entry& entry) const {
   return row;
 }
 
-// What is nobody's, and each row's share of what is somebody's. Nothing where no energy is known.
+// Computes the unattributed energy and each row's share of the attributed energy. Sets nothing if no energy is known.
 void Ledger::balance(LedgerResult& result) const {
   double measured_j = energy_.cpu_j ? energy_.cpu_j->total() : 0;
-  std::map<std::string, double> gpus;  // each is there under two names
+  std::map<std::string, double> gpus;  // each GPU is listed under two names
   for (const auto& [device, gpu] : energy_.gpus) gpus[gpu.domain] = gpu.energy_j.total();
   for (const auto& [domain, joules] : gpus) measured_j += joules;
   if (!energy_.cpu_j && gpus.empty()) return;
@@ -252,7 +254,7 @@ LedgerResult Ledger::finish(const Grouping& grouping) {
     const CauseEvidence& evidence = entry.sum.evidence;
     result.rows.push_back(row_of(key, entry));
     result.rows.back().cause = key.second == kCpu ? causes.of_cpu(key.first, evidence) : causes.of_gpu(evidence);
-    // Places and kernels of a rank are many kinds of things: its processes are what can be counted.
+    // Scopes and kernels of a rank are of many kinds: its count is the number of its processes.
     if (const auto all = processes_.find(key); all != processes_.end()) result.rows.back().count = all->second.size();
   }
   std::sort(result.rows.begin(), result.rows.end(), [](const ReportRow& a, const ReportRow& b) {

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ledger: energy given to what ran, on one machine. The third look at a recording: with the energy over time and the
-// sums of what ran, each tally gets its part.
+// Ledger: attributes the energy of one machine to what ran. The third pass over a recording: each tally gets its part
+// of the energy over time, relative to the sums of what ran.
 //
-// - CPU and memory: while something runs, their energy is shared out by CPU time and by what layers draw, to the command's
-// places and to whatever else the machine did ("background"); while nothing runs it is idle (cpu_shares.h). Basis
-// "regressed",
-//   or "cpu-time" where all are taken to draw alike; "estimated" where there was no counter.
-// - A GPU: its energy at each moment belongs to what runs then, by what classes of kernels draw (gpu_shares.h). Basis
-//   "regressed" or "probed", or "time-share" where most of a row's energy is of classes that could not be told apart. What
-//   other processes ran there is one class more, and "background", by time.
-// - Operations are recorded in sampled steps only. A module's energy is split among its operations in proportion to their
-//   time there. A phase, a region or a module that computes without PyTorch does other things, too: there operations get
-//   what they used in sampled steps, scaled to all steps, and the rest stays its own. A place that a framework's own
-//   profiler divided (PlaceShare) is split as a module is. An imported trace contains every call.
-// - By rank all that a process did belongs to its rank, wherever it was.
-// - What ran only to probe is one row of its own, "probe", on each device.
-// attributed + idle + unattributed = what was measured, by construction. Pure; seconds and joules.
+// - CPU and memory: while something runs, their energy is attributed by CPU time and by the power of layers, to the
+//   scopes of the command and to all other processes ("background"); while nothing runs it is idle (cpu_shares.h).
+//   Basis "regressed", or "cpu-time" where all layers are assumed to have equal power; "estimated" without a counter.
+// - GPU: its energy at each moment belongs to what runs then, by the power of kernel classes (gpu_shares.h). Basis
+//   "regressed" or "probed", or "time-share" where most of a row's energy is of classes that could not be separated.
+//   Work of other processes there is one more class, and "background", by time.
+// - Operations are recorded in sampled steps only. A module's energy is split among its operations in proportion to
+//   their time there. A phase, a region or a module that computes without PyTorch also does other things: there
+//   operations get what they used in sampled steps, scaled to all steps, and the rest stays its own. A scope that a
+//   framework's own profiler divided (PlaceShare) is split as a module is. An imported trace contains every call.
+// - By rank, all work of a process belongs to its rank, in whatever scope.
+// - Work that ran only to probe is one row of its own, "probe", on each device.
+// attributed + idle + unattributed = measured, by construction. Pure; seconds and joules.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +37,7 @@
 
 namespace joulemap::attribution {
 
-// `stack`: layers, and within them what they ran on GPUs.
+// `stack`: layers, and below them the GPU work they ran.
 enum class Level : std::uint8_t {
   domain,
   phase,
@@ -56,10 +55,10 @@ enum class Level : std::uint8_t {
 std::optional<Level> level_named(std::string_view name);
 std::string_view name_of(Level level);
 
-// Sums over branches of the tree that rows make (model/path_tree.h).
+// Sums over the branches of the tree of rows (model/path_tree.h).
 struct Grouping {
   bool wanted = false;
-  std::string filter = {};  // only over rows that hold it
+  std::string filter = {};  // only rows that contain it
 };
 
 struct LedgerResult {
@@ -71,8 +70,8 @@ struct LedgerResult {
   Diagnostics diagnostics;
 };
 
-inline constexpr std::string_view kCpu = "cpu";                // the device of rows of CPUs and memory
-inline constexpr std::string_view kBackground = "background";  // the row of processes that are not the command's
+inline constexpr std::string_view kCpu = "cpu";                // device of the rows of CPUs and memory
+inline constexpr std::string_view kBackground = "background";  // row of the processes outside the command
 
 class Ledger {
  public:
@@ -87,18 +86,18 @@ class Ledger {
     std::uint64_t sampled = 0;
     double time_s = 0;
     double energy_j = 0;
-    ClassJoules by_class = {};  // of a GPU; of CPUs, by unknown of CpuPowers
+    ClassJoules by_class = {};  // J by class of a GPU; by unknown of CpuPowers of the CPUs
     CauseEvidence evidence = {};
   };
-  static void add_share(Amount& sum, const Amount& amount, double share);  // but for what is counted
+  static void add_share(Amount& sum, const Amount& amount, double share);  // except the counts
   struct Entry {
     Amount sum;
     std::string basis;
     bool has_energy = false;
-    bool is_module = false;               // a module of a network, and not a phase or a region
-    std::map<std::string, Amount> parts;  // operations or functions, of sampled steps
-    bool is_part = false;                 // one of those, as a row
-    double spread = 0;                    // standard deviation, as a share: how well a sample of steps tells
+    bool is_module = false;               // a module of a network, not a phase or a region
+    std::map<std::string, Amount> parts;  // operations or functions, in sampled steps
+    bool is_part = false;                 // is a row of such a part
+    double spread = 0;                    // relative standard deviation from sampling steps
   };
   using Parts = std::map<std::vector<std::string>, Amount>;      // by path
   using Key = std::pair<std::vector<std::string>, std::string>;  // path, device
@@ -107,8 +106,8 @@ class Ledger {
   void add_place(std::uint32_t process, const PlaceTally& tally, const ClassJoules& joules);
   struct KernelRate {
     std::string device;
-    double rate = 0;        // joules for each second of a kernel of weight 1
-    double stands_for = 1;  // as many kernels, in light mode
+    double rate = 0;        // J per second of a kernel of weight 1
+    double stands_for = 1;  // kernels each traced one extrapolates to, in light mode
   };
   void add_kernels(std::uint32_t process, const Activity& activity, double inside);
   void add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel);
@@ -139,9 +138,9 @@ class Ledger {
   GpuShares gpu_shares_;
   std::map<Key, Entry> entries_;
   std::map<Key, std::set<std::uint32_t>> processes_;                             // of ranks
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> kernel_names_;  // of stacks; by process and class
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> kernel_names_;  // for stacks; by process and class
   std::map<std::pair<std::uint32_t, std::uint32_t>, GpuDoing> kernel_doings_;    // likewise
-  // By the path of the coarse place: what it divides into.
+  // What a coarse scope divides into, by its path.
   std::map<std::vector<std::string>, Parts> shares_;
   std::map<std::vector<std::string>, Parts> function_shares_;
 };

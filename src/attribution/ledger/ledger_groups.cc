@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of the Ledger that sums rows up along the branches of their tree. Joules by class are summed, and the
-// interval is found from those as a row's is: in each replicate of the fit all rows of a branch are wrong together, so
-// errors that add up do, and errors that cancel (one layer's gain is its neighbour's loss) do that. Half widths added
-// up would be too wide, and added in quadrature too narrow.
+// The part of the Ledger that sums rows along the branches of their tree. It sums joules by class and derives the
+// interval from those, as for a single row. In each replicate of the fit, the errors of all rows of a branch are
+// correlated: some add up, others cancel (one layer's gain is its neighbour's loss). Adding half widths would make
+// intervals too wide, adding them in quadrature too narrow.
 #include <cmath>
 
 #include "attribution/ledger/ledger.h"
@@ -14,7 +14,7 @@ namespace joulemap::attribution {
 std::vector<ReportRow> Ledger::groups(const Grouping& grouping) const {
   struct Group {
     Entry sum;
-    double variance_j2 = 0;  // of samples of steps, which are apart from one another
+    double variance_j2 = 0;  // from sampling of steps; independent between rows
   };
   std::map<Key, Group> groups;
   for (const auto& [key, entry] : entries_) {
@@ -24,7 +24,7 @@ std::vector<ReportRow> Ledger::groups(const Grouping& grouping) const {
     for (std::size_t length = 0; length <= depth; ++length) {
       branch.resize(depth - length);
       Group& group = groups[{branch, key.second}];
-      group.sum.basis = entry.basis;  // of its device, until the shares tell more
+      group.sum.basis = entry.basis;  // of its device, until the shares refine it
       group.sum.has_energy = group.sum.has_energy || entry.has_energy;
       group.sum.sum.count += entry.sum.count;
       group.sum.sum.time_s += entry.sum.time_s;

@@ -42,8 +42,8 @@ void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostic
        is_imported ? "profile PyTorch with record_shapes=True" : ""});
 }
 
-// What took time ran at least once: where nobody counted (names of XLA's and TensorFlow's operations tell the layer, not its
-// calls) the count is not known. Other programs are no calls of anything.
+// Work that took time ran at least once: if no calls were counted, the count is unknown. Names of XLA's and
+// TensorFlow's operations identify the layer, not its calls. Other programs are not calls of anything.
 void mark_unknown_counts(LedgerResult& result) {
   std::uint64_t unknown = 0;
   for (ReportRow& row : result.rows) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of the Ledger that divides what a layer drew among its operations and functions.
+// The part of the Ledger that splits the energy of a layer among its operations and functions.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,11 +24,12 @@ constexpr std::array<std::pair<std::string_view, Level>, 12> kLevels = {{{"domai
                                                                          {"rank", Level::rank},
                                                                          {"stack", Level::stack}}};
 
-constexpr double kLeastTime_s = 1e-9;  // as times are told; less is what adding up left over
+constexpr double kLeastTime_s = 1e-9;  // resolution of recorded times; less is rounding error of sums
 constexpr double kLeastEnergy_j = 1e-12;
-// Calling a module that only calls an operation takes up to twice as long as the operation.
+// Least share of a module's time that its operations take: calling a module that only calls an operation takes up to
+// twice as long as the operation.
 constexpr double kLeastOfAModule = 0.25;
-// How much the shares of operations within their layer differ from step to step, as a standard deviation.
+// Relative standard deviation, from step to step, of the shares of operations within their layer.
 constexpr double kStepSpread = 0.2;
 
 double sampling_spread(double of_one, std::uint64_t samples) {
@@ -62,7 +63,7 @@ void Ledger::share_out_place(const std::vector<std::string>& coarse, const Parts
       Amount part{static_cast<std::uint64_t>(std::llround(calls)), 0, whole.sum.time_s * share,
                   whole.sum.energy_j * share};
       part.by_class.add(whole.sum.by_class, share);
-      const bool is_only_seen = amount.sampled > 0;  // now and then, by somebody who looks where the program is
+      const bool is_only_seen = amount.sampled > 0;  // a function known from stack samples
       const CauseEvidence& evidence = whole.sum.evidence;
       part.evidence.add(is_only_seen ? evidence.of_what_was_seen() : evidence, share);
       const std::vector<std::string>& fine = path.empty() ? coarse : path;
@@ -75,14 +76,15 @@ void Ledger::share_out_place(const std::vector<std::string>& coarse, const Parts
   }
 }
 
-// Where operations were told, they say more than the functions somebody saw the program in now and then.
+// Recorded operations take precedence over functions from stack samples.
 void Ledger::share_out_places() {
   for (const auto& [coarse, parts] : shares_) share_out_place(coarse, parts);
   if (level_ != Level::function) return;
   for (const auto& [coarse, parts] : function_shares_) share_out_place(coarse, parts);
 }
 
-// Every call was told: an operation has its own time, and what the layer did besides stays the layer's.
+// For traces that contain every call: an operation has its own time, and the rest of the layer's time stays with the
+// layer.
 void Ledger::split_off_parts() {
   std::map<Key, Entry> told;
   for (auto& [key, entry] : entries_) {
@@ -95,7 +97,7 @@ void Ledger::split_off_parts() {
       rest.sum.energy_j -= amount.energy_j;
       rest.sum.by_class.add(amount.by_class, -1);
       rest.sum.evidence.add(amount.evidence, -1);
-      if (key.second != kCpu) rest.sum.count -= amount.count;  // of kernels: each is of one operation
+      if (key.second != kCpu) rest.sum.count -= amount.count;  // each kernel belongs to one operation
     }
     if (rest.parts.empty() || rest.sum.time_s > kLeastTime_s) told.emplace(key, std::move(rest));
   }
@@ -103,14 +105,14 @@ void Ledger::split_off_parts() {
 }
 
 void Ledger::add_share(Amount& sum, const Amount& amount, double share) {
-  const Amount whole = amount;  // it may be the sum itself
+  const Amount whole = amount;  // `amount` may alias `sum`
   sum.time_s += share * whole.time_s;
   sum.energy_j += share * whole.energy_j;
   sum.by_class.add(whole.by_class, share);
   sum.evidence.add(whole.evidence, share);
 }
 
-// How many steps there were for each that was sampled, by how often layers were entered; 0 where none was.
+// Steps per sampled step, by how often layers were entered; 0 if none was sampled.
 double Ledger::steps_for_each_sampled() const {
   double entered = 0;
   double sampled = 0;
@@ -131,7 +133,7 @@ void Ledger::share_out_entry(const Key& key, const Entry& entry, std::map<Key, E
   }
   for (const auto& [part, amount] : entry.parts) {
     const double share = amount.time_s / sampled_s;
-    // Calls are counted exactly in sampled steps; all steps have as many more as the layer was entered more often.
+    // Calls are counted exactly in sampled steps; the ratio of all entries of the layer to sampled entries scales them.
     const double steps = entry.sum.sampled > 0
                              ? static_cast<double>(entry.sum.count) / static_cast<double>(entry.sum.sampled)
                              : entry.sum.time_s / sampled_s;
@@ -148,7 +150,7 @@ void Ledger::share_out_entry(const Key& key, const Entry& entry, std::map<Key, E
       row.sum.by_class.add(entry.sum.by_class, share);
       continue;
     }
-    // It is known what each of them drew there, not only how long it took.
+    // The energy of each operation in sampled steps is known, not only its time.
     const double energy_share = amount.energy_j / sampled_j;
     row.sum.energy_j = entry.sum.energy_j * energy_share;
     if (key.second == kCpu) {
@@ -160,8 +162,9 @@ void Ledger::share_out_entry(const Key& key, const Entry& entry, std::map<Key, E
   }
 }
 
-// Of an entry's time, the share of its operations. A module does little else, unless they explain a small part of its time
-// only: then it computes without PyTorch. A phase or a region waits, and does other things before the first step.
+// Share of an entry's time that belongs to its operations. A module does little else, unless its operations explain
+// only a small part of its time: then it computes without PyTorch. A phase or a region waits, and does other things
+// before the first step.
 double Ledger::share_of_parts(const Key& key, const Entry& entry, double sampled_s, double steps) const {
   if (key.second != kCpu || steps <= 0 || (entry.is_module && entry.sum.sampled == 0)) return 1;
   const double own_steps =
@@ -194,7 +197,7 @@ void Ledger::share_out_parts() {
   entries_ = std::move(told);
 }
 
-// The same function, wherever it was called from. Of a layer that no sampled step told more about there is none.
+// Merges a function over all its callers. Layers without a sampled step contain no functions.
 void Ledger::gather_functions() {
   std::map<Key, Entry> functions;
   for (auto& [key, entry] : entries_) {
@@ -207,7 +210,7 @@ void Ledger::gather_functions() {
     sum.sum.energy_j += entry.sum.energy_j;
     sum.sum.by_class.add(entry.sum.by_class);
     sum.sum.evidence.add(entry.sum.evidence);
-    sum.spread = in_quadrature(sum.spread, entry.spread * entry.sum.energy_j);  // in joules until all are there
+    sum.spread = in_quadrature(sum.spread, entry.spread * entry.sum.energy_j);  // J until all are added
   }
   for (auto& [key, entry] : functions) entry.spread /= std::max(entry.sum.energy_j, kLeastEnergy_j);
   entries_ = std::move(functions);

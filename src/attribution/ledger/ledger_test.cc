@@ -72,7 +72,7 @@ TEST(Ledger, SharesTheEnergyOfACpuByCpuTime) {
   const Outcome outcome = account(Level::layer, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 600, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 300, 1e-6);
-  EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // the root: outside of everything
+  EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // the root: outside of all scopes
   EXPECT_NEAR(*outcome.result.idle_j, 0, 1e-6);
 }
 
@@ -89,7 +89,7 @@ TEST(Ledger, WhatOthersUsedIsBackground) {
   activity.place_tallies = {cpu(4, 5)};
   MachineEnergy energy{.cpu_j = evenly(1000)};
   energy.machine_cpu_s = evenly(20);
-  energy.command_cpu_s = 10;  // of which five were not captured
+  energy.command_cpu_s = 10;  // five of which were not captured
   const Outcome outcome = account(Level::layer, energy, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 250, 1e-6);
   EXPECT_NEAR(outcome.energy({"background"}), 500, 1e-6);
@@ -159,7 +159,7 @@ TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
   EXPECT_NEAR(first->energy_j.value_or(0), 500, 1e-6);
   EXPECT_EQ(first->count, 20u);
   EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.conv2d [64,64,56,56] [64,64,3,3]"}), 250, 1e-6);
-  EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);  // its shapes are not known
+  EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);  // its shapes are unknown
   const Outcome operations = account(Level::op, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(operations.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_EQ(operations.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
@@ -221,7 +221,7 @@ TEST(Ledger, AFunctionIsTheSameWhereverItIsCalledFrom) {
   EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 412.5, 1e-6);
   EXPECT_NEAR(outcome.energy({"torch.relu"}), 137.5 + 450, 1e-6);
   EXPECT_EQ(outcome.row({"torch.relu"})->count, 10u + 20u);
-  EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // the region, of whose functions nothing is known
+  EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // the region, whose functions are unknown
 }
 
 TEST(Ledger, WhereNoOperationIsToldFunctionsAreThoseTheProgramWasSeenIn) {
@@ -234,7 +234,7 @@ TEST(Ledger, WhereNoOperationIsToldFunctionsAreThoseTheProgramWasSeenIn) {
   const Outcome outcome = account(Level::function, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"__main__.augment"}), 200, 1e-6);
   EXPECT_NEAR(outcome.energy({"json.loads"}), 300, 1e-6);
-  EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 500, 1e-6);  // its operation was told
+  EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 500, 1e-6);  // its operation was recorded
   EXPECT_EQ(outcome.row({"json.loads"})->count, 0u);
   const Outcome by_layer = account(Level::layer, {.cpu_j = evenly(1000)}, activity);
   EXPECT_EQ(by_layer.row({"train", "forward", "net.conv"})->count, 20u);
@@ -314,7 +314,7 @@ TEST(Ledger, WithoutSamplesTheTimesStand) {
   EXPECT_FALSE(outcome.result.attributed_j);
 }
 
-// 1000 steps of 10 ms; two were followed, and their kernels are told with the 20 ms in which they ran.
+// 1000 steps of 10 ms; two were traced, and their kernels are reported for the 20 ms in which they ran.
 TEST(Ledger, KernelsOfTwoFollowedStepsGetTheEnergyOfAllSteps) {
   Activity told = names();
   told.begin_ns = 0;

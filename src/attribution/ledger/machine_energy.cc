@@ -11,11 +11,11 @@
 namespace joulemap::attribution {
 namespace {
 
-// No kernel draws less: a fit may put one at nothing, but then it could not be given a part.
+// Lower bound of the power of a kernel class: a fit may return zero, which would get no energy.
 constexpr double kLeastPower_w = 1;
 
-// What others run is not known, nor how it changes, nor when within two seconds it ran: their power is a guess as good as
-// a share of time, however well the run seems to tell it. A standard deviation.
+// Relative standard deviation of the power of other processes. What they run, how it changes and when within two
+// seconds it ran is unknown: their power is no better than a time-proportional split, however small the fit's residual.
 constexpr double kOthersSpread = 0.3;
 constexpr std::uint64_t kOthersSeed = 20'261'115;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MachineEnergy: what one machine drew when, and what is known of the powers of its GPUs' kernels: all that a ledger needs
+// MachineEnergy: the energy of one machine over time, and the kernel powers found for its GPUs: all that a ledger needs
 // besides what ran. Plain data; curves are finished. Joules, seconds, CLOCK_MONOTONIC.
 #pragma once
 
@@ -19,50 +19,51 @@
 
 namespace joulemap::attribution {
 
-// How a GPU's energy is shared out among what ran.
+// How the energy of a GPU is attributed to what ran.
 enum class Mode : std::uint8_t {
-  regress,   // by what each class of kernels draws, where that can be found out; else as integral
+  regress,   // by the power of each kernel class, where it is identifiable; else as integral
   integral,  // by time
-  hold,      // by time, at the power that the sensor showed last: what others do, to compare with
+  hold,      // by time, at the power that the sensor showed last: what other tools do, for comparison
 };
 std::optional<Mode> mode_named(std::string_view name);
 
-// Powers of the classes of kernels of one GPU.
+// Powers of the kernel classes of one GPU.
 struct GpuPowers {
   PowerFit fit;
   ColumnOf column_of;
-  TimeCurve modelled_j;                                // what the sums of kernels would draw, without idling
+  TimeCurve modelled_j;                                // J predicted for the kernel sums, without idle power
   std::vector<std::vector<SeenKernels>> kernels = {};  // by column
-  std::optional<std::uint16_t> others = {};            // the column of what is not the command's
+  std::optional<std::uint16_t> others = {};            // the column of other processes
   UsualLengths usual_ns = {};
 };
 
 struct MachineEnergy {
-  std::optional<TimeCurve> cpu_j;  // of all counted domains but GPUs
+  std::optional<TimeCurve> cpu_j;  // of all counted domains except GPUs
   struct Gpu {
     std::string domain;
     TimeCurve energy_j;
-    std::optional<GpuPowers> powers = {};    // nothing: all draw alike
-    std::string model = {};                  // "NVIDIA H200"; empty where not known
-    double power_limited = 0;                // share of the time in which it was held at its power limit
-    std::optional<TimeCurve> others_s = {};  // how long others kept it busy; nothing: nobody did
+    std::optional<GpuPowers> powers = {};    // empty: all classes have equal power
+    std::string model = {};                  // "NVIDIA H200"; empty if unknown
+    double power_limited = 0;                // fraction of the time at the power limit
+    std::optional<TimeCurve> others_s = {};  // s other processes kept it busy; empty: none
   };
   std::map<std::string, Gpu> gpus;         // by UUID, and by "ordinal N"
-  std::optional<TimeCurve> machine_cpu_s;  // what all processes used
-  std::optional<double> command_cpu_s;     // what the command's used
-  bool samples_calls = true;               // operations were told in some steps only; else in all
-  bool tells_idle = true;                  // what is in no tally was idle; else nobody knows: a trace of another tool
-  std::optional<CpuKnowledge> cpu = {};    // nothing: all draw alike, and how sure that is is not known
+  std::optional<TimeCurve> machine_cpu_s;  // used by all processes
+  std::optional<double> command_cpu_s;     // used by the command's processes
+  bool samples_calls = true;               // operations were recorded in some steps only; else in all
+  bool tells_idle = true;                  // time without a tally was idle; else unknown: an imported trace
+  std::optional<CpuKnowledge> cpu = {};    // empty: equal powers, of unknown uncertainty
 };
 
-// The powers of a GPU's classes, from what its sensors said and what ran. All alike where they said too little.
+// Finds the powers of a GPU's kernel classes from its sensor readings and what ran. If the readings do not suffice,
+// returns the prior powers, or equal powers without priors.
 GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
                       std::span<const ClassPrior> priors = {});
 
-// The energy of a counter that lags by `lag_ns`, in the cells of `like` and brought to the same sum. `like` itself where the
-// counter's updates are not known.
+// The energy of a counter that lags by `lag_ns`, in the cells of `like` and scaled to the same sum. Returns `like`
+// itself if the counter's updates are unknown.
 TimeCurve curve_between(const EnergyCurve& curve, std::int64_t lag_ns, const TimeCurve& like);
-// The same if each moment used what the update before it showed.
+// The same if each moment had the power that the counter update before it showed.
 TimeCurve held_curve(std::span<const EnergyPoint> steps, const TimeCurve& like);
 
 }  // namespace joulemap::attribution

@@ -9,7 +9,7 @@ void name_machine(std::vector<ReportRow>& rows, const std::string& prefix) {
   for (ReportRow& row : rows) {
     if (row.device.empty() || row.device.starts_with(prefix)) continue;
     row.device = prefix + row.device;
-    if (row.path.empty()) row.name = row.display_name = row.device;  // of a branch that is all of a device
+    if (row.path.empty()) row.name = row.display_name = row.device;  // a branch that covers a whole device
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Results of several machines as one. Pure.
+// Merges the results of several machines. Pure.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace joulemap::attribution {
 
-// Two machines give their devices the same numbers: each name gets the machine's prefix.
+// Prepends the machine's prefix to each device name, because devices of different machines have the same numbers.
 void name_machine(std::vector<ReportRow>& rows, const std::string& prefix);
 
-// Adds the energies, notes and groups of `one`; rows are not added.
+// Adds the energies, notes and groups of `one`; does not add rows.
 void append(LedgerResult& all, LedgerResult one);
 
 }  // namespace joulemap::attribution

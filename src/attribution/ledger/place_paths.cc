@@ -7,14 +7,14 @@
 namespace joulemap::attribution {
 namespace {
 
-// Deeper than any program nests: a file that says more is damaged.
+// Deeper than any program nests: a file with deeper scopes is damaged.
 constexpr int kDeepest = 1000;
 
 void add_if_known(std::vector<std::string>& path, const std::string& name) {
   if (!name.empty()) path.push_back(name);
 }
 
-// The innermost wins: the chain is walked from the inside out.
+// The innermost name wins: callers walk the chain from the inside out.
 void keep_first(std::string& known, const std::string& name) {
   if (known.empty()) known = name;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Distributed runs, from the files to the rows: machines that have their own clocks, and a process for each rank.
+// Distributed runs, from the files to the rows: machines with their own clocks, and one process per rank.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,12 +23,12 @@ constexpr double kPackage_w = 100;
 struct Machine {
   std::string host;
   std::string boot;
-  std::int64_t begin_ns;  // of the command, by its own clock
+  std::int64_t begin_ns;  // of the command, CLOCK_MONOTONIC of this machine
   int first_rank;
-  int ranks;      // a GPU and a process each
-  int steps = 5;  // that each of them tells
+  int ranks;      // one GPU and one process each
+  int steps = 5;  // that each rank records
   int exit_code = 0;
-  bool is_estimated = false;  // it has no sensor
+  bool is_estimated = false;  // without sensors
 };
 
 Channel gpu_channel(const std::string& boot, int gpu) {
@@ -69,7 +69,7 @@ std::string write_recorder(const TemporaryDirectory& folder, const Machine& mach
   return path;
 }
 
-// Each rank is busy with one layer on a CPU all the time, and half of the time on its GPU.
+// Each rank keeps a CPU busy with one layer all the time, and its GPU half of the time.
 std::string write_rank(const TemporaryDirectory& folder, const Machine& machine, int local, std::int64_t pid = 200) {
   RecordingSource source = recording_source(pid + local);
   source.started_ns = machine.begin_ns + kSecond_ns / 2;
@@ -153,7 +153,7 @@ TEST(Ranks, OfOneMachineAreOneRowForEachPathAndDevice) {
   EXPECT_NEAR(find(layers, {"train", "forward", "conv"}, "cpu")->energy_j.value_or(0), kLength_s * kPackage_w, 10);
   EXPECT_EQ(find(layers, {"train", "forward", "conv"}, "cpu")->count, 20u);
   EXPECT_NEAR(find(layers, {"train", "forward", "conv"}, "gpu1")->energy_j.value_or(0), kLength_s * kGpu_w / 2, 20);
-  EXPECT_EQ(layers.steps, 5u);  // taken together
+  EXPECT_EQ(layers.steps, 5u);  // merged over ranks
 }
 
 TEST(Ranks, OfTwoMachinesKeepTheirDevicesApart) {
@@ -204,12 +204,12 @@ TEST(Ranks, HaveAShareEach) {
 TEST(Ranks, OfOneNumberAreOneStepWhateverTheirClocks) {
   const TemporaryDirectory folder;
   std::vector<Machine> machines = kTwo;
-  machines[1].steps = 4;  // it was ahead when the run was cut off, say
+  machines[1].steps = 4;  // as if it was ahead when the run was interrupted
   const ReportResult steps = report(write_run(folder, machines), Level::step);
   expect_sound(steps);
   ASSERT_EQ(steps.rows.size(), 5u);
   EXPECT_NEAR(steps.rows[0].energy_j.value_or(0), 2 * (kPackage_w + 2 * kGpu_w) + 2.5 * (kPackage_w + kGpu_w), 20);
-  EXPECT_NEAR(steps.rows[0].time_s, 2.5, 1e-3);  // of the slower one
+  EXPECT_NEAR(steps.rows[0].time_s, 2.5, 1e-3);  // of the slower machine
   EXPECT_NEAR(steps.rows[4].energy_j.value_or(0), 2 * (kPackage_w + 2 * kGpu_w), 20);
   EXPECT_EQ(steps.steps, 5u);
 }
@@ -236,7 +236,7 @@ TEST(Ranks, OfAMachineThatTwoSampledAreMeasuredOnce) {
   std::vector<std::string> files = write_run(folder, {kTwo[0]});
   const double alone_j = joules_of(report(files, Level::domain).totals.measured).value_or(0);
   Machine again = kTwo[0];
-  again.begin_ns += kSecond_ns / 10;  // two ranks that each brought a recorder
+  again.begin_ns += kSecond_ns / 10;  // two ranks that each started a recorder
   files.push_back(write_recorder(folder, again, 101));
   for (const Level level : {Level::domain, Level::layer, Level::rank}) {
     const ReportResult result = report(files, level);

@@ -10,9 +10,9 @@
 namespace joulemap::attribution {
 namespace {
 
-// A quarter of an hour at fifty a second: by then powers are known, if at all.
+// 15 minutes at 50 per second: by then powers are identified, if at all.
 constexpr std::size_t kMostHistory = 45'000;
-// About three hours at the usual pace, 3 MB a counter.
+// About three hours at the usual sampling rate; 3 MB per counter.
 constexpr std::size_t kMostReadings = 200'000;
 
 // The curve in equal cells.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordedEnergy: the energy of every domain between two moments, and its power over time, from recorded samples as they
-// are read. The same curves as a live measurement (EnergyCurves, make_domain_table), so `report` and `record` agree.
-// Bounded memory, however long the recording. Pure.
+// RecordedEnergy: the energy of every domain between two moments, and its power over time, from recorded samples in the
+// order they are read. Uses the same curves as a live measurement (EnergyCurves, make_domain_table), so `report` and
+// `record` agree. Bounded memory, however long the recording. Pure.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ namespace joulemap::attribution {
 
 class RecordedEnergy {
  public:
-  // `channels`: what Sample::channel counts in. `slices`: of the power over time, which people look at.
+  // `channels`: indexed by Sample::channel. `slices`: of the power over time that reports show.
   RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices);
 
-  // Of one channel in order of time.
+  // Samples of one channel must come in order of time.
   void add(const Sample& sample);
 
   struct Result {
     DomainTable table;
     std::vector<PowerSeries> power;   // of the domains of the table that have a value
-    std::vector<ReportTrack> tracks;  // of channels that tell no energy
-    std::vector<CounterSteps> steps;  // of slow counters that step regularly
+    std::vector<ReportTrack> tracks;  // of channels that measure no energy
+    std::vector<CounterSteps> steps;  // of slow counters that update regularly
     double slice_s = 0;
 
     struct DomainCurve {
@@ -44,25 +44,25 @@ class RecordedEnergy {
       std::string device;
       TimeCurve energy_j;  // finished: `curve` in equal cells, for attribution
       EnergyCurve curve;
-      // Of a slow counter whose updates are known: what it showed at those that were read.
+      // Slow counter with known updates: its values at the updates that were read.
       std::vector<EnergyPoint> steps = {};
-      // Of a quick counter: what it showed when it was read, in the beginning of a long recording.
+      // Fast counter: its values when read; in a long recording only the first ones.
       std::vector<EnergyPoint> readings = {};
-      std::vector<PowerPoint> history = {};  // what the device kept of its power, as far as it was asked for
-      double uncertainty = 0;                // of its sum: half width at 95 %, as a share of it
+      std::vector<PowerPoint> history = {};  // power history kept by the device, as far as it was read
+      double uncertainty = 0;                // relative half width at 95 % of its sum
       std::string device_model = {};
-      double power_limited = 0;              // share of the time
-      bool held_back = false;                // by that or by heat, often enough to matter
-      std::vector<BusyStretch> others = {};  // where processes ran on it that are not the command's
+      double power_limited = 0;              // fraction of the time
+      bool held_back = false;                // by power limit or heat, often enough to matter
+      std::vector<BusyStretch> others = {};  // where other processes ran on it
     };
-    std::vector<DomainCurve> curves;               // of all domains that are counted
+    std::vector<DomainCurve> curves;               // of all counted domains
     std::map<std::string, TimeCurve> cpu_times_s;  // by channel
     std::map<std::string, std::vector<CpuTimePoint>> cpu_time_readings;
   };
   Result finish();
 
  private:
-  // CPU time: how much was used when.
+  // CPU time used over time.
   struct CpuTime {
     TimeCurve used_s;
     std::optional<Reading> last;
@@ -78,8 +78,8 @@ class RecordedEnergy {
   struct Follower {
     Channel channel;
     std::optional<CpuTime> cpu_time = {};
-    std::vector<EnergyPoint> readings = {};  // of a quick counter
-    std::vector<PowerPoint> history = {};    // power that a device has kept by itself: the first of it
+    std::vector<EnergyPoint> readings = {};  // of a fast counter
+    std::vector<PowerPoint> history = {};    // power history kept by the device: its first part
     Track track = {};
   };
 

@@ -18,7 +18,7 @@ double joules_between(const SimulatedRun& run, std::int64_t from_ns, std::int64_
   return energy.finish().table.rows.at(0).joules.value_or(0);
 }
 
-// A loop of steps of 2 ms draws the same in any half of a second.
+// A loop of 2 ms steps has the same power in any half second.
 TEST(RecordedEnergy, PartsOfARunUnderEvenLoadHaveThatPowerHoweverShort) {
   SimulatedGpu gpu({.noise_j = 0, .burst_spread = 0}, 5);
   const SimulatedRun run = gpu.steady_loop(30, 1);

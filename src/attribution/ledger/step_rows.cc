@@ -27,7 +27,7 @@ ReportRow row_of(std::string name, double time_s, std::optional<double> energy_j
 
 constexpr std::size_t kFewestToJudgeTheLast = 3;
 
-// Where the last of them ended, as far as the others show it.
+// Estimates where the last step ended, from the lengths of the others.
 std::int64_t end_of_last(const std::vector<NumberedMoment>& moments, std::int64_t latest_ns) {
   std::vector<std::int64_t> lengths_ns;
   for (std::size_t i = 1; i < moments.size(); ++i) lengths_ns.push_back(moments[i].time_ns - moments[i - 1].time_ns);
@@ -37,7 +37,7 @@ std::int64_t end_of_last(const std::vector<NumberedMoment>& moments, std::int64_
   return std::min(latest_ns, moments.back().time_ns + *median);
 }
 
-// Errors of two recordings of one machine are alike: intervals add up.
+// Errors of two recordings of one machine are correlated: interval widths add up.
 void add_to(ReportRow& sum, const ReportRow& row) {
   const auto add = [](std::optional<double>& amount, const std::optional<double>& more) {
     amount = amount && more ? std::optional(*amount + *more) : std::nullopt;
@@ -107,7 +107,7 @@ LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
 
 std::vector<ReportRow> same_moments_of(const std::vector<std::vector<ReportRow>>& of_machines) {
   std::vector<ReportRow> all;
-  std::map<std::pair<std::vector<std::string>, std::uint64_t>, std::size_t> place_of;  // by path and how often it came
+  std::map<std::pair<std::vector<std::string>, std::uint64_t>, std::size_t> place_of;  // by path and occurrence
   for (const std::vector<ReportRow>& rows : of_machines) {
     std::map<std::vector<std::string>, std::uint64_t> seen;
     for (const ReportRow& row : rows) {

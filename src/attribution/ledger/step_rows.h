@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of steps and epochs: the energy of the whole machine while each of them lasted. They follow one another, so each ends
-// where the next begins. No mark shows where the last one ended: a step is taken to be as long as the median of the others,
-// where there are some, and an epoch ends with the command. Probing belongs to none and is a row of its own. Pure.
+// Rows of steps and epochs: the energy of the whole machine during each of them. Each ends where the next begins. No
+// mark shows where the last one ended: a step is assumed to last the median of the others, if there are enough, and an
+// epoch ends with the command. Probing belongs to no step and is a row of its own. Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ struct NumberedMoment {
   std::uint64_t number = 0;
 };
 
-// In order; none of none.
+// Sorted; empty for null.
 std::vector<std::int64_t> begins_of(const std::vector<NumberedMoment>* moments);
 
 struct NumberedEnergy {
   std::uint64_t number = 0;
   TimeSpan span;
-  double time_s = 0;  // without probing, as is the energy
+  double time_s = 0;  // without probing, like the energy
   std::optional<double> energy_j;
 };
 enum class LastEnds : std::uint8_t { with_the_command, after_the_median };
@@ -34,16 +34,17 @@ std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, con
                                         TimeSpan span, const ProbeSpans& probing,
                                         LastEnds last = LastEnds::with_the_command);
 
-// `name`: "step" or "epoch"; of steps the last ends after the median. `energy_j`: of all counted domains; empty where none
-// is known. Several processes of one run (ranks) number the same steps: those of the process with the most are taken.
+// `name`: "step" or "epoch"; the last step ends after the median length. `energy_j`: of all counted domains; empty if
+// none is known. Several processes of one run (ranks) number the same steps: the caller passes those of the process
+// with the most.
 LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
                      TimeSpan span, const ProbeSpans& probing);
 
 // The same steps on several machines: one row for each number, with the energy of all and the time of the slowest. A
-// number that a machine tells several times is matched with the others' in order.
+// number that a machine reports repeatedly is matched with those of the other machines in order.
 std::vector<ReportRow> same_moments_of(const std::vector<std::vector<ReportRow>>& of_machines);
-// Other rows of several machines, the largest first. Those of one path and device, of a machine that was recorded several
-// times, are one.
+// Other rows of several machines, the largest first. Merges rows of equal path and device, from a machine that was
+// recorded several times.
 std::vector<ReportRow> rows_of_all(std::vector<std::vector<ReportRow>> of_machines);
 
 }  // namespace joulemap::attribution

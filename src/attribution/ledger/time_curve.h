@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimeCurve: an amount (joules, CPU seconds) spread over a span of time, in equal cells. What is added is spread evenly over
-// its time; what is asked for is cut out likewise. Memory is that of the cells, however much is added. Pure; CLOCK_MONOTONIC
+// TimeCurve: an amount (joules, CPU seconds) over a span of time, in equal cells. add() spreads an amount evenly over
+// its interval; between() cuts cells proportionally. Memory depends on the number of cells only. Pure; CLOCK_MONOTONIC
 // nanoseconds.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace joulemap::attribution {
 
-// CPU seconds that had been used at the moment of a reading.
+// Cumulative CPU seconds at the time of a reading.
 struct CpuTimePoint {
   std::int64_t time_ns = 0;
   double used_s = 0;
@@ -24,14 +24,14 @@ class TimeCurve {
   TimeCurve() = default;
   TimeCurve(TimeSpan span, std::size_t cells);
 
-  // Parts outside of the span are cut off.
+  // Cuts off parts outside the span.
   void add(std::int64_t from_ns, std::int64_t to_ns, double amount);
   void scale(double factor);
-  // Once nothing will be added any more: makes between() and total() cheap.
+  // Called after the last add(): makes between() and total() cheap.
   void finish();
 
   double total() const { return sums_.empty() ? 0 : sums_.back(); }
-  // What lies between two moments, in the span.
+  // The amount between two moments, within the span.
   double between(std::int64_t from_ns, std::int64_t to_ns) const;
   // The same, divided by that time in seconds; 0 for no time.
   double mean_rate(std::int64_t from_ns, std::int64_t to_ns) const;
@@ -49,10 +49,10 @@ class TimeCurve {
   TimeSpan span_;
   double cell_ns_ = 1;
   std::vector<double> cells_;
-  std::vector<double> sums_;  // sums_[i]: of the cells before i
+  std::vector<double> sums_;  // sums_[i]: sum of the cells before i
 };
 
-// As many cells as make sense for that time: fine enough for a GPU's counter, few enough for three days.
+// Number of cells for a span: fine enough for a GPU counter, few enough for three days.
 std::size_t cells_for(TimeSpan span);
 
 }  // namespace joulemap::attribution

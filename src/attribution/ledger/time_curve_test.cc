@@ -9,7 +9,7 @@ namespace {
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
 
 TEST(TimeCurve, GivesBackWhatWasAddedBetweenTheSameMoments) {
-  TimeCurve curve({kSecond_ns, 11 * kSecond_ns}, 7);  // cells that fit nothing
+  TimeCurve curve({kSecond_ns, 11 * kSecond_ns}, 7);  // cell edges match no interval below
   curve.add(2 * kSecond_ns, 5 * kSecond_ns, 30);
   curve.add(5 * kSecond_ns, 9 * kSecond_ns, 4);
   curve.finish();
@@ -30,7 +30,7 @@ TEST(TimeCurve, SpreadsEvenly) {
 TEST(TimeCurve, CutsOffWhatLiesOutside) {
   TimeCurve curve({0, kSecond_ns}, 10);
   curve.add(-kSecond_ns, kSecond_ns, 10);
-  curve.add(kSecond_ns / 2, kSecond_ns / 2, 99);  // no time
+  curve.add(kSecond_ns / 2, kSecond_ns / 2, 99);  // empty interval
   curve.finish();
   EXPECT_NEAR(curve.total(), 5, 1e-9);
 }

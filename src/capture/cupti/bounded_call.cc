@@ -28,7 +28,7 @@ std::optional<Outcome> outcome_within(std::chrono::milliseconds limit, std::func
       shared->returned.notify_all();
     }).detach();
   } catch (const std::system_error&) {
-    return std::nullopt;  // no threads left: the caller says that the call was not made
+    return std::nullopt;  // no thread available; the call was not made
   }
   std::unique_lock hold(shared->lock);
   shared->returned.wait_for(hold, limit, [&] { return shared->outcome.has_value(); });

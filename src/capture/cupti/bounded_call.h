@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// outcome_within: a call into CUPTI that may never return (the driver may be gone, the GPU may hang), made on a thread of
-// its own. Whoever waits gives up after the limit; the thread then stays where it is until the process ends. So the call
-// must own what it uses.
+// outcome_within: runs a CUPTI call on a thread of its own, because it may never return (driver unloaded, GPU hung).
+// The caller stops waiting after the limit; the thread then stays blocked until the process ends. So the callable must
+// own everything it uses.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace joulemap::capture::cupti {
 
-// Nothing when it did not return in time, or no thread could be had.
+// Returns nullopt when the call did not return in time, or no thread could be created.
 std::optional<Outcome> outcome_within(std::chrono::milliseconds limit, std::function<Outcome()> call);
 
 }  // namespace joulemap::capture::cupti

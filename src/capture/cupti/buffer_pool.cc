@@ -11,7 +11,7 @@ constexpr std::size_t kAlignment = 8;  // ACTIVITY_RECORD_ALIGNMENT
 
 }  // namespace
 
-// What CUPTI calls must not throw, so the lists are as long as they will ever be from the start.
+// Reserves the lists at full length: functions that CUPTI calls must not throw.
 BufferPool::BufferPool() {
   free_.reserve(kMostBuffers);
   given_out_.reserve(kMostBuffers);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BufferPool: memory that CUPTI fills with records and hands back. CUPTI keeps a buffer until it is full, or flushed, and
-// none of its kernels runs any more; on a GPU that is never idle that means: until it is full. What it keeps nobody has seen
-// yet, so buffers are lent in a size that fills in about a quarter of a second.
+// BufferPool: buffers that CUPTI fills with records and returns. CUPTI holds a buffer until it is full or flushed and
+// none of its kernels is still running. On a GPU that is never idle, that means until it is full. Records are
+// unreadable until then, so the pool sizes buffers to fill in about a quarter of a second.
 //
-// Any thread; takes a lock for some nanoseconds. Times are CLOCK_MONOTONIC nanoseconds.
+// Thread-safe; takes a lock for some nanoseconds. Times are CLOCK_MONOTONIC nanoseconds.
 #pragma once
 
 #include <atomic>
@@ -21,11 +21,11 @@
 namespace joulemap::capture::cupti {
 
 inline constexpr std::size_t kLargestBufferBytes = 256UL * 1024;  // 1200 kernels
-inline constexpr std::size_t kSmallestBufferBytes = 32UL * 1024;  // 150
-inline constexpr std::size_t kMostBuffers = 256;         // 64 MB: then records are dropped, and CUPTI counts them
-inline constexpr std::size_t kSmallestRecordBytes = 72;  // a fill's, CUDA 11.0
+inline constexpr std::size_t kSmallestBufferBytes = 32UL * 1024;  // 150 kernels
+inline constexpr std::size_t kMostBuffers = 256;         // 64 MB; beyond it CUPTI drops and counts records
+inline constexpr std::size_t kSmallestRecordBytes = 72;  // of a fill in CUDA 11.0
 
-// How large the next buffer is.
+// Chooses the size of the next buffer.
 class BufferSizing {
  public:
   std::size_t next_bytes() const { return bytes_.load(std::memory_order_relaxed); }
@@ -49,15 +49,15 @@ class BufferPool {
     std::int64_t since_ns = 0;
     std::size_t bytes = 0;
   };
-  // Aligned to 8 bytes. Null when too many are lent already, or no memory is left.
+  // Aligned to 8 bytes. Null when kMostBuffers are lent already, or no memory is left.
   std::uint8_t* take(const Loan& loan);
-  // Nothing when it is not one of ours, or not lent.
+  // Returns nullopt for a buffer that is not ours, or not lent.
   std::optional<Loan> loan_of(const std::uint8_t* buffer) const;
   void give_back(const std::uint8_t* buffer);
 
-  // What is lent now is not waited for any more; it may come back all the same.
+  // Stops waiting for all buffers that are lent now; they may still come back.
   void write_off();
-  // Of the buffers that are waited for.
+  // Buffers whose return is awaited.
   struct Lent {
     std::size_t bytes = 0;
     std::optional<std::int64_t> oldest_ns;
@@ -78,7 +78,7 @@ class BufferPool {
 
   mutable std::mutex lock_;
   std::vector<Buffer> free_;
-  std::vector<GivenOut> given_out_;  // a few, as a rule
+  std::vector<GivenOut> given_out_;  // usually a few
 };
 
 }  // namespace joulemap::capture::cupti

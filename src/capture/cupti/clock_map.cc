@@ -16,7 +16,7 @@ void ClockMap::add_moment(std::int64_t record_ns, std::int64_t monotonic_ns) {
 }
 
 void ClockMap::forget_oldest() {
-  // By halves of a segment, so that the cost of moving the rest is spread.
+  // Drops half a segment at a time, to spread the cost of moving the rest.
   Segment& oldest = segments_.front();
   const std::size_t leaving = segments_.size() > 1 ? oldest.size() : oldest.size() / 2;
   moments_ -= leaving;
@@ -46,8 +46,8 @@ std::optional<std::int64_t> ClockMap::to_monotonic(std::int64_t record_ns, std::
       return map_within(*segment, record_ns);
     }
   }
-  // What came after the last moment, and then what lies close to an edge. A clock that was not looked at since still runs,
-  // so the newest segment reaches up to now.
+  // Newest segment first. Its clock still runs since the last pair, so it extends up to now; others extend only by the
+  // slack.
   const auto plausible = [&](std::int64_t monotonic_ns) {
     return monotonic_ns >= earliest_ns_ && monotonic_ns <= now_ns + kFutureNs;
   };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClockMap: from the clock that CUPTI stamps records with to CLOCK_MONOTONIC, both in nanoseconds. It is made of moments
-// seen on both clocks, about one a second, and lines between them. Where the clocks drift apart by more than a millisecond
-// between two moments, one of them has jumped (somebody changed CUPTI's clock, or the time of day was set): a new segment
-// begins, and records of the time before are still read by the old one.
+// ClockMap: converts times of CUPTI's record clock to CLOCK_MONOTONIC, both in nanoseconds. It interpolates linearly
+// between pairs of readings of both clocks, about one pair a second. When the offset changes by more than a millisecond
+// between two pairs, one clock has jumped (CUPTI's clock was replaced, or the time of day was set). Then a new segment
+// begins; earlier records still use the old one.
 //
-// A time that no segment covers is of a foreign clock: it is refused rather than guessed. Not for several threads at once.
+// A time outside of all segments comes from a foreign clock and is rejected. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ namespace joulemap::capture::cupti {
 
 inline constexpr std::int64_t kClockJumpNs = kNanosecondsPerMillisecond;
 inline constexpr std::int64_t kClockSlackNs =
-    2 * kNanosecondsPerSecond;                                    // how far beyond its moments a segment reaches
-inline constexpr std::int64_t kFutureNs = kNanosecondsPerSecond;  // a record cannot be newer than now by more
-inline constexpr std::size_t kMomentsKept = 8192;                 // some two hours: no record is later than that
+    2 * kNanosecondsPerSecond;                                    // how far a segment extends beyond its pairs
+inline constexpr std::int64_t kFutureNs = kNanosecondsPerSecond;  // largest time of a record beyond now
+inline constexpr std::size_t kMomentsKept = 8192;                 // about two hours: no record arrives later than that
 
 class ClockMap {
  public:
-  // Nothing was recorded before earliest_ns (CLOCK_MONOTONIC).
+  // Records before earliest_ns (CLOCK_MONOTONIC) are rejected.
   explicit ClockMap(std::int64_t earliest_ns) : earliest_ns_(earliest_ns) {}
 
   void add_moment(std::int64_t record_ns, std::int64_t monotonic_ns);
@@ -46,7 +46,7 @@ class ClockMap {
   void forget_oldest();
 
   const std::int64_t earliest_ns_;
-  std::vector<Segment> segments_;  // the newest last
+  std::vector<Segment> segments_;  // newest last
   std::size_t moments_ = 0;
 };
 

@@ -7,7 +7,7 @@ namespace joulemap::capture::cupti {
 namespace {
 
 constexpr std::int64_t kSecond = kNanosecondsPerSecond;
-constexpr std::int64_t kUnix = 1'700'000'000 * kSecond;  // what another clock is ahead by
+constexpr std::int64_t kUnix = 1'700'000'000 * kSecond;  // offset of another clock
 
 TEST(ClockMap, PutsTimesOfAnotherClockOnOurs) {
   ClockMap map(0);

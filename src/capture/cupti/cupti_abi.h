@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few types and functions of NVIDIA's CUPTI, and of the CUDA driver beneath it, that we use: declared here so that we
-// build without their headers and start without their libraries. Names, layouts and numbers are those of the CUPTI
-// reference (docs.nvidia.com/cupti), CUDA 11.0 to 13.0; tests/fake_cupti/abi_test.cc compares them with NVIDIA's headers.
+// Declarations of the CUPTI and CUDA driver types and functions that Joulemap uses, so that it builds without their
+// headers and starts without their libraries. Names, layouts and numbers follow the CUPTI reference
+// (docs.nvidia.com/cupti), CUDA 11.0 to 13.0; tests/fake_cupti/abi_test.cc compares them with NVIDIA's headers.
 //
-// A function that the library lacks is null. Times are nanoseconds of the clock that CUPTI was told to use.
+// A function that the library lacks is null. Times are nanoseconds of the clock that CUPTI was configured to use.
 #pragma once
 
 #include <cstddef>
@@ -38,13 +38,13 @@ inline constexpr std::uint32_t kFlushForced = 1;        // CUPTI_ACTIVITY_FLAG_F
 enum class RecordKind : std::uint32_t {
   copy = 1,
   fill = 2,
-  kernel = 3,  // of the mode that runs one kernel at a time; the same layout
+  kernel = 3,  // serialized mode, one kernel at a time; same layout
   concurrent_kernel = 10,
   peer_copy = 22,
   graph = 51,
 };
 
-// Those that are switched on. A graph's kernels are told one by one as long as whole graphs (51) are not.
+// Kinds that are enabled. CUPTI records a graph's kernels individually only while whole graphs (51) are disabled.
 inline constexpr RecordKind kRecordedKinds[] = {RecordKind::concurrent_kernel, RecordKind::copy, RecordKind::fill,
                                                 RecordKind::peer_copy};
 
@@ -70,7 +70,7 @@ struct ApiCall {
 };
 static_assert(offsetof(ApiCall, correlation) == 64);
 
-// CUpti_GraphData, up to what we read
+// CUpti_GraphData, up to the last member in use
 struct GraphChange {
   void* graph;
   void* original_graph;
@@ -82,7 +82,7 @@ struct GraphChange {
 struct ResourceChange {
   Context context;
   void* handle;
-  const GraphChange* descriptor;  // when it is about a graph
+  const GraphChange* descriptor;  // for changes of a graph
 };
 
 using Callback = void (*)(void* user, Domain domain, std::uint32_t id, const void* data);
@@ -92,7 +92,7 @@ using BufferCompleted = void (*)(Context context, std::uint32_t stream, std::uin
 using TimestampFunction = std::uint64_t (*)();
 
 struct Functions {
-  // Without these there are no records.
+  // Required for records.
   Outcome (*version)(std::uint32_t*) = nullptr;
   Outcome (*register_buffers)(BufferRequested, BufferCompleted) = nullptr;
   Outcome (*enable)(RecordKind) = nullptr;
@@ -100,21 +100,21 @@ struct Functions {
   Outcome (*flush_all)(std::uint32_t flags) = nullptr;
   Outcome (*next_record)(std::uint8_t* buffer, std::size_t valid_size, Record** record) = nullptr;
   Outcome (*timestamp)(std::uint64_t*) = nullptr;
-  // Without these kernels have no places.
+  // Required for the scopes of kernels.
   Outcome (*subscribe)(Subscriber*, Callback, void* user) = nullptr;
   Outcome (*unsubscribe)(Subscriber) = nullptr;
   Outcome (*enable_callback)(std::uint32_t on, Subscriber, Domain, std::uint32_t id) = nullptr;
   Outcome (*callback_name)(Domain, std::uint32_t id, const char** name) = nullptr;
-  // The rest may be missing.
+  // Optional.
   Outcome (*register_clock)(TimestampFunction) = nullptr;  // since CUDA 11.6
   Outcome (*dropped_records)(Context, std::uint32_t stream, std::size_t*) = nullptr;
   Outcome (*graph_node_id)(GraphNode, std::uint64_t*) = nullptr;  // since CUDA 11.1
-  Outcome (*graph_id)(void* graph, std::uint32_t*) = nullptr;     // likewise
+  Outcome (*graph_id)(void* graph, std::uint32_t*) = nullptr;     // since CUDA 11.1
   Outcome (*outcome_text)(Outcome, const char**) = nullptr;
   Outcome (*finalize)() = nullptr;
 };
 
-// Of libcuda.so.1, which the program has loaded. CUresult 0 is success.
+// Functions of libcuda.so.1, which the program has loaded. CUresult 0 is success.
 struct DriverUuid {
   std::uint8_t bytes[16];
 };

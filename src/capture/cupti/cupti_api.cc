@@ -40,11 +40,11 @@ Functions find_functions(void* library) {
 
 DriverFunctions find_driver(void* cupti) {
   void* library = loaded_driver();
-  if (library == nullptr) library = cupti;  // a stand-in for tests holds both
+  if (library == nullptr) library = cupti;  // the fake library of the tests contains both
   DriverFunctions driver;
   find(library, driver.version, "cuDriverGetVersion");
   find(library, driver.device, "cuDeviceGet");
-  // Of a MIG instance the older one gives the whole GPU, whose energy is what sensors tell.
+  // For a MIG instance, the older function returns the whole GPU, whose energy the sensors measure.
   find(library, driver.device_uuid, "cuDeviceGetUuid");
   if (driver.device_uuid == nullptr) find(library, driver.device_uuid, "cuDeviceGetUuid_v2");
   return driver;
@@ -58,7 +58,7 @@ bool can_record(const Functions& functions) {
 
 }  // namespace
 
-// With older ones, programs that use CUDA graphs crash when CUPTI comes back.
+// With older versions, programs that use CUDA graphs crash when CUPTI is reopened.
 bool CuptiApi::can_close() const {
   constexpr std::uint32_t kCuda126 = 24;
   return functions_.finalize != nullptr && version_ >= kCuda126;
@@ -70,7 +70,7 @@ bool CuptiApi::can_place() const {
 }
 
 Result<CuptiApi> CuptiApi::open(const CuptiSearch& search) {
-  // A library that is there and of no use says more than twenty that are not there.
+  // An error about an unusable library is more helpful than one about twenty that do not exist.
   Error useless{ErrorCode::not_found, "libcupti was not found: no kernels are recorded",
                 "JOULEMAP_CUPTI=/path/to/libcupti.so.12 names it; pip install nvidia-cuda-cupti brings it"};
   for (const std::string& path : cupti_candidates(search)) {
@@ -82,7 +82,7 @@ Result<CuptiApi> CuptiApi::open(const CuptiSearch& search) {
 }
 
 Result<CuptiApi> CuptiApi::open_one(const std::string& path, int driver_major) {
-  // Whatever threads it starts shall never take the signals of this program.
+  // Threads that the library starts must not take this program's signals.
   const SignalShield signals_are_for_the_program;
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CuptiApi: the libcupti of this process, opened, with its functions and what is known about its version. Found as
-// cupti_search.h says; JOULEMAP_CUPTI=PATH names another. The library stays loaded for good: it has threads of its own.
-// A value; any thread may use a const one.
+// CuptiApi: the opened libcupti of this process, its functions and its version. cupti_search.h defines the search
+// order; JOULEMAP_CUPTI=PATH overrides it. The library is never unloaded, because it has threads of its own. A value
+// type; const access is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ namespace joulemap::capture::cupti {
 
 class CuptiApi {
  public:
-  // Fails when there is none, none that is old or new enough, or one without the functions that records need.
+  // Fails when no library is found, its version is unsupported, or it lacks the functions that records need.
   static Result<CuptiApi> open(const CuptiSearch& search = CuptiSearch::of_this_process());
 
   const Functions& functions() const { return functions_; }
   const RecordLayout& layout() const { return *layout_; }
   std::uint32_t version() const { return version_; }
   const std::string& path() const { return path_; }
-  // What missing functions and an unknown version cost.
+  // Effects of missing functions and of an unknown version.
   const Diagnostics& diagnostics() const { return diagnostics_; }
 
   bool can_place() const;
@@ -34,7 +34,7 @@ class CuptiApi {
   bool can_close() const;
   bool can_follow_graphs() const { return functions_.graph_node_id != nullptr; }
 
-  // "GPU-8f0c...", as NVML writes it. Nothing when the driver does not tell.
+  // "GPU-8f0c...", in NVML's notation. nullopt when the driver does not report it.
   std::optional<std::string> device_uuid(std::uint32_t ordinal) const;
   std::string text_of(Outcome outcome) const;
 

@@ -77,7 +77,7 @@ TEST_F(CuptiApiTest, WritesUuidsAsNvmlDoes) {
 }
 
 TEST(RealCupti, HasEveryFunctionAndNamesTheCallsThatLaunch) {
-  CuptiSearch search;  // the toolkit's, if there is one
+  CuptiSearch search;  // finds the toolkit's library, if installed
   const Result<CuptiApi> api = CuptiApi::open(search);
   if (!api) GTEST_SKIP() << api.error().message;
   EXPECT_GE(api->version(), 13U);

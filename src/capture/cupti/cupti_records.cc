@@ -71,7 +71,7 @@ constexpr RecordLayout kLayouts[] = {
     {kFirstOfCuda11, kNewestKnown, kSinceCuda11, std::size(kSinceCuda11)},
 };
 
-// By cuptiGetVersion: v13 to v28 (cupti_version.h).
+// cuptiGetVersion values v13 to v28 (cupti_version.h).
 struct NamedVersion {
   std::uint32_t version;
   int major;
@@ -91,7 +91,7 @@ constexpr std::string_view kCopyDirections[] = {
 
 template <class Value>
 Value value_at(const Record* record, std::uint16_t offset) {
-  Value value;  // records are packed; members need not be aligned
+  Value value;  // records are packed, members may be unaligned
   std::memcpy(&value, reinterpret_cast<const char*>(record) + offset, sizeof value);
   return value;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the bytes of one CUPTI record to the facts of a kernel, a copy or a fill. Pure functions. The layout of a record
-// belongs to the version of the library that wrote it; where its members lie is a table. Records grow at their end: from
-// CUDA 11.0 to 13.0 no member that we read has moved, so there is one layout, and what is newer is taken to be like it.
+// Decodes one CUPTI record into the facts of a kernel, a copy or a fill. Pure functions. Tables give the offsets of the
+// members by version of the library. Records only grow at their end: from CUDA 11.0 to 13.0 no member in use has moved.
+// So there is one layout, and newer versions are assumed to match it.
 //
-// Times are left in the library's clock (clock_map.h). Names are borrowed from the library, which keeps them.
+// Times stay in the library's clock (clock_map.h). Names point into memory of the library, which keeps it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace joulemap::capture::cupti {
 
-// Where the members of one kind of record lie, in bytes. kNowhere: it has none.
+// Offsets of the members of one kind of record, in bytes. kNowhere: the record lacks the member.
 inline constexpr std::uint16_t kNowhere = 0xffff;
 struct RecordMembers {
   RecordKind record;
@@ -30,12 +30,13 @@ struct RecordMembers {
   std::uint16_t graph_node = kNowhere;
   std::uint16_t bytes = kNowhere;
   std::uint16_t copy_kind = kNowhere;
-  std::uint16_t grid = kNowhere;  // three numbers
+  std::uint16_t grid = kNowhere;  // three 32-bit numbers
   std::uint16_t block = kNowhere;
   std::uint16_t name = kNowhere;
 };
 
-// A range of what cuptiGetVersion gives: it counted up to 28 (CUDA 12.9); since 13.0 it is 130000, major, minor and patch.
+// A range of cuptiGetVersion values: consecutive up to 28 (CUDA 12.9); since 13.0 they spell out major, minor and patch
+// (130000).
 struct RecordLayout {
   std::uint32_t first_version;
   std::uint32_t last_version;
@@ -48,18 +49,18 @@ struct ChosenLayout {
   const RecordLayout* layout;
   LayoutMatch match;
 };
-// Nothing for a version before CUDA 11.
+// Returns nullopt for versions before CUDA 11.
 std::optional<ChosenLayout> layout_of_version(std::uint32_t version);
 
-// For people: "CUDA 12.4" of 22.
+// Display text: "CUDA 12.4" for 22.
 std::string version_text(std::uint32_t version);
-// The CUDA major version that a CUPTI version belongs to.
+// The CUDA major version of a CUPTI version.
 int cuda_major_of(std::uint32_t version);
 
 enum class Decoded : std::uint8_t {
   facts,       // `into` is filled
   unknown,     // a kind that is not in the layout
-  incomplete,  // it had not ended when buffers were taken back by force: its times are missing
+  incomplete,  // still running at a forced flush: its times are missing
 };
 Decoded decode_record(const RecordLayout& layout, const Record* record, KernelFacts& into);
 

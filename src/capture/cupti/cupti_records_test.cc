@@ -9,7 +9,7 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-// Bytes at the offsets that the CUPTI reference gives.
+// Bytes of a record at the offsets of the CUPTI reference.
 class Bytes {
  public:
   explicit Bytes(RecordKind kind) { at(0, kind); }

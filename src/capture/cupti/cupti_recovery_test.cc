@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The session when others get in its way, and when it ends.
+// Tests the session with other profilers in the process, and its end.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -183,7 +183,7 @@ TEST_F(CuptiRecoveryTest, WhatCuptiHandsOutAfterTheEndIsNotTaken) {
   fake.launch({});
   session().finish();
   fake.release_records(false);
-  fake.finalize();  // hands out whatever it has
+  fake.finalize();  // delivers all its records
   EXPECT_TRUE(heard.kernels.empty());
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of CuptiSession that switches records on and off, and closes CUPTI while nobody listens. Once records were on,
-// every launch is slower as long as CUPTI is open, records or not: by a microsecond on an H200 (CUDA 13), which is 4 % of a
-// step that waits for 500 launches. To close it takes 2.5 ms, to open it again 12 ms.
+// The part of CuptiSession that enables and disables records, and closes CUPTI during untraced steps. Once records were
+// enabled, every launch is slower as long as CUPTI is open, with or without records. The cost is a microsecond on an
+// H200 (CUDA 13): 4 % of a step that waits for 500 launches. Closing CUPTI takes 2.5 ms, reopening it 12 ms.
 //
-// NVIDIA wants it closed from within a callback, when a call of the driver returns: the thread that polls asks, and the next
-// launch of the program does it.
+// NVIDIA requires closing it from within a callback, when a driver call returns. So the polling thread requests it, and
+// the next launch of the program does it.
 #include <exception>
 
 #include "base/clock.h"
@@ -15,9 +15,9 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-// Before that, records of what was launched last may be on their way.
+// Shortest time without tracing before closing: records of the last launches may still arrive.
 constexpr std::int64_t kBeforeRest_ns = kNanosecondsPerSecond / 4;
-// So long nobody waits for a buffer that may be empty.
+// After this time without tracing, a buffer that is still lent may be empty and is not awaited.
 constexpr std::int64_t kLongSilence_ns = kNanosecondsPerSecond;
 
 }  // namespace
@@ -42,13 +42,13 @@ void CuptiSession::allow_rest(bool allowed) {
   if (!woken) note("cupti_lost", woken.error().message, woken.error().remedy);
 }
 
-// The switches are held.
+// Requires switches_ to be held.
 bool CuptiSession::may_rest() const {
   return rest_is_allowed_.load() && !listening_ && !lent_ && !is_shared_ && subscriber_ != nullptr &&
          !callbacks_.launches.empty() && api_.can_close();
 }
 
-// By the thread that polls, which holds control_; records were just fetched.
+// Called by the polling thread, which holds control_ and has just fetched the records.
 void CuptiSession::consider_rest(std::int64_t now_ns) {
   {
     const std::lock_guard hold(switches_);
@@ -63,8 +63,8 @@ void CuptiSession::consider_rest(std::int64_t now_ns) {
   set_launch_callbacks(true);
 }
 
-// In a thread of the program, whose launch is about to return. Whoever has the switches may be inside CUPTI: then another
-// launch does it.
+// Runs on a thread of the program whose launch is about to return. The holder of switches_ may be inside CUPTI; then a
+// later launch closes it.
 void CuptiSession::close_in_callback() noexcept {
   try {
     const std::unique_lock hold(switches_, std::try_to_lock);
@@ -77,15 +77,15 @@ void CuptiSession::close_in_callback() noexcept {
     rest_is_allowed_.store(false);
     note("cupti_rest", "CUPTI did not close while it was not needed: " + api_.text_of(outcome));
   } catch (const std::exception&) {
-    rest_is_allowed_.store(false);  // no memory for a note; what is left is as usual
+    rest_is_allowed_.store(false);  // no memory for a note; CUPTI keeps running as usual
   }
 }
 
-// The switches are held. Records are on afterwards if somebody listens.
+// Requires switches_ to be held. Enables records if steps are traced.
 Status CuptiSession::wake() {
   const Rest before = rest_.exchange(Rest::awake);
   if (before == Rest::closed) {
-    const SignalShield signals_are_for_the_program;  // CUPTI starts its threads anew
+    const SignalShield signals_are_for_the_program;  // CUPTI starts its threads again
     has_woken_.store(true);
     return acquire();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CUPTI is closed while nobody listens, and everything is as before when somebody does again.
+// Tests that CUPTI is closed during untraced steps and works as before when tracing resumes.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -11,7 +11,7 @@ namespace joulemap::capture::cupti {
 namespace {
 
 constexpr int kOldestMajor = 11;
-constexpr int kNewestMajor = 13;  // of CUDA, when this was written
+constexpr int kNewestMajor = 13;  // newest CUDA version when this was written
 
 bool starts_with(std::string_view text, std::string_view beginning) {
   return text.substr(0, beginning.size()) == beginning;
@@ -42,7 +42,7 @@ bool belongs_to_cuda(std::string_view path) {
   return false;
 }
 
-// Everything up to and with the last occurrence of `part`; empty when it does not occur.
+// Prefix of `path` up to and including the last occurrence of `part`; empty when it does not occur.
 std::string_view up_to(std::string_view path, std::string_view part) {
   const std::size_t found = path.rfind(part);
   return found == std::string_view::npos ? std::string_view() : path.substr(0, found + part.size());
@@ -63,7 +63,7 @@ class CandidateList {
   void add_versions(const std::string& directory, const std::vector<int>& majors) {
     for (const int major : majors) add(directory + "/libcupti.so." + std::to_string(major));
   }
-  // NVIDIA's wheels: one folder for each library up to CUDA 12, one for all since 13.
+  // NVIDIA's wheels have one folder for each library up to CUDA 12, and one for all libraries since 13.
   void add_wheels(const std::string& nvidia, const std::vector<int>& majors) {
     add_versions(nvidia + "/cuda_cupti/lib", majors);
     for (const int major : majors) add_versions(nvidia + "/cu" + std::to_string(major) + "/lib", {major});
@@ -115,7 +115,7 @@ void* loaded_driver() { return ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 
 CuptiSearch CuptiSearch::of_this_process() {
   CuptiSearch search;
-  // A program with more rights than its user must not load what the user names.
+  // secure_getenv: a setuid program must not load a library that its user names.
   const char* asked_for = ::secure_getenv("JOULEMAP_CUPTI");
   search.named = asked_for != nullptr ? asked_for : "";
   ::dl_iterate_phdr(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where libcupti may lie. A process must not have two of them: the one that the framework brought is the one to use, and
-// it lies among the framework's other libraries. So the paths of what is loaded lead to it.
+// Finds libcupti. A process must not load two copies: the framework's copy is the right one. It lies next to the
+// framework's other libraries, so the search starts from the paths of loaded libraries.
 #pragma once
 
 #include <string>
@@ -11,18 +11,18 @@
 namespace joulemap::capture::cupti {
 
 struct CuptiSearch {
-  std::string named;                // JOULEMAP_CUPTI: this and no other
+  std::string named;                // JOULEMAP_CUPTI; excludes all others
   std::vector<std::string> loaded;  // paths of the libraries in this process
-  int driver_major = 0;             // the newest CUDA that the driver can; 0: not known
+  int driver_major = 0;             // newest CUDA version the driver supports; 0: unknown
 
   static CuptiSearch of_this_process();
 };
 
-// What to try, the best first: paths, and at the end names for the dynamic linker to find. Versions that are newer than
-// the driver do not work and are left out.
+// Candidates in order of preference: paths first, then names for the dynamic linker. Versions newer than the driver do
+// not work and are left out.
 std::vector<std::string> cupti_candidates(const CuptiSearch& search);
 
-// Of the CUDA driver, if this process has loaded it. Not to be closed.
+// Handle of the CUDA driver if this process has loaded it, else null. Do not close it.
 void* loaded_driver();
 
 }  // namespace joulemap::capture::cupti

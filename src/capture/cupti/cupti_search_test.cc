@@ -15,7 +15,7 @@ std::vector<std::string> candidates(std::vector<std::string> loaded, int driver_
   return cupti_candidates(search);
 }
 
-// Where it comes in the list; past the end when it does not.
+// Index of `path` in the list; the list's size when it is missing.
 std::size_t rank(const std::vector<std::string>& list, std::string_view path) {
   return static_cast<std::size_t>(std::find(list.begin(), list.end(), path) - list.begin());
 }

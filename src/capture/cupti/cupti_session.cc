@@ -11,9 +11,9 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-constexpr std::chrono::seconds kPatience{2};  // with another thread that is inside CUPTI
+constexpr std::chrono::seconds kPatience{2};  // longest wait for another thread that is inside CUPTI
 
-// CUPTI's buffer and clock callbacks carry no pointer of ours, so what they are for has to be found without.
+// Global state: CUPTI's buffer and clock callbacks carry no user pointer.
 struct ProcessHooks {
   std::atomic<RecordIntake*> intake{nullptr};
   std::atomic<std::uint64_t> clock_calls{0};
@@ -46,17 +46,17 @@ CuptiSession::CuptiSession(CuptiApi api, KernelSink& sink, Position position, st
       sink_(sink),
       position_(position),
       farewell_(farewell),
-      // CUPTI fits its clock to the device's with a line: its times may be a little early.
+      // CUPTI fits its clock to the device's with a line, so its times can be slightly early.
       intake_(api_, sink, monotonic_ns() - kNanosecondsPerSecond) {}
 
 CuptiSession::~CuptiSession() {
   finish();
-  RecordIntake* mine = &intake_;  // where finish gave up
+  RecordIntake* mine = &intake_;  // still set if finish() gave up
   hooks.intake.compare_exchange_strong(mine, nullptr);
 }
 
 Status CuptiSession::start() {
-  const SignalShield signals_are_for_the_program;  // and not for the threads that CUPTI starts
+  const SignalShield signals_are_for_the_program;  // CUPTI's threads must not take them
   const std::lock_guard hold_control(control_);
   RecordIntake* nobody = nullptr;
   if (!hooks.intake.compare_exchange_strong(nobody, &intake_)) {
@@ -79,7 +79,7 @@ Status CuptiSession::start() {
 
 Status CuptiSession::acquire() {
   subscribe();
-  set_clock();  // before any kind is enabled, or records of two clocks are mixed
+  set_clock();  // before any kind is enabled, so that all records use one clock
   const Outcome outcome = api_.functions().register_buffers(on_buffer_requested, on_buffer_completed);
   if (outcome != Outcome::success) return Error{ErrorCode::io, "registering buffers: " + api_.text_of(outcome), ""};
   if (listening_) return set_kinds(true);
@@ -105,7 +105,7 @@ void CuptiSession::subscribe() {
   };
   for (const std::uint32_t id : callbacks_.copies) enable(Domain::driver, id);
   if (api_.can_follow_graphs()) {
-    // Always: a graph may be captured in a step that nobody listens to, and launched in one that somebody does.
+    // Always enabled: a graph may be captured in an untraced step and launched in a traced one.
     for (const std::uint32_t id :
          {kGraphNodeCreated, kGraphNodeCloned, kGraphExecCreated, kGraphNodeUpdated, kGraphNodeSet}) {
       enable(Domain::resource, id);
@@ -128,7 +128,7 @@ void CuptiSession::set_clock() {
   can_probe_ = own_clock_ && !clock_is_taken();
 }
 
-// Copies stay enabled when nobody listens: they are few, and their callback returns at once.
+// Callbacks of copies stay enabled in untraced steps: they are few, and return at once.
 void CuptiSession::set_launch_callbacks(bool on) {
   if (subscriber_ == nullptr) return;
   for (const std::uint32_t id : callbacks_.launches) {
@@ -136,8 +136,8 @@ void CuptiSession::set_launch_callbacks(bool on) {
   }
 }
 
-// A launch that was noted and has no record costs nothing; a record whose launch was not noted has no place. So launches are
-// noted first and last.
+// A noted launch without a record costs nothing; a record without a noted launch has no scope. So noting launches
+// starts before records and stops after them.
 Status CuptiSession::set_kinds(bool on) {
   if (on) hears_.store(true);
   for (const RecordKind kind : kRecordedKinds) {
@@ -172,7 +172,7 @@ void CuptiSession::on_callback(void* user, Domain domain, std::uint32_t id, cons
 
 void CuptiSession::on_graph(std::uint32_t id, const GraphChange& change) {
   rest_is_allowed_.store(false, std::memory_order_relaxed);
-  // Most nodes are given parameters on their own, and often.
+  // Most nodes get parameters individually, and often.
   if (id == kGraphNodeSet && !nested_graphs_.update_is_open()) return;
   std::uint64_t node = 0;
   std::uint64_t original = 0;
@@ -197,7 +197,7 @@ void CuptiSession::on_graph(std::uint32_t id, const GraphChange& change) {
       if (pair) sink_.on_graph_node_copied(pair->first, pair->second);
     }
   } catch (const std::bad_alloc&) {
-    unplaced_nodes_.fetch_add(1);  // the program goes on; diagnostics() tells
+    unplaced_nodes_.fetch_add(1);  // the program goes on; diagnostics() reports it
   }
 }
 
@@ -244,7 +244,7 @@ void CuptiSession::recover(std::int64_t now_ns) {
     is_shared_ = true;
     rest_.store(Rest::awake);
     intake_.write_off_buffers();
-    unsubscribe();  // it may have died with the other profiler, which may have closed CUPTI for everybody
+    unsubscribe();  // may be invalid: the other profiler may have closed CUPTI for the whole process
     const Status acquired = acquire();
     if (!acquired) note("cupti_lost", acquired.error().message, acquired.error().remedy);
   }
@@ -273,9 +273,9 @@ void CuptiSession::lend() {
     rest_.store(Rest::awake);
     const Status switched_off = set_kinds(false);
     if (!switched_off) note("cupti_kind", switched_off.error().message);
-    unsubscribe();  // some profilers give up the GPU when they cannot subscribe
+    unsubscribe();  // some profilers fail when they cannot subscribe
   }
-  // By force: the buffers that CUPTI has now would go to the other one, which throws them away.
+  // Forced: CUPTI would give its current buffers to the other profiler, which discards them.
   note_flush(api_.functions().flush_all(kFlushForced));
 }
 
@@ -301,7 +301,7 @@ void CuptiSession::finish() {
   hold.unlock();
   const std::optional<Outcome> flushed = outcome_within(farewell_, let_go);
   intake_.close();
-  // Buffers that come back later are nobody's; another session may begin.
+  // Buffers that come back later are ignored; another session may start.
   RecordIntake* mine = &intake_;
   hooks.intake.compare_exchange_strong(mine, nullptr);
   if (!flushed) return note("cupti_hangs", "CUPTI did not come back from its last flush: its last records are missing");

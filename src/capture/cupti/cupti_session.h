@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CuptiSession: this process's use of CUPTI. Every launch is tied to the place and the step of the thread that made it;
-// every record of what ran goes to the sink, in CLOCK_MONOTONIC nanoseconds. CUPTI has room for one user of its records:
-// when another profiler takes them, the session notices, says for how long, and takes them back afterwards.
+// CuptiSession: this process's use of CUPTI. It ties every launch to the scope and step of the launching thread and
+// passes every record to the sink, in CLOCK_MONOTONIC nanoseconds. CUPTI supports one user of its records: when another
+// profiler takes them, the session detects it, reports the lost time and takes them back later.
 //
-// One at a time in a process, and started ones are kept until its end: CUPTI's threads know it. (Tests destroy theirs when
-// nothing is launched any more.) Calls: start once; poll by the capture's thread, about once a second; listen and
-// someone_profiles by any thread of the program; finish by any, from an atexit handler that was registered after start, so
-// that it runs before CUPTI's own. Nothing that goes wrong after start reaches the program: it becomes a diagnostic.
+// One at a time in a process. A started session lives until the process ends, because CUPTI's threads refer to it.
+// (Tests destroy theirs when nothing launches any more.) Call start once. The capture's thread calls poll about twice a
+// second; any thread may call listen, someone_profiles and finish. Call finish from an atexit handler registered after
+// start, so that it runs before CUPTI's own. Errors after start become diagnostics and never reach the program.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@
 
 namespace joulemap::capture::cupti {
 
-// Where the calling thread is. Called at every launch.
+// Scope and step of the calling thread. Called at every launch.
 struct Position {
   std::uint32_t (*place)() noexcept;
   std::uint32_t (*step)() noexcept;
@@ -37,37 +37,38 @@ struct Position {
 
 class CuptiSession {
  public:
-  // The sink outlives it. `farewell`: how long finish waits for CUPTI.
+  // The sink outlives the session. `farewell`: how long finish waits for CUPTI.
   CuptiSession(CuptiApi api, KernelSink& sink, Position position,
                std::chrono::milliseconds farewell = std::chrono::seconds(5));
-  ~CuptiSession();  // finishes
+  ~CuptiSession();  // calls finish()
   CuptiSession(const CuptiSession&) = delete;
   CuptiSession& operator=(const CuptiSession&) = delete;
 
-  // Fails when no kernels can be recorded at all. Without places (somebody else is subscribed) it goes on.
+  // Fails when no kernels can be recorded at all. Continues without scopes when another profiler is subscribed.
   Status start();
 
-  // Records and launches on or off: between steps, for programs that wait for their launches. On after start.
+  // Enables or disables records and launch callbacks, between steps of launch-bound programs. Enabled after start.
   void listen(bool on);
-  // Whether CUPTI may be closed while nobody listens for long. Once it was used it costs every launch a microsecond, as
-  // long as it is open. Not where CUDA graphs are made: their nodes would not be seen. Not from the beginning.
+  // Whether CUPTI may be closed while steps stay untraced for long: while open, it slows every launch down by a
+  // microsecond. Not allowed where CUDA graphs are created, because their nodes would be missed. Initially not allowed.
   void allow_rest(bool allowed);
   bool rests() const { return rest_.load() == Rest::closed; }
-  // Whether what is launched now will be told.
+  // Whether launches are recorded now.
   bool hears() const { return hears_.load(std::memory_order_relaxed); }
 
   void poll(std::int64_t now_ns);
 
-  // Another profiler of this process begins (and gets CUPTI for itself) or has ended.
+  // Another profiler of this process starts (and gets CUPTI for itself) or has stopped.
   void someone_profiles(bool running, std::int64_t now_ns);
 
-  // Fetches what is left and lets go of CUPTI. Returns within seconds, whatever state the driver is in. Again: nothing.
+  // Fetches the remaining records and releases CUPTI. Returns within seconds in any state of the driver. Idempotent.
   void finish();
 
-  // In a fork's child: CUDA does not survive a fork, so nothing of CUPTI is touched any more.
+  // Called in the child of a fork: CUDA does not survive a fork, so CUPTI is not touched any more.
   void abandon() noexcept;
 
-  // What was launched before this and has ended has been told: CUPTI holds buffers back while their kernels run.
+  // Time before which all launched kernels that have ended were delivered: CUPTI holds buffers back while their kernels
+  // run.
   std::int64_t told_until_ns(std::int64_t now_ns) const { return intake_.told_until_ns(now_ns); }
   RecordIntake::Counts counts() const { return intake_.counts(); }
   std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
@@ -109,22 +110,22 @@ class CuptiSession {
   std::atomic<std::uint64_t> launches_{0};
   std::atomic<std::uint64_t> unplaced_nodes_{0};
 
-  PatientMutex control_;  // poll, someone_profiles, finish: held while CUPTI flushes
+  PatientMutex control_;  // for poll, someone_profiles, finish; held while CUPTI flushes
   LossWatch losses_;
   std::optional<std::int64_t> profiled_since_ns_;
-  bool own_clock_ = false;  // CUPTI was given our clock
-  bool can_probe_ = false;  // and asking CUPTI for the time shows whether it still has it
+  bool own_clock_ = false;  // CUPTI uses our clock
+  bool can_probe_ = false;  // a timestamp query shows whether CUPTI still uses it
 
-  PatientMutex switches_;  // what is enabled; never held while CUPTI flushes, because listen waits for it
+  PatientMutex switches_;  // for what is enabled; never held while CUPTI flushes, because listen waits for it
   Subscriber subscriber_ = nullptr;
   LaunchCallbacks callbacks_;
-  bool listening_ = false;  // what listen asked for
-  bool lent_ = false;       // another profiler has CUPTI
-  bool is_shared_ = false;  // another one has had it: what it left there is not ours to close
+  bool listening_ = false;  // last argument of listen
+  bool lent_ = false;       // another profiler uses CUPTI
+  bool is_shared_ = false;  // another profiler has used CUPTI, so it must not be closed
   std::int64_t silent_since_ns_ = 0;
 
   enum class Rest : std::uint8_t { awake, leaving, closed };
-  std::atomic<Rest> rest_{Rest::awake};  // leaving: CUPTI is closed as soon as a launch returns
+  std::atomic<Rest> rest_{Rest::awake};  // leaving: CUPTI is closed when the next launch returns
   std::atomic<bool> rest_is_allowed_{false};
   std::atomic<bool> has_woken_{false};
 

@@ -71,7 +71,7 @@ TEST_F(CuptiSessionTest, IntroducesADeviceBeforeItsFirstKernel) {
 TEST_F(CuptiSessionTest, ThreadsLaunchFromPlacesOfTheirOwn) {
   start();
   constexpr std::uint32_t kThreads = 4;
-  constexpr int kEach = 3000;  // several buffers full
+  constexpr int kEach = 3000;  // fills several buffers
   std::vector<std::thread> threads;
   for (std::uint32_t place = 1; place <= kThreads; ++place) {
     threads.emplace_back([this, place] {
@@ -239,7 +239,7 @@ TEST_F(CuptiSessionTest, WhatItHearsReachesTheKernelLog) {
   EXPECT_EQ(log.counts().unplaced, 0U);
 }
 
-// Where the real library is installed, with or without a GPU.
+// Runs where the real library is installed, with or without a GPU.
 TEST_F(CuptiSessionTest, OverTheRealLibraryItStartsOrSaysWhyNot) {
   Result<CuptiApi> api = CuptiApi::open(CuptiSearch{});
   if (!api) GTEST_SKIP() << api.error().message;
@@ -253,7 +253,7 @@ TEST_F(CuptiSessionTest, OverTheRealLibraryItStartsOrSaysWhyNot) {
   EXPECT_FALSE(real.hears());
 }
 
-// As CUDA 11.0: no clock of ours, no ids of graph nodes, shorter records.
+// Like CUDA 11.0: no custom clock, no ids of graph nodes, shorter records.
 class OldCuptiSessionTest : public SessionUnderTest {
  protected:
   OldCuptiSessionTest() : SessionUnderTest(JOULEMAP_OLD_FAKE_CUPTI_LIBRARY, 13) {}
@@ -276,7 +276,7 @@ TEST_F(OldCuptiSessionTest, AJumpOfItsClockIsFollowed) {
   fake.launch({.name = "before"});
   poll_for(1);
   fake.jump_clock(3600 * kNanosecondsPerSecond);
-  poll_for(1);  // sees the jump
+  poll_for(1);  // detects the jump
   const std::int64_t before_ns = monotonic_ns();
   fake.launch({.name = "after"});
   poll_for(1);

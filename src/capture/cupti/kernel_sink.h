@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelSink: whom CUPTI's news is for. KernelLogSink passes it on to the process's KernelLog and MarkLog; tests keep it.
-// on_launch and on_graph_node are called by the threads that launch, the rest by CUPTI's own and by the one that polls.
+// KernelSink: receiver of CUPTI's callbacks and records. KernelLogSink forwards them to the process's KernelLog and
+// MarkLog; tests store them. Launching threads call on_launch and on_graph_node; CUPTI's threads and the polling thread
+// call the rest.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +22,12 @@ class KernelSink {
   virtual void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) = 0;
   virtual void set_device(std::uint32_t ordinal, std::string uuid) = 0;  // before the first kernel of that device
   virtual void on_kernel(const KernelFacts& facts) = 0;
-  virtual void on_loss(std::int64_t since_ns, std::int64_t until_ns) = 0;  // kernels of that time are not told
+  virtual void on_loss(std::int64_t since_ns, std::int64_t until_ns) = 0;  // kernels of this interval are lost
 };
 
 class KernelLogSink final : public KernelSink {
  public:
-  // `marks` (may be null): where stretches without kernels are told.
+  // `marks` (may be null) receives the intervals without kernel records.
   explicit KernelLogSink(KernelLog& log, MarkLog* marks = nullptr) : log_(log), marks_(marks) {}
 
   void on_launch(std::uint32_t correlation, std::uint32_t place, std::uint32_t step) noexcept override {

@@ -18,7 +18,7 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 LaunchCall launch_call_of(std::string_view driver_function) {
   if (starts_with_any(driver_function, {"cuLaunchHostFunc"})) return LaunchCall::none;  // runs on the CPU
   if (starts_with_any(driver_function, {"cuLaunch", "cuGraphLaunch"})) return LaunchCall::launch;
-  // Not cuMemSetAccess, which is about pages.
+  // Excludes cuMemSetAccess, which sets access rights of pages.
   if (starts_with_any(driver_function, {"cuMemcpy", "cuMemset", "cu64Memcpy", "cu64Memset"})) return LaunchCall::copy;
   return LaunchCall::none;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which functions of the CUDA driver give the GPU something to do. Their numbers (callback ids) are asked of CUPTI by name:
-// names say what they are in versions to come, too.
+// Finds the CUDA driver functions that give the GPU work. CUPTI resolves their callback ids by name, so that future
+// versions work, too.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace joulemap::capture::cupti {
 
 enum class LaunchCall : std::uint8_t {
   none,
-  launch,  // kernels and graphs: called in every step, many times
+  launch,  // kernels and graphs: many calls in every step
   copy,    // copies and fills
 };
 

@@ -14,7 +14,7 @@ std::optional<std::int64_t> LossWatch::lost_since(const Seen& seen) {
     restart(seen);
     return std::nullopt;
   }
-  // Launches were first noticed now, but may have come right after the last record.
+  // These launches are first seen now, but may have followed the last record immediately.
   if (!silent_since_ns_) silent_since_ns_ = last_record_.now_ns;
   if (seen.now_ns - *silent_since_ns_ < kSilenceNs) return std::nullopt;
   const bool overflowed = seen.launches - last_record_.launches > seen.room;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LossWatch: decides whether kernels are launched that nobody tells us about. Another profiler in the process (Kineto, for
-// one) registers its own buffers and clock with CUPTI, which has room for one; ours are then never called again.
+// LossWatch: detects that launched kernels are no longer recorded. Another profiler in the process (such as Kineto)
+// registers its own buffers and clock with CUPTI. CUPTI supports one registration, so it never calls ours again.
 //
-// Silence alone proves nothing: CUPTI holds a buffer back as long as one of its kernels runs. So silence of two seconds
-// counts when more was launched than the buffers could hold, or when CUPTI's clock is seen not to be ours any more.
-// Of the thread that polls; times are given (CLOCK_MONOTONIC nanoseconds).
+// Missing records alone prove nothing: CUPTI holds a buffer back while one of its kernels runs. So two seconds without
+// records count as a loss only if more was launched than the buffers hold, or if CUPTI no longer uses our clock. Used
+// by the polling thread; callers pass the times (CLOCK_MONOTONIC nanoseconds).
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,19 @@ class LossWatch {
  public:
   struct Seen {
     std::int64_t now_ns = 0;
-    std::uint64_t launches = 0;  // counted from the beginning
-    std::uint64_t records = 0;   // likewise; those with times of our clock
-    std::uint64_t room = 0;      // records that fit into the buffers CUPTI may hold back
+    std::uint64_t launches = 0;  // total so far
+    std::uint64_t records = 0;   // total so far, with times of our clock
+    std::uint64_t room = 0;      // number of records that fit into the lent buffers
     bool clock_is_taken = false;
   };
-  // Since when nothing is told that should be; nothing when all is well.
+  // Returns the time since which records are missing; nullopt when none are.
   std::optional<std::int64_t> lost_since(const Seen& seen);
 
-  // Begins anew: records were switched on, or recovered.
+  // Starts over: records were enabled, or recovered.
   void restart(const Seen& seen);
 
  private:
-  Seen last_record_;  // when records were last seen to come
+  Seen last_record_;  // state when records last arrived
   std::optional<std::int64_t> silent_since_ns_;
 };
 

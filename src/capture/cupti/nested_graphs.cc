@@ -6,13 +6,13 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-constexpr std::size_t kMostPending = 1 << 20;  // of a thread that makes graphs and never executes one
+constexpr std::size_t kMostPending = 1 << 20;  // limit for a thread that creates graphs and never instantiates one
 constexpr std::size_t kMostThreads = 1024;
 
 std::uint32_t graph_of(std::uint64_t node) { return static_cast<std::uint32_t>(node >> 32); }
 std::uint32_t index_of(std::uint64_t node) { return static_cast<std::uint32_t>(node); }
 
-// The indices that are missing among those of the nodes of a graph, up to the last.
+// Returns the nodes of a graph whose indices are missing, up to its last reported index.
 std::vector<std::uint64_t> nodes_nobody_told_of(const std::vector<std::uint64_t>& created, std::uint32_t graph,
                                                 std::size_t most) {
   std::vector<std::uint32_t> indices;
@@ -53,7 +53,7 @@ std::vector<NestedGraphs::NodePair> NestedGraphs::on_executable(std::uint32_t gr
                                   [&](const NodePair& pair) { return graph_of(pair.first) == graph; });
   if (outer == thread.copied.rend()) return {};
   const std::uint32_t executable = graph_of(outer->second);
-  // Graphs are numbered as they come: what is nested in the executable was copied after it had been begun.
+  // Graph ids increase: graphs nested in the executable were copied after its creation began.
   std::vector<std::uint64_t> nested;
   for (const auto& [original, copy] : thread.copied) {
     if (graph_of(copy) > executable) nested.push_back(copy);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NestedGraphs: finds out what the kernels of graphs within graphs stand for. CUPTI tells of each node that is made or
-// copied, and a kernel's record names its node; but when a graph is made executable, nodes of graphs nested in it become
-// nodes of the outer one of which CUPTI tells nothing. (XLA's command buffers nest one for each matrix product.) Seen on
-// CUDA 13:
+// NestedGraphs: maps nodes of nested CUDA graphs to the nodes they were copied from. CUPTI reports each node that is
+// created or copied, and a kernel's record names its node. But when a graph is instantiated, the nodes of nested graphs
+// become unreported nodes of the outer graph. (XLA's command buffers nest one graph for each matrix product.) Observed
+// on CUDA 13:
 //
-// - A node's number is its graph's (upper half) and its index in it. An executable graph has as many indices that nobody
-//   told of as it has nested nodes, and in the same order. Where the counts differ, nothing is guessed.
-// - When such nodes are given new parameters, CUPTI names the nodes they come from just before, in the same order.
+// - A node's id consists of its graph's id (upper half) and its index. An executable graph has as many unreported
+//   indices as nested nodes, in the same order. Where the counts differ, no mapping is made.
+// - When such nodes get new parameters, CUPTI names their original nodes just before, in the same order.
 //
-// Any thread; what belongs together happens on one. Under a lock.
+// Thread-safe. Related callbacks run on the same thread.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ namespace joulemap::capture::cupti {
 
 class NestedGraphs {
  public:
-  using NodePair = std::pair<std::uint64_t, std::uint64_t>;  // a node that was told, and one that stands for the same
+  using NodePair = std::pair<std::uint64_t, std::uint64_t>;  // a reported node and its equivalent
 
   void on_created(std::uint64_t node);
   void on_copied(std::uint64_t original, std::uint64_t copy);
-  // An executable was made of that graph.
+  // Called when an executable was instantiated from that graph.
   std::vector<NodePair> on_executable(std::uint32_t graph);
 
   void on_updated(std::uint64_t node);
@@ -40,7 +40,7 @@ class NestedGraphs {
   struct Thread {
     std::vector<std::uint64_t> created;  // since the last executable
     std::vector<NodePair> copied;
-    std::deque<std::uint64_t> updated;  // whose copies have not been given parameters yet
+    std::deque<std::uint64_t> updated;  // originals whose copies await new parameters
   };
 
   mutable std::mutex lock_;

@@ -10,9 +10,9 @@ namespace {
 
 std::uint64_t node(std::uint32_t graph, std::uint32_t index) { return std::uint64_t{graph} << 32 | index; }
 
-// What CUPTI tells, in that order, when XLA makes a command buffer of two matrix products and a fusion after each: the
-// products are captured (graphs 2 and 4), copied into nodes of graph 1 (as graphs 3 and 5), and copied again when it is made
-// executable.
+// CUPTI's callbacks, in order, when XLA creates a command buffer of two matrix products, each followed by a fusion. The
+// products are captured (graphs 2 and 4) and copied into nodes of graph 1 (as graphs 3 and 5). They are copied again
+// when it is instantiated.
 void make_command_buffer(NestedGraphs& graphs) {
   const auto copy = [&](std::uint64_t original, std::uint64_t copied) {
     graphs.on_created(copied);
@@ -33,7 +33,7 @@ void make_command_buffer(NestedGraphs& graphs) {
   copy(node(1, 2), node(18, 2));
   copy(node(1, 3), node(18, 3));
   graphs.on_created(node(27, 0));
-  graphs.on_created(node(18, 6));  // 4 and 5 are the products
+  graphs.on_created(node(18, 6));  // 4 and 5 are the matrix products
 }
 
 TEST(NestedGraphs, NodesThatNobodyToldOfAreTheNestedOnesInTheirOrder) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PatientMutex: a mutex that can be waited for with a limit, as std::timed_mutex, whose way of waiting ThreadSanitizer (GCC
-// 12) does not know and calls an error. For std::lock_guard and std::unique_lock. Any thread.
+// PatientMutex: a mutex with timed waiting, for std::lock_guard and std::unique_lock. Replaces std::timed_mutex, whose
+// wait ThreadSanitizer (GCC 12) does not support and reports as an error. Any thread.
 #pragma once
 
 #include <chrono>

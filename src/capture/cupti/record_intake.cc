@@ -12,7 +12,7 @@ namespace joulemap::capture::cupti {
 namespace {
 
 constexpr std::int64_t kLongestLoanNs = 30 * kNanosecondsPerSecond;
-constexpr std::size_t kLargestRecordBytes = 256;  // a kernel's has 216 in CUDA 13.0: what has no room for it is full
+constexpr std::size_t kLargestRecordBytes = 256;  // a kernel has 216 in CUDA 13.0; buffers with less room are full
 
 }  // namespace
 
@@ -33,11 +33,11 @@ void RecordIntake::on_buffer_requested(std::uint8_t** buffer, std::size_t* size,
   const BufferPool::Loan loan{monotonic_ns(), sizing_.next_bytes()};
   *buffer = open_.load() ? pool_.take(loan) : nullptr;
   *size = *buffer != nullptr ? loan.bytes : 0;
-  *max_records = 0;  // as many as fit
+  *max_records = 0;  // 0: as many as fit
 }
 
 std::uint64_t RecordIntake::room_lent() const {
-  return (pool_.lent().bytes + kLargestBufferBytes) / kSmallestRecordBytes;  // and one that is asked for any moment
+  return (pool_.lent().bytes + kLargestBufferBytes) / kSmallestRecordBytes;  // plus one that may be requested now
 }
 
 std::int64_t RecordIntake::told_until_ns(std::int64_t now_ns) const {
@@ -49,7 +49,7 @@ void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, st
   if (buffer == nullptr) return;
   const std::lock_guard hold(lock_);
   const std::optional<BufferPool::Loan> loan = pool_.loan_of(buffer);
-  // After another profiler had CUPTI for a while its buffers may end up here. It may have freed them already.
+  // After another profiler used CUPTI, its buffers may arrive here; it may have freed them already.
   if (!loan) {
     ++counts_.foreign_buffers;
     return;
@@ -109,7 +109,7 @@ void RecordIntake::take_record(const Record* record, std::int64_t now_ns) {
 }
 
 void RecordIntake::introduce_device(std::uint32_t ordinal) {
-  constexpr std::uint32_t kMostDevices = 1024;  // more is a damaged record
+  constexpr std::uint32_t kMostDevices = 1024;  // a larger ordinal is a damaged record
   if (ordinal >= kMostDevices) return;
   if (ordinal >= introduced_.size()) introduced_.resize(ordinal + 1);
   if (introduced_[ordinal]) return;

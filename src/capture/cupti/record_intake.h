@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordIntake: lends buffers to CUPTI, reads the records in those that come back, puts their times on CLOCK_MONOTONIC and
-// passes them on. Its two callbacks run on CUPTI's thread, or on one that flushes; never two buffers at once. Nothing in
-// here may throw into CUPTI.
+// RecordIntake: lends buffers to CUPTI, decodes the records of returned buffers, converts their times to
+// CLOCK_MONOTONIC and passes them to the sink. Its two callbacks run on CUPTI's thread or on a flushing thread, never
+// for two buffers at once. Nothing here may throw into CUPTI.
 #pragma once
 
 #include <atomic>
@@ -20,39 +20,40 @@ namespace joulemap::capture::cupti {
 
 class RecordIntake {
  public:
-  // Both outlive it. Nothing was recorded before earliest_ns.
+  // The arguments outlive the intake. Records before earliest_ns are rejected.
   RecordIntake(const CuptiApi& api, KernelSink& sink, std::int64_t earliest_ns);
 
   void on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) noexcept;
   void on_buffer_completed(Context context, std::uint32_t stream, std::uint8_t* buffer,
                            std::size_t valid_bytes) noexcept;
 
-  // A moment seen on CUPTI's clock and on ours.
+  // Adds a pair of simultaneous readings of CUPTI's clock and ours.
   void add_moment(std::int64_t record_ns, std::int64_t monotonic_ns);
 
-  // No more is lent or passed on.
+  // Stops lending buffers and passing records on.
   void close() { open_.store(false); }
 
   struct Counts {
     std::uint64_t records = 0;          // passed on
-    std::uint64_t unknown = 0;          // of kinds that we do not read
-    std::uint64_t incomplete = 0;       // still running when buffers were taken back by force
-    std::uint64_t foreign_clock = 0;    // with times of a clock that is not known
-    std::uint64_t foreign_buffers = 0;  // lent by somebody else, and left alone
-    std::uint64_t broken_buffers = 0;   // which CUPTI could not read to their end
-    std::uint64_t dropped = 0;          // by CUPTI, for want of a buffer, or by us, of memory
+    std::uint64_t unknown = 0;          // of kinds that are not decoded
+    std::uint64_t incomplete = 0;       // still running at a forced flush
+    std::uint64_t foreign_clock = 0;    // with times of an unknown clock
+    std::uint64_t foreign_buffers = 0;  // lent by another profiler; not touched
+    std::uint64_t broken_buffers = 0;   // CUPTI failed to read them to their end
+    std::uint64_t dropped = 0;          // by CUPTI without a buffer, or by us out of memory
   };
   Counts counts() const;
 
-  // How many records CUPTI may have that we have not seen.
+  // Upper bound of the records that CUPTI holds and has not delivered.
   std::uint64_t room_lent() const;
-  // What was launched before this and has ended has been told. (A buffer that is out for long is empty, or lost.)
+  // Time before which all launched kernels that have ended were delivered. (A buffer lent for very long is empty or
+  // lost.)
   std::int64_t told_until_ns(std::int64_t now_ns) const;
   bool has_lent() const { return pool_.lent().bytes > 0; }
-  // Records were switched off then. A kernel of a graph that still ran is told to have ended when the graph was last
-  // launched again: it is left out.
+  // Records were disabled at since_ns. CUPTI reports a graph kernel that was still running then as ended when its graph
+  // was last launched again; such records are left out.
   void note_silence(std::int64_t since_ns) { silent_since_ns_.store(since_ns); }
-  // Buffers that are out will not come back: somebody else got them.
+  // The lent buffers will not come back: another profiler got them.
   void write_off_buffers() { pool_.write_off(); }
 
  private:
@@ -69,7 +70,7 @@ class RecordIntake {
   mutable std::mutex lock_;
   ClockMap clock_;
   Counts counts_;
-  std::vector<bool> introduced_;  // by ordinal
+  std::vector<bool> introduced_;  // by device ordinal
 };
 
 }  // namespace joulemap::capture::cupti

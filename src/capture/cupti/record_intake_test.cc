@@ -95,7 +95,7 @@ TEST(BufferSizing, BuffersGrowWhileTheyFillFastAndShrinkWhileTheyFillSlowly) {
   EXPECT_EQ(sizing.next_bytes(), kSmallestBufferBytes);
 }
 
-// Through the whole library: CUPTI drops what it has no buffer for, and the next one that comes back tells.
+// End to end: CUPTI drops records without a buffer; the next returned buffer reports how many.
 class DroppedRecordsTest : public SessionUnderTest {};
 
 TEST_F(DroppedRecordsTest, AreADiagnostic) {

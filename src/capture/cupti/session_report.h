@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a CUPTI session says about what it missed: the words and codes of its diagnostics. Pure functions.
+// Diagnostics of a CUPTI session about lost records: their codes and texts. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace joulemap::capture::cupti {
 
-// Stretches of time whose kernels nobody told us about.
+// Intervals without kernel records.
 struct Losses {
   std::uint64_t stretches = 0;
   std::int64_t time_ns = 0;
@@ -23,11 +23,11 @@ struct Losses {
   }
 };
 
-// Adds what there is to say; nothing when all is well.
+// Add a diagnostic for each kind of loss that occurred; none when nothing was lost.
 void report_losses(const Losses& to_silence, const Losses& to_profiler, Diagnostics& into);
 void report_counts(const RecordIntake::Counts& counts, Diagnostics& into);
 
-// CUPTI does not record kernels here, in its own words.
+// The error for a CUPTI that refuses to record kernels, with CUPTI's own text.
 Error kernels_refused(const std::string& why, Outcome outcome);
 
 }  // namespace joulemap::capture::cupti

@@ -11,18 +11,18 @@ namespace joulemap::capture::nvtx {
 namespace {
 
 constexpr std::string_view kUnnamed = "(unnamed)";
-constexpr int kNoRange = -2;  // NVTX_NO_PUSH_POP_TRACKING: what NVTX itself returns without a tool
+constexpr int kNoRange = -2;  // NVTX_NO_PUSH_POP_TRACKING, NVTX's own result without a tool
 
-// NVTX's functions carry no pointer of ours.
+// Global state: NVTX's functions carry no user pointer.
 constinit std::atomic<void (*)(std::string_view) noexcept> push_hook{nullptr};
 constinit std::atomic<void (*)() noexcept> pop_hook{nullptr};
 
-// Ranges of this thread that we were told of. A pop without one ends a range that began before we were here.
+// Open ranges of this thread that were pushed here. A pop beyond them ends a range that began before we attached.
 thread_local int open_ranges = 0;
 
 constinit char any_domain = 0;  // its address is the handle of every domain
 
-// wchar_t holds a code point here; what is none becomes U+FFFD.
+// wchar_t is a code point here; invalid ones become U+FFFD.
 std::string to_utf8(const wchar_t* text) {
   std::string utf8;
   for (; *text != 0; ++text) {
@@ -66,12 +66,12 @@ int push_wide(const wchar_t* name) noexcept {
   try {
     return push(to_utf8(name));
   } catch (const std::bad_alloc&) {
-    return push(kUnnamed);  // its pop will come all the same
+    return push(kUnnamed);  // its pop will follow in any case
   }
 }
 
-// Strings live as long as the program may name ranges by them: for good. No static of a function: its first call would be
-// under way for ever in a child that was forked meanwhile.
+// Registered strings, never freed: the program may use them at any time. Not a function-local static: in a child forked
+// during its initialization, the guard would stay locked forever.
 constinit std::mutex names_lock;
 constinit std::unordered_set<std::string>* names = nullptr;
 
@@ -85,7 +85,7 @@ const void* register_ascii(void* /*domain*/, const char* text) noexcept {
   try {
     return text != nullptr ? keep(text) : nullptr;
   } catch (const std::bad_alloc&) {
-    return nullptr;  // ranges of this name are unnamed
+    return nullptr;  // ranges of this name stay unnamed
   }
 }
 
@@ -114,7 +114,8 @@ int push_with_attributes(const EventAttributes* attributes) noexcept {
   return push(kUnnamed);
 }
 
-// Ranges of all domains nest on their thread. Libraries (XLA) name nothing in a domain that is null, as without a tool.
+// Ranges of all domains nest on their thread. The handle is not null, because libraries (XLA) push no ranges into a
+// null domain.
 void* create_domain_ascii(const char* /*name*/) noexcept { return &any_domain; }
 void* create_domain_wide(const wchar_t* /*name*/) noexcept { return &any_domain; }
 

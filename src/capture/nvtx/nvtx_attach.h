@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tool's side of NVTX 3: each copy of its header in the process offers tables of its functions, and a tool puts its own
-// into them. We take push and pop of ranges, with and without a domain, and the registration of strings, because ranges
-// may be named by what it returned. Protocol and numbers: nvtx3/nvtxDetail/nvtxTypes.h of NVTX 3.
+// The tool's side of NVTX 3. Each copy of the NVTX header in the process offers tables of its functions, in which a
+// tool installs its own. This tool installs push and pop of ranges, with and without a domain, and string registration,
+// because ranges may refer to registered strings. Protocol and numbers: nvtx3/nvtxDetail/nvtxTypes.h of NVTX 3.
 //
-// Any thread. Domains share one stack per thread here: their ranges are expected to nest.
+// Thread-safe. All domains share one stack per thread: their ranges are expected to nest.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,17 @@ namespace joulemap::capture::nvtx {
 
 using GetExportTable = const void* (*)(std::uint32_t table);
 
-// Who is told. Of the calling thread.
+// Callbacks for ranges, run on the calling thread.
 struct RangeHooks {
   void (*push)(std::string_view name) noexcept;
   void (*pop)() noexcept;
 };
 
-// Puts our functions into that copy of NVTX. False when it does not speak this protocol.
+// Installs our functions into that copy of NVTX. Returns false when it does not support this protocol.
 bool attach(GetExportTable tables, RangeHooks hooks);
 
-// In the child of a fork: another thread may have been registering a name. Those that the parent has registered stay valid.
+// Called in the child of a fork: another thread may have been registering a name. Names that the parent registered stay
+// valid.
 void forget_names_in_child() noexcept;
 
 // NvtxExportTableCallbacks, table 1

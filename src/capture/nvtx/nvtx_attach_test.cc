@@ -15,7 +15,7 @@ thread_local std::vector<std::string> ranges;  // "+name" and "-"
 constexpr RangeHooks kHooks{[](std::string_view name) noexcept { ranges.push_back("+" + std::string(name)); },
                             []() noexcept { ranges.emplace_back("-"); }};
 
-// One copy of NVTX, as its header makes it: tables of pointers to the pointers that its functions call.
+// One copy of NVTX, as its header defines it: tables of pointers to the function pointers that it calls.
 struct NvtxCopy {
   AnyFunction core[16] = {};
   AnyFunction core2[16] = {};

@@ -45,7 +45,8 @@ std::optional<Spread> spread_of(std::vector<double> values, const statistics::Bo
   return spread;
 }
 
-// Means over all rows: the first epoch, and those after it. Energies of the rows that show what the experiment compares.
+// Means over all rows: the first epoch, and the epochs after it. Energies come only from rows that match the energy
+// basis.
 std::optional<EpochSummary> epochs_of(const ExperimentData& data, const ExperimentTable& table, const CellRows& cell) {
   struct Sum {
     double total = 0;

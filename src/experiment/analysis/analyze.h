@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the rows of an experiment to what they show: cells with intervals, flags of what speaks against the data, tests that
-// fit the design, associations, and the cells that no other beats. A pure function: the same data and options give the
-// same result to the last bit, however many threads share the work (docs/analysis.md).
+// Analyzes the rows of an experiment: cells with intervals, validity flags, tests that fit the design, associations and
+// the Pareto-optimal cells. Pure function: the same data and options give bit-identical results for any number of
+// threads (docs/analysis.md).
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,15 @@
 namespace joulemap::experiment {
 
 struct AnalysisOptions {
-  std::optional<double> alpha;  // else the experiment's
+  std::optional<double> alpha;  // default: the experiment's alpha
   statistics::Adjustment adjustment = statistics::Adjustment::holm;
-  std::vector<std::string> factors;   // to be compared; none: those that the experiment compares
-  std::vector<std::string> measures;  // none: all
-  std::size_t resamples = 2'000;      // of bootstraps
-  unsigned threads = 0;               // 0: as the machine has CPUs
+  std::vector<std::string> factors;   // factors to compare; empty: those that the experiment compares
+  std::vector<std::string> measures;  // empty: all
+  std::size_t resamples = 2'000;      // bootstrap resamples
+  unsigned threads = 0;               // 0: one per CPU
 };
 
-// Fails when options name what the experiment does not have, or no row is done.
+// Fails if the options name a factor or measure that the experiment lacks, or if no row is done.
 Result<AnalysisResult> analyze(const ExperimentData& data, const AnalysisOptions& options);
 
 }  // namespace joulemap::experiment

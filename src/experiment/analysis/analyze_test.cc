@@ -11,7 +11,7 @@
 namespace joulemap::experiment {
 namespace {
 
-// Values that differ by less than their place in the list, in no order.
+// Small deterministic noise in [0, 1) without a trend.
 double wobble(std::size_t repetition) { return static_cast<double>((repetition * 7 + 3) % 10) / 10; }
 
 ExperimentData twice_as_much(bool is_blocked) {
@@ -39,11 +39,11 @@ std::vector<Comparison> of_measure(const AnalysisResult& result, std::string_vie
 TEST(Analyze, BlockedRowsAreComparedBlockByBlock) {
   const AnalysisResult result = analyzed(twice_as_much(true));
   const std::vector<Comparison> energy = of_measure(result, "energy_j");
-  ASSERT_EQ(energy.size(), 2);  // one for each model
+  ASSERT_EQ(energy.size(), 2);  // one per model
   EXPECT_EQ(energy[0].test, "wilcoxon-signed-rank");
   EXPECT_DOUBLE_EQ(*energy[0].p, 2.0 / 1024);
   EXPECT_EQ(energy[0].a12, 0);
-  EXPECT_GT(*energy[0].a12_high, 0.05);  // ten rows that are all less do not mean that all ever are
+  EXPECT_GT(*energy[0].a12_high, 0.05);  // ten lower rows out of ten do not prove that every row is lower
   EXPECT_LT(*energy[0].a12_high, 0.4);
   EXPECT_NEAR(*energy[0].difference, -100, 1e-9);
   EXPECT_NEAR(*energy[0].percent, -50, 0.5);
@@ -58,7 +58,7 @@ TEST(Analyze, RowsWithoutBlocksGetThePairedAndTheUnpairedTest) {
   ASSERT_EQ(energy.size(), 4);
   EXPECT_EQ(energy[0].test, "wilcoxon-signed-rank");
   EXPECT_EQ(energy[1].test, "mann-whitney");
-  EXPECT_NEAR(*energy[1].p, 2.0 / 184756, 1e-15);  // 20 over 10
+  EXPECT_NEAR(*energy[1].p, 2.0 / 184756, 1e-15);  // binomial(20, 10)
 }
 
 TEST(Analyze, MoreThanTwoLevelsGetATestOfAllAndOneOfEachPair) {
@@ -87,7 +87,7 @@ TEST(Analyze, FactorsThatAreNotComparedOnlySayWhere) {
 TEST(Analyze, AFamilyIsTheTestsOfOneFactorAndOnePairing) {
   const AnalysisResult result = analyzed(twice_as_much(false), {.adjustment = statistics::Adjustment::bonferroni});
   for (const Comparison& one : result.comparisons) {
-    EXPECT_EQ(one.family, 4);  // two models, energy and time
+    EXPECT_EQ(one.family, 4);  // two models x (energy, time)
     EXPECT_DOUBLE_EQ(*one.p_adjusted, std::min(1.0, 4 * *one.p));
   }
 }
@@ -110,7 +110,7 @@ TEST(Analyze, WhatTooFewRowsCannotShowIsCalledThat) {
                                       [](const AnalysisFlag& flag) { return flag.code == "p_floor"; });
   EXPECT_TRUE(is_flagged);
   EXPECT_NE(result.comparisons[0].verdict.find("cannot be shown with 6 pairs"), std::string::npos);
-  EXPECT_EQ(result.comparisons[0].minimum_n, 8);  // 2 / 2^8 x 6 is below 0.05
+  EXPECT_EQ(result.comparisons[0].minimum_n, 8);  // 2 / 2^8 x 6 < 0.05
 }
 
 TEST(Analyze, ACellThatNoOtherBeatsIsOnTheFront) {
@@ -118,7 +118,7 @@ TEST(Analyze, ACellThatNoOtherBeatsIsOnTheFront) {
   data.metrics = {{"accuracy", "", true}};
   for (ExperimentRow& row : data.rows) row.metrics = {row.levels[0] == 0 ? 0.7 : 0.6};
   const AnalysisResult result = analyzed(data);
-  ASSERT_EQ(result.pareto.size(), 2);  // one for each model
+  ASSERT_EQ(result.pareto.size(), 2);  // one per model
   EXPECT_TRUE(result.pareto[0].points[0].is_on_front);
   EXPECT_EQ(result.pareto[0].points[0].probability, 1);
   EXPECT_FALSE(result.pareto[0].points[1].is_on_front);
@@ -166,7 +166,7 @@ TEST(Analyze, DomainsOfOneKindAreOneMeasure) {
   EXPECT_EQ(result.cells[0].measures[1]->mean, 20);
 }
 
-// A GPU is measured, CPUs are only estimated: their estimates differ by far, the measurements do not.
+// The GPU is measured, the CPUs are only estimated. The estimates of a and b differ greatly, the measurements do not.
 ExperimentData measured_beside_estimates() {
   ExperimentData data = made_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
   for (ExperimentRow& row : data.rows) {

@@ -13,13 +13,14 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr std::size_t kFewestForTrend = 4;  // below, no order of values is unlikely enough
+constexpr std::size_t kFewestForTrend = 4;  // below this n no order of values is significant
 constexpr std::size_t kFewestForSpread = 3;
-constexpr double kLargeSpread = 0.1;    // standard deviation of the mean
-constexpr double kLeastChange = 0.005;  // of the median: a change or drift below is true perhaps, and nobody's worry
-constexpr double kSumsApart = 0.005;    // of the energy: sums of samples against integration
-constexpr double kAboveIdle = 0.2;      // of the idle power
-constexpr double kAboveIdle_w = 3;      // noise of sensors at idle
+constexpr double kLargeSpread = 0.1;    // standard deviation / mean
+constexpr double kLeastChange = 0.005;  // fraction of the median; smaller changes and drifts are not flagged even if
+                                        // significant
+constexpr double kSumsApart = 0.005;    // fraction of the energy: sum of samples versus integral
+constexpr double kAboveIdle = 0.2;      // fraction of the idle power
+constexpr double kAboveIdle_w = 3;      // W, sensor noise at idle
 
 struct CellView {
   const ExperimentData& data;
@@ -28,7 +29,7 @@ struct CellView {
   const ExperimentRow& row(std::size_t place) const { return data.rows[cell.rows[place]]; }
 };
 
-// "rows 3, 7 and 12": as people find them in the run table.
+// "rows 3, 7 and 12": row numbers as in the run table.
 std::string rows_text(const std::vector<std::size_t>& numbers) {
   std::string text = numbers.size() == 1 ? "row " : "rows ";
   constexpr std::size_t kMost = 6;
@@ -133,8 +134,8 @@ void flag_sums(const CellView& view, std::vector<AnalysisFlag>& flags) {
        "the energies here are integrated"});
 }
 
-// Power when a row began, against what is idle: the baseline of the row, else the first row of the cell. All of one
-// provenance: measured where any row has it.
+// Compares the power at the start of each row with the idle power: the row's baseline, else the first row of the cell.
+// Uses one provenance for all rows: measured if any row has it.
 void flag_pauses(const CellView& view, std::vector<AnalysisFlag>& flags) {
   const bool is_measured = std::any_of(view.cell.rows.begin(), view.cell.rows.end(),
                                        [&](std::size_t row) { return view.data.rows[row].first.measured.has_value(); });
@@ -162,7 +163,7 @@ std::string percent_of_change(double before, double after) {
   return before != 0 ? fmt::format(", {:+.1f} %", (after / before - 1) * 100) : "";
 }
 
-// A change at one place, else a drift. True for energy and time alike most of the time: one flag for each measure.
+// Flags a change point and a drift. Energy and time usually change together; each measure gets its own flag.
 void flag_order(const Measure& measure, const Spread& spread, double alpha, std::vector<AnalysisFlag>& flags) {
   const std::vector<double>& values = spread.values;
   if (values.size() < kFewestForTrend) return;
@@ -213,7 +214,7 @@ void flag_spread(const CellView& view, const Measure& measure, const Spread& spr
                      "look at the single rows before the mean"});
   }
   if (spread.outliers.empty()) return;
-  std::vector<std::size_t> having;  // places of rows that have a value
+  std::vector<std::size_t> having;  // numbers of the rows that have a value
   for (const std::size_t row : view.cell.rows) {
     if (view.table.values[row][measure_index]) having.push_back(view.data.rows[row].number);
   }

@@ -8,7 +8,7 @@
 namespace joulemap::experiment {
 namespace {
 
-// A mean of what some rows tell.
+// Mean over the rows that have a value.
 struct Told {
   double sum = 0;
   std::size_t rows = 0;
@@ -26,13 +26,13 @@ struct Sums {
   Told time_s;
   Told count;
   Told energy_j;
-  double of_rows_j = 0;  // all that the rows drew whose share is known
+  double of_rows_j = 0;  // energy of the rows in which the function's energy is known
   double within_j = 0;
   ByCause causes_s;
-  std::vector<CauseClass> named;  // classes that a name told
+  std::vector<CauseClass> named;  // cause classes derived from the function name
 };
 
-// `row_j`: none where the row's energies are not those that the experiment compares.
+// `row_j`: none if the row's energies do not match the energy basis.
 void add_function(Sums& sums, const FunctionResult& function, const std::optional<double>& row_j) {
   sums.time_s.add(function.time_s);
   if (function.count) sums.count.add(static_cast<double>(*function.count));
@@ -58,7 +58,7 @@ std::optional<Cause> cause_of(const Sums& sums) {
 
 std::vector<CellFunction> functions_of_cell(const ExperimentData& data, const CellRows& cell,
                                             const EnergyBasis& energy) {
-  std::map<std::pair<std::string, std::string>, Sums> by_name;  // and device
+  std::map<std::pair<std::string, std::string>, Sums> by_name;  // by (name, device)
   for (const std::size_t index : cell.rows) {
     const ExperimentRow& row = data.rows[index];
     const std::optional<double> row_j = shows_basis(energy, row) ? energy_on(energy, row) : std::nullopt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of a cell: what each cost in the rows that tell it, on average, and why. Pure; seconds, joules.
+// Mean time, count and energy of each function of a cell, over the rows that report it, with its cause. Pure; seconds,
+// joules.
 #pragma once
 
 #include <vector>
@@ -11,8 +12,9 @@
 
 namespace joulemap::experiment {
 
-// Those that drew the most first. The class of one is that of the most time in all rows; where a name told it in any of
-// them, it is by the name. Energies are those of rows that show what `energy` compares.
+// Sorted by mean energy, descending. The cause class of a function is the one with the most time over all rows. Its
+// basis is CauseBasis::name if any row derived that class from the name. Only rows for which shows_basis(energy, row)
+// holds contribute energy.
 std::vector<CellFunction> functions_of_cell(const ExperimentData& data, const CellRows& cell,
                                             const EnergyBasis& energy);
 

@@ -16,7 +16,7 @@
 namespace joulemap::experiment {
 namespace {
 
-// The cells of one factor's levels, everything else the same.
+// The cells that differ only in the level of one factor.
 struct Group {
   std::size_t factor = 0;
   std::vector<std::optional<std::size_t>> within;
@@ -43,7 +43,7 @@ std::vector<Group> groups_of(const ExperimentData& data, const ExperimentTable& 
   return list;
 }
 
-// Values of a cell by block; of two rows of one block the first.
+// Values of a cell by block; if a block has two rows, the first.
 std::map<std::size_t, double> by_block(const ExperimentData& data, const ExperimentTable& table, std::size_t cell,
                                        std::size_t measure) {
   std::map<std::size_t, double> values;
@@ -53,14 +53,14 @@ std::map<std::size_t, double> by_block(const ExperimentData& data, const Experim
   return values;
 }
 
-// Lists of equal length, one for each cell: the values of the blocks that all of them have.
+// One list per cell, all of equal length: the values of the blocks that all cells have.
 std::vector<std::vector<double>> common_blocks(const ExperimentData& data, const ExperimentTable& table,
                                                std::span<const std::size_t> cells, std::size_t measure) {
   std::vector<std::map<std::size_t, double>> maps;
   for (const std::size_t cell : cells) maps.push_back(by_block(data, table, cell, measure));
   std::vector<std::vector<double>> lists(cells.size());
   for (const auto& entry : maps.front()) {
-    const auto block = entry.first;  // clang 14 lets no lambda see a structured binding
+    const auto block = entry.first;  // clang 14 cannot capture a structured binding in a lambda
     const bool is_complete =
         std::all_of(maps.begin(), maps.end(), [&](const auto& map) { return map.find(block) != map.end(); });
     for (std::size_t i = 0; is_complete && i < maps.size(); ++i) lists[i].push_back(maps[i].at(block));
@@ -126,7 +126,7 @@ void test_all(Comparison& comparison, const std::vector<std::vector<double>>& li
   comparison.statistic = test.statistic;
 }
 
-// A test to be made: what it is, and the cells that it looks at.
+// A test to run, and the cells that it compares.
 struct Task {
   Comparison comparison;
   std::vector<std::size_t> cells;
@@ -170,7 +170,7 @@ void run_task(Task& task, const ExperimentData& data, const ExperimentTable& tab
   }
 }
 
-// Repetitions have numbers of their own: without, there is nothing to pair by.
+// Whether every row of a cell has its own repetition index; otherwise rows cannot be paired.
 bool has_repetitions(const ExperimentData& data, const ExperimentTable& table) {
   return std::all_of(table.cells.begin(), table.cells.end(), [&](const CellRows& cell) {
     std::set<std::size_t> blocks;

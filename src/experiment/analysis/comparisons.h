@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests between the levels of a factor, within each combination of the other factors' levels, for every measure. Blocked
-// data are compared block by block (signed-rank, Friedman). Data without blocks get both the paired test, by the number of
-// the repetition, and the unpaired one (Mann-Whitney, Kruskal-Wallis), as two comparisons: a reader sees what the pairing
-// is worth. Tests of one factor and one pairing are a family. Pure.
+// Tests between the levels of a factor, within each combination of the other factors' levels, for every measure.
+// Blocked data are compared block by block (signed-rank, Friedman). Data without blocks get two comparisons: the paired
+// test, by repetition index, and the unpaired test (Mann-Whitney, Kruskal-Wallis). Both are reported so that the effect
+// of pairing is visible. The tests of one factor and one pairing form a family for the adjustment. Pure.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct ComparisonOptions {
   unsigned threads = 0;
 };
 
-// Without verdicts.
+// Returns the comparisons without verdict texts; verdict.h fills them in.
 std::vector<Comparison> compare_levels(const ExperimentData& data, const ExperimentTable& table,
                                        const ComparisonOptions& options);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EnergyBasis: which energy of an experiment's rows can be compared. Rows are compared by one provenance (measured where any
-// row has a measurement, else estimated) and by the same domains: those that every row has. Pure; joules.
+// EnergyBasis: which energy of an experiment's rows can be compared. Rows are compared by one provenance (measured if
+// any row has a measurement, else estimated) and over the same domains: those that every row has. Pure; joules.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,23 @@ namespace joulemap::experiment {
 
 struct EnergyBasis {
   Provenance provenance = Provenance::measured;
-  std::vector<std::string> domains;   // summed, in the order of the rows; empty: rows have none in common
-  std::vector<std::string> left_out;  // of that provenance in some rows only: in no sum
-  bool is_known = false;              // some row has an energy
+  std::vector<std::string> domains;   // domains that are summed, in row order; empty: the rows have none in common
+  std::vector<std::string> left_out;  // domains of that provenance that only some rows have; not summed
+  bool is_known = false;              // at least one row has an energy
 
   bool is_comparable() const { return !domains.empty(); }
 };
 
-// Of the rows that are done. `kind` ("gpu") restricts it to the domains of that kind; empty: all.
+// Basis of the rows that are done. `kind` ("gpu") restricts it to domains of that kind; empty: all kinds.
 EnergyBasis energy_basis(std::span<const ExperimentRow> rows, std::string_view kind = {});
 
-// Of the basis's domains. None where the row lacks one of them, or could not read a domain that other rows have.
+// Sum over the domains of the basis. None if the row lacks one of them or could not read a domain that other rows have.
 std::optional<double> energy_on(const EnergyBasis& basis, const ExperimentRow& row);
 
-// Whether what the row's recording shows (epochs, functions) is of exactly these domains.
+// Whether the row's recording covers exactly the domains of the basis, so that its epochs and functions are comparable.
 bool shows_basis(const EnergyBasis& basis, const ExperimentRow& row);
 
-// "package" of "package-1", "gpu" of "gpu0".
+// "package-1" -> "package", "gpu0" -> "gpu".
 std::string_view kind_of_domain(std::string_view name);
 
 }  // namespace joulemap::experiment

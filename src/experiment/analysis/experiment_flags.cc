@@ -13,7 +13,7 @@
 namespace joulemap::experiment {
 namespace {
 
-// Rows of a cell that ran one after another cannot tell a drift of the machine from a difference of the cells.
+// If the rows of a cell ran consecutively, a drift of the machine is indistinguishable from a difference between cells.
 void flag_not_interleaved(const ExperimentData& data, const ExperimentTable& table, std::vector<AnalysisFlag>& flags) {
   if (table.cells.size() < 2) return;
   std::vector<const ExperimentRow*> order;
@@ -35,7 +35,7 @@ void flag_not_interleaved(const ExperimentData& data, const ExperimentTable& tab
                    "order = \"blocked-random\""});
 }
 
-// Levels that never ran on the same machine differ by the machine, too.
+// Levels that never ran on the same machine are confounded with the machine.
 void flag_confounded_nodes(const ExperimentData& data, const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
   for (std::size_t factor = 0; factor < data.factors.size(); ++factor) {
     std::map<std::size_t, std::set<std::string>> nodes;
@@ -63,7 +63,7 @@ std::string names_text(const std::vector<std::string>& names) {
   return text;
 }
 
-// Estimates beside measurements are in no energy: by name, each once.
+// Lists each estimated domain once: estimates are excluded from the energy if measurements exist.
 void flag_estimates(const ExperimentData& data, const EnergyBasis& energy, std::vector<AnalysisFlag>& flags) {
   if (!energy.is_known) return;
   std::vector<std::string> estimated;
@@ -84,7 +84,7 @@ void flag_estimates(const ExperimentData& data, const EnergyBasis& energy, std::
                    "joulemap doctor: how to measure it"});
 }
 
-// Rows are compared by what all of them have.
+// Rows are compared over the domains that all of them have.
 void flag_differing_domains(const EnergyBasis& energy, std::vector<AnalysisFlag>& flags) {
   if (energy.left_out.empty()) return;
   const std::string_view how = to_string(energy.provenance);
@@ -111,7 +111,7 @@ void flag_pairing(const AnalysisResult& result, std::vector<AnalysisFlag>& flags
                    "order = \"blocked-random\" makes the pairs real"});
 }
 
-// What the smallest p of each family can be, against what the adjustment asks for.
+// Compares the smallest attainable p of each family with the threshold after adjustment.
 void flag_floor(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
   std::map<std::tuple<std::size_t, Pairing>, std::pair<std::size_t, const Comparison*>> families;
   for (const Comparison& one : result.comparisons) {
@@ -137,7 +137,7 @@ void flag_floor(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) 
   }
 }
 
-// Single tests at alpha are wrong now and then: how many cells would be flagged by chance stands beside.
+// Each test at level alpha has false positives: the message includes the number of cells expected by chance.
 void flag_counts(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
   struct Kind {
     std::string_view code;

@@ -17,7 +17,7 @@ std::optional<double> finite(std::optional<double> value) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
-// Kinds of counted domains, in the order in which rows tell them. One kind alone is the whole energy already.
+// Kinds of counted domains, in row order. A single kind equals the total energy and is left out.
 std::vector<std::string> domain_kinds(const ExperimentData& data) {
   std::vector<std::string> kinds;
   for (const ExperimentRow& row : data.rows) {
@@ -38,7 +38,7 @@ Measure energy_measure(std::string name, MeasureKind kind, const EnergyBasis& ba
   return measure;
 }
 
-// A kind is not compared where it is estimated beside measured energy, or where it is all of the energy already.
+// A kind is not compared if it is estimated beside measured energy, or if it equals the total energy.
 std::vector<Measure> all_measures(const ExperimentData& data) {
   std::vector<Measure> measures{energy_measure("energy_j", MeasureKind::energy, energy_basis(data.rows))};
   for (const std::string& kind : domain_kinds(data)) {
@@ -62,7 +62,7 @@ Result<std::vector<Measure>> chosen_measures(const ExperimentData& data, std::sp
     const auto found = std::find_if(all.begin(), all.end(), [&](const Measure& one) { return one.name == name; });
     if (found != all.end()) {
       chosen.push_back(*found);
-      chosen.back().weighed = true;  // asked for
+      chosen.back().weighed = true;  // the user requested it
       continue;
     }
     std::string known;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Experiments for tests of the analysis: two factors, as many repetitions as asked for, energies by a function of the row.
+// Synthetic experiments for tests of the analysis: two factors, any number of repetitions, energies from a function of
+// the row.
 #pragma once
 
 #include <functional>
@@ -21,12 +22,13 @@ inline DomainEnergy made_domain(std::string name, std::optional<double> joules,
   return domain;
 }
 
-// The row's only domain, measured; none: it could not be read.
+// Makes a measured package the row's only domain; nullopt: the domain could not be read.
 inline void set_energy(ExperimentRow& row, std::optional<double> joules) {
   row.domains = {made_domain("package-0", joules)};
 }
 
-// `energy_j` of (level of the first factor, level of the second, repetition). Time is a tenth of it. Blocks run in order.
+// `energy_j` takes (level of the first factor, level of the second, repetition). Time is energy / 10. Blocks run in
+// order.
 inline ExperimentData made_experiment(std::vector<std::string> first, std::vector<std::string> second,
                                       std::size_t repetitions,
                                       const std::function<double(std::size_t, std::size_t, std::size_t)>& energy_j) {

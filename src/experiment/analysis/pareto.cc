@@ -13,12 +13,12 @@
 namespace joulemap::experiment {
 namespace {
 
-// Comparisons of two cells that a set may cost: sets of hundreds of cells are drawn less often.
+// Limit on pairwise cell comparisons per set: sets of hundreds of cells get fewer resamples.
 constexpr double kMostWork = 1e8;
 constexpr std::size_t kFewestResamples = 100;
-constexpr std::size_t kFewestPairs = 3;  // of an association
+constexpr std::size_t kFewestPairs = 3;  // minimum n of an association
 
-// One row of a cell, each value so that less is better.
+// Values of one row of a cell, with signs such that less is better.
 using Costs = std::vector<double>;
 
 struct Candidate {
@@ -48,7 +48,7 @@ Costs drawn_mean(const Candidate& candidate, statistics::Random& random) {
   return mean;
 }
 
-// As good everywhere, and better somewhere.
+// Pareto dominance: not worse in any value and better in at least one.
 bool beats(const Costs& a, const Costs& b) {
   bool is_better = false;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -67,7 +67,7 @@ std::vector<bool> front_of(const std::vector<Costs>& points) {
   return is_on_front;
 }
 
-// Energy, time and metrics that are not the same everywhere; domains are part of the energy.
+// Energy, time and metrics that differ between rows; domains are left out because they are part of the energy.
 std::vector<std::size_t> weighed_measures(const ExperimentTable& table) {
   std::vector<std::size_t> weighed;
   for (std::size_t i = 0; i < table.measures.size(); ++i) {

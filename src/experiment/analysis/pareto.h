@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which cells no other beats in everything: energy, time and the metrics, each in the direction in which it is better; and
-// how likely a cell is to be among them, when its rows are drawn again (bootstrap of whole rows, so that what belongs
-// together stays together). Cells are weighed against each other where the factors that are not compared agree. Pure; the
-// same seed gives the same bits at any number of threads.
+// Pareto-optimal cells over energy, time and the metrics, each in its better direction. A bootstrap estimates the
+// probability that a cell is on the front; it resamples whole rows, which preserves the correlation between the
+// measures of a row. Only cells with the same levels of the factors that are not compared compete. Pure; the same seed
+// gives the same bits for any number of threads.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,17 @@
 namespace joulemap::experiment {
 
 struct ParetoOptions {
-  std::vector<std::size_t> factors;  // compared ones
+  std::vector<std::size_t> factors;  // indices of the compared factors
   std::size_t resamples = 2'000;
   std::uint64_t seed = 0;
   unsigned threads = 0;
 };
 
-// Sets of at least two cells; none where fewer than two measures tell them apart.
+// Sets of at least two cells; empty if fewer than two measures distinguish the cells.
 std::vector<ParetoSet> pareto_sets(const ExperimentData& data, const ExperimentTable& table,
                                    const ParetoOptions& options);
 
-// Energy against time: in each cell, and over the medians of all.
+// Association of energy and time: within each cell, and over the medians of all cells.
 std::vector<Association> associations_of(const ExperimentTable& table, unsigned threads);
 
 }  // namespace joulemap::experiment

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// share_work: calls for every index below `count`, on a few threads. Each call must write only what belongs to its index:
-// then the result does not depend on the number of threads. Returns when all are done; the calls must not throw.
+// share_work: parallel for over the indices below `count`. Each call must write only data that belongs to its index, so
+// that the result does not depend on the number of threads. Returns when all calls have returned; the calls must not
+// throw.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 namespace joulemap::experiment {
 
-// `threads`: 0 for as many as the machine has CPUs.
+// `threads`: 0 for one per CPU.
 template <class Work>
 void share_work(std::size_t count, unsigned threads, const Work& work) {
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What speaks against the data, found before anything is compared: flags of a cell (warm-up, drift, outliers, energies that
-// cannot be, throttling, stolen time, pauses that were too short ...) and of the whole experiment (order, pairing, what so
-// few repetitions can show). Flags only: no row is dropped. The codes are listed in docs/analysis.md. Pure.
+// Validity flags, computed before any comparison. Flags of a cell: warm-up, drift, outliers, impossible energies,
+// throttling, stolen time, insufficient cool-down and others. Flags of the experiment: order, pairing, statistical
+// power of the repetitions. No row is dropped. docs/analysis.md lists the codes. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@
 
 namespace joulemap::experiment {
 
-inline constexpr double kDisturbedShare = 0.01;  // of the time: throttled, stolen
-// More than noise of sensors: a row that begins at such a power began too early.
+inline constexpr double kDisturbedShare = 0.01;  // share of time throttled or stolen above which a row is flagged
+// Whether the power exceeds idle power by more than sensor noise: a row that starts at such a power started too early.
 bool is_above_idle(double power_w, double idle_w);
 
-// Of one cell. `spreads`: as in AnalysisCell. `alpha` is that of the tests for changes and drifts.
+// Flags of one cell. `spreads`: as in AnalysisCell. `alpha`: level of the tests for change points and drift.
 std::vector<AnalysisFlag> cell_flags(const ExperimentData& data, const ExperimentTable& table, const CellRows& cell,
                                      const std::vector<std::optional<Spread>>& spreads, double alpha);
 
-// Of each row of the data what is told of it alone, by code: its energies, disturbances and outliers, what its measurement
-// had to say. `cells` as in the table.
+// Flag codes for each row of the data: its energies, disturbances, outliers and the diagnostics of its measurement.
+// `cells` is parallel to the table's cells.
 std::vector<std::vector<std::string>> row_flags(const ExperimentData& data, const ExperimentTable& table,
                                                 const std::vector<AnalysisCell>& cells);
 
-// Of the experiment, when its cells are flagged and its comparisons adjusted.
+// Flags of the experiment. Requires that `result` already has cell flags and adjusted comparisons.
 std::vector<AnalysisFlag> experiment_flags(const ExperimentData& data, const ExperimentTable& table,
                                            const AnalysisResult& result);
 

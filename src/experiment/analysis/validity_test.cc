@@ -29,7 +29,7 @@ AnalysisResult analyzed(const ExperimentData& data) {
   return *std::move(result);
 }
 
-// Flags of the first cell, of which the first row was changed.
+// Flags of the first cell after `change` was applied to its rows.
 std::vector<AnalysisFlag> flags_when(const std::function<void(ExperimentRow&)>& change) {
   ExperimentData data = calm();
   for (ExperimentRow& row : data.rows) {
@@ -46,7 +46,7 @@ TEST(Validity, ACalmExperimentHasNoFlags) {
   for (const AnalysisFlag& flag : result.flags) ADD_FAILURE() << flag.code << ": " << flag.message;
 }
 
-// The published inference of NCF with TensorFlow: seconds.
+// Published inference times of NCF with TensorFlow, in seconds.
 TEST(Validity, ACellThatWarmsUpIsTold) {
   constexpr double kPublished[] = {336, 216, 217, 205, 66, 20, 19, 19.2, 19.1, 19.3};
   const auto flags = flags_when([&](ExperimentRow& row) { set_energy(row, kPublished[row.block]); });

@@ -57,7 +57,7 @@ std::string p_words(const Comparison& one) {
   return fmt::format("p = {}, adjusted {}", p_text(*one.p), p_text(one.p_adjusted.value_or(*one.p)));
 }
 
-// What the cells of a comparison carry that makes its mean doubtful.
+// Flags of the compared cells that make a mean doubtful.
 std::string doubts(const Comparison& one, const AnalysisResult& result) {
   constexpr std::string_view kDoubtful[] = {"warm_up", "change_point", "zero_energy", "negative_energy", "throttled"};
   std::set<std::string> codes;

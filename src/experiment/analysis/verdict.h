@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests and methods say, in words: a verdict for each comparison, and the paragraph on methods that a paper needs.
-// Nothing is claimed that the numbers do not show: a difference that so few rows cannot show is called that, not "none".
-// Pure.
+// Texts for the reader: a verdict for each comparison, and the methods paragraph for a paper. A verdict claims only
+// what the tests support: if the sample is too small to detect a difference, the verdict states that instead of "no
+// difference". Pure.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
-// "{name}" at `at`, or nothing.
+// The name in "{name}" at `at`; empty if there is no placeholder.
 std::string_view name_at(std::string_view text, std::size_t at) {
   std::size_t end = at + 1;
   while (end < text.size() && is_name_character(text[end])) ++end;
@@ -27,7 +27,7 @@ std::string_view name_at(std::string_view text, std::size_t at) {
   return is_placeholder ? text.substr(at + 1, end - at - 1) : std::string_view();
 }
 
-// The text with each placeholder replaced by what `value_of(name, where it stands)` gives.
+// Replaces each placeholder with value_of(name, shell context at the placeholder).
 std::string replaced(std::string_view text,
                      const std::function<std::string(std::string_view, const ShellContext&)>& value_of) {
   std::string out;
@@ -50,7 +50,7 @@ std::string replaced(std::string_view text,
       shell.see(text[at]);
     } else {
       out += value_of(name, shell);
-      shell.see('x');  // a quoted word: what follows does not begin one
+      shell.see('x');  // a quoted word: the next character does not begin a word
       at += name.size() + 1;
     }
   }
@@ -70,7 +70,7 @@ std::string shell_quoted(std::string_view text) {
   return out + "'";
 }
 
-// Mixes so that rows beside each other get seeds that have nothing in common (SplitMix64's last steps).
+// Mixes so that the seeds of adjacent rows are uncorrelated (finalizer of SplitMix64).
 std::uint64_t mixed(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15u;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -94,7 +94,7 @@ PlaceholderValues placeholder_values(std::span<const ExperimentFactor> factors, 
   }
   values.emplace_back("row", fmt::format("{}", place.row));
   values.emplace_back("block", fmt::format("{}", place.block));
-  // Frameworks take seeds of 32 bits, some signed.
+  // Frameworks take 32-bit seeds, some of them signed.
   values.emplace_back("seed", fmt::format("{}", mixed(place.seed ^ mixed(place.row)) >> 33));
   values.emplace_back("folder", place.folder);
   return values;

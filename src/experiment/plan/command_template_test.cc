@@ -20,7 +20,7 @@ PlaceholderValues values(std::size_t variant, std::size_t row = 0) {
 std::string output_of(const std::vector<std::string>& command) {
   EXPECT_EQ(command.size(), 3u);
   EXPECT_EQ(command[0], "sh");
-  // popen is a shell of its own: the text goes to it as it would go to sh -c.
+  // popen runs a shell: the text reaches it as through sh -c.
   FILE* const pipe = ::popen(command[2].c_str(), "r");
   std::array<char, 200> text{};
   const std::size_t size = std::fread(text.data(), 1, text.size() - 1, pipe);

@@ -28,7 +28,7 @@ bool is_name(std::string_view text) {
   });
 }
 
-// A name becomes that of a folder, a job, a page.
+// The experiment name becomes the name of a folder, a job and a page.
 void check_experiment_name(const DocumentValue* value, const ExperimentSpec& spec, Mistakes& mistakes) {
   constexpr std::size_t kMostName_bytes = 100;
   const auto is_odd = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '/'; };
@@ -73,7 +73,7 @@ void read_factors(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mi
   }
 }
 
-// One level or a list of them.
+// Reads one level or a list of levels.
 std::vector<std::size_t> matched_levels(const DocumentMember& member, const ExperimentFactor& factor,
                                         Mistakes& mistakes) {
   const DocumentValue::Array single{member.value};
@@ -248,7 +248,7 @@ void read_seed(const DocumentValue* value, std::string_view toml, ExperimentSpec
   }
 }
 
-// Placeholders that name nothing would reach the command as they are.
+// An unknown placeholder would reach the command unexpanded.
 void check_placeholders(const DocumentValue& document, const ExperimentSpec& spec, Mistakes& mistakes) {
   const auto check = [&](const DocumentValue* value, const CommandSpec& command) {
     if (value == nullptr) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExperimentSpec: what `experiment.toml` says (docs/experiment.md has the reference): factors, how often and in which order
-// they are run, by which command, on what conditions, and which numbers count. Plain data; seconds, degrees Celsius,
-// shares from 0 to 1. Reading is pure; every mistake is told with its line.
+// ExperimentSpec: the content of `experiment.toml` (reference: docs/experiment.md): factors, repetitions, order,
+// command, preconditions and metrics. Plain data; seconds, degrees Celsius, fractions from 0 to 1. Parsing is pure and
+// reports every mistake with its line.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace joulemap::experiment {
 
-// A list of words is executed as it is; a text goes to `sh -c`. One of the two, or nothing.
+// `words` is executed without a shell; `shell` goes to `sh -c`. At most one of them is set.
 struct CommandSpec {
   std::vector<std::string> words;
   std::string shell;
@@ -27,9 +27,9 @@ struct CommandSpec {
 };
 
 enum class RowOrder {
-  blocked_random,  // every repetition is one shuffled complete block
-  blocked,         // every repetition in the order of the cells
-  random,          // all rows shuffled
+  blocked_random,  // each repetition is one complete block in random order
+  blocked,         // each repetition is one complete block in cell order
+  random,          // all rows in random order
   sequential,      // all repetitions of a cell, then the next cell
 };
 
@@ -39,16 +39,16 @@ enum class MetricTake { last, first, lowest, highest, mean };
 struct MetricSpec {
   ExperimentMetric metric;
   MetricSource source = MetricSource::json;
-  std::string file;     // json: relative to the folder of the attempt
-  std::string key;      // json: "test.accuracy"; recording: the metric's name
-  std::string pattern;  // output: a regular expression with one group
+  std::string file;     // json: path relative to the folder of the attempt
+  std::string key;      // json: "test.accuracy"; recording: name of the metric
+  std::string pattern;  // output: regular expression with one group
   MetricTake take = MetricTake::last;
 };
 
-// Before each row: until power and temperatures are this near to the baseline, and no longer than the limit.
+// Cool-down before each row: wait until power and temperatures are this close to the baseline, at most limit_s.
 struct CoolDownSpec {
-  std::optional<double> power_within = 0.1;        // a share of the baseline's power
-  std::optional<double> temperature_within_c = 5;  // above the baseline's
+  std::optional<double> power_within = 0.1;        // fraction of the baseline power
+  std::optional<double> temperature_within_c = 5;  // degrees above the baseline
   double limit_s = 120;
 };
 
@@ -56,14 +56,14 @@ inline constexpr std::string_view kCheckNames = "sensors governor turbo load swa
 inline constexpr std::string_view kSettingNames = "governor turbo";
 
 struct ChecksSpec {
-  std::vector<std::string> require = {"sensors"};  // a row does not begin without these
+  std::vector<std::string> require = {"sensors"};  // checks that must pass before a row starts
   std::vector<std::string> warn;
   std::vector<std::string> set;  // "governor", "turbo": set before the rows, restored after them
   std::string governor = "performance";
   std::optional<bool> turbo;
-  double load_within = 0.1;  // share of all CPUs that others may use
+  double load_within = 0.1;  // fraction of all CPUs that other processes may use
   double temperature_limit_c = 85;
-  CommandSpec preflight;  // "the framework sees the GPU, memory fits": must end with 0
+  CommandSpec preflight;  // for example "the framework sees the GPU, memory fits": must exit with 0
 };
 
 struct CostsSpec {
@@ -72,7 +72,7 @@ struct CostsSpec {
   std::optional<double> gco2_per_kwh;
 };
 
-// Levels that are not combined: of each factor those that match; an empty list matches all.
+// A combination of levels to leave out: for each factor, the levels that match; an empty list matches all.
 using Exclusion = std::vector<std::vector<std::size_t>>;
 
 struct ExperimentSpec {
@@ -81,13 +81,13 @@ struct ExperimentSpec {
   std::vector<Exclusion> exclusions;
   std::size_t repetitions = 10;
   RowOrder order = RowOrder::blocked_random;
-  std::uint64_t seed = 0;  // of the text where none is given: the same file gives the same order
+  std::uint64_t seed = 0;  // default: derived from the text, so that the same file gives the same order
   double alpha = 0.05;
 
-  CommandSpec command;  // nothing where the rows are somebody else's: an import
+  CommandSpec command;  // empty for an import: another program ran the rows
   std::vector<std::pair<std::string, std::string>> environment;
   bool keep_arguments = false;  // as `record --keep-arguments`
-  std::string directory;        // where commands run; relative to the file's own folder
+  std::string directory;        // working directory of commands; relative to the folder of the file
   std::optional<double> time_limit_s;
   std::size_t warm_up_runs = 1;
   double baseline_s = 10;
@@ -97,17 +97,17 @@ struct ExperimentSpec {
   std::string sensors;
   std::vector<MetricSpec> metrics;
   CostsSpec costs;
-  Diagnostics notes;  // of an importer
+  Diagnostics notes;  // from an importer
 };
 
-// `name` is what messages call the file.
+// `name` is the file name in messages.
 Result<ExperimentSpec> parse_spec(std::string_view toml, std::string_view name);
 
-// A plan for rows that exist already: what an importer writes beside them.
+// Returns the plan that an importer writes for rows that already exist.
 std::string describing_spec(const ExperimentData& data);
 
 std::string_view to_string(RowOrder order);
-// Whether rows of one block were made to be compared.
+// Whether rows of one block are planned to be compared with each other.
 bool is_blocked(RowOrder order);
 
 }  // namespace joulemap::experiment

@@ -15,7 +15,7 @@ namespace {
 using Levels = std::vector<std::size_t>;
 
 constexpr double kJoulesPerKilowattHour = 3.6e6;
-constexpr std::size_t kMostSimulated = 40;  // repetitions: beyond, differences are found anyway
+constexpr std::size_t kMostSimulated = 40;  // repetitions; with more, relevant differences are detected anyway
 constexpr std::size_t kTrials = 300;
 constexpr double kWantedPower = 0.9;
 
@@ -32,7 +32,7 @@ struct Mean {
   }
 };
 
-// In units of the noise of one row.
+// Smallest difference that is detected with power kWantedPower, in standard deviations of one row.
 std::optional<double> found_difference(statistics::Pairing pairing, std::size_t n, double alpha,
                                        std::size_t comparisons) {
   constexpr double kNoise = 0.01;
@@ -88,7 +88,7 @@ std::vector<ExperimentRow> pilot_rows(const ExperimentFolder& folder, const std:
 }  // namespace
 
 std::size_t comparisons_of(const std::vector<Levels>& cells) {
-  // Cells with one factor's level taken out: of those that are equal then, every two make a comparison.
+  // Ignore one factor's level: each two cells that are equal then form a comparison.
   std::size_t comparisons = 0;
   const std::size_t factors = cells.empty() ? 0 : cells.front().size();
   for (std::size_t factor = 0; factor < factors; ++factor) {
@@ -142,7 +142,7 @@ std::optional<ExperimentForecast> forecast(const ExperimentSpec& spec, std::span
     }
   }
   if (!time.value()) return std::nullopt;
-  // What recording itself and a look at the machine take between rows; cooling down may take longer.
+  // Time of the recorder and the machine check between rows; a cool-down can take longer.
   const double pause_s = spec.baseline_s > 0 ? 1.5 : 0.5;
   double energy_j = 0;
   for (const ExperimentRow& row : rows) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a plan, and what has been run of it, to what `experiment plan` and `status` tell. Pure but for reading the folder.
+// Summarizes a plan and its progress for `experiment plan` and `experiment status`. Pure except for reading the folder.
 #pragma once
 
 #include <span>
@@ -14,20 +14,21 @@
 
 namespace joulemap::experiment {
 
-// Of a plan that has no folder yet.
+// Summary of a plan that has no folder yet.
 Result<ExperimentPlan> summarize(const ExperimentSpec& spec);
 
-// With what lies in the folder: rows and pilot.
+// Summary that includes the rows and the pilot in the folder.
 ExperimentPlan summarize(const ExperimentFolder& folder);
 
-// Pairs of cells that differ in the level of one factor.
+// Number of pairs of cells that differ in the level of exactly one factor.
 std::size_t comparisons_of(const std::vector<std::vector<std::size_t>>& cells);
 
-// What the rows that are left will cost, by the means of their own cells, else by those of all. Nothing before anything ran.
+// Time and energy of the remaining rows, from the means of their cells, else from the mean of all rows. None before any
+// row has run.
 std::optional<ExperimentForecast> forecast(const ExperimentSpec& spec, std::span<const ExperimentRow> rows,
                                            std::span<const ExperimentRow> pilot);
 
-// Standard deviation of energy (of time where no energy is known) within cells, as a share of their means; pooled.
+// Pooled standard deviation of energy within cells, as a fraction of the cell means; of time if no energy is known.
 std::optional<double> noise_within_cells(std::span<const ExperimentRow> rows);
 
 }  // namespace joulemap::experiment

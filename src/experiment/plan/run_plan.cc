@@ -22,7 +22,7 @@ bool is_excluded(const ExperimentSpec& spec, const std::vector<std::size_t>& lev
   });
 }
 
-// std::shuffle gives another order with every library.
+// std::shuffle gives a different order with each standard library.
 template <class Iterator>
 void shuffle(Iterator begin, Iterator end, statistics::Random& random) {
   for (auto left = end - begin; left > 1; --left) {

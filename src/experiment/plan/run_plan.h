@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of an experiment in the order in which they shall run: every combination of levels that is not excluded, as often
-// as it is repeated. The same plan and seed give the same order on every machine. Pure.
+// The rows of an experiment in run order: every combination of levels that is not excluded, times the repetitions. The
+// same plan and seed give the same order on every machine. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@
 namespace joulemap::experiment {
 
 struct PlannedRow {
-  std::size_t cell = 0;  // which combination, in the order of cells_of
+  std::size_t cell = 0;  // index of the combination in cells_of
   std::size_t block = 0;
   std::vector<std::size_t> levels;
 };
 
-// The last factor changes fastest.
+// Cells in lexicographic order: the last factor changes fastest.
 std::vector<std::vector<std::size_t>> cells_of(const ExperimentSpec& spec);
 
-// Fails when everything is excluded, or when there would be more rows than anybody can run.
+// Fails if every cell is excluded or if the number of rows exceeds the limit.
 Result<std::vector<PlannedRow>> plan_rows(const ExperimentSpec& spec);
 
 }  // namespace joulemap::experiment

@@ -55,7 +55,7 @@ TEST(RunPlan, TheSameSeedGivesTheSameOrderAndAnotherSeedAnother) {
   };
   EXPECT_EQ(order(1), order(1));
   EXPECT_NE(order(1), order(2));
-  // Written down: a folder that was planned elsewhere, by another version, must be the same plan.
+  // Pinned values: a folder planned on another machine or by another version must give the same plan.
   const std::vector<std::size_t> first = order(1);
   EXPECT_EQ(std::vector<std::size_t>(first.begin(), first.begin() + 8),
             (std::vector<std::size_t>{1, 2, 3, 0, 3, 2, 1, 0}));
@@ -69,7 +69,7 @@ TEST(RunPlan, WithinBlocksEveryPlaceIsEquallyLikely) {
   spec.repetitions = 9000;
   spec.seed = seed;
   const Result<std::vector<PlannedRow>> rows = plan_rows(spec);
-  std::map<std::pair<std::size_t, std::size_t>, int> count;  // of (cell, place within its block)
+  std::map<std::pair<std::size_t, std::size_t>, int> count;  // [(cell, position within its block)]
   for (std::size_t number = 0; number < rows->size(); ++number) ++count[{rows->at(number).cell, number % 3}];
   for (const auto& [place, times] : count) EXPECT_NEAR(times, 3000, 6 * 45) << place.first << " " << place.second;
 }

@@ -8,7 +8,7 @@ namespace {
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-// What ends a word (POSIX, Shell Command Language, 2.2 and 2.3).
+// Characters that end a word (POSIX, Shell Command Language, 2.2 and 2.3).
 bool ends_word(char c) { return is_blank(c) || std::string_view("\n;&|()<>").find(c) != std::string_view::npos; }
 
 }  // namespace
@@ -35,7 +35,7 @@ void ShellContext::see(char c) {
   } else if (escaped_) {
     escaped_ = false;
     less_signs_ = 0;
-    previous_ = 'x';  // an ordinary letter, whatever it was
+    previous_ = 'x';  // an escaped character counts as an ordinary letter
   } else if (quote_ != 0) {
     see_quoted(c);
   } else {
@@ -100,7 +100,7 @@ void ShellContext::see_quoted(char c) {
 }
 
 void ShellContext::see_plain(char c) {
-  const bool ends_signs = c != '<' && less_signs_ == 2;  // three are a here-string
+  const bool ends_signs = c != '<' && less_signs_ == 2;  // "<<<" is a here-string
   less_signs_ = c == '<' ? less_signs_ + 1 : 0;
   if (ends_signs) {
     reads_end_ = true;

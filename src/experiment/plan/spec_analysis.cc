@@ -10,7 +10,7 @@
 namespace joulemap::experiment {
 namespace {
 
-// Which factors' levels are set against each other; all where nothing is said.
+// Marks the factors whose levels are compared; all if `names` is empty.
 void read_compared(const std::vector<std::string>& names, std::size_t line, ExperimentSpec& spec, Mistakes& mistakes) {
   if (names.empty()) return;
   for (ExperimentFactor& factor : spec.factors) factor.compared = false;
@@ -25,7 +25,7 @@ void read_compared(const std::vector<std::string>& names, std::size_t line, Expe
   }
 }
 
-// What an importer had to say; for every report of the experiment.
+// Notes of an importer, which every report of the experiment shows.
 void read_notes(const formats::DocumentValue* list, ExperimentSpec& spec, Mistakes& mistakes) {
   if (list == nullptr) return;
   if (list->array() == nullptr) {

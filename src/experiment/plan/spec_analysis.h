@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Members of experiment.toml that only analyses read: `compare`, the factors whose levels are set against each other, and
-// `[[note]]`, what an importer had to say. Used by parse_spec alone, when the factors are known.
+// Reads the members of experiment.toml that only the analysis uses: `compare`, the factors whose levels are compared,
+// and `[[note]]`, the notes of an importer. Only parse_spec calls it, after the factors are read.
 #pragma once
 
 #include "experiment/plan/experiment_spec.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SpecReader: takes members out of a table of experiment.toml, collects what is wrong with them, and notices members that
-// nobody asked for, which are mistyped names more often than not. One for each table; used by parse_spec alone.
+// SpecReader: reads members of one table of experiment.toml, collects mistakes, and reports members that were never
+// read, which are usually mistyped names. One object per table; only parse_spec uses it.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 
 namespace joulemap::experiment {
 
-// Lines "file:12: what is wrong"; shared by the readers of one file.
+// Messages "file:12: what is wrong"; shared by the readers of one file.
 class Mistakes {
  public:
   explicit Mistakes(std::string_view file) : file_(file) {}
@@ -28,15 +28,16 @@ class Mistakes {
 
  private:
   std::string file_;
-  std::vector<std::pair<std::size_t, std::string>> lines_;  // by line
+  std::vector<std::pair<std::size_t, std::string>> lines_;  // (line, message)
 };
 
 class SpecReader {
  public:
-  // `where` is what messages call the table: "[checks]"; empty for the file itself. No table: everything keeps its default.
+  // `where` names the table in messages: "[checks]"; empty for the top level. Null `table`: every value keeps its
+  // default.
   SpecReader(const formats::DocumentValue* table, std::string where, Mistakes& mistakes);
 
-  const formats::DocumentValue* any(std::string_view key);  // the caller looks at it
+  const formats::DocumentValue* any(std::string_view key);  // unchecked value; the caller validates it
   void text(std::string_view key, std::string& into);
   void texts(std::string_view key, std::vector<std::string>& into);
   void truth(std::string_view key, bool& into);
@@ -61,7 +62,7 @@ class SpecReader {
     wrong(*any(key), fmt::format("{} is one of {}", named(key), known));
   }
 
-  // What was not asked for.
+  // Reports the members that were never read.
   void finish();
   std::string named(std::string_view key) const;
   void wrong(const formats::DocumentValue& value, const std::string& what);
@@ -74,7 +75,7 @@ class SpecReader {
   std::vector<std::string> asked_;
 };
 
-// A level as a text, as it was written; nothing for what is no single value.
+// A level as text, as written in the file; none if the value is not a scalar.
 std::optional<std::string> level_text(const formats::DocumentValue& value);
 
 }  // namespace joulemap::experiment

@@ -17,7 +17,7 @@
 namespace joulemap::experiment {
 namespace {
 
-// The name is part of names of files in the experiment's folder, and a word in the owner's file.
+// The name becomes part of file names in the experiment's folder, and a word in the owner file.
 std::string as_file_name(std::string_view node) {
   std::string name(node.substr(0, HOST_NAME_MAX));
   for (char& c : name) {
@@ -30,7 +30,7 @@ std::string as_file_name(std::string_view node) {
 }  // namespace
 
 std::string node_name() {
-  // Several nodes of Slurm may share a machine, and one node of it may have another name than the machine.
+  // Several Slurm nodes can share a machine, and a node name can differ from the host name.
   if (const char* const node = std::getenv("SLURMD_NODENAME")) return as_file_name(node);
   std::array<char, HOST_NAME_MAX + 1> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? as_file_name(name.data()) : "";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who works at an attempt: a small file `owner` in its folder names the machine and the process, so that a runner that was
-// killed can be told from one that still runs. Written once, by the runner.
+// The owner of an attempt: a small file `owner` in its folder names the machine and the process. It distinguishes a
+// killed runner from one that still runs. The runner writes it once.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace joulemap::experiment {
 
 Status write_owner(const std::string& attempt_path);
 
-// Whether the process that began the attempt is still at it. Of another machine, or of an earlier boot, nobody knows. An
-// attempt without an owner is nobody's.
+// Whether the process that began the attempt still runs. `elsewhere`: another machine or an earlier boot, so the state
+// is unknown. An attempt without an owner file is `gone`.
 enum class OwnerState { gone, at_work, elsewhere };
 OwnerState owner_state(const std::string& attempt_path);
 
-// This machine's name.
+// Name of this machine; under Slurm the node name.
 std::string node_name();
 
 }  // namespace joulemap::experiment

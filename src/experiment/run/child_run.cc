@@ -21,7 +21,7 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr double kGrace_s = 10;  // from the polite signal to the last
+constexpr double kGrace_s = 10;  // from SIGTERM to SIGKILL
 
 Result<FileDescriptor> new_file(const std::string& path) {
   FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kPrivateFile));
@@ -29,7 +29,7 @@ Result<FileDescriptor> new_file(const std::string& path) {
   return fd;
 }
 
-// The recorder alone would leave its command behind.
+// Kills all descendants: killing only the recorder would leave its command running.
 void kill_tree(pid_t root) {
   const Result<std::vector<std::string>> names = list_directory("/proc");
   std::vector<pid_t> all;
@@ -95,7 +95,7 @@ class Waiting {
   SignalGate& signals_;
   const ChildRun& run_;
   pid_t pid_;
-  FileDescriptor end_fd_;  // readable at its end; older kernels have only the signal
+  FileDescriptor end_fd_;  // readable when the child ends; older kernels only send the signal
   std::int64_t begin_ns_;
   ChildEnd end_;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs one program to its end, its output into files: the recorder of a row, or a preflight. A first request to stop is
-// passed on to it; a second, or a time limit that is passed by ten seconds, kills it and all that it started. Dies with
-// us. Main thread.
+// Runs one program to its end with its output in files: the recorder of a row, or a preflight. The first stop request
+// is forwarded to the child. A second request, or ten seconds past the time limit, kills the child and its descendants.
+// If this process dies, the child gets SIGTERM. Main thread.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ namespace joulemap::experiment {
 struct ChildRun {
   std::vector<std::string> command;
   std::string directory;
-  std::vector<std::string> environment;  // "NAME=value", added to ours
+  std::vector<std::string> environment;  // "NAME=value", added to this process's environment
   std::string output_path;               // must not exist yet
   std::string error_path;
   std::optional<double> time_limit_s;
@@ -31,7 +31,7 @@ struct ChildEnd {
   bool timed_out = false;
 };
 
-// `on_tick` is told how many seconds it runs, about once a second. Fails where it cannot be started.
+// Calls `on_tick` about once a second with the elapsed seconds. Fails if the program cannot be started.
 Result<ChildEnd> run_child(SignalGate& signals, const ChildRun& run, const std::function<void(double)>& on_tick);
 
 }  // namespace joulemap::experiment

@@ -26,15 +26,15 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostTable_bytes = std::size_t{1} << 30;
 constexpr std::size_t kMostRow_bytes = std::size_t{64} << 20;
-constexpr std::chrono::minutes kTablePatience{10};  // it is held for milliseconds, by one node after another
+constexpr std::chrono::minutes kTablePatience{10};  // each node holds the lock for milliseconds
 constexpr std::string_view kAttemptPrefix = "attempt-";
 
-// Held while the table is read, changed and replaced.
+// Lock held while the table is read, changed and replaced.
 Result<FileLock> lock_table(const std::string& folder) {
   return FileLock::take(folder + "/run_table.lock", LockScope::shared, kTablePatience);
 }
 
-// Where commands run and when the plan was made: what experiment.toml itself does not know.
+// Content of plan.json: the working directory of commands and the time of planning, which experiment.toml lacks.
 std::string plan_json(const ExperimentSpec& spec, const std::string& directory) {
   formats::JsonWriter json;
   json.begin_object()
@@ -54,7 +54,7 @@ Status make_directory(const std::string& path) {
   return error;
 }
 
-// Attempts of a row from the first to the last; nothing where there is no such folder.
+// Attempt numbers of a row in ascending order; empty if the folder does not exist.
 std::vector<std::uint32_t> attempts_in(const std::string& row_path) {
   std::vector<std::uint32_t> attempts;
   const Result<std::vector<std::string>> names = list_directory(row_path);
@@ -79,7 +79,7 @@ Result<ExperimentRow> read_attempt(const std::string& row_path, std::uint32_t at
   return parse_row_json(*text, path, header);
 }
 
-// What the disk says of a row whose table entry may be old.
+// Updates a row, whose table entry may be stale, from the attempts on disk.
 void reconcile(TableRow& row, const std::string& row_path, const ExperimentData& header) {
   const std::vector<std::uint32_t> attempts = attempts_in(row_path);
   if (attempts.empty()) {
@@ -222,7 +222,7 @@ Status ExperimentFolder::write_table() const {
   return replace_own_file(path_ + "/run_table.csv", run_table_csv(spec_.factors, table_));
 }
 
-// The table as it is on the disk now; the caller holds its lock.
+// Reads the table from disk; the caller holds its lock.
 Status ExperimentFolder::read_table() {
   const Result<std::string> csv = read_file_start(path_ + "/run_table.csv", kMostTable_bytes);
   if (!csv) return csv.error();
@@ -260,10 +260,10 @@ Result<std::optional<Attempt>> ExperimentFolder::claim(std::size_t row, bool fro
   return std::optional<Attempt>(std::move(*attempt));
 }
 
-// Reports may lie beside them; folders within hold rows and logs.
+// Reports may lie in the same folder; all sub-folders contain rows and logs.
 std::vector<std::string> experiment_files(const std::string& path) {
   std::vector<std::string> files = {path + "/experiment.toml", path + "/plan.json", path + "/run_table.csv"};
-  std::error_code error;  // what is no folder has none
+  std::error_code error;  // ignored: a path that is not a folder has no entries
   for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
     if (entry.is_directory(error)) files.push_back(entry.path().string());
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An experiment on disk (docs/experiment.md has the layout). The plan is written once; the table is replaced by a rename,
-// under a lock of its own, so that launchers on several machines may run rows at once; what a row gave is a file in a folder
-// of its attempt, and nothing is ever overwritten. Where table and rows differ, rows are right: a runner that was killed
-// leaves a folder from which everything can go on.
+// An experiment on disk (layout: docs/experiment.md). The plan is written once. The table is replaced atomically under
+// its own lock, so that launchers on several machines can run rows concurrently. Each attempt writes its result into
+// its own folder; nothing is overwritten. Where the table and the row folders disagree, the row folders are
+// authoritative. A folder left by a killed runner can therefore be resumed.
 //
 //   Result<ExperimentFolder> folder = ExperimentFolder::create("exp", toml_text, directory_of_the_plan);
 //   Result<ExperimentFolder> folder = ExperimentFolder::open("exp");
@@ -31,37 +31,37 @@ struct Attempt {
 
 class ExperimentFolder {
  public:
-  // Fails where there is something of that name already. `directory` is where the plan lay: commands run from there.
+  // Fails if the path exists. `directory` is the folder of the plan: commands run there.
   static Result<ExperimentFolder> create(const std::string& given_path, std::string_view toml,
                                          const std::string& directory);
   static Result<ExperimentFolder> open(const std::string& given_path);
 
   const std::string& path() const { return path_; }  // absolute
   const ExperimentSpec& spec() const { return spec_; }
-  const std::string& directory() const { return directory_; }  // where commands run
+  const std::string& directory() const { return directory_; }  // working directory of commands
 
-  // Rows as the plan has them, states and attempts as they lie on the disk.
+  // Rows in plan order; states and attempts as last read from disk.
   const std::vector<TableRow>& table() const { return table_; }
-  // Looks at the disk again: others may have run rows meanwhile.
+  // Re-reads the disk: other launchers may have run rows.
   Status refresh();
-  // Everything, for analyses. What is damaged is a diagnostic.
+  // Reads all rows for the analysis. Damaged rows become diagnostics.
   ExperimentData read() const;
-  // Without rows: names of factors and metrics.
+  // Names of factors and metrics, without rows.
   ExperimentData header() const;
 
   // "rows/00003" under the folder; `kind` is "rows", "warm-up" or "pilot".
   std::string row_path(std::string_view kind, std::size_t number) const;
-  // A new folder for the next attempt; two launchers never get the same.
+  // Creates the folder of the next attempt; no two launchers get the same one.
   Result<Attempt> begin_attempt(std::string_view kind, std::size_t number) const;
-  // The same for a row of the table, marked as running there. Nothing where it is done, or where somebody is at it;
-  // `from_elsewhere` takes it from a machine of which nobody knows.
+  // Like begin_attempt for a row of the table, which it marks as running. None if the row is done or another runner
+  // owns it; `from_elsewhere` also takes rows of machines whose state is unknown.
   Result<std::optional<Attempt>> claim(std::size_t row, bool from_elsewhere = false);
-  // What the attempt gave, complete on the disk or not there at all.
+  // Writes the result of the attempt atomically.
   Status finish_attempt(const Attempt& attempt, const ExperimentRow& row, const RowSetting& setting) const;
-  // The table with this row in a new state; other rows as the disk has them.
+  // Writes this row's new state into the table; other rows keep the state on disk.
   Status set_state(std::size_t row, RowState state, std::uint32_t attempts);
 
-  // The last attempt with a row.json under that row's folder, if any.
+  // Result of the last attempt with a readable row.json; none if there is none.
   std::optional<ExperimentRow> last_result(std::string_view kind, std::size_t number, Diagnostics& diagnostics) const;
 
  private:
@@ -76,13 +76,13 @@ class ExperimentFolder {
   std::vector<TableRow> table_;
 };
 
-// The folder's data; what `analyze` begins with.
+// Reads the data of a folder, the input of `analyze`.
 Result<ExperimentData> read_experiment(const std::string& path);
 
-// The files and folders of an experiment that it is read from: what no output may replace.
+// Files and folders that the experiment is read from; no output may replace them.
 std::vector<std::string> experiment_files(const std::string& path);
 
-// A folder for rows that somebody else has run: a plan that describes them, the table, and a row.json for each.
+// Writes a folder for rows that another program ran: a plan that describes them, the table, and a row.json each.
 Status write_experiment(const std::string& path, const ExperimentData& data);
 
 }  // namespace joulemap::experiment

@@ -150,7 +150,7 @@ TEST_F(ExperimentFolderTest, AnAttemptOfAKilledRunnerHasFailedAndOneOfALivingOne
   const Result<Attempt> attempt = folder->begin_attempt("rows", 1);
   ASSERT_TRUE(folder->set_state(1, RowState::running, 1));
   ASSERT_TRUE(folder->refresh());
-  EXPECT_EQ(folder->table()[1].state, RowState::running);  // we are its owner
+  EXPECT_EQ(folder->table()[1].state, RowState::running);  // this process is the owner
   const std::string owner = *read_small_file(attempt->path + "/owner");
   const std::string boot = owner.substr(0, owner.find(' '));
   std::ofstream(attempt->path + "/owner") << boot << " 4194999 1 here\n";

@@ -25,7 +25,7 @@ class Runner {
     return Done{};
   }
 
-  // Like the first rows, so that caches, clocks and just-in-time compilers are where they will be; never analysed.
+  // Runs the first rows without analysing them, so that caches, clocks and just-in-time compilers reach steady state.
   Status warm_up() {
     for (std::size_t run = 0; run < folder_.spec().warm_up_runs && !session_->asked_to_stop(); ++run) {
       const PlannedRow& like = folder_.table()[run % folder_.table().size()].plan;
@@ -41,7 +41,7 @@ class Runner {
     return Done{};
   }
 
-  // Rows that failed.
+  // Runs the rows and returns those that failed.
   Result<std::vector<std::size_t>> run(const std::vector<std::size_t>& rows, bool from_elsewhere) {
     std::vector<std::size_t> failed;
     for (const std::size_t number : rows) {
@@ -120,7 +120,7 @@ class Runner {
     progress_.finished.reset();
   }
 
-  // Cool-down and all that is between rows is in the mean.
+  // The mean time per row includes cool-down and other time between rows.
   std::optional<double> left_s() const {
     if (ended_ == 0) return std::nullopt;
     const double since_s = seconds(monotonic_ns() - last_end_ns_);

@@ -12,11 +12,11 @@
 namespace joulemap::experiment {
 namespace {
 
-// Long enough for several steps of RAPL and of NVML's counters; short against anything that cools.
+// Covers several counter updates of RAPL and NVML; short compared with any cooling.
 constexpr double kLook_s = 0.5;
-constexpr double kFinestPower_w = 1;  // below it, shares of the baseline say nothing
+constexpr double kFinestPower_w = 1;  // floor of the baseline power for relative margins
 
-// Counted domains that both looks have, of one provenance: what one of them lacks would look like a change of power.
+// Counted domains of equal provenance that both states have: a domain in only one would look like a change of power.
 std::set<std::string> common_domains(const IdleState& a, const IdleState& b) {
   const EnergyTotals of_a = total_energy(a.domains);
   const EnergyTotals of_b = total_energy(b.domains);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IdleWatch: looks at the machine while nothing of ours runs: what it draws, how warm it is, what others do on it. Gives the
-// baseline before the rows, and tells when a row may begin. Opens the sensors and closes them with itself, so that nothing
-// of ours reads them while a row is recorded. One owner, main thread; watts, degrees Celsius, shares from 0 to 1.
+// IdleWatch: measures the idle machine: power, temperatures and the load of other processes. It measures the baseline
+// before the rows and decides when a row may start. It opens the sensors and closes them on destruction, so that
+// Joulemap does not read them while a row is recorded. One owner, main thread; watts, degrees Celsius, fractions from 0
+// to 1.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,11 @@
 namespace joulemap::experiment {
 
 struct IdleState {
-  std::vector<DomainEnergy> domains;              // what each domain used meanwhile
-  std::map<std::string, double> temperatures_c;   // by sensor, the last values
-  std::optional<double> busy_share;               // of all CPUs
-  std::optional<double> others_on_gpu;            // share of the time, of the GPU where it is the most
-  std::optional<std::uint64_t> throttle_reasons;  // of any GPU; bits of NVML
+  std::vector<DomainEnergy> domains;              // energy of each domain over the watch
+  std::map<std::string, double> temperatures_c;   // by sensor, last values
+  std::optional<double> busy_share;               // fraction of all CPUs
+  std::optional<double> others_on_gpu;            // GPU time fraction of other processes; maximum over GPUs
+  std::optional<std::uint64_t> throttle_reasons;  // NVML bits, OR over all GPUs
 
   std::optional<double> hottest_c() const;
 };
@@ -37,11 +38,11 @@ class IdleWatch {
 
   std::span<const SensorStatus> sensors() const { return meter_.sensors(); }
 
-  // For so long, or until somebody asks us to stop.
+  // Watches for `seconds`, or until a stop request.
   IdleState watch(double seconds);
   bool asked_to_stop() const { return asked_to_stop_; }
 
-  // Until power and temperatures are near the baseline's, in looks of half a second. `state` is the last look.
+  // Waits until power and temperatures are near the baseline, in watches of 0.5 s. `state` receives the last watch.
   CoolDownOutcome cool_down(const IdleState& baseline, const CoolDownSpec& spec, IdleState& state);
 
  private:
@@ -56,14 +57,15 @@ class IdleWatch {
   bool asked_to_stop_ = false;
 };
 
-// Power of the domains that both have, by provenance.
+// Power of the domains that both states have, by provenance.
 struct IdlePowers {
   PowerTotals now;
   PowerTotals baseline;
 };
 IdlePowers idle_powers(const IdleState& state, const IdleState& baseline);
 
-// Whether nothing is left of what ran before. What the baseline or the state does not tell cannot be waited for.
+// Whether power and temperatures have returned to the baseline. Values missing from the baseline or the state are
+// ignored.
 bool is_cool(const IdleState& state, const IdleState& baseline, const CoolDownSpec& spec);
 
 }  // namespace joulemap::experiment

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Folders for rows that somebody else has run.
+// Writes folders for rows that another program ran.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -35,7 +35,7 @@ std::vector<TableRow> table_of(const ExperimentData& data) {
   return table;
 }
 
-// Without waiting for the disk: an import can be made again.
+// Writes without fsync: an import can be repeated.
 Status write_file(const std::string& path, std::string_view content) {
   const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFile));
   if (!fd.is_open()) return system_error("open", path, errno);

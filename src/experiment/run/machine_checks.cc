@@ -10,7 +10,7 @@
 namespace joulemap::experiment {
 namespace {
 
-// NVML API reference, nvmlClocksEventReasons: heat and the hardware's own brakes.
+// NVML API reference, nvmlClocksEventReasons: thermal and hardware slowdown.
 constexpr std::uint64_t kSlowedByHeat = 0x8 | 0x20 | 0x40 | 0x80;
 constexpr double kOthersWorthTelling = 0.02;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the machine is in a state in which a row tells something: the checks that `require` and `warn` of [checks] name.
-// All of them are made and recorded, named or not; naming decides what follows. Pure but for reading sysfs below `root`.
+// Checks whether the machine is in a state in which a row is valid: the checks named by `require` and `warn` of
+// [checks]. All checks run and are recorded; the lists only decide the consequence. Pure except for reading sysfs below
+// `root`.
 #pragma once
 
 #include <span>
@@ -16,12 +17,12 @@
 
 namespace joulemap::experiment {
 
-// `idle` is the last look before the row, nothing where none was taken: load, other processes and GPUs' throttling are
-// then not known. `sensors` as the meter found them.
+// `idle` is the last watch before the row. If it is nullopt, GPU processes and throttling are unknown, the load is the
+// load average, and the temperature is that of the CPUs. `sensors`: sensor states from the meter.
 std::vector<CheckOutcome> check_machine(const SystemRoot& root, const ChecksSpec& spec,
                                         const std::optional<IdleState>& idle, std::span<const SensorStatus> sensors);
 
-// The first that is required and not passed; nothing when the row may begin.
+// The first required check that did not pass; null if the row may start.
 const CheckOutcome* first_failure(std::span<const CheckOutcome> checks);
 
 }  // namespace joulemap::experiment

@@ -65,7 +65,7 @@ TEST_F(MachineChecks, OthersOnAGpuAndHeatAreTold) {
   EXPECT_EQ(check("gpu_processes").state, CheckState::passed);
   idle_->others_on_gpu = 0.3;
   EXPECT_EQ(check("gpu_processes").state, CheckState::warned);
-  idle_->throttle_reasons = 0x4;  // at its power limit: that is no heat
+  idle_->throttle_reasons = 0x4;  // power cap, which is not thermal
   EXPECT_EQ(check("throttling").state, CheckState::passed);
   idle_->throttle_reasons = 0x20;
   EXPECT_EQ(check("throttling").state, CheckState::warned);
@@ -101,7 +101,7 @@ TEST(CoolDown, ComparesTheDomainsThatBothLooksHave) {
   IdleState baseline;
   baseline.domains = {idle_domain("gpu0", 100), idle_domain("gpu1", 100)};
   IdleState now;
-  now.domains = {idle_domain("gpu0", 150)};  // the other GPU did not answer: 150 W is not below 200 W
+  now.domains = {idle_domain("gpu0", 150)};  // gpu1 is missing: 150 W must not be compared with 200 W
   EXPECT_FALSE(is_cool(now, baseline, {}));
 }
 

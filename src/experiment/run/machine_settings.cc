@@ -31,7 +31,7 @@ Status write_setting(const std::string& path, const std::string& value) {
   return write_fully(fd.get(), value + "\n", path);
 }
 
-// What is to be changed, with what is there now.
+// Settings to change, with their current values.
 Result<std::vector<SettingChange>> wanted_changes(const SystemRoot& root, const ChecksSpec& spec) {
   std::vector<SettingChange> changes;
   const auto add = [&](const std::string& path, const std::string& value) -> Status {
@@ -46,14 +46,14 @@ Result<std::vector<SettingChange>> wanted_changes(const SystemRoot& root, const 
         if (Status added = add(path, spec.governor); !added) return std::move(added).error();
       }
     } else if (const std::optional<TurboFile> file = turbo_file(root)) {
-      const bool wants_turbo = spec.turbo.value_or(false);  // clocks that stay where they are: what one sets it for
+      const bool wants_turbo = spec.turbo.value_or(false);  // default off: stable clocks are the purpose of the setting
       if (Status added = add(file->path, wants_turbo ? file->on : file->off); !added) return std::move(added).error();
     }
   }
   return changes;
 }
 
-// What the kernel takes for a governor where it does not list them: its own (admin-guide/pm/cpufreq.rst).
+// Governors accepted if the kernel does not list them: its built-in ones (admin-guide/pm/cpufreq.rst).
 constexpr std::string_view kGovernors = "performance powersave userspace ondemand conservative schedutil";
 
 bool is_offered_governor(const std::string& governor_file, std::string_view value) {
@@ -63,7 +63,7 @@ bool is_offered_governor(const std::string& governor_file, std::string_view valu
   return std::find(offered.begin(), offered.end(), value) != offered.end();
 }
 
-// Why a line of the memory is not one that we have written; nothing where it is.
+// Reason why a line of the memory file cannot be ours; empty if it is valid.
 std::string why_foreign(const SystemRoot& root, const formats::CsvRecord& record) {
   if (record.size() != 3) return "it has not three fields";
   const auto both = [&](const auto& is_offered) { return is_offered(record[1]) && is_offered(record[2]); };
@@ -85,7 +85,7 @@ std::string why_foreign(const SystemRoot& root, const formats::CsvRecord& record
   return {};
 }
 
-// The text that an earlier runner of this user has left; nothing where there is none. Whoever else may write to the folder
+// Text left by an earlier runner of the same user; empty if there is none. Other users with write access to the folder
 // must not choose what is restored.
 Result<std::string> read_memory(const std::string& path) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -103,7 +103,7 @@ Result<std::string> read_memory(const std::string& path) {
   return read_small_file(fmt::format("/proc/self/fd/{}", fd.get()));
 }
 
-// What a runner that was killed has left changed counts as what was there before.
+// If a killed runner left settings changed, its saved values count as the previous values.
 void remember_older(const SystemRoot& root, const std::string& memory, std::vector<SettingChange>& changes,
                     Diagnostics& diagnostics) {
   const auto refuse = [&](const std::string& why) {
@@ -143,7 +143,7 @@ Result<MachineSettings> MachineSettings::apply(const SystemRoot& root, const Che
     settings.changes_.push_back(std::move(change));
     if (!written) {
       settings.changes_.pop_back();
-      return std::move(written).error();  // what was changed before is restored on the way out
+      return std::move(written).error();  // the destructor restores the earlier changes
     }
   }
   return settings;
@@ -165,7 +165,7 @@ Status MachineSettings::restore() {
 }
 
 MachineSettings::~MachineSettings() {
-  if (!changes_.empty()) static_cast<void>(restore());  // nobody is left to be told
+  if (!changes_.empty()) static_cast<void>(restore());  // a destructor cannot report the error
 }
 
 }  // namespace joulemap::experiment

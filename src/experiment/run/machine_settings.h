@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MachineSettings: governor and turbo as the plan wants them, as long as it lives; then what they were before. What they
-// were is written into the experiment's folder first, so that the next runner restores it even when this one is killed.
-// One owner, main thread.
+// MachineSettings: applies the governor and turbo settings of the plan during its lifetime, then restores the previous
+// values. It first writes the previous values into the experiment's folder, so that the next runner restores them even
+// if this one is killed. One owner, main thread.
 #pragma once
 
 #include <string>
@@ -18,15 +18,15 @@ namespace joulemap::experiment {
 
 class MachineSettings {
  public:
-  // `memory` is the file that keeps what was there before. Fails where a file cannot be written, with nothing changed.
+  // `memory` is the path of the file with the previous values. Fails if a file cannot be written, with nothing changed.
   static Result<MachineSettings> apply(const SystemRoot& root, const ChecksSpec& spec, std::string memory);
   MachineSettings(MachineSettings&& other) noexcept;
   MachineSettings& operator=(MachineSettings&&) = delete;
   ~MachineSettings();
 
   const std::vector<SettingChange>& changes() const { return changes_; }
-  const Diagnostics& diagnostics() const { return diagnostics_; }  // what an earlier runner's file said and is refused
-  // Says what could not be restored; the destructor does it in silence.
+  const Diagnostics& diagnostics() const { return diagnostics_; }  // rejected lines of an earlier runner's file
+  // Returns an error for what could not be restored; the destructor restores without reporting.
   Status restore();
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kCpus = "/sys/devices/system/cpu";
 constexpr std::size_t kStatStart_bytes = 512;
-constexpr std::size_t kFieldsOfTime = 8;  // user nice system idle iowait irq softirq steal; guests are in user already
+constexpr std::size_t kFieldsOfTime = 8;  // user nice system idle iowait irq softirq steal; user includes guest time
 
 std::optional<std::string> text_of(const std::string& path) {
   const Result<std::string> text = read_small_file(path);
@@ -24,7 +24,7 @@ std::optional<std::string> text_of(const std::string& path) {
   return std::string(trim(*text));
 }
 
-// "cpu0", "cpu17" of sysfs, not "cpufreq".
+// Folders "cpu0", "cpu17" of sysfs, not "cpufreq".
 std::vector<std::string> cpu_folders(const SystemRoot& root) {
   std::vector<std::string> folders;
   const Result<std::vector<std::string>> names = list_directory(root.path(kCpus));
@@ -43,7 +43,7 @@ std::optional<double> share_of(std::uint64_t part, const std::optional<CpuTicks>
   return static_cast<double>(part) / static_cast<double>(end->all - begin->all);
 }
 
-// "SwapFree:        1024 kB".
+// Parses a line such as "SwapFree:        1024 kB".
 std::optional<std::uint64_t> meminfo_kb(std::string_view meminfo, std::string_view key) {
   for (const std::string_view line : split(meminfo, '\n')) {
     if (!line.starts_with(key)) continue;

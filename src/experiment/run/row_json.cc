@@ -39,7 +39,7 @@ void write_domains(JsonWriter& json, const std::vector<DomainEnergy>& domains) {
   json.end_array();
 }
 
-// `energy_j` is the measured sum, where something was measured, else the estimated one; null where a domain has no value.
+// `energy_j` is the measured sum if anything was measured, else the estimated sum; null if a domain has no value.
 void write_totals(JsonWriter& json, const EnergyTotals& totals) {
   const std::optional<ShownEnergy> shown = complete_energy(totals);
   json.member("energy_j", shown ? std::optional(shown->joules) : std::nullopt)
@@ -192,7 +192,7 @@ std::vector<EpochResult> read_epochs(const DocumentValue& row, const ExperimentD
   return epochs;
 }
 
-// Where nobody looked at what ran there is only the name.
+// Without a ledger, the cause is derived from the name.
 Cause read_cause(const DocumentValue& function, const FunctionResult& of) {
   const std::optional<CauseClass> largest = cause_class_of(function.text_or_empty("cause"));
   const DocumentValue* const times = function.find("cause_s");
@@ -219,7 +219,7 @@ std::vector<FunctionResult> read_functions(const DocumentValue& row) {
   return functions;
 }
 
-// A row of another program may have an energy without domains: then it is that of the machine, taken as measured.
+// A row from another program can have an energy without domains: it becomes a measured domain "machine".
 void add_whole_machine(const DocumentValue& json, ExperimentRow& row) {
   const std::optional<double> energy_j = json.number("energy_j");
   if (!row.domains.empty() || !energy_j) return;
@@ -238,7 +238,7 @@ PowerTotals read_powers(const DocumentValue& json, const std::string& name) {
   return power;
 }
 
-// Older rows have one sum over all domains. It is used where all of them have one provenance.
+// Older rows have one sum over all domains. It is used only if all domains have the same provenance.
 void read_idle_powers(const DocumentValue& json, ExperimentRow& row) {
   row.baseline = read_powers(json, "baseline");
   row.first = read_powers(json, "first");

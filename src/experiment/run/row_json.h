@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// row.json (schema joulemap.row/1): what one attempt at a row gave, and in which setting. Written when the attempt has
-// ended, whatever its end; an attempt without it was killed. Names are those of ExperimentRow; levels and metrics by their
-// names; domains as in `stat --json`. Pure; joules, seconds, watts, degrees Celsius.
+// row.json (schema joulemap.row/1): the result of one attempt at a row and its environment. The runner writes it when
+// the attempt ends, whatever the outcome; an attempt without it was killed. Members are named after ExperimentRow;
+// levels and metrics by their names; domains as in `stat --json`. Pure; joules, seconds, watts, degrees Celsius.
 #pragma once
 
 #include <optional>
@@ -18,21 +18,21 @@ namespace joulemap::experiment {
 
 enum class CheckState { passed, warned, failed, unknown };
 
-// One look at the machine: "governor" is "powersave".
+// Outcome of one check: "governor" is "powersave".
 struct CheckOutcome {
   std::string name;
   CheckState state = CheckState::unknown;
   bool required = false;
-  std::string found;    // as the machine tells it
-  std::string message;  // what is wrong, or why it is not known; empty where it passed
+  std::string found;    // value on the machine
+  std::string message;  // what is wrong, or why it is unknown; empty if passed
   std::string remedy;
 };
 
 struct CoolDownOutcome {
   double waited_s = 0;
   bool reached = false;                 // power and temperatures came near the baseline within the limit
-  PowerTotals power;                    // at its end
-  std::optional<double> temperature_c;  // the hottest sensor
+  PowerTotals power;                    // at the end
+  std::optional<double> temperature_c;  // hottest sensor
   std::optional<double> baseline_temperature_c;
 };
 
@@ -42,11 +42,11 @@ struct SettingChange {
   std::string after;
 };
 
-// What a reader asks first when two rows differ; for people and other programs, no analysis reads it.
+// Conditions of an attempt, for people and other programs that compare two rows; the analysis does not read it.
 struct RowSetting {
   std::vector<std::string> command;
   std::string directory;
-  std::string recording;  // beside row.json; empty where there is none
+  std::string recording;  // file name beside row.json; empty if there is none
   std::string error;      // why there is no measurement
   std::vector<EnvironmentFact> environment;
   std::vector<CheckOutcome> checks;
@@ -56,10 +56,10 @@ struct RowSetting {
 
 std::string_view to_string(CheckState state);
 
-// `data` has the names of factors and metrics.
+// `data` provides the names of factors and metrics.
 std::string row_json(const ExperimentRow& row, const RowSetting& setting, const ExperimentData& data);
 
-// The numbers of the row; its place in the plan and its attempts are the caller's. Members that are missing are not known.
+// Parses the numbers of the row; the caller sets number, levels, block and attempts. Missing members are unknown.
 Result<ExperimentRow> parse_row_json(std::string_view json, std::string_view name, const ExperimentData& data);
 
 }  // namespace joulemap::experiment

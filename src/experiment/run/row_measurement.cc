@@ -12,10 +12,10 @@
 namespace joulemap::experiment {
 namespace {
 
-// NVML API reference, nvmlClocksEventReasons: the power cap, heat, and the hardware's own brakes.
+// NVML API reference, nvmlClocksEventReasons: power cap, thermal and hardware slowdown.
 constexpr std::uint64_t kHeldDown = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
 
-// How often a GPU said that something holds its clocks down.
+// Counts the readings in which a GPU reports reduced clocks.
 class ThrottleReadings final : public recording::RecordingVisitor {
  public:
   void on_channels(std::uint32_t, std::uint32_t first, std::span<const Channel> channels) override {
@@ -43,10 +43,10 @@ class ThrottleReadings final : public recording::RecordingVisitor {
   std::uint64_t held_down_ = 0;
 };
 
-// Of each device: a program may be seen in any number of functions.
+// Limit per device: a program can have any number of functions.
 constexpr std::size_t kMostFunctions = 50;
 
-// The largest first, as reports have them.
+// Functions in the order of the report, largest first.
 std::vector<FunctionResult> functions_of(const RunView& view) {
   std::vector<FunctionResult> functions;
   const LevelView* const level = view.level(attribution::name_of(attribution::Level::function));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the recording of an attempt to the numbers of its row: energies as `report` tells them, epochs by integration between
-// their marks, functions with their causes, metrics, how long clocks were held down. Reads the recording a few times, in
-// bounded memory.
+// Reads the recording of an attempt and fills in the numbers of its row: energies as in `report`, epochs by integration
+// between their marks, functions with causes, metrics, throttled time. Reads the recording a few times, in bounded
+// memory.
 #pragma once
 
 #include <span>
@@ -14,8 +14,8 @@
 
 namespace joulemap::experiment {
 
-// Fills in what the files of the attempt tell. Fails where there is no recording that can be read; metrics of other files
-// are filled in even then.
+// Fills in what the files of the attempt contain. Fails if there is no readable recording; metrics from other files are
+// filled in even then.
 Status measure_row(const std::string& attempt_path, std::span<const MetricSpec> metrics, ExperimentRow& row);
 
 inline constexpr std::string_view kRecordingName = "run.joule";

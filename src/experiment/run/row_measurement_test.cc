@@ -12,7 +12,7 @@
 namespace joulemap::experiment {
 namespace {
 
-// A training of ResNet-50 on an H200, as `joulemap record` wrote it.
+// A ResNet-50 training on an H200, recorded with `joulemap record`.
 constexpr const char* kRecording = JOULEMAP_RECORDINGS "/../../../examples/resnet50-h200.joule";
 
 class MeasuredRow : public testing::Test {

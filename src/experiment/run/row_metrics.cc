@@ -15,14 +15,14 @@ namespace joulemap::experiment {
 namespace {
 
 constexpr std::size_t kMostFile_bytes = std::size_t{256} << 20;
-constexpr std::size_t kMostLine = 4096;  // std::regex needs stack for each character
+constexpr std::size_t kMostLine = 4096;  // std::regex uses stack for each character
 
 void note_missing(const MetricSpec& metric, const std::string& why, Diagnostics& diagnostics) {
   diagnostics.add({"metric_missing", 1, fmt::format("{} is not known: {}", metric.metric.name, why),
                    fmt::format("see [metrics.{}] of experiment.toml", metric.metric.name)});
 }
 
-// A list of numbers is one value for each epoch, say; `take` chooses.
+// A list has for example one value per epoch; `take` selects.
 std::vector<double> numbers_of(const formats::DocumentValue& value) {
   std::vector<double> numbers;
   if (const std::optional<double> number = value.number()) numbers.push_back(*number);
@@ -72,9 +72,9 @@ std::vector<double> values_between(const RunView& view, const std::string& name,
   return values;
 }
 
-// First and last are exact whatever the run's length; points of long series are every n-th only.
+// First and last are exact for any run length; a long series keeps only every n-th point.
 std::optional<double> from_recording(const MetricSpec& metric, const RunView* view, Diagnostics& diagnostics) {
-  if (view == nullptr) return std::nullopt;  // that the recording is missing is told already
+  if (view == nullptr) return std::nullopt;  // the missing recording is already reported
   for (const ReportedMetric& reported : view->run.metrics) {
     if (reported.name != metric.key || reported.count == 0) continue;
     if (metric.take == MetricTake::last) return reported.last;
@@ -107,7 +107,7 @@ std::optional<double> taken(MetricTake take, std::span<const double> values) {
 
 std::vector<double> numbers_in(std::string_view text, const std::string& pattern) {
   std::vector<double> numbers;
-  const std::regex expression(pattern);  // the plan's reader has seen that it is one
+  const std::regex expression(pattern);  // parse_spec has validated it
   for (std::string_view line : split(text, '\n')) {
     line = line.substr(0, kMostLine);
     std::cregex_iterator match(line.data(), line.data() + line.size(), expression);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers that a row tells besides energy: out of a JSON file that its command wrote, out of its output by a regular
-// expression, or out of its recording. What is not there is nothing, and a diagnostic says why. Reads files of the attempt.
+// Metrics of a row besides energy: from a JSON file that its command wrote, from its output by a regular expression, or
+// from its recording. A missing metric is nullopt, and a diagnostic gives the reason. Reads files of the attempt.
 #pragma once
 
 #include <optional>
@@ -16,18 +16,18 @@
 
 namespace joulemap::experiment {
 
-// In the order of the plan. `view` is nothing where there is no recording.
+// Values in plan order. `view` is null if there is no recording.
 std::vector<std::optional<double>> read_metrics(std::span<const MetricSpec> metrics, const std::string& attempt_path,
                                                 const RunView* view, Diagnostics& diagnostics);
 
-// Of the values reported between two moments of the run, by each metric that comes from the recording.
+// For each metric from the recording: its value over the interval from begin_s to end_s of the run.
 std::vector<std::optional<double>> metrics_between(std::span<const MetricSpec> metrics, const RunView& view,
                                                    double begin_s, double end_s);
 
-// What of several values counts.
+// Reduces several values to one: last, first, lowest, highest or mean.
 std::optional<double> taken(MetricTake take, std::span<const double> values);
 
-// Every number that the group of the pattern found, line by line.
+// Every number that the group of the pattern matched, line by line.
 std::vector<double> numbers_in(std::string_view text, const std::string& pattern);
 
 }  // namespace joulemap::experiment

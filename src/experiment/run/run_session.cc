@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Two rows at once on one machine would measure each other.
+// Two concurrent rows on one machine would disturb each other's energy.
 Result<FileLock> lock_machine(const ExperimentFolder& folder) {
   const std::string path = fmt::format("{}/runner-{}.lock", folder.path(), node_name());
   Result<std::optional<FileLock>> lock = FileLock::try_take(path, LockScope::machine);
@@ -39,7 +39,7 @@ Status check_runnable(const ExperimentFolder& folder) {
     return Error{ErrorCode::usage, fmt::format("{} has no command to run: its rows were imported", folder.path()),
                  "joulemap experiment analyze tells what they say"};
   }
-  std::error_code closed;  // a folder that cannot be looked at is none
+  std::error_code closed;  // ignored: an inaccessible folder counts as missing
   if (fs::is_directory(folder.directory(), closed)) return Done{};
   return Error{ErrorCode::not_found, fmt::format("commands run in {}, which is no folder", folder.directory()),
                "see directory of experiment.toml"};
@@ -73,8 +73,7 @@ std::string last_line_of(const std::string& path) {
 }  // namespace
 
 Status RunSession::open_watch() {
-  // Sensors that were opened with borrowed rights cannot be opened a second time: they stay open, and are not read
-  // between two looks.
+  // Sensors opened with borrowed privileges cannot be opened again: they stay open and are not read between watches.
   if (watch_ && has_borrowed_rights()) return Done{};
   sampling::SensorOptions options{
       .root = options_.root, .sensors = folder_.spec().sensors, .program = options_.program, .replay = options_.replay};
@@ -107,7 +106,7 @@ Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions opt
 
 Status RunSession::end() { return settings_.restore(); }
 
-// One for each way in which the placeholders fill it.
+// Runs the preflight once for each distinct expansion of its placeholders.
 Status RunSession::run_preflights() {
   const ExperimentSpec& spec = folder_.spec();
   if (spec.checks.preflight.is_empty()) return Done{};
@@ -121,7 +120,7 @@ Status RunSession::run_preflights() {
     run.command = filled_command(spec.checks.preflight, values);
     const bool is_new = commands.insert(run.command).second;
     if (!is_new) {
-      std::error_code left;  // an empty folder harms nobody
+      std::error_code left;  // ignored: an empty folder is harmless
       fs::remove_all(attempt->path, left);
       continue;
     }
@@ -214,7 +213,7 @@ Result<ChildEnd> RunSession::record(const RowTask& task, const Attempt& attempt,
   return run_child(*signals_, run, [&](double elapsed_s) { on_phase_(phase, &task, elapsed_s); });
 }
 
-// What the attempt gave, and whether it counts.
+// Fills in the result of the attempt and decides whether the row is done or failed.
 void RunSession::judge(const Result<ChildEnd>& end, const Attempt& attempt, RowSetting& setting, ExperimentRow& row) {
   row.state = RowState::failed;
   if (!end) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunSession: one runner at work on one machine: it holds the machine to itself among runners of the experiment, sets what
-// the plan sets, knows the idle baseline, and runs attempts one at a time. An attempt is what `joulemap record` does, by our
-// own program as a child: so there is one way of recording, and a crash of one side leaves the other. Ends by restoring
-// what it set. One owner, main thread; signals wait in its gate.
+// RunSession: one runner on one machine. It locks the machine against other runners of the experiment, applies the
+// plan's settings, measures the idle baseline, and runs attempts one at a time. An attempt runs `joulemap record` as a
+// child process: there is one way of recording, and the runner survives a crash of the recorder. If the runner dies,
+// the recorder gets SIGTERM. The end restores the settings. One owner, main thread; signals wait in its gate.
 #pragma once
 
 #include <functional>
@@ -24,15 +24,15 @@ namespace joulemap::experiment {
 
 struct RunnerOptions {
   SystemRoot root;
-  std::string program;  // ours, to record with
-  std::string replay;   // as --replay
+  std::string program;  // path of the joulemap program, which records the rows
+  std::string replay;   // value of --replay
 };
 
 enum class RunPhase { preflight, baseline, warm_up, cool_down, row };
 
 // One execution of one cell: a row, a warm-up or a row of the pilot.
 struct RowTask {
-  std::string kind = "rows";  // the folder it lies in
+  std::string kind = "rows";  // name of the parent folder
   std::size_t number = 0;
   std::size_t block = 0;
   std::vector<std::size_t> levels;
@@ -40,27 +40,28 @@ struct RowTask {
 
 struct AttemptOutcome {
   ExperimentRow row;
-  bool ran = false;            // else somebody else is at it, or we were asked to stop before
-  bool asked_to_stop = false;  // the row has failed for that; nothing is to be begun any more
+  bool ran = false;            // false: another runner owns the row, or a stop request came first
+  bool asked_to_stop = false;  // a stop request came; start nothing more
 };
 
 class RunSession {
  public:
-  // Told when a phase begins, and about once a second while a command runs.
+  // Called when a phase begins, and about once a second while a command runs.
   using OnPhase = std::function<void(RunPhase, const RowTask*, double elapsed_s)>;
 
-  // Takes the lock, sets the machine, runs preflights, measures the baseline, checks. `folder` outlives it.
+  // Takes the lock, applies settings, runs preflights, measures the baseline, checks. `folder` must outlive the
+  // session.
   static Result<RunSession> begin(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase);
 
-  // Cools down, checks, runs, measures, writes. Fails when a required check does, or when the folder cannot be written.
-  // `take` gives the attempt its folder at the last moment; nothing: it is somebody else's.
+  // Cools down, checks, runs, measures, writes. Fails if a required check fails or the folder cannot be written. `take`
+  // creates the attempt's folder at the last moment; it returns none if another runner owns the row.
   using Take = std::function<Result<std::optional<Attempt>>()>;
   Result<AttemptOutcome> run(const RowTask& task, const Take& take);
 
   bool asked_to_stop() const { return asked_to_stop_; }
-  const std::vector<CheckOutcome>& checks() const { return checks_; }  // of the last look
+  const std::vector<CheckOutcome>& checks() const { return checks_; }  // last check of the machine
   const Diagnostics& diagnostics() const { return settings_.diagnostics(); }
-  Status end();  // restores; the destructor does, too
+  Status end();  // restores the settings; the destructor does, too
 
  private:
   RunSession(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase, std::unique_ptr<SignalGate> signals,
@@ -72,11 +73,11 @@ class RunSession {
         lock_(std::move(lock)),
         settings_(std::move(settings)) {}
 
-  Status open_watch();  // nothing of ours reads sensors while a row is recorded: closed after each look
+  Status open_watch();  // closed after each watch: Joulemap reads no sensor while a row is recorded
   void close_watch();
   Status run_preflights();
   Status measure_baseline();
-  // A look at the machine before a row: cool-down, first power, checks.
+  // Prepares a row: cool-down, initial power, checks.
   Status prepare(const RowTask& task, RowSetting& setting, ExperimentRow& row);
   Result<ChildEnd> record(const RowTask& task, const Attempt& attempt, RowSetting& setting);
   void judge(const Result<ChildEnd>& end, const Attempt& attempt, RowSetting& setting, ExperimentRow& row);
@@ -84,7 +85,7 @@ class RunSession {
   ExperimentFolder& folder_;
   RunnerOptions options_;
   OnPhase on_phase_;
-  std::unique_ptr<SignalGate> signals_;  // where the watch finds it, wherever the session is moved
+  std::unique_ptr<SignalGate> signals_;  // on the heap: the watch keeps a reference when the session moves
   FileLock lock_;
   MachineSettings settings_;
   std::optional<IdleWatch> watch_;

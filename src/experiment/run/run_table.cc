@@ -27,7 +27,7 @@ std::optional<RowState> state_of(std::string_view word) {
   return std::nullopt;
 }
 
-// "run_3_repetition_7" -> 3. A table of somebody else's may call its rows as it likes.
+// "run_3_repetition_7" -> 3. Tables of other programs can use any row name.
 std::size_t cell_of(std::string_view run_id) {
   const std::vector<std::string_view> parts = split(run_id, '_');
   return parts.size() > 1 ? parse_u64(parts[1]).value_or(0) : 0;

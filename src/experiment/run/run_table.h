@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_table.csv: one line for each row of an experiment, with where it stands. The columns begin as experiment-runner's do,
-// so that its users find their way: __run_id,__done,row,block,<factors>,attempts. Writing and reading are pure here;
-// experiment_folder.h has the files. What lies in the rows' folders counts more than this table.
+// run_table.csv: one line per row of an experiment, with its state. The first columns match experiment-runner's table:
+// __run_id,__done,row,block,<factors>,attempts. Formatting and parsing are pure; experiment_folder.h accesses the
+// files. The results in the row folders take precedence over this table.
 #pragma once
 
 #include <string>
@@ -21,12 +21,12 @@ struct TableRow {
   std::uint32_t attempts = 0;
 };
 
-// "TODO", "RUNNING", "DONE", "FAILED".
+// "TODO", "RUNNING", "DONE" or "FAILED".
 std::string_view table_word(RowState state);
 
 std::string run_table_csv(const std::vector<ExperimentFactor>& factors, const std::vector<TableRow>& rows);
 
-// Rows in the order of the table. Fails with the line where it does not fit the factors.
+// Returns rows in table order. On a mismatch with the factors, fails with the line number.
 Result<std::vector<TableRow>> parse_run_table(std::string_view csv, const std::vector<ExperimentFactor>& factors);
 
 }  // namespace joulemap::experiment

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same samples give the same joules, to the last bit, whoever asks: the summary of a measurement, the windows of a
-// program, the report of its recording, a part of that, its steps, the power in its JSON and on its page.
+// The same samples give bit-identical joules on every path: the summary of a measurement, the windows of a program, the
+// report of its recording, a part of that report, its steps, the power in its JSON and on its page.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -29,8 +29,8 @@ using attribution::Level;
 
 constexpr std::int64_t kEqualMs = kNanosecondsPerMillisecond;
 
-// A machine that uses power at random: a package and its counter of 1 ms, a GPU with a counter of 100 ms and a history of
-// its power, a fan with a gauge, and an estimate of the memory.
+// A machine with random power: a package with a counter that updates every 1 ms, a GPU with a counter that updates
+// every 100 ms and a power history, a fan with a gauge, and an estimate of the memory.
 class RandomMachine {
  public:
   explicit RandomMachine(std::uint64_t seed) : seed_(seed) {}
@@ -62,7 +62,7 @@ class RandomMachine {
     return all;
   }
 
-  // Another power every 37 ms, and the energy until a moment.
+  // Power that changes every 37 ms, and its integral.
   double watts_at(std::uint64_t domain, std::int64_t time_ns) const {
     std::uint64_t bits = (seed_ * 8 + domain) * 0x9E3779B97F4A7C15u ^ static_cast<std::uint64_t>(time_ns / kPiece_ns);
     bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9u;
@@ -83,7 +83,7 @@ class RandomMachine {
   std::uint64_t seed_;
 };
 
-// What a machine shows since `begin_ns`, to one who reads it in order of time.
+// Readings of the machine since `begin_ns`; callers must read in time order.
 class RandomReader {
  public:
   RandomReader(std::uint64_t seed, std::int64_t begin_ns) : machine_(seed), begin_ns_(begin_ns) {}
@@ -113,7 +113,7 @@ class RandomReader {
   std::array<Total, 4> totals_;
 };
 
-// The same as a sensor of this machine, which keeps what it was asked for.
+// The machine as a sensor that can log its samples.
 class RandomSensor final : public sensors::Sensor {
  public:
   RandomSensor(std::uint64_t seed, std::atomic<std::uint64_t>& reads, std::vector<Sample>* log = nullptr)
@@ -148,7 +148,7 @@ class RandomSensor final : public sensors::Sensor {
   std::int64_t kept_ = 0;
 };
 
-// What a recorder of such a machine would have read, in seconds to come, at random moments.
+// Samples that a recorder would read at random times over several seconds.
 struct RandomRun {
   std::vector<Sample> samples;
   TimeSpan span;
@@ -269,7 +269,7 @@ TEST_P(SameEnergy, OfWindowsAndTheCurvesOfWhatTheirSensorsRead) {
     const Result<sampling::WindowResult> result = engine->result(window, sampling::Patience::none);
     ASSERT_TRUE(result);
     for (const DomainEnergy& row : result->energy.rows) {
-      if (row.name == "gpu0") continue;  // more of its updates were known when it was asked again
+      if (row.name == "gpu0") continue;  // the second query has seen more of its counter updates
       const auto channel = static_cast<std::size_t>(row.name == "package-0" ? 0 : row.name == "fan" ? 2 : 3);
       const ChannelEnergy same = curves.of(channel)->energy_between(result->begin_ns, result->end_ns);
       EXPECT_EQ(row.joules, same.joules) << row.name;
@@ -299,7 +299,7 @@ TEST_P(SameEnergy, OfAReportItsPartsItsStepsItsPowerAndItsPage) {
     const auto channel = static_cast<std::size_t>(&row - whole.domains.data());
     EXPECT_EQ(row.joules.value(), joules(channel, recorded.span.begin_ns, recorded.span.end_ns)) << row.name;
   }
-  // What --time asks for.
+  // The energy for --time.
   for (int part = 0; part < 10; ++part) {
     const double from_s = std::uniform_real_distribution<>(0, 6.5)(random);
     const double to_s = from_s + std::uniform_real_distribution<>(0.1, 1.5)(random);
@@ -311,7 +311,7 @@ TEST_P(SameEnergy, OfAReportItsPartsItsStepsItsPowerAndItsPage) {
       EXPECT_EQ(row.joules.value(), joules(channel, from_ns, to_ns)) << row.name;
     }
   }
-  // Steps are those of all that is measured.
+  // The energy of a step sums all measured channels.
   const ReportResult by_step = report_of(file, {.level = Level::step});
   ASSERT_EQ(by_step.rows.size(), steps_ns.size());
   for (std::size_t i = 0; i + 1 < steps_ns.size(); ++i) {
@@ -319,7 +319,7 @@ TEST_P(SameEnergy, OfAReportItsPartsItsStepsItsPowerAndItsPage) {
     for (const std::size_t channel : {0, 1, 2}) sum_j += joules(channel, steps_ns[i], steps_ns[i + 1]);
     EXPECT_EQ(by_step.rows[i].energy_j.value(), sum_j) << "step " << i;
   }
-  // Power, in the slices of the JSON and in those of the page.
+  // Power in the slices of the JSON and of the page.
   const Result<RunView> view = attribution::build_run_view({&file, 1});
   ASSERT_TRUE(view);
   for (const ReportResult* shown : {&whole, &view->run}) {

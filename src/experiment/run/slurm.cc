@@ -25,7 +25,7 @@ constexpr std::size_t kMostOutput_bytes = std::size_t{16} << 20;
 
 std::string slurm_folder(const ExperimentFolder& folder) { return folder.path() + "/slurm"; }
 
-// What a tool of Slurm prints.
+// Returns the output of a Slurm tool.
 Result<std::string> output_of(const ExperimentFolder& folder, std::vector<std::string> command) {
   if (Status made = make_private_folders(slurm_folder(folder)); !made) return std::move(made).error();
   Result<SignalGate> signals = SignalGate::open();
@@ -132,7 +132,7 @@ std::string array_text(std::span<const std::size_t> indices) {
 
 Result<std::vector<SubmittedArray>> submit_blocks(const ExperimentFolder& folder, const RunnerOptions& options,
                                                   std::span<const std::string> words) {
-  // Asked first, so that a machine without Slurm says so before anything is written.
+  // Checked first, so that a machine without Slurm fails before anything is written.
   if (const Result<std::string> version = output_of(folder, {"sbatch", "--version"}); !version) return version.error();
   if (Status written = replace_own_file(slurm_folder(folder) + "/block.sh", job_script(folder, options)); !written) {
     return std::move(written).error();
@@ -162,7 +162,7 @@ std::vector<ExperimentJob> followed_jobs(const ExperimentFolder& folder, Diagnos
     ids += (ids.empty() ? "" : ",") + record[0];
   }
   Result<std::string> output = output_of(folder, {"sacct", "-nPX", "--array", "-j", ids, "-o", "JobID,State,NodeList"});
-  // Clusters without accounting know only what is not over yet; when all is, squeue calls the ids invalid.
+  // Clusters without accounting only list unfinished jobs; squeue rejects the ids once all jobs have ended.
   if (!output) output = output_of(folder, {"squeue", "-h", "-r", "-j", ids, "-o", "%i|%T|%N"});
   if (!output) {
     if (output.error().code == ErrorCode::unsupported) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks of an experiment as job arrays of Slurm: one task runs all rows of one block, alone on one node, so that what is
-// compared was measured on the same machine. Arrays are cut where they would be larger than MaxArraySize. Which jobs were
-// submitted is kept in slurm/jobs.csv of the folder. Speaks to sbatch, scontrol, squeue and sacct as a user would. Main
-// thread.
+// Submits the blocks of an experiment as Slurm job arrays. One task runs all rows of one block, alone on one node, so
+// that compared rows come from the same machine. Arrays are split at MaxArraySize. slurm/jobs.csv of the folder lists
+// the submitted jobs. Calls sbatch, scontrol, squeue and sacct as subprocesses. Main thread.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +23,9 @@ struct BlockArray {
   std::vector<std::size_t> indices;
 };
 
-// `blocks` in ascending order; no index reaches `most`.
+// `blocks` in ascending order; every index is below `most`.
 std::vector<BlockArray> arrays_of(std::span<const std::size_t> blocks, std::size_t most);
-// "0-4,7": as --array takes it.
+// "0-4,7": the syntax of --array.
 std::string array_text(std::span<const std::size_t> indices);
 
 struct SubmittedArray {
@@ -34,11 +33,12 @@ struct SubmittedArray {
   BlockArray blocks;
 };
 
-// Every block with rows that are not done. `words` go to sbatch as they are: "--partition=gpu". Without Slurm: unsupported.
+// Submits every block with rows that are not done. `words` are passed to sbatch: "--partition=gpu". Without Slurm:
+// unsupported.
 Result<std::vector<SubmittedArray>> submit_blocks(const ExperimentFolder& folder, const RunnerOptions& options,
                                                   std::span<const std::string> words);
 
-// What the cluster says of the jobs that were submitted; nothing where none were.
+// State of the submitted jobs from the cluster; empty if none were submitted.
 std::vector<ExperimentJob> followed_jobs(const ExperimentFolder& folder, Diagnostics& diagnostics);
 
 }  // namespace joulemap::experiment

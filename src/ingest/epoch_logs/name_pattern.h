@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NamePattern: what a file's name says, by a pattern like "run{run}-{framework}-{dataset}.csv": fields in braces, each at
-// least one character that is no slash, as short as the rest allows. Pure.
+// NamePattern: extracts fields from a file name by a pattern like "run{run}-{framework}-{dataset}.csv". Each field in
+// braces matches at least one character except a slash, as few as the rest allows. Pure.
 #pragma once
 
 #include <map>
@@ -18,11 +18,11 @@ class NamePattern {
  public:
   using Fields = std::map<std::string, std::string>;
 
-  // Fails on braces that do not close, empty or repeated fields, and fields that nothing separates.
+  // Fails on unclosed braces, empty or repeated fields, and adjacent fields without a separator.
   static Result<NamePattern> parse(std::string_view text);
 
   std::optional<Fields> match(std::string_view name) const;
-  // The name that these fields give; nothing where one is missing.
+  // Returns the name with these fields inserted; nothing if one is missing.
   std::optional<std::string> fill(const Fields& fields) const;
   const std::vector<std::string>& fields() const { return fields_; }
 

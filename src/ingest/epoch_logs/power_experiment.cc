@@ -24,12 +24,12 @@ namespace fs = std::filesystem;
 
 bool is_repetition(std::string_view field) { return field == "run" || field == "rep" || field == "repetition"; }
 
-// What a log tells besides power.
+// A metric of the log besides power.
 struct Aside {
   std::string_view channel;  // of gpu0
   std::string_view name;
   std::string_view unit;
-  bool is_mean;  // else the most
+  bool is_mean;  // otherwise the maximum
   double factor;
 };
 constexpr std::array kAsides = {Aside{"utilization", "gpu_utilization", "%", true, 1},
@@ -97,7 +97,7 @@ std::optional<double> aside_value(const PowerLog& log, const Aside& aside) {
   return aside.is_mean ? sum / static_cast<double>(count) : most;
 }
 
-// One integral for each GPU: of its first channel of power.
+// One integral per GPU, over its first power channel.
 std::vector<std::pair<std::string, PowerIntegral>> integrals_of(const PowerLog& log) {
   std::vector<std::pair<std::string, PowerIntegral>> integrals;
   for (std::uint32_t i = 0; i < log.channels.size(); ++i) {
@@ -135,7 +135,7 @@ class RowMaker {
   }
 
  private:
-  // What is true of all such logs is told once, not of every row.
+  // Diagnostics that apply to all such logs are reported once, not for every row.
   void take_notes(const Diagnostics& notes, ExperimentRow& row) {
     constexpr std::array<std::string_view, 4> kOfAll = {"local_time", "power_is_mean", "columns_guessed",
                                                         "epoch_times_cut"};
@@ -239,7 +239,7 @@ ExperimentRow row_of(const InputFile& file, const NamePattern* pattern, std::siz
   return row;
 }
 
-// Levels as people order them: 32, 64, 128.
+// Sorts levels numerically: 32, 64, 128.
 void sort_levels(ExperimentData& data) {
   for (std::size_t factor = 0; factor < data.factors.size(); ++factor) {
     const std::vector<std::string> before = data.factors[factor].levels;
@@ -271,7 +271,7 @@ Result<std::vector<ExperimentFactor>> factors_of(const NamePattern* names) {
   return Error{ErrorCode::usage, "the pattern has no field but the repetition", "--pattern '{framework}-{run}.csv'"};
 }
 
-// In the order in which they ran, with all metrics.
+// Sorts the rows by start time and completes their metrics.
 ExperimentData finished(ExperimentData data) {
   sort_levels(data);
   std::stable_sort(data.rows.begin(), data.rows.end(),

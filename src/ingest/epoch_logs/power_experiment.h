@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs that somebody logged with nvidia-smi (power_csv/power_log.h), and what their trainings wrote at the end of each epoch
-// (epoch_log.h), as an experiment: a row for each power log, factors from the names of the files. Energy is the integral of
-// power over the real times of samples; an epoch's lies between two ends, the first begins with the log. Metrics are those
-// of the last epoch; utilisation (mean), memory and temperature (most) stand beside. Joules, seconds. Reads files.
+// Reads runs logged with nvidia-smi (power_csv/power_log.h) and their epoch logs (epoch_log.h) as an experiment: one
+// row per power log, factors from the file names. Energy is the integral of power over the actual sample times. An
+// epoch lies between two epoch ends; the first begins with the log. Metrics are those of the last epoch; utilisation
+// (mean), memory and temperature (maximum) are added. Joules, seconds. Reads files.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@
 namespace joulemap::ingest {
 
 struct PowerExperimentOptions {
-  std::vector<std::string> inputs;  // logs of power, or folders, which are searched
-  // Of names: "run{run}-{framework}-{dataset}-ENERGY.csv". A field "run", "rep" or "repetition" is the repetition,
-  // the others are factors. Empty: all logs are repetitions of one cell.
+  std::vector<std::string> inputs;  // power logs, or folders that are searched for them
+  // Pattern of file names: "run{run}-{framework}-{dataset}-ENERGY.csv". A field "run", "rep" or "repetition" is the
+  // repetition, the others are factors. Empty: all logs are repetitions of one cell.
   std::string pattern;
-  // Of logs of epochs: a file, or the pattern of its name, filled in with the fields of the power log's. May be empty.
+  // Epoch logs: a file, or a pattern of its name, filled in with the fields of the power log's name. May be empty.
   std::string epochs;
   std::optional<std::int64_t> utc_offset_s;
 };
 
-// Fails when nothing matches, or a file cannot be read as what it is said to be.
+// Fails if nothing matches, or a file does not have the expected format.
 Result<ExperimentData> read_power_experiment(const PowerExperimentOptions& options);
 
 }  // namespace joulemap::ingest

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PowerIntegral: energy between any two moments of a log of power, by the real times of its samples: straight lines between
-// them, flat before the first and after the last. A value; joules, watts, seconds since the log's first sample. Pure.
+// PowerIntegral: energy between any two times of a power log, by the actual sample times: linear between samples,
+// constant before the first and after the last. Value type; joules, watts, seconds since the log's first sample. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace joulemap::ingest {
 
 class PowerIntegral {
  public:
-  // Samples of one channel, in order of time.
+  // Samples of one channel, in time order.
   PowerIntegral(const PowerLog& log, std::uint32_t channel);
   bool is_empty() const { return times_s_.empty(); }
   double energy_j(double from_s, double to_s) const;  // seconds since the origin
   double first_w() const { return watts_.front(); }
 
-  // Of all channels of a log, so that their times can be compared.
+  // First sample time over all channels of a log, so that their times are comparable.
   static std::int64_t origin_ns(const PowerLog& log);
 
  private:
@@ -27,7 +27,7 @@ class PowerIntegral {
 
   std::vector<double> times_s_;
   std::vector<double> watts_;
-  std::vector<double> joules_;  // up to each sample
+  std::vector<double> joules_;  // cumulative energy up to each sample
 };
 
 }  // namespace joulemap::ingest

@@ -12,7 +12,7 @@ namespace {
 using formats::JsonStep;
 using formats::QuoteRule;
 
-// How often the text may be read again in search of events that make sense, so that nonsense ends in good time.
+// Limits how often text is parsed again in search of valid events, so that garbage ends in bounded time.
 constexpr std::size_t kMostPasses = 16;
 constexpr std::size_t kFreeSearch = 1 << 20;
 
@@ -25,12 +25,12 @@ class BlockReading {
 
   ReadBlock run() {
     while (!over_) step();
-    block_.events = tables_.scratch;  // as much room as it takes, and no more
+    block_.events = tables_.scratch;  // copy of exact size
     return std::move(block_);
   }
 
  private:
-  // An event, the end of the list, or nonsense.
+  // Parses one event, the end of the list, or garbage.
   void step() {
     while (at_ < text_.size() && (formats::is_json_space(text_[at_]) || text_[at_] == ',')) ++at_;
     if (at_ >= text_.size()) return finish(BlockEnd::clean, text_.size());
@@ -51,7 +51,7 @@ class BlockReading {
   JsonStep read_at(std::size_t at, QuoteRule rule, RawEvent& raw) const {
     return read_event(text_.data() + at, text_.data() + text_.size(), rule, raw);
   }
-  // It failed where the text ends, and there is more of it.
+  // Whether parsing failed at the end of the text, with more text to come.
   bool wants_more(const JsonStep& step) const {
     return step.failed && step.at >= text_.data() + text_.size() && !is_last_;
   }
@@ -65,7 +65,7 @@ class BlockReading {
     at_ = static_cast<std::size_t>(step.at - text_.data());
   }
 
-  // The event at this place with the kinder rule, or the next one that can be read.
+  // Parses the event at this position with the lenient rule, or finds the next one that can be parsed.
   void recover() {
     const JsonStep kinder = read_at(at_, QuoteRule::likely_ends, raw_);
     if (!kinder.failed && raw_.phase != '\0' && !swallows_another(kinder)) {
@@ -85,19 +85,19 @@ class BlockReading {
     finish(BlockEnd::clean, text_.size());
   }
 
-  // A backslash that is not escaped hides the quote behind it: the text goes on into the next event.
+  // An unescaped backslash hides the quote behind it: the text then runs into the next event.
   bool swallows_another(const JsonStep& step) const {
     const std::string_view read = text_.substr(0, static_cast<std::size_t>(step.at - text_.data()));
     return find_event_behind_another(read, at_ + 1) != std::string_view::npos;
   }
 
-  // Some writers end the list with one, to have no comma too many.
+  // Some writers end the list with an empty object, to avoid a trailing comma.
   bool is_empty_object() const {
     const std::size_t next = text_.find_first_not_of(" \t\r\n", at_ + 1);
     return next != std::string_view::npos && text_[next] == '}';
   }
 
-  // A bracket in a broken text may look like the list's end; then something else follows.
+  // In broken text a bracket may look like the end of the list; then something else follows.
   bool is_end_of_list(std::size_t behind) const {
     while (behind < text_.size() && formats::is_json_space(text_[behind])) ++behind;
     return behind >= text_.size() || text_[behind] == ',' || text_[behind] == '}';
@@ -136,7 +136,7 @@ class BlockReading {
   std::size_t patience_;
   std::size_t at_ = 0;
   bool over_ = false;
-  RawEvent raw_;  // of the present event
+  RawEvent raw_;  // the current event
   ReadBlock block_;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a block of a trace's text, events with commas between them, into TraceEvents. An event that is broken costs itself:
-// it is tried again with a kinder rule for quotes, else left out and counted, and reading goes on at the next one. Pure but
-// for the tables, which belong to the calling thread.
+// Parses a block of a trace's text, events separated by commas, into TraceEvents. A broken event costs only itself: it
+// is parsed again with a more lenient quote rule, else skipped and counted; parsing continues at the next one. Pure
+// except for the tables, which belong to the calling thread.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@
 namespace joulemap::ingest::kineto {
 
 enum class BlockEnd : std::uint8_t {
-  clean,        // behind an event
-  unfinished,   // within an event that begins at `end_at`
-  events_over,  // the list of events ends; `end_at` is behind its bracket
+  clean,        // after an event
+  unfinished,   // inside an event that begins at `end_at`
+  events_over,  // the list of events ends; `end_at` is after its bracket
 };
 
 struct ReadBlock {
   std::vector<TraceEvent> events;
   EventNotes notes;
-  std::optional<std::size_t> first_damage;  // where in the text
+  std::optional<std::size_t> first_damage;  // offset in the text
   BlockEnd end = BlockEnd::clean;
   std::size_t end_at = 0;
 };
 
-// `is_last`: nothing follows, so that an event that is not finished is broken.
+// `is_last`: no text follows, so an unfinished event is broken.
 ReadBlock read_block(std::string_view text, bool is_last, EventTables& tables);
 
 }  // namespace joulemap::ingest::kineto

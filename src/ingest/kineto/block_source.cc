@@ -19,7 +19,7 @@ Error no_trace(std::string_view why) {
                "give the file that torch.profiler's export_chrome_trace or tensorboard_trace_handler wrote"};
 }
 
-// Where the list begins, by the look of it alone: for a header with stray quotes.
+// Finds the start of the list by pattern alone: for a header with unescaped quotes.
 std::size_t search_list(std::string_view text) {
   for (std::size_t at = text.find(kList); at != std::string_view::npos; at = text.find(kList, at + 1)) {
     std::size_t next = at + kList.size();
@@ -75,7 +75,7 @@ Result<bool> BlockText::read_more(const ReadText& read, std::size_t count) {
   return *got == count;
 }
 
-// In an object, behind the bracket of its member "traceEvents"; in a bare list, behind its own.
+// Sets `begin` behind the bracket of the member "traceEvents", or of a bare list.
 bool BlockSource::find_list(std::string_view text, bool is_all, std::size_t& begin, bool& wants_more) {
   formats::JsonCursor json(text.data() + begin, text.data() + text.size());
   if (json.peek() == '[') {
@@ -138,7 +138,7 @@ Result<bool> BlockSource::next(BlockText& block) {
   if (text.empty()) return false;
   const std::size_t edge = over_ ? std::string_view::npos : find_last_event(text);
   const std::size_t size = edge == std::string_view::npos ? text.size() : edge;
-  std::swap(block, rest_);  // the text stays where it is; only what is behind the edge is copied
+  std::swap(block, rest_);  // moves the text; copies only the part after the edge
   rest_.offset = block.offset + size;
   rest_.assign(block.view().substr(size));
   block.cut(size);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BlockSource: cuts the text of a trace, as it comes from a file or from memory, into blocks that likely begin and end
-// between events. What stands before the list of events is its header. Owned by the reader of the trace; whichever thread
-// needs a block asks for it, one at a time.
+// BlockSource: splits the text of a trace, from a file or from memory, into blocks that likely begin and end between
+// events. The text before the list of events is the header. Owned by the reader of the trace; any thread may request a
+// block, one at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace joulemap::ingest::kineto {
 
-// Fills all of the room but at the end of the text; 0 ever after.
+// Fills the whole span except at the end of the text; returns 0 from then on.
 using ReadText = std::function<Result<std::size_t>(std::span<char>)>;
 
-// A stretch of text with the padding that formats/byte_scan.h asks for.
+// A range of text with the padding that formats/byte_scan.h requires.
 class BlockText {
  public:
   std::string_view view() const { return {bytes_.get(), size_}; }
@@ -27,9 +27,9 @@ class BlockText {
 
   void assign(std::string_view text);
   void append(std::string_view text);
-  // Keeps what is behind `from`.
+  // Keeps the text from offset `from` on.
   void drop_front(std::size_t from);
-  // Reads up to `count` bytes behind the text. False: the text is over, or cannot be read.
+  // Appends up to `count` bytes. Returns false at the end of the text.
   Result<bool> read_more(const ReadText& read, std::size_t count);
   void cut(std::size_t size);
 
@@ -45,13 +45,13 @@ class BlockSource {
  public:
   BlockSource(ReadText read, std::size_t block_bytes) : read_(std::move(read)), block_bytes_(block_bytes) {}
 
-  // Reads up to the list of events. An error when the text has none, or cannot be read.
+  // Reads up to the list of events. Fails if the text has none or cannot be read.
   Status find_events();
   const std::string& header() const { return header_; }
   bool header_is_damaged() const { return header_is_damaged_; }
   bool is_bare_list() const { return header_.empty(); }
 
-  // False: there is no more. The blocks, one after the other, are all of the text behind the header.
+  // Returns false at the end. The blocks together are all of the text after the header.
   Result<bool> next(BlockText& block);
 
  private:
@@ -61,7 +61,7 @@ class BlockSource {
   std::size_t block_bytes_;
   std::string header_;
   bool header_is_damaged_ = false;
-  BlockText rest_;  // read, and not yet given
+  BlockText rest_;  // read but not yet returned
   bool over_ = false;
 };
 

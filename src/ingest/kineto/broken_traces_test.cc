@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Traces as they should not be, and cut into blocks at the worst places.
+// Malformed traces, and traces split into blocks at the worst positions.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -133,7 +133,7 @@ TEST(BrokenKinetoTrace, UnknownCategoriesAreToldAndNoDamage) {
   EXPECT_EQ(trace.events_dropped, 0u);
 }
 
-// A trace with all that is hard to cut, as one text.
+// A trace with everything that is hard to split.
 std::string hard_trace(int events) {
   std::string all;
   for (int i = 0; i < events; ++i) {

@@ -28,7 +28,7 @@ bool looks_like_event(std::string_view text, std::size_t brace) {
   return colon < text.size() && text[colon] == ':';
 }
 
-// Steps from `at` back to before the last byte that is no blank; false when that is not `wanted`.
+// Moves `at` to the last non-blank byte before it; returns false if that byte is not `wanted`.
 bool step_back(std::string_view text, std::size_t& at, char wanted) {
   while (at > 0 && formats::is_json_space(text[at - 1])) --at;
   return at > 0 && text[--at] == wanted;

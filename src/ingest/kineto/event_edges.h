@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where events of a trace likely begin, told by the look of the text alone: to cut a file into blocks that threads can read
-// on their own, and to find the next event behind one that is broken. A guess, which is why block_reader.h finds out
-// whether a block began in the middle of something. Pure; the text has the padding of formats/byte_scan.h.
+// Finds likely starts of events by the pattern of the text alone: to split a file into blocks that threads parse
+// independently, and to find the next event after a broken one. This is a guess: block_reader.h checks whether a block
+// began inside an event. Pure; the text has the padding of formats/byte_scan.h.
 #pragma once
 
 #include <string_view>
 
 namespace joulemap::ingest::kineto {
 
-// The first "{" at or after `from` that looks like an event's; npos when there is none.
+// Returns the offset of the first "{" at or after `from` that looks like the start of an event, or npos.
 std::size_t find_event(std::string_view text, std::size_t from);
 
-// The same that stands behind the end of an object and a comma, as one event behind another does.
+// The same, but preceded by the end of an object and a comma, as between two events.
 std::size_t find_event_behind_another(std::string_view text, std::size_t from);
 
-// The last one that another event ends before; npos when there is none.
+// Returns the last event start that follows another event, or npos.
 std::size_t find_last_event(std::string_view text);
 
-// Behind the "]" that likely ends the list of events: an event ends before it, and a member of the file or the file's end
-// follows. npos when there is none.
+// Returns the offset behind the "]" that likely ends the list of events, or npos: an event ends before it, and a member
+// of the file or the end of the file follows.
 std::size_t find_end_of_events(std::string_view text, std::size_t from);
 
 }  // namespace joulemap::ingest::kineto

@@ -8,16 +8,16 @@
 namespace joulemap::ingest::kineto {
 namespace {
 
-constexpr std::int64_t kLongest_ns = 604'800 * std::int64_t{1'000'000'000};  // a week: no event is longer
+constexpr std::int64_t kLongest_ns = 604'800 * std::int64_t{1'000'000'000};  // one week: no event is longer
 constexpr std::int64_t kLatest_ns = std::int64_t{1} << 62;
 constexpr std::int64_t kMostDevices = 4096;
 constexpr std::size_t kMostCategories = 8;
 constexpr std::string_view kModule = "nn.Module: ";
 constexpr std::string_view kAutogradNode = "autograd::engine::evaluate_function:";
-// What PyTorch up to 1.11 wrote as operations.
+// Annotations that PyTorch up to 1.11 wrote as operations.
 constexpr std::string_view kAnnotations[] = {"ProfilerStep#", "Optimizer.", "enumerate(DataLoader)#"};
 
-// Ids are made from counters that begin at 1; of a longer one the low half tells as much.
+// Ids come from counters that begin at 1; the low 32 bits of a larger one are sufficient.
 std::uint32_t id_of(std::int64_t number) { return number <= 0 ? 0 : static_cast<std::uint32_t>(number); }
 
 bool is_old_annotation(std::string_view name) {
@@ -41,7 +41,7 @@ EventTables::EventTables() {
 bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, EventNotes& notes) {
   ++notes.seen;
   if (raw.phase == 'M' && raw.name == "thread_name") thread_names[thread_of(raw)] = plain(raw.label);
-  if (raw.phase == 'B' || raw.phase == 'E') {  // halves of an event: no version of the profiler writes them
+  if (raw.phase == 'B' || raw.phase == 'E') {  // begin and end events: no version of the profiler writes them
     ++notes.dropped;
     return false;
   }
@@ -111,7 +111,7 @@ void EventTables::add_on_gpu(const RawEvent& raw, TraceEvent& event, EventNotes&
                                            .kind = static_cast<std::uint32_t>(kind),
                                            .grid = raw.grid,
                                            .block = raw.block});
-  const std::int64_t device = raw.device >= 0 ? raw.device : raw.process.number;  // the profiler's process of a GPU
+  const std::int64_t device = raw.device >= 0 ? raw.device : raw.process.number;  // the profiler's process id of a GPU
   const std::int64_t stream = raw.stream >= 0 ? raw.stream : raw.thread.number;
   if (device >= kMostDevices) ++notes.odd_devices;
   event.track =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EventTables: what one of the reading threads has met so far (names, threads, kernel classes, queues, sizes), each once.
-// It turns a RawEvent into a TraceEvent whose indices are numbers of these tables; trace_assembly.h makes those of the
-// whole trace of them. Owned and used by one thread at a time.
+// EventTables: the distinct names, threads, kernel classes, queues and sizes that one reading thread has seen. Converts
+// a RawEvent to a TraceEvent with indices of these tables; trace_assembly.h maps them to the whole trace. Owned and
+// used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@
 
 namespace joulemap::ingest::kineto {
 
-// A name that a TorchScript module hierarchy or shapes go with: the index of `placed` instead of one of `names`.
+// Flag of a name with a TorchScript module hierarchy or shapes: its index is in `placed`, not in `names`.
 inline constexpr std::uint32_t kPlacedName = 0x8000'0000;
 
-// The keys of the tables, as their bytes. `name` and the words are numbers of other tables of the same thread.
+// Table keys, stored as their bytes. `name` and the words are indices in other tables of the same thread.
 struct ThreadKey {
   std::int64_t process = 0;
   std::int64_t thread = 0;
@@ -45,13 +45,13 @@ struct QueueKey {
   std::uint32_t stream = 0;
 };
 
-// What was told of a stretch of text besides its events.
+// Counts for a block of text besides its events.
 struct EventNotes {
-  std::uint64_t seen = 0;      // all that are events
-  std::uint64_t dropped = 0;   // made no sense
-  std::uint64_t repaired = 0;  // had quotes that were not escaped
-  std::uint64_t odd_devices = 0;  // on a GPU of a number that no machine has
-  std::uint64_t same_ids = 0;  // of a GPU or the runtime: the external id is the correlation, and so tells nothing
+  std::uint64_t seen = 0;      // all events
+  std::uint64_t dropped = 0;   // invalid
+  std::uint64_t repaired = 0;  // had unescaped quotes
+  std::uint64_t odd_devices = 0;  // on a GPU number that no machine has
+  std::uint64_t same_ids = 0;  // GPU or runtime events whose external id is only the correlation id again
   std::uint64_t different_ids = 0;
   std::map<std::string, std::uint64_t, std::less<>> unknown_categories;
 };
@@ -60,10 +60,10 @@ class EventTables {
  public:
   EventTables();
 
-  // Appends the event when it is one that took time. False: it makes no sense.
+  // Appends the event if it has a duration. Returns false if it is invalid.
   bool add(const RawEvent& raw, std::vector<TraceEvent>& events, EventNotes& notes);
 
-  // An equal key of the table's, read back.
+  // Copies a key back from its bytes in the table.
   template <class Key>
   static Key key_of(const TextTable& table, std::uint32_t number) {
     Key key;
@@ -78,13 +78,13 @@ class EventTables {
   TextTable names;         // of events on threads
   TextTable placed;        // PlacedKey, then module hierarchy, shapes and types
   TextTable kernel_names;  // of kernels, copies and fills
-  TextTable words;         // of processes and threads that are no numbers; [0] is empty
+  TextTable words;         // names of processes and threads that are not numbers; [0] is empty
   TextTable threads;       // ThreadKey
   TextTable classes;       // ClassKey
   TextTable queues;        // QueueKey
   TextTable sizes;         // std::uint64_t; [0] is 0
   std::map<std::uint32_t, std::string> thread_names;
-  std::vector<TraceEvent> scratch;  // events of the block that is read at present
+  std::vector<TraceEvent> scratch;  // events of the current block
 
  private:
   void add_on_thread(const RawEvent& raw, TraceEvent& event);
@@ -95,7 +95,7 @@ class EventTables {
 
   std::string scratch_;
   std::string key_;
-  ThreadKey last_thread_;  // most events are on the thread of the one before
+  ThreadKey last_thread_;  // most events are on the same thread as the previous one
   std::optional<std::uint32_t> last_thread_number_;
 };
 

@@ -27,7 +27,7 @@ constexpr std::size_t kMostThreads = 4;
 constexpr std::int64_t kFirstLikelyUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};  // September 2001
 constexpr std::int64_t kLatestBase_ns = std::int64_t{1} << 61;
 
-// Threads take turns at the source and read what they got each on its own: nobody waits for a slower stage.
+// Threads take turns at the source and parse their blocks independently: no thread waits for a slower stage.
 class BlockReaders {
  public:
   BlockReaders(BlockSource& source, TraceAssembly& assembly) : source_(source), assembly_(assembly) {}
@@ -107,7 +107,7 @@ void tell_damage(const AssembledEvents& events, const BlockSource& source, Trace
   }
 }
 
-// Events count from the base, wherever it stood.
+// Adds the base time to all events and determines the clock.
 void settle_clock(const Metadata& metadata, const AssembledEvents& events, Trace& trace) {
   const std::int64_t base_ns = metadata.base_ns.value_or(0);
   if (base_ns > kLatestBase_ns) {
@@ -115,7 +115,7 @@ void settle_clock(const Metadata& metadata, const AssembledEvents& events, Trace
     trace.diagnostics.add({"import.no-base-time", 1, "the trace's base of times is no moment of this age", ""});
     return;
   }
-  // One damaged time must not decide: most events do.
+  // Most events decide, so that one damaged time does not.
   std::uint64_t likely = 0;
   std::uint64_t unlikely = 0;
   for (std::vector<TraceEvent>& block : trace.blocks) {

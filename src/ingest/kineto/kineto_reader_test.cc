@@ -22,7 +22,7 @@ std::string new_file_of(const std::string& events) {
   return file_of(events, "", fmt::format(",\n  \"baseTimeNanoseconds\": {}", kBase_ns));
 }
 
-// As Kineto writes it.
+// An event as Kineto formats it.
 std::string event(const std::string& category, const std::string& name, const std::string& ts, const std::string& dur,
                   const std::string& args, const std::string& pid = "461", const std::string& tid = "487") {
   return fmt::format(

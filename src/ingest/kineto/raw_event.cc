@@ -31,7 +31,7 @@ constexpr std::pair<std::string_view, Category> kCategories[] = {
     {"cuda_profiler_range", Category::without_time},
     {"collective_comm", Category::without_time},
     {"external_correlation", Category::without_time},
-    // PyTorch 1.8 to 1.11; in capitals, too
+    // PyTorch 1.8 to 1.11; also in capitals
     {"operator", Category::op},
     {"runtime", Category::api},
     {"memcpy", Category::copy},
@@ -40,14 +40,14 @@ constexpr std::pair<std::string_view, Category> kCategories[] = {
     {"memory", Category::without_time},
 };
 
-// With the length known when it is compiled, this is one or two instructions.
+// With a length known at compile time, this is one or two instructions.
 template <std::size_t N>
 bool is(std::string_view text, const char (&word)[N]) {
   return text.size() == N - 1 && std::memcmp(text.data(), word, N - 1) == 0;
 }
 
 Category known_category(std::string_view text) {
-  if (is(text, "cpu_op")) return Category::op;  // most are
+  if (is(text, "cpu_op")) return Category::op;  // the most frequent category
   if (is(text, "cuda_runtime")) return Category::api;
   if (is(text, "python_function")) return Category::python;
   if (is(text, "kernel")) return Category::kernel;
@@ -68,7 +68,7 @@ bool has_wanted_args(const RawEvent& event) {
   }
 }
 
-// Of grid and block: three numbers.
+// Reads the three numbers of grid or block.
 JOULEMAP_INLINE void read_extent(JsonCursor& json, std::array<std::uint32_t, 3>& extent) {
   if (json.peek() != '[') return json.skip();
   json.enter_array();
@@ -80,7 +80,7 @@ JOULEMAP_INLINE void read_extent(JsonCursor& json, std::array<std::uint32_t, 3>&
   }
 }
 
-// Where the number of that name goes; null when it is not wanted.
+// Returns the field for the number of that name; null if it is not needed.
 std::int64_t* number_argument(std::string_view key, RawEvent& event) {
   switch (key.size()) {
     case 5:
@@ -102,7 +102,7 @@ std::int64_t* number_argument(std::string_view key, RawEvent& event) {
   }
 }
 
-// As it stands in the text.
+// Returns the list as raw text.
 JOULEMAP_INLINE std::string_view list_of(JsonCursor& json) {
   const bool is_list = json.peek() == '[';
   const char* const begin = json.at();
@@ -115,7 +115,7 @@ JOULEMAP_INLINE void read_arguments(JsonCursor& json, RawEvent& event) {
   json.enter_object();
   for (std::string_view key; json.next_member(key);) {
     if (std::int64_t* const number = number_argument(key, event)) {
-      json.integer(*number);  // AMD's streams of runtime calls are texts ("0x0"), and not needed
+      json.integer(*number);  // stream ids in AMD's runtime calls are strings ("0x0") and not needed
     } else if (is(key, "grid") || is(key, "block")) {
       read_extent(json, key.size() == 4 ? event.grid : event.block);
     } else if (is(key, "name") || is(key, "Module Hierarchy")) {
@@ -165,8 +165,7 @@ JOULEMAP_INLINE void read_category(JsonCursor& json, RawEvent& event) {
   event.category = category_of(event.category_text);
 }
 
-// Members in the order and with the blanks that Kineto writes them with: one comparison each. What stands elsewhere or is
-// set otherwise is left to read_member.
+// Fast path for members in the order and spacing that Kineto writes: one comparison each. read_member reads others.
 JOULEMAP_INLINE void read_usual_members(JsonCursor& json, RawEvent& event) {
   if (json.take(", \"cat\": ")) read_category(json, event);
   if (json.take(", \"name\": ")) read_name(json, event);
@@ -213,7 +212,7 @@ formats::JsonStep read_event(const char* begin, const char* end, formats::QuoteR
   event.phase = '\0';
   json.enter_object();
   bool is_member = json.next_member(key);
-  if (is_member && is(key, "ph")) {  // most often it is first, and tells that nothing else matters
+  if (is_member && is(key, "ph")) {  // usually the first member; decides whether the rest matters
     read_phase(json, event);
     is_member = has_time_or_name(event.phase);
     if (is_member) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RawEvent: the members of one event of a PyTorch trace that matter, as they stand in the text, before they are given a
-// meaning. Members may come in any order, and more than once: the last counts. Views point into the text. Pure; any thread.
+// RawEvent: the relevant members of one event of a PyTorch trace, before interpretation. Members may come in any order
+// and more than once: the last one counts. Views point into the text. Pure; thread-safe.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@
 
 namespace joulemap::ingest::kineto {
 
-// What the profiler calls a category, as far as it makes a difference.
+// The profiler's categories, as far as they are distinguished.
 enum class Category : std::uint8_t {
-  none,  // the event has none
+  none,  // the event has no category
   op,
   annotation,
   python,
@@ -23,18 +23,18 @@ enum class Category : std::uint8_t {
   kernel,
   copy,
   fill,
-  without_time,  // repeats or explains others: flows, spans on the GPU, waits, overhead
+  without_time,  // repeats or annotates others: flows, GPU spans, waits, overhead
   unknown,
 };
 
-// A process or a thread: a number, or words ("Spans").
+// A process or thread: a number or a name ("Spans").
 struct TrackId {
   std::int64_t number = 0;
   std::string_view words;
 };
 
 struct RawEvent {
-  char phase = '\0';  // of "ph"; 0: it has none, and is no event
+  char phase = '\0';  // "ph"; 0: missing, so this is not an event
   Category category = Category::none;
   std::string_view category_text;
   formats::JsonText name;
@@ -42,7 +42,7 @@ struct RawEvent {
   std::optional<std::int64_t> duration_ns;
   TrackId process;
   TrackId thread;
-  // Of "args":
+  // From "args":
   std::int64_t correlation = 0;
   std::int64_t external = 0;
   std::int64_t sequence = -1;
@@ -53,16 +53,16 @@ struct RawEvent {
   std::int64_t bytes = 0;
   std::array<std::uint32_t, 3> grid{};
   std::array<std::uint32_t, 3> block{};
-  formats::JsonText hierarchy;  // "Module Hierarchy", of TorchScript
-  std::string_view shapes;      // "Input Dims" and "Input type", of an op: the whole list
+  formats::JsonText hierarchy;  // "Module Hierarchy" of TorchScript
+  std::string_view shapes;      // "Input Dims" and "Input type" of an op: the whole list
   std::string_view types;
-  formats::JsonText label;  // "name": of a thread, in the event that names it
+  formats::JsonText label;  // "name" of a thread, in its metadata event
 };
 
 Category category_of(std::string_view text);
 
-// Overwrites `event`, but for events whose phase is not 'X' or 'M', which take no time and name nothing: of them the phase
-// alone. It fails when the text makes no sense as an object, or ends. No cursor is handed over: see formats/json_steps.h.
+// Overwrites `event`. Events whose phase is not 'X' or 'M' have no duration and name nothing: only their phase is set.
+// Fails if the text is not a valid object or ends. Takes no cursor: see formats/json_steps.h.
 formats::JsonStep read_event(const char* begin, const char* end, formats::QuoteRule rule, RawEvent& event);
 
 }  // namespace joulemap::ingest::kineto

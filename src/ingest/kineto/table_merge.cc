@@ -34,7 +34,7 @@ std::string module_of_hierarchy(std::string_view hierarchy) {
     begin = at + 1;
     const std::size_t bracket = piece.find('(');
     const std::string_view name = piece.substr(0, bracket);
-    // A piece without a class is a function ("aten::add"); the outermost module and calls within a module add nothing.
+    // A piece without a class is a function ("aten::add"). The outermost module and calls inside a module add no path.
     if (bracket == std::string_view::npos || name.empty() || name == "TOP" || name == "top" || name == "SELF") continue;
     if (!path.empty()) path += '.';
     path += name;
@@ -107,7 +107,7 @@ std::uint32_t TableMerge::add_placed(const EventTables& tables, std::uint32_t nu
   return known;
 }
 
-// Words are no number of the operating system: such a thread gets one below 0 of its own.
+// A thread identified by a name gets a negative number of its own, which is never an id of the operating system.
 std::uint32_t TableMerge::add_thread(const EventTables& tables, std::uint32_t number) {
   ThreadKey key = EventTables::key_of<ThreadKey>(tables.threads, number);
   const std::string_view process_words = tables.words.text(key.process_words);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TableMerge: from the tables that each thread made on its own to those of the whole trace. Numbers are given in the order
-// in which events use them first, so that a file gives the same trace whatever the threads did. Used once all have ended.
+// TableMerge: merges the tables of the reading threads into those of the whole trace. Numbers follow the order of first
+// use in the file, so the result does not depend on the threads. Used after all threads have ended.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ namespace joulemap::ingest::kineto {
 
 class TableMerge {
  public:
-  // Fills names, threads, classes, queues and bytes of the trace. Both must outlive it.
+  // Fills names, threads, classes, queues and bytes of the trace. Both arguments must outlive it.
   TableMerge(std::span<const EventTables> tables, Trace& trace);
 
-  // `events` hold numbers of the tables of `thread`; then of the trace. In the order of the file.
+  // Converts the indices in `events` from the tables of `thread` to those of the trace. Called in file order.
   void renumber(std::size_t thread, std::span<TraceEvent> events);
 
-  // Once all events are numbered: threads that no event is on stay out.
+  // Call after all events are renumbered: threads without events are omitted.
   void name_threads();
 
  private:
-  // For each number of a thread's table that of the trace, or kNone as long as no event used it.
+  // Maps each index of a thread's table to that of the trace; kNone until an event uses it.
   static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
   struct Numbers {
     std::vector<std::uint32_t> names;
@@ -45,8 +45,8 @@ class TableMerge {
   std::span<const EventTables> tables_;
   Trace& trace_;
   std::vector<Numbers> numbers_;
-  // What the trace has already, with numbers of the trace within.
-  TextTable names_;  // a name, or a name, its module hierarchy and its inputs, behind a byte that tells them apart
+  // Entries that the trace already has, keyed by indices of the trace.
+  TextTable names_;  // a name, or a name with module hierarchy and inputs; a leading byte distinguishes them
   TextTable words_;
   TextTable threads_;
   TextTable kernel_names_;
@@ -55,7 +55,7 @@ class TableMerge {
   TextTable sizes_;
 };
 
-// The dotted path of the innermost module of "TOP(Net)::forward.SELF(Net)::run.conv1(Conv2d)::forward": conv1.
+// The dotted path of the innermost module: "TOP(Net)::forward.SELF(Net)::run.conv1(Conv2d)::forward" gives conv1.
 std::string module_of_hierarchy(std::string_view hierarchy);
 
 }  // namespace joulemap::ingest::kineto

@@ -18,8 +18,8 @@ std::uint64_t word_at(const char* at, std::size_t size) {
   return word;
 }
 
-// Sixteen bytes at a time: std::hash would take a third of the time of reading a trace whose kernels have names of 300
-// bytes. Collisions cost a comparison and nothing else.
+// Hashes sixteen bytes at a time: std::hash would take a third of the time of reading a trace with kernel names of 300
+// bytes. A collision costs only a comparison.
 std::uint32_t hash_of(std::string_view text) {
   constexpr std::uint64_t kFirst = 0x9E3779B97F4A7C15;
   constexpr std::uint64_t kSecond = 0xC2B2AE3D27D4EB4F;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TextTable: every distinct text once, known by a small number. Owned and used by one thread; texts live as long as it.
+// TextTable: stores each distinct text once and numbers it. Owned and used by one thread; texts live as long as it
+// does.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace joulemap::ingest::kineto {
 
 class TextTable {
  public:
-  // The number of an equal text, or the next one.
+  // Returns the number of an equal text, or adds the text with the next number.
   std::uint32_t number_of(std::string_view text);
 
   std::string_view text(std::uint32_t number) const { return texts_[number]; }
@@ -26,7 +27,7 @@ class TextTable {
   std::string_view keep(std::string_view text);
   void grow();
 
-  std::vector<Slot> slots_;  // a power of two, at most half full
+  std::vector<Slot> slots_;  // size is a power of two, at most half full
   std::vector<std::string_view> texts_;
   std::vector<std::unique_ptr<char[]>> pages_;
   char* page_at_ = nullptr;

@@ -45,7 +45,7 @@ void TraceAssembly::add(std::size_t thread, std::uint64_t number, BlockText& tex
   settled_more_.notify_all();
 }
 
-// `thread`: the one that settles, whose tables may be written.
+// `thread`: the calling thread, whose tables may be modified.
 void TraceAssembly::settle(Waiting& waiting, std::size_t thread) {
   const std::string_view text = waiting.text.view();
   if (events_over_) {

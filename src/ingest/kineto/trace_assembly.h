@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TraceAssembly: makes one Trace of the blocks that several threads read. It takes them in any order and settles them in
-// that of the file: only then is it known whether a block began between events. One that did not is read again, together
-// with what its predecessor left over. Owned by the reader of the trace; all threads call `add`, `finish` comes after them.
+// TraceAssembly: combines the blocks that several threads parsed into one Trace. Blocks arrive in any order and are
+// settled in file order: only then is it known whether a block began between events. If not, it is parsed again
+// together with the unfinished text of its predecessor. Owned by the reader of the trace; all threads call `add`,
+// `finish` follows.
 #pragma once
 
 #include <condition_variable>
@@ -20,12 +21,12 @@
 
 namespace joulemap::ingest::kineto {
 
-// What stands behind the list of events, and how the reading went.
+// The text after the list of events, and the statistics of parsing.
 struct AssembledEvents {
   std::string footer;
-  bool cut = false;  // the list of events has no end
+  bool cut = false;  // the list of events is not closed
   EventNotes notes;
-  std::optional<std::uint64_t> first_damage;  // in the text
+  std::optional<std::uint64_t> first_damage;  // offset in the text
 };
 
 class TraceAssembly {
@@ -34,8 +35,8 @@ class TraceAssembly {
 
   EventTables& tables(std::size_t thread) { return tables_[thread]; }
 
-  // `number`: of the block in the file, from 0. Waits when others are far behind. `text` is taken; a used
-  // one comes back, so that its room is used again.
+  // `number`: index of the block in the file, from 0. Waits if other threads are far behind. Takes `text` and returns a
+  // used buffer in it for reuse.
   void add(std::size_t thread, std::uint64_t number, BlockText& text, ReadBlock block);
 
   AssembledEvents finish(Trace& trace);
@@ -47,7 +48,7 @@ class TraceAssembly {
     ReadBlock block;
   };
   struct Settled {
-    std::size_t thread = 0;  // whose tables the events' numbers belong to
+    std::size_t thread = 0;  // owner of the tables that the events' indices refer to
     std::vector<TraceEvent> events;
   };
   void settle(Waiting& waiting, std::size_t thread);
@@ -59,8 +60,8 @@ class TraceAssembly {
   std::condition_variable settled_more_;
   std::map<std::uint64_t, Waiting> waiting_;
   std::vector<BlockText> used_;
-  std::uint64_t next_ = 0;  // the block to settle
-  BlockText left_over_;     // begins with an event that was not finished
+  std::uint64_t next_ = 0;  // index of the next block to settle
+  BlockText left_over_;     // begins with an unfinished event
   bool events_over_ = false;
   std::vector<Settled> settled_;
   AssembledEvents result_;

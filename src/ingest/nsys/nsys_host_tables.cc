@@ -31,7 +31,7 @@ void read_calls(NsysSession& session) {
   session.note_damage("CUPTI_ACTIVITY_KIND_RUNTIME", rows);
 }
 
-// Ranges of NVTX: 59 and 70 are pushed and popped, 60 and 71 started and ended. Others are marks and names of categories,
+// NVTX ranges: types 59 and 70 are push/pop, 60 and 71 start/end. Other types are marks and names of categories,
 // threads and domains. (exported_data.html of the Nsight Systems User Guide.)
 bool is_range(const SqliteRows& rows, int column) {
   const auto type = rows.integer(column);
@@ -55,7 +55,7 @@ class Ranges {
     session_.note_damage("NVTX_EVENTS", rows);
   }
 
-  // To be called when everything else has been read.
+  // Call it after everything else has been read.
   void finish() {
     for (TraceEvent& event : open_) {
       event.duration_ns = std::max<std::int64_t>(session_.last_ns() - event.start_ns, 0);
@@ -65,7 +65,7 @@ class Ranges {
       session_.builder().trace().diagnostics.add(
           {"ranges_open", open_.size(), "nsys: NVTX ranges that were never ended last until the end of the trace", ""});
     }
-    // What of a program that trains is no gradient updates its parameters, so places are known last.
+    // In a training program, operations that are not gradients update parameters, so scopes are assigned last.
     const bool trains = std::any_of(xla_names_.begin(), xla_names_.end(),
                                     [](const auto& known) { return is_of_gradients(known.second); });
     for (const auto& [name, op_name] : xla_names_) {
@@ -108,7 +108,8 @@ class Ranges {
     }
   }
 
-  // The same instruction of two programs is two names: their places tell them apart until the true ones are known.
+  // The same instruction of two programs needs two names: temporary scopes distinguish them until finish() sets the
+  // real ones.
   std::uint32_t xla_name(const XlaRange& range) {
     if (range.op_name.empty())
       return session_.builder().name(range.instruction, {.op = std::string(range.instruction)});

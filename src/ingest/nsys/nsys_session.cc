@@ -13,10 +13,10 @@ namespace {
 using formats::SqliteRows;
 
 constexpr std::int64_t kIdRange = 0x1000000;
-// Times from here on are Unix time already (nsys export --ts-normalize): the year 2001.
+// Later times are already Unix times (nsys export --ts-normalize): the year 2001.
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
 
-// NVML writes GPU-8f0c...; some versions of nsys leave out what it begins with.
+// NVML writes GPU-8f0c...; some versions of nsys omit the prefix.
 std::string full_uuid(std::string_view text) {
   const bool is_bare = text.size() == 36 && std::count(text.begin(), text.end(), '-') == 4;
   return (is_bare ? "GPU-" : "") + to_valid_utf8(text);
@@ -77,7 +77,7 @@ void NsysSession::read_gpus() {
 std::string NsysSession::uuid_of(std::int64_t process, std::int64_t device) const {
   auto gpu = gpu_ids_.find({process, device});
   if (gpu == gpu_ids_.end()) gpu = gpu_ids_.find({0, device});
-  // Without a table of devices ordinals are ids.
+  // Without a table of devices, ordinals are ids.
   if (gpu == gpu_ids_.end() && !gpu_ids_.empty()) return {};
   const auto known = gpus_.find(gpu == gpu_ids_.end() ? device : gpu->second);
   return known == gpus_.end() ? std::string() : known->second.uuid;
@@ -112,7 +112,7 @@ std::uint32_t NsysSession::queue(std::optional<std::int64_t> global_id, std::int
   return slot->second;
 }
 
-// The first process keeps its ids, and others get those from the top: most exports are of one process.
+// The first process keeps its ids, and others get ids from the top: most exports have one process.
 std::uint32_t NsysSession::correlation(std::optional<std::int64_t> global_id, std::optional<std::int64_t> id) {
   if (!id || *id <= 0 || *id > UINT32_MAX) return 0;
   if (!global_id) return static_cast<std::uint32_t>(*id);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NsysSession: what the tables of an Nsight Systems export refer to: its texts, processes, GPUs, and the trace that is being
-// made. One reader, one thread; the database outlives it. Times are nanoseconds, as in the file.
+// NsysSession: the data that tables of an Nsight Systems export refer to (strings, processes, GPUs), and the trace
+// under construction. One reader, one thread; the database outlives it. Times are nanoseconds, as in the file.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace joulemap::ingest {
 
-// Half of a global id: processes have 24 bits, and so have threads.
+// Parts of a global id: processes and threads have 24 bits each.
 std::int64_t process_of(std::int64_t global_id);
 std::int64_t thread_of(std::int64_t global_id);
 
@@ -28,23 +28,23 @@ class NsysSession {
   const formats::SqliteDatabase& database() const { return database_; }
   TraceBuilder& builder() { return builder_; }
 
-  // Texts, GPUs, the host and when the session began.
+  // Reads strings, GPUs, the host and the start of the session.
   void read_tables();
-  // The text of a column that holds one, or the number of one; empty when there is none.
+  // Returns the text of a column that contains a text or a string id; empty if there is none.
   std::string_view text(const formats::SqliteRows& rows, int column) const;
   std::uint32_t thread(std::int64_t global_id);
-  // Of a device that a process knows by that ordinal.
+  // Queue of a device; `device` is its ordinal in that process.
   std::uint32_t queue(std::optional<std::int64_t> global_id, std::int64_t device, std::int64_t context,
                       std::int64_t stream);
-  // Processes count their correlation ids each for itself; here no two share one.
+  // Each process counts its own correlation ids; the returned ones are unique across processes.
   std::uint32_t correlation(std::optional<std::int64_t> global_id, std::optional<std::int64_t> id);
 
-  // False, and counted, where the times of a row make no sense.
+  // Returns false, and counts the row as dropped, if its times are invalid.
   bool read_times(const formats::SqliteRows& rows, TraceEvent& event);
-  // An event that lies in the trace, for what lasts until its end.
+  // Adds an event and extends last_ns(), the end of ranges that were never closed.
   void add(const TraceEvent& event);
   std::int64_t last_ns() const { return last_ns_; }
-  // Tells what a table's rows ended with, if it was damage.
+  // Adds a diagnostic if the rows of a table end with damage.
   void note_damage(std::string_view table, const formats::SqliteRows& rows);
 
   Trace finish() &&;
@@ -73,7 +73,7 @@ class NsysSession {
   bool is_unix_time_ = false;
 };
 
-// The tables of what ran on GPUs, and of what ran on threads.
+// Read the tables of GPU work and of threads into the session.
 void read_gpu_tables(NsysSession& session);
 void read_host_tables(NsysSession& session);
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads what `nsys export --type sqlite` wrote into a Trace. Its tables are created lazily and change with the version, so
-// each is asked for, column by column, and rows are read as they lie. One thread.
+// Reads the output of `nsys export --type sqlite` into a Trace. nsys creates tables lazily and changes them between
+// versions, so the reader checks each table and column, and takes rows in their stored order. Single-threaded.
 //
-// - Kernels, copies, fills; graphs where their kernels are not told one by one.
-// - Calls of CUDA's runtime and driver, which tie a kernel to what launched it. Ids of different processes are kept apart.
-// - NVTX ranges are annotations. Those that PyTorch's emit_nvtx pushed are operations ("aten::conv2d, seq = 12"), and so are
-//   those that XLA pushed for its instructions, which tell their place. A range that was never ended lasts until the end.
-// - Times are since the session began, and Unix time where the file tells when that was.
+// - Kernels, copies, fills; graphs if their kernels are not listed individually.
+// - Calls of CUDA's runtime and driver, which connect a kernel to its launch. Ids of different processes stay distinct.
+// - NVTX ranges are annotations. Ranges pushed by PyTorch's emit_nvtx are operations ("aten::conv2d, seq = 12"). So are
+//   those that XLA pushes for its instructions, which contain their scope. A range that is never closed lasts until the
+//   end.
+// - Times are relative to the start of the session, or Unix times if the file contains that start.
 #pragma once
 
 #include <string>
@@ -20,7 +21,7 @@ namespace joulemap::ingest {
 
 Result<Trace> read_nsys_trace(const std::string& path);
 
-// An error when the bytes are no such database.
+// Fails if the bytes are not such a database.
 Result<Trace> read_nsys_trace_bytes(std::string_view bytes);
 
 }  // namespace joulemap::ingest

@@ -16,7 +16,7 @@ bool is_autograd_node(std::string_view name) {
   return digits != std::string_view::npos && name.substr(0, digits + 1).ends_with("Backward");
 }
 
-// From "#name=" on to the next field; a path of JAX may hold commas itself.
+// Value from "#name=" up to the next field; a JAX path may contain commas.
 std::string_view value_of(std::string_view fields, std::string_view key) {
   const std::size_t at = fields.find(key);
   if (at == std::string_view::npos || (at > 0 && fields[at - 1] != ',')) return {};

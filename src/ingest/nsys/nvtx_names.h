@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the texts of NVTX ranges say that frameworks push by themselves. Pure; views point into the text.
+// Parses the texts of NVTX ranges that frameworks push themselves. Pure; views point into the text.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace joulemap::ingest {
 
-// "aten::conv2d, seq = 12, op_id = 40, sizes = [[1, 3], []]", of torch.autograd.profiler.emit_nvtx.
+// "aten::conv2d, seq = 12, op_id = 40, sizes = [[1, 3], []]", from torch.autograd.profiler.emit_nvtx.
 struct TorchRange {
   std::string_view name;
   std::optional<std::uint32_t> sequence;
-  bool is_backward = false;  // it runs a node of the autograd graph
+  bool is_backward = false;  // runs a node of the autograd graph
 };
 std::optional<TorchRange> torch_range(std::string_view text);
 
-// "TSL:Thunk:#name=jit(step)/jvp(Net)/Dense_0/dot_general,hlo_op=fusion.3#", of XLA.
+// "TSL:Thunk:#name=jit(step)/jvp(Net)/Dense_0/dot_general,hlo_op=fusion.3#", from XLA.
 struct XlaRange {
-  std::string_view op_name;  // empty where it is not told
+  std::string_view op_name;  // empty if missing
   std::string_view instruction;
 };
 std::optional<XlaRange> xla_range(std::string_view text);

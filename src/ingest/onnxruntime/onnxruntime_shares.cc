@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kCost = "_kernel_time";
 constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
-constexpr std::int64_t kLongest_us = 3'600 * std::int64_t{1'000'000};  // of one node; more is nonsense
+constexpr std::int64_t kLongest_us = 3'600 * std::int64_t{1'000'000};  // limit of one node; larger values are invalid
 
 using Sums = std::map<OpPlace, OpShare>;
 
@@ -23,7 +23,7 @@ void add(Sums& sums, const OpPlace& place, std::uint64_t count, std::int64_t tim
   share.time_ns += time_ns;
 }
 
-// A node's events are written as it ends, and that of the run after its nodes.
+// The file has the events of a node when it ends, and that of the run after its nodes.
 class Runs {
  public:
   void add_event(const formats::JsonFields& event) {

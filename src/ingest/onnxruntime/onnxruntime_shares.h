@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the time of a profiled run of ONNX Runtime divides among the nodes of its graph, from the profile that it writes
-// (enable_profiling): a JSON array of events, whose "<node>_kernel_time" carry the cost. The first run is left out where
-// there are more: it allocates. Pure.
+// Splits the time of a profiled ONNX Runtime session among the nodes of its graph, from its profile (enable_profiling):
+// a JSON array of events, whose "<node>_kernel_time" contain the time. Skips the first run if there are more: it
+// allocates. Pure.
 #pragma once
 
 #include <string_view>

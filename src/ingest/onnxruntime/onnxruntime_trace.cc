@@ -21,9 +21,9 @@ namespace {
 using formats::JsonFields;
 
 constexpr std::string_view kCost = "_kernel_time";
-constexpr std::string_view kStepName = "ProfilerStep#";  // how every reader spells a step
+constexpr std::string_view kStepName = "ProfilerStep#";  // common spelling of a step in all readers
 constexpr double kNanosecondsPerMicrosecond = 1000;
-constexpr double kMost_us = 1e15;  // 30 years; more is nonsense, and would not fit
+constexpr double kMost_us = 1e15;  // 30 years; larger values are invalid and would overflow
 // Profiler::global_max_num_events_ of onnxruntime/core/common/profiler.cc.
 constexpr std::uint64_t kMostEvents = 1'000'000;
 
@@ -34,7 +34,7 @@ std::optional<std::int64_t> nanoseconds(const JsonFields& event, std::string_vie
   return std::llround(*number * kNanosecondsPerMicrosecond);
 }
 
-// Its values are numbers in texts: "grid_x": "128".
+// Values are numbers as strings: "grid_x": "128".
 std::uint32_t number_in(const JsonFields& event, std::string_view member) {
   std::uint32_t number = 0;
   const std::string_view text = event.text(member);
@@ -116,7 +116,7 @@ class Reading {
     return slot->second;
   }
 
-  // A kernel tells its node and not what that was given: known where it is always the same.
+  // A kernel names its node but not the inputs. They are known only if the node always has the same ones.
   void note_inputs(std::string_view node, std::string_view inputs) {
     const auto [slot, is_new] = inputs_.try_emplace(std::string(node.substr(0, node.size() - kCost.size())), inputs);
     if (!is_new && slot->second != inputs) slot->second.clear();
@@ -145,7 +145,7 @@ class Reading {
 
   TraceBuilder builder_{"onnxruntime", TraceClock::since_start};
   std::unordered_map<std::string, std::uint32_t> nodes_;
-  std::unordered_map<std::string, std::string> inputs_;  // by node; empty: not always the same
+  std::unordered_map<std::string, std::string> inputs_;  // by node; empty: they vary
   std::optional<std::int64_t> process_;
   std::uint64_t events_ = 0;
   std::uint64_t runs_ = 0;

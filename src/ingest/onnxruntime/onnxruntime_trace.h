@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a profile of ONNX Runtime (SessionOptions.enable_profiling) into a Trace. Pure but for reading the file; one thread.
+// Reads a profile of ONNX Runtime (SessionOptions.enable_profiling) into a Trace. One thread; pure except for file
+// input.
 //
-// - A node of the graph is an operation: its "<node>_kernel_time". What else is written of it (fences) costs nothing.
+// - A node of the graph is an operation: its "<node>_kernel_time". Its other events (fences) have no cost.
 // - A run of the session is a step.
-// - Kernels of a GPU name their node where the profile says so ("parent_name").
-// - Times are microseconds since the profile began; when that was, the file does not tell.
+// - GPU kernels name their node if the profile contains it ("parent_name").
+// - Times are microseconds since the start of the profile, whose absolute time is not in the file.
 #pragma once
 
 #include <string>
@@ -18,7 +19,7 @@ namespace joulemap::ingest {
 
 Result<Trace> read_onnxruntime_trace(const std::string& path);
 
-// An error when the text is no such profile.
+// Fails if the text is not such a profile.
 Result<Trace> read_onnxruntime_trace_text(std::string_view json);
 
 }  // namespace joulemap::ingest

@@ -62,7 +62,7 @@ TEST(OnnxRuntimeTrace, ANodeAndItsKernelsHaveItsInputs) {
   EXPECT_EQ(trace.names.at(events[0].name).place.tensors, "[1,2] int64[2]");
   EXPECT_EQ(trace.names.at(events[2].name).place.tensors, "[2]");
   EXPECT_EQ(events[3].external, events[0].name + 1);
-  EXPECT_EQ(trace.names.at(events[4].external - 1).place.tensors, "");  // one of two: which, the kernel does not say
+  EXPECT_EQ(trace.names.at(events[4].external - 1).place.tensors, "");  // ambiguous: its node ran with two inputs
 }
 
 TEST(OnnxRuntimeTrace, ARunIsAStep) {

@@ -8,7 +8,7 @@
 namespace joulemap::ingest {
 namespace {
 
-// Chunks are written when about so many stretches are encoded, and no more wait to be.
+// The writer flushes after about this many encoded time slices. It is also the limit of the encoding queue.
 constexpr std::size_t kStretchesPerFlush = 64;
 
 }  // namespace
@@ -41,7 +41,7 @@ void ActivityWriter::work() {
   }
 }
 
-// The first that nobody has begun with. False: there is none. The lock is given up meanwhile.
+// Encodes the first slice that no thread has started. Returns false if there is none. Releases the lock meanwhile.
 bool ActivityWriter::encode_one(Lock& lock, recording::ActivityEncoder& encoder) {
   if (begun_ == stretches_.size()) return false;
   Stretch& stretch = stretches_[begun_++];
@@ -53,7 +53,7 @@ bool ActivityWriter::encode_one(Lock& lock, recording::ActivityEncoder& encoder)
   return true;
 }
 
-// Those that everything before is written of.
+// Writes the encoded slices at the front of the queue, in order.
 void ActivityWriter::write_encoded() {
   for (; !stretches_.empty() && stretches_.front().is_encoded; --begun_) {
     part_.add(std::move(stretches_.front().encoded));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ActivityWriter: takes what placing makes of a trace, stretch by stretch, into a part of a recording. Encoding takes as
-// long as placing: where the machine has another core a thread of its own does it meanwhile, and the caller's helps where
-// much waits, and at the end. What is written and in which order is the same either way.
+// ActivityWriter encodes the Activity slices that placing makes of a trace and writes them into a part of a recording.
+// Encoding takes as long as placing. On a machine with more than one core a second thread encodes in parallel. The
+// caller's thread helps when the queue is long and at the end. The result does not depend on the number of threads.
 //
 //   ActivityWriter out(part, ActivityWriter::threads_here());
 //   place_trace(trace, modules, [&](Activity activity) { out.add(std::move(activity)); });
-//   Status written = out.finish();        // from here on the part is the caller's again
+// from here on the caller may use the part again
 //
-// Owned by who imports; `add` and `finish` are of one thread. Borrows the part.
+// The importer owns it. One thread calls `add` and `finish`. Borrows the part.
 #pragma once
 
 #include <condition_variable>
@@ -26,15 +26,15 @@ namespace joulemap::ingest {
 
 class ActivityWriter {
  public:
-  // With one thread `add` itself writes.
+  // With one thread, `add` encodes and writes synchronously.
   ActivityWriter(recording::RecordingWriter& part, std::size_t threads);
   ~ActivityWriter() { stop(); }
   ActivityWriter(const ActivityWriter&) = delete;
   ActivityWriter& operator=(const ActivityWriter&) = delete;
 
-  // Encodes itself where much waits: memory must not grow with the trace.
+  // Encodes on the calling thread when the queue is long: memory must not grow with the trace.
   void add(Activity activity);
-  // All was written. The first error, if there was one.
+  // Returns when everything is written, with the first error if there was one.
   Status finish();
 
   static std::size_t threads_here() { return std::thread::hardware_concurrency() > 1 ? 2 : 1; }
@@ -53,11 +53,11 @@ class ActivityWriter {
   void stop();
 
   recording::RecordingWriter& part_;
-  recording::ActivityEncoder encoder_;  // of the caller's thread
-  std::mutex mutex_;                    // of all below, and of the part
+  recording::ActivityEncoder encoder_;  // used by the caller's thread
+  std::mutex mutex_;                    // guards everything below, and the part
   std::condition_variable has_work_;
-  std::deque<Stretch> stretches_;  // that are not written, in order; those being encoded stay where they are
-  std::size_t begun_ = 0;          // of these, how many are encoded or being so
+  std::deque<Stretch> stretches_;  // not yet written, in time order; a slice stays here while it is encoded
+  std::size_t begun_ = 0;          // count of these that are encoded or being encoded
   bool is_over_ = false;
   Status status_ = Done{};
   std::thread thread_;

@@ -8,7 +8,7 @@
 namespace joulemap::ingest {
 namespace {
 
-// What encloses the other, where times do not tell.
+// Nesting depth of each kind, for events with equal start and duration: the smaller one is the outer one.
 int depth_of(EventKind kind) {
   constexpr std::array<int, 9> kDepths = {3, 0, 1, 2, 4, 0, 0, 0, 0};
   return kDepths[static_cast<std::size_t>(kind)];
@@ -50,7 +50,7 @@ void EventOrder::find_blocks(Trace& trace) {
   }
 }
 
-// Mostly the same track goes on for a while.
+// Consecutive events mostly belong to the same track.
 void EventOrder::count(const Trace& trace) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -79,7 +79,7 @@ void EventOrder::count(const Trace& trace) {
   if (!order_.empty()) extent_ = extent;
 }
 
-// By track, in the order of the file: each goes to its place, now that it is known how many there are.
+// Groups the events by track, in file order: the counts give each track its range in order_.
 void EventOrder::group(const Trace& trace) {
   std::size_t sum = 0;
   for (std::vector<TrackEnd>* const tracks : {&threads_, &queues_}) {
@@ -105,10 +105,10 @@ void EventOrder::group(const Trace& trace) {
   }
 }
 
-// Where it belongs in the present run, behind those that begin with it. False: that is too far back.
+// Inserts a late event into the current run, behind events that precede or equal it. Returns false if it is too late.
 bool EventOrder::put_back(TrackEnd& track, const TraceEvent& late, std::uint32_t number) {
   const std::size_t first = std::max(track.runs.back(), track.end - std::min(track.end, kFarthestBack));
-  std::size_t at = track.end - 1;  // the last one comes after it
+  std::size_t at = track.end - 1;  // the last one comes after `late`
   while (at > first && comes_before(late, event(order_[at - 1]))) --at;
   if (at == first && first > track.runs.back()) return false;
   const auto place = order_.begin() + static_cast<std::ptrdiff_t>(at);
@@ -153,15 +153,16 @@ void EventOrder::find_runs(std::size_t begin, TrackEnd& track) const {
   }
 }
 
-// Some profilers write a function down when it ends, behind those that it called, which makes for a run each. What comes
-// before those last seen encloses them, and goes before them: lists of lists, which are written out at the end.
+// Some profilers write a function when it ends, after the functions that it called, which creates one run for each
+// function. An event that comes before the last ones encloses them and is moved before them. The nesting is kept as
+// linked lists, which are written out at the end.
 void EventOrder::put_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& room) const {
-  struct Enclosed {  // by the first, itself included
+  struct Enclosed {  // the range enclosed by `first`, itself included
     std::uint32_t first;
     std::uint32_t last;
   };
   std::vector<Enclosed> outermost;
-  room.resize(track.size());  // for each, where in the track the next one is
+  room.resize(track.size());  // for each event, the position of the next one in the track
   for (std::uint32_t i = 0; i < track.size(); ++i) {
     Enclosed some{i, i};
     const TraceEvent& latest = event(track[i]);
@@ -183,7 +184,7 @@ void EventOrder::put_outer_first(std::span<std::uint32_t> track, std::vector<std
   std::copy(ordered.begin(), ordered.end(), track.begin());
 }
 
-// Two sorted runs, one behind the other. Each event is looked at once.
+// Merges two adjacent sorted runs. Reads each event once.
 void EventOrder::merge(std::span<std::uint32_t> both, std::size_t middle, std::vector<std::uint32_t>& room) const {
   room.assign(both.begin(), both.begin() + static_cast<std::ptrdiff_t>(middle));
   std::size_t left = 0;
@@ -219,7 +220,7 @@ TimeMerge::TimeMerge(const EventOrder& order, std::vector<EventOrder::Track> tra
   std::make_heap(heads_.begin(), heads_.end(), kLater);
 }
 
-// Mostly the same track goes on for a while.
+// Consecutive events mostly come from the same track, so a batch is taken from the earliest track.
 std::span<TraceEvent* const> TimeMerge::next() {
   if (heads_.empty()) return {};
   EventOrder::Track& left = tracks_[heads_.front().track];

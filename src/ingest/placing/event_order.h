@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EventOrder: the events of a Trace, track by track in order of time, where they lie. Files hold them nearly so: a few
-// sorted runs of each thread and queue, which are merged; within a run some stand a few places too late. 4 bytes an event,
-// and 4 more while they are merged. Borrows the trace; one thread, but for what is told.
+// EventOrder: an index of the events of a Trace, track by track in time order; the events are not moved. Files are
+// nearly sorted: each thread and queue has a few sorted runs, which are merged. Within a run some events are a few
+// positions late. Uses 4 bytes per event, and 4 more while merging. Borrows the trace; single-threaded except where
+// noted.
 //
-// Of events that begin together the longer one is the outer one; of equally long ones that which the framework numbered
-// first.
+// Of events with the same start, the longer one is the outer one. Of equally long ones, the one that the framework
+// numbered first is the outer one.
 #pragma once
 
 #include <array>
@@ -19,17 +20,17 @@
 
 namespace joulemap::ingest {
 
-// Damaged files hold any number: no sum overflows.
+// End of an event in ns. Damaged files contain arbitrary numbers: the sum saturates instead of overflowing.
 inline std::int64_t end_of(const TraceEvent& event) {
   if (event.duration_ns <= 0) return event.start_ns;
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   return event.start_ns > kMost - event.duration_ns ? kMost : event.start_ns + event.duration_ns;
 }
 
-// Of all events; where there are none, zeros.
+// Over all events; zeros if there are none.
 struct TimeExtent {
-  std::int64_t begin_ns = 0;  // the first one begins
-  std::int64_t last_ns = 0;   // the last one begins
+  std::int64_t begin_ns = 0;  // first start
+  std::int64_t last_ns = 0;   // last start
   std::int64_t end_ns = 0;
   std::int64_t shortest_ns = 0;
   std::int64_t longest_ns = 0;
@@ -37,22 +38,22 @@ struct TimeExtent {
 
 class EventOrder {
  public:
-  // Knows the tracks; each kind of them is in order of time once it was sorted.
+  // Finds the tracks. Each group of tracks is in time order after its sort_ call.
   explicit EventOrder(Trace& trace);
-  // Two threads may do one each.
+  // The two may run on different threads concurrently.
   void sort_threads() { sort(0, threads_); }
   void sort_queues() { sort(threads_.empty() ? 0 : threads_.back().end, queues_); }
 
   const TimeExtent& extent() const { return extent_; }
 
-  using Track = std::span<const std::uint32_t>;  // numbers of events
+  using Track = std::span<const std::uint32_t>;  // event numbers
   std::size_t threads() const { return threads_.size(); }
   Track thread(std::size_t number) const { return track(0, threads_, number); }
   bool thread_has(std::size_t number, EventKind kind) const { return (threads_[number].kinds & bit_of(kind)) != 0; }
   std::size_t queues() const { return queues_.size(); }
   Track queue(std::size_t number) const { return track(threads_.empty() ? 0 : threads_.back().end, queues_, number); }
 
-  // Numbered as they lie in the blocks.
+  // Events are numbered in the order of the blocks.
   TraceEvent& event(std::uint32_t number) const {
     const Block* block = &blocks_[block_of_[number >> kShift]];
     while (number >= block[1].first) ++block;
@@ -61,20 +62,20 @@ class EventOrder {
 
  private:
   static constexpr unsigned kShift = 8;
-  // More runs than this, and sorting anew is quicker than merging.
+  // Above this number of runs, a full sort is faster than merging.
   static constexpr std::size_t kMostRuns = 64;
-  // How far back in its run an event is put at once.
+  // Largest number of positions that an out-of-order event is moved back immediately.
   static constexpr std::size_t kFarthestBack = 32;
 
   struct Block {
     TraceEvent* events;
-    std::uint32_t first;  // number
+    std::uint32_t first;  // event number
   };
   struct TrackEnd {
-    std::size_t end = 0;               // in order_
-    std::uint32_t kinds = 0;           // of its events
-    std::vector<std::size_t> runs;     // where sorted ones begin in order_, kMostRuns + 1 at most
-    const TraceEvent* last = nullptr;  // while they are made
+    std::size_t end = 0;               // index in order_
+    std::uint32_t kinds = 0;           // bit set of the EventKinds on the track
+    std::vector<std::size_t> runs;     // starts of the sorted runs in order_, kMostRuns + 1 at most
+    const TraceEvent* last = nullptr;  // last event of the current run, during construction
   };
 
   Track track(std::size_t first, const std::vector<TrackEnd>& tracks, std::size_t number) const {
@@ -92,32 +93,32 @@ class EventOrder {
   void put_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& room) const;
   void merge(std::span<std::uint32_t> both, std::size_t middle, std::vector<std::uint32_t>& room) const;
 
-  std::vector<Block> blocks_;            // and one that holds none
-  std::vector<std::uint32_t> block_of_;  // of every 256th event
-  std::vector<std::uint32_t> order_;     // by thread, then by queue
+  std::vector<Block> blocks_;            // ends with a sentinel that has no events
+  std::vector<std::uint32_t> block_of_;  // block index of every 256th event
+  std::vector<std::uint32_t> order_;     // event numbers by thread, then by queue
   std::vector<TrackEnd> threads_;
   std::vector<TrackEnd> queues_;
   TimeExtent extent_;
 };
 
-// Several tracks in order of time; of events that begin together that of the first track comes first.
+// Merges several tracks in time order. Of events with the same start, the one of the lower track comes first.
 class TimeMerge {
  public:
   TimeMerge(const EventOrder& order, std::vector<EventOrder::Track> tracks);
-  // Some of those that come next; none at the end.
+  // Returns a batch of the events that come next; empty at the end.
   std::span<TraceEvent* const> next();
 
  private:
   static constexpr std::size_t kMostAtOnce = 64;
   struct Head {
     std::int64_t start_ns;
-    TraceEvent* event;  // the next one of the track
+    TraceEvent* event;  // next event of the track
     std::uint32_t track;
   };
 
   const EventOrder& order_;
-  std::vector<EventOrder::Track> tracks_;  // what is left of each
-  std::vector<Head> heads_;                // a heap, the earliest first
+  std::vector<EventOrder::Track> tracks_;  // remaining events of each track
+  std::vector<Head> heads_;                // heap, earliest start first
   std::array<TraceEvent*, kMostAtOnce> events_{};
 };
 

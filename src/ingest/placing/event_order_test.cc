@@ -10,7 +10,7 @@
 namespace joulemap::ingest {
 namespace {
 
-// Events of three threads and two queues, in order of time but for some that stand up to `astray` places too late.
+// Events of three threads and two queues in time order, except for some that are up to `astray` positions late.
 Trace shuffled_trace(std::mt19937& random, std::size_t astray) {
   std::vector<TraceEvent> events(2000);
   for (std::size_t i = 0; i < events.size(); ++i) {

@@ -13,7 +13,7 @@ constexpr auto kBefore = [](const auto& a, const auto& b) {
 
 }  // namespace
 
-// Counts first, then each goes to its bucket; within one there is hardly anything left to sort.
+// Bucket sort: counts, then moves each entry to its bucket. Hardly anything is left to sort within a bucket.
 KernelPlaces::Index::Index(const std::vector<Entry>& entries) : entries_(entries.size()) {
   if (entries.empty()) return;
   const auto [smallest, largest] = std::ranges::minmax_element(entries, {}, &Entry::id);
@@ -45,7 +45,7 @@ const KernelPlaces::Entry* KernelPlaces::Index::find(std::uint32_t id, std::int6
 }
 
 KernelPlaces::KernelPlaces(const Trace& trace, const EventOrder& order) : order_(order) {
-  // In the order of the file, which is how events are numbered.
+  // In file order, which is the order of event numbers.
   const auto collect = [&](const auto& id_of) {
     std::vector<Entry> entries;
     std::uint32_t number = 0;
@@ -78,7 +78,7 @@ KernelPlaces::KernelPlaces(const Trace& trace, const EventOrder& order) : order_
 std::optional<Launch> KernelPlaces::launch_of(const TraceEvent& kernel) const {
   const Entry* entry = calls_.find(kernel.correlation, kernel.start_ns);
   const auto place_of = [this](const Entry& some) { return order_.event(some.event).detail; };
-  // A call outside of every place may still be told by an operation.
+  // For a call outside of every scope, the operation may still give the scope.
   if (entry == nullptr || place_of(*entry) == 0) {
     if (const Entry* const operation = operations_.find(kernel.external, kernel.start_ns)) entry = operation;
   }

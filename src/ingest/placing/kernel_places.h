@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelPlaces: from the calls that launched work to the work: which place and which step a kernel belongs to. May be made
-// while threads are still placed, and is asked once they were (TraceEvent::detail of their events is then their place). 20
-// bytes a call of the runtime. Borrows the events.
+// KernelPlaces: finds the call that launched a kernel, and with it the scope and training step that the kernel
+// belongs to. The constructor may run while threads are still being placed; `launch_of` requires that they are placed
+// (TraceEvent::detail of thread events then is their scope). Uses 20 bytes per runtime call. Borrows the events.
 //
-// - The call of the kernel's correlation: ids repeat, so the last one that began before the kernel did; where clocks
-//   disagree and none did, the first.
-// - Else the operation of its external id, the last one before the kernel.
+// - The runtime call with the kernel's correlation id. Ids repeat, so the last one that began before the kernel; if
+//   clocks disagree and none did, the first.
+// - Else the last operation before the kernel that has its external id.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,10 @@ class KernelPlaces {
  private:
   struct Entry {
     std::uint32_t id;
-    std::uint32_t event;  // its number
+    std::uint32_t event;  // event number
     std::int64_t start_ns;
   };
-  // Events by id, then by time. Ids grow nearly evenly: the first look is at a bucket of about one.
+  // Events by id, then by time. Ids grow nearly evenly, so a bucket contains about one entry.
   class Index {
    public:
     Index() = default;
@@ -43,14 +43,14 @@ class KernelPlaces {
 
    private:
     std::vector<Entry> entries_;
-    std::vector<std::uint32_t> begins_;  // of each bucket in entries_, and their end
+    std::vector<std::uint32_t> begins_;  // index in entries_ where each bucket begins, and their end
     std::uint32_t smallest_id_ = 0;
-    unsigned shift_ = 0;  // from an id beyond the smallest to its bucket
+    unsigned shift_ = 0;  // (id - smallest_id_) >> shift_ is the bucket
   };
 
   const EventOrder& order_;
-  Index calls_;       // by correlation
-  Index operations_;  // by external id: of kernels that have no call
+  Index calls_;       // by correlation id
+  Index operations_;  // by external id, for kernels without a runtime call
 };
 
 }  // namespace joulemap::ingest

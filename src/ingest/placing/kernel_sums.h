@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelSums: how often and how long kernels of a class ran for a place on a queue, in one stretch of a trace after another.
-// Thousands of kernels make for some hundred rows. One thread; times are nanoseconds.
+// KernelSums: count and total time of kernels for each kernel class, scope and queue, for one time slice of a trace
+// after another. Thousands of kernels give some hundred rows. Single-threaded; times are nanoseconds.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class KernelSums {
     row.count += count;
     row.time_ns += time_ns;
   }
-  // What has come since it was asked last, by place, class and queue.
+  // Returns and clears the sums since the last call, ordered by scope, class and queue.
   std::vector<KernelTally> take() {
     std::fill(slots_.begin(), slots_.end(), 0);
     std::sort(rows_.begin(), rows_.end(), [](const KernelTally& a, const KernelTally& b) {
@@ -40,7 +40,7 @@ class KernelSums {
     return rows_.back();
   }
 
-  // Its own, or the free one where it belongs.
+  // Returns the slot of the key, or the free slot where it belongs.
   std::uint32_t& slot_of(std::uint32_t place, std::uint32_t class_id, std::uint32_t queue) {
     const std::uint64_t mixed =
         (std::uint64_t{place} << 32 ^ std::uint64_t{queue} << 24 ^ class_id) * 0x9e3779b97f4a7c15U;
@@ -61,7 +61,7 @@ class KernelSums {
   static constexpr std::size_t kFirstSlots = 256;  // a power of two
 
   std::vector<KernelTally> rows_;
-  // Rows + 1, at the place that their hash says or the next free one; 0: free. At most half of them are taken.
+  // Open addressing: row index + 1 at the position of its hash or the next free one; 0: free. At most half are taken.
   std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(kFirstSlots);
 };
 

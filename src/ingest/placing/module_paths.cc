@@ -9,11 +9,11 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::string_view kModulePrefix = "nn.Module: ";
-// As python/joulemap/_torch_modules.py.
+// The same list as python/joulemap/_torch_modules.py.
 constexpr std::array<std::string_view, 5> kWrappers = {"DistributedDataParallel", "DataParallel", "OptimizedModule",
                                                        "FullyShardedDataParallel", "CheckpointWrapper"};
 
-// Python's own limit on recursion ends calls of modules before.
+// Python's recursion limit stops module calls before this depth.
 constexpr std::uint32_t kDeepest = 256;
 
 }  // namespace

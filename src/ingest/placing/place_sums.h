@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlaceSums: the time of threads at places, in one stretch of a trace after another. A trace tells when a thread was where
-// and not what CPU time it used: the one is taken for the other (see import_recording.h, which says so). One thread.
+// PlaceSums: wall time of threads in each scope, for one time slice of a trace after another. A trace contains the
+// wall time of a thread but not its CPU time; wall time is used instead (import_recording.h reports that).
+// Single-threaded.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +20,9 @@ class PlaceSums {
     at(place).time_ns += time_ns;
     placed_ns_ += time_ns;
   }
-  // Every step of a trace tells its operations.
+  // A trace contains the operations of every step: the traced count is the total count.
   void count(std::uint32_t place) { ++at(place).count; }
-  // One call that was counted at a place, with that much time, turns out to be another's. What was taken already stays.
+  // Moves one call, with its time, from one scope to another. Sums that `take` has already returned do not change.
   void move(std::uint32_t from, std::uint32_t to, std::int64_t time_ns) {
     Sum& source = at(from);
     const bool has_call = source.count > 0;
@@ -32,7 +33,7 @@ class PlaceSums {
     if (time_ns > 0) add_time(to, time_ns);
     placed_ns_ -= time_ns;
   }
-  // What has come since it was asked last, by place.
+  // Returns and clears the sums since the last call, ordered by scope.
   std::vector<PlaceTally> take() {
     std::vector<PlaceTally> taken;
     taken.reserve(touched_.size());
@@ -50,10 +51,10 @@ class PlaceSums {
     touched_.clear();
     return taken;
   }
-  std::int64_t placed_ns() const { return placed_ns_; }  // in all
+  std::int64_t placed_ns() const { return placed_ns_; }  // total since construction
 
  private:
-  // Among more places than this times as many those that have come are sorted, not looked for.
+  // If fewer than 1/kFewAmongPlaces of the scopes have a sum, sorting `touched_` is cheaper than scanning all scopes.
   static constexpr std::size_t kFewAmongPlaces = 4;
 
   struct Sum {
@@ -71,8 +72,8 @@ class PlaceSums {
     return sums_[place];
   }
 
-  std::vector<Sum> sums_;               // by place
-  std::vector<std::uint32_t> touched_;  // places that have one; some of them twice
+  std::vector<Sum> sums_;               // by scope
+  std::vector<std::uint32_t> touched_;  // scopes that have a sum; may contain duplicates
   std::int64_t placed_ns_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlaceTree: the places of an imported trace: each text and each place once. Made for millions of lookups: texts are told by
-// number, and a place by its parent, kind and text in a flat table. One thread.
+// PlaceTree: the scopes of an imported trace; each text and each scope is stored once. Built for millions of lookups:
+// texts are identified by number, and a scope by its parent, kind and text in a flat hash table. Single-threaded.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,17 @@ class PlaceTree {
  public:
   PlaceTree();
 
-  // The number of a text. Texts are kept.
+  // Returns the number of a text. The tree keeps a copy of it.
   std::uint32_t text(std::string_view text);
   const std::string& text_of(std::uint32_t number) const { return texts_[number]; }
 
-  // Where there are more than kMostPlaces, the parent itself.
+  // Returns the child scope; the parent itself once there are kMostPlaces scopes.
   std::uint32_t child(std::uint32_t parent, PlaceKind kind, std::uint32_t text);
   std::uint32_t child(std::uint32_t parent, PlaceKind kind, std::string_view name) {
     return child(parent, kind, text(name));
   }
 
-  // Those made since it was asked last.
+  // Returns the scopes created since the last call.
   std::vector<Place> take_new();
   std::uint64_t refused() const { return refused_; }
 
@@ -48,7 +48,7 @@ class PlaceTree {
   std::deque<std::string> texts_;
   std::unordered_map<std::string_view, std::uint32_t> numbers_;
   std::vector<Known> places_;         // [id - 1]
-  std::vector<std::uint32_t> slots_;  // ids, at the place their hash says or the next free one; 0: free
+  std::vector<std::uint32_t> slots_;  // open addressing: ids at the index of their hash or the next free one; 0: free
   std::size_t taken_ = 0;
   std::uint64_t refused_ = 0;
 };

@@ -23,16 +23,16 @@
 namespace joulemap::ingest {
 namespace {
 
-// As fine as power is told; but a damaged time must not make for stretches without end.
+// As fine as the power samples are. The number of slices is bounded so that a damaged time cannot create millions.
 constexpr std::int64_t kStretch_ns = 10 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kMostStretches = 20'000;
 
-// Beyond these a time is damage: the year 2096, and eleven days for one event. Sums of what is left do not overflow.
+// Times beyond these are damage: the year 2096, and eleven days for one event. Sums of valid times do not overflow.
 constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
 constexpr std::int64_t kLongest_ns = 1'000'000'000'000'000;
-// Nobody traces for months: what lies farther from the middle of all events is damage, and would stretch the trace.
+// No trace covers months: an event farther than this from the median start is damage and would lengthen the trace.
 constexpr std::int64_t kFarthest_ns = 30 * std::int64_t{86'400} * kNanosecondsPerSecond;
-constexpr std::size_t kLookedAt = 4096;  // events, to find the middle
+constexpr std::size_t kLookedAt = 4096;  // events sampled to find the median
 
 using Sink = std::function<void(Activity)>;
 
@@ -41,7 +41,7 @@ bool can_be(const TraceEvent& event) {
   return is_there && event.duration_ns >= 0 && event.duration_ns <= kLongest_ns;
 }
 
-// When about half of the events have begun.
+// Approximate median start of the events, ns.
 std::int64_t middle_ns(const Trace& trace) {
   std::size_t events = 0;
   for (const std::vector<TraceEvent>& block : trace.blocks) events += block.size();
@@ -71,7 +71,7 @@ void leave_out_impossible_times(Trace& trace, std::int64_t usual_ns, Diagnostics
   diagnostics.add({"events_out_of_time", left_out, "events were left out whose times cannot be", {}});
 }
 
-// Without those whose times cannot be, which are rare enough that everything is put in order first.
+// Removes events with impossible times. These are rare, so everything is ordered first and reordered only if needed.
 EventOrder order_of(Trace& trace, Diagnostics& diagnostics) {
   EventOrder order(trace);
   const TimeExtent& extent = order.extent();
@@ -85,7 +85,7 @@ EventOrder order_of(Trace& trace, Diagnostics& diagnostics) {
 }
 
 std::int64_t stretch_for(const TraceSurvey& survey) {
-  // Halves: a damaged trace may be longer than a difference of times can say.
+  // Halves: in a damaged trace the difference of two times may overflow.
   const std::int64_t half_ns = survey.end_ns() / 2 - survey.begin_ns() / 2;
   return std::max(kStretch_ns, half_ns / (kMostStretches / 2));
 }
@@ -95,7 +95,7 @@ std::int64_t later(std::int64_t time_ns, std::int64_t by_ns) {
   return time_ns > kMost - by_ns ? kMost : time_ns + by_ns;
 }
 
-// Work that is done on another thread until it is waited for, or at once.
+// Runs `work` on another thread until waited for, or immediately if there is no second thread.
 class Meanwhile {
  public:
   Meanwhile(bool has_thread, const std::function<void()>& work) {
@@ -117,7 +117,7 @@ class Meanwhile {
   std::thread thread_;
 };
 
-// The time of threads, stretch by stretch.
+// Sums the time of threads in scopes, one time slice after another.
 class ThreadPass {
  public:
   ThreadPass(const TraceSurvey& survey, ThreadPlaces& places, PlaceSums& sums, PlaceTree& tree, const Sink& sink)
@@ -170,7 +170,7 @@ class ThreadPass {
   std::int64_t begin_ns_;
 };
 
-// The work of GPUs, stretch by stretch.
+// Sums the time of GPU work, one time slice after another.
 class KernelPass {
  public:
   KernelPass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, PlaceTree& tree, PlacedTrace& placed,
@@ -247,7 +247,7 @@ class KernelPass {
     running_.push_back({kernel, true});
   }
 
-  // What goes on has its time in the next stretch, too.
+  // A kernel that is still running gets the rest of its time in the next slice.
   void close(std::int64_t end_ns) {
     activity_.end_ns = std::max(end_ns, activity_.begin_ns);
     std::size_t going_on = 0;

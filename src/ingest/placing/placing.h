@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Placing: from the events of a Trace to the Activity that a live capture of the same run would have recorded: places with
-// their own times, kernels that belong to the place that launched them, steps. Pure; memory beyond the trace is a few bytes
-// an event.
+// place_trace converts the events of a Trace into the Activity that a live capture of the same run would record:
+// scopes with their own times, kernels assigned to the scope that launched them, and training steps. Pure function;
+// memory beyond the trace is a few bytes per event.
 //
-// - On a thread events nest: a stack tells for each moment the innermost place (thread_places.h). Siblings that overlap are
-//   cut.
-// - A kernel belongs where the call of the runtime with its correlation was made; else to the op of its external id; else
-//   to nothing, which is counted (kernel_places.h).
+// - Events on a thread nest: a stack gives the innermost scope at each moment (thread_places.h). Overlapping siblings
+//   are cut.
+// - A kernel belongs to the scope of the runtime call with its correlation id, else to the op with its external id.
+//   Kernels with neither are unattributed and counted (kernel_places.h).
 // - A backward op belongs to the layer of the forward op with its sequence number.
-// - A name that carries its place (XLA's, TensorFlow's) needs none of this.
+// - A name that contains its scope (XLA, TensorFlow) needs none of these rules.
 #pragma once
 
 #include <cstdint>
@@ -25,21 +25,21 @@
 namespace joulemap::ingest {
 
 struct PlacedTrace {
-  std::int64_t begin_ns = 0;  // of the first event
-  std::int64_t end_ns = 0;    // of the last
-  std::vector<Mark> marks;    // steps
+  std::int64_t begin_ns = 0;  // start of the first event, ns of the trace's clock
+  std::int64_t end_ns = 0;    // end of the last event
+  std::vector<Mark> marks;    // training steps
   std::uint64_t kernels = 0;
   std::int64_t kernel_ns = 0;
   std::uint64_t kernels_without_place = 0;
-  std::int64_t time_without_place_ns = 0;  // of those
-  std::int64_t placed_thread_ns = 0;       // of threads, at places
+  std::int64_t time_without_place_ns = 0;  // their total time, ns
+  std::int64_t placed_thread_ns = 0;       // total time of threads in scopes, ns
   Diagnostics diagnostics;
 };
 
-// `sink` gets stretches of hundredths of a second: those of threads in order of time, then those of GPUs. The trace's events
-// are used up: what placing finds out is kept in them.
-// With more than one thread another prepares the kernels meanwhile; what comes out is the same, and `sink` is called by the
-// caller's alone.
+// `sink` receives time slices of 10 ms or more: first those of threads in time order, then those of GPUs. The
+// function overwrites fields of the trace's events with its results.
+// With `threads` > 1 a second thread prepares the kernels in parallel. The result is the same, and only the caller's
+// thread calls `sink`.
 PlacedTrace place_trace(Trace& trace, const ModuleNames& modules, const std::function<void(Activity)>& sink,
                         std::size_t threads = 1);
 

@@ -64,7 +64,7 @@ TEST(Placing, AKernelWithoutACallBelongsToTheOperationOfItsExternalId) {
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/aten::mm"), 30);
   EXPECT_EQ(outcome.placed.kernels_without_place, 1U);
   EXPECT_EQ(outcome.placed.time_without_place_ns, 10'000);
-  EXPECT_EQ(outcome.kernel_us.at(""), 10);  // kept all the same
+  EXPECT_EQ(outcome.kernel_us.at(""), 10);  // kept although unattributed
   EXPECT_TRUE(outcome.placed.diagnostics.contains("kernels_without_place"));
 }
 
@@ -85,7 +85,7 @@ TEST(Placing, AnEmptyTraceIsNoTrouble) {
   EXPECT_EQ(place(program).placed.end_ns, 0);
 }
 
-// Whatever the events are, no time is lost, made or negative.
+// For arbitrary events, no time is lost, invented or negative.
 TEST(Placing, TimesAddUpWhateverTheEventsAre) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);

@@ -12,7 +12,7 @@ constexpr auto kModule = EventKind::module;
 constexpr auto kAnnotation = EventKind::annotation;
 constexpr auto kFunction = EventKind::function;
 
-// One step of a model with two layers, as PyTorch's profiler tells it; the backward pass on a thread of its own.
+// One step of a model with two layers, as PyTorch's profiler writes it; the backward pass runs on its own thread.
 Program training_step() {
   Program program;
   program.add(kAnnotation, "ProfilerStep#5", 0, 1000);
@@ -47,7 +47,7 @@ TEST(Placing, PhasesAndLayersAreThoseOfALiveCapture) {
   EXPECT_EQ(outcome.count("train/forward/Net/first"), 1U);
   EXPECT_EQ(outcome.count("train/forward/Net/first/aten::linear"), 1U);
   EXPECT_EQ(outcome.time_us("train/forward/Net/first"), 20);
-  EXPECT_EQ(outcome.time_us("train/forward/Net/first/aten::linear"), 30);  // with all that is in it
+  EXPECT_EQ(outcome.time_us("train/forward/Net/first/aten::linear"), 30);  // including nested operations
   EXPECT_EQ(outcome.time_us("train/forward/Net"), 100);
   EXPECT_EQ(outcome.time_us("train/loss/MSELoss/aten::mse_loss"), 20);
   EXPECT_EQ(outcome.count("train/dataloader"), 1U);
@@ -66,9 +66,9 @@ TEST(Placing, ANodeOfTheGraphIsAtTheInputsThatTheNodeWithinTheEnginesCallTells) 
   program.builder.add(node);
   const Outcome outcome = place(program, {{"Linear", {"first", "second"}}, {"Net", {"Net"}}});
   EXPECT_EQ(outcome.count("train/backward/Net/first/AddmmBackward0/[32,10]"), 1U);
-  EXPECT_EQ(outcome.time_us("train/backward/Net/first/AddmmBackward0/[32,10]"), 60);  // the engine's, too
+  EXPECT_EQ(outcome.time_us("train/backward/Net/first/AddmmBackward0/[32,10]"), 60);  // including the engine's time
   EXPECT_EQ(outcome.count("train/backward/Net/first/AddmmBackward0"), 0U);
-  EXPECT_EQ(outcome.count("train/backward/Net/second/AddmmBackward0"), 1U);  // whose inputs nobody tells
+  EXPECT_EQ(outcome.count("train/backward/Net/second/AddmmBackward0"), 1U);  // its inputs are unknown
 }
 
 TEST(Placing, StepsThatTheTraceDoesNotTellEndWithTheUpdateOfTheParameters) {
@@ -77,9 +77,9 @@ TEST(Placing, StepsThatTheTraceDoesNotTellEndWithTheUpdateOfTheParameters) {
     program.op("aten::linear", begin + 10, 30, 1);
     program.node("AddmmBackward0", begin + 400, 60, 1, 2);
     program.launch(begin + 410, static_cast<std::uint32_t>(begin + 1), 2);
-    program.kernel("gemm", begin + 1500, 70, static_cast<std::uint32_t>(begin + 1));  // late: its step has ended
+    program.kernel("gemm", begin + 1500, 70, static_cast<std::uint32_t>(begin + 1));  // runs after its step
     program.add(kAnnotation, "Optimizer.step#SGD.step", begin + 600, 100);
-    program.add(kAnnotation, "Optimizer.step#Adam.step", begin + 800, 100);  // a second optimizer, of the same step
+    program.add(kAnnotation, "Optimizer.step#Adam.step", begin + 800, 100);  // a second optimizer in the same step
   }
   const Outcome outcome = place(program);
   ASSERT_EQ(outcome.steps.size(), 3U);
@@ -99,7 +99,7 @@ TEST(Placing, BackwardBelongsToTheForwardOperationsLayer) {
   EXPECT_EQ(outcome.time_us("train/backward/Net/second/AddmmBackward0"), 40);
   EXPECT_EQ(outcome.time_us("train/backward/Net/first/AddmmBackward0"), 60);
   EXPECT_EQ(outcome.time_us("train/backward/MSELoss/MseLossBackward0"), 20);
-  // Gradients are added up by whoever has made them.
+  // The time of gradient accumulation belongs to the layer that produced the gradients.
   EXPECT_EQ(outcome.time_us("train/backward/Net/second/torch::autograd::AccumulateGrad"), 9);
 }
 
@@ -110,7 +110,7 @@ TEST(Placing, KernelsBelongToThePlaceAndTheStepThatLaunchedThem) {
   EXPECT_EQ(outcome.kernel_us.at("train/backward/Net/first/AddmmBackward0"), 70);
   ASSERT_EQ(outcome.steps.size(), 1U);
   EXPECT_EQ(outcome.steps[0].number, 5);
-  EXPECT_EQ(outcome.steps[0].kernels, 2U);  // the second ran when the step was over
+  EXPECT_EQ(outcome.steps[0].kernels, 2U);  // the second one ran after the step ended
   EXPECT_EQ(outcome.steps[0].gpu_ns, 100'000);
   ASSERT_EQ(outcome.placed.marks.size(), 1U);
   EXPECT_EQ(outcome.placed.marks[0].id, 5U);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each kind of event means for where its thread is.
+// ThreadPlaces::enter_*: how each kind of event changes the scope of its thread.
 #include "ingest/placing/thread_places.h"
 
 namespace joulemap::ingest {
 namespace {
 
-// Deeper than people annotate: every row of a report tells all regions around it.
+// Deeper than people annotate: every row of a report contains all enclosing regions.
 constexpr std::uint32_t kDeepestRegion = 64;
 
 }  // namespace
 
-// Mostly a name is met again within what it was in last; but a place that was refused is counted each time.
+// A name mostly recurs in the container where it was last seen. Refused scopes are not cached: refusals are counted.
 template <class Find>
 std::uint32_t ThreadPlaces::known_place(const TraceEvent& event, std::uint32_t container, const Find& find) {
   if (event.name >= last_places_.size()) return find();
@@ -36,7 +36,7 @@ void ThreadPlaces::enter_phase(Frame& frame, std::uint32_t phase, std::uint32_t 
   sums_.count(place);
 }
 
-// False for what says nothing of where a thread is.
+// Returns false if the annotation does not change the scope of its thread.
 bool ThreadPlaces::enter_annotation(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   const NameMeaning& name = names_[event.name];
@@ -104,7 +104,7 @@ void ThreadPlaces::enter_module(const TraceEvent& event, Frame& frame) {
   context.in_op = context.in_backward = context.in_communication = false;
   context.function = 0;
   context.call = ++calls_;
-  // A layer that is computed again is the same as in the forward pass, and so are those around it.
+  // A recomputed layer is the same layer as in the forward pass, and so are those around it.
   if (!modules_.is_wrapper(event.name)) context.node = modules_.within(context.node, event.name);
   context.place = context.container = modules_.place(context.node, context.phase);
   sums_.count(context.place);
@@ -125,7 +125,7 @@ void ThreadPlaces::enter_function(const TraceEvent& event, Frame& frame) {
 
 void ThreadPlaces::enter_communication(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
-  // The collective's own name says more than those around it.
+  // The collective's own name is more specific than those around it.
   if (context.in_communication && event.kind != EventKind::annotation) return;
   const std::uint32_t within = context.phase != 0 ? context.phase : context.outside;
   const std::uint32_t module = tree_.child(within, PlaceKind::module, texts_.comm);
@@ -141,7 +141,7 @@ void ThreadPlaces::enter_told_place(const TraceEvent& event, Frame& frame) {
   sums_.count(context.place);
 }
 
-// Where operations are that no module encloses.
+// Returns the scope for operations that no module encloses.
 std::uint32_t ThreadPlaces::phase_of_op(Thread& thread, const TraceEvent& event, const Context& context) {
   if (const std::uint32_t between = place_between(thread, context)) return between;
   if (survey_.has_modules()) return context.container;
@@ -162,7 +162,7 @@ void ThreadPlaces::enter_op(Thread& thread, const TraceEvent& event, Frame& fram
   const bool is_nested_node = context.in_op && context.in_backward && name.role != NameRole::engine;
   if (runs_node && !is_nested_node) return enter_backward(thread, event, frame);
   if (event.detail > 0 && !event.is_backward && !(context.in_backward && context.in_op)) {
-    // Of operations with the same number the last one made the node.
+    // Of operations with the same sequence number, the last one created the node.
     forward_.insert_or_assign(event.detail, Forward{context.node, context.call});
   }
   if (name.role == NameRole::communication) return enter_communication(event, frame);
@@ -173,7 +173,7 @@ void ThreadPlaces::enter_op(Thread& thread, const TraceEvent& event, Frame& fram
   sums_.count(context.place);
 }
 
-// The engine does not tell what the node that it runs is given; the node within it does. Both are one operation.
+// The engine's event lacks the inputs of its node; the nested event of the node has them. Both are one operation.
 void ThreadPlaces::tell_tensors(Thread& thread, const TraceEvent& event, Frame& frame) {
   const NameMeaning& name = names_[event.name];
   if (thread.stack.size() < 2 || name.tensors == 0 || frame.context.node_text != name.text + 1) return;
@@ -197,7 +197,7 @@ void ThreadPlaces::enter_backward(Thread& thread, const TraceEvent& event, Frame
     if (survey_.has_modules()) sums_.count(phase_in(context.outside, true, texts_.gradients));
   }
   const auto forward = event.detail > 0 ? forward_.find(event.detail) : forward_.end();
-  // Gradients are added up right after the node that made them.
+  // Gradients are accumulated right after the node that produced them.
   const bool is_gradient = names_[event.name].role == NameRole::gradient;
   if (forward == forward_.end() && !is_gradient) ++backward_without_forward_;
   Forward at{thread.last_node, thread.last_call};

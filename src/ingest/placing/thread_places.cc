@@ -8,7 +8,7 @@
 namespace joulemap::ingest {
 namespace {
 
-// Times of old traces are rounded to microseconds: what sticks out by less is within.
+// Old traces round times to microseconds: an event that overlaps the end of another by less is inside it.
 constexpr std::int64_t kRounding_ns = kNanosecondsPerMicrosecond;
 
 }  // namespace
@@ -32,7 +32,7 @@ bool ThreadPlaces::is_anyone_inside() const {
 }
 
 std::uint32_t ThreadPlaces::phase_in(std::uint32_t outside, bool trains, std::uint32_t phase_text) {
-  // Mostly the same is asked again; but a place that was refused is counted each time.
+  // Cache of the last result. Not used once the tree has refused a scope, because each refusal is counted.
   if (last_phase_.place != 0 && last_phase_.outside == outside && last_phase_.trains == trains &&
       last_phase_.text == phase_text) {
     return last_phase_.place;
@@ -43,7 +43,7 @@ std::uint32_t ThreadPlaces::phase_in(std::uint32_t outside, bool trains, std::ui
   return phase;
 }
 
-// The loss ends where a backward pass, on whichever thread, begins.
+// The loss phase ends when a backward pass begins on any thread.
 std::uint32_t ThreadPlaces::place_between(const Thread& thread, const Context& context) {
   if (thread.between == Between::nothing) return 0;
   const bool is_input = thread.between == Between::input;
@@ -58,7 +58,7 @@ std::uint32_t ThreadPlaces::place_in_between(const Thread& thread) {
   return context.function == 0 ? between : tree_.child(between, PlaceKind::function, context.function - 1);
 }
 
-// The two that follow are asked for every event.
+// The next two functions run for every event.
 inline std::uint32_t ThreadPlaces::place_of_time(const Thread& thread) {
   const Context& context = thread.stack.back().context;
   const bool is_known = thread.between == Between::nothing || context.phase != 0 || context.in_op;
@@ -98,8 +98,8 @@ void ThreadPlaces::pass_time(std::int64_t until_ns) {
   });
 }
 
-// What is open must enclose what begins. True when it was cut. An annotation is begun and ended by functions that overlap
-// it, which is no damage; nor is what sticks out of one that was cut.
+// Makes the open frames enclose the event. Returns true if the event was cut. An annotation overlaps the functions
+// that begin and end it, which is not damage. Neither is overlapping the end of a frame that was cut.
 bool ThreadPlaces::make_room(Thread& thread, const TraceEvent& event, std::int64_t& end_ns) {
   while (!thread.stack.empty() && end_ns > thread.stack.back().end_ns) {
     Frame& outer = thread.stack.back();
@@ -143,7 +143,7 @@ void ThreadPlaces::add(TraceEvent& event) {
   }
 }
 
-// False for what says nothing of where a thread is.
+// Returns false if the event does not change the scope of its thread.
 bool ThreadPlaces::enter(Thread& thread, const TraceEvent& event, Frame& frame) {
   switch (event.kind) {
     case EventKind::annotation:

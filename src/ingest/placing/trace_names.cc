@@ -34,11 +34,11 @@ std::string_view without_prefix(std::string_view text, std::string_view prefix) 
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
-// "<built-in method conv2d of type object at 0x7f3fa3acea40>": the same function whatever it was called on.
+// "<built-in method conv2d of type object at 0x7f3fa3acea40>": the same function for any object.
 std::string without_address(std::string_view text) { return std::string(text.substr(0, text.rfind(" at 0x"))) + ">"; }
 
-// "torch/autograd/__init__.py(255): backward", which makes the gradient that the pass begins with, too; where its file is
-// not told "torch/autograd/graph.py(824): _engine_run_backward", "<built-in method run_backward of torch._C._Engine ...>"
+// "torch/autograd/__init__.py(255): backward", which also creates the initial gradient. If its file is missing,
+// "torch/autograd/graph.py(824): _engine_run_backward" or "<built-in method run_backward of torch._C._Engine ...>".
 bool asks_for_backward(std::string_view text) {
   if (text.ends_with(": _engine_run_backward") || text.find(" run_backward of torch._C.") != std::string_view::npos) {
     return true;

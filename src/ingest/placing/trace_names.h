@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TraceNames: what the names of a trace mean, each looked at once: PyTorch's own annotations and operations, modules by
-// class and number. Made before events are placed; then read only.
+// TraceNames: the meaning of each name in a trace, parsed once: PyTorch's own annotations and operations, modules by
+// class and number. Built before events are placed; then read-only.
 //
 //   ProfilerStep#3                                      step 3
 //   Optimizer.step#SGD.step                             the phase optimizer, of SGD
@@ -28,19 +28,19 @@ enum class NameRole : std::uint8_t {
   zero_grad,
   dataloader,
   communication,
-  unspoken,  // the framework's own, of which is known in other ways
+  unspoken,  // annotation of the framework itself that other events make redundant
   engine,    // runs a node of the autograd graph
-  gradient,  // adds up a parameter's gradients
+  gradient,  // accumulates the gradient of a parameter
   backward,  // a function that waits for the backward pass
 };
 
 struct NameMeaning {
   NameRole role = NameRole::plain;
   bool has_place = false;     // see TraceName::place
-  std::uint32_t text = 0;     // of PlaceTree: how the place is called
-  std::uint32_t phase = 0;    // of a name with a place: the text + 1, or 0
+  std::uint32_t text = 0;     // text number in PlaceTree: name of the scope
+  std::uint32_t phase = 0;    // text + 1 of the phase of a name with a scope, or 0
   std::uint32_t module = 0;   // likewise
-  std::uint32_t tensors = 0;  // likewise, of any operation whose inputs are told
+  std::uint32_t tensors = 0;  // likewise, for any operation whose inputs are known
   std::uint64_t number = 0;   // of a step
 };
 
@@ -50,16 +50,16 @@ class TraceNames {
 
   std::size_t size() const { return meanings_.size(); }
   const NameMeaning& operator[](std::uint32_t name) const { return name < meanings_.size() ? meanings_[name] : none_; }
-  // The place that a name itself tells, within the root or a region, or, where it tells no phase, within `phase`.
+  // Returns the scope that the name itself contains, in the root or a region; without a phase of its own, in `phase`.
   std::uint32_t place(std::uint32_t name, std::uint32_t outside, std::uint32_t phase) const;
-  // The operation of that name, with its inputs where they are told, within a place.
+  // Returns the scope of the operation inside `container`, with its input tensors where they are known.
   std::uint32_t op_in(std::uint32_t container, std::uint32_t name) const;
   std::string_view text(std::uint32_t name) const;
 
  private:
   const Trace& trace_;
   PlaceTree& tree_;
-  std::uint32_t mode_ = 0;  // text: where one name that carries its place is of a training, all of them are
+  std::uint32_t mode_ = 0;  // text number; if one name with a scope belongs to training, all do
   std::vector<NameMeaning> meanings_;
   NameMeaning none_;
 };

@@ -29,7 +29,7 @@ TraceSurvey::TraceSurvey(const Trace& trace, EventOrder& order, const TraceNames
   if (has_annotations) take_told_steps(trace, names);
   if (has_annotations && steps_.empty()) infer_steps(trace, names);
   for (std::size_t thread = 0; thread < order.threads(); ++thread) {
-    // Functions and calls of the runtime tell nothing here; there are threads that have nothing else.
+    // Functions and runtime calls are irrelevant here; some threads have nothing else.
     const bool has_something = order.thread_has(thread, EventKind::op) || order.thread_has(thread, EventKind::module) ||
                                order.thread_has(thread, EventKind::annotation);
     if (!has_something) continue;
@@ -45,7 +45,7 @@ void TraceSurvey::take_told_steps(const Trace& trace, const TraceNames& names) {
     told.push_back({event.start_ns, end_of(event), names[event.name].number, thread_of(trace, event)});
   });
   std::sort(told.begin(), told.end(), [](const TraceStep& a, const TraceStep& b) { return a.begin_ns < b.begin_ns; });
-  // Where two threads tell the same step, the first is taken.
+  // If two threads annotate the same step, the first one counts.
   for (const TraceStep& step : told) {
     if (steps_.empty() || step.begin_ns >= steps_.back().end_ns || step.number != steps_.back().number) {
       steps_.push_back(step);
@@ -53,8 +53,8 @@ void TraceSurvey::take_told_steps(const Trace& trace, const TraceNames& names) {
   }
 }
 
-// As a live capture does: a step of a training ends with the update of the parameters. Updates without a backward pass
-// between them are one, of several optimizers.
+// Same rule as a live capture: a training step ends with the parameter update. Updates without a backward pass
+// between them belong to one step with several optimizers.
 void TraceSurvey::infer_steps(const Trace& trace, const TraceNames& names) {
   std::vector<TraceStep> updates;
   for_each(trace, [&](const TraceEvent& event) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TraceSurvey: the first look at the events of a trace, which the placing needs before its own: when it began and ended,
-// its steps, whether it trains, whether it tells modules. Marks outermost module calls whose operations kept a graph
-// (TraceEvent::detail of the call becomes 1). Pure.
+// TraceSurvey: the first pass over the events of a trace, before placing. Finds begin and end, the training steps,
+// whether the run trains, and whether the trace contains modules. Marks outermost module calls whose operations kept
+// an autograd graph (sets TraceEvent::detail of the call to 1). Single-threaded; times are ns of the trace's clock.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct TraceStep {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   std::uint64_t number = 0;
-  std::uint64_t thread = 0;  // the system's id
+  std::uint64_t thread = 0;  // thread id of the operating system
   bool trains = false;
-  bool inferred = false;  // the trace does not tell it
+  bool inferred = false;  // not annotated in the trace
 };
 
 class TraceSurvey {
@@ -29,14 +29,14 @@ class TraceSurvey {
 
   std::int64_t begin_ns() const { return begin_ns_; }
   std::int64_t end_ns() const { return end_ns_; }
-  const std::vector<TraceStep>& steps() const { return steps_; }  // in order of time
+  const std::vector<TraceStep>& steps() const { return steps_; }  // in time order
   bool has_modules() const { return has_modules_; }
   bool has_sequence_numbers() const { return has_sequence_numbers_; }
 
-  // The step that a moment lies in.
+  // Returns the step that contains `time_ns`, or null.
   const TraceStep* step_at(std::int64_t time_ns) const;
-  // Whether what ran then is part of a training: its step has a backward pass or an update, or the whole trace where it
-  // tells no steps.
+  // Whether that moment is part of training: its step has a backward pass or an optimizer update. In a trace without
+  // steps, whether the whole trace has one.
   bool trains_at(std::int64_t time_ns) const;
 
  private:
@@ -52,7 +52,7 @@ class TraceSurvey {
   bool has_modules_ = false;
   bool has_sequence_numbers_ = false;
   bool trains_ = false;
-  TraceEvent* outermost_ = nullptr;  // of the present thread
+  TraceEvent* outermost_ = nullptr;  // on the current thread
   std::int64_t outermost_end_ns_ = 0;
 };
 

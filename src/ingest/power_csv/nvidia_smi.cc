@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Logs of nvidia-smi --query-gpu=... --format=csv. Without a header the columns are told by what stands in them.
+// Logs of nvidia-smi --query-gpu=... --format=csv. Without a header, the columns are identified by their contents.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 namespace joulemap::ingest {
 namespace {
 
-// What a value of the log is. power.draw is the mean of the last second on GPUs since Ampere (but the A100's), the present
-// power before (NVML's documentation of nvmlDeviceGetPowerUsage); which one a log does not say.
+// A column of the log. power.draw is the mean of the last second on GPUs since Ampere (except the A100) and the
+// instantaneous power before (NVML's documentation of nvmlDeviceGetPowerUsage). A log does not identify which.
 struct Column {
   std::string_view name;
   std::string_view channel;
   Quantity quantity;
-  double unit;  // of the number that stands there
+  double unit;  // of the number in the column
   double averaged_s;
 };
 constexpr std::array kColumns = {
@@ -38,7 +38,7 @@ constexpr std::array kColumns = {
 };
 constexpr double kMilli = 1e-3;
 
-// "[N/A]", "[Not Supported]", "[Unknown Error]", "ERR!": known to be not known.
+// "[N/A]", "[Not Supported]", "[Unknown Error]", "ERR!": reported as missing.
 bool is_missing(std::string_view text) {
   return text.empty() || text.front() == '[' || text == "N/A" || text.starts_with("ERR");
 }
@@ -60,12 +60,12 @@ bool is_bus_id(std::string_view text) {
 
 struct Layout {
   std::optional<std::size_t> time, index;
-  std::optional<std::size_t> identity;  // of GPUs: UUID, bus, serial number
+  std::optional<std::size_t> identity;  // of GPUs: UUID, bus id or serial number
   std::vector<std::pair<std::size_t, const Column*>> values;
   bool is_guessed = false;
 };
 
-// The first that is there is taken.
+// The first one in the log is used.
 constexpr std::array<std::string_view, 6> kIdentities = {"uuid",       "gpu_uuid", "pci.bus_id",
                                                          "gpu_bus_id", "serial",   "gpu_serial"};
 
@@ -93,7 +93,7 @@ const Column& column_named(std::string_view name) {
   return *std::find_if(kColumns.begin(), kColumns.end(), [&](const Column& column) { return column.name == name; });
 }
 
-// Power is what has the unit W; without units the first number with two decimals, as only powers have them.
+// Power is the field with the unit W; without units, the first number with two decimals, as only powers have them.
 std::optional<Layout> layout_of_row(const std::vector<std::string>& row) {
   Layout layout;
   layout.is_guessed = true;
@@ -124,7 +124,7 @@ class SmiReader {
 
   void add(std::string_view line) {
     const std::vector<std::string> fields = fields_of(line);
-    // A second run appended to the same file.
+    // The header again: a second run appended to the same file.
     if (layout_of_header(fields)) return;
     maker_.count_row();
     const auto field = [&](std::optional<std::size_t> column) -> std::string_view {
@@ -180,7 +180,7 @@ class SmiReader {
                                 std::string(kRemedy)});
     }
     if (times_ns_.size() < 4) return;
-    // Rows of one query stand close together: a third of all pauses, where there are two GPUs, is far below their mean.
+    // Rows of one query are close together: with two GPUs, at least a third of the intervals are far below the mean.
     const std::int64_t mean_ns =
         (times_ns_.back() - times_ns_.front()) / static_cast<std::int64_t>(times_ns_.size() - 1);
     std::size_t short_pauses = 0;
@@ -220,7 +220,7 @@ class SmiReader {
     });
   }
 
-  // The first gauge of a domain is the one that is believed: the present power before means. kColumns is in that order.
+  // The first gauge of a domain is used: instantaneous power before means. kColumns is in that order.
   void judge(PowerLog& log) {
     const auto has = [&](std::string_view source) {
       return std::any_of(log.channels.begin(), log.channels.end(),
@@ -237,8 +237,8 @@ class SmiReader {
   std::string name_;
   Layout layout_;
   std::optional<std::int64_t> utc_offset_s_;
-  std::map<std::string, std::size_t, std::less<>> numbers_;  // of identities, in the order in which they come
-  std::vector<std::int64_t> times_ns_;                       // of rows that do not tell their GPU
+  std::map<std::string, std::size_t, std::less<>> numbers_;  // of identities, in order of first use
+  std::vector<std::int64_t> times_ns_;                       // of rows that do not identify their GPU
 };
 
 bool tells_power(const std::vector<std::string>& fields) {
@@ -256,7 +256,7 @@ Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view na
   bool has_power = false;
   for_each_line(text, [&](std::string_view line) {
     if (reader) return reader->add(line);
-    if (++lines > 10) return;  // messages of the tool may stand before
+    if (++lines > 10) return;  // messages of the tool may precede the log
     const std::vector<std::string> fields = fields_of(line);
     if (std::optional<Layout> layout = layout_of_header(fields)) {
       std::sort(layout->values.begin(), layout->values.end(),

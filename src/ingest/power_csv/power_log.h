@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PowerLog: power and energy that somebody else sampled, as channels and samples of a recording. Read from
+// PowerLog: power and energy sampled by other tools, as channels and samples of a recording. Read from
 //
-// - CSV with the header time_unix_ns,domain,kind,value: kind energy_j (a counter) or power_w; the time at which the read
-//   returned; domains are called as ours (package-0, dram-0, gpu0, psys);
-// - logs of nvidia-smi --query-gpu=timestamp,index,uuid,power.draw,... --format=csv[,noheader,nounits] -lms N. Its times are
-//   those of a clock on the wall: `utc_offset_s` says of which, else this machine's zone is taken.
+// - CSV with the header time_unix_ns,domain,kind,value: kind energy_j (a counter) or power_w; the time is when the read
+//   returned; domains have our names (package-0, dram-0, gpu0, psys);
+// - logs of nvidia-smi --query-gpu=timestamp,index,uuid,power.draw,... --format=csv[,noheader,nounits] -lms N. Their
+//   times are local times with the offset `utc_offset_s`, else in the time zone of this machine.
 //
-// A row that makes no sense is dropped and counted. Whole logs are held in memory, 40 bytes a value. Times are Unix
-// nanoseconds. Pure but for the time zone.
+// Invalid rows are dropped and counted. The whole log is in memory, 40 bytes per value. Times are Unix nanoseconds.
+// Pure except for the time zone.
 #pragma once
 
 #include <cstdint>
@@ -26,20 +26,20 @@ namespace joulemap::ingest {
 
 struct PowerLog {
   std::vector<Channel> channels;
-  std::vector<Sample> samples;  // of one channel in order of time
+  std::vector<Sample> samples;  // in time order within a channel
   std::uint64_t rows = 0;
   std::uint64_t rows_dropped = 0;
   Diagnostics diagnostics;
 };
 
-// Fails when the text is neither. `name`: what messages call it.
+// Fails if the text has neither format. `name` identifies the log in messages.
 Result<PowerLog> parse_power_log(std::string_view text, std::string_view name,
                                  std::optional<std::int64_t> utc_offset_s = {});
-// Fails when it is not nvidia-smi's.
+// Fails if the text is not a log of nvidia-smi.
 Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view name,
                                       std::optional<std::int64_t> utc_offset_s = {});
 
-// Puts logs together. Of a channel that two of them tell, the first is taken.
+// Merges logs. If two contain the same channel, the first one is used.
 PowerLog join_power_logs(std::vector<PowerLog> logs);
 
 }  // namespace joulemap::ingest

@@ -113,7 +113,7 @@ TEST(NvidiaSmi, GpusInterleaveAndInstantPowerIsPreferred) {
   EXPECT_EQ(values(*log, "gpu0-power-instant"), (std::vector{100.0, 200.0}));
   EXPECT_EQ(values(*log, "gpu1-power"), (std::vector{71.0, 73.0}));
   EXPECT_EQ(values(*log, "gpu1-temperature"), (std::vector{41.0, 44.0}));
-  EXPECT_EQ(log->channels[0].name, "gpu0-power-instant");  // the first of a domain is the one that is believed
+  EXPECT_EQ(log->channels[0].name, "gpu0-power-instant");  // the first channel of a domain is the one that is used
   EXPECT_EQ(channel(*log, "gpu1-power")->device, "GPU-bb");
   EXPECT_EQ(channel(*log, "gpu1-power")->averaged_s, 1);
   EXPECT_EQ(log->samples[0].reading.after_ns, 1'794'741'826'123'000'000);

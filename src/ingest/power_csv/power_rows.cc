@@ -14,11 +14,11 @@
 namespace joulemap::ingest {
 namespace {
 
-// A pause longer than this many usual ones, and than a second, is a gap.
+// An interval longer than this many median intervals, and than a second, is a gap.
 constexpr std::int64_t kGap = 10;
 constexpr double kLeastRefresh_s = 0.001;
 constexpr double kLargestRaw = 9e18;
-// The year 2096: later times are damage, and sums with them may overflow.
+// The year 2096: later times are damage and could overflow sums.
 constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
 
 std::int64_t median(std::vector<std::int64_t> values) {
@@ -52,7 +52,7 @@ std::vector<std::string> fields_of(std::string_view line) {
   const std::string_view separator = separator_of(line);
   std::vector<std::string> fields;
   while (true) {
-    // A quoted field may hold the separator.
+    // A quoted field may contain the separator.
     std::string_view rest = line;
     while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
     std::size_t from = 0;
@@ -154,7 +154,7 @@ void PowerLogMaker::put_in_order(std::vector<Value>& values, bool sorts) {
   values = std::move(kept);
 }
 
-// How often a counter steps is what its edges are judged by.
+// Estimates the update period, which sets the uncertainty at interval edges, and reports gaps of gauges.
 void PowerLogMaker::judge(Channel& channel, const std::vector<Value>& values) {
   std::vector<std::int64_t> pauses_ns;
   std::vector<std::int64_t> renewals_ns;
@@ -166,7 +166,7 @@ void PowerLogMaker::judge(Channel& channel, const std::vector<Value>& values) {
     changed_ns = values[i].time_ns;
   }
   const std::int64_t usual_ns = median(pauses_ns);
-  // A value that is new whenever it is read may be renewed any time.
+  // If every reading has a new value, the update period is unknown and may be arbitrarily short.
   const std::int64_t renewal_ns = median(renewals_ns);
   channel.refresh_s =
       renewal_ns - usual_ns > usual_ns / 2 ? std::max(seconds(renewal_ns), kLeastRefresh_s) : kLeastRefresh_s;

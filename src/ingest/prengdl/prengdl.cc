@@ -20,7 +20,7 @@ constexpr std::string_view kNvidiaSmi = "_nvidia_smi";
 constexpr std::size_t kLargestFile = std::size_t{64} << 20;
 constexpr double kPublishedSpacing_s = 1;  // run.sh: nvidia-smi --loop-ms=1000
 
-// The last separator is the decimal one, those before it stand between thousands.
+// The last separator is the decimal one; earlier ones separate thousands.
 std::optional<double> parse_grouped(std::string_view text) {
   const std::size_t decimal = text.find_last_of(".,");
   std::string plain;
@@ -34,7 +34,7 @@ std::optional<double> parse_grouped(std::string_view text) {
   return parse_double(plain);
 }
 
-// What a file's name says: "mask_rcnn_PyTorch_perf_7.txt".
+// The parts of a file name: "mask_rcnn_PyTorch_perf_7.txt".
 struct FileName {
   std::string model;
   std::string framework;
@@ -62,7 +62,7 @@ std::optional<FileName> parse_name(std::string_view name) {
   return parsed;
 }
 
-// Both files of one execution.
+// The two files of one execution.
 struct Execution {
   std::string perf;
   std::string nvidia_smi;
@@ -92,7 +92,7 @@ Result<Executions> find_executions(const std::string& folder) {
       return std::move(found).error();
     }
   }
-  // The files of one phase alone.
+  // The folder may contain the files of one phase directly.
   if (executions.empty()) {
     const std::string name = folder.substr(folder.find_last_of('/') + 1);
     const std::string phase = name.starts_with(kFolderPrefix) ? name.substr(kFolderPrefix.size()) : name;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the published measurements of PrEnGDL (Georgiou et al., ICSE 2022) into an experiment: a folder with
-// MODEL_FRAMEWORK_perf_REP.txt (what `perf stat -a -e power/energy-pkg/,power/energy-ram/` printed) and
-// MODEL_FRAMEWORK_nvidia_smi_REP.txt (power.draw once a second, without times) for each repetition, in folders
-// measurements_train and measurements_inference; other folders' names become phases too. Whole files are held one at a time.
+// Reads the published measurements of PrEnGDL (Georgiou et al., ICSE 2022) as an experiment. Subfolders
+// measurements_train and measurements_inference contain two files per repetition: MODEL_FRAMEWORK_perf_REP.txt, the
+// output of `perf stat -a -e power/energy-pkg/,power/energy-ram/`, and MODEL_FRAMEWORK_nvidia_smi_REP.txt, power.draw
+// once a second, without times. Names of other subfolders become phases too. One file is in memory at a time.
 //
-// - Energy of the GPU is the mean of its samples times the time that perf tells: samples are said to be a second apart, and
-//   are not. What was published, their plain sum, stands beside it as a check.
-// - Repetitions are blocks by number alone; nothing paired them, so the design is not blocked.
-// - A file that is missing or makes no sense leaves its row without that value, and a diagnostic.
+// - GPU energy is the mean of the power samples times the elapsed time of perf: the samples are documented as one
+//   second apart, but are not. Their plain sum, as published, is added as a check.
+// - Repetitions are blocks by number only; nothing paired them, so the design is not blocked.
+// - A missing or invalid file leaves its row without that value and adds a diagnostic.
 //
 // Joules, seconds. Reads files; no other state.
 #pragma once
@@ -33,11 +33,11 @@ PerfEnergies parse_perf_energies(std::string_view text);
 
 struct PowerSamples {
   std::vector<double> watts;
-  std::size_t unreadable = 0;  // lines like "[N/A]"
+  std::size_t unreadable = 0;  // count of lines like "[N/A]"
 };
 PowerSamples parse_power_samples(std::string_view text);
 
-// Fails when there is no such folder, or no such file in it.
+// Fails if the folder does not exist or contains no such file.
 Result<ExperimentData> read_prengdl(const std::string& folder);
 
 }  // namespace joulemap::ingest

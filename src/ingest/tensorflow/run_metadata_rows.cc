@@ -13,9 +13,9 @@ constexpr std::uint32_t kStatsDevices = 1;
 constexpr std::uint32_t kDeviceName = 1, kDeviceNodes = 2;
 constexpr std::uint32_t kNodeName = 1, kNodeStart_us = 2, kNodeEnd_us = 5, kNodeLabel = 8, kNodeStart_ns = 13,
                         kNodeEnd_ns = 16;
-constexpr std::int64_t kMost_us = 4'000'000'000'000'000;  // the year 2096; more would not fit
+constexpr std::int64_t kMost_us = 4'000'000'000'000'000;  // the year 2096; larger values would overflow
 
-// Every message in a field, and the beginning of the last where the file is cut. False when it is.
+// Visits every message in a field, and the beginning of the last one in a truncated file. Returns false if truncated.
 template <class Visit>
 bool for_each_message(std::string_view bytes, std::uint32_t field, Visit visit) {
   ProtobufReader fields(bytes);
@@ -34,7 +34,7 @@ std::string_view device_of(std::string_view device_stats) {
   return {};
 }
 
-// Whether the bytes are a StepStats: the names of devices are paths.
+// Whether the bytes are a StepStats: the names of its devices are paths.
 bool is_step_stats(std::string_view bytes) {
   bool found = false;
   for_each_message(bytes, kStatsDevices,
@@ -48,7 +48,7 @@ struct Label {
   std::string_view kernel;
 };
 
-// On a device: "node = Op(input, input)".
+// Label on a device: "node = Op(input, input)".
 Label node_label(std::string_view name, std::string_view text) {
   Label label{.node = name};
   const std::size_t equals = text.find(" = ");
@@ -58,7 +58,7 @@ Label node_label(std::string_view name, std::string_view text) {
   return label;
 }
 
-// On a stream: "kernel (its sizes) @@node:Op#..."; or the node's name itself is "node:Op".
+// Label on a stream: "kernel (its sizes) @@node:Op#..."; or the node's name itself is "node:Op".
 Label kernel_label(std::string_view name, std::string_view text) {
   Label label{.kernel = text.substr(0, text.find("@@"))};
   const std::size_t mark = text.find("@@");
@@ -94,7 +94,7 @@ void read_node(std::string_view bytes, std::string_view device, StepRows& result
     ++result.damaged;
     return;
   }
-  // Old versions know microseconds only.
+  // Old versions have only microseconds.
   if (start_ns == 0) {
     start_ns = start_us > 0 && start_us <= kMost_us ? start_us * 1000 : -1;
     end_ns = end_us >= 0 && end_us <= kMost_us ? end_us * 1000 : -1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepRows: what a session of TensorFlow 1 says ran, whichever of its files told it: rows of devices. Plain data and the
-// functions that read it; pure. Times are nanoseconds, as the file has them.
+// StepRows: the rows of devices in a trace of a TensorFlow 1 session, from either of its file formats. Plain data and
+// the functions that read it; pure. Times are nanoseconds, as in the file.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace joulemap::ingest {
 
-// What repeats, once.
+// Stores each distinct text once.
 class Texts {
  public:
   std::uint32_t index(std::string_view text) {
@@ -31,20 +31,21 @@ class Texts {
 struct StepRow {
   std::int64_t start_ns = 0;
   std::int64_t duration_ns = 0;
-  std::uint32_t device = 0;  // these are indices of texts: "/job:localhost/replica:0/task:0/device:GPU:0/stream:all"
+  std::uint32_t device = 0;  // this and the following are indices in texts:
+                             // "/job:localhost/replica:0/task:0/device:GPU:0/stream:all"
   std::uint32_t node = 0;    // "dense/MatMul"
   std::uint32_t op = 0;      // "MatMul"
-  std::uint32_t kernel = 0;  // on a GPU, the text that the driver's tracer made of it; empty where it is not known
+  std::uint32_t kernel = 0;  // GPU: text from the driver's tracer; empty if unknown
 };
 
 struct StepRows {
-  bool found = false;  // it is such a file
+  bool found = false;  // the file has this format
   Texts texts;
   std::vector<StepRow> rows;
-  std::uint64_t skipped = 0;   // events that are no rows: tensors, metadata
-  std::uint64_t timeless = 0;  // rows without a time that makes sense
+  std::uint64_t skipped = 0;   // events that are not rows: tensors, metadata
+  std::uint64_t timeless = 0;  // rows without a valid time
   std::uint64_t homeless = 0;  // rows of a device that the file does not name
-  std::uint64_t damaged = 0;   // what could not be read
+  std::uint64_t damaged = 0;   // entries that could not be parsed
   bool is_cut = false;         // the end is missing
 };
 

@@ -17,7 +17,7 @@
 namespace joulemap::ingest {
 namespace {
 
-// Times below are no Unix time: the year 2001.
+// Smaller times are not Unix times: the year 2001.
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
 constexpr std::string_view kForward = "forward";
 constexpr std::string_view kAllStreams = "all";
@@ -69,7 +69,7 @@ bool is_fill(std::string_view name) {
   return name.starts_with("MEMSET") || name.starts_with("Memset") || name.starts_with("memset");
 }
 
-// Without its sizes: "volta_sgemm_128x64 regs:..." and what stands in front of it, "[CUDA]".
+// The kernel name without its launch details: "volta_sgemm_128x64" from "volta_sgemm_128x64 regs:...".
 std::string_view kernel_name(std::string_view text) {
   text = trim(text);
   const std::size_t sizes = std::min(text.find(" regs"), text.find(" grid"));
@@ -98,7 +98,7 @@ class Making {
   }
 
  private:
-  // A thread that is as long as its rows do not overlap.
+  // A virtual thread whose rows do not overlap.
   struct Lane {
     std::int64_t end_ns = 0;
     std::uint32_t track = 0;
@@ -152,7 +152,7 @@ class Making {
     const std::string& name = rows_.texts[row.node];
     const std::string& op = rows_.texts[row.op];
     OpPlace place = place_of_tensorflow_op(name, op == "unknown" ? std::string_view() : op, {});
-    // Names that begin so are the runtime's own: arguments, results, transfers.
+    // Names with a leading underscore are internal to the runtime: arguments, results, transfers.
     if (place.phase.empty() && !name.starts_with('_')) place.phase = kForward;
     return slot->second = builder_.name(name, place);
   }
@@ -182,7 +182,7 @@ class Making {
   const StepRows& rows_;
   TraceBuilder builder_{"tensorflow"};
   std::map<std::uint32_t, Device> devices_;
-  std::set<std::string> have_streams_;  // GPUs whose streams are told one by one
+  std::set<std::string> have_streams_;  // GPUs with individual streams
   std::map<std::uint32_t, std::vector<Lane>> lanes_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> nodes_;
   std::int64_t threads_ = 0;

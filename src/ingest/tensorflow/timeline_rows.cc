@@ -11,7 +11,7 @@ namespace {
 
 using formats::JsonFields;
 
-constexpr double kMost_us = 4e15;  // the year 2096; more would not fit
+constexpr double kMost_us = 4e15;  // the year 2096; larger values would overflow
 constexpr std::string_view kCompute = " Compute";
 
 std::optional<std::int64_t> nanoseconds(const JsonFields& event, std::string_view member) {
@@ -21,7 +21,7 @@ std::optional<std::int64_t> nanoseconds(const JsonFields& event, std::string_vie
   return std::llround(*number * 1000);
 }
 
-// Processes stand for devices; a number, or a text from other writers.
+// Processes represent devices; the id is a number, or a text in files of other writers.
 std::string process_of(const JsonFields& event) {
   const std::optional<std::int64_t> number = event.integer("pid");
   return number ? std::to_string(*number) : std::string(event.text("pid"));
@@ -29,7 +29,7 @@ std::string process_of(const JsonFields& event) {
 
 }  // namespace
 
-// A device's name may come after its rows: until then the row has the process in its place.
+// A device's name may follow its rows: until then the row stores the process instead.
 StepRows rows_of_timeline(std::string_view json) {
   StepRows result;
   std::unordered_map<std::string, std::string> devices;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which instruction each kernel of a CUDA graph is of. XLA puts stretches of a program into graphs, and the trace then
-// names the graph instead of the instruction ("command_buffer_3"). A kernel is called after the first instruction it was
-// compiled for, and instructions that compute the same share it: three equal layers run one kernel three times. So
-// kernels are laid beside the program's schedule, in the order in which they are in the graph. Pure.
+// Maps each kernel of a CUDA graph to its HLO instruction. XLA puts parts of a program into graphs, and the trace then
+// names the graph ("command_buffer_3") instead of the instruction. A kernel has the name of the first instruction it
+// was compiled for, and equal instructions share it: three equal layers run one kernel three times. So the kernels are
+// aligned with the program's schedule, in the order in which they are in the graph. Pure.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@
 
 namespace joulemap::ingest {
 
-// A name without what tells it from its like: "gemm_fusion_dot" of gemm_fusion_dot.8 and of the kernel gemm_fusion_dot_8.
+// A name without its number: "gemm_fusion_dot" for gemm_fusion_dot.8 and for the kernel gemm_fusion_dot_8.
 std::string kernel_stem(std::string_view name);
 
 struct GraphMatch {
-  std::vector<std::string_view> instructions;  // one for each kernel
-  std::size_t named = 0;                       // of these, those that are called as their instruction
-  std::size_t end = 0;                         // of the schedule: where the next graph may begin
+  std::vector<std::string_view> instructions;  // one per kernel
+  std::size_t named = 0;                       // of these, kernels whose name matches their instruction
+  std::size_t end = 0;                         // index in the schedule where the next graph may begin
 };
 
-// Kernels of libraries (cuDNN's) are called as they like: each belongs to an instruction that no kernel is called after,
-// or to the one before it. Nothing when none is called after an instruction, or the kernels are not a stretch of the
-// schedule that begins at or after `from`.
+// Library kernels (cuDNN) have arbitrary names: each belongs to an instruction that no kernel is named after, or to the
+// instruction before it. Returns nothing if no kernel is named after an instruction, or the kernels are not a
+// contiguous part of the schedule at or after `from`.
 std::optional<GraphMatch> match_graph(std::span<const std::string_view> kernels,
                                       std::span<const std::string_view> schedule, std::size_t from);
 

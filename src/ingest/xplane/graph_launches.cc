@@ -10,7 +10,7 @@
 namespace joulemap::ingest {
 namespace {
 
-// Graphs of a program by their numbers, as its schedule has them.
+// Orders the graphs of a program by number, as in its schedule.
 auto order_of(const GraphKernel& kernel) {
   const std::size_t digits = kernel.graph.name.find_last_not_of("0123456789") + 1;
   return std::tuple(kernel.graph.program, kernel.graph.module, number_at(kernel.graph.name.substr(digits)),
@@ -23,7 +23,7 @@ bool is_same_launch(const GraphKernel& a, const GraphKernel& b) {
 
 }  // namespace
 
-// Launches of a graph are alike, so each list of kernels is looked for once.
+// All launches of a graph have the same kernels, so each list of kernels is matched once.
 std::uint64_t find_operations_of_graphs(std::vector<GraphKernel>& kernels, XPlaneOperations& operations) {
   std::stable_sort(kernels.begin(), kernels.end(),
                    [](const GraphKernel& a, const GraphKernel& b) { return order_of(a) < order_of(b); });

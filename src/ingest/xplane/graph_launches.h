@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels that ran in CUDA graphs, and which operation each is of (graph_kernels.h says how that is found). They are
-// gathered while a trace is read, because a stream has them in the order of time and a graph in that of its nodes.
+// Assigns the kernels that ran in CUDA graphs to operations (method: graph_kernels.h). They are collected while a trace
+// is read, because a stream has them in time order and a graph in node order.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct GraphKernel {
   std::int64_t node = 0;  // of the graph
   std::string_view name;
   TraceEvent event;
-  std::optional<std::uint32_t> operation;  // what is found
+  std::optional<std::uint32_t> operation;  // the result
 };
 
-// Sorts them by graph, launch and node, and sets their operations. Gives the number of those that fit no program.
+// Sorts them by graph, launch and node, and sets their operations. Returns the number of kernels that match no program.
 std::uint64_t find_operations_of_graphs(std::vector<GraphKernel>& kernels, XPlaneOperations& operations);
 
 }  // namespace joulemap::ingest

@@ -22,7 +22,7 @@ constexpr std::uint32_t kInstructionName = 1, kInstructionOpcode = 2, kInstructi
 constexpr std::uint32_t kShapeType = 2, kShapeDimensions = 3;
 constexpr std::uint32_t kMetadataType = 1, kMetadataName = 2;
 
-// Opcodes that nothing runs for.
+// Opcodes that execute nothing.
 constexpr std::array<std::string_view, 10> kNoWork = {"parameter",         "constant",  "bitcast", "tuple",
                                                       "get-tuple-element", "while",     "call",    "conditional",
                                                       "after-all",         "async-done"};
@@ -49,7 +49,7 @@ void add_shape(std::string_view bytes, TensorText& text) {
   text.add(type, dimensions);
 }
 
-// A name without a path ("reduce_sum") does not tell where it comes from.
+// A name without a path ("reduce_sum") does not identify its origin.
 bool tells_a_path(std::string_view op_name) { return op_name.find('/') != std::string_view::npos; }
 
 }  // namespace
@@ -122,7 +122,7 @@ std::string HloProgram::tensors_of(std::string_view instruction) const {
   return text.text();
 }
 
-// A fusion is called after what most of its instructions come from.
+// A fusion takes the origin that most of its instructions have.
 void HloProgram::name_after_what_they_call() {
   for (const Instruction& instruction : nameless_) {
     HloOrigin origin = instruction.origin;
@@ -131,7 +131,7 @@ void HloProgram::name_after_what_they_call() {
       const auto names = names_in_.find(computation);
       if (names == names_in_.end()) continue;
       for (const auto& [name, count] : names->second) {
-        if (count < most || (count == most && name >= origin.op_name)) continue;  // the same whatever the map's order
+        if (count < most || (count == most && name >= origin.op_name)) continue;  // independent of the map's order
         most = count;
         origin.op_name = name;
       }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HloProgram: which operation of the source each instruction of a program that XLA compiled comes from. A trace names
-// instructions ("fusion.3"); the program that lies in it (an HloProto) knows more. Views point into the bytes given.
-// Field numbers: xla/service/hlo.proto, xla/xla_data.proto. Pure; damaged bytes cost the instructions they hold.
+// HloProgram: maps each instruction of a program that XLA compiled to its source operation. A trace contains only
+// instruction names ("fusion.3"); the program embedded in it (an HloProto) has the origin. Views point into the bytes
+// given. Field numbers: xla/service/hlo.proto, xla/xla_data.proto. Pure; damaged bytes cost only their instructions.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ namespace joulemap::ingest {
 
 struct HloOrigin {
   std::string_view op_name;  // "jit(step)/jvp(Net)/Dense_0/dot_general"
-  std::string_view op_type;  // "MatMul", of TensorFlow
+  std::string_view op_type;  // "MatMul", from TensorFlow
 };
 
 class HloProgram {
  public:
   static HloProgram read(std::string_view hlo_proto);
 
-  // nullptr for an instruction that is not in the program, or whose origin the compiler forgot.
+  // nullptr for an instruction that is not in the program, or whose origin the compiler dropped.
   const HloOrigin* origin_of(std::string_view instruction) const;
-  // What an instruction is given (tensor_text.h); empty where the program does not tell.
+  // Input tensors of an instruction (tensor_text.h); empty if the program lacks them.
   std::string tensors_of(std::string_view instruction) const;
-  // The instructions that become work of a device, in the order in which each computation runs them.
+  // The instructions that run on a device, in the order in which each computation runs them.
   const std::vector<std::vector<std::string_view>>& schedules() const { return schedules_; }
-  // Some of its instructions compute gradients.
+  // Whether some of its instructions compute gradients.
   bool trains() const { return trains_; }
 
  private:
@@ -37,9 +37,9 @@ class HloProgram {
     HloOrigin origin;
     std::vector<std::uint64_t> called;    // computations
     std::vector<std::uint64_t> operands;  // ids
-    std::string_view shape;               // of its result, a ShapeProto
+    std::string_view shape;               // of the result, a ShapeProto
     std::int64_t id = 0;
-    bool is_work = true;  // else it only names or moves around what others make
+    bool is_work = true;  // false: only names or rearranges results of others
   };
 
   void add_computation(std::string_view bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IdTable: what the ids of a plane stand for, in the order in which they were met. Ids are small and dense, unless a file is
-// odd, and looked up for every event: a vector for those, a map for the others. One reader, one thread.
+// IdTable: maps the ids of a plane to entries, in order of first use. Ids are looked up for every event and are small
+// and dense except in unusual files: a vector holds the dense ones, a map the others. One reader, one thread.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class IdTable {
     }
     return entries_[number - 1];
   }
-  // Its number, counted from 1; 0: there is none.
+  // Returns its number, counted from 1; 0: none.
   std::uint32_t number(std::int64_t id) const {
     if (id >= 0 && id < kDense)
       return static_cast<std::size_t>(id) < dense_.size() ? dense_[static_cast<std::size_t>(id)] : 0;
@@ -41,7 +41,7 @@ class IdTable {
     return dense_[index];
   }
 
-  std::vector<std::uint32_t> dense_;  // number + 1
+  std::vector<std::uint32_t> dense_;  // index in entries_ + 1; 0: none
   std::unordered_map<std::int64_t, std::uint32_t> sparse_;
   std::vector<T> entries_;
 };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ViewCache: what was lately found for some texts of a profile. A profile refers to its texts, so the same ones lie at the
-// same place: it is compared where they lie, not what they say, which is what makes it quicker than a map. The bytes must
-// outlive it. One thread.
+// ViewCache: caches results by texts of a profile. A profile stores each text once and refers to it, so comparing
+// addresses is enough, which is faster than a map of contents. The bytes must outlive the cache. Single-threaded.
 #pragma once
 
 #include <array>
@@ -21,7 +20,7 @@ class ViewCache {
     std::int64_t number = 0;
   };
 
-  // What was found, or what `find` finds.
+  // Returns the cached value, or calls `find` and caches its result.
   template <class Find>
   std::uint32_t get(const Key& key, const Find& find) {
     Entry& entry = entries_[slot_of(key)];
@@ -33,7 +32,7 @@ class ViewCache {
   static constexpr std::size_t kEntries = 1024;  // a power of two
 
   struct Entry {
-    Key key;  // without texts where there is none
+    Key key;  // empty entries have no texts
     std::uint32_t value = 0;
   };
 
@@ -44,7 +43,7 @@ class ViewCache {
     }
     return mixed >> 54;
   }
-  // The first text of a key is there.
+  // The first text of a key is never null.
   static bool is_same(const Key& a, const Key& b) {
     bool same = a.number == b.number && a.texts[0].data() != nullptr;
     for (std::size_t i = 0; i < kTexts; ++i) {

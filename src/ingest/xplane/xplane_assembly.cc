@@ -18,7 +18,7 @@ void XPlaneAssembly::add(std::size_t number, std::size_t reader, XSegmentEvents 
   segments_[number] = {reader, sizes, std::move(events), std::move(damage)};
 }
 
-// What its reader met there first.
+// Numbers the entries that its reader saw first in this segment.
 void XPlaneAssembly::take_numbers(const Segment& segment) {
   const Trace& known = readers_[segment.reader].builder().trace();
   Numbers& numbers = numbers_[segment.reader];
@@ -91,7 +91,7 @@ Diagnostics XPlaneAssembly::finish(std::size_t threads) {
   return damage;
 }
 
-// On the threads that ended them.
+// Adds the rest of each operation on the thread that ended it.
 void XPlaneAssembly::continue_operations(const XSegmentEvents& events) {
   std::unordered_map<std::int64_t, Begun> begun;
   for (const XSegmentEvents::Begun& some : events.begun) begun.insert_or_assign(some.id, Begun{some.end_ns, some.name});
@@ -105,7 +105,7 @@ void XPlaneAssembly::continue_operations(const XSegmentEvents& events) {
 
 void XPlaneAssembly::add_graphs(std::vector<GraphKernel> kernels) {
   if (kernels.empty()) return;
-  XPlaneOperations& operations = readers_.front().operations();  // whichever: each knows all programs
+  XPlaneOperations& operations = readers_.front().operations();  // any reader: each has all programs
   const std::uint64_t unknown = find_operations_of_graphs(kernels, operations);
   std::vector<std::uint32_t> names;
   for (std::uint32_t i = 0; i < operations.size(); ++i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// XPlaneAssembly: makes one Trace of the segments of a profile that several threads read. They come in any order; at the end
-// they are taken in that of the file, and what each was the first to name gets the next numbers: the trace is the same
-// whatever thread read what. Owned by who reads the profile; `add` is of one thread at a time, `finish` comes after all.
+// XPlaneAssembly: combines the segments of a profile that several threads read into one Trace. Segments arrive in any
+// order and are merged in file order; names get numbers in order of first use. So the trace does not depend on the
+// threads. Owned by the reader of the profile; one thread at a time calls `add`, `finish` follows after all.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +18,17 @@ namespace joulemap::ingest {
 
 class XPlaneAssembly {
  public:
-  // `builder`: of the whole trace. `readers`: those that read the segments.
+  // `builder`: of the whole trace. `readers`: the readers of the segments.
   XPlaneAssembly(TraceBuilder& builder, std::vector<XPlaneEvents>& readers);
 
-  // `number`: of the segment in the file, from 0.
+  // `number`: index of the segment in the file, from 0.
   void add(std::size_t number, std::size_t reader, XSegmentEvents events, Diagnostics damage);
 
-  // All events are in the trace then; what was damaged is told.
+  // Adds all events to the trace. Returns the diagnostics of damage.
   Diagnostics finish(std::size_t threads);
 
  private:
-  // How many of a reader's there are, or what they are called in the trace.
+  // Sizes: how many entries a reader has. Numbers: their indices in the trace.
   struct Sizes {
     std::size_t names = 0, classes = 0, queues = 0, bytes = 0;
   };
@@ -37,7 +37,7 @@ class XPlaneAssembly {
   };
   struct Segment {
     std::size_t reader = 0;
-    Sizes known;  // to its reader, behind it
+    Sizes known;  // entries of its reader after this segment
     XSegmentEvents events;
     Diagnostics damage;
   };

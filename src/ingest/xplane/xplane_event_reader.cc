@@ -19,15 +19,15 @@ constexpr std::uint32_t kMetadata = 1, kOffset_ps = 2, kDuration_ps = 3, kStats 
 namespace stat_field {
 constexpr std::uint32_t kMetadata = 1, kUnsigned = 3, kSigned = 4, kText = 5, kBytes = 6, kReference = 7;
 }
-// How a field is announced.
+// Protobuf tags of varint and length-delimited fields.
 constexpr unsigned char as_number(std::uint32_t field) { return static_cast<unsigned char>(field << 3); }
 constexpr unsigned char as_bytes(std::uint32_t field) { return static_cast<unsigned char>(field << 3 | 2); }
 
 constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
-// A week: no trace is longer, and sums of such times fit.
+// One week: no trace is longer, and sums of such times do not overflow.
 constexpr std::int64_t kLongest_ps = 604'800 * std::int64_t{1'000'000'000'000};
 
-// Sums of what a file says must not overflow; such a time is nonsense anyway.
+// Saturating sum: a time in the file that overflows is invalid.
 std::int64_t later_by(std::int64_t time_ns, std::int64_t offset_ps) {
   std::int64_t sum = 0;
   return __builtin_add_overflow(time_ns, offset_ps / kPicosecondsPerNanosecond, &sum) ? time_ns : sum;
@@ -105,7 +105,7 @@ XEventReader::Seen XEventReader::read_usual(std::string_view bytes, const char* 
   return Seen::whole;
 }
 
-// What it is of, then its value.
+// Reads the id of the stat, then its value.
 bool XEventReader::read_usual_stat(std::string_view bytes, const char* readable, const XPlaneTables& tables) {
   const char* at = bytes.data();
   const char* const end = at + bytes.size();
@@ -189,13 +189,13 @@ void XEventReader::forget_stats() {
   event_.known_stats = 0;
 }
 
-// Room is used again, event after event.
+// Reuses the storage of previous events.
 XStat& XEventReader::new_stat() {
   if (stats_used_ == stats_.size()) stats_.emplace_back();
   return stats_[stats_used_++];
 }
 
-// The first one of a name counts.
+// The first value of a name counts.
 void XEventReader::keep_stat(XStatName known) {
   if (known == XStatName::other || event_.has(known)) return;
   event_.known_stats |= 1U << static_cast<unsigned>(known);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// XEventReader: reads the events of a segment (xplane_segments.h) and hands them to a visitor. Events as profilers write
-// them are read in one go; what has other fields, or is damaged, is read again field by field. One thread each.
+// XEventReader: parses the events of a segment (xplane_segments.h) and passes them to a visitor. A fast path reads
+// events as profilers write them; events with other fields or damage are read again field by field. Single-threaded.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class XEventReader {
   void read(const XSegment& segment, Diagnostics& damage);
 
  private:
-  // Of an event, besides its values.
+  // Fields of an event except its values.
   struct Fields {
     const XPlaneTables::EventName* named = nullptr;
     std::uint32_t name_number = 0;
@@ -43,7 +43,7 @@ class XEventReader {
 
   XEventVisitor& visitor_;
   XEvent event_;
-  std::vector<XStat> stats_;  // those of the present event first
+  std::vector<XStat> stats_;  // those of the current event first
   std::size_t stats_used_ = 0;
 };
 

@@ -9,7 +9,7 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
-constexpr std::string_view kStepName = "ProfilerStep#";  // how every reader spells a step
+constexpr std::string_view kStepName = "ProfilerStep#";  // common spelling of a step in all readers
 
 std::int64_t duration_ns(const XEvent& event) { return event.duration_ps / kPicosecondsPerNanosecond; }
 
@@ -49,14 +49,14 @@ std::uint32_t XPlaneEvents::name_of(std::uint32_t operation) {
   return names_[operation];
 }
 
-// Names repeat much more often than they are new; their bytes lie in the file, each once a plane.
+// Caches names by view: names repeat, and the file stores each one once per plane.
 std::uint32_t XPlaneEvents::name_of(std::string_view text) {
   const auto [slot, is_new] = texts_.try_emplace(text, 0);
   if (is_new) slot->second = builder_.name(text);
   return slot->second;
 }
 
-// What an event is that tells nothing but its name is the same each time.
+// Caches the meaning of events that have nothing but a name.
 void XPlaneEvents::add_by_name(const XEvent& event) {
   const std::size_t index = 2 * std::size_t{event.name_number} + (line_.feeds ? 1 : 0);
   if (index >= by_name_.size()) by_name_.resize(index + 1);
@@ -134,7 +134,7 @@ std::uint32_t XPlaneEvents::class_of(std::string_view name, std::string_view det
   });
 }
 
-// A context is a number, or a text with one at its end: "$$1".
+// A context is a number, or a text that ends with one: "$$1".
 std::uint32_t XPlaneEvents::queue_of(const XEvent& event) {
   const std::string_view text = event.text(XStatName::context_id);
   if (text.empty()) {

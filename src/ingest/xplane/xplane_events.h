@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// XPlaneEvents: makes TraceEvents of the events of a profile's segments. Names, classes and queues are numbered by a
-// TraceBuilder of its own; xplane_assembly.h makes those of the whole trace of them. One thread each; views given must
-// outlive it (they point into the profile).
+// XPlaneEvents: converts the events of a profile's segments to TraceEvents. Its own TraceBuilder numbers names, classes
+// and queues; xplane_assembly.h maps them to the whole trace. One thread per object; the profile's bytes must outlive
+// it.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@
 
 namespace joulemap::ingest {
 
-// What a segment holds besides its events, to be told in the order of the file.
+// Results of a segment besides its counts, merged in file order.
 struct XSegmentEvents {
   struct Begun {
-    std::int64_t id = 0;  // what ties it to its end
+    std::int64_t id = 0;  // connects it to its end
     std::int64_t end_ns = 0;
     std::uint32_t name = 0;
   };
@@ -43,21 +43,21 @@ class XPlaneEvents : public XEventVisitor {
  public:
   void add_program(std::string_view name, std::string_view hlo_proto) { operations_.add_program(name, hlo_proto); }
 
-  // The events that come are of this line. `most`: about so many.
+  // Starts a segment of this line. `most`: approximate count of its events.
   void begin(const XLineContext& line, std::size_t most);
   void on_event(const XEvent& event) override;
   void on_unwanted() override { builder_.skip(); }
   void on_damaged() override { builder_.drop(kDamagedEvents); }
-  // Of the segment that was begun last.
+  // Returns the results of the current segment.
   XSegmentEvents take();
 
-  // Its numbers are those of the events; blocks are taken already.
+  // Defines the indices in the events; does not contain the blocks already taken.
   TraceBuilder& builder() { return builder_; }
   XPlaneOperations& operations() { return operations_; }
 
  private:
   struct Meaning {
-    bool is_told = false;  // else it is nothing of the program
+    bool is_told = false;  // false: not part of the program
     EventKind kind = EventKind::op;
     std::uint32_t name = 0;
   };
@@ -82,12 +82,12 @@ class XPlaneEvents : public XEventVisitor {
   XLineContext line_;
   XSegmentEvents segment_;
   std::vector<std::uint32_t> names_;                             // of operations_
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> queues_;  // of the present line, by context
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> queues_;  // of the current line, by context
   std::unordered_map<std::string_view, std::uint32_t> texts_;
-  std::vector<std::optional<Meaning>> by_name_;  // of the present plane
+  std::vector<std::optional<Meaning>> by_name_;  // of the current plane
   std::unordered_map<std::pair<std::string_view, std::string_view>, std::uint32_t, ClassHash> classes_;
   ViewCache<2> recent_classes_;
-  std::string_view last_context_;  // of the present segment, where it is a text
+  std::string_view last_context_;  // of the current segment, if it is a string
   std::uint32_t last_queue_ = 0;
 };
 

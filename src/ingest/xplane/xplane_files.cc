@@ -22,7 +22,7 @@ std::vector<std::string> profiles_in(const std::string& folder) {
   return profiles;
 }
 
-// A run's folder is called after the time at which it was made, so the last is the newest.
+// A run's folder is named after its creation time, so the last one is the newest.
 std::vector<std::string> newest_profiles(const std::string& folder) {
   std::vector<std::string> own = profiles_in(folder);
   if (!own.empty()) return own;

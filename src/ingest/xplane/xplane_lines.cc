@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kEnvironment = "Task Environment";
 constexpr std::string_view kGpuPlane = "/device:GPU:", kTpuPlane = "/device:TPU:";
 constexpr std::string_view kTpuOperations = "XLA Ops";
-// What runtimes say of themselves, with values that need not be read.
+// Internal events of the runtimes, whose values need not be read.
 constexpr std::array<std::string_view, 4> kNoise = {"ThreadpoolListener::", "MemoryAllocation", "MemoryDeallocation",
                                                     "ExecutorState::"};
 constexpr std::array<std::string_view, 8> kFacts = {"jax_version",         "jaxlib_version", "gpu_version",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// XPlaneLines: which lines of a profile make a Trace, and what all of their events share. What planes tell of the whole run
-// (its process, versions, when it began), threads and notes go into the trace here; events are xplane_events.h's. Asked by
-// one thread at a time, in the order of the file.
+// XPlaneLines: selects the lines of a profile that belong to the Trace, and holds the data that all events of a line
+// share. Adds facts of the whole run (process, versions, start time), threads and notes to the trace; xplane_events.h
+// converts the events. Called by one thread at a time, in file order.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace joulemap::ingest {
 
-// Of the line that was wanted last.
+// Context of the last selected line.
 struct XLineContext {
-  std::size_t plane = 0;  // counted from 1: names are numbered within one
+  std::size_t plane = 0;  // counted from 1; names are numbered within a plane
   bool is_device = false;
   bool feeds = false;         // a thread of tf.data
-  std::uint32_t track = 0;    // of a thread: its number in the trace
-  std::uint32_t ordinal = 0;  // of a device
+  std::uint32_t track = 0;    // thread: its index in the trace
+  std::uint32_t ordinal = 0;  // GPU ordinal of a device
   std::uint32_t stream = 0;   // likewise
 };
 
@@ -39,9 +39,9 @@ class XPlaneLines : public XLineVisitor {
   void on_lost_event() override;
 
   const XLineContext& line() const { return line_; }
-  // Name and HloProto; all of them are known from the beginning.
+  // Name and HloProto; complete from the start.
   const std::vector<std::pair<std::string_view, std::string_view>>& programs() const { return programs_; }
-  // That such a profile has.
+  // Number of recognized planes; 0 if the file is not such a profile.
   std::size_t planes_known() const { return planes_known_; }
   std::optional<std::int64_t> process() const { return process_; }
   std::optional<std::int64_t> start_ns() const { return start_ns_; }
@@ -58,7 +58,7 @@ class XPlaneLines : public XLineVisitor {
   std::vector<std::pair<std::string_view, std::string_view>> programs_;
 };
 
-// Why an event is dropped, whoever finds out.
+// Reason of dropped events, shared by all readers.
 inline constexpr std::string_view kDamagedEvents = "that are damaged, or whose names are missing";
 
 }  // namespace joulemap::ingest

@@ -13,21 +13,21 @@ namespace {
 constexpr std::string_view kDataStage = "Iterator::";
 constexpr std::string_view kInput = "dataloader";
 constexpr std::string_view kInputLayer = "tf.data";
-// What takes the place of a module in the key of an operation that is no instruction of a program.
+// Replaces the module in the key of an operation that is not an instruction of a program.
 constexpr std::string_view kNodes = "node", kInputs = "input";
-// A callback of a stream looks like a node, "ThenExecuteCallback:Name", and waits.
+// A callback of a stream looks like a node, "ThenExecuteCallback:Name", but only waits.
 constexpr std::string_view kCallback = "ThenExecuteCallback:";
-// XLA puts kernels into graphs of CUDA; the name of such a graph is no instruction's.
+// XLA puts kernels into CUDA graphs; the name of such a graph is not an instruction.
 constexpr std::string_view kCommandBuffer = "command_buffer";
 
-// Stages that only hand on what another thread makes: their time is waiting.
+// Stages that only pass on what another thread produces: their time is waiting.
 bool is_waiting(std::string_view stage) { return stage == "Prefetch" || stage == "Root" || stage == "Model"; }
 
 XOperation input_operation(std::string_view op) {
   return {std::string(op), {std::string(kInput), std::string(kInputLayer), std::string(op)}};
 }
 
-// A kernel is called after its instruction, with '_' for what C cannot say: gemm_fusion_dot_8 of gemm_fusion_dot.8.
+// A kernel has the name of its instruction with '_' where C requires it: gemm_fusion_dot_8 for gemm_fusion_dot.8.
 std::string instruction_of_kernel(std::string_view kernel) {
   std::string name(kernel);
   const std::size_t digits = name.find_last_not_of("0123456789");
@@ -63,7 +63,7 @@ std::optional<std::uint32_t> XPlaneOperations::of_host_event(const XEvent& event
   const std::size_t colon = event.name.rfind(':');
   const bool has_type = colon != std::string_view::npos && !event.display_name.empty() &&
                         event.name.substr(colon + 1) == event.display_name;
-  // No node has a blank in its name; "HLO Transforms:jit_step" is the compiler.
+  // Node names contain no blank; "HLO Transforms:jit_step" is the compiler.
   const bool is_node = has_type && event.name.find(' ') == std::string_view::npos && !event.name.starts_with(kCallback);
   if (!is_node) return std::nullopt;
   if (feeds) return known({0, kInputs, event.display_name, {}}, [&] { return input_operation(event.display_name); });
@@ -88,7 +88,7 @@ std::optional<std::uint32_t> XPlaneOperations::tensorflow_op(std::string_view na
 
 std::uint32_t XPlaneOperations::tensorflow_node(std::string_view name, std::string_view type) {
   return known({0, kNodes, name, type}, [&] {
-    // A device's trace has names of JAX there, too, without a type.
+    // A device's trace also has JAX names there, without a type.
     const bool is_jax = type.empty() && name.find('(') != std::string_view::npos;
     return XOperation{std::string(name), is_jax ? place_of_xla_op(name, is_of_gradients(name))
                                                 : place_of_tensorflow_op(name, type, scopes_)};
@@ -100,7 +100,7 @@ std::uint32_t XPlaneOperations::instruction(const Key& key) {
                      [&] { return known(key, [&] { return named_by_program(key); }); });
 }
 
-// TensorFlow's names have gone through XLA as they were; JAX's have functions in them: jit(step).
+// TensorFlow's names pass through XLA unchanged; JAX's names contain functions: jit(step).
 XOperation XPlaneOperations::named_by_program(const Key& key) {
   const HloProgram& program = program_of(key.program, key.module);
   const std::string name = key.kernel.empty() ? std::string(key.name) : instruction_of_kernel(key.kernel);
@@ -114,7 +114,7 @@ XOperation XPlaneOperations::named_by_program(const Key& key) {
   return operation;
 }
 
-// Programs are read when one of their instructions is met. Some versions do not number them.
+// Parses a program when one of its instructions is first seen. Some versions do not number programs.
 const HloProgram& XPlaneOperations::program_of(std::int64_t number, std::string_view module) {
   const auto [slot, is_new] = programs_.try_emplace({module, number});
   if (!is_new) return slot->second;
@@ -140,7 +140,7 @@ std::optional<std::vector<std::uint32_t>> XPlaneOperations::of_graph(const Graph
   const HloProgram& program = program_of(graph.program, graph.module);
   std::vector<std::size_t>& after = after_graphs_[{graph.module, graph.program}];
   after.resize(program.schedules().size());
-  // Small computations fit by chance: the one that explains most names counts.
+  // Small computations match by chance: the one that explains most names is used.
   std::optional<GraphMatch> best;
   std::size_t of = 0;
   for (std::size_t i = 0; i < after.size(); ++i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// XPlaneOperations: which events of an XPlane trace are operations, and where each belongs: TensorFlow's nodes, the
-// stages of tf.data, instructions of the programs that XLA compiled, on the CPU and on a GPU. Waiting, scheduling and
-// what lies around operations is none. Views given must outlive it (they point into the trace); one reader, one thread.
+// XPlaneOperations: classifies which events of an XPlane trace are operations, and the scope of each: TensorFlow's
+// nodes, stages of tf.data, instructions of XLA programs, on the CPU and on a GPU. Waiting, scheduling and enclosing
+// events are not operations. Views given must outlive it (they point into the trace); one reader, one thread.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 namespace joulemap::ingest {
 
 struct XOperation {
-  std::string name;  // as the trace has it: "model/dense/MatMul", "fusion.3"
+  std::string name;  // as in the trace: "model/dense/MatMul", "fusion.3"
   OpPlace place;
 };
 
@@ -31,15 +31,15 @@ class XPlaneOperations {
  public:
   explicit XPlaneOperations(ScopeTable scopes) : scopes_(std::move(scopes)) {}
 
-  // Of XPlaneVisitor::on_program.
+  // Called from XPlaneVisitor::on_program.
   void add_program(std::string_view name, std::string_view hlo_proto) { protos_[name] = hlo_proto; }
 
-  // The number of the operation that an event is; nothing when it is none. `feeds`: on a thread of tf.data.
+  // Returns the number of the operation that the event is, or nothing. `feeds`: on a thread of tf.data.
   std::optional<std::uint32_t> of_host_event(const XEvent& event, bool feeds);
-  // That an event of a device's stream belongs to.
+  // Returns the operation that an event on a device stream belongs to.
   std::optional<std::uint32_t> of_kernel(const XEvent& event);
 
-  // A CUDA graph of a program, and where in its schedules graphs of higher numbers begin.
+  // A CUDA graph of a program.
   struct Graph {
     std::int64_t program = 0;
     std::string_view module;
@@ -49,10 +49,10 @@ class XPlaneOperations {
       return std::tie(a.program, a.module, a.name) < std::tie(b.program, b.module, b.name);
     }
   };
-  // Of an event that is a part of one; nothing for others.
+  // Returns the graph that the event is part of, or nothing.
   static std::optional<Graph> graph_of(const XEvent& event);
-  // The operations of its kernels, which are given in the order of the graph. To be asked for the graphs of a program in the
-  // order of their numbers. Nothing when they do not fit the program: then their names are all that is known.
+  // Returns the operations of the kernels, which are in graph order. Call it for the graphs of a program in the order
+  // of their numbers. Returns nothing if the kernels do not match the program: then only their names are known.
   std::optional<std::vector<std::uint32_t>> of_graph(const Graph& graph, std::span<const std::string_view> kernels);
 
   const XOperation& operator[](std::uint32_t number) const { return operations_[number]; }
@@ -84,10 +84,10 @@ class XPlaneOperations {
   ScopeTable scopes_;
   std::map<std::string_view, std::string_view> protos_;
   std::map<std::pair<std::string_view, std::int64_t>, HloProgram> programs_;
-  // By program: where its schedules, one after the other, go on after the graphs that were found.
+  // By program: where each schedule continues after the graphs matched so far.
   std::map<std::pair<std::string_view, std::int64_t>, std::vector<std::size_t>> after_graphs_;
   std::unordered_map<Key, std::uint32_t, KeyHash> known_;
-  ViewCache<3> recent_;  // instructions: by name, module and kernel
+  ViewCache<3> recent_;  // instructions, by name, module and kernel
   std::vector<XOperation> operations_;
 };
 

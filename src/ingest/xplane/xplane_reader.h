@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads an XSpace (*.xplane.pb), the trace of TensorFlow's and JAX's profiler: planes (the host, each device) of lines
-// (threads, streams) of events with named values. Events stream by, with their names resolved; what is kept of a plane is
-// its tables of names. Views point into the bytes given. Field numbers: tsl/profiler/protobuf/xplane.proto.
+// (threads, streams) of events with named values. Events stream through with resolved names; only a plane's tables of
+// names are kept. Views point into the bytes given. Field numbers: tsl/profiler/protobuf/xplane.proto.
 //
 //   class Mine : public XPlaneVisitor { ... };
 //   Mine mine;
 //   Diagnostics damage = read_xplane(bytes, mine);
 //
-// Times are nanoseconds and durations picoseconds, as in the file: since 1970 or, in newer ones, since the moment that the
-// plane "Task Environment" calls profile_start_time. Pure; damaged bytes cost the message they are
-// in and are a diagnostic.
+// Times are nanoseconds and durations picoseconds, as in the file: Unix times or, in newer files, relative to
+// profile_start_time of the plane "Task Environment". Pure; damaged bytes cost the message that contains them and add a
+// diagnostic.
 #pragma once
 
 #include <array>
@@ -26,27 +26,27 @@
 namespace joulemap::ingest {
 
 enum class XPlaneKind : std::uint8_t {
-  host,      // "/host:CPU": a line for each thread
-  device,    // "/device:GPU:0", "/device:TPU:0": a line for each stream
-  metadata,  // programs, tasks, tables: no time was spent there
+  host,      // "/host:CPU": one line per thread
+  device,    // "/device:GPU:0", "/device:TPU:0": one line per stream
+  metadata,  // programs, tasks, tables: no execution time
 };
 
 struct XLine {
   std::int64_t id = 0;
   std::string_view name;
   std::int64_t begin_ns = 0;
-  // Made from other lines of the device ("Steps", "XLA Modules"): who adds up times must leave it out.
+  // Computed from other lines of the device ("Steps", "XLA Modules"): exclude it from sums of time.
   bool derived = false;
 };
 
-// Values that are asked for in every event are known by number.
+// Values that are looked up in every event have a fixed number.
 enum class XStatName : std::uint8_t {
   other,
   hlo_op,
   hlo_module,
   program_id,
   tf_op,
-  producer,  // "_p": ties an event to one on another thread
+  producer,  // "_p": connects an event to one on another thread
   consumer,  // "_c"
   step_num,
   correlation_id,
@@ -65,15 +65,15 @@ struct XStat {
   XStatName known = XStatName::other;
   std::variant<std::int64_t, std::uint64_t, double, std::string_view> value;
 
-  // Empty when it is a number.
+  // Empty if it is a number.
   std::string_view text() const {
     const auto* const held = std::get_if<std::string_view>(&value);
     return held == nullptr ? std::string_view() : *held;
   }
-  std::optional<std::int64_t> integer() const;  // nothing when it is none, or does not fit
+  std::optional<std::int64_t> integer() const;  // nothing if it is not an integer or does not fit
 };
 
-// Of the value of that name: empty or nothing when there is none, or one of another kind.
+// The value of that name; empty or nothing if it is missing or of another type.
 std::string_view text_of(std::span<const XStat> stats, std::string_view name);
 std::optional<std::int64_t> integer_of(std::span<const XStat> stats, std::string_view name);
 
@@ -81,38 +81,38 @@ struct XPlane {
   std::int64_t id = 0;
   std::string_view name;
   XPlaneKind kind = XPlaneKind::metadata;
-  std::span<const XStat> stats;  // until its first line: "process_id", "gpu_device_name"
+  std::span<const XStat> stats;  // valid until its first line: "process_id", "gpu_device_name"
 };
 
 struct XEvent {
   std::string_view name;
   std::string_view display_name;
-  std::uint32_t name_number = 0;  // the same for events of the same name in a plane, counted from 1; 0: it has none
-  std::uint32_t known_stats = 0;  // 1 << XStatName, of those that it has
-  std::array<std::uint32_t, kXStatNames> stat_index{};  // of those, where in `stats` the first one is
+  std::uint32_t name_number = 0;  // equal for events of the same name in a plane, counted from 1; 0: no name
+  std::uint32_t known_stats = 0;  // bit set of 1 << XStatName that the event has
+  std::array<std::uint32_t, kXStatNames> stat_index{};  // for each of these, index of the first one in `stats`
   std::int64_t begin_ns = 0;
   std::int64_t duration_ps = 0;
-  std::span<const XStat> stats;  // known ones: of the event, then those that all events of its name share
+  std::span<const XStat> stats;  // known ones: of the event, then those shared by all events of its name
 
-  // Empty or nothing when there is none, or one of another kind.
+  // Empty or nothing if it is missing or of another type.
   std::string_view text(XStatName stat) const { return has(stat) ? value(stat).text() : std::string_view(); }
   std::optional<std::int64_t> integer(XStatName stat) const { return has(stat) ? value(stat).integer() : std::nullopt; }
   const XStat& value(XStatName stat) const { return stats[stat_index[static_cast<std::size_t>(stat)]]; }
   bool has(XStatName stat) const { return (known_stats >> static_cast<unsigned>(stat) & 1U) != 0; }
 };
 
-// Of planes and lines.
+// Callbacks for planes and lines.
 class XLineVisitor {
  public:
   virtual ~XLineVisitor() = default;
-  // A program that XLA compiled, before all planes: "jit_step(182)" and its HloProto.
+  // A program that XLA compiled, before all planes: name "jit_step(182)" and its HloProto.
   virtual void on_program(std::string_view /*name*/, std::string_view /*hlo_proto*/) {}
-  // Whether its lines, whether its events are wanted.
+  // Return whether to read the lines of the plane, and the events of the line.
   virtual bool on_plane(const XPlane& plane) = 0;
   virtual bool on_line(const XLine& line) = 0;
-  // Asked once for each name of a plane: whether events of that name are wanted. The others are only counted.
+  // Called once for each name of a plane; returns whether to read events of that name. Others are only counted.
   virtual bool on_name(std::string_view /*name*/) { return true; }
-  // Of a plane whose names are missing.
+  // Called for each event of a plane whose names are missing.
   virtual void on_lost_event() {}
 };
 
@@ -121,7 +121,7 @@ class XEventVisitor {
   virtual ~XEventVisitor() = default;
   virtual void on_event(const XEvent& event) = 0;
   virtual void on_unwanted() {}
-  // An event that cannot be: a diagnostic tells it, too.
+  // Called for an invalid event, which also adds a diagnostic.
   virtual void on_damaged() {}
 };
 
@@ -130,7 +130,7 @@ class XPlaneVisitor : public XLineVisitor, public XEventVisitor {
   void on_lost_event() override { on_damaged(); }
 };
 
-// In one thread; xplane_segments.h is for several.
+// Single-threaded; see xplane_segments.h for several threads.
 Diagnostics read_xplane(std::string_view bytes, XPlaneVisitor& visitor);
 
 }  // namespace joulemap::ingest

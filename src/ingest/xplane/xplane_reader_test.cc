@@ -77,7 +77,7 @@ TEST(XPlaneReader, GivesEachEventItsNameTimeAndValues) {
   EXPECT_EQ(seen.durations_ps[0], 2'500'000);
   EXPECT_EQ(seen.ops[0], "dense/MatMul");
   EXPECT_EQ(seen.steps[0], -3);
-  EXPECT_EQ(seen.stats[0], 2u);  // one of its own, and the one of its name; a third nobody asks for
+  EXPECT_EQ(seen.stats[0], 2u);  // one of its own and one of its name; a third is not requested
   EXPECT_TRUE(diagnostics.contains("framework_profiler"));
 }
 
@@ -116,7 +116,7 @@ TEST(XPlaneReader, AFileThatIsCutAnywhereGivesADiagnosticAndTheRest) {
 TEST(XPlaneReader, DamageInsideATableOfNamesLeavesTheOtherPlanes) {
   std::string bytes = space();
   const std::size_t name = bytes.find("matrix product");
-  bytes[name - 1] = static_cast<char>(0x7F);  // its length, now beyond the end
+  bytes[name - 1] = static_cast<char>(0x7F);  // its length is now beyond the end
   Listing seen;
   const Diagnostics diagnostics = read_xplane(bytes, seen);
   EXPECT_TRUE(diagnostics.contains("damaged_trace"));

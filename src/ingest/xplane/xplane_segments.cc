@@ -23,7 +23,7 @@ namespace line_field {
 constexpr std::uint32_t kId = 1, kName = 2, kTimestamp_ns = 3, kEvents = 4;
 }
 
-// Lines that the profiler makes of a GPU's streams, and that would count their time again.
+// Lines that the profiler derives from a GPU's streams, and that would count their time twice.
 constexpr std::array<std::string_view, 9> kDerivedLines = {
     "Steps",       "Framework Name Scope", "Framework Ops", "XLA Modules", "XLA Ops",
     "XLA TraceMe", "Source code",          "Launch Stats",  "Source Code"};
@@ -41,7 +41,7 @@ std::string_view name_of_plane(std::string_view bytes) {
   return {};
 }
 
-// Writers put what describes a line before its events, so that these need not be gone through for it.
+// Writers put the fields that describe a line before its events, so the events need not be scanned for them.
 XLine line_itself(std::string_view bytes, const XPlane& plane) {
   XLine line;
   ProtobufReader fields(bytes);
@@ -56,7 +56,7 @@ XLine line_itself(std::string_view bytes, const XPlane& plane) {
   return line;
 }
 
-// Of a plane that the end of the file cuts: the names of its events came last, so none of them can be told.
+// For a plane that the end of the file truncates: the names of its events come last, so no event can be identified.
 void tell_lost_events(std::string_view plane, XLineVisitor& visitor) {
   const auto lose_events_of = [&](std::string_view line) {
     ProtobufReader fields(line);
@@ -103,7 +103,7 @@ std::optional<XSegment> XPlaneSegments::next() {
   return cut_segment();
 }
 
-// The next one that is wanted of the present plane.
+// Advances to the next selected line of the current plane.
 bool XPlaneSegments::next_line() {
   while (plane_.next()) {
     if (plane_.field() != plane_field::kLines) continue;
@@ -142,7 +142,7 @@ void XPlaneSegments::tell_end() {
        "profile again, and let the program stop the profiler before it ends"});
 }
 
-// Up to the end of a field; behind damage, all that is left.
+// Cuts at the end of a field; after damage, takes the whole rest.
 XSegment XPlaneSegments::cut_segment() {
   XSegment segment{planes_.back().get(), line_, rest_, 0, take_damage()};
   if (rest_.size() > segment_bytes_) {

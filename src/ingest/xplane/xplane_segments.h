@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// XPlaneSegments: the lines of a profile whose events are wanted, in pieces that several threads can read, in the order of
-// the file. xplane_event_reader.h reads the events of such a piece. Views point into the bytes given.
+// XPlaneSegments: splits the selected lines of a profile into segments that several threads can read, in file order.
+// xplane_event_reader.h reads the events of a segment. Views point into the bytes given.
 //
 //   XPlaneSegments segments(bytes, lines, kBytesPerSegment);
 //   while (auto segment = segments.next()) reader.read(*segment, damage);   // `next` by one thread at a time
@@ -24,19 +24,19 @@ namespace joulemap::ingest {
 struct XSegment {
   const XPlaneTables* tables = nullptr;  // lives as long as the XPlaneSegments
   XLine line;
-  std::string_view bytes;  // some fields of the line: nearly all of them events
-  std::size_t fields = 0;  // how many
-  Diagnostics damage;      // of what lies before it
+  std::string_view bytes;  // fields of the line, nearly all of them events
+  std::size_t fields = 0;  // count of fields
+  Diagnostics damage;      // found before this segment
 };
 
 class XPlaneSegments {
  public:
-  // Asks the visitor, from here and from `next`.
+  // Calls the visitor, here and in `next`.
   XPlaneSegments(std::string_view bytes, XLineVisitor& visitor, std::size_t segment_bytes);
 
-  // Nothing at the end.
+  // Returns nothing at the end.
   std::optional<XSegment> next();
-  // Of what lies behind the last segment.
+  // Damage found after the last segment.
   Diagnostics take_damage() { return std::exchange(damage_, {}); }
 
  private:
@@ -52,9 +52,9 @@ class XPlaneSegments {
   std::vector<std::unique_ptr<XPlaneTables>> planes_;
   formats::ProtobufReader plane_{{}};  // the last one of these
   XLine line_;
-  std::string_view rest_;  // of the line
+  std::string_view rest_;  // unread part of the line
   Diagnostics damage_;
-  std::size_t notes_ = 0;  // of the profiler itself
+  std::size_t notes_ = 0;  // diagnostics that the profiler itself wrote
   bool is_over_ = false;
 };
 

@@ -12,13 +12,13 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
-constexpr std::int64_t kLongest_ns = 3'600 * std::int64_t{1'000'000'000};  // of one operation
+constexpr std::int64_t kLongest_ns = 3'600 * std::int64_t{1'000'000'000};  // limit of one operation
 
 struct Operation {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   std::uint32_t place = 0;
-  std::int64_t producer = 0;  // what ties it to the event that tells its end; 0: none
+  std::int64_t producer = 0;  // id of the event that ends it; 0: none
 };
 
 class Sharing : public XPlaneVisitor {
@@ -64,7 +64,7 @@ class Sharing : public XPlaneVisitor {
     return overflows ? event.begin_ns : end_ns;
   }
 
-  // Operations at the same place share.
+  // Operations in the same scope have one share.
   std::uint32_t share_of(std::uint32_t operation) {
     while (numbers_.size() < known_.size()) {
       const auto next = static_cast<std::uint32_t>(shares_.size());
@@ -76,7 +76,7 @@ class Sharing : public XPlaneVisitor {
     return numbers_[operation];
   }
 
-  // Events of a thread nest: what lies within another operation is taken off it.
+  // Events of a thread nest: subtracts the time of nested operations from the enclosing one.
   void end_line() {
     std::sort(operations_.begin(), operations_.end(), [](const Operation& a, const Operation& b) {
       return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
@@ -95,11 +95,11 @@ class Sharing : public XPlaneVisitor {
   }
 
   XPlaneOperations known_;
-  bool feeds_ = false;                 // the present thread belongs to tf.data
-  std::vector<Operation> operations_;  // of the present line
+  bool feeds_ = false;                 // the current thread belongs to tf.data
+  std::vector<Operation> operations_;  // of the current line
   std::unordered_map<std::int64_t, Operation> started_;
   std::unordered_map<std::int64_t, std::int64_t> ends_ns_;
-  std::vector<std::uint32_t> numbers_;  // shares of known_
+  std::vector<std::uint32_t> numbers_;  // by number in known_: index in shares_
   std::map<OpPlace, std::uint32_t> by_place_;
   std::vector<OpShare> shares_;
 };

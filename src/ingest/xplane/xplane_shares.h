@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the time of a profiled step divides among phases, layers and operations, from the trace that the framework's own
-// profiler made of it. Counted are events that are operations; waiting, scheduling and what lies around operations is not.
-// An operation's time is its own, without the operations within it. Pure.
+// Splits the time of a profiled step among phases, layers and operations, from the trace of the framework's own
+// profiler. Only events that are operations count; waiting, scheduling and enclosing events do not. The time of an
+// operation excludes nested operations. Pure.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@
 
 namespace joulemap::ingest {
 
-// Of a host's plane: TensorFlow's operations, the stages of tf.data, what XLA compiled for the CPU.
+// Reads the host's plane: TensorFlow's operations, stages of tf.data, XLA code for the CPU.
 TraceShares shares_of_xplane(std::string_view bytes, const ScopeTable& scopes);
 
 }  // namespace joulemap::ingest

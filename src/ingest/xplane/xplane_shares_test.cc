@@ -30,7 +30,7 @@ class Trace {
     line_.add(2, name);
     return *this;
   }
-  // A program of XLA with these instructions.
+  // Adds an XLA program with these instructions.
   Trace& program(std::string_view name, const ProtobufWriter& computations) {
     const ProtobufWriter proto = ProtobufWriter().add(1, computations);
     const ProtobufWriter stat = ProtobufWriter().add(1, 1).add(6, proto.bytes());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// XPlaneTables: what the ids in one plane of a profile stand for: names of events, names of values, the plane itself. Read
-// before its events, which lie in front of them in the file. Views point into the bytes given. Made by one thread; once the
-// visitor was asked which names it wants, any thread may read it.
+// XPlaneTables: maps the ids in one plane of a profile to names of events and of values, and holds the plane itself.
+// Parsed before the events, which precede the tables in the file. Views point into the bytes given. One thread builds
+// it; after the visitor has selected the names, any thread may read it.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class XPlaneTables {
   const XPlane& plane() const { return plane_; }
   std::string_view bytes() const { return bytes_; }
   std::vector<EventName>& events() { return events_.entries(); }
-  // Null when there is none; `number` counts them from 1.
+  // Null if there is none; `number` counts from 1.
   const EventName* event(std::int64_t id, std::uint32_t& number) const {
     number = events_.number(id);
     return number == 0 ? nullptr : &events_.at(number - 1);
@@ -47,7 +47,7 @@ class XPlaneTables {
   }
 
   enum class Which : std::uint8_t { all, known };
-  // False: it is none of those that are wanted.
+  // Returns false if the value is not one of those requested.
   bool read_stat(std::string_view bytes, Which which, XStat& stat, Diagnostics& damage) const;
 
  private:

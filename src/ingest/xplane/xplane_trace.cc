@@ -19,16 +19,16 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::size_t kMostThreads = 4;
-// Times below are since the beginning of the profile: the year 2001 of Unix time.
+// Smaller times are relative to the start of the profile: the year 2001 in Unix time.
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
 
-// No more than there are segments.
+// At most one thread per segment.
 std::size_t threads_for(const XPlaneReading& reading, std::size_t bytes) {
   const std::size_t cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
   return std::min(reading.threads > 0 ? reading.threads : cores, bytes / reading.segment_bytes + 1);
 }
 
-// Threads take turns at the segments and read what they got each on its own.
+// Threads take turns at the segments and read theirs independently.
 class SegmentReaders {
  public:
   SegmentReaders(std::string_view bytes, TraceBuilder& builder, const XPlaneReading& reading)
@@ -41,7 +41,7 @@ class SegmentReaders {
     }
   }
 
-  // What was damaged.
+  // Returns the diagnostics of damage.
   Diagnostics run() {
     std::vector<std::thread> others;
     {
@@ -77,7 +77,7 @@ class SegmentReaders {
   XPlaneSegments segments_;
   std::vector<XPlaneEvents> readers_;
   XPlaneAssembly assembly_;
-  std::mutex mutex_;  // of all but the readers, each of which is one thread's
+  std::mutex mutex_;  // guards everything but the readers, each of which one thread owns
   std::size_t taken_ = 0;
 };
 

@@ -22,7 +22,7 @@ constexpr std::int64_t kProfile_ns = 1'700'000'000'000'000'000;
 
 using Values = std::map<std::string, std::variant<std::int64_t, std::string>>;
 
-// Builds one plane; names get their ids as they are met.
+// Builds one plane; names get ids in order of first use.
 class Plane {
  public:
   explicit Plane(const std::string& name) { plane_.add(2, name); }
@@ -167,7 +167,7 @@ TEST(XPlaneTrace, AnOperationIsContinuedWhereItEnds) {
 }
 
 TEST(XPlaneTrace, WhatRanOnAGpuNamesItsOperation) {
-  Values inside = hlo("command_buffer_3");  // a graph of CUDA: the kernel's name tells the instruction
+  Values inside = hlo("command_buffer_3");  // a CUDA graph: the kernel's name identifies the instruction
   Values kernel = hlo("dot.3");
   kernel["correlation_id"] = 5;
   kernel["context_id"] = "$$2";
@@ -286,7 +286,7 @@ TEST(XPlaneTrace, SomethingElseIsAnErrorThatTellsWhatToDo) {
   EXPECT_FALSE(read_xplane_trace(folder.path() + "/none"));
 }
 
-// All of a trace, as text.
+// The whole trace as text.
 std::string told(const Result<Trace>& read) {
   if (!read) return read.error().message;
   const Trace& trace = *read;

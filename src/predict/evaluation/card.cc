@@ -12,7 +12,7 @@ std::vector<Dtype> dtypes_of(Kind kind) {
   return {Dtype::fp32, Dtype::fp16, Dtype::bf16};
 }
 
-// What passes on the gradient that it gets, or copies once more, has no backward pass of its own.
+// Kinds that pass their gradient on, or copy it, have no backward pass of their own.
 std::vector<Pass> passes_of(const CardSubject& subject) {
   switch (subject.kind) {
     case Kind::optimizer:

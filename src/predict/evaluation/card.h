@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The card of an operation: what a call of it takes and draws by size, precision and pass, and what follows from that for
-// who writes networks. As the documentation of a framework could have it. Pure; from the model of a profile, with its
-// data found in the cache where they fit.
+// The card of an operation: predicted time and energy of a call by size, precision and pass, with advice for authors of
+// networks, as a framework's documentation could show it. Pure; computed from the model of a profile, with warm caches.
 #pragma once
 
 #include <span>
@@ -17,23 +16,23 @@
 
 namespace joulemap::predict {
 
-// What a name of PyTorch, Keras, ONNX or of operation.h stands for.
+// The meaning of a name of PyTorch, Keras, ONNX or operation.h.
 struct CardSubject {
-  std::string name;  // as it was asked for
+  std::string name;  // as requested
   Kind kind = Kind::unknown;
   std::string form;
-  std::string variant;  // "depthwise" and "1d" of convolutions
+  std::string variant;  // "depthwise" and "1d" for convolutions
 };
 
-// "torch.nn.Conv2d", "F.relu", "keras.layers.Dense", "Gemm", "convolution". An Error names those that are near.
+// "torch.nn.Conv2d", "F.relu", "keras.layers.Dense", "Gemm", "convolution". The Error suggests similar names.
 Result<CardSubject> card_subject(std::string_view name);
 
 struct CardSize {
   std::string text;  // "4096 x 1024 -> 1024"
   Parameters parameters;
-  bool is_odd = false;  // the one before with sizes that are no multiples of 8
+  bool is_odd = false;  // the preceding size, changed to no multiples of 8
 };
-// From small to large, the odd one last; within what was measured.
+// From small to large, the odd one last; within the measured range.
 std::vector<CardSize> card_sizes(const CardSubject& subject);
 
 struct CardRow {
@@ -52,14 +51,14 @@ struct Card {
   CardSubject subject;
   std::string device;
   bool fitted = true;
-  bool is_measured = true;          // else by physics alone: no operation of the kind was measured
+  bool is_measured = true;          // false: physics alone, because no operation of the kind was measured
   std::vector<CardRow> rows;        // by size, precision, pass
-  std::vector<std::string> advice;  // sentences with numbers of the rows
+  std::vector<std::string> advice;  // sentences with numbers from the rows
 };
 
 Card make_card(const Profile& profile, const CardSubject& subject);
 
-// Sentences for the reader of a card, from its rows alone.
+// Advice for the reader of a card, derived from its rows only.
 std::vector<std::string> card_advice(std::span<const CardRow> rows);
 
 }  // namespace joulemap::predict

@@ -11,7 +11,7 @@ namespace {
 
 using Rows = std::span<const CardRow>;
 
-// Less is nothing to change a network for.
+// A smaller ratio is no reason to change a network.
 constexpr double kWorthTelling = 1.05;
 
 std::string times(double factor) { return fmt::format("{:.{}f} times", factor, factor < 9.95 ? 1 : 0); }
@@ -23,7 +23,7 @@ const CardRow* find(Rows rows, std::string_view size, Dtype dtype, Pass pass) {
   return at == rows.end() ? nullptr : &*at;
 }
 
-// Of two rows: how many times as much the first draws.
+// Ratio of the energies of two rows.
 std::optional<double> ratio(const CardRow* much, const CardRow* little) {
   if (much == nullptr || little == nullptr || little->energy_j <= 0) return std::nullopt;
   return much->energy_j / little->energy_j;
@@ -68,7 +68,7 @@ std::optional<std::string> about_odd_sizes(Rows rows) {
                      even->size);
 }
 
-// Joules of a byte: FLOPs are not what all kinds do.
+// Compares energy per FLOP for products, per byte for other kinds.
 std::optional<std::string> about_small_calls(Rows rows, const CardRow& large) {
   const Operation& like = large.operation;
   const CardRow* small = nullptr;

@@ -11,7 +11,7 @@ namespace joulemap::predict {
 namespace {
 
 struct Known {
-  std::string_view name;  // the last part, as people write it
+  std::string_view name;  // last part, in its usual spelling
   Kind kind;
   std::string_view form = "";
   std::string_view variant = "";
@@ -19,7 +19,7 @@ struct Known {
 
 constexpr std::size_t kNear = 6;
 
-// PyTorch's, Keras's and ONNX's names. Those that differ in case and underscores alone stand here once.
+// Names of PyTorch, Keras and ONNX. Names that differ only in case and underscores occur once.
 constexpr auto kKnown = std::to_array<Known>({
     {"Linear", Kind::dense},
     {"Dense", Kind::dense},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes that a card shows, kind by kind: those that networks have, from what a launch outweighs to what fills the GPU.
+// Sizes that a card shows, by kind: typical of networks, from launch-bound to sizes that fill the GPU.
 #include <fmt/format.h>
 
 #include "predict/evaluation/card.h"

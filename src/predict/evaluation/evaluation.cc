@@ -15,17 +15,17 @@ namespace {
 
 constexpr unsigned kSeed = 11;
 constexpr int kOperationFolds = 5;
-// Of the time; below it the host sets the pace at least in parts.
+// Busy fraction of the GPU below which the host limits the time at least partly.
 constexpr double kBusy = 0.9;
-// Of a kind the largest so many are what "larger sizes" means.
+// Fraction of the largest operations of a kind, which the "larger sizes" split holds out.
 constexpr double kLargest = 0.2;
-// How much an own error and the host's weigh in a width before it is scaled to cover.
+// Relative weights of the model's own error and the host's in a width, before scaling to the coverage.
 constexpr double kOwnShape = 0.10;
 constexpr double kHostShape = 0.10;
 
 double shape_of(const NetworkCase& one) { return in_quadrature(kOwnShape, kHostShape * one.waiting); }
 
-// Weighted by 1 / cases of the family.
+// Quantile in which each family has the same weight: each case has weight 1 / cases of its family.
 double family_quantile(std::span<const NetworkCase> cases, bool training, double share) {
   std::map<std::string, double, std::less<>> sizes;
   for (const NetworkCase& one : cases) sizes[one.family] += one.training == training ? 1 : 0;
@@ -113,7 +113,7 @@ std::set<std::string, std::less<>> largest_keys(std::span<const MeasuredOperatio
   return keys;
 }
 
-// Of each pass those with most to compute.
+// The settings with the most FLOPs, by pass.
 std::set<std::string, std::less<>> largest_settings(const NetworkTable& table) {
   std::map<bool, std::vector<std::pair<double, std::string>>> by_pass;
   for (const MeasuredNetwork& network : table.networks) {
@@ -150,7 +150,7 @@ std::vector<NamedScore> by_pass(std::span<const NetworkCase> cases) {
   return scores;
 }
 
-// Neither they nor operations as large as the largest of theirs are learned from.
+// The fit excludes these networks and operations as large as their largest ones.
 Result<std::vector<NamedScore>> judge_larger_networks(const FitData& data) {
   LeftOut left_out;
   left_out.settings = largest_settings(data.networks);
@@ -260,7 +260,7 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
     set_layer_width(model, cases->layers);
     evaluation.layer_factor = std::exp(model.layer_width);
   }
-  // Widths of each half of the families come from the other half: what is counted did not set its own width.
+  // Each half of the families gets its widths from the other half, so that no case sets its own width.
   NetworkModel even;
   NetworkModel odd;
   std::vector<NetworkCase> halves[2];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How good predictions are on what they were not fitted to: families of networks left out, sizes beyond those measured,
-// operations alone to whole networks. Pure; minutes of one core for all of it.
+// Evaluates predictions on data outside of the fit: held-out families of networks, sizes beyond the training range, and
+// networks predicted from operations only. Pure; takes minutes of one core in total.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@
 
 namespace joulemap::predict {
 
-// One network at one setting, predicted by a model that saw none of its family.
+// One network at one setting, predicted by a model that was fitted without its family.
 struct NetworkCase {
   std::string setting;
   std::string family;
@@ -25,25 +25,25 @@ struct NetworkCase {
   double predicted_j = 0;
   double measured_s = 0;
   double predicted_s = 0;
-  double waiting = 0;  // share of the predicted time in which the GPU waits for the host
+  double waiting = 0;  // fraction of the predicted time in which the GPU waits for the host
   double low_j = 0;
   double high_j = 0;
-  double busy = 0;  // share of the measured time in which the GPU computed, as far as it was profiled
+  double busy = 0;  // fraction of the measured time in which the GPU computed; 0 if not profiled
 };
 
 Score score(std::span<const NetworkCase> cases);
 
 struct LeftOutCases {
   std::vector<NetworkCase> networks;
-  std::vector<OperationCase> layers;  // seconds of operations within them: of their energy alone nobody knows
+  std::vector<OperationCase> layers;  // times of operations within them, s; their energy cannot be measured separately
 };
 
 inline constexpr int kFoldsOfIntervals = 6;
-// Families in so many groups, each predicted by a model of the others. The host's speed is that of the run, told by how
-// long a launch took in it.
+// Cross-validation with families in `folds` groups, each predicted by a model of the others. The host factor is that of
+// the run, from its launch times.
 Result<LeftOutCases> families_left_out(const FitData& data, int folds);
 
-// As wide as 90 % of such cases need: of networks each family counts the same.
+// Sets widths that cover 90 % of the cases; for networks each family has the same weight.
 void set_widths(NetworkModel& model, std::span<const NetworkCase> cases);
 void set_layer_width(NetworkModel& model, std::span<const OperationCase> cases);
 void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
@@ -51,17 +51,17 @@ void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
 struct Evaluation {
   NoiseFloor floor;
   NoiseFloor network_floor;
-  std::vector<NamedScore> networks;         // all, by pass, bound by the GPU or the host
+  std::vector<NamedScore> networks;         // all, by pass, GPU-bound or host-bound
   std::vector<NamedScore> layers;           // times of operations within them, by kind
-  std::optional<double> layer_factor;       // within which 90 % of those lie
+  std::optional<double> layer_factor;       // factor of error that covers 90 % of those
   std::vector<NamedScore> operations;       // random folds of distinct rows, by kind
-  std::vector<NamedScore> larger;           // operations beyond the sizes learned from, by kind
-  std::vector<NamedScore> alone;            // operations alone to whole networks
-  std::vector<NamedScore> larger_networks;  // than those learned from, as are their operations
-  std::vector<NamedScore> held_out;         // networks that nothing is ever fitted to
-  std::size_t disturbed = 0;                // settings that are not judged: the host was not left alone
-  std::vector<std::string> unknown;         // settings that are not judged: operations of theirs are not known
-  std::optional<SeedProtocol> seed;         // where its layers were measured
+  std::vector<NamedScore> larger;           // operations beyond the sizes of the fit, by kind
+  std::vector<NamedScore> alone;            // whole networks, from a fit to operations only
+  std::vector<NamedScore> larger_networks;  // larger, with larger operations, than those of the fit
+  std::vector<NamedScore> held_out;         // networks that are never part of a fit
+  std::size_t disturbed = 0;                // excluded settings: the host was disturbed
+  std::vector<std::string> unknown;         // excluded settings: they contain unknown operations
+  std::optional<SeedProtocol> seed;         // if its layers were measured
   std::vector<NetworkCase> network_cases;
   std::vector<OperationCase> operation_cases;
 };

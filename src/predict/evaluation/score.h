@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far predictions are off, in numbers. Pure.
+// Error statistics of predictions. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace joulemap::predict {
 
-// An operation, or what is added up of several: joules, or seconds where only its time was measured.
+// An operation, or a sum over several: joules, or seconds if only the time was measured.
 struct OperationCase {
   std::string key;
   std::string kind;
@@ -18,7 +18,7 @@ struct OperationCase {
   double predicted = 0;
 };
 
-// Relative errors; widths are half of high - low, by the prediction.
+// Relative errors; widths are half of high - low, divided by the prediction.
 struct Score {
   std::size_t cases = 0;
   double rmspe = 0;
@@ -26,7 +26,7 @@ struct Score {
   double median = 0;
   double p90 = 0;
   double bias = 0;
-  double tau = 0;       // Kendall's, of measured and predicted
+  double tau = 0;       // Kendall's tau of measured and predicted
   double coverage = 0;  // of the intervals; networks only
   double width = 0;     // median
 };
@@ -37,10 +37,10 @@ struct NamedScore {
 
 Score score(std::span<const double> measured, std::span<const double> predicted);
 Score score(std::span<const OperationCase> cases);
-// All of them, and each kind.
+// All cases, and each kind.
 std::vector<NamedScore> scores_by_kind(std::span<const OperationCase> cases);
 
-// Of sorted or unsorted values, between the two that lie around it; 0 of none.
+// Linear interpolation between neighbouring values, which may be unsorted; 0 for an empty vector.
 double quantile(std::vector<double> values, double share);
 
 }  // namespace joulemap::predict

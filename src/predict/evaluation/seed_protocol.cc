@@ -23,8 +23,8 @@ constexpr std::size_t kFolds = 5;
 constexpr std::array<std::string_view, 5> kOfOperations = {"id", "kind", "parameters", "dtype", "pass"};
 constexpr std::array<std::string_view, 4> kOfSettings = {"network", "batch", "size", "operations"};
 
-// Percent. The study's best of three methods for each kind; dense, convolution and pooling are NeuralPower's (table of
-// the study's section "Evaluation"), instances its random forest's, and VGG's of its text.
+// Percent. The study's best of three methods for each kind; dense, convolution and pooling are NeuralPower's (table in
+// the study's section "Evaluation"), instances are its random forest's, and VGG's are from its text.
 constexpr std::array<std::pair<std::string_view, double>, 15> kPublished = {{{"dense", 7.08},
                                                                              {"convolution", 10.23},
                                                                              {"pooling", 7.37},
@@ -87,7 +87,7 @@ Keys unmeasured_kinds(const Measured& measured, const SeedTable& seed) {
   return listed;
 }
 
-// Predictions of `wanted` by a model of the rows that `is_learned` names.
+// Predictions for `wanted` by a model fitted to the rows that `is_learned` selects.
 template <class IsLearned>
 Result<Energies> predicted(const Measured& measured, const Keys& wanted, const IsLearned& is_learned) {
   std::vector<MeasuredOperation> rows;
@@ -104,7 +104,7 @@ Result<Energies> predicted(const Measured& measured, const Keys& wanted, const I
   return energies;
 }
 
-// A number below kFolds for each, as many of one as of the other, always the same.
+// A fold index below kFolds for each case, in equal counts and deterministic.
 std::vector<std::size_t> folds_of(std::size_t count) {
   std::vector<std::size_t> folds(count);
   for (std::size_t index = 0; index < count; ++index) folds[index] = index % kFolds;
@@ -245,7 +245,7 @@ Result<SeedTable> read_seed_tables(std::string_view operations, std::string_view
   SeedTable seed;
   for (const formats::CsvRecord& record : listed->records) {
     const auto text = [&](std::string_view name) -> const std::string& { return listed->columns.text(record, name); };
-    // The collector writes whether a row was cold as a number.
+    // The trailing 0 is `cold`, which the collector writes as a number.
     seed.keys.push_back(fmt::format("{}|{}|{}|{}|0", text("kind"), text("parameters"), text("dtype"), text("pass")));
   }
   const Result<Table> lines = read_table(settings, kOfSettings);

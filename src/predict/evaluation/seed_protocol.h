@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The protocol of the study that Joulemap goes back to, on our own measurements: Keras' networks at three batches and three
-// sizes (data/seed), every layer measured by itself, four of five instances (network, batch, size) to learn from, the
-// fifth to predict; the energy of an instance is the sum over its layers. Each instance is predicted once. Pure; some
-// tens of seconds of one core.
+// The evaluation protocol of the study that Joulemap is based on, on our own measurements: Keras networks at three
+// batches and three sizes (data/seed), with every layer measured separately. Five-fold cross-validation over instances
+// (network, batch, size); the energy of an instance is the sum over its layers. Each instance is predicted once. Pure;
+// takes some tens of seconds of one core.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +23,11 @@ namespace joulemap::predict {
 struct SeedInstance {
   std::string network;
   std::string name;                                         // "VGG16 16x300"
-  std::vector<std::pair<std::size_t, std::size_t>> layers;  // index of a key, how often
+  std::vector<std::pair<std::size_t, std::size_t>> layers;  // index of a key, and count
 };
 
 struct SeedTable {
-  std::vector<std::string> keys;  // as MeasuredOperation has them
+  std::vector<std::string> keys;  // as in MeasuredOperation
   std::vector<SeedInstance> instances;
 };
 
@@ -36,28 +36,28 @@ Result<SeedTable> read_seed_tables(std::string_view operations, std::string_view
 
 struct SeedScores {
   std::string learned_from;
-  Score instances;         // of sums over layers
-  Score vgg;               // of those of VGG
-  Score unseen_instances;  // where no layer of an instance that is predicted was learned from
+  Score instances;         // sums over layers
+  Score vgg;               // VGG instances only
+  Score unseen_instances;  // trained without any layer of the predicted instances
   Score unseen_vgg;
-  std::vector<NamedScore> layers;  // every layer of an instance, by kind, whether one like it was learned from or not
-  std::vector<NamedScore> unseen;  // distinct layers that are in no instance that was learned from
-  std::vector<NamedScore> folds;   // distinct layers in five parts, each predicted by a model of the others
+  std::vector<NamedScore> layers;  // every layer of an instance, by kind, whether in the training data or not
+  std::vector<NamedScore> unseen;  // distinct layers that occur in no training instance
+  std::vector<NamedScore> folds;   // five-fold cross-validation over distinct layers
 };
 
 struct SeedProtocol {
   std::size_t instances = 0;
-  std::size_t incomplete = 0;  // instances with a layer that was not measured: left aside
-  // Kinds of which no layer was measured: what is judged is without them.
+  std::size_t incomplete = 0;  // excluded instances with an unmeasured layer
+  // Kinds without a measured layer; the scores exclude them.
   std::vector<std::string> unmeasured;
-  std::vector<SeedScores> scores;  // by the seed's layers alone, and with all other operations
+  std::vector<SeedScores> scores;  // trained on the seed's layers alone, and with all other operations
 };
 
-// The best that was published of a kind of layer, of instances ("instances") and of VGG's ("vgg"): the study's own
-// table, or NeuralPower's where that is better. Nothing where nothing was.
+// The best published RMSPE, in percent, of a kind of layer, of instances ("instances") or of VGG ("vgg"): from the
+// study's own table, or NeuralPower's if that is better. Empty if nothing was published.
 std::optional<double> published_rmspe(std::string_view name);
 
-// Nothing where too few instances are complete.
+// Empty if too few instances are complete.
 Result<std::optional<SeedProtocol>> judge_by_seed_protocol(const FitData& data, const SeedTable& seed);
 
 }  // namespace joulemap::predict

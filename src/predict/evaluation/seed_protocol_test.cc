@@ -11,7 +11,7 @@
 namespace joulemap::predict {
 namespace {
 
-// Two networks at six batches: a dense layer that each has for itself, twice, and an addition that both have.
+// Two networks at six batches: each has two dense layers of its own and an addition that both share.
 struct MadeUp {
   std::string measured = "kind,parameters,dtype,pass,cold,source,time_s,energy_j\n";
   std::string operations = "id,kind,parameters,dtype,pass,phase\n";
@@ -74,7 +74,7 @@ TEST(SeedProtocol, EachInstanceIsPredictedOnceWithEveryLayerThatItHas) {
 TEST(SeedProtocol, ALayerOfAnInstanceThatWasLearnedFromIsNotUnseen) {
   const std::optional<SeedProtocol> protocol = MadeUp().judged();
   ASSERT_TRUE(protocol);
-  // Each network has its dense layers for itself; additions are unseen only where both instances are left out at once.
+  // Dense layers are specific to a network; additions are unseen only if both instances are held out together.
   EXPECT_EQ(cases_of(protocol->scores.front().unseen, "dense"), 12U);
   EXPECT_LT(cases_of(protocol->scores.front().unseen, "add"), 6U);
 }

@@ -13,10 +13,10 @@
 namespace joulemap::predict {
 namespace {
 
-// What the best kernels reach of what a maker promises.
+// Fractions of the datasheet's rates that the best kernels reach.
 constexpr double kOfPeak = 0.75;
 constexpr double kOfMemory = 0.9;
-// Bytes that are in no cache.
+// Size that exceeds any cache, bytes.
 constexpr double kSurelyInMemory = 300e6;
 
 double mean_idle_w(std::span<const MeasuredOperation> rows) {
@@ -29,12 +29,12 @@ double mean_idle_w(std::span<const MeasuredOperation> rows) {
   return told > 0 ? sum_w / told : 0;
 }
 
-// GPUs of one type differ at rest, by 16 W of 125 among H200s: what an operation draws is told for one that draws their
-// mean.
+// Idle power differs between GPUs of one type, by 16 W of 125 W among H200s. Converts the energy of each operation to a
+// GPU with the mean idle power.
 void make_alike_at_rest(std::span<MeasuredOperation> rows, double idle_w) {
   for (MeasuredOperation& row : rows) {
     const double alike_j = *row.energy_j - (row.idle_w - idle_w) * row.time_s;
-    // At the limit a GPU draws the limit, whatever it draws at rest.
+    // At the power limit, total power does not depend on idle power.
     if (row.idle_w > 0 && alike_j > 0 && !row.limited) row.energy_j = alike_j;
   }
 }
@@ -48,7 +48,7 @@ void tell_offsets(NetworkTable& table, double idle_w) {
 }  // namespace
 
 Datasheet measured_datasheet(std::span<const MeasuredOperation> rows, const std::string& name) {
-  Datasheet sheet = known_datasheets().front();  // what cannot be told: multiprocessors, the cache's size
+  Datasheet sheet = known_datasheets().front();  // multiprocessors and cache size, which rows do not show
   sheet.name = name;
   sheet.peak_flops = {1e12, 1e12, 1e12, 1e12};
   sheet.memory_bytes_per_s = 1e10;

@@ -32,7 +32,7 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
   const Columns& columns = table->columns;
   std::map<std::string, std::size_t> index_of;
   std::vector<MeasuredOperation> rows;
-  std::map<std::size_t, int> tell_idle;  // by row
+  std::map<std::size_t, int> tell_idle;  // count of idle_w values by row
   for (const formats::CsvRecord& record : table->records) {
     const double time_s = columns.number(record, "time_s");
     const double energy_j = columns.number(record, "energy_j");
@@ -109,7 +109,7 @@ NoiseFloor noise_floor(const Repeats& repeats) {
     const auto [first_time_s, first_j] = measured[0];
     const auto [second_time_s, second_j] = measured[1];
     if (!(first_j > 0) || !(second_j > 0)) continue;
-    // Of two measurements: a standard deviation is their difference by the root of 2.
+    // The standard deviation of two measurements is their difference divided by sqrt(2).
     const double energy = (first_j - second_j) / (first_j + second_j) * std::sqrt(2.0);
     const double time = (first_time_s - second_time_s) / (first_time_s + second_time_s) * std::sqrt(2.0);
     floor.energy += energy * energy;

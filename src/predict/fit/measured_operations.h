@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables of measurements (docs/prediction-data.md) as plain rows: what models are fitted to and judged by. Pure: texts of
-// CSV in, rows out.
+// Tables of measurements (docs/prediction-data.md) as plain rows, for fitting and evaluation. Pure: takes CSV texts,
+// returns rows.
 #pragma once
 
 #include <map>
@@ -20,32 +20,32 @@ namespace joulemap::predict {
 struct MeasuredOperation {
   Operation operation;
   std::string key;          // "kind|parameters|dtype|pass|cold"
-  std::string family;       // of networks that have such a layer, or "designed"
+  std::string family;       // network family with such a layer, or "designed"
   bool cold = false;        // its data were not in the cache
-  bool in_network = false;  // measured where it stands in a network: a time without energy
-  double time_s = 0;        // on the GPU, of one call
-  double eager_s = 0;       // of one call that Python makes after another; 0 where not measured
+  bool in_network = false;  // measured inside a network: time without energy
+  double time_s = 0;        // GPU time of one call
+  double eager_s = 0;       // wall time per call from a Python loop; 0 if not measured
   std::optional<double> energy_j;
-  double launches = 0;   // kernels of one call; 0 where not told
-  double idle_w = 0;     // what the GPU drew at rest then
-  bool limited = false;  // power or heat lowered clocks
-  int repeats = 1;       // measurements that this is the mean of
+  double launches = 0;   // kernels per call; 0 if unknown
+  double idle_w = 0;     // idle power of the GPU at that time, W
+  bool limited = false;  // power or temperature limit lowered clocks
+  int repeats = 1;       // count of averaged measurements
 };
 
-// Rows of operations.csv: each distinct operation once, the mean of its repeats.
+// Rows of operations.csv: each distinct operation once, as the mean of its repeats.
 Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view csv);
 
-// Rows of layers.csv: times of operations where they stood in networks, a row for each family that has one.
+// Rows of layers.csv: times of operations inside networks, one row for each family that contains them.
 Result<std::vector<MeasuredOperation>> read_layers_table(std::string_view csv);
 
-// What one measurement of an operation differs from another by, relative, root mean square over those measured twice.
+// Relative difference between repeated measurements, root mean square over operations measured twice.
 struct NoiseFloor {
   std::size_t operations = 0;
   double energy = 0;
   double time = 0;
 };
 Result<NoiseFloor> noise_floor(std::string_view csv);
-// Seconds and joules of each measurement, by what was measured.
+// Seconds and joules of each measurement, by key.
 using Repeats = std::map<std::string, std::vector<std::pair<double, double>>>;
 NoiseFloor noise_floor(const Repeats& repeats);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A table of measurements, by the names of its columns. Inside of src/predict: the faces are measured_operations.h and
-// network_model.h.
+// A CSV table of measurements with access by column name. Internal to src/predict: the public interfaces are
+// measured_operations.h and network_model.h.
 #pragma once
 
 #include <array>
@@ -48,10 +48,10 @@ struct Table {
   std::vector<formats::CsvRecord> records;
 };
 
-// An Error names a column that is needed and missing.
+// The Error names a required column that is missing.
 Result<Table> read_table(std::string_view csv, std::span<const std::string_view> needed);
 
-// Of the columns kind, parameters, dtype and pass.
+// Reads the columns kind, parameters, dtype and pass.
 Result<Operation> operation_of(const Columns& columns, const formats::CsvRecord& record);
 
 }  // namespace joulemap::predict

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The face of XGBoost's C interface, which no other file includes.
+// Adapter of XGBoost's C interface, which no other file includes.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <xgboost/c_api.h>
@@ -57,7 +57,7 @@ std::string directions_text(const std::vector<int>& directions) {
   return text + ")";
 }
 
-// A tree as XGBoost tells it, with its children inside; depth is bounded by the options.
+// A tree as XGBoost dumps it in JSON, with nested children; the options bound the depth.
 bool add_node(const formats::DocumentValue& told, Trees& trees, std::int32_t& index) {
   index = static_cast<std::int32_t>(trees.nodes.size());
   trees.nodes.emplace_back();

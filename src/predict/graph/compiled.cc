@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What torch.compile makes of a list of operations, by these rules:
-// - Activations but softmax, add, multiply, rescaling, dropout, casts, copies, constant padding and norms with fixed
-//   statistics work element by element. A run of them in one pass, each of the size of the one before, is one kernel. One
-//   other norm may stand among them: it takes in what stands before and behind it.
-// - That kernel moves what its members move, less what one of them writes and the next one reads. A sum before a norm is
-//   written all the same: the residual goes on from it.
-// - It is told as its member that moves most (the norm, if there is one), with its sizes stretched to those bytes.
+// Models what torch.compile makes of a list of operations, by these rules:
+// - Activations except softmax, add, multiply, rescaling, dropout, casts, copies, constant padding and norms with fixed
+//   statistics are element-wise. A run of them in one pass, each of the size of the one before, becomes one kernel. It
+//   may contain one other norm, which is fused with the operations before and after it.
+// - That kernel moves the bytes of its members, less what one of them writes and the next one reads. A sum before a
+//   norm is still written, because the residual branch reads it.
+// - The result is the member that moves most bytes (the norm, if there is one), with its sizes scaled to those bytes.
 // - Views vanish. Everything else stays; the optimizer is one kernel.
 #include <algorithm>
 #include <array>
@@ -42,7 +42,7 @@ bool is_merged(const Operation& operation) {
   }
 }
 
-// What took several kernels or read tables is one that reads and writes each element once.
+// Converts an operation of several kernels or table reads to one that reads and writes each element once.
 Operation as_one_kernel(Operation operation) {
   const Parameters p = operation.parameters;
   if (operation.kind == Kind::rescaling && operation.pass == Pass::forward) {
@@ -52,7 +52,7 @@ Operation as_one_kernel(Operation operation) {
   } else if (operation.kind == Kind::normalization && operation.form == "batch-inference") {
     double pixels = 1;
     for (const std::string_view side : {"height", "width", "depth"}) pixels *= static_cast<double>(p.get(side, 1));
-    // Beyond that only where another size is 0.
+    // Larger values occur only if another size is 0.
     const auto width = static_cast<std::int64_t>(std::min(pixels, static_cast<double>(kMostElements)));
     operation.kind = Kind::activation;
     operation.parameters = {{"batch", p.get("batch", 1)}, {"rows", p.get("channels", 1)}, {"width", width}};
@@ -61,7 +61,7 @@ Operation as_one_kernel(Operation operation) {
 }
 
 struct Sizes {
-  double read = 0;     // elements of its main tensor
+  double read = 0;     // elements of its main input tensor
   double written = 0;  // elements
   double read_bytes = 0;
   double written_bytes = 0;
@@ -82,7 +82,7 @@ Sizes sizes_of(const Operation& operation) {
   return sizes;
 }
 
-// What need not move when `next` takes what `before` gives.
+// Bytes that need not move when `next` reads the output of `before` in the same kernel.
 double saved_bytes(const Operation& before, const Operation& next) {
   const double written = sizes_of(before).written_bytes;
   const double read = sizes_of(next).read_bytes;
@@ -119,8 +119,8 @@ class Run {
 
   std::vector<Operation> members_;
   double flops_ = 0;
-  double all_bytes_ = 0;  // of the members by themselves
-  double bytes_ = 0;      // of the one kernel
+  double all_bytes_ = 0;  // sum of the members' bytes if run separately
+  double bytes_ = 0;      // of the fused kernel
 };
 
 const Operation& Run::main_member() const {
@@ -133,7 +133,7 @@ const Operation& Run::main_member() const {
   return *std::max_element(members_.begin(), members_.end(), is_less);
 }
 
-// Sizes that may grow without changing what an operation is like; the largest of them grows finest.
+// Sizes that can be scaled without changing the character of an operation; scaling the largest has the finest steps.
 std::span<const std::string_view> stretched_sizes(const Operation& operation) {
   static constexpr std::array<std::string_view, 1> kRows = {"batch"};
   static constexpr std::array<std::string_view, 3> kImage = {"batch", "height", "width"};
@@ -144,7 +144,7 @@ std::span<const std::string_view> stretched_sizes(const Operation& operation) {
   return kImage;
 }
 
-// Up to `factor` times the work, never more.
+// Scales the work by at most `factor`.
 void stretch(Operation& operation, double factor) {
   const auto names = stretched_sizes(operation);
   if (names.empty() || !(factor > 1)) return;
@@ -178,7 +178,7 @@ std::vector<Operation> compiled(std::vector<Operation> operations) {
   bool is_backward = false;
   for (Operation& operation : operations) {
     if (operation.kind == Kind::view) continue;
-    // Copies and casts of the backward pass are told as forward ones: the first backward operation parts the passes.
+    // Copies and casts of the backward pass have the pass `forward`: the first backward operation separates the passes.
     if (operation.pass != Pass::forward && !is_backward) {
       end_run(run, merged);
       is_backward = true;
@@ -186,7 +186,7 @@ std::vector<Operation> compiled(std::vector<Operation> operations) {
     if (!is_merged(operation)) {
       end_run(run, merged);
       if (operation.kind == Kind::optimizer) operation.parameters.set("fused", 1);
-      // The compiler lays images out with their channels last, which tensor cores want.
+      // The compiler converts images to channels-last, which tensor cores require.
       if (operation.kind == Kind::convolution && operation.dtype != Dtype::fp32)
         operation.parameters.set("channels_last", 1);
       merged.push_back(std::move(operation));

@@ -93,7 +93,7 @@ TEST(Compiled, ANormTakesInTheResidualBeforeIt) {
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].kind, Kind::normalization);
   EXPECT_EQ(made[0].layer, "residual");
-  // Two tensors in, the sum and the normed one out.
+  // Reads two tensors, writes the sum and the normalized one.
   EXPECT_NEAR(work_of(made[0]).bytes / kTensorBytes, 4, 0.01);
 }
 
@@ -141,7 +141,7 @@ TEST(Compiled, PassesStayApartAndTheOptimizerIsFused) {
   EXPECT_EQ(made[2].parameters.get("fused", 0), 1);
 }
 
-// Any list, as long as its sizes are those of tensors.
+// Random lists with valid tensor sizes.
 class AnyList {
  public:
   explicit AnyList(std::uint64_t seed) : random_(seed) {}

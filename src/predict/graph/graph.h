@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A network as a list of forward operations, whatever file it was read from: what predictions are made of. The readers
-// (onnx/, keras/, torch_list.h) are pure functions from bytes to a Graph; what cannot be read at all is an Error with
-// its remedy, what can be read but not understood stands in the list as Kind::unknown and in `unknown`.
+// A network as a list of forward operations, independent of its file format: the input of predictions. The readers
+// (onnx/, keras/, torch_list.h) are pure functions from bytes to a Graph. An unreadable file is an Error with its
+// remedy; a readable operation of unknown meaning becomes Kind::unknown in the list and an entry of `unknown`.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,25 @@
 
 namespace joulemap::predict {
 
-// Nothing larger is believed: products of such sizes still fit 64 bits with room, and no GPU holds such a tensor.
+// Upper limit of sizes: products of such sizes fit 64 bits with room, and no GPU holds a larger tensor.
 inline constexpr std::int64_t kMostElements = std::int64_t{1} << 46;
 
 struct InputShape {
-  std::string name;                 // empty: the inputs in their order
-  std::vector<std::int64_t> sizes;  // with the batch
+  std::string name;                 // empty: inputs in order
+  std::vector<std::int64_t> sizes;  // including the batch
 };
 
 struct GraphOptions {
-  std::optional<std::int64_t> batch;  // instead of the leading dimension of every input
-  std::vector<InputShape> inputs;     // instead of what the file says; `batch` still goes before
-  Dtype dtype = Dtype::fp32;          // what numbers with fractions are computed in
+  std::optional<std::int64_t> batch;  // replaces the leading dimension of every input
+  std::vector<InputShape> inputs;     // replace the file's shapes; `batch` takes precedence
+  Dtype dtype = Dtype::fp32;          // type of floating-point computation
 };
 
 struct UnknownOperation {
   std::string layer;
-  std::string source;    // what the graph calls it
-  std::string reason;    // a sentence part: "an operation of the domain com.acme"
-  bool bounded = false;  // its sizes are known, so that what it draws at most can be said
+  std::string source;    // name in the graph
+  std::string reason;    // a clause: "an operation of the domain com.acme"
+  bool bounded = false;  // its sizes are known, so that its energy has a bound
 };
 
 struct Graph {
@@ -40,10 +40,10 @@ struct Graph {
   std::string format;  // "onnx", "keras", "torch"
   std::vector<Operation> operations;
   std::vector<UnknownOperation> unknown;
-  std::vector<std::string> notes;   // what a reader of the prediction should know: "batch 8 instead of the file's 1"
+  std::vector<std::string> notes;   // for readers of the prediction: "batch 8 instead of the file's 1"
   std::int64_t weight_tensors = 0;  // trainable, for the optimizer's step
   std::int64_t weight_elements = 0;
-  std::int64_t python_calls = 0;  // of functions, in a forward pass; 0 where the file does not tell
+  std::int64_t python_calls = 0;  // calls of functions in a forward pass; 0 if the file has no count
 };
 
 }  // namespace joulemap::predict

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A network from whatever file it came in: ONNX, Keras's JSON, or a list of operations that the Python package traced. What
-// it is, its content tells, never its name. Pure.
+// Reads a network from any supported file: ONNX, Keras JSON, or a list of operations that the Python package traced.
+// The content identifies the format, never the file name. Pure.
 #pragma once
 
 #include <string_view>
@@ -11,8 +11,8 @@
 
 namespace joulemap::predict {
 
-// A traced list has its sizes and types already: options that ask for others are wrong usage. Of a file that is none of
-// the three the Error says what it seems to be and how to get one that can be read.
+// A traced list contains its sizes and types: options that request others are a usage error. For any other file the
+// Error names the likely format and how to get a readable file.
 Result<Graph> read_graph(std::string_view bytes, const GraphOptions& options);
 
 }  // namespace joulemap::predict

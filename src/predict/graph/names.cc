@@ -9,7 +9,7 @@
 namespace joulemap::predict {
 namespace {
 
-// Levenshtein's distance, a row at a time. Names of layers can be long, and there can be thousands.
+// Levenshtein distance, one row at a time. The limit is needed because layer names can be long and number thousands.
 constexpr std::size_t kLettersCompared = 96;
 
 std::size_t distance(std::string_view a, std::string_view b) {

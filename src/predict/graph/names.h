@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names that somebody may have meant, for messages about one that is not known. Pure.
+// Suggestions of similar names, for messages about an unknown name. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace joulemap::predict {
 
-// Letters and digits alone, in lower case: "torch.nn.Conv2d" is "torchnnconv2d".
+// Normalizes a name to lower-case letters and digits: "torch.nn.Conv2d" becomes "torchnnconv2d".
 std::string squeezed(std::string_view name);
 
-// At most so many, the nearest first: those that hold the name or lie within it, then by how many letters have to be
-// changed. Each once.
+// Returns at most `most` names, the nearest first: those that contain the name or are contained in it, then by edit
+// distance. No duplicates.
 std::vector<std::string_view> nearest_names(std::string_view name, std::span<const std::string_view> known,
                                             std::size_t most);
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a list of operations tells of how its members hang together: it has no edges, but its order says enough for types
-// and gradients. Pure.
+// Infers the data flow between operations of a list, which has no edges: its order is sufficient for types and
+// gradients. Pure.
 #pragma once
 
 #include "predict/graph/operation.h"
 
 namespace joulemap::predict {
 
-// Remembers the last product of a forward pass; asked in the order of the list, for one list.
+// Tracks the last product of a forward pass. Call it in list order, one instance for each list.
 class LastProduct {
  public:
-  // Whether this one reads the input of the last one again, as the products of query, key and value do, or the two of a
-  // gated unit: as many rows of the same width, and the last one's result is not what it reads, because it is of another
-  // width or because nothing was computed from it.
+  // Whether this product reads the same input as the last one, as the query, key and value products or a gated unit do.
+  // Then both have the same rows and input width, and this one does not read the last result: the widths differ, or
+  // nothing was computed from it.
   bool has_same_input(const Operation& operation) const {
     const auto equal = [&](std::string_view name) {
       return last_.parameters.find(name) == operation.parameters.find(name);

@@ -74,7 +74,7 @@ Result<FormAndParameters> parse_parameters(std::string_view text) {
       parsed.form = value;
     } else if (name == "over") {
       parsed.parameters.set(name, value == "last" ? 0 : value == "rows" ? 1 : 2);
-    }  // others, such as a rate with a fraction, say nothing about sizes
+    }  // other values, such as a fractional rate, are not sizes
   }
   return parsed;
 }

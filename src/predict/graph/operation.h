@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One operation of a network, in the one vocabulary that graphs are read into, that measurements are kept in
-// (docs/prediction-data.md) and that predictions are made of. Plain data; sizes are in elements, never in bytes.
+// One operation of a network. Graph readers, measurements (docs/prediction-data.md) and predictions share this
+// vocabulary. Plain data; sizes are in elements, never in bytes.
 //
-// What `parameters` holds, by kind (those in brackets may be missing):
+// Content of `parameters` by kind (those in brackets are optional):
 //   dense          rows in out bias                 a matrix product with weights: y[rows, out] = x[rows, in] w
 //   bmm            batch m k n [transposed]         a product of two computed matrices, `batch` times
 //   attention      batch heads queries keys width [causal]       scaled dot product attention as one operation
 //   convolution    batch channels out height width kernel stride padding dilation groups bias [channels_last]
-//                  [kernel_width stride_width padding_width dilation_width] where they differ from the height's,
-//                  [out_height out_width] where padding is uneven, [depth kernel_depth out_depth], [transposed]
+//                  [kernel_width stride_width padding_width dilation_width] if they differ from the height's,
+//                  [out_height out_width] if padding is uneven, [depth kernel_depth out_depth], [transposed]
 //                  one-dimensional: height 1, kernel 1
 //   pooling        batch channels height width kernel stride padding; form adaptive: batch channels height width out;
 //                  both with [kernel_width stride_width padding_width out_height out_width]
 //   padding, resize            batch channels height width and padding | out, [out_height out_width]
-//   normalization  batch channels height width; forms layer and rms: `channels` numbers are normed `batch` times
+//   normalization  batch channels height width; forms layer and rms: `channels` numbers are normalized `batch` times
 //   activation, dropout, rescaling, cast, reshape, add, multiply, concatenate, reduce, view, unknown
-//                  batch rows width: any factors of the larger of the tensor that is read and the one that is written
-//                  (of concatenate: of one part, with `parts`); unknown: [in out], numbers of elements
+//                  batch rows width: any factors of the size of the larger of input and output tensor
+//                  (for concatenate: of one part, with `parts`); unknown: [in out], counts of elements
 //   embedding      vocabulary width tokens
 //   recurrent      batch steps in hidden layers directions bias [projection]     the whole stack of layers as one call;
-//                  `in` is the width of its input, `projection` that of an LSTM's output where it is not `hidden`
+//                  `in` is the width of its input, `projection` that of an LSTM's output if it is not `hidden`
 //   loss           rows classes
 //   input          batch channels height width [pinned bytes]
 //   optimizer      tensors elements; form sgd momentum adam adamw rmsprop
 //
-// Forms: activation relu gelu silu sigmoid tanh softmax hardswish leaky_relu relu6 log_softmax, or any other name, which
-// stands for one that reads and writes each element once; pooling max avg adaptive; normalization batch (with the
+// Forms: activation relu gelu silu sigmoid tanh softmax hardswish leaky_relu relu6 log_softmax, or any other name,
+// for one that reads and writes each element once; pooling max avg adaptive; normalization batch (with the
 // statistics of the batch), batch-inference, layer, group, rms; add and multiply same (two tensors of one shape), row
 // (second [batch, rows, 1]), last ([width]), scalar; reduce mean sum amax (with
 // [over]: 0 the last dimension, 1 rows, 2 all); padding constant reflect replicate; resize
 // nearest bilinear; cast: the type it casts to; reshape: a copy into another order (heads, channels-last, channels-first,
-// transpose, or gather, which reads by index); recurrent lstm gru rnn_tanh rnn_relu. What moves nothing and launches
-// nothing is a view.
+// transpose, or gather, which reads by index); recurrent lstm gru rnn_tanh rnn_relu. An operation that moves no data
+// and launches no kernel is a view.
 #pragma once
 
 #include <cstdint>
@@ -70,15 +70,15 @@ enum class Kind : std::uint8_t {
   optimizer,
   view,
   unknown,
-  recurrent,  // behind the others: profiles have trees that split by these numbers
+  recurrent,  // last: trees of existing profiles split by these numbers
 };
 inline constexpr std::size_t kKindCount = static_cast<std::size_t>(Kind::recurrent) + 1;
-// tf32: 32-bit numbers whose products are computed in 19 bits. default and amp are choices of a run, not of an
-// operation (run_options.h).
+// tf32: 32-bit numbers whose products are computed in 19 bits. Default precision and autocast are options of a run, not
+// of an operation (Precision in model/predictor.h).
 enum class Dtype : std::uint8_t { fp32, tf32, fp16, bf16 };
 enum class Pass : std::uint8_t { forward, backward, backward_weights, optimizer };
-// Which gradients a backward pass makes of an operation: none (nothing trainable before it), those of its weights alone
-// (its input is the network's), or all.
+// Gradients that a backward pass computes for an operation: none (nothing trainable before it), those of its weights
+// only (its input is the network's input), or all.
 enum class Gradient : std::uint8_t { none, weights, all };
 
 std::string_view name_of(Kind kind);
@@ -88,7 +88,7 @@ std::optional<Kind> kind_of(std::string_view name);
 std::optional<Dtype> dtype_of(std::string_view name);
 std::optional<Pass> pass_of(std::string_view name);
 
-// A handful of named whole numbers; in a vector because order is kept and a search through five is fast.
+// A few named integers, in a vector: it keeps the order, and a search through five is fast.
 class Parameters {
  public:
   Parameters() = default;
@@ -105,24 +105,24 @@ class Parameters {
 };
 
 struct Operation {
-  std::string layer;   // where it belongs: a module's path, or a node's name
-  std::string source;  // what the graph calls it: "Conv", "aten.convolution"
+  std::string layer;   // module path, or node name
+  std::string source;  // name in the graph: "Conv", "aten.convolution"
   Kind kind = Kind::unknown;
-  std::string form;  // empty where the kind has none
+  std::string form;  // empty if the kind has none
   Parameters parameters;
   Dtype dtype = Dtype::fp32;
   Pass pass = Pass::forward;
-  Gradient gradient = Gradient::all;  // of forward operations: what training will add
-  std::int64_t count = 1;             // so many equal ones
+  Gradient gradient = Gradient::all;  // of forward operations: what training adds
+  std::int64_t count = 1;             // identical operations
 };
 
-// How a convolution takes its channels: all together, in groups, or each by itself and into one. Where each channel makes
-// several others, libraries go by groups.
+// How a convolution splits its channels: not at all, in groups, or depthwise (one input and one output channel per
+// group). With several output channels per input channel, libraries use the grouped algorithms.
 enum class Grouping : std::uint8_t { none, groups, depthwise };
 Grouping grouping_of(const Operation& operation);
 
-// "rows=8;in=64;out=10;bias=1", the form apart: `form=relu;batch=1` gives both. Says what is wrong with a text that is
-// not such a list.
+// "rows=8;in=64;out=10;bias=1", and optionally the form: `form=relu;batch=1` contains both. The Error describes what is
+// malformed.
 struct FormAndParameters {
   std::string form;
   Parameters parameters;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types of operations by what a run computes in. Autocast follows PyTorch's lists (docs: Automatic Mixed Precision, CUDA
-// Op-Specific Behavior): products in 16 bits with their inputs and weights cast, some others in 32, the rest in the type
-// that they are given.
+// Assigns types to operations for the precision of a run. Autocast follows PyTorch's lists (docs: Automatic Mixed
+// Precision, CUDA Op-Specific Behavior): products run in 16 bits with their inputs and weights cast, some others in 32,
+// the rest in the type of their inputs.
 #include <array>
 #include <string>
 #include <utility>
@@ -18,7 +18,7 @@ bool has_16_bits(Dtype dtype) { return dtype == Dtype::fp16 || dtype == Dtype::b
 
 std::int64_t whole(double elements) { return static_cast<std::int64_t>(elements); }
 
-// What autocast computes in 32 bits, or finds there because nothing casts it.
+// Operations that autocast runs in 32 bits, or whose inputs stay in 32 bits because nothing casts them.
 bool needs_32_bits(const Operation& operation) {
   switch (operation.kind) {
     case Kind::normalization:
@@ -38,7 +38,7 @@ bool needs_32_bits(const Operation& operation) {
   }
 }
 
-// Softmax and sums cast while they read; an embedding reads none that could be in 16 bits.
+// Softmax and sums cast while they read; an embedding reads nothing that could be in 16 bits.
 bool casts_before(Kind kind) { return kind == Kind::normalization || kind == Kind::resize; }
 
 class Autocast {
@@ -63,7 +63,7 @@ class Autocast {
   }
 
  private:
-  // Autocast runs cuDNN's recurrent layers in fp16, whatever its type.
+  // Autocast runs cuDNN's recurrent layers in fp16, whatever its own type.
   static Dtype low(const Operation& operation) {
     if (has_16_bits(operation.dtype)) return operation.dtype;
     return operation.kind == Kind::recurrent ? Dtype::fp16 : Dtype::bf16;
@@ -102,7 +102,7 @@ class Autocast {
     current_ = operation.dtype;
   }
 
-  // Weights and bias are two tensors, and two kernels.
+  // Weights and bias are two tensors and take two cast kernels.
   void cast_weights(const Operation& operation, const Work& work) {
     const double bias =
         operation.parameters.get("bias", 0) != 0 ? static_cast<double>(operation.parameters.get("out", 0)) : 0;
@@ -111,7 +111,7 @@ class Autocast {
     if (bias > 0) put_cast(operation, bias, Dtype::fp32, operation.dtype, gradient);
   }
 
-  // Elements that were computed just before: of a product of two the first, of attention all three.
+  // Elements of the inputs that were just computed: for a bmm the first operand, for attention all three.
   static double read_by(const Operation& operation, const Work& work) {
     if (operation.kind == Kind::attention) return work.weights;
     if (operation.kind != Kind::bmm) return work.inputs;
@@ -130,16 +130,16 @@ class Autocast {
       return Dtype::fp32;
     }
     const bool is_pair = operation.kind == Kind::add || operation.kind == Kind::multiply;
-    // A row of weights stays in 32 bits, and so is its sum or product with anything.
+    // A row of weights stays in 32 bits, so its sum or product with any tensor is in 32 bits.
     if (is_pair && operation.form == "last") return Dtype::fp32;
-    // A residual is in 32 bits where a norm or an embedding left it so, whatever is added.
+    // A residual stays in 32 bits if a norm or an embedding produced it, whatever is added.
     if (operation.kind == Kind::add && operation.form == "same" && residual_in_32_) return Dtype::fp32;
     return current_;
   }
 
-  Dtype current_ = Dtype::fp32;  // of what was computed last
+  Dtype current_ = Dtype::fp32;  // type of the last result
   bool residual_in_32_ = false;
-  bool last_was_cast_ = false;  // the input of the last product
+  bool last_was_cast_ = false;  // whether the input of the last product was cast
   LastProduct last_;
 };
 
@@ -164,7 +164,7 @@ Dtype plain_dtype(const Operation& operation, Precision precision) {
 }  // namespace
 
 Graph with_precision(Graph graph, Precision precision) {
-  // Lists from PyTorch were traced in the types that the module computes in by itself.
+  // Lists from PyTorch were traced in the module's default types.
   if (precision == Precision::default_ && graph.format == "torch") return graph;
   if (precision != Precision::amp_bf16) {
     for (Operation& operation : graph.operations) operation.dtype = plain_dtype(operation, precision);

@@ -40,7 +40,7 @@ Graph graph_of(std::vector<Operation> operations) {
   return graph;
 }
 
-// "dense bf16", of casts "cast fp32>bf16 64".
+// "dense bf16", and for casts "cast fp32>bf16 64".
 std::vector<std::string> types(const Graph& graph) {
   std::vector<std::string> told;
   for (const Operation& one : graph.operations) {

@@ -8,7 +8,8 @@
 namespace joulemap::predict {
 namespace {
 
-// A product and the gates of a step, launched one after the other; within one kernel a synchronization of the GPU.
+// Latency of a step. Standard: a product and the gates, launched in sequence. Persistent: a grid synchronization within
+// one kernel.
 constexpr double kStandardStep_s = 7e-6;
 constexpr double kPersistentStep_s = 2.5e-6;
 // The gradient of a step takes more kernels than the step.
@@ -37,7 +38,7 @@ bool is_persistent(const Operation& operation, const RecurrentSizes& sizes) {
   return operation.form == "lstm" || sizes.batch < 96 || sizes.hidden < 896;
 }
 
-// Width of what a layer reads.
+// Input width of a layer.
 double width_into(const RecurrentSizes& sizes, bool is_first) {
   return is_first ? sizes.in : sizes.directions * sizes.output;
 }
@@ -46,7 +47,7 @@ double width_into(const RecurrentSizes& sizes, bool is_first) {
 
 RecurrentSizes recurrent_sizes(const Operation& operation) {
   const Parameters& p = operation.parameters;
-  // Lists of operations may hold any number.
+  // Lists of operations may contain any number, so sizes are at least 1.
   const auto size = [&p](std::string_view name) { return std::max(1.0, static_cast<double>(p.get(name, 1))); };
   RecurrentSizes sizes;
   sizes.batch = size("batch");
@@ -73,7 +74,7 @@ RecurrentWork recurrent_work(const RecurrentSizes& sizes) {
   work.flops = 2 * rows * matrices + work.gates;
   work.inputs = rows * sizes.in;
   work.outputs = rows * sizes.directions * sizes.output;
-  // PyTorch has a bias for the input and one for the state.
+  // PyTorch has one bias for the input and one for the state.
   work.weights = matrices + (sizes.has_bias ? 2 * sizes.directions * sizes.layers * gates : 0);
   work.states = work.gates + sizes.directions * sizes.layers * rows * sizes.hidden;
   work.between_layers = (sizes.layers - 1) * work.outputs;

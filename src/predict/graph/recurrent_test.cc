@@ -33,7 +33,7 @@ Operation lstm(std::int64_t steps, std::int64_t hidden, std::int64_t layers = 1,
                             {"bias", 1}});
 }
 
-// The built-in profile without what was measured of recurrent layers.
+// The built-in profile without its measurements of recurrent layers.
 Profile before_any_was_measured() {
   Profile profile = h200_profile();
   std::erase_if(profile.operation.times, [](const auto& group) { return group.first.starts_with("recurrent"); });
@@ -120,7 +120,7 @@ TEST(Recurrent, WithoutAMeasurementTheIntervalAllowsForAFactorOfThreeAndThePredi
   EXPECT_EQ(prediction.layers.front().trust, 0);
 }
 
-// 0.016 J before: less than a GPU that waits for 256 steps uses at rest.
+// An earlier version predicted 0.016 J: less than the idle energy of a GPU during 256 steps.
 TEST(Recurrent, ALayerUsesAtLeastWhatTheGpuUsesAtRestForItsSteps) {
   Graph graph;
   graph.format = "torch";

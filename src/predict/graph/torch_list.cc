@@ -20,12 +20,12 @@ using formats::DocumentValue;
 constexpr std::string_view kSchema = "joulemap.operations/1";
 constexpr std::string_view kRemedy = "make the list again with joulemap.trace of this version";
 
-// Twice as many as a convolution in three dimensions has.
+// Twice as many as a three-dimensional convolution has.
 constexpr std::size_t kMostParameters = 48;
 
 Error malformed(std::string message) { return {ErrorCode::malformed, std::move(message), std::string(kRemedy)}; }
 
-// What an operation cannot be understood without (operation.h); a missing size would pass for 1.
+// Required parameters of a kind (operation.h); a missing size would count as 1.
 std::span<const std::string_view> needed_parameters(const Operation& operation) {
   static constexpr std::array<std::string_view, 3> kDense = {"rows", "in", "out"};
   static constexpr std::array<std::string_view, 4> kBmm = {"batch", "m", "k", "n"};
@@ -105,7 +105,7 @@ Result<Parameters> read_parameters(const DocumentValue& value) {
   return parameters;
 }
 
-// Each size may be small enough and their product is not.
+// Each size may be small enough while their product is not.
 Status check_sizes(const Operation& operation) {
   for (const std::string_view name : needed_parameters(operation)) {
     if (!operation.parameters.find(name)) {
@@ -185,7 +185,7 @@ Result<std::vector<UnknownOperation>> read_unknown(const DocumentValue& document
   return unknown;
 }
 
-// One that stands among the operations but not in `unknown` would pass unseen.
+// Adds unknown operations that are missing from `unknown`, so that reports list them.
 void name_unlisted(Graph& graph) {
   for (const Operation& operation : graph.operations) {
     if (operation.kind != Kind::unknown) continue;
@@ -216,7 +216,7 @@ Result<Graph> graph_of(const DocumentValue& document) {
   if (!tensors) return tensors.error();
   const Result<std::int64_t> elements = whole_number(document, "weight_elements", 0);
   if (!elements) return elements.error();
-  // Lists of earlier versions do not tell.
+  // Lists of earlier versions have no count of Python calls.
   const Result<std::int64_t> python_calls =
       document.find("python_calls") == nullptr ? Result<std::int64_t>(0) : whole_number(document, "python_calls", 0);
   if (!python_calls) return python_calls.error();

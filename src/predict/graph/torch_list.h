@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists of operations that the Python package traced from a PyTorch module (`joulemap.trace`, schema
-// joulemap.operations/1): forward, and of a training step backward and optimizer, too. Pure.
+// Reads lists of operations that the Python package traced from a PyTorch module (`joulemap.trace`, schema
+// joulemap.operations/1): the forward pass, and for a training step also backward and optimizer. Pure.
 #pragma once
 
 #include <string_view>

@@ -23,7 +23,7 @@ struct Scores {
   Dtype dtype = Dtype::fp32;
 };
 
-// Products of sizes, which with a size of 0 among them may be beyond what whole numbers hold.
+// Clamps a product of sizes, which can exceed 64 bits if one of the sizes is 0.
 std::int64_t whole(double value) {
   return static_cast<std::int64_t>(std::clamp(value, 1.0, static_cast<double>(kMostElements)));
 }
@@ -32,7 +32,7 @@ std::int64_t times(std::int64_t left, std::int64_t right) {
   return whole(static_cast<double>(left) * static_cast<double>(right));
 }
 
-// Of convolutions, and of pooling, which may come between the last convolution and the loss.
+// Output of a convolution, or of a pooling between the last convolution and the loss.
 Scores image_scores(const Operation& operation, std::string_view channels) {
   const Parameters& p = operation.parameters;
   const Extent extent = output_extent(p);
@@ -40,7 +40,7 @@ Scores image_scores(const Operation& operation, std::string_view channels) {
   return {times(p.get("batch", 1), whole(pixels)), p.get(channels, 1), operation.dtype};
 }
 
-// What the loss is over: the last result of a product, as pooling leaves it.
+// Input of the loss: the output of the last product, after pooling.
 std::optional<Scores> last_scores(const std::vector<Operation>& operations) {
   std::optional<Scores> scores;
   bool is_image = false;
@@ -76,7 +76,7 @@ Operation made(std::string_view layer, Kind kind, std::string form, Parameters p
   return operation;
 }
 
-// PyTorch counts the batches that a norm has seen in a tensor of one number: one more kernel.
+// PyTorch counts the batches of a norm in a one-element tensor: one more kernel.
 Operation counted_batch(const Operation& norm) {
   Operation count = made(norm.layer, Kind::add, "scalar", {{"batch", 1}, {"rows", 1}, {"width", 1}}, Dtype::fp32);
   count.source = norm.source;
@@ -99,7 +99,7 @@ std::vector<Operation> forward_of(const Graph& graph) {
   return forward;
 }
 
-// Cross entropy is computed in 32 bits, whatever the network is computed in. Some graphs bring their own.
+// Cross entropy runs in 32 bits, whatever the network's type. Some graphs contain a loss already.
 void append_loss(std::vector<Operation>& forward) {
   const auto is_loss = [](const Operation& operation) { return operation.kind == Kind::loss; };
   if (std::any_of(forward.begin(), forward.end(), is_loss)) return;
@@ -114,7 +114,7 @@ void append_loss(std::vector<Operation>& forward) {
 }
 
 enum class Way {
-  nothing,  // gives no gradient, or passes on the one that it gets
+  nothing,  // computes no gradient, or passes its gradient on unchanged
   itself,   // the same kernel runs again
   back,     // cast back
   parted,   // views of the gradient
@@ -138,8 +138,8 @@ Way way_of(const Operation& operation) {
     case Kind::rescaling:
       return operation.parameters.get("from_bytes", 0) != 0 ? Way::nothing : Way::backward;
     case Kind::add:
-      // Of two tensors of one shape the gradient is handed to both as it is. But one of them is read elsewhere, too (that
-      // is what a residual is), and there two gradients are added.
+      // Both operands of one shape receive the gradient unchanged. But one of them has a second reader (as in a
+      // residual connection), whose gradient is added there.
       if (operation.form == "same") return Way::itself;
       return operation.form == "scalar" ? Way::nothing : Way::backward;
     case Kind::multiply:
@@ -154,7 +154,7 @@ bool has_weights(Kind kind) {
          kind == Kind::recurrent;
 }
 
-// Only products leave out the gradient of their input; a norm or an embedding has one kernel for whatever is wanted.
+// Only products can skip the input gradient; a norm or an embedding computes all gradients in one kernel.
 Pass pass_of_gradient(const Operation& operation) {
   const bool is_product = operation.kind == Kind::dense || operation.kind == Kind::convolution;
   return is_product && operation.gradient == Gradient::weights ? Pass::backward_weights : Pass::backward;
@@ -174,9 +174,8 @@ Operation backward_of(const Operation& forward, Way way) {
   return backward;
 }
 
-// How many gradients are added because an operation has shown that its input is read elsewhere, too: a tensor is
-// multiplied by rows that were computed from it (squeeze and excitation, norms that are written out), and what branches
-// is concatenated in the end.
+// Count of gradient additions for inputs with more than one reader: a tensor multiplied by rows that were computed from
+// it (squeeze and excitation, norms written as primitives), and the branches of a concatenation.
 std::int64_t added_gradients(const Operation& forward) {
   if (forward.kind == Kind::concatenate) return std::max<std::int64_t>(0, forward.parameters.get("parts", 1) - 1);
   return forward.kind == Kind::multiply && forward.form == "row" ? 1 : 0;
@@ -195,7 +194,7 @@ void append_backward(const Operation& forward, std::vector<Operation>& reversed)
   if (const Way way = way_of(forward); way != Way::nothing) reversed.push_back(backward_of(forward, way));
 }
 
-// An addition of 16 and 32 bits is in 32; the gradient of the former has to be cast.
+// A sum of 16 and 32 bits is in 32 bits; the gradient of the 16-bit operand needs a cast.
 std::optional<Operation> cast_of_gradient(const Operation& before, const Operation& operation) {
   if (operation.gradient != Gradient::all || operation.dtype != Dtype::fp32 || !has_16_bits(before.dtype)) return {};
   if (operation.kind != Kind::add && operation.kind != Kind::multiply) return {};
@@ -206,7 +205,7 @@ std::optional<Operation> cast_of_gradient(const Operation& before, const Operati
   return cast;
 }
 
-// The gradient of an input that several products read is a sum; in 32 bits where each of them casts its input.
+// The gradient of an input that several products read is a sum, in 32 bits if each of them casts its input.
 Operation sum_of_gradients(const Operation& before, const Operation& product) {
   const Parameters& p = product.parameters;
   Parameters shape{{"batch", 1}, {"rows", p.get("rows", 1)}, {"width", p.get("in", 1)}};
@@ -218,7 +217,7 @@ Operation sum_of_gradients(const Operation& before, const Operation& product) {
   return sum;
 }
 
-// In the order of the forward operations; who reads it reversed has the backward pass.
+// In forward order; the caller reverses it to get the backward pass.
 std::vector<Operation> reversed_backward(const std::vector<Operation>& forward) {
   std::vector<Operation> reversed;
   LastProduct last;
@@ -236,7 +235,7 @@ std::vector<Operation> reversed_backward(const std::vector<Operation>& forward) 
   return reversed;
 }
 
-// Weights are kept in the type that they are used in, unless they are cast for each use.
+// Weights are stored in the type of their use, unless each use casts them.
 Dtype weights_dtype(const std::vector<Operation>& operations) {
   bool is_cast = false;
   for (const Operation& operation : operations) {

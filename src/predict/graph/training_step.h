@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the forward operations of a graph to all of a training step, and from a list of operations to what a compiler
+// Expands the forward operations of a graph to a training step, and converts a list of operations to what a compiler
 // makes of it. Pure.
 #pragma once
 
@@ -12,16 +12,16 @@
 
 namespace joulemap::predict {
 
-// The forward operations with the statistics of the batch, the loss over the last result, the backward operations from
-// the last to the first, each with its layer's name, and the optimizer's step. A graph that holds backward operations
-// already (torch lists) is left as it is. `optimizer`: sgd momentum adam adamw rmsprop, which the caller has checked.
+// Returns the forward operations with batch statistics, the loss over the last result, the backward operations in
+// reverse order with their layers' names, and the optimizer step. A graph that contains backward operations (torch
+// lists) stays unchanged. `optimizer`: sgd momentum adam adamw rmsprop; the caller validates it.
 //
-// What runs backward as it runs forward (copies, casts, products with a number) stands in the list with the pass
-// `forward`; the sum of the gradients of a tensor that is read twice is an add. Dropout that a graph has lost stays lost.
+// Operations whose backward pass runs the same kernel (copies, casts, products with a scalar) have the pass `forward`;
+// the sum of the gradients of a tensor that is read twice is an add. Dropout that an exporter removed is not restored.
 std::vector<Operation> training_step(const Graph& graph, std::string_view optimizer);
 
-// Neighbours that work element by element become one operation that reads and writes once; views vanish. The list may be
-// a forward pass or a training step; the rules stand in compiled.cc.
+// Fuses neighbouring element-wise operations into one that reads and writes once, and removes views. Accepts a forward
+// pass or a training step; compiled.cc lists the rules.
 std::vector<Operation> compiled(std::vector<Operation> operations);
 
 }  // namespace joulemap::predict

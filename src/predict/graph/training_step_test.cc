@@ -134,7 +134,7 @@ TEST(TrainingStep, AGraphThatHasALossGetsNoOther) {
 TEST(TrainingStep, WhatHasNothingTrainableBeforeItHasNoBackward) {
   Graph graph = before_head({tensor("scale", Kind::multiply, "scalar"), tensor("act", Kind::activation, "relu")});
   graph.operations[0].gradient = Gradient::none;
-  graph.operations[1].gradient = Gradient::weights;  // it has none
+  graph.operations[1].gradient = Gradient::weights;  // it has no weights
   EXPECT_EQ(told(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
 }
 

@@ -9,16 +9,16 @@
 namespace joulemap::predict {
 namespace {
 
-// Of a forward pass, in elements of the type that it computes in.
+// Amounts of a forward pass, in elements of the computing type.
 struct Amounts {
   double flops = 0;
   double inputs = 0;
   double outputs = 0;
   double weights = 0;
-  double kept = 0;         // what the backward pass reads besides the gradient and the weights
-  double between = 0;      // what the forward pass writes and reads again on its way
-  double gradients = 0;    // what the backward pass writes besides gradients of inputs and weights
-  double other_bytes = 0;  // indices, masks, images of bytes: whatever the type
+  double kept = 0;         // saved tensors that the backward pass reads besides the gradient and the weights
+  double between = 0;      // intermediate results that the forward pass writes and reads again
+  double gradients = 0;    // written by the backward pass besides gradients of inputs and weights
+  double other_bytes = 0;  // indices, masks, images of bytes: independent of the type
 };
 
 double of(const Parameters& parameters, std::string_view name, double otherwise = 1) {
@@ -52,7 +52,7 @@ Amounts dense(const Parameters& p) {
           .kept = rows * in};
 }
 
-// Two products in the backward pass, as with weights: both operands are counted as weights are.
+// The backward pass has two products, as with weights: both operands count as weights.
 Amounts bmm(const Parameters& p) {
   const double batch = of(p, "batch");
   const double both = batch * (of(p, "m") * of(p, "k") + of(p, "k") * of(p, "n"));
@@ -61,7 +61,7 @@ Amounts bmm(const Parameters& p) {
           .weights = both};
 }
 
-// Query, key and value count as weights do: the backward pass reads them again and writes their gradients.
+// Query, key and value count as weights: the backward pass reads them again and writes their gradients.
 Amounts attention(const Parameters& p) {
   const double heads = of(p, "batch") * of(p, "heads");
   const double query = heads * of(p, "queries") * of(p, "width");
@@ -77,7 +77,7 @@ Amounts convolution(const Parameters& p) {
   const double pixels = out.height * out.width * out.depth;
   const double filters = of(p, "out") * std::floor(of(p, "channels") / std::max(1.0, of(p, "groups"))) * kernel_area(p);
   const double into = image(p);
-  // A transposed one multiplies every pixel that it reads, not every one that it writes.
+  // A transposed convolution multiplies every input pixel instead of every output pixel.
   const double multiplied =
       of(p, "transposed", 0) != 0 ? into / std::max(1.0, of(p, "channels")) : of(p, "batch") * pixels;
   return {.flops = 2 * multiplied * filters,
@@ -117,7 +117,7 @@ Amounts pair(const Operation& operation) {
   return amounts;
 }
 
-// Two kernels in eager mode, three from bytes: what lies between them is written and read, too.
+// Two kernels in eager mode, three from bytes: the intermediate results are written and read, too.
 Amounts rescaling(const Parameters& p) {
   const double size = tensor(p);
   if (of(p, "from_bytes", 0) != 0) {

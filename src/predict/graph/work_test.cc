@@ -62,7 +62,7 @@ std::string unpacked(const std::string& path) {
   return text;
 }
 
-// The collector, which is Python, and the predictor, which is not, count alike.
+// The collector (Python) and the predictor (C++) must count FLOPs and bytes in the same way.
 TEST(Work, EveryMeasuredOperationHasTheFlopsAndBytesThatItsTableSays) {
   const std::string csv = unpacked(JOULEMAP_MEASUREMENTS "/h200/operations.csv.gz");
   const Result<Table> table = read_table(csv, std::array<std::string_view, 2>{"flops", "bytes"});

@@ -10,17 +10,17 @@
 namespace joulemap::predict {
 namespace {
 
-// Equal operations that were measured again differ by so much of what residuals differ by (variances).
+// Noise variance of repeated measurements, relative to the variance of residuals.
 constexpr double kNoise = 0.02;
 constexpr std::size_t kNearest = 12;
-constexpr double kHundredth = 1e-2;           // of sizes
-constexpr double kThousandth = 1e-3;          // of residuals
-constexpr std::int32_t kMostSize = 4095;      // what two digits of radix 64 hold
+constexpr double kHundredth = 1e-2;           // unit of sizes
+constexpr double kThousandth = 1e-3;          // unit of residuals
+constexpr std::int32_t kMostSize = 4095;      // most that two digits of radix 64 hold
 constexpr std::int32_t kMostResidual = 2047;  // with a sign
 constexpr std::int32_t kMostAlignment = 2;
 
-// How far, as a logarithm, a size may be off until residuals have little in common: far for how much there is to do, which
-// physics follows well; near for the widths, and of convolutions for the batch, by which libraries choose their kernels.
+// Correlation lengths of the kriging, natural logarithms of sizes. Long for the amount of work, which physics models
+// well; short for widths, and for the batch of convolutions, because libraries choose their kernels by them.
 struct Lengths {
   std::array<double, kAlikeSizes> sizes = {};
   double alignment = 0;
@@ -81,7 +81,7 @@ std::uint64_t group_of(const Operation& operation, bool cold) {
   hash.add(cold ? 1 : 0);
   const Parameters& p = operation.parameters;
   for (const auto& [name, value] : p.all()) {
-    if (is_size(name) || (value == 0 && name != "foreach")) continue;  // some lists tell what is not so, others do not
+    if (is_size(name) || (value == 0 && name != "foreach")) continue;  // some lists omit parameters of 0
     hash.add(name);
     hash.add(value);
   }
@@ -89,7 +89,7 @@ std::uint64_t group_of(const Operation& operation, bool cold) {
   return hash.value();
 }
 
-// The nearest number of units that can be written.
+// Rounds to units and clamps to what the text can store.
 std::int32_t in_units(double value, double unit, std::int32_t least, std::int32_t most) {
   return static_cast<std::int32_t>(std::lround(std::clamp<double>(value / unit, least, most)));
 }
@@ -100,12 +100,12 @@ std::int32_t residual_in_units(double residual) {
   return in_units(residual, kThousandth, -kMostResidual, kMostResidual);
 }
 
-// How often a size halves without a rest, up to 4: whether rows of numbers can be read four at once.
+// 0, 1 or 2: the exponent of 2 in the size, at most 2. Rows that are multiples of 4 allow vector loads of four.
 std::int32_t alignment_of(double size) {
   return std::fmod(size, 4) == 0 ? kMostAlignment : std::fmod(size, 2) == 0 ? 1 : 0;
 }
 
-// How much there is to do comes first, then what of it is whose.
+// The amount of work comes first, then its dimensions.
 AlikeSample sizes_of(const Operation& operation) {
   const Parameters& p = operation.parameters;
   const auto of = [&p](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
@@ -158,7 +158,8 @@ double distance(const AlikeSample& one, const AlikeSample& other, const Lengths&
   return std::sqrt(squares);
 }
 
-// Solves a x = b by Cholesky's way: a symmetric and positive, in rows, of which the left lower half is read; b becomes x.
+// Solves a x = b by Cholesky decomposition: a is symmetric positive definite, row-major, only its lower triangle is
+// read; b becomes x.
 void solve(std::vector<double>& a, std::vector<double>& b) {
   const std::size_t n = b.size();
   for (std::size_t i = 0; i < n; ++i) {
@@ -224,7 +225,7 @@ namespace {
 
 constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr int kBitsOfDigit = 6;
-constexpr std::int32_t kNoResidual = kMostResidual + 1;  // as it is written: there are no signs
+constexpr std::int32_t kNoResidual = kMostResidual + 1;  // offset in the text, which has no signs
 constexpr int kHashDigits = 11;
 constexpr int kCountDigits = 4;
 constexpr std::size_t kSampleDigits = 2 * kAlikeSizes + 1 + 2 + 2;
@@ -243,7 +244,7 @@ void put(std::string& text, const AlikeSample& sample) {
   for (const std::int32_t residual : {sample.time, sample.power}) put_number(residual + kNoResidual, 2);
 }
 
-// Takes numbers off the front of a text and keeps in mind whether all of them were some.
+// Reads numbers from the front of a text and remembers whether all of them were valid.
 class Digits {
  public:
   explicit Digits(std::string_view text) : text_(text) {}
@@ -300,7 +301,7 @@ Result<Alike> read_alike(std::string_view text) {
   while (digits.left() > 0) {
     const std::uint64_t group = digits.take(kHashDigits);
     const std::uint64_t count = digits.take(kCountDigits);
-    // Before anything is made for them: as many as a text says may be more than a machine holds.
+    // Checked before allocating: the count in a malformed text may exceed memory.
     if (!digits.is_sound() || count > digits.left() / kSampleDigits) return wrong;
     std::vector<AlikeSample>& samples = alike.groups[group];
     for (std::uint64_t index = 0; index < count; ++index) samples.push_back(digits.take_sample());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Alike: what was measured of operations that differ in nothing but their sizes, and what that tells of the same operation
-// at sizes between and beside them. Two convolutions of the same kernel and stride at other batches, images and widths
-// mostly run the same code, so that what physics misses of one it misses of the other: residuals are interpolated between
-// the nearest ones (kriging, with a correlation that falls with the distance of the sizes' logarithms). Far from everything
-// that was measured nothing is told. A value; asking is pure.
+// Alike: measured residuals of operations that differ only in their sizes, interpolated to other sizes (kriging). Two
+// convolutions with the same kernel and stride mostly run the same code at other batches, images and widths. The
+// physics model (physics.h) therefore misses both by a similar factor. The correlation of two residuals falls with the
+// distance of the logarithms of their sizes; far from every measurement the interpolated residual is 0. A value type;
+// queries are pure.
 #pragma once
 
 #include <array>
@@ -22,11 +22,12 @@ namespace joulemap::predict {
 
 inline constexpr std::size_t kAlikeSizes = 4;
 
-// What is kept of a measurement, as coarse as a text holds it, so that a profile tells the same once it was written.
+// One measurement, quantized as the profile's text stores it, so that a profile gives the same result after a round
+// trip.
 struct AlikeSample {
-  std::array<std::int32_t, kAlikeSizes> sizes = {};  // logarithms, in hundredths: 0 to 4095
-  std::int32_t alignment = 0;                        // how well the last dimension is aligned: 0 to 2
-  // Logarithms of what was measured by what physics has, in thousandths: -2047 to 2047.
+  std::array<std::int32_t, kAlikeSizes> sizes = {};  // natural logarithms in units of 0.01: 0 to 4095
+  std::int32_t alignment = 0;                        // alignment of the last dimension: 0 to 2
+  // Natural logarithms of measured / physical, in units of 0.001: -2047 to 2047.
   std::int32_t time = 0;
   std::int32_t power = 0;
 
@@ -35,22 +36,23 @@ struct AlikeSample {
 AlikeSample sample_of(const Operation& operation, double time, double power);
 
 struct Interpolated {
-  double time = 0;   // residuals, as logarithms
+  double time = 0;   // residuals, natural logarithms
   double power = 0;  //
-  double doubt = 1;  // 1: nothing like it was measured; 0: it was itself
+  double doubt = 1;  // kriging variance: 1 without similar measurements, near 0 at a measured operation
 };
 
 struct Alike {
-  std::map<std::uint64_t, std::vector<AlikeSample>> groups;  // by a hash of all that is no size
+  std::map<std::uint64_t, std::vector<AlikeSample>> groups;  // by a hash of everything that is not a size
 
   void add(const Operation& operation, bool cold, const AlikeSample& sample);
-  // As if the sample `without` were not there, where one is given: what the others tell of it.
+  // With `without`, ignores that sample: a leave-one-out interpolation.
   Interpolated ask(const Operation& operation, bool cold, const AlikeSample* without = nullptr) const;
 };
 
-// Groups and samples as a line of text, for a profile. Numbers are of radix 64 (A-Z a-z 0-9 - _), high digits first, of as
-// many digits as stands in brackets, and nothing lies between them. A group: its hash (11), how many samples it has (4), the
-// samples. A sample: its sizes (2 each), alignment (1), time and power (2 each, 2048 more than they are).
+// Groups and samples as one line of text, for a profile. Numbers are in radix 64 (A-Z a-z 0-9 - _), most significant
+// digit first, without separators; brackets below give the count of digits. A group: its hash (11), its count of
+// samples (4), the samples. A sample: its sizes (2 each), alignment (1), time and power (2 each, with an offset of
+// 2048).
 std::string alike_text(const Alike& alike);
 Result<Alike> read_alike(std::string_view text);
 

@@ -119,16 +119,16 @@ TEST(Alike, ATextThatMakesNoSenseIsAnError) {
   for (const std::string& text : {
            "x" + one + sample,                            // longer
            one + sample + "A",                            //
-           group + "AAAC" + sample,                       // fewer samples than it says
+           group + "AAAC" + sample,                       // fewer samples than its count
            group + "____" + sample,                       //
-           group + "AAAA" + sample,                       // more
-           one + "AAABBA__C,AAB",                         // what is no digit
+           group + "AAAA" + sample,                       // more samples than its count
+           one + "AAABBA__C,AAB",                         // not a digit
            group + "AA B" + sample,                       //
            group.substr(0, 10) + "\n" + "AAAB" + sample,  //
-           "_" + group.substr(1) + "AAAA",                // no hash of 64 bits
-           one + "AAABBA__DgAAB",                         // aligned three times
+           "_" + group.substr(1) + "AAAA",                // hash exceeds 64 bits
+           one + "AAABBA__DgAAB",                         // alignment 3
            one + "AAABBA__CgAAA",                         // a residual that is never written
-           std::string("1f 1,2,3,4,5,6,7;"),              // as schema 2 had it
+           std::string("1f 1,2,3,4,5,6,7;"),              // format of schema 2
        }) {
     EXPECT_FALSE(read_alike(text)) << text;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Profiles that are part of the program: data/devices/*.json as text, made into C++ when the program is built.
+// Profiles that are built into the program: data/devices/*.json as text, converted to C++ by the build.
 #pragma once
 
 #include <string_view>

@@ -60,7 +60,7 @@ std::optional<Datasheet> find_datasheet(std::string_view name) {
   for (const Datasheet& sheet : table()) {
     if (normalized_name(sheet.name).find(wanted) != std::string::npos) return sheet;
   }
-  // The driver's names say more: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
+  // The driver's names are longer: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
   for (const Datasheet& sheet : table()) {
     const std::string known = normalized_name(sheet.name);
     if (wanted.find(known) != std::string::npos) return sheet;

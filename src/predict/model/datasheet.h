@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a maker says of a GPU: the scale that times and energies are told in before anything is fitted. Plain data.
+// Datasheet values of a GPU: the scale of times and energies before anything is fitted. Plain data.
 #pragma once
 
 #include <array>
@@ -16,18 +16,18 @@ namespace joulemap::predict {
 struct Datasheet {
   std::string name;                       // "NVIDIA H200"
   double multiprocessors = 0;             //
-  std::array<double, 4> peak_flops = {};  // of matrix products by Dtype, per second, without sparsity
+  std::array<double, 4> peak_flops = {};  // FLOP/s of matrix products by Dtype, without sparsity
   double memory_bytes_per_s = 0;
-  double cache_bytes = 0;        // the last level's
-  double cache_bytes_per_s = 0;  // measured or about twice the memory's; makers do not say
+  double cache_bytes = 0;        // last-level cache
+  double cache_bytes_per_s = 0;  // measured, or about twice the memory bandwidth: datasheets omit it
   double power_limit_w = 0;
-  double idle_w = 0;  // with clocks up and a context, which makers do not say either: about a sixth of the limit
+  double idle_w = 0;  // W with clocks up and a context; datasheets omit it: about a sixth of the limit
 };
 
-// Those that predictions can be made for without a measurement. The first is the one with a fitted profile.
+// GPUs that predictions support without a measurement. The first one has a fitted profile.
 std::span<const Datasheet> known_datasheets();
 
-// By a part of its name, in any case, with or without blanks and dashes: "h200", "H100 PCIe", "NVIDIA A100-SXM4-80GB".
+// Matches a part of the name, ignoring case, blanks and dashes: "h200", "H100 PCIe", "NVIDIA A100-SXM4-80GB".
 std::optional<Datasheet> find_datasheet(std::string_view name);
 
 }  // namespace joulemap::predict

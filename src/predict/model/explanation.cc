@@ -17,8 +17,8 @@ Terms parts_of(const TimeCoefficients& fitted, const Operation& operation, const
   return parts;
 }
 
-// An optimizer's second term are the launches for its tensors; an input's elements are its bytes on the bus, those of a
-// convolution in groups the products of one group after the other, those of recurrent layers the latency of their steps.
+// Terms mean other things for some kinds: the second term of an optimizer is launches for its tensors. The elements
+// term is bus bytes for an input, serial groups for a grouped convolution, and step latency for a recurrent layer.
 Bound bound_of(const Terms& parts, const Operation& operation) {
   const bool launches = operation.kind == Kind::optimizer;
   const bool waits = operation.kind == Kind::recurrent;

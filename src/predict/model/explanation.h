@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why an operation is predicted to take what it takes: what the datasheet grants it, what physics makes of that, what
-// the trees add, and how far they can be believed. What `predict --explain` and `card` show. Pure; seconds and joules.
+// Explains the prediction for one operation: the time at the datasheet's rates, the fitted physics, the correction by
+// the trees, and the trust in them. `predict --explain` and `card` print it. Pure; seconds and joules.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace joulemap::predict {
 
-// What takes most of the time, by physics.
+// The resource that takes most of the physical time.
 enum class Bound : std::uint8_t { launch, memory, compute };
 std::string_view name_of(Bound bound);
 
 struct Explanation {
   Operation operation;
   Work work;
-  Terms granted = {};  // by the datasheet
-  Terms parts = {};    // of the time by physics: granted times fitted
+  Terms granted = {};  // s at the datasheet's rates
+  Terms parts = {};    // s of physical time: granted times fitted coefficients
   Bound bound = Bound::launch;
-  OperationEstimate estimate;  // of one, whatever the operation's count
+  OperationEstimate estimate;  // of one call, regardless of the operation's count
   double physical_j = 0;
-  double tree_factor = 1;  // of the energy: what trees make of physics
+  double tree_factor = 1;  // predicted energy over physical energy
   std::vector<float> features;
 };
 
@@ -36,7 +36,7 @@ std::span<const std::string_view> term_names();
 
 Explanation explain(const OperationModel& model, const Operation& operation, const Situation& situation);
 
-// Of every operation of a layer, as predict() sees them. Empty where there is no such layer.
+// Explains every operation of a layer, as predict() sees them. Empty if the graph has no such layer.
 std::vector<Explanation> explain_layer(const Profile& profile, const Graph& graph, const PredictOptions& options,
                                        std::string_view layer);
 

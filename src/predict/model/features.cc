@@ -18,12 +18,12 @@ constexpr std::array<std::string_view, 40> kNames = {
     "grouped",    "depthwise",      "channels_last",   "causal",       "dilation",  "transposed",
     "way",        "width_multiple", "height",          "width",        "alignment", "tiled",
     "tile_waste", "memory_time",    "kernels_in_pass", "physical_time"};
-// What is known of how a time differs from the physical one: longer from memory than from the cache, shorter the better
-// tiles and waves are filled and the more often sizes halve.
+// Known directions of measured over physical time: it rises from cache to memory, and falls with better filled tiles
+// and waves and with larger powers of two in the sizes.
 constexpr std::array<int, 40> kDirections = {0,  0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0,  0, 0, -1, -1, -1,
                                              -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, -1, 0, 0, 0,  0,  0};
 
-// Forms that differ in what they run; the order only has to stay.
+// Forms that run different code; the order must not change.
 constexpr std::array<std::string_view, 34> kForms = {"",
                                                      "relu",
                                                      "relu6",
@@ -66,7 +66,7 @@ double form_number(const std::string& form) {
   return static_cast<double>(at - kForms.begin());
 }
 
-// How often a size halves without a rest, up to 64.
+// Exponent of the largest power of two, at most 64, that divides the size.
 double twos_in(double size) {
   double twos = 0;
   for (double divisor = 2; divisor <= 64 && std::fmod(size, divisor) == 0; divisor *= 2) ++twos;
@@ -105,7 +105,7 @@ double way_of(const Parameters& p) {
                              4 * (p.get("pinned", 0) + 2 * (p.get("bytes", 0) + p.get("from_bytes", 0))));
 }
 
-// What other kinds have of a kernel, recurrent layers have of their steps: gates, layers, directions, and which algorithm.
+// Recurrent layers use the kernel-size columns for their steps: gates, layers, directions and the algorithm.
 struct RecurrentColumns {
   double gates = 0;
   double layers = 0;

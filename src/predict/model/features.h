@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the trees see of an operation: sizes by logarithm, how they meet the GPU's (tiles, waves, cache), and what kind it
-// is. Pure; the order of the columns is that of feature_names() and belongs to the profile.
+// Features of an operation for the regression trees: logarithms of sizes, their fit to the GPU (tiles, waves, cache),
+// and the kind of operation. Pure. Columns have the order of feature_names(), which is part of a profile's format.
 #pragma once
 
 #include <span>
@@ -18,14 +18,14 @@ namespace joulemap::predict {
 
 std::span<const std::string_view> feature_names();
 
-// How a column may be used by the trees: with more of it the residual may only rise (+1), fall (-1), or either (0).
+// Monotonicity constraint of each column: the residual may only rise with it (+1), only fall (-1), or either (0).
 std::span<const int> feature_directions();
 
 struct Situation {
-  bool cold = false;        // what it reads is not in the cache
-  bool in_network = false;  // it stood among others, not alone in a loop
+  bool cold = false;        // its inputs are not in the cache
+  bool in_network = false;  // measured inside a network, not alone in a loop
 };
-// `physical_time_s` by the fitted physics.
+// `physical_time_s`: the time that the fitted physics gives.
 std::vector<float> features_of(const Operation& operation, const Work& work, const Terms& terms, const Datasheet& sheet,
                                const Situation& situation, double physical_time_s);
 

@@ -19,9 +19,10 @@ constexpr std::array<double, kHostParts> kTraining = {9e-6, 5e-6, 8e-6, 400e-6, 
 constexpr double kMoreOfAKind = 1e-6;
 constexpr double kMoreOfAConvolution = 5e-6;
 constexpr double kRowsOfBelief = 10;
-// Networks are told to a tenth, costs may be five times what is believed: what takes a host hardly any time stays near it.
+// Prior precision: measurements have an error of 10 %, costs may be five times the prior. A cost that hardly
+// contributes stays near its prior.
 constexpr double kOddsOfBelief = (0.1 / 5) * (0.1 / 5);
-// Of what a host took: rows that are further off count less (Huber's weights), found in so many rounds.
+// Relative residual above which Huber weights apply, and the rounds of reweighting.
 constexpr double kFarOff = 0.1;
 constexpr int kRounds = 5;
 
@@ -48,7 +49,7 @@ HostNumbers believed_host_costs(bool training) {
   costs.fill((training ? 2 : 1) * kMoreOfAKind);
   std::ranges::copy(training ? kTraining : kInference, costs.begin());
   costs[kHostParts + static_cast<std::size_t>(Kind::convolution)] = kMoreOfAConvolution;
-  // Views have a part of their own.
+  // Views have a cost of their own among the parts.
   costs[kHostParts + static_cast<std::size_t>(Kind::view)] = 0;
   return costs;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a host takes to issue the operations of a network, in seconds: for each operation, view, kernel and call of a
-// Python function, once, and more for some kinds of operations (a convolution asks cuDNN how). Values; all of it is pure.
+// Host time to issue the operations of a network, in seconds: a cost for each operation, view, kernel and call of a
+// Python function, a fixed cost, and an extra cost for some kinds (a convolution queries cuDNN). Values; all functions
+// are pure.
 #pragma once
 
 #include <array>
@@ -16,22 +17,22 @@ namespace joulemap::predict {
 enum class HostPart : std::size_t { operation, view, kernel, once, python };
 inline constexpr std::size_t kHostParts = 5;
 inline constexpr std::size_t kHostNumbers = kHostParts + kKindCount;
-// By part, then by kind; as seconds, or as how often.
+// Indexed by part, then by kind; holds seconds or counts.
 using HostNumbers = std::array<double, kHostNumbers>;
 
 // "operation", "view", ..., "more_for_convolution", ...
 std::string name_of_host_number(std::size_t index);
 
-// As hosts of 2026 need them, until networks tell.
+// Prior costs, s: typical of hosts of 2026, used until networks are measured.
 HostNumbers believed_host_costs(bool training);
 
-// A network: what there is to do, and what the host took.
+// One network: its counts of work and the measured host time.
 struct HostRow {
   HostNumbers work{};
   double host_s = 0;
   double weight = 1;
 };
-// Pulled towards what is believed; rows that are far off, as a disturbed host's are, count less.
+// Regularized towards the prior costs; outliers, such as rows of a disturbed host, get less weight.
 HostNumbers fit_host_costs(std::span<const HostRow> rows, const HostNumbers& belief);
 
 }  // namespace joulemap::predict

@@ -63,7 +63,7 @@ TEST(HostCosts, WhatHardlyAnyNetworkHasStaysNearWhatIsBelieved) {
   for (std::size_t index = 0; index < rows.size(); ++index) rows[index].host_s *= index % 2 == 0 ? 1.08 : 0.93;
   for (const std::size_t index : {10U, 110U, 210U}) {
     rows[index].work[kResizes] = 3;
-    rows[index].host_s *= 1.1;  // as others differ, too
+    rows[index].host_s *= 1.1;  // within the deviation of other rows
   }
   const HostNumbers belief = believed_host_costs(false);
   const HostNumbers costs = fit_host_costs(rows, belief);

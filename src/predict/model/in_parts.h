@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// in_parts: the same work on many rows, on the processors that there are. The work is called from several threads at
-// once, each with rows of its own, and has to write to nothing else; all of it is done when in_parts returns.
+// in_parts: a parallel for over row indices. Several threads call the work at once, each with indices of its own; the
+// work must not write to shared state. All work is done when in_parts returns.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 namespace joulemap::predict {
 
-// Fitting is short: more threads would hardly pay for their start.
+// Fitting is short: more threads would cost more to start than they save.
 inline constexpr std::size_t kMostParts = 4;
 
-// `work(index)` for each index below `count`.
+// Calls `work(index)` for each index below `count`.
 template <class Work>
 void in_parts(std::size_t count, const Work& work) {
   const std::size_t parts = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostParts);

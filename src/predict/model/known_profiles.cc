@@ -10,7 +10,7 @@
 namespace joulemap::predict {
 namespace {
 
-// What a datasheet does not say of a GPU nobody has measured: half of it to twice as much.
+// Uncertainty of an unmeasured GPU's datasheet values: a factor of one half to two.
 constexpr double kWidthOfDatasheet = 0.7;
 
 std::string known_names() {

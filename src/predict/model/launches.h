@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many kernels an operation launches, which is what the host spends its time on: learned from profiles of networks as
-// geometric means (a few convolutions launch hundreds, one for each group) over the groups of physics.h, the narrowest
-// that was profiled. Values; asking is pure.
+// Count of kernels that an operation launches, which dominates host time. Fitted to profiles of networks as geometric
+// means, because a few convolutions launch hundreds, one for each group. Uses the narrowest group of physics.h that was
+// profiled. Values; queries are pure.
 #pragma once
 
 #include <map>
@@ -14,13 +14,13 @@
 
 namespace joulemap::predict {
 
-// Kernels of one call, by groups of operations.
+// Kernels per call, by group of operations.
 using Launches = std::map<std::string, double, std::less<>>;
 
-// Rows that do not tell their launches are passed over.
+// Skips rows without a launch count.
 Launches fit_launches(std::span<const MeasuredOperation> rows);
 
-// 0 of a view; 1 where nothing like it was profiled.
+// 0 for a view; 1 if no similar operation was profiled.
 double launches_of(const Launches& launches, const Operation& operation);
 
 }  // namespace joulemap::predict

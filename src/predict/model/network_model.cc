@@ -13,16 +13,17 @@
 namespace joulemap::predict {
 namespace {
 
-// How sharply the slower of host and GPU sets the time; between 4 and 10 it makes no difference.
+// Exponent of the smooth maximum of host and GPU time; values between 4 and 10 give the same result.
 constexpr double kSharpness = 6;
-// Below this share of the time the GPU waits for the host, which is then what the time tells of.
+// If the GPU is busy for less than this fraction of the step, the step is host-bound and its time is the host's time.
 constexpr double kHostBound = 0.75;
-// Steps in which the GPU is busy for more of the time tell of the host by how long it took to issue one, and count less.
+// Rows in which the GPU is busy for more than this fraction, or that were not profiled, get the weight kOfOthers: only
+// the time to issue a step shows their host's speed.
 constexpr double kBusy = 0.9;
 constexpr double kOfOthers = 0.3;
-// Trees tell middles of errors that are skewed; of operations that they did not learn from, sums come out so much lower.
+// Trees predict medians of skewed errors; for operations outside of the training data, sums come out 2 % too low.
 constexpr double kMeanOverMiddle = 1.02;
-// A host that launches one call after another takes a little longer for each than for the fastest of a few.
+// A host that launches continuously takes 6 % longer per call than the fastest of a few calls.
 constexpr double kSteadyOverIssue = 1.06;
 constexpr double kRowsOfBelief = 3;
 
@@ -33,7 +34,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// What a network uses above rest, as shares of its energy.
+// A network's energy above idle, as fractions of its energy.
 struct EnergyShares {
   std::vector<double> by_group;
   double measured = 0;
@@ -50,7 +51,7 @@ std::vector<double> fit_energy_scales(std::span<const EnergyShares> rows) {
   return statistics::nonnegative_least_squares(sums, priors).x;
 }
 
-// What of it there is of each of the costs.
+// Count of each cost item in the network.
 HostNumbers host_work(const NetworkModel& model, const NetworkSums& sums) {
   HostNumbers work{};
   const double python = sums.python > 0 ? sums.python : model.python_per_call * sums.calls;
@@ -66,12 +67,12 @@ double host_seconds(const NetworkModel& model, const NetworkSums& sums) {
   return std::inner_product(work.begin(), work.end(), costs.begin(), sums.steps_s);
 }
 
-// What the host needed for a step; nothing where the step does not tell.
+// Host time of a step, s; empty if the measurement does not show it.
 std::optional<double> told_host_s(const NetworkRow& row) {
   const MeasuredNetwork& network = *row.network;
   const bool waited = network.busy_s > 0 && network.busy_s < kHostBound * network.time_s;
   if (!waited && network.issue_s <= 0) return std::nullopt;
-  // Steps never wait for more than what they take: an issue that took longer was disturbed by itself.
+  // Issuing cannot take longer than the step: a longer issue time was itself disturbed.
   const double host_s = waited ? network.time_s : std::min(network.time_s, kSteadyOverIssue * network.issue_s);
   const double own_s = host_s / network.machine.host_factor - row.sums.steps_s;
   return own_s > 0 ? std::optional(own_s) : std::nullopt;
@@ -169,7 +170,7 @@ NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& s
   guess.time_s = most * std::pow(std::pow(guess.gpu_s / most, kSharpness) + std::pow(guess.host_s / most, kSharpness),
                                  1 / kSharpness);
   const double above_j = std::inner_product(sums.above_j.begin(), sums.above_j.end(), model.energy_scales.begin(), 0.0);
-  // At the limit clocks go down until the power fits; what has to be computed is the same.
+  // At the power limit clocks drop until the power fits; the work stays the same.
   if (model.power_limit_w > idle_w) guess.time_s = std::max(guess.time_s, above_j / (model.power_limit_w - idle_w));
   guess.energy_j = above_j + idle_w * guess.time_s;
   return guess;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From operations to the whole network: the GPU computes while the host launches, and whoever is slower sets the time.
-// What the operations draw above rest adds up; at rest the GPU draws for the whole time. Values; asking is pure.
+// From operations to the whole network: the GPU computes while the host launches, and the slower of the two sets the
+// time. Energy is the sum of the operations' energy above idle plus idle power over the whole time. Values; queries are
+// pure.
 #pragma once
 
 #include <array>
@@ -20,59 +21,59 @@
 
 namespace joulemap::predict {
 
-// Operations that draw more or less in networks than alone by the same factor: data differ (after a ReLU half of the
-// numbers are zero) and so do neighbours.
+// Groups of operations whose energy in networks differs from that in isolation by a common factor: data differ (after a
+// ReLU half of the numbers are zero), and so do neighbouring operations.
 inline constexpr std::array<std::string_view, 11> kEnergyGroups = {
     "convolution-fp32", "convolution-tf32", "convolution-half", "product-fp32", "product-tf32", "product-half",
     "attention",        "normalization",    "elementwise",      "movement",     "optimizer"};
 using GroupNumbers = std::array<double, kEnergyGroups.size()>;
 std::size_t energy_group_of(const Operation& operation);
 
-// What is added up over the operations of a network.
+// Sums over the operations of a network.
 struct NetworkSums {
-  double gpu_s = 0;        // of all operations
-  GroupNumbers above_j{};  // above rest
-  double calls = 0;        // operations that launch something
+  double gpu_s = 0;        // s, sum over all operations
+  GroupNumbers above_j{};  // J above idle
+  double calls = 0;        // operations that launch a kernel
   std::array<double, kKindCount> by_kind{};
-  double views = 0;     // that launch nothing, and cost the host a little
+  double views = 0;     // operations that launch nothing and cost the host a little
   double launches = 0;  // kernels
-  double steps_s = 0;   // of the host for calls that launch many kernels: optimizers' steps, recurrent layers
-  double python = 0;    // calls of Python functions; 0 where the graph does not tell
+  double steps_s = 0;   // host s of calls that launch many kernels: optimizer steps, recurrent layers
+  double python = 0;    // calls of Python functions; 0 if the graph does not contain them
   bool training = false;
 };
 
-// What machines with the same GPU differ by.
+// Differences between machines with the same GPU.
 struct Machine {
-  double host_factor = 1;    // how much slower its host is than the fastest of the measurements
-  double idle_offset_w = 0;  // what its GPU draws at rest beyond the mean of those measured
+  double host_factor = 1;    // host slowdown relative to the fastest measured host
+  double idle_offset_w = 0;  // idle power minus the mean of the measured GPUs, W
 };
 
 struct NetworkEstimate {
   double time_s = 0;
-  double gpu_s = 0;   // that the GPU is busy
-  double host_s = 0;  // that the host needs to launch everything
+  double gpu_s = 0;   // GPU busy time, s
+  double host_s = 0;  // s of the host to launch everything
   double energy_j = 0;
 };
 
 struct NetworkModel {
-  // With clocks up, nothing running: the one that energies of operations are told for (Datasheet::idle_w). Fitting leaves
-  // it alone, so that what is fitted and what is predicted split an energy in the same way.
+  // Power with clocks up and nothing running, W; the same value that splits the energies of operations
+  // (Datasheet::idle_w). Fitting does not change it, so that fit and prediction split an energy in the same way.
   double idle_w = 0;
-  double power_limit_w = 0;                                        // 0: none is known
-  GroupNumbers energy_scales = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // above rest in networks, beside operations alone
+  double power_limit_w = 0;                                        // 0: unknown
+  GroupNumbers energy_scales = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // energy above idle: networks / isolated
   double gpu_time_scale = 1;
-  HostNumbers inference = believed_host_costs(false);  // seconds
+  HostNumbers inference = believed_host_costs(false);  // s
   HostNumbers training = believed_host_costs(true);
-  double python_per_call = 4;  // Python functions for each operation, where a graph does not tell
+  double python_per_call = 4;  // Python functions for each operation, if a graph has no count
   Launches launches;
-  // Intervals: 90 % of networks of families that were left out lie within exp(+-width) (interval_width).
+  // Intervals: 90 % of networks of held-out families lie within exp(+-width) (interval_width).
   double inference_width = 0.35;
   double training_width = 0.35;
-  double host_width = 2.5;  // times those, where the GPU only waits for the host
+  double host_width = 2.5;  // factor of those widths where the GPU only waits for the host
   double layer_width = 0.7;
 };
 
-// Half of an interval, in logarithms; `waiting` is the share of the time in which the GPU waits for the host.
+// Half width of an interval, natural logarithm; `waiting` is the fraction of time in which the GPU waits for the host.
 double interval_width(const NetworkModel& model, bool training, double waiting);
 
 NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, const Machine& machine);
@@ -87,21 +88,21 @@ struct MeasuredNetwork {
   bool training = false;
   double time_s = 0;
   double energy_j = 0;
-  double busy_s = 0;   // of the GPU, 0 where not profiled
-  double issue_s = 0;  // of the host when it waits for nothing, 0 where not told
+  double busy_s = 0;   // GPU busy s, 0 if not profiled
+  double issue_s = 0;  // host s to issue a step without waiting, 0 if unknown
   Machine machine;
-  double idle_w = 0;                                       // what its GPU drew at rest, 0 where not told
-  double python = 0;                                       // calls of Python functions, 0 where not told
+  double idle_w = 0;                                       // idle power of its GPU, W, 0 if unknown
+  double python = 0;                                       // calls of Python functions, 0 if unknown
   std::vector<std::pair<std::size_t, double>> operations;  // indices into NetworkTable::operations, and counts
 };
 struct NetworkTable {
   std::vector<Operation> operations;
   std::vector<MeasuredNetwork> networks;
-  // Settings that are not among them: they waited for a host that did something else, too, or may have.
+  // Excluded settings: other work on the host disturbed them or may have.
   std::vector<std::string> disturbed;
-  // Settings that are not among them either: operations of theirs are not known.
+  // Excluded settings with operations of unknown kind.
   std::vector<std::string> unknown;
-  double fastest_launch_s = 0;  // of all hosts, which their factors are told beside; 0 where none was told
+  double fastest_launch_s = 0;  // s, fastest launch of all hosts, the reference of host factors; 0 if unknown
 };
 struct NetworkTexts {
   std::string_view networks;    // networks.csv
@@ -109,10 +110,10 @@ struct NetworkTexts {
   std::string_view operations;  // of data/networks
   std::string_view settings;    // of data/networks
 };
-// `fastest_launch_s`: of the networks that a model is fitted to, where these are others.
+// `fastest_launch_s`: reference of the networks that the model was fitted to, if `texts` contain other networks.
 Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fastest_launch_s = 0);
 
-// By how much settings differ that were measured twice while the host was left alone.
+// Difference between repeated measurements of the same setting on an undisturbed host.
 Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_view busy);
 
 struct NetworkRow {

@@ -25,7 +25,7 @@ NetworkSums launching(double kernels, double python) {
   return sums;
 }
 
-// Networks that wait for a host of which every kernel takes 7 us and every call of a Python function 1 us.
+// Networks that wait for a host on which every kernel takes 7 us and every call of a Python function 1 us.
 struct WaitingNetworks {
   std::vector<MeasuredNetwork> measured;
   std::vector<NetworkRow> rows;
@@ -71,8 +71,8 @@ TEST(NetworkModel, ASlowerHostTakesLongerAndTheGpuWaitsAtRest) {
   EXPECT_NEAR(slow.energy_j - fast.energy_j, model.idle_w * fast.time_s, 0.02 * fast.energy_j);
 }
 
-// Operations of 60 J above rest in networks that are measured with 5 % more energy than operations and rest add up to: the
-// scale of the operations explains it, and the power at rest is the one that it was split with.
+// Operations of 60 J above idle in networks with 5 % more measured energy than operations and idle add up to: the
+// operations' scale explains the difference, and idle power keeps the value that split the energies.
 TEST(NetworkModel, FittingLeavesThePowerAtRestAloneAndSplitsEnergiesAsPredictionsDo) {
   std::vector<MeasuredNetwork> measured(20);
   std::vector<NetworkRow> rows;
@@ -130,7 +130,7 @@ struct MadeUpTables {
     busy += fmt::format("timm/{} 8x224 fp32 inference,{}\n", name, busy_s);
   }
   void add(std::string_view name, double time_s, std::string_view slice, std::string_view launch_s,
-           double issued = 1 / 1.06, std::string_view quiet_windows = "") {  // issued: of the time
+           double issued = 1 / 1.06, std::string_view quiet_windows = "") {  // issued: fraction of the time
     networks +=
         fmt::format("network,name={};package=timm;batch=8;size=224,fp32,inference,F,{},1,{},{},{},{}\n", name, time_s,
                     slice, launch_s.empty() ? "" : fmt::format("{}", time_s * issued), launch_s, quiet_windows);
@@ -185,7 +185,7 @@ TEST(NetworkTables, ANoiseFloorIsThatOfRowsThatCount) {
   MadeUpTables made;
   made.list("waits", 0.002);
   made.add("waits", 0.005, "run", "6e-6");
-  made.add("waits", 0.009, "run", "6e-6", 0.5);  // which nothing explains
+  made.add("waits", 0.009, "run", "6e-6", 0.5);  // unexplained by the model
   EXPECT_EQ(network_noise_floor(made.networks, made.busy)->operations, 0U);
   made.add("waits", 0.0051, "run", "6e-6");
   const Result<NoiseFloor> floor = network_noise_floor(made.networks, made.busy);

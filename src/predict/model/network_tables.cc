@@ -31,21 +31,23 @@ std::string part_of(std::string_view parameters, std::string_view name) {
   return "";
 }
 
-// A launch that takes so much longer than the fastest of its run found the host disturbed.
+// A launch that takes this factor longer than the fastest of its run shows a disturbed host.
 constexpr double kUndisturbed = 1.25;
-// A step that takes so much longer than both the host to issue it and the GPU to compute it was disturbed meanwhile.
+// A step that takes this factor longer than both issue time and GPU time was disturbed.
 constexpr double kExplained = 1.3;
-// A step in which the GPU is busy for more of the time tells nothing of the host.
+// A step in which the GPU is busy for more than this fraction does not show the host's speed.
 constexpr double kBusy = 0.9;
-// Of the time of a step, for a host that needs no more for launching it: none was ever slowed down by more than 2.
+// A host that issues a step in less than this fraction of its time does not limit it: no disturbance exceeded a factor
+// of 2.
 constexpr double kAhead = 0.5;
-// A step that the host needs so much of waits for nothing else.
+// A step whose issue time exceeds this fraction of its time is host-bound.
 constexpr double kWaits = 0.8;
-// Rows of a run whose settings were measured again: so many tell of it. Rounds, until middles stay the same.
+// Least rows of a run that share settings with other runs, to estimate the run's factor; and rounds of the median
+// polish.
 constexpr std::size_t kLeastCommon = 5;
 constexpr int kPolishes = 8;
 
-// How much a row tells of its host; of a setting only those count that tell most.
+// What a row shows about its host; for each setting only the rows with the highest value count.
 enum class Told { nothing, speed, undisturbed };
 
 struct Sums {
@@ -61,11 +63,11 @@ struct Sums {
 
 using Seconds = std::map<std::string, double, std::less<>>;
 using Factors = std::map<std::string, double, std::less<>>;
-// By run.
+// Keyed by run.
 struct Hosts {
-  Seconds quickest_s;    // of a launch
-  Factors step_factors;  // how much longer than launches tell its steps took
-  double fastest_s = 1;  // of a launch, of all runs
+  Seconds quickest_s;    // fastest launch of each run, s
+  Factors step_factors;  // slowdown of a run's steps beyond that of its launches
+  double fastest_s = 1;  // fastest launch of all runs, s
 };
 
 Seconds quickest_launches(const Table& table) {
@@ -85,12 +87,12 @@ std::string key_of(const Table& table, const formats::CsvRecord& record) {
                      part_of(told, "size"), table.columns.text(record, "dtype"), table.columns.text(record, "pass"));
 }
 
-// `busy_s`: of the GPU, 0 where not known.
+// `busy_s`: GPU busy time, 0 if unknown.
 Told told_by(const Table& table, const formats::CsvRecord& record, double quickest_s, double busy_s) {
   const double launch_s = table.columns.number(record, "launch_s");
   const double issue_s = table.columns.number(record, "issue_s");
   if (!(launch_s > 0)) return Told::nothing;
-  // Windows were looked for, and none was quiet.
+  // The collector searched for idle-host windows and found none.
   if (table.columns.text(record, "quiet_windows") == "0") return Told::speed;
   const bool is_known = issue_s > 0 && busy_s > 0;
   const bool is_explained =
@@ -135,11 +137,11 @@ Result<Seconds> read_busy(std::string_view csv) {
   return busy_s;
 }
 
-// Steps that waited for their host, in launches of it: by setting and run.
+// Host-bound steps, in multiples of a launch, by setting and run.
 struct Waited {
   std::string key;
   std::string slice;
-  double launches = 0;  // logarithm
+  double launches = 0;  // natural logarithm of the multiple
 };
 
 std::vector<Waited> all_waited(const Table& table, const Seconds& quickest_s, const Seconds& busy_s) {
@@ -155,8 +157,8 @@ std::vector<Waited> all_waited(const Table& table, const Seconds& quickest_s, co
   return rows;
 }
 
-// A launch tells what state a host is in, not all of how fast it is: settings that were measured in several runs tell
-// the rest. Middles of rows and columns in turn, as in Tukey's median polish.
+// A launch shows the state of a host, not all of its speed. Settings that several runs measured show the rest: medians
+// of rows and columns in turn (Tukey's median polish).
 Factors step_factors(const std::vector<Waited>& rows) {
   std::map<std::string, double> of_setting;
   std::map<std::string, double> of_slice;
@@ -245,7 +247,7 @@ Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fast
     const std::string setting =
         fmt::format("{}|{}|{}|{}|{}", text("network"), text("batch"), text("size"), text("dtype"), text("pass"));
     const double gpu_s = busy_of(*busy_s, key);
-    // A host that was far ahead of the GPU even so did not set the time.
+    // A disturbed host that is still far ahead of the GPU does not limit the step.
     const bool was_ahead = gpu_s == 0 && sums.issue_s > 0 && sums.issue_s < kAhead * sums.time_s;
     const bool undisturbed = sums.told >= Told::undisturbed;
     if (!undisturbed && !was_ahead && gpu_s < kBusy * sums.time_s / repeats) {

@@ -12,31 +12,31 @@
 namespace joulemap::predict {
 namespace {
 
-// Residuals beyond a factor of e^2 are faults of physics that no other row should learn from.
+// Residuals beyond a factor of e^2 are failures of the physics, which other rows should not learn from.
 constexpr double kMostResidual = 2.0;
-// Rows of networks are many and alike; together they should not outweigh the designed ones.
+// Network rows are many and similar; together they should not outweigh the designed operations.
 constexpr double kWeightInNetwork = 0.5;
 
-// Doubt (alike.h) of what was measured itself is half of it.
+// Twice the doubt (alike.h) at an operation that was itself measured.
 constexpr double kSurely = 0.04;
 constexpr double kWeightOfShort = 0.15;
 constexpr double kLong_s = 30e-6;
-// Of the power limit, while a step goes through memory.
+// An optimizer step: its fixed time, and its power as a fraction of the limit, because it is memory-bound.
 constexpr double kLeastStep_s = 5e-6;
 constexpr double kStepPower = 0.8;
 
-// A launch within a call of cuDNN, which a host makes without PyTorch around it.
+// s of the host for one launch inside a cuDNN call, without PyTorch's overhead.
 constexpr double kLaunchInLibrary_s = 2.2e-6;
 
-// How often a step goes through what it reads and writes at least once, at the memory's full rate: by default PyTorch runs
-// one kernel for each of its sums and products (seen in 199 profiles of networks).
+// Passes of an optimizer step over its bytes at full memory bandwidth: by default PyTorch runs one kernel for each of
+// the sums and products (seen in 199 profiles of networks).
 double passes_of_step(const Operation& operation) {
   if (operation.parameters.get("fused", 0) != 0) return 1.2;
   if (operation.form == "sgd") return 2.0;
   return operation.form == "momentum" ? 2.5 : 3.6;
 }
 
-// What takes long is what networks spend their energy on.
+// Weights long operations more, because networks spend their energy on them.
 double weight_of(double time_s) { return kWeightOfShort + (1 - kWeightOfShort) * std::min(1.0, time_s / kLong_s); }
 
 struct Described {
@@ -98,7 +98,7 @@ Residuals residuals_of(const OperationModel& model, const MeasuredOperation& row
 
 bool is_alone(const MeasuredOperation& row) { return row.energy_j && !row.in_network; }
 
-// What the others tell of each row: trees learn how far that is to be believed.
+// Leave-one-out interpolation of each row; from it the trees learn how far to trust the interpolation.
 std::vector<Interpolated> told_by_others(const Alike& alike, std::span<const MeasuredOperation> rows,
                                          std::span<const Residuals> residuals) {
   std::vector<Interpolated> told(rows.size());
@@ -110,7 +110,8 @@ std::vector<Interpolated> told_by_others(const Alike& alike, std::span<const Mea
   return told;
 }
 
-// Steps are measured with their host, which launches while the GPU computes: of the GPU's time the bytes tell.
+// Measured optimizer steps include the host, which launches while the GPU computes. The GPU time therefore follows from
+// the bytes, and the measured time counts as host time.
 OperationEstimate optimizer_estimate(const OperationModel& model, const Operation& operation) {
   const OperationEstimate alone = estimate(model, operation, {});
   const Work work = work_of(operation);
@@ -132,7 +133,7 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
   const bool has_trees = !model.box.least.empty() && is_measured(model.times, operation.kind);
   guess.trust = has_trees ? model.box.trust(told.features) : 0;
   const Interpolated alike = model.alike.ask(operation, situation.cold);
-  // What was measured itself needs no trees; within a network it may be different.
+  // A measured operation needs no trees, except within a network, where its time may differ.
   const double unknown = situation.in_network ? 1 : std::clamp((alike.doubt - kSurely) / kSurely, 0.0, 1.0);
   const double of_trees = guess.trust * unknown;
   double residual = alike.time;
@@ -190,11 +191,11 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
   TreeOptions directed = options;
   directed.directions.assign(feature_directions().begin(), feature_directions().end());
   directed.directions.resize(feature_directions().size() + kOfAlike);
-  // Power varies less than time, and only operations alone tell of it.
+  // Power varies less than time, and only isolated operations measure it.
   TreeOptions fewer = options;
   fewer.rounds = options.rounds * 2 / 3;
   fewer.depth = options.depth - 1;
-  // Neither needs the other, and trees take most of the time.
+  // The two fits are independent and take most of the time, so they run in parallel.
   std::future<Result<Trees>> power_fit = std::async(std::launch::async, [&] { return fit_trees(powers, fewer); });
   Result<Trees> time_trees = fit_trees(times, directed);
   Result<Trees> power_trees = power_fit.get();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an operation takes and draws on one GPU: fitted physics (physics.h) times the exponential of residuals, those of the
-// nearest measurements of operations alike (alike.h) and trees' (trees.h), which fade outside of what was measured.
-// Values; asking is pure.
+// Time and energy of one operation on one GPU: fitted physics (physics.h) times the exponential of two residuals. One
+// is interpolated from similar operations (alike.h), one comes from regression trees (trees.h) and fades outside of the
+// measured range. Values; queries are pure.
 #pragma once
 
 #include <span>
@@ -19,37 +19,37 @@
 
 namespace joulemap::predict {
 
-// Columns that the trees see of what operations alike tell.
+// Extra columns for the trees, derived from similar operations.
 inline constexpr std::size_t kOfAlike = 5;
-// Columns that the trees of power see besides: time and power by physics.
+// Extra columns for the power trees: physical time and physical power.
 inline constexpr std::size_t kOfPower = 2;
 
 struct OperationModel {
   Datasheet sheet;
   TimeCoefficients times;
   EnergyCoefficients energies;
-  Trees time_trees;   // of features and kOfAlike columns more
-  Trees power_trees;  // of features, time and power by physics, and kOfAlike columns more
+  Trees time_trees;   // inputs: features and kOfAlike columns
+  Trees power_trees;  // inputs: features, physical time and power, and kOfAlike columns
   Alike alike;
-  Box box;  // of what was measured, in features; empty where nothing was: then physics alone
+  Box box;  // range of the measured features; empty without measurements: physics alone
 };
 
 struct OperationEstimate {
-  double time_s = 0;  // on the GPU; 0 of what launches nothing
+  double time_s = 0;  // on the GPU; 0 if it launches nothing
   double energy_j = 0;
-  double host_s = 0;  // beside a call's: of an optimizer's step or a recurrent layer, which launch many kernels
+  double host_s = 0;  // host s beyond the call: optimizer steps and recurrent layers launch many kernels
   double physical_time_s = 0;
   double physical_power_w = 0;
-  double trust = 0;  // of the trees: 1 within what was measured, 0 far beyond
+  double trust = 0;  // in the trees: 1 within the measured range, 0 far beyond
 };
 
-// Of the kinds that launch nothing it is zero.
+// Returns zero for kinds that launch nothing.
 OperationEstimate estimate(const OperationModel& model, const Operation& operation, const Situation& situation);
 
 Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> rows, const Datasheet& sheet,
                                            const TreeOptions& options = {});
 
-// Physics by the datasheet alone, for a GPU that nothing was measured on: the coefficients of one that was.
+// Physics alone, for a GPU without measurements: its datasheet with the coefficients of a measured GPU.
 OperationModel datasheet_model(const OperationModel& measured, const Datasheet& sheet);
 
 }  // namespace joulemap::predict

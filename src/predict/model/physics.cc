@@ -16,14 +16,15 @@ namespace {
 
 constexpr double kMicrosecond = 1e-6;
 constexpr double kElementsPerSecond = 1e12;
-// No kernel is shorter.
+// Least duration of a kernel.
 constexpr double kLeastTime_s = 1e-6;
-// No faster than memory; than arithmetic only where less is done than is counted: fast convolutions, causal attention.
+// Roofline limits: fractions of the datasheet's memory and arithmetic time. Arithmetic can be much faster, because fast
+// convolutions and causal attention compute less than is counted.
 constexpr double kOfMemoryRoof = 0.8;
 constexpr double kOfComputeRoof = 0.4;
-// A short burst may draw more than the limit that holds over a second.
+// A short burst may exceed the power limit, which applies over a second.
 constexpr double kBurst = 1.2;
-// Of PCIe 4 with 16 lanes; what a machine's does is fitted beside it.
+// PCIe 4 with 16 lanes; the fitted coefficient corrects it for the measured machine.
 constexpr double kBusBytesPerSecond = 25e9;
 
 struct Tile {
@@ -31,7 +32,7 @@ struct Tile {
   double n;
   double efficiency;
 };
-// Small tiles reuse less of what they read.
+// Small tiles reuse less of their inputs.
 constexpr std::array<Tile, 11> kTiles = {{{256, 128, 1.0},
                                           {128, 256, 1.0},
                                           {128, 128, 0.9},
@@ -41,12 +42,12 @@ constexpr std::array<Tile, 11> kTiles = {{{256, 128, 1.0},
                                           {64, 32, 0.35},
                                           {32, 32, 0.25},
                                           {16, 64, 0.2},
-                                          {8, 128, 0.3},  // a few rows, and one: as vectors go through a matrix
+                                          {8, 128, 0.3},  // few rows, and one row: matrix-vector products
                                           {1, 256, 0.3}}};
 constexpr double kFillOfPipeline = 64;
 constexpr double kLeastSplit = 128;
 
-// Of alignment_of(): convolutions in groups, and those in as many as channels.
+// Values of alignment_of(): grouped and depthwise convolutions.
 constexpr int kInGroups = 4;
 constexpr int kDepthwise = 5;
 
@@ -70,7 +71,7 @@ std::vector<std::int64_t> rows_in_memory(const Operation& operation) {
   }
 }
 
-// Of recurrent layers until one was measured: a call costs 20 us, and steps take the latency that their terms hold.
+// Prior of recurrent layers until one is measured: a call costs 20 us, and steps take the latency in their terms.
 constexpr std::array<double, kTerms> kPriorTimesOfRecurrent = {20, 1, 1.5, 1.2, 1, 0};
 constexpr std::array<double, kTerms + 1> kPriorEnergiesOfRecurrent = {0, 0.5, 0.3, 0.5, 0.1, 0.3, 0.2};
 
@@ -93,8 +94,8 @@ const std::array<double, N>* find_group(const Coefficients<N>& fitted, const std
   return all == fitted.end() ? nullptr : &all->second;
 }
 
-// Pulled towards the coefficients of the wider group as if that had been measured in so many rows of this one, from the
-// narrowest to all: kinds have little in common.
+// Weight of the wider group's coefficients, in equivalent rows, from the narrowest level to all kinds. It is small
+// between kinds, which have little in common.
 constexpr std::array<double, kLevels + 1> kRowsOfBelief = {12, 12, 4, 0.5, 1};
 constexpr double kLeastPull = 1e-9;
 constexpr double kSquareOfBelief = 0.05;
@@ -102,11 +103,11 @@ constexpr double kSquareOfBelief = 0.05;
 template <std::size_t N>
 struct Fitted {
   std::array<double, N> coefficients = {};
-  std::array<double, N> squares = {};  // of the terms' shares of what was measured, their mean
+  std::array<double, N> squares = {};  // mean squares of the terms relative to the measured value
 };
 
-// A term that hardly occurs in a group could take any coefficient and make it fit a little better, and be far off where
-// the term does occur: so beliefs are as strong as the term is in the wider group.
+// The precision of the prior follows the term's size in the wider group. A term that hardly occurs in a group could
+// otherwise take any coefficient, fit slightly better, and be far off where the term does occur.
 template <std::size_t N>
 std::array<double, N> fit_group(const statistics::GramSums& sums, const Fitted<N>& wider, double rows_of_belief) {
   std::vector<statistics::Belief> beliefs(N);
@@ -120,14 +121,14 @@ std::array<double, N> fit_group(const statistics::GramSums& sums, const Fitted<N
   return coefficients;
 }
 
-// Errors count by logarithm: a sum of squares of pred / measured - 1 would forgive what is too small and punish what is
-// too large, and end too small. Weights that hang on the fit before turn one into the other; what is far off counts less.
+// Iteratively reweighted least squares on logarithmic errors. Squares of predicted / measured - 1 would tolerate values
+// that are too small and penalize large ones, and end too low. Outliers beyond kFarOff get less weight.
 constexpr int kRounds = 4;
 constexpr double kFarOff = 0.5;
 
 template <std::size_t N>
 double weight_of(const std::array<double, N>& terms, const std::array<double, N>& coefficients) {
-  double ratio = 0;  // predicted by measured
+  double ratio = 0;  // predicted / measured
   for (std::size_t index = 0; index < N; ++index) ratio += terms[index] * coefficients[index];
   ratio = std::clamp(ratio, 1e-3, 1e3);
   return std::min(1.0, kFarOff / std::max(1e-9, std::fabs(std::log(ratio)))) / ratio;
@@ -135,7 +136,7 @@ double weight_of(const std::array<double, N>& terms, const std::array<double, N>
 
 template <std::size_t N>
 struct Group {
-  std::vector<std::array<double, N>> rows;  // terms by what was measured
+  std::vector<std::array<double, N>> rows;  // terms / measured value
   std::string wider;
 };
 
@@ -156,7 +157,7 @@ Fitted<N> fit_rows(std::span<const std::array<double, N>> rows, const Fitted<N>&
   return fitted;
 }
 
-// From the widest group, which is all rows and believes in `first`, to the narrowest.
+// Fits from the widest group, which contains all rows and has the prior `first`, to the narrowest.
 template <std::size_t N, class Row, class Target>
 Coefficients<N> fit_groups(std::span<const PhysicsRow> rows, const Row& row_of, const Target& target_of,
                            const std::array<double, N>& first) {
@@ -192,8 +193,8 @@ std::array<double, kTerms + 1> energy_terms(const PhysicsRow& row, double limit_
   return terms;
 }
 
-// Each step waits for the one before: a latency, products of a few rows, and weights that are read again unless they stay
-// in registers.
+// Each step waits for the one before: a latency, products of a few rows, and weights that are read again unless they
+// stay in registers.
 void add_recurrent_steps(const Operation& operation, const Datasheet& sheet, double peak, Terms& terms) {
   const RecurrentSizes sizes = recurrent_sizes(operation);
   const double steps = sizes.steps * sizes.layers;
@@ -238,7 +239,7 @@ double cache_share(double bytes, const Datasheet& sheet) {
 
 Terms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold) {
   const int alignment = alignment_of(operation);
-  // Tensor cores have nothing to do for channels that go each by itself.
+  // Depthwise convolutions do not use tensor cores.
   const Dtype rate = alignment == kDepthwise ? Dtype::fp32 : operation.dtype;
   const double peak = sheet.peak_flops[static_cast<std::size_t>(rate)];
   double tiled = 0;
@@ -250,12 +251,12 @@ Terms time_terms(const Operation& operation, const Work& work, const Datasheet& 
                  work.bytes * (1 - cached) / sheet.memory_bytes_per_s,
                  std::max(work.inputs, work.outputs) / kElementsPerSecond,
                  work.flops / peak};
-  if (operation.kind == Kind::input) {  // what comes from the host waits for the bus
+  if (operation.kind == Kind::input) {  // copies from the host wait for the bus
     terms[2] = 0;
     terms[3] = 0;
     terms[4] = work.bytes / kBusBytesPerSecond;
   }
-  if (alignment == kInGroups) {  // one after the other, as libraries often do it, and a launch for each
+  if (alignment == kInGroups) {  // libraries often run groups serially, with a launch each
     double serial = 0;
     for (const Product& product : work.products) {
       serial += product.count * (kMicrosecond + padded_flops({product.m, product.n, product.k, 1}, sheet) / peak);
@@ -299,7 +300,7 @@ std::array<std::string, kLevels> groups_of(const Operation& operation) {
                                : fmt::format("{}|{}", formed, bytes_of(operation.dtype));
   if (operation.kind == Kind::convolution)
     narrow += fmt::format("|{}", std::min<std::int64_t>(operation.parameters.get("kernel", 1), 3));
-  // Convolutions in groups have more in common with each other, whatever their type, than with those of one group.
+  // Grouped convolutions resemble each other, whatever their type, more than they resemble ungrouped ones.
   const int alignment = alignment_of(operation);
   const std::string wider = alignment >= kInGroups ? fmt::format("{}|{}", formed, alignment)
                             : product              ? fmt::format("{}|{}", formed, name_of(operation.dtype))

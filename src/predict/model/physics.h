@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time and energy of an operation as physics has them: sums of terms that can only be positive, each a time that the
-// datasheet would grant (a launch, tiles of a matrix product in whole waves, bytes from the cache, bytes from memory,
-// elements or, of convolutions in groups, one group after the other, of recurrent layers the latency of one step after the
-// other, and arithmetic), with one coefficient each, fitted by non-negative least squares on relative errors. Pure.
+// Physical time and energy of an operation: a non-negative sum of terms. Each term is a time at the datasheet's rates:
+// a launch, tiles of a matrix product in whole waves, bytes from the cache, bytes from memory, elements, and
+// arithmetic. The elements term is the serial groups of a grouped convolution, or the step latency of a recurrent
+// layer. Each term has one coefficient, fitted by non-negative least squares on relative errors. Pure.
 //
-// Coefficients belong to groups from the narrow to the wide, each pulled towards those of the wider one: what was measured
-// rarely is like its kind, and an operation that was never seen has the coefficients of its kind.
+// Coefficients are fitted in groups from narrow to wide, each with the wider group as its prior: a group with few
+// measurements resembles its kind, and an unmeasured operation gets the coefficients of its kind.
 #pragma once
 
 #include <array>
@@ -23,25 +23,24 @@
 namespace joulemap::predict {
 
 inline constexpr std::size_t kTerms = 6;
-using Terms = std::array<double, kTerms>;  // seconds
+using Terms = std::array<double, kTerms>;  // s
 
-// `cold`: what it reads is not in the cache, as if something else had run between two calls.
+// `cold`: its inputs are not in the cache, as if another operation had run between two calls.
 Terms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold);
 
-// What share of its bytes an operation finds in the cache when it has just run.
+// Fraction of its bytes that an operation finds in the cache right after it ran.
 double cache_share(double bytes, const Datasheet& sheet);
 
-// FLOPs of a product with its edges filled up to whole tiles and its last wave to the whole GPU, by the cheapest of
-// the usual tiles.
+// FLOPs of a product padded to whole tiles and to a whole last wave of the GPU, for the cheapest usual tile size.
 double padded_flops(const Product& product, const Datasheet& sheet);
 
-// 0: rows of 16 bytes, which tensor cores want; 1, 2, 3: of 8, 4, 2 bytes; 4: in groups; 5: each channel by itself.
+// Row alignment: 0: 16 bytes, as tensor cores require; 1, 2, 3: 8, 4, 2 bytes; 4: grouped convolution; 5: depthwise.
 int alignment_of(const Operation& operation);
 
 inline constexpr std::size_t kLevels = 4;
 std::array<std::string, kLevels> groups_of(const Operation& operation);
 
-// Names of groups to coefficients, one more for energies: the time itself.
+// Group name to coefficients; energies have one more term, the time itself.
 template <std::size_t N>
 using Coefficients = std::map<std::string, std::array<double, N>, std::less<>>;
 using TimeCoefficients = Coefficients<kTerms>;
@@ -56,10 +55,11 @@ struct PhysicsRow {
 TimeCoefficients fit_times(std::span<const PhysicsRow> rows);
 EnergyCoefficients fit_energies(std::span<const PhysicsRow> rows, double limit_w);
 
-// The roofs: no fit, and no residual of trees, is believed below them.
+// Roofline limit: the least time that any fit or tree residual may predict, s.
 double least_time_s(const Terms& terms);
 
-// Of the narrowest group that was measured; of a kind that was not, a prior or those of all kinds. Null: nothing was fitted.
+// Coefficients of the narrowest fitted group. For an unmeasured kind, its prior or those of all kinds. Null if nothing
+// was fitted.
 const std::array<double, kTerms>* time_coefficients(const TimeCoefficients& fitted,
                                                     const std::array<std::string, kLevels>& groups);
 
@@ -67,7 +67,7 @@ const std::array<double, kTerms>* time_coefficients(const TimeCoefficients& fitt
 bool is_measured(const TimeCoefficients& fitted, Kind kind);
 
 double physical_time_s(const TimeCoefficients& fitted, const PhysicsRow& row);
-// Within what the GPU draws at rest and at its limit, for as long as it takes (row.time_s).
+// Clamped between idle power and the burst limit; row.time_s is the operation's duration.
 double physical_power_w(const EnergyCoefficients& fitted, const PhysicsRow& row, const Datasheet& sheet);
 
 }  // namespace joulemap::predict

@@ -21,7 +21,7 @@ bool is_traced_training(const Graph& graph) {
                      [](const Operation& operation) { return operation.pass != Pass::forward; });
 }
 
-// Of a traced training step what lies before its loss: copies of the backward pass are forward operations, too.
+// Keeps the operations before the loss of a traced training step: copies of the backward pass are forward kind, too.
 Graph forward_only(Graph graph) {
   std::vector<Operation>& all = graph.operations;
   all.erase(std::find_if(all.begin(), all.end(),
@@ -32,7 +32,7 @@ Graph forward_only(Graph graph) {
   return graph;
 }
 
-// Images say it in every layer, texts in none that could be told from others.
+// Layers of images contain the batch; those of texts do not, in a way that can be identified.
 std::optional<std::int64_t> batch_of(const Graph& graph) {
   constexpr std::array<Kind, 5> kTell = {Kind::input, Kind::convolution, Kind::pooling, Kind::padding, Kind::resize};
   for (const Operation& operation : graph.operations) {

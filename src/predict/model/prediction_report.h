@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `joulemap predict` tells: the prediction itself, what it was asked for, what a lifetime of training and inference
-// comes to, and what speaks against it. Plain data; the making of it is pure.
+// The result of `joulemap predict`: the prediction, the request, the energy of a lifetime of training and inference,
+// and diagnostics. Plain data; its functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -22,52 +22,52 @@ std::string_view name_of(Mode mode);
 std::optional<Precision> precision_of(std::string_view name);  // "amp-bf16"
 
 struct PredictionRequest {
-  // Nothing: training where the graph is a traced training step, else inference.
+  // Empty: training if the graph is a traced training step, else inference.
   std::optional<bool> training;
   std::string optimizer = "adamw";
   Mode mode = Mode::eager;
   Precision precision = Precision::default_;
   double host_factor = 1;
-  std::optional<double> idle_w;       // what the GPU draws at rest; else the mean of those measured
-  std::optional<std::int64_t> batch;  // that was asked for; else what the graph tells, if it does
-  std::int64_t steps = 0;             // of training, in a lifetime
-  std::int64_t inferences = 0;        // passes of the same batch, in a lifetime
+  std::optional<double> idle_w;       // idle power of the GPU, W; empty: mean of the measured GPUs
+  std::optional<std::int64_t> batch;  // requested batch; empty: the graph's, if it has one
+  std::int64_t steps = 0;             // training steps in a lifetime
+  std::int64_t inferences = 0;        // forward passes of the same batch in a lifetime
   Tariff tariff;
-  std::optional<std::string> explain;  // a layer's name; empty: the one that draws most
+  std::optional<std::string> explain;  // a layer's name; empty text: the layer with the most energy
 };
 
-// Training and using it: so many steps and passes. Errors of the two are taken to go the same way.
+// Energy of training steps and inference passes. Their errors are assumed to be fully correlated.
 struct Lifetime {
   std::int64_t steps = 0;
   std::int64_t inferences = 0;
-  std::optional<double> step_j = {};  // nothing where no steps were asked for
+  std::optional<double> step_j = {};  // J; empty if no steps were requested
   std::optional<double> inference_j = {};
   double energy_j = 0;
   double low_j = 0;
-  std::optional<double> high_j = 0;  // nothing where operations are not known
+  std::optional<double> high_j = 0;  // empty if an operation is unknown
 };
 
-// One line for who reads nothing else: which operations are not known, and what that makes of the total. Empty where all are
+// A one-line warning that names the unknown operations and calls the total a lower bound. Empty if all operations are
 // known.
 std::string lower_bound_warning(const Prediction& prediction);
 
 struct PredictionReport {
-  std::string model;   // the graph's own name; empty where it has none
+  std::string model;   // name in the graph; may be empty
   std::string format;  // "onnx", "keras", "torch"
   std::optional<std::int64_t> batch;
-  std::string precision;  // of a traced list "traced": it says its types itself
+  std::string precision;  // "traced" for a traced list, which contains its own types
   Mode mode = Mode::eager;
-  std::string optimizer;  // of training, else empty
+  std::string optimizer;  // empty for inference
   Prediction prediction;
   Tariff tariff;
   std::optional<Lifetime> lifetime;
-  std::string explained;  // which layer
+  std::string explained;  // name of the explained layer
   std::vector<Explanation> explanation;
   Diagnostics diagnostics;
 };
 
-// Fails where nothing can be predicted: a graph without operations, a layer that is not there, types asked of a list that
-// has its own. A total that would be too low is no failure here: prediction.is_total_sound says so.
+// Fails if nothing can be predicted: the graph has no operations, the layer does not exist, or a precision is requested
+// for a list that contains its own. A total that is too low does not fail: prediction.is_total_sound is false.
 Result<PredictionReport> report_prediction(const Profile& profile, Graph graph, const PredictionRequest& request);
 
 }  // namespace joulemap::predict

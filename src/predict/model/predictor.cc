@@ -14,7 +14,7 @@
 namespace joulemap::predict {
 namespace {
 
-// Physics alone, of a kind that was never measured, is off by up to so much.
+// Factor of error of physics alone, for a kind without measurements.
 constexpr double kOfPhysicsAlone = 3;
 
 struct Parts {
@@ -50,7 +50,7 @@ void add(Parts& parts, const Profile& profile, const Operation& operation) {
   const Work work = work_of(operation);
   const double energy_j = count * in_network_j(profile.network, operation, guess);
   LayerPrediction& layer = layer_of(parts, operation);
-  // The layer is called by what takes most of it.
+  // The operation with the most energy gives the layer its op.
   if (operation.kind != Kind::view && energy_j > layer.energy_j) layer.op = operation.source;
   layer.energy_j += energy_j;
   layer.time_s += count * guess.time_s * profile.network.gpu_time_scale;
@@ -74,7 +74,7 @@ void set_intervals(Prediction& prediction, const Profile& profile, const Parts& 
   prediction.high_j = prediction.energy_j * std::exp(width) + parts.unmeasured_j * (kOfPhysicsAlone - 1);
   if (is_lower_bound(prediction)) prediction.high_j.reset();
   for (LayerPrediction& layer : prediction.layers) {
-    // Beyond what was measured physics is all there is.
+    // Beyond the measured range only physics applies, so the interval widens.
     const double measured = profile.network.layer_width * (2 - layer.trust);
     const double own = layer.trust > 0 ? measured : std::max(measured, std::log(kOfPhysicsAlone));
     layer.low_j = layer.energy_j * std::exp(-own);

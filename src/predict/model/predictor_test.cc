@@ -50,7 +50,7 @@ TEST(Predictor, TrainingCostsMoreThanInferenceAndALargeBatchMoreThanASmallOne) {
 }
 
 TEST(Predictor, AConvolutionOfKnownCostIsPredictedWithinItsInterval) {
-  // 64 x 256 channels x 56 x 56, 3 x 3: 237 GFLOP, which TF32 on an H200 does in about 0.9 ms at 650 W.
+  // 64 x 256 channels x 56 x 56, 3 x 3: 237 GFLOP, which an H200 computes in TF32 in about 0.9 ms at 650 W.
   const Prediction prediction = predict(h200_profile(), network(64), {});
   EXPECT_GT(prediction.layers.front().time_s, 0.4e-3);
   EXPECT_LT(prediction.layers.front().time_s, 2.5e-3);
@@ -94,7 +94,7 @@ TEST(Profile, ThePowerAtRestThatNetworksAreFittedWithIsTheOneThatPredictionsAppl
   const Profile profile = h200_profile();
   EXPECT_EQ(profile.network.idle_w, profile.operation.sheet.idle_w);
   Profile other = profile;
-  other.network.idle_w += 1.5;  // as profiles of before had it
+  other.network.idle_w += 1.5;  // as earlier profiles had it
   EXPECT_EQ(read_profile(profile_json(other), "test")->network.idle_w, profile.operation.sheet.idle_w);
 }
 

@@ -15,10 +15,10 @@
 namespace joulemap::predict {
 namespace {
 
-// 2: hosts' costs by name and kind, copies from the host by the bus. 3: operations alike in digits of radix 64.
+// 2: host costs by name and kind, copies from the host by the bus. 3: similar operations in digits of radix 64.
 constexpr std::string_view kSchema = "joulemap.profile/3";
 
-// Coefficients are good to a few percent; five digits keep files small.
+// Coefficients are accurate to a few percent; five digits keep files small.
 double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::fabs(value))));
@@ -76,12 +76,12 @@ void write_network(formats::JsonWriter& json, const NetworkModel& model) {
   json.end_object().end_object();
 }
 
-// Predictions multiply these numbers and take powers of e of what trees add up to: with larger ones they overflow.
-constexpr double kMostNumber = 1e18;  // above any GPU's arithmetic in a second
-constexpr double kMostOfTrees = 100;  // logarithms of ratios
+// Predictions multiply these numbers and exponentiate the sums of trees: larger ones would overflow.
+constexpr double kMostNumber = 1e18;  // above any GPU's FLOP/s
+constexpr double kMostOfTrees = 100;  // natural logarithms of ratios
 constexpr double kMostWidth = 100;    // likewise
 
-// Where a number is missing or cannot be: the first one that was looked for in vain.
+// Reads numbers and remembers the first one that is missing or out of range.
 class Numbers {
  public:
   double of(const formats::DocumentValue* table, std::string_view name, double most = kMostNumber) {
@@ -133,7 +133,7 @@ Datasheet read_sheet(const formats::DocumentValue* told, Numbers& numbers) {
   return sheet;
 }
 
-// What costs nothing is not written; without any it is no host.
+// Costs of 0 are not written; a host without any cost is malformed.
 HostNumbers read_host(const formats::DocumentValue* told, std::string_view name, Numbers& numbers) {
   HostNumbers costs{};
   const formats::DocumentValue* host = told == nullptr ? nullptr : told->find(name);
@@ -185,7 +185,7 @@ bool is_sensible(const Datasheet& sheet) {
   return sensible;
 }
 
-// No sum of the trees is further from 0.
+// An upper bound of the absolute value of any sum of the trees.
 double most_of(const Trees& trees) {
   double sum = 0;
   for (std::size_t root = 0; root < trees.roots.size(); ++root) {

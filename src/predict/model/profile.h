@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Profile: all that predictions for one GPU need, in one small file (docs/prediction.md): the datasheet, fitted
-// coefficients, trees, and how wide intervals have to be. JSON, below 1 MB. Values; reading and writing are pure.
+// Profile: everything that predictions for one GPU need, in one JSON file below 1 MB (docs/prediction.md): the
+// datasheet, fitted coefficients, trees and widths of intervals. Values; reading and writing are pure.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@
 namespace joulemap::predict {
 
 enum class ProfileBasis {
-  fitted,     // to measurements of such a GPU
-  datasheet,  // scaled from another one by what their makers say: intervals are wide
+  fitted,     // to measurements of this GPU model
+  datasheet,  // scaled from a measured GPU by the datasheets: wide intervals
 };
 
 struct Profile {
   std::string device;  // "NVIDIA H200"
   ProfileBasis basis = ProfileBasis::fitted;
   std::string software;         // "PyTorch 2.11.0, driver 580.159.04"
-  std::int64_t operations = 0;  // distinct ones that it was fitted to
-  std::int64_t networks = 0;    // settings of networks
+  std::int64_t operations = 0;  // count of distinct operations in the fit
+  std::int64_t networks = 0;    // count of network settings in the fit
   OperationModel operation;
   NetworkModel network;
 };
@@ -31,11 +31,11 @@ struct Profile {
 std::string profile_json(const Profile& profile);
 Result<Profile> read_profile(std::string_view json, std::string_view name);
 
-// The profile that is built into the program (data/devices/h200.json); read each time it is asked for.
+// The profile that is built into the program (data/devices/h200.json); each call parses it again.
 Profile h200_profile();
 
-// By name ("h200", "A100", as the driver writes it): fitted where there is one, else from the datasheet. An Error names
-// the GPUs that are known.
+// Looks up a name ("h200", "A100", or the driver's name): a fitted profile if there is one, else one from the
+// datasheet. The Error lists the known GPUs.
 Result<Profile> profile_for(std::string_view device);
 
 }  // namespace joulemap::predict

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trees as a line of text, a word for each node, parents before children and left before right: `12<3.5` asks whether
-// feature 12 is below 3.5, `-0.0123` is a leaf. A few bytes a node, so that a profile stays below a megabyte. Pure.
+// Trees as a line of text: one word for each node, parents before children, left before right. `12<3.5` tests whether
+// feature 12 is below 3.5, `-0.0123` is a leaf. A few bytes per node keep a profile below a megabyte. Pure.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@ namespace joulemap::predict {
 
 std::string trees_text(const Trees& trees);
 
-// Every node of the result lies within it and asks for a feature below `features`: asking is safe, whatever the text was.
+// All child indices of the result are valid, and all features are below `features`: Trees::ask is safe for any input
+// text.
 Result<Trees> read_trees(std::string_view text, std::size_t features);
 
 }  // namespace joulemap::predict

@@ -7,7 +7,7 @@
 namespace joulemap::predict {
 namespace {
 
-// A size e times beyond what was learned from leaves half of the residual.
+// A size e times beyond the training range halves the residual.
 constexpr double kReach = 1.0;
 
 }  // namespace

@@ -60,9 +60,9 @@ TEST(Trees, AreTheSameAfterBeingWrittenAndRead) {
 
 TEST(Trees, TextsThatAreNoTreesAreRefused) {
   EXPECT_FALSE(read_trees("0<0.5 1", 2));      // no right child
-  EXPECT_FALSE(read_trees("7<0.5 1 2", 2));    // a feature that is none
-  EXPECT_FALSE(read_trees("0<0.5 one 2", 2));  // no number
-  EXPECT_TRUE(read_trees("", 2));              // no trees at all add nothing
+  EXPECT_FALSE(read_trees("7<0.5 1 2", 2));    // a feature out of range
+  EXPECT_FALSE(read_trees("0<0.5 one 2", 2));  // not a number
+  EXPECT_TRUE(read_trees("", 2));              // no trees: sums to 0
 }
 
 TEST(Trees, ThatHoldNoNumbersAreRefused) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run for a paper and for a model card: one sentence that says what was used, how sure that is, on what, measured
-// how and by what; and the block of emissions that Hugging Face's cards have. Nothing is made up: carbon intensity and
-// place are what the caller says, hardware and provenance what the recording says. Pure.
+// A run for a paper and a model card: one sentence with energy, uncertainty, hardware, sensors and version, and the
+// emissions block of Hugging Face model cards. Nothing is guessed: carbon intensity and location come from the caller,
+// hardware and provenance from the recording. Pure.
 #pragma once
 
 #include <optional>
@@ -13,17 +13,17 @@
 
 namespace joulemap::report {
 
-// `hardware`: what it ran on, where the recording does not tell; empty: what the recording tells.
+// `hardware` is used if the recording does not name the hardware; may be empty.
 std::string citation_text(const ReportResult& result, std::string_view hardware, std::string_view version);
 
 struct CardQuery {
-  std::optional<double> gco2_per_kwh;  // of the grid: emissions are left out without it
+  std::optional<double> gco2_per_kwh;  // of the grid; without it emissions are left out
   std::string location;
   std::string training_type;  // "pre-training", "fine-tuning"
-  std::string hardware;       // where the recording does not tell
+  std::string hardware;       // used if the recording does not name the hardware
 };
 
-// YAML for the head of a card. Fails where the recording knows no energy.
+// YAML for the header of a model card. Fails if the recording has no energy.
 Result<std::string> model_card(const ReportResult& result, const CardQuery& query, std::string_view version);
 
 }  // namespace joulemap::report

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One table as CSV, as RFC 4180 has it: rows of a level, domains, steps, epochs, layers step by step, or power over time.
-// Numbers are as exact as they are known to us; what is not known is empty.
+// One table as CSV (RFC 4180): rows of a level, domains, steps, epochs, layers by step, or power over time. Numbers
+// have full precision; unknown values are empty.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -51,7 +51,8 @@ std::string stages_csv(const std::vector<StageView>& stages) {
   return out;
 }
 
-// A line for each layer and step: GPUs' of single steps, CPUs' means of a call over stretches, which have no step.
+// One line per layer and point: on GPUs the energy of a step, on CPUs the mean per call over an interval, without a
+// step.
 std::string layer_steps_csv(const std::vector<LayerSpread>& layers) {
   std::string out = "device,path,per,step,time_s,energy_j\r\n";
   for (const LayerSpread& layer : layers) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The call graph as Graphviz reads it: a node for each name, as dark as its share of the energy, an edge for each caller and
-// callee with the energy that passes over it. Colours are causes (model/cause_class.h). What draws less than a thousandth is
-// left out, and how much that is stands in the caption.
+// The call graph for Graphviz: one node per name, as dark as its share of the energy; one edge per caller and callee
+// with the energy of the stacks that contain it. Colours show causes (model/cause_class.h). Nodes below 0.1 % of the
+// energy are left out; the caption shows their sum.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,12 +23,12 @@ constexpr double kLeastShare = 1e-3;
 constexpr double kLeastTime_s = 1e-12;
 
 struct Node {
-  double within_j = 0;  // with what it calls
+  double within_j = 0;  // including callees
   double own_j = 0;
   double own_s = 0;
   std::uint64_t calls = 0;
   ByCause own_causes_j = {};
-  bool is_named = false;  // what caused some of that was told by a name
+  bool is_named = false;  // part of the cause is derived from a name
 
   bool has_cause() const { return own_causes_j.sum() > 0; }
 };
@@ -46,7 +46,7 @@ CallGraph graph_of(const EnergyStacks& stacks) {
     const double energy_j = stack.energy_j.value_or(0);
     if (stack.frames.empty() || energy_j <= 0) continue;
     graph.total_j += energy_j;
-    std::set<std::string> seen;  // what calls itself is counted once
+    std::set<std::string> seen;  // recursion is counted once
     for (const std::string& frame : stack.frames) {
       if (seen.insert(frame).second) graph.nodes[frame].within_j += energy_j;
     }
@@ -119,7 +119,7 @@ Result<std::string> dot_text(const RunView& view, const ExportQuery& query) {
       left_out_j += node.own_j;
       continue;
     }
-    // The alpha of the colour is the share: a hundredth can still be seen.
+    // The alpha of the colour is the share; a share of 1 % is still visible.
     const int alpha = static_cast<int>(40 + 180 * std::min(1.0, node.within_j / graph.total_j));
     nodes +=
         fmt::format("  {} [label={}, fillcolor=\"{}{:02x}\"];\n", quoted_dot(name), label_of(name, node, graph.total_j),

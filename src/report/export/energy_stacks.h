@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of a level as stacks, as flame graphs of others want them: device, phase, modules within modules, operation.
-// A module is named by its whole path, because readers add up what has the same name. Pure; joules and seconds.
+// The rows of a level as stacks for external flame graph viewers: device, phase, nested modules, operation. A module
+// frame contains its whole path, because viewers merge frames of equal name. Pure; joules and seconds.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@
 namespace joulemap::report {
 
 struct EnergyStack {
-  std::vector<std::string> frames;  // from the outermost in; no control characters
+  std::vector<std::string> frames;  // outermost first; no control characters
   std::optional<double> energy_j;
   double time_s = 0;
-  std::uint64_t count = 0;  // of calls; 0 where it is not known
+  std::uint64_t count = 0;  // number of calls; 0 if unknown
   std::optional<Cause> cause = {};
 };
 
 struct EnergyStacks {
   std::string by;
-  std::vector<EnergyStack> stacks;  // what is idle and what is nobody's among them
-  std::size_t without_energy = 0;   // how many have none
+  std::vector<EnergyStack> stacks;  // including idle and unattributed energy
+  std::size_t without_energy = 0;   // number of stacks without energy
 };
 
-// `by` empty: layers, else the first level that has rows. An error where there is nothing to stack.
+// `by` empty: layers, else the first level that has rows. Fails if there is nothing to stack.
 Result<EnergyStacks> energy_stacks(const RunView& view, std::string_view by);
 
 }  // namespace joulemap::report

@@ -41,7 +41,7 @@ std::string joined(const std::vector<std::string>& codes) {
   return text;
 }
 
-// Columns that came later stand at the end: readers of older tables find theirs where they were.
+// New columns are appended, so that readers of older tables find theirs at the same index.
 void add_by_provenance(const ExperimentRow& row, const EnergyTotals& totals, const std::optional<ShownEnergy>& shown,
                        std::vector<std::string>& cells) {
   cells.insert(cells.end(),

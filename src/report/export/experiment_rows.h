@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The single rows of an experiment as a table for programs: all of the plan, in its order, with all that is known of each
-// and the codes of what speaks against it (docs/analysis.md). All digits; empty where nothing is known. Pure.
+// The single rows of an experiment as a table for programs: all planned rows in plan order, with all known values and
+// flag codes (docs/analysis.md). All digits; unknown values are empty. Pure.
 #pragma once
 
 #include "model/analysis_result.h"

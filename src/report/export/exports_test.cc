@@ -64,7 +64,7 @@ TEST(Exports, TheCallGraphTellsCausesByTheLedgerAndSaysWhereANameToldThem) {
   ASSERT_TRUE(dot);
   EXPECT_NE(dot->find("\\nlaunch\""), std::string::npos) << *dot;
   EXPECT_NE(dot->find("\\nmemory (by its name)\""), std::string::npos);
-  // Of 2.25 J a quarter of 1.5 J was drawn waiting; what is idle has no cause.
+  // Of 2.25 J in total, 0.375 J (a quarter of 1.5 J) was spent waiting; idle energy has no cause.
   EXPECT_NE(dot->find("memory 11.1 %; launch 50.0 %; synchronisation 16.7 %"), std::string::npos);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Folded stacks, one a line: "gpu0;train;forward;layer1;layer1.0 123456", in microjoules, because readers want integers.
+// Folded stacks, one per line: "gpu0;train;forward;layer1;layer1.0 123456", in microjoules, because readers expect
+// integers.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run was and what it drew, as Markdown: for the viewers of others that show a text. Pure.
+// Summary of a run and its energy as Markdown, for external viewers that show text. Pure.
 #pragma once
 
 #include <string>

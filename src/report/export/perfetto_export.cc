@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A trace for Perfetto: power of domains and the tracks beside it as counters; epochs, steps, phases, regions, probing and
-// dithering as slices, each on a track of its own. Times are the machine's CLOCK_MONOTONIC.
+// A trace for Perfetto: power of domains and other tracks as counters; epochs, steps, phases, regions, probing and
+// dithering as slices, each on its own track. Times are the machine's CLOCK_MONOTONIC.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ class Trace {
     trace_.add(kPacket, packet);
   }
 
-  // `values` are means of equal slices of time. Where one is not known the last one stands: Perfetto knows no gaps.
+  // `values` are means over equal slices of time. Unknown values keep the previous one: Perfetto counters have no gaps.
   void add_counter(const std::string& name, std::string_view unit, double slice_s,
                    const std::vector<std::optional<double>>& values) {
     const std::uint64_t track = begin_track(name, unit);
@@ -69,7 +69,7 @@ class Trace {
     }
   }
 
-  // Slices that overlap without one lying in the other have to be on tracks of their own.
+  // Slices that overlap without nesting need separate tracks.
   void add_slices(const std::string& name, std::vector<Slice> slices) {
     std::ranges::sort(slices, {}, [](const Slice& one) { return std::tuple(one.begin_s, -one.end_s); });
     while (!slices.empty()) {
@@ -93,9 +93,9 @@ class Trace {
   const std::string& bytes() const { return trace_.bytes(); }
 
  private:
-  static constexpr std::uint64_t kRoot = 0x6a6f756c65000000;  // any number that is nobody else's
+  static constexpr std::uint64_t kRoot = 0x6a6f756c65000000;  // arbitrary unique number
 
-  // `unit`: of a counter.
+  // `unit`: unit of a counter; none for slices.
   std::uint64_t begin_track(const std::string& name, std::optional<std::string_view> unit) {
     const std::uint64_t uuid = kRoot + ++tracks_;
     auto track = ProtobufWriter().add(kUuid, uuid).add(kName, to_valid_utf8(name)).add(kParent, kRoot);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A profile for pprof: gzip of a protocol buffer, with energy, time and calls as its three kinds of samples.
+// A profile for pprof: a gzipped protocol buffer with three sample types: energy, time and calls.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr std::uint32_t kDefaultSampleType = 14;
 
 class Profile {
  public:
-  Profile() { number_of_text(""); }  // the first text has to be empty
+  Profile() { number_of_text(""); }  // the first string must be empty
 
   std::uint64_t number_of_text(const std::string& text) {
     const auto [slot, is_new] = texts_.try_emplace(text, texts_.size());
@@ -64,7 +64,7 @@ class Profile {
   }
 
  private:
-  // One function and one location for each name.
+  // One function and one location per name.
   std::uint64_t location_of(const std::string& frame) {
     const auto [slot, is_new] = locations_.try_emplace(frame, locations_.size() + 1);
     const std::uint64_t id = slot->second;

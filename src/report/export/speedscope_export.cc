@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// speedscope's own JSON: one profile of joules and one of seconds over the same stacks.
+// speedscope's JSON format: one profile of joules and one of seconds over the same stacks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ Result<std::string> speedscope_json(const RunView& view, const ExportQuery& quer
     if (stack.time_s > 0) times.push_back({&stack, stack.time_s});
   }
   if (joules.empty()) return no_energies(found->by);
-  // What lies in one branch side by side: speedscope shows stacks in their order first.
+  // Sort the stacks of one branch next to each other: speedscope first shows stacks in file order.
   const auto frames_of = [](const Weighted& one) -> const std::vector<std::string>& { return one.stack->frames; };
   std::ranges::stable_sort(joules, {}, frames_of);
   std::ranges::stable_sort(times, {}, frames_of);
@@ -76,7 +76,7 @@ Result<std::string> speedscope_json(const RunView& view, const ExportQuery& quer
   json.key("shared").begin_object().key("frames").begin_array();
   for (const std::string& name : frames.names()) json.begin_object().member("name", name).end_object();
   json.end_array().end_object().key("profiles").begin_array();
-  // speedscope has no unit of energy.
+  // speedscope has no energy unit.
   write_profile(json, fmt::format("joules by {}", found->by), "none", frames, joules);
   if (!times.empty()) write_profile(json, fmt::format("time by {}", found->by), "seconds", frames, times);
   json.end_array().end_object();

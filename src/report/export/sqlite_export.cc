@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A database with all that a page shows: the run, its domains, rows of all levels, steps, epochs, power over time, metrics,
-// what happened when, and the diagnostics. What is not known is NULL.
+// A database with all data of the page: the run, its domains, rows of all levels, steps, epochs, power over time,
+// metrics, events and diagnostics. Unknown values are NULL.
 #include <fmt/format.h>
 
 #include "formats/sqlite_writer.h"

@@ -43,7 +43,7 @@ std::string latex_text(std::string_view text) {
 }
 
 std::string csv_text(std::string_view text) {
-  // Spreadsheets compute what begins so. Who reads a name back takes the apostrophe away.
+  // Spreadsheets evaluate cells with these first characters. Programs that read a name back must strip the apostrophe.
   constexpr std::string_view kBeginsFormula = "=+-@";
   std::string shown = printable(text);
   if (!shown.empty() && kBeginsFormula.find(shown[0]) != kBeginsFormula.npos && !parse_double(shown)) shown.insert(0, "'");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts as cells of tables: what means something to Markdown, LaTeX or CSV is escaped, what a terminal would obey is gone.
-// Pure.
+// Escapes text for table cells in Markdown, LaTeX or CSV, and removes terminal control characters. Pure.
 #pragma once
 
 #include <string>
@@ -11,7 +10,7 @@ namespace joulemap::report {
 
 std::string markdown_text(std::string_view text);
 std::string latex_text(std::string_view text);
-// In quotes where it needs them (RFC 4180); behind an apostrophe where a spreadsheet would take it for a formula.
+// Quoted if necessary (RFC 4180); prefixed with an apostrophe if a spreadsheet would read it as a formula.
 std::string csv_text(std::string_view text);
 
 }  // namespace joulemap::report

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TableRow: a row of a table in any format, its numbers still numbers. Plain data; joules, watts, seconds. What is not
-// known is empty.
+// TableRow: a table row for any format, with unformatted numbers. Plain data; joules, watts, seconds. Unknown values
+// are empty.
 #pragma once
 
 #include <string>
@@ -14,18 +14,18 @@ namespace joulemap::report {
 struct TableRow {
   std::string name;
   ReportRow row;
-  bool is_rest = false;  // a sum of what is left out, or nobody's
+  bool is_rest = false;  // sum of omitted rows, or idle or unattributed energy
 };
 
 struct TableContent {
   std::vector<TableRow> rows;
-  std::optional<double> total_j;  // what shares are shares of
-  bool tells_device = false;      // rows are of several
+  std::optional<double> total_j;  // denominator of shares
+  bool tells_device = false;      // rows belong to several devices
 };
 
 TableContent table_content(const ReportResult& result, const TreeQuery& query, std::size_t most);
 
-// Half of the interval.
+// Half the width of the interval.
 std::optional<double> half_width_of(const ReportRow& row);
 
 }  // namespace joulemap::report

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kUsualRows = 20;
 
-// Cells of texts; the formats differ in how they write them.
+// Column heads; the formats differ only in their syntax.
 constexpr std::array<std::string_view, 8> kHeads = {"J", "±", "share", "W", "s", "calls", "basis", "device"};
 
 std::vector<std::string> cells_of(const TableRow& line, const TableContent& content) {
@@ -54,7 +54,7 @@ std::string markdown(const ReportResult& result, const TableContent& content) {
   return out + "\n" + markdown_text(provenance_sentence(result)) + "\n";
 }
 
-// With booktabs, as journals want it.
+// Uses booktabs, as journals require.
 std::string latex(const ReportResult& result, const TableContent& content) {
   const std::size_t columns = content.tells_device ? 8 : 7;
   std::string out = "% \\usepackage{booktabs}\n\\begin{table}\n  \\centering\n";
@@ -74,7 +74,7 @@ std::string latex(const ReportResult& result, const TableContent& content) {
                            latex_text(result.by), latex_text(provenance_sentence(result)));
 }
 
-// For programs: all digits, low and high, empty where nothing is known. RFC 4180, with a line end as Unix has it.
+// For programs: all digits, low and high; unknown values are empty. RFC 4180, but with Unix line ends.
 std::string csv(const ReportResult& result, const TableContent& content) {
   std::string out = fmt::format("{},device,energy_j,low_j,high_j,dynamic_j,power_w,time_s,count,basis\n", result.by);
   const auto text = [](const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; };

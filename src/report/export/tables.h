@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of a report as a table for other documents: Markdown, LaTeX, CSV. The same numbers as in the terminal, and
-// as there idle energy and what is nobody's are rows of it, and how it was measured stands with it. Pure.
+// The rows of a report as a table for documents: Markdown, LaTeX, CSV. The numbers match the terminal output. Idle and
+// unattributed energy are rows, and the provenance is included. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,13 @@ enum class TableFormat { markdown, latex, csv };
 
 struct TableQuery {
   TreeQuery rows;
-  std::optional<std::size_t> top;  // so many rows, the others summed up; nothing: twenty, of CSV all; 0: all
+  std::optional<std::size_t> top;  // number of rows, the others summed; none: 20, for CSV all; 0: all
 };
 
 std::string table_text(const ReportResult& result, TableFormat format, const TableQuery& query);
 
-// In one sentence how the energies came to be: what was measured by what, what was estimated, how sure that is.
+// One sentence on the origin of the energies: what was measured with which sensor, what was estimated, and the
+// uncertainty.
 std::string provenance_sentence(const ReportResult& result);
 
 }  // namespace joulemap::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables, the sentence to cite and the model card, against the texts in tests/golden.
+// Compares tables, the citation sentence and the model card with the texts in tests/golden.
 #include <gtest/gtest.h>
 
 #include "report/export/citation.h"

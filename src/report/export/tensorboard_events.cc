@@ -12,7 +12,7 @@ namespace {
 
 using formats::ProtobufWriter;
 
-// Numbers of fields and of types, from TensorFlow's event.proto, summary.proto, tensor.proto and types.proto, and from
+// Field and type numbers from TensorFlow's event.proto, summary.proto, tensor.proto and types.proto, and from
 // TensorBoard's plugins/hparams/plugin_data.proto and api.proto.
 namespace event {
 constexpr std::uint32_t kWallTime = 1;
@@ -73,7 +73,7 @@ ProtobufWriter shape_of(std::initializer_list<std::size_t> sizes) {
   return shape;
 }
 
-// What stands where TensorBoard wants a tensor and nobody reads it.
+// Empty tensor: TensorBoard requires one but does not read it.
 ProtobufWriter no_tensor() {
   return ProtobufWriter().add(tensor::kType, tensor::kFloat).add(tensor::kShape, shape_of({0}));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorboardEvents: the bytes of an event file as TensorBoard reads it, without TensorFlow. Made in memory, appended to
-// by one thread. Times are seconds since 1970; a step is any number that grows. Texts may hold any bytes.
+// TensorboardEvents: builds the bytes of a TensorBoard event file without TensorFlow. In memory, one thread appends.
+// Times are seconds since 1970; a step is any increasing number. Texts may contain any bytes.
 //
 //   TensorboardEvents events(begin_s);
 //   events.add_scalars(12, begin_s + 3.5, {{{"energy/step_j", 4.2}}});
@@ -31,7 +31,7 @@ struct HistogramBucket {
   double count = 0;
 };
 
-// Equal buckets from the least to the most value; one where all are equal.
+// Equal-width buckets from minimum to maximum; one bucket if all values are equal.
 std::vector<HistogramBucket> buckets_of(std::span<const double> values, std::size_t most_buckets = 30);
 
 struct HyperParameter {
@@ -39,7 +39,7 @@ struct HyperParameter {
   std::variant<double, bool, std::string> value;
 };
 
-// A run in the table of TensorBoard's HParams.
+// A run in TensorBoard's HParams table.
 struct HparamsSession {
   std::vector<HyperParameter> parameters;
   double begin_s = 0;
@@ -51,13 +51,13 @@ class TensorboardEvents {
  public:
   explicit TensorboardEvents(double begin_s);
 
-  // Together in one event. Values are kept as 32-bit floats, as all scalars of TensorBoard are.
+  // Writes all values in one event. Values are 32-bit floats, like all TensorBoard scalars.
   void add_scalars(std::int64_t step, double time_s, std::span<const TaggedNumber> numbers);
   void add_scalar(std::string_view tag, std::int64_t step, double time_s, double value);
   void add_histogram(std::string_view tag, std::int64_t step, double time_s, std::span<const HistogramBucket> buckets);
   void add_text(std::string_view tag, std::int64_t step, double time_s, std::string_view markdown);
 
-  // What columns the table has: an experiment says so for all runs below the folder that TensorBoard shows.
+  // Columns of the HParams table, valid for all runs below TensorBoard's log folder.
   void add_hparams_columns(double time_s, std::span<const HyperParameter> parameters,
                            std::span<const std::string> metric_tags);
   void add_hparams_session(const HparamsSession& session);
@@ -70,7 +70,7 @@ class TensorboardEvents {
                         const formats::ProtobufWriter& content, const formats::ProtobufWriter& tensor);
 
   std::string file_;
-  formats::ProtobufWriter event_;  // these three only save allocations
+  formats::ProtobufWriter event_;  // these three are reused to avoid allocations
   formats::ProtobufWriter summary_;
   formats::ProtobufWriter value_;
 };

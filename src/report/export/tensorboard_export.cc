@@ -13,11 +13,11 @@
 namespace joulemap::report {
 namespace {
 
-// A histogram of fewer values tells nothing; more than so many over time cannot be told apart.
+// A histogram needs at least 10 values; more than 20 histograms over time are indistinguishable.
 constexpr std::size_t kLeastInHistogram = 10;
 constexpr std::size_t kMostHistograms = 20;
 
-// Tags are told apart in groups by what stands before their first slash.
+// TensorBoard groups tags by the text before the first slash.
 std::string tag_of(std::string group, std::string_view name) {
   std::ranges::replace(group, '/', '_');
   std::ranges::replace(group, ' ', '_');
@@ -30,7 +30,7 @@ std::string tag_of_layer(const LayerSpread& spread) {
   return tag_of(group, spread.path.empty() ? "all" : std::string_view(spread.path.back()));
 }
 
-// "--lr 0.1 --name=x --amp" are what the run was tried with.
+// Hyperparameters from the command line: "--lr 0.1 --name=x --amp".
 std::vector<HyperParameter> parameters_of(const std::vector<std::string>& command) {
   std::vector<HyperParameter> parameters;
   for (std::size_t i = 0; i < command.size(); ++i) {
@@ -75,12 +75,12 @@ class TensorboardExport {
   void add_histograms(const std::string& tag, const std::vector<LayerPoint>& points);
 
   const RunView& view_;
-  double begin_s_;  // since 1970
+  double begin_s_;  // s since 1970
   TensorboardEvents events_;
   std::vector<std::string> figure_tags_;
 };
 
-// The training's step that was under way; milliseconds of a run that tells none.
+// The training step at that time; in a run without steps, milliseconds.
 std::int64_t TensorboardExport::step_at(double time_s) const {
   if (view_.steps.empty()) return std::llround(time_s * 1e3);
   const auto after = std::ranges::upper_bound(view_.steps, time_s, {}, &StageView::begin_s);
@@ -91,7 +91,7 @@ std::int64_t TensorboardExport::step_at(double time_s) const {
   return static_cast<std::int64_t>(step.number + std::min(within, step.count - 1));
 }
 
-// Where a stage stands for several, means.
+// Adds means if a stage covers several steps or epochs.
 void TensorboardExport::add_stages(const std::vector<StageView>& stages, const std::string& group) {
   const std::string energy = tag_of(group, "energy_j");
   const std::string spent = tag_of(group, "energy_so_far_j");
@@ -141,7 +141,7 @@ void TensorboardExport::add_metrics() {
   }
 }
 
-// Over time, so that TensorBoard has ridges to show. A tag is either of numbers or of histograms.
+// One histogram per interval of time, as TensorBoard shows them in a row. A tag has either scalars or histograms.
 void TensorboardExport::add_histograms(const std::string& tag, const std::vector<LayerPoint>& points) {
   const std::size_t pieces = std::min(points.size() / kLeastInHistogram, kMostHistograms);
   for (std::size_t piece = 0; piece < pieces; ++piece) {

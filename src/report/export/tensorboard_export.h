@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run as an event file for TensorBoard: energy, power, loss and energy per loss of each step and epoch, power of domains
-// over time, joules of layers forward and backward as curves and histograms, a summary as text, and a line of HParams.
-// All tags begin with "joulemap", so that the file can lie beside the user's own. Pure; docs/export.md names the tags.
+// A run as a TensorBoard event file: energy, power, loss and energy per loss of each step and epoch, power of domains
+// over time, energy of layers (forward and backward) as curves and histograms, a text summary, and an HParams row. All
+// tags begin with "joulemap", so that the file can share a folder with the user's files. Pure; docs/export.md lists the
+// tags.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@
 namespace joulemap::report {
 
 enum class TensorboardFolder {
-  own,     // nothing else lies there: HParams' columns are ours to choose
-  shared,  // with event files of others, who may have chosen them
+  own,     // only Joulemap files: Joulemap defines the HParams columns
+  shared,  // other event files exist, which may define the columns
 };
 
 std::string tensorboard_file(const RunView& view, TensorboardFolder folder);

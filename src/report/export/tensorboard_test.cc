@@ -15,7 +15,7 @@ double counted(const std::vector<HistogramBucket>& buckets) {
                          [](double sum, const HistogramBucket& bucket) { return sum + bucket.count; });
 }
 
-// Payloads of records, whose checksums are other tests' business.
+// Payloads of the records; other tests check the checksums.
 std::vector<std::string> records_of(const std::string& file) {
   std::vector<std::string> records;
   for (std::size_t at = 0; at + 12 <= file.size();) {

@@ -50,7 +50,7 @@ void write_spread(JsonWriter& json, std::string_view name, const std::optional<S
   json.end_array().end_object();
 }
 
-// Energy and time are always there, null where they were not asked for.
+// Energy and time are always present, null if they were not requested.
 void write_spreads(JsonWriter& json, const AnalysisResult& result, const AnalysisCell& cell) {
   std::optional<Spread> energy;
   std::optional<Spread> time;
@@ -103,7 +103,7 @@ void write_cell(JsonWriter& json, const AnalysisResult& result, const AnalysisCe
   json.end_object();
 }
 
-// Null for what is no energy.
+// Null if the measure is not an energy.
 void write_basis(JsonWriter& json, const Measure& measure) {
   json.text_or_null("provenance", measure.provenance ? to_string(*measure.provenance) : "");
   for (const auto& [name, list] : {std::pair{"domains", &measure.domains}, {"left_out", &measure.left_out}}) {

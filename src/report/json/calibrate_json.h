@@ -13,7 +13,7 @@ namespace joulemap::report {
 
 std::string calibrate_json(const CalibrateResult& result);
 
-// The member "calibration": an array, as a report of a recording has it, too.
+// Writes the member "calibration", an array; reports of recordings contain it, too.
 void write_calibrations(formats::JsonWriter& json, std::span<const ChannelCalibration> calibrations);
 
 }  // namespace joulemap::report

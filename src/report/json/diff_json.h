@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap diff --json`: schema joulemap.diff/1, one line. Energies are per unit, which `per` names. Pure.
+// `joulemap diff --json`: schema joulemap.diff/1, one line. Energies are per unit; `per` names the unit. Pure.
 #pragma once
 
 #include <string>

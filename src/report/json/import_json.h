@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `joulemap import --json` says: one object, schema joulemap.import/1.
+// `joulemap import --json`: one object, schema joulemap.import/1.
 #pragma once
 
 #include <string>

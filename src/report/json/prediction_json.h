@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `predict --json`, schema joulemap.prediction/1: one line, every key always there, what is not known null. Pure.
+// `predict --json`: schema joulemap.prediction/1, one line. Every key is always present; unknown values are null. Pure.
 #pragma once
 
 #include <string>

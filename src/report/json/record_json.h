@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap record --json`: schema joulemap.record/1, one line. Keys may be added, never removed. And what `--announce`
-// tells before: schema joulemap.recording/1, likewise.
+// `joulemap record --json`: schema joulemap.record/1, one line. `record --announce`: schema joulemap.recording/1, one
+// line, printed when the recording begins. Keys may be added, never removed.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace joulemap::report {
 
 std::string record_json(const RecordResult& result);
 
-// What a process needs in its environment ("NAME=value") to become part of the recording that has begun.
+// `variables`: environment variables ("NAME=value") with which a process joins the running recording.
 std::string recording_json(std::span<const std::string> variables);
 
 }  // namespace joulemap::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What reading each sensor cost and how punctual it was, as every JSON report has it.
+// Read cost and timing of each sensor, part of every JSON report.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace joulemap::report {
 
-// The member "sensors": [{"sensor", "reads", "cpu_s", "missed_ticks", "lost_samples", "late_us": {"p50", "p90", "p99",
-// "max"}}].
+// Writes the member "sensors": [{"sensor", "reads", "cpu_s", "missed_ticks", "lost_samples", "late_us": {"p50", "p90",
+// "p99", "max"}}].
 void write_sampler_costs(formats::JsonWriter& json, std::span<const SamplerCost> costs);
 
 }  // namespace joulemap::report

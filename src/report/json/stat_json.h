@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap stat --json`: schema joulemap.stat/1, one line. Programs rely on it: keys may be added, never
-// removed; what is not known is null, and a diagnostic says why.
+// `joulemap stat --json`: schema joulemap.stat/1, one line. Programs rely on it: keys may be added, never removed.
+// Unknown values are null, and a diagnostic gives the reason.
 #pragma once
 
 #include <string>

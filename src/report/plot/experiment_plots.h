@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plots of an experiment as SVG: the same analysis gives the same bytes. Bars and violins by cell, energy against time with
-// a third measure as the size of bubbles, power from epoch to epoch. Empty where the experiment does not hold what a plot
-// shows. Pure; widths are those of the page.
+// Plots of an experiment as SVG: the same analysis gives the same bytes. Bars and violins by cell, energy against time
+// with a third measure as bubble size, power by epoch. Empty if the experiment lacks the data. Pure; widths are those
+// of the page.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,23 @@
 
 namespace joulemap::report {
 
-// Means with their intervals: a group of bars for each level of one factor, colours for the levels of the compared one, a
-// facet for each combination of the others.
+// Means with intervals: one bar group per level of one factor, colours for the levels of the compared factor, one facet
+// per combination of the other factors.
 std::string cell_bars_svg(const AnalysisResult& result, std::size_t measure);
 
-// Every row a dot, their density around: one line for each cell. Each is drawn in percent of its own median, so that cells
-// of different size can be seen beside each other.
+// One line per cell: each row as a dot, and the density around them. Values are deviations from the cell's median in
+// percent, so that cells of different size are comparable.
 std::string cell_violins_svg(const AnalysisResult& result, std::size_t measure);
 
-// Energy against time by cell; the first weighed metric is the size of the bubble. What is on the Pareto front has a rim.
+// Energy against time by cell; the first metric that is compared sets the bubble size. Pareto-optimal cells have an
+// outline.
 std::string bubbles_svg(const AnalysisResult& result);
 
-// Mean power of the first epoch beside that of the later ones, by cell.
+// Mean power of the first epoch beside that of the later epochs, by cell.
 std::string epoch_power_svg(const AnalysisResult& result);
 
-// Mean power of each epoch over the time of the run, one row of each cell, lines where epochs end; `most` cells.
+// Mean power of each epoch over run time, for one row of each cell, with lines at the ends of epochs; at most `most`
+// cells.
 std::string epoch_series_svg(const ExperimentData& data, const AnalysisResult& result, std::size_t most);
 
 }  // namespace joulemap::report

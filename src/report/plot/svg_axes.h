@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Axes of a plot: where a value lies, round numbers to mark, and the lines and labels for them. Pure; pixels.
+// Axes of a plot: scales, round ticks, grid lines and labels. Pure; pixels.
 #pragma once
 
 #include <string>
@@ -11,30 +11,30 @@
 
 namespace joulemap::report {
 
-// From a range of values to a range of pixels.
+// Maps a range of values to a range of pixels.
 struct Scale {
   double low = 0;
   double high = 1;
-  double from = 0;  // the pixel of `low`
+  double from = 0;  // pixel of `low`
   double to = 1;
 
   double at(double value) const { return high > low ? from + (value - low) / (high - low) * (to - from) : from; }
 };
 
-// 1, 2 or 5 times a power of ten apart, all within the range; about `wanted` of them, never none for a range that is
-// one.
+// Ticks 1, 2 or 5 times a power of ten apart, all within the range; about `wanted`, at least one for a non-empty range.
 std::vector<double> nice_ticks(double low, double high, int wanted);
-// The range widened to the next ticks on both sides.
+// The range extended to the next ticks on both sides.
 struct Range {
   double low = 0;
   double high = 1;
 };
 Range nice_range(double low, double high, int wanted);
 
-// "0", "0.5", "1500", "20k": as short as all of the ticks allow.
+// "0", "0.5", "1500", "20k": as short as the tick spacing `step` allows.
 std::string tick_text(double value, double step);
 
-// The frame of a plot's inside: horizontal lines with labels on the left, marks with labels below.
+// Plot area and scales: the y axis draws horizontal grid lines with labels on the left, the x axis marks with labels
+// below.
 struct Axes {
   Box inside;
   Scale x;

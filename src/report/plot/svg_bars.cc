@@ -40,7 +40,8 @@ std::vector<Bar> bars_of(const RunView& view, const LevelView& level, const Plot
   std::vector<const ReportRow*> rows;
   std::set<std::string> devices;
   for (const ReportRow& row : level.rows) {
-    if (!row.energy_j || (!row.path.empty() && row.path.front() == kProbeMode)) continue;  // what it cost stands below
+    if (!row.energy_j || (!row.path.empty() && row.path.front() == kProbeMode)) continue;  // the footer shows the cost
+                                                                                           // of probing
     if (!path_holds(row.path, row.device, query.filter)) continue;
     rows.push_back(&row);
     devices.insert(row.device);
@@ -63,7 +64,7 @@ std::vector<Bar> bars_of(const RunView& view, const LevelView& level, const Plot
   return bars;
 }
 
-// A bar that goes on beyond the axis.
+// Marks a bar that extends beyond the axis.
 void draw_cut(const Box& box, SvgCanvas& canvas) {
   for (const double shift : {0.0, 7.0}) {
     canvas.line({box.x + shift, box.bottom() + 2}, {box.x + shift + box.width, box.y - 2}, {"#ffffff", 3});

@@ -36,7 +36,7 @@ std::set<std::size_t> front_of(const AnalysisResult& result) {
   return front;
 }
 
-// Powers of ten, as cells may differ by orders of magnitude.
+// Logarithmic axes, because cells can differ by orders of magnitude.
 void draw_log_axes(SvgCanvas& canvas, const Box& inside, const Scale& x, const Scale& y) {
   for (const Scale* scale : {&x, &y}) {
     for (double power = std::ceil(scale->low - 1e-9); power <= scale->high + 1e-9; ++power) {

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kFont =
     "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
-// Two decimals at most, no "-0".
+// At most two decimals, no "-0".
 std::string decimal(double value) {
   if (!std::isfinite(value)) return "0";
   std::string text = fmt::format("{:.2f}", value);
@@ -146,7 +146,7 @@ double text_width(std::string_view text, double size) {
 
 std::string fitted_text(std::string_view text, double size, double width) {
   if (text_width(text, size) <= width) return std::string(text);
-  // No more columns than of the narrowest characters, however long the text is.
+  // Upper bound from the narrowest character, so that the loop is short for any text length.
   const auto most = static_cast<std::size_t>(std::max(width, 0.0) / (kNarrowest * size)) + 1;
   const std::string ends = both_ends(text, most);
   for (std::size_t columns = std::min(columns_of(ends), most); columns > 2; --columns) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SvgCanvas: a picture as SVG, drawn from back to front. The same calls give the same bytes everywhere: numbers have
-// two decimals at most, nothing depends on the locale, the clock or an address. Texts from outside are escaped. Owned
-// by one plot; pure. Units are CSS pixels, y grows downwards; font sizes too.
+// SvgCanvas: builds an SVG picture from back to front. The same calls give the same bytes everywhere: at most two
+// decimals, no dependence on locale, clock or addresses. Untrusted texts are escaped. Owned by one plot; pure. Lengths
+// and font sizes are CSS pixels; y grows downwards.
 #pragma once
 
 #include <span>
@@ -35,8 +35,8 @@ struct Stroke {
 struct Fill {
   std::string_view colour = "#1d2733";
   double opacity = 1;
-  double radius = 0;            // of the corners of a box
-  std::string_view title = {};  // shown when the mouse rests on it
+  double radius = 0;            // corner radius of a box
+  std::string_view title = {};  // tooltip
 };
 
 enum class Anchor { start, middle, end };
@@ -51,7 +51,7 @@ struct TextLook {
 
 class SvgCanvas {
  public:
-  // `title` and `description` are for those who cannot see the picture.
+  // `title` and `description` are for screen readers.
   SvgCanvas(double width, double height, std::string_view title, std::string_view description);
 
   void box(const Box& box, const Fill& fill);
@@ -59,7 +59,7 @@ class SvgCanvas {
   void polyline(std::span<const Point> points, const Stroke& stroke);
   void polygon(std::span<const Point> points, const Fill& fill);
   void circle(Point centre, double radius, const Fill& fill, const Stroke& edge = {"none", 0});
-  // Its baseline begins, or is centred, or ends at the point.
+  // The baseline of the text begins, is centred, or ends at the point.
   void text(Point at, std::string_view text, const TextLook& look = {});
 
   double width() const { return width_; }
@@ -72,9 +72,9 @@ class SvgCanvas {
   std::string out_;
 };
 
-// About how wide a text of that size is, in a font without serifs; rather too much than too little.
+// Estimated width of a text in a sans-serif font; rather too large than too small.
 double text_width(std::string_view text, double size);
-// As much of it as fits: what does not is left out in the middle.
+// The text shortened in the middle to fit `width`.
 std::string fitted_text(std::string_view text, double size, double width);
 
 }  // namespace joulemap::report

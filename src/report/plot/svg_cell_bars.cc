@@ -14,7 +14,7 @@ namespace joulemap::report {
 namespace {
 
 constexpr double kFacetHeight = 210;
-constexpr double kFacetRoom = 62;  // names below, facet's name above
+constexpr double kFacetRoom = 62;  // group names below, facet name above
 constexpr double kLeft = 66;
 
 struct Bar {
@@ -25,7 +25,7 @@ struct Bar {
   std::string title;
 };
 
-// Groups of bars side by side, a name below each group.
+// Bars side by side, with a name below the group.
 struct BarGroup {
   std::string name;
   std::vector<Bar> bars;
@@ -66,7 +66,7 @@ void draw_bars(SvgCanvas& canvas, const Box& inside, const std::vector<BarGroup>
   }
 }
 
-// Two facets in a row where they are small.
+// Small facets share a line: up to three columns.
 struct FacetGrid {
   std::size_t columns = 1;
   double width = 0;
@@ -104,7 +104,7 @@ std::string facets_svg(const AnalysisResult& result, const CellRoles& roles, std
   return std::move(canvas).finish();
 }
 
-// The cells of a facet, by level of the grouping factor.
+// The cells of a facet, grouped by level of the grouping factor.
 template <class AddBars>
 std::vector<BarGroup> groups_of(const AnalysisResult& result, const CellRoles& roles, const Facet& facet,
                                 const AddBars& add_bars) {

@@ -15,12 +15,12 @@ namespace {
 constexpr double kRow = 26;
 constexpr double kNames = 250;
 constexpr int kPoints = 60;
-constexpr double kWidest_percent = 60;  // values farther out are drawn at the edge
+constexpr double kWidest_percent = 60;  // values beyond are drawn at the edge
 
 struct Line {
   std::string name;
   std::string_view colour;
-  std::vector<double> percents;  // from the median
+  std::vector<double> percents;  // deviation from the median in %
 };
 
 double standard_deviation(const std::vector<double>& values) {
@@ -34,7 +34,7 @@ double standard_deviation(const std::vector<double>& values) {
   return n > 1 ? std::sqrt(std::max(squares - sum * sum / n, 0.0) / (n - 1)) : 0;
 }
 
-// Gaussian kernels as wide as Scott's rule says, no narrower than a pixel or two.
+// Gaussian kernel density with Scott's bandwidth, at least a pixel or two.
 void draw_density(SvgCanvas& canvas, const Axes& axes, double middle, const Line& line) {
   if (line.percents.size() < 3) return;
   const double least = (axes.x.high - axes.x.low) / 300;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the plots of an experiment share: which factor gives colours, which groups, which facets; a canvas with a title; the
-// unit in which an axis is told. Pure.
+// Shared by the plots of an experiment: assignment of factors to colours, groups and facets; a titled canvas; axis
+// units. Pure.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace joulemap::report {
 
-// Roles of factors: at most one of colours and of groups, the others make facets.
+// Roles of factors: at most one each for colours and groups; the others form facets.
 struct CellRoles {
   std::optional<std::size_t> hue;
   std::optional<std::size_t> group;
@@ -27,11 +27,11 @@ struct Facet {
 };
 std::vector<Facet> facets_of(const AnalysisResult& result, const CellRoles& roles);
 
-// With its title on top; what is drawn begins below kPlotTop.
+// Canvas with a title on top; plots start below kPlotTop.
 inline constexpr double kPlotTop = 56;
 SvgCanvas titled_canvas(double height, std::string_view title, std::string_view description);
 
-// A unit for people: kJ where joules are thousands. Values are divided by `factor`.
+// Readable unit: kJ for thousands of joules. Values are divided by `factor`.
 struct AxisUnit {
   double factor = 1;
   std::string text;
@@ -42,7 +42,7 @@ std::optional<std::size_t> measure_of_kind(const AnalysisResult& result, Measure
 std::string_view hue_of_cell(const CellRoles& roles, const AnalysisCell& cell);
 // Colours of the levels, below the title.
 void draw_hue_legend(SvgCanvas& canvas, const AnalysisResult& result, const CellRoles& roles);
-// All levels but the one that colours tell.
+// All levels except the one shown by colour.
 std::string name_without_hue(const AnalysisResult& result, const CellRoles& roles, const AnalysisCell& cell);
 
 }  // namespace joulemap::report

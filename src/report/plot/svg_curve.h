@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Curves of a plot: means around each point, so that the way is seen and not the noise, and where points lie. Pure.
+// Curves of a plot: a centred moving mean that removes noise, and the mapping to pixels. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace joulemap::report {
 
-// Means over `width` points around each; fewer towards the ends, where there are none on one side. 0, 1: as it was.
+// Mean over `width` points around each point; the window shrinks symmetrically towards the ends. 0 or 1: unchanged.
 std::vector<Point> smoothed(std::span<const Point> points, std::size_t width);
-// In pixels.
+// Maps values to pixels.
 std::vector<Point> placed(std::span<const Point> values, const Axes& axes);
 
 }  // namespace joulemap::report

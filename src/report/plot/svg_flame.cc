@@ -17,7 +17,7 @@ namespace joulemap::report {
 namespace {
 
 constexpr double kRow = 26;
-constexpr double kLeastWidth = 0.6;  // narrower boxes would only cost bytes
+constexpr double kLeastWidth = 0.6;  // px; narrower boxes only add bytes
 
 std::size_t depth_of(const EnergyNode& node, double least_j) {
   std::size_t deepest = 0;
@@ -27,7 +27,7 @@ std::size_t depth_of(const EnergyNode& node, double least_j) {
   return deepest;
 }
 
-// The phase that a branch is in, or begins: "train backward" is backward.
+// The phase of a branch: "train backward" is backward.
 std::string phase_in(const std::string& name, const std::string& outer) {
   for (const char* phase :
        {"forward", "backward", "optimizer", "dataloader", "loss", "gradients", "recompute", "probe"}) {
@@ -88,7 +88,7 @@ class Flame {
   bool are_kernels_;
 };
 
-// Replaying modules is no part of what the program did; what it cost stands below. Whether there was any.
+// Removes probing, which is not part of the program's work; the footer shows its cost. Returns whether there was any.
 bool without_probing(EnergyNode& root) {
   const auto is_probe = [](const EnergyNode& node) { return node.name == kProbeMode; };
   bool is_any = false;
@@ -98,7 +98,7 @@ bool without_probing(EnergyNode& root) {
     if (std::erase_if(device.children, is_probe) == 0) continue;
     is_any = true;
     if (device.sum.energy_j) *device.sum.energy_j -= probed_j;
-    device.sum.low_j = device.sum.high_j = std::nullopt;  // they were of both
+    device.sum.low_j = device.sum.high_j = std::nullopt;  // they included probing
   }
   return is_any;
 }

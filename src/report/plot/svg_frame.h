@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands around every plot: a title, what was run and how its energy was told above it; below it what is
-// nobody's, what recording cost and how many notes there are, so that no picture says more than is known. Pure.
+// Header and footer of every plot. Header: title, command and provenance of the energy. Footer: unattributed energy,
+// recording overhead and number of notes. Pure.
 #pragma once
 
 #include <string>
@@ -20,13 +20,13 @@ struct LegendEntry {
 
 struct Frame {
   SvgCanvas canvas;
-  Box inside;  // where the plot may draw
+  Box inside;  // plot area
 };
 
-// `level`: whose idle and unattributed energies are told; nothing: those of no level.
+// `level`: the level whose idle and unattributed energies the footer shows; null: none.
 Frame framed(const RunView& view, const LevelView* level, std::string_view title, double height_of_plot);
 
-// In a row from the left; returns the height that was used.
+// Draws the entries in rows from the left; returns the height used.
 double draw_legend(SvgCanvas& canvas, Point at, double width, const std::vector<LegendEntry>& entries);
 
 }  // namespace joulemap::report

@@ -15,16 +15,16 @@ namespace {
 
 constexpr double kHeight = 340;
 constexpr double kLeft = 62;
-constexpr std::size_t kUsualLines = 7;     // as many as there are hues that all tell apart
-constexpr std::size_t kUsualWindows = 50;  // points are smoothed over such a part of the run, unless it is said
-constexpr double kShareOfPoints = 0.995;   // a few points far above would press all lines flat
+constexpr std::size_t kUsualLines = 7;     // number of distinguishable hues
+constexpr std::size_t kUsualWindows = 50;  // default smoothing window: 1/50 of the points
+constexpr double kShareOfPoints = 0.995;   // quantile that limits the axis: a few high points would flatten all lines
 
 struct Line {
   const LayerSpread* layer;
   std::vector<Point> points;
 };
 
-// By steps where all are known by their numbers, else by seconds.
+// Whether every point has a step number; otherwise the x axis shows seconds.
 bool has_steps(const std::vector<const LayerSpread*>& layers) {
   return std::all_of(layers.begin(), layers.end(), [](const LayerSpread* layer) {
     return std::all_of(layer->points.begin(), layer->points.end(),

@@ -36,7 +36,7 @@ double quantile(const LayerSpread& spread, double share) {
          (place - static_cast<double>(below)) * (spread.quantiles_j[below + 1] - spread.quantiles_j[below]);
 }
 
-// Gaussian kernels over the quantiles, which stand for equally many steps each; as wide as Silverman's rule says.
+// Gaussian kernel density over the quantiles, which have equal weights; Silverman's bandwidth.
 std::vector<Point> density(const LayerSpread& spread, double low, double high) {
   const double n = static_cast<double>(spread.quantiles_j.size());
   const double middle_half = quantile(spread, 0.75) - quantile(spread, 0.25);
@@ -56,12 +56,13 @@ std::vector<Point> density(const LayerSpread& spread, double low, double high) {
 }
 
 void draw_violin(SvgCanvas& canvas, const Axes& axes, double middle, const LayerSpread& spread) {
-  // The few steps far out would stretch the tails to a hair.
+  // Outliers would stretch the tails to a thin line.
   const double low = quantile(spread, 0.01);
   const double high = quantile(spread, 0.99);
   const double room = std::max((high - low) * 0.08, (axes.x.high - axes.x.low) / 400);
   std::vector<Point> outline;
-  const std::vector<Point> curve = density(spread, std::max(low - room, 0.0), high + room);  // no energy is negative
+  const std::vector<Point> curve = density(spread, std::max(low - room, 0.0), high + room);  // energies are not
+                                                                                             // negative
   const double half = kRow / 2 - 4;
   for (const Point& point : curve) outline.push_back({axes.x.at(point.x), middle - half * point.y});
   for (auto point = curve.rbegin(); point != curve.rend(); ++point)

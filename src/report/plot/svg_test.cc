@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plots: round ticks, escaped texts, the same bytes again, and an error where there is nothing to show.
+// Tests of plots: round ticks, escaped texts, reproducible bytes, and an error if there is nothing to show.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -130,7 +130,7 @@ TEST(Plots, AViolinBeginsAtZeroWhereLayersUseNearlyNothing) {
   for (std::size_t i = 0; i < kSpreadQuantiles; ++i)
     view.layer_spreads[0].quantiles_j[i] = 0.0001 * static_cast<double>(i * i);
   const std::string svg = *plot_svg(view, {Plot::violin, "", "", {}});
-  double zero_x = 1e9;  // the first of the lines from top to bottom
+  double zero_x = 1e9;  // x of the leftmost vertical line
   for (std::size_t at = svg.find("<line x1="); at != std::string::npos; at = svg.find("<line x1=", at + 1)) {
     double x1 = 0;
     double x2 = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Colours and measures that all plots share. Hues are those of Okabe and Ito (jfly.uni-koeln.de/color), which people
-// who see colours differently tell apart; ink and greys have the contrast that WCAG asks of text on white.
+// Colours and sizes of all plots. The hues are those of Okabe and Ito (jfly.uni-koeln.de/color), which colour-blind
+// people can distinguish. Ink and greys meet the WCAG contrast for text on white.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ inline constexpr std::string_view kInk = "#1d2733";
 inline constexpr std::string_view kMuted = "#5b6675";
 inline constexpr std::string_view kAxis = "#9aa4b1";
 inline constexpr std::string_view kGrid = "#e8ebef";
-inline constexpr std::string_view kNobody = "#b6bec9";  // idle, not attributed, what is not told
+inline constexpr std::string_view kNobody = "#b6bec9";  // idle, unattributed, omitted
 
 inline constexpr std::array<std::string_view, 7> kHues = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                           "#e69f00", "#56b4e9", "#7a5195"};
@@ -32,14 +32,14 @@ constexpr std::string_view colour_of_phase(std::string_view phase) {
   return kHues[5];
 }
 
-// What an energy is known from.
+// Colour of the basis of an energy.
 constexpr std::string_view colour_of_basis(std::string_view basis) {
   if (basis == "measured" || basis == "regressed") return kHues[0];
   if (basis == "probed") return kHues[2];
   if (basis == "library") return kHues[6];
   if (basis == "cpu-time") return kHues[4];
   if (basis == "estimated") return kHues[3];
-  return kHues[5];  // by time
+  return kHues[5];  // time-proportional
 }
 
 inline constexpr double kPlotWidth = 960;

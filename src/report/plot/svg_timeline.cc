@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kPower = 300;
 constexpr double kStrip = 36;
-constexpr double kColumn = 2;  // of the strip of phases
+constexpr double kColumn = 2;  // px, width of a column in the strip of phases
 constexpr double kTrack = 74;
 constexpr double kLeft = 58;
 constexpr std::size_t kMostTracks = 4;
@@ -24,7 +24,7 @@ constexpr std::size_t kMostEpochLabels = 24;
 
 using Values = std::vector<std::optional<double>>;
 
-// A counter that is renewed every 100 ms tells nothing of slices that are shorter: they would show when it was read.
+// Slices are at least one counter update period long: shorter ones would show when the counter was read, not the power.
 constexpr double kPeriods = 1;
 
 double longest_period_s(const RunView& view) {
@@ -52,7 +52,7 @@ Values means_of(const Values& values, std::size_t together) {
   return means;
 }
 
-// One line for each stretch without gaps.
+// Draws one line per interval without gaps.
 void draw_curve(SvgCanvas& canvas, const Axes& axes, const Values& values, double slice_s, const Stroke& stroke) {
   std::vector<Point> points;
   const auto flush = [&] {
@@ -70,7 +70,7 @@ void draw_curve(SvgCanvas& canvas, const Axes& axes, const Values& values, doubl
   flush();
 }
 
-// A sensor that is read now and then has gaps that say nothing: its points are joined.
+// Gaps of a rarely read sensor carry no information: its points are joined.
 void draw_sparse_curve(SvgCanvas& canvas, const Axes& axes, const Values& values, double slice_s,
                        const Stroke& stroke) {
   std::vector<Point> points;
@@ -93,7 +93,7 @@ bool is_estimated(const RunView& view, const std::string& name) {
   return false;
 }
 
-// Steps are shorter than a pixel: in each column the phases share the height as they share the time.
+// Steps are shorter than a pixel: in each column the height of a phase is its share of the time.
 void draw_phases(SvgCanvas& canvas, const Axes& axes, double y, const std::vector<TimeBand>& bands,
                  const std::vector<LegendEntry>& order) {
   const auto columns = static_cast<std::size_t>(axes.inside.width / kColumn);
@@ -145,7 +145,7 @@ void draw_epochs(SvgCanvas& canvas, const Axes& axes, const RunView& view, doubl
   }
 }
 
-// Those that say the most: temperature, clocks, use, memory; one of each unit and name.
+// The first tracks with values, such as temperature, clocks, utilization and memory; without power and limits.
 std::vector<const ReportTrack*> tracks_of(const RunView& view) {
   std::vector<const ReportTrack*> tracks;
   for (const ReportTrack& track : view.run.tracks) {

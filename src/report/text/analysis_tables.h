@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of an analysis, for all formats: cells with their intervals, comparisons, epochs with the first apart, what no
-// other cell beats, how energy goes with time, and flags. The rounded ones are for people, the exact ones for programs.
+// The tables of an analysis, for all formats: cells with intervals, comparisons, epochs (the first one separately),
+// Pareto fronts, associations of energy and time, and flags. Rounded tables are for people, exact ones for programs.
 // Pure.
 #pragma once
 
@@ -15,16 +15,16 @@ namespace joulemap::report {
 TextTable cells_table(const AnalysisResult& result);
 TextTable comparisons_table(const AnalysisResult& result);
 TextTable verdicts_table(const AnalysisResult& result);
-TextTable epochs_table(const AnalysisResult& result);  // no rows where no row tells epochs
+TextTable epochs_table(const AnalysisResult& result);  // empty if no row has epochs
 TextTable pareto_table(const AnalysisResult& result);
 TextTable associations_table(const AnalysisResult& result);
-TextTable flags_table(const AnalysisResult& result);  // of the experiment, then of cells
+TextTable flags_table(const AnalysisResult& result);  // of the experiment, then of the cells
 
-// All digits; empty where nothing is known.
-TextTable exact_cells(const AnalysisResult& result);  // a row for each cell and measure
+// All digits; unknown values are empty.
+TextTable exact_cells(const AnalysisResult& result);  // one row per cell and measure
 TextTable exact_comparisons(const AnalysisResult& result);
 
-// "inference, gnmt, PyTorch": levels alone, as columns say what they are of.
+// "inference, gnmt, PyTorch": levels without factor names, which the column heads show.
 std::string short_levels(const AnalysisResult& result, const std::vector<std::optional<std::size_t>>& levels);
 std::string short_levels(const AnalysisResult& result, const std::vector<std::size_t>& levels);
 

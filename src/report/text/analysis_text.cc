@@ -30,8 +30,8 @@ std::string flags_text(const AnalysisResult& result, const TextStyle& style) {
   return out;
 }
 
-// The first of each code in a cell: energy comes before its parts, and what is true of it is true of them mostly. All of
-// them are in the other formats.
+// Shows the first flag of each code in a cell: energy comes before its domains and usually has the same flags. The
+// other formats contain all flags.
 std::string cell_flags_text(const AnalysisResult& result, const TextStyle& style) {
   std::string out;
   for (const AnalysisCell& cell : result.cells) {
@@ -60,7 +60,7 @@ std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) 
   for (const Comparison& one : result.comparisons) {
     const MeasureKind kind = result.measures[one.measure].kind;
     if (kind != MeasureKind::energy && kind != MeasureKind::time) continue;
-    // Of two tests of the same thing, the one that the design allows.
+    // Without blocks there are two tests of the same difference: print the unpaired one, which the design permits.
     if (!result.is_blocked && one.pairing == Pairing::paired) continue;
     const std::string where = short_levels(result, one.within);
     out += wrapped("  ", printable(where.empty() ? one.verdict : where + ": " + one.verdict), style.columns);
@@ -68,7 +68,7 @@ std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) 
   return out.empty() ? out : "\n" + style.strong("In words") + "\n" + out;
 }
 
-// A terminal is too narrow for the names of a cell's flags, which follow below: how many there are.
+// Replaces flag names by their count: the terminal is too narrow, and the names follow below.
 TextTable counted_flags(TextTable cells, const AnalysisResult& result) {
   cells.is_number.back() = true;
   for (std::size_t i = 0; i < cells.rows.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An analysis as a text: for the terminal, as Markdown, as LaTeX. What speaks against the data stands first. Pure.
+// An analysis as text for the terminal, as Markdown, or as LaTeX. Validity flags come first. Pure.
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@
 
 namespace joulemap::report {
 
-// In one sentence, without its name: how much there is, and how many of the comparisons show a difference.
+// One sentence without the experiment's name: numbers of rows and cells, and how many comparisons show a difference.
 std::string analysis_headline(const AnalysisResult& result);
 
-// Verdicts in words for energy and time; of other measures the table alone. All are in the other formats.
+// Prints verdicts in words for energy and time, and only the table for other measures; the other formats contain all
+// verdicts.
 std::string analysis_text(const AnalysisResult& result, const TextStyle& style);
 std::string analysis_markdown(const AnalysisResult& result);
 std::string analysis_latex(const AnalysisResult& result);

@@ -28,7 +28,7 @@ std::string averaging(const ChannelCalibration& found) {
   return found.lag_s ? "everything" : "-";
 }
 
-// What the way down took, where it took any time.
+// Time for which the power falls after a load, if any.
 std::string way_down(const ChannelCalibration& found) {
   std::string out;
   const auto tell = [&](const char* after, const std::optional<double>& time_s, const std::optional<double>& watts) {
@@ -41,7 +41,7 @@ std::string way_down(const ChannelCalibration& found) {
   return out;
 }
 
-// The one that tells most often what it saw of the way down.
+// The channel with the shortest update period among those that show the fall of the power.
 const ChannelCalibration* quickest_of(const CalibrateResult& result) {
   const ChannelCalibration* quickest = nullptr;
   for (const ChannelCalibration& found : result.findings) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap calibrate` for people: a line for each channel.
+// `joulemap calibrate` for people: one line per channel.
 #pragma once
 
 #include <string>

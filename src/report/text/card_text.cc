@@ -37,7 +37,7 @@ bool has_backward(const Card& card) {
   return false;
 }
 
-// A line for each size, and under it one for each precision; the backward pass stands to the right of its forward pass.
+// A heading per size, and below it one line per precision; the backward pass is to the right of its forward pass.
 std::string table_text(const Card& card, std::size_t columns) {
   TextTable table{"", {"type", "energy", "time", "pJ/FLOP", "bound"}, {false, true, true, true, false}, {}};
   if (has_backward(card)) {
@@ -56,7 +56,7 @@ std::string table_text(const Card& card, std::size_t columns) {
   std::string out;
   std::size_t number_of_line = 0;
   for (const std::string_view line : split(std::string_view(lines).substr(0, lines.size() - 1), '\n')) {
-    const std::size_t row = number_of_line++;  // the first line has the heads
+    const std::size_t row = number_of_line++;  // the first line is the header
     if (row > 0 && (row == 1 || sizes[row - 1] != sizes[row - 2])) out += fmt::format("  {}\n", sizes[row - 1]);
     out += fmt::format("{}\n", line);
   }

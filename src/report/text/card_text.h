@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The card of an operation, as a text for people and as JSON (schema joulemap.card/1). Pure.
+// The cost card of an operation, as text for people and as JSON (schema joulemap.card/1). Pure.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diagnostics and remedies as every text report shows them.
+// Diagnostics and remedies, in the form of all text reports.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace joulemap::report {
 
-// One paragraph each, indented by a blank; empty when there are none.
+// One paragraph each, indented by one space; empty if there are none.
 std::string diagnostics_text(const Diagnostics& diagnostics);
 
-// The steps of a remedy, "-> " before each. A step that is a command to paste stands on a line of its own, however
-// long: a line end inside would break it.
+// The steps of a remedy, each after "-> ". A command to paste gets its own unwrapped line, because a line break would
+// break it.
 std::string remedy_text(std::string_view indent, std::string_view remedy);
 
 }  // namespace joulemap::report

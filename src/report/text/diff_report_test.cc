@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What diff prints, against the texts in tests/golden.
+// Compares the output of diff with the texts in tests/golden.
 #include <gtest/gtest.h>
 
 #include "report/json/diff_json.h"
@@ -59,7 +59,7 @@ TEST(DiffReport, TellsWhatChangedInText) {
   expect_golden("diff_wide.txt", diff_text(difference(), 0, {Characters::unicode, 110}));
 }
 
-// Three recordings of each, whole runs.
+// Three recordings of each side, whole runs.
 RunDifference repeated() {
   RunDifference out = difference();
   out.is_steady = false;

@@ -77,7 +77,7 @@ class Table {
   bool tells_device_;
 };
 
-// "331 of 343 steps" where some are left out.
+// "331 of 343 steps" if some steps are excluded.
 std::string compared_units(const ComparedRun& run, std::string_view per) {
   double steps = 0;
   for (const ComparedRecording& recording : run.recordings) steps += recording.steps;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap diff` for people: the total, what grew, what shrank, what is new or gone, and how much is only noise.
+// `joulemap diff` for people: the total, the increases and decreases, new and removed items, and the part within noise.
 // Pure.
 #pragma once
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap doctor` for people: a verdict, then every sensor with its state, why, and the exact line that would
-// help.
+// `joulemap doctor` for people: a verdict, then every sensor with its state, the reason, and the exact remedy.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers and the rows of a table of energies, as every text report shows them. 80 columns.
+// Formats numbers and the rows of energy tables, for all text reports. 80 columns.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace joulemap::report {
 
-// That many significant digits, without an exponent between a microjoule and a gigajoule.
+// `digits` significant digits, without an exponent between a microjoule and a gigajoule.
 std::string number(double value, int digits = 4);
-// "-" where there is none.
+// "-" if there is no value.
 std::string optional_number(const std::optional<double>& value);
 
 struct EnergyRow {
@@ -26,7 +26,7 @@ struct EnergyRow {
 // "      12.34 J +- 0.5         123.4 W  package-0     measured, powercap"
 std::string row_text(const EnergyRow& row);
 
-// What a row says of its origin: "measured, powercap", "in package-0", "no value: frozen".
+// Origin of a row: "measured, powercap", "in package-0", "no value: frozen".
 std::string origin(const DomainEnergy& domain);
 
 EnergyRow row_of(const DomainEnergy& domain);

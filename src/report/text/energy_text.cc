@@ -20,7 +20,7 @@ constexpr std::array<Prefix, 8> kPrefixes = {
     {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"}}};
 constexpr double kRoundsUp = 0.9995;
 
-// The largest unit that leaves something before the point; nothing is told in less than millionths.
+// The largest prefix with a nonzero integer part; the smallest is micro.
 Prefix prefix_of(double amount) {
   for (const Prefix& prefix : kPrefixes) {
     if (std::abs(amount) >= kRoundsUp * prefix.unit) return prefix;

@@ -14,9 +14,9 @@ namespace joulemap::report {
 namespace {
 
 using Path = std::vector<std::string>;
-using Key = std::pair<std::string, Path>;  // device, branch
+using Key = std::pair<std::string, Path>;  // (device, path of the branch)
 
-// Of parts that nobody told how to put together: sums, and as wide as errors of one cause would make them.
+// Sums parts without a group: adds the bounds, as for fully correlated errors.
 void add_up(ReportRow& sum, const ReportRow& part) {
   const auto add = [](std::optional<double>& to, const std::optional<double>& value) {
     if (value) to = to.value_or(0) + *value;
@@ -31,13 +31,13 @@ void add_up(ReportRow& sum, const ReportRow& part) {
   sum.power_w = sum.energy_j && sum.time_s > 0 ? std::optional(*sum.energy_j / sum.time_s) : std::nullopt;
 }
 
-// Of a kernel's name in a stack: it stands behind that of its layer.
+// Columns of a kernel name in a stack, where it follows the name of its layer.
 constexpr std::size_t kKernelColumns = 40;
 
-// Children by name, while the tree grows.
+// A branch under construction, with children by name.
 struct Branch {
   ReportRow sum;
-  bool is_told = false;  // by a group
+  bool is_told = false;  // the sum comes from a group
   std::optional<ReportRow> own;
   std::map<std::string, Branch> children;
 };
@@ -84,7 +84,7 @@ EnergyNode finished(std::string name, Branch branch, SortBy sort) {
   }
   if (branch.own && !node.children.empty()) node.children.push_back({"(itself)", *branch.own, {}});
   node.sum = node.children.empty() && branch.own ? *branch.own : std::move(branch.sum);
-  // A branch that holds nothing but one other is the same thing under two names.
+  // A branch with a single child is the same thing under two names: join them.
   if (node.children.size() == 1 && !branch.own) {
     EnergyNode only = std::move(node.children.front());
     only.name = joined_branches(node.name, only.name);
@@ -110,7 +110,7 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
     Branch& branch = branch_at(devices[row.device], path);
     if (!branch.own) branch.own.emplace();
     if (result.by == "kernel") branch.own->display_name = row.display_name;
-    // Of a stack the last is a kernel, unless it is a module of which dots made branches.
+    // The last element of a stack is a kernel, unless it is a module that was split at its dots.
     if (result.by == "stack" && path.back() == row.path.back())
       branch.own->display_name = brief_kernel_name(row.display_name, kKernelColumns);
     add_up(*branch.own, row);
@@ -140,7 +140,7 @@ std::vector<EnergyNode> nobodys(const ReportResult& result) {
        {std::pair("idle", result.idle_j), std::pair("not attributed", result.unattributed_j)}) {
     if (!energy_j) continue;
     out.push_back({name, {}, {}});
-    // Less is what adding up left over.
+    // Smaller amounts are rounding errors of the sums.
     out.back().sum.energy_j = std::abs(*energy_j) > 1e-9 * result.attributed_j.value_or(0) ? *energy_j : 0;
   }
   return out;

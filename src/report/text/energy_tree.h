@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EnergyTree: the rows of a report as branches and leaves: devices, then phases, modules within modules, operations.
-// The tree's root is all that is somebody's; what is not (idle, not attributed) stands beside it. Plain data, owned by
-// the caller; joules and seconds.
+// EnergyTree: the rows of a report as a tree: devices, phases, nested modules, operations. The root contains all
+// attributed energy; idle and unattributed energy are separate nodes. Plain data, owned by the caller; joules and
+// seconds.
 //
-// A branch's sums hold all that lies in it, and what it did itself is one of its leaves. Sums come from
-// ReportResult::groups, whose intervals know how errors hang together; where the report has none (steps, epochs)
-// energies are added up and how sure the sum is is left open.
+// The sum of a branch includes its children; what the branch itself used is one of its leaves. Sums come from
+// ReportResult::groups, whose intervals account for correlated errors. Reports without groups (steps, epochs) add up
+// energies and have no interval for the sum.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@
 
 namespace joulemap::report {
 
-enum class SortBy { energy, time, power, count, name, order /* as they ran */ };
+enum class SortBy { energy, time, power, count, name, order /* run order */ };
 
 struct EnergyNode {
   std::string name;
@@ -27,23 +27,23 @@ struct EnergyNode {
 };
 
 struct TreeQuery {
-  std::optional<SortBy> sort;  // by energy, if nothing else is said; steps as they ran
-  std::string filter;          // only rows that hold it (model/path_tree.h)
+  std::optional<SortBy> sort;  // default: energy; for steps and epochs run order
+  std::string filter;          // only rows that contain it (model/path_tree.h)
 };
 
 EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query);
 
-// Steps or epochs: rows that follow one another, of all devices together.
+// Whether the rows are steps or epochs: consecutive in time, each over all devices.
 bool is_sequence(const ReportResult& result);
 
-// What is drawn while nothing runs, and what is nobody's; in this order. Nothing where energies are not known.
+// Nodes for idle and unattributed energy, in this order. Empty if energies are unknown.
 std::vector<EnergyNode> nobodys(const ReportResult& result);
-// The same of the run without probing: what was idle meanwhile is no part of it.
+// The same for the run without probing: excludes the idle energy during probing.
 std::vector<EnergyNode> nobodys_without_probing(const ReportResult& result);
-// Both together: what shares are shares of.
+// Attributed, idle and unattributed energy, the denominator of shares.
 std::optional<double> energy_in_ledger(const ReportResult& result);
 
-// How many rows lie in it.
+// Number of leaves below the node, or 1 for a leaf.
 std::size_t leaves_of(const EnergyNode& node);
 
 }  // namespace joulemap::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `joulemap import` says when an experiment is written: how many rows and cells, what is damaged. Pure.
+// Output of `joulemap import` for an experiment: numbers of rows and cells, and damaged rows. Pure.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct ExperimentImported {
 };
 
 std::string experiment_import_text(const ExperimentData& data, const ExperimentImported& imported);
-// Schema joulemap.import/1, as of recordings; members that only those have are missing.
+// Schema joulemap.import/1, as for recordings, without the members that only recordings have.
 std::string experiment_import_json(const ExperimentData& data, const ExperimentImported& imported);
 
 }  // namespace joulemap::report

@@ -32,7 +32,7 @@ std::string physics_table(const Explanation& told, const TextStyle& style) {
   return terminal_table(table, "   ", style.columns);
 }
 
-// Three to a line; what is a logarithm is told as one, as the trees see it.
+// Three features per line; logarithmic features are shown as logarithms, as in the input of the trees.
 std::string features_table(const Explanation& told, const TextStyle& style) {
   TextTable table{"", {"feature", "", "feature", "", "feature", ""}, {false, true, false, true, false, true}, {}};
   const std::size_t beside = table.heads.size() / 2;

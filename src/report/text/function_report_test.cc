@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of an experiment's functions and of its single rows, against the texts in tests/golden.
+// Compares the tables of an experiment's functions and rows with the texts in tests/golden.
 #include <gtest/gtest.h>
 
 #include "report/export/experiment_rows.h"

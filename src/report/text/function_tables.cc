@@ -12,7 +12,7 @@
 namespace joulemap::report {
 namespace {
 
-// Of each device in each cell.
+// Limits per device in each cell.
 constexpr std::size_t kMostShown = 8;
 constexpr std::size_t kMostInTerminals = 5;
 constexpr std::size_t kNameColumns = 48;

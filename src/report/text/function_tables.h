@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of an experiment's cells as tables: energy, time, calls, and why: the class of most of their time, and
-// whether the ledger of the recordings or only the name tells it. Pure.
+// Tables of the functions of an experiment's cells: energy, time, calls and cause. The cause is the class with the most
+// time; a column shows whether it comes from the recordings' ledger or only from the name. Pure.
 #pragma once
 
 #include "model/analysis_result.h"
@@ -9,11 +9,11 @@
 
 namespace joulemap::report {
 
-// Of each cell and device those that drew the most; rounded. No rows where no row was traced.
+// Functions with the most energy, per cell and device; rounded. Empty if no row was traced.
 TextTable functions_table(const AnalysisResult& result);
-// Of one cell, for a terminal.
+// The functions of one cell, for a terminal.
 TextTable brief_functions(const AnalysisCell& cell);
-// All that rows keep, all digits; empty where nothing is known.
+// All stored functions with all digits; unknown values are empty.
 TextTable exact_functions(const AnalysisResult& result);
 
 }  // namespace joulemap::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `joulemap import` says for people: a few lines.
+// Output of `joulemap import` for people: a few lines.
 #pragma once
 
 #include <string>

@@ -6,7 +6,7 @@
 namespace joulemap::report {
 namespace {
 
-// Cut at the first "(" that opens parameters: not "(anonymous namespace)", not one within template arguments.
+// Cuts at the "(" that opens the parameters: not at "(anonymous namespace)", not within template arguments.
 std::string_view without_parameters(std::string_view name) {
   constexpr std::string_view kAnonymous = "(anonymous";
   int depth = 0;
@@ -21,7 +21,7 @@ std::string_view without_parameters(std::string_view name) {
 struct Parts {
   std::string_view spaces;     // "at::native::"
   std::string_view base;       // "vectorized_elementwise_kernel"
-  std::string_view arguments;  // "4, float", of the template
+  std::string_view arguments;  // template arguments: "4, float"
 };
 
 Parts parts_of(std::string_view name) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of GPU kernels for people. A demangled one is a line of C++ that hides its name in the middle: what returns,
-// namespaces, templates within templates, parameters. Pure.
+// Short names of GPU kernels for people. A demangled name surrounds the base name with the return type, namespaces,
+// nested template arguments and parameters. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace joulemap::report {
 
-// At most so many columns: without parameters; where that is too long without namespaces; where that is too long the
-// end of its template arguments, which tells variants apart. What is no such name is shortened in the middle.
+// Shortens a name to at most `columns`. It first drops parameters, then namespaces, then all but the end of the
+// template arguments, which distinguishes variants. Any other name is shortened in the middle.
 std::string brief_kernel_name(std::string_view name, std::size_t columns);
 
 }  // namespace joulemap::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What predict and card print, against the texts in tests/golden.
+// Compares the output of predict and card with the texts in tests/golden.
 #include <gtest/gtest.h>
 
 #include "report/json/prediction_json.h"
@@ -40,7 +40,7 @@ predict::PredictionReport prediction() {
   told.idle_j = 0.18;
   told.energy_j = 2.1;
   told.low_j = 1.8;
-  told.high_j = std::nullopt;  // an operation is not known
+  told.high_j = std::nullopt;  // unknown because of an unknown operation
   told.gpu_s = 0.0048;
   told.host_s = 0.0063;
   told.time_s = 0.0063;

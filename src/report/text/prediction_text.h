@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A prediction for people: what a pass or a step draws and how sure that is, which layers draw it, what is not known,
-// what it weighs in CO2 and costs. Fits the columns of the terminal, from 70 on. Pure.
+// A prediction for people: energy of a pass or step with its interval, energy by layer, unknown operations, CO2 and
+// cost. Fits terminals of 70 columns or more. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace joulemap::report {
 
-// `top`: layers at most, those that draw most; 0 shows all, in the order of the network.
+// `top`: number of layers with the most energy; 0 shows all, in network order.
 std::string prediction_text(const predict::PredictionReport& report, std::size_t top, const TextStyle& style);
 
-// What --explain adds: each operation of a layer with its features and its physics.
+// Output of --explain: each operation of a layer with its features and physics.
 std::string explanation_text(const predict::PredictionReport& report, const TextStyle& style);
 
 }  // namespace joulemap::report

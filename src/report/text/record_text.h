@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `joulemap record` says when the command has ended: a few lines, and where to look further.
+// Output of `joulemap record` after the command has ended: a few lines, and the next commands to run.
 #pragma once
 
 #include <string>

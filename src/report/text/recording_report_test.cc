@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What record, report and calibrate print, against the texts in tests/golden.
+// Compares the output of record, report and calibrate with the texts in tests/golden.
 #include <gtest/gtest.h>
 
 #include "report/json/calibrate_json.h"

@@ -15,7 +15,7 @@
 namespace joulemap::report {
 namespace {
 
-// Beside a curve stand its name and its range.
+// Columns for the name and the range beside a curve.
 constexpr std::size_t kBesideCurve = 32;
 constexpr std::size_t kMostCurve = 120;
 

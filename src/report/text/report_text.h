@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap report` for people: energy by domain, the tree of what ran, power over time, what a step costs, what
-// recording cost, what was wrong. Fits the terminal; reads the same without colour. Pure.
+// `joulemap report` for people: energy by domain, energy tree, power over time, energy per step, recording overhead,
+// diagnostics. Fits the terminal; needs no colour. Pure.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What steps or epochs cost, as a distribution: a line of quantiles and a curve over the run. Pure; joules.
+// Distribution of energy over steps or epochs: a line of quantiles and a curve over the run. Pure; joules.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace joulemap::report {
 
-// Nothing for other reports, and for less than three of them.
+// Empty for other reports and for fewer than three rows.
 std::string sequence_text(const ReportResult& result, const TextStyle& style);
 
 }  // namespace joulemap::report

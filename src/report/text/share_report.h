@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `joulemap share` prints: where the copy lies, what was left out, and what its reader still sees. Pure.
+// Output of `joulemap share`: the path of the copy, what was removed, and what a reader can still see. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct SharedRecording {
   std::string file;
   std::uint64_t bytes = 0;
   std::uint64_t chunks = 0;
-  std::uint64_t dropped_chunks = 0;  // that this version does not understand
-  std::uint64_t dropped_bytes = 0;   // of no whole chunk
+  std::uint64_t dropped_chunks = 0;  // chunk types unknown to this version
+  std::uint64_t dropped_bytes = 0;   // bytes outside any complete chunk
 };
 
 std::string share_text(const SharedRecording& shared);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A curve in one line of text: a column each for equal slices of time, as high as its value. Pure.
+// A curve in one line of text: one column per equal slice of time, with a height proportional to the value. Pure.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace joulemap::report {
 
-// The values brought down to `columns` by taking means; a blank where nothing is known. From 0 to `top`.
+// Averages the values down to `columns`; a blank where the value is unknown. The scale runs from 0 to `top`.
 std::string sparkline(std::span<const std::optional<double>> values, std::size_t columns, double top, bool unicode);
 
 }  // namespace joulemap::report

@@ -9,7 +9,7 @@
 namespace joulemap::report {
 namespace {
 
-// Every domain that any run has, in the order of their first appearance.
+// Domains of all runs, in order of first appearance.
 std::vector<std::string> domain_names(std::span<const StatRun> runs) {
   std::vector<std::string> names;
   for (const StatRun& run : runs) {
@@ -20,7 +20,7 @@ std::vector<std::string> domain_names(std::span<const StatRun> runs) {
   return names;
 }
 
-// Measured as soon as one run measured it: estimates of other runs are then left out, never averaged with it.
+// Measured if any run measured the domain: estimates of other runs are then left out, never averaged with it.
 Provenance best_provenance(const std::string& name, std::span<const StatRun> runs) {
   for (const StatRun& run : runs) {
     for (const DomainEnergy& domain : run.domains) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The runs of `joulemap stat -r N` together: mean and interval for each domain. Pure.
+// Summary of the runs of `joulemap stat -r N`: mean and interval for each domain. Pure.
 //
-// A domain that some run measured is summed up from the runs that did; estimates are never averaged with
-// measurements. Several runs: Student's interval of their spread, which contains the readings' own errors. An
-// estimate's error is the same in every run and does not show in their spread: it is added. A single run: the
-// reading's own uncertainty.
+// If any run measured a domain, only the measured runs count; estimates are never averaged with measurements. Several
+// runs: Student's t interval, whose spread already includes reading errors. The error of an estimate is the same in
+// every run and absent from the spread, so it is added. A single run: the uncertainty of the reading.
 #pragma once
 
 #include <span>

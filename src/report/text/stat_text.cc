@@ -37,7 +37,7 @@ double mean_elapsed_s(const StatResult& result) {
   return sum_s / static_cast<double>(result.runs.size());
 }
 
-// The run that describes a domain best: the last one in which it has a value, a measured one if there is.
+// The entry that describes a domain best: measured over estimated over missing, from the last such run.
 const DomainEnergy* describe(const StatResult& result, const std::string& name) {
   const auto rank = [](const DomainEnergy& domain) {
     return !domain.joules ? 0 : domain.provenance == Provenance::estimated ? 1 : 2;
@@ -51,7 +51,7 @@ const DomainEnergy* describe(const StatResult& result, const std::string& name) 
   return best;
 }
 
-// Over the runs in which the domain has a value of that provenance.
+// Mean power over the runs in which the domain has a value of that provenance.
 std::optional<double> mean_watts(const StatResult& result, const DomainEnergy& described) {
   double sum_w = 0;
   double runs = 0;
@@ -83,10 +83,10 @@ std::string domain_rows(const StatResult& result) {
   return out;
 }
 
-// The mean of a total over the runs that have all of its domains: a run without one of them would look cheap.
+// Mean total over the runs that have all of its domains: a run without one of them would seem too low.
 std::string total_row(const StatResult& result, Provenance provenance) {
   std::set<std::string> domains;
-  std::vector<std::pair<ShownEnergy, double>> totals;  // with the elapsed time
+  std::vector<std::pair<ShownEnergy, double>> totals;  // (total, elapsed s)
   for (const StatRun& run : result.runs) {
     std::optional<ShownEnergy> total = energy_of(run.totals, provenance);
     if (!total) continue;

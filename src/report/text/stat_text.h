@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap stat` for people: one table in the manner of `perf stat`, fitting 80 columns, readable without colour.
+// `joulemap stat` for people: one table in the style of `perf stat`; fits 80 columns, needs no colour.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace joulemap::report {
 
-// The table of all runs together.
+// The table over all runs.
 std::string stat_text(const StatResult& result);
 
-// The lines of one interval of -I, a domain each; `first` puts the header above.
+// The lines of one interval of -I, one per domain; `first` prints the header above.
 std::string stat_interval_text(const StatInterval& interval, bool first);
 
 }  // namespace joulemap::report

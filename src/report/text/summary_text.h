@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lines of a report that say what a run was: how long, how many steps, what each cost, what the program told of
-// itself, and what probing, dithering and recording cost. Pure.
+// The lines of a report that describe the run: duration, steps, energy per step, metrics that the program reported, and
+// the overhead of probing, dithering and recording. Pure.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the reader's terminal can show, and how texts are fitted into it. Every text reads the same without colour:
-// colour and weight only help the eye. Pure; columns are characters, not bytes.
+// Capabilities of the reader's terminal, and functions that fit text into it. Colour and weight never carry information
+// of their own. Pure; columns are characters, not bytes.
 #pragma once
 
 #include <cstddef>
@@ -34,25 +34,25 @@ struct TextStyle {
   }
 };
 
-// Characters of a UTF-8 text.
+// Number of characters of a UTF-8 text.
 std::size_t columns_of(std::string_view text);
-// Filled up with blanks; never cut.
+// Pads with blanks; never truncates.
 std::string padded(std::string_view text, std::size_t columns);
 std::string right_aligned(std::string_view text, std::size_t columns);
-// At most so many columns: what does not fit is left out in the middle, two points for it. Begin and end of a name
-// both tell.
+// At most `columns` columns: two dots replace the middle, because both ends of a name are informative.
 std::string shortened(std::string_view text, std::size_t columns);
-// The first and the last of so many characters each: shortened() to fewer gives the same of it as of the whole text.
+// The first and the last `columns` characters: shortened() to fewer columns gives the same result as for the whole
+// text.
 std::string both_ends(std::string_view text, std::size_t columns);
 
-// A share from 0 to 1 as a bar of that many columns, to an eighth of a column where the terminal has such characters.
+// A fraction from 0 to 1 as a bar of `columns` columns, with a resolution of 1/8 column in Unicode.
 std::string bar_text(double share, std::size_t columns, Characters characters);
 
-// "61.4%", "0.3%", "<0.1%"; five columns at most.
+// "61.4%", "0.3%", "<0.1%"; at most five columns.
 std::string percent_text(double share);
-// "16.0 s", "418 ms", "12.3 us", "1.2 h": six columns at most.
+// "16.0 s", "418 ms", "12.3 us", "1.2 h": at most six columns.
 std::string duration_text(double time_s);
-// "343", "41.7k", "2.7M": five columns at most.
+// "343", "41.7k", "2.7M": at most five columns.
 std::string count_text(unsigned long long count);
 
 }  // namespace joulemap::report

@@ -11,7 +11,7 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kNarrowest = 8;  // that a column of texts is shortened to
+constexpr std::size_t kNarrowest = 8;  // minimum width of a shortened text column
 
 std::vector<std::size_t> widths_of(const TextTable& table, std::size_t room) {
   std::vector<std::size_t> widths;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TextTable: a table whose cells are texts already, for every format that shows one. Who makes it rounds; CSV gets tables of
-// its own with all digits. Texts may come from outside: each format escapes them. Plain data and pure functions.
+// TextTable: a table of text cells, for every output format. The producer rounds the numbers; CSV uses separate tables
+// with all digits. Cells can contain untrusted text: each format escapes them. Plain data and pure functions.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ namespace joulemap::report {
 struct TextTable {
   std::string caption;
   std::vector<std::string> heads;
-  std::vector<bool> is_number;  // by column: aligned right
+  std::vector<bool> is_number;  // by column: right-aligned
   std::vector<std::vector<std::string>> rows;
 };
 
-// Columns as wide as they need to be, two blanks apart, each line after `indent`. A column of texts that makes lines longer
-// than `columns` is shortened; numbers never are.
+// Columns have their natural width, two blanks apart; each line starts with `indent`. If lines exceed `columns`, text
+// columns are shortened; numbers never are.
 std::string terminal_table(const TextTable& table, std::string_view indent, std::size_t columns);
 std::string markdown_table(const TextTable& table);
-// With booktabs; longtable, as such tables grow over a page.
+// Uses booktabs, and longtable because tables can exceed a page.
 std::string latex_table(const TextTable& table);
-// RFC 4180, heads first, no caption.
+// RFC 4180, header first, no caption.
 std::string csv_table(const TextTable& table);
 
 }  // namespace joulemap::report

@@ -9,7 +9,7 @@
 namespace joulemap::report {
 namespace {
 
-// Where energies are not known at all, time tells what matters.
+// Shares of energy, or of time if no energy is known.
 class Weights {
  public:
   explicit Weights(const EnergyNode& root) : by_energy_(root.sum.energy_j.value_or(0) > 0) {
@@ -31,7 +31,7 @@ class Weights {
 
 struct Candidate {
   double share = 0;
-  std::size_t order = 0;  // the earlier first, where shares are equal
+  std::size_t order = 0;  // tie-break: the earlier first
   const EnergyNode* node = nullptr;
   std::size_t depth = 0;
 
@@ -42,8 +42,7 @@ struct Candidate {
 
 constexpr std::size_t kMostDevices = 16;
 
-// How many children of each unfolded node have a line. Children stand in the order in which they are shown, so the
-// first ones do.
+// Number of children with a line, for each expanded node. Children are in display order, so these are the first ones.
 using Unfolded = std::map<const EnergyNode*, std::size_t>;
 
 std::size_t worth_showing(const EnergyNode& node, const Weights& weights, double least_share) {
@@ -66,10 +65,10 @@ Unfolded unfold(const EnergyNode& root, const TreeLimits& limits) {
     waiting.pop();
     const std::vector<EnergyNode>& children = next.node->children;
     if (children.empty() || (limits.depth && next.depth >= *limits.depth)) continue;
-    // Devices are always told, those without energy, too.
+    // Devices are always shown, even those without energy.
     const bool is_few = next.depth == 0 && children.size() <= std::min(left, kMostDevices);
     std::size_t shown = is_few ? children.size() : worth_showing(*next.node, weights, limits.least_share);
-    // A line that says "1 more" is no shorter than what it stands for.
+    // A line "1 more" would not be shorter than the row that it replaces.
     if (shown > 0 && shown + 1 == children.size()) ++shown;
     if (shown > left || (shown < children.size() && shown + 1 > left)) shown = left - 1;
     if (shown == 0) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which lines of an energy tree are shown: starting at the root, the branch with the most energy is unfolded next, as
-// long as there are lines left. The same for text and for tables. Pure.
+// Selects the lines of an energy tree to show. Starting at the root, it expands the branch with the most energy next
+// until no lines are left. Shared by text and tables. Pure.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,16 @@
 namespace joulemap::report {
 
 struct TreeLine {
-  const EnergyNode* node = nullptr;  // of the tree given; nothing: a line for the small ones that are left out
-  std::vector<bool> is_last;         // for each level down to this one: no sibling follows
-  std::size_t hidden = 0;            // rows in it that have no line
-  EnergyNode rest;                   // where node is nothing: the sum of what is left out
+  const EnergyNode* node = nullptr;  // node of the given tree; null: summary line for omitted children
+  std::vector<bool> is_last;         // per level down to this node: no sibling follows
+  std::size_t hidden = 0;            // number of rows below it without a line
+  EnergyNode rest;                   // if node is null: sum of the omitted children
 };
 
 struct TreeLimits {
   std::optional<std::size_t> depth;
   std::size_t lines = 30;
-  double least_share = 0.005;  // of the root; less is left out
+  double least_share = 0.005;  // fraction of the root; smaller nodes are omitted
 };
 
 std::vector<TreeLine> tree_lines(const EnergyNode& root, const TreeLimits& limits);

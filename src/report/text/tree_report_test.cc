@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tree of a report: what is summed, what is shown, and how it reads at 80 columns and in ASCII.
+// Tests of the report tree: sums, selected lines, and the layout at 80 columns and in ASCII.
 #include <gtest/gtest.h>
 
 #include "report/text/kernel_names.h"

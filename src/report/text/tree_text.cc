@@ -18,7 +18,7 @@
 namespace joulemap::report {
 namespace {
 
-// Of the columns beside the name; each has a blank before it.
+// Widths of the columns beside the name; a blank precedes each.
 constexpr std::size_t kJoules = 7;
 constexpr std::size_t kSure = 5;
 constexpr std::size_t kShare = 5;
@@ -26,7 +26,7 @@ constexpr std::size_t kWatts = 5;
 constexpr std::size_t kTime = 7;
 constexpr std::size_t kCalls = 5;
 constexpr std::size_t kLeastBar = 6;
-constexpr std::size_t kNarrow = 70;  // with fewer columns there is no room for bars
+constexpr std::size_t kNarrow = 70;  // below this width there is no room for bars
 constexpr std::size_t kMostBar = 24;
 constexpr std::size_t kLeastName = 14;
 constexpr std::size_t kMostName = 64;
@@ -35,10 +35,10 @@ constexpr std::size_t kBasisWord = 10;
 struct Layout {
   std::size_t name = 0;
   std::size_t bar = 0;
-  bool has_words = false;  // the basis in full, not as a letter
+  bool has_words = false;  // the basis as a word, not as a letter
 };
 
-// The name has what it wants before the bar grows.
+// The name gets its full width before the bar grows.
 Layout layout_for(std::size_t longest_name, std::size_t columns) {
   const std::size_t numbers = 1 + kJoules + 1 + kSure + 1 + kShare + 1 + kWatts + 1 + kTime + 1 + kCalls + 1;
   Layout layout;
@@ -64,7 +64,7 @@ std::string branches(const TreeLine& line, const TextStyle& style) {
   return out;
 }
 
-// Half of the interval as a share of the energy.
+// Half width of the interval as a percentage of the energy.
 std::string sure_text(const ReportRow& row) {
   if (!row.low_j || !row.high_j || !row.energy_j || *row.energy_j <= 0) return {};
   const double percent = 50 * (*row.high_j - *row.low_j) / *row.energy_j;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of a report as a tree for people: energy, how sure it is, its share as a bar, power, time, how often, on
-// what basis. Branches are unfolded, the largest first, as long as there are lines; what is not shown is counted. Fits
-// the columns of the terminal, from 60 on. Pure.
+// The rows of a report as a tree for people: energy, uncertainty, share as a bar, power, time, count, basis. The
+// largest branches are expanded first while lines remain; omitted rows are counted. Fits terminals of 60 columns or
+// more. Pure.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@ namespace joulemap::report {
 
 struct TreeView {
   TreeQuery query;
-  std::optional<std::size_t> depth;  // levels that are unfolded at most
-  // Lines at most; 0: all of them. Nothing: some thirty, and none for what is less than half a percent.
+  std::optional<std::size_t> depth;  // maximum number of expanded levels
+  // Maximum number of lines; 0: all. None: about 30, without nodes below 0.5 % of the energy.
   std::optional<std::size_t> top;
 };
 
-// Nothing for a report by domain, whose rows stand above, and for one without rows.
+// Empty for a report by domain, whose rows are printed separately, and for a report without rows.
 std::string tree_text(const ReportResult& result, const TreeView& view, const TextStyle& style);
 
 }  // namespace joulemap::report

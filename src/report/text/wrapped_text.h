@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Paragraphs for a terminal: long texts broken at blanks. A word that is longer than a line (a path, a rule to copy)
-// is never broken.
+// Wraps paragraphs for a terminal at blanks. A word longer than a line (a path, a rule to copy) is never broken.
 #pragma once
 
 #include <string>
@@ -11,7 +10,7 @@ namespace joulemap::report {
 
 inline constexpr std::size_t kLineWidth = 80;
 
-// `first` starts the first line, as many blanks every further one. Ends with a line end.
+// `first` begins the first line; later lines are indented by its width. Ends with a line end.
 std::string wrapped(std::string_view first, std::string_view text, std::size_t width = kLineWidth);
 
 }  // namespace joulemap::report

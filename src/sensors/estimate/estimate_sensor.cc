@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kName = "estimate";
 constexpr double kMicrojoule = 1e-6;
 
-// Power of a channel = idle_w + busy_w x busy share.
+// Power of a channel = idle_w + busy_w x busy fraction.
 struct Law {
   double idle_w = 0;
   double busy_w = 0;
@@ -56,7 +56,7 @@ class EstimateSensor final : public Sensor {
 
  private:
   std::optional<std::uint64_t> read_busy_ticks() noexcept {
-    std::array<char, 512> buffer;  // the first line is all that counts
+    std::array<char, 512> buffer;  // only the first line is needed
     const ssize_t got = ::pread(proc_stat_.get(), buffer.data(), buffer.size(), 0);
     if (got <= 0) return std::nullopt;
     return parse_busy_ticks({buffer.data(), static_cast<std::size_t>(got)});
@@ -70,7 +70,7 @@ class EstimateSensor final : public Sensor {
   }
 
   FileDescriptor proc_stat_;
-  double tick_share_s_;  // what one tick of one CPU is of the whole machine's second
+  double tick_share_s_;  // one tick of one CPU, in busy seconds of the whole machine
   std::vector<Channel> channels_;
   std::vector<Law> laws_;
   std::optional<std::int64_t> start_ns_;

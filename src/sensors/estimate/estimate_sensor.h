@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands in for CPU and memory where nothing can be read: energy by the model of power_model.h from the busy time
-// that /proc/stat counts. Always labelled as an estimate, with its formula and interval; never added to what was
-// measured.
+// Estimate for CPU and memory where no sensor is readable: energy by the model of power_model.h from the busy time in
+// /proc/stat. Always labelled as an estimate, with its formula and interval; never added to measured energy.
 #pragma once
 
 #include "sensors/sensor.h"

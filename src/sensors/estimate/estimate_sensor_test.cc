@@ -65,7 +65,7 @@ TEST(Estimate, GrowsWithTheBusyTimeOfTheMachine) {
   probe.sensors.front()->read(before);
   write_ticks(1400);  // four seconds of one CPU: two of the machine
   probe.sensors.front()->read(after);
-  // Busy power is 0.8 x 3.5 W x 2 threads; what the idle power adds in this short time is next to nothing.
+  // Busy power is 0.8 x 3.5 W x 2 threads; idle power adds a negligible amount in this short time.
   EXPECT_NEAR(static_cast<double>(after[0].raw - before[0].raw) * 1e-6, 0.8 * 7 * 2, 0.1);
 }
 

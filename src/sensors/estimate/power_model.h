@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The model behind `estimate`: what CPU and memory draw, from what every machine tells about itself. Pure.
+// The model of `estimate`: power of CPU and memory from properties that are readable on every machine. Pure.
 //
-//   package power = limit x (0.2 + 0.8 x busy share of the CPUs)
-//     limit: the package's long-term power limit, which powercap shows to everybody even where the counters are closed;
-//     else 3.5 W for each hardware thread. Interval: 40 % of the value (60 % without a limit) and, independently, 0.2 of the
-//     limit, because what a machine draws idle is the least certain of all.
+//   package power = limit x (0.2 + 0.8 x busy fraction of the CPUs)
+//     limit: the package's long-term power limit, which powercap shows to all users even where the counters are closed;
+//     otherwise 3.5 W for each hardware thread. Interval: 40 % of the value (60 % without a limit) and, independently,
+//     0.2 of the limit, because idle power is the least certain part.
 //   memory power  = 0.2 W for each of the first 16 GiB, 0.1 W for each further one, two thirds either way
 //
-// Why linear in the busy share: the energy of a run then depends on its CPU time alone and not on how often it was looked
-// at. Why 0.2: servers idle at 0.2-0.4 of their limit, desktops at 0.05-0.15. Why 3.5 W: 2.0-5.9 W per thread is what the
-// limits of server parts of 2017-2024 come to (AMD EPYC 7002-9004 at the low end, Intel Xeon Scalable at the high end).
-// Memory: a registered module of 32-64 GiB draws 3-8 W in use, a desktop's of 8 GiB 1-3 W.
+// Why linear in the busy fraction: the energy of a run then depends on its CPU time alone and not on how often it was
+// sampled. Why 0.2: servers idle at 0.2-0.4 of their limit, desktops at 0.05-0.15. Why 3.5 W: the limits of server CPUs
+// of 2017-2024 correspond to 2.0-5.9 W per thread (AMD EPYC 7002-9004 at the low end, Intel Xeon Scalable at the high
+// end). Memory: a registered module of 32-64 GiB uses 3-8 W under load, a desktop module of 8 GiB 1-3 W.
 #pragma once
 
 #include <optional>
@@ -20,10 +20,10 @@
 
 namespace joulemap::sensors {
 
-// What is known about the machine.
+// Known properties of the machine.
 struct MachineDescription {
   int packages = 1;
-  int threads = 1;                             // hardware threads in all
+  int threads = 1;                             // total of hardware threads
   std::vector<std::optional<double>> limit_w;  // for each package, where known
   std::optional<double> memory_gib;
 };
@@ -35,12 +35,12 @@ struct PackageModel {
   double limit_w = 0;
   double relative_uncertainty = 0;
   double uncertainty_w = 0;
-  std::string formula;  // for people
+  std::string formula;  // for display
 };
 std::vector<PackageModel> package_models(const MachineDescription& machine);
 
 struct MemoryModel {
-  double power_w = 0;  // for each package's share of the memory
+  double power_w = 0;  // for each package's part of the memory
   double relative_uncertainty = 0;
   std::string formula;
 };

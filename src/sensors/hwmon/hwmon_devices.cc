@@ -14,15 +14,15 @@ namespace joulemap::sensors {
 namespace {
 
 constexpr std::string_view kClassPath = "/sys/class/hwmon";
-constexpr double kMicro = 1e-6;  // hwmon speaks microjoules and microwatts (Documentation/hwmon/sysfs-interface)
+constexpr double kMicro = 1e-6;  // hwmon uses microjoules and microwatts (Documentation/hwmon/sysfs-interface)
 constexpr double kGaugeRefresh_s = 0.1;     // power meters behind hwmon average over tens to hundreds of milliseconds
-constexpr double kCounterRefresh_s = 0.01;  // energy counters there are accumulated by driver or firmware
+constexpr double kCounterRefresh_s = 0.01;  // driver or firmware accumulates these energy counters
 
 struct Device {
   std::string directory;
   std::string name;   // of the driver: "amdgpu"
   std::string where;  // PCI address or platform device; empty where unknown
-  int number = 0;     // among devices of the same name
+  int number = 0;     // index among devices of the same name
 };
 
 std::string word_of(const std::string& path) {
@@ -42,7 +42,7 @@ std::string slug(std::string_view label) {
   return out;
 }
 
-// Domain, class and containment from the driver's name and the file's label.
+// Sets domain, class and containment from the driver's name and the file's label.
 void name_domain(const Device& device, const HwmonFileName& file, const std::string& label, Channel& channel) {
   if (device.name == "amdgpu") {
     channel.domain = fmt::format("amdgpu-{}", device.number);
@@ -74,7 +74,7 @@ std::vector<HwmonFile> files_of(const Device& device) {
     const bool has_average =
         std::find(names->begin(), names->end(), fmt::format("power{}_average", parsed->index)) != names->end();
     if (!counter && !parsed->is_average && has_average)
-      continue;  // one of the two; the average misses nothing between reads
+      continue;  // only one of the two; the average misses nothing between reads
     const std::string label =
         word_of(fmt::format("{}/{}{}_label", device.directory, counter ? "energy" : "power", parsed->index));
     if (device.name == "amd_energy" && !label.starts_with("Esocket"))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The energy and power files of /sys/class/hwmon and what each of them watches. Reads names and labels only.
+// The energy and power files of /sys/class/hwmon and the domain of each. Reads names and labels only.
 //
 //   amdgpu       power1_average (or _input)   -> amdgpu-0, a GPU, counted
 //   i915, xe     energy1_input                -> intel-gpu-0, a GPU, counted
 //   amd_energy   energyN_input, "EsocketN"    -> package-N, the same as RAPL's
-//   anything else                             -> shown by its name, never added: what it covers is not known
+//   anything else                             -> shown by its name, never added: its coverage is unknown
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ struct HwmonFile {
 // Empty when there is no hwmon, or none with energy or power.
 Result<std::vector<HwmonFile>> find_hwmon_files(const SystemRoot& root);
 
-// What a file is: "energy2_input" is {energy, 2}; "temp1_input" is nothing. Power is taken from `_average` or
+// Parsed file name: "energy2_input" is {energy, 2}; "temp1_input" is nothing. Power is read from `_average` or
 // `_input`.
 struct HwmonFileName {
   ChannelKind kind = ChannelKind::gauge;

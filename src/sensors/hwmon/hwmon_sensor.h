@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Energy counters and power gauges of /sys/class/hwmon: AMD GPUs, Intel GPUs, AMD sockets, power meters of
-// boards. Readable by everybody on most machines. A read may take the GPU's firmware milliseconds.
+// Energy counters and power gauges of /sys/class/hwmon: AMD GPUs, Intel GPUs, AMD sockets, power meters of boards.
+// World-readable on most machines. A read may take the GPU's firmware milliseconds.
 #pragma once
 
 #include "sensors/sensor.h"

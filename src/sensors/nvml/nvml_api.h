@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few types and functions of NVIDIA's management library (NVML) that we use, declared here so that we build without its
+// The types and functions of NVIDIA's management library (NVML) that we use, declared here so that we build without its
 // header and start without its library. Names, layouts and numbers are those of the NVML API reference
-// (docs.nvidia.com/deploy/nvml-api), which promises that they stay; newer functions carry a version in their name.
+// (docs.nvidia.com/deploy/nvml-api), which guarantees their stability; newer functions have a version in their name.
 //
-// A function that the library lacks is null: what it would tell does not exist then.
+// A function that the library lacks is null, and its values are unavailable.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,7 @@ enum class ValueType : int {
 struct FieldValue {
   unsigned field_id;
   unsigned scope_id;
-  long long timestamp_us;  // of the call, not of the measurement (seen with driver 580)
+  long long timestamp_us;  // of the call, not of the measurement (observed with driver 580)
   long long latency_us;
   ValueType value_type;
   Return status;
@@ -108,19 +108,19 @@ inline constexpr unsigned kScopeMemory = 2;          // NVML_POWER_SCOPE_MEMORY
 inline constexpr unsigned kClockSm = 1;              // NVML_CLOCK_SM
 inline constexpr unsigned kClockMemory = 2;          // NVML_CLOCK_MEM
 inline constexpr unsigned kTemperatureGpu = 0;       // NVML_TEMPERATURE_GPU
-inline constexpr unsigned kVirtualizationVgpu = 2;   // NVML_GPU_VIRTUALIZATION_MODE_VGPU: we are a guest with a share
+inline constexpr unsigned kVirtualizationVgpu = 2;   // NVML_GPU_VIRTUALIZATION_MODE_VGPU: a guest with a part of a GPU
 inline constexpr unsigned kMigEnabled = 1;           // NVML_DEVICE_MIG_ENABLE
 inline constexpr unsigned kTextSize = 96;            // NVML_DEVICE_UUID_V2_BUFFER_SIZE, the longest of our texts
 
 struct Api {
-  // Without these there is nothing to work with.
+  // Required functions.
   Return (*init)() = nullptr;
   Return (*shutdown)() = nullptr;
   Return (*device_count)(unsigned*) = nullptr;
   Return (*device_by_index)(unsigned, Device*) = nullptr;
   Return (*device_uuid)(Device, char*, unsigned) = nullptr;
   Return (*device_vbios)(Device, char*, unsigned) = nullptr;
-  // The rest may be missing.
+  // Optional functions.
   const char* (*error_string)(Return) = nullptr;
   Return (*driver_version)(char*, unsigned) = nullptr;
   Return (*device_name)(Device, char*, unsigned) = nullptr;

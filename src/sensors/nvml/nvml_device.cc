@@ -11,9 +11,9 @@ namespace joulemap::sensors::nvml {
 namespace {
 
 constexpr double kMilli = 1e-3;
-// Seen on an H200 with driver 580; other cards are said to renew every 20 to 100 ms. The sensor finds out which.
+// Observed on an H200 with driver 580; other cards are reported to update every 20 to 100 ms. The sensor measures it.
 constexpr double kRefresh_s = 0.1;
-// The driver of an H200 keeps a value every 20.000 ms, and 120 of them.
+// The driver of an H200 stores a value every 20.000 ms, and 120 of them.
 constexpr double kHistoryRefresh_s = 0.02;
 constexpr std::size_t kMostHistory = 1024;
 // The instant power of an H200 fits best as the mean of the last 25 to 30 ms of each 100 ms.
@@ -69,12 +69,12 @@ RawRead raw_of(const FieldValue& field) {
       return {field.status, field.value.unsigned_long};
     case ValueType::unsigned_long_long:
       return {field.status, field.value.unsigned_long_long};
-    default:  // power fields are unsigned; anything else is not what we think it is
+    default:  // power fields are unsigned; any other type is unexpected
       return {Return::unknown, 0};
   }
 }
 
-// Calls a function that writes one number, if the library has it.
+// Calls a function that returns one number, if the library has it.
 template <class Value>
 RawRead call(Return (*function)(Device, Value*), Device handle) {
   if (function == nullptr) return {};
@@ -203,7 +203,7 @@ NvmlDevice::HistoryRead NvmlDevice::read_power_history(unsigned long long since_
   ValueType type = ValueType::unsigned_int;
   auto count = static_cast<unsigned>(out.size());
   const Return status = api.samples(handle_, kTotalPowerSamples, since_us, &type, &count, out.data());
-  if (status == Return::not_found) return {Return::success, 0};  // nothing since then
+  if (status == Return::not_found) return {Return::success, 0};  // no values since then
   if (status != Return::success) return {status, 0};
   const bool is_understood = type == ValueType::unsigned_int || type == ValueType::unsigned_long_long;
   return {is_understood ? Return::success : Return::unknown,
@@ -225,7 +225,7 @@ NvmlDevice::ProcessRead NvmlDevice::read_process_utilization(unsigned long long 
   if (api.process_utilization == nullptr) return {};
   auto count = static_cast<unsigned>(out.size());
   const Return status = api.process_utilization(handle_, out.data(), &count, since_us);
-  if (status == Return::not_found) return {Return::success, 0};  // nobody had
+  if (status == Return::not_found) return {Return::success, 0};  // no process had
   if (status != Return::success) return {status, 0};
   return {status, std::min(count, static_cast<unsigned>(out.size()))};
 }

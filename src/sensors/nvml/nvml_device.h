@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NvmlDevice: one GPU as NVML shows it, and the table of what it can tell. A value: cheap to copy, keeps the library loaded.
-// Reads give NVML's own integers (mJ, mW, MHz, ...); they neither allocate nor lock on our side.
+// NvmlDevice: one GPU in NVML, and the table of its metrics. A value type: cheap to copy, keeps the library loaded.
+// Reads return NVML's own integers (mJ, mW, MHz, ...); they neither allocate nor lock on our side.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@
 
 namespace joulemap::sensors::nvml {
 
-// What a GPU can tell, in the order in which its channels are listed. The counter is slow to read, the powers share one
-// quick call, the rest changes slowly.
+// Metrics of a GPU, in the order of its channels. The counter is slow to read, the powers share one quick call, the
+// rest changes slowly.
 enum class Metric : std::uint8_t {
   energy,
   power_instant,
@@ -34,7 +34,7 @@ enum class Metric : std::uint8_t {
   memory_utilization,
   memory_used,
   throttle_reasons,
-  others_utilization,  // of processes that are not ours (other_processes.h)
+  others_utilization,  // of processes that are not measured (other_processes.h)
   power_history,       // many values in one call
 };
 inline constexpr std::size_t kMetrics = 15;
@@ -52,17 +52,18 @@ class NvmlDevice {
       : library_(std::move(library)), handle_(handle), index_(index) {}
 
   RawRead read(Metric metric) const noexcept;
-  // All powers of the list, those that are fields in one call. `out` has one place for each.
+  // Reads all powers of the list; those that are fields in one call. `out` has one element for each.
   void read_powers(std::span<const Metric> metrics, std::span<RawRead> out) const noexcept;
 
-  // What the driver has kept of the power since that moment, oldest first, as far as `out` reaches.
+  // The power values that the driver stored since that time, oldest first, limited to the size of `out`.
   struct HistoryRead {
     Return status = Return::function_not_found;
     unsigned count = 0;
   };
   HistoryRead read_power_history(unsigned long long since_us, std::span<TimedValue> out) const noexcept;
 
-  // Processes with a context on it, and those that had a kernel running since that moment, as far as `out` reaches.
+  // Processes with a context on the GPU, and those that had a kernel running since that time, limited to the size of
+  // `out`.
   struct ProcessRead {
     Return status = Return::function_not_found;
     unsigned count = 0;
@@ -75,12 +76,12 @@ class NvmlDevice {
   unsigned index() const { return index_; }
   std::string name() const;
   std::string uuid() const;
-  std::string driver() const;  // versions of driver and firmware: what a calibration holds for
+  std::string driver() const;  // versions of driver and firmware, for which a calibration is valid
   std::string pci_bus_id() const;
   bool is_split() const;    // MIG mode
-  bool is_virtual() const;  // a vGPU guest: NVML tells of a share of a GPU
+  bool is_virtual() const;  // a vGPU guest: NVML reports a part of a GPU
 
-  // The channel a metric becomes on this GPU.
+  // The channel of a metric on this GPU.
   Channel channel_of(Metric metric) const;
 
  private:
@@ -89,10 +90,10 @@ class NvmlDevice {
   unsigned index_;
 };
 
-// What a failed call means for a reading.
+// The reading code of a failed call.
 ReadCode read_code_of(Return status);
 
-// The call succeeded, or would one day: false when this GPU, driver or library does not have it at all.
+// False when this GPU, driver or library lacks the function; true on success and on other failures.
 bool is_supported(Return status);
 
 }  // namespace joulemap::sensors::nvml

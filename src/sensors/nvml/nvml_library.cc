@@ -109,7 +109,7 @@ LibraryChoice choose_library(bool root_is_real) {
 }
 
 Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& path) {
-  // Whatever threads it starts shall never take the signals of this program.
+  // Threads that the library starts must never receive the signals of this program.
   const SignalShield signals_are_for_the_program;
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {

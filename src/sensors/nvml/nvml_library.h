@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NvmlLibrary: the loaded and initialised NVML, shared by the sensors of all GPUs and shut down with the last of them. Its
-// functions may be called from any thread (NVML promises that).
+// NvmlLibrary: the loaded and initialized NVML, shared by the sensors of all GPUs and shut down with the last of them.
+// NVML guarantees that its functions may be called from any thread.
 //
-// JOULEMAP_NVML names another library, for tests and odd installations. A program that runs with more rights than its user
-// (setuid, file capabilities) refuses it: it would run that user's code with those rights.
+// JOULEMAP_NVML selects another library, for tests and unusual installations. A program with more privileges than its
+// user (setuid, file capabilities) refuses it, because it would run that user's code with those privileges.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace joulemap::sensors::nvml {
 // Which library to load. Pure.
 struct LibraryChoice {
   std::string path;      // empty: none, NVML is off
-  bool refused = false;  // a library was named, but not taken
+  bool refused = false;  // a library was named but refused
 };
 // `named`: the value of JOULEMAP_NVML, empty where it is not set. `has_more_rights`: AT_SECURE.
 LibraryChoice choose_library(std::string_view named, bool has_more_rights, bool root_is_real);
@@ -29,8 +29,8 @@ LibraryChoice choose_library(bool root_is_real);
 
 class NvmlLibrary {
  public:
-  // Loads and initialises. The error's code says what is wrong: not_found (no driver), permission, unsupported (driver and
-  // library do not fit), malformed (not NVML), io.
+  // Loads and initializes. Error codes: not_found (no driver), permission, unsupported (driver and library do not
+  // match), malformed (not NVML), io.
   static Result<std::shared_ptr<const NvmlLibrary>> load(const std::string& path);
 
   NvmlLibrary(const NvmlLibrary&) = delete;
@@ -39,7 +39,7 @@ class NvmlLibrary {
 
   const Api& api() const { return api_; }
   std::string describe(Return status) const;
-  std::string driver_version() const;  // empty when it does not say
+  std::string driver_version() const;  // empty when unavailable
 
  private:
   NvmlLibrary(void* handle, const Api& api) : handle_(handle), api_(api) {}

@@ -10,30 +10,33 @@ namespace joulemap::sensors::nvml {
 namespace {
 
 constexpr std::int64_t kPause_ns =
-    kNanosecondsPerMillisecond;  // between two reads of the counter: others need the driver
-// Between two reads near an edge while the steps are not known: a read spins, and a few hundredths of a second will do.
+    kNanosecondsPerMillisecond;  // between two reads of the counter: other threads need the driver
+// Between two reads near an edge while update times are unknown: a read spins, and a resolution of a few hundredths of
+// a second suffices.
 constexpr std::int64_t kSeekingPause_ns = 5 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kSeek_ns = 2 * kNanosecondsPerMillisecond;  // between reads while steps are sought
+constexpr std::int64_t kSeek_ns = 2 * kNanosecondsPerMillisecond;  // between reads while searching for updates
 constexpr std::int64_t kRetry_ns = kNanosecondsPerSecond;          // after a failure
 constexpr std::int64_t kLongestWait_ns = 10 * kNanosecondsPerSecond;
 constexpr std::int64_t kPowerPeriod_ns = 10 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kClosePowerPeriod_ns = kNanosecondsPerMillisecond;
-// How long powers are polled quickly to find their steps, before it is given up for the usual period.
+// How long powers are polled quickly to find their updates before falling back to the default period.
 constexpr std::int64_t kSeekPowerFor_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond / 10;
 constexpr std::int64_t kWellKnown_ns = kNanosecondsPerMillisecond;
 
-// On an H200 (driver 580) a read that begins within 15 ms after a step takes 15 to 30 ms, one a third of the period after it
-// 3 ms: every fifth of the period, and longest after a step, the firmware is busy with the sensors itself.
+// On an H200 (driver 580) a read that begins within 15 ms after an update takes 15 to 30 ms. One that begins a third of
+// the period later takes 3 ms. Every fifth of the period, and longest after an update, the firmware is busy with its
+// sensors.
 constexpr double kQuietPhase = 0.35;
-// While the steps are not known well, one read of so many is spent on them; the others are for the energy.
+// While update times are not known well, one of this many reads is spent on locating them; the others are for the
+// energy.
 constexpr unsigned kReadsPerVisit = 2;
 
-// Reads this far apart, in periods, see a step between two of them sooner or later, and so closely that it can be followed.
+// Reads at this many per period sooner or later enclose an update, closely enough to track it.
 constexpr std::int64_t kReadsPerSoughtPeriod = 3;
 constexpr int kMostReadsToSeekAStep = 5;
 
-// A running mean over about the last eight.
+// Exponential moving average over about the last eight.
 std::int64_t blend(std::int64_t mean, std::int64_t value) { return mean + (value - mean) / 8; }
 
 bool is_between_edges(Attention attention) { return attention == Attention::relaxed || attention == Attention::steps; }
@@ -55,7 +58,7 @@ void CounterPace::note_read(std::int64_t before_ns, std::int64_t after_ns, std::
   has_failed_ = false;
   last_before_ns_ = before_ns;
   last_after_ns_ = after_ns;
-  // What close attention costs was asked for, and is not saved up against.
+  // The cost of close sampling was requested and does not count against the CPU share.
   const std::int64_t paid_until_ns = attention == Attention::relaxed ? std::max(affordable_ns_, before_ns) : before_ns;
   const auto price_ns = static_cast<std::int64_t>(static_cast<double>(mean_cpu_ns_) / kCounterShare);
   affordable_ns_ = std::min(paid_until_ns + price_ns, before_ns + kLongestWait_ns);
@@ -80,7 +83,7 @@ std::int64_t CounterPace::next_ns(Attention attention, std::optional<std::int64_
   return next_relaxed_ns(last_before_ns_ + std::max(*requested_ns, kShortestPeriod_ns));
 }
 
-// A read that takes this long cannot tell a step's moment better than to about half of it.
+// A read that takes this long resolves the time of an update to about half of its duration.
 std::int64_t CounterPace::well_known_ns() const {
   return std::max(kWellKnown_ns, std::min(short_wall_ns_, kNvmlLatch_ns) / 2);
 }
@@ -89,7 +92,7 @@ std::int64_t CounterPace::quiet_ns(const StepInterval& step) const {
   return step.latest_ns + static_cast<std::int64_t>(kQuietPhase * clock_.period_ns());
 }
 
-// A read around the middle of what is not known of a step halves that, whatever it gives.
+// A read at the midpoint of an update's uncertainty interval halves it, whatever its result.
 std::int64_t CounterPace::inside_ns(const StepInterval& step) const {
   return step.middle_ns() - std::min(mean_wall_ns_, kNvmlLatch_ns) / 2;
 }
@@ -97,7 +100,8 @@ std::int64_t CounterPace::inside_ns(const StepInterval& step) const {
 std::int64_t CounterPace::next_close_ns() const noexcept {
   if (!clock_.is_locked()) return last_after_ns_ + kSeekingPause_ns;
   const std::int64_t soonest_ns = last_after_ns_ + kShortestPeriod_ns;
-  // The first step that the last read did not surely see: read before it, inside it while it is not well known, after it.
+  // The first update that the last read may have missed: read before it, within it while its time is uncertain, and
+  // after it.
   const StepInterval step = clock_.next_step_after(last_before_ns_);
   const bool well_known = step.half_width_ns() <= well_known_ns();
   const std::array<std::int64_t, 3> moments = {step.earliest_ns - long_wall_ns_, step.middle_ns() - mean_wall_ns_ / 2,
@@ -117,11 +121,12 @@ std::int64_t CounterPace::next_relaxed_ns(std::int64_t affordable_ns) const noex
     return std::max(soonest_ns,
                     seeking_reads_ > 0 ? last_before_ns_ + period_ns / kReadsPerSoughtPeriod : affordable_ns);
   }
-  // A visit to a step is a pair: only a second read within the same period says whether the first one saw it.
+  // Locating an update takes a pair of reads: only a second read within the same period shows whether the first one saw
+  // it.
   const StepInterval open = clock_.next_step_after(last_before_ns_);
   if (last_after_ns_ > open.earliest_ns) return std::max(quiet_ns(open), soonest_ns);
   StepInterval step = clock_.next_step_after(std::max(affordable_ns, soonest_ns));
-  // Before the phase is lost altogether, an early visit is cheaper than finding it again.
+  // Before the phase is lost, an early read at an update is cheaper than a new search.
   if (step.width_ns() > period_ns / 2) step = clock_.next_step_after(soonest_ns + mean_wall_ns_);
   const bool visit = step.half_width_ns() > well_known_ns() && reads_ % kReadsPerVisit == 0;
   return std::max(visit ? inside_ns(step) : quiet_ns(step), soonest_ns);
@@ -151,7 +156,7 @@ std::int64_t PowerPace::next_ns(Attention attention, std::optional<std::int64_t>
   }
   const auto period_ns = static_cast<std::int64_t>(clock_.period_ns());
   if (requested_ns && requested_period_ns > period_ns / 2) return last_before_ns_ + requested_period_ns;
-  // Nothing is new between steps; a few polls there guard against a clock that is wrong.
+  // Values do not change between updates; a few polls there guard against a wrong clock.
   const std::int64_t guard_ns = last_before_ns_ + std::max(requested_period_ns, requested_ns ? 0 : period_ns / 4);
   const StepInterval step = clock_.next_step_after(last_before_ns_);
   const bool before_middle = last_before_ns_ < step.middle_ns() && step.half_width_ns() > kShortestPeriod_ns * 2;

@@ -13,8 +13,8 @@ namespace {
 constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
 constexpr std::int64_t kStart_ns = 5'000'000 * kMs;
 
-// A GPU in simulated time: a counter and a power that are renewed at the same period, some time apart, and reads that
-// take as long as told. Nothing sleeps.
+// A GPU in simulated time: a counter and a power that update with the same period, some time apart, and reads of a
+// given duration. Nothing sleeps.
 class SimulatedGpu {
  public:
   explicit SimulatedGpu(std::uint64_t seed) : random_(seed) {}
@@ -28,7 +28,7 @@ class SimulatedGpu {
   CounterPace counter;
   PowerPace power;
   std::int64_t now_ns = kStart_ns;
-  std::vector<std::int64_t> counter_reads_ns;  // when each began
+  std::vector<std::int64_t> counter_reads_ns;  // begin of each read
   std::int64_t counter_cpu_ns = 0;
   std::int64_t power_reads = 0;
 
@@ -37,7 +37,7 @@ class SimulatedGpu {
     return kStart_ns + static_cast<std::int64_t>(counter_phase_ns + steps * period_ns);
   }
 
-  // As a sampler does it.
+  // Schedules reads as a sampler does.
   void run(std::int64_t for_ns, Attention attention, std::optional<std::int64_t> requested_ns = {}) {
     const std::int64_t end_ns = now_ns + for_ns;
     while (now_ns < end_ns) {
@@ -120,7 +120,7 @@ TEST(NvmlPace, ReadsACheapCounterOnceAStep) {
   expect_true_step_inside(gpu);
 }
 
-// While modules are replayed each step counts.
+// While modules are replayed every update is read.
 TEST(NvmlPace, ReadsASlowCounterAtEachStepWhenAskedToAndWhereItIsCheap) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -158,7 +158,7 @@ TEST(NvmlPace, ReadsBeforeAndAfterEveryStepInCloseAttention) {
   gpu.counter_reads_ns.clear();
   const std::int64_t from_ns = gpu.now_ns;
   gpu.run(2 * kNanosecondsPerSecond, Attention::close);
-  EXPECT_LT(gpu.counter_reads_ns.size(), 75u);  // not densely any more
+  EXPECT_LT(gpu.counter_reads_ns.size(), 75u);  // no longer densely
   for (std::int64_t step_ns = gpu.nearest_counter_step_ns(from_ns + 200 * kMs); step_ns < gpu.now_ns - 200 * kMs;
        step_ns += static_cast<std::int64_t>(gpu.period_ns)) {
     bool before = false;
@@ -180,7 +180,7 @@ TEST(NvmlPace, TakesTheUsersWishOverTheShareButNotOverTheSteps) {
   EXPECT_LT(gpu.counter_reads_ns.size(), 80u);
   gpu.counter_reads_ns.clear();
   gpu.run(10 * kNanosecondsPerSecond, Attention::relaxed, kMs);
-  EXPECT_LE(gpu.counter_reads_ns.size(), 200u);  // a visit to a step is a pair
+  EXPECT_LE(gpu.counter_reads_ns.size(), 200u);  // locating an update takes a pair of reads
 }
 
 TEST(NvmlPace, PollsPowerSomeTimesAStepAndPinsIt) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// probe_nvml: from the library to the verdict and the open sensors.
+// probe_nvml: loads the library, finds the GPUs, and returns the verdict and the open sensors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::string_view kContainerRemedy =
     "run the container with: --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility\n"
     "(needs the NVIDIA Container Toolkit on the host; NVML comes with the capability \"utility\")";
 
-// A GPU that gives nothing, and why.
+// A GPU that cannot be read, and why.
 struct LostDevice {
   unsigned index = 0;
   Return status = Return::unknown;
@@ -74,11 +74,11 @@ std::string remedy_for(Return status) {
   }
 }
 
-// What works on one GPU, and what of it would if it could.
+// Supported metrics of one GPU, and those that exist but are not readable.
 struct Abilities {
   std::vector<Metric> metrics;
   std::vector<UnreadableChannel> unreadable;
-  Return worst = Return::success;  // the status of something that exists but cannot be read
+  Return worst = Return::success;  // status of an existing metric that cannot be read
 };
 
 Abilities find_abilities(const NvmlDevice& device) {
@@ -98,7 +98,7 @@ Abilities find_abilities(const NvmlDevice& device) {
   return abilities;
 }
 
-// By what this GPU does or does not have, not by what we may read of it.
+// Depends on what the GPU supports, not on what we may read.
 bool lacks_counter(const Abilities& abilities) {
   const bool closed =
       !abilities.unreadable.empty() && abilities.unreadable.front().channel.kind == ChannelKind::counter;
@@ -137,7 +137,7 @@ class Prober {
   SensorStatus& status_;
   std::string opened_;  // labels, for the reason
   std::size_t open_count_ = 0;
-  std::string why_not_;  // of the first GPU that could not be opened
+  std::string why_not_;  // for the first GPU that could not be opened
   std::string remedy_;
   bool denied_ = false;
 };
@@ -293,7 +293,7 @@ Probe probe_nvml(const ProbeContext& context) {
     probe.status.reason = error.message;
     probe.status.remedy = error.remedy;
     if (error.remedy.empty() && !context.host().container.empty()) probe.status.remedy = nvml::kContainerRemedy;
-    // Most machines have no NVIDIA driver. One whose driver fails has a GPU, whose energy is missing.
+    // Most machines have no NVIDIA driver. If a driver exists but fails, the energy of its GPU is missing.
     if (error.code != ErrorCode::not_found) {
       probe.status.diagnostics.add({"gpu_failed", 1, error.message, probe.status.remedy});
     }

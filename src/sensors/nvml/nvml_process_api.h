@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What NVML says about the processes on a GPU, with its own layouts (see nvml_api.h).
+// NVML's structures for the processes on a GPU, with their own layouts (see nvml_api.h).
 #pragma once
 
 namespace joulemap::sensors::nvml {
@@ -18,7 +18,7 @@ static_assert(sizeof(ProcessInfo) == 24);
 struct ProcessUtilization {
   unsigned pid;
   unsigned long long timestamp_us;  // CLOCK_REALTIME
-  unsigned sm;                      // of the time in which a kernel of it ran
+  unsigned sm;                      // fraction of time in which one of its kernels ran
   unsigned memory;
   unsigned encoder;
   unsigned decoder;

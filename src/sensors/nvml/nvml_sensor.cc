@@ -114,7 +114,7 @@ void NvmlSensor::read(std::span<Reading> readings, Attention attention) noexcept
   const bool all = attention == Attention::now;
   const std::int64_t now_ns = monotonic_ns();
   const bool counter_due = has_counter_ && (all || counter_pace_.next_ns(attention, requested_period_ns_) <= now_ns);
-  // The quick ones first: they hardly delay the counter, and it would delay them.
+  // Quick reads first: they hardly delay the counter, but it would delay them.
   if (first_slow_ > first_power_ && (all || power_pace_.next_ns(attention, requested_period_ns_) <= now_ns))
     read_powers(readings);
   if (counter_due) read_counter(readings[0], attention);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NVIDIA GPUs through NVML: one sensor for each GPU that CUDA_VISIBLE_DEVICES leaves visible, so that each has a thread
-// of its own and a GPU that is slow, or gone, does not hold up the others.
+// NVIDIA GPUs through NVML: one sensor for each GPU that CUDA_VISIBLE_DEVICES leaves visible, each with its own thread,
+// so that a slow or lost GPU does not delay the others.
 //
-//   gpuN-energy         counter, mJ: what is reported            gpuN-power-instant    gauge, the last 25 ms: a check
+//   gpuN-energy         counter, mJ: reported                    gpuN-power-instant    gauge, the last 25 ms: a check
 //   gpuN-power-average  gauge, the last second: a check          gpuN-memory-power     gauge, part of gpuN
-//   limit, clocks, temperature, utilisation, memory, throttling  shown beside them, every second
-//   gpuN-others-utilization  gauge, since it was read last: what processes use that are not measured
+//   limit, clocks, temperature, utilisation, memory, throttling  additional gauges, every second
+//   gpuN-others-utilization  gauge, since its last read: use by processes that are not measured
 //
-// Both powers of the GPU watch its domain. They are checks of the counter and never beat it; a mean over a second lags at
-// the edges of a window, which EnergyCurve puts into its uncertainty, so that short runs raise no false alarm.
-// Without a counter the instant power is integrated, and a diagnostic says so.
+// Both powers of the GPU measure its domain. They are checks of the counter and never replace it. A mean over a second
+// lags at the edges of a window; EnergyCurve adds that to its uncertainty, so that short runs raise no false alarm.
+// Without a counter the instant power is integrated, and a diagnostic reports it.
 #pragma once
 
 #include <optional>
@@ -31,8 +31,8 @@ namespace nvml {
 
 class NvmlSensor final : public Sensor {
  public:
-  // `metrics`: those that work on this device, in the order of Metric.
-  // `others`: where the metrics have others_utilization.
+  // `metrics`: the supported ones of this device, in the order of Metric. `others`: set where the metrics include
+  // others_utilization.
   NvmlSensor(NvmlDevice device, std::vector<Metric> metrics, std::optional<OtherProcesses> others = {});
 
   std::span<const Channel> channels() const override { return channels_; }
@@ -53,11 +53,11 @@ class NvmlSensor final : public Sensor {
   std::optional<OtherProcesses> others_;
   std::vector<Metric> metrics_;
   std::vector<Channel> channels_;
-  // Where they stand among the channels.
-  bool has_counter_ = false;  // the first
+  // Indices among the channels.
+  bool has_counter_ = false;  // index 0
   std::size_t first_power_ = 0;
   std::size_t first_slow_ = 0;
-  std::size_t clocked_power_ = 0;  // the power whose steps are followed: the average changes at nearly every one
+  std::size_t clocked_power_ = 0;  // the power whose updates are tracked: the average changes at nearly every one
 
   CounterPace counter_pace_;
   PowerPace power_pace_;

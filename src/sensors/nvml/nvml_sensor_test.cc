@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The backend against the fake NVML of tests/fake_nvml, which follows a script.
+// Tests the backend with the fake NVML of tests/fake_nvml, which follows a script.
 #include "sensors/nvml/nvml_sensor.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
 
-// The environment of one test, put back after it. The fake NVML shows what its script says of the virtual time.
+// Sets the environment of one test and restores it. The fake NVML returns the script's values at the virtual time.
 class Nvml : public testing::Test {
  protected:
   ~Nvml() override {
@@ -185,7 +185,7 @@ TEST_F(Nvml, TellsDeniedLostVirtualAndSplitGpusApart) {
   EXPECT_EQ(denied.status.unreadable.front().reason, "denied");
 
   const Probe lost = probe("device GPU-1\n absent 15\ndevice GPU-2\n");
-  EXPECT_EQ(lost.status.state, SensorState::measured);  // the other one
+  EXPECT_EQ(lost.status.state, SensorState::measured);  // because of the other GPU
   EXPECT_TRUE(lost.status.diagnostics.contains("gpu_lost"));
   EXPECT_EQ(probe("device GPU-1\n absent 15\n").status.state, SensorState::absent);
   EXPECT_EQ(probe("device GPU-1\n absent 4\n").status.state, SensorState::denied);
@@ -292,7 +292,7 @@ TEST_F(Nvml, GoesOnTryingSlowlyWhenTheGpuFallsOffTheBus) {
   EXPECT_EQ(readings[0].code, ReadCode::ok);
   clock_.advance(200 * kMs);
   lost.read(readings, Attention::now);
-  // The last two tell of others and of the past, if at all.
+  // The last two are other processes and history, which may be absent.
   for (const Reading& reading : std::span(readings).first(readings.size() - 2)) {
     EXPECT_EQ(reading.code, ReadCode::vanished);
   }

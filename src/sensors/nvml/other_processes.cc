@@ -11,9 +11,10 @@ namespace joulemap::sensors::nvml {
 namespace {
 
 constexpr std::int64_t kUtilizationPeriod_ns = 2 * kNanosecondsPerSecond;
-// An H200 takes a sample every 0.2 s or so: less time than this may hold none.
+// An H200 takes a sample about every 0.2 s: a shorter span may contain none.
 constexpr std::int64_t kShortestLookBack_ns = kNanosecondsPerSecond / 2;
-// Ours stay ours. Of the others in an unchanged list one may have joined the recording, or ours may have begun to use CUDA.
+// Measured processes stay measured. With an unchanged list another process may have joined the recording, or ours may
+// have begun to use CUDA.
 constexpr std::int64_t kJudgePeriod_ns = 10 * kNanosecondsPerSecond;
 constexpr unsigned kAllTime_percent = 100;
 
@@ -69,7 +70,7 @@ const OtherProcesses::Listed& OtherProcesses::list(const NvmlDevice& device, std
   Listed now;
   now.is_readable = read.status == Return::success;
   for (const ProcessInfo& process : std::span(processes).first(read.count)) {
-    const bool is_repeated = process.pid != 0 && now.owner_of(process.pid).has_value();  // seen in containers
+    const bool is_repeated = process.pid != 0 && now.owner_of(process.pid).has_value();  // observed in containers
     if (!is_repeated) now.pids[now.count++] = process.pid;
   }
   const bool is_unchanged = judged_ns_ != 0 && now.pids == listed_.pids && now.count == listed_.count;
@@ -109,7 +110,7 @@ std::optional<RawRead> OtherProcesses::read_utilization(const NvmlDevice& device
   const Listed& listed = list(device, now_ns);
   if (!listed.is_readable) return std::nullopt;
   if (listed.count == 0 && !owners_.is_first_namespace()) {
-    // Where our own process is not in the list, others need not be in it.
+    // If our own process is not in the list, the list may omit others as well.
     const RawRead busy = device.read(Metric::gpu_utilization);
     const bool is_busy = busy.status == Return::success && busy.raw > 0;
     if (is_busy && owners_.uses_cuda().value_or(false)) return RawRead{Return::unknown, 0};

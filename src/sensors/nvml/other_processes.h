@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OtherProcesses: how much of a GPU's time processes use that are not measured. A GPU's energy is that of all processes on
-// it; NVML shows for what share of the last moments each had a kernel running, once a second or so. process_owners.h
-// decides whose a process is.
+// OtherProcesses: how much of a GPU's time processes use that are not measured. A GPU's energy is that of all processes
+// on it. About once a second NVML reports the fraction of recent time in which each process had a kernel running.
+// process_owners.h decides which processes are measured.
 //
-// A driver that numbers processes as our container does leaves those outside of it out of its list, and shows their use
-// under the host's numbers. Numbers that are never listed, name nothing in /proc and were seen twice in a row are other
-// processes; but only once the same read has shown a process of ours by its own number.
+// A driver that uses our container's pids omits processes outside of it from its list, and reports their use under the
+// host's pids. A pid counts as another process if it is never listed, does not exist in /proc and was seen twice in a
+// row; but only once the same read has shown a measured process under its own pid.
 //
-// Costs, H200 with driver 580: the list takes 0.1 to 0.2 ms, the use 1.5 to 3 ms of CPU time. So the use is read only
-// where it can matter.
+// Costs on an H200 with driver 580: the list takes 0.1 to 0.2 ms, the utilization 1.5 to 3 ms of CPU time. So the
+// utilization is read only where it can matter.
 //
-// A value; made when the sensor is opened, then used by the sensor's thread, where it neither allocates nor locks.
+// A value type; created when the sensor is opened, then used by the sensor's thread, where it neither allocates nor
+// locks.
 #pragma once
 
 #include <array>
@@ -30,16 +31,16 @@ class OtherProcesses {
  public:
   explicit OtherProcesses(ProcessOwners owners) : owners_(std::move(owners)) {}
 
-  // `soon`: as soon as a new value can exist, else when it is worth its cost.
+  // `soon`: due as soon as a new value can exist; otherwise when it is worth its cost.
   bool is_due(std::int64_t now_ns, bool soon) const noexcept;
-  // Percent of the time since the last read in which other processes had a kernel running; their sum, at most 100. A failure
-  // where their use cannot be read, or where it is unknown whose a busy process is. Nothing where NVML lists no processes
-  // to us.
+  // Percent of the time since the last read in which other processes had a kernel running; their sum, at most 100. An
+  // error where their utilization cannot be read, or where the owner of a busy process is unknown. Nothing where NVML
+  // lists no processes to us.
   std::optional<RawRead> read_utilization(const NvmlDevice& device) noexcept;
 
-  // Those that are there now, for diagnostics.
+  // The processes present now, for diagnostics.
   struct Found {
-    std::array<unsigned, 4> first{};  // of their numbers
+    std::array<unsigned, 4> first{};  // the first pids
     std::size_t count = 0;
   };
   Found find(const NvmlDevice& device, Owner owner) noexcept;
@@ -61,8 +62,9 @@ class OtherProcesses {
   ProcessOwners owners_;
   Listed listed_;
   std::int64_t judged_ns_ = 0;
-  bool is_numbered_as_here_ = false;     // NVML has shown the use of a process of ours under its number in /proc
-  std::array<unsigned, 16> unlisted_{};  // numbers of the last read that were in no list
+  bool is_numbered_as_here_ = false;     // NVML has reported the utilization of a measured process under its pid in
+                                         // /proc
+  std::array<unsigned, 16> unlisted_{};  // pids of the last read that were not listed
   std::size_t unlisted_count_ = 0;
   std::int64_t last_ns_ = 0;
 };
@@ -70,7 +72,7 @@ class OtherProcesses {
 // Nothing where NVML does not list processes.
 std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, OwnProcesses own);
 
-// What there is to say about the processes on the GPU now. `label`: of the GPU.
+// Diagnostics on the processes that use the GPU now. `label`: name of the GPU.
 Diagnostics describe(OtherProcesses others, const std::string& label, const NvmlDevice& device);
 
 }  // namespace joulemap::sensors::nvml

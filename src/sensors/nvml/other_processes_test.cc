@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Against the fake NVML of tests/fake_nvml, which follows a script.
+// Tests with the fake NVML of tests/fake_nvml, which follows a script.
 #include "sensors/nvml/other_processes.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr unsigned kOther = 0x3FFF'FFF0;  // no process has such a number
+constexpr unsigned kOther = 0x3FFF'FFF0;  // larger than any pid
 constexpr pid_t kMeasured = 40;
 const FakeProcess kUsesCuda = {.files = {"/dev/nvidia-uvm"}};
 
@@ -36,7 +36,7 @@ class OtherProcessesOfAGpu : public testing::Test {
     return {*library, handle, 0};
   }
 
-  // In a container, where `program` is what is measured.
+  // In a container, where `program` is the measured process.
   OtherProcesses in_container(const NvmlDevice& device, const FakeProcess& program) {
     proc_.add(50);
     proc_.set_self(50, false);

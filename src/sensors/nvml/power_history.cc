@@ -8,16 +8,16 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-// Well before what the driver keeps (2.4 s) is overwritten.
+// Well before the driver overwrites its values (after 2.4 s).
 constexpr std::int64_t kPeriod_ns = 3 * kNanosecondsPerSecond / 2;
 constexpr std::int64_t kFollowedClosely_ns = std::int64_t{30} * 60 * kNanosecondsPerSecond;
 constexpr std::int64_t kLatePeriod_ns = 24 * kNanosecondsPerSecond;
 constexpr std::int64_t kRetryPeriod_ns = 10 * kNanosecondsPerSecond;
-// Longer than the driver keeps a value.
+// Longer than the driver stores a value.
 constexpr std::int64_t kKeptAtMost_ns = 5 * kNanosecondsPerSecond / 2;
-// Clocks drift apart by less between two reads, even while NTP slews the wall clock.
+// Between two reads the clocks drift apart by less, even while NTP slews the wall clock.
 constexpr std::int64_t kClockWasSet_ns = 50 * kNanosecondsPerMillisecond;
-// The newest value comes twice at times, a microsecond later.
+// The driver sometimes returns the newest value twice, a microsecond later.
 constexpr unsigned long long kLeastApart_us = 1000;
 
 }  // namespace
@@ -55,7 +55,8 @@ void PowerHistory::take(std::span<const TimedValue> values, std::int64_t now_ns,
     const auto unix_taken_ns = static_cast<std::int64_t>(value.timestamp_us) * kNanosecondsPerMicrosecond;
     const std::int64_t taken_ns = unix_taken_ns - unix_ahead_ns;
     const bool is_known = value.timestamp_us < last_us_ + kLeastApart_us;
-    const bool is_before_set = taken_ns > now_ns + kClockWasSet_ns;  // the driver keeps values from before for a while
+    const bool is_before_set = taken_ns > now_ns + kClockWasSet_ns;  // the driver still stores values from before the
+                                                                     // clock was set
     if (is_known || is_before_set || samples_.size() == samples_.capacity()) continue;
     last_us_ = value.timestamp_us;
     samples_.push_back({channel_, {value.value.unsigned_int, taken_ns, taken_ns, ReadCode::ok}});

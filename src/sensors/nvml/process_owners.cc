@@ -9,12 +9,12 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-// Every process that has initialized CUDA has it open; one that only uses NVML has not.
+// Every process that has initialized CUDA has this file open; one that only uses NVML does not.
 constexpr std::string_view kCudaDeviceFile = "/nvidia-uvm";
-// nvidia-cuda-mps-server, as far as the kernel keeps names.
+// nvidia-cuda-mps-server, truncated to the kernel's limit of process names.
 constexpr std::string_view kMpsServer = "nvidia-cuda-mps";
 
-// Whether this very process may be among those that NVML lists. One without CUDA is not.
+// Whether NVML may list this process itself. Without CUDA it does not.
 bool has_loaded_cuda() {
   void* const loaded = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (loaded != nullptr) ::dlclose(loaded);
@@ -116,7 +116,7 @@ void ProcessOwners::judge_by_elimination(std::span<const unsigned> listed, std::
                Owner::ours);
 }
 
-// Ours, but for forks of another one: a child inherits the open file and cannot use CUDA.
+// Our unlisted CUDA processes, without forks of another one: a child inherits the open file but cannot use CUDA.
 std::size_t ProcessOwners::count_unlisted(std::span<const CudaProcess> known) const noexcept {
   std::size_t count = 0;
   for (const CudaProcess& process : known) {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProcessOwners: whose the processes are that NVML lists on a GPU: ours, another's, or unknown.
+// ProcessOwners: classifies the processes that NVML lists on a GPU as ours (measured), another's, or unknown.
 //
-// In the first pid namespace NVML numbers processes as /proc does. In others (containers) older drivers list the host's
-// numbers, which name nothing in our /proc or, by chance, another process; newer ones list numbers of our namespace and
-// leave out processes outside of it; sandboxes list 0, or one number for all. So there a number counts only if it names
-// (by NSpid) a process that uses CUDA, which has /dev/nvidia-uvm open. Numbers that name none are found by elimination:
+// In the initial pid namespace NVML uses the pids of /proc. In others (containers) older drivers list the host's pids,
+// which do not exist in our /proc or, by chance, belong to another process. Newer drivers list pids of our namespace
+// and omit processes outside of it; sandboxes list 0, or one pid for all. So there a pid counts only if it identifies
+// (by NSpid) a process that uses CUDA, which has /dev/nvidia-uvm open. Pids that match none are classified by
+// elimination:
 //
 // - listed before any of our processes used CUDA: another's;
-// - as many as our processes that use CUDA and are not listed by their numbers, or one of several such: ours;
-// - else unknown. Unknown is never another's: our own energy must not become background.
+// - as many as our processes that use CUDA and are not listed by their pids, or one of several such: ours;
+// - otherwise unknown. Unknown never counts as another's: our own energy must not become background.
 //
-// The server of CUDA MPS works for its clients: it is ours where no client is another's, else unknown.
+// The server of CUDA MPS works for its clients: it is ours where no client is another's, otherwise unknown.
 //
 // judge() allocates nothing; one thread.
 #pragma once
@@ -32,16 +33,16 @@ class ProcessOwners {
  public:
   static constexpr std::size_t kMostProcesses = 128;
 
-  // `listed`: by NVML now, before the measurement begins.
+  // `listed`: pids that NVML lists now, before the measurement begins.
   ProcessOwners(OwnProcesses own, std::span<const unsigned> listed);
 
   void judge(std::span<const unsigned> listed, std::span<Owner> owners) noexcept;
 
-  // Whether NVML's numbers are those of /proc whatever the driver.
+  // True if NVML's pids are those of /proc with any driver.
   bool is_first_namespace() const { return is_first_namespace_; }
-  // Whether one of our processes uses CUDA; nothing where that cannot be seen.
+  // Whether one of our processes uses CUDA; nothing where that is not visible.
   std::optional<bool> uses_cuda() noexcept;
-  // Whether a process of that number exists in /proc.
+  // Whether a process with that pid exists in /proc.
   bool exists(unsigned number) const noexcept;
 
  private:
@@ -54,7 +55,7 @@ class ProcessOwners {
   struct CudaProcesses {
     std::array<CudaProcess, kMostProcesses> all{};
     std::size_t count = 0;
-    bool hides_some = false;  // a process of ours whose open files may not be read
+    bool hides_some = false;  // at least one of our processes denies access to its open files
   };
   CudaProcesses find_cuda_processes() noexcept;
   Owner owner_by_number(unsigned number) noexcept;
@@ -67,7 +68,7 @@ class ProcessOwners {
 
   OwnProcesses own_;
   bool is_first_namespace_;
-  std::vector<unsigned> strangers_;  // known by elimination
+  std::vector<unsigned> strangers_;  // classified as another's by elimination
 };
 
 }  // namespace joulemap::sensors::nvml

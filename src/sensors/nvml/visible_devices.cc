@@ -31,7 +31,7 @@ std::optional<std::size_t> find_by_uuid_prefix(const std::vector<ListedDevice>& 
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].uuid.rfind(prefix, 0) != 0) continue;
-    if (found) return std::nullopt;  // it could be either
+    if (found) return std::nullopt;  // ambiguous
     found = i;
   }
   return found;
@@ -82,7 +82,8 @@ class Chooser {
     return cuda_order_[*index];
   }
 
-  // "MIG-GPU-<uuid>/<gpu instance>/<compute instance>" names its GPU; since driver 470 an instance has a UUID of its own.
+  // "MIG-GPU-<uuid>/<gpu instance>/<compute instance>" contains its GPU; since driver 470 an instance has a UUID of its
+  // own.
   std::optional<std::size_t> find_mig(std::string_view entry) {
     const std::string_view rest = entry.substr(4);
     const std::optional<std::size_t> parent = rest.rfind("GPU-", 0) == 0

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which GPUs a CUDA program may use: CUDA_VISIBLE_DEVICES, matched against the GPUs that NVML lists. Pure functions over
-// plain data. The rules are those of the CUDA C++ Programming Guide, "CUDA Environment Variables":
+// The GPUs that a CUDA program may use: CUDA_VISIBLE_DEVICES, matched against the GPUs that NVML lists. Pure functions
+// over plain data. The rules are those of the CUDA C++ Programming Guide, "CUDA Environment Variables":
 //
 //   not set            all GPUs
 //   ""                 none
 //   "1,0"              by CUDA's index; the first invalid one, or -1, ends the list
-//   "GPU-8932f937"     by UUID, or a beginning of it that fits exactly one GPU
-//   "MIG-<uuid>", "MIG-GPU-<uuid>/1/0"     one instance of a GPU that is split
+//   "GPU-8932f937"     by UUID, or a prefix of it that matches exactly one GPU
+//   "MIG-<uuid>", "MIG-GPU-<uuid>/1/0"     one MIG instance of a GPU
 //
-// CUDA's index is not NVML's. With CUDA_DEVICE_ORDER=PCI_BUS_ID it is the rank of the PCI address. By default the GPU that
-// CUDA takes for the fastest comes first and the others follow by PCI address: among GPUs of one name that is the same, so
-// we take the rank of the PCI address and say so where the names differ.
+// CUDA's index is not NVML's. With CUDA_DEVICE_ORDER=PCI_BUS_ID it is the rank of the PCI address. By default the GPU
+// that CUDA considers fastest comes first, and the others follow by PCI address. Among GPUs with the same name both
+// orders agree. So we use the rank of the PCI address and add a diagnostic where the names differ.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +25,11 @@
 
 namespace joulemap::sensors::nvml {
 
-// A GPU as NVML lists it. Texts are empty where NVML does not tell.
+// A GPU as NVML lists it. Texts are empty where NVML does not report them.
 struct ListedDevice {
   std::string uuid;
   std::string name;
-  std::string pci_bus_id;  // "00000000:3B:00.0": compares in the order of addresses
+  std::string pci_bus_id;  // "00000000:3B:00.0": text order is address order
 };
 
 struct CudaEnvironment {
@@ -43,7 +43,7 @@ struct VisibleDevices {
   Diagnostics diagnostics;
 };
 
-// `find_mig_parent`: the GPU that a MIG instance's UUID belongs to; nothing where that is not known.
+// `find_mig_parent`: the GPU of a MIG instance's UUID; nothing where it is unknown.
 using FindMigParent = std::function<std::optional<std::size_t>(const std::string& mig_uuid)>;
 
 VisibleDevices choose_visible(const std::vector<ListedDevice>& devices, const CudaEnvironment& environment,

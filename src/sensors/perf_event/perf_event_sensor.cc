@@ -20,8 +20,7 @@ namespace {
 
 constexpr std::string_view kName = "perf_event";
 
-// Counts start at 0. A live one moves within a millisecond or two; guests have been seen whose events open and stay
-// 0.
+// Counts start at 0. A working counter changes within a millisecond or two; on some guests events open and stay at 0.
 constexpr std::int64_t kPatience_ns = 8 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kPollEvery_ns = 200 * kNanosecondsPerMicrosecond;
 
@@ -77,7 +76,7 @@ Result<std::unique_ptr<PerfEventSensor>> open_events(const RaplPmu& pmu, const s
     attributes.size = sizeof attributes;
     attributes.type = pmu.type;
     attributes.config = counter.event.config;
-    // Uncore events belong to no process: pid -1, and a CPU of the package they shall count.
+    // Uncore events belong to no process: pid -1, and a CPU of the package to count.
     FileDescriptor event(
         static_cast<int>(::syscall(SYS_perf_event_open, &attributes, -1, counter.cpu, -1, PERF_FLAG_FD_CLOEXEC)));
     if (!event.is_open()) {

@@ -70,7 +70,7 @@ TEST(RaplPmu, ParsesOnlyPlainEventConfigs) {
   for (const char* text : {"", "event=", "umask=1", "event=1,umask=2"}) EXPECT_FALSE(parse_event_config(text)) << text;
 }
 
-// The kernel's CPU clock stands in for RAPL: an "energy" of one joule a second that this machine can really count.
+// The kernel's CPU clock replaces RAPL: an "energy" of one joule a second that every machine can count.
 TEST(PerfEvent, ReadsACounterOfTheRealKernel) {
   RaplCounter counter{{"energy-pkg", PERF_COUNT_SW_CPU_CLOCK, 1e-9}, 0, {}};
   counter.channel.name = "clock";

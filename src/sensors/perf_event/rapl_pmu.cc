@@ -24,7 +24,7 @@ struct KnownEvent {
   DomainClass domain_class;
 };
 
-// Linux arch/x86/events/rapl.c. What perf calls gpu, powercap calls uncore.
+// Linux arch/x86/events/rapl.c. perf's "gpu" is powercap's "uncore".
 constexpr std::array<KnownEvent, 5> kKnownEvents = {{
     {"energy-pkg", "package", DomainClass::cpu},
     {"energy-ram", "dram", DomainClass::memory},
@@ -37,7 +37,7 @@ Error malformed(const std::string& path, std::string_view text) {
   return {ErrorCode::malformed, fmt::format("{}: cannot make sense of {}", path, quoted(trim(text))), {}};
 }
 
-// One event file with its .scale and .unit; nothing for events that are no energy.
+// One event file with its .scale and .unit; nothing for events other than energy.
 Result<std::optional<RaplEvent>> read_event(const std::string& directory, const std::string& name) {
   const std::string path = directory + "/" + name;
   Result<std::string> config_text = read_small_file(path);

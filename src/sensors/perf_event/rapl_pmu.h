@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What /sys/bus/event_source/devices/power says about the RAPL events of the kernel's perf subsystem: type, configs,
-// scales, and the CPUs to open them on (one for each package or die). Reads files only; opens no event.
+// The RAPL events of the kernel's perf subsystem, from /sys/bus/event_source/devices/power: type, configs, scales, and
+// the CPUs to open them on (one for each package or die). Reads files only; opens no event.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +25,16 @@ struct RaplEvent {
 struct RaplPmu {
   std::uint32_t type = 0;
   std::vector<RaplEvent> events;
-  std::vector<int> cpus;  // where each event is opened
+  std::vector<int> cpus;  // CPUs on which each event is opened
 };
 
-// A folder without events gives a Pmu without events; a missing folder is not_found.
+// A folder without events gives a RaplPmu without events; a missing folder is not_found.
 Result<RaplPmu> read_rapl_pmu(const SystemRoot& root);
 
-// "event=0x02" is 2. Other terms have no meaning for RAPL and make it malformed.
+// "event=0x02" is 2. Other terms have no meaning for RAPL and are malformed.
 std::optional<std::uint64_t> parse_event_config(std::string_view text);
 
-// The counter to open: where, and what it watches. One for each event and CPU, the platform only once.
+// A counter to open: its CPU and its channel. One for each event and CPU, the platform only once.
 struct RaplCounter {
   RaplEvent event;
   int cpu = 0;

@@ -29,7 +29,7 @@ Channel channel_of(const PowercapZone& zone, const std::string& path) {
   channel.domain = zone.domain;
   channel.part_of = zone.part_of;
   channel.domain_class = zone.domain_class;
-  channel.countable = !zone.name.empty();  // without a name nobody knows what it covers
+  channel.countable = !zone.name.empty();  // without a name its coverage is unknown
   channel.scale = kJoulesPerMicrojoule;
   channel.refresh_s = kRaplRefresh_s;
   if (const Result<std::string> range = read_small_file(zone.directory + "/max_energy_range_uj")) {

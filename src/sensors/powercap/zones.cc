@@ -38,13 +38,13 @@ std::string unique_name(std::string wanted, const std::set<std::string>& taken) 
   return wanted + "-" + std::to_string(number);
 }
 
-// The name becomes part of reports.
+// True if the text is safe to print: zone names appear in reports.
 bool is_plain_word(std::string_view text) {
   return !text.empty() && text.size() <= 64 &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127; });
 }
 
-// The number of the top zone that an id lies in: "1" of "intel-rapl:1:0".
+// The number of the top zone of an id: "1" for "intel-rapl:1:0".
 std::string_view top_number(std::string_view id) {
   id.remove_prefix(std::min(id.find(':') + 1, id.size()));
   return id.substr(0, id.find(':'));
@@ -103,7 +103,7 @@ void name_domains(std::vector<PowercapZone>& zones) {
     names.insert(zone.domain);
     domain_of_id[zone.id] = zone.domain;
     const bool separate =
-        zone.domain_class != DomainClass::other;  // DRAM lies below the package, but is not part of it
+        zone.domain_class != DomainClass::other;  // DRAM is below the package, but is not part of it
     if (parent != domain_of_id.end() && !separate) zone.part_of = parent->second;
     if (zone.domain_class == DomainClass::platform && platform.empty()) platform = zone.domain;
   }

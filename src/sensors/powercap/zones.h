@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The zones of /sys/class/powercap: which there are, what each one covers, and which contains which. Reads names
-// only, no energy; world-readable on every kernel.
+// The zones of /sys/class/powercap: the domain of each, and which contains which. Reads names only, no energy;
+// world-readable on every kernel.
 //
 //   intel-rapl:0        package-0   -> domain package-0
 //   intel-rapl:0:0      core        -> domain core-0, part of package-0
 //   intel-rapl:0:1      dram        -> domain dram-0 (not inside package-0, although its folder is)
 //   intel-rapl:1        psys        -> domain psys; packages and drams are part of it
-//   intel-rapl-mmio:0   package-0   -> domain package-0 once more, through another door: a cross-check
+//   intel-rapl-mmio:0   package-0   -> domain package-0 again, through another interface: a cross-check
 #pragma once
 
 #include <string>
@@ -20,10 +20,10 @@
 namespace joulemap::sensors {
 
 struct PowercapZone {
-  std::string id;          // "intel-rapl:0:1": parents come from the colons
-  std::string directory;   // whole path
-  std::string name;        // as the kernel calls it: "dram"
-  bool is_repeat = false;  // a second door to zones that another control type shows too
+  std::string id;          // "intel-rapl:0:1": the colons give the parents
+  std::string directory;   // full path
+  std::string name;        // as in the kernel: "dram"
+  bool is_repeat = false;  // a second interface to zones that another control type also shows
 
   std::string domain;
   std::string part_of;

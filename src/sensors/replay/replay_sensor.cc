@@ -27,7 +27,7 @@ void ReplaySensor::read(std::span<Reading> readings, Attention /*attention*/) no
   for (std::size_t i = 0; i < std::min(readings.size(), tracks_.size()); ++i) {
     Track& track = tracks_[i];
     while (track.next < track.shown.size() && track.shown[track.next].from_ns <= into_ns) ++track.next;
-    readings[i] = {0, now_ns, now_ns, ReadCode::skipped};  // it has shown nothing yet
+    readings[i] = {0, now_ns, now_ns, ReadCode::skipped};  // no reading yet
     if (into_ns > length_ns_) {
       readings[i].code = ReadCode::vanished;
     } else if (track.next > 0) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReplaySensor: gives again what another machine's sensors gave, at the pace at which they gave it: the first read is the
-// beginning of the recording. With it a fault that was seen elsewhere can be looked at here, without its hardware.
-// After the last recorded sample the readings say `vanished`.
+// ReplaySensor: replays the readings of another machine's sensors in real time; the first read is the beginning of the
+// recording. It reproduces faults of other machines without their hardware. After the last recorded sample the readings
+// have the code `vanished`.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace joulemap::sensors {
 
 class ReplaySensor final : public Sensor {
  public:
-  // `samples` of each channel in order of time; Sample::channel counts in `channels`.
+  // `samples` of each channel in order of time; Sample::channel is an index into `channels`.
   ReplaySensor(std::vector<Channel> channels, const std::vector<Sample>& samples);
 
   std::span<const Channel> channels() const override { return channels_; }
   void read(std::span<Reading> readings, Attention attention) noexcept override;
 
  private:
-  // What a channel showed from a moment on, counted from the beginning of the recording.
+  // The reading of a channel from a time on, relative to the beginning of the recording.
   struct Shown {
     std::int64_t from_ns = 0;
     std::uint64_t raw = 0;

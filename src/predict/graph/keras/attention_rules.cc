@@ -8,7 +8,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-// Query, value and key as Keras orders them; the key is the value where there is none.
+// Query, value and key in Keras's order; the key defaults to the value.
 struct Attended {
   Tensor query;
   Tensor value;
@@ -43,7 +43,7 @@ Attended attended(LayerCall& call) {
   return tensors;
 }
 
-// Query, key and value do not come one behind the other: each has its own gradient, and then one of them needs one.
+// Query, key and value are independent branches: each has its own gradient, and any of them makes the result need one.
 void project(LayerCall& call, const Tensor& tensor, std::int64_t out, bool has_bias, bool& any_needs) {
   call.set_needs_gradient(tensor.needs_gradient);
   const std::int64_t in = tensor.sizes.back();
@@ -61,7 +61,7 @@ void emit_attention(LayerCall& call, const Attended& tensors, std::int64_t heads
   call.emit(Kind::attention, "", std::move(parameters));
 }
 
-// A factor between 0 and 1 for each element that the heads give.
+// Gates each output element of the heads by a factor between 0 and 1.
 void emit_gate(LayerCall& call, const Attended& tensors, std::int64_t width, bool has_bias, bool& any_needs) {
   if (!call.flag("use_gate", false)) return;
   project(call, tensors.query, width, has_bias, any_needs);
@@ -70,7 +70,7 @@ void emit_gate(LayerCall& call, const Attended& tensors, std::int64_t width, boo
 
 struct Heads {
   std::int64_t queries = 1;
-  std::int64_t keys = 1;  // fewer where several queries share one
+  std::int64_t keys = 1;  // fewer if several queries share one
   std::int64_t key_width = 1;
   std::int64_t value_width = 1;
   std::int64_t out = 1;
@@ -131,7 +131,7 @@ std::vector<Shape> plain_attention(LayerCall& call) {
   return {attended_shape(tensors)};
 }
 
-// tanh of every sum of a query and a key, then summed: no product of matrices before the softmax.
+// Sum over tanh(query + key) for every pair: no matrix product before the softmax.
 std::vector<Shape> additive_attention(LayerCall& call) {
   const Attended tensors = attended(call);
   const std::int64_t width = tensors.query.sizes.back();

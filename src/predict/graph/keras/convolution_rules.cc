@@ -8,7 +8,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-// A batch of images, lines or volumes.
+// A batch of one-, two- or three-dimensional images.
 struct Image {
   std::int64_t batch = 1;
   std::int64_t channels = 1;
@@ -58,7 +58,7 @@ std::vector<Window> windows_of(LayerCall& call, const Image& image) {
   return windows;
 }
 
-// Operations have a height and a width, and say of the width only what differs.
+// Operations have a height and a width; parameters of the width are set only if they differ.
 void set_width(Parameters& parameters, const Window& height, const Window& width) {
   if (width.kernel != height.kernel) parameters.set("kernel_width", width.kernel);
   if (width.stride != height.stride) parameters.set("stride_width", width.stride);
@@ -149,7 +149,7 @@ std::vector<Shape> depthwise(LayerCall& call) {
   return {std::move(out)};
 }
 
-// Each channel by itself, then all channels of each pixel.
+// A depthwise, then a pointwise convolution.
 template <std::size_t kSides>
 std::vector<Shape> separable(LayerCall& call) {
   Image image = image_of(call, kSides);

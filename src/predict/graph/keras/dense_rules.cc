@@ -45,10 +45,11 @@ std::int64_t size_of(const Einsum& einsum, char letter) {
   for (const auto& [known, size] : einsum.sizes) {
     if (known == letter) return size;
   }
-  return 0;  // not known yet
+  return 0;  // unknown so far
 }
 
-// What a product of two operands comes to: letters of both and the result, of one and the result, of both alone.
+// Sizes of an einsum of two operands: batch: letters of both and the result; m, n: of one operand; k: of both operands
+// only.
 struct Product {
   std::int64_t batch = 1;
   std::int64_t m = 1;
@@ -78,7 +79,7 @@ std::vector<Shape> einsum_dense(LayerCall& call) {
     call.fail("its equation is not of one tensor and its weights");
     return {in};
   }
-  // Sizes that the input does not have are those of the output: all of them, or all but the batch.
+  // Letters that the input lacks get their sizes from output_shape, which may omit the batch.
   const DocumentValue* const wanted = call.option("output_shape");
   Shape sizes;
   if (wanted != nullptr && wanted->array() != nullptr) {
@@ -153,7 +154,7 @@ std::vector<Shape> matmul(LayerCall& call) {
   return {product.out};
 }
 
-// Along one axis of each; what is left stands side by side behind the batch.
+// Contracts one axis of each; the remaining axes follow the batch.
 std::vector<Shape> dot(LayerCall& call) {
   const Shape one = call.shape(0);
   const Shape other = call.shape(1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Equations such as "abc,cde->abde" and "...x,xy->...y".
+// Parses equations such as "abc,cde->abde" and "...x,xy->...y".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,11 +11,11 @@ namespace joulemap::predict::keras {
 namespace {
 
 constexpr std::string_view kDots = "...";
-// Letters for the dimensions that an ellipsis stands for: none that an equation may have.
+// Letters for the dimensions of an ellipsis; an equation cannot contain them.
 constexpr std::string_view kHidden = "0123456789!#$%&*";
 static_assert(kHidden.size() >= kMostDimensions);
 
-// `count` dimensions instead of the ellipsis, numbered from behind: they are broadcast.
+// Replaces the ellipsis by `count` dimensions, numbered from the end because they broadcast.
 std::string spelled_out(std::string letters, std::size_t count) {
   const std::size_t dots = letters.find(kDots);
   if (dots == std::string::npos) return letters;

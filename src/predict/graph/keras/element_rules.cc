@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers that do one thing to every element: activations, dropout, rescaling, and those that do nothing.
+// Rules for element-wise layers: activations, dropout, rescaling, and layers that do nothing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::vector<Shape> thresholded_relu(LayerCall& call) {
   return {call.shape()};
 }
 
-// A slope for each element of a sample, but for the axes that share one.
+// One slope per element of a sample, except along shared axes.
 std::vector<Shape> prelu(LayerCall& call) {
   const Shape shape = call.shape();
   Shape slopes = shape;
@@ -70,7 +70,7 @@ std::vector<Shape> softmax(LayerCall& call) {
   return {shape};
 }
 
-// In the list as dropout, which runs in training only.
+// Emitted as dropout, which runs in training only.
 std::vector<Shape> dropout(LayerCall& call) {
   if (call.traits.is_inference) return nothing(call);
   const DocumentValue* const rate = call.option("rate");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of one tensor, of keras.ops and TensorFlow: those that compute each element by itself, sums and means, casts.
+// Rules for functions of one tensor in keras.ops and TensorFlow: element-wise functions, sums and means, casts.
 #include <algorithm>
 
 #include "predict/graph/keras/layer_rules.h"
@@ -8,7 +8,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-// Called as the operation is: relu, exp, sqrt.
+// The function's name is the form of the operation: relu, exp, sqrt.
 std::vector<Shape> each_element(LayerCall& call) {
   const Shape shape = call.shape();
   const std::vector<std::int64_t> axes = call.axes("axis");
@@ -22,7 +22,7 @@ std::string_view reduce_form(std::string_view name) {
   return "sum";
 }
 
-// What goes away lies behind, in the middle, or is all there is.
+// The reduced dimensions are the last ones, middle ones, or all.
 Parameters reduced(const Shape& shape, const std::vector<bool>& goes) {
   std::size_t first = 0;
   while (first < goes.size() && !goes[first]) ++first;

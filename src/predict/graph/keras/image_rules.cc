@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers that change the sides of images: padding, cropping, upsampling, resizing.
+// Rules for layers that change image sizes: padding, cropping, upsampling, resizing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace {
 
 using Pair = std::pair<std::int64_t, std::int64_t>;  // before and after
 
-// 2, [1, 2] or [[1, 2], [3, 4]]: of all sides, of each, of each before and after. Of one side [1, 2] is before and after.
+// 2, [1, 2] or [[1, 2], [3, 4]]: for all sides, for each side, or before and after each side. With a single side, [1,
+// 2] is before and after.
 std::vector<Pair> pairs(LayerCall& call, std::string_view key, std::size_t sides, std::int64_t otherwise) {
   std::vector<Pair> found;
   const auto checked = [&](const DocumentValue& value) {
@@ -44,7 +45,7 @@ std::vector<Pair> pairs(LayerCall& call, std::string_view key, std::size_t sides
 struct Resized {
   Shape in;
   Shape out;
-  std::size_t first = 1;  // of the sides
+  std::size_t first = 1;  // index of the first side
   std::size_t channels = 0;
 };
 
@@ -92,7 +93,7 @@ std::vector<Shape> zero_padding(LayerCall& call) {
   return {resized.out};
 }
 
-// A copy of what is left.
+// Copies the remaining part.
 template <std::size_t kSides>
 std::vector<Shape> cropping(LayerCall& call) {
   const std::vector<Pair> cropped = pairs(call, "cropping", kSides, 1);
@@ -143,7 +144,7 @@ std::vector<Shape> center_crop(LayerCall& call) {
   return {resized.out};
 }
 
-// tf.image.resize and keras.ops.image.resize: the size as a list.
+// tf.image.resize and keras.ops.image.resize: the size is a list.
 std::vector<Shape> resize_function(LayerCall& call) {
   Resized resized = begin(call, 2, call.is_channels_last());
   const std::vector<std::int64_t> size = call.axes("size");

@@ -8,7 +8,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-constexpr std::string_view kConstant = "_CONSTANT_VALUE";  // what Keras 2 writes instead of a layer's name
+constexpr std::string_view kConstant = "_CONSTANT_VALUE";  // Keras 2 writes this instead of a layer's name
 
 struct NamedTensor {
   std::string layer;
@@ -51,7 +51,7 @@ class CallParser {
  public:
   CallParser(CallContext context, ModelCall& call) : context_(context), call_(call) {}
 
-  // Keras 3: {"args": [...], "kwargs": {...}} with tensors as objects, somewhere in them.
+  // Keras 3: {"args": [...], "kwargs": {...}} with tensors as objects at any depth.
   void read_objects(const DocumentValue& value, const std::string& keyword) {
     if (const DocumentValue::Array* const list = value.array()) {
       for (const DocumentValue& each : *list) read_objects(each, keyword);
@@ -96,7 +96,7 @@ class CallParser {
  private:
   using DocumentMember = formats::DocumentMember;
 
-  // Keras takes the members of a table in the order of their names.
+  // Keras orders the members of a table by name.
   void read_sorted(const DocumentValue::Table& members, const std::string& keyword) {
     std::vector<const DocumentMember*> sorted;
     for (const DocumentMember& member : members) sorted.push_back(&member);
@@ -105,7 +105,7 @@ class CallParser {
     for (const DocumentMember* member : sorted) read_objects(member->value, keyword);
   }
 
-  // The same tensors stand in each member of a list of tensors: the first is enough.
+  // Every entry of a list of tensors repeats the same keywords: read the first only.
   void read_keywords(const DocumentValue& keywords) {
     if (keywords.table() == nullptr || keywords.table()->empty() || call_.keywords != nullptr) return;
     call_.keywords = &keywords;

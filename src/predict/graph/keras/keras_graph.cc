@@ -20,7 +20,7 @@ std::string open_text(const OpenShape& shape) {
   return out;
 }
 
-// What would be a complete shape, as an example.
+// A complete shape, as an example in error messages.
 std::string example(const OpenShape& shape) {
   std::string out;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -39,7 +39,7 @@ const InputShape* given_for(const std::string& name, std::size_t number, const s
   return nullptr;
 }
 
-// What the file says, or the user, who may leave the batch out.
+// The shape from the file or from the user, who may omit the batch.
 OpenShape wanted_shape(const Layer& layer, std::size_t number, const GraphOptions& options) {
   OpenShape shape = layer.input_shape.value_or(OpenShape{});
   if (const InputShape* const given = given_for(layer.name, number, options.inputs)) {

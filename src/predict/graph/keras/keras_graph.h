@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Keras model as a list of operations: the text of model.to_json(), of Keras 3 and of Keras 2 (tf.keras). Pure; reads no
-// weights and runs nothing; the text is not kept.
+// Reads a Keras model as a list of operations, from the text of model.to_json() of Keras 3 and Keras 2 (tf.keras).
+// Pure; reads no weights and runs nothing; the result does not refer to the text.
 //
-// - The list is what inference runs. Two things are there for training: dropout, which inference does not run, and
-//   `frozen` 1 of a batch normalization that keeps its statistics when it is trained (form batch-inference in both).
-// - `layer` is the layer's name, within nested models with theirs before it: "encoder.conv1". `source` is its class.
+// - The list is what inference runs, with two additions for training: dropout, which inference skips, and
+//   `frozen` 1 of a batch normalization that keeps its statistics in training (form batch-inference in both).
+// - `layer` is the layer's name, within nested models prefixed with theirs: "encoder.conv1". `source` is its class.
 // - A layer may be several operations: a Dense with its activation, an LSTM step by step (`count`).
-// - Inputs of the model are Kind::input: what has to be copied to the device.
-// - What has no rule is Kind::unknown; it gives what the text says that it gives, else what came in.
+// - Inputs of the model are Kind::input: data to copy to the device.
+// - A layer without a rule is Kind::unknown; its output has the shape that the text declares, else that of its input.
 #pragma once
 
 #include <string_view>

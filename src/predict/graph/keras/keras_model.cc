@@ -15,7 +15,7 @@ constexpr std::string_view kSaveAgain = "save the model again with model.to_json
 const DocumentValue* layers_of(const DocumentValue& model) {
   const DocumentValue* const config = model.find("config");
   if (config == nullptr) return nullptr;
-  if (config->array() != nullptr) return config;  // a Sequential of the first Keras
+  if (config->array() != nullptr) return config;  // a Sequential of the first Keras versions
   const DocumentValue* const layers = config->find("layers");
   return layers != nullptr && layers->array() != nullptr ? layers : nullptr;
 }
@@ -24,7 +24,7 @@ bool is_keras_function(std::string_view module) {
   return module.starts_with("keras") && module.find(".ops") != std::string_view::npos;
 }
 
-// "math.reduce_mean" is "reducemean", "Mean" of keras.ops is "mean".
+// "math.reduce_mean" becomes "reducemean", "Mean" of keras.ops becomes "mean".
 std::string function_name(std::string_view name) {
   name.remove_prefix(name.rfind('.') == std::string_view::npos ? 0 : name.rfind('.') + 1);
   std::string plain;
@@ -50,7 +50,7 @@ std::optional<OpenShape> stated_input_shape(const DocumentValue& layer) {
   return stated_input_shape(layers->array()->front());
 }
 
-// One call each, of the one before.
+// Calls each layer once, with the output of the previous one.
 void make_chain(Model& model, const DocumentValue& text) {
   if (!model.layers.front().is_input) {
     Layer input;
@@ -73,7 +73,8 @@ void make_chain(Model& model, const DocumentValue& text) {
   model.outputs = {{model.layers.size() - 1, 0, 0}};
 }
 
-// Which tensors others take. Keras 2 counts the call that made a nested model as its first, and does not write it down.
+// Counts the outputs that other layers read. Keras 2 counts the construction of a nested model as its first call,
+// without writing it.
 void number_calls_and_tensors(Model& model) {
   std::vector<std::size_t> first(model.layers.size(), SIZE_MAX);
   const auto each_tensor = [&](const auto& visit) {
@@ -98,10 +99,10 @@ void number_calls_and_tensors(Model& model) {
   });
 }
 
-// Calls whose tensors are there first, and in the order of the file: Kahn's algorithm. What is left is a circle.
+// Topological sort (Kahn's algorithm), in file order where possible. Remaining calls form a cycle.
 Status find_order(Model& model) {
   using Call = std::pair<std::size_t, std::size_t>;
-  std::map<Call, std::vector<Call>> waiting;  // for the tensors of a call
+  std::map<Call, std::vector<Call>> waiting;  // calls that read a call's outputs
   std::map<Call, std::size_t> missing;
   std::priority_queue<Call, std::vector<Call>, std::greater<>> ready;
   std::size_t count = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Keras model as its JSON has it, in one form whatever wrote it: layers, the calls of each (a shared layer has several),
-// and the tensors between calls, in an order in which all can be computed. A Sequential is a chain of calls. Plain data that
-// refers to the document, which has to stay.
+// A Keras model as in its JSON, in one form for all versions: layers, the calls of each (a shared layer has several),
+// and the tensors between calls, in topological order. A Sequential is a chain of calls. Plain data that refers to the
+// document, which must outlive it.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,10 @@
 namespace joulemap::predict::keras {
 
 using formats::DocumentValue;
-// With the batch; nothing where a size is open.
+// Includes the batch; entries of unknown size are empty.
 using OpenShape = std::vector<std::optional<std::int64_t>>;
 
-// The `tensor`-th that the `call`-th call of a layer gives.
+// Output `tensor` of call `call` of a layer, by index.
 struct TensorName {
   std::size_t layer = 0;
   std::size_t call = 0;
@@ -32,13 +32,13 @@ struct TensorName {
 };
 
 struct Argument {
-  std::string keyword;               // empty: by its place
-  std::optional<TensorName> tensor;  // else a constant
+  std::string keyword;               // empty: positional
+  std::optional<TensorName> tensor;  // empty: a constant
   Shape constant;
 };
 
 struct ModelCall {
-  std::vector<Argument> arguments;  // tensors only, in their order
+  std::vector<Argument> arguments;  // tensors only, in order
   const DocumentValue* positional = nullptr;
   const DocumentValue* keywords = nullptr;
 };
@@ -49,9 +49,9 @@ struct Layer {
   const DocumentValue* text = nullptr;  // class_name, config, build_config
   const DocumentValue* config = nullptr;
   bool is_input = false;
-  bool is_function = false;              // of keras.ops or TensorFlow
-  std::optional<OpenShape> input_shape;  // of an input
-  std::size_t tensors_used = 1;          // of each call, by others
+  bool is_function = false;              // from keras.ops or TensorFlow
+  std::optional<OpenShape> input_shape;  // for an input layer
+  std::size_t tensors_used = 1;          // outputs of each call that other layers read
   std::vector<ModelCall> calls;
 };
 
@@ -59,13 +59,13 @@ struct Model {
   std::string name;
   std::vector<Layer> layers;
   std::vector<std::pair<std::size_t, std::size_t>> order;  // layer and call
-  std::vector<std::size_t> inputs;                         // layers, in the order in which tensors are given
+  std::vector<std::size_t> inputs;                         // layers, in the order of the given tensors
   std::vector<TensorName> outputs;
-  // What the text says that a call gives: layer, call, tensor.
+  // Output shapes that the text declares, by layer, call and tensor.
   std::map<std::tuple<std::size_t, std::size_t, std::size_t>, OpenShape> declared;
 };
 
-// Whether layers stand in it: a Sequential or Functional, of whatever name.
+// Whether it contains layers: a Sequential or Functional model of any name.
 bool is_model(const DocumentValue& layer);
 
 Result<Model> parse_model(const DocumentValue& text);
@@ -73,7 +73,7 @@ Layer parse_layer(const DocumentValue& text, std::size_t number);  // without it
 
 std::optional<OpenShape> open_shape(const DocumentValue* value);
 
-// ---- keras_calls.cc: what a layer is called with, as Keras 3 writes it and as Keras 2 did
+// ---- keras_calls.cc: arguments of a layer call, in the formats of Keras 3 and Keras 2
 class LayerNames {
  public:
   explicit LayerNames(const std::vector<Layer>& layers);
@@ -87,7 +87,7 @@ struct CallContext {
   Model& model;
 };
 Result<ModelCall> parse_call(const DocumentValue& text, CallContext context);
-// Names of tensors in whatever lists and tables: input_layers, output_layers.
+// Collects tensor names from nested lists and tables: input_layers, output_layers.
 void collect_names(const DocumentValue& value, const LayerNames& names, std::vector<TensorName>& found);
 
 }  // namespace joulemap::predict::keras

@@ -12,9 +12,9 @@
 namespace joulemap::predict::keras {
 namespace {
 
-const Shape kOnePixel = {1, 1, 1, 1};  // what a rule goes on with after a failure
+const Shape kOnePixel = {1, 1, 1, 1};  // placeholder shape after a failure
 
-// As the measurements call them; others keep their name.
+// Maps names to those of the measurements; others stay unchanged.
 std::string activation_form(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOthers = {{{"swish", "silu"},
                                                                                      {"hard_swish", "hardswish"},
@@ -147,7 +147,7 @@ std::vector<std::int64_t> LayerCall::axes(std::string_view key) const {
   if (value == nullptr) return found;
   if (const std::optional<std::int64_t> one = value->integer()) found.push_back(*one);
   const DocumentValue::Array* list = value->array();
-  // A tuple of a TensorFlow function.
+  // A tuple argument of a TensorFlow function.
   if (const DocumentValue* const items = value->find("items")) list = items->array();
   if (list == nullptr || list->size() > kMostDimensions) return found;
   for (const DocumentValue& each : *list) {
@@ -212,7 +212,7 @@ void LayerCall::activation(std::string_view name, const Shape& sizes, std::int64
   const std::string form = activation_form(name);
   if (form.empty() || form == "linear") return;
   Shape ordered = sizes;
-  // Softmax runs along one axis: the one that `width` stands for.
+  // Softmax runs along one axis, which must become `width`.
   if (!ordered.empty() && (form == "softmax" || form == "log_softmax")) {
     const auto along = ordered.begin() + static_cast<std::ptrdiff_t>(axis(which, ordered.size()));
     std::rotate(along, along + 1, ordered.end());
@@ -241,7 +241,7 @@ PairForm pair_form(const Shape& out, const Shape& one, const Shape& other) {
   const std::int64_t few = elements(small);
   if (few == all || few == 0 || all % few != 0) return {"same", batch_rows_width(out)};
   if (few == 1) return {"scalar", batch_rows_width(out)};
-  // A vector along the last dimensions; else something per sample, say per channel.
+  // A vector along the last dimensions; else one value per sample or channel.
   std::size_t leading = 0;
   while (leading < small.size() && small[leading] == 1) ++leading;
   if (elements(small, leading, small.size()) == elements(out, out.size() - (small.size() - leading), out.size())) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One call of one Keras layer, as the rules of layers see it: its configuration, the tensors that come in, and a place to
-// put operations and weights. A rule gives the shapes that come out. What is wrong is kept (the first, with the layer's
-// name) while the rule goes on with ones: a rule is then as short as the layer is simple, and nobody forgets a check. Used
-// by one thread; lives as long as the call and refers to the document of the model.
+// One call of one Keras layer, for the layer rules: its configuration, its input tensors, and methods that emit
+// operations and weights. A rule returns the output shapes. The first error is kept, with the layer's name, and the
+// rule continues with sizes of 1, so that rules stay short and no check is forgotten. For one thread; lives as long as
+// the call and refers to the model's document.
 #pragma once
 
 #include <cstdint>
@@ -25,29 +25,29 @@ using formats::DocumentValue;
 struct Tensor {
   Shape sizes;
   Dtype dtype = Dtype::fp32;
-  bool needs_gradient = false;  // something trainable lies before it
-  bool has_fractions = true;    // not whole numbers: those are never cast
-  // Of a sequence that a recurrent layer has written: which operation of the graph that is.
+  bool needs_gradient = false;  // depends on something trainable
+  bool has_fractions = true;    // false: integers, which are never cast
+  // For the sequence output of a recurrent layer: index of its operation in the graph.
   std::optional<std::size_t> stack = {};
 };
 
 struct Input {
-  std::string keyword;  // empty: by its place
+  std::string keyword;  // empty: positional
   Tensor tensor;
 };
 
-// What holds for a layer, by itself and by the models around it.
+// Properties of a layer, from itself and from the enclosing models.
 struct LayerTraits {
   std::string path;        // "outer.inner.conv"
-  std::string class_name;  // without blanks: "Conv2D", of a TensorFlow function its name
+  std::string class_name;  // without blanks: "Conv2D"; for a TensorFlow function its name
   Dtype dtype = Dtype::fp32;
-  bool is_mixed = false;  // weights are kept in 32 bits and cast for every call
+  bool is_mixed = false;  // weights are stored in 32 bits and cast for every call
   bool is_trainable = true;
-  bool is_inference = false;   // called with training=False, whatever the run does
-  bool counts_weights = true;  // not so when the layer is called again: its weights are the same
+  bool is_inference = false;   // called with training=False, regardless of the run
+  bool counts_weights = true;  // false for repeated calls, which share the weights
 };
 
-// What the model's text says: the layer's configuration, and what it was called with. Null where there is none.
+// The model's text: the layer's configuration and its call arguments. Null if absent.
 struct CallText {
   const DocumentValue* config = nullptr;
   const DocumentValue* positional = nullptr;
@@ -61,39 +61,40 @@ class LayerCall {
   LayerTraits traits;
   CallText written;
   std::vector<Input> inputs;
-  std::optional<std::size_t> stack;  // of a recurrent layer that gives its sequence: its operation
+  std::optional<std::size_t> stack;  // for a recurrent layer that returns its sequence: index of its operation
 
-  // ---- what comes in
-  const Shape& shape(std::size_t input = 0);  // fails where there is none
+  // ---- inputs
+  const Shape& shape(std::size_t input = 0);  // fails if there is none
   const Input* named(std::string_view keyword, std::size_t place) const;
   std::int64_t dimension(std::int64_t axis);  // of the first input
   std::size_t axis(std::int64_t axis, std::size_t dimensions);
   void need_dimensions(std::size_t least, std::size_t most);  // of the first input
   bool is_channels_last(std::string_view otherwise = "channels_last") const;
 
-  // ---- configuration: of the layer, else what the call was given by keyword
+  // ---- configuration: of the layer, else the keyword arguments of the call
   const DocumentValue* option(std::string_view key) const;
   bool flag(std::string_view key, bool otherwise) const;
-  std::string word(std::string_view key) const;  // a text, or the name of the object that stands there; empty without
-  std::int64_t size(std::string_view key);       // 1 and more, of a layer that is nothing without it
+  std::string word(std::string_view key) const;  // a text, or the name of the object in its place; empty if absent
+  std::int64_t size(std::string_view key);       // at least 1; a required option
   std::int64_t size_or(std::string_view key, std::int64_t otherwise);
-  // One number for all dimensions, or one for each; `otherwise` where it is missing.
+  // One number for all dimensions, or one for each; `otherwise` if absent.
   std::vector<std::int64_t> factors(std::string_view key, std::size_t dimensions, std::int64_t otherwise);
-  std::vector<std::int64_t> axes(std::string_view key) const;  // a number or a list; empty where there is none
+  std::vector<std::int64_t> axes(std::string_view key) const;  // a number or a list; empty if absent
   Padding padding();
 
-  // ---- what comes out
-  // Weights of the next operation; those that training changes are counted.
+  // ---- outputs
+  // Weights of the next operation; counts the trainable ones.
   void weights(std::initializer_list<std::int64_t> sizes);
   void emit(Kind kind, std::string_view form, Parameters parameters, std::int64_t count = 1);
   void elementwise(Kind kind, std::string_view form, const Shape& shape, std::int64_t count = 1);
-  void activation(std::string_view name, const Shape& shape, std::int64_t axis = -1);  // "linear" and "": nothing
+  void activation(std::string_view name, const Shape& shape, std::int64_t axis = -1);  // "linear" and "" emit nothing
   void view(const Shape& shape) { elementwise(Kind::view, "", shape); }
-  // One more layer of the stack that it reads, or an operation of its own; which one of the graph's it is.
+  // Emits a further layer of the stack that it reads, or a separate operation; returns the operation's index in the
+  // graph.
   std::size_t emit_recurrent(std::string_view form, Parameters parameters);
   void unknown(std::string_view reason, const std::vector<Shape>& outputs, bool is_bounded);
 
-  // Between two branches of a layer: the second does not come behind the first.
+  // For layers with branches: the second branch does not depend on the first one's gradient.
   bool needs_gradient() const { return needs_gradient_; }
   void set_needs_gradient(bool needs) { needs_gradient_ = needs; }
 
@@ -105,13 +106,13 @@ class LayerCall {
 
   Graph& graph_;
   bool needs_gradient_ = false;
-  bool has_trainable_weights_ = false;  // the next operation
+  bool has_trainable_weights_ = false;  // of the next operation
   std::optional<Error> failure_;
 };
 
-// As operations have them: any factors; `width` is the last dimension.
+// Factors of a shape for operations; `width` is the last dimension.
 Parameters batch_rows_width(const Shape& shape);
-// The second of two tensors against the first: same, row, last or scalar, with factors that say how large it is.
+// Form of a binary operation by the shape of the second tensor: same, row, last or scalar, with matching factors.
 struct PairForm {
   std::string_view form;
   Parameters parameters;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each class of Keras's layers does: a rule turns a call into operations and gives the shapes that come out. Tables by
-// theme, one in each source; functions of keras.ops and of TensorFlow (TFOpLambda) stand in them under their name in
-// lower case without underscores. Pure but for the LayerCall.
+// Rules for Keras layer classes: a rule translates a call to operations and returns the output shapes. One table per
+// source file, by theme. Functions of keras.ops and TensorFlow (TFOpLambda) are listed by their names in lower case
+// without underscores. Pure except for the LayerCall.
 #pragma once
 
 #include <span>
@@ -32,16 +32,16 @@ std::span<const NamedRule> pooling_rules();
 std::span<const NamedRule> recurrent_rules();
 std::span<const NamedRule> shape_rules();
 
-// Null where there is none.
+// Null if there is none.
 LayerRule find_rule(std::string_view class_name);
 
-// ---- what rules of several sources are made of
+// ---- helpers of rules in several source files
 void emit_dense(LayerCall& call, std::int64_t rows, std::int64_t in, std::int64_t out, bool has_bias,
                 std::int64_t count = 1);
 void emit_pair(LayerCall& call, Kind kind, const Shape& out, const Shape& one, const Shape& other);
-// The sizes of the equation's letters, by the shapes of its operands; fails where they do not fit.
+// Sizes of the equation's letters, from the shapes of its operands; fails if they do not match.
 struct Einsum {
-  std::vector<std::string> operands;  // letters, an ellipsis spelled out
+  std::vector<std::string> operands;  // letters, with the ellipsis expanded
   std::string out;
   std::vector<std::pair<char, std::int64_t>> sizes;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What layers become. Sizes that come out are seen by a Flatten behind, whose view has `width` elements.
+// Tests the operations of each layer. A Flatten after the layer shows its output size: the view has `width` elements.
 #include "predict/graph/keras/layer_rules.h"
 
 #include <gtest/gtest.h>
@@ -159,7 +159,7 @@ TEST(KerasLayers, TimeDistributedRunsOnEveryStep) {
   EXPECT_EQ(each.out, 30);
 }
 
-// A call in the form of Keras 3, with tensors and numbers in their places.
+// A call in Keras 3 format, with tensors and numbers as positional arguments.
 std::string tensor(std::string_view layer) {
   return fmt::format(R"({{"class_name": "__keras_tensor__", "config": {{"keras_history": ["{}", 0, 0]}}}})", layer);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers and functions of several tensors, element by element or side by side.
+// Rules for layers and functions of several tensors: element-wise operations and concatenation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,14 +16,14 @@ void emit_pair(LayerCall& call, Kind kind, const Shape& out, const Shape& one, c
 
 namespace {
 
-// A constant that stands in the text as a list of numbers.
+// Shape of a constant that the text contains as a list of numbers.
 Shape shape_of_numbers(const DocumentValue* value) {
   Shape shape;
   while (value != nullptr && value->array() != nullptr && !value->array()->empty() && shape.size() < kMostDimensions) {
     shape.push_back(static_cast<std::int64_t>(value->array()->size()));
     value = &value->array()->front();
   }
-  return value != nullptr && value->number() ? shape : Shape{};  // a list may also name a tensor
+  return value != nullptr && value->number() ? shape : Shape{};  // a list may also be a tensor name
 }
 
 Shape merged(LayerCall& call, const Shape& one, const Shape& other) {
@@ -32,7 +32,7 @@ Shape merged(LayerCall& call, const Shape& one, const Shape& other) {
   return out.value_or(one);
 }
 
-// All inputs, one after the other.
+// Combines all inputs pairwise, in order.
 template <Kind kKind>
 std::vector<Shape> merge(LayerCall& call) {
   Shape out = call.shape();
@@ -42,7 +42,7 @@ std::vector<Shape> merge(LayerCall& call) {
     emit_pair(call, kKind, both, out, other);
     out = both;
   }
-  if (call.inputs.size() == 1) {  // the other is a number, or a constant that stands in the text
+  if (call.inputs.size() == 1) {  // the other operand is a number or a constant in the text
     const DocumentValue* const constant = call.option("y") != nullptr ? call.option("y") : call.option("x2");
     const Shape other = shape_of_numbers(constant);
     const Shape both = merged(call, out, other);
@@ -58,7 +58,7 @@ std::vector<Shape> average(LayerCall& call) {
   return out;
 }
 
-// Of Inception-ResNet: the first and a part of the second.
+// CustomScaleLayer of Inception-ResNet: the first input plus the scaled second.
 std::vector<Shape> scaled_sum(LayerCall& call) {
   const Shape shape = call.shape(1);
   call.elementwise(Kind::multiply, "scalar", shape);

@@ -10,7 +10,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-// The largest networks have some thousands; nested models that call each other often could ask for any number.
+// The largest networks have some thousands; nested models that call each other repeatedly could cause any count.
 constexpr std::int64_t kMostCalls = 200'000;
 
 std::string joined(const std::string& outer, const std::string& inner) {
@@ -127,7 +127,8 @@ LayerTraits ModelWalk::traits_of(const Layer& layer, const std::vector<Input>& i
   const bool trains = layer.config == nullptr || layer.config->boolean("trainable").value_or(true);
   traits.is_trainable = around.is_trainable && trains;
   traits.is_inference = around.is_inference;
-  // Keras 3 writes down the default of every layer, which a run overrules; with models, and in Keras 2, somebody chose.
+  // Keras 3 writes the default of `training` for every layer, which a run overrides. For models, and in Keras 2, the
+  // value is an explicit choice.
   const bool is_chosen = written.positional == nullptr || is_model(*layer.text);
   if (is_chosen && written.keywords != nullptr && written.keywords->boolean("training") == false) {
     traits.is_inference = true;
@@ -135,7 +136,7 @@ LayerTraits ModelWalk::traits_of(const Layer& layer, const std::vector<Input>& i
   const Policy policy = policy_of(layer.config == nullptr ? nullptr : layer.config->find("dtype"), dtype_);
   traits.dtype = policy.dtype;
   traits.is_mixed = policy.is_mixed;
-  if (layer.is_function) {  // computes in what it is given
+  if (layer.is_function) {  // computes in the type of its input
     const auto first =
         std::find_if(inputs.begin(), inputs.end(), [](const Input& input) { return input.tensor.has_fractions; });
     traits.dtype = first == inputs.end() ? dtype_ : first->tensor.dtype;
@@ -171,7 +172,7 @@ Result<std::vector<Tensor>> ModelWalk::run_layer(const Layer& layer, const CallT
   return run_rule(call, told, layer);
 }
 
-// As Keras does when a layer begins: to what the layer computes in.
+// Casts inputs to the layer's computing type, as Keras does at the start of a call.
 void ModelWalk::cast_inputs(LayerCall& call) const {
   for (Input& input : call.inputs) {
     if (!input.tensor.has_fractions || input.tensor.dtype == call.traits.dtype) continue;
@@ -192,7 +193,7 @@ Result<std::vector<Tensor>> ModelWalk::run_rule(LayerCall& call, const Told& tol
   if (rule != nullptr) return checked(call, rule(call));
   std::vector<Shape> shapes = told.shapes;
   if (!told.is_complete) shapes.assign(std::max<std::size_t>(1, told.shapes.size()), call.shape());
-  // A layer of the user's own may well have weights, though nobody knows how many.
+  // A custom layer may have weights of unknown count.
   if (call.traits.is_trainable && !layer.is_function && layer.class_name != "Lambda") call.set_needs_gradient(true);
   call.unknown(unknown_reason(layer, told.is_complete), shapes, told.is_complete);
   return checked(call, shapes);
@@ -200,7 +201,7 @@ Result<std::vector<Tensor>> ModelWalk::run_rule(LayerCall& call, const Told& tol
 
 namespace {
 
-// Dropout between two layers is a part of PyTorch's call, too.
+// Dropout between two layers is part of PyTorch's recurrent call, too.
 std::optional<std::size_t> stack_of(const LayerCall& call) {
   const bool drops = call.traits.class_name == "Dropout" || call.traits.class_name == "SpatialDropout1D";
   return drops && !call.inputs.empty() ? call.inputs.front().tensor.stack : call.stack;

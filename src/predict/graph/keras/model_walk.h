@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Goes through a model call by call, into nested models and wrapped layers, with the shapes that are there by then, and
-// collects operations. One walk for one graph; one thread; refers to the document.
+// Walks a model call by call, into nested models and wrapped layers, propagates shapes and collects operations. One
+// walk per graph; one thread; refers to the document.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@
 
 namespace joulemap::predict::keras {
 
-// What models and wrappers around a layer say about it.
+// Properties that a layer inherits from enclosing models and wrappers.
 struct Around {
   std::string path;
   bool is_trainable = true;
   bool is_inference = false;
 };
 
-// What numbers of a policy such as "mixed_bfloat16" are computed in.
+// Types of a dtype policy such as "mixed_bfloat16".
 struct Policy {
   Dtype dtype = Dtype::fp32;
   bool is_mixed = false;
@@ -35,7 +35,7 @@ Policy policy_of(const DocumentValue* dtype, Dtype otherwise);
 
 class ModelWalk {
  public:
-  // `batch` is what open batches are, and `file_batch` those that the text has.
+  // `batch` replaces open batch sizes, and those that equal `file_batch`, the batch in the text.
   ModelWalk(Graph& graph, Dtype dtype, std::int64_t batch, std::optional<std::int64_t> file_batch);
 
   Result<std::vector<Tensor>> run_model(const DocumentValue& text, const std::vector<Tensor>& inputs,
@@ -43,7 +43,7 @@ class ModelWalk {
 
  private:
   using Tensors = Result<std::vector<Tensor>>;
-  struct Told {  // what the text says that a call gives
+  struct Told {  // output shapes that the text declares for a call
     std::vector<Shape> shapes;
     bool is_complete = false;
   };
@@ -67,8 +67,8 @@ class ModelWalk {
   Dtype dtype_;
   std::int64_t batch_;
   std::optional<std::int64_t> file_batch_;
-  std::map<const DocumentValue*, Model> models_;  // a nested model may be called often
-  std::set<std::string> counted_;                 // layers whose weights are
+  std::map<const DocumentValue*, Model> models_;  // parsed once, because a nested model may be called often
+  std::set<std::string> counted_;                 // layers whose weights are counted
   std::int64_t calls_ = 0;
 };
 

@@ -6,7 +6,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-// One number, also where it stands in a list.
+// The axis as a number; the text may contain it in a list.
 std::int64_t axis_number(const LayerCall& call, std::int64_t otherwise) {
   const std::vector<std::int64_t> axes = call.axes("axis");
   return axes.empty() ? otherwise : axes.front();
@@ -25,7 +25,7 @@ void emit_by_channel(LayerCall& call, std::string_view form, std::size_t channel
   call.emit(Kind::normalization, form, std::move(parameters));
 }
 
-// As inference runs it. Training has the statistics of the batch (form batch), but not where `frozen` is 1.
+// As inference runs it. Training uses batch statistics (form batch), unless `frozen` is 1.
 std::vector<Shape> batch_normalization(LayerCall& call) {
   call.need_dimensions(1, kMostDimensions);
   const Shape shape = call.shape();
@@ -46,7 +46,7 @@ std::vector<Shape> group_normalization(LayerCall& call) {
   return {shape};
 }
 
-// Over the axes that are named, each of the others by itself.
+// Normalizes over the named axes, separately for each index of the others.
 void emit_by_row(LayerCall& call, std::string_view form, std::int64_t normed) {
   const std::int64_t all = elements(call.shape());
   call.emit(Kind::normalization, form,

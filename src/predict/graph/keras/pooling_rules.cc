@@ -9,7 +9,7 @@ namespace joulemap::predict::keras {
 namespace {
 
 struct Sides {
-  std::size_t first = 1;  // where they begin in the shape
+  std::size_t first = 1;  // index of the first side in the shape
   std::size_t channels = 0;
 };
 
@@ -18,7 +18,7 @@ Sides sides_of(LayerCall& call, std::size_t count) {
   return call.is_channels_last() ? Sides{1, count + 1} : Sides{2, 1};
 }
 
-// Operations pool over two dimensions. A depth is laid into the height: as many elements, as many sums.
+// Operations pool over two dimensions, so the depth is folded into the height: same counts of elements and sums.
 Window folded(const std::vector<Window>& windows) {
   if (windows.size() == 1) return {};
   Window height = windows[windows.size() - 2];
@@ -73,7 +73,7 @@ std::vector<Shape> pooling(LayerCall& call) {
   return {std::move(out)};
 }
 
-// Largest or mean, the form of the operation is the same: all of a channel becomes one.
+// Maximum and mean have the same form: a whole channel is reduced to one element.
 template <std::size_t kSides>
 std::vector<Shape> global_pooling(LayerCall& call) {
   const Sides sides = sides_of(call, kSides);
@@ -92,7 +92,7 @@ std::vector<Shape> global_pooling(LayerCall& call) {
   return {std::move(out)};
 }
 
-// To a size of its own choice: adaptive, but not to a single one.
+// Pools to a given output size: adaptive, with more than one output element.
 template <std::size_t kSides>
 std::vector<Shape> adaptive_pooling(LayerCall& call) {
   const Sides sides = sides_of(call, kSides);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recurrent layers: as one call of cuDNN where it has the layer's activations, else step by step, as cells of a user's
-// choice run: a product with the input, one with the state, and one kernel for the gates.
+// Rules for recurrent layers: one call of cuDNN if it supports the layer's activations. Otherwise step by step, as
+// custom cells run: a product with the input, one with the state, and one kernel for the gates.
 #include <fmt/format.h>
 
 #include "predict/graph/keras/layer_rules.h"
@@ -12,10 +12,10 @@ namespace {
 struct Cell {
   std::int64_t units = 1;
   std::int64_t gates = 1;
-  std::int64_t states = 1;  // that it hands on: an LSTM has two
+  std::int64_t states = 1;  // states passed to the next step: an LSTM has two
   bool has_bias = true;
   bool has_two_biases = false;  // one for the input, one for the state
-  bool resets_after = true;     // of a GRU: after the product with the state
+  bool resets_after = true;     // GRU: reset gate after the product with the state
   std::string activation;
   std::string recurrent_activation;
 };
@@ -26,13 +26,13 @@ struct Sequence {
   std::int64_t width = 1;
 };
 
-// Gates are one kernel, as PyTorch has them for its cells and compilers make them.
+// Gates are one kernel, as in PyTorch's cells and in compiled code.
 void emit_gates(LayerCall& call, const Sequence& sequence, const Cell& cell) {
   const std::string_view form = cell.gates == 4 ? "lstm_cell" : cell.gates == 3 ? "gru_cell" : "rnn_cell";
   call.elementwise(Kind::activation, form, {sequence.batch, cell.gates, cell.units}, sequence.steps);
 }
 
-// What cuDNN has: Keras takes it under the same conditions.
+// Whether cuDNN supports the layer: Keras uses it under the same conditions.
 bool is_one_call(const LayerCall& call, const Cell& cell) {
   if (cell.gates == 1) return cell.activation == "tanh" || cell.activation == "relu";
   const bool drops_states = call.option("recurrent_dropout") != nullptr &&
@@ -47,7 +47,7 @@ std::string_view cell_form(const Cell& cell) {
   return cell.activation == "relu" ? "rnn_relu" : "rnn_tanh";
 }
 
-// Two biases as PyTorch and cuDNN have them; Keras trains one of an LSTM's.
+// PyTorch and cuDNN have two biases; Keras trains one of them in an LSTM.
 void emit_one_call(LayerCall& call, const Sequence& sequence, const Cell& cell) {
   const std::int64_t out = times(cell.gates, cell.units);
   const std::int64_t bias = times(cell.has_two_biases ? 2 : 1, out);
@@ -75,7 +75,7 @@ void emit_cell(LayerCall& call, const Sequence& sequence, const Cell& cell) {
   emit_gates(call, sequence, cell);
 }
 
-// `config` of the layer itself or of its cell: they hold the same.
+// `config` is that of the layer or of its cell: both have the same content.
 Cell read_cell(LayerCall& call, std::string_view class_name, const DocumentValue* config) {
   Cell cell;
   const auto text = [&](std::string_view key, std::string_view otherwise) {
@@ -139,7 +139,7 @@ std::vector<Shape> recurrent(LayerCall& call) {
   return outputs(call, sequence, {cell});
 }
 
-// With cells of its own choice, one or several on top of each other.
+// A recurrent layer with custom cells, one or several stacked.
 std::vector<Shape> recurrent_cells(LayerCall& call) {
   Sequence sequence = sequence_of(call);
   const Sequence whole = sequence;

@@ -49,7 +49,7 @@ std::optional<Shape> broadcast(const Shape& one, const Shape& other) {
 Window slide(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation, Padding padding) {
   Window window{in, kernel, stride, dilation};
   const std::int64_t reach = dilation * (kernel - 1) + 1;
-  std::int64_t padded = 0;  // both sides together
+  std::int64_t padded = 0;  // sum of both sides
   if (padding == Padding::same) {
     window.out = (in + stride - 1) / stride;
     padded = std::max<std::int64_t>(0, (window.out - 1) * stride + reach - in);
@@ -67,7 +67,7 @@ Window slide_back(std::int64_t in, std::int64_t kernel, std::int64_t stride, std
                   std::optional<std::int64_t> output_padding) {
   Window window{in, kernel, stride, dilation};
   const std::int64_t reach = dilation * (kernel - 1) + 1;
-  window.is_even = false;  // readers of the operation are told the size, as it is the larger one
+  window.is_even = false;  // sets the output size explicitly, because it exceeds the input's
   window.padding = padding == Padding::same ? reach / 2 : 0;
   if (output_padding) {
     window.out = std::max<std::int64_t>(0, (in - 1) * stride + reach - 2 * window.padding + *output_padding);

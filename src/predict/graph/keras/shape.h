@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes of tensors and the arithmetic on them: elements, axes, windows that slide, axes that are left when some are taken
-// away. Pure. Products stop at kTooMany instead of overflowing, so that a check after the last of them finds what is too
-// large; sizes that come in are at most kMostElements, factors at most kMostFactor.
+// Tensor shapes and their arithmetic: element counts, axes, sliding windows, reduced axes. Pure. Products saturate at
+// kTooMany instead of overflowing, so that one check after the last product is enough. Input sizes are at most
+// kMostElements, factors at most kMostFactor.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@ namespace joulemap::predict::keras {
 using Shape = std::vector<std::int64_t>;
 
 inline constexpr std::int64_t kTooMany = kMostElements + 1;
-inline constexpr std::int64_t kMostFactor = 65536;  // of kernels, strides, dilations: nobody has larger ones
+inline constexpr std::int64_t kMostFactor = 65536;  // of kernels, strides, dilations
 inline constexpr std::size_t kMostDimensions = 16;
 
-// Both at least 0; kTooMany where it would be more.
+// Both at least 0; saturates at kTooMany.
 std::int64_t times(std::int64_t one, std::int64_t other);
 std::int64_t elements(const Shape& shape);
 std::int64_t elements(const Shape& shape, std::size_t from, std::size_t to);  // of the dimensions [from, to)
 
-std::string text(const Shape& shape);  // "8x224x224x3"; of a number "a number"
+std::string text(const Shape& shape);  // "8x224x224x3"; "a number" for a scalar
 
-// An axis as Keras writes it, negative from behind; nothing where the shape has no such axis.
+// Resolves a Keras axis, which may be negative; empty if the shape has no such axis.
 std::optional<std::size_t> axis_of(std::int64_t axis, std::size_t dimensions);
 
-// What both become when they are added; nothing where they do not fit.
+// The broadcast shape of both; empty if they do not match.
 std::optional<Shape> broadcast(const Shape& one, const Shape& other);
 
 enum class Padding : std::uint8_t { valid, same, causal };
@@ -41,12 +41,12 @@ struct Window {
   std::int64_t kernel = 1;
   std::int64_t stride = 1;
   std::int64_t dilation = 1;
-  std::int64_t out = 1;      // 0 where the kernel does not fit
-  std::int64_t padding = 0;  // of each side; where they differ, of the smaller one
-  bool is_even = true;       // `out` is what sizes and padding say
+  std::int64_t out = 1;      // 0 if the kernel does not fit
+  std::int64_t padding = 0;  // per side; the smaller one if they differ
+  bool is_even = true;       // `out` follows from sizes and padding
 };
 Window slide(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation, Padding padding);
-// The other way round, as transposed convolutions do; output_padding as Keras has it, where it has.
+// The inverse, for transposed convolutions; with Keras's output_padding if given.
 Window slide_back(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation, Padding padding,
                   std::optional<std::int64_t> output_padding);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What gives a tensor another shape or order, or takes a part of it.
+// Rules for layers and functions that reshape, reorder or slice a tensor.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::int64_t kMostParts = 1024;
 
-// -1 is what is left. A batch that is written down in the model is the one of the call where sizes say so.
+// Resolves -1 to the remainder. Replaces a batch that is stored in the model by the call's batch if the sizes require
+// it.
 Shape filled(LayerCall& call, const std::vector<std::int64_t>& target, std::int64_t all) {
   Shape out;
   std::int64_t known = 1;
@@ -76,7 +77,7 @@ std::vector<Shape> flatten(LayerCall& call) {
   return {std::move(out)};
 }
 
-// In another order: written anew, as what comes next reads it so.
+// Reorders dimensions with a copy, because the next operation reads the data in that order.
 std::vector<Shape> ordered(LayerCall& call, const std::vector<std::int64_t>& order) {
   const Shape in = call.shape();
   std::vector<bool> seen(in.size(), false);
@@ -155,7 +156,7 @@ std::vector<Shape> squeeze(LayerCall& call) {
   return {std::move(out)};
 }
 
-// Into equal parts, or at places, or into parts whose sizes are told.
+// Splits into equal parts, at indices, or into parts of given sizes.
 std::vector<Shape> split(LayerCall& call) {
   const Shape in = call.shape();
   const std::vector<std::int64_t> axes = call.axes("axis");
@@ -180,7 +181,7 @@ std::vector<Shape> split(LayerCall& call) {
     std::int64_t from = 0;
     for (const std::int64_t place : numbers(call, key)) {
       const std::int64_t to = std::clamp<std::int64_t>(place, 0, in[axis]);
-      sizes.push_back(to - from);  // less than 1 is refused where shapes are checked
+      sizes.push_back(to - from);  // shape checks reject values below 1
       from = to;
     }
     sizes.push_back(in[axis] - from);
@@ -194,7 +195,7 @@ std::vector<Shape> split(LayerCall& call) {
   return parts;
 }
 
-// How many of `size` a slice takes; nothing where its ends are not known.
+// Count of elements that a slice selects from `size`; empty if its step is invalid.
 std::optional<std::int64_t> sliced(const DocumentValue& slice, std::int64_t size) {
   const DocumentValue* const inside = slice.find("config") != nullptr ? slice.find("config") : &slice;
   const std::int64_t step = inside->integer("step").value_or(1);
@@ -241,7 +242,7 @@ std::vector<Shape> get_item(LayerCall& call) {
       return {in};
     }
     if (each.table() != nullptr) out.push_back(sliced(each, in[place]).value_or(in[place]));
-    ++place;  // a number takes the dimension away
+    ++place;  // an integer index removes the dimension
   }
   while (place < in.size()) out.push_back(in[place++]);
   call.view(out);

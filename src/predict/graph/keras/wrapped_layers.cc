@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers around a layer: TimeDistributed runs it on every step, Bidirectional twice.
+// Wrapper layers: TimeDistributed runs the inner layer on every step, Bidirectional runs it twice.
 #include <fmt/format.h>
 
 #include "predict/graph/keras/layer_rules.h"
@@ -22,7 +22,7 @@ Error without_layer(const Around& inside) {
 
 }  // namespace
 
-// Steps are computed side by side, as a larger batch.
+// All steps are computed at once, as a larger batch.
 Result<std::vector<Tensor>> ModelWalk::run_time_distributed(const Layer& layer, std::vector<Input> inputs,
                                                             const Around& inside) {
   const DocumentValue* const inner = wrapped(layer, "layer");
@@ -47,8 +47,8 @@ Result<std::vector<Tensor>> ModelWalk::run_time_distributed(const Layer& layer, 
   return out;
 }
 
-// Of two equal recurrent layers among the operations from `begin` on, one that goes both ways; which one of the graph's it
-// is, one more layer of `stack` where it fits. Nothing where they are no such pair.
+// Merges two equal recurrent layers among the operations from `begin` on into a bidirectional one, as a further layer
+// of `stack` if possible. Returns the operation's index in the graph; empty if there is no such pair.
 std::optional<std::size_t> ModelWalk::join_directions(std::size_t begin, const std::string& path,
                                                       std::optional<std::size_t> stack) {
   std::vector<Operation>& all = graph_.operations;
@@ -78,7 +78,7 @@ Result<std::vector<Tensor>> ModelWalk::run_bidirectional(const Layer& layer, con
   if (!one.name.starts_with("forward_")) one.name = "forward_" + one.name;
   if (back == nullptr) other.name = "backward_" + other.name;
   std::vector<Input> first(inputs.begin(), inputs.begin() + 1);
-  first.front().tensor.stack.reset();  // both directions read it; below they are one layer
+  first.front().tensor.stack.reset();  // both directions read it; they are merged below
   const std::size_t before = graph_.operations.size();
   Tensors there = run_layer(one, {one.config}, first, inside, {});
   if (!there) return there;

@@ -31,7 +31,7 @@ std::optional<Heads> heads_of(const Sizes& sizes, std::int64_t heads) {
   return Heads{heads, sizes[1], sizes[2] / heads};
 }
 
-// Dimensions by letter; those of "..." stand before, as if they had letters of their own.
+// Dimensions by letter; those of "..." come first, with letters of their own.
 struct Term {
   std::string letters;
   Sizes sizes;
@@ -85,7 +85,7 @@ void count_product(const std::vector<Term>& terms, const std::string& output, co
     const bool left = contains(terms[0].letters, letter);
     const bool right = contains(terms[1].letters, letter);
     const bool stays = contains(output, letter);
-    if (!stays && !(left && right)) return;  // summed in one of them alone
+    if (!stays && !(left && right)) return;  // summed over one operand only
     std::int64_t& part = !stays ? product.k : left && right ? product.batch : left ? product.m : product.n;
     part = product_of({part, size_of[static_cast<unsigned char>(letter)]}, 0, 2);
   }

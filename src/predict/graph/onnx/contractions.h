@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes that are products of several kinds at once: attention as one node, and Einsum. What they multiply, in
-// elements; shapes and operations both ask.
+// Sizes of nodes that combine several products: attention as one node, and Einsum. In elements; shape inference and
+// translation to operations both use them.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,19 @@ struct AttentionSizes {
   std::int64_t keys = 0;
   std::int64_t width = 0;  // of a head
   std::int64_t value_width = 0;
-  std::int64_t key_heads = 0;  // fewer than heads, where several share one
+  std::int64_t key_heads = 0;  // fewer than heads if several share one
   bool causal = false;
 };
 
-// Attention of ai.onnx, and MultiHeadAttention and GroupQueryAttention of com.microsoft: `inputs` has null where none
-// is given.
+// Attention of ai.onnx, and MultiHeadAttention and GroupQueryAttention of com.microsoft. Missing entries of `inputs`
+// are null.
 Result<AttentionSizes> attention_sizes(const Node& node, const std::vector<const Sizes*>& inputs);
-// Attention of com.microsoft, which multiplies with its weights first.
+// Attention of com.microsoft, which first multiplies its input by its weights.
 Result<AttentionSizes> weighted_attention_sizes(const Node& node, const std::vector<const Sizes*>& inputs);
 
 struct Contraction {
   Sizes out;
-  // Of a product of two: y[batch, m, n] = a[batch, m, k] b[batch, k, n]. All 0 where it is none of these.
+  // For a product of two operands: y[batch, m, n] = a[batch, m, k] b[batch, k, n]. All 0 for other equations.
   std::int64_t batch = 0;
   std::int64_t m = 0;
   std::int64_t k = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of small tensors through the nodes that exporters compute shapes with: Shape, Gather, Concat, Slice and
-// arithmetic. What is not folded here is not known, which is an error only where a size hangs on it.
+// Constant folding of small tensors through the nodes that exporters use to compute shapes: Shape, Gather, Concat,
+// Slice and arithmetic. Values that are not folded are unknown, which is an error only if a size depends on them.
 #include <algorithm>
 #include <cmath>
 
@@ -60,7 +60,7 @@ std::optional<double> binary(std::string_view type, double x, double y, Type of)
   return std::nullopt;
 }
 
-// Where the element of `sizes` lies that is the `index`-th of `wide`, in which it is repeated.
+// Maps element `index` of the broadcast shape `wide` to its element in `sizes`.
 std::size_t repeated_index(std::size_t index, const Sizes& wide, const Sizes& sizes) {
   std::size_t place = 0;
   std::size_t stride = 1;
@@ -77,7 +77,7 @@ std::size_t repeated_index(std::size_t index, const Sizes& wide, const Sizes& si
 }
 
 std::optional<Numbers> fold_binary(const Inference& at, const Sizes& out) {
-  // Of these alone the sizes are known to go together.
+  // Only for these types are the sizes known to broadcast.
   if (!at.has(1) || !binary(at.node.type, 1, 1, Type::float32)) return std::nullopt;
   Numbers result;
   const auto count = static_cast<std::size_t>(elements_of(out));
@@ -119,7 +119,7 @@ Numbers fold_cast(const Inference& at) {
   return result;
 }
 
-// Of lists only: shapes are lists, and an entry of one is what exporters take.
+// One-dimensional data only: shapes are lists, and exporters pick entries of them.
 std::optional<Numbers> fold_gather(const Inference& at) {
   if (at.sizes(0).size() != 1) return std::nullopt;
   const Numbers& data = numbers_of(at, 0);
@@ -132,7 +132,7 @@ std::optional<Numbers> fold_gather(const Inference& at) {
   return result;
 }
 
-// Of each dimension: where the input's elements begin that go out, and how far apart they lie.
+// For each dimension: offset of the first element and stride between elements of the input.
 struct Walkway {
   std::int64_t begin = 0;
   std::int64_t step = 0;

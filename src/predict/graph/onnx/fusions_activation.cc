@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations that were written as arithmetic: GELU by error function and by tanh, SiLU, HardSwish, Mish.
+// Fuses activations that exporters write as arithmetic: GELU with erf or tanh, SiLU, HardSwish, Mish.
 #include <algorithm>
 
 #include "predict/graph/onnx/fusions.h"
@@ -10,7 +10,7 @@ namespace {
 
 int output_of(Program& program, int step) { return step_at(program, step).outputs[0]; }
 
-// x, or x times a number.
+// Whether the value is x, or x times a number.
 bool is_scaled(Program& program, int value, int x, std::vector<int>& parts) {
   if (value == x) return true;
   const int step = producer_of(program, value);
@@ -21,7 +21,7 @@ bool is_scaled(Program& program, int value, int x, std::vector<int>& parts) {
   return true;
 }
 
-// What x is multiplied with: the step that multiplies, or one behind it where a number stands between.
+// The steps of a product with x, including a scaling of x by a number, and x itself.
 struct Product {
   std::vector<int> parts;
   int x = kNone;
@@ -53,7 +53,7 @@ Product half_of_x_times(Program& program, int sum) {
   return product;
 }
 
-// Whether a value is made of x and numbers alone, by sums, products and powers; a dozen steps at most.
+// Whether a value is a polynomial of x: sums, products and powers, at most a dozen steps.
 bool is_polynomial(Program& program, int value, int x, std::vector<int>& parts) {
   if (value == x || scalar_of(program, value)) return true;
   const int step = producer_of(program, value);
@@ -81,7 +81,7 @@ bool fuse_gelu(Program& program, int middle, bool by_tanh) {
   return join(program, before, last, "Gelu", {product.x}, middle);
 }
 
-// x times f(x), where f went through the steps given.
+// x times f(x), where `gate` are the steps of f.
 bool fuse_gate(Program& program, const std::vector<int>& gate, std::string_view type) {
   const int x = step_at(program, gate.front()).inputs[0];
   const int value = output_of(program, gate.back());

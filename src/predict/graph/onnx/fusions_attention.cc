@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention that was written as a product, a softmax and a product, with scales, masks and biases between.
+// Fuses attention written as product, softmax and product, with scales, masks and biases in between.
 #include <algorithm>
 
 #include "predict/graph/onnx/fusions.h"
@@ -16,7 +16,7 @@ bool is_any(Program& program, int step, std::initializer_list<std::string_view> 
   return std::any_of(types.begin(), types.end(), [&](std::string_view type) { return is_step(program, step, type); });
 }
 
-// Upwards from the softmax to the product of queries and keys; `parts` are the steps on the way, the product last.
+// Searches backwards from the softmax for the product of queries and keys; `parts` are the steps, the product last.
 bool find_scores(Program& program, int value, int depth, std::vector<int>& parts) {
   const int step = producer_of(program, value);
   if (step == kNone || depth > kDeepest || only_consumer(program, value) == kNone) return false;
@@ -44,7 +44,7 @@ bool find_scores(Program& program, int value, int depth, std::vector<int>& parts
   return false;
 }
 
-// A guard that exporters add: where a row is all masked, softmax gives what is no number, and 0 is meant.
+// Skips an exporter's guard that replaces the NaN of a fully masked softmax row by 0.
 int guarded(Program& program, int value, std::vector<int>& parts) {
   const std::vector<int>& consumers = value_at(program, value).consumers;
   if (consumers.size() != 2 || value_at(program, value).is_output) return value;
@@ -60,7 +60,7 @@ int guarded(Program& program, int value, std::vector<int>& parts) {
   return value;
 }
 
-// Downwards from the softmax to the product with the values; kNone where there is none.
+// Searches forward from the softmax for the product with the values; kNone if there is none.
 int find_product(Program& program, int softmax, std::vector<int>& parts) {
   int value = output_of(program, softmax);
   for (int depth = 0; depth < kDeepest; ++depth) {
@@ -77,7 +77,7 @@ int find_product(Program& program, int softmax, std::vector<int>& parts) {
   return kNone;
 }
 
-// Scales of queries and keys, and the transposition of keys, are done by the kernel.
+// Skips scales of queries and keys and the transposition of keys, which the kernel includes.
 int skip_scales(Program& program, int value, bool transposed, std::vector<int>& parts) {
   for (int depth = 0; depth < 3; ++depth) {
     const int step = producer_of(program, value);

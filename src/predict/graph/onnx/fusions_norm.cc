@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Norms that were written as means and roots, and products whose bias was written as an addition.
+// Fuses norms written as means and roots, and products whose bias is a separate addition.
 #include <algorithm>
 
 #include "predict/graph/onnx/fusions.h"
@@ -18,7 +18,7 @@ bool is_square(Program& program, int step, int x) {
   return (power || product) && step_at(program, step).inputs[0] == x;
 }
 
-// x / sqrt(mean + epsilon), in any of its writings, from the mean on. The steps, or nothing.
+// Matches x / sqrt(mean + epsilon) in its usual forms, starting at the mean. Returns the steps, or nothing.
 std::vector<int> divided_by_root(Program& program, int mean, int x) {
   std::vector<int> parts = {mean};
   const int sum = only_consumer(program, output_of(program, mean));
@@ -41,7 +41,7 @@ std::vector<int> divided_by_root(Program& program, int mean, int x) {
   return parts;
 }
 
-// Scale and offset that follow are weights of the norm.
+// A following scale and offset are weights of the norm.
 void add_affine(Program& program, std::vector<int>& parts, std::vector<int>& inputs) {
   for (const std::string_view type : {"Mul", "Add"}) {
     int next = only_consumer(program, output_of(program, parts.back()));
@@ -104,7 +104,7 @@ bool fuse_rms_norm(Program& program, int mean) {
   return true;
 }
 
-// Groups as instances: reshaped to one group a channel, normed, reshaped back, scaled and shifted.
+// GroupNorm written as InstanceNorm: reshaped to one group per channel, normalized, reshaped back, scaled and shifted.
 bool fuse_group_norm(Program& program, int norm) {
   const int before = producer_of(program, step_at(program, norm).inputs[0]);
   const int after = only_consumer(program, output_of(program, norm));
@@ -118,7 +118,7 @@ bool fuse_group_norm(Program& program, int norm) {
   return join(program, parts, parts.back(), "GroupNormalization", std::move(inputs), norm);
 }
 
-// As long as the channels, which are last behind a product and second behind a convolution.
+// Whether it has one element per channel; channels are last after a product, and second after a convolution.
 bool is_bias(const Value& value, std::int64_t channels, std::size_t behind) {
   if (!value.constant || !value.sizes || value.sizes->size() <= behind) return false;
   return elements_of(*value.sizes) == channels && (*value.sizes)[value.sizes->size() - 1 - behind] == channels;

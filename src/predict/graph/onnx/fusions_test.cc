@@ -13,7 +13,7 @@ using testing::integer;
 using testing::integers;
 using testing::OnnxModel;
 
-// "kind form parameters" of all that is no view.
+// "kind form parameters" of all operations except views.
 std::vector<std::string> computed(const OnnxModel& model) {
   const Result<Graph> graph = read_onnx(model.bytes(), {});
   EXPECT_TRUE(graph) << (graph ? "" : graph.error().message);
@@ -93,7 +93,7 @@ TEST(OnnxFusions, AnAdditionOfWeightsBehindAProductIsItsBias) {
   EXPECT_EQ(computed(model), Lines{"fc dense rows=10;in=16;out=4;bias=1"});
 }
 
-// As PyTorch's exporters write scaled_dot_product_attention, with the heads that surround it.
+// scaled_dot_product_attention and the surrounding head reshapes, as PyTorch's exporters write them.
 TEST(OnnxFusions, ProductSoftmaxProductIsAttention) {
   OnnxModel model;
   model.input("q", {2, 8, 5, 16}).input("k", {2, 8, 7, 16}).input("v", {2, 8, 7, 16}).input("mask", {2, 1, 5, 7});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sizes of a model's inputs: those of the file, with what was asked for instead of them and of symbols. A pure
-// function; a size that nobody knows is an Error that names the input and says how to give it.
+// Sizes of a model's inputs: those of the file, overridden by requested sizes and symbol values. A pure function; the
+// Error for an unknown size names the input and how to specify it.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@
 namespace joulemap::predict::onnx {
 
 struct InputSizes {
-  std::vector<const ValueInfo*> inputs;  // those that are not weights
+  std::vector<const ValueInfo*> inputs;  // without weights
   std::vector<Sizes> sizes;
-  // With the batch of the file, where that is fixed and another was asked for; else empty.
+  // Sizes with the file's batch, if that is fixed and another one was requested; else empty.
   std::vector<Sizes> file_sizes;
   std::unordered_map<std::string_view, std::int64_t> symbols;
   std::vector<std::string> notes;

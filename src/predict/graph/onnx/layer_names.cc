@@ -9,7 +9,7 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-// "['', 'layer1', 'layer1.0', 'conv2d']": the last is the operation, the one before it the module.
+// "['', 'layer1', 'layer1.0', 'conv2d']": the last entry is the operation, the one before it the module.
 std::string_view module_of_scopes(std::string_view scopes) {
   std::string_view last;
   std::string_view module;
@@ -24,7 +24,7 @@ std::string_view module_of_scopes(std::string_view scopes) {
   return module;
 }
 
-// A child of a list is called by its whole path: behind "layer1" comes "layer1.0", which is no deeper than one level.
+// A child of a list repeats the whole path: "layer1.0" after "layer1" is one level, not two.
 std::string path_of_name(std::string_view name) {
   std::vector<std::string_view> parts = split(name.substr(1), '/');
   parts.pop_back();  // the operation

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a node belongs, as the modules of the network are called: "layer1.0.conv1" of PyTorch's node
-// "/layer1/layer1.0/conv1/Conv", or of the scopes that its newer exporter writes. Pure text.
+// Module path of a node: "layer1.0.conv1" for PyTorch's node "/layer1/layer1.0/conv1/Conv", or from the scopes that its
+// newer exporter writes. Pure.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace joulemap::predict::onnx {
 
-// The node's name where there is no path in it, and the name of its output where it has none.
+// The node's name if it contains no path; the name of its output if it has no name.
 std::string layer_of(const Node& node);
 
 }  // namespace joulemap::predict::onnx

@@ -14,7 +14,7 @@ namespace joulemap::predict {
 namespace {
 
 constexpr std::int64_t kOldestOpset = 13;
-constexpr std::int64_t kNewestOpset = 25;  // that was read while this was written
+constexpr std::int64_t kNewestOpset = 25;  // newest one that was tested
 
 Error too_old(std::int64_t opset) {
   return {ErrorCode::unsupported, fmt::format("the file is of ONNX opset {}; the oldest that is read is 13", opset),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ONNX files (opset 13 and newer) to the operations that predictions are made of. Only shapes are needed: weights may be
-// missing. How it goes: onnx_model.h reads the file, input_sizes.h says what goes in, walk.h follows the sizes through
-// the nodes, fusions.h joins what is one kernel, to_operations.h gives everything its name.
+// Reads ONNX files (opset 13 and newer) as operations for predictions. Needs shapes only: weights may be missing.
+// Stages: onnx_model.h parses the file, input_sizes.h sets the input sizes, walk.h propagates sizes through the nodes,
+// fusions.h fuses steps into kernels, to_operations.h translates them.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@
 
 namespace joulemap::predict {
 
-// `bytes` is the whole file. Pure; nothing of the result points into it.
+// `bytes` is the whole file. Pure; the result does not refer to `bytes`.
 Result<Graph> read_onnx(std::string_view bytes, const GraphOptions& options);
 
 }  // namespace joulemap::predict

@@ -13,10 +13,10 @@ namespace {
 
 using formats::ProtobufReader;
 
-// Branches within loops within branches: no network goes so deep, and a file of nothing else must not end the stack.
+// Limit of nested branches and loops, beyond any real network: a malicious file must not overflow the stack.
 constexpr int kDeepest = 16;
 
-// Whether all bytes made sense; the first message that did not is where a cut file ends.
+// State of parsing: whether a message was malformed; the last node shows where a truncated file ends.
 struct Reading {
   bool damaged = false;
   bool too_deep = false;
@@ -170,7 +170,7 @@ ValueInfo read_value_info(std::string_view bytes) {
   return info;
 }
 
-// A sparse weight has the sizes of its own field and the name of its values.
+// A sparse weight has its sizes in its own field and its name in its values.
 Tensor read_sparse_tensor(std::string_view bytes) {
   Tensor tensor;
   Sizes sizes;

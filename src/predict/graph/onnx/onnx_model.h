@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An ONNX file as plain data, read from the wire without generated code: nodes, attributes, the names and sizes of
-// weights, and the numbers of small tensors, on which shapes hang. Texts point into the bytes given, which have to
-// outlive the model. What the numbers of fields are: onnx/onnx.proto of github.com/onnx/onnx.
+// An ONNX file as plain data, parsed from the wire format without generated code: nodes, attributes, names and sizes of
+// weights, and the numbers of small tensors, which shapes depend on. Texts point into the given bytes, which must
+// outlive the model. Field numbers: onnx/onnx.proto of github.com/onnx/onnx.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace joulemap::predict::onnx {
 
 using Sizes = std::vector<std::int64_t>;
 
-// TensorProto.DataType; others exist (8 and 4 bits), and are kept as their number.
+// TensorProto.DataType; other values (8 and 4 bits) are stored as their number.
 enum class Type : std::int32_t {
   undefined = 0,
   float32 = 1,
@@ -38,14 +38,14 @@ inline bool has_fractions(Type type) {
   return type == Type::float32 || type == Type::float16 || type == Type::float64 || type == Type::bfloat16;
 }
 
-// More numbers than these are weights, not shapes.
+// Tensors with more numbers are weights, not shapes.
 inline constexpr std::size_t kMostNumbers = 256;
 
 struct Tensor {
   std::string_view name;
   Sizes sizes;
   Type type = Type::undefined;
-  // In a double every size fits, and what does not (the largest whole number, as an end of a slice) is clamped anyway.
+  // Every size fits a double; larger values (the largest integer, as an end of a slice) are clamped anyway.
   std::optional<std::vector<double>> numbers;
 };
 
@@ -53,7 +53,7 @@ struct Body;
 
 struct Attribute {
   std::string_view name;
-  std::string_view reference;  // in a function: the attribute of the caller that stands here
+  std::string_view reference;  // in a function: name of the caller's attribute to use
   std::optional<std::int64_t> integer;
   std::optional<double> real;
   std::string_view text;
@@ -65,13 +65,13 @@ struct Attribute {
 };
 
 struct Node {
-  std::vector<std::string_view> inputs;  // empty: not given
+  std::vector<std::string_view> inputs;  // empty: omitted
   std::vector<std::string_view> outputs;
   std::string_view name;
   std::string_view type;
   std::string_view domain;  // empty: ai.onnx
   std::vector<Attribute> attributes;
-  std::string_view scopes;  // "['', 'layer1', 'layer1.0', 'conv2d']", by PyTorch's newer exporter
+  std::string_view scopes;  // "['', 'layer1', 'layer1.0', 'conv2d']", from PyTorch's newer exporter
 };
 
 struct Dimension {
@@ -85,7 +85,7 @@ struct ValueInfo {
   std::optional<std::vector<Dimension>> dimensions;
 };
 
-// A graph: the model's own, or that of a branch or a loop.
+// A graph: the model's main graph, or the body of a branch or a loop.
 struct Body {
   std::string_view name;
   std::vector<Node> nodes;
@@ -118,9 +118,9 @@ std::int64_t integer_of(const Node& node, std::string_view name, std::int64_t ot
 Sizes integers_of(const Node& node, std::string_view name);
 std::string_view text_of(const Node& node, std::string_view name, std::string_view otherwise);
 
-// Of a tensor's message; numbers of small ones only, and those of none that lie in another file.
+// Parses a tensor message. Stores the numbers of small tensors only, and none from external files.
 Tensor read_tensor(std::string_view bytes);
-// What a Constant node gives.
+// The value of a Constant node.
 Tensor constant_tensor(const Node& node);
 
 }  // namespace joulemap::predict::onnx

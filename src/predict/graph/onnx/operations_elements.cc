@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What computes element by element, and reductions.
+// Translates element-wise nodes and reductions.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -12,7 +12,7 @@ namespace {
 
 using Name = std::pair<std::string_view, std::string_view>;
 
-// What reads each element once and writes it once, with the name that predictions know it by.
+// Nodes that read and write each element once, with their form in predictions.
 constexpr std::array kActivations = {
     Name{"Relu", "relu"},
     Name{"Gelu", "gelu"},
@@ -100,13 +100,13 @@ constexpr std::array<std::string_view, 20> kSums = {"Add",
                                                     "BitwiseXor",
                                                     "Where"};
 
-// The form of an operation on two tensors by where the second one is short, with factors of the first to match.
+// The form of a binary operation, by the broadcast dimensions of the second tensor, with matching factors of the first.
 Translation of_two(Kind kind, const Sizes& out, const Sizes& second) {
   const std::int64_t all = elements_of(out);
   const std::int64_t few = elements_of(second);
   if (few <= 1 && all > 1) return {.kind = kind, .form = "scalar", .parameters = tensor_parameters(out)};
   if (few == all) return {.kind = kind, .form = "same", .parameters = tensor_parameters(out)};
-  // How many of its last dimensions are whole, and how many are 1.
+  // Counts of its trailing dimensions that match, and that are 1.
   std::size_t whole = 0;
   std::size_t single = 0;
   while (whole < std::min(second.size(), out.size()) &&
@@ -126,7 +126,7 @@ Translation of_two(Kind kind, const Sizes& out, const Sizes& second) {
 }
 
 std::vector<Translation> of_several(const Known& at, Kind kind) {
-  // Of a choice the condition is read, too; it is small beside what it chooses from.
+  // Where also reads its condition, which is small compared to its operands.
   const std::size_t first = at.step.type == "Where" ? 1 : 0;
   std::vector<Translation> translations;
   for (std::size_t place = first + 1; place < at.count(); ++place) {
@@ -164,7 +164,7 @@ std::string_view form_of_reduction(std::string_view type) {
   return type == "ReduceMax" || type == "ReduceMin" || type == "ArgMax" || type == "ArgMin" ? "amax" : "sum";
 }
 
-// Over the last dimensions, over ones before them, or over all.
+// Reduces the last dimensions, dimensions before them, or all.
 std::vector<Translation> reduce(const Known& at) {
   const Sizes& from = at.in();
   const std::int64_t all = elements_of(from);
@@ -172,7 +172,7 @@ std::vector<Translation> reduce(const Known& at) {
   const std::string_view form = form_of_reduction(at.step.type);
   if (all == left && form == "mean") return one(Kind::view, "", tensor_parameters(from));
   if (left <= 1) return one(Kind::reduce, form, {{"batch", 1}, {"rows", 1}, {"width", all}, {"over", 2}});
-  // The last dimension stays where the result has it still.
+  // Whether the last dimension remains in the result.
   const bool keeps = at.out().size() == from.size() && from.back() > 1;
   const bool last_stays = keeps ? at.out().back() == from.back() : !at.out().empty() && at.out().back() == from.back();
   if (!last_stays) return one(Kind::reduce, form, {{"batch", 1}, {"rows", left}, {"width", all / left}, {"over", 0}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions, poolings, norms, paddings and resizing of images of one, two or three dimensions.
+// Translates convolutions, poolings, norms, paddings and resizing of images with one, two or three dimensions.
 #include <algorithm>
 
 #include "predict/graph/onnx/to_operations.h"
@@ -9,7 +9,7 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-// Height and width; of three dimensions the first two count as the height.
+// Height and width; for three dimensions the height is the product of the first two.
 struct Image {
   std::int64_t batch = 1;
   std::int64_t channels = 1;
@@ -34,7 +34,7 @@ std::int64_t places(std::int64_t size, const Window& window) {
   return (size + 2 * window.before - window.dilation * (window.kernel - 1) - 1) / window.stride + 1;
 }
 
-// Names of the width's settings stand only where they differ, and sizes of the result where they do not follow.
+// Sets the parameters of the width only if they differ, and output sizes only if they do not follow from the others.
 void set_windows(Parameters& parameters, const Window& high, const Window& wide, const Image& image, bool dilates) {
   parameters.set("kernel", high.kernel);
   parameters.set("stride", high.stride);
@@ -49,7 +49,7 @@ void set_windows(Parameters& parameters, const Window& high, const Window& wide,
   parameters.set("out_width", wide.out);
 }
 
-// The image lies with its channels last where it was turned so before, as exporters of TensorFlow write it.
+// Images are channels-last if a transposition precedes, as exporters of TensorFlow write it.
 bool is_channels_last(const Known& at) {
   const Step* const step = at.producer(0);
   return step != nullptr && step->type == "Transpose" && integers_of(*step->node, "perm") == Sizes{0, 3, 1, 2};
@@ -137,7 +137,7 @@ Translations batch_norm(const Known& at) {
   return one(Kind::normalization, trains ? "batch" : "batch-inference", parameters_of(image_of(at.in(0))));
 }
 
-// Each channel of each image by its own statistics: as a batch of one with so many channels.
+// Each channel of each image has its own statistics: equivalent to a batch of one with batch * channels channels.
 Translations instance_norm(const Known& at) {
   Image image = image_of(at.in(0));
   image.channels = product_of({image.batch, image.channels}, 0, 2);
@@ -159,7 +159,7 @@ Translations padding(const Known& at) {
   const Image to = image_of(at.out());
   Parameters parameters = parameters_of(from);
   parameters.set("padding", std::max<std::int64_t>(0, (to.height - from.height) / 2));
-  // Where channels or the batch grow, too, so that sizes alone do not tell.
+  // Covers padding of channels or batch, which the image sizes alone do not show.
   const std::int64_t other =
       from.batch * from.channels == 0 ? 1 : (to.batch * to.channels) / (from.batch * from.channels);
   parameters.set("out_height", to.height * std::max<std::int64_t>(1, other));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What moves data, or only says how it lies: as PyTorch does it, where a transposition is free until something needs
-// its result in order.
+// Translates nodes that move data or change its layout. As in PyTorch, a transposition is free until an operation needs
+// its result contiguous.
 #include <algorithm>
 #include <array>
 
@@ -25,7 +25,7 @@ Sizes order_of(const Known& at) {
   return order;
 }
 
-// Dimensions of length 1 may stand anywhere.
+// Dimensions of size 1 can be anywhere.
 bool keeps_order(const Sizes& order, const Sizes& from) {
   std::int64_t previous = -1;
   for (const std::int64_t axis : order) {
@@ -36,8 +36,8 @@ bool keeps_order(const Sizes& order, const Sizes& from) {
   return true;
 }
 
-// Whether a reshape of transposed data can do without a copy: every new dimension has to lie within old ones that
-// follow each other in memory.
+// Whether a reshape of transposed data needs no copy: every new dimension must lie within old ones that are contiguous
+// in memory.
 bool can_be_viewed(const Sizes& order, const Sizes& from, const Sizes& target) {
   std::size_t next = 0;
   std::size_t at = 0;
@@ -56,7 +56,7 @@ bool can_be_viewed(const Sizes& order, const Sizes& from, const Sizes& target) {
   return true;
 }
 
-// Norms, softmax and reshapes want numbers in order; products, sums and convolutions take them as they lie.
+// Norms, softmax and reshapes need contiguous data; products, sums and convolutions accept strides.
 bool needs_order(const Known& at, const Step& consumer, const Sizes& order) {
   if (is_one_of(consumer.type, {"Reshape", "Flatten"})) {
     const Value& result = at.program.values[static_cast<std::size_t>(consumer.outputs[0])];
@@ -73,7 +73,7 @@ std::string_view form_of(const Sizes& order) {
 
 std::vector<Translation> transpose(const Known& at) {
   const Sizes order = order_of(at);
-  // What attention gives lies with its heads inside already.
+  // The output of attention already has this layout.
   const Step* const before = at.producer(0);
   const bool after_attention = before != nullptr && before->type == "Attention" && order == Sizes{0, 2, 1, 3};
   if (keeps_order(order, at.in()) || after_attention) return view(at);
@@ -85,7 +85,7 @@ std::vector<Translation> transpose(const Known& at) {
   return view(at);
 }
 
-// Numbers that are repeated by reading them again lie in no order that a reshape could keep: it copies them.
+// Broadcast elements have stride 0, which a reshape cannot keep: it copies them.
 std::vector<Translation> expand(const Known& at) {
   const bool repeats = elements_of(at.in()) != elements_of(at.out());
   for (const int consumer : at.output().consumers) {
@@ -96,7 +96,7 @@ std::vector<Translation> expand(const Known& at) {
   return view(at);
 }
 
-// Of one part: all lengths along the axis together, shared evenly.
+// Parameters of one part: the total length along the axis, divided evenly.
 std::vector<Translation> concatenate(const Known& at) {
   const Sizes& out = at.out();
   std::int64_t parts = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products, attention, recurrent layers, embeddings.
+// Translates matrix products, attention, recurrent layers and embeddings.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -10,7 +10,7 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-// Of a matrix or a stack of them.
+// A product of matrices, or a batch of them.
 struct Product {
   std::int64_t batch = 1;
   std::int64_t m = 1;
@@ -36,7 +36,7 @@ bool transposes_last_two(const Step* step) {
          order[rank - 2] + 1 == static_cast<std::int64_t>(rank);
 }
 
-// A factor that is the same in every run is a weight, whichever side it stands on.
+// A factor that is the same in every run is a weight, on either side.
 std::vector<Translation> product_of_matrices(const Known& at, const Product& product, bool stacked, bool bias) {
   const bool right = at.input(1).constant;
   const bool left = at.input(0).constant;
@@ -68,7 +68,7 @@ std::vector<Translation> matmul(const Known& at, bool transposed_a, bool transpo
 }
 
 std::vector<Translation> attention(const AttentionSizes& sizes) {
-  // Queries and keys of one width, values of another: as much as both products together.
+  // If values differ in width from queries and keys, the mean width gives the FLOPs of both products.
   const std::int64_t width = (sizes.width + sizes.value_width + 1) / 2;
   Parameters parameters = {{"batch", sizes.batch},
                            {"heads", sizes.heads},
@@ -111,7 +111,7 @@ Translations einsum(const Known& at) {
   return product_of_matrices(at, sizes, sizes.batch > 1, false);
 }
 
-// Activations that cuDNN has for the node, by the form of operation.h; empty where it has none.
+// The form in operation.h if cuDNN supports the node's activations; else empty.
 std::string recurrent_form(const Node& node) {
   const Attribute* const activations = find_attribute(node, "activations");
   const std::vector<std::string_view> given = activations == nullptr ? std::vector<std::string_view>() : activations->texts;
@@ -129,7 +129,8 @@ std::string recurrent_form(const Node& node) {
   return node.type == "LSTM" ? "lstm" : "gru";
 }
 
-// As cuDNN runs it; with other activations than it has, one product for all steps, and one with the state for each.
+// One call of cuDNN; with activations that it does not support, one product for all steps and one with the state per
+// step.
 Translations recurrent(const Known& at) {
   const Sizes& input = at.in(0);
   const Sizes& weight = at.in(1);
@@ -163,7 +164,7 @@ Translations recurrent(const Known& at) {
   return parts;
 }
 
-// Rows of a table by index. A single index is a part of a tensor, which is not copied.
+// Reads rows of a table by index. A single index selects a part of a tensor without a copy.
 Translations gather(const Known& at) {
   const Sizes& data = at.in(0);
   const std::int64_t axis = integer_of(*at.step.node, "axis", 0);

@@ -36,10 +36,9 @@ Status check_outputs(const Inference& at) {
   return Done{};
 }
 
-// Which dimension of a result has the batch in it, that stood behind `before` elements, within a dimension that
-// ended at `around`. A batch of 1 stands between
-// two dimensions: where none is the batch alone, the one behind took it, as heads do, but never the last, which are
-// features; else the one before did, as tokens do.
+// Index of the output dimension that contains the batch, which followed `before` elements within a dimension that ended
+// at `around`. A batch of 1 lies between two dimensions. If none equals the batch, the next one contains it, as with
+// heads, but never the last one, which contains features; else the previous one does, as with tokens.
 std::size_t place_of_batch(const Sizes& sizes, std::int64_t before, std::int64_t batch, std::int64_t around) {
   std::size_t behind = sizes.size();
   std::size_t ahead = sizes.size();
@@ -115,11 +114,11 @@ Result<Sizes> rescaled_target(const Inference& at, Sizes target) {
   if (input == nullptr || output == nullptr || !input->sizes || !output->sizes) return target;
   const bool stored = at.before->inputs.size() > 1 && at.before->inputs[1] != nullptr && at.has(1) &&
                       at.before->inputs[1]->numbers == at.inputs[1]->numbers;
-  if (!stored) return target;  // it was computed from sizes, and knows the batch
+  if (!stored) return target;  // computed from sizes, so it contains the new batch
   const Sizes& old_in = *input->sizes;
   const Sizes& old_out = *output->sizes;
   const Sizes& new_in = at.sizes(0);
-  // Where one dimension changed, it is the batch: what lies before it stays before it, in any order of dimensions.
+  // If exactly one dimension changed, it is the batch: elements before it stay before it, in any order of dimensions.
   if (old_in.size() != new_in.size() || old_out.size() != target.size()) return target;
   const auto differing = std::mismatch(old_in.begin(), old_in.end(), new_in.begin());
   if (differing.first == old_in.end()) return target;
@@ -129,7 +128,7 @@ Result<Sizes> rescaled_target(const Inference& at, Sizes target) {
   if (!std::equal(differing.first + 1, old_in.end(), differing.second + 1) || old_size == 0 || new_size == 0) {
     return target;
   }
-  // Of a dimension that has more in it than the batch, as windows are, the batch is the outer part.
+  // If a dimension contains more than the batch, as with windows, the batch is the outer factor.
   const std::int64_t shared = std::gcd(old_size, new_size);
   const std::int64_t old_batch = old_size / shared;
   const std::int64_t new_batch = new_size / shared;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sizes of what a node gives, from the sizes of what it takes, operation by operation; and its numbers, where they
-// hang on sizes and constants alone, as the targets of reshapes do. Pure functions; a node that makes no sense is an
-// Error, one of an operation that is not known too.
+// Shape inference by node type: computes the sizes of a node's outputs from those of its inputs. Also computes numbers
+// that depend on sizes and constants only, such as targets of reshapes. Pure functions; an invalid node or an unknown
+// operation is an Error.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace joulemap::predict::onnx {
 
-// What a node of a file of a fixed batch takes and gives with that batch, where another was asked for: tells which
-// dimension of a stored target is the batch.
+// Inputs and outputs of the same node with the file's fixed batch, if another batch was requested. Comparing them shows
+// which dimension of a stored target is the batch.
 struct AtFileBatch {
   std::vector<const Value*> inputs;
   std::vector<const Value*> outputs;
 };
 
-// One node. `inputs` has null where none is given; their sizes are known. `outputs` are there already, with the type of
-// the first input.
+// Inference of one node. Omitted entries of `inputs` are null; the sizes of the others are known. The caller creates
+// `outputs` with the type of the first input.
 struct Inference {
   const Node& node;
   std::int64_t opset = 0;
@@ -34,7 +34,7 @@ struct Inference {
 
   bool has(std::size_t place) const { return place < inputs.size() && inputs[place] != nullptr; }
   const Sizes& sizes(std::size_t place) const { return *inputs[place]->sizes; }
-  // Whole numbers of a constant input, clamped to what a size can be; nothing where they are not known.
+  // Integers of a constant input, clamped to valid sizes; empty if unknown.
   std::optional<Sizes> integers(std::size_t place) const;
   void give(Sizes sizes, std::size_t place = 0) {
     if (place < outputs.size()) outputs[place].sizes = std::move(sizes);
@@ -49,27 +49,27 @@ struct KnownNode {
   std::string_view domain = {};
 };
 
-// By file: element by element, layouts, and what networks compute with.
+// One source file each: element-wise, layout, index, network and other nodes.
 const KnownNode* find_element_node(std::string_view type, std::string_view domain);
 const KnownNode* find_layout_node(std::string_view type, std::string_view domain);
 const KnownNode* find_index_node(std::string_view type, std::string_view domain);
 const KnownNode* find_network_node(std::string_view type, std::string_view domain);
 const KnownNode* find_other_node(std::string_view type, std::string_view domain);
 
-// Sizes and numbers of the outputs.
+// Computes sizes and numbers of the outputs.
 Status infer(Inference& at);
 
-// The numbers of an output whose sizes are known, of inputs whose numbers are known.
+// Computes the numbers of an output with known sizes, if the numbers of the inputs are known.
 void fold_numbers(Inference& at);
 
 Error misfit(std::string message);
-// Of an axis that may be counted from behind.
+// Resolves an axis that may be negative.
 Result<std::size_t> axis_of(std::int64_t axis, std::size_t rank);
 Result<Sizes> broadcast(const Sizes& a, const Sizes& b);
-// A list of axes, by attribute or, in newer opsets, by input; each below the rank.
+// Axes from the attribute or, in newer opsets, from the input; each below the rank.
 Result<std::vector<std::size_t>> axes_of(const Inference& at, std::size_t input, std::size_t rank);
 
-// The target of a reshape or an expansion that was stored with the file's batch, for another batch.
+// Converts a reshape or expand target that was stored with the file's batch to another batch.
 Result<Sizes> rescaled_target(const Inference& at, Sizes target);
 
 }  // namespace joulemap::predict::onnx

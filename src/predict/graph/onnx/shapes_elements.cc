@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What computes element by element, and reductions.
+// Shape inference of element-wise nodes and reductions.
 #include <algorithm>
 #include <array>
 
@@ -29,7 +29,7 @@ Status cast_like(Inference& at) {
   return same(at);
 }
 
-// Any number of inputs of sizes that go together.
+// Any count of inputs that broadcast.
 Status together(Inference& at) {
   Sizes sizes = at.sizes(0);
   for (std::size_t place = 1; place < at.inputs.size(); ++place) {
@@ -59,7 +59,7 @@ Status dropout(Inference& at) {
   return same(at);
 }
 
-// Norms that may give mean and deviation, too; nobody asks for these in a network that runs.
+// Norms that may also output mean and deviation, which networks do not use at inference.
 Status norm(Inference& at) {
   at.give(at.sizes(0));
   const Result<std::size_t> axis = axis_of(integer_of(at.node, "axis", -1), at.sizes(0).size());
@@ -78,7 +78,7 @@ Status batch_norm(Inference& at) {
   return Done{};
 }
 
-// Of onnxruntime: x, skip, and a fourth output with their sum.
+// SkipLayerNormalization of onnxruntime: x, skip, and a fourth output with their sum.
 Status skip_norm(Inference& at) {
   at.give(at.sizes(0));
   at.give(at.sizes(0), 3);
@@ -116,7 +116,7 @@ Status arg_reduce(Inference& at) {
   return Done{};
 }
 
-// A table, in the order in which people look for it; searched once for each node.
+// In the order in which people look for them; a linear search for each node.
 constexpr std::array kNodes = {
     KnownNode{"Relu", same, 1},
     KnownNode{"Sigmoid", same, 1},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What reads and writes by index, what makes tensors of numbers, and what resizes images.
+// Shape inference of nodes that read and write by index, create tensors, or resize images.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -72,7 +72,7 @@ Status size(Inference& at) {
   return Done{};
 }
 
-// A constant of sizes that are given; its one number may be needed in turn.
+// A constant with given sizes; keeps its numbers if small, because shapes may depend on them.
 Status constant_of_shape(Inference& at) {
   const std::optional<Sizes> sizes = at.integers(0);
   if (!sizes) return misfit("sizes that are computed from data");
@@ -135,7 +135,7 @@ Status top_k(Inference& at) {
   return Done{};
 }
 
-// As many as there may be at most: how many there are hangs on data.
+// The upper bound: the actual count depends on data.
 Status non_zero(Inference& at) {
   at.outputs[0].type = Type::int64;
   at.give({static_cast<std::int64_t>(at.sizes(0).size()), elements_of(at.sizes(0))});
@@ -168,7 +168,7 @@ Status resize(Inference& at) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const double size = by_sizes ? given[i] : std::floor(static_cast<double>(sizes[axes[i]]) * given[i]);
     if (!(size >= 0 && size <= static_cast<double>(kMostElements))) return misfit("a size that cannot be");
-    // Sizes that were stored have the file's batch, which is never resized.
+    // Stored sizes contain the file's batch, which a resize never changes.
     if (axes[i] == 0 && at.before != nullptr) continue;
     sizes[axes[i]] = static_cast<std::int64_t>(size);
   }

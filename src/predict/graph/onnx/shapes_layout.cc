@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What changes the order, the number or the length of dimensions.
+// Shape inference of nodes that change the order, count or size of dimensions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-// Of the target's dimensions one may be -1, "the rest", and 0 stands for that of the input.
+// One dimension of the target may be -1, the remainder; 0 copies that of the input.
 Status resolve_target(const Sizes& from, bool zero_is_zero, Sizes& target) {
   std::int64_t known = 1;
   std::size_t rest = target.size();
@@ -109,7 +109,7 @@ Status transpose(Inference& at) {
 Status expand(Inference& at) {
   const std::optional<Sizes> target = at.integers(1);
   if (!target) return misfit("sizes that are computed from data");
-  // A stored target has the file's batch in it, which is 1 mostly and goes with any other.
+  // A stored target contains the file's batch, which is mostly 1 and broadcasts to any other.
   Result<Sizes> sizes = broadcast(at.sizes(0), *target);
   if (!sizes && at.before != nullptr) {
     const Result<Sizes> rescaled = rescaled_target(at, *target);
@@ -130,7 +130,7 @@ Status tile(Inference& at) {
   return Done{};
 }
 
-// Of a size in a file of a fixed batch: whether it is another with the batch that was asked for.
+// Whether a dimension of an input differs between the file's batch and the requested one.
 bool has_changed(const Inference& at, std::size_t place, std::size_t dimension) {
   if (place >= at.before->inputs.size() || at.before->inputs[place] == nullptr) return false;
   const std::optional<Sizes>& old = at.before->inputs[place]->sizes;
@@ -149,7 +149,7 @@ Status concat(Inference& at) {
       if (i == *axis) {
         sizes[i] = std::min(kMostElements + 1, sizes[i] + part[i]);
       } else if (sizes[i] != part[i]) {
-        // A stored part, as a class token is, has the file's batch: it is there once for each of the new batch.
+        // A stored part, such as a class token, has the file's batch: it is repeated for the new batch.
         if (at.before == nullptr) return misfit(fmt::format("{} beside {}", sizes_text(sizes), sizes_text(part)));
         if (has_changed(at, place, i)) sizes[i] = part[i];
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What networks compute with: convolutions, poolings, matrix products.
+// Shape inference of convolutions, poolings and matrix products.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ Status global_pooling(Inference& at) {
   return Done{};
 }
 
-// As numpy has it: a vector is a row on the left and a column on the right, and leaves no dimension behind.
+// As in numpy: a vector is a row on the left and a column on the right, and its dimension vanishes from the result.
 Status matrix_product(Inference& at, Sizes a, Sizes b) {
   const bool row = a.size() == 1;
   const bool column = b.size() == 1;
@@ -84,7 +84,7 @@ Status integer_matmul(Inference& at) {
   return matmul(at);
 }
 
-// Inputs 3 is the other factor; the scales between say how numbers are kept.
+// Input 3 is the other factor; the inputs in between are quantization scales.
 Status quantized_matmul(Inference& at) { return matrix_product(at, at.sizes(0), at.sizes(3)); }
 
 Status quantized_convolution(Inference& at) {

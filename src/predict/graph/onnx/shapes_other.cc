@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention as one node, recurrent layers, Einsum, and what is known by its sizes alone.
+// Shape inference of attention as one node, recurrent layers, Einsum, and nodes of which only sizes matter.
 #include <algorithm>
 #include <array>
 

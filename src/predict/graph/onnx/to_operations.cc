@@ -12,12 +12,12 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-// Between two layers of a stack: a transposition, a reshape, a dropout.
+// Most steps between two layers of a recurrent stack: a transposition, a reshape, a dropout.
 constexpr std::size_t kMostMoves = 6;
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
-// Inputs that set an operation and are never trained.
+// Inputs that are settings of an operation and never trained.
 bool is_setting(std::string_view type, std::size_t place) {
   if (type == "BatchNormalization") return place >= 3;
   if (type == "Clip" || type == "Resize" || type == "Pad" || type == "Pow" || type == "RotaryEmbedding")
@@ -26,7 +26,7 @@ bool is_setting(std::string_view type, std::size_t place) {
   return type == "QuantizeLinear" || type == "DequantizeLinear" ? place >= 1 : type == "Range" || type == "Where";
 }
 
-// In half precision where most of the weights are stored so.
+// A 16-bit type if most of the weights have it.
 std::optional<Dtype> dtype_of_weights(const Program& program) {
   double halves = 0;
   double brains = 0;
@@ -99,7 +99,7 @@ class Emitter {
     return by_inputs ? Gradient::all : by_weights ? Gradient::weights : Gradient::none;
   }
 
-  // A cast computes in what it reads; indices and masks go along with the rest.
+  // A cast has the type of its input; index and mask operations have the network's type.
   Dtype dtype_of(const Step& step) const {
     for (const auto* const list : {&step.outputs, &step.inputs}) {
       for (const int id : *list) {
@@ -131,7 +131,7 @@ class Emitter {
     return step.node->domain.empty() && std::ranges::find(kMoving, step.type) != kMoving.end();
   }
 
-  // The recurrent operation whose sequence reaches `step` unchanged, and the steps on the way.
+  // The recurrent operation whose sequence reaches `step` unchanged, and the steps in between.
   struct Stack {
     std::optional<std::size_t> operation;
     std::vector<std::size_t> moves;
@@ -145,7 +145,7 @@ class Emitter {
       at = &program_.steps[index(read.producer)];
       const std::optional<std::size_t> first = first_of_step_[number_of(*at)];
       if (first && graph_.operations[*first].kind == Kind::recurrent) {
-        // Its first output is the sequence; others are states.
+        // The first output is the sequence; the others are states.
         if (at->outputs[0] != kNone && &value(at->outputs[0]) == &read) stack.operation = first;
         return stack;
       }
@@ -155,9 +155,9 @@ class Emitter {
     return stack;
   }
 
-  // One more layer of a stack is a part of its call, which writes what the next layer reads as it reads it.
+  // A further layer of a stack is part of its call, which writes its sequence in the layout that the next layer reads.
   bool joins_stack(const Step& step, const Operation& operation) {
-    if (operation.kind == Kind::reshape) {  // both directions of a sequence, put side by side
+    if (operation.kind == Kind::reshape) {  // concatenation of both directions of a sequence
       const Stack stack = stack_before(step);
       return stack.operation && stack.moves.empty() &&
              graph_.operations[*stack.operation].parameters.get("directions", 1) > 1;
@@ -225,9 +225,9 @@ class Emitter {
   const Program& program_;
   Graph& graph_;
   Dtype real_;
-  std::vector<bool> differentiable_;  // by value: hangs on something that is trained
-  std::vector<bool> trained_;         // by value: a weight that is used
-  std::vector<std::optional<std::size_t>> first_of_step_;  // by step: the first of its operations
+  std::vector<bool> differentiable_;  // by value: depends on a trained value
+  std::vector<bool> trained_;         // by value: a weight in use
+  std::vector<std::optional<std::size_t>> first_of_step_;  // by step: index of its first operation
 };
 
 }  // namespace

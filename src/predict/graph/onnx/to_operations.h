@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a program to the operations of predict/graph/operation.h: what each step is called there, in which type it computes,
-// what training adds to it, and which weights there are. Pure functions; a step that has no such name is unknown, and
-// its sizes stand with it where they are known.
+// Translates a program to the operations of predict/graph/operation.h: the kind of each step, its type, its gradients,
+// and the weights. Pure functions. A step without a translation becomes unknown, with its sizes if they are known.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +15,10 @@
 
 namespace joulemap::predict::onnx {
 
-// Appends operations, unknown ones and notes to a graph, and counts its weights.
+// Appends operations, unknown operations and notes to a graph, and counts its weights.
 void add_operations(const Program& program, const GraphOptions& options, Graph& graph);
 
-// One of the operations that a step is; most are one.
+// One operation of a step; most steps have one.
 struct Translation {
   Kind kind = Kind::unknown;
   std::string form;
@@ -28,11 +27,11 @@ struct Translation {
 };
 using Translations = std::optional<std::vector<Translation>>;
 
-// A step with its sizes at hand, all of which are known.
+// A step whose sizes are all known, with access to them.
 struct Known {
   const Program& program;
   const Step& step;
-  Dtype real_dtype = Dtype::fp32;  // what float32 stands for
+  Dtype real_dtype = Dtype::fp32;  // the computing type of float32
 
   std::size_t count() const { return step.inputs.size(); }
   bool has(std::size_t place) const { return is_given(step.inputs, place); }
@@ -43,13 +42,13 @@ struct Known {
   const Step* producer(std::size_t place) const;
 };
 
-// By file; nothing where the step is of another file.
+// One source file each; empty if the step belongs to another file.
 Translations translate_product(const Known& at);
 Translations translate_image(const Known& at);
 Translations translate_layout(const Known& at);
 Translations translate_elements(const Known& at);
 
-// Any three factors of a tensor: its first dimension, the second, all others.
+// Splits a tensor into three factors: the first dimension, the second, the product of all others.
 Parameters tensor_parameters(const Sizes& sizes);
 const Sizes& larger(const Sizes& a, const Sizes& b);
 std::vector<Translation> one(Kind kind, std::string_view form, Parameters parameters);

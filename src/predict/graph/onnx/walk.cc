@@ -17,20 +17,20 @@ namespace joulemap::predict::onnx {
 namespace {
 
 constexpr int kDeepest = 16;
-// Networks have thousands; functions that call functions could make any number from a small file.
+// Networks have thousands of nodes; nested functions could produce any count from a small file.
 constexpr std::size_t kMostNodes = 200'000;
 constexpr std::size_t kMostCopies = 20'000;
 constexpr std::int64_t kMostTurns = std::int64_t{1} << 32;
 
 using Infos = std::unordered_map<std::string_view, const ValueInfo*>;
 
-// Names of a graph, a branch or a function, and around what.
+// Names of a graph, a branch or a function, and the enclosing scope.
 struct Scope {
   std::unordered_map<std::string_view, int> names;
   const Scope* outer = nullptr;
   Infos infos;
-  std::string layer;             // of the caller of a function
-  const Node* caller = nullptr;  // whose attributes those of a function's nodes refer to
+  std::string layer;             // of the function's caller
+  const Node* caller = nullptr;  // whose attributes the function's nodes refer to
   const Function* function = nullptr;
   std::int64_t repeat = 1;
   int depth = 0;
@@ -82,7 +82,7 @@ class Walk {
       for (const ValueInfo& info : *list) scope.infos.try_emplace(info.name, &info);
     }
   }
-  // Single numbers are settings; what has dimensions and fractions may be trained.
+  // Single numbers are settings; floating-point tensors with dimensions may be trained.
   int add_constant(const Tensor& tensor, bool may_be_trained, std::string_view name) {
     Value constant{
         .name = name, .sizes = tensor.sizes, .type = tensor.type, .numbers = tensor.numbers, .constant = true};
@@ -127,13 +127,13 @@ class Walk {
   Status add_constant_node(const Node& node, Scope& scope) {
     if (node.outputs.empty()) return Done{};
     const Tensor tensor = constant_tensor(node);
-    // Large ones are weights that an exporter has written so.
+    // Large constants are weights that the exporter stored in this way.
     const bool large = elements_of(tensor.sizes) > static_cast<std::int64_t>(kMostNumbers);
     scope.names[node.outputs[0]] = add_constant(tensor, large, node.outputs[0]);
     return Done{};
   }
 
-  // A weight under a second name is a weight of its own: exporters keep equal ones once.
+  // A weight with a second name counts as a separate weight: exporters deduplicate equal ones.
   Status pass_on(const Node& node, Scope& scope) {
     const int from = node.inputs.empty() ? kNone : find(scope, node.inputs[0]);
     if (node.outputs.empty()) return Done{};
@@ -161,7 +161,7 @@ class Walk {
 
   Status call(const Node& node, const Function& function, Scope& scope) {
     Scope body = inner(scope);
-    body.outer = nullptr;  // a function sees nothing but its inputs
+    body.outer = nullptr;  // a function sees only its inputs
     body.layer = layer_of(node);
     body.caller = &node;
     body.function = &function;
@@ -256,7 +256,7 @@ std::optional<AtFileBatch> Walk::at_file_batch(const Node& node) const {
   return before;
 }
 
-// What the file says about a value; with another batch than the file's own it says nothing.
+// Sizes of a value from the file; empty if the batch differs from the file's.
 std::optional<Sizes> Walk::stored_sizes(const Scope& scope, std::string_view name) const {
   const auto found = scope.infos.find(name);
   if (before_ != nullptr || found == scope.infos.end() || !found->second->dimensions) return std::nullopt;
@@ -322,7 +322,7 @@ void Walk::give_outputs(const Node& node, Scope& scope, Step& step, std::vector<
     constant = constant && value(id).constant;
     has_weights = has_weights || value(id).weight != kNone;
   }
-  // A weight that is only laid out anew is a weight; what is computed from weights is computed in every run.
+  // A weight with a changed layout is still a weight; values computed from weights are computed in every run.
   const bool layout = node.domain.empty() && is_layout(node.type);
   const bool passes_weight = constant && layout && is_given(step.inputs, 0) && value(step.inputs[0]).weight != kNone;
   for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a model and the sizes of its inputs to a program: one walk over the nodes in their order, which infers sizes,
-// inlines functions, takes branches whose condition is known and goes once through loops whose number of turns is
-// known. Sizes beyond belief and functions that call themselves are an Error; a node that is not understood is a step
-// with a failure.
+// Builds a program from a model and its input sizes in one pass over the nodes. It infers sizes, inlines functions,
+// takes branches with a known condition and visits the body of a loop with a known trip count once. Implausible sizes
+// and recursive functions are an Error; a node that cannot be inferred becomes a step with a failure.
 #pragma once
 
 #include "base/result.h"
@@ -13,7 +12,7 @@
 
 namespace joulemap::predict::onnx {
 
-// `before` is the program of the same model with the batch of the file, or null (AtFileBatch in shapes.h).
+// `before` is the program of the same model with the file's batch, or null (AtFileBatch in shapes.h).
 Result<Program> walk(const Model& model, const InputSizes& inputs, const std::vector<Sizes>& sizes,
                      const Program* before);
 

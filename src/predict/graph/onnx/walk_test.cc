@@ -25,7 +25,7 @@ std::string last_of(const Graph& graph) {
   return std::string(name_of(last.kind)) + " " + parameters_text(last);
 }
 
-// As dynamic exports compute the target of a reshape: from the sizes of what is reshaped.
+// Dynamic exports compute the target of a reshape from the sizes of its input.
 TEST(OnnxWalk, TargetsThatAreComputedFromSizesAreKnownOnceInputsAre) {
   OnnxModel model;
   model.input("x", {-1, -2, 64})
@@ -46,7 +46,7 @@ TEST(OnnxWalk, TargetsThatAreComputedFromSizesAreKnownOnceInputsAre) {
   EXPECT_EQ(last_of(graph), "activation form=softmax;batch=3;rows=40;width=8");
   ASSERT_EQ(graph.operations.size(), 3U);
   EXPECT_EQ(graph.operations[0].kind, Kind::view);
-  EXPECT_EQ(graph.operations[1].kind, Kind::reshape);  // softmax wants its numbers in order
+  EXPECT_EQ(graph.operations[1].kind, Kind::reshape);  // softmax needs contiguous data
 }
 
 TEST(OnnxWalk, AStoredBatchInAReshapeFollowsTheBatchThatIsAskedFor) {

@@ -8,7 +8,7 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-// Larger kernels, strides and paddings would only let sizes overflow.
+// Limit of kernels, strides and paddings: larger ones would overflow sizes.
 constexpr std::int64_t kLargest = 1 << 20;
 
 Error wrong(const char* what) { return {ErrorCode::malformed, what, ""}; }
@@ -59,7 +59,7 @@ Result<std::vector<Window>> windows_of(const Node& node, const Sizes& image, con
     const std::int64_t room = size + window.before + window.after - reach;
     if (room < 0) return wrong("a kernel that is larger than the image");
     window.out = (room + (rounds_up ? window.stride - 1 : 0)) / window.stride + 1;
-    // The last place has to begin within the image, as PyTorch has it and newer opsets say.
+    // The last position must begin within the image, as in PyTorch and newer opsets.
     if (rounds_up && (window.out - 1) * window.stride >= size + window.before) --window.out;
   }
   return windows;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a window goes over an image, in each dimension: that of convolutions and poolings, which shapes and operations
-// both need. Plain data; sizes in elements.
+// Sliding windows of convolutions and poolings by dimension, for shape inference and translation to operations. Plain
+// data; sizes in elements.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,10 @@ struct Window {
   std::int64_t dilation = 1;
   std::int64_t before = 0;  // padding
   std::int64_t after = 0;
-  std::int64_t out = 0;  // how many places it has
+  std::int64_t out = 0;  // count of positions
 };
 
-// For each dimension behind the batch and the channels. `kernel` is that of the weights; poolings have theirs as an
-// attribute.
+// One for each dimension after batch and channels. `kernel` comes from the weights; poolings have it as an attribute.
 Result<std::vector<Window>> windows_of(const Node& node, const Sizes& image, const Sizes& kernel);
 Result<std::vector<Window>> transposed_windows_of(const Node& node, const Sizes& image, const Sizes& kernel);
 
