@@ -23,16 +23,16 @@
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-namespace joulemap::load {
+namespace joulemap::calibration {
 struct CudaContextData {};
 struct CudaModuleData {};
 struct CudaFunctionData {};
-}  // namespace joulemap::load
+}  // namespace joulemap::calibration
 
 namespace {
 
 using namespace joulemap;
-using namespace joulemap::load;
+using namespace joulemap::calibration;
 using fake_cuda::Doing;
 
 // Global state behind a C interface, as in CUDA.
