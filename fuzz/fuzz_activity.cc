@@ -42,7 +42,7 @@ void account(Level level, const Activity& activity) {
   ActivitySums sums(kSpan);
   GpuWork work(kSpan);
   sums.add(0, activity);
-  work.add(0, activity, sums.names(0).places);
+  work.add(0, activity, sums.names(0).scopes);
   sums.finish();
   std::map<std::string, DeviceWork> works = work.finish(sums.processes());
   if (const auto known = works.find("ordinal 0"); known != works.end()) {

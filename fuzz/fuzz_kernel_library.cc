@@ -54,7 +54,7 @@ KernelPower next_power(Input& input) {
   KernelPower power;
   const auto choice = input.next<std::uint8_t>();
   power.gpu = (choice & 1U) != 0 ? "NVIDIA H200" : "NVIDIA A100";
-  power.code.kind = static_cast<KernelKind>((choice >> 1U) % kKernelKinds);
+  power.code.kind = static_cast<KernelKind>((choice >> 1U) % kKernelClasses);
   power.code.name = input.text(input.next<std::uint8_t>() % 4);
   power.code.size = input.next<std::uint8_t>();
   for (double* value : {&power.blocks, &power.threads_per_block, &power.kernel_s, &power.watts, &power.precision,

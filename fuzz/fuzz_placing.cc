@@ -58,7 +58,7 @@ void check_placing(std::string_view bytes) {
   std::int64_t thread_ns = 0;
   const PlacedTrace placed = place_trace(trace, {{"A", {"layer"}}}, [&](const Activity& activity) {
     JOULEMAP_CHECK(activity.begin_ns <= activity.end_ns, "a stretch that ends before it begins");
-    for (const PlaceTally& tally : activity.place_tallies) {
+    for (const ScopeTally& tally : activity.scope_tallies) {
       JOULEMAP_CHECK(tally.wall_ns >= 0, "less time than none at a place");
       thread_ns += tally.wall_ns;
     }

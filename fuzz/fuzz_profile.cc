@@ -51,7 +51,7 @@ const std::string& small_profile() {
     Profile profile = h200_profile();
     profile.operation.time_trees = {{{3, 0.5F, 1, 2}, {-1, 0.25F}, {-1, -0.25F}}, {0}};
     profile.operation.power_trees = profile.operation.time_trees;
-    profile.operation.alike = {};
+    profile.operation.kriging = {};
     return profile_json(profile);
   }();
   return text;
@@ -95,13 +95,13 @@ Graph two_layers() {
 void check_prediction(const Profile& profile) {
   for (const bool training : {false, true}) {
     const Prediction prediction = joulemap::predict::predict(profile, two_layers(), {.training = training});
-    for (const double value :
-         {prediction.energy_j, prediction.low_j, prediction.high_j.value_or(0), prediction.time_s, prediction.power_w}) {
+    for (const double value : {prediction.energy_j, prediction.low_j, prediction.high_j.value_or(0), prediction.time_s,
+                               prediction.power_w}) {
       JOULEMAP_CHECK(std::isfinite(value) && value >= 0, "a prediction that is no number");
     }
-    JOULEMAP_CHECK(prediction.low_j <= prediction.energy_j &&
-                       (!prediction.high_j || prediction.energy_j <= *prediction.high_j),
-                   "an interval without its estimate");
+    JOULEMAP_CHECK(
+        prediction.low_j <= prediction.energy_j && (!prediction.high_j || prediction.energy_j <= *prediction.high_j),
+        "an interval without its estimate");
   }
 }
 

@@ -64,7 +64,7 @@ class Gatherer final : public recording::RecordingVisitor {
     if (sources_[source].source.boot_id != sources_[recorder_].source.boot_id) return;
     const Activity inside = clipped(activity, span_);
     sums_.add(source, inside);
-    work_.add(source, inside, sums_.names(source).places);
+    work_.add(source, inside, sums_.names(source).scopes);
   }
   RecordedEnergy::Result energy() { return energy_.finish(); }
   std::map<std::string, DeviceWork> works() {
@@ -85,7 +85,7 @@ class Gatherer final : public recording::RecordingVisitor {
 struct Gpu {
   RecordedEnergy::Result::DomainCurve curve;
   DeviceWork work;
-  KnownSensing known;
+  SensorModel known;
 };
 
 struct Predicted {
@@ -122,7 +122,7 @@ Result<Gpu> gather(const std::string& path, RecordingSurvey& survey, const Secon
     if (work == works.end()) work = works.find("ordinal 0");
     if (work == works.end() || work->second.timeline.empty()) continue;
     const SurveyedSource& source = survey.sources()[*recorder];
-    const KnownSensing known = known_sensing(source.calibration, source.channels, curve.device);
+    const SensorModel known = sensor_model(source.calibration, source.channels, curve.device);
     return Gpu{std::move(curve), std::move(work->second), known};
   }
   return Error{ErrorCode::not_found, "the recording tells of no GPU both what it drew and what ran on it",
@@ -192,7 +192,7 @@ class Fold {
   Fold(const Gpu& gpu, const Cut& cut, const std::vector<PowerPoint>& history, const PowerFit& fit)
       : gpu_(gpu), cut_(cut) {
     const UsefulEvidence useful(gpu.work.timeline, {{}, history, {}, gpu.known});
-    const PowerBelief coarse = coarse_belief(useful.rows_at({fit.lag_ns, fit.memory_ns}));
+    const PowerPrior coarse = coarse_prior(useful.rows_at({fit.lag_ns, fit.memory_ns}));
     by_time_w_.assign(fit.classes.size(), coarse.busy_w);
     by_time_w_.back() = coarse.idle_w;
     for (const ClassPower& one : fit.classes) found_w_.push_back(one.watts);
@@ -240,7 +240,7 @@ class Fold {
         draws_j.push_back(sum_j(watts, busy_s) + noise_j_ * random_.normal());
       }
       all.push_back({rows.edges[i].time_ns, rows.edges[i + 1].time_ns, rows.measured_j(i), sum_j(found_w_, busy_s),
-                     middle_of(std::move(draws_j), 0.9), sum_j(by_time_w_, busy_s), held_w * rows.length_s(i)});
+                     central_interval(std::move(draws_j), 0.9), sum_j(by_time_w_, busy_s), held_w * rows.length_s(i)});
     }
   }
 

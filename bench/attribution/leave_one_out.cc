@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "attribution/gpu/kernel_kinds.h"
+#include "attribution/gpu/kernel_classes.h"
 #include "base/quadrature.h"
 #include "recording/library_file.h"
 
@@ -28,8 +28,8 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < known.size(); ++i) {
     std::vector<KernelPower> others = known;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    const SeenKernels seen{known[i].code, known[i].blocks, known[i].threads_per_block, known[i].kernel_s, 1};
-    const attribution::ClassPrior prior = attribution::KernelKinds(others).prior_of(seen);
+    const ObservedKernels seen{known[i].code, known[i].blocks, known[i].threads_per_block, known[i].kernel_s, 1};
+    const attribution::ClassPrior prior = attribution::KernelClasses(others).prior_of(seen);
     const double away = std::log(prior.watts / known[i].watts);
     squares += away * away;
     plain += std::pow(std::log(known[i].watts) - mean, 2);

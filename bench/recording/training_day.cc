@@ -21,7 +21,7 @@ namespace {
 using namespace joulemap;
 
 constexpr std::uint32_t kKernelsPerStep = 737;
-constexpr std::uint32_t kPlaces = 480;
+constexpr std::uint32_t kScopes = 480;
 constexpr std::uint32_t kClasses = 96;
 constexpr std::int64_t kStep_ns = 32'500'000;
 
@@ -47,7 +47,7 @@ void play_step(Day& day, std::uint32_t serial, std::int64_t begin_ns) {
     facts.correlation = day.correlation += 2 + (i % 3);
     facts.start_ns = now_ns + static_cast<std::int64_t>(day.random() % 1200);
     facts.end_ns = now_ns = facts.start_ns + usual_ns + jitter_ns;
-    day.log.on_launch(facts.correlation, 1 + i * kPlaces / kKernelsPerStep, serial);
+    day.log.on_launch(facts.correlation, 1 + i * kScopes / kKernelsPerStep, serial);
     day.log.on_kernel(facts);
   }
   day.writer.add(Mark{begin_ns, MarkKind::step, serial, 4711, "inferred"});
@@ -60,9 +60,9 @@ void write(Day& day, std::int64_t now_ns, std::int64_t& tallied_ns, bool is_last
   const bool tallies = is_last || now_ns - tallied_ns >= capture::tally_period_ns(now_ns);
   day.log.collect(activity, is_last ? INT64_MAX : now_ns - 2 * kNanosecondsPerSecond, tallies);
   if (tallies) {
-    for (std::uint32_t place = 1; place <= kPlaces; ++place) {
+    for (std::uint32_t scope = 1; scope <= kScopes; ++scope) {
       const auto wall_ns = static_cast<std::int64_t>(200'000'000 + day.random() % 5'000'000);
-      activity.place_tallies.push_back({place, 308, 1, wall_ns, wall_ns - 1000, 0});
+      activity.scope_tallies.push_back({scope, 308, 1, wall_ns, wall_ns - 1000, 0});
     }
     tallied_ns = now_ns;
   }

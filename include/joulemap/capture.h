@@ -31,21 +31,21 @@ JMC_API jmc_place jmc_place_in(jmc_place parent, int kind, const char* name);
 /* The current scope of this thread. */
 JMC_API jmc_place jmc_here(void);
 /* Enters a scope, whatever its parent, until the matching leave. Returns the depth of the thread before the call. */
-JMC_API size_t jmc_enter(jmc_place place);
+JMC_API size_t jmc_enter(jmc_place scope);
 JMC_API void jmc_leave(void);
 /* Leaves all scopes entered at that depth or deeper, including those whose leave an exception skipped. */
 JMC_API void jmc_leave_to(size_t depth);
 /* The depth of this thread, as jmc_enter would return it. */
 JMC_API size_t jmc_depth(void);
 
-/* A worker thread (such as autograd's) has no scope of its own. While a backward pass runs it is in `place`, until it
+/* A worker thread (such as autograd's) has no scope of its own. While a backward pass runs it is in `scope`, until it
  * sets a more specific scope. Passes nest. */
-JMC_API void jmc_backward_begin(jmc_place place);
+JMC_API void jmc_backward_begin(jmc_place scope);
 JMC_API void jmc_backward_end(void);
-/* Sets the scope of this thread's backward work to `place`, until the next call or the end of the pass. */
-JMC_API void jmc_backward_at(jmc_place place);
+/* Sets the scope of this thread's backward work to `scope`, until the next call or the end of the pass. */
+JMC_API void jmc_backward_at(jmc_place scope);
 /* The same for an operation: counts every call, even if the operation before had the same scope. */
-JMC_API void jmc_backward_operation(jmc_place place);
+JMC_API void jmc_backward_operation(jmc_place scope);
 
 /* Steps and epochs marked by the program; number NULL: one more than the last. They disable inference of steps. */
 JMC_API void jmc_step(const int64_t* number);

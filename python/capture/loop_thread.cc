@@ -16,18 +16,18 @@ void LoopThread::end_between() {
   is_between = false;
 }
 
-void LoopThread::begin_between(jmc_place place) {
+void LoopThread::begin_between(jmc_place scope) {
   end_between();
   if (is_between) return;
-  between_depth = jmc_enter(place);
+  between_depth = jmc_enter(scope);
   is_between = true;
 }
 
-void LoopThread::begin_pass(jmc_place place) {
+void LoopThread::begin_pass(jmc_place scope) {
   end_between();
   outermost_before.push_back(outermost);
   outermost = calls.size();
-  jmc_backward_begin(place);
+  jmc_backward_begin(scope);
 }
 
 void LoopThread::end_pass() {

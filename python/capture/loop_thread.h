@@ -50,8 +50,8 @@ struct LoopThread {
   std::uint32_t enclosing() const { return is_outermost() ? 0 : calls.back().node; }
 
   void end_between();
-  void begin_between(jmc_place place);
-  void begin_pass(jmc_place place);
+  void begin_between(jmc_place scope);
+  void begin_pass(jmc_place scope);
   void end_pass();
   void leave_all();  // leaves all scopes of modules and of `between`
   void forget();     // in the child of a fork

@@ -59,9 +59,9 @@ bool ModuleCalls::tell(int event) {
   jmc_on_event(event);
   const bool sampled = jmc_step_is_sampled() != 0;
   const bool followed = jmc_step_is_followed() != 0;
-  if (sampled == is_sampled_ && followed == is_followed_) return true;
+  if (sampled == is_sampled_ && followed == is_traced_) return true;
   is_sampled_ = sampled;
-  is_followed_ = followed;
+  is_traced_ = followed;
   const Owned result(
       PyObject_CallFunction(torch.on_step_state, "ii", static_cast<int>(sampled), static_cast<int>(followed)));
   return static_cast<bool>(result);
@@ -100,7 +100,7 @@ void ModuleCalls::end_outermost(LoopThread& thread) {
   if (thread.is_silent || thread.pass == Pass::recompute) return;
   if (thread.pass == Pass::forward || thread.pass == Pass::inference) jmc_on_event(JMC_FORWARD_DONE);
   const bool gradients = thread.pass == Pass::forward || thread.pass == Pass::loss;
-  if (gradients && thread.trains) thread.begin_between(names.place(0, Pass::loss));
+  if (gradients && thread.trains) thread.begin_between(names.scope(0, Pass::loss));
 }
 
 void ModuleCalls::keep_type(PyObject* module) {
@@ -142,7 +142,7 @@ bool ModuleCalls::called(PyObject* module, PyObject* inputs) {
   if (gives(thread) && !give_away(thread, inputs, around, 0)) return false;
   const bool enters = is_outermost || around != node;
   // While modules are untraced, their time cannot be separated from the model's own; all of it belongs to the phase.
-  const std::size_t depth = enters ? jmc_enter(names.place(follows ? node : 0, thread.pass)) : jmc_depth();
+  const std::size_t depth = enters ? jmc_enter(names.scope(follows ? node : 0, thread.pass)) : jmc_depth();
   thread.calls.push_back({module, depth, node, enters});
   return true;
 }
@@ -256,7 +256,7 @@ bool ModuleCalls::give_away(LoopThread& thread, PyObject* value, std::uint32_t n
 }
 
 void ModuleCalls::forget_in_child() {
-  names.forget_places();
+  names.forget_scopes();
   is_sampled_ = false;
   LoopThread::current().forget();
 }

@@ -37,7 +37,7 @@ struct TorchFunctions {
 
 class ModuleCalls {
  public:
-  PlaceNames names;
+  ScopeNames names;
   ModuleTable modules;
   TorchFunctions torch;
   bool follows = true;  // false: only outermost calls are traced
@@ -66,7 +66,7 @@ class ModuleCalls {
 
   std::vector<PyObject*> carriers_;  // by node; owned
   bool is_sampled_ = false;
-  bool is_followed_ = true;
+  bool is_traced_ = true;
 };
 
 }  // namespace joulemap::python

@@ -14,7 +14,7 @@
 namespace joulemap::python {
 
 struct KnownModule {
-  std::uint32_t node = 0;  // in PlaceNames
+  std::uint32_t node = 0;  // in ScopeNames
   bool is_loss = false;
   PyObject* reference = nullptr;  // weak reference
 };

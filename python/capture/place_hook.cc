@@ -6,21 +6,21 @@
 namespace joulemap::python {
 namespace {
 
-struct PlaceHook {
+struct ScopeHook {
   PyObject_HEAD std::uint32_t node;
   jmc_place operation;  // 0: the module itself
 };
 
 // Never freed: the type is a Python object that outlives all hooks.
-constinit PyTypeObject* place_hook_type = nullptr;
+constinit PyTypeObject* scope_hook_type = nullptr;
 
 PyObject* call(PyObject* self, PyObject*, PyObject*) {
-  const auto* const hook = reinterpret_cast<PlaceHook*>(self);
+  const auto* const hook = reinterpret_cast<ScopeHook*>(self);
   if (!capture_state().is_on) Py_RETURN_NONE;
   if (hook->operation != 0) {
     jmc_backward_operation(hook->operation);
   } else {
-    jmc_backward_at(capture_state().calls.names.place(hook->node, Pass::backward));
+    jmc_backward_at(capture_state().calls.names.scope(hook->node, Pass::backward));
   }
   Py_RETURN_NONE;
 }
@@ -33,23 +33,23 @@ void dealloc(PyObject* self) {
 
 PyType_Slot kSlots[] = {
     {Py_tp_call, reinterpret_cast<void*>(call)}, {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)}, {0, nullptr}};
-PyType_Spec kSpec = {"joulemap._capture.PlaceHook", sizeof(PlaceHook), 0, Py_TPFLAGS_DEFAULT, kSlots};
+PyType_Spec kSpec = {"joulemap._capture.PlaceHook", sizeof(ScopeHook), 0, Py_TPFLAGS_DEFAULT, kSlots};
 
 PyObject* new_hook(std::uint32_t node, jmc_place operation) {
-  const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(place_hook_type, Py_tp_alloc));
-  PyObject* const made = allocate(place_hook_type, 0);
+  const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(scope_hook_type, Py_tp_alloc));
+  PyObject* const made = allocate(scope_hook_type, 0);
   if (made == nullptr) return nullptr;
-  reinterpret_cast<PlaceHook*>(made)->node = node;
-  reinterpret_cast<PlaceHook*>(made)->operation = operation;
+  reinterpret_cast<ScopeHook*>(made)->node = node;
+  reinterpret_cast<ScopeHook*>(made)->operation = operation;
   return made;
 }
 
 }  // namespace
 
-bool add_place_hook_type(PyObject* module) {
+bool add_scope_hook_type(PyObject* module) {
   PyObject* const type = PyType_FromSpec(&kSpec);
   if (type == nullptr) return false;
-  place_hook_type = reinterpret_cast<PyTypeObject*>(type);
+  scope_hook_type = reinterpret_cast<PyTypeObject*>(type);
   Py_INCREF(type);
   return PyModule_AddObject(module, "PlaceHook", type) == 0;
 }
@@ -57,8 +57,8 @@ bool add_place_hook_type(PyObject* module) {
 PyObject* new_backward_hook(std::uint32_t node) { return new_hook(node, 0); }
 
 PyObject* new_operation_hook(std::uint32_t node, const char* operation, const char* tensors) {
-  const jmc_place place = jmc_place_in(capture_state().calls.names.place(node, Pass::backward), JMC_OP, operation);
-  return new_hook(node, tensors == nullptr ? place : jmc_place_in(place, JMC_TENSORS, tensors));
+  const jmc_place scope = jmc_place_in(capture_state().calls.names.scope(node, Pass::backward), JMC_OP, operation);
+  return new_hook(node, tensors == nullptr ? scope : jmc_place_in(scope, JMC_TENSORS, tensors));
 }
 
 }  // namespace joulemap::python

@@ -13,7 +13,7 @@
 namespace joulemap::python {
 
 // Creates the Python type. Returns false when Python has raised.
-bool add_place_hook_type(PyObject* module);
+bool add_scope_hook_type(PyObject* module);
 
 // Hook for the module of `node`.
 PyObject* new_backward_hook(std::uint32_t node);

@@ -7,30 +7,30 @@ namespace {
 jmc_place phase_of(Pass pass) {
   switch (pass) {
     case Pass::forward:
-      return phase_place(Mode::train, "forward");
+      return phase_scope(Mode::train, "forward");
     case Pass::loss:
-      return phase_place(Mode::train, "loss");
+      return phase_scope(Mode::train, "loss");
     case Pass::recompute:
-      return phase_place(Mode::train, "recompute");
+      return phase_scope(Mode::train, "recompute");
     case Pass::inference:
-      return phase_place(Mode::inference, "forward");
+      return phase_scope(Mode::inference, "forward");
     case Pass::inference_loss:
-      return phase_place(Mode::inference, "loss");
+      return phase_scope(Mode::inference, "loss");
     case Pass::backward:
       break;
   }
-  return phase_place(Mode::train, "backward");
+  return phase_scope(Mode::train, "backward");
 }
 
 }  // namespace
 
-jmc_place phase_place(Mode mode, const char* phase) {
+jmc_place phase_scope(Mode mode, const char* phase) {
   const jmc_place parent =
       mode == Mode::unknown ? 0 : jmc_place_in(0, JMC_MODE, mode == Mode::train ? "train" : "inference");
   return jmc_place_in(parent, JMC_PHASE, phase);
 }
 
-std::uint32_t PlaceNames::child(std::uint32_t parent, std::string_view name) {
+std::uint32_t ScopeNames::child(std::uint32_t parent, std::string_view name) {
   std::string key = std::to_string(parent) + ' ';
   key += name;
   const auto [found, is_new] = ids_.try_emplace(std::move(key), static_cast<std::uint32_t>(nodes_.size()));
@@ -38,16 +38,16 @@ std::uint32_t PlaceNames::child(std::uint32_t parent, std::string_view name) {
   return found->second;
 }
 
-jmc_place PlaceNames::make_place(std::uint32_t node, Pass pass) {
+jmc_place ScopeNames::make_scope(std::uint32_t node, Pass pass) {
   const jmc_place made = node == 0
                              ? phase_of(pass)
-                             : jmc_place_in(place(nodes_[node].parent, pass), JMC_MODULE, nodes_[node].name.c_str());
-  nodes_[node].places[static_cast<std::size_t>(pass)] = made;
+                             : jmc_place_in(scope(nodes_[node].parent, pass), JMC_MODULE, nodes_[node].name.c_str());
+  nodes_[node].scopes[static_cast<std::size_t>(pass)] = made;
   return made;
 }
 
-void PlaceNames::forget_places() {
-  for (Node& node : nodes_) node.places = {};
+void ScopeNames::forget_scopes() {
+  for (Node& node : nodes_) node.scopes = {};
 }
 
 }  // namespace joulemap::python

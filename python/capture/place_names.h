@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlaceNames: the tree of module names of a program, and the scope of each module in every pass: a layer has one scope
+// ScopeNames: the tree of module names of a program, and the scope of each module in every pass: a layer has one scope
 // in the forward pass and another in the backward pass. Node 0 is outside of all modules; its scopes are the phases
 // themselves. Requires the GIL; never destroyed.
 #pragma once
@@ -30,30 +30,30 @@ enum class Pass : std::uint8_t {
 inline constexpr std::size_t kPasses = 6;
 
 // The scope of a phase, such as "optimizer" within "train"; at the root when the mode is unknown.
-jmc_place phase_place(Mode mode, const char* phase);
+jmc_place phase_scope(Mode mode, const char* phase);
 
-class PlaceNames {
+class ScopeNames {
  public:
   // The node of a module within its parent; `name` is its full dotted path. Equal arguments give the same node.
   std::uint32_t child(std::uint32_t parent, std::string_view name);
   bool has(std::uint32_t node) const { return node < nodes_.size(); }
 
-  jmc_place place(std::uint32_t node, Pass pass) {
-    const jmc_place known = nodes_[node].places[static_cast<std::size_t>(pass)];
-    return known != 0 ? known : make_place(node, pass);
+  jmc_place scope(std::uint32_t node, Pass pass) {
+    const jmc_place known = nodes_[node].scopes[static_cast<std::size_t>(pass)];
+    return known != 0 ? known : make_scope(node, pass);
   }
 
   // Called in the child of a fork, where scope ids start again.
-  void forget_places();
+  void forget_scopes();
 
  private:
   struct Node {
     std::uint32_t parent = 0;
     std::string name;
-    std::array<jmc_place, kPasses> places{};
+    std::array<jmc_place, kPasses> scopes{};
   };
 
-  jmc_place make_place(std::uint32_t node, Pass pass);
+  jmc_place make_scope(std::uint32_t node, Pass pass);
 
   std::vector<Node> nodes_{1};
   std::unordered_map<std::string, std::uint32_t> ids_;

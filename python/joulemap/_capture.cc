@@ -65,15 +65,15 @@ PyObject* setup(PyObject*, PyObject* args, PyObject* kwargs) {
                                 "is_transformed",  "is_running",      "resolve",       "make_carrier",
                                 "careful_grad_fn", "on_step_state",   "numbers_nodes", nullptr};
   TorchFunctions f;
-  PyObject** const places[] = {&f.tensor_type,     &f.is_grad_enabled, &f.graph_task, &f.function_modes,
+  PyObject** const scopes[] = {&f.tensor_type,     &f.is_grad_enabled, &f.graph_task, &f.function_modes,
                                &f.is_transformed,  &f.is_running,      &f.resolve,    &f.make_carrier,
                                &f.careful_grad_fn, &f.on_step_state};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOOOp", const_cast<char**>(names), places[0], places[1],
-                                   places[2], places[3], places[4], places[5], places[6], places[7], places[8],
-                                   places[9], &f.numbers_nodes)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOOOp", const_cast<char**>(names), scopes[0], scopes[1],
+                                   scopes[2], scopes[3], scopes[4], scopes[5], scopes[6], scopes[7], scopes[8],
+                                   scopes[9], &f.numbers_nodes)) {
     return nullptr;
   }
-  for (PyObject** const function : places) Py_INCREF(*function);
+  for (PyObject** const function : scopes) Py_INCREF(*function);
   calls().torch = f;
   capture_state().is_on = jmc_is_recording() != 0;
   return PyBool_FromLong(capture_state().is_on);
@@ -115,9 +115,9 @@ PyObject* phase_begin(PyObject*, PyObject* args) {
   LoopThread& thread = LoopThread::current();
   thread.end_between();
   if (mode != 0) thread.mode = mode == 1 ? Mode::train : Mode::inference;
-  jmc_place place = phase_place(thread.mode, phase);
-  if (module != nullptr) place = jmc_place_in(place, JMC_MODULE, module);
-  return PyLong_FromSize_t(jmc_enter(place));
+  jmc_place scope = phase_scope(thread.mode, phase);
+  if (module != nullptr) scope = jmc_place_in(scope, JMC_MODULE, module);
+  return PyLong_FromSize_t(jmc_enter(scope));
 }
 
 PyObject* leave_to(PyObject*, PyObject* depth) {
@@ -132,7 +132,7 @@ PyObject* begin_between(PyObject*, PyObject* args) {
   const char* phase = nullptr;
   if (!PyArg_ParseTuple(args, "s", &phase)) return nullptr;
   LoopThread& thread = LoopThread::current();
-  if (thread.trains && thread.is_outermost()) thread.begin_between(phase_place(thread.mode, phase));
+  if (thread.trains && thread.is_outermost()) thread.begin_between(phase_scope(thread.mode, phase));
   Py_RETURN_NONE;
 }
 
@@ -154,7 +154,7 @@ PyObject* backward_begin(PyObject*, PyObject*) {
   if (!calls().is_in_backward(is_nested)) return nullptr;
   thread.trains = true;
   if (!is_nested && !calls().tell(JMC_BACKWARD)) return nullptr;
-  thread.begin_pass(calls().names.place(0, Pass::backward));
+  thread.begin_pass(calls().names.scope(0, Pass::backward));
   return PyBool_FromLong(is_nested);
 }
 
@@ -168,8 +168,8 @@ PyObject* enter_within(PyObject*, PyObject* args) {
   const char* name = nullptr;
   const char* tensors = nullptr;
   if (!PyArg_ParseTuple(args, "is|z", &kind, &name, &tensors)) return nullptr;
-  const jmc_place place = jmc_place_in(jmc_here(), kind, name);
-  return PyLong_FromSize_t(jmc_enter(tensors == nullptr ? place : jmc_place_in(place, JMC_TENSORS, tensors)));
+  const jmc_place scope = jmc_place_in(jmc_here(), kind, name);
+  return PyLong_FromSize_t(jmc_enter(tensors == nullptr ? scope : jmc_place_in(scope, JMC_TENSORS, tensors)));
 }
 
 // In sampled steps, records the intervals of the graph as (sequence number of the last node, module node).
@@ -204,7 +204,7 @@ PyObject* operation_hook(PyObject*, PyObject* args) {
   return joulemap::python::new_operation_hook(node, operation, tensors);
 }
 
-PyObject* set_followed(PyObject*, PyObject* followed) {
+PyObject* set_traced(PyObject*, PyObject* followed) {
   calls().follows = PyObject_IsTrue(followed) == 1;
   Py_RETURN_NONE;
 }
@@ -314,7 +314,7 @@ PyMethodDef kFunctions[] = {
     {"keep_stretches", keep_stretches, METH_O, "keep_stretches(whether)"},
     {"stretches", stretches, METH_NOARGS, "stretches() -> [(sequence number, node)]"},
     {"operation_hook", operation_hook, METH_VARARGS, "operation_hook(node, operation, tensors=None) -> callable"},
-    {"set_followed", set_followed, METH_O, "Whether modules within modules are looked at."},
+    {"set_followed", set_traced, METH_O, "Whether modules within modules are looked at."},
     {"model_types", model_types, METH_NOARGS, "Classes of modules that were called from outside of modules."},
     {"set_own_modes", set_own_modes, METH_O, "How many of the active function modes are ours."},
     {"metric", metric, METH_VARARGS, "metric(name, value, time_ns = 0)"},
@@ -343,7 +343,7 @@ PyMODINIT_FUNC PyInit__capture(void) {
   PyObject* const module = PyModule_Create(&kModule);
   if (module == nullptr) return nullptr;
   when_gone = PyCFunction_New(&kForgetModule, nullptr);
-  if (when_gone != nullptr && joulemap::python::add_place_hook_type(module)) return module;
+  if (when_gone != nullptr && joulemap::python::add_scope_hook_type(module)) return module;
   Py_DECREF(module);
   return nullptr;
 }

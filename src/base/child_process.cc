@@ -58,7 +58,7 @@ bool enter_setting(const ChildSetting& setting) {
   if (!setting.directory.empty() && ::chdir(setting.directory.c_str()) != 0) return false;
   if (setting.output >= 0 && ::dup2(setting.output, STDOUT_FILENO) < 0) return false;
   if (setting.error_output >= 0 && ::dup2(setting.error_output, STDERR_FILENO) < 0) return false;
-  return setting.signal_when_we_end == 0 || ::prctl(PR_SET_PDEATHSIG, setting.signal_when_we_end) == 0;
+  return setting.parent_death_signal == 0 || ::prctl(PR_SET_PDEATHSIG, setting.parent_death_signal) == 0;
 }
 
 [[noreturn]] void wait_and_execute(int go, int failure, char* const* argv, char* const* environment,

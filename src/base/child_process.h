@@ -26,7 +26,7 @@ struct ChildSetting {
   std::string directory = {};  // working directory; empty: inherited
   int output = -1;             // descriptors that become stdout and stderr of the child; -1: inherited
   int error_output = -1;
-  int signal_when_we_end = 0;  // signal sent to the child when this process dies for any reason; 0: none
+  int parent_death_signal = 0;  // signal sent to the child when this process dies for any reason; 0: none
 };
 
 class ChildProcess {

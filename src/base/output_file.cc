@@ -76,12 +76,12 @@ ResolvedPath follow(std::string path) {
 // Whether `folder` is `outer` or lies inside it.
 bool lies_in(const std::string& folder, const struct stat& outer) {
   std::error_code error;
-  fs::path place = fs::canonical(folder, error);
-  while (!error && !place.empty()) {
-    const std::optional<struct stat> status = status_of(place.string());
+  fs::path scope = fs::canonical(folder, error);
+  while (!error && !scope.empty()) {
+    const std::optional<struct stat> status = status_of(scope.string());
     if (status && is_same(*status, outer)) return true;
-    if (place == place.parent_path()) break;
-    place = place.parent_path();
+    if (scope == scope.parent_path()) break;
+    scope = scope.parent_path();
   }
   return false;
 }

@@ -20,16 +20,16 @@ struct CharacterRange {
 };
 // Unicode 15: general categories Cc, Zl, Zp, and the Cf characters that change direction or are invisible. U+200C and
 // U+200D are allowed: scripts and emoji need them.
-constexpr std::array<CharacterRange, 10> kObeyed = {{{0x00, 0x1F},
-                                                     {0x7F, 0x9F},
-                                                     {0x061C, 0x061C},
-                                                     {0x200B, 0x200B},
-                                                     {0x200E, 0x200F},
-                                                     {0x2028, 0x202E},
-                                                     {0x2060, 0x206F},
-                                                     {0xFEFF, 0xFEFF},
-                                                     {0xFFF9, 0xFFFB},
-                                                     {0xE0000, 0xE007F}}};
+constexpr std::array<CharacterRange, 10> kUnsafeRanges = {{{0x00, 0x1F},
+                                                           {0x7F, 0x9F},
+                                                           {0x061C, 0x061C},
+                                                           {0x200B, 0x200B},
+                                                           {0x200E, 0x200F},
+                                                           {0x2028, 0x202E},
+                                                           {0x2060, 0x206F},
+                                                           {0xFEFF, 0xFEFF},
+                                                           {0xFFF9, 0xFFFB},
+                                                           {0xE0000, 0xE007F}}};
 
 // `character` must be valid UTF-8.
 char32_t code_point(std::string_view character) {
@@ -55,8 +55,8 @@ std::string replaced(std::string_view text, const Replace& replace) {
   while (!text.empty()) {
     const std::size_t length = std::max<std::size_t>(utf8_length(text), 1);
     const char32_t code = code_point(text.substr(0, length));
-    const std::optional<std::string> other = is_obeyed(code) ? replace(text, code) : std::nullopt;
-    other ? out += *other : out += text.substr(0, length);
+    const std::optional<std::string> other = is_unsafe_to_display(code) ? replace(text, code) : std::nullopt;
+    other ? out += * other : out += text.substr(0, length);
     text.remove_prefix(length);
   }
   return out;
@@ -70,8 +70,8 @@ std::string json_escape(char32_t code) {
 
 }  // namespace
 
-bool is_obeyed(char32_t character) {
-  return std::any_of(kObeyed.begin(), kObeyed.end(), [character](const CharacterRange& range) {
+bool is_unsafe_to_display(char32_t character) {
+  return std::any_of(kUnsafeRanges.begin(), kUnsafeRanges.end(), [character](const CharacterRange& range) {
     return character >= range.first && character <= range.last;
   });
 }

@@ -11,7 +11,7 @@
 namespace joulemap {
 
 // Whether a terminal or browser interprets this character instead of displaying it.
-bool is_obeyed(char32_t character);
+bool is_unsafe_to_display(char32_t character);
 
 // For single-line text: each such character becomes a question mark.
 std::string printable(std::string_view text);

@@ -13,7 +13,9 @@ namespace {
 TEST(PrintableText, WhatATerminalObeysIsReplaced) {
   EXPECT_EQ(printable("a\x1b[31mb\x07\n"), "a?[31mb??");
   EXPECT_EQ(printable(std::string_view("nul\0", 4)), "nul?");
-  EXPECT_EQ(printable("csi \xC2\x9B" "31m"), "csi ?31m");
+  EXPECT_EQ(printable("csi \xC2\x9B"
+                      "31m"),
+            "csi ?31m");
   EXPECT_EQ(printable("del\x7F"), "del?");
 }
 
@@ -25,7 +27,8 @@ TEST(PrintableText, WhatTurnsTheDirectionOrHidesIsReplaced) {
 }
 
 TEST(PrintableText, LettersOfAllScriptsStay) {
-  for (const std::string_view text : {"plain", "µ ± é", "日本語", "नमस्ते", "👩‍💻", "الطبقة"}) EXPECT_EQ(printable(text), text);
+  for (const std::string_view text : {"plain", "µ ± é", "日本語", "नमस्ते", "👩‍💻", "الطبقة"})
+    EXPECT_EQ(printable(text), text);
 }
 
 TEST(PrintableText, BytesThatAreNoTextAreMarked) { EXPECT_EQ(printable("a\xFF\x9B"), "a\uFFFD\uFFFD"); }

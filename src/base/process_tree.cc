@@ -114,7 +114,7 @@ bool descends_from(pid_t pid, pid_t ancestor, const char* proc) noexcept {
   return false;
 }
 
-std::optional<pid_t> own_number(const char* proc) noexcept {
+std::optional<pid_t> own_pid(const char* proc) noexcept {
   std::array<char, kMostPath_bytes> path{};
   std::snprintf(path.data(), path.size(), "%s/self", proc);
   std::array<char, 32> target{};
@@ -122,8 +122,8 @@ std::optional<pid_t> own_number(const char* proc) noexcept {
   return size > 0 ? leading_number<pid_t>({target.data(), static_cast<std::size_t>(size)}) : std::nullopt;
 }
 
-NamespaceNumbers parse_namespace_numbers(std::string_view proc_pid_status) noexcept {
-  NamespaceNumbers numbers{};
+NamespacePids parse_namespace_numbers(std::string_view proc_pid_status) noexcept {
+  NamespacePids numbers{};
   constexpr std::string_view kLine = "\nNSpid:";
   const std::size_t line = proc_pid_status.find(kLine);
   if (line == std::string_view::npos) return numbers;
@@ -139,9 +139,9 @@ NamespaceNumbers parse_namespace_numbers(std::string_view proc_pid_status) noexc
   return numbers;
 }
 
-NamespaceNumbers namespace_numbers_of(pid_t pid, const char* proc) noexcept {
+NamespacePids namespace_pids_of(pid_t pid, const char* proc) noexcept {
   const ProcText<kMostStatus_bytes> text(ProcPath(proc, pid, "status").text.data());
-  NamespaceNumbers numbers = parse_namespace_numbers(text.view());
+  NamespacePids numbers = parse_namespace_numbers(text.view());
   if (numbers[0] == 0) numbers[0] = pid;  // kernels before 4.1 and sandboxes lack this line
   return numbers;
 }

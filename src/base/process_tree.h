@@ -34,13 +34,13 @@ std::optional<std::uint64_t> start_ticks_of(pid_t pid, const char* proc = kProc)
 bool is_fork_of_parent(pid_t pid, const char* proc = kProc) noexcept;
 
 // PID of this process in `proc`. Differs from getpid() if `proc` belongs to an outer PID namespace.
-std::optional<pid_t> own_number(const char* proc = kProc) noexcept;
+std::optional<pid_t> own_pid(const char* proc = kProc) noexcept;
 
 // PIDs of the process in the PID namespaces from that of `proc` to its own (NSpid of /proc/PID/status). Outermost
 // first, padded with 0.
-using NamespaceNumbers = std::array<pid_t, 4>;
-NamespaceNumbers parse_namespace_numbers(std::string_view proc_pid_status) noexcept;
-NamespaceNumbers namespace_numbers_of(pid_t pid, const char* proc = kProc) noexcept;
+using NamespacePids = std::array<pid_t, 4>;
+NamespacePids parse_namespace_numbers(std::string_view proc_pid_status) noexcept;
+NamespacePids namespace_pids_of(pid_t pid, const char* proc = kProc) noexcept;
 
 // Program name, at most 15 characters. Empty if the process has ended.
 using ProgramName = std::array<char, 16>;

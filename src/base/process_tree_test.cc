@@ -37,13 +37,13 @@ TEST(ProcessIdentity, IsTheNumberAndTheMomentOfTheStart) {
   const std::optional<std::uint64_t> own = start_ticks_of(::getpid());
   ASSERT_TRUE(own);
   EXPECT_GE(*own, start_ticks_of(::getppid()).value_or(0));
-  EXPECT_EQ(own_number(), ::getpid());
+  EXPECT_EQ(own_pid(), ::getpid());
 }
 
 TEST(ProcessIdentity, ListsItsNumbersInAllNamespaces) {
-  EXPECT_EQ(parse_namespace_numbers("Name:\ta\nNSpid:\t4711\t12\t1\nNSpgid:\t9\n"), (NamespaceNumbers{4711, 12, 1, 0}));
-  EXPECT_EQ(parse_namespace_numbers("Name:\ta\n"), NamespaceNumbers{});
-  EXPECT_EQ(namespace_numbers_of(::getpid())[0], own_number());
+  EXPECT_EQ(parse_namespace_numbers("Name:\ta\nNSpid:\t4711\t12\t1\nNSpgid:\t9\n"), (NamespacePids{4711, 12, 1, 0}));
+  EXPECT_EQ(parse_namespace_numbers("Name:\ta\n"), NamespacePids{});
+  EXPECT_EQ(namespace_pids_of(::getpid())[0], own_pid());
 }
 
 TEST(AForkedChild, IsRecognizedUntilItExecutesAProgram) {
@@ -100,9 +100,9 @@ TEST(NumberedEntriesOfAFolder, AreAllOfThemAndOnlyThose) {
 }
 
 TEST(ProcessParents, AProcessThatIsGoneDescendsFromNobody) {
-  constexpr pid_t kNobody = 0x3FFF'FFFF;  // above the largest PID of Linux
-  EXPECT_EQ(parent_of(kNobody), std::nullopt);
-  EXPECT_FALSE(descends_from(kNobody, ::getpid()));
+  constexpr pid_t kUnattributed = 0x3FFF'FFFF;  // above the largest PID of Linux
+  EXPECT_EQ(parent_of(kUnattributed), std::nullopt);
+  EXPECT_FALSE(descends_from(kUnattributed, ::getpid()));
   EXPECT_FALSE(descends_from(0, ::getpid()));
 }
 

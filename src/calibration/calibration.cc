@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "calibration/displayed_values.h"
 #include "calibration/load_findings.h"
-#include "calibration/shown_values.h"
 #include "energy/channel_behaviour.h"
 
 namespace joulemap::calibration {
@@ -59,7 +59,7 @@ void find_phases(const std::vector<Channel>& channels, const std::vector<Channel
 
 // Channels whose response to a load is measured: those that cover all power of a GPU.
 bool follows_load(const Channel& channel) {
-  const bool tells_power = tells_energy(channel) || channel.quantity == Quantity::power_history;
+  const bool tells_power = measures_energy(channel) || channel.quantity == Quantity::power_history;
   return tells_power && channel.domain_class == DomainClass::gpu && channel.part_of.empty() &&
          channel.provenance == Provenance::measured;
 }
@@ -76,7 +76,7 @@ class Calibration {
   }
 
   CalibrateResult run() {
-    sampler_.pay(sensors::Attention::close);
+    sampler_.set_mode(sensors::SamplingMode::close);
     sampler_.start();
     watch_until(begin_ns_ + options_.idle_ns);
     idle_ = {begin_ns_, monotonic_ns()};
@@ -193,7 +193,7 @@ class Calibration {
     for (std::size_t i = 0; i < result_.channels.size(); ++i) {
       const Channel& channel = result_.channels[i];
       if (!follows_load(channel) || channel.device != device) continue;
-      ShownValues shown = shown_values(channel, kept_[i]);
+      DisplayedValues shown = displayed_values(channel, kept_[i]);
       watched.push_back({channel, std::move(shown.values), shown.known_to_s, &result_.findings[i]});
     }
     add_load_findings(watched, phases, result_.diagnostics);

@@ -40,9 +40,8 @@ class CalibratedGpu : public testing::Test {
         sampling::open_sensors({.root = SystemRoot{sysroot("no-sensors")}, .sensors = "nvml"});
     EXPECT_TRUE(opened) << opened.error().message;
     sampling::Sampler sampler(std::move(opened->sensors));
-    return calibrate(sampler, {.idle_ns = 3 * kNanosecondsPerSecond,
-                               .cuda_library = JOULEMAP_FAKE_CUDA_LIBRARY,
-                               .waves = waves});
+    return calibrate(
+        sampler, {.idle_ns = 3 * kNanosecondsPerSecond, .cuda_library = JOULEMAP_FAKE_CUDA_LIBRARY, .waves = waves});
   }
 };
 

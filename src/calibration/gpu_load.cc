@@ -16,10 +16,10 @@ constexpr unsigned kThreads = 256;
 constexpr unsigned kBlocksPerMultiprocessor = 4;
 // Longest launch: a display on the same GPU freezes during a launch.
 constexpr std::int64_t kLongestLaunch_ns = 50 * kNanosecondsPerMillisecond;
-// Launches to measure the kernel's speed: the number of loops grows until one lasts kEnoughToKnowPace_ns.
+// Launches to measure the kernel's speed: the number of loops grows until one lasts kMinRateMeasurement_ns.
 constexpr std::uint32_t kFirstLoops = 1000;
 constexpr std::uint32_t kMostLoops = 1U << 30;
-constexpr std::int64_t kEnoughToKnowPace_ns = 5 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMinRateMeasurement_ns = 5 * kNanosecondsPerMillisecond;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ Result<GpuLoad> GpuLoad::open(const CudaDriver& driver, std::string_view uuid) {
   }
   GpuLoad load(driver, context);
   if (Status compiled = load.compile(*device); !compiled) return std::move(compiled).error();
-  if (Status paced = load.find_pace(); !paced) return std::move(paced).error();
+  if (Status paced = load.measure_loop_rate(); !paced) return std::move(paced).error();
   return load;
 }
 
@@ -79,7 +79,7 @@ Status GpuLoad::launch(std::uint32_t loops) {
       "cuLaunchKernel");
 }
 
-Status GpuLoad::find_pace() {
+Status GpuLoad::measure_loop_rate() {
   // The first launch of a kernel includes one-time costs.
   if (Status launched = launch(1); !launched) return launched;
   if (Result<LoadSpan> ran = wait(); !ran) return std::move(ran).error();
@@ -89,7 +89,7 @@ Status GpuLoad::find_pace() {
     if (Status launched = launch(loops); !launched) return launched;
     Result<LoadSpan> ran = wait();
     if (!ran) return std::move(ran).error();
-    if (ran->length_ns() >= kEnoughToKnowPace_ns) return Done{};
+    if (ran->length_ns() >= kMinRateMeasurement_ns) return Done{};
     if (loops > kMostLoops / 4) return Error{ErrorCode::unsupported, "the kernel ends before it began", {}};
   }
 }

@@ -33,7 +33,7 @@ class GpuLoad {
  private:
   GpuLoad(const CudaDriver& driver, CudaContext context) : driver_(&driver), context_(context) {}
   Status compile(CudaDevice device);
-  Status find_pace();
+  Status measure_loop_rate();
   Status launch(std::uint32_t loops);
 
   const CudaDriver* driver_;

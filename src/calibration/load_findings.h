@@ -17,7 +17,7 @@ namespace joulemap::calibration {
 // A channel that covers the energy or power of a whole GPU.
 struct WatchedChannel {
   Channel channel;
-  std::vector<ShownValue> shown;
+  std::vector<DisplayedValue> shown;
   double known_to_s = 0;                  // common uncertainty of the times of all values
   ChannelCalibration* finding = nullptr;  // finding to fill in; its refresh_s is set
 };

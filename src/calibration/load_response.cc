@@ -59,7 +59,7 @@ struct Row {
   double watts;
 };
 
-std::vector<Row> rows_of(ChannelKind kind, std::span<const ShownValue> shown, const LoadSpan& waves) {
+std::vector<Row> rows_of(ChannelKind kind, std::span<const DisplayedValue> shown, const LoadSpan& waves) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < shown.size(); ++i) {
     if (shown[i].time_ns < waves.begin_ns || shown[i].time_ns > waves.end_ns) continue;
@@ -269,7 +269,7 @@ double LoadResponse::falls_within_s(double period_s) const {
   return 0;
 }
 
-std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const ShownValue> shown,
+std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const DisplayedValue> shown,
                                           const LoadPhases& phases) {
   const BusyTime busy(phases.loads);
   ResponseSearch search(rows_of(kind, shown, phases.waves), busy);
@@ -292,11 +292,11 @@ std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const Show
   return response;
 }
 
-std::optional<double> mean_shown_w(ChannelKind kind, std::span<const ShownValue> shown, const LoadSpan& span,
+std::optional<double> mean_shown_w(ChannelKind kind, std::span<const DisplayedValue> shown, const LoadSpan& span,
                                    double late_s) {
   const auto late_ns = static_cast<std::int64_t>(late_s * 1e9);
-  std::vector<ShownValue> within;
-  for (const ShownValue& value : shown) {
+  std::vector<DisplayedValue> within;
+  for (const DisplayedValue& value : shown) {
     if (value.time_ns >= span.begin_ns + late_ns && value.time_ns <= span.end_ns) within.push_back(value);
   }
   if (kind == ChannelKind::counter) {
@@ -305,11 +305,11 @@ std::optional<double> mean_shown_w(ChannelKind kind, std::span<const ShownValue>
   }
   if (within.empty()) return std::nullopt;
   double sum = 0;
-  for (const ShownValue& value : within) sum += value.value;
+  for (const DisplayedValue& value : within) sum += value.value;
   return sum / static_cast<double>(within.size());
 }
 
-std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const ShownValue> shown, const LoadSpan& span,
+std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const DisplayedValue> shown, const LoadSpan& span,
                                      double low_w, double high_w) {
   const double enough_w = low_w + 0.1 * (high_w - low_w);
   std::optional<double> last_high_s = 0;

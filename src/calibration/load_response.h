@@ -16,7 +16,7 @@
 namespace joulemap::calibration {
 
 // A value of a channel and the time from which it was shown: joules of a counter, watts of a gauge.
-struct ShownValue {
+struct DisplayedValue {
   std::int64_t time_ns = 0;
   double value = 0;
 };
@@ -43,16 +43,16 @@ struct LoadResponse {
 };
 
 // None when the waves contain too few values. Values in order of time.
-std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const ShownValue> shown,
+std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const DisplayedValue> shown,
                                           const LoadPhases& phases);
 
 // Mean power that a channel shows for a span, shifted by its total delay `late_s`; none when it shows no value.
-std::optional<double> mean_shown_w(ChannelKind kind, std::span<const ShownValue> shown, const LoadSpan& span,
+std::optional<double> mean_shown_w(ChannelKind kind, std::span<const DisplayedValue> shown, const LoadSpan& span,
                                    double late_s);
 
 // Time from the begin of `span` until the channel last shows more than `low_w` plus a tenth of the way to `high_w`. 0
 // when it never does; none when it still does at the end.
-std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const ShownValue> shown, const LoadSpan& span,
+std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const DisplayedValue> shown, const LoadSpan& span,
                                      double low_w, double high_w);
 
 }  // namespace joulemap::calibration

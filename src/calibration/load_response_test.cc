@@ -34,11 +34,11 @@ LoadPhases waves_of(std::uint64_t seed) {
 }
 
 // Values of a sensor every `period_s`, from the busy fraction that it averages, with noise.
-std::vector<ShownValue> shown_by(const LoadPhases& phases, double period_s, double noise_w, std::uint64_t seed,
-                                 const std::function<double(std::int64_t)>& busy) {
+std::vector<DisplayedValue> shown_by(const LoadPhases& phases, double period_s, double noise_w, std::uint64_t seed,
+                                     const std::function<double(std::int64_t)>& busy) {
   std::mt19937_64 random(seed);
   std::normal_distribution<> noise(0, noise_w);
-  std::vector<ShownValue> shown;
+  std::vector<DisplayedValue> shown;
   const auto period_ns = static_cast<std::int64_t>(period_s * 1e9);
   for (std::int64_t time_ns = phases.active_idle.begin_ns; time_ns < phases.waves.end_ns; time_ns += period_ns) {
     shown.push_back({time_ns, kIdle_w + (kLoaded_w - kIdle_w) * busy(time_ns) + noise(random)});
@@ -46,19 +46,19 @@ std::vector<ShownValue> shown_by(const LoadPhases& phases, double period_s, doub
   return shown;
 }
 
-std::vector<ShownValue> counter(const LoadPhases& phases, double lag_s, double noise_w, std::uint64_t seed) {
+std::vector<DisplayedValue> counter(const LoadPhases& phases, double lag_s, double noise_w, std::uint64_t seed) {
   const BusyTime busy(phases.loads);
   const auto lag_ns = static_cast<std::int64_t>(lag_s * 1e9);
-  std::vector<ShownValue> shown = shown_by(phases, 0.1, noise_w, seed, [&](std::int64_t time_ns) {
+  std::vector<DisplayedValue> shown = shown_by(phases, 0.1, noise_w, seed, [&](std::int64_t time_ns) {
     return busy.mean(time_ns - lag_ns - 100'000'000, 100e6);
   });
   double joules = 0;
-  for (ShownValue& value : shown) value.value = joules += value.value * 0.1;
+  for (DisplayedValue& value : shown) value.value = joules += value.value * 0.1;
   return shown;
 }
 
-std::vector<ShownValue> window(const LoadPhases& phases, double period_s, double window_s, double lag_s, double noise_w,
-                               std::uint64_t seed) {
+std::vector<DisplayedValue> window(const LoadPhases& phases, double period_s, double window_s, double lag_s,
+                                   double noise_w, std::uint64_t seed) {
   const BusyTime busy(phases.loads);
   return shown_by(phases, period_s, noise_w, seed, [&](std::int64_t time_ns) {
     return busy.mean(time_ns - static_cast<std::int64_t>((lag_s + window_s) * 1e9), window_s * 1e9);
@@ -126,7 +126,7 @@ TEST(LoadResponse, FindsAMemoryThatFades) {
 
 TEST(LoadResponse, IsNotMisledByALateValueOrAGpuThatGrowsWarm) {
   const LoadPhases phases = waves_of(3);
-  std::vector<ShownValue> shown = window(phases, 0.02, 0.03, 0.005, 3, 3);
+  std::vector<DisplayedValue> shown = window(phases, 0.02, 0.03, 0.005, 3, 3);
   for (std::size_t i = 0; i < shown.size(); ++i) {
     shown[i].value += 30 * static_cast<double>(i) / static_cast<double>(shown.size());
     if (i % 25 == 0) shown[i].value = kLoaded_w;
@@ -152,11 +152,11 @@ TEST(LoadResponse, DoesNotPretendToKnowTheLagOfASensorThatDoesNotFollow) {
 TEST(LoadResponse, NeedsValues) {
   const LoadPhases phases = waves_of(1);
   EXPECT_FALSE(find_response(ChannelKind::counter, {}, phases));
-  EXPECT_FALSE(find_response(ChannelKind::gauge, std::vector<ShownValue>{{phases.waves.begin_ns, 3}}, phases));
+  EXPECT_FALSE(find_response(ChannelKind::gauge, std::vector<DisplayedValue>{{phases.waves.begin_ns, 3}}, phases));
 }
 
 TEST(LoadResponse, TellsHowLongPowerTakesToFall) {
-  std::vector<ShownValue> shown;
+  std::vector<DisplayedValue> shown;
   for (std::int64_t ms = -500; ms <= 3000; ms += 20) {
     shown.push_back({ms * 1'000'000, ms < 0 ? 400.0 : ms < 700 ? 200.0 : 100.0});
   }

@@ -12,7 +12,7 @@
 namespace joulemap::capture {
 namespace {
 
-constexpr std::uint32_t kFollowed = 1;
+constexpr std::uint32_t kTraced = 1;
 constexpr std::uint32_t kSampled = 2;
 
 // Period of the ticks that distribute CPU time. Untraced steps are CPU bound, so they are disturbed less often.
@@ -54,7 +54,7 @@ struct Capture::ThreadState {
 
   ~ThreadState() {
     const std::int64_t cpu_ns = this_thread_cpu_ns();
-    helpers->add_followed(track->advance_cpu(cpu_ns));
+    helpers->add_traced(track->advance_cpu(cpu_ns));
     track->tick({.now_ns = monotonic_ns(), .thread_cpu_ns = cpu_ns});
     track->end();
   }
@@ -73,21 +73,21 @@ struct Capture::ThreadSlot {
   ~ThreadSlot() { clear(); }
 };
 
-Capture::Capture(std::unique_ptr<MarkSink> sink, Closeness closeness)
+Capture::Capture(std::unique_ptr<MarkSink> sink, TracingMode closeness)
     : number_(next_number()),
       helpers_(std::make_shared<HelperAccount>(own_cpu_ns())),
       plan_(closeness),
       started_ns_(monotonic_ns()),
       tallied_ns_(started_ns_),
       gathered_ns_(started_ns_) {
-  LogErrands errands;
-  errands.tick = [this](std::int64_t own_cpu_ns) {
+  LogCallbacks callbacks;
+  callbacks.tick = [this](std::int64_t own_cpu_ns) {
     tick(own_cpu_ns);
     return present_step().followed ? kTickPeriod_ns : kTickPeriodWhenLeftAlone_ns;
   };
-  errands.gather = [this](MarkSink& to, bool is_last) { gather(to, is_last); };
-  errands.tell = [this](Diagnostics& told) { this->tell(told); };
-  marks_ = std::make_unique<MarkLog>(std::move(sink), std::move(errands));
+  callbacks.gather = [this](MarkSink& to, bool is_last) { gather(to, is_last); };
+  callbacks.tell = [this](Diagnostics& told) { this->tell(told); };
+  marks_ = std::make_unique<MarkLog>(std::move(sink), std::move(callbacks));
 }
 
 // State of another capture comes from the parent of a fork or from a recording that has ended.
@@ -110,25 +110,25 @@ EdgeClocks Capture::clocks(ThreadState& thread) {
   if (!exact_.load(std::memory_order_relaxed) || edge.now_ns - thread.cpu_read_ns < kCloseEdges_ns) return edge;
   thread.cpu_read_ns = edge.now_ns;
   edge.thread_cpu_ns = this_thread_cpu_ns();
-  helpers_->add_followed(thread.track->advance_cpu(edge.thread_cpu_ns));
+  helpers_->add_traced(thread.track->advance_cpu(edge.thread_cpu_ns));
   if (leader_.load(std::memory_order_relaxed) == thread.track.get()) edge.helpers_ns = helpers_->draw(own_cpu_ns());
   return edge;
 }
 
-std::uint32_t Capture::launch_place() { return this_thread().does_own_work ? kOwnPlace : here(); }
+std::uint32_t Capture::launch_scope() { return this_thread().does_own_work ? kOwnScope : here(); }
 
 void Capture::set_own_work(bool on) { this_thread().does_own_work = on; }
 
 std::uint32_t Capture::here() {
-  const std::uint32_t place = this_thread().track->here();
-  return place != 0 ? place : backward_place_.load(std::memory_order_relaxed);
+  const std::uint32_t scope = this_thread().track->here();
+  return scope != 0 ? scope : backward_scope_.load(std::memory_order_relaxed);
 }
 
-std::size_t Capture::enter(std::uint32_t place) {
+std::size_t Capture::enter(std::uint32_t scope) {
   ThreadState& thread = this_thread();
   const EdgeClocks edge = clocks(thread);
   leader_.store(thread.track.get(), std::memory_order_relaxed);
-  return thread.track->enter(place, edge);
+  return thread.track->enter(scope, edge);
 }
 
 void Capture::leave_to(std::size_t depth) {
@@ -146,7 +146,7 @@ void Capture::push_region(std::string_view name) {
   ThreadState& thread = this_thread();
   OpenRegion region{next_region_.fetch_add(1, std::memory_order_relaxed), std::string(name), thread.track->depth()};
   marks_->mark(MarkKind::region_begin, region.id, name);
-  enter(place_in(here(), PlaceKind::region, name));
+  enter(scope_in(here(), ScopeKind::region, name));
   thread.regions.push_back(std::move(region));
 }
 
@@ -160,11 +160,11 @@ bool Capture::pop_region() {
   return true;
 }
 
-void Capture::begin_backward(std::uint32_t place) {
+void Capture::begin_backward(std::uint32_t scope) {
   ThreadState& thread = this_thread();
   passes_.fetch_add(1);
-  backward_place_.store(place);
-  thread.passes.push_back(enter(place));
+  backward_scope_.store(scope);
+  thread.passes.push_back(enter(scope));
 }
 
 void Capture::end_backward() {
@@ -173,27 +173,27 @@ void Capture::end_backward() {
   leave_to(thread.passes.back());
   thread.passes.pop_back();
   if (passes_.fetch_sub(1) > 1) return;
-  backward_place_.store(0);
+  backward_scope_.store(0);
   const EdgeClocks edge{.now_ns = monotonic_ns()};
   const std::lock_guard lock(tracks_lock_);
   for (const auto& track : tracks_) track->lend(0, edge);
 }
 
 // The thread that called backward has a stack entry for the pass; a thread of the autograd engine is lent the scope.
-void Capture::backward_at(std::uint32_t place, ThreadTrack::Entry entry) {
+void Capture::backward_at(std::uint32_t scope, ThreadTrack::Entry entry) {
   ThreadState& thread = this_thread();
   const EdgeClocks edge = clocks(thread);
   leader_.store(thread.track.get(), std::memory_order_relaxed);
   if (!thread.passes.empty() && thread.passes.back() + 1 == thread.track->depth()) {
-    thread.track->move_to(place, edge, entry);
+    thread.track->move_to(scope, edge, entry);
   } else {
-    thread.track->lend(place, edge, entry);
+    thread.track->lend(scope, edge, entry);
   }
 }
 
 void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name) {
-  const ListeningPlan::Step step = plan_.next(time_ns, kernels_.load());
-  step_flags_.store((step.followed ? kFollowed : 0) | (step.sampled ? kSampled : 0));
+  const TracingPolicy::Step step = plan_.next(time_ns, kernels_.load());
+  step_flags_.store((step.followed ? kTraced : 0) | (step.sampled ? kSampled : 0));
   const std::uint32_t serial = step_serial_.load() + 1;
   kernels_.begin_step(serial, marks_->step(number, time_ns, name), time_ns, step.followed && !exact_.load());
   step_serial_.store(serial);
@@ -232,9 +232,9 @@ void Capture::epoch(std::optional<std::int64_t> number) {
   marks_->epoch(number, monotonic_ns());
 }
 
-ListeningPlan::Step Capture::present_step() const {
+TracingPolicy::Step Capture::present_step() const {
   const std::uint32_t flags = step_flags_.load(std::memory_order_relaxed);
-  return {.followed = (flags & kFollowed) != 0, .sampled = (flags & kSampled) != 0};
+  return {.followed = (flags & kTraced) != 0, .sampled = (flags & kSampled) != 0};
 }
 
 void Capture::tick(std::int64_t capture_cpu_ns) {
@@ -247,11 +247,11 @@ void Capture::tick(std::int64_t capture_cpu_ns) {
   for (const auto& track : tracks) {
     if (track->ended()) continue;
     EdgeClocks edge{.now_ns = monotonic_ns(), .thread_cpu_ns = track->read_cpu_ns()};
-    if (edge.thread_cpu_ns >= 0) helpers_->add_followed(track->advance_cpu(edge.thread_cpu_ns));
+    if (edge.thread_cpu_ns >= 0) helpers_->add_traced(track->advance_cpu(edge.thread_cpu_ns));
     track->tick(edge);
     if (track.get() == leader_.load()) leader = track.get();
   }
-  helpers_->add_followed(capture_cpu_ns - capture_cpu_told_ns_);
+  helpers_->add_traced(capture_cpu_ns - capture_cpu_told_ns_);
   capture_cpu_told_ns_ = capture_cpu_ns;
   const std::int64_t credit_ns = helpers_->draw(own_cpu_ns());
   if (leader != nullptr && credit_ns > 0) {
@@ -259,26 +259,26 @@ void Capture::tick(std::int64_t capture_cpu_ns) {
   }
   // Burst sampling only without a GPU: with one, the GPU uses most of the energy.
   const std::int64_t now_ns = monotonic_ns();
-  if (exact_.load() && stretches_.ends_at(now_ns - started_ns_)) stretches_.add(take_places(now_ns));
+  if (exact_.load() && stretches_.ends_at(now_ns - started_ns_)) stretches_.add(take_scopes(now_ns));
 }
 
-Activity Capture::take_places(std::int64_t now_ns) {
+Activity Capture::take_scopes(std::int64_t now_ns) {
   Activity activity{.begin_ns = std::exchange(tallied_ns_, now_ns), .end_ns = now_ns};
-  std::vector<PlaceTally> rows;
+  std::vector<ScopeTally> rows;
   const std::lock_guard lock(tracks_lock_);
   for (const auto& track : tracks_) track->take(rows);
   std::erase_if(tracks_, [](const auto& track) { return track->ended(); });
-  add_up(rows, activity.place_tallies);
+  add_up(rows, activity.scope_tallies);
   return activity;
 }
 
 void Capture::gather(MarkSink& sink, bool is_last) {
   if (is_last) tick(capture_cpu_told_ns_);
   const std::int64_t now_ns = monotonic_ns();
-  std::int64_t told_until_ns = now_ns;
+  std::int64_t delivered_until_ns = now_ns;
   if (KernelSource* const source = source_.load()) {
     source->poll(now_ns);
-    told_until_ns = source->told_until_ns(now_ns);
+    delivered_until_ns = source->delivered_until_ns(now_ns);
   }
   for (Activity& stretch : stretches_.take()) sink.add(std::move(stretch));
   Activity activity{.begin_ns = tallied_ns_, .end_ns = now_ns};
@@ -287,22 +287,22 @@ void Capture::gather(MarkSink& sink, bool is_last) {
   const bool tallies_due =
       is_last || probing_.load() != 0 || now_ns - gathered_ns_ >= tally_period_ns(now_ns - started_ns_);
   // Limit the wait: a lost kernel record must not delay the steps forever.
-  const std::int64_t settled_ns = is_last ? INT64_MAX : std::max(told_until_ns, now_ns - kSettled_ns);
+  const std::int64_t settled_ns = is_last ? INT64_MAX : std::max(delivered_until_ns, now_ns - kSettled_ns);
   kernels_.collect(on_gpu, settled_ns, tallies_due);
   if (tallies_due) {
-    activity.place_tallies = take_places(now_ns).place_tallies;
+    activity.scope_tallies = take_scopes(now_ns).scope_tallies;
     function_samples_.take(activity.shares);
     gathered_ns_ = now_ns;
   }
-  activity.places = is_last ? places_.all() : places_.take_new();
+  activity.scopes = is_last ? scopes_.all() : scopes_.take_new();
   if (is_last) kernels_.collect_names(on_gpu);
   if (!activity.empty()) sink.add(std::move(activity));
   if (!on_gpu.empty()) sink.add(std::move(on_gpu));
 }
 
 void Capture::tell(Diagnostics& told) {
-  if (places_.refused() > 0) {
-    told.add({"places_refused", places_.refused(), "there were too many regions and modules of different names",
+  if (scopes_.refused() > 0) {
+    told.add({"places_refused", scopes_.refused(), "there were too many regions and modules of different names",
               "leave numbers out of the names of regions"});
   }
   const KernelLog::Counts counts = kernels_.counts();
@@ -325,8 +325,8 @@ void Capture::sample_function(std::string_view name, std::int64_t time_ns) {
       if (track.get() == leader) coarse = track->here();
     }
   }
-  const std::uint32_t place = places_.child(coarse, PlaceKind::function, name);
-  function_samples_.add(coarse, place, time_ns);
+  const std::uint32_t scope = scopes_.child(coarse, ScopeKind::function, name);
+  function_samples_.add(coarse, scope, time_ns);
 }
 
 void Capture::finish() {

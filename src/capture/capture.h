@@ -16,23 +16,23 @@
 #include <string_view>
 #include <vector>
 
-#include "capture/close_stretches.h"
+#include "capture/burst_schedule.h"
 #include "capture/function_samples.h"
 #include "capture/helper_account.h"
-#include "capture/hlo_places.h"
+#include "capture/hlo_scopes.h"
 #include "capture/kernel_log.h"
 #include "capture/kernel_source.h"
-#include "capture/listening_plan.h"
 #include "capture/mark_log.h"
-#include "capture/place_table.h"
+#include "capture/scope_table.h"
 #include "capture/step_inference.h"
 #include "capture/thread_track.h"
+#include "capture/tracing_policy.h"
 
 namespace joulemap::capture {
 
 class Capture {
  public:
-  explicit Capture(std::unique_ptr<MarkSink> sink, Closeness closeness = Closeness::automatic);
+  explicit Capture(std::unique_ptr<MarkSink> sink, TracingMode closeness = TracingMode::automatic);
 
   // The instance of this process; nullptr when the process is not recorded. existing() never creates one.
   static Capture* get();
@@ -46,14 +46,14 @@ class Capture {
   MarkLog& marks() { return *marks_; }
   KernelLog& kernels() { return kernels_; }
 
-  std::uint32_t place_in(std::uint32_t parent, PlaceKind kind, std::string_view name) {
-    return places_.child(parent, kind, name);
+  std::uint32_t scope_in(std::uint32_t parent, ScopeKind kind, std::string_view name) {
+    return scopes_.child(parent, kind, name);
   }
   std::uint32_t here();
-  // Like here(), for launches of this thread; kOwnPlace while the thread does Joulemap's own work.
-  std::uint32_t launch_place();
+  // Like here(), for launches of this thread; kOwnScope while the thread does Joulemap's own work.
+  std::uint32_t launch_scope();
   void set_own_work(bool on);
-  std::size_t enter(std::uint32_t place);
+  std::size_t enter(std::uint32_t scope);
   void leave();
   void leave_to(std::size_t depth);
   std::size_t depth();
@@ -64,20 +64,20 @@ class Capture {
   void learn_hlo_op(std::string_view module, std::string_view instruction, std::string_view op_name) {
     hlo_.learn(module, instruction, op_name);
   }
-  std::optional<std::uint32_t> place_of_hlo(std::string_view module, std::string_view instruction) {
-    return hlo_.place_of(module, instruction, places_);
+  std::optional<std::uint32_t> scope_of_hlo(std::string_view module, std::string_view instruction) {
+    return hlo_.scope_of(module, instruction, scopes_);
   }
 
-  void begin_backward(std::uint32_t place);
+  void begin_backward(std::uint32_t scope);
   void end_backward();
-  void backward_at(std::uint32_t place, ThreadTrack::Entry entry = ThreadTrack::Entry::once);
+  void backward_at(std::uint32_t scope, ThreadTrack::Entry entry = ThreadTrack::Entry::once);
 
   bool on_event(LoopEvent event);
   void step(std::optional<std::int64_t> number);  // called by the program itself
   void epoch(std::optional<std::int64_t> number);
   // Serial number of the current step; 0 while modules are replayed (probing).
   std::uint32_t step_serial() const { return probing_.load() != 0 ? 0 : step_serial_.load(std::memory_order_relaxed); }
-  ListeningPlan::Step present_step() const;
+  TracingPolicy::Step present_step() const;
 
   // Ends the current step. Until probing ends, kernels belong to no step and are recorded individually.
   void set_probing(bool on);
@@ -89,7 +89,7 @@ class Capture {
   // clock.
   void set_kernel_source(std::unique_ptr<KernelSource> source);
   void someone_profiles(bool running);
-  void allow_rest(bool allowed);  // of the kernel source, while steps are untraced
+  void allow_closing(bool allowed);  // of the kernel source, while steps are untraced
   // Call before the kernel source is unloaded; finish() also calls it.
   void finish_kernels();
   void finish();
@@ -106,17 +106,17 @@ class Capture {
   void begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name);
   void tick(std::int64_t capture_cpu_ns);
   void gather(MarkSink& sink, bool is_last);
-  Activity take_places(std::int64_t now_ns);
+  Activity take_scopes(std::int64_t now_ns);
   void tell(Diagnostics& told);
 
   const std::uint64_t number_;
-  PlaceTable places_;
-  HloPlaces hlo_;
+  ScopeTable scopes_;
+  HloScopes hlo_;
   KernelLog kernels_;
   std::shared_ptr<HelperAccount> helpers_;
   std::atomic<bool> exact_{true};
   std::atomic<ThreadTrack*> leader_{nullptr};
-  std::atomic<std::uint32_t> backward_place_{0};  // scope for threads that have entered none
+  std::atomic<std::uint32_t> backward_scope_{0};  // scope for threads that have entered none
   std::atomic<std::uint32_t> passes_{0};          // number of running backward passes
   std::atomic<std::uint32_t> step_serial_{0};
   std::atomic<std::uint32_t> step_flags_{1};
@@ -127,7 +127,7 @@ class Capture {
 
   std::mutex loop_lock_;
   StepInference inference_;
-  ListeningPlan plan_;
+  TracingPolicy plan_;
   bool steps_are_told_ = false;
   bool epochs_are_told_ = false;
 
@@ -142,7 +142,7 @@ class Capture {
   std::int64_t started_ns_;
   std::int64_t tallied_ns_;   // end of the last interval whose scope tallies were taken
   std::int64_t gathered_ns_;  // the same for all other data
-  CloseStretches stretches_;
+  BurstSchedule stretches_;
   std::int64_t capture_cpu_told_ns_ = 0;
   std::atomic<std::uint64_t> next_region_{1};
   std::unique_ptr<MarkLog> marks_;  // last member: its thread uses all members above

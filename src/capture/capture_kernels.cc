@@ -9,7 +9,7 @@ namespace joulemap::capture {
 void Capture::set_kernel_source(std::unique_ptr<KernelSource> source) {
   exact_.store(false);
   owned_source_ = std::move(source);
-  owned_source_->allow_rest(rest_is_allowed_.load());
+  owned_source_->allow_closing(rest_is_allowed_.load());
   source_.store(owned_source_.get());
 }
 
@@ -22,9 +22,9 @@ void Capture::someone_profiles(bool running) {
   if (KernelSource* const source = source_.load()) source->someone_profiles(running, monotonic_ns());
 }
 
-void Capture::allow_rest(bool allowed) {
+void Capture::allow_closing(bool allowed) {
   rest_is_allowed_.store(allowed);
-  if (KernelSource* const source = source_.load()) source->allow_rest(allowed);
+  if (KernelSource* const source = source_.load()) source->allow_closing(allowed);
 }
 
 void Capture::finish_kernels() {

@@ -42,11 +42,11 @@ void forget_in_child() {
 
 void finish_at_exit() { Capture::finish_existing(); }
 
-Closeness closeness_asked_for() {
+TracingMode closeness_asked_for() {
   const char* const text = std::getenv("JOULEMAP_TRACE");
   const std::string_view closeness = text == nullptr ? "" : text;
-  if (closeness == "full") return Closeness::full;
-  return closeness == "light" ? Closeness::light : Closeness::automatic;
+  if (closeness == "full") return TracingMode::full;
+  return closeness == "light" ? TracingMode::light : TracingMode::automatic;
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace {
 
 struct Written {
   std::vector<Mark> marks;
-  std::map<std::uint32_t, Place> places;
-  std::map<std::uint32_t, PlaceTally> tallies;
+  std::map<std::uint32_t, Scope> scopes;
+  std::map<std::uint32_t, ScopeTally> tallies;
   std::vector<StepRecord> steps;
   Diagnostics diagnostics;
 };
@@ -24,9 +24,9 @@ class TestSink final : public MarkSink {
   void add(Metric) override {}
   void add(EnvironmentFact) override {}
   void add(Activity activity) override {
-    for (Place& place : activity.places) written_.places[place.id] = std::move(place);
-    for (const PlaceTally& tally : activity.place_tallies) {
-      PlaceTally& sum = written_.tallies[tally.place];
+    for (Scope& scope : activity.scopes) written_.scopes[scope.id] = std::move(scope);
+    for (const ScopeTally& tally : activity.scope_tallies) {
+      ScopeTally& sum = written_.tallies[tally.scope];
       sum.count += tally.count;
       sum.wall_ns += tally.wall_ns;
       sum.cpu_ns += tally.cpu_ns;
@@ -82,8 +82,8 @@ TEST(Capture, ProbingIsMarkedEveryTimeAndOfNoStep) {
 TEST(Capture, TellsTheCpuTimeOfEveryPlace) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
-  const std::uint32_t forward = capture.place_in(0, PlaceKind::phase, "forward");
-  const std::uint32_t layer = capture.place_in(forward, PlaceKind::module, "layer1");
+  const std::uint32_t forward = capture.scope_in(0, ScopeKind::phase, "forward");
+  const std::uint32_t layer = capture.scope_in(forward, ScopeKind::module, "layer1");
   capture.enter(forward);
   burn(2'000'000);
   capture.enter(layer);
@@ -94,28 +94,28 @@ TEST(Capture, TellsTheCpuTimeOfEveryPlace) {
   EXPECT_GE(written.tallies[forward].cpu_ns, 2'000'000);
   EXPECT_GE(written.tallies[layer].cpu_ns, 6'000'000);
   EXPECT_GE(written.tallies[layer].wall_ns, 6'000'000);
-  EXPECT_EQ(written.places[layer].name, "layer1");
-  EXPECT_EQ(written.places[layer].parent, forward);
+  EXPECT_EQ(written.scopes[layer].name, "layer1");
+  EXPECT_EQ(written.scopes[layer].parent, forward);
 }
 
 TEST(Capture, CpuTimeOfThreadsThatNobodyFollowsIsThatOfThePlaceThatLeads) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
-  const std::uint32_t place = capture.place_in(0, PlaceKind::module, "conv");
-  capture.enter(place);
+  const std::uint32_t scope = capture.scope_in(0, ScopeKind::module, "conv");
+  capture.enter(scope);
   std::thread worker([] { burn(20'000'000); });  // like an OpenMP worker
   worker.join();
   capture.leave();
   capture.finish();
-  EXPECT_GE(written.tallies[place].helpers_ns, 19'000'000);
-  EXPECT_LT(written.tallies[place].cpu_ns, 15'000'000);
+  EXPECT_GE(written.tallies[scope].helpers_ns, 19'000'000);
+  EXPECT_LT(written.tallies[scope].cpu_ns, 15'000'000);
 }
 
 TEST(Capture, AThreadOfTheEngineIsLentThePlaceItWorksFor) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
-  const std::uint32_t backward = capture.place_in(0, PlaceKind::phase, "backward");
-  const std::uint32_t layer = capture.place_in(backward, PlaceKind::module, "fc");
+  const std::uint32_t backward = capture.scope_in(0, ScopeKind::phase, "backward");
+  const std::uint32_t layer = capture.scope_in(backward, ScopeKind::module, "fc");
   capture.begin_backward(backward);
   EXPECT_EQ(capture.here(), backward);
   std::thread([&] {
@@ -137,8 +137,8 @@ TEST(Capture, AThreadOfTheEngineIsLentThePlaceItWorksFor) {
 TEST(Capture, CpuTimeOfPlacesThatFollowCloselyIsSharedOutAndNoneIsLost) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
-  const std::uint32_t outer = capture.place_in(0, PlaceKind::phase, "forward");
-  const std::uint32_t inner = capture.place_in(outer, PlaceKind::module, "fc");
+  const std::uint32_t outer = capture.scope_in(0, ScopeKind::phase, "forward");
+  const std::uint32_t inner = capture.scope_in(outer, ScopeKind::module, "fc");
   capture.enter(outer);
   for (int i = 0; i < 2000; ++i) {
     const std::size_t depth = capture.enter(inner);
@@ -191,9 +191,9 @@ TEST(Capture, EndsOnceHoweverOftenItIsAsked) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
   capture.finish();
-  capture.enter(capture.place_in(0, PlaceKind::region, "late"));  // as a thread that outlives the capture does
+  capture.enter(capture.scope_in(0, ScopeKind::region, "late"));  // as a thread that outlives the capture does
   capture.finish();
-  EXPECT_TRUE(written.places.empty());
+  EXPECT_TRUE(written.scopes.empty());
 }
 
 }  // namespace

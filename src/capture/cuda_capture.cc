@@ -22,9 +22,9 @@ class CuptiKernels final : public KernelSource {
 
   Status start() { return session_.start(); }
   void listen(bool on) override { session_.listen(on); }
-  void allow_rest(bool allowed) override { session_.allow_rest(allowed); }
+  void allow_closing(bool allowed) override { session_.allow_closing(allowed); }
   void poll(std::int64_t now_ns) override { session_.poll(now_ns); }
-  std::int64_t told_until_ns(std::int64_t now_ns) const override { return session_.told_until_ns(now_ns); }
+  std::int64_t delivered_until_ns(std::int64_t now_ns) const override { return session_.delivered_until_ns(now_ns); }
   void someone_profiles(bool running, std::int64_t now_ns) override { session_.someone_profiles(running, now_ns); }
   void abandon() noexcept override { session_.abandon(); }
   void finish(Diagnostics& told) override {
@@ -37,9 +37,9 @@ class CuptiKernels final : public KernelSource {
   cupti::CuptiSession session_;
 };
 
-std::uint32_t place_of_this_thread() noexcept {
+std::uint32_t scope_of_this_thread() noexcept {
   Capture* const capture = Capture::existing();
-  return capture == nullptr ? 0 : capture->launch_place();
+  return capture == nullptr ? 0 : capture->launch_scope();
 }
 
 std::uint32_t present_step() noexcept {
@@ -49,7 +49,7 @@ std::uint32_t present_step() noexcept {
 
 CuptiKernels::CuptiKernels(cupti::CuptiApi api, Capture& capture)
     : sink_(capture.kernels(), &capture.marks()),
-      session_(std::move(api), sink_, {&place_of_this_thread, &present_step}) {}
+      session_(std::move(api), sink_, {&scope_of_this_thread, &present_step}) {}
 
 constinit std::atomic<bool> is_started{false};
 constinit std::atomic<bool> has_touched_cupti{false};

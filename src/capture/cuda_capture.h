@@ -10,7 +10,7 @@ namespace joulemap::capture {
 //
 //   static cupti::KernelLogSink sink(capture.kernels());
 //   Result<cupti::CuptiApi> api = cupti::CuptiApi::open();
-//   auto* session = new cupti::CuptiSession(*std::move(api), sink, {&place_of_this_thread, &present_step});
+//   auto* session = new cupti::CuptiSession(*std::move(api), sink, {&scope_of_this_thread, &present_step});
 //   Status started = session->start();      // then poll, listen, someone_profiles, finish (cupti/cupti_session.h)
 void start_cuda_capture() noexcept;
 

@@ -86,7 +86,8 @@ TEST_F(ForkedCaptureTest, AChildHasItsOwnPartAndItsThreadIsAtNoPlaceOfItsParent)
   parents->push_region("of the parent");
   EXPECT_TRUE(in_forked_child([&] {
     Capture* const own = Capture::get();
-    const bool is_fresh = own != nullptr && own != parents && own->depth() == 0 && own->here() == 0 && !own->pop_region();
+    const bool is_fresh =
+        own != nullptr && own != parents && own->depth() == 0 && own->here() == 0 && !own->pop_region();
     own->finish();
     return is_fresh;
   }));
@@ -99,7 +100,7 @@ TEST_F(ForkedCaptureTest, ARangeThatTheParentOpenedEndsNothingInTheChild) {
   nvtx_push("of the parent");
   EXPECT_TRUE(in_forked_child([] {
     Capture* const own = Capture::get();
-    own->enter(own->place_in(0, PlaceKind::region, "of the child"));
+    own->enter(own->scope_in(0, ScopeKind::region, "of the child"));
     nvtx_pop();
     const bool has_stayed = own->depth() == 1;
     own->finish();

@@ -16,23 +16,23 @@ namespace joulemap::capture {
 class FunctionSamples {
  public:
   // Adds a sample at `place`, a function within `coarse`, that represents time_ns of run time.
-  void add(std::uint32_t coarse, std::uint32_t place, std::int64_t time_ns) {
+  void add(std::uint32_t coarse, std::uint32_t scope, std::int64_t time_ns) {
     const std::lock_guard lock(lock_);
-    PlaceShare& share = shares_[place];
+    ScopeShare& share = shares_[scope];
     share.coarse = coarse;
-    share.place = place;
+    share.scope = scope;
     ++share.count;
     share.time_ns += time_ns;
   }
-  void take(std::vector<PlaceShare>& into) {
+  void take(std::vector<ScopeShare>& into) {
     const std::lock_guard lock(lock_);
-    for (const auto& [place, share] : shares_) into.push_back(share);
+    for (const auto& [scope, share] : shares_) into.push_back(share);
     shares_.clear();
   }
 
  private:
   std::mutex lock_;
-  std::map<std::uint32_t, PlaceShare> shares_;
+  std::map<std::uint32_t, ScopeShare> shares_;
 };
 
 }  // namespace joulemap::capture

@@ -17,15 +17,15 @@ class HelperAccount {
   explicit HelperAccount(std::int64_t process_ns) : start_ns_(process_ns) {}
 
   // Adds CPU time that a tracked thread, or the capture itself, used since its previous call.
-  void add_followed(std::int64_t cpu_ns) {
+  void add_traced(std::int64_t cpu_ns) {
     const std::lock_guard lock(lock_);
-    followed_ns_ += cpu_ns;
+    traced_ns_ += cpu_ns;
   }
 
   // Returns the CPU time to credit now; process_ns is the total CPU time of the process.
   std::int64_t draw(std::int64_t process_ns) {
     const std::lock_guard lock(lock_);
-    const std::int64_t due_ns = process_ns - start_ns_ - followed_ns_ - credited_ns_;
+    const std::int64_t due_ns = process_ns - start_ns_ - traced_ns_ - credited_ns_;
     const std::int64_t credit_ns = std::max(due_ns, std::int64_t{0});
     credited_ns_ += credit_ns;
     return credit_ns;
@@ -34,7 +34,7 @@ class HelperAccount {
  private:
   std::mutex lock_;
   const std::int64_t start_ns_;
-  std::int64_t followed_ns_ = 0;
+  std::int64_t traced_ns_ = 0;
   std::int64_t credited_ns_ = 0;
 };
 

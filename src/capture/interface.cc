@@ -13,7 +13,7 @@
 using joulemap::Diagnostic;
 using joulemap::EnvironmentFact;
 using joulemap::MarkKind;
-using joulemap::PlaceKind;
+using joulemap::ScopeKind;
 using joulemap::capture::Capture;
 using joulemap::capture::LoopEvent;
 using joulemap::capture::ThreadTrack;
@@ -54,9 +54,9 @@ int jmc_is_recording(void) {
 }
 
 jmc_place jmc_place_in(jmc_place parent, int kind, const char* name) {
-  if (kind < 0 || kind >= static_cast<int>(joulemap::kPlaceKinds)) return parent;
+  if (kind < 0 || kind >= static_cast<int>(joulemap::kScopeKinds)) return parent;
   return when_recorded(jmc_place{0}, [&](Capture& capture) {
-    return capture.place_in(parent, static_cast<PlaceKind>(kind), text_or_empty(name));
+    return capture.scope_in(parent, static_cast<ScopeKind>(kind), text_or_empty(name));
   });
 }
 
@@ -64,8 +64,8 @@ jmc_place jmc_here(void) {
   return when_recorded(jmc_place{0}, [](Capture& capture) { return capture.here(); });
 }
 
-size_t jmc_enter(jmc_place place) {
-  return when_recorded(std::size_t{0}, [&](Capture& capture) { return capture.enter(place); });
+size_t jmc_enter(jmc_place scope) {
+  return when_recorded(std::size_t{0}, [&](Capture& capture) { return capture.enter(scope); });
 }
 
 void jmc_leave(void) {
@@ -80,20 +80,20 @@ size_t jmc_depth(void) {
   return when_recorded(std::size_t{0}, [](Capture& capture) { return capture.depth(); });
 }
 
-void jmc_backward_begin(jmc_place place) {
-  when_recorded([&](Capture& capture) { capture.begin_backward(place); });
+void jmc_backward_begin(jmc_place scope) {
+  when_recorded([&](Capture& capture) { capture.begin_backward(scope); });
 }
 
 void jmc_backward_end(void) {
   when_recorded([](Capture& capture) { capture.end_backward(); });
 }
 
-void jmc_backward_at(jmc_place place) {
-  when_recorded([&](Capture& capture) { capture.backward_at(place, ThreadTrack::Entry::once); });
+void jmc_backward_at(jmc_place scope) {
+  when_recorded([&](Capture& capture) { capture.backward_at(scope, ThreadTrack::Entry::once); });
 }
 
-void jmc_backward_operation(jmc_place place) {
-  when_recorded([&](Capture& capture) { capture.backward_at(place, ThreadTrack::Entry::each); });
+void jmc_backward_operation(jmc_place scope) {
+  when_recorded([&](Capture& capture) { capture.backward_at(scope, ThreadTrack::Entry::each); });
 }
 
 void jmc_step(const int64_t* number) {
@@ -145,7 +145,7 @@ void jmc_own_work(int on) {
 }
 
 void jmc_kernels_may_rest(int on) {
-  when_recorded([&](Capture& capture) { capture.allow_rest(on != 0); });
+  when_recorded([&](Capture& capture) { capture.allow_closing(on != 0); });
 }
 
 void jmc_someone_profiles(int on) {
@@ -187,8 +187,6 @@ void jmc_leave_recording(void) {
   joulemap::capture::allow_cuda_capture();
 }
 
-void jmc_finish(void) {
-  Capture::finish_existing();
-}
+void jmc_finish(void) { Capture::finish_existing(); }
 
 }  // extern "C"

@@ -37,7 +37,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 std::uint64_t shape_of(const std::vector<Kernel>& kernels) {
   std::uint64_t hash = kernels.size() + 1;
   for (const Kernel& kernel : kernels) {
-    hash = mixed(hash, std::uint64_t{kernel.class_id} << 32 | kernel.place);
+    hash = mixed(hash, std::uint64_t{kernel.class_id} << 32 | kernel.scope);
     hash = mixed(hash, kernel.queue);
   }
   return hash | 1;  // 0 means no shape
@@ -64,22 +64,22 @@ std::int64_t tally_period_ns(std::int64_t run_ns) {
 
 KernelLog::KernelLog() : launches_(std::make_unique<Launch[]>(kLaunches)), detail_tokens_(kDetailAtFirst) {}
 
-void KernelLog::on_launch(std::uint32_t correlation, std::uint32_t place, std::uint32_t step) noexcept {
+void KernelLog::on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step) noexcept {
   Launch& launch = launches_[correlation % kLaunches];
-  launch.place.store(place, std::memory_order_relaxed);
+  launch.scope.store(scope, std::memory_order_relaxed);
   launch.correlation_and_step.store(key_of(correlation, step), std::memory_order_release);
   launched_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void KernelLog::on_graph_node(std::uint64_t node, std::uint32_t place) {
+void KernelLog::on_graph_node(std::uint64_t node, std::uint32_t scope) {
   const std::lock_guard lock(lock_);
-  graph_places_[node] = place;
+  graph_scopes_[node] = scope;
 }
 
 void KernelLog::on_graph_node_copied(std::uint64_t original, std::uint64_t copy) {
   const std::lock_guard lock(lock_);
-  if (const auto known = graph_places_.find(original); known != graph_places_.end())
-    graph_places_[copy] = known->second;
+  if (const auto known = graph_scopes_.find(original); known != graph_scopes_.end())
+    graph_scopes_[copy] = known->second;
 }
 
 void KernelLog::set_device(std::uint32_t ordinal, std::string uuid) {
@@ -119,24 +119,24 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   const auto step = static_cast<std::uint32_t>(launch_seen ? seen : 0);
 
   const std::lock_guard lock(lock_);
-  std::uint32_t place = launch_seen ? launch.place.load(std::memory_order_relaxed) : 0;
-  if (place == kOwnPlace) return;
+  std::uint32_t scope = launch_seen ? launch.scope.load(std::memory_order_relaxed) : 0;
+  if (scope == kOwnScope) return;
   // The scope in which a node was captured is more specific than the scope of its graph's launch.
   if (facts.graph_node != 0) {
-    if (const auto known = graph_places_.find(facts.graph_node); known != graph_places_.end() && known->second != 0)
-      place = known->second;
+    if (const auto known = graph_scopes_.find(facts.graph_node); known != graph_scopes_.end() && known->second != 0)
+      scope = known->second;
   }
   ++counts_.kernels;
   const std::uint32_t class_id = class_of(facts);
-  if (!launch_seen && place == 0) {
+  if (!launch_seen && scope == 0) {
     // Replayed modules (probing) do not repeat the order of the steps.
     const std::optional<std::uint32_t> repeated = is_between_ ? std::nullopt : repeated_.next(class_id);
     ++(repeated ? counts_.repeated : counts_.unplaced);
-    place = repeated.value_or(0);
+    scope = repeated.value_or(0);
   }
-  Kernel kernel{facts.start_ns, facts.end_ns, class_id, queue_of(facts), place, facts.correlation, facts.bytes};
-  const TallyKey key{kernel.class_id, kernel.queue, place};
-  KernelTally& tally = tallies_.try_emplace(key, KernelTally{key.class_id, key.queue, key.place, 0, 0}).first->second;
+  Kernel kernel{facts.start_ns, facts.end_ns, class_id, queue_of(facts), scope, facts.correlation, facts.bytes};
+  const TallyKey key{kernel.class_id, kernel.queue, scope};
+  KernelTally& tally = tallies_.try_emplace(key, KernelTally{key.class_id, key.queue, key.scope, 0, 0}).first->second;
   ++tally.count;
   tally.time_ns += facts.end_ns - facts.start_ns;
   tallied_from_ns_ = std::min(tallied_from_ns_, facts.start_ns);
@@ -207,19 +207,19 @@ void KernelLog::close(OpenStep& step, Activity& into) {
 
 void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
   const bool is_last = settled_ns == INT64_MAX;
-  for (auto place = steps_.begin(); place != steps_.end();) {
-    auto& [serial, step] = *place;
+  for (auto scope = steps_.begin(); scope != steps_.end();) {
+    auto& [serial, step] = *scope;
     if (is_last && !step.ended) step.record.end_ns = into.end_ns;
     if (is_last || (step.ended && step.record.end_ns < settled_ns)) {
       close(step, into);
       if (serial != kBeforeTheFirst) into.steps.push_back(step.record);
       closed_until_ = std::max(closed_until_, serial);
-      place = steps_.erase(place);
+      scope = steps_.erase(scope);
       continue;
     }
     if (serial == kBeforeTheFirst || step.kernels.size() > kMostInMemory) spill(step, into);
     if (serial != kBeforeTheFirst) return;
-    ++place;
+    ++scope;
   }
 }
 
@@ -235,7 +235,7 @@ void KernelLog::collect(Activity& into, std::int64_t settled_ns, bool with_talli
   if (!with_tallies) return;
   for (const auto& [key, tally] : tallies_) into.kernel_tallies.push_back(tally);
   std::sort(into.kernel_tallies.begin(), into.kernel_tallies.end(), [](const KernelTally& a, const KernelTally& b) {
-    return std::tie(a.place, a.class_id, a.queue) < std::tie(b.place, b.class_id, b.queue);
+    return std::tie(a.scope, a.class_id, a.queue) < std::tie(b.scope, b.class_id, b.queue);
   });
   if (!tallies_.empty()) {
     // Clamp: a clock jump must not stretch one second of tallies over an hour.

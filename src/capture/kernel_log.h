@@ -19,7 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "capture/repeated_places.h"
+#include "capture/scope_repetition.h"
 #include "model/activity.h"
 #include "model/diagnostics.h"
 
@@ -46,9 +46,9 @@ class KernelLog {
   KernelLog();
 
   // Records a launch of the calling thread. `step` is a serial number that only grows (0: before the first step).
-  void on_launch(std::uint32_t correlation, std::uint32_t place, std::uint32_t step) noexcept;
+  void on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step) noexcept;
   // A node was captured into a graph in this scope; or it was copied when the graph was instantiated.
-  void on_graph_node(std::uint64_t node, std::uint32_t place);
+  void on_graph_node(std::uint64_t node, std::uint32_t scope);
   void on_graph_node_copied(std::uint64_t original, std::uint64_t copy);
   void set_device(std::uint32_t ordinal, std::string uuid);
   void on_kernel(const KernelFacts& facts);
@@ -84,7 +84,7 @@ class KernelLog {
  private:
   struct Launch {
     std::atomic<std::uint64_t> correlation_and_step{0};
-    std::atomic<std::uint32_t> place{0};
+    std::atomic<std::uint32_t> scope{0};
   };
   struct OpenStep {
     StepRecord record;
@@ -95,12 +95,12 @@ class KernelLog {
   struct TallyKey {
     std::uint32_t class_id;
     std::uint32_t queue;
-    std::uint32_t place;
+    std::uint32_t scope;
     bool operator==(const TallyKey&) const = default;
   };
   struct TallyHash {
     std::size_t operator()(const TallyKey& key) const {
-      const std::uint64_t number = std::uint64_t{key.place} << 32 | (key.class_id ^ key.queue << 24);
+      const std::uint64_t number = std::uint64_t{key.scope} << 32 | (key.class_id ^ key.queue << 24);
       return (number ^ number >> 29) * 0x9E3779B97F4A7C15u;
     }
   };
@@ -123,7 +123,7 @@ class KernelLog {
   std::size_t classes_told_ = 0;
   std::size_t queues_told_ = 0;
   std::map<std::uint32_t, std::string> devices_;
-  std::unordered_map<std::uint64_t, std::uint32_t> graph_places_;
+  std::unordered_map<std::uint64_t, std::uint32_t> graph_scopes_;
   std::map<std::uint32_t, OpenStep> steps_;
   std::unordered_map<TallyKey, KernelTally, TallyHash> tallies_;
   std::int64_t tallied_from_ns_ = INT64_MAX;  // start of the first and end of the last tallied kernel
@@ -133,7 +133,7 @@ class KernelLog {
   bool is_between_ = false;         // after end_step, before the next begin_step
   double detail_tokens_;
   std::int64_t refilled_ns_ = 0;
-  RepeatedPlaces repeated_;
+  ScopeRepetition repeated_;
   Counts counts_;
   struct StepLoad {
     double kernels;

@@ -45,8 +45,8 @@ TEST(KernelLog, TiesAKernelToThePlaceAndStepThatLaunchedIt) {
   EXPECT_EQ(activity.steps[0].gpu_ns, 1000);
   EXPECT_EQ(activity.steps[0].end_ns, kMillisecond_ns);
   ASSERT_EQ(activity.kernels.size(), 2u);
-  EXPECT_EQ(activity.kernels[0].place, 5u);
-  EXPECT_EQ(activity.kernels[1].place, 6u);
+  EXPECT_EQ(activity.kernels[0].scope, 5u);
+  EXPECT_EQ(activity.kernels[1].scope, 6u);
   ASSERT_EQ(activity.classes.size(), 1u);
   EXPECT_EQ(activity.queues.at(0).device, "GPU-1");
   EXPECT_EQ(activity.kernel_tallies.size(), 2u);
@@ -56,7 +56,7 @@ TEST(KernelLog, WhatTheRecorderLaunchesItselfIsNotTold) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
   log.on_launch(11, 5, 1);
-  log.on_launch(12, kOwnPlace, 1);
+  log.on_launch(12, kOwnScope, 1);
   log.on_kernel(kernel(11, kMillisecond_ns));
   log.on_kernel(kernel(12, kMillisecond_ns));
   const Activity activity = collect_all(log);
@@ -100,7 +100,7 @@ TEST(KernelLog, AKernelWhoseLaunchWasNotSeenIsCountedAndStandsAtTheRoot) {
   log.on_launch(1 + (1u << 18), 9, 1);  // overwrites the first launch
   log.on_kernel(kernel(1, 0));
   EXPECT_EQ(log.counts().unplaced, 1u);
-  EXPECT_EQ(collect_all(log).kernels.at(0).place, 0u);
+  EXPECT_EQ(collect_all(log).kernels.at(0).scope, 0u);
 }
 
 TEST(KernelLog, KernelsOfAGraphStandWhereTheyWereCaptured) {
@@ -114,8 +114,8 @@ TEST(KernelLog, KernelsOfAGraphStandWhereTheyWereCaptured) {
     log.on_kernel(facts);
   }
   const Activity activity = collect_all(log);
-  EXPECT_EQ(activity.kernels.at(0).place, 7u);
-  EXPECT_EQ(activity.kernels.at(1).place, 1u);  // its capture was not seen: scope of the graph's launch
+  EXPECT_EQ(activity.kernels.at(0).scope, 7u);
+  EXPECT_EQ(activity.kernels.at(1).scope, 1u);  // its capture was not seen: scope of the graph's launch
 }
 
 TEST(KernelLog, AKernelThatComesAfterItsStepWasClosedIsKeptWithoutOne) {
@@ -131,7 +131,7 @@ TEST(KernelLog, AKernelThatComesAfterItsStepWasClosedIsKeptWithoutOne) {
   ASSERT_EQ(rest.steps.size(), 1u);
   EXPECT_EQ(rest.steps[0].number, 1);
   EXPECT_EQ(rest.kernels.size(), 1u);
-  EXPECT_EQ(rest.kernel_tallies.at(0).place, 3u);
+  EXPECT_EQ(rest.kernel_tallies.at(0).scope, 3u);
 }
 
 // Plays one step with `kernels` kernels; serial numbers count from 1.
@@ -176,9 +176,9 @@ TEST(KernelLog, ItsLoadIsThatOfAnUsualStepWhateverTheFirstWasLike) {
 TEST(KernelLog, KernelsWhoseLaunchIsNotSeenArePlacedAsInTheLastStepThatWas) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
-  const std::uint32_t places[] = {5, 6, 5, 7};
+  const std::uint32_t scopes[] = {5, 6, 5, 7};
   for (std::uint32_t i = 0; i < 4; ++i) {
-    log.on_launch(i + 1, places[i], 1);
+    log.on_launch(i + 1, scopes[i], 1);
     log.on_kernel(kernel(i + 1, i * 2000, i == 3 ? "relu" : "gemm"));
   }
   log.begin_step(2, 1, kMillisecond_ns, true);
@@ -191,8 +191,8 @@ TEST(KernelLog, KernelsWhoseLaunchIsNotSeenArePlacedAsInTheLastStepThatWas) {
   log.on_kernel(kernel(200, 3 * kMillisecond_ns, "never seen before"));
   const Activity activity = collect_all(log);
   ASSERT_EQ(activity.kernels.size(), 9u);
-  for (std::uint32_t i = 0; i < 8; ++i) EXPECT_EQ(activity.kernels[i].place, places[i % 4]) << i;
-  EXPECT_EQ(activity.kernels[8].place, 0u);
+  for (std::uint32_t i = 0; i < 8; ++i) EXPECT_EQ(activity.kernels[i].scope, scopes[i % 4]) << i;
+  EXPECT_EQ(activity.kernels[8].scope, 0u);
   EXPECT_EQ(log.counts().repeated, 8u);
   EXPECT_EQ(log.counts().unplaced, 1u);
 }

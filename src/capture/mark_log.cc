@@ -32,8 +32,8 @@ std::uint64_t id_of_this_thread() {
 
 }  // namespace
 
-MarkLog::MarkLog(std::unique_ptr<MarkSink> sink, LogErrands errands)
-    : sink_(std::move(sink)), errands_(std::move(errands)) {
+MarkLog::MarkLog(std::unique_ptr<MarkSink> sink, LogCallbacks callbacks)
+    : sink_(std::move(sink)), callbacks_(std::move(callbacks)) {
   const SignalShield signals_are_for_the_program;
   thread_ = std::thread([this] { run(); });
 }
@@ -42,11 +42,11 @@ MarkLog::~MarkLog() { finish(); }
 
 void MarkLog::run() {
   pthread_setname_np(pthread_self(), "joulemap");
-  std::int64_t period_ns = errands_.tick ? 0 : kWritePeriod_ns;
+  std::int64_t period_ns = callbacks_.tick ? 0 : kWritePeriod_ns;
   std::int64_t next_write_ns = monotonic_ns() + kWritePeriod_ns;
   while (stopping_.load() == 0) {
     wait_for_change(stopping_, 0, monotonic_ns() + period_ns);
-    if (errands_.tick) period_ns = errands_.tick(clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    if (callbacks_.tick) period_ns = callbacks_.tick(clock_ns(CLOCK_THREAD_CPUTIME_ID));
     if (monotonic_ns() < next_write_ns) continue;
     write_pending(false);
     next_write_ns = monotonic_ns() + kWritePeriod_ns;
@@ -62,7 +62,7 @@ void MarkLog::write_pending(bool is_last) {
   for (Mark& mark : batch.marks) sink_->add(std::move(mark));
   for (Metric& metric : batch.metrics) sink_->add(std::move(metric));
   for (EnvironmentFact& fact : batch.facts) sink_->add(std::move(fact));
-  if (errands_.gather) errands_.gather(*sink_, is_last);
+  if (callbacks_.gather) callbacks_.gather(*sink_, is_last);
   const Status written = sink_->flush();
   if (!written) failures_.add({"write_failed", 1, written.error().message, written.error().remedy});
 }
@@ -77,7 +77,7 @@ void MarkLog::finish() {
   if (dropped_ > 0)
     failures_.add({"marks_dropped", dropped_, "marks came faster than they could be written; some are missing", ""});
   failures_.add_all(told_);
-  errands_.tell(failures_);
+  callbacks_.tell(failures_);
   const Status finished = sink_->finish(failures_);
   if (!finished) fmt::print(stderr, "joulemap: {}\n", finished.error().message);
 }

@@ -36,7 +36,7 @@ class MarkSink {
 };
 
 // Callbacks that the log's thread runs besides writing.
-struct LogErrands {
+struct LogCallbacks {
   // Receives the CPU time this thread has used; returns the delay until the next call, in ns.
   std::function<std::int64_t(std::int64_t own_cpu_ns)> tick;
   std::function<void(MarkSink&, bool is_last)> gather;           // before every write
@@ -45,7 +45,7 @@ struct LogErrands {
 
 class MarkLog {
  public:
-  explicit MarkLog(std::unique_ptr<MarkSink> sink, LogErrands errands = {});
+  explicit MarkLog(std::unique_ptr<MarkSink> sink, LogCallbacks callbacks = {});
   ~MarkLog();  // calls finish()
   MarkLog(const MarkLog&) = delete;
   MarkLog& operator=(const MarkLog&) = delete;
@@ -79,7 +79,7 @@ class MarkLog {
   void write_pending(bool is_last);
 
   std::unique_ptr<MarkSink> sink_;  // used by the log's thread, then by finish()
-  LogErrands errands_;
+  LogCallbacks callbacks_;
 
   std::mutex lock_;
   Batch pending_;

@@ -36,14 +36,14 @@ std::string_view present_module(const Capture& capture) {
 }
 
 // An XLA instruction has the scope of its operation; an unregistered one becomes a region named after it.
-std::uint32_t place_of_range(Capture& capture, std::string_view name, const std::optional<HloRange>& hlo) {
-  if (is_of_xla_compiler(name)) return capture.place_in(0, PlaceKind::phase, kCompile);
-  if (!hlo) return capture.place_in(capture.here(), PlaceKind::region, name);
+std::uint32_t scope_of_range(Capture& capture, std::string_view name, const std::optional<HloRange>& hlo) {
+  if (is_of_xla_compiler(name)) return capture.scope_in(0, ScopeKind::phase, kCompile);
+  if (!hlo) return capture.scope_in(capture.here(), ScopeKind::region, name);
   const std::string_view module = hlo->module.empty() ? present_module(capture) : hlo->module;
-  if (const auto known = capture.place_of_hlo(module, hlo->instruction)) return *known;
-  if (capture.is_hlo_trial(module)) return capture.place_in(0, PlaceKind::phase, kCompile);
+  if (const auto known = capture.scope_of_hlo(module, hlo->instruction)) return *known;
+  if (capture.is_hlo_trial(module)) return capture.scope_in(0, ScopeKind::phase, kCompile);
   const std::string_view region = hlo->instruction.empty() ? module : hlo->instruction;
-  return capture.place_in(capture.here(), PlaceKind::region, region);
+  return capture.scope_in(capture.here(), ScopeKind::region, region);
 }
 
 }  // namespace
@@ -54,8 +54,8 @@ void nvtx_push(std::string_view name) noexcept {
     Capture* const capture = Capture::get();
     if (capture == nullptr) return;
     const std::optional<HloRange> hlo = read_hlo_range(name);
-    const std::uint32_t place = place_of_range(*capture, name, hlo);
-    open_ranges(*capture).push_back({capture->enter(place), hlo ? std::string(hlo->module) : std::string()});
+    const std::uint32_t scope = scope_of_range(*capture, name, hlo);
+    open_ranges(*capture).push_back({capture->enter(scope), hlo ? std::string(hlo->module) : std::string()});
   } catch (const std::exception&) {
     // Out of memory: this range is dropped.
   }

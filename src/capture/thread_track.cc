@@ -7,13 +7,13 @@
 
 namespace joulemap::capture {
 
-PlaceTally& ThreadTrack::tally(std::uint32_t place) {
-  if (place >= row_of_.size()) row_of_.resize(place + std::size_t{1});
-  if (row_of_[place] == 0) {
-    tallies_.push_back({.place = place});
-    row_of_[place] = static_cast<std::uint32_t>(tallies_.size());
+ScopeTally& ThreadTrack::tally(std::uint32_t scope) {
+  if (scope >= row_of_.size()) row_of_.resize(scope + std::size_t{1});
+  if (row_of_[scope] == 0) {
+    tallies_.push_back({.scope = scope});
+    row_of_[scope] = static_cast<std::uint32_t>(tallies_.size());
   }
-  return tallies_[row_of_[place] - 1];
+  return tallies_[row_of_[scope] - 1];
 }
 
 // Splits newly known CPU time over the pending scopes by wall time.
@@ -25,43 +25,43 @@ void ThreadTrack::settle_cpu(std::int64_t cpu_ns) {
     const bool last = i + 1 == pending_.size();
     const double share = wall_ns > 0 ? static_cast<double>(pending_[i].wall_ns) / static_cast<double>(wall_ns) : 0;
     const std::int64_t part_ns = last ? left_ns : static_cast<std::int64_t>(share * static_cast<double>(cpu_ns));
-    tally(pending_[i].place).cpu_ns += part_ns;
+    tally(pending_[i].scope).cpu_ns += part_ns;
     left_ns -= part_ns;
   }
   pending_.clear();
 }
 
 void ThreadTrack::pass_time(const EdgeClocks& clocks) {
-  const std::uint32_t place = top();
+  const std::uint32_t scope = top();
   const std::int64_t wall_ns = std::max(clocks.now_ns - last_ns_, std::int64_t{0});
   last_ns_ = std::max(clocks.now_ns, last_ns_);
-  PlaceTally& here = tally(place);
+  ScopeTally& here = tally(scope);
   here.wall_ns += wall_ns;
   here.helpers_ns += clocks.helpers_ns;
-  if (!pending_.empty() && pending_.back().place == place) {
+  if (!pending_.empty() && pending_.back().scope == scope) {
     pending_.back().wall_ns += wall_ns;
   } else {
-    pending_.push_back({place, wall_ns});
+    pending_.push_back({scope, wall_ns});
   }
   if (clocks.thread_cpu_ns < 0) return;
   settle_cpu(std::max(clocks.thread_cpu_ns - last_cpu_ns_, std::int64_t{0}));
   last_cpu_ns_ = std::max(clocks.thread_cpu_ns, last_cpu_ns_);
 }
 
-void ThreadTrack::count_entry(std::uint32_t place, bool sampled) {
-  PlaceTally& entered = tally(place);
+void ThreadTrack::count_entry(std::uint32_t scope, bool sampled) {
+  ScopeTally& entered = tally(scope);
   ++entered.count;
   if (sampled) ++entered.sampled;
 }
 
-void ThreadTrack::stand_at(std::uint32_t place) { here_.store(place, std::memory_order_relaxed); }
+void ThreadTrack::stand_at(std::uint32_t scope) { here_.store(scope, std::memory_order_relaxed); }
 
-std::size_t ThreadTrack::enter(std::uint32_t place, const EdgeClocks& clocks) {
+std::size_t ThreadTrack::enter(std::uint32_t scope, const EdgeClocks& clocks) {
   const std::lock_guard lock(lock_);
   pass_time(clocks);
-  stack_.push_back(place);
-  count_entry(place, clocks.sampled);
-  stand_at(place);
+  stack_.push_back(scope);
+  count_entry(scope, clocks.sampled);
+  stand_at(scope);
   return stack_.size() - 1;
 }
 
@@ -73,21 +73,21 @@ void ThreadTrack::leave_to(std::size_t depth, const EdgeClocks& clocks) {
   stand_at(top());
 }
 
-void ThreadTrack::move_to(std::uint32_t place, const EdgeClocks& clocks, Entry entry) {
+void ThreadTrack::move_to(std::uint32_t scope, const EdgeClocks& clocks, Entry entry) {
   const std::lock_guard lock(lock_);
-  if (stack_.empty() || (stack_.back() == place && entry == Entry::once)) return;
+  if (stack_.empty() || (stack_.back() == scope && entry == Entry::once)) return;
   pass_time(clocks);
-  stack_.back() = place;
-  count_entry(place, clocks.sampled);
-  stand_at(place);
+  stack_.back() = scope;
+  count_entry(scope, clocks.sampled);
+  stand_at(scope);
 }
 
-void ThreadTrack::lend(std::uint32_t place, const EdgeClocks& clocks, Entry entry) {
+void ThreadTrack::lend(std::uint32_t scope, const EdgeClocks& clocks, Entry entry) {
   const std::lock_guard lock(lock_);
-  if (lent_ == place && entry == Entry::once) return;
+  if (lent_ == scope && entry == Entry::once) return;
   pass_time(clocks);
-  lent_ = place;
-  if (place != 0) count_entry(place, clocks.sampled);
+  lent_ = scope;
+  if (scope != 0) count_entry(scope, clocks.sampled);
   stand_at(top());
 }
 
@@ -110,21 +110,21 @@ std::int64_t ThreadTrack::advance_cpu(std::int64_t cpu_ns) {
   return 0;
 }
 
-void ThreadTrack::take(std::vector<PlaceTally>& into) {
+void ThreadTrack::take(std::vector<ScopeTally>& into) {
   const std::lock_guard lock(lock_);
-  for (const PlaceTally& mine : tallies_) {
-    row_of_[mine.place] = 0;
+  for (const ScopeTally& mine : tallies_) {
+    row_of_[mine.scope] = 0;
     if (mine.count == 0 && mine.wall_ns == 0 && mine.cpu_ns == 0 && mine.helpers_ns == 0) continue;
     into.push_back(mine);
   }
   tallies_.clear();
 }
 
-void add_up(std::vector<PlaceTally>& rows, std::vector<PlaceTally>& sums) {
-  std::sort(rows.begin(), rows.end(), [](const PlaceTally& a, const PlaceTally& b) { return a.place < b.place; });
-  for (const PlaceTally& row : rows) {
-    if (sums.empty() || sums.back().place != row.place) sums.push_back({.place = row.place});
-    PlaceTally& sum = sums.back();
+void add_up(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums) {
+  std::sort(rows.begin(), rows.end(), [](const ScopeTally& a, const ScopeTally& b) { return a.scope < b.scope; });
+  for (const ScopeTally& row : rows) {
+    if (sums.empty() || sums.back().scope != row.scope) sums.push_back({.scope = row.scope});
+    ScopeTally& sum = sums.back();
     sum.count += row.count;
     sum.sampled += row.sampled;
     sum.wall_ns += row.wall_ns;

@@ -31,20 +31,20 @@ class ThreadTrack {
       : cpu_clock_(cpu_clock), told_cpu_ns_(thread_cpu_ns), last_ns_(now_ns), last_cpu_ns_(thread_cpu_ns) {}
 
   // Called by the tracked thread. enter() returns the depth before the entry.
-  std::size_t enter(std::uint32_t place, const EdgeClocks& clocks);
+  std::size_t enter(std::uint32_t scope, const EdgeClocks& clocks);
   void leave_to(std::size_t depth, const EdgeClocks& clocks);
   // Replaces the innermost scope. Entry::each counts a move to the same scope as another entry; Entry::once does not.
   enum class Entry : std::uint8_t { once, each };
-  void move_to(std::uint32_t place, const EdgeClocks& clocks, Entry entry = Entry::once);
+  void move_to(std::uint32_t scope, const EdgeClocks& clocks, Entry entry = Entry::once);
   std::size_t depth() const { return stack_.size(); }
   // Sets the scope beneath the whole stack: one lent by the thread this one works for. Any thread may reset it with 0.
-  void lend(std::uint32_t place, const EdgeClocks& clocks, Entry entry = Entry::once);
+  void lend(std::uint32_t scope, const EdgeClocks& clocks, Entry entry = Entry::once);
   std::uint32_t here() const { return here_.load(std::memory_order_relaxed); }
 
   // Called by the capture's thread: accounts the time so far, as at an edge.
   void tick(const EdgeClocks& clocks);
   // Appends the sums by scope to `into` and resets them.
-  void take(std::vector<PlaceTally>& into);
+  void take(std::vector<ScopeTally>& into);
 
   // CPU time of the thread, readable from any thread; negative once it has ended.
   std::int64_t read_cpu_ns() const;
@@ -55,15 +55,15 @@ class ThreadTrack {
 
  private:
   struct Pending {
-    std::uint32_t place;
+    std::uint32_t scope;
     std::int64_t wall_ns;
   };
 
-  PlaceTally& tally(std::uint32_t place);
+  ScopeTally& tally(std::uint32_t scope);
   void pass_time(const EdgeClocks& clocks);
   void settle_cpu(std::int64_t cpu_ns);
-  void count_entry(std::uint32_t place, bool sampled);
-  void stand_at(std::uint32_t place);
+  void count_entry(std::uint32_t scope, bool sampled);
+  void stand_at(std::uint32_t scope);
   std::uint32_t top() const { return stack_.empty() ? lent_ : stack_.back(); }
 
   const clockid_t cpu_clock_;
@@ -78,10 +78,10 @@ class ThreadTrack {
   std::int64_t last_cpu_ns_;
   std::vector<Pending> pending_;       // wall time whose CPU time is still unknown
   std::vector<std::uint32_t> row_of_;  // by scope id: index in tallies_ plus one
-  std::vector<PlaceTally> tallies_;
+  std::vector<ScopeTally> tallies_;
 };
 
 // Adds up tallies of several threads by scope, in the order of scope ids.
-void add_up(std::vector<PlaceTally>& rows, std::vector<PlaceTally>& sums);
+void add_up(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums);
 
 }  // namespace joulemap::capture

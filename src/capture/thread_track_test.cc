@@ -8,17 +8,17 @@
 namespace joulemap::capture {
 namespace {
 
-std::vector<PlaceTally> sums(ThreadTrack& track) {
-  std::vector<PlaceTally> rows;
-  std::vector<PlaceTally> told;
+std::vector<ScopeTally> sums(ThreadTrack& track) {
+  std::vector<ScopeTally> rows;
+  std::vector<ScopeTally> told;
   track.take(rows);
   add_up(rows, told);
   return told;
 }
 
-PlaceTally at(const std::vector<PlaceTally>& rows, std::uint32_t place) {
-  for (const PlaceTally& row : rows) {
-    if (row.place == place) return row;
+ScopeTally at(const std::vector<ScopeTally>& rows, std::uint32_t scope) {
+  for (const ScopeTally& row : rows) {
+    if (row.scope == scope) return row;
   }
   return {};
 }
@@ -75,9 +75,9 @@ TEST(ThreadTrack, LeavingSkipsWhatAnExceptionLeftOpen) {
 
 TEST(HelperAccount, CreditsWhatNobodyFollowsAndMakesUpForWhatWasCreditedTooEarly) {
   HelperAccount account(1000);
-  account.add_followed(100);
+  account.add_traced(100);
   EXPECT_EQ(account.draw(1400), 300);
-  account.add_followed(50);  // used earlier, and credited to untracked threads by mistake
+  account.add_traced(50);  // used earlier, and credited to untracked threads by mistake
   EXPECT_EQ(account.draw(1430), 0);
   EXPECT_EQ(account.draw(1500), 50);
 }
@@ -89,7 +89,7 @@ TEST(ThreadTrack, OperationsOfTheSamePlaceOneAfterTheOtherAreCountedEach) {
   track.move_to(2, {.now_ns = 30}, ThreadTrack::Entry::each);
   track.move_to(2, {.now_ns = 50});
   track.leave_to(0, {.now_ns = 60});
-  const PlaceTally operation = at(sums(track), 2);
+  const ScopeTally operation = at(sums(track), 2);
   EXPECT_EQ(operation.count, 2u);
   EXPECT_EQ(operation.wall_ns, 50);
 }

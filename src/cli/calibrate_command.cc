@@ -35,7 +35,7 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   if (!output) return fail(output.error());
   sampling::SensorOptions sensors{
       .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
-  sensors.uses_borrowed_rights = true;
+  sensors.uses_file_capabilities = true;
   Result<sampling::OpenSensors> opened = sampling::open_sensors(sensors);
   if (!opened) return fail(opened.error());
   sampling::Sampler sampler(std::move(opened->sensors));

@@ -19,7 +19,7 @@ struct DoctorFlags {
 
 int run_doctor(const DoctorFlags& flags, const CommandLine& line) {
   const Result<DoctorResult> result = session::examine(
-      {.root = line.root, .sensors = flags.sensors, .program = line.program, .uses_borrowed_rights = true});
+      {.root = line.root, .sensors = flags.sensors, .program = line.program, .uses_file_capabilities = true});
   if (!result) return fail(result.error());
   const std::string text = flags.json ? report::doctor_json(*result) + "\n" : report::doctor_text(*result);
   const Status written = write_to_file_or_stdout(flags.output, text, {});

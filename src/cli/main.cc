@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/borrowed_rights.h"
+#include "base/file_capabilities.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/usage_check.h"
@@ -46,7 +46,7 @@ void add_sysroot(CLI::App& app, CommandLine& line) {
          "read DIR/sys and DIR/proc instead of /sys and /proc for sensors")
       ->type_name("DIR")
       ->check([](const std::string& directory) -> std::string {
-        if (has_borrowed_rights()) return "not allowed for a program with capabilities of its own";
+        if (has_file_capabilities()) return "not allowed for a program with capabilities of its own";
         return directory.empty() ? "needs a folder" : "";
       });
 }
@@ -74,7 +74,7 @@ int run(std::vector<std::string> arguments) {
   CommandLine line;
   line.program = path_of_this_program();
   if (Status same = refuse_other_user(line.program); !same) return fail(same.error());
-  if (Status unused = set_aside_borrowed_rights(); !unused) return fail(unused.error());
+  if (Status unused = clear_effective_capabilities(); !unused) return fail(unused.error());
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   if (dashes != arguments.end()) {
     line.has_dashes = true;
@@ -99,7 +99,7 @@ int run(std::vector<std::string> arguments) {
     if (usage_fault(app, line, arguments)) throw CLI::ExtrasError(arguments);
     if (app.get_subcommands().empty()) throw CLI::RequiredError("a verb");
     if (std::ranges::count(line.opens_sensors, innermost_verb(app)) > 0) return;
-    const Status given_up = give_up_borrowed_rights();
+    const Status given_up = drop_capabilities();
     if (given_up) return;
     fault = given_up.error();
     throw CLI::RuntimeError(kFailed);

@@ -12,7 +12,7 @@
 #include "base/small_file.h"
 #include "cli/capture_files.h"
 #include "cli/data_folder.h"
-#include "cli/kernel_memory.h"
+#include "cli/kernel_library_update.h"
 #include "cli/output.h"
 #include "cli/value_checks.h"
 #include "cli/wrapped_command.h"
@@ -123,7 +123,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   }
   sampling::SensorOptions sensors{
       .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
-  sensors.uses_borrowed_rights = true;
+  sensors.uses_file_capabilities = true;
   if (flags.period_ms) {
     sensors.period_ns = static_cast<std::int64_t>(*flags.period_ms * static_cast<double>(kNanosecondsPerMillisecond));
   }

@@ -38,7 +38,7 @@ int run_share(const ShareFlags& flags) {
       recording::share_recording(flags.recording, flags.output, name_of_this_user());
   if (!shared) return fail(shared.error());
   const report::SharedRecording result{flags.output, shared->bytes, shared->chunks, shared->dropped_chunks,
-                                     shared->dropped_bytes};
+                                       shared->dropped_bytes};
   const std::string text = flags.json ? report::share_json(result) + "\n" : report::share_text(result);
   const Status written = write_to(Stream::out, text);
   return written ? kDone : fail(written.error());

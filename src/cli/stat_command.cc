@@ -91,7 +91,7 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
   if (!output) return fail(output.error());
   sampling::SensorOptions sensors{
       .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
-  sensors.uses_borrowed_rights = true;
+  sensors.uses_file_capabilities = true;
   if (flags.pid) sensors.measured.roots.push_back(*flags.pid);
   Result<sampling::Meter> meter = sampling::Meter::open(sensors);
   if (!meter) return fail(meter.error());

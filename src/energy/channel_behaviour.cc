@@ -26,14 +26,14 @@ double median(std::vector<double> values) {
 ChannelBehaviour::ChannelBehaviour(const Channel& channel)
     : channel_(channel),
       energy_(channel),
-      clock_(channel.kind == ChannelKind::counter ? StepClock::EqualValues::mean_no_step
-                                                  : StepClock::EqualValues::prove_nothing) {}
+      clock_(channel.kind == ChannelKind::counter ? CounterClock::EqualValues::mean_no_step
+                                                  : CounterClock::EqualValues::prove_nothing) {}
 
 void ChannelBehaviour::observe(const Reading& reading) {
   if (reading.code != ReadCode::ok) return;
   reads_s_.push_back(seconds(reading.after_ns - reading.before_ns));
   total_read_s_ += reads_s_.back();
-  if (tells_energy(channel_)) energy_.add(reading);
+  if (measures_energy(channel_)) energy_.add(reading);
   clock_.observe(reading.before_ns, reading.after_ns, reading.raw);
   if (last_ && last_->raw != reading.raw) {
     ++changes_;
@@ -71,7 +71,7 @@ std::optional<double> ChannelBehaviour::median_read_s() const {
 std::optional<double> ChannelBehaviour::mean_w() const {
   const EnergyTally& tally = energy_.tally();
   const double seen_s = seconds(tally.last_ns - tally.first_ns - tally.gap_ns);
-  if (!tells_energy(channel_) || tally.good < 2 || seen_s <= 0) return std::nullopt;
+  if (!measures_energy(channel_) || tally.good < 2 || seen_s <= 0) return std::nullopt;
   // A counter that never changed may be broken: do not report 0 W.
   if (channel_.kind == ChannelKind::counter && tally.steps == 0) return std::nullopt;
   return tally.joules / seen_s;

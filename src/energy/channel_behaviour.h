@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "energy/counter_clock.h"
 #include "energy/energy_accumulator.h"
-#include "energy/step_clock.h"
 #include "model/channel.h"
 #include "model/reading.h"
 
@@ -41,7 +41,7 @@ class ChannelBehaviour {
  private:
   Channel channel_;
   EnergyAccumulator energy_;
-  StepClock clock_;
+  CounterClock clock_;
   std::vector<double> reads_s_;
   std::vector<double> intervals_s_;  // between changes whose times are known well
   double total_read_s_ = 0;

@@ -36,7 +36,7 @@ constexpr ReadFault kReadFaults[] = {
 Diagnostics describe_faults(const ChannelEnergy& energy) {
   Diagnostics diagnostics;
   const Channel& channel = energy.channel;
-  if (!tells_energy(channel)) return diagnostics;
+  if (!measures_energy(channel)) return diagnostics;
   const std::string subject = fmt::format("{} ({})", channel.domain, channel.source);
   for (const ReadFault& fault : kReadFaults) {
     if (const std::uint64_t count = failures(energy.tally, fault.code)) {

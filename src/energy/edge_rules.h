@@ -24,7 +24,7 @@ inline constexpr double kFrozenTail_s = 0.5;
 // less than one increment.
 inline constexpr double kEdgeAsRead = 0.71;
 
-// A counter with a longer update period is slow: its updates are regular, and their times matter (energy/step_clock.h).
+// A counter with a longer update period is slow: its updates are regular, and their times matter (energy/counter_clock.h).
 // The period that the sensor declares applies until the updates show a different one.
 inline constexpr double kSlowRefresh_s = 0.01;
 // Relative accuracy of a declared update period. Slips reveal a device that does not keep it.

@@ -41,8 +41,8 @@ struct EnergyTally {
   std::uint64_t good = 0;
   std::uint64_t wraps = 0;
   std::uint64_t resets = 0;
-  std::uint64_t blind_spots = 0;  // read gaps so long that the counter may have wrapped unseen
-  std::uint64_t steps = 0;        // observed changes
+  std::uint64_t blind_spots = 0;                     // read gaps so long that the counter may have wrapped unseen
+  std::uint64_t steps = 0;                           // observed changes
   std::array<std::uint64_t, kReadCodes> failures{};  // by ReadCode; torn includes values detected later
   ReadCode last_code = ReadCode::ok;
 };

@@ -34,7 +34,7 @@ EnergyCurve::EnergyCurve(const Channel& channel, Keep keep, std::optional<std::i
   if (keep == Keep::latest) points_.reserve(2 * kLatestPoints);
   if (!is_slow_counter(channel)) return;
   const double declared_ns = channel.refresh_s * static_cast<double>(kNanosecondsPerSecond);
-  clock_.emplace(StepClock::EqualValues::mean_no_step, kNvmlLatch_ns);
+  clock_.emplace(CounterClock::EqualValues::mean_no_step, kNvmlLatch_ns);
   clock_->suggest_period(declared_ns, kDeclaredPeriod * declared_ns);
 }
 
@@ -198,7 +198,7 @@ double EnergyCurve::joules_at(std::int64_t time_ns, std::int64_t lag_ns) const {
   const std::size_t after = first_after(shown_ns);
   if (after == 0) return points_.front().joules;
   if (after < points_.size()) return energy_between_points(after, shown_ns);
-  return stands_still(shown_ns) ? points_.back().joules : energy_after_last(shown_ns);
+  return is_frozen(shown_ns) ? points_.back().joules : energy_after_last(shown_ns);
 }
 
 std::optional<TimeSpan> EnergyCurve::covered() const {

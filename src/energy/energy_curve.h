@@ -9,7 +9,7 @@
 //
 // The share is computed from the energy of the history when the history covers both points, else from time. A point of
 // a counter is an update: it happened between the two readings around it, at most one update period before the second.
-// For a slow counter with regular updates a StepClock provides the time. It is most accurate after later updates have
+// For a slow counter with regular updates a CounterClock provides the time. It is most accurate after later updates have
 // been seen, so such points stay open for 20 s. Counter and history cover energy up to kUsualCounterLag_ns earlier. A
 // point of a gauge or an estimate is a reading. An edge is settled once the point after it is known.
 #pragma once
@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "energy/channel_energy.h"
+#include "energy/counter_clock.h"
 #include "energy/edge_rules.h"
 #include "energy/energy_accumulator.h"
 #include "energy/power_shape.h"
 #include "energy/read_pauses.h"
-#include "energy/step_clock.h"
 #include "model/thinning.h"
 
 namespace joulemap {
@@ -61,10 +61,10 @@ class EnergyCurve {
   // Readings must come in order of time.
   void observe(const Reading& reading) noexcept;
   void observe_history(const PowerPoint& point) { shape_.add(point); }
-  // Passes on the period of another value of the same device (StepClock::suggest_period).
+  // Passes on the period of another value of the same device (CounterClock::suggest_period).
   void suggest_period(double period_ns, double tolerance_ns) noexcept;
   // Keeps the points around a time that will be queried, even when the curve is thinned.
-  void keep_around(std::int64_t time_ns) { kept_ns_.push_back(time_ns); }
+  void retain_around(std::int64_t time_ns) { kept_ns_.push_back(time_ns); }
 
   // None when the retained past does not reach back that far, or there is no good reading yet.
   std::optional<CurveEdge> edge_at(std::int64_t time_ns) const;
@@ -89,7 +89,7 @@ class EnergyCurve {
 
   const Channel& channel() const { return channel_; }
   const EnergyTally& tally() const { return accumulator_.tally(); }
-  const StepClock* clock() const { return clock_ ? &*clock_ : nullptr; }
+  const CounterClock* clock() const { return clock_ ? &*clock_ : nullptr; }
   // Update period of the counter: observed, else declared by its sensor.
   std::int64_t refresh_ns() const;
   bool refresh_is_known() const { return refresh_.is_known(); }
@@ -119,7 +119,7 @@ class EnergyCurve {
   double power_between(std::size_t from) const;  // between the point and the next
   double most_power_around(std::size_t after) const;
   double half_width_between(std::size_t after, const EnergyPoint& edge) const;
-  bool stands_still(std::int64_t time_ns) const;
+  bool is_frozen(std::int64_t time_ns) const;
   // time_ns of the following functions is the time of the edge, before the lag.
   CurveEdge edge_before_first(std::int64_t time_ns) const;
   CurveEdge edge_between(std::int64_t time_ns, std::size_t after) const;
@@ -131,7 +131,7 @@ class EnergyCurve {
   std::int64_t lag_ns_;
   EnergyAccumulator accumulator_;
   RefreshEstimate refresh_;
-  std::optional<StepClock> clock_;  // of a slow counter
+  std::optional<CounterClock> clock_;  // of a slow counter
   PowerShape shape_;
   ReadPauses pauses_;
   std::vector<Point> points_;

@@ -56,7 +56,7 @@ double EnergyCurve::half_width_between(std::size_t after, const EnergyPoint& edg
 }
 
 // A counter is frozen when reads show no update for long. Without reads its state is unknown.
-bool EnergyCurve::stands_still(std::int64_t time_ns) const {
+bool EnergyCurve::is_frozen(std::int64_t time_ns) const {
   const Point& last = points_.back();
   const double longest_s = std::max(kFrozenTail_s, kFrozenAfterRefreshes * seconds(refresh_ns()));
   const bool failed = tally().last_code != ReadCode::ok;
@@ -107,7 +107,7 @@ CurveEdge EnergyCurve::edge_after_last(std::int64_t time_ns) const {
                  .variation_after_j2 = last.variation_j2,
                  .gap_before_ns = last.gap_ns,
                  .gap_after_ns = tally().gap_ns};
-  if (stands_still(shown_ns)) {
+  if (is_frozen(shown_ns)) {
     edge.missing_s = seconds(shown_ns - last.time_ns);
     return edge;
   }

@@ -25,7 +25,7 @@ EnergyCurves::EnergyCurves(std::span<const Channel> channels, EnergyCurve::Keep 
     scales_.push_back(channel.scale);
     role.clocks_device = is_clock_of_device(channel);
     if (role.clocks_device) power_clocks_.try_emplace(channel.device);
-    if (!tells_energy(channel)) continue;
+    if (!measures_energy(channel)) continue;
     role.curve = curves_.size();
     curves_.emplace_back(channel, keep);
   }
@@ -51,8 +51,8 @@ const EnergyCurve* EnergyCurves::of(std::size_t channel) const {
   return &curves_[*roles_[channel].curve];
 }
 
-void EnergyCurves::keep_around(std::int64_t time_ns) {
-  for (EnergyCurve& curve : curves_) curve.keep_around(time_ns);
+void EnergyCurves::retain_around(std::int64_t time_ns) {
+  for (EnergyCurve& curve : curves_) curve.retain_around(time_ns);
 }
 
 void EnergyCurves::observe(const Sample& sample) noexcept {

@@ -27,7 +27,7 @@ class EnergyCurves {
   EnergyCurves(std::span<const Channel> channels, const EnergyCurves& earlier);
 
   void observe(const Sample& sample) noexcept;
-  void keep_around(std::int64_t time_ns);
+  void retain_around(std::int64_t time_ns);
 
   // Null for a channel that measures neither energy nor power.
   const EnergyCurve* of(std::size_t channel) const;
@@ -37,7 +37,7 @@ class EnergyCurves {
   // Update clock of a device's mean power. Counters receive what was known at the end of an earlier time slot, so that
   // the result does not depend on which channel comes first.
   struct PowerClock {
-    StepClock clock{StepClock::EqualValues::prove_nothing};
+    CounterClock clock{CounterClock::EqualValues::prove_nothing};
     struct Known {
       std::int64_t until = INT64_MIN;  // index of the time slot
       std::optional<StepPeriod> period;

@@ -180,8 +180,8 @@ TEST(EnergyCurves, ARunOfDaysKeepsItsEdgesAndItsEnergy) {
   const auto joules_at = [](std::int64_t at_ms) { return 0.1 * static_cast<double>(at_ms); };  // 100 W
   constexpr std::int64_t kBegin_ms = 5'021;
   constexpr std::int64_t kEnd_ms = 48 * 3'600'000 + 33;
-  curve.keep_around(kBegin_ms * kCurvesMs);
-  curve.keep_around(kEnd_ms * kCurvesMs);
+  curve.retain_around(kBegin_ms * kCurvesMs);
+  curve.retain_around(kEnd_ms * kCurvesMs);
   for (std::int64_t at_ms = 0; at_ms <= kEnd_ms + 1000; at_ms += 50)
     curve.observe(
         {static_cast<std::uint64_t>(joules_at(at_ms) * 1e6), at_ms * kCurvesMs, at_ms * kCurvesMs, ReadCode::ok});

@@ -87,7 +87,7 @@ DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double el
   std::vector<const ChannelEnergy*> ranked;
   std::vector<const ChannelEnergy*> superseded;
   for (const ChannelEnergy& energy : channels) {
-    if (!tells_energy(energy.channel)) continue;
+    if (!measures_energy(energy.channel)) continue;
     const bool estimate = energy.channel.provenance == Provenance::estimated;
     (estimate && is_superseded_estimate(energy, channels) ? superseded : ranked).push_back(&energy);
   }
@@ -98,7 +98,7 @@ DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double el
   // best.
   std::set<std::string> done;
   for (const ChannelEnergy& listed : channels) {
-    if (!tells_energy(listed.channel)) continue;
+    if (!measures_energy(listed.channel)) continue;
     if (!done.insert(listed.channel.domain).second) continue;
     DomainEnergy* row = nullptr;
     for (const ChannelEnergy* energy : ranked) {

@@ -13,9 +13,9 @@ constexpr double kPeriodsOfAPause = 5;
 // Other load on the machine delays a reading by some tenths of a second.
 constexpr double kShortestGaugePause_s = 0.25;
 constexpr double kShortestCounterPause_s = 1;
-// An estimate is read once a second (sensors/pace.cc).
+// An estimate is read once a second (sensors/read_schedule.cc).
 constexpr double kShortestEstimatePause_s = 5;
-// A counter that is expensive to read is skipped for up to 10 s by design (sensors/nvml/nvml_pace.cc).
+// A counter that is expensive to read is skipped for up to 10 s by design (sensors/nvml/nvml_read_schedule.cc).
 constexpr double kShortestSlowPause_s = 12;
 // Bounds the memory; a recorder with more pauses is unusable anyway.
 constexpr std::size_t kMostPauses = 4096;

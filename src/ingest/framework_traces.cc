@@ -30,10 +30,10 @@ constexpr std::size_t kLargestNote = std::size_t{1} << 26;
 // For a function that was compiled as a whole, its operations show whether it trains.
 std::string mode_to_add(const TraceNote& note, const TraceShares& traced) {
   for (const auto& [kind, name] : note.coarse) {
-    if (kind == PlaceKind::mode) return {};
+    if (kind == ScopeKind::mode) return {};
   }
   const bool trains = std::any_of(traced.shares.begin(), traced.shares.end(),
-                                  [](const OpShare& share) { return share.place.phase == "backward"; });
+                                  [](const OpShare& share) { return share.scope.phase == "backward"; });
   return trains ? "train" : "inference";
 }
 
@@ -42,39 +42,39 @@ class Shares {
  public:
   void add(const TraceNote& note, const TraceShares& traced) {
     std::uint32_t coarse = 0;
-    for (const auto& [kind, name] : note.coarse) coarse = place_in(coarse, kind, name);
-    const std::uint32_t within = place_in(coarse, PlaceKind::mode, mode_to_add(note, traced));
+    for (const auto& [kind, name] : note.coarse) coarse = scope_in(coarse, kind, name);
+    const std::uint32_t within = scope_in(coarse, ScopeKind::mode, mode_to_add(note, traced));
     for (const OpShare& share : traced.shares) {
-      std::uint32_t place = place_in(within, PlaceKind::phase, share.place.phase);
-      place = place_in(place, PlaceKind::module, share.place.module);
-      place = place_in(place, PlaceKind::op, share.place.op);
-      place = place_in(place, PlaceKind::tensors, share.place.tensors);
-      PlaceShare& sum = sums_[{coarse, place}];
+      std::uint32_t scope = scope_in(within, ScopeKind::phase, share.scope.phase);
+      scope = scope_in(scope, ScopeKind::module, share.scope.module);
+      scope = scope_in(scope, ScopeKind::op, share.scope.op);
+      scope = scope_in(scope, ScopeKind::tensors, share.scope.tensors);
+      ScopeShare& sum = sums_[{coarse, scope}];
       sum.coarse = coarse;
-      sum.place = place;
+      sum.scope = scope;
       sum.count += share.count;
       sum.time_ns += share.time_ns;
     }
   }
 
   void finish(Activity& activity) {
-    activity.places = std::move(places_);
-    for (const auto& [places, sum] : sums_) activity.shares.push_back(sum);
+    activity.scopes = std::move(scopes_);
+    for (const auto& [scopes, sum] : sums_) activity.shares.push_back(sum);
   }
 
  private:
   // Returns the parent for an empty name.
-  std::uint32_t place_in(std::uint32_t parent, PlaceKind kind, const std::string& name) {
+  std::uint32_t scope_in(std::uint32_t parent, ScopeKind kind, const std::string& name) {
     if (name.empty()) return parent;
-    const auto next = static_cast<std::uint32_t>(places_.size() + 1);
+    const auto next = static_cast<std::uint32_t>(scopes_.size() + 1);
     const auto [slot, is_new] = ids_.try_emplace({parent, kind, name}, next);
-    if (is_new) places_.push_back({next, parent, kind, to_valid_utf8(name)});
+    if (is_new) scopes_.push_back({next, parent, kind, to_valid_utf8(name)});
     return slot->second;
   }
 
-  std::map<std::tuple<std::uint32_t, PlaceKind, std::string>, std::uint32_t> ids_;
-  std::vector<Place> places_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, PlaceShare> sums_;
+  std::map<std::tuple<std::uint32_t, ScopeKind, std::string>, std::uint32_t> ids_;
+  std::vector<Scope> scopes_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, ScopeShare> sums_;
 };
 
 Result<std::string> read_whole(const std::string& path) {
@@ -88,7 +88,7 @@ Result<TraceShares> read_trace(const std::string& stem, const TraceNote& note) {
   const bool is_json = file_exists(json);
   Result<std::string> bytes = read_whole(is_json ? json : stem + std::string(kXPlane));
   if (!bytes) return std::move(bytes).error();
-  return is_json ? shares_of_onnxruntime(*bytes) : shares_of_xplane(*bytes, note.scopes);
+  return is_json ? shares_of_onnxruntime(*bytes) : shares_of_xplane(*bytes, note.name_scopes);
 }
 
 }  // namespace

@@ -45,14 +45,14 @@ TEST_F(FrameworkTraces, BecomeSharesOfThePlaceThatTheNoteNames) {
   ASSERT_EQ(read.activity.shares.size(), 1u);
   EXPECT_EQ(read.activity.shares[0].time_ns, 800);
   EXPECT_EQ(read.activity.shares[0].count, 2u);
-  ASSERT_EQ(read.activity.places.size(), 4u);
-  EXPECT_EQ(read.activity.places[0].name, "train");
-  EXPECT_EQ(read.activity.places[0].id, read.activity.shares[0].coarse);
-  EXPECT_EQ(read.activity.places[1].name, "forward");
-  EXPECT_EQ(read.activity.places[2].name, "dense");
-  EXPECT_EQ(read.activity.places[2].kind, PlaceKind::module);
-  EXPECT_EQ(read.activity.places[3].name, "MatMul");
-  EXPECT_EQ(read.activity.places[3].id, read.activity.shares[0].place);
+  ASSERT_EQ(read.activity.scopes.size(), 4u);
+  EXPECT_EQ(read.activity.scopes[0].name, "train");
+  EXPECT_EQ(read.activity.scopes[0].id, read.activity.shares[0].coarse);
+  EXPECT_EQ(read.activity.scopes[1].name, "forward");
+  EXPECT_EQ(read.activity.scopes[2].name, "dense");
+  EXPECT_EQ(read.activity.scopes[2].kind, ScopeKind::module);
+  EXPECT_EQ(read.activity.scopes[3].name, "MatMul");
+  EXPECT_EQ(read.activity.scopes[3].id, read.activity.shares[0].scope);
   EXPECT_TRUE(read.diagnostics.contains("layers_from_profiler"));
 }
 
@@ -60,11 +60,11 @@ TEST_F(FrameworkTraces, AFunctionThatComputesGradientsTrains) {
   write(folder_ + "/7-1.xplane.pb", trace("gradient_tape/model_1/dense_1/MatMul", "MatMul", 500));
   write(folder_ + "/7-1.meta", "coarse\tregion\tstep\n");
   const FrameworkActivity read = read_framework_traces(folder_);
-  ASSERT_GE(read.activity.places.size(), 3u);
-  EXPECT_EQ(read.activity.places[0].name, "step");
-  EXPECT_EQ(read.activity.places[1].name, "train");
-  EXPECT_EQ(read.activity.places[1].kind, PlaceKind::mode);
-  EXPECT_EQ(read.activity.places[2].name, "backward");
+  ASSERT_GE(read.activity.scopes.size(), 3u);
+  EXPECT_EQ(read.activity.scopes[0].name, "step");
+  EXPECT_EQ(read.activity.scopes[1].name, "train");
+  EXPECT_EQ(read.activity.scopes[1].kind, ScopeKind::mode);
+  EXPECT_EQ(read.activity.scopes[2].name, "backward");
 }
 
 TEST_F(FrameworkTraces, AreRemovedOnceTheyWereRead) {
@@ -95,9 +95,9 @@ TEST(TraceNote, LeavesOutWhatItDoesNotKnow) {
       read_trace_note("coarse\tmode\ttrain\ncoarse\tcolour\tred\nfuture\tx\nscope\ta/b\toptimizer\tc\n\n");
   ASSERT_EQ(note.coarse.size(), 1u);
   EXPECT_EQ(note.coarse[0].second, "train");
-  ASSERT_EQ(note.scopes.size(), 1u);
-  EXPECT_EQ(note.scopes.at("a/b").phase, "optimizer");
-  EXPECT_EQ(note.scopes.at("a/b").module, "c");
+  ASSERT_EQ(note.name_scopes.size(), 1u);
+  EXPECT_EQ(note.name_scopes.at("a/b").phase, "optimizer");
+  EXPECT_EQ(note.name_scopes.at("a/b").module, "c");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr std::size_t kSamplesPerFlush = 16'384;
 std::set<std::string> domains_of(const PowerLog& power) {
   std::set<std::string> domains;
   for (const Channel& channel : power.channels) {
-    if (tells_energy(channel)) domains.insert(channel.domain);
+    if (measures_energy(channel)) domains.insert(channel.domain);
   }
   return domains;
 }
@@ -148,7 +148,7 @@ Status ImportSession::add(Trace trace, const std::string& name) {
   result_.thread_s += seconds(placed.placed_thread_ns);
   result_.steps += placed.marks.size();
   if (placed.kernel_ns > 0) {
-    const double without_s = seconds(placed.time_without_place_ns);
+    const double without_s = seconds(placed.time_without_scope_ns);
     const double placed_s = result_.placed_share.value_or(0) * (result_.kernel_s - seconds(placed.kernel_ns)) +
                             seconds(placed.kernel_ns) - without_s;
     result_.placed_share = placed_s / result_.kernel_s;
@@ -161,7 +161,7 @@ std::optional<ImportSession::Span> ImportSession::span_of_domain(const std::stri
   std::optional<Span> span;
   for (const Sample& sample : power_.samples) {
     const Channel& channel = power_.channels[sample.channel];
-    if (channel.domain != domain || !tells_energy(channel)) continue;
+    if (channel.domain != domain || !measures_energy(channel)) continue;
     const std::int64_t time_ns = sample.reading.time_ns();
     if (!span) span = Span{time_ns, time_ns};
     span->begin_ns = std::min(span->begin_ns, time_ns);
@@ -223,7 +223,7 @@ Status ImportSession::write_recorder() {
   result_.elapsed_s = seconds(span.end_ns - span.begin_ns);
   const bool cpus_have_power = std::any_of(power_.samples.begin(), power_.samples.end(), [&](const Sample& sample) {
     const Channel& channel = power_.channels[sample.channel];
-    return tells_energy(channel) && channel.domain_class != DomainClass::gpu;
+    return measures_energy(channel) && channel.domain_class != DomainClass::gpu;
   });
   if (cpus_have_power && result_.thread_s > 0) {
     own_.add({"cpu_time_from_trace",

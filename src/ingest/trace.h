@@ -41,8 +41,8 @@ struct TraceEvent {
   std::uint32_t name = 0;         // on a thread: index in names; on a GPU: in classes
   std::uint32_t track = 0;        // on a thread: index in threads; on a GPU: in queues
   std::uint32_t correlation = 0;  // id of an api call and of the work it launched; 0: none. Ids repeat (graphs)
-  std::uint32_t external = 0;  // id of an op and of the work it launched; 0: none or unknown. See gpu_names_ops
-  std::uint32_t detail = 0;    // op: autograd's sequence number + 1; copy and fill: index in bytes; else 0
+  std::uint32_t external = 0;     // id of an op and of the work it launched; 0: none or unknown. See gpu_names_ops
+  std::uint32_t detail = 0;       // op: autograd's sequence number + 1; copy and fill: index in bytes; else 0
   EventKind kind = EventKind::op;
   bool is_backward = false;  // op: runs a node of the autograd graph, and detail is that of the forward op
 };
@@ -50,7 +50,7 @@ static_assert(sizeof(TraceEvent) == 40);
 
 struct TraceName {
   std::string text;
-  OpPlace place;  // scope that the name itself contains (XLA, TensorFlow, ONNX Runtime), or empty
+  OpScope scope;  // scope that the name itself contains (XLA, TensorFlow, ONNX Runtime), or empty
 };
 
 struct TraceThread {

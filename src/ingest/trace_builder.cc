@@ -30,16 +30,16 @@ TraceBuilder::TraceBuilder(std::string_view format, TraceClock clock) {
   bytes_.emplace(0, 0);
 }
 
-std::uint32_t TraceBuilder::name(std::string_view text, const OpPlace& place) {
+std::uint32_t TraceBuilder::name(std::string_view text, const OpScope& scope) {
   const auto next = static_cast<std::uint32_t>(trace_.names.size());
-  if (place == OpPlace{}) {
+  if (scope == OpScope{}) {
     if (const auto known = plain_names_.find(text); known != plain_names_.end()) return known->second;
     plain_names_.emplace(text, next);
     trace_.names.push_back({to_valid_utf8(text), {}});
     return next;
   }
-  const auto [slot, is_new] = placed_names_.try_emplace({std::string(text), place}, next);
-  if (is_new) trace_.names.push_back({to_valid_utf8(text), place});
+  const auto [slot, is_new] = placed_names_.try_emplace({std::string(text), scope}, next);
+  if (is_new) trace_.names.push_back({to_valid_utf8(text), scope});
   return slot->second;
 }
 

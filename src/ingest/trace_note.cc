@@ -9,12 +9,12 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::array<std::string_view, kPlaceKinds> kKinds = {"mode",     "phase",  "module", "op",
+constexpr std::array<std::string_view, kScopeKinds> kKinds = {"mode",     "phase",  "module", "op",
                                                               "function", "region", "tensors"};
 
-std::optional<PlaceKind> kind_named(std::string_view name) {
+std::optional<ScopeKind> kind_named(std::string_view name) {
   for (std::size_t i = 0; i < kKinds.size(); ++i) {
-    if (kKinds[i] == name) return static_cast<PlaceKind>(i);
+    if (kKinds[i] == name) return static_cast<ScopeKind>(i);
   }
   return std::nullopt;
 }
@@ -39,8 +39,8 @@ TraceNote read_trace_note(std::string_view text) {
       if (const auto kind = kind_named(words[1])) note.coarse.emplace_back(*kind, to_valid_utf8(words[2]));
     }
     if (words[0] == "scope" && words.size() == 4) {
-      note.scopes.insert_or_assign(std::string(words[1]),
-                                   ScopeMeaning{to_valid_utf8(words[2]), to_valid_utf8(words[3])});
+      note.name_scopes.insert_or_assign(std::string(words[1]),
+                                        NameScope{to_valid_utf8(words[2]), to_valid_utf8(words[3])});
     }
   }
   return note;

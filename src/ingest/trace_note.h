@@ -21,8 +21,8 @@
 namespace joulemap::ingest {
 
 struct TraceNote {
-  std::vector<std::pair<PlaceKind, std::string>> coarse;
-  ScopeTable scopes;
+  std::vector<std::pair<ScopeKind, std::string>> coarse;
+  NameScopes name_scopes;
 };
 
 TraceNote read_trace_note(std::string_view text);

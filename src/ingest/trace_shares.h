@@ -12,7 +12,7 @@
 namespace joulemap::ingest {
 
 struct OpShare {
-  OpPlace place;
+  OpScope scope;
   std::uint64_t count = 0;
   std::int64_t time_ns = 0;
 };
@@ -30,7 +30,7 @@ struct TraceShares {
   std::int64_t placed_ns() const {
     std::int64_t sum_ns = 0;
     for (const OpShare& share : shares) {
-      if (!share.place.phase.empty() && !share.place.module.empty()) sum_ns += share.time_ns;
+      if (!share.scope.phase.empty() && !share.scope.module.empty()) sum_ns += share.time_ns;
     }
     return sum_ns;
   }

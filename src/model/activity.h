@@ -21,7 +21,7 @@
 
 namespace joulemap {
 
-enum class PlaceKind : std::uint8_t {
+enum class ScopeKind : std::uint8_t {
   mode,      // "train", "inference"
   phase,     // "forward", "backward", "optimizer", "dataloader" ...
   module,    // full dotted path of a layer
@@ -30,7 +30,7 @@ enum class PlaceKind : std::uint8_t {
   region,    // named by the program: jm.region, record_function, NVTX
   tensors,   // inputs of the enclosing operation, as scopes/tensor_text.h formats them
 };
-inline constexpr std::size_t kPlaceKinds = 7;
+inline constexpr std::size_t kScopeKinds = 7;
 // Mode of the code that runs only to measure the power of modules. It is not part of the run (docs/attribution.md).
 inline constexpr std::string_view kProbeMode = "probe";
 // Marks of this region delimit the probing interval.
@@ -38,15 +38,15 @@ inline constexpr std::string_view kProbeRegion = "joulemap.probe";
 // Region in which `record --dither` delays the program.
 inline constexpr std::string_view kDitherRegion = "joulemap.dither";
 
-struct Place {
+struct Scope {
   std::uint32_t id = 0;
   std::uint32_t parent = 0;
-  PlaceKind kind = PlaceKind::region;
+  ScopeKind kind = ScopeKind::region;
   std::string name;
 };
 
-struct PlaceTally {
-  std::uint32_t place = 0;
+struct ScopeTally {
+  std::uint32_t scope = 0;
   std::uint64_t count = 0;      // number of times a thread entered the scope
   std::uint64_t sampled = 0;    // entries in steps whose operations were also recorded
   std::int64_t wall_ns = 0;     // exclusive wall time of threads in this scope
@@ -56,9 +56,9 @@ struct PlaceTally {
 
 // How the time in a coarse scope divides among finer ones, measured by the framework's own profiler in some sampled
 // steps. Only the proportions are used; time and energy of the coarse scope come from its tallies.
-struct PlaceShare {
+struct ScopeShare {
   std::uint32_t coarse = 0;
-  std::uint32_t place = 0;
+  std::uint32_t scope = 0;
   std::uint64_t count = 0;
   std::int64_t time_ns = 0;
 };
@@ -69,7 +69,7 @@ enum class KernelKind : std::uint8_t {
   fill,
   graph,  // a whole CUDA graph whose nodes are not reported one by one
 };
-inline constexpr std::size_t kKernelKinds = 4;
+inline constexpr std::size_t kKernelClasses = 4;
 
 // Kernels of the same code launched with the same grid and block size.
 struct KernelClass {
@@ -94,7 +94,7 @@ struct Kernel {
   std::int64_t end_ns = 0;
   std::uint32_t class_id = 0;
   std::uint32_t queue = 0;
-  std::uint32_t place = 0;
+  std::uint32_t scope = 0;
   std::uint32_t correlation = 0;  // of the launch; kernels of a graph share it
   std::uint64_t bytes = 0;        // size of a copy or memset
 };
@@ -102,7 +102,7 @@ struct Kernel {
 struct KernelTally {
   std::uint32_t class_id = 0;
   std::uint32_t queue = 0;
-  std::uint32_t place = 0;
+  std::uint32_t scope = 0;
   std::uint64_t count = 0;
   std::int64_t time_ns = 0;
 };
@@ -123,17 +123,17 @@ struct StepRecord {
 struct Activity {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::vector<Place> places;  // new in this interval; each appears once
+  std::vector<Scope> scopes;  // new in this interval; each appears once
   std::vector<KernelClass> classes;
   std::vector<KernelQueue> queues;
-  std::vector<PlaceTally> place_tallies;
+  std::vector<ScopeTally> scope_tallies;
   std::vector<KernelTally> kernel_tallies;
   std::vector<Kernel> kernels;
   std::vector<StepRecord> steps;
-  std::vector<PlaceShare> shares;
+  std::vector<ScopeShare> shares;
 
   bool empty() const {
-    return places.empty() && classes.empty() && queues.empty() && place_tallies.empty() && kernel_tallies.empty() &&
+    return scopes.empty() && classes.empty() && queues.empty() && scope_tallies.empty() && kernel_tallies.empty() &&
            kernels.empty() && steps.empty() && shares.empty();
   }
 };

@@ -35,7 +35,7 @@ struct Measure {
   MeasureKind kind = MeasureKind::energy;
   std::string unit;  // "J", "s", or the unit of the metric
   bool more_is_better = false;
-  bool weighed = true;  // false: displayed only, part of no comparison
+  bool weighed = true;                        // false: displayed only, part of no comparison
   std::optional<Provenance> provenance = {};  // of energies
   std::vector<std::string> domains = {};      // domains in the sum; empty: the rows have no domain in common
   std::vector<std::string> left_out = {};     // domains that only some rows have, excluded from the sum

@@ -99,7 +99,7 @@ constexpr std::string_view unit_of(Quantity quantity) {
   return "";
 }
 
-constexpr bool tells_energy(const Channel& channel) {
+constexpr bool measures_energy(const Channel& channel) {
   return channel.quantity == Quantity::energy || channel.quantity == Quantity::power;
 }
 

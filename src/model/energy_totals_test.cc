@@ -9,11 +9,17 @@ namespace joulemap {
 namespace {
 
 template <class A, class B>
-concept CanAdd = requires(A a, B b) { a + b; };
+concept CanAdd = requires(A a, B b) {
+  a + b;
+};
 template <class A, class B>
-concept CanAddTo = requires(A a, B b) { a += b; };
+concept CanAddTo = requires(A a, B b) {
+  a += b;
+};
 template <class A, class B>
-concept CanCompare = requires(A a, B b) { a < b; };
+concept CanCompare = requires(A a, B b) {
+  a < b;
+};
 
 // Sums that mix provenances do not compile.
 static_assert(CanAdd<MeasuredJoules, MeasuredJoules> && CanAddTo<MeasuredJoules, MeasuredJoules>);

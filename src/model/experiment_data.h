@@ -40,7 +40,7 @@ struct ExperimentMetric {
 struct EpochResult {
   double start_s = 0;  // after the start of the row
   double elapsed_s = 0;
-  std::optional<double> energy_j;  // of the domains in shown_energy of the row, between the epoch marks
+  std::optional<double> energy_j;              // of the domains in shown_energy of the row, between the epoch marks
   std::vector<std::optional<double>> metrics;  // of the epoch, same order as ExperimentData::metrics
 };
 
@@ -61,7 +61,7 @@ struct ExperimentRow {
   std::optional<int> exit_code;
   std::optional<std::int64_t> start_unix_ns;  // execution order of rows: sort by this, else by number
   std::optional<double> elapsed_s;
-  std::vector<DomainEnergy> domains;  // total_energy sums them by provenance
+  std::vector<DomainEnergy> domains;           // total_energy sums them by provenance
   PowerTotals baseline;                        // idle power of the counted domains before the experiment
   PowerTotals first;                           // power when the row began: far above the baseline after too short a
                                                // pause

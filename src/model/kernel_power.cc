@@ -70,11 +70,11 @@ KernelCode code_of(const KernelClass& known) {
 
 KernelCode idle_code() { return {KernelKind::kernel, "idle", 0}; }
 
-SeenKernels seen_kernels(const KernelClass& known, double time_s, std::uint64_t count) {
+ObservedKernels seen_kernels(const KernelClass& known, double time_s, std::uint64_t count) {
   return {code_of(known), product(known.grid), product(known.block), time_s, count};
 }
 
-void SeenKernels::add(const SeenKernels& others) {
+void ObservedKernels::add(const ObservedKernels& others) {
   const double all_s = time_s + others.time_s;
   const double share = all_s > 0 ? others.time_s / all_s : 0.5;
   blocks += share * (others.blocks - blocks);
@@ -83,14 +83,14 @@ void SeenKernels::add(const SeenKernels& others) {
   count += others.count;
 }
 
-KernelPower finding(std::string gpu, const SeenKernels& seen, double watts, double spread) {
+KernelPower finding(std::string gpu, const ObservedKernels& seen, double watts, double spread) {
   KernelPower found = borrowed(std::move(gpu), seen, watts, spread);
   found.evidence_s = seen.time_s;
   found.recordings = 1;
   return found;
 }
 
-KernelPower borrowed(std::string gpu, const SeenKernels& seen, double watts, double spread) {
+KernelPower borrowed(std::string gpu, const ObservedKernels& seen, double watts, double spread) {
   const double precision = 1 / (spread * spread);
   return {std::move(gpu),
           seen.code,

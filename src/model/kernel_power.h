@@ -32,7 +32,7 @@ KernelCode code_of(const KernelClass& known);
 KernelCode idle_code();
 
 // A class as it ran in a recording: the features that identify its kind.
-struct SeenKernels {
+struct ObservedKernels {
   KernelCode code;
   double blocks = 0;
   double threads_per_block = 0;
@@ -41,9 +41,9 @@ struct SeenKernels {
 
   double kernel_s() const { return count > 0 ? time_s / static_cast<double>(count) : 0; }
   // Both must have the same code.
-  void add(const SeenKernels& others);
+  void add(const ObservedKernels& others);
 };
-SeenKernels seen_kernels(const KernelClass& known, double time_s, std::uint64_t count);
+ObservedKernels seen_kernels(const KernelClass& known, double time_s, std::uint64_t count);
 
 struct KernelPower {
   std::string gpu;  // GPU model: "NVIDIA H200"
@@ -62,9 +62,9 @@ struct KernelPower {
 };
 
 // Converts one finding to an entry. `spread`: its relative standard deviation, above 0.
-KernelPower finding(std::string gpu, const SeenKernels& seen, double watts, double spread);
+KernelPower finding(std::string gpu, const ObservedKernels& seen, double watts, double spread);
 // Entry for a class that no recording identifies, with the power of similar kernels.
-KernelPower borrowed(std::string gpu, const SeenKernels& seen, double watts, double spread);
+KernelPower borrowed(std::string gpu, const ObservedKernels& seen, double watts, double spread);
 
 // Both must have the same GPU and code.
 void merge(KernelPower& known, const KernelPower& more);

@@ -8,7 +8,7 @@
 namespace joulemap {
 namespace {
 
-SeenKernels seen(std::string name, double time_s = 1) {
+ObservedKernels seen(std::string name, double time_s = 1) {
   return {{KernelKind::kernel, std::move(name), 18}, 132, 256, time_s, 1000};
 }
 

@@ -91,7 +91,7 @@ struct ChannelCalibration {
   std::optional<double> idle_w;  // mean idle power
   std::int64_t made_unix_ns = 0;
   // Only of a GPU that was loaded with square waves (model/load_phases.h).
-  std::optional<double> lag_s;  // a value published at t covers time up to t - lag_s; none when no lag fits best
+  std::optional<double> lag_s;      // a value published at t covers time up to t - lag_s; none when no lag fits best
   std::optional<double> lag_low_s;  // 90 % interval
   std::optional<double> lag_high_s;
   std::optional<double> window_s;       // length of a gauge's moving average,

@@ -55,30 +55,30 @@ void take_times(WireReader& in, std::vector<Row>& rows, std::int64_t Row::*membe
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].*member = static_cast<std::int64_t>(values[i] << shift);
 }
 
-void put_places(WireWriter& out, const std::vector<Place>& places) {
-  out.varint(places.size());
+void put_scopes(WireWriter& out, const std::vector<Scope>& scopes) {
+  out.varint(scopes.size());
   WireWriter fields;
-  for (const Place& place : places) {
+  for (const Scope& scope : scopes) {
     fields.clear();
-    fields.varint(place.id);
-    fields.varint(place.parent);
-    fields.u8(static_cast<std::uint8_t>(place.kind));
-    fields.text(std::string_view(place.name).substr(0, kLongestText));
+    fields.varint(scope.id);
+    fields.varint(scope.parent);
+    fields.u8(static_cast<std::uint8_t>(scope.kind));
+    fields.text(std::string_view(scope.name).substr(0, kLongestText));
     out.text(fields.bytes());
   }
 }
 
-void take_places(WireReader& in, DecodedActivity& decoded) {
+void take_scopes(WireReader& in, DecodedActivity& decoded) {
   for (std::size_t left = in.count(); left > 0 && in.ok(); --left) {
     WireReader fields = in.record();
-    Place place;
-    place.id = static_cast<std::uint32_t>(fields.varint());
-    place.parent = static_cast<std::uint32_t>(fields.varint());
+    Scope scope;
+    scope.id = static_cast<std::uint32_t>(fields.varint());
+    scope.parent = static_cast<std::uint32_t>(fields.varint());
     const std::uint8_t kind = fields.u8();
-    place.name = fields.text();
+    scope.name = fields.text();
     if (!fields.ok()) return in.fail();
-    place.kind = static_cast<PlaceKind>(kind);
-    kind < kPlaceKinds ? decoded.activity.places.push_back(std::move(place)) : void(++decoded.unknown);
+    scope.kind = static_cast<ScopeKind>(kind);
+    kind < kScopeKinds ? decoded.activity.scopes.push_back(std::move(scope)) : void(++decoded.unknown);
   }
 }
 
@@ -106,7 +106,7 @@ void take_classes(WireReader& in, DecodedActivity& decoded) {
     known.name = fields.text();
     if (!fields.ok()) return in.fail();
     known.kind = static_cast<KernelKind>(kind);
-    kind < kKernelKinds ? decoded.activity.classes.push_back(std::move(known)) : void(++decoded.unknown);
+    kind < kKernelClasses ? decoded.activity.classes.push_back(std::move(known)) : void(++decoded.unknown);
   }
 }
 
@@ -135,33 +135,33 @@ void take_queues(WireReader& in, std::vector<KernelQueue>& queues) {
   }
 }
 
-void put_place_tallies(WireWriter& out, const std::vector<PlaceTally>& tallies, unsigned shift) {
+void put_scope_tallies(WireWriter& out, const std::vector<ScopeTally>& tallies, unsigned shift) {
   out.varint(tallies.size());
-  put_ids(out, tallies, &PlaceTally::place);
-  put_ids(out, tallies, &PlaceTally::count);
-  put_ids(out, tallies, &PlaceTally::sampled);
+  put_ids(out, tallies, &ScopeTally::scope);
+  put_ids(out, tallies, &ScopeTally::count);
+  put_ids(out, tallies, &ScopeTally::sampled);
   WireWriter walls;
-  put_times(walls, tallies, &PlaceTally::wall_ns, shift);
+  put_times(walls, tallies, &ScopeTally::wall_ns, shift);
   out.raw(walls.bytes());
   // Traces contain only one of the two times and use it for both.
-  const bool is_same = std::ranges::equal(tallies, tallies, {}, &PlaceTally::wall_ns, &PlaceTally::cpu_ns);
-  is_same ? out.raw(walls.bytes()) : put_times(out, tallies, &PlaceTally::cpu_ns, shift);
-  put_times(out, tallies, &PlaceTally::helpers_ns, shift);
+  const bool is_same = std::ranges::equal(tallies, tallies, {}, &ScopeTally::wall_ns, &ScopeTally::cpu_ns);
+  is_same ? out.raw(walls.bytes()) : put_times(out, tallies, &ScopeTally::cpu_ns, shift);
+  put_times(out, tallies, &ScopeTally::helpers_ns, shift);
 }
 
-void take_place_tallies(WireReader& in, std::vector<PlaceTally>& tallies, unsigned shift) {
+void take_scope_tallies(WireReader& in, std::vector<ScopeTally>& tallies, unsigned shift) {
   tallies.resize(take_rows(in, kMostRowsPerChunk));
-  take_ids(in, tallies, &PlaceTally::place);
-  take_counts(in, tallies, &PlaceTally::count);
-  take_counts(in, tallies, &PlaceTally::sampled);
-  for (const auto member : {&PlaceTally::wall_ns, &PlaceTally::cpu_ns, &PlaceTally::helpers_ns}) {
+  take_ids(in, tallies, &ScopeTally::scope);
+  take_counts(in, tallies, &ScopeTally::count);
+  take_counts(in, tallies, &ScopeTally::sampled);
+  for (const auto member : {&ScopeTally::wall_ns, &ScopeTally::cpu_ns, &ScopeTally::helpers_ns}) {
     take_times(in, tallies, member, shift);
   }
 }
 
 void put_kernel_tallies(WireWriter& out, const std::vector<KernelTally>& tallies, unsigned shift) {
   out.varint(tallies.size());
-  for (const auto member : {&KernelTally::class_id, &KernelTally::queue, &KernelTally::place}) {
+  for (const auto member : {&KernelTally::class_id, &KernelTally::queue, &KernelTally::scope}) {
     put_ids(out, tallies, member);
   }
   put_ids(out, tallies, &KernelTally::count);
@@ -170,7 +170,7 @@ void put_kernel_tallies(WireWriter& out, const std::vector<KernelTally>& tallies
 
 void take_kernel_tallies(WireReader& in, std::vector<KernelTally>& tallies, unsigned shift) {
   tallies.resize(take_rows(in, kMostRowsPerChunk));
-  for (const auto member : {&KernelTally::class_id, &KernelTally::queue, &KernelTally::place}) {
+  for (const auto member : {&KernelTally::class_id, &KernelTally::queue, &KernelTally::scope}) {
     take_ids(in, tallies, member);
   }
   take_counts(in, tallies, &KernelTally::count);
@@ -203,25 +203,25 @@ void take_steps(WireReader& in, std::vector<StepRecord>& steps, unsigned shift) 
   }
 }
 
-void put_shares(WireWriter& out, const std::vector<PlaceShare>& shares, unsigned shift) {
+void put_shares(WireWriter& out, const std::vector<ScopeShare>& shares, unsigned shift) {
   out.varint(shares.size());
-  put_ids(out, shares, &PlaceShare::coarse);
-  put_ids(out, shares, &PlaceShare::place);
-  put_ids(out, shares, &PlaceShare::count);
-  put_times(out, shares, &PlaceShare::time_ns, shift);
+  put_ids(out, shares, &ScopeShare::coarse);
+  put_ids(out, shares, &ScopeShare::scope);
+  put_ids(out, shares, &ScopeShare::count);
+  put_times(out, shares, &ScopeShare::time_ns, shift);
 }
 
-void take_shares(WireReader& in, std::vector<PlaceShare>& shares, unsigned shift) {
+void take_shares(WireReader& in, std::vector<ScopeShare>& shares, unsigned shift) {
   shares.resize(take_rows(in, kMostRowsPerChunk));
-  take_ids(in, shares, &PlaceShare::coarse);
-  take_ids(in, shares, &PlaceShare::place);
-  take_counts(in, shares, &PlaceShare::count);
-  take_times(in, shares, &PlaceShare::time_ns, shift);
+  take_ids(in, shares, &ScopeShare::coarse);
+  take_ids(in, shares, &ScopeShare::scope);
+  take_counts(in, shares, &ScopeShare::count);
+  take_times(in, shares, &ScopeShare::time_ns, shift);
 }
 
 void put_kernels(WireWriter& out, const std::vector<Kernel>& kernels, std::int64_t base_ns, unsigned shift) {
   out.varint(kernels.size());
-  for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::place}) put_ids(out, kernels, member);
+  for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::scope}) put_ids(out, kernels, member);
   std::uint64_t correlation = 0;
   out.varints(kernels, [&](const Kernel& kernel) {
     return zigzag(kernel.correlation - std::exchange(correlation, kernel.correlation));
@@ -245,7 +245,7 @@ void put_kernels(WireWriter& out, const std::vector<Kernel>& kernels, std::int64
 
 void take_kernels(WireReader& in, std::vector<Kernel>& kernels, std::int64_t base_ns, unsigned shift) {
   kernels.resize(take_rows(in, kMostKernelsPerChunk));
-  for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::place}) take_ids(in, kernels, member);
+  for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::scope}) take_ids(in, kernels, member);
   std::int64_t correlation = 0;
   for (Kernel& kernel : kernels) {
     correlation = static_cast<std::int64_t>(bits(correlation) + bits(in.svarint()));
@@ -275,7 +275,7 @@ bool is_sane(std::int64_t from_ns, std::int64_t to_ns) {
 }
 
 bool is_sane(const Activity& activity) {
-  const auto tally_is = [](const PlaceTally& tally) {
+  const auto tally_is = [](const ScopeTally& tally) {
     return is_sane(0, tally.wall_ns) && is_sane(0, tally.cpu_ns) && is_sane(0, tally.helpers_ns);
   };
   const auto sum_is = [](const KernelTally& tally) { return is_sane(0, tally.time_ns); };
@@ -283,8 +283,8 @@ bool is_sane(const Activity& activity) {
     return is_sane(step.begin_ns, step.end_ns) && is_sane(0, step.gpu_ns);
   };
   const auto kernel_is = [](const Kernel& kernel) { return is_sane(kernel.start_ns, kernel.end_ns); };
-  const auto share_is = [](const PlaceShare& share) { return is_sane(0, share.time_ns); };
-  return is_sane(activity.begin_ns, activity.end_ns) && std::ranges::all_of(activity.place_tallies, tally_is) &&
+  const auto share_is = [](const ScopeShare& share) { return is_sane(0, share.time_ns); };
+  return is_sane(activity.begin_ns, activity.end_ns) && std::ranges::all_of(activity.scope_tallies, tally_is) &&
          std::ranges::all_of(activity.kernel_tallies, sum_is) && std::ranges::all_of(activity.steps, step_is) &&
          std::ranges::all_of(activity.kernels, kernel_is) && std::ranges::all_of(activity.shares, share_is);
 }
@@ -296,10 +296,10 @@ std::string encode_activity(const Activity& activity, unsigned time_shift) {
   out.u8(static_cast<std::uint8_t>(time_shift));
   out.svarint(activity.begin_ns);
   out.svarint(activity.end_ns);
-  put_places(out, activity.places);
+  put_scopes(out, activity.scopes);
   put_classes(out, activity.classes);
   put_queues(out, activity.queues);
-  put_place_tallies(out, activity.place_tallies, time_shift);
+  put_scope_tallies(out, activity.scope_tallies, time_shift);
   put_kernel_tallies(out, activity.kernel_tallies, time_shift);
   put_steps(out, activity.steps, time_shift);
   put_kernels(out, activity.kernels, activity.begin_ns, time_shift);
@@ -315,10 +315,10 @@ std::optional<DecodedActivity> decode_activity(std::string_view payload) {
   if (shift > kLargestShift) return std::nullopt;
   activity.begin_ns = in.svarint();
   activity.end_ns = in.svarint();
-  take_places(in, decoded);
+  take_scopes(in, decoded);
   take_classes(in, decoded);
   take_queues(in, activity.queues);
-  take_place_tallies(in, activity.place_tallies, shift);
+  take_scope_tallies(in, activity.scope_tallies, shift);
   take_kernel_tallies(in, activity.kernel_tallies, shift);
   take_steps(in, activity.steps, shift);
   take_kernels(in, activity.kernels, activity.begin_ns, shift);

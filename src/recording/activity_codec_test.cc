@@ -34,16 +34,16 @@ Activity training(std::size_t steps, std::size_t kernels_per_step) {
 
 bool equal(const Kernel& a, const Kernel& b) {
   return a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.class_id == b.class_id && a.queue == b.queue &&
-         a.place == b.place && a.correlation == b.correlation && a.bytes == b.bytes;
+         a.scope == b.scope && a.correlation == b.correlation && a.bytes == b.bytes;
 }
 
 TEST(ActivityCodec, GivesBackEverything) {
   Activity activity = training(3, 200);
-  activity.places = {{1, 0, PlaceKind::phase, "forward"}, {2, 1, PlaceKind::module, "layer1.0.conv1"}};
+  activity.scopes = {{1, 0, ScopeKind::phase, "forward"}, {2, 1, ScopeKind::module, "layer1.0.conv1"}};
   activity.classes = {{5, KernelKind::kernel, "_ZN2at6nativeE", {8, 4, 1}, {256, 1, 1}},
                       {6, KernelKind::copy, "HtoD", {}, {}}};
   activity.queues = {{0, "GPU-1", 0, 1, 7}};
-  activity.place_tallies = {{2, 17, 3, 64'000, 32'000, 96'000}};
+  activity.scope_tallies = {{2, 17, 3, 64'000, 32'000, 96'000}};
   activity.kernel_tallies = {{5, 0, 2, 12, 3'200'000}};
   activity.steps = {{41, kBegin_ns, kBegin_ns + 32'000'000, 0xABCDEF0123456789u, 200, 31'999'968, true, false}};
   activity.shares = {{1, 2, 3, 4096}};
@@ -53,14 +53,14 @@ TEST(ActivityCodec, GivesBackEverything) {
   const Activity& back = decoded->activity;
   EXPECT_EQ(back.begin_ns, activity.begin_ns);
   EXPECT_EQ(back.end_ns, activity.end_ns);
-  ASSERT_EQ(back.places.size(), 2u);
-  EXPECT_EQ(back.places[1].name, "layer1.0.conv1");
-  EXPECT_EQ(back.places[1].parent, 1u);
+  ASSERT_EQ(back.scopes.size(), 2u);
+  EXPECT_EQ(back.scopes[1].name, "layer1.0.conv1");
+  EXPECT_EQ(back.scopes[1].parent, 1u);
   EXPECT_EQ(back.classes[0].grid, activity.classes[0].grid);
   EXPECT_EQ(back.classes[1].kind, KernelKind::copy);
   EXPECT_EQ(back.queues[0].stream, 7u);
-  EXPECT_EQ(back.place_tallies[0].helpers_ns, 96'000);
-  EXPECT_EQ(back.place_tallies[0].sampled, 3u);
+  EXPECT_EQ(back.scope_tallies[0].helpers_ns, 96'000);
+  EXPECT_EQ(back.scope_tallies[0].sampled, 3u);
   EXPECT_EQ(back.kernel_tallies[0].time_ns, 3'200'000);
   EXPECT_EQ(back.steps[0].shape, activity.steps[0].shape);
   EXPECT_EQ(back.steps[0].number, 41);
@@ -75,18 +75,18 @@ TEST(ActivityCodec, SplitsWhatDoesNotFitIntoAChunk) {
   Activity activity = training(100, 2000);
   const std::vector<Kernel> all = activity.kernels;
   for (std::uint32_t i = 1; i < 50'000; ++i)
-    activity.places.push_back({i, 0, PlaceKind::region, std::string(1000, 'x')});
+    activity.scopes.push_back({i, 0, ScopeKind::region, std::string(1000, 'x')});
   std::vector<Kernel> back;
-  std::size_t places = 0;
+  std::size_t scopes = 0;
   for (const Activity& part : split_activity(std::move(activity))) {
     const std::string payload = encode_activity(part);
     ASSERT_LE(payload.size(), kLargestPayload);
     const auto decoded = decode_activity(payload);
     ASSERT_TRUE(decoded);
     back.insert(back.end(), decoded->activity.kernels.begin(), decoded->activity.kernels.end());
-    places += decoded->activity.places.size();
+    scopes += decoded->activity.scopes.size();
   }
-  EXPECT_EQ(places, 49'999u);
+  EXPECT_EQ(scopes, 49'999u);
   ASSERT_EQ(back.size(), all.size());
   for (std::size_t i = 0; i < back.size(); ++i) ASSERT_TRUE(equal(back[i], all[i])) << i;
 }

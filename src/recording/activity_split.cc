@@ -39,11 +39,11 @@ std::size_t bytes_of(const std::vector<Named>& rows) {
 
 // Fast path: true for nearly all activities.
 bool fits(const Activity& activity) {
-  const bool rows_fit = activity.place_tallies.size() <= kMostRowsPerPart &&
+  const bool rows_fit = activity.scope_tallies.size() <= kMostRowsPerPart &&
                         activity.kernel_tallies.size() <= kMostRowsPerPart &&
                         activity.steps.size() <= kMostRowsPerPart && activity.kernels.size() <= kMostRowsPerPart &&
                         activity.shares.size() <= kMostRowsPerPart && activity.queues.size() <= kMostQueues;
-  return rows_fit && bytes_of(activity.places) + bytes_of(activity.classes) < kComfortableNames;
+  return rows_fit && bytes_of(activity.scopes) + bytes_of(activity.classes) < kComfortableNames;
 }
 
 }  // namespace
@@ -59,10 +59,10 @@ std::vector<Activity> split_activity(Activity activity) {
     part.begin_ns = activity.begin_ns;
     part.end_ns = activity.end_ns;
     std::size_t name_bytes = 0;
-    move_named(activity.places, part.places, name_bytes);
+    move_named(activity.scopes, part.scopes, name_bytes);
     move_named(activity.classes, part.classes, name_bytes);
     move_rows(activity.queues, part.queues, kMostQueues);
-    move_rows(activity.place_tallies, part.place_tallies, kMostRowsPerPart);
+    move_rows(activity.scope_tallies, part.scope_tallies, kMostRowsPerPart);
     move_rows(activity.kernel_tallies, part.kernel_tallies, kMostRowsPerPart);
     move_rows(activity.steps, part.steps, kMostRowsPerPart);
     move_rows(activity.kernels, part.kernels, kMostRowsPerPart);

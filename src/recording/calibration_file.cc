@@ -6,7 +6,7 @@
 
 #include "base/file_lock.h"
 #include "base/small_file.h"
-#include "recording/kept_file.h"
+#include "recording/atomic_recording_file.h"
 #include "recording/recording_reader.h"
 #include "recording/recording_writer.h"
 
@@ -51,7 +51,7 @@ Status keep_calibrations(const std::string& path, std::span<const ChannelCalibra
     std::erase_if(all, [&](const ChannelCalibration& old) { return same_subject(old, finding); });
     all.push_back(finding);
   }
-  return replace_kept_file(path, "calibration", [&](RecordingWriter& writer) {
+  return replace_recording_atomically(path, "calibration", [&](RecordingWriter& writer) {
     for (const ChannelCalibration& entry : all) writer.add(entry);
   });
 }

@@ -9,7 +9,7 @@
 
 namespace joulemap::recording {
 namespace {
-constexpr std::uint64_t kMostTold = 8;
+constexpr std::uint64_t kMaxReported = 8;
 
 // Times of damaged data may be invalid: computes in double, so that differences cannot overflow.
 double seconds_between(std::int64_t from_ns, std::int64_t to_ns) {
@@ -26,7 +26,7 @@ void DamageLog::begin_file(std::string_view name) {
 void DamageLog::add(const Damage& damage) {
   if (open_) report("");
   open_ = damage;
-  ++places_;
+  ++ranges_;
   bytes_ += damage.bytes;
 }
 
@@ -53,27 +53,27 @@ void DamageLog::end_file() {
 }
 
 void DamageLog::report(const std::string& missing_time) {
-  if (told_.list().size() >= kMostTold) {
-    ++untold_places_;
-    untold_bytes_ += open_->bytes;
+  if (reported_.list().size() >= kMaxReported) {
+    ++unreported_ranges_;
+    unreported_bytes_ += open_->bytes;
   } else {
     const std::string code = open_->at_end ? "recording_cut" : "recording_damaged";
     const std::string what = open_->at_end ? "the last" : "damage:";
-    told_.add({code,
-               1,
-               fmt::format("{}: {} {} bytes (from byte {}) are not whole{}", name_, what, open_->bytes, open_->offset,
-                           missing_time),
-               {}});
+    reported_.add({code,
+                   1,
+                   fmt::format("{}: {} {} bytes (from byte {}) are not whole{}", name_, what, open_->bytes,
+                               open_->offset, missing_time),
+                   {}});
   }
   open_.reset();
 }
 
 Diagnostics DamageLog::diagnostics() const {
-  Diagnostics all = told_;
-  if (untold_places_ > 0) {
+  Diagnostics all = reported_;
+  if (unreported_ranges_ > 0) {
     all.add({"recording_damaged",
-             untold_places_,
-             fmt::format("{} more places with {} bytes are damaged", untold_places_, untold_bytes_),
+             unreported_ranges_,
+             fmt::format("{} more places with {} bytes are damaged", unreported_ranges_, unreported_bytes_),
              {}});
   }
   return all;

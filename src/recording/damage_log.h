@@ -30,7 +30,7 @@ class DamageLog {
   // Ends the current file.
   void end_file();
 
-  std::uint64_t places() const { return places_; }
+  std::uint64_t scopes() const { return ranges_; }
   std::uint64_t bytes() const { return bytes_; }
   Diagnostics diagnostics() const;
 
@@ -44,11 +44,11 @@ class DamageLog {
   std::string name_;
   std::optional<Damage> open_;  // damage that waits for the next samples
   std::optional<Seen> seen_;    // the last samples before the damage
-  std::uint64_t places_ = 0;
+  std::uint64_t ranges_ = 0;
   std::uint64_t bytes_ = 0;
-  std::uint64_t untold_places_ = 0;
-  std::uint64_t untold_bytes_ = 0;
-  Diagnostics told_;
+  std::uint64_t unreported_ranges_ = 0;
+  std::uint64_t unreported_bytes_ = 0;
+  Diagnostics reported_;
 };
 
 }  // namespace joulemap::recording

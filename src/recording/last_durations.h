@@ -18,7 +18,7 @@ class LastDurations {
  public:
   std::uint64_t& of(const Kernel& kernel) {
     if (used_ * 2 >= entries_.size()) grow();
-    Entry& entry = entry_of(std::uint64_t{kernel.class_id} << 32 | kernel.place);
+    Entry& entry = entry_of(std::uint64_t{kernel.class_id} << 32 | kernel.scope);
     used_ += entry.is_used ? 0 : 1;
     entry.is_used = true;
     return entry.duration;

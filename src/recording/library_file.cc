@@ -8,7 +8,7 @@
 
 #include "base/file_lock.h"
 #include "base/small_file.h"
-#include "recording/kept_file.h"
+#include "recording/atomic_recording_file.h"
 #include "recording/recording_reader.h"
 #include "recording/recording_writer.h"
 
@@ -34,7 +34,7 @@ Result<LoadedLibrary> library_of(Result<RecordingSummary> read, Collector& colle
   if (!read) return std::move(read).error();
   LoadedLibrary loaded;
   merge_all(loaded.powers, collector.take(), kMostLoaded);
-  if (read->damaged_places > 0 || !read->ended) {
+  if (read->damaged_ranges > 0 || !read->ended) {
     loaded.diagnostics.add({"library_damaged", 1,
                             fmt::format("{} is damaged: {} classes of kernels can be read", path, loaded.powers.size()),
                             "what is missing is learnt again"});
@@ -83,7 +83,7 @@ Result<Diagnostics> add_to_library(const std::string& path, std::vector<KernelPo
                                          path, most),
                              {}});
   }
-  Status replaced = replace_kept_file(path, "library", [&](RecordingWriter& writer) {
+  Status replaced = replace_recording_atomically(path, "library", [&](RecordingWriter& writer) {
     for (const KernelPower& known : library.powers) writer.add(known);
   });
   if (!replaced) return std::move(replaced).error();

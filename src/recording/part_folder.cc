@@ -129,7 +129,7 @@ void PartFolder::add_lock_notes(Diagnostics& diagnostics) const {
        "record to a local disk with -o, and copy the file"});
 }
 
-Result<RecordingWriter> PartFolder::open_further_part(const std::string& role) const {
+Result<RecordingWriter> PartFolder::open_additional_part(const std::string& role) const {
   RecordingSource source = describe_this_process(recording_id_, role);
   const std::string part = recording_part_path(path_, source);
   return RecordingWriter::create(part, std::move(source));
@@ -147,7 +147,7 @@ bool PartFolder::is_probed() const {
   return fs::exists(fs::path(path_) / kProbingFolder, error);
 }
 
-Status PartFolder::keep_older() {
+Status PartFolder::rename_older_recording() {
   has_begun_ = true;
   claim_.commit();
   if (!exists(target_)) return Done{};
@@ -161,7 +161,7 @@ Result<JoinSummary> PartFolder::join() {
   std::error_code error;  // ignored: removes the folder of a process killed while probing
   fs::remove_all(fs::path(path_) / kProbingFolder, error);
   return join_parts(path_, target_, [this]() -> Status {
-    if (!has_begun_) return keep_older();
+    if (!has_begun_) return rename_older_recording();
     if (!exists(target_)) return Done{};
     return Error{ErrorCode::io, fmt::format("{} is there already and is not overwritten", file_),
                  fmt::format("move it away; the parts of the recording are in {}", path_)};

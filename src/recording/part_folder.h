@@ -53,7 +53,7 @@ class PartFolder {
   // Adds a diagnostic if the folder's file system has no flock.
   void add_lock_notes(Diagnostics& diagnostics) const;
   // Opens another part, which the recorder writes on behalf of a process that has ended.
-  Result<RecordingWriter> open_further_part(const std::string& role) const;
+  Result<RecordingWriter> open_additional_part(const std::string& role) const;
   // Opens a part that describes another process, possibly of another machine. Uses `source` except for its recording
   // ID. Times are exact.
   Result<RecordingWriter> open_part_of(RecordingSource source) const;
@@ -63,7 +63,7 @@ class PartFolder {
   bool is_probed() const;
 
   // Call once the recording has begun: renames the older one to F.old. Without this call, join() renames it.
-  Status keep_older();
+  Status rename_older_recording();
   // Fails if a file of that name has appeared since.
   Result<JoinSummary> join();
   // Undoes everything if the command could not be started.

@@ -45,7 +45,7 @@ class PartFolders : public testing::Test {
     Result<PartFolder> folder = PartFolder::create(file, {"true"});
     ASSERT_TRUE(folder) << folder.error().message;
     Result<RecordingWriter> writer = folder->open_part("recorder");
-    ASSERT_TRUE(writer && folder->keep_older());
+    ASSERT_TRUE(writer && folder->rename_older_recording());
     ASSERT_TRUE(writer->finish({}));
     const Result<JoinSummary> joined = folder->join();
     ASSERT_TRUE(joined) << joined.error().message;
@@ -191,7 +191,7 @@ TEST_F(PartFolders, ASecondRecorderIsRefusedWhereFlockIsMissing) {
 TEST_F(PartFolders, AFileThatAppearsMeanwhileIsNotOverwritten) {
   Result<PartFolder> folder = PartFolder::create(file_, {"true"});
   Result<RecordingWriter> writer = folder->open_part("recorder");
-  ASSERT_TRUE(folder->keep_older() && writer->finish({}));
+  ASSERT_TRUE(folder->rename_older_recording() && writer->finish({}));
   made("run.joule", "precious");
   EXPECT_FALSE(folder->join());
   EXPECT_EQ(content_of(file_), "precious");

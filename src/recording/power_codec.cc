@@ -39,7 +39,7 @@ std::optional<KernelPower> take_power(WireReader& in) {
   }
   known.recordings = fields.varint();
   if (!fields.ok()) in.fail();
-  if (!in.ok() || kind >= kKernelKinds || !is_sound(known)) return std::nullopt;
+  if (!in.ok() || kind >= kKernelClasses || !is_sound(known)) return std::nullopt;
   known.code.kind = static_cast<KernelKind>(kind);
   return known;
 }

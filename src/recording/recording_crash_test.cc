@@ -125,7 +125,7 @@ TEST_F(RecordingFullDisk, KeepsWhatWasWrittenLeavesNothingTornAndGoesOnWhenThere
   Recorded recorded;
   const Result<RecordingSummary> read = read_recording(path_, recorded);
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->damaged_places, 0u);
+  EXPECT_EQ(read->damaged_ranges, 0u);
   EXPECT_TRUE(read->ended);
   EXPECT_EQ(recorded.samples.size(), 4u * 2 * kTicksPerFlush);
   ASSERT_EQ(recorded.ends.size(), 1u);
@@ -151,7 +151,7 @@ TEST_F(RecordingFullDisk, TakesAsManyChunksOfOneFlushAsThereIsRoomFor) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(write_second());
   Activity activity;
   activity.end_ns = 1'000'000;
-  activity.places = {{1, 0, PlaceKind::op, "mm"}};
+  activity.scopes = {{1, 0, ScopeKind::op, "mm"}};
   const std::uint64_t before = writer_.bytes_written();
   writer_.add(activity);
   ASSERT_TRUE(writer_.flush());

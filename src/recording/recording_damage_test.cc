@@ -78,7 +78,7 @@ TEST(RecordingDamage, EveryFlippedByteCostsItsOwnChunkOnly) {
       const ReadBack back = read_back(damaged);
       ASSERT_TRUE(back.summary) << at << ": " << back.summary.error().message;
       ASSERT_EQ(back.raws, file.raws_without(at, at + 1)) << at;
-      ASSERT_EQ(back.summary->damaged_places, 1u) << at;
+      ASSERT_EQ(back.summary->damaged_ranges, 1u) << at;
       ASSERT_FALSE(back.summary->diagnostics.empty()) << at;
     }
   }
@@ -133,7 +133,7 @@ TEST(RecordingDamage, AFileThatIsDamagedEverywhereGetsAFewMessages) {
   for (int i = 0; i < 200; ++i) bytes += "rubbish" + file.bytes.substr(file.pieces.back().begin);
   const ReadBack back = read_back(bytes);
   ASSERT_TRUE(back.summary);
-  EXPECT_EQ(back.summary->damaged_places, 200u);
+  EXPECT_EQ(back.summary->damaged_ranges, 200u);
   EXPECT_LT(back.summary->diagnostics.list().size(), 12u);
 }
 

@@ -65,7 +65,7 @@ Error different_recordings(std::string_view a, std::string_view a_id, std::strin
 Status RecordingDecoder::read(ByteSource& bytes, std::string_view name) {
   bytes_ = &bytes;
   name_ = name;
-  places_.clear();
+  source_indexes_.clear();
   here_.clear();
   looked_ahead_ = false;
   const std::uint64_t chunks_before = summary_.chunks_read + summary_.chunks_skipped + summary_.chunks_repeated;
@@ -87,7 +87,7 @@ Status RecordingDecoder::read(ByteSource& bytes, std::string_view name) {
   damage_.end_file();
   summary_.bytes += bytes.size();
   earlier_.merge(here_);
-  if (!places_.empty()) return Done{};
+  if (!source_indexes_.empty()) return Done{};
   return description_lost(name);
 }
 
@@ -104,12 +104,12 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
   if (header.is(ChunkType::source)) return read_definition(chunk);
   // Decoded first: look_ahead() invalidates the chunk's bytes.
   const std::optional<std::string> payload = payload_of(header, chunk.stored);
-  if (!header.is(ChunkType::notes) && !places_.contains(header.source) && !looked_ahead_) {
+  if (!header.is(ChunkType::notes) && !source_indexes_.contains(header.source) && !looked_ahead_) {
     const Status looked = look_ahead();
     if (!looked) return looked;
   }
-  const auto place = places_.find(header.source);
-  const bool is_repeated = place != places_.end() && !place->second;
+  const auto scope = source_indexes_.find(header.source);
+  const bool is_repeated = scope != source_indexes_.end() && !scope->second;
   if (is_repeated) {
     ++summary_.chunks_repeated;
     return Done{};
@@ -118,17 +118,17 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
   bool understood = payload.has_value();
   if (understood && header.is(ChunkType::notes)) {
     understood = read_notes(*payload);
-  } else if (understood && place == places_.end()) {
+  } else if (understood && scope == source_indexes_.end()) {
     ++orphaned_chunks_;
   } else if (understood) {
-    understood = read_payload(header, *payload, *place->second);
+    understood = read_payload(header, *payload, *scope->second);
   }
   if (!understood) damage_.add({position_, kChunkHeaderSize + header.stored_size, false});
   return Done{};
 }
 
 Status RecordingDecoder::read_definition(const ScannedChunk& chunk) {
-  if (places_.contains(chunk.header.source)) {
+  if (source_indexes_.contains(chunk.header.source)) {
     ++summary_.chunks_repeated;
     return Done{};
   }
@@ -146,7 +146,7 @@ Status RecordingDecoder::read_definition(const ScannedChunk& chunk) {
 Status RecordingDecoder::define(std::uint16_t number, DecodedSource decoded) {
   const SourceIdentity identity = identity_of(decoded.source);
   if (earlier_.contains(identity)) {
-    places_[number] = std::nullopt;
+    source_indexes_[number] = std::nullopt;
     return Done{};
   }
   if (sources_.empty()) {
@@ -161,7 +161,7 @@ Status RecordingDecoder::define(std::uint16_t number, DecodedSource decoded) {
   }
   here_.insert(identity);
   const auto source = static_cast<std::uint32_t>(sources_.size());
-  places_[number] = source;
+  source_indexes_[number] = source;
   const std::uint32_t first_channel = gate_.add_source(decoded.source, decoded.channels);
   std::vector<Channel> known;
   for (std::optional<Channel>& channel : decoded.channels) {
@@ -185,7 +185,7 @@ Status RecordingDecoder::look_ahead() {
     const ChunkHeader& header = (*chunk)->header;
     const Status readable = check_readable(header, name_);
     if (!readable) return readable;
-    if (!header.is(ChunkType::source) || places_.contains(header.source)) continue;
+    if (!header.is(ChunkType::source) || source_indexes_.contains(header.source)) continue;
     const std::optional<std::string> payload = payload_of(header, (*chunk)->stored);
     std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
     if (!decoded) continue;  // counted when the reader gets there
@@ -243,7 +243,7 @@ bool RecordingDecoder::read_activity(std::string_view payload, std::uint32_t sou
   const std::optional<DecodedActivity> decoded = decode_activity(payload);
   if (!decoded) return false;
   visitor_->on_activity(source, decoded->activity);
-  unknown_places_ += decoded->unknown;
+  unknown_scopes_ += decoded->unknown;
   return true;
 }
 
@@ -285,7 +285,7 @@ void RecordingDecoder::describe_unended() {
 
 RecordingSummary RecordingDecoder::finish() {
   summary_.sources = sources_.size();
-  summary_.damaged_places = damage_.places();
+  summary_.damaged_ranges = damage_.scopes();
   summary_.damaged_bytes = damage_.bytes();
   summary_.diagnostics.add_all(damage_.diagnostics());
   summary_.diagnostics.add_all(gate_.diagnostics());
@@ -297,8 +297,8 @@ RecordingSummary RecordingDecoder::finish() {
     add_diagnostic(
         {"unknown_marks", unknown_marks_, "marks that only a newer joulemap knows were left out", "update joulemap"});
   }
-  if (unknown_places_ > 0) {
-    add_diagnostic({"unknown_places", unknown_places_,
+  if (unknown_scopes_ > 0) {
+    add_diagnostic({"unknown_places", unknown_scopes_,
                     "places and kernels that only a newer joulemap knows have no name", "update joulemap"});
   }
   if (orphaned_chunks_ > 0) {

@@ -48,7 +48,7 @@ class RecordingDecoder {
 
  private:
   // Index of a source of the current file among all sources; nullopt if an earlier file contained it.
-  using Place = std::optional<std::uint32_t>;
+  using SourceIndex = std::optional<std::uint32_t>;
   struct SourceState {
     RecordingSource source;
     bool ended = false;
@@ -71,19 +71,19 @@ class RecordingDecoder {
   RecordingVisitor* visitor_;
   RecordingSummary summary_;
   DamageLog damage_;
-  SampleGate gate_;
+  SampleFilter gate_;
   std::vector<SourceState> sources_;
   std::set<SourceIdentity> earlier_;  // sources of the files read before
   std::uint64_t definition_bytes_ = 0;
   std::uint64_t unknown_marks_ = 0;
-  std::uint64_t unknown_places_ = 0;
+  std::uint64_t unknown_scopes_ = 0;
   std::uint64_t orphaned_chunks_ = 0;
 
   // State of the current file.
   ByteSource* bytes_ = nullptr;
   std::string name_;
   std::string first_name_;
-  std::map<std::uint16_t, Place> places_;
+  std::map<std::uint16_t, SourceIndex> source_indexes_;
   std::set<SourceIdentity> here_;
   bool looked_ahead_ = false;
   std::uint64_t position_ = 0;  // offset of the current chunk

@@ -84,12 +84,12 @@ Activity golden_activity() {
   Activity activity;
   activity.begin_ns = 1'100'000'000;
   activity.end_ns = 3'800'000'000;
-  activity.places = {
-      {1, 0, PlaceKind::mode, "train"}, {2, 1, PlaceKind::phase, "forward"}, {3, 2, PlaceKind::module, "fc"}};
+  activity.scopes = {
+      {1, 0, ScopeKind::mode, "train"}, {2, 1, ScopeKind::phase, "forward"}, {3, 2, ScopeKind::module, "fc"}};
   activity.classes = {{0, KernelKind::kernel, "_Z4gemmPf", {64, 2, 1}, {128, 1, 1}},
                       {1, KernelKind::copy, "HtoD", {}, {}}};
   activity.queues = {{0, "GPU-5a1e", 0, 1, 7}};
-  activity.place_tallies = {{0, 0, 0, 32'000'000, 16'000'000, 0}, {3, 30, 2, 1'600'000'000, 800'000'000, 32'000}};
+  activity.scope_tallies = {{0, 0, 0, 32'000'000, 16'000'000, 0}, {3, 30, 2, 1'600'000'000, 800'000'000, 32'000}};
   activity.kernel_tallies = {{0, 0, 3, 30, 960'000}, {1, 0, 0, 1, 64'000}};
   for (std::int64_t step = 0; step < 30; ++step) {
     const std::int64_t begin_ns = 1'100'000'000 + step * 90'000'032;

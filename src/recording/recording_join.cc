@@ -39,7 +39,7 @@ class Joiner {
  private:
   Status add_chunk(const ScannedChunk& chunk, std::uint64_t position);
   Status add_definition(const ScannedChunk& chunk, std::uint64_t position);
-  Result<std::optional<std::uint16_t>> place_of(std::uint16_t number);
+  Result<std::optional<std::uint16_t>> scope_of(std::uint16_t number);
   Result<std::uint16_t> new_number();
   Status add_samples(std::uint16_t source, const SampleBatch& batch);
   Status write_samples();
@@ -56,7 +56,8 @@ class Joiner {
 
   // State of the current file.
   std::string path_;
-  std::map<std::uint16_t, std::optional<std::uint16_t>> places_;  // nullopt: an earlier file contained that source
+  std::map<std::uint16_t, std::optional<std::uint16_t>>
+      source_indexes_;  // nullopt: an earlier file contained that source
 
   std::map<std::uint16_t, std::int64_t> started_ns_;  // start time of each source in the joined file
 
@@ -68,7 +69,7 @@ Status Joiner::add_file(const std::string& path) {
   Result<FileSource> file = FileSource::open(path);
   if (!file) return std::move(file).error();
   path_ = path;
-  places_.clear();
+  source_indexes_.clear();
   damage_.begin_file(path);
   ChunkScanner scanner(*file);
   bool any_whole = false;
@@ -93,19 +94,19 @@ Status Joiner::add_chunk(const ScannedChunk& chunk, std::uint64_t position) {
   const Status readable = check_readable(chunk.header, path_);
   if (!readable) return readable;
   if (chunk.header.is(ChunkType::source)) return add_definition(chunk, position);
-  Result<std::optional<std::uint16_t>> place = place_of(chunk.header.source);
-  if (!place) return std::move(place).error();
-  if (!*place) return Done{};
+  Result<std::optional<std::uint16_t>> scope = scope_of(chunk.header.source);
+  if (!scope) return std::move(scope).error();
+  if (!*scope) return Done{};
   if (chunk.header.is(ChunkType::end)) {  // the last chunk of a source, also in the joined file
     const Status written = write_samples();
     if (!written) return written;
   }
-  if (!chunk.header.is(ChunkType::samples)) return put(with_source(chunk.header, **place, chunk.stored));
+  if (!chunk.header.is(ChunkType::samples)) return put(with_source(chunk.header, **scope, chunk.stored));
   const std::optional<std::string> payload = payload_of(chunk.header, chunk.stored);
   const std::optional<SampleBatch> batch = payload ? decode_samples(*payload) : std::nullopt;
   if (batch) {
-    damage_.add_samples(**place, started_ns_[**place], batch->samples);
-    return add_samples(**place, *batch);
+    damage_.add_samples(**scope, started_ns_[**scope], batch->samples);
+    return add_samples(**scope, *batch);
   }
   damage_.add({position, kChunkHeaderSize + chunk.header.stored_size, false});
   return Done{};
@@ -125,21 +126,21 @@ Status Joiner::add_definition(const ScannedChunk& chunk, std::uint64_t position)
     return different_recordings(first_path_, recording_id_, path_, decoded->source.recording_id);
   }
   const SourceIdentity identity = identity_of(decoded->source);
-  if (earlier_.contains(identity)) places_.try_emplace(chunk.header.source, std::nullopt);
-  Result<std::optional<std::uint16_t>> place = place_of(chunk.header.source);
-  if (!place) return std::move(place).error();
-  if (!*place) return Done{};
+  if (earlier_.contains(identity)) source_indexes_.try_emplace(chunk.header.source, std::nullopt);
+  Result<std::optional<std::uint16_t>> scope = scope_of(chunk.header.source);
+  if (!scope) return std::move(scope).error();
+  if (!*scope) return Done{};
   here_.insert(identity);
-  started_ns_[**place] = decoded->source.started_ns;
-  return put(with_source(chunk.header, **place, chunk.stored));
+  started_ns_[**scope] = decoded->source.started_ns;
+  return put(with_source(chunk.header, **scope, chunk.stored));
 }
 
-Result<std::optional<std::uint16_t>> Joiner::place_of(std::uint16_t number) {
-  const auto known = places_.find(number);
-  if (known != places_.end()) return known->second;
+Result<std::optional<std::uint16_t>> Joiner::scope_of(std::uint16_t number) {
+  const auto known = source_indexes_.find(number);
+  if (known != source_indexes_.end()) return known->second;
   Result<std::uint16_t> fresh = new_number();
   if (!fresh) return std::move(fresh).error();
-  places_[number] = *fresh;
+  source_indexes_[number] = *fresh;
   return std::optional(*fresh);
 }
 

@@ -104,7 +104,7 @@ TEST_F(RecordingParts, DamagedAndEmptyOnesGiveWhatIsGoodAndTheJoinedFileSaysWhat
   ASSERT_TRUE(summary);
   EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
   EXPECT_FALSE(summary->ended);
-  EXPECT_EQ(summary->damaged_places, 0u);  // the joined file itself is intact
+  EXPECT_EQ(summary->damaged_ranges, 0u);  // the joined file itself is intact
   EXPECT_TRUE(summary->diagnostics.contains("recording_cut"));
   EXPECT_TRUE(summary->diagnostics.contains("recording_part_unreadable"));
 }
@@ -119,7 +119,7 @@ TEST_F(RecordingParts, ThatHaveAHoleTellItsTimeInTheJoinedFile) {
   ASSERT_TRUE(join_parts(folder_, path_));
   const Result<RecordingSummary> summary = read({path_});
   ASSERT_TRUE(summary);
-  EXPECT_EQ(summary->damaged_places, 0u);
+  EXPECT_EQ(summary->damaged_ranges, 0u);
   ASSERT_TRUE(summary->diagnostics.contains("recording_damaged"));
   const std::string& message = summary->diagnostics.list().at(0).message;
   EXPECT_NE(message.find("samples are missing from 0.024 s to 1.074 s"), std::string::npos) << message;

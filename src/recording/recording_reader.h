@@ -58,7 +58,7 @@ struct RecordingSummary {
   std::uint64_t chunks_read = 0;
   std::uint64_t chunks_skipped = 0;   // of an unknown type
   std::uint64_t chunks_repeated = 0;  // sources of an earlier file, and repeated definitions
-  std::uint64_t damaged_places = 0;
+  std::uint64_t damaged_ranges = 0;
   std::uint64_t damaged_bytes = 0;
   bool ended = false;  // every source has an end chunk
   Diagnostics diagnostics;

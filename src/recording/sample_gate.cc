@@ -3,8 +3,8 @@
 
 namespace joulemap::recording {
 
-std::uint32_t SampleGate::add_source(const RecordingSource& source,
-                                     const std::vector<std::optional<Channel>>& channels) {
+std::uint32_t SampleFilter::add_source(const RecordingSource& source,
+                                       const std::vector<std::optional<Channel>>& channels) {
   const std::uint32_t first = next_number_;
   std::vector<std::optional<Track>>& tracks = tracks_.emplace_back();
   for (const std::optional<Channel>& channel : channels) {
@@ -18,7 +18,7 @@ std::uint32_t SampleGate::add_source(const RecordingSource& source,
   return first;
 }
 
-bool SampleGate::passes(std::uint32_t source, Track& track, std::int64_t before_ns) {
+bool SampleFilter::passes(std::uint32_t source, Track& track, std::int64_t before_ns) {
   if (track.last_ns && before_ns < *track.last_ns) {
     ++out_of_order_;
     return false;
@@ -41,7 +41,7 @@ bool SampleGate::passes(std::uint32_t source, Track& track, std::int64_t before_
   return true;
 }
 
-void SampleGate::filter(std::uint32_t source, std::vector<Sample>& samples) {
+void SampleFilter::filter(std::uint32_t source, std::vector<Sample>& samples) {
   std::vector<std::optional<Track>>& tracks = tracks_[source];
   std::size_t kept = 0;
   for (Sample sample : samples) {
@@ -57,7 +57,7 @@ void SampleGate::filter(std::uint32_t source, std::vector<Sample>& samples) {
   samples.resize(kept);
 }
 
-Diagnostics SampleGate::diagnostics() const {
+Diagnostics SampleFilter::diagnostics() const {
   Diagnostics diagnostics;
   if (duplicates_ > 0) {
     diagnostics.add({"duplicate_samples",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SampleGate: decides which samples of a file reach the visitor, and under which channel number. Enforces time order
+// SampleFilter: decides which samples of a file reach the visitor, and under which channel number. Enforces time order
 // and removes samples that two samplers of one machine both recorded (rules in recording_reader.h). Owned by a reader;
 // one thread.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace joulemap::recording {
 
-class SampleGate {
+class SampleFilter {
  public:
   // Numbers the known channels of a source in order. Returns the first number.
   std::uint32_t add_source(const RecordingSource& source, const std::vector<std::optional<Channel>>& channels);

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "recording/activity_codec.h"
+#include "recording/anonymizer.h"
 #include "recording/byte_source.h"
 #include "recording/chunk_file.h"
 #include "recording/chunk_scanner.h"
 #include "recording/recording_decoder.h"
-#include "recording/shared_names.h"
 
 namespace joulemap::recording {
 namespace {
@@ -45,7 +45,7 @@ std::optional<DecodedSource> source_in(const ScannedChunk& chunk) {
 
 class Sharing {
  public:
-  Sharing(SharedNames& names, ChunkFile& out) : names_(names), out_(out) {}
+  Sharing(Anonymizer& names, ChunkFile& out) : names_(names), out_(out) {}
 
   Status add(const ScannedChunk& chunk);
   const ShareSummary& summary() const { return summary_; }
@@ -61,7 +61,7 @@ class Sharing {
   std::optional<std::vector<std::string>> activity(const std::string& payload) const;
   Diagnostics diagnostics(const Diagnostics& given) const;
 
-  SharedNames& names_;
+  Anonymizer& names_;
   ChunkFile& out_;
   ShareSummary summary_;
 };
@@ -160,9 +160,9 @@ std::optional<std::string> Sharing::notes(const std::string& payload) const {
 std::optional<std::vector<std::string>> Sharing::activity(const std::string& payload) const {
   std::optional<DecodedActivity> decoded = decode_activity(payload);
   if (!decoded || payload.empty()) return std::nullopt;
-  for (Place& place : decoded->activity.places) {
-    const bool names_file = place.kind == PlaceKind::function || place.kind == PlaceKind::region;
-    place.name = names_file ? names_.text(place.name) : names_.name(place.name);
+  for (Scope& scope : decoded->activity.scopes) {
+    const bool names_file = scope.kind == ScopeKind::function || scope.kind == ScopeKind::region;
+    scope.name = names_file ? names_.text(scope.name) : names_.name(scope.name);
   }
   for (KernelQueue& queue : decoded->activity.queues) queue.device = names_.name(queue.device);
   const auto time_shift = static_cast<unsigned char>(payload.front());
@@ -176,7 +176,7 @@ std::optional<std::vector<std::string>> Sharing::activity(const std::string& pay
 }  // namespace
 
 Result<ShareSummary> share_recording(const std::string& from, const std::string& to, const std::string& user) {
-  SharedNames names;
+  Anonymizer names;
   names.learn_user(user);
   std::uint64_t dropped_bytes = 0;
   const Status learnt = for_each_chunk(from, dropped_bytes, [&](const ScannedChunk& chunk) -> Status {

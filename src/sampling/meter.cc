@@ -9,7 +9,7 @@
 namespace joulemap::sampling {
 namespace {
 
-using sensors::Attention;
+using sensors::SamplingMode;
 
 // Period of processing samples. The rings hold much more.
 constexpr std::int64_t kTakeInPeriod_ns = 50 * kNanosecondsPerMillisecond;
@@ -83,7 +83,7 @@ void Meter::relax_settled() {
   relaxed_ = true;
   for (std::size_t sensor = 0; sensor < sampler_.sensor_count(); ++sensor) {
     if (long_enough || is_settled(sensor)) {
-      sampler_.pay(sensor, between_edges_);
+      sampler_.set_mode(sensor, between_edges_);
     } else {
       relaxed_ = false;
     }
@@ -110,7 +110,7 @@ std::int64_t Meter::slowest_refresh_ns() const {
 void Meter::prepare() {
   curves_ = EnergyCurves(sampler_.channels(), curves_);
   ended_ = false;
-  sampler_.pay(Attention::close);
+  sampler_.set_mode(SamplingMode::close);
   relaxed_ = false;
   sampler_.start();
   wait_until_settled(monotonic_ns() + kPrepareAtMost_ns, kFinePeriod_ns);
@@ -120,7 +120,7 @@ void Meter::begin() {
   refresh();
   begin_ns_ = monotonic_ns();
   own_cpu_at_begin_ns_ = own_cpu_ns();
-  curves_.keep_around(begin_ns_);
+  curves_.retain_around(begin_ns_);
   const std::span<const EnergyCurve> curves = curves_.all();
   for (std::size_t i = 0; i < curves.size(); ++i) {
     marks_[i] = {curves[i].tally().joules, curves[i].tally().steps};
@@ -134,10 +134,10 @@ void Meter::sample() {
 }
 
 void Meter::watch_every_step(bool every) {
-  const Attention wanted = every ? Attention::steps : Attention::relaxed;
+  const SamplingMode wanted = every ? SamplingMode::steps : SamplingMode::relaxed;
   if (wanted == between_edges_) return;
   between_edges_ = wanted;
-  if (relaxed_) sampler_.pay(wanted);
+  if (relaxed_) sampler_.set_mode(wanted);
 }
 
 void Meter::refresh() {
@@ -149,8 +149,8 @@ void Meter::refresh() {
 void Meter::end() {
   end_ns_ = monotonic_ns();
   ended_ = true;
-  curves_.keep_around(end_ns_);
-  sampler_.pay(Attention::close);
+  curves_.retain_around(end_ns_);
+  sampler_.set_mode(SamplingMode::close);
   refresh();
   own_cpu_at_end_ns_ = own_cpu_ns();
   const std::int64_t refresh_ns = slowest_refresh_ns();

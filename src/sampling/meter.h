@@ -93,7 +93,7 @@ class Meter {
   std::vector<SamplerCost> costs_;
   bool check_estimates_ = false;  // --sensors names the estimate
   bool relaxed_ = false;
-  sensors::Attention between_edges_ = sensors::Attention::relaxed;
+  sensors::SamplingMode between_edges_ = sensors::SamplingMode::relaxed;
   std::int64_t begin_ns_ = 0;
   std::int64_t end_ns_ = 0;
   std::int64_t own_cpu_at_begin_ns_ = 0;

@@ -29,12 +29,12 @@ class HandMovedSensor final : public sensors::Sensor {
     channels_[1].quantity = Quantity::temperature;
   }
   std::span<const Channel> channels() const override { return channels_; }
-  void read(std::span<Reading> readings, sensors::Attention /*attention*/) noexcept override {
+  void read(std::span<Reading> readings, sensors::SamplingMode /*mode*/) noexcept override {
     const std::int64_t now_ns = monotonic_ns();
     readings[0] = {values_.microjoules, now_ns, now_ns, values_.code};
     readings[1] = {45, now_ns, now_ns, ReadCode::ok};
   }
-  std::int64_t next_read_ns(std::int64_t last_ns, sensors::Attention /*attention*/) const noexcept override {
+  std::int64_t next_read_ns(std::int64_t last_ns, sensors::SamplingMode /*mode*/) const noexcept override {
     return last_ns + 3600 * kNanosecondsPerSecond;
   }
 
@@ -63,7 +63,7 @@ class SteadyPackage final : public sensors::Sensor {
     channels_[0].scale = 1e-6;
   }
   std::span<const Channel> channels() const override { return channels_; }
-  void read(std::span<Reading> readings, sensors::Attention /*attention*/) noexcept override {
+  void read(std::span<Reading> readings, sensors::SamplingMode /*mode*/) noexcept override {
     const std::int64_t now_ns = monotonic_ns();
     const std::int64_t updated_ns = now_ns / kNanosecondsPerMillisecond * kNanosecondsPerMillisecond;
     readings[0] = {static_cast<std::uint64_t>(updated_ns / 10), now_ns, now_ns, code_};

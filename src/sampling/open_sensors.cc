@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampling/open_sensors.h"
 
-#include "base/borrowed_rights.h"
+#include "base/file_capabilities.h"
 #include "sampling/replay_source.h"
 #include "sensors/backends.h"
 
 namespace joulemap::sampling {
 
 Result<std::vector<sensors::Probe>> probe_backends(std::span<const sensors::SensorBackend* const> backends,
-                                                   const sensors::ProbeContext& context, bool uses_borrowed_rights) {
+                                                   const sensors::ProbeContext& context, bool uses_file_capabilities) {
   std::vector<sensors::Probe> probes(backends.size());
   const auto probe = [&](bool loads_library) {
     for (std::size_t i = 0; i < backends.size(); ++i) {
       if (backends[i]->loads_library == loads_library) probes[i] = backends[i]->probe(context);
     }
   };
-  if (uses_borrowed_rights) {
-    if (Status raised = use_borrowed_rights(); !raised) return std::move(raised).error();
+  if (uses_file_capabilities) {
+    if (Status raised = raise_permitted_capabilities(); !raised) return std::move(raised).error();
   }
   probe(false);
-  if (uses_borrowed_rights) {
-    if (Status dropped = give_up_borrowed_rights(); !dropped) return std::move(dropped).error();
+  if (uses_file_capabilities) {
+    if (Status dropped = drop_capabilities(); !dropped) return std::move(dropped).error();
   }
   probe(true);
   return probes;
@@ -28,8 +28,8 @@ Result<std::vector<sensors::Probe>> probe_backends(std::span<const sensors::Sens
 
 Result<OpenSensors> open_sensors(const SensorOptions& options) {
   if (!options.replay.empty()) {
-    if (options.uses_borrowed_rights) {
-      if (Status dropped = give_up_borrowed_rights(); !dropped) return std::move(dropped).error();
+    if (options.uses_file_capabilities) {
+      if (Status dropped = drop_capabilities(); !dropped) return std::move(dropped).error();
     }
     return open_replay(options.replay);
   }
@@ -40,7 +40,7 @@ Result<OpenSensors> open_sensors(const SensorOptions& options) {
   for (const sensors::SensorBackend* backend : *backends) {
     if (!options.sensors.empty() && backend->name == "estimate") opened.estimates_asked_for = true;
   }
-  Result<std::vector<sensors::Probe>> probes = probe_backends(*backends, context, options.uses_borrowed_rights);
+  Result<std::vector<sensors::Probe>> probes = probe_backends(*backends, context, options.uses_file_capabilities);
   if (!probes) return std::move(probes).error();
   for (sensors::Probe& probe : *probes) {
     opened.statuses.push_back(std::move(probe.status));

@@ -63,14 +63,14 @@ void Sampler::stop() {
   running_ = false;
 }
 
-void Sampler::pay(sensors::Attention attention) {
+void Sampler::set_mode(sensors::SamplingMode mode) {
   for (const std::unique_ptr<SensorThread>& thread : threads_) {
-    if (thread) thread->pay(attention);
+    if (thread) thread->set_mode(mode);
   }
 }
 
-void Sampler::pay(std::size_t sensor, sensors::Attention attention) {
-  if (threads_[sensor]) threads_[sensor]->pay(attention);
+void Sampler::set_mode(std::size_t sensor, sensors::SamplingMode mode) {
+  if (threads_[sensor]) threads_[sensor]->set_mode(mode);
 }
 
 bool Sampler::read_now(std::int64_t timeout_ns) {

@@ -52,8 +52,8 @@ class Sampler {
   bool is_running() const { return running_; }
 
   // Sets the sampling mode of the sensors; takes effect at once, even on a sleeping thread.
-  void pay(sensors::Attention attention);
-  void pay(std::size_t sensor, sensors::Attention attention);
+  void set_mode(sensors::SamplingMode mode);
+  void set_mode(std::size_t sensor, sensors::SamplingMode mode);
 
   // Requests a reading of all channels from every sensor and waits at most timeout_ns for all answers. Returns false
   // when one is missing: a hanging device must not block the caller.

@@ -13,7 +13,7 @@
 namespace joulemap::sampling {
 namespace {
 
-using sensors::Attention;
+using sensors::SamplingMode;
 using sensors::Sensor;
 
 constexpr std::int64_t kForever_ns = 20 * kNanosecondsPerSecond;
@@ -41,16 +41,16 @@ class ScriptedSensor final : public Sensor {
     channels_[0].name = channels_[0].sensor = std::move(name);
   }
   std::span<const Channel> channels() const override { return channels_; }
-  void read(std::span<Reading> readings, Attention attention) noexcept override {
+  void read(std::span<Reading> readings, SamplingMode mode) noexcept override {
     std::unique_lock lock(script_.mutex);
     if (script_.blocked) ++script_.hangs;
     script_.changed.wait(lock, [this] { return !script_.blocked; });
     readings[0].before_ns = readings[0].after_ns = monotonic_ns();
     readings[0].raw = ++script_.reads;
-    readings[0].code = script_.skips && attention != Attention::now ? ReadCode::skipped : ReadCode::ok;
+    readings[0].code = script_.skips && mode != SamplingMode::now ? ReadCode::skipped : ReadCode::ok;
   }
-  std::int64_t next_read_ns(std::int64_t last_ns, Attention attention) const noexcept override {
-    return last_ns + (attention == Attention::close ? kNanosecondsPerMillisecond : period_ns_);
+  std::int64_t next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept override {
+    return last_ns + (mode == SamplingMode::close ? kNanosecondsPerMillisecond : period_ns_);
   }
 
  private:
@@ -105,13 +105,13 @@ class FloodingSensor final : public Sensor {
  public:
   explicit FloodingSensor(const std::atomic<bool>& floods) : floods_(floods), channels_(1), history_(5000) {}
   std::span<const Channel> channels() const override { return channels_; }
-  void read(std::span<Reading> readings, Attention /*attention*/) noexcept override {
+  void read(std::span<Reading> readings, SamplingMode /*mode*/) noexcept override {
     readings[0].code = ReadCode::skipped;
   }
   std::span<const Sample> history() const noexcept override {
     return std::span(history_).first(floods_ ? history_.size() : 1);
   }
-  std::int64_t next_read_ns(std::int64_t last_ns, Attention /*attention*/) const noexcept override {
+  std::int64_t next_read_ns(std::int64_t last_ns, SamplingMode /*mode*/) const noexcept override {
     return last_ns + 3600 * kNanosecondsPerSecond;
   }
 
@@ -163,7 +163,7 @@ TEST(Sampler, ClosesUpAtOnceThoughItSleeps) {
   Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
   sampler.start();
   wait_for([&] { return script.reads == 1; });
-  sampler.pay(Attention::close);
+  sampler.set_mode(SamplingMode::close);
   wait_for([&] { return script.reads >= 10; });
 }
 

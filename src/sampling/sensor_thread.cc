@@ -14,7 +14,7 @@
 namespace joulemap::sampling {
 namespace {
 
-using sensors::Attention;
+using sensors::SamplingMode;
 
 // A ring holds ten seconds of a channel that is read a hundred times a second, or 0.1 s in close sampling mode.
 constexpr std::size_t kSamplesPerChannel = 1024;
@@ -77,8 +77,8 @@ void SensorThread::wake() {
   wake_all(wakes_);
 }
 
-void SensorThread::pay(Attention attention) {
-  if (attention_.exchange(attention) != attention) wake();
+void SensorThread::set_mode(SamplingMode mode) {
+  if (mode_.exchange(mode) != mode) wake();
 }
 
 void SensorThread::ask() {
@@ -104,8 +104,8 @@ SamplerCost SensorThread::cost() const {
   return cost;
 }
 
-void SensorThread::read(Attention attention) noexcept {
-  sensor_->read(readings_, attention);
+void SensorThread::read(SamplingMode mode) noexcept {
+  sensor_->read(readings_, mode);
   ++cost_.reads;
   for (std::size_t i = 0; i < readings_.size(); ++i) {
     if (readings_[i].code == ReadCode::skipped) continue;
@@ -114,10 +114,10 @@ void SensorThread::read(Attention attention) noexcept {
   for (const Sample& sample : sensor_->history()) ring_.push({first_channel_ + sample.channel, sample.reading});
 }
 
-void SensorThread::read_when_due(Attention attention) noexcept {
+void SensorThread::read_when_due(SamplingMode mode) noexcept {
   cost_.lateness.add(monotonic_ns() - deadline_ns_);
-  read(attention);
-  const std::int64_t next_ns = sensor_->next_read_ns(deadline_ns_, attention);
+  read(mode);
+  const std::int64_t next_ns = sensor_->next_read_ns(deadline_ns_, mode);
   const std::int64_t period_ns = std::max<std::int64_t>(next_ns - deadline_ns_, 1);
   const std::int64_t behind_ns = monotonic_ns() - next_ns;
   const std::int64_t missed = behind_ns >= 0 ? behind_ns / period_ns + 1 : 0;
@@ -129,21 +129,21 @@ void SensorThread::run() noexcept {
   ::prctl(PR_SET_TIMERSLACK, kTimerSlack_ns, 0, 0, 0);
   pthread_setname_np(pthread_self(), "joulemap");
   deadline_ns_ = monotonic_ns();
-  Attention attention = attention_.load();
+  SamplingMode mode = mode_.load();
   while (!stopping_.load()) {
     const std::uint32_t wakes = wakes_.load(std::memory_order_acquire);
     if (const std::uint32_t asked = asked_.load(); asked != answered_.load(std::memory_order_relaxed)) {
-      read(Attention::now);
+      read(SamplingMode::now);
       answered_.store(asked, std::memory_order_release);
       wake_all(answered_);
       continue;
     }
-    if (const Attention wanted = attention_.load(); wanted != attention) {
-      attention = wanted;
-      deadline_ns_ = std::min(deadline_ns_, sensor_->next_read_ns(monotonic_ns(), attention));
+    if (const SamplingMode wanted = mode_.load(); wanted != mode) {
+      mode = wanted;
+      deadline_ns_ = std::min(deadline_ns_, sensor_->next_read_ns(monotonic_ns(), mode));
     }
     if (monotonic_ns() >= deadline_ns_) {
-      read_when_due(attention);
+      read_when_due(mode);
     } else {
       wait_for_change(wakes_, wakes, deadline_ns_);
     }

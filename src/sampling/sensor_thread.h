@@ -34,7 +34,7 @@ class SensorThread {
   // must never be destroyed, because the thread may resume.
   bool wait_for_stop(std::int64_t deadline_ns);
 
-  void pay(sensors::Attention attention);
+  void set_mode(sensors::SamplingMode mode);
   // Requests a reading of all channels; answered() is true once it is in the ring.
   void ask();
   bool answered() const;
@@ -46,8 +46,8 @@ class SensorThread {
 
  private:
   void run() noexcept;
-  void read(sensors::Attention attention) noexcept;
-  void read_when_due(sensors::Attention attention) noexcept;
+  void read(sensors::SamplingMode mode) noexcept;
+  void read_when_due(sensors::SamplingMode mode) noexcept;
   void wake();
 
   std::unique_ptr<sensors::Sensor> sensor_;
@@ -60,7 +60,7 @@ class SensorThread {
   // Owner to thread. Each change increments `wakes_`, on which the thread sleeps.
   std::atomic<std::uint32_t> wakes_{0};
   std::atomic<std::uint32_t> asked_{0};
-  std::atomic<sensors::Attention> attention_{sensors::Attention::relaxed};
+  std::atomic<sensors::SamplingMode> mode_{sensors::SamplingMode::relaxed};
   std::atomic<bool> stopping_{false};
   // Thread to owner.
   std::atomic<std::uint32_t> answered_{0};

@@ -16,7 +16,7 @@
 namespace joulemap::sampling {
 namespace {
 
-using sensors::Attention;
+using sensors::SamplingMode;
 
 constexpr std::int64_t kLookPeriod_ns = 20 * kNanosecondsPerMillisecond;
 // While a caller waits: about half the update period of RAPL.
@@ -87,7 +87,7 @@ Result<std::unique_ptr<WindowEngine>> WindowEngine::start(WindowTable& table, co
 
 std::unique_ptr<WindowEngine> WindowEngine::start(WindowTable& table, OpenSensors sensors) {
   std::unique_ptr<WindowEngine> engine(new WindowEngine(table, std::move(sensors)));
-  engine->sampler_.pay(Attention::close);
+  engine->sampler_.set_mode(SamplingMode::close);
   engine->sampler_.start();
   engine->sampler_.read_now(kFirstReadAtMost_ns);
   engine->watch_closely_until_ns_ = monotonic_ns() + kWatchCloselyAtStart_ns;
@@ -124,7 +124,7 @@ void WindowEngine::run() {
   pthread_setname_np(pthread_self(), "joulemap");
   while (!stopping_.load()) {
     const std::uint32_t wakes = wakes_.load(std::memory_order_acquire);
-    pay_attention();
+    set_mode();
     {
       const std::lock_guard lock(lock_);
       look();
@@ -137,10 +137,10 @@ void WindowEngine::run() {
 }
 
 // Gauges and estimates have no updates to wait for: a waiting caller gets a fresh reading of them.
-void WindowEngine::pay_attention() {
+void WindowEngine::set_mode() {
   const bool somebody_waits = waiting_.load() > 0;
   const bool at_start = monotonic_ns() < watch_closely_until_ns_;
-  sampler_.pay(somebody_waits || at_start ? Attention::close : Attention::relaxed);
+  sampler_.set_mode(somebody_waits || at_start ? SamplingMode::close : SamplingMode::relaxed);
   if (somebody_waits && read_for_waiting_.exchange(false)) sampler_.read_now(kReadAtMost_ns);
 }
 

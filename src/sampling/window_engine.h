@@ -87,7 +87,7 @@ class WindowEngine {
 
   WindowEngine(WindowTable& table, OpenSensors sensors);
   void run();
-  void pay_attention();
+  void set_mode();
   // The following functions require lock_.
   void look();
   void adopt_windows();

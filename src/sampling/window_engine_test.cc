@@ -24,11 +24,10 @@ class SteadySensor final : public sensors::Sensor {
     channels_[0].scale = 1e-6;
   }
   std::span<const Channel> channels() const override { return channels_; }
-  void read(std::span<Reading> readings, sensors::Attention /*attention*/) noexcept override {
+  void read(std::span<Reading> readings, sensors::SamplingMode /*mode*/) noexcept override {
     const std::int64_t now_ns = monotonic_ns();
     const std::int64_t renewed_ns = now_ns / kNanosecondsPerMillisecond * kNanosecondsPerMillisecond;
-    readings[0] = {static_cast<std::uint64_t>(renewed_ns / 10), now_ns, now_ns,
-                   code_};  // 100 W: 0.1 uJ per ns
+    readings[0] = {static_cast<std::uint64_t>(renewed_ns / 10), now_ns, now_ns, code_};  // 100 W: 0.1 uJ per ns
     ++reads_;
   }
 

@@ -76,8 +76,8 @@ constexpr std::array<std::string_view, 16> kStructure = {"checkpoint",
                                                          "branch_0_fun"};
 
 struct XlaName {
-  std::vector<std::string_view> scopes;  // of the innermost repetition of the path
-  std::string_view root;                 // the differentiated function, in the parentheses of jvp()
+  std::vector<std::string_view> name_scopes;  // of the innermost repetition of the path
+  std::string_view root;                      // the differentiated function, in the parentheses of jvp()
   std::string_view op;
   bool differentiated = false;
   bool transposed = false;
@@ -108,7 +108,7 @@ XlaName analysed(std::string_view op_name) {
     bool is_derivative = false;
     const std::string_view inner = unwrapped(parts[i], name, is_derivative);
     if (is_derivative) {
-      name.scopes.clear();
+      name.name_scopes.clear();
       name.root = inner;
       continue;
     }
@@ -116,7 +116,7 @@ XlaName analysed(std::string_view op_name) {
     if (i + 1 == parts.size()) {
       name.op = inner;
     } else {
-      name.scopes.push_back(inner);
+      name.name_scopes.push_back(inner);
     }
   }
   return name;
@@ -153,24 +153,24 @@ bool is_within_layer(std::string_view part) {
 }
 
 // Without a table: the first part is the model; the following parts are its layers, up to the first operation.
-OpPlace as_written(std::span<const std::string_view> parts, std::string_view phase) {
-  OpPlace place;
-  if (parts.size() < 2) return place;
+OpScope as_written(std::span<const std::string_view> parts, std::string_view phase) {
+  OpScope scope;
+  if (parts.size() < 2) return scope;
   const std::string_view first = without_number(parts.front());
   if (is_one_of(kOptimizers, first)) return {std::string(kOptimizer), std::string(first), {}};
   if (first == "compile_loss") return {std::string(phase == kBackward ? kBackward : kLoss), std::string(parts[1]), {}};
-  place.phase = phase;
+  scope.phase = phase;
   std::size_t end = 1;
   while (end + 1 < parts.size() && !is_within_layer(parts[end])) ++end;
-  place.module = end > 1 ? dotted(parts.subspan(1, end - 1)) : std::string(parts.front());
-  return place;
+  scope.module = end > 1 ? dotted(parts.subspan(1, end - 1)) : std::string(parts.front());
+  return scope;
 }
 
 // The longest enclosing scope of the operation that the table contains.
-const ScopeMeaning* find_scope(std::string_view name, const ScopeTable& scopes) {
+const NameScope* find_name_scope(std::string_view name, const NameScopes& name_scopes) {
   while (!name.empty()) {
-    const auto known = scopes.find(name);
-    if (known != scopes.end()) return &known->second;
+    const auto known = name_scopes.find(name);
+    if (known != name_scopes.end()) return &known->second;
     const std::size_t slash = name.rfind('/');
     name = slash == std::string_view::npos ? std::string_view() : name.substr(0, slash);
   }
@@ -203,7 +203,7 @@ std::optional<std::vector<std::string_view>> differentiated(std::span<const std:
 }
 
 // TensorFlow 1 updates a variable in the scope of the optimizer: Adam/update_net/dense/kernel/ResourceApplyAdam.
-std::optional<OpPlace> place_of_update(std::span<const std::string_view> parts) {
+std::optional<OpScope> place_of_update(std::span<const std::string_view> parts) {
   constexpr std::string_view kUpdate = "update_";
   for (std::size_t i = 1; i < parts.size(); ++i) {
     if (!parts[i].starts_with(kUpdate) || !is_one_of(kOptimizers, without_number(parts[i - 1]))) continue;
@@ -216,61 +216,61 @@ std::optional<OpPlace> place_of_update(std::span<const std::string_view> parts) 
     variable.pop_back();  // "kernel"
     if (variable.size() > 1) variable.erase(variable.begin());
     const std::string module = variable.empty() ? std::string(without_number(parts[i - 1])) : dotted(variable);
-    return OpPlace{std::string(kOptimizer), module, {}};
+    return OpScope{std::string(kOptimizer), module, {}};
   }
   return std::nullopt;
 }
 
-OpPlace found_or_as_written(std::span<const std::string_view> parts, const ScopeTable& scopes) {
-  if (const ScopeMeaning* const own = find_scope(joined(parts), scopes)) {
+OpScope found_or_as_written(std::span<const std::string_view> parts, const NameScopes& name_scopes) {
+  if (const NameScope* const own = find_name_scope(joined(parts), name_scopes)) {
     return {own->phase.empty() ? std::string(kForward) : own->phase, own->module, {}};
   }
-  if (std::optional<OpPlace> update = place_of_update(parts)) return *std::move(update);
+  if (std::optional<OpScope> update = place_of_update(parts)) return *std::move(update);
   const std::optional<std::vector<std::string_view>> of = differentiated(parts);
   if (!of) return as_written(parts, kForward);
-  if (const ScopeMeaning* const scope = find_scope(joined(*of), scopes)) {
+  if (const NameScope* const scope = find_name_scope(joined(*of), name_scopes)) {
     return {std::string(kBackward), scope->module, {}};
   }
-  OpPlace place = as_written(*of, kBackward);
-  place.phase = kBackward;
-  return place;
+  OpScope scope = as_written(*of, kBackward);
+  scope.phase = kBackward;
+  return scope;
 }
 
 }  // namespace
 
-OpPlace place_of_tensorflow_op(std::string_view node, std::string_view type, const ScopeTable& scopes) {
+OpScope scope_of_tensorflow_op(std::string_view node, std::string_view type, const NameScopes& name_scopes) {
   std::vector<std::string_view> parts = parts_of(node);
   std::erase_if(parts, is_call);
   if (parts.empty()) return {{}, {}, std::string(type)};
-  OpPlace place = found_or_as_written(parts, scopes);
+  OpScope scope = found_or_as_written(parts, name_scopes);
   // The gradient tape adds gradients where paths join (AddN); that operation has no layer in its name.
-  if (place.phase.empty() && without_number(parts.front()) == "AddN") place.phase = kBackward;
-  place.op = type.empty() ? without_number(parts.back()) : type;
-  return place;
+  if (scope.phase.empty() && without_number(parts.front()) == "AddN") scope.phase = kBackward;
+  scope.op = type.empty() ? without_number(parts.back()) : type;
+  return scope;
 }
 
 bool is_of_gradients(std::string_view op_name) { return op_name.find("transpose(jvp(") != std::string_view::npos; }
 
-OpPlace place_of_xla_op(std::string_view op_name, bool trains) {
+OpScope scope_of_xla_op(std::string_view op_name, bool trains) {
   const XlaName name = analysed(op_name);
-  OpPlace place{.op = std::string(name.op)};
+  OpScope scope{.op = std::string(name.op)};
   // The compiler has lost the scopes of a name without any.
-  if (name.scopes.empty() && name.root.empty() && !name.differentiated && !name.transposed &&
+  if (name.name_scopes.empty() && name.root.empty() && !name.differentiated && !name.transposed &&
       op_name.find('/') == std::string_view::npos) {
-    return place;
+    return scope;
   }
-  place.phase = phase_of(name, trains);
-  std::span<const std::string_view> scopes = name.scopes;
+  scope.phase = phase_of(name, trains);
+  std::span<const std::string_view> name_scopes = name.name_scopes;
   // The first scope is the model itself, in parentheses or not; for an optimizer all scopes count.
-  if (place.phase == kForward && !name.differentiated && scopes.size() > 1) scopes = scopes.subspan(1);
-  place.module = scopes.empty() ? std::string(name.root) : dotted(scopes);
-  return place;
+  if (scope.phase == kForward && !name.differentiated && name_scopes.size() > 1) name_scopes = name_scopes.subspan(1);
+  scope.module = name_scopes.empty() ? std::string(name.root) : dotted(name_scopes);
+  return scope;
 }
 
 // PyTorch's exporters repeat the path of each module on every level: /layer1/layer1.0/conv1/Conv.
-OpPlace place_of_onnx_node(std::string_view node, std::string_view type) {
+OpScope scope_of_onnx_node(std::string_view node, std::string_view type) {
   const std::vector<std::string_view> parts = parts_of(node);
-  OpPlace place{.phase = std::string(kForward), .op = std::string(type)};
+  OpScope scope{.phase = std::string(kForward), .op = std::string(type)};
   std::string path;
   for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
     const std::string_view part = parts[i];
@@ -286,9 +286,9 @@ OpPlace place_of_onnx_node(std::string_view node, std::string_view type) {
       path += extends_last ? part.substr(last.size() + 1) : part;
     }
   }
-  place.module = path;
-  if (place.op.empty() && !parts.empty()) place.op = without_number(parts.back());
-  return place;
+  scope.module = path;
+  if (scope.op.empty() && !parts.empty()) scope.op = without_number(parts.back());
+  return scope;
 }
 
 }  // namespace joulemap::ingest

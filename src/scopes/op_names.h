@@ -18,31 +18,31 @@
 namespace joulemap::ingest {
 
 // Unknown members are empty.
-struct OpPlace {
+struct OpScope {
   std::string phase;
   std::string module;  // dotted
   std::string op;
   std::string tensors;  // its input tensors: tensor_text.h
 
-  friend auto operator<=>(const OpPlace&, const OpPlace&) = default;  // NOLINT: clang-tidy 14 sees a null pointer
+  friend auto operator<=>(const OpScope&, const OpScope&) = default;  // NOLINT: clang-tidy 14 sees a null pointer
 };
 
 // Meaning of a TensorFlow graph scope, which Keras reports when it opens the scope. TensorFlow renumbers scopes, so
 // "dense_1" can be the second scope of the layer `dense`. Keys may also be names of operations.
-struct ScopeMeaning {
+struct NameScope {
   std::string phase;  // empty: backward where the name shows it, else forward
   std::string module;
 };
-using ScopeTable = std::map<std::string, ScopeMeaning, std::less<>>;
+using NameScopes = std::map<std::string, NameScope, std::less<>>;
 
 // `type`: for instance MatMul; empty when only the name is known. Scopes missing from the table are used as written.
-OpPlace place_of_tensorflow_op(std::string_view node, std::string_view type, const ScopeTable& scopes);
+OpScope scope_of_tensorflow_op(std::string_view node, std::string_view type, const NameScopes& name_scopes);
 
 // `trains`: the program computes gradients, so its operations outside of forward and backward update parameters.
-OpPlace place_of_xla_op(std::string_view op_name, bool trains);
+OpScope scope_of_xla_op(std::string_view op_name, bool trains);
 // Whether an operation of that name computes gradients.
 bool is_of_gradients(std::string_view op_name);
 
-OpPlace place_of_onnx_node(std::string_view node, std::string_view type);
+OpScope scope_of_onnx_node(std::string_view node, std::string_view type);
 
 }  // namespace joulemap::ingest

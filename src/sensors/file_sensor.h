@@ -20,7 +20,7 @@ class FileSensor final : public Sensor {
 
   std::span<const Channel> channels() const override { return channels_; }
 
-  void read(std::span<Reading> readings, Attention /*attention*/) noexcept override {
+  void read(std::span<Reading> readings, SamplingMode /*mode*/) noexcept override {
     const std::size_t count = std::min(readings.size(), files_.size());
     for (std::size_t i = 0; i < count; ++i) readings[i] = files_[i].read();
   }

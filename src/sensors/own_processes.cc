@@ -8,7 +8,7 @@
 namespace joulemap::sensors {
 
 OwnProcesses::OwnProcesses(MeasuredProcesses measured, const char* proc) : measured_(std::move(measured)), proc_(proc) {
-  measured_.roots.push_back(own_number(proc).value_or(::getpid()));
+  measured_.roots.push_back(own_pid(proc).value_or(::getpid()));
   if (!measured_.recording_folder.empty()) measured_.recording_folder += '/';
 }
 

@@ -27,7 +27,7 @@
 
 namespace joulemap::sensors {
 
-enum class Attention : std::uint8_t {
+enum class SamplingMode : std::uint8_t {
   relaxed,  // between edges: reads at low cost
   close,    // near an edge: locate the counter updates
   now,      // read every channel at once, at any cost
@@ -40,14 +40,14 @@ class Sensor {
   virtual std::span<const Channel> channels() const = 0;  // fixed after open
 
   // One reading for each channel, in their order. A channel that is not due gets ReadCode::skipped.
-  virtual void read(std::span<Reading> readings, Attention attention = Attention::now) noexcept = 0;
+  virtual void read(std::span<Reading> readings, SamplingMode mode = SamplingMode::now) noexcept = 0;
 
   // For channels that return several values at once: the values of the last read(), oldest first, with the device's
   // timestamps. Their entries in `readings` are skipped. Channel numbers start at this sensor's first channel.
   virtual std::span<const Sample> history() const noexcept { return {}; }
 
   // Time of the next read, after a read that was due at `last_ns`: an absolute time, so that delays do not accumulate.
-  virtual std::int64_t next_read_ns(std::int64_t last_ns, Attention attention) const noexcept;
+  virtual std::int64_t next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept;
 
   // Call before the first read to override the default period. No sensor is read more often than it updates.
   void request_period(std::int64_t period_ns) { requested_period_ns_ = period_ns; }

@@ -62,7 +62,8 @@ Result<DoctorResult> examine(const sampling::SensorOptions& options) {
   Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(options.sensors);
   if (!backends) return std::move(backends).error();
   const sensors::ProbeContext context(options.root, options.program);
-  Result<std::vector<sensors::Probe>> probes = sampling::probe_backends(*backends, context, options.uses_borrowed_rights);
+  Result<std::vector<sensors::Probe>> probes =
+      sampling::probe_backends(*backends, context, options.uses_file_capabilities);
   if (!probes) return std::move(probes).error();
   watch_for_still_counters(*probes);
 

@@ -10,7 +10,7 @@
 
 namespace joulemap::session {
 
-// Uses root, sensors, program and uses_borrowed_rights of `options`. Fails for an unknown sensor name.
+// Uses root, sensors, program and uses_file_capabilities of `options`. Fails for an unknown sensor name.
 Result<DoctorResult> examine(const sampling::SensorOptions& options);
 
 }  // namespace joulemap::session

@@ -14,7 +14,7 @@
 #include "recording/recording_writer.h"
 #include "session/command_cpu_time.h"
 #include "session/cpu_time_log.h"
-#include "session/watched_command.h"
+#include "session/measured_command.h"
 
 namespace joulemap::session {
 namespace {
@@ -48,7 +48,7 @@ class Recorder {
   const RecordOptions& options_;
   recording::PartFolder& folder_;
   recording::RecordingWriter writer_;
-  WatchedCommand command_;
+  MeasuredCommand command_;
   std::optional<CpuTimeLog> cpu_times_;
   RecordResult result_;
   std::int64_t next_flush_ns_ = 0;
@@ -163,7 +163,7 @@ void take_in_traces(const recording::PartFolder& folder, const RecordOptions& op
   FrameworkActivity traces =
       options.read_framework_traces(fmt::format("{}/{}", folder.path(), recording::kTracesFolder));
   if (traces.activity.empty() && traces.diagnostics.empty()) return;
-  Result<recording::RecordingWriter> writer = folder.open_further_part("process");
+  Result<recording::RecordingWriter> writer = folder.open_additional_part("process");
   RecordingEnd end;
   end.diagnostics = traces.diagnostics;
   if (writer) writer->add(std::move(traces.activity));
@@ -179,7 +179,7 @@ void keep_known_powers(const recording::PartFolder& folder, const RecordOptions&
   if (!options.known_powers) return;
   std::vector<KernelPower> powers = options.known_powers(folder.path(), result.diagnostics);
   if (powers.empty()) return;
-  Result<recording::RecordingWriter> writer = folder.open_further_part("process");
+  Result<recording::RecordingWriter> writer = folder.open_additional_part("process");
   if (writer) {
     for (KernelPower& known : powers) writer->add(std::move(known));
   }
@@ -223,7 +223,7 @@ Result<RecordResult> record(sampling::Meter& meter, const RecordOptions& options
     folder->remove();
     return std::move(started).error();
   }
-  const Status kept = folder->keep_older();
+  const Status kept = folder->rename_older_recording();
   recorder.run();
   RecordResult result = recorder.finish();
   if (!kept) result.diagnostics.add({"older_not_kept", 1, kept.error().message, kept.error().remedy});

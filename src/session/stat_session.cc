@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/signal_gate.h"
 #include "session/command_cpu_time.h"
-#include "session/watched_command.h"
+#include "session/measured_command.h"
 
 namespace joulemap::session {
 namespace {
@@ -35,7 +35,7 @@ class Session {
 
   sampling::Meter& meter_;
   const StatOptions& options_;
-  WatchedCommand command_;
+  MeasuredCommand command_;
   CommandCpuTime cpu_time_;
 
   StatRun run_;

@@ -16,7 +16,7 @@ namespace {
 
 // Indices of 0 .. size - 1, two from each random number, whose halves are independent. Passes the half to `visit`.
 template <class Visit>
-void draw_places(QuickRandom& random, std::size_t size, Visit visit) {
+void draw_scopes(QuickRandom& random, std::size_t size, Visit visit) {
   for (std::size_t i = 0; i + 1 < size; i += 2) {
     const std::uint64_t bits = random.bits();
     visit(((bits >> 32) * size) >> 32, 0);
@@ -25,7 +25,7 @@ void draw_places(QuickRandom& random, std::size_t size, Visit visit) {
   if (size % 2 == 1) visit(((random.bits() >> 32) * size) >> 32, 0);
 }
 
-double middle_of(std::span<const double> sorted) {
+double central_interval(std::span<const double> sorted) {
   const std::size_t half = sorted.size() / 2;
   return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
@@ -35,7 +35,7 @@ std::vector<double> mean_replicates(std::span<const double> values, const Bootst
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
     double sums[2] = {0, 0};  // two, so that one addition need not wait for the other
-    draw_places(random, values.size(), [&](std::size_t place, int half) { sums[half] += values[place]; });
+    draw_scopes(random, values.size(), [&](std::size_t scope, int half) { sums[half] += values[scope]; });
     replicate = (sums[0] + sums[1]) / static_cast<double>(values.size());
   }
   return replicates;
@@ -45,12 +45,12 @@ std::vector<double> mean_replicates(std::span<const double> values, const Bootst
 double median_of_counts(std::span<const double> sorted, std::span<const std::uint32_t> counts) {
   const std::size_t lower = (sorted.size() - 1) / 2;
   const std::size_t upper = sorted.size() / 2;
-  std::size_t place = 0;
+  std::size_t scope = 0;
   std::size_t seen = counts[0];
-  while (seen <= lower) seen += counts[++place];
-  const double low = sorted[place];
-  while (seen <= upper) seen += counts[++place];
-  return lower == upper ? low : (low + sorted[place]) / 2;
+  while (seen <= lower) seen += counts[++scope];
+  const double low = sorted[scope];
+  while (seen <= upper) seen += counts[++scope];
+  return lower == upper ? low : (low + sorted[scope]) / 2;
 }
 
 std::vector<double> median_replicates(std::span<const double> sorted, const BootstrapOptions& options) {
@@ -59,7 +59,7 @@ std::vector<double> median_replicates(std::span<const double> sorted, const Boot
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
     std::ranges::fill(counts, 0U);
-    draw_places(random, sorted.size(), [&](std::size_t place, int) { ++counts[place]; });
+    draw_scopes(random, sorted.size(), [&](std::size_t scope, int) { ++counts[scope]; });
     replicate = median_of_counts(sorted, counts);
   }
   return replicates;
@@ -70,7 +70,7 @@ std::vector<double> medians_without_each(std::span<const double> sorted) {
   if (sorted.size() < 2) return medians;
   const std::size_t left = sorted.size() - 1;
   for (std::size_t out = 0; out < sorted.size(); ++out) {
-    const auto at = [&](std::size_t place) { return sorted[place < out ? place : place + 1]; };
+    const auto at = [&](std::size_t scope) { return sorted[scope < out ? scope : scope + 1]; };
     medians.push_back((at((left - 1) / 2) + at(left / 2)) / 2);
   }
   return medians;
@@ -91,11 +91,11 @@ std::vector<double> without_each(std::span<const double> values, const Statistic
 
 // The quantile of unsorted values. Reorders them.
 double quantile_by_selection(std::vector<double>& values, double probability) {
-  const double place = probability * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
+  const double scope = probability * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(scope);
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(below);
   std::nth_element(values.begin(), at, values.end());
-  const double share = place - static_cast<double>(below);
+  const double share = scope - static_cast<double>(below);
   if (share == 0 || at + 1 == values.end()) return *at;
   return std::lerp(*at, *std::min_element(at + 1, values.end()), share);
 }
@@ -155,14 +155,14 @@ double mean_of(std::span<const double> values) {
 double median_of(std::span<const double> values) {
   std::vector<double> sorted(values.begin(), values.end());
   std::ranges::sort(sorted);
-  return middle_of(sorted);
+  return central_interval(sorted);
 }
 
 double quantile_of_sorted(std::span<const double> sorted, double probability) {
-  const double place = probability * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
+  const double scope = probability * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(scope);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+  return std::lerp(sorted[below], sorted[above], scope - static_cast<double>(below));
 }
 
 BootstrapInterval bca_interval(std::vector<double>& replicates, double estimate, std::span<const double> jackknife,
@@ -193,7 +193,7 @@ std::optional<BootstrapInterval> bootstrap_median(std::span<const double> values
   std::ranges::sort(sorted);
   const std::vector<double> jackknife = medians_without_each(sorted);
   std::vector<double> replicates = median_replicates(sorted, options);
-  return bca_interval(replicates, middle_of(sorted), jackknife, options.confidence);
+  return bca_interval(replicates, central_interval(sorted), jackknife, options.confidence);
 }
 
 std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const Statistic& statistic,
@@ -204,7 +204,7 @@ std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
     std::size_t i = 0;
-    draw_places(random, values.size(), [&](std::size_t place, int) { drawn[i++] = values[place]; });
+    draw_scopes(random, values.size(), [&](std::size_t scope, int) { drawn[i++] = values[scope]; });
     replicate = statistic(drawn);
   }
   return bca_interval(replicates, statistic(values), without_each(values, statistic), options.confidence);

@@ -22,18 +22,18 @@ struct Scaled {
   Vector scale;  // x = scale * solution
 };
 
-Scaled scaled(const GramSums& sums, std::span<const Belief> beliefs) {
+Scaled scaled(const GramSums& sums, std::span<const Prior> priors) {
   const auto size = static_cast<Eigen::Index>(sums.size());
   Scaled problem{Matrix(size, size), Vector(size), Vector(size)};
   for (Eigen::Index i = 0; i < size; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    JOULEMAP_CHECK(beliefs[at].pull > 0, "a belief has no pull");
-    problem.scale[i] = 1 / std::sqrt(sums.gram(at, at) + beliefs[at].pull);
-    problem.target[i] = problem.scale[i] * (sums.moment(at) + beliefs[at].pull * beliefs[at].value);
+    JOULEMAP_CHECK(priors[at].pull > 0, "a belief has no pull");
+    problem.scale[i] = 1 / std::sqrt(sums.gram(at, at) + priors[at].pull);
+    problem.target[i] = problem.scale[i] * (sums.moment(at) + priors[at].pull * priors[at].value);
   }
   for (Eigen::Index i = 0; i < size; ++i) {
     for (Eigen::Index j = 0; j < size; ++j) {
-      const double pull = i == j ? beliefs[static_cast<std::size_t>(i)].pull : 0;
+      const double pull = i == j ? priors[static_cast<std::size_t>(i)].pull : 0;
       const double gram = sums.gram(static_cast<std::size_t>(i), static_cast<std::size_t>(j));
       problem.normal(i, j) = problem.scale[i] * problem.scale[j] * (gram + pull);
     }
@@ -208,11 +208,11 @@ GramSums GramSums::with_combination(std::span<const double> weights) const {
   return sums;
 }
 
-NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const Belief> beliefs) {
-  JOULEMAP_CHECK(beliefs.size() == sums.size(), "a belief for each unknown");
+NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const Prior> priors) {
+  JOULEMAP_CHECK(priors.size() == sums.size(), "a belief for each unknown");
   NonnegativeFit fit;
   if (sums.size() == 0) return fit;
-  const Scaled problem = scaled(sums, beliefs);
+  const Scaled problem = scaled(sums, priors);
   Pivoting pivoting(problem);
   fit.converged = pivoting.solve();
   for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -222,20 +222,20 @@ NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const B
   return fit;
 }
 
-std::vector<double> least_squares(const GramSums& sums, std::span<const Belief> beliefs) {
-  JOULEMAP_CHECK(beliefs.size() == sums.size(), "a belief for each unknown");
+std::vector<double> least_squares(const GramSums& sums, std::span<const Prior> priors) {
+  JOULEMAP_CHECK(priors.size() == sums.size(), "a belief for each unknown");
   if (sums.size() == 0) return {};
-  const Scaled problem = scaled(sums, beliefs);
+  const Scaled problem = scaled(sums, priors);
   const Vector solved = Eigen::LDLT<Matrix>(problem.normal).solve(problem.target);
   std::vector<double> x;
   for (Eigen::Index i = 0; i < solved.size(); ++i) x.push_back(problem.scale[i] * solved[i]);
   return x;
 }
 
-std::vector<double> posterior_inverse(const GramSums& sums, std::span<const Belief> beliefs) {
-  JOULEMAP_CHECK(beliefs.size() == sums.size(), "a belief for each unknown");
+std::vector<double> posterior_inverse(const GramSums& sums, std::span<const Prior> priors) {
+  JOULEMAP_CHECK(priors.size() == sums.size(), "a belief for each unknown");
   if (sums.size() == 0) return {};
-  const Scaled problem = scaled(sums, beliefs);
+  const Scaled problem = scaled(sums, priors);
   const auto size = problem.target.size();
   const Matrix inverse = Eigen::LDLT<Matrix>(problem.normal).solve(Matrix::Identity(size, size));
   std::vector<double> rows;

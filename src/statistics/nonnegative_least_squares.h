@@ -44,7 +44,7 @@ class GramSums {
   double rows_ = 0;
 };
 
-struct Belief {
+struct Prior {
   double value = 0;
   double pull = 0;  // precision relative to the noise; must be above 0, which makes every problem solvable
 };
@@ -54,11 +54,11 @@ struct NonnegativeFit {
   bool converged = true;  // false: x is feasible, but not optimal
 };
 
-NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const Belief> beliefs);
+NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const Prior> priors);
 // The same without the sign constraint.
-std::vector<double> least_squares(const GramSums& sums, std::span<const Belief> beliefs);
+std::vector<double> least_squares(const GramSums& sums, std::span<const Prior> priors);
 
 // The inverse of A'A + diag(pull), row by row: times the noise variance, the posterior covariance of x.
-std::vector<double> posterior_inverse(const GramSums& sums, std::span<const Belief> beliefs);
+std::vector<double> posterior_inverse(const GramSums& sums, std::span<const Prior> priors);
 
 }  // namespace joulemap::statistics

@@ -12,7 +12,7 @@ namespace {
 
 struct Problem {
   GramSums sums;
-  std::vector<Belief> beliefs;
+  std::vector<Prior> priors;
 };
 
 // Observations of busy times: sparse, with some columns equal and some empty; some true values are negative.
@@ -24,7 +24,7 @@ Problem random_problem(std::mt19937_64& random) {
   std::vector<double> truth;
   for (std::size_t i = 0; i < size; ++i) {
     truth.push_back(100 * normal(random));
-    problem.beliefs.push_back({std::abs(100 * normal(random)), std::exp(3 * normal(random) - 4)});
+    problem.priors.push_back({std::abs(100 * normal(random)), std::exp(3 * normal(random) - 4)});
   }
   for (std::size_t r = 0; r < rows; ++r) {
     std::vector<double> row(size);
@@ -41,7 +41,7 @@ Problem random_problem(std::mt19937_64& random) {
 double cost(const Problem& problem, const std::vector<double>& x) {
   double sum = problem.sums.residual(x);
   for (std::size_t i = 0; i < x.size(); ++i) {
-    sum += problem.beliefs[i].pull * (x[i] - problem.beliefs[i].value) * (x[i] - problem.beliefs[i].value);
+    sum += problem.priors[i].pull * (x[i] - problem.priors[i].value) * (x[i] - problem.priors[i].value);
   }
   return sum;
 }
@@ -55,8 +55,8 @@ std::optional<std::vector<double>> solve_for(const Problem& problem, std::uint32
   std::vector<std::vector<double>> lines;
   for (const std::size_t i : at) {
     std::vector<double> line;
-    for (const std::size_t j : at) line.push_back(problem.sums.gram(i, j) + (i == j ? problem.beliefs[i].pull : 0));
-    line.push_back(problem.sums.moment(i) + problem.beliefs[i].pull * problem.beliefs[i].value);
+    for (const std::size_t j : at) line.push_back(problem.sums.gram(i, j) + (i == j ? problem.priors[i].pull : 0));
+    line.push_back(problem.sums.moment(i) + problem.priors[i].pull * problem.priors[i].value);
     lines.push_back(line);
   }
   for (std::size_t c = 0; c < at.size(); ++c) {
@@ -90,7 +90,7 @@ TEST(NonnegativeLeastSquares, IsTheBestOfAllFeasibleSets) {
   for (int round = 0; round < 150; ++round) {
     SCOPED_TRACE(round);
     const Problem problem = random_problem(random);
-    const NonnegativeFit fit = nonnegative_least_squares(problem.sums, problem.beliefs);
+    const NonnegativeFit fit = nonnegative_least_squares(problem.sums, problem.priors);
     ASSERT_TRUE(fit.converged);
     const std::vector<double> best = oracle(problem);
     for (std::size_t i = 0; i < best.size(); ++i) EXPECT_NEAR(fit.x[i], best[i], 1e-5 * (1 + best[i])) << i;
@@ -98,11 +98,11 @@ TEST(NonnegativeLeastSquares, IsTheBestOfAllFeasibleSets) {
 }
 
 TEST(NonnegativeLeastSquares, WithoutRowsBeliefIsAll) {
-  const std::vector<Belief> beliefs = {{120, 0.1}, {300, 1}};
-  const NonnegativeFit fit = nonnegative_least_squares(GramSums(2), beliefs);
+  const std::vector<Prior> priors = {{120, 0.1}, {300, 1}};
+  const NonnegativeFit fit = nonnegative_least_squares(GramSums(2), priors);
   EXPECT_NEAR(fit.x[0], 120, 1e-9);
   EXPECT_NEAR(fit.x[1], 300, 1e-9);
-  const std::vector<double> inverse = posterior_inverse(GramSums(2), beliefs);
+  const std::vector<double> inverse = posterior_inverse(GramSums(2), priors);
   EXPECT_NEAR(1 - 0.1 * inverse[0], 0, 1e-12);
 }
 
@@ -110,15 +110,15 @@ TEST(NonnegativeLeastSquares, WhatTheRowsCannotSeparateIsBeliefsAndTheSumIsTheir
   GramSums sums(2);
   const std::vector<double> row = {1, 1};
   for (int i = 0; i < 1000; ++i) sums.add_row(row, 500);
-  const std::vector<Belief> beliefs = {{100, 0.01}, {200, 0.01}};
-  const NonnegativeFit fit = nonnegative_least_squares(sums, beliefs);
+  const std::vector<Prior> priors = {{100, 0.01}, {200, 0.01}};
+  const NonnegativeFit fit = nonnegative_least_squares(sums, priors);
   EXPECT_NEAR(fit.x[0] + fit.x[1], 500, 0.1);
   EXPECT_NEAR(fit.x[1] - fit.x[0], 100, 0.1);
-  const std::vector<double> inverse = posterior_inverse(sums, beliefs);
+  const std::vector<double> inverse = posterior_inverse(sums, priors);
   EXPECT_NEAR(1 - 0.01 * inverse[0], 0.5, 0.01);  // half of each: the sum is known, the difference is not
   const std::vector<std::size_t> together = {0, 0};
   const GramSums one = sums.grouped(together, 1);
-  EXPECT_NEAR(nonnegative_least_squares(one, std::vector<Belief>{{100, 0.01}}).x[0], 250, 0.1);
+  EXPECT_NEAR(nonnegative_least_squares(one, std::vector<Prior>{{100, 0.01}}).x[0], 250, 0.1);
 }
 
 TEST(NonnegativeLeastSquares, SumsOfBlocksAreTheSumsOfTheirRows) {
@@ -167,8 +167,8 @@ TEST(NonnegativeLeastSquares, HundredsOfUnknownsMeetTheConditionsOfTheBest) {
     for (double& time : row) time = random() % 4 == 0 ? std::abs(normal(random)) : 0;
     sums.add_row(row, 100 * normal(random));
   }
-  const std::vector<Belief> beliefs(kSize, Belief{10, 0.5});
-  const NonnegativeFit fit = nonnegative_least_squares(sums, beliefs);
+  const std::vector<Prior> priors(kSize, Prior{10, 0.5});
+  const NonnegativeFit fit = nonnegative_least_squares(sums, priors);
   ASSERT_TRUE(fit.converged);
   for (std::size_t i = 0; i < kSize; ++i) {
     double slope = 0.5 * (fit.x[i] - 10) - sums.moment(i);

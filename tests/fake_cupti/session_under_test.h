@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kCuda130 = 130'001;
 class Heard final : public KernelSink {
  public:
   struct Launched {
-    std::uint32_t place;
+    std::uint32_t scope;
     std::uint32_t step;
   };
   struct Ran {
@@ -33,11 +33,11 @@ class Heard final : public KernelSink {
     KernelFacts facts;  // without its name, which was borrowed
   };
 
-  void on_launch(std::uint32_t correlation, std::uint32_t place, std::uint32_t step) noexcept override {
+  void on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step) noexcept override {
     const std::lock_guard hold(lock_);
-    launches[correlation] = {place, step};
+    launches[correlation] = {scope, step};
   }
-  void on_graph_node(std::uint64_t node, std::uint32_t place) override { nodes[node] = place; }
+  void on_graph_node(std::uint64_t node, std::uint32_t scope) override { nodes[node] = scope; }
   void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) override { copies[copy] = original; }
   void set_device(std::uint32_t ordinal, std::string uuid) override {
     const std::lock_guard hold(lock_);
@@ -61,7 +61,7 @@ class Heard final : public KernelSink {
 };
 
 // Scope and step of the test's threads.
-inline thread_local std::uint32_t place_here = 0;
+inline thread_local std::uint32_t scope_here = 0;
 inline thread_local std::uint32_t step_here = 0;
 
 inline Result<CuptiApi> open_fake(const char* path) {
@@ -73,12 +73,12 @@ inline Result<CuptiApi> open_fake(const char* path) {
 class SessionUnderTest : public ::testing::Test {
  protected:
   static constexpr std::chrono::milliseconds kFarewell{500};
-  static constexpr Position kHere{[]() noexcept { return place_here; }, []() noexcept { return step_here; }};
+  static constexpr Position kHere{[]() noexcept { return scope_here; }, []() noexcept { return step_here; }};
 
   explicit SessionUnderTest(const char* path = JOULEMAP_FAKE_CUPTI_LIBRARY, std::uint32_t version = kCuda130)
       : path_(path), fake(fake_cupti::load_fake_cupti(path)) {
     fake.reset(version);
-    place_here = 0;
+    scope_here = 0;
     step_here = 0;
   }
 

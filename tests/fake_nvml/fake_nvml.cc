@@ -38,8 +38,8 @@ using namespace joulemap::sensors::nvml;
 struct State {
   Script script;
   std::int64_t origin_ns = 0;
-  std::vector<DeviceHandle> handles;      // one for each device; callers hold their addresses
-  std::vector<DeviceHandle> mig_handles;  // the same for MIG instances
+  std::vector<DeviceHandle> handles;                           // one for each device; callers hold their addresses
+  std::vector<DeviceHandle> mig_handles;                       // the same for MIG instances
   std::vector<std::unique_ptr<fake_cuda::LoadLog>> load_logs;  // for devices with a `load` statement
 };
 State& state = *new State;  // never destroyed: threads read it until the process has ended

@@ -83,7 +83,7 @@ bool read_process(std::istringstream& words, std::vector<ScriptedDevice::Process
   return true;
 }
 
-bool parse_sensing(const std::string& verb, std::istringstream& words, ScriptedDevice& device) {
+bool parse_sensor_model(const std::string& verb, std::istringstream& words, ScriptedDevice& device) {
   if (verb == "counter_lag_ms") return read_scaled(words, 1e-3, device.counter_lag_s);
   if (verb == "instant_window_ms") return read_scaled(words, 1e-3, device.instant_window_s);
   if (verb == "instant_gain") return read_scaled(words, 1, device.instant_gain);
@@ -117,7 +117,7 @@ bool parse_device_statement(const std::string& verb, std::istringstream& words, 
   if (verb == "clients") return read_rest(words, device.clients_folder);
   if (verb == "throttle") return static_cast<bool>(words >> device.throttle);
   if (verb == "virtualization") return static_cast<bool>(words >> device.virtualization);
-  return parse_sensing(verb, words, device);
+  return parse_sensor_model(verb, words, device);
 }
 
 bool parse_statement(const std::string& verb, std::istringstream& words, Script& script) {

@@ -124,9 +124,9 @@ bool fork_in_handler() {
 }  // namespace
 
 const char* name_of(Action action) {
-  constexpr const char* kNames[kActions] = {"exits",       "exits at once",    "measures",    "measures by steps",
-                                            "calls exec",  "is killed",        "forks again", "ends its thread",
-                                            "has threads", "is cloned",        "is spawned",  "forks in a handler"};
+  constexpr const char* kNames[kActions] = {"exits",       "exits at once", "measures",    "measures by steps",
+                                            "calls exec",  "is killed",     "forks again", "ends its thread",
+                                            "has threads", "is cloned",     "is spawned",  "forks in a handler"};
   return kNames[static_cast<int>(action)];
 }
 

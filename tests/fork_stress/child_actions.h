@@ -6,10 +6,10 @@
 #include <cstdint>
 
 enum class Action : std::uint8_t {
-  exits,             // with exit(): handlers and destructors of the parent's thread run
-  exits_at_once,     // with _exit()
-  measures,          // a window and a region of its own, then exit()
-  measures_by_steps, // jm_start and jm_stop, too, and waits for the energy
+  exits,              // with exit(): handlers and destructors of the parent's thread run
+  exits_at_once,      // with _exit()
+  measures,           // a window and a region of its own, then exit()
+  measures_by_steps,  // jm_start and jm_stop, too, and waits for the energy
   calls_exec,
   is_killed,         // while it measures
   forks_again,       // its child measures

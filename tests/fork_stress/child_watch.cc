@@ -66,8 +66,8 @@ bool has_ended_well(pid_t child, const char* what, bool is_killed, int limit_s) 
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (hangs) return false;
-  const bool as_expected = is_killed ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
-                                     : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  const bool as_expected =
+      is_killed ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!as_expected) {
     std::fprintf(stderr, "process %d (%s) ended by %s %d\n", child, what, WIFSIGNALED(status) ? "signal" : "exit code",
                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));

@@ -63,8 +63,9 @@ bool run_hosts(const Settings& settings, char* self, const fs::path& folder) {
     choose_environment(host, folder);
     std::string forks = std::to_string(std::min(kForksOfAHost, settings.forks - done));
     std::string seed = std::to_string(settings.seed + static_cast<std::uint64_t>(host));
-    char* const arguments[] = {self, const_cast<char*>("--host"), const_cast<char*>("--forks"), forks.data(),
-                               const_cast<char*>("--seed"), seed.data(), nullptr};
+    char* const arguments[] = {self,         const_cast<char*>("--host"), const_cast<char*>("--forks"),
+                               forks.data(), const_cast<char*>("--seed"), seed.data(),
+                               nullptr};
     pid_t child = -1;
     if (::posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments, environ) != 0) return false;
     if (!has_ended_well(child, "host", false, kHostHangsAfter_s)) {

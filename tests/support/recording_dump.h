@@ -54,12 +54,12 @@ class RecordingDump final : public recording::RecordingVisitor {
          known(it.read_cpu_s), known(it.idle_w), it.made_unix_ns);
   }
   void on_power(std::uint32_t source, const KernelPower& it) override {
-    line("power {} {} {} {} {} {} {} {} {} {} {} {} {} {}", source, it.gpu, int(it.code.kind), it.code.name, it.code.size,
-         it.blocks, it.threads_per_block, it.kernel_s, it.watts, it.precision, it.precision_squares, it.scatter,
-         it.evidence_s, it.recordings);
+    line("power {} {} {} {} {} {} {} {} {} {} {} {} {} {}", source, it.gpu, int(it.code.kind), it.code.name,
+         it.code.size, it.blocks, it.threads_per_block, it.kernel_s, it.watts, it.precision, it.precision_squares,
+         it.scatter, it.evidence_s, it.recordings);
   }
   void on_activity(std::uint32_t source, const Activity& it) override {
-    for (const Place& row : it.places)
+    for (const Scope& row : it.scopes)
       line("place {} {} {} {} {}", source, row.id, row.parent, int(row.kind), row.name);
     for (const KernelClass& row : it.classes) {
       line("class {} {} {} {} {} {}", source, row.id, int(row.kind), fmt::join(row.grid, " "),
@@ -68,12 +68,12 @@ class RecordingDump final : public recording::RecordingVisitor {
     for (const KernelQueue& row : it.queues) {
       line("queue {} {} {} {} {} {}", source, row.id, row.ordinal, row.context, row.stream, row.device);
     }
-    for (const PlaceTally& row : it.place_tallies) {
-      line("time {} {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.place, row.count, row.wall_ns,
+    for (const ScopeTally& row : it.scope_tallies) {
+      line("time {} {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.scope, row.count, row.wall_ns,
            row.cpu_ns, row.helpers_ns, row.sampled);
     }
     for (const KernelTally& row : it.kernel_tallies) {
-      line("kernels {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.class_id, row.queue, row.place,
+      line("kernels {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.class_id, row.queue, row.scope,
            row.count, row.time_ns);
     }
     for (const StepRecord& row : it.steps) {
@@ -81,11 +81,11 @@ class RecordingDump final : public recording::RecordingVisitor {
            row.kernels, (row.listened ? 1 : 0) + (row.detailed ? 2 : 0));
     }
     for (const Kernel& row : it.kernels) {
-      line("kernel {} {} {} {} {} {} {} {}", source, row.start_ns, row.end_ns, row.class_id, row.queue, row.place,
+      line("kernel {} {} {} {} {} {} {} {}", source, row.start_ns, row.end_ns, row.class_id, row.queue, row.scope,
            row.correlation, row.bytes);
     }
-    for (const PlaceShare& row : it.shares) {
-      line("share {} {} {} {} {}", source, row.coarse, row.place, row.count, row.time_ns);
+    for (const ScopeShare& row : it.shares) {
+      line("share {} {} {} {} {}", source, row.coarse, row.scope, row.count, row.time_ns);
     }
   }
   void on_end(std::uint32_t source, const RecordingEnd& it) override {

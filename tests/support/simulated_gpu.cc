@@ -19,8 +19,8 @@ double to_s(std::int64_t time_ns) { return static_cast<double>(time_ns) / kSecon
 
 }  // namespace
 
-std::vector<Activity> activities_of(const SimulatedRun& run, const std::vector<Place>& places,
-                                    const std::function<std::uint32_t(const SimulatedKernel&)>& place_of) {
+std::vector<Activity> activities_of(const SimulatedRun& run, const std::vector<Scope>& scopes,
+                                    const std::function<std::uint32_t(const SimulatedKernel&)>& scope_of) {
   std::vector<Activity> activities;
   std::size_t next = 0;
   for (std::int64_t begin_ns = run.begin_ns; begin_ns < run.end_ns; begin_ns += to_ns(1)) {
@@ -29,7 +29,7 @@ std::vector<Activity> activities_of(const SimulatedRun& run, const std::vector<P
     activity.end_ns = std::min(begin_ns + to_ns(1), run.end_ns);
     if (activities.empty()) {
       activity.queues = {{0, "GPU-1", 0, 1, 7}};
-      activity.places = places;
+      activity.scopes = scopes;
       for (std::uint32_t kind = 0; kind < run.busy_s.size(); ++kind) {
         activity.classes.push_back({kind, KernelKind::kernel, "kind" + std::to_string(kind), {64, 1, 1}, {256, 1, 1}});
       }
@@ -37,10 +37,10 @@ std::vector<Activity> activities_of(const SimulatedRun& run, const std::vector<P
     std::map<std::pair<std::uint32_t, std::uint32_t>, KernelTally> tallies;
     for (; next < run.kernels.size() && run.kernels[next].start_ns < activity.end_ns; ++next) {
       const SimulatedKernel& kernel = run.kernels[next];
-      const std::uint32_t place = place_of(kernel);
-      activity.kernels.push_back({kernel.start_ns, kernel.end_ns, kernel.kind, 0, place, 0, 0});
+      const std::uint32_t scope = scope_of(kernel);
+      activity.kernels.push_back({kernel.start_ns, kernel.end_ns, kernel.kind, 0, scope, 0, 0});
       KernelTally& tally =
-          tallies.try_emplace({kernel.kind, place}, KernelTally{kernel.kind, 0, place, 0, 0}).first->second;
+          tallies.try_emplace({kernel.kind, scope}, KernelTally{kernel.kind, 0, scope, 0, 0}).first->second;
       ++tally.count;
       tally.time_ns += kernel.end_ns - kernel.start_ns;
     }
@@ -69,14 +69,14 @@ void SimulatedGpu::pause(SimulatedRun& run, std::int64_t length_ns) {
 }
 
 // The clock state changes independently of what runs.
-double SimulatedGpu::slowness_of(std::uint32_t kind) {
-  if (traits_.slowness <= 1) return 1;
+double SimulatedGpu::slowdown_of(std::uint32_t kind) {
+  if (traits_.slowdown <= 1) return 1;
   while (clocks_until_ns_ <= now_ns_) {
     is_slowed_ = !is_slowed_;
     const double of_the_time = is_slowed_ ? traits_.slowed_share : 1 - traits_.slowed_share;
     clocks_until_ns_ = std::max(clocks_until_ns_, now_ns_) + to_ns(2 * of_the_time * uniform(0.03, 0.3));
   }
-  return is_slowed_ && kind < traits_.computing ? traits_.slowness : 1;
+  return is_slowed_ && kind < traits_.computing ? traits_.slowdown : 1;
 }
 
 void SimulatedGpu::burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns) {
@@ -84,15 +84,15 @@ void SimulatedGpu::burst(SimulatedRun& run, std::uint32_t kind, std::int64_t unt
   run.slowed_s.resize(traits_.watts.size());
   run.slowed_j.resize(traits_.watts.size());
   while (now_ns_ < until_ns) {
-    const double slowness = slowness_of(kind);
-    const std::int64_t length_ns = to_ns(to_s(traits_.kernel_ns) * slowness);
-    const double watts = traits_.idle_w + (full_w - traits_.idle_w) / std::pow(slowness, 3);
+    const double slowdown = slowdown_of(kind);
+    const std::int64_t length_ns = to_ns(to_s(traits_.kernel_ns) * slowdown);
+    const double watts = traits_.idle_w + (full_w - traits_.idle_w) / std::pow(slowdown, 3);
     const std::int64_t end_ns = now_ns_ + length_ns;
     run.kernels.push_back({now_ns_, end_ns, kind});
     stretches_.push_back({now_ns_, end_ns, watts});
     run.busy_s[kind] += to_s(length_ns);
     run.joules[kind] += to_s(length_ns) * watts;
-    if (slowness > 1) {
+    if (slowdown > 1) {
       run.slowed_s[kind] += to_s(length_ns);
       run.slowed_j[kind] += to_s(length_ns) * watts;
     }

@@ -39,10 +39,10 @@ struct SimulatedRun {
 };
 
 // The activity of a run, one second after another, as a capture writes it: individual kernels and their tallies, on
-// "GPU-1". The first one contains `places`; `place_of` returns the scope of a kernel's launch.
+// "GPU-1". The first one contains `places`; `scope_of` returns the scope of a kernel's launch.
 std::vector<Activity> activities_of(
-    const SimulatedRun& run, const std::vector<Place>& places = {},
-    const std::function<std::uint32_t(const SimulatedKernel&)>& place_of = [](const SimulatedKernel&) { return 0U; });
+    const SimulatedRun& run, const std::vector<Scope>& scopes = {},
+    const std::function<std::uint32_t(const SimulatedKernel&)>& scope_of = [](const SimulatedKernel&) { return 0U; });
 
 class SimulatedGpu {
  public:
@@ -63,7 +63,7 @@ class SimulatedGpu {
     double kept_noise_w = 4;     // its noise, standard deviation
     // Clocks drop for 30 to 300 ms at a time. The first `computing` classes then take `slowness` times as long, and
     // their power above idle is divided by the cube of `slowness`.
-    double slowness = 1;
+    double slowdown = 1;
     std::size_t computing = 0;
     double slowed_share = 0.3;  // fraction of the time
     std::int64_t kernel_ns = 200'000;
@@ -101,7 +101,7 @@ class SimulatedGpu {
   void loop(SimulatedRun& run, double length_s, std::size_t kernels_each, const Dither& dither);
   void replay(SimulatedRun& run, std::uint32_t module, std::int64_t until_ns);
   void pause(SimulatedRun& run, std::int64_t length_ns);
-  double slowness_of(std::uint32_t kind);
+  double slowdown_of(std::uint32_t kind);
   void count(SimulatedRun& run);
   void keep_history(SimulatedRun& run);
   void read(SimulatedRun& run, double at_s, double first_step_s, const std::vector<double>& counter_j);

@@ -66,34 +66,34 @@ class Program {
 
 struct Outcome {
   PlacedTrace placed;
-  std::map<std::uint32_t, Place> places;
-  std::map<Path, PlaceTally> threads;
+  std::map<std::uint32_t, Scope> scopes;
+  std::map<Path, ScopeTally> threads;
   std::map<Path, std::int64_t> kernel_us;  // by scope
   std::vector<Kernel> kernels;
   std::vector<StepRecord> steps;
   std::int64_t tallied_kernel_ns = 0;
 
-  Path path(std::uint32_t place) const {
+  Path path(std::uint32_t scope) const {
     Path path;
-    for (; place != 0; place = places.at(place).parent) path = places.at(place).name + (path.empty() ? "" : "/" + path);
+    for (; scope != 0; scope = scopes.at(scope).parent) path = scopes.at(scope).name + (path.empty() ? "" : "/" + path);
     return path;
   }
   std::uint64_t count(const Path& path) const { return threads.contains(path) ? threads.at(path).count : 0; }
   std::int64_t time_us(const Path& path) const { return threads.contains(path) ? threads.at(path).wall_ns / 1000 : 0; }
 };
 
-inline Outcome place(Program& program, const ModuleNames& modules = {}) {
+inline Outcome scope(Program& program, const ModuleNames& modules = {}) {
   Trace trace = std::move(program.builder).finish();
   Outcome outcome;
   std::vector<Activity> activities;
   outcome.placed = place_trace(trace, modules, [&](Activity activity) { activities.push_back(std::move(activity)); });
   for (const Activity& activity : activities) {
     EXPECT_LE(activity.begin_ns, activity.end_ns);
-    for (const Place& made : activity.places) outcome.places[made.id] = made;
+    for (const Scope& made : activity.scopes) outcome.scopes[made.id] = made;
   }
   for (const Activity& activity : activities) {
-    for (const PlaceTally& tally : activity.place_tallies) {
-      PlaceTally& sum = outcome.threads[outcome.path(tally.place)];
+    for (const ScopeTally& tally : activity.scope_tallies) {
+      ScopeTally& sum = outcome.threads[outcome.path(tally.scope)];
       sum.count += tally.count;
       sum.wall_ns += tally.wall_ns;
       EXPECT_EQ(tally.wall_ns, tally.cpu_ns);
@@ -101,7 +101,7 @@ inline Outcome place(Program& program, const ModuleNames& modules = {}) {
     }
     for (const Kernel& kernel : activity.kernels) outcome.kernels.push_back(kernel);
     for (const KernelTally& tally : activity.kernel_tallies) {
-      outcome.kernel_us[outcome.path(tally.place)] += tally.time_ns / 1000;
+      outcome.kernel_us[outcome.path(tally.scope)] += tally.time_ns / 1000;
       outcome.tallied_kernel_ns += tally.time_ns;
     }
     outcome.steps.insert(outcome.steps.end(), activity.steps.begin(), activity.steps.end());

@@ -58,8 +58,8 @@ class Summary {
       json.end_object();
     }
     json.end_object().key("places").begin_array();
-    for (const auto& [place, sum] : places_) {
-      json.begin_object().member("phase", place.phase).member("module", place.module).member("op", place.op);
+    for (const auto& [scope, sum] : scopes_) {
+      json.begin_object().member("phase", scope.phase).member("module", scope.module).member("op", scope.op);
       write_sum(json, sum);
       json.end_object();
     }
@@ -84,16 +84,16 @@ class Summary {
     count(kinds_[event.kind]);
     const bool is_gpu = is_on_gpu(event.kind);
     count(names_[{event.kind, is_gpu ? trace_.classes[event.name].name : trace_.names[event.name].text}]);
-    if (event.kind == EventKind::op) count(places_[trace_.names[event.name].place]);
+    if (event.kind == EventKind::op) count(scopes_[trace_.names[event.name].scope]);
     if (is_gpu && trace_.gpu_names_ops) {
-      count(places_[event.external == 0 ? OpPlace{} : trace_.names[event.external - 1].place]);
+      count(scopes_[event.external == 0 ? OpScope{} : trace_.names[event.external - 1].scope]);
     }
   }
 
   const Trace& trace_;
   std::map<EventKind, Sum> kinds_;
   std::map<std::pair<EventKind, std::string>, Sum> names_;
-  std::map<OpPlace, Sum> places_;
+  std::map<OpScope, Sum> scopes_;
 };
 
 // Not that of getrusage, which a program inherits from who started it.

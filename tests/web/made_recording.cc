@@ -116,15 +116,15 @@ std::string layer_name(std::uint32_t layer) {
 // Of each layer: its module forward and backward, with an operation in each.
 Activity names_of(const Shape& shape) {
   Activity names;
-  names.places = {{1, 0, PlaceKind::mode, "train"},
-                  {2, 1, PlaceKind::phase, "forward"},
-                  {3, 1, PlaceKind::phase, "backward"},
-                  {kOptimizer, 1, PlaceKind::phase, "optimizer"}};
+  names.scopes = {{1, 0, ScopeKind::mode, "train"},
+                  {2, 1, ScopeKind::phase, "forward"},
+                  {3, 1, ScopeKind::phase, "backward"},
+                  {kOptimizer, 1, ScopeKind::phase, "optimizer"}};
   for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
     for (std::uint32_t pass = 0; pass < 2; ++pass) {
       const std::uint32_t id = kFirstLayer + 4 * layer + 2 * pass;
-      names.places.push_back({id, 2 + pass, PlaceKind::module, layer_name(layer)});
-      names.places.push_back({id + 1, id, PlaceKind::op, pass == 0 ? "aten::conv2d" : "ConvolutionBackward0"});
+      names.scopes.push_back({id, 2 + pass, ScopeKind::module, layer_name(layer)});
+      names.scopes.push_back({id + 1, id, ScopeKind::op, pass == 0 ? "aten::conv2d" : "ConvolutionBackward0"});
     }
   }
   for (std::uint32_t id = 0; id < kClasses; ++id) {
@@ -156,13 +156,13 @@ class Training {
   }
 
  private:
-  void launch(Activity& activity, std::uint32_t place, std::uint32_t class_id, std::int64_t length_ns) {
+  void launch(Activity& activity, std::uint32_t scope, std::uint32_t class_id, std::int64_t length_ns) {
     const std::int64_t start_ns = clock_.now_ns();
     clock_.pass(length_ns, 300 + 50.0 * class_id);
-    activity.kernels.push_back({start_ns, clock_.now_ns(), class_id, 0, place, ++correlation_, 0});
-    KernelTally& tally = tallies_[{place, class_id}];
+    activity.kernels.push_back({start_ns, clock_.now_ns(), class_id, 0, scope, ++correlation_, 0});
+    KernelTally& tally = tallies_[{scope, class_id}];
     tally.class_id = class_id;
-    tally.place = place;
+    tally.scope = scope;
     ++tally.count;
     tally.time_ns += length_ns;
   }
@@ -174,12 +174,12 @@ class Training {
     for (std::uint32_t i = 0; i < 2 * shape_.layers; ++i) {
       const bool is_backward = i >= shape_.layers;
       const std::uint32_t layer = is_backward ? 2 * shape_.layers - 1 - i : i;
-      const std::uint32_t place = kFirstLayer + 4 * layer + (is_backward ? 3 : 1);
+      const std::uint32_t scope = kFirstLayer + 4 * layer + (is_backward ? 3 : 1);
       for (std::uint32_t k = 0; k < shape_.kernels; ++k) {
         const std::int64_t jitter_ns = 512 * static_cast<std::int64_t>((step * 7 + layer * 3 + k) % 9);
-        launch(activity, place, (layer + k) % kClasses, kKernel_ns * (is_backward ? 2 : 1) + jitter_ns);
+        launch(activity, scope, (layer + k) % kClasses, kKernel_ns * (is_backward ? 2 : 1) + jitter_ns);
       }
-      PlaceTally& host = places_[place - 1];
+      ScopeTally& host = scopes_[scope - 1];
       ++host.count;
       host.wall_ns += kKernel_ns;
       host.cpu_ns += kKernel_ns;
@@ -197,12 +197,12 @@ class Training {
   void write(Activity& activity) {
     activity.end_ns = clock_.now_ns();
     for (auto& [key, tally] : tallies_) activity.kernel_tallies.push_back(tally);
-    for (auto& [place, tally] : places_) {
-      tally.place = place;
-      activity.place_tallies.push_back(tally);
+    for (auto& [scope, tally] : scopes_) {
+      tally.scope = scope;
+      activity.scope_tallies.push_back(tally);
     }
     tallies_.clear();
-    places_.clear();
+    scopes_.clear();
     writer_.add(std::exchange(activity, Activity{.begin_ns = clock_.now_ns()}));
     if (!writer_.flush()) fmt::print(stderr, "could not be written\n");
   }
@@ -211,7 +211,7 @@ class Training {
   Shape shape_;
   Clock clock_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, KernelTally> tallies_;
-  std::map<std::uint32_t, PlaceTally> places_;
+  std::map<std::uint32_t, ScopeTally> scopes_;
   std::uint32_t correlation_ = 0;
 };
 

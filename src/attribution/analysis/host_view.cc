@@ -19,7 +19,7 @@ constexpr std::size_t kMostPhases = 64;
 // Fewer samples show no distribution.
 constexpr std::size_t kLeastSamples = 5;
 
-std::string phase_name(const PlaceMeaning& meaning) {
+std::string phase_name(const ScopeMeaning& meaning) {
   if (meaning.probes()) return std::string(kProbeMode);
   std::string name;
   for (const std::string& part : meaning.phase_path()) name += (name.empty() ? "" : " ") + part;
@@ -90,7 +90,7 @@ HostView::HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sum
       level_(level),
       steps_ns_(std::move(steps_ns)) {}
 
-std::vector<std::string> HostView::spread_path(const PlaceMeaning& meaning) const {
+std::vector<std::string> HostView::spread_path(const ScopeMeaning& meaning) const {
   return level_ == SpreadLevel::phase ? meaning.phase_path() : meaning.layer_path();
 }
 
@@ -99,18 +99,18 @@ std::uint64_t HostView::steps_between(std::int64_t begin_ns, std::int64_t end_ns
   return static_cast<std::uint64_t>(std::ranges::lower_bound(from, steps_ns_.end(), end_ns) - from);
 }
 
-TimeCurve* HostView::curve_of(PhaseCurves& curves, const PlaceMeaning& meaning) const {
+TimeCurve* HostView::curve_of(PhaseCurves& curves, const ScopeMeaning& meaning) const {
   std::string name = phase_name(meaning);
   if (name.empty() || (curves.size() >= kMostPhases && !curves.contains(name))) return nullptr;
   return &curves.try_emplace(std::move(name), span_, kPhaseCells).first->second;
 }
 
 HostView::KernelMeaning& HostView::meaning_of(std::uint32_t process, const Kernel& kernel) {
-  const auto [slot, is_new] = kernel_meanings_.try_emplace({process, kernel.class_id, kernel.queue, kernel.place});
+  const auto [slot, is_new] = kernel_meanings_.try_emplace({process, kernel.class_id, kernel.queue, kernel.scope});
   KernelMeaning& known = slot->second;
   if (!is_new) return known;
   ProcessNames& names = sums_.names(process);
-  const PlaceMeaning& meaning = names.places.meaning(kernel.place);
+  const ScopeMeaning& meaning = names.scopes.meaning(kernel.scope);
   known.device = names.device_of(kernel.queue);
   known.weight = gpu_shares_.weight(known.device, process, kernel.class_id).weight;
   known.phase = curve_of(gpu_phases_, meaning);
@@ -142,10 +142,10 @@ void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
   }
 }
 
-HostView::PlaceHere& HostView::place_of(std::uint32_t process, std::uint32_t place) {
-  const auto [slot, is_new] = places_.try_emplace({process, place});
+HostView::ScopeHere& HostView::scope_of(std::uint32_t process, std::uint32_t scope) {
+  const auto [slot, is_new] = scopes_.try_emplace({process, scope});
   if (!is_new) return slot->second;
-  const PlaceMeaning& meaning = sums_.names(process).places.meaning(place);
+  const ScopeMeaning& meaning = sums_.names(process).scopes.meaning(scope);
   slot->second.phase = curve_of(cpu_phases_, meaning);
   slot->second.is_layer = meaning.op.empty() && meaning.function.empty();
   std::vector<std::string> path = spread_path(meaning);
@@ -154,15 +154,15 @@ HostView::PlaceHere& HostView::place_of(std::uint32_t process, std::uint32_t pla
 }
 
 // Calls are counted where they begin: energy of an interval without a call is added to the next interval that has one.
-void HostView::add_places(std::uint32_t process, const Activity& activity) {
-  if (activity.place_tallies.empty()) return;
+void HostView::add_scopes(std::uint32_t process, const Activity& activity) {
+  if (activity.scope_tallies.empty()) return;
   const CpuShares::Rates rates = cpu_shares_.rates(activity.begin_ns, activity.end_ns);
   const std::vector<double> present_s = presence_s(activity);
   const std::uint64_t steps = steps_between(activity.begin_ns, activity.end_ns);
   std::map<Samples*, std::uint64_t> calls;  // or steps, for phases
-  for (std::size_t i = 0; i < activity.place_tallies.size(); ++i) {
-    const PlaceTally& tally = activity.place_tallies[i];
-    const PlaceHere& here = place_of(process, tally.place);
+  for (std::size_t i = 0; i < activity.scope_tallies.size(); ++i) {
+    const ScopeTally& tally = activity.scope_tallies[i];
+    const ScopeHere& here = scope_of(process, tally.scope);
     const double cpu_s = seconds(tally.cpu_ns + tally.helpers_ns);
     if (here.phase != nullptr) here.phase->add(activity.begin_ns, activity.end_ns, cpu_s);
     if (here.layer == nullptr || !energy_.cpu_j) continue;
@@ -184,7 +184,7 @@ void HostView::add_places(std::uint32_t process, const Activity& activity) {
 
 void HostView::add(std::uint32_t process, const Activity& activity) {
   add_kernels(process, activity);
-  add_places(process, activity);
+  add_scopes(process, activity);
 }
 
 std::vector<PhaseSpan> HostView::phases() const {

@@ -85,7 +85,7 @@ class HostView {
     TimeCurve* phase = nullptr;
     Samples* layer = nullptr;  // null: none
   };
-  struct PlaceHere {
+  struct ScopeHere {
     TimeCurve* phase = nullptr;
     Samples* layer = nullptr;
     bool is_layer = false;  // the layer itself, not an operation or function in it
@@ -100,15 +100,15 @@ class HostView {
   };
 
   KernelMeaning& meaning_of(std::uint32_t process, const Kernel& kernel);
-  PlaceHere& place_of(std::uint32_t process, std::uint32_t place);
+  ScopeHere& scope_of(std::uint32_t process, std::uint32_t scope);
   void add_kernels(std::uint32_t process, const Activity& activity);
-  void add_places(std::uint32_t process, const Activity& activity);
+  void add_scopes(std::uint32_t process, const Activity& activity);
   std::uint32_t milliseconds_at(std::int64_t time_ns) const;
   static LayerSpread spread_of(const Layer& layer, std::string_view per, const Samples& samples,
                                std::size_t most_points);
-  std::vector<std::string> spread_path(const PlaceMeaning& meaning) const;
+  std::vector<std::string> spread_path(const ScopeMeaning& meaning) const;
   std::uint64_t steps_between(std::int64_t begin_ns, std::int64_t end_ns) const;
-  TimeCurve* curve_of(PhaseCurves& curves, const PlaceMeaning& meaning) const;
+  TimeCurve* curve_of(PhaseCurves& curves, const ScopeMeaning& meaning) const;
 
   TimeSpan span_;
   const MachineEnergy& energy_;
@@ -122,7 +122,7 @@ class HostView {
   std::map<Layer, Samples> gpu_layers_;
   std::map<Layer, Samples> cpu_layers_;
   std::unordered_map<KernelKey, KernelMeaning, KeyHash> kernel_meanings_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, PlaceHere> places_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, ScopeHere> scopes_;
   std::uint64_t steps_seen_ = 0;
 };
 

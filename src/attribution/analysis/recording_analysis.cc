@@ -107,10 +107,10 @@ void keep_one_provenance(std::vector<SourceEnergy>& energies, const std::vector<
   for (SourceEnergy& one : energies) {
     if (is_measured(one) || one.energy.curves.empty()) continue;
     one.energy.curves.clear();
-    diagnostics.add({"estimates_not_added", 1,
-                     fmt::format("{}: its energy is only estimated, and is not added to what others measured",
-                                 hosts[one.source]),
-                     "joulemap doctor on that machine: how to measure it"});
+    diagnostics.add(
+        {"estimates_not_added", 1,
+         fmt::format("{}: its energy is only estimated, and is not added to what others measured", hosts[one.source]),
+         "joulemap doctor on that machine: how to measure it"});
   }
 }
 
@@ -189,7 +189,7 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   result.diagnostics = summary->diagnostics;
   survey.describe(result);
   const bool all_written = !result.diagnostics.contains("recording_write_failed");
-  result.complete = summary->ended && summary->damaged_places == 0 && all_written;
+  result.complete = summary->ended && summary->damaged_ranges == 0 && all_written;
   const bool several = energy.count() > 1 && survey.machines() > 1;
   const std::vector<std::string> hosts = survey.host_names();
   std::vector<SourceEnergy> energies;
@@ -201,7 +201,7 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
     const std::string prefix = several ? hosts[source] + "/" : "";
     ledgers.set_energy(source, told, prefix);
     for (const Channel& channel : survey.sources()[source].channels) {
-      if (tells_energy(channel)) found.class_of.try_emplace(prefix + channel.domain, channel.domain_class);
+      if (measures_energy(channel)) found.class_of.try_emplace(prefix + channel.domain, channel.domain_class);
     }
     add_to(result, std::move(told), prefix);
   }

@@ -40,7 +40,7 @@ struct SurveyedSource {
   std::string cpus_online;   // a list such as "0-3"; empty if not recorded
   std::vector<ChannelCalibration> calibration;
   std::string rank;  // of a distributed run; empty if none or unknown
-  FollowedSteps traced_steps;
+  TracedSteps traced_steps;
   std::uint64_t steps = 0;
   std::uint64_t epochs = 0;
 

@@ -24,12 +24,12 @@ constexpr std::uint64_t kSeeds[] = {1, 2, 3};
 
 Activity names_of(std::mt19937_64& random) {
   Activity activity;
-  activity.places = {
-      {1, 0, PlaceKind::mode, "train"}, {2, 1, PlaceKind::phase, "forward"}, {3, 1, PlaceKind::phase, "backward"}};
+  activity.scopes = {
+      {1, 0, ScopeKind::mode, "train"}, {2, 1, ScopeKind::phase, "forward"}, {3, 1, ScopeKind::phase, "backward"}};
   for (std::uint32_t id = 4; id < 12; ++id) {
-    activity.places.push_back({id, 2 + id % 2, PlaceKind::module, fmt::format("layer{}", random() % 4)});
-    activity.places.push_back({id + 10, id, PlaceKind::op, fmt::format("op{}", random() % 3)});
-    activity.places.push_back({id + 20, id + 10, PlaceKind::tensors, fmt::format("[{}]", random() % 3)});
+    activity.scopes.push_back({id, 2 + id % 2, ScopeKind::module, fmt::format("layer{}", random() % 4)});
+    activity.scopes.push_back({id + 10, id, ScopeKind::op, fmt::format("op{}", random() % 3)});
+    activity.scopes.push_back({id + 20, id + 10, ScopeKind::tensors, fmt::format("[{}]", random() % 3)});
   }
   for (std::uint32_t kind = 0; kind < 9; ++kind) {
     activity.classes.push_back({kind, KernelKind::kernel, fmt::format("k{}", kind), {}, {}});
@@ -50,13 +50,13 @@ void write_process(recording::RecordingWriter& writer, const SimulatedRun& run, 
     for (const SimulatedKernel& kernel : run.kernels) {
       const bool is_its = static_cast<int>(kernel.start_ns / 50'000'000 % kProcesses) == process;
       if (!is_its || kernel.start_ns < begin_ns || kernel.start_ns >= begin_ns + kStretch_ns) continue;
-      const auto place = static_cast<std::uint32_t>(random() % 34);
-      activity.kernels.push_back({kernel.start_ns + shift_ns, kernel.end_ns + shift_ns, kernel.kind, 0, place, 0, 0});
-      activity.kernel_tallies.push_back({kernel.kind, 0, place, 1, kernel.end_ns - kernel.start_ns});
+      const auto scope = static_cast<std::uint32_t>(random() % 34);
+      activity.kernels.push_back({kernel.start_ns + shift_ns, kernel.end_ns + shift_ns, kernel.kind, 0, scope, 0, 0});
+      activity.kernel_tallies.push_back({kernel.kind, 0, scope, 1, kernel.end_ns - kernel.start_ns});
     }
-    for (std::uint32_t place = 0; place < 34; ++place) {
+    for (std::uint32_t scope = 0; scope < 34; ++scope) {
       const auto time_ns = static_cast<std::int64_t>(random() % 10'000'000);
-      activity.place_tallies.push_back({place, 1 + random() % 5, 1, time_ns, time_ns / 2, time_ns / 3});
+      activity.scope_tallies.push_back({scope, 1 + random() % 5, 1, time_ns, time_ns / 2, time_ns / 3});
     }
     writer.add(std::move(activity));
   }

@@ -134,11 +134,11 @@ std::string record_phases(const TemporaryDirectory& folder) {
   for (std::int64_t i = 0; i < 100; ++i) {
     Activity activity{.begin_ns = kSecond + i * kStretch_ns, .end_ns = kSecond + (i + 1) * kStretch_ns};
     if (i == 0) {
-      activity.places = {{1, 0, PlaceKind::mode, "train"},     {2, 1, PlaceKind::phase, "forward"},
-                         {3, 1, PlaceKind::phase, "backward"}, {4, 2, PlaceKind::module, "conv"},
-                         {5, 2, PlaceKind::module, "fc"},      {6, 3, PlaceKind::module, "fc"}};
+      activity.scopes = {{1, 0, ScopeKind::mode, "train"},     {2, 1, ScopeKind::phase, "forward"},
+                         {3, 1, ScopeKind::phase, "backward"}, {4, 2, ScopeKind::module, "conv"},
+                         {5, 2, ScopeKind::module, "fc"},      {6, 3, ScopeKind::module, "fc"}};
     }
-    activity.place_tallies = {{4, 2, 0, kStretch_ns / 4, kStretch_ns / 4, 0},
+    activity.scope_tallies = {{4, 2, 0, kStretch_ns / 4, kStretch_ns / 4, 0},
                               {5, 2, 0, kStretch_ns / 4, kStretch_ns / 4, 0},
                               {6, 2, 0, kStretch_ns / 2, kStretch_ns / 2, 0}};
     for (std::uint64_t step = 0; step < 2; ++step) {

@@ -55,7 +55,7 @@ double size_of(std::span<const double> residuals, std::span<const double> weight
 }
 
 // Ratio of the standard deviation of block sums to that of independent residuals.
-double togetherness(std::span<const double> residuals, std::span<const double> weights) {
+double autocorrelation_inflation(std::span<const double> residuals, std::span<const double> weights) {
   double blocks = 0;
   double rows = 0;
   for (std::size_t begin = 0; begin + kBlock <= residuals.size(); begin += kBlock) {
@@ -99,9 +99,9 @@ double usual_value(const CpuRows& rows) {
 }
 
 // Prior of the unknowns: busy CPUs have a common power of any value, with a spread about it; and an idle power.
-class Beliefs {
+class Priors {
  public:
-  Beliefs(const CpuRows& rows, double idle_w)
+  Priors(const CpuRows& rows, double idle_w)
       : mean_w_(rows.joules() / rows.time_s()), idle_w_(idle_w), members_(rows.unknowns() - 1) {
     double crowded_s = 0;
     for (std::size_t k = 0; k < members_; ++k) crowded_s += rows.crowded_s()[k];
@@ -120,10 +120,10 @@ class Beliefs {
       sums.add_row(row, 0, std::pow(noise / spread_w(), 2));
     }
   }
-  std::vector<statistics::Belief> pulls(double noise) const {
-    std::vector<statistics::Belief> beliefs(members_, {common_w_, std::pow(noise / common_w_, 2)});
-    beliefs.push_back({idle_w_, std::pow(noise / (kIdleSpread * mean_w_), 2)});
-    return beliefs;
+  std::vector<statistics::Prior> pulls(double noise) const {
+    std::vector<statistics::Prior> priors(members_, {common_w_, std::pow(noise / common_w_, 2)});
+    priors.push_back({idle_w_, std::pow(noise / (kIdleSpread * mean_w_), 2)});
+    return priors;
   }
   // Fraction of each unknown that comes from data; for busy CPUs, of their difference from the mean of all.
   std::vector<double> from_data(const Fit& fit) const {
@@ -162,28 +162,28 @@ class Beliefs {
 
 Fit robust_fit(const CpuRows& rows, double idle_w) {
   const double mean = usual_value(rows);
-  const Beliefs beliefs(rows, idle_w);
+  const Priors priors(rows, idle_w);
   Fit fit;
   fit.weights.assign(rows.size(), 1.0);
   fit.noise = mean / 10;
   for (int round = 0; round < kRounds; ++round) {
     statistics::GramSums sums = rows.sums(fit.weights);
-    beliefs.add_to(sums, fit.noise);
-    const std::vector<statistics::Belief> pulls = beliefs.pulls(fit.noise);
+    priors.add_to(sums, fit.noise);
+    const std::vector<statistics::Prior> pulls = priors.pulls(fit.noise);
     fit.watts = statistics::nonnegative_least_squares(sums, pulls).x;
     fit.inverse = statistics::posterior_inverse(sums, pulls);
-    fit.from_data = beliefs.from_data(fit);
+    fit.from_data = priors.from_data(fit);
     double used = 0;
     for (const double share : fit.from_data) used += std::max(share, 0.0);
     fit.left = rows.residuals(fit.watts);
     fit.weights = huber_weights(fit.left);
-    const double together = togetherness(fit.left, fit.weights);
+    const double together = autocorrelation_inflation(fit.left, fit.weights);
     fit.noise = std::max(size_of(fit.left, fit.weights, used) * together, kLeastNoise * mean);
   }
-  fit.disbelief = beliefs.disbelief(fit.watts);
+  fit.disbelief = priors.disbelief(fit.watts);
   fit.crowded_s = rows.crowded_s();
   for (std::size_t k = 0; k + 1 < fit.watts.size(); ++k) {
-    fit.watts[k] = std::max(fit.watts[k], kLeastAtWork * beliefs.common_w());
+    fit.watts[k] = std::max(fit.watts[k], kLeastAtWork * priors.common_w());
   }
   return fit;
 }
@@ -263,7 +263,7 @@ void draw_gains(CpuPowers& powers, double gain_spread) {
   }
 }
 
-CpuPowers alike_cpu_powers(std::size_t columns) {
+CpuPowers equal_cpu_powers(std::size_t columns) {
   CpuPowers powers;
   powers.columns = columns;
   powers.watts.assign(columns + 2, 1.0);

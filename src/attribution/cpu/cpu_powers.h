@@ -51,7 +51,7 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineTime& ma
                                         std::span<const std::vector<EnergyPoint>> domains);
 
 // Equal powers, for recordings without any knowledge of them.
-CpuPowers alike_cpu_powers(std::size_t columns);
+CpuPowers equal_cpu_powers(std::size_t columns);
 // `gain_spread`: relative standard deviation of the gain of the counter or the estimate.
 void draw_gains(CpuPowers& powers, double gain_spread);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr double kInterval = 0.9;
 
 // Random draws of a row, seeded by its path: the same in every report of the recording.
-std::vector<double> luck_of(const std::vector<std::string>& path) {
+std::vector<double> row_normal_draws(const std::vector<std::string>& path) {
   std::uint64_t seed = 0xCBF29CE484222325;
   for (const std::string& name : path) {
     for (const char letter : name + "\n") seed = (seed ^ static_cast<unsigned char>(letter)) * 0x100000001B3;
@@ -31,7 +31,7 @@ std::vector<double> luck_of(const std::vector<std::string>& path) {
 }  // namespace
 
 CpuShares::CpuShares(const MachineEnergy& energy, const ActivitySums& sums)
-    : known_(energy.cpu ? &*energy.cpu : nullptr), tells_idle_(energy.tells_idle) {
+    : known_(energy.cpu ? &*energy.cpu : nullptr), has_idle_time_(energy.has_idle_time) {
   const TimeCurve& captured_s = sums.captured_cpu_s();
   per_modelled_j_ = per_present_s_ = TimeCurve(captured_s.span(), captured_s.size());
   TimeCurve present_s(captured_s.span(), captured_s.size());
@@ -113,7 +113,7 @@ void CpuShares::share_out(std::size_t cell, const Cell& now) {
   const double all_j = this->all_j(now);
   if (all_j <= 0) return;
   const double scale = now.joules / all_j;
-  if (tells_idle_) idle_j_ += scale * idle_j * (1 - active);
+  if (has_idle_time_) idle_j_ += scale * idle_j * (1 - active);
   // While both have busy CPUs, idle power is split by the number of CPUs of each.
   const double other_present = std::min(other_cpus, 1.0);
   double command = 0;
@@ -137,7 +137,7 @@ void CpuShares::share_out_by_time(std::size_t cell, const Cell& now) {
   const double all_s = now.modelled_j + now.other_s;  // all powers are 1
   const double active = any_at_work(now.present_s / now.length_s, now.other_s / now.length_s);
   // A gap in a trace of another tool does not show whether the machine was idle.
-  if (tells_idle_) idle_j_ += now.joules * (1 - active);
+  if (has_idle_time_) idle_j_ += now.joules * (1 - active);
   if (all_s <= 0) return;
   const double rate = now.joules * active / all_s;
   per_modelled_j_.set(cell, rate * now.length_s);
@@ -151,7 +151,7 @@ CpuShares::Rates CpuShares::rates(std::int64_t from_ns, std::int64_t to_ns) cons
           known_ != nullptr ? known_->other_s.mean_rate(from_ns, to_ns) : 0};
 }
 
-ClassJoules CpuShares::part(std::uint32_t process, const PlaceTally& tally, double present_s,
+ClassJoules CpuShares::part(std::uint32_t process, const ScopeTally& tally, double present_s,
                             const Rates& rates) const {
   const double cpu_s = seconds(tally.cpu_ns + tally.helpers_ns);
   ClassJoules joules;
@@ -159,7 +159,7 @@ ClassJoules CpuShares::part(std::uint32_t process, const PlaceTally& tally, doub
     joules.add(0, cpu_s * rates.per_modelled_j);
     return joules;
   }
-  const std::uint16_t column = known_->use.column(process, tally.place);
+  const std::uint16_t column = known_->use.column(process, tally.scope);
   const double cpus = present_s > 0 ? cpu_s / present_s : 1;
   joules.add(column, modelled(column, cpu_s, cpus + rates.other_cpus) * rates.per_modelled_j);
   if (known_->powers.fitted) {
@@ -202,9 +202,9 @@ void CpuShares::describe(ReportRow& row, const ClassJoules& joules, double sprea
   if (known_->estimated) row.basis = kEstimated;
   if (powers.fitted && powers.regressed[powers.idle()]) row.dynamic_j = known_j + unknown_j;
   std::vector<double> drawn = replicates_of(joules);
-  const std::vector<double> luck = luck_of(row.path);
+  const std::vector<double> luck = row_normal_draws(row.path);
   for (std::size_t r = 0; r < kReplicates; ++r) drawn[r] *= std::max(1 + spread * luck[r], 0.0);
-  const auto [low_j, high_j] = middle_of(std::move(drawn), kInterval);
+  const auto [low_j, high_j] = central_interval(std::move(drawn), kInterval);
   row.low_j = std::min(low_j, *row.energy_j);
   row.high_j = std::max(high_j, *row.energy_j);
 }

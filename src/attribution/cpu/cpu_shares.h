@@ -35,7 +35,7 @@ class CpuShares {
   Rates rates(std::int64_t from_ns, std::int64_t to_ns) const;
 
   // Joules by unknown of CpuPowers: a column's energy, and its part of idle power.
-  ClassJoules part(std::uint32_t process, const PlaceTally& tally, double present_s, const Rates& rates) const;
+  ClassJoules part(std::uint32_t process, const ScopeTally& tally, double present_s, const Rates& rates) const;
   const ClassJoules& background() const { return background_; }
   double background_s() const { return background_s_; }
   double idle_j() const { return idle_j_; }
@@ -64,7 +64,7 @@ class CpuShares {
   std::vector<double> replicates_of(const ClassJoules& joules) const;
 
   const CpuKnowledge* known_;
-  bool tells_idle_;
+  bool has_idle_time_;
   TimeCurve per_modelled_j_;
   TimeCurve per_present_s_;
   ClassJoules noted_;  // all but idle

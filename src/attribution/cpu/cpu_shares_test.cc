@@ -45,9 +45,9 @@ class SimulatedCpu {
     span_ = {0, static_cast<std::int64_t>(scene_.seconds * 1e9)};
     Activity names;
     names.begin_ns = 0, names.end_ns = 1;
-    names.places = {{1, 0, PlaceKind::mode, "train"}, {2, 1, PlaceKind::phase, "forward"}};
+    names.scopes = {{1, 0, ScopeKind::mode, "train"}, {2, 1, ScopeKind::phase, "forward"}};
     for (std::uint32_t i = 0; i < scene_.layers.size(); ++i) {
-      names.places.push_back({3 + i, 2, PlaceKind::module, "layer" + std::to_string(i)});
+      names.scopes.push_back({3 + i, 2, ScopeKind::module, "layer" + std::to_string(i)});
     }
     activities_.push_back(names);
     readings_.push_back({0, 0});
@@ -65,7 +65,7 @@ class SimulatedCpu {
     const std::vector<std::vector<EnergyPoint>> domains = {readings_};
     std::optional<CpuPowers> fitted;
     if (regress) fitted = fit_cpu_powers(known.use, {machine_, kCpus}, domains);
-    known.powers = fitted ? *fitted : alike_cpu_powers(known.use.columns);
+    known.powers = fitted ? *fitted : equal_cpu_powers(known.use.columns);
     known.estimated = estimated;
     known.cpus = kCpus;
     for (const EnergyPoint& reading : readings_) known.readings_ns.push_back(reading.time_ns);
@@ -139,9 +139,9 @@ class SimulatedCpu {
   }
 
   void add_time(std::size_t at, double cpus) {
-    const auto place = static_cast<std::uint32_t>(3 + at);
-    auto tally = std::find_if(tallies_.begin(), tallies_.end(), [&](const PlaceTally& t) { return t.place == place; });
-    if (tally == tallies_.end()) tally = tallies_.insert(tallies_.end(), PlaceTally{.place = place, .count = 1});
+    const auto scope = static_cast<std::uint32_t>(3 + at);
+    auto tally = std::find_if(tallies_.begin(), tallies_.end(), [&](const ScopeTally& t) { return t.scope == scope; });
+    if (tally == tallies_.end()) tally = tallies_.insert(tallies_.end(), ScopeTally{.scope = scope, .count = 1});
     tally->wall_ns += kTick_ns;
     tally->cpu_ns += kTick_ns;
     tally->helpers_ns += static_cast<std::int64_t>((cpus - 1) * static_cast<double>(kTick_ns));
@@ -151,7 +151,7 @@ class SimulatedCpu {
     Activity activity;
     activity.begin_ns = now_ns - 10 * kTick_ns;
     activity.end_ns = now_ns;
-    activity.place_tallies = std::exchange(tallies_, {});
+    activity.scope_tallies = std::exchange(tallies_, {});
     activities_.push_back(std::move(activity));
   }
 
@@ -159,7 +159,7 @@ class SimulatedCpu {
   std::mt19937_64 random_;
   TimeSpan span_;
   std::vector<Activity> activities_;
-  std::vector<PlaceTally> tallies_;
+  std::vector<ScopeTally> tallies_;
   std::vector<EnergyPoint> readings_;
   std::vector<CpuTimePoint> machine_;
   double noise_ = 0;

@@ -16,10 +16,10 @@ constexpr std::size_t kMostColumns = 40;
 // Merges readings that are closer than this: ticks of 10 ms would dominate them.
 constexpr double kShortestWindow_s = 0.18;
 
-double used_s(const PlaceTally& tally) { return seconds(tally.cpu_ns + tally.helpers_ns); }
+double used_s(const ScopeTally& tally) { return seconds(tally.cpu_ns + tally.helpers_ns); }
 
 // Phase and layer; regions where there is neither. Empty: outside of all scopes.
-std::vector<std::string> key_of(const PlaceMeaning& meaning) { return meaning.layer_path(); }
+std::vector<std::string> key_of(const ScopeMeaning& meaning) { return meaning.layer_path(); }
 
 // Other processes demand the same number of CPUs in all intervals, and get what is left of all `cpus`: water filling,
 // with vessels as wide as the intervals are long.
@@ -58,7 +58,7 @@ void fill(std::span<const std::int64_t> edges_ns, std::span<const double> captur
 std::vector<double> presence_s(const Activity& activity) {
   std::vector<double> present_s;
   double sum_s = 0;
-  for (const PlaceTally& tally : activity.place_tallies) {
+  for (const ScopeTally& tally : activity.scope_tallies) {
     present_s.push_back(std::max(std::min(seconds(tally.wall_ns), used_s(tally)), 0.0));
     sum_s += present_s.back();
   }
@@ -68,8 +68,8 @@ std::vector<double> presence_s(const Activity& activity) {
   return present_s;
 }
 
-std::uint16_t CpuUse::column(std::uint32_t process, std::uint32_t place) const {
-  const auto known = column_of.find({process, place});
+std::uint16_t CpuUse::column(std::uint32_t process, std::uint32_t scope) const {
+  const auto known = column_of.find({process, scope});
   return known == column_of.end() ? static_cast<std::uint16_t>(columns - 1) : known->second;
 }
 
@@ -78,16 +78,16 @@ void CpuWork::add(std::uint32_t process, const Activity& activity) {
   if (outside || activity.end_ns <= activity.begin_ns) return;
   const std::vector<double> present_s = presence_s(activity);
   for (std::size_t i = 0; i < present_s.size(); ++i) {
-    const PlaceTally& tally = activity.place_tallies[i];
+    const ScopeTally& tally = activity.scope_tallies[i];
     if (used_s(tally) <= 0) continue;
-    stretches_.push_back({process, tally.place, {activity.begin_ns, activity.end_ns, 0, used_s(tally), present_s[i]}});
+    stretches_.push_back({process, tally.scope, {activity.begin_ns, activity.end_ns, 0, used_s(tally), present_s[i]}});
   }
 }
 
 CpuUse CpuWork::finish(ActivitySums& sums) {
   std::map<std::vector<std::string>, double> cpu_s;
   for (const Stretch& stretch : stretches_) {
-    cpu_s[key_of(sums.names(stretch.process).places.meaning(stretch.place))] += stretch.piece.cpu_s;
+    cpu_s[key_of(sums.names(stretch.process).scopes.meaning(stretch.scope))] += stretch.piece.cpu_s;
   }
   std::vector<std::pair<double, std::vector<std::string>>> order;
   order.reserve(cpu_s.size());
@@ -104,8 +104,8 @@ CpuUse CpuWork::finish(ActivitySums& sums) {
   CpuUse use;
   use.columns = std::clamp<std::size_t>(order.size(), 1, kMostColumns);
   for (Stretch& stretch : stretches_) {
-    stretch.piece.column = columns[key_of(sums.names(stretch.process).places.meaning(stretch.place))];
-    use.column_of[{stretch.process, stretch.place}] = stretch.piece.column;
+    stretch.piece.column = columns[key_of(sums.names(stretch.process).scopes.meaning(stretch.scope))];
+    use.column_of[{stretch.process, stretch.scope}] = stretch.piece.column;
     use.pieces.push_back(stretch.piece);
     if (stretch.process != leader->first) continue;
     if (!use.stretches.empty() && stretch.piece.begin_ns < use.stretches.back().end_ns) continue;

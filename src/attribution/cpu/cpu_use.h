@@ -42,7 +42,7 @@ struct CpuUse {
   std::vector<TimeSpan> stretches;  // of the process that used the most CPU time: spans of its samples
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t> column_of;  // by process and scope
 
-  std::uint16_t column(std::uint32_t process, std::uint32_t place) const;
+  std::uint16_t column(std::uint32_t process, std::uint32_t scope) const;
 };
 
 class CpuWork {
@@ -56,7 +56,7 @@ class CpuWork {
  private:
   struct Stretch {
     std::uint32_t process;
-    std::uint32_t place;
+    std::uint32_t scope;
     CpuUse::Piece piece;
   };
   TimeSpan span_;

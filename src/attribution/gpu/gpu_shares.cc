@@ -84,14 +84,14 @@ GpuShares::Weight GpuShares::weight(const std::string& device, std::uint32_t pro
   const auto column = powers.column_of.find({process, class_id});
   if (column == powers.column_of.end()) return {};
   const auto usual = powers.usual_ns.find({process, class_id});
-  const double slowness = usual == powers.usual_ns.end() ? 1 : slowness_of(length_ns, usual->second);
-  return {powers.fit.watts_at(column->second, slowness), column->second, true};
+  const double slowdown = usual == powers.usual_ns.end() ? 1 : slowdown_of(length_ns, usual->second);
+  return {powers.fit.watts_at(column->second, slowdown), column->second, true};
 }
 
 double GpuShares::idle_j() const {
   double sum_j = 0;
   for (const auto& [name, device] : devices_) {
-    if (device.tells_idle) sum_j += device.idle_j;
+    if (device.has_idle_time) sum_j += device.idle_j;
   }
   return sum_j;
 }
@@ -198,7 +198,7 @@ void GpuShares::describe(ReportRow& row, const ClassJoules& joules) const {
   if (by_library_j > sum_j / 2) row.basis = kByLibrary;
   if (regressed_j > sum_j / 2) row.basis = probed_j > regressed_j / 2 ? kProbed : kRegressed;
   if (fit.idle().regressed) row.dynamic_j = dynamic_j;
-  const auto [low_j, high_j] = middle_of(replicates_of(*device, joules, all->second), kInterval);
+  const auto [low_j, high_j] = central_interval(replicates_of(*device, joules, all->second), kInterval);
   row.low_j = std::min(low_j, *row.energy_j);
   row.high_j = std::max(high_j, *row.energy_j);
 }

@@ -84,7 +84,7 @@ class GpuShares {
     TimeCurve rate;
     double idle_j = 0;
     double others_j = 0;
-    bool tells_idle = true;  // false: only co-tenants' work is known, and the rest is unattributed
+    bool has_idle_time = true;  // false: only co-tenants' work is known, and the rest is unattributed
     std::span<const TimeSpan> stretches = {};
     bool knows_idle_w = false;
   };

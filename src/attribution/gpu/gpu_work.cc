@@ -65,14 +65,14 @@ std::uint32_t GpuWork::line_of(std::uint32_t process, std::uint32_t queue, std::
   return line->second;
 }
 
-void GpuWork::add(std::uint32_t process, const Activity& activity, const PlacePaths& places) {
+void GpuWork::add(std::uint32_t process, const Activity& activity, const ScopePaths& scopes) {
   for (const KernelTally& tally : activity.kernel_tallies) {
     const std::int64_t begin_ns = std::max(activity.begin_ns, span_.begin_ns);
     const std::int64_t end_ns = std::min(activity.end_ns, span_.end_ns);
     if (end_ns <= begin_ns || tally.time_ns <= 0) continue;
     const double inside = seconds(end_ns - begin_ns) / seconds(activity.end_ns - activity.begin_ns);
     const auto time_ns = static_cast<std::int64_t>(inside * static_cast<double>(tally.time_ns));
-    const std::uint32_t line = line_of(process, tally.queue, tally.class_id, places.probes(tally.place));
+    const std::uint32_t line = line_of(process, tally.queue, tally.class_id, scopes.probes(tally.scope));
     line_ns_[line] += time_ns;
     line_count_[line] += tally.count;
     const double mean_ns =
@@ -94,7 +94,7 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const PlacePa
   }
 }
 
-std::vector<GpuWork::Where> GpuWork::place_lines(const std::map<std::uint32_t, ProcessNames>& names,
+std::vector<GpuWork::Where> GpuWork::scope_lines(const std::map<std::uint32_t, ProcessNames>& names,
                                                  std::map<std::string, DeviceWork>& devices) const {
   std::map<std::string, std::map<KernelCode, std::int64_t>> times;
   for (const auto& [line, index] : lines_) {
@@ -111,11 +111,11 @@ std::vector<GpuWork::Where> GpuWork::place_lines(const std::map<std::uint32_t, P
     for (const auto& [code, column] : columns[device]) count = std::max<std::size_t>(count, column + 1U);
     std::optional<std::uint16_t> others;
     if (others_.contains(device)) others = static_cast<std::uint16_t>(count++);
-    devices.emplace(device,
-                    DeviceWork{KernelTimeline(count), {}, {}, std::vector<std::vector<SeenKernels>>(count), others});
+    devices.emplace(
+        device, DeviceWork{KernelTimeline(count), {}, {}, std::vector<std::vector<ObservedKernels>>(count), others});
   }
   std::vector<Where> where(lines_.size());
-  std::map<std::string, std::map<KernelCode, SeenKernels>> seen;
+  std::map<std::string, std::map<KernelCode, ObservedKernels>> seen;
   for (const auto& [line, index] : lines_) {
     const auto process = names.find(line.process);
     if (process == names.end()) continue;
@@ -127,7 +127,7 @@ std::vector<GpuWork::Where> GpuWork::place_lines(const std::map<std::uint32_t, P
     const auto known = process->second.classes.find(line.class_id);
     if (known == process->second.classes.end() || line.class_id == kLostClass) continue;
     if (known->second.name == kOtherKernels) continue;  // a mixture of classes, which no power describes
-    const SeenKernels some = seen_kernels(known->second, seconds(line_ns_[index]), line_count_[index]);
+    const ObservedKernels some = seen_kernels(known->second, seconds(line_ns_[index]), line_count_[index]);
     const auto [same, is_new] = seen[device].try_emplace(some.code, some);
     if (!is_new) same->second.add(some);
   }
@@ -173,9 +173,9 @@ void GpuWork::find_usual_lengths(std::vector<Where>& where) const {
   }
 }
 
-StandsFor GpuWork::Where::stands_for(const Sum& sum) const {
+Extrapolation GpuWork::Where::extrapolation_of(const Sum& sum) const {
   const TimeSpan told{sum.begin_ns, sum.end_ns};
-  return names == nullptr ? StandsFor{told, 1} : names->stands_for(told, probes, class_id);
+  return names == nullptr ? Extrapolation{told, 1} : names->extrapolation_of(told, probes, class_id);
 }
 
 // For each sum: true if the kernels that it counts were also recorded singly.
@@ -189,7 +189,7 @@ std::vector<bool> GpuWork::detailed_stretches(const std::vector<Where>& where) c
   for (const Sum& sum : sums_) {
     told_s += seconds(sum.time_ns);
     stretches[{sum.begin_ns, sum.end_ns}] += seconds(sum.time_ns);
-    if (where[sum.line].stands_for(sum).weight != 1) scaled.emplace(sum.begin_ns, sum.end_ns);
+    if (where[sum.line].extrapolation_of(sum).weight != 1) scaled.emplace(sum.begin_ns, sum.end_ns);
   }
   if (scaled.empty() && kept_s >= kWhole * told_s) return std::vector<bool>(sums_.size(), true);
   TimeCurve kept(span_, cells_for(span_));
@@ -207,7 +207,7 @@ std::vector<bool> GpuWork::detailed_stretches(const std::vector<Where>& where) c
 
 std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, ProcessNames>& names) {
   std::map<std::string, DeviceWork> devices;
-  std::vector<Where> where = place_lines(names, devices);
+  std::vector<Where> where = scope_lines(names, devices);
   find_usual_lengths(where);
   const std::vector<bool> detailed = detailed_stretches(where);
   std::set<std::pair<std::int64_t, std::int64_t>> coarse;  // by end: where sums represent kernels
@@ -215,10 +215,10 @@ std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, 
     const Sum& sum = sums_[i];
     const Where& at = where[sum.line];
     if (at.device == nullptr) continue;
-    const StandsFor all = at.stands_for(sum);
+    const Extrapolation all = at.extrapolation_of(sum);
     const double busy_s = seconds(sum.time_ns) * all.weight;
     at.device->stretches.push_back(
-        {all.span.begin_ns, all.span.end_ns, at.column, busy_s, slowness_of(sum.mean_ns, at.usual_ns)});
+        {all.span.begin_ns, all.span.end_ns, at.column, busy_s, slowdown_of(sum.mean_ns, at.usual_ns)});
     if (detailed[i]) continue;
     at.device->timeline.add_sum(all.span.begin_ns, all.span.end_ns, at.column, busy_s);
     coarse.emplace(all.span.end_ns, all.span.begin_ns);
@@ -229,7 +229,7 @@ std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, 
     const bool is_in_sum = stretch != coarse.end() && stretch->second <= kernel.start_ns;
     if (at.device == nullptr || is_in_sum) continue;
     at.device->timeline.add_kernel(kernel.start_ns, kernel.start_ns + kernel.length_ns, at.column,
-                                   slowness_of(kernel.length_ns, at.usual_ns));
+                                   slowdown_of(kernel.length_ns, at.usual_ns));
   }
   place_others(devices);
   kernels_ = {};

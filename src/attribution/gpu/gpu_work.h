@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "attribution/gpu/kernel_pace.h"
+#include "attribution/gpu/co_tenant_use.h"
+#include "attribution/gpu/kernel_slowdown.h"
 #include "attribution/gpu/kernel_timeline.h"
-#include "attribution/gpu/others_use.h"
 #include "attribution/ledger/activity_sums.h"
 #include "attribution/ledger/time_curve.h"
 #include "model/activity.h"
@@ -36,11 +36,11 @@ struct DeviceWork {
     std::int64_t end_ns;
     std::uint16_t column;
     double busy_s;
-    double slowness = 1;  // mean slowdown of these kernels
+    double slowdown = 1;  // mean slowdown of these kernels
   };
   std::vector<Stretch> stretches;
   // By column: the classes in it. One class, except in columns that collect the rest of a kind.
-  std::vector<std::vector<SeenKernels>> kernels = {};
+  std::vector<std::vector<ObservedKernels>> kernels = {};
   // The column of co-tenants' work.
   std::optional<std::uint16_t> others = {};
   UsualLengths usual_ns = {};
@@ -51,7 +51,7 @@ class GpuWork {
   explicit GpuWork(TimeSpan span) : span_(span) {}
 
   // `places`: scopes of that process recorded so far.
-  void add(std::uint32_t process, const Activity& activity, const PlacePaths& places = {});
+  void add(std::uint32_t process, const Activity& activity, const ScopePaths& scopes = {});
   // Co-tenants' busy time on that device, as a class of its own. Call before finish().
   void add_others(const std::string& device, std::vector<BusyStretch> stretches) {
     others_.insert_or_assign(device, std::move(stretches));
@@ -92,11 +92,11 @@ class GpuWork {
     std::uint32_t class_id = 0;
     double usual_ns = 0;  // kernel duration at full speed; 0: unknown
 
-    StandsFor stands_for(const Sum& sum) const;
+    Extrapolation extrapolation_of(const Sum& sum) const;
   };
 
   std::uint32_t line_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool probes);
-  std::vector<Where> place_lines(const std::map<std::uint32_t, ProcessNames>& names,
+  std::vector<Where> scope_lines(const std::map<std::uint32_t, ProcessNames>& names,
                                  std::map<std::string, DeviceWork>& devices) const;
   void place_others(std::map<std::string, DeviceWork>& devices) const;
   void find_usual_lengths(std::vector<Where>& where) const;

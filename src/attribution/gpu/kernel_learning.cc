@@ -49,15 +49,15 @@ class ClassSurvey final : public recording::RecordingVisitor {
     }
   }
   std::vector<KernelPower> priors(const KernelPriors& known) const {
-    std::map<KernelCode, SeenKernels> by_code;
+    std::map<KernelCode, ObservedKernels> by_code;
     for (const auto& [id, one] : classes_) {
       const auto time = times_.find(id);
       if (time == times_.end()) continue;
-      const SeenKernels seen = seen_kernels(one, time->second.time_s, time->second.count);
+      const ObservedKernels seen = seen_kernels(one, time->second.time_s, time->second.count);
       const auto [same, is_new] = by_code.try_emplace(seen.code, seen);
       if (!is_new) same->second.add(seen);
     }
-    std::vector<SeenKernels> seen;
+    std::vector<ObservedKernels> seen;
     if (by_code.empty()) return {};
     for (const auto& [code, one] : by_code) seen.push_back(one);
     seen.push_back({idle_code(), 0, 0, 0, 0});
@@ -91,11 +91,11 @@ std::vector<KernelPower> findings_of(const MachineEnergy& energy, const std::str
     const double least_w = std::max(gpu.powers->fit.idle().watts, 1.5);
     const bool at_full_speed = gpu.powers->fit.pace > 0 && gpu.power_limited < kMostlyLimited;
     const double limited = at_full_speed ? 0 : kLimitedSpread * gpu.power_limited;
-    SeenKernels idle{idle_code(), 0, 0, 0, 1};
+    ObservedKernels idle{idle_code(), 0, 0, 0, 1};
     for (std::size_t column = 0; column < gpu.powers->kernels.size(); ++column) {
-      const std::vector<SeenKernels>& seen = gpu.powers->kernels[column];
+      const std::vector<ObservedKernels>& seen = gpu.powers->kernels[column];
       const ClassPower& found = gpu.powers->fit.classes[column];
-      for (const SeenKernels& one : seen) idle.time_s += one.time_s;
+      for (const ObservedKernels& one : seen) idle.time_s += one.time_s;
       if (seen.size() != 1 || found.watts < least_w) continue;
       if (const std::optional<double> own = spread_in(found)) {
         findings.push_back(finding(model, seen.front(), found.watts, in_quadrature(*own, limited)));

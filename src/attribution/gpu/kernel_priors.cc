@@ -6,7 +6,7 @@
 #include <limits>
 #include <tuple>
 
-#include "attribution/gpu/kernel_kinds.h"
+#include "attribution/gpu/kernel_classes.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -20,9 +20,9 @@ ClassPrior prior_from(const KernelPower& known) {
 }
 
 // Prior of a column with several classes: their time-weighted mean.
-ClassPrior together(std::span<const SeenKernels> seen, std::span<const ClassPrior> priors) {
+ClassPrior together(std::span<const ObservedKernels> seen, std::span<const ClassPrior> priors) {
   double all_s = 0;
-  for (const SeenKernels& one : seen) all_s += one.time_s;
+  for (const ObservedKernels& one : seen) all_s += one.time_s;
   ClassPrior mean{0, 0, false};
   double squares = 0;
   for (std::size_t i = 0; i < seen.size(); ++i) {
@@ -60,16 +60,16 @@ std::string KernelPriors::gpu_for(const std::string& gpu) const {
   return gpu.empty() && is_only_one ? powers_.front().gpu : gpu;
 }
 
-std::vector<KernelPower> KernelPriors::of(const std::string& gpu, std::span<const SeenKernels> seen) const {
+std::vector<KernelPower> KernelPriors::of(const std::string& gpu, std::span<const ObservedKernels> seen) const {
   const std::string model = gpu_for(gpu);
   std::vector<KernelPower> of_gpu;
   for (const KernelPower& known : powers_) {
     if (known.gpu == model) of_gpu.push_back(known);
   }
   std::vector<KernelPower> found;
-  const KernelKinds kinds(of_gpu);
+  const KernelClasses kinds(of_gpu);
   if (kinds.empty()) return found;
-  for (const SeenKernels& one : seen) {
+  for (const ObservedKernels& one : seen) {
     if (const KernelPower* known = find_power(of_gpu, model, one.code)) {
       found.push_back(*known);
       continue;
@@ -83,15 +83,15 @@ std::vector<KernelPower> KernelPriors::of(const std::string& gpu, std::span<cons
 }
 
 std::vector<ClassPrior> KernelPriors::of_columns(const std::string& gpu,
-                                                 std::span<const std::vector<SeenKernels>> columns) const {
-  std::vector<SeenKernels> seen;
-  for (const std::vector<SeenKernels>& column : columns) seen.insert(seen.end(), column.begin(), column.end());
+                                                 std::span<const std::vector<ObservedKernels>> columns) const {
+  std::vector<ObservedKernels> seen;
+  for (const std::vector<ObservedKernels>& column : columns) seen.insert(seen.end(), column.begin(), column.end());
   const std::vector<KernelPower> found = of(gpu, seen);
   std::vector<ClassPrior> priors;
   if (found.empty()) return priors;
-  const KernelKinds kinds(found);
+  const KernelClasses kinds(found);
   auto next = found.begin();
-  for (const std::vector<SeenKernels>& column : columns) {
+  for (const std::vector<ObservedKernels>& column : columns) {
     std::vector<ClassPrior> members;
     for (std::size_t i = 0; i < column.size(); ++i) members.push_back(prior_from(*next++));
     priors.push_back(members.empty() ? kinds.prior_of({}) : together(column, members));

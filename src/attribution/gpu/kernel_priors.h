@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KernelPriors: prior powers of the kernels of a recording, from the kernel library's entry of a class or of its kind
-// (kernel_kinds.h). Either frozen into the recording when it was made, or built from a library. Pure.
+// (kernel_classes.h). Either frozen into the recording when it was made, or built from a library. Pure.
 #pragma once
 
 #include <span>
@@ -22,9 +22,10 @@ class KernelPriors {
 
   bool empty() const { return powers_.empty(); }
   // One power for each class seen on that GPU; empty where the library has no entry for that GPU model.
-  std::vector<KernelPower> of(const std::string& gpu, std::span<const SeenKernels> seen) const;
+  std::vector<KernelPower> of(const std::string& gpu, std::span<const ObservedKernels> seen) const;
   // The same for regression columns that combine several classes each; the last is idle.
-  std::vector<ClassPrior> of_columns(const std::string& gpu, std::span<const std::vector<SeenKernels>> columns) const;
+  std::vector<ClassPrior> of_columns(const std::string& gpu,
+                                     std::span<const std::vector<ObservedKernels>> columns) const;
 
  private:
   KernelPriors(std::vector<KernelPower> powers, bool is_frozen);

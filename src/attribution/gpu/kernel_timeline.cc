@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "attribution/gpu/kernel_pace.h"
+#include "attribution/gpu/kernel_slowdown.h"
 #include "base/clock.h"
 
 namespace joulemap::attribution {
@@ -19,7 +19,7 @@ constexpr std::int64_t kForgotten = 20;                               // time co
 std::array<double, 256> paced_shares(double pace) {
   std::array<double, 256> paced{};
   for (std::size_t i = 0; i < paced.size(); ++i) {
-    paced[i] = std::pow(slowness_of_packed(static_cast<std::uint8_t>(i)), -pace);
+    paced[i] = std::pow(slowdown_of_packed(static_cast<std::uint8_t>(i)), -pace);
   }
   return paced;
 }
@@ -27,13 +27,13 @@ std::array<double, 256> paced_shares(double pace) {
 }  // namespace
 
 void KernelTimeline::add_kernel(std::int64_t start_ns, std::int64_t end_ns, std::uint16_t class_index,
-                                double slowness) {
+                                double slowdown) {
   if (end_ns <= start_ns || class_index >= classes_) return;
   begin_ns_ = std::min(begin_ns_, start_ns);
   end_ns_ = std::max(end_ns_, end_ns);
   for (std::int64_t from_ns = start_ns; from_ns < end_ns; from_ns += kLongestPiece_ns) {
     const std::int64_t length_ns = std::min(end_ns - from_ns, kLongestPiece_ns);
-    pieces_.push_back({from_ns, static_cast<std::uint32_t>(length_ns), class_index, 1, packed_slowness(slowness)});
+    pieces_.push_back({from_ns, static_cast<std::uint32_t>(length_ns), class_index, 1, packed_slowdown(slowdown)});
   }
 }
 
@@ -63,7 +63,7 @@ void KernelTimeline::share_moments() {
   struct Running {
     std::int64_t end_ns;
     std::uint16_t class_index;
-    std::uint8_t slowness;
+    std::uint8_t slowdown;
   };
   std::vector<Piece> shared;
   shared.reserve(pieces_.size());
@@ -77,7 +77,7 @@ void KernelTimeline::share_moments() {
       for (const Running& one : running) {
         if (next_ns <= now_ns) break;
         shared.push_back(
-            {now_ns, static_cast<std::uint32_t>(next_ns - now_ns), one.class_index, together, one.slowness});
+            {now_ns, static_cast<std::uint32_t>(next_ns - now_ns), one.class_index, together, one.slowdown});
       }
       now_ns = next_ns;
       std::erase_if(running, [&](const Running& one) { return one.end_ns <= now_ns; });
@@ -88,7 +88,7 @@ void KernelTimeline::share_moments() {
     advance(piece.start_ns);
     now_ns = piece.start_ns;
     if (running.size() < kMostTogether) {
-      running.push_back({piece.start_ns + piece.length_ns, piece.class_index, piece.slowness});
+      running.push_back({piece.start_ns + piece.length_ns, piece.class_index, piece.slowdown});
     }
   }
   advance(INT64_MAX);
@@ -113,7 +113,7 @@ BusyRows KernelTimeline::busy(std::span<const std::int64_t> edges_ns, double pac
   for (const Piece& piece : pieces_) {
     while (row + 2 < edges_ns.size() && edges_ns[row + 1] <= piece.start_ns) ++row;
     add_busy(rows, edges_ns, row, piece.start_ns, piece.start_ns + piece.length_ns, piece.class_index,
-             paced[piece.slowness] / piece.together);
+             paced[piece.slowdown] / piece.together);
   }
   for (const Sum& sum : sums_) {
     const auto after = std::upper_bound(edges_ns.begin(), edges_ns.end(), sum.begin_ns);
@@ -159,7 +159,7 @@ BusyRows KernelTimeline::remembered(std::span<const std::int64_t> moments_ns, st
     for (auto piece = next; piece != pieces_.end() && piece->start_ns < now_ns; ++piece) {
       const std::int64_t from_ns = std::max(piece->start_ns, last_ns);
       const std::int64_t to_ns = std::min(piece->start_ns + piece->length_ns, now_ns);
-      const double counted = paced[piece->slowness] / piece->together;
+      const double counted = paced[piece->slowdown] / piece->together;
       mind[piece->class_index] += (left_of(now_ns - to_ns) - left_of(now_ns - from_ns)) * counted;
       if (piece->start_ns + piece->length_ns <= now_ns) next = piece + 1;
     }

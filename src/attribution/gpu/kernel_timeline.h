@@ -29,7 +29,7 @@ class KernelTimeline {
 
   std::size_t classes() const { return classes_; }
   // `slowness`: duration relative to full speed (kernel_pace.h).
-  void add_kernel(std::int64_t start_ns, std::int64_t end_ns, std::uint16_t class_index, double slowness = 1);
+  void add_kernel(std::int64_t start_ns, std::int64_t end_ns, std::uint16_t class_index, double slowdown = 1);
   void add_sum(std::int64_t begin_ns, std::int64_t end_ns, std::uint16_t class_index, double busy_s);
   // Call once, after everything was added: sorts, and divides time among concurrent kernels.
   void finish();
@@ -54,7 +54,7 @@ class KernelTimeline {
     std::uint32_t length_ns;
     std::uint16_t class_index;
     std::uint8_t together;  // count of kernels running at that time
-    std::uint8_t slowness;  // packed
+    std::uint8_t slowdown;  // packed
   };
   struct Sum {
     std::int64_t begin_ns;

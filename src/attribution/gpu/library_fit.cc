@@ -13,8 +13,8 @@ constexpr double kLevelSpread = 0.1;
 
 }  // namespace
 
-LibraryFit::LibraryFit(std::span<const ClassPrior> priors, const PowerBelief& belief, double noise)
-    : idle_w_(belief.idle_w), level_pull_(noise / (kLevelSpread * kLevelSpread)) {
+LibraryFit::LibraryFit(std::span<const ClassPrior> priors, const PowerPrior& prior, double noise)
+    : idle_w_(prior.idle_w), level_pull_(noise / (kLevelSpread * kLevelSpread)) {
   if (priors.empty()) return;
   for (const ClassPrior& prior : priors) {
     watts_.push_back(prior.watts);
@@ -22,26 +22,26 @@ LibraryFit::LibraryFit(std::span<const ClassPrior> priors, const PowerBelief& be
   }
   // Idle power does not scale with the level of the kernel powers.
   if (priors.back().known) idle_w_ = priors.back().watts;
-  if (!priors.back().known) spread_w_.back() = belief.spread_w;
+  if (!priors.back().known) spread_w_.back() = prior.spread_w;
   watts_.back() = 0;
   for (const double spread_w : spread_w_) pulls_.push_back(noise / (spread_w * spread_w));
 }
 
 // With the level as one more unknown, the class unknowns are deviations from the prior at that level.
-std::vector<statistics::Belief> LibraryFit::differences(std::span<const double> moved_w) const {
-  std::vector<statistics::Belief> beliefs;
-  for (std::size_t k = 0; k < pulls_.size(); ++k) beliefs.push_back({moved_w.empty() ? 0 : moved_w[k], pulls_[k]});
-  beliefs.back().value += idle_w_;
-  beliefs.push_back({1, level_pull_});
-  return beliefs;
+std::vector<statistics::Prior> LibraryFit::differences(std::span<const double> moved_w) const {
+  std::vector<statistics::Prior> priors;
+  for (std::size_t k = 0; k < pulls_.size(); ++k) priors.push_back({moved_w.empty() ? 0 : moved_w[k], pulls_[k]});
+  priors.back().value += idle_w_;
+  priors.push_back({1, level_pull_});
+  return priors;
 }
 
 std::vector<double> LibraryFit::solve(const statistics::GramSums& sums, std::span<const double> moved_w) const {
-  std::vector<statistics::Belief> beliefs = differences(moved_w);
-  const double level = statistics::least_squares(sums.with_combination(watts_), beliefs).back();
-  beliefs.pop_back();
-  for (std::size_t k = 0; k + 1 < beliefs.size(); ++k) beliefs[k].value += level * watts_[k];
-  return statistics::nonnegative_least_squares(sums, beliefs).x;
+  std::vector<statistics::Prior> priors = differences(moved_w);
+  const double level = statistics::least_squares(sums.with_combination(watts_), priors).back();
+  priors.pop_back();
+  for (std::size_t k = 0; k + 1 < priors.size(); ++k) priors[k].value += level * watts_[k];
+  return statistics::nonnegative_least_squares(sums, priors).x;
 }
 
 std::vector<double> LibraryFit::solve(const statistics::GramSums& sums) const { return solve(sums, {}); }
@@ -53,16 +53,16 @@ std::vector<double> LibraryFit::draw(const statistics::GramSums& sums, statistic
 }
 
 std::vector<double> LibraryFit::from_data(const statistics::GramSums& sums) const {
-  const std::vector<statistics::Belief> beliefs = differences({});
-  const std::vector<double> inverse = statistics::posterior_inverse(sums.with_combination(watts_), beliefs);
+  const std::vector<statistics::Prior> priors = differences({});
+  const std::vector<double> inverse = statistics::posterior_inverse(sums.with_combination(watts_), priors);
   std::vector<double> shares;
   for (std::size_t k = 0; k < pulls_.size(); ++k) {
-    shares.push_back(1 - pulls_[k] * inverse[k * beliefs.size() + k]);
+    shares.push_back(1 - pulls_[k] * inverse[k * priors.size() + k]);
   }
   return shares;
 }
 
-PowerBelief believed_coarsely(std::span<const ClassPrior> priors, const IntervalRows& rows) {
+PowerPrior fallback_coarse_prior(std::span<const ClassPrior> priors, const IntervalObservations& rows) {
   if (priors.empty()) {
     const double mean_w = mean_power(rows);
     return {mean_w, kUsualIdle * mean_w, mean_w / 2};
@@ -78,7 +78,7 @@ PowerBelief believed_coarsely(std::span<const ClassPrior> priors, const Interval
   return {busy_w, priors.back().known ? priors.back().watts : kUsualIdle * busy_w, busy_w / 2};
 }
 
-double repeats_of(const IntervalRows& rows, std::span<const double> alone) {
+double repeats_of(const IntervalObservations& rows, std::span<const double> alone) {
   const std::vector<double> times_s = rows.times_s();
   double told_s = 0;
   double all_s = 0;
@@ -91,8 +91,8 @@ double repeats_of(const IntervalRows& rows, std::span<const double> alone) {
   return count / std::max(count * told * told, 1.0);
 }
 
-std::vector<bool> believed_more(const LibraryFit& library, std::span<const ClassPrior> priors,
-                                const statistics::GramSums& sums) {
+std::vector<bool> is_prior_dominated(const LibraryFit& library, std::span<const ClassPrior> priors,
+                                     const statistics::GramSums& sums) {
   std::vector<bool> believed;
   const std::vector<double> from_data = library.from_data(sums);
   for (std::size_t k = 0; k < from_data.size(); ++k) {

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "attribution/gpu/interval_rows.h"
+#include "attribution/gpu/interval_observations.h"
 #include "statistics/nonnegative_least_squares.h"
 #include "statistics/random.h"
 
@@ -29,7 +29,7 @@ struct ClassPrior {
 class LibraryFit {
  public:
   // `priors`: by class, idle last where it is known. `noise`: variance of an observation, in its units.
-  LibraryFit(std::span<const ClassPrior> priors, const PowerBelief& belief, double noise);
+  LibraryFit(std::span<const ClassPrior> priors, const PowerPrior& prior, double noise);
 
   // Watts by class; the last is idle.
   std::vector<double> solve(const statistics::GramSums& sums) const;
@@ -39,7 +39,7 @@ class LibraryFit {
 
  private:
   std::vector<double> solve(const statistics::GramSums& sums, std::span<const double> moved_w) const;
-  std::vector<statistics::Belief> differences(std::span<const double> moved_w) const;
+  std::vector<statistics::Prior> differences(std::span<const double> moved_w) const;
 
   std::vector<double> watts_;  // prior watts, 0 for idle
   std::vector<double> spread_w_;
@@ -53,15 +53,15 @@ inline constexpr double kUsualIdle = 0.25;
 
 // Replaces a coarse fit in which nearly identical observations give a higher idle than busy power. Uses the library's
 // busy and idle power or, without a library, defaults.
-PowerBelief believed_coarsely(std::span<const ClassPrior> priors, const IntervalRows& rows);
+PowerPrior fallback_coarse_prior(std::span<const ClassPrior> priors, const IntervalObservations& rows);
 
 // Observations that hardly separate classes repeat one another, and so do their errors. Returns the factor by which to
 // reduce their number when weighed against a library: all of them where nothing is separated, so that they only
 // determine the level. `alone`: by class, how much of it the observations identify (separable_groups.h).
-double repeats_of(const IntervalRows& rows, std::span<const double> alone);
+double repeats_of(const IntervalObservations& rows, std::span<const double> alone);
 
 // By class, idle last: true if the library contributes more to its power than the observations do.
-std::vector<bool> believed_more(const LibraryFit& library, std::span<const ClassPrior> priors,
-                                const statistics::GramSums& sums);
+std::vector<bool> is_prior_dominated(const LibraryFit& library, std::span<const ClassPrior> priors,
+                                     const statistics::GramSums& sums);
 
 }  // namespace joulemap::attribution

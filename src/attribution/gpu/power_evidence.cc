@@ -91,14 +91,14 @@ double usual_period_s(const std::vector<PowerPoint>& points) {
 }
 
 // Cost of each lag and time constant. Results are cached, because refinement asks for some again.
-class SensingSearch {
+class SensorModelSearch {
  public:
-  SensingSearch(const UsefulEvidence& evidence, const KnownSensing& known)
+  SensorModelSearch(const UsefulEvidence& evidence, const SensorModel& known)
       : evidence_(evidence),
         range_(evidence.is_gauge() ? kGaugeLag : kCounterLag),
         calibrated_(evidence.is_gauge() ? known.history : known.counter) {}
 
-  FoundSensing find() {
+  FoundSensorModel find() {
     if (evidence_.is_gauge()) {
       for (const std::int64_t memory_ns : kMemories_ns) try_lags(memory_ns);
       refine_memory();
@@ -107,7 +107,7 @@ class SensingSearch {
     }
     refine_lag();
     const Key best = best_key();
-    FoundSensing found{{best.second, best.first}, range_.least_ns, range_.most_ns, false};
+    FoundSensorModel found{{best.second, best.first}, range_.least_ns, range_.most_ns, false};
     noise_ = tried_.at(best).noise;
     double most = 0;
     for (const auto& [key, tried] : tried_) {
@@ -132,9 +132,9 @@ class SensingSearch {
     double noise = 0;
   };
   // Moves outwards from the best while the fit is nearly as good.
-  std::vector<OtherSensing> others_than(Key best) {
+  std::vector<AlternativeSensorModel> others_than(Key best) {
     const double tolerance = std::max(kUnsureOfTwo, kModelCost * cost(best));
-    std::vector<OtherSensing> others;
+    std::vector<AlternativeSensorModel> others;
     const auto is_near = [&](Key key) {
       const double worse = cost(key) - cost(best);
       if (worse <= tolerance && key != best) others.push_back(other(key, std::exp(-kUnsureOfTwo * worse / tolerance)));
@@ -150,24 +150,24 @@ class SensingSearch {
     for (const int side : {-1, 1}) {
       for (int i = 1; i <= kMostOthers; ++i) {
         const Key key{best.first, best.second + side * i * kOtherLag_ns};
-        if (!try_sensing(key) || !is_near(key)) break;
+        if (!try_sensor_model(key) || !is_near(key)) break;
       }
     }
     if (!others.empty()) others.insert(others.begin(), other(best, 1));
     return others;
   }
-  OtherSensing other(Key key, double weight) const {
-    const IntervalRows rows = evidence_.rows_at({key.second, key.first});
-    const RobustFit fit = robust_fit(rows, coarse_belief(rows), 2);
+  AlternativeSensorModel other(Key key, double weight) const {
+    const IntervalObservations rows = evidence_.rows_at({key.second, key.first});
+    const RobustFit fit = robust_fit(rows, coarse_prior(rows), 2);
     return {{key.second, key.first}, weight, rows.sums(fit.weights), fit.watts};
   }
   Key best_lag_for(std::int64_t memory_ns, std::int64_t lag_ns) {
     Key best{memory_ns, lag_ns};
-    try_sensing(best);
+    try_sensor_model(best);
     for (const std::int64_t step_ns : {kLagGrid_ns / 4, kLagGrid_ns / 8}) {
       for (const std::int64_t away_ns : {-step_ns, step_ns}) {
         const Key key{memory_ns, best.second + away_ns};
-        if (try_sensing(key) && cost(key) < cost(best)) best = key;
+        if (try_sensor_model(key) && cost(key) < cost(best)) best = key;
       }
     }
     return best;
@@ -175,16 +175,16 @@ class SensingSearch {
 
   void try_lags(std::int64_t memory_ns) {
     for (std::int64_t lag_ns = range_.least_ns; lag_ns <= range_.most_ns; lag_ns += kLagGrid_ns) {
-      try_sensing({memory_ns, lag_ns});
+      try_sensor_model({memory_ns, lag_ns});
     }
   }
   // Returns false outside of the search range.
-  bool try_sensing(Key key) {
+  bool try_sensor_model(Key key) {
     if (key.second < range_.least_ns || key.second > range_.most_ns) return false;
     const auto [tried, is_new] = tried_.try_emplace(key);
     if (!is_new) return true;
-    const IntervalRows rows = evidence_.rows_at({key.second, key.first});
-    const RobustFit fit = robust_fit(rows, coarse_belief(rows), 2);
+    const IntervalObservations rows = evidence_.rows_at({key.second, key.first});
+    const RobustFit fit = robust_fit(rows, coarse_prior(rows), 2);
     tried->second = {rows.residuals(fit.watts), fit.noise};
     if (tried_.size() == 1 || fit.noise < noise_) noise_ = fit.noise;
     return true;
@@ -196,7 +196,7 @@ class SensingSearch {
       for (const double by : {factor, 1 / factor}) {
         const auto other_ns = static_cast<std::int64_t>(static_cast<double>(memory_ns) * by);
         for (const std::int64_t away_ns : {-kLagGrid_ns / 2, std::int64_t{0}, kLagGrid_ns / 2}) {
-          try_sensing({other_ns, lag_ns + away_ns});
+          try_sensor_model({other_ns, lag_ns + away_ns});
         }
       }
     }
@@ -205,8 +205,8 @@ class SensingSearch {
   void refine_lag() {
     for (std::int64_t step_ns = kLagGrid_ns / 2; step_ns >= kLagRefined_ns / 2; step_ns /= 2) {
       const Key best = best_key();
-      try_sensing({best.first, best.second - step_ns});
-      try_sensing({best.first, best.second + step_ns});
+      try_sensor_model({best.first, best.second - step_ns});
+      try_sensor_model({best.first, best.second + step_ns});
     }
   }
   // Residual cost plus the prior's cost: the distance from the calibration or the default, which matters where the
@@ -269,9 +269,9 @@ UsefulEvidence::UsefulEvidence(const KernelTimeline& timeline, const PowerEviden
   if (history_.size() <= steps_.size()) history_.clear();
 }
 
-IntervalRows UsefulEvidence::rows_at(const Sensing& sensing) const {
-  if (is_gauge()) return IntervalRows(*timeline_, history_, sensing, period_s_);
-  return IntervalRows(*timeline_, steps_, sensing);
+IntervalObservations UsefulEvidence::rows_at(const Sensing& sensing) const {
+  if (is_gauge()) return IntervalObservations(*timeline_, history_, sensing, period_s_);
+  return IntervalObservations(*timeline_, steps_, sensing);
 }
 
 TimeSpan UsefulEvidence::span_of(std::size_t row) const {
@@ -291,18 +291,18 @@ UsefulEvidence UsefulEvidence::some() const {
   return part;
 }
 
-FoundSensing find_sensing(const UsefulEvidence& evidence, const KnownSensing& known) {
+FoundSensorModel find_sensor_model(const UsefulEvidence& evidence, const SensorModel& known) {
   const UsefulEvidence some = evidence.some();
-  return SensingSearch(some, known).find();
+  return SensorModelSearch(some, known).find();
 }
 
-double find_pace(const UsefulEvidence& evidence, const Sensing& sensing) {
+double find_slowdown_exponent(const UsefulEvidence& evidence, const Sensing& sensing) {
   const UsefulEvidence some = evidence.some();
   std::vector<std::vector<double>> left;
   double noise = 0;
   for (const double pace : kPaces) {
-    const IntervalRows rows = some.rows_at({sensing.lag_ns, sensing.memory_ns, pace});
-    const RobustFit fit = robust_fit(rows, coarse_belief(rows), 2);
+    const IntervalObservations rows = some.rows_at({sensing.lag_ns, sensing.memory_ns, pace});
+    const RobustFit fit = robust_fit(rows, coarse_prior(rows), 2);
     left.push_back(rows.residuals(fit.watts));
     if (left.size() == 1 || fit.noise < noise) noise = fit.noise;
   }

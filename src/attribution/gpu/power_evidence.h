@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "attribution/gpu/interval_rows.h"
+#include "attribution/gpu/interval_observations.h"
 #include "attribution/gpu/kernel_timeline.h"
-#include "attribution/gpu/known_sensing.h"
+#include "attribution/gpu/sensor_model.h"
 #include "attribution/ledger/time_curve.h"
 
 namespace joulemap::attribution {
@@ -22,7 +22,7 @@ struct PowerEvidence {
   std::span<const EnergyPoint> steps;
   std::span<const PowerPoint> history = {};
   std::span<const TimeSpan> probing = {};  // when modules were replayed to separate their powers
-  KnownSensing known = {};                 // from a calibration
+  SensorModel known = {};                  // from a calibration
   bool held_back = false;                  // clocks were lowered at times, by a power or thermal limit
 };
 
@@ -34,7 +34,7 @@ class UsefulEvidence {
 
   bool is_gauge() const { return !history_.empty(); }
   std::size_t rows() const { return is_gauge() ? history_.size() : steps_.size() - (steps_.empty() ? 0 : 1); }
-  IntervalRows rows_at(const Sensing& sensing) const;
+  IntervalObservations rows_at(const Sensing& sensing) const;
   // Time span of an observation, by the sensor's timestamps.
   TimeSpan span_of(std::size_t row) const;
   // A subset that is large enough to estimate the lag.
@@ -48,14 +48,14 @@ class UsefulEvidence {
 };
 
 // Another lag or time constant that fits nearly as well.
-struct OtherSensing {
+struct AlternativeSensorModel {
   Sensing sensing;
   double weight = 1;  // relative to the best: 1
   statistics::GramSums sums{};
   std::vector<double> watts{};  // all unknowns, without grouping
 };
 
-struct FoundSensing {
+struct FoundSensorModel {
   Sensing best;
   std::int64_t low_ns = 0;  // 90 % interval of the lag
   std::int64_t high_ns = 0;
@@ -63,12 +63,12 @@ struct FoundSensing {
   // Alternative sensor models for the same observations, the best first; empty where the sensor is well known. With
   // identical repeating steps, another lag only permutes the powers cyclically, and another time constant scales their
   // spread.
-  std::vector<OtherSensing> others = {};
+  std::vector<AlternativeSensorModel> others = {};
 };
 // Where no lag fits better than another: the lag of the calibration, or the default.
-FoundSensing find_sensing(const UsefulEvidence& evidence, const KnownSensing& known = {});
+FoundSensorModel find_sensor_model(const UsefulEvidence& evidence, const SensorModel& known = {});
 // The exponent by which slowed-down kernels use less power (power ~ slowness^-pace), with the smallest residual; 0
 // where none fits better than 0.
-double find_pace(const UsefulEvidence& evidence, const Sensing& sensing);
+double find_slowdown_exponent(const UsefulEvidence& evidence, const Sensing& sensing);
 
 }  // namespace joulemap::attribution

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <functional>
 
-#include "attribution/gpu/interval_rows.h"
+#include "attribution/gpu/interval_observations.h"
 #include "attribution/gpu/power_evidence.h"
-#include "attribution/gpu/sensing_doubts.h"
+#include "attribution/gpu/sensor_model_uncertainty.h"
 #include "attribution/gpu/separable_groups.h"
 #include "base/clock.h"
 #include "base/quadrature.h"
@@ -57,19 +57,19 @@ bool is_plausible(std::span<const double> watts, std::span<const double> times_s
 // The fit with one unknown per separable group.
 class GroupedFit {
  public:
-  GroupedFit(const PowerBelief& belief, double pull, const SeparableGroups& groups) : groups_(groups) {
+  GroupedFit(const PowerPrior& prior, double pull, const SeparableGroups& groups) : groups_(groups) {
     std::vector<std::size_t> members(groups.groups);
     for (const std::size_t group : groups.group_of) ++members[group];
     // Known groups have a prior, too: otherwise the least identified ones would get 0 or more power than a GPU can use.
-    beliefs_.assign(groups.groups, {belief.busy_w, pull});
+    priors_.assign(groups.groups, {prior.busy_w, pull});
     idle_ = groups.group_of.back();
-    const double idle_w = members[idle_] == 1 ? belief.idle_w : belief.busy_w;
-    for (statistics::Belief& above : beliefs_) above.value = std::max(belief.busy_w - idle_w, 0.0);
-    beliefs_[idle_].value = idle_w;
+    const double idle_w = members[idle_] == 1 ? prior.idle_w : prior.busy_w;
+    for (statistics::Prior& above : priors_) above.value = std::max(prior.busy_w - idle_w, 0.0);
+    priors_[idle_].value = idle_w;
     for (const double share : groups.alone) alone_.push_back(share >= kKnownFromData);
   }
   std::vector<double> solve(const statistics::GramSums& grouped) const {
-    const std::vector<double> above_w = statistics::nonnegative_least_squares(grouped.above(idle_), beliefs_).x;
+    const std::vector<double> above_w = statistics::nonnegative_least_squares(grouped.above(idle_), priors_).x;
     std::vector<double> all;
     for (const std::size_t group : groups_.group_of) {
       all.push_back(above_w[idle_] + (group == idle_ ? 0 : above_w[group]));
@@ -84,7 +84,7 @@ class GroupedFit {
  private:
   const SeparableGroups& groups_;
   std::size_t idle_ = 0;  // index of the group of idle; other groups are power above idle, which is never negative
-  std::vector<statistics::Belief> beliefs_;
+  std::vector<statistics::Prior> priors_;
   std::vector<bool> alone_;
 };
 
@@ -102,7 +102,7 @@ std::vector<double> weights_without(std::span<const TimeSpan> probing, const Use
 
 // By class: whether it is known without the probing as well.
 std::vector<bool> known_without(std::span<const TimeSpan> probing, const UsefulEvidence& evidence,
-                                const IntervalRows& rows, const RobustFit& fit, std::int64_t lag_ns) {
+                                const IntervalObservations& rows, const RobustFit& fit, std::int64_t lag_ns) {
   std::vector<bool> known(rows.columns(), true);
   if (probing.empty()) return known;
   const statistics::GramSums sums = rows.sums(weights_without(probing, evidence, fit.weights, lag_ns));
@@ -144,7 +144,8 @@ Solution by_library(const LibraryFit& fit, const statistics::GramSums& sums) {
 
 class Replication {
  public:
-  Replication(const IntervalRows& rows, const RobustFit& robust, const Solution& solution) : solution_(solution) {
+  Replication(const IntervalObservations& rows, const RobustFit& robust, const Solution& solution)
+      : solution_(solution) {
     const std::size_t count = std::clamp<std::size_t>(rows.size() / kFewestPerBlock, 2, kMostBlocks);
     for (std::size_t i = 0; i < count; ++i) {
       blocks_.push_back(
@@ -155,7 +156,7 @@ class Replication {
   // `watts`: the fitted powers. `lag_w`: their change per standard deviation of the lag. `sensing`: changes under
   // alternative sensor models. Returns watts by class, then by replicate.
   std::vector<std::vector<double>> draw(const std::vector<double>& watts, const std::vector<double>& lag_w,
-                                        const SensingChanges& sensing) {
+                                        const SensorModelChanges& sensing) {
     // A fit follows the noise of the blocks by its degrees of freedom, so errors look smaller than they are.
     const double blocks = static_cast<double>(blocks_.size());
     const double wider = std::sqrt(blocks / std::max(blocks - solution_.told, 1.0));
@@ -184,7 +185,7 @@ class Replication {
 
 }  // namespace
 
-std::pair<double, double> middle_of(std::vector<double> values, double share) {
+std::pair<double, double> central_interval(std::vector<double> values, double share) {
   const double out = (1 - share) / 2 * static_cast<double>(values.size());
   const auto low = std::min(static_cast<std::size_t>(out), values.size() - 1);
   const std::size_t high = values.size() - 1 - low;
@@ -195,10 +196,10 @@ std::pair<double, double> middle_of(std::vector<double> values, double share) {
   return {*first, *last};
 }
 
-double PowerFit::watts_at(std::size_t column, double slowness) const {
+double PowerFit::watts_at(std::size_t column, double slowdown) const {
   const double full_w = classes[column].watts;
-  if (pace <= 0 || slowness <= 1 || full_w <= idle().watts) return full_w;
-  return idle().watts + (full_w - idle().watts) * std::pow(slowness, -pace);
+  if (pace <= 0 || slowdown <= 1 || full_w <= idle().watts) return full_w;
+  return idle().watts + (full_w - idle().watts) * std::pow(slowdown, -pace);
 }
 
 void PowerFit::widen_gains(double spread) {
@@ -206,7 +207,7 @@ void PowerFit::widen_gains(double spread) {
   for (double& gain : gains) gain = 1 + wider * (gain - 1);
 }
 
-PowerFit believed_powers(std::span<const ClassPrior> priors, double gain_spread) {
+PowerFit prior_powers(std::span<const ClassPrior> priors, double gain_spread) {
   PowerFit fit;
   fit.gain_spread = gain_spread;
   Random random(kSeed);
@@ -220,7 +221,7 @@ PowerFit believed_powers(std::span<const ClassPrior> priors, double gain_spread)
     std::vector<double>& drawn = fit.replicates.emplace_back();
     for (std::size_t r = 0; r < kReplicates; ++r)
       drawn.push_back(std::max(watts * (1 + spread * random.normal()), 0.0));
-    const auto [low, high] = middle_of(drawn, 0.9);
+    const auto [low, high] = central_interval(drawn, 0.9);
     fit.classes.push_back({watts, low, high, 0, false, false, k + 1 < priors.size() && priors[k].known});
   }
   for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + gain_spread * random.normal());
@@ -228,7 +229,7 @@ PowerFit believed_powers(std::span<const ClassPrior> priors, double gain_spread)
   return fit;
 }
 
-PowerFit alike_powers(std::size_t classes, double gain_spread) {
+PowerFit equal_powers(std::size_t classes, double gain_spread) {
   PowerFit fit;
   fit.gain_spread = gain_spread;
   Random random(kSeed);
@@ -236,7 +237,7 @@ PowerFit alike_powers(std::size_t classes, double gain_spread) {
     std::vector<double>& drawn = fit.replicates.emplace_back();
     for (std::size_t r = 0; r < kReplicates; ++r)
       drawn.push_back(std::max(1 + kTimeShareSpread * random.normal(), 0.0));
-    const auto [low, high] = middle_of(drawn, 0.9);
+    const auto [low, high] = central_interval(drawn, 0.9);
     fit.classes.push_back({1, low, high, 0, false, false});
   }
   for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + gain_spread * random.normal());
@@ -249,19 +250,19 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   if (timeline.empty()) return std::nullopt;
   const UsefulEvidence useful(timeline, evidence);
   if (useful.rows() < kFewestRows) return std::nullopt;
-  FoundSensing lag = find_sensing(useful, evidence.known);
-  if (evidence.held_back) lag.best.pace = find_pace(useful, lag.best);
-  const IntervalRows rows = useful.rows_at(lag.best);
-  PowerBelief belief = coarse_belief(rows);
-  const bool misled = belief.busy_w < kLeastBusy * belief.idle_w;
-  if (misled) belief = believed_coarsely(priors, rows);
-  const RobustFit robust = robust_fit(rows, belief, 5);
+  FoundSensorModel lag = find_sensor_model(useful, evidence.known);
+  if (evidence.held_back) lag.best.pace = find_slowdown_exponent(useful, lag.best);
+  const IntervalObservations rows = useful.rows_at(lag.best);
+  PowerPrior prior = coarse_prior(rows);
+  const bool misled = prior.busy_w < kLeastBusy * prior.idle_w;
+  if (misled) prior = fallback_coarse_prior(priors, rows);
+  const RobustFit robust = robust_fit(rows, prior, 5);
   const statistics::GramSums sums = rows.sums(robust.weights);
-  const std::vector<double> doubts = sensing_doubts(lag.others, belief.spread_w);
+  const std::vector<double> doubts = sensor_model_uncertainty(lag.others, prior.spread_w);
   const SeparableGroups groups = sure_groups(sums, robust.pull, rows.times_s(), doubts);
-  const GroupedFit grouped(belief, robust.pull, groups);
+  const GroupedFit grouped(prior, robust.pull, groups);
   const double repeats = repeats_of(rows, misled ? std::vector<double>(rows.columns()) : groups.alone);
-  const LibraryFit library(priors, belief, repeats * robust.pull * belief.spread_w * belief.spread_w);
+  const LibraryFit library(priors, prior, repeats * robust.pull * prior.spread_w * prior.spread_w);
   const bool has_library = !priors.empty();
   if (misled && !has_library && !tells_any(groups)) return std::nullopt;
   Solution solution = has_library ? by_library(library, sums) : by_groups(grouped, groups);
@@ -281,17 +282,17 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   for (std::size_t k = 0; k < watts.size(); ++k) lag_w.push_back((high_w[k] - low_w[k]) / 2 / kNinety);
 
   PowerFit fit;
-  const SensingChanges sensing(lag.others, solved);
+  const SensorModelChanges sensing(lag.others, solved);
   fit.replicates = Replication(rows, robust, solution).draw(watts, lag_w, sensing);
   const std::vector<bool> without = known_without(evidence.probing, useful, rows, robust, lag.best.lag_ns);
-  const std::vector<bool> believed = has_library ? believed_more(library, priors, sums) : std::vector<bool>();
+  const std::vector<bool> believed = has_library ? is_prior_dominated(library, priors, sums) : std::vector<bool>();
   Random random(kSeed + 1);
   fit.gain_spread = evidence.known.gain_spread;
   for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + fit.gain_spread * random.normal());
   for (std::size_t k = 0; k < watts.size(); ++k) {
     std::vector<double> drawn = fit.replicates[k];
     for (std::size_t r = 0; r < kReplicates; ++r) drawn[r] *= fit.gains[r];
-    const auto [low, high] = middle_of(std::move(drawn), 0.9);
+    const auto [low, high] = central_interval(std::move(drawn), 0.9);
     const bool known = grouped.is_known_alone(k) && !(misled && has_library) && !(has_library && believed[k]);
     const bool by_library = has_library && !known && k + 1 < priors.size() && priors[k].known;
     fit.classes.push_back({watts[k], low, high, groups.alone[k], known, known && !without[k], by_library});

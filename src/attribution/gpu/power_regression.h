@@ -61,7 +61,7 @@ struct PowerFit {
 
   const ClassPower& idle() const { return classes.back(); }
   // Power of kernels of a class that take `slowness` times as long as at full speed.
-  double watts_at(std::size_t column, double slowness) const;
+  double watts_at(std::size_t column, double slowdown) const;
   // Adds uncertainty of the attributed energy itself, a relative standard deviation, to the gains.
   void widen_gains(double spread);
 };
@@ -72,11 +72,11 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
                                    std::span<const ClassPrior> priors = {});
 
 // Powers from priors alone, for recordings with too few observations.
-PowerFit believed_powers(std::span<const ClassPrior> priors, double gain_spread = kUsualGainSpread);
+PowerFit prior_powers(std::span<const ClassPrior> priors, double gain_spread = kUsualGainSpread);
 // Equal powers of 1 W, for recordings without any knowledge; the replicates have the usual spread of class powers.
-PowerFit alike_powers(std::size_t classes, double gain_spread = kUsualGainSpread);
+PowerFit equal_powers(std::size_t classes, double gain_spread = kUsualGainSpread);
 
 // Bounds of the central `share` of the values. Needs at least one value.
-std::pair<double, double> middle_of(std::vector<double> values, double share);
+std::pair<double, double> central_interval(std::vector<double> values, double share);
 
 }  // namespace joulemap::attribution

@@ -80,12 +80,12 @@ TEST(Probing, AMixtureThatTellsByItselfStaysRegressed) {
 
 // Layers until the probing begins, replays afterwards.
 std::vector<Activity> probed_activities_of(const SimulatedRun& run) {
-  const std::vector<Place> places = {{1, 0, PlaceKind::mode, "train"},
-                                     {2, 1, PlaceKind::phase, "forward"},
-                                     {kLayer, 2, PlaceKind::module, "fc"},
-                                     {4, 0, PlaceKind::mode, std::string(kProbeMode)},
-                                     {kReplay, 4, PlaceKind::module, "fc"}};
-  return activities_of(run, places, [&](const SimulatedKernel& kernel) {
+  const std::vector<Scope> scopes = {{1, 0, ScopeKind::mode, "train"},
+                                     {2, 1, ScopeKind::phase, "forward"},
+                                     {kLayer, 2, ScopeKind::module, "fc"},
+                                     {4, 0, ScopeKind::mode, std::string(kProbeMode)},
+                                     {kReplay, 4, ScopeKind::module, "fc"}};
+  return activities_of(run, scopes, [&](const SimulatedKernel& kernel) {
     return kernel.start_ns < run.probe_begin_ns ? kLayer : kReplay;
   });
 }
@@ -100,7 +100,7 @@ LedgerResult account(const SimulatedRun& run, Level level, std::vector<Activity>
   GpuWork work(span);
   for (const Activity& activity : activities) {
     sums.add(kProcess, activity);
-    work.add(kProcess, activity, sums.names(kProcess).places);
+    work.add(kProcess, activity, sums.names(kProcess).scopes);
   }
   sums.finish();
   std::map<std::string, DeviceWork> works = work.finish(sums.processes());

@@ -22,8 +22,8 @@ struct Known {
 };
 
 Known known_from(const statistics::GramSums& sums, double pull) {
-  const std::vector<statistics::Belief> beliefs(sums.size(), statistics::Belief{0, pull});
-  Known known{statistics::posterior_inverse(sums, beliefs), {}};
+  const std::vector<statistics::Prior> priors(sums.size(), statistics::Prior{0, pull});
+  Known known{statistics::posterior_inverse(sums, priors), {}};
   for (std::size_t i = 0; i < sums.size(); ++i)
     known.from_data.push_back(1 - pull * known.inverse[i * sums.size() + i]);
   return known;
@@ -61,9 +61,9 @@ std::optional<std::pair<std::size_t, std::size_t>> most_confused(const Known& kn
 std::vector<double> known_differences(const statistics::GramSums& sums, double pull, std::span<const double> times_s,
                                       const std::vector<double>& themselves) {
   const std::size_t classes = sums.size() - 1;
-  std::vector<statistics::Belief> beliefs(sums.size() + 1, statistics::Belief{0, pull});
-  beliefs.back().pull = pull * kFreeLevel;
-  const std::vector<double> inverse = statistics::posterior_inverse(sums.with_common(classes), beliefs);
+  std::vector<statistics::Prior> priors(sums.size() + 1, statistics::Prior{0, pull});
+  priors.back().pull = pull * kFreeLevel;
+  const std::vector<double> inverse = statistics::posterior_inverse(sums.with_common(classes), priors);
   double all_s = 0;
   for (std::size_t k = 0; k < classes; ++k) all_s += times_s[k];
   std::vector<double> known = themselves;
@@ -74,8 +74,7 @@ std::vector<double> known_differences(const statistics::GramSums& sums, double p
     double after = 0;
     for (std::size_t i = 0; i < classes; ++i) {
       before += difference[i] * difference[i] / pull;
-      for (std::size_t j = 0; j < classes; ++j)
-        after += difference[i] * difference[j] * inverse[i * beliefs.size() + j];
+      for (std::size_t j = 0; j < classes; ++j) after += difference[i] * difference[j] * inverse[i * priors.size() + j];
     }
     // A single class equals the mean and has no difference.
     if (before * pull > kNoDifference) known[k] = std::min(themselves[k], 1 - after / before);

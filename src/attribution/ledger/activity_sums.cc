@@ -14,7 +14,7 @@ std::string ProcessNames::device_of(std::uint32_t queue) const {
   return known->second.device.empty() ? "ordinal " + std::to_string(known->second.ordinal) : known->second.device;
 }
 
-StandsFor ProcessNames::stands_for(TimeSpan told, bool probes, std::uint32_t class_id) const {
+Extrapolation ProcessNames::extrapolation_of(TimeSpan told, bool probes, std::uint32_t class_id) const {
   if (probes || class_id == kLostClass || !steps.is_light()) return {told, 1};
   return steps.of(told);
 }
@@ -42,15 +42,15 @@ void ProcessNames::group_kernels() {
 
 void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   ProcessNames& names = processes_[process];
-  for (const Place& place : activity.places) names.places.add(place);
+  for (const Scope& scope : activity.scopes) names.scopes.add(scope);
   for (const KernelClass& known : activity.classes) names.classes.insert_or_assign(known.id, known);
   for (const KernelQueue& queue : activity.queues) names.queues.insert_or_assign(queue.id, queue);
   double cpu_s = 0;
-  for (const PlaceTally& tally : activity.place_tallies) cpu_s += seconds(tally.cpu_ns + tally.helpers_ns);
+  for (const ScopeTally& tally : activity.scope_tallies) cpu_s += seconds(tally.cpu_ns + tally.helpers_ns);
   captured_s_.add(activity.begin_ns, activity.end_ns, cpu_s);
   std::map<std::pair<std::uint32_t, bool>, double> busy_s;
   for (const KernelTally& tally : activity.kernel_tallies) {
-    const bool stands_for_itself = names.places.probes(tally.place) || tally.class_id == kLostClass;
+    const bool stands_for_itself = names.scopes.probes(tally.scope) || tally.class_id == kLostClass;
     busy_s[{tally.queue, stands_for_itself}] += seconds(tally.time_ns);
     names.kernel_ns[tally.class_id] += tally.time_ns;
   }
@@ -58,7 +58,7 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
     busy_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s});
   }
   for (const StepRecord& step : activity.steps) names.steps.add(step);
-  has_activity_ = has_activity_ || !activity.place_tallies.empty() || !activity.kernel_tallies.empty();
+  has_activity_ = has_activity_ || !activity.scope_tallies.empty() || !activity.kernel_tallies.empty();
 }
 
 void ActivitySums::add_used_queues(std::uint32_t process, const Activity& activity) {
@@ -77,7 +77,7 @@ void ActivitySums::finish() {
     const ProcessNames& names = processes_[busy.process];
     const std::string device = names.device_of(busy.queue);
     TimeCurve& curve = gpu_busy_s_.try_emplace(device, span_, cells_for(span_)).first->second;
-    const StandsFor all = names.stands_for(busy.told, busy.stands_for_itself, 0);
+    const Extrapolation all = names.extrapolation_of(busy.told, busy.stands_for_itself, 0);
     curve.add(all.span.begin_ns, all.span.end_ns, busy.busy_s * all.weight);
     gpu_stretches_[device].push_back(all.span);
   }

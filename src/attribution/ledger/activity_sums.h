@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "attribution/gpu/followed_steps.h"
-#include "attribution/ledger/place_paths.h"
+#include "attribution/gpu/traced_steps.h"
+#include "attribution/ledger/scope_paths.h"
 #include "attribution/ledger/time_curve.h"
 #include "model/activity.h"
 
@@ -35,18 +35,18 @@ struct StepCounts {
 
 // Names and sums of one process.
 struct ProcessNames {
-  PlacePaths places;
+  ScopePaths scopes;
   std::unordered_map<std::uint32_t, KernelClass> classes;
   std::unordered_map<std::uint32_t, KernelQueue> queues;
-  FollowedSteps steps;
+  TracedSteps steps;
   StepCounts traced;
-  std::string rank = {};  // rank in a distributed run
+  std::string rank = {};                                           // rank in a distributed run
   std::unordered_map<std::uint32_t, std::int64_t> kernel_ns = {};  // by class
   std::size_t grouped_kernels = 0;                                 // classes that share the name kOtherKernels
 
   // The interval and weight that kernel sums of the interval `told` extrapolate to. Probe kernels and lost kernels do
   // not extrapolate.
-  StandsFor stands_for(TimeSpan told, bool probes, std::uint32_t class_id) const;
+  Extrapolation extrapolation_of(TimeSpan told, bool probes, std::uint32_t class_id) const;
   // The GPU of a queue: its UUID, or "ordinal N".
   std::string device_of(std::uint32_t queue) const;
   // Called after all activities were added. Beyond kMostKernelNames classes, those with the least time lose their
@@ -87,7 +87,7 @@ class ActivitySums {
   std::map<std::uint32_t, ProcessNames> processes_;
   TimeCurve captured_s_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> used_;  // process and queue
-  std::vector<Busy> busy_;  // until the devices of the queues are known
+  std::vector<Busy> busy_;                                  // until the devices of the queues are known
   std::map<std::string, TimeCurve> gpu_busy_s_;
   std::map<std::string, std::vector<TimeSpan>> gpu_stretches_;
   bool has_activity_ = false;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "attribution/gpu/kernel_kinds.h"
+#include "attribution/gpu/kernel_classes.h"
 #include "base/clock.h"
 #include "base/demangle.h"
 
@@ -21,29 +21,29 @@ bool is_plain_fill(const std::string& demangled_name) {
   return demangled_name.find("FillFunctor") != std::string::npos;
 }
 
-CauseClass class_of(GpuDoing doing) {
-  if (doing == GpuDoing::computes) return CauseClass::compute;
-  return doing == GpuDoing::exchanges ? CauseClass::synchronisation : CauseClass::memory;
+CauseClass class_of(GpuActivityKind doing) {
+  if (doing == GpuActivityKind::computes) return CauseClass::compute;
+  return doing == GpuActivityKind::exchanges ? CauseClass::synchronisation : CauseClass::memory;
 }
 
 }  // namespace
 
-GpuDoing doing_of(const KernelClass& kernel) {
+GpuActivityKind activity_kind_of(const KernelClass& kernel) {
   if (kernel.kind == KernelKind::copy)
-    return kernel.name.find("DtoH") != std::string::npos ? GpuDoing::reads_back : GpuDoing::copies;
-  if (kernel.kind == KernelKind::fill) return GpuDoing::fills;
-  if (kernel.kind == KernelKind::graph) return GpuDoing::computes;
-  if (kernel.name.find("nccl") != std::string::npos) return GpuDoing::exchanges;
+    return kernel.name.find("DtoH") != std::string::npos ? GpuActivityKind::reads_back : GpuActivityKind::copies;
+  if (kernel.kind == KernelKind::fill) return GpuActivityKind::fills;
+  if (kernel.kind == KernelKind::graph) return GpuActivityKind::computes;
+  if (kernel.name.find("nccl") != std::string::npos) return GpuActivityKind::exchanges;
   const std::string name = demangled(kernel.name);
-  if (is_plain_fill(name)) return GpuDoing::fills;
+  if (is_plain_fill(name)) return GpuActivityKind::fills;
   const bool is_layout = family_of({KernelKind::kernel, kernel.name, 1}) == "layout";
-  return is_layout || is_plain_copy(name) ? GpuDoing::moves : GpuDoing::computes;
+  return is_layout || is_plain_copy(name) ? GpuActivityKind::moves : GpuActivityKind::computes;
 }
 
 void CauseEvidence::add(const CauseEvidence& other, double share) {
   worked_s += share * other.worked_s;
   waited_s += share * other.waited_s;
-  untold_s += share * other.untold_s;
+  unclassified_s += share * other.unclassified_s;
   gpu_s.add(other.gpu_s, share);
   launches += share * other.launches;
   copies += share * other.copies;
@@ -52,12 +52,12 @@ void CauseEvidence::add(const CauseEvidence& other, double share) {
 
 CauseEvidence CauseEvidence::of_what_was_seen() const {
   CauseEvidence seen;
-  seen.untold_s = worked_s + waited_s + untold_s;
+  seen.unclassified_s = worked_s + waited_s + unclassified_s;
   seen.gpu_s = gpu_s;
   return seen;
 }
 
-CauseEvidence evidence_of(const PlaceTally& tally) {
+CauseEvidence evidence_of(const ScopeTally& tally) {
   CauseEvidence evidence;
   const double wall_s = seconds(tally.wall_ns);
   evidence.worked_s = std::clamp(seconds(tally.cpu_ns + tally.helpers_ns), 0.0, wall_s);
@@ -65,12 +65,12 @@ CauseEvidence evidence_of(const PlaceTally& tally) {
   return evidence;
 }
 
-CauseEvidence evidence_of(GpuDoing doing, double time_s, double count) {
+CauseEvidence evidence_of(GpuActivityKind doing, double time_s, double count) {
   CauseEvidence evidence;
   evidence.gpu_s[class_of(doing)] = time_s;
   evidence.launches = count;
-  if (doing == GpuDoing::copies) evidence.copies = count;
-  if (doing == GpuDoing::reads_back) evidence.read_backs = count;
+  if (doing == GpuActivityKind::copies) evidence.copies = count;
+  if (doing == GpuActivityKind::reads_back) evidence.read_backs = count;
   return evidence;
 }
 
@@ -93,12 +93,12 @@ std::optional<Cause> RowCauses::of_gpu(const CauseEvidence& evidence) const {
 }
 
 std::optional<Cause> RowCauses::of_cpu(const Path& path, const CauseEvidence& evidence) const {
-  if (evidence.worked_s + evidence.waited_s + evidence.untold_s <= 0) return std::nullopt;
+  if (evidence.worked_s + evidence.waited_s + evidence.unclassified_s <= 0) return std::nullopt;
   ByCause told_s;
   told_s[CauseClass::synchronisation] = std::max(evidence.waited_s, 0.0);
   ByCause named_s;
   const std::optional<CauseClass> name = reads_names_ ? cause_in_name(path.back()) : std::nullopt;
-  named_s[name.value_or(CauseClass::compute)] = evidence.untold_s;
+  named_s[name.value_or(CauseClass::compute)] = evidence.unclassified_s;
   const auto known = by_path_.find(path);
   const CauseEvidence all = known == by_path_.end() ? CauseEvidence() : known->second;
   if (all.launches > kLeastLaunches) {
@@ -108,7 +108,7 @@ std::optional<Cause> RowCauses::of_cpu(const Path& path, const CauseEvidence& ev
     told_s[CauseClass::launch] = launching_s;
     told_s[all.read_backs > 0 ? CauseClass::synchronisation : CauseClass::memory] += evidence.worked_s - launching_s;
   } else {
-    const bool only_name_tells = name || !tells_hosts_;
+    const bool only_name_tells = name || !has_host_evidence_;
     (only_name_tells ? named_s : told_s)[name.value_or(CauseClass::compute)] += evidence.worked_s;
   }
   Cause cause;

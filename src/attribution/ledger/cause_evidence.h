@@ -21,14 +21,14 @@
 
 namespace joulemap::attribution {
 
-enum class GpuDoing : std::uint8_t { computes, moves, fills, copies, reads_back, exchanges };
-GpuDoing doing_of(const KernelClass& kernel);
+enum class GpuActivityKind : std::uint8_t { computes, moves, fills, copies, reads_back, exchanges };
+GpuActivityKind activity_kind_of(const KernelClass& kernel);
 
 // Sums; they may be split proportionally.
 struct CauseEvidence {
-  double worked_s = 0;  // threads or their helpers on a CPU
-  double waited_s = 0;  // threads blocked
-  double untold_s = 0;  // either of the two
+  double worked_s = 0;        // threads or their helpers on a CPU
+  double waited_s = 0;        // threads blocked
+  double unclassified_s = 0;  // either of the two
   ByCause gpu_s = {};
   double launches = 0;    // of GPU work; includes copies and read_backs
   double copies = 0;      // to the device or within it
@@ -39,16 +39,17 @@ struct CauseEvidence {
   CauseEvidence of_what_was_seen() const;
 };
 
-CauseEvidence evidence_of(const PlaceTally& tally);
-CauseEvidence evidence_of(GpuDoing doing, double time_s, double count);
+CauseEvidence evidence_of(const ScopeTally& tally);
+CauseEvidence evidence_of(GpuActivityKind doing, double time_s, double count);
 
 class RowCauses {
  public:
   using Path = std::vector<std::string>;
 
-  // `tells_hosts`: the launches and the blocked time of CPU threads are recorded. `reads_names`: paths end in a
+  // `has_host_evidence`: the launches and the blocked time of CPU threads are recorded. `reads_names`: paths end in a
   // function name.
-  RowCauses(bool tells_hosts, bool reads_names) : tells_hosts_(tells_hosts), reads_names_(reads_names) {}
+  RowCauses(bool has_host_evidence, bool reads_names)
+      : has_host_evidence_(has_host_evidence), reads_names_(reads_names) {}
 
   // Add every row, then call finish().
   void add(const Path& path, const CauseEvidence& evidence) { by_path_[path].add(evidence); }
@@ -59,7 +60,7 @@ class RowCauses {
   std::optional<Cause> of_cpu(const Path& path, const CauseEvidence& evidence) const;
 
  private:
-  bool tells_hosts_;
+  bool has_host_evidence_;
   bool reads_names_;
   std::map<Path, CauseEvidence> by_path_;  // of all devices
   double usual_launch_s_ = 0;              // median CPU time of a launch; 0: only copies were launched

@@ -20,27 +20,27 @@ TimeCurve evenly(double amount) {
 }
 
 // A thread's tally in a scope: wall time, and CPU time within it.
-PlaceTally host(std::uint32_t place, double wall_s, double cpu_s, std::uint64_t count = 1) {
-  return {place, count, count, static_cast<std::int64_t>(wall_s * 1e9), static_cast<std::int64_t>(cpu_s * 1e9), 0};
+ScopeTally host(std::uint32_t scope, double wall_s, double cpu_s, std::uint64_t count = 1) {
+  return {scope, count, count, static_cast<std::int64_t>(wall_s * 1e9), static_cast<std::int64_t>(cpu_s * 1e9), 0};
 }
 
-KernelTally gpu(std::uint32_t class_id, std::uint32_t place, std::uint64_t count, double time_s) {
-  return {class_id, 0, place, count, static_cast<std::int64_t>(time_s * 1e9)};
+KernelTally gpu(std::uint32_t class_id, std::uint32_t scope, std::uint64_t count, double time_s) {
+  return {class_id, 0, scope, count, static_cast<std::int64_t>(time_s * 1e9)};
 }
 
-enum Places : std::uint32_t { kConv = 4, kItem, kAugment, kTo, kSynchronize };
+enum Scopes : std::uint32_t { kConv = 4, kItem, kAugment, kTo, kSynchronize };
 enum Classes : std::uint32_t { kGemm, kHtoD, kDtoH, kCopyKernel, kNccl };
 
 Activity training() {
   Activity activity;
-  activity.places = {{1, 0, PlaceKind::mode, "train"},
-                     {2, 1, PlaceKind::phase, "forward"},
-                     {3, 2, PlaceKind::module, "net"},
-                     {kConv, 3, PlaceKind::op, "torch.conv2d"},
-                     {kItem, 3, PlaceKind::op, "torch.Tensor.item"},
-                     {kAugment, 3, PlaceKind::op, "augment"},
-                     {kTo, 3, PlaceKind::op, "torch.Tensor.to"},
-                     {kSynchronize, 3, PlaceKind::op, "torch.cuda.synchronize"}};
+  activity.scopes = {{1, 0, ScopeKind::mode, "train"},
+                     {2, 1, ScopeKind::phase, "forward"},
+                     {3, 2, ScopeKind::module, "net"},
+                     {kConv, 3, ScopeKind::op, "torch.conv2d"},
+                     {kItem, 3, ScopeKind::op, "torch.Tensor.item"},
+                     {kAugment, 3, ScopeKind::op, "augment"},
+                     {kTo, 3, ScopeKind::op, "torch.Tensor.to"},
+                     {kSynchronize, 3, ScopeKind::op, "torch.cuda.synchronize"}};
   activity.classes = {
       {kGemm, KernelKind::kernel, "_Z4gemmv", {}, {}},
       {kHtoD, KernelKind::copy, "HtoD", {}, {}},
@@ -100,7 +100,7 @@ TEST(CauseEvidence, AGpuComputesMovesMemoryOrExchangesWithOthersByWhatRan) {
 
 TEST(CauseEvidence, AThreadThatGivesOutKernelsLaunches) {
   Activity activity = training();
-  activity.place_tallies = {host(kConv, 2, 1.75)};
+  activity.scope_tallies = {host(kConv, 2, 1.75)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
   const Cause cause = Causes(activity).of("torch.conv2d");
   EXPECT_EQ(cause.largest, CauseClass::launch);
@@ -112,7 +112,7 @@ TEST(CauseEvidence, AThreadThatGivesOutKernelsLaunches) {
 TEST(CauseEvidence, AThreadThatSpinsUntilItsCopyIsThereWaits) {
   Activity activity = training();
   // A launch takes 1 ms; reading a number back takes 100.
-  activity.place_tallies = {host(kConv, 1, 1), host(kItem, 2, 2)};
+  activity.scope_tallies = {host(kConv, 1, 1), host(kItem, 2, 2)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3), gpu(kDtoH, kItem, 20, 0.001)};
   const Cause cause = Causes(activity).of("torch.Tensor.item");
   EXPECT_EQ(cause.largest, CauseClass::synchronisation);
@@ -122,7 +122,7 @@ TEST(CauseEvidence, AThreadThatSpinsUntilItsCopyIsThereWaits) {
 
 TEST(CauseEvidence, AThreadThatTakesLongToHandOverCopiesMovesMemory) {
   Activity activity = training();
-  activity.place_tallies = {host(kConv, 1, 1), host(kTo, 2, 2)};
+  activity.scope_tallies = {host(kConv, 1, 1), host(kTo, 2, 2)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3), gpu(kHtoD, kTo, 20, 0.5)};
   const Causes causes(activity);
   EXPECT_EQ(causes.of("torch.Tensor.to").largest, CauseClass::memory);
@@ -131,7 +131,7 @@ TEST(CauseEvidence, AThreadThatTakesLongToHandOverCopiesMovesMemory) {
 
 TEST(CauseEvidence, AThreadThatStandsStillWaitsWhateverItsName) {
   Activity activity = training();
-  activity.place_tallies = {host(kAugment, 2, 0.5)};
+  activity.scope_tallies = {host(kAugment, 2, 0.5)};
   const Cause cause = Causes(activity, Level::function, false).of("augment");
   EXPECT_EQ(cause.largest, CauseClass::synchronisation);
   EXPECT_EQ(cause.basis, CauseBasis::ledger);
@@ -139,15 +139,15 @@ TEST(CauseEvidence, AThreadThatStandsStillWaitsWhateverItsName) {
 
 TEST(CauseEvidence, ALeaderWhoseHelpersWorkDoesNotWait) {
   Activity activity = training();
-  PlaceTally tally = host(kAugment, 2, 0.5);
+  ScopeTally tally = host(kAugment, 2, 0.5);
   tally.helpers_ns = 6 * kSecond_ns;
-  activity.place_tallies = {tally};
+  activity.scope_tallies = {tally};
   EXPECT_EQ(Causes(activity, Level::function, false).of("augment").largest, CauseClass::compute);
 }
 
 TEST(CauseEvidence, OnlyANameTellsSpinningFromComputing) {
   Activity activity = training();
-  activity.place_tallies = {host(kAugment, 1, 1), host(kSynchronize, 1, 1), host(kConv, 1, 1)};
+  activity.scope_tallies = {host(kAugment, 1, 1), host(kSynchronize, 1, 1), host(kConv, 1, 1)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
   const Causes causes(activity);
   EXPECT_EQ(causes.of("torch.cuda.synchronize").largest, CauseClass::synchronisation);
@@ -158,14 +158,14 @@ TEST(CauseEvidence, OnlyANameTellsSpinningFromComputing) {
 
 TEST(CauseEvidence, WhereNobodyListenedToTheGpuNamesTellWhatCpusDid) {
   Activity activity = training();
-  activity.place_tallies = {host(kConv, 1, 1)};
+  activity.scope_tallies = {host(kConv, 1, 1)};
   EXPECT_EQ(Causes(activity).of("torch.conv2d").basis, CauseBasis::name);
   EXPECT_EQ(Causes(activity, Level::function, false).of("torch.conv2d").basis, CauseBasis::ledger);
 }
 
 TEST(CauseEvidence, TracesOfOthersTellNoCpuTimeSoNamesTellWhoWaits) {
   Activity activity = training();
-  activity.place_tallies = {host(kConv, 1, 1), host(kAugment, 1, 1)};
+  activity.scope_tallies = {host(kConv, 1, 1), host(kAugment, 1, 1)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
   const Causes causes(activity, Level::function, true, false);
   EXPECT_EQ(causes.of("augment").basis, CauseBasis::name);
@@ -175,9 +175,9 @@ TEST(CauseEvidence, TracesOfOthersTellNoCpuTimeSoNamesTellWhoWaits) {
 
 TEST(CauseEvidence, OfFunctionsThatWereOnlySeenNamesTellWhatThreadsDid) {
   Activity activity = training();
-  activity.places.push_back({20, 2, PlaceKind::function, "torch.cuda.synchronize"});
-  activity.places.push_back({21, 2, PlaceKind::function, "init_weights"});
-  activity.place_tallies = {host(2, 4, 1)};
+  activity.scopes.push_back({20, 2, ScopeKind::function, "torch.cuda.synchronize"});
+  activity.scopes.push_back({21, 2, ScopeKind::function, "init_weights"});
+  activity.scope_tallies = {host(2, 4, 1)};
   activity.shares = {{2, 20, 30, 3000}, {2, 21, 10, 1000}};
   const Causes causes(activity, Level::function, false);
   EXPECT_EQ(causes.of("torch.cuda.synchronize").largest, CauseClass::synchronisation);
@@ -190,7 +190,7 @@ TEST(CauseEvidence, WhatNobodyCapturedHasNoCause) {
   energy.machine_cpu_s = evenly(20);
   energy.command_cpu_s = 1;
   Activity activity = training();
-  activity.place_tallies = {host(kConv, 1, 1)};
+  activity.scope_tallies = {host(kConv, 1, 1)};
   ActivitySums sums(kSpan);
   sums.add(kProcess, activity);
   sums.finish();

@@ -23,7 +23,7 @@ std::uint64_t part_of(std::uint64_t count, double share) {
 std::int64_t part_of(std::int64_t time_ns, double share) { return std::llround(static_cast<double>(time_ns) * share); }
 
 void scale_tallies(Activity& activity, double share) {
-  for (PlaceTally& tally : activity.place_tallies) {
+  for (ScopeTally& tally : activity.scope_tallies) {
     tally.count = part_of(tally.count, share);
     tally.sampled = part_of(tally.sampled, share);
     tally.wall_ns = part_of(tally.wall_ns, share);
@@ -46,7 +46,7 @@ Activity clipped(const Activity& activity, TimeSpan span) {
   const TimeSpan inside{std::max(activity.begin_ns, span.begin_ns), std::min(activity.end_ns, span.end_ns)};
   const double share = share_inside(activity, inside);
   Activity rest;
-  rest.places = activity.places;
+  rest.scopes = activity.scopes;
   rest.classes = activity.classes;
   rest.queues = activity.queues;
   // Kernels may have run well before the interval of the activity that reports them.
@@ -65,25 +65,25 @@ Activity clipped(const Activity& activity, TimeSpan span) {
   if (share <= 0) return rest;
   rest.begin_ns = inside.begin_ns;
   rest.end_ns = inside.end_ns;
-  rest.place_tallies = activity.place_tallies;
+  rest.scope_tallies = activity.scope_tallies;
   rest.kernel_tallies = activity.kernel_tallies;
   scale_tallies(rest, share);
   return rest;
 }
 
-std::vector<Activity> clipped(const Activity& activity, TimeSpan span, const FollowedSteps& steps,
-                              const PlacePaths& places) {
+std::vector<Activity> clipped(const Activity& activity, TimeSpan span, const TracedSteps& steps,
+                              const ScopePaths& scopes) {
   Activity traced = activity;
   Activity extrapolated;
   traced.kernel_tallies.clear();
   for (const KernelTally& tally : activity.kernel_tallies) {
-    const bool is_alone = places.probes(tally.place) || tally.class_id == kLostClass;
+    const bool is_alone = scopes.probes(tally.scope) || tally.class_id == kLostClass;
     (is_alone ? traced : extrapolated).kernel_tallies.push_back(tally);
   }
   for (StepRecord& step : traced.steps) step.listened = true;
   std::vector<Activity> parts = {clipped(traced, span)};
   if (extrapolated.kernel_tallies.empty()) return parts;
-  const StandsFor all = steps.of({activity.begin_ns, activity.end_ns});
+  const Extrapolation all = steps.of({activity.begin_ns, activity.end_ns});
   extrapolated.begin_ns = all.span.begin_ns;
   extrapolated.end_ns = all.span.end_ns;
   scale_tallies(extrapolated, all.weight);

@@ -10,8 +10,8 @@
 
 #include <vector>
 
-#include "attribution/gpu/followed_steps.h"
-#include "attribution/ledger/place_paths.h"
+#include "attribution/gpu/traced_steps.h"
+#include "attribution/ledger/scope_paths.h"
 #include "attribution/ledger/time_curve.h"
 #include "model/activity.h"
 
@@ -22,7 +22,7 @@ Activity clipped(const Activity& activity, TimeSpan span);
 // The same for a process in light mode: kernels of traced steps extrapolate to the steps after them, and count as far
 // as those lie inside. `steps` holds the steps of the whole run. The returned parts need no further extrapolation:
 // their steps are marked as traced.
-std::vector<Activity> clipped(const Activity& activity, TimeSpan span, const FollowedSteps& steps,
-                              const PlacePaths& places);
+std::vector<Activity> clipped(const Activity& activity, TimeSpan span, const TracedSteps& steps,
+                              const ScopePaths& scopes);
 
 }  // namespace joulemap::attribution

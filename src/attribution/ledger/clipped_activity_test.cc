@@ -8,8 +8,8 @@ namespace {
 
 Activity ten_to_twenty() {
   Activity activity{.begin_ns = 10, .end_ns = 20};
-  activity.places = {{1, 0, PlaceKind::region, "here"}};
-  activity.place_tallies = {{1, 10, 4, 100, 80, 20}};
+  activity.scopes = {{1, 0, ScopeKind::region, "here"}};
+  activity.scope_tallies = {{1, 10, 4, 100, 80, 20}};
   activity.kernel_tallies = {{0, 0, 1, 6, 8}};
   activity.kernels = {{11, 13, 0, 0, 1, 1, 0}, {14, 17, 0, 0, 1, 2, 0}, {18, 19, 0, 0, 1, 3, 0}};
   activity.steps = {{1, 9, 14, 0, 2, 0, true, true}, {2, 14, 20, 0, 2, 0, true, true}};
@@ -20,9 +20,9 @@ TEST(ClippedActivity, takes_of_sums_what_their_time_has_inside) {
   const Activity half = clipped(ten_to_twenty(), {15, 100});
   EXPECT_EQ(half.begin_ns, 15);
   EXPECT_EQ(half.end_ns, 20);
-  EXPECT_EQ(half.place_tallies[0].count, 5u);
-  EXPECT_EQ(half.place_tallies[0].cpu_ns, 40);
-  EXPECT_EQ(half.place_tallies[0].helpers_ns, 10);
+  EXPECT_EQ(half.scope_tallies[0].count, 5u);
+  EXPECT_EQ(half.scope_tallies[0].cpu_ns, 40);
+  EXPECT_EQ(half.scope_tallies[0].helpers_ns, 10);
   EXPECT_EQ(half.kernel_tallies[0].count, 3u);
   EXPECT_EQ(half.kernel_tallies[0].time_ns, 4);
 }
@@ -38,8 +38,8 @@ TEST(ClippedActivity, cuts_single_kernels_at_the_edge) {
 
 TEST(ClippedActivity, keeps_names_and_nothing_else_of_what_lies_outside) {
   const Activity none = clipped(ten_to_twenty(), {30, 40});
-  EXPECT_EQ(none.places.size(), 1u);
-  EXPECT_TRUE(none.place_tallies.empty());
+  EXPECT_EQ(none.scopes.size(), 1u);
+  EXPECT_TRUE(none.scope_tallies.empty());
   EXPECT_TRUE(none.kernel_tallies.empty());
   EXPECT_TRUE(none.kernels.empty());
 }
@@ -59,8 +59,8 @@ TEST(ClippedActivity, is_whole_where_the_span_holds_it) {
 }
 
 // 100 steps of 10 ns; the first two are traced and extrapolate to all.
-FollowedSteps light_run() {
-  FollowedSteps steps;
+TracedSteps light_run() {
+  TracedSteps steps;
   for (std::int64_t i = 0; i < 100; ++i) {
     steps.add({.number = i, .begin_ns = 10 * i, .end_ns = 10 * (i + 1), .kernels = i < 2 ? 3U : 0U, .listened = i < 2});
   }
@@ -69,15 +69,15 @@ FollowedSteps light_run() {
 
 TEST(ClippedActivity, a_window_without_traced_steps_has_the_kernels_that_extrapolate_to_it) {
   Activity traced{.begin_ns = 0, .end_ns = 20};
-  traced.place_tallies = {{1, 10, 4, 100, 80, 20}};
+  traced.scope_tallies = {{1, 10, 4, 100, 80, 20}};
   traced.kernel_tallies = {{0, 0, 1, 6, 8}};
-  const std::vector<Activity> parts = clipped(traced, {500, 600}, light_run(), PlacePaths());
+  const std::vector<Activity> parts = clipped(traced, {500, 600}, light_run(), ScopePaths());
   ASSERT_EQ(parts.size(), 2u);
-  EXPECT_TRUE(parts[0].place_tallies.empty());
+  EXPECT_TRUE(parts[0].scope_tallies.empty());
   EXPECT_EQ(parts[1].begin_ns, 500);
   EXPECT_EQ(parts[1].end_ns, 600);
   ASSERT_EQ(parts[1].kernel_tallies.size(), 1u);
-  EXPECT_EQ(parts[1].kernel_tallies[0].count, 30u);    // 3 per step, 10 steps
+  EXPECT_EQ(parts[1].kernel_tallies[0].count, 30u);   // 3 per step, 10 steps
   EXPECT_EQ(parts[1].kernel_tallies[0].time_ns, 40);  // 4 per step
 }
 
@@ -86,7 +86,7 @@ TEST(ClippedActivity, windows_one_after_another_hold_all_that_extrapolates) {
   traced.kernel_tallies = {{0, 0, 1, 600, 800}};
   std::int64_t time_ns = 0;
   for (std::int64_t from = 0; from < 1000; from += 50) {
-    for (const Activity& part : clipped(traced, {from, from + 50}, light_run(), PlacePaths())) {
+    for (const Activity& part : clipped(traced, {from, from + 50}, light_run(), ScopePaths())) {
       for (const KernelTally& tally : part.kernel_tallies) time_ns += tally.time_ns;
     }
   }

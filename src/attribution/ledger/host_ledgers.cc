@@ -36,7 +36,7 @@ std::vector<std::int64_t> times_of(const std::vector<EnergyPoint>& readings) {
 }
 
 // Rows of domains, steps and epochs need no attribution.
-bool gives_parts(Level level) { return level != Level::domain && level != Level::step && level != Level::epoch; }
+bool needs_attribution(Level level) { return level != Level::domain && level != Level::step && level != Level::epoch; }
 
 const std::vector<NumberedMoment>* longest(const std::map<std::uint32_t, std::vector<NumberedMoment>>& moments) {
   const auto most = std::ranges::max_element(moments, {}, [](const auto& told) { return told.second.size(); });
@@ -96,14 +96,14 @@ void HostLedgers::for_each_part(Host& host, std::uint32_t source, const Activity
                                 const std::function<void(const Activity&)>& use) {
   const auto light = light_.find(source);
   if (light == light_.end()) return is_inside(activity, host.span) ? use(activity) : use(clipped(activity, host.span));
-  const PlacePaths& places = host.sums.names(source).places;
-  for (const Activity& part : clipped(activity, host.span, light->second, places)) use(part);
+  const ScopePaths& scopes = host.sums.names(source).scopes;
+  for (const Activity& part : clipped(activity, host.span, light->second, scopes)) use(part);
 }
 
 void HostLedgers::add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const {
   host.sums.add(source, activity);
-  if (finds_powers()) host.work.add(source, activity, host.sums.names(source).places);
-  if (shares_out()) host.cpu_work.add(source, activity);
+  if (finds_powers()) host.work.add(source, activity, host.sums.names(source).scopes);
+  if (attributes_energy()) host.cpu_work.add(source, activity);
 }
 
 void HostLedgers::add_moment(std::uint32_t source, const Mark& mark) {
@@ -121,11 +121,11 @@ void HostLedgers::add_losses(Host& host) {
     const Activity lost = lost_kernels(mark, host.sums.names(process));
     if (lost.empty()) continue;
     host.sums.add(process, lost);
-    if (finds_powers()) host.work.add(process, lost, host.sums.names(process).places);
+    if (finds_powers()) host.work.add(process, lost, host.sums.names(process).scopes);
   }
 }
 
-bool HostLedgers::shares_out() const { return std::ranges::any_of(wanted_.levels, gives_parts); }
+bool HostLedgers::attributes_energy() const { return std::ranges::any_of(wanted_.levels, needs_attribution); }
 
 // Called after the sums are finished.
 CpuKnowledge HostLedgers::cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const {
@@ -150,7 +150,7 @@ CpuKnowledge HostLedgers::cpu_knowledge(Host& host, RecordedEnergy::Result& ener
   std::optional<CpuPowers> fitted;
   // An estimate is proportional to CPU time and contains no information on powers.
   if (finds_powers() && !known.estimated) fitted = fit_cpu_powers(known.use, machine, domains);
-  known.powers = fitted ? std::move(*fitted) : alike_cpu_powers(known.use.columns);
+  known.powers = fitted ? std::move(*fitted) : equal_cpu_powers(known.use.columns);
   const double own = joules > 0 ? uncertainty_j / joules : 0;
   draw_gains(known.powers, known.estimated ? own : in_quadrature(own, kGainSpread));
   return known;
@@ -178,7 +178,7 @@ MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::R
   if (mode_ == Mode::hold) gpu.energy_j = held_curve(curve.steps, curve.energy_j);
   if (work != nullptr) {
     const std::vector<ClassPrior> priors = priors_.of_columns(curve.device_model, work->kernels);
-    const KnownSensing known = known_sensing(host.calibration, host.channels, curve.device);
+    const SensorModel known = sensor_model(host.calibration, host.channels, curve.device);
     gpu.powers =
         find_powers(std::move(*work), {curve.steps, curve.history, host.probing.spans(), known, curve.held_back},
                     host.span, priors);
@@ -226,10 +226,10 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
   host.energy.machine_cpu_s = cpu_time(kMachineCpuTime);
   if (const std::optional<TimeCurve> command_s = cpu_time(kCommandCpuTime))
     host.energy.command_cpu_s = command_s->total();
-  host.energy.tells_idle = host.energy.machine_cpu_s || host.energy.command_cpu_s;
-  if (shares_out() && host.energy.cpu_j) host.energy.cpu = cpu_knowledge(host, energy);
+  host.energy.has_idle_time = host.energy.machine_cpu_s || host.energy.command_cpu_s;
+  if (attributes_energy() && host.energy.cpu_j) host.energy.cpu = cpu_knowledge(host, energy);
   for (const Level level : wanted_.levels) {
-    if (gives_parts(level)) host.ledgers.try_emplace(level, level, host.energy, host.sums);
+    if (needs_attribution(level)) host.ledgers.try_emplace(level, level, host.energy, host.sums);
   }
   if (!wanted_.views) return;
   host.view.emplace(host.span, host.energy, host.sums, *wanted_.views, begins_of(longest(host.steps)));
@@ -245,7 +245,7 @@ void HostLedgers::add(std::uint32_t source, const Activity& activity) {
 }
 
 LedgerResult HostLedgers::result_of(Host& host, Level level, const Grouping& grouping) const {
-  if (!gives_parts(level)) {
+  if (!needs_attribution(level)) {
     const std::vector<NumberedMoment>* const moments = longest(level == Level::epoch ? host.epochs : host.steps);
     return rows_of(name_of(level), moments == nullptr ? std::vector<NumberedMoment>() : *moments, energy_of(host),
                    host.span, host.probing);
@@ -270,7 +270,7 @@ LedgerResult HostLedgers::finish(Level level, const Grouping& grouping) {
     of_hosts.push_back(std::exchange(one.rows, {}));
     append(all, std::move(one));
   }
-  all.rows = gives_parts(level) ? rows_of_all(std::move(of_hosts)) : same_moments_of(of_hosts);
+  all.rows = needs_attribution(level) ? rows_of_all(std::move(of_hosts)) : same_moments_of(of_hosts);
   for (ReportRow& row : all.rows) {
     if (row.energy_j && all.attributed_j.value_or(0) > 0) row.share = *row.energy_j / *all.attributed_j;
   }

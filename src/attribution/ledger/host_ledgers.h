@@ -89,8 +89,8 @@ class HostLedgers {
   void for_each_part(Host& host, std::uint32_t source, const Activity& activity,
                      const std::function<void(const Activity&)>& use);
   void add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const;
-  bool shares_out() const;
-  bool finds_powers() const { return mode_ == Mode::regress && shares_out(); }
+  bool attributes_energy() const;
+  bool finds_powers() const { return mode_ == Mode::regress && attributes_energy(); }
   void add_losses(Host& host);
   void add_others(Host& host, const RecordedEnergy::Result& energy) const;
   struct GpuName {
@@ -107,10 +107,10 @@ class HostLedgers {
   Wanted wanted_;
   Mode mode_;
   const KernelPriors& priors_;
-  std::vector<std::string> boot_of_;      // by source
-  std::vector<std::int64_t> started_ns_;  // by source
-  std::map<std::uint32_t, Host> hosts_;   // by recorder
-  std::map<std::uint32_t, FollowedSteps> light_;  // in light mode, if only a part of the run is wanted
+  std::vector<std::string> boot_of_;            // by source
+  std::vector<std::int64_t> started_ns_;        // by source
+  std::map<std::uint32_t, Host> hosts_;         // by recorder
+  std::map<std::uint32_t, TracedSteps> light_;  // in light mode, if only a part of the run is wanted
 };
 
 }  // namespace joulemap::attribution

@@ -32,7 +32,7 @@ double share_inside(const Activity& activity, TimeSpan span) {
 Ledger::Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums)
     : level_(level), energy_(energy), sums_(sums), cpu_shares_(energy, sums), gpu_shares_(energy, sums) {}
 
-std::vector<std::string> Ledger::path_at_level(std::uint32_t process, const PlaceMeaning& meaning) const {
+std::vector<std::string> Ledger::path_at_level(std::uint32_t process, const ScopeMeaning& meaning) const {
   if (meaning.probes()) return {std::string(kProbeMode)};  // not part of the run's layers
   if (level_ == Level::rank) {
     const std::string& rank = sums_.names(process).rank;
@@ -46,7 +46,7 @@ std::vector<std::string> Ledger::path_at_level(std::uint32_t process, const Plac
 }
 
 // The part that a layer's energy is split into.
-std::string Ledger::part_at_level(const PlaceMeaning& meaning) const {
+std::string Ledger::part_at_level(const ScopeMeaning& meaning) const {
   if (meaning.probes()) return {};
   if (level_ == Level::op) return meaning.op;
   if (level_ == Level::tensor) return meaning.op_with_tensors();
@@ -55,7 +55,7 @@ std::string Ledger::part_at_level(const PlaceMeaning& meaning) const {
 }
 
 void Ledger::credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
-                    const PlaceMeaning& meaning, std::string_view basis, bool has_energy) {
+                    const ScopeMeaning& meaning, std::string_view basis, bool has_energy) {
   Entry& entry = entries_[{std::move(path), device}];
   entry.basis = basis;
   entry.has_energy = entry.has_energy || has_energy;
@@ -74,8 +74,8 @@ void Ledger::credit(std::vector<std::string> path, const std::string& device, co
   if (const std::string part = part_at_level(meaning); !part.empty()) grow(entry.parts[part], true);
 }
 
-void Ledger::add_place(std::uint32_t process, const PlaceTally& tally, const ClassJoules& joules) {
-  const PlaceMeaning& meaning = sums_.names(process).places.meaning(tally.place);
+void Ledger::add_scope(std::uint32_t process, const ScopeTally& tally, const ClassJoules& joules) {
+  const ScopeMeaning& meaning = sums_.names(process).scopes.meaning(tally.scope);
   cpu_shares_.note(joules);
   std::vector<std::string> path = path_at_level(process, meaning);
   if (path.empty()) return;
@@ -85,14 +85,14 @@ void Ledger::add_place(std::uint32_t process, const PlaceTally& tally, const Cla
 }
 
 // Work before or after the command gets no part of the command's energy.
-void Ledger::add_places(std::uint32_t process, const Activity& activity, double inside) {
+void Ledger::add_scopes(std::uint32_t process, const Activity& activity, double inside) {
   CpuShares::Rates rates = cpu_shares_.rates(activity.begin_ns, activity.end_ns);
   rates.per_modelled_j *= inside;
   rates.per_present_s *= inside;
   const std::vector<double> present_s = presence_s(activity);
   for (std::size_t i = 0; i < present_s.size(); ++i) {
-    const PlaceTally& tally = activity.place_tallies[i];
-    add_place(process, tally, cpu_shares_.part(process, tally, present_s[i], rates));
+    const ScopeTally& tally = activity.scope_tallies[i];
+    add_scope(process, tally, cpu_shares_.part(process, tally, present_s[i], rates));
   }
 }
 
@@ -106,20 +106,20 @@ const std::string& Ledger::kernel_name(std::uint32_t process, std::uint32_t clas
 }
 
 // A kernel without a description counts as compute.
-GpuDoing Ledger::kernel_doing(std::uint32_t process, std::uint32_t class_id) {
-  const auto [doing, is_new] = kernel_doings_.try_emplace({process, class_id}, GpuDoing::computes);
+GpuActivityKind Ledger::kernel_doing(std::uint32_t process, std::uint32_t class_id) {
+  const auto [doing, is_new] = kernel_doings_.try_emplace({process, class_id}, GpuActivityKind::computes);
   const auto& classes = sums_.names(process).classes;
   const auto known = classes.find(class_id);
-  if (is_new && known != classes.end()) doing->second = doing_of(known->second);
+  if (is_new && known != classes.end()) doing->second = activity_kind_of(known->second);
   return doing->second;
 }
 
 void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel) {
-  const auto& [device, rate, stands_for] = kernel;
+  const auto& [device, rate, extrapolation_of] = kernel;
   ProcessNames& names = sums_.names(process);
-  const PlaceMeaning& meaning = names.places.meaning(tally.place);
-  const double time_s = seconds(tally.time_ns) * stands_for;
-  const auto count = static_cast<std::uint64_t>(std::llround(static_cast<double>(tally.count) * stands_for));
+  const ScopeMeaning& meaning = names.scopes.meaning(tally.scope);
+  const double time_s = seconds(tally.time_ns) * extrapolation_of;
+  const auto count = static_cast<std::uint64_t>(std::llround(static_cast<double>(tally.count) * extrapolation_of));
   const auto gpu = energy_.gpus.find(device);
   const bool has_energy = gpu != energy_.gpus.end();
   const std::string shown = has_energy ? gpu->second.domain : device;
@@ -150,10 +150,10 @@ void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double
   ProcessNames& names = sums_.names(process);
   std::map<std::tuple<std::uint32_t, bool, bool>, KernelRate> rates;  // by queue, is probe, is lost
   for (const KernelTally& tally : activity.kernel_tallies) {
-    const bool probes = names.places.meaning(tally.place).probes();
+    const bool probes = names.scopes.meaning(tally.scope).probes();
     const auto [known, is_new] = rates.try_emplace({tally.queue, probes, tally.class_id == kLostClass});
     if (is_new) {
-      const StandsFor all = names.stands_for({activity.begin_ns, activity.end_ns}, probes, tally.class_id);
+      const Extrapolation all = names.extrapolation_of({activity.begin_ns, activity.end_ns}, probes, tally.class_id);
       const std::string device = names.device_of(tally.queue);
       known->second = {device, inside * gpu_shares_.rate(device, all.span.begin_ns, all.span.end_ns), all.weight};
     }
@@ -163,12 +163,12 @@ void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double
 
 void Ledger::add(std::uint32_t process, const Activity& activity) {
   const double inside = share_inside(activity, sums_.captured_cpu_s().span());
-  if (level_ != Level::kernel) add_places(process, activity, inside);
-  PlacePaths& places = sums_.names(process).places;
-  for (const PlaceShare& share : activity.shares) {
+  if (level_ != Level::kernel) add_scopes(process, activity, inside);
+  ScopePaths& scopes = sums_.names(process).scopes;
+  for (const ScopeShare& share : activity.shares) {
     if (level_ == Level::rank) break;  // all of it belongs to one rank
-    const std::vector<std::string> coarse = path_at_level(process, places.meaning(share.coarse));
-    const PlaceMeaning& fine = places.meaning(share.place);
+    const std::vector<std::string> coarse = path_at_level(process, scopes.meaning(share.coarse));
+    const ScopeMeaning& fine = scopes.meaning(share.scope);
     std::vector<std::string> path = path_at_level(process, fine);
     if (const std::string part = part_at_level(fine); !part.empty()) path.push_back(part);
     const bool is_function = !fine.function.empty();
@@ -244,8 +244,8 @@ void Ledger::balance(LedgerResult& result) const {
 }
 
 LedgerResult Ledger::finish(const Grouping& grouping) {
-  if (level_ == Level::op || level_ == Level::tensor || level_ == Level::function) share_out_parts();
-  share_out_places();
+  if (level_ == Level::op || level_ == Level::tensor || level_ == Level::function) split_parts();
+  split_scopes();
   if (level_ == Level::function) gather_functions();
   add_background();
   LedgerResult result;

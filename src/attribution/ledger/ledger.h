@@ -12,7 +12,7 @@
 // - Operations are recorded in sampled steps only. A module's energy is split among its operations in proportion to
 //   their time there. A phase, a region or a module that computes without PyTorch also does other things: there
 //   operations get what they used in sampled steps, scaled to all steps, and the rest stays its own. A scope that a
-//   framework's own profiler divided (PlaceShare) is split as a module is. An imported trace contains every call.
+//   framework's own profiler divided (ScopeShare) is split as a module is. An imported trace contains every call.
 // - By rank, all work of a process belongs to its rank, in whatever scope.
 // - Work that ran only to probe is one row of its own, "probe", on each device.
 // attributed + idle + unattributed = measured, by construction. Pure; seconds and joules.
@@ -102,27 +102,27 @@ class Ledger {
   using Parts = std::map<std::vector<std::string>, Amount>;      // by path
   using Key = std::pair<std::vector<std::string>, std::string>;  // path, device
 
-  void add_places(std::uint32_t process, const Activity& activity, double inside);
-  void add_place(std::uint32_t process, const PlaceTally& tally, const ClassJoules& joules);
+  void add_scopes(std::uint32_t process, const Activity& activity, double inside);
+  void add_scope(std::uint32_t process, const ScopeTally& tally, const ClassJoules& joules);
   struct KernelRate {
     std::string device;
-    double rate = 0;        // J per second of a kernel of weight 1
-    double stands_for = 1;  // kernels each traced one extrapolates to, in light mode
+    double rate = 0;              // J per second of a kernel of weight 1
+    double extrapolation_of = 1;  // kernels each traced one extrapolates to, in light mode
   };
   void add_kernels(std::uint32_t process, const Activity& activity, double inside);
   void add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel);
   void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
-              const PlaceMeaning& meaning, std::string_view basis, bool has_energy);
-  std::vector<std::string> path_at_level(std::uint32_t process, const PlaceMeaning& meaning) const;
-  std::string part_at_level(const PlaceMeaning& meaning) const;
+              const ScopeMeaning& meaning, std::string_view basis, bool has_energy);
+  std::vector<std::string> path_at_level(std::uint32_t process, const ScopeMeaning& meaning) const;
+  std::string part_at_level(const ScopeMeaning& meaning) const;
   const std::string& kernel_name(std::uint32_t process, std::uint32_t class_id);
-  GpuDoing kernel_doing(std::uint32_t process, std::uint32_t class_id);
-  void share_out_place(const std::vector<std::string>& coarse, const Parts& parts);
-  void share_out_places();
+  GpuActivityKind kernel_doing(std::uint32_t process, std::uint32_t class_id);
+  void split_scope(const std::vector<std::string>& coarse, const Parts& parts);
+  void split_scopes();
   double steps_for_each_sampled() const;
   double share_of_parts(const Key& key, const Entry& entry, double sampled_s, double steps) const;
-  void share_out_entry(const Key& key, const Entry& entry, std::map<Key, Entry>& told);
-  void share_out_parts();
+  void split_entry(const Key& key, const Entry& entry, std::map<Key, Entry>& told);
+  void split_parts();
   void split_off_parts();
   void gather_functions();
   void add_background();
@@ -139,7 +139,7 @@ class Ledger {
   std::map<Key, Entry> entries_;
   std::map<Key, std::set<std::uint32_t>> processes_;                             // of ranks
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> kernel_names_;  // for stacks; by process and class
-  std::map<std::pair<std::uint32_t, std::uint32_t>, GpuDoing> kernel_doings_;    // likewise
+  std::map<std::pair<std::uint32_t, std::uint32_t>, GpuActivityKind> kernel_doings_;  // likewise
   // What a coarse scope divides into, by its path.
   std::map<std::vector<std::string>, Parts> shares_;
   std::map<std::vector<std::string>, Parts> function_shares_;

@@ -19,18 +19,19 @@ void note_grouped_kernels(const ActivitySums& sums, Level level, Diagnostics& di
   if (level != Level::kernel && level != Level::stack) return;
   for (const auto& [process, names] : sums.processes()) {
     if (names.grouped_kernels == 0) continue;
-    diagnostics.add({"kernels_grouped", names.grouped_kernels,
-                     fmt::format("of {} different kernels the {} with the most time have rows of their own; the others are "
-                                 "one row, '{}'",
-                                 names.classes.size(), kMostKernelNames, kOtherKernels),
-                     ""});
+    diagnostics.add(
+        {"kernels_grouped", names.grouped_kernels,
+         fmt::format("of {} different kernels the {} with the most time have rows of their own; the others are "
+                     "one row, '{}'",
+                     names.classes.size(), kMostKernelNames, kOtherKernels),
+         ""});
   }
 }
 
 void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics) {
-  PlacePaths::Operations all;
+  ScopePaths::Operations all;
   for (const auto& [process, names] : sums.processes()) {
-    const PlacePaths::Operations some = names.places.operations();
+    const ScopePaths::Operations some = names.scopes.operations();
     all.all += some.all;
     all.without_tensors += some.without_tensors;
   }

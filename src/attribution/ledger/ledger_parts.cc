@@ -47,7 +47,7 @@ std::optional<Level> level_named(std::string_view name) {
 
 std::string_view name_of(Level level) { return kLevels[static_cast<std::size_t>(level)].first; }
 
-void Ledger::share_out_place(const std::vector<std::string>& coarse, const Parts& parts) {
+void Ledger::split_scope(const std::vector<std::string>& coarse, const Parts& parts) {
   double told_s = 0;
   for (const auto& [path, amount] : parts) told_s += amount.time_s;
   if (told_s <= 0) return;
@@ -77,10 +77,10 @@ void Ledger::share_out_place(const std::vector<std::string>& coarse, const Parts
 }
 
 // Recorded operations take precedence over functions from stack samples.
-void Ledger::share_out_places() {
-  for (const auto& [coarse, parts] : shares_) share_out_place(coarse, parts);
+void Ledger::split_scopes() {
+  for (const auto& [coarse, parts] : shares_) split_scope(coarse, parts);
   if (level_ != Level::function) return;
-  for (const auto& [coarse, parts] : function_shares_) share_out_place(coarse, parts);
+  for (const auto& [coarse, parts] : function_shares_) split_scope(coarse, parts);
 }
 
 // For traces that contain every call: an operation has its own time, and the rest of the layer's time stays with the
@@ -124,7 +124,7 @@ double Ledger::steps_for_each_sampled() const {
   return sampled > 0 ? entered / sampled : 0;
 }
 
-void Ledger::share_out_entry(const Key& key, const Entry& entry, std::map<Key, Entry>& told) {
+void Ledger::split_entry(const Key& key, const Entry& entry, std::map<Key, Entry>& told) {
   double sampled_s = 0;
   double sampled_j = 0;
   for (const auto& [part, amount] : entry.parts) {
@@ -173,7 +173,7 @@ double Ledger::share_of_parts(const Key& key, const Entry& entry, double sampled
   return entry.is_module && share >= kLeastOfAModule ? 1 : share;
 }
 
-void Ledger::share_out_parts() {
+void Ledger::split_parts() {
   if (!energy_.samples_calls) return split_off_parts();
   const double steps = steps_for_each_sampled();
   std::map<Key, Entry> told;
@@ -188,7 +188,7 @@ void Ledger::share_out_parts() {
     Entry shared = entry;
     shared.sum = {entry.sum.count, entry.sum.sampled, 0, 0, {}, {}};
     add_share(shared.sum, entry.sum, of_parts);
-    share_out_entry(key, shared, told);
+    split_entry(key, shared, told);
     if (of_parts == 1) continue;
     entry.parts.clear();
     add_share(entry.sum, entry.sum, -of_parts);

@@ -22,19 +22,19 @@ TimeCurve evenly(double amount) {
 // train > forward > conv (> conv2d), train > backward > conv, a region of the program's own, and two kernels.
 Activity names() {
   Activity activity;
-  activity.places = {{1, 0, PlaceKind::mode, "train"},      {2, 1, PlaceKind::phase, "forward"},
-                     {3, 2, PlaceKind::module, "net"},      {4, 3, PlaceKind::module, "net.conv"},
-                     {5, 4, PlaceKind::op, "torch.conv2d"}, {6, 1, PlaceKind::phase, "backward"},
-                     {7, 6, PlaceKind::module, "net.conv"}, {8, 0, PlaceKind::region, "setup"},
-                     {9, 4, PlaceKind::op, "torch.relu"}};
+  activity.scopes = {{1, 0, ScopeKind::mode, "train"},      {2, 1, ScopeKind::phase, "forward"},
+                     {3, 2, ScopeKind::module, "net"},      {4, 3, ScopeKind::module, "net.conv"},
+                     {5, 4, ScopeKind::op, "torch.conv2d"}, {6, 1, ScopeKind::phase, "backward"},
+                     {7, 6, ScopeKind::module, "net.conv"}, {8, 0, ScopeKind::region, "setup"},
+                     {9, 4, ScopeKind::op, "torch.relu"}};
   activity.classes = {{0, KernelKind::kernel, "_Z4gemmv", {}, {}}, {1, KernelKind::copy, "HtoD", {}, {}}};
   activity.queues = {{0, "GPU-1", 0, 1, 7}};
   return activity;
 }
 
-PlaceTally cpu(std::uint32_t place, double cpu_s, std::uint64_t count = 1, std::uint64_t sampled = 0) {
+ScopeTally cpu(std::uint32_t scope, double cpu_s, std::uint64_t count = 1, std::uint64_t sampled = 0) {
   const auto cpu_ns = static_cast<std::int64_t>(cpu_s * 1e9);
-  return {place, count, sampled, cpu_ns, cpu_ns / 2, cpu_ns - cpu_ns / 2};
+  return {scope, count, sampled, cpu_ns, cpu_ns / 2, cpu_ns - cpu_ns / 2};
 }
 
 struct Outcome {
@@ -68,7 +68,7 @@ Outcome account(Level level, const MachineEnergy& energy, Activity activity) {
 
 TEST(Ledger, SharesTheEnergyOfACpuByCpuTime) {
   Activity activity = names();
-  activity.place_tallies = {cpu(4, 6), cpu(7, 3), cpu(0, 1)};
+  activity.scope_tallies = {cpu(4, 6), cpu(7, 3), cpu(0, 1)};
   const Outcome outcome = account(Level::layer, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 600, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 300, 1e-6);
@@ -78,7 +78,7 @@ TEST(Ledger, SharesTheEnergyOfACpuByCpuTime) {
 
 TEST(Ledger, WhileNothingRunsTheEnergyIsIdle) {
   Activity activity = names();
-  activity.place_tallies = {cpu(4, 2.5)};
+  activity.scope_tallies = {cpu(4, 2.5)};
   const Outcome outcome = account(Level::phase, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward"}), 250, 1e-6);
   EXPECT_NEAR(*outcome.result.idle_j, 750, 1e-6);
@@ -86,7 +86,7 @@ TEST(Ledger, WhileNothingRunsTheEnergyIsIdle) {
 
 TEST(Ledger, WhatOthersUsedIsBackground) {
   Activity activity = names();
-  activity.place_tallies = {cpu(4, 5)};
+  activity.scope_tallies = {cpu(4, 5)};
   MachineEnergy energy{.cpu_j = evenly(1000)};
   energy.machine_cpu_s = evenly(20);
   energy.command_cpu_s = 10;  // five of which were not captured
@@ -99,7 +99,7 @@ TEST(Ledger, WhatOthersUsedIsBackground) {
 TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
   Activity activity = names();
   // One step of ten was sampled: there the layer's time is that of its operations.
-  activity.place_tallies = {cpu(4, 9, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1)};
+  activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1)};
   const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);
@@ -109,9 +109,9 @@ TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
 
 TEST(Ledger, OperationsOutsideOfAllLayersTakeWhatTheyTookAndNotWhatTheProgramDoesBesides) {
   Activity activity = names();
-  activity.places.push_back({12, 1, PlaceKind::op, "Tensor.item"});
+  activity.scopes.push_back({12, 1, ScopeKind::op, "Tensor.item"});
   // One step of ten was sampled. The program read its files for nine seconds, and called item() once in a step.
-  activity.place_tallies = {cpu(4, 1, 20, 2), cpu(1, 9, 0), cpu(12, 0.1, 1, 1)};
+  activity.scope_tallies = {cpu(4, 1, 20, 2), cpu(1, 9, 0), cpu(12, 0.1, 1, 1)};
   const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
   const ReportRow* const item = outcome.row({"train", "Tensor.item"});
   ASSERT_NE(item, nullptr);
@@ -124,11 +124,11 @@ TEST(Ledger, OperationsOutsideOfAllLayersTakeWhatTheyTookAndNotWhatTheProgramDoe
 
 TEST(Ledger, OperationsOfAPhaseDoNotTakeTheTimeInWhichItWaits) {
   Activity activity = names();
-  for (const Place& place : {Place{12, 1, PlaceKind::phase, "dataloader"}, Place{13, 12, PlaceKind::op, "torch.empty"}})
-    activity.places.push_back(place);
-  PlaceTally waits = cpu(12, 0.001, 20, 2);  // for its workers; two of twenty calls were in sampled steps
+  for (const Scope& scope : {Scope{12, 1, ScopeKind::phase, "dataloader"}, Scope{13, 12, ScopeKind::op, "torch.empty"}})
+    activity.scopes.push_back(scope);
+  ScopeTally waits = cpu(12, 0.001, 20, 2);  // for its workers; two of twenty calls were in sampled steps
   waits.wall_ns = 7'000'000'000;
-  activity.place_tallies = {cpu(4, 1, 20, 2), waits, cpu(13, 0.0001, 1, 1)};
+  activity.scope_tallies = {cpu(4, 1, 20, 2), waits, cpu(13, 0.0001, 1, 1)};
   const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
   const ReportRow* const empty = outcome.row({"train", "dataloader", "torch.empty"});
   const ReportRow* const loader = outcome.row({"train", "dataloader"});
@@ -141,7 +141,7 @@ TEST(Ledger, OperationsOfAPhaseDoNotTakeTheTimeInWhichItWaits) {
 
 TEST(Ledger, OperationsOfAModuleThatComputesWithoutThemTakeTheirOwnTimeOnly) {
   Activity activity = names();
-  activity.place_tallies = {cpu(4, 9.9, 20, 2), cpu(5, 0.01, 2, 2)};
+  activity.scope_tallies = {cpu(4, 9.9, 20, 2), cpu(5, 0.01, 2, 2)};
   const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->time_s, 0.1, 1e-6);
   EXPECT_NEAR(outcome.row({"train", "forward", "net.conv"})->time_s, 9.81, 1e-6);
@@ -149,9 +149,9 @@ TEST(Ledger, OperationsOfAModuleThatComputesWithoutThemTakeTheirOwnTimeOnly) {
 
 TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
   Activity activity = names();
-  activity.places.push_back({10, 5, PlaceKind::tensors, "[64,3,224,224] [64,3,7,7]"});
-  activity.places.push_back({11, 5, PlaceKind::tensors, "[64,64,56,56] [64,64,3,3]"});
-  activity.place_tallies = {cpu(4, 9, 20, 2), cpu(10, 0.5, 2, 2), cpu(11, 0.25, 1, 1), cpu(9, 0.25, 1, 1)};
+  activity.scopes.push_back({10, 5, ScopeKind::tensors, "[64,3,224,224] [64,3,7,7]"});
+  activity.scopes.push_back({11, 5, ScopeKind::tensors, "[64,64,56,56] [64,64,3,3]"});
+  activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(10, 0.5, 2, 2), cpu(11, 0.25, 1, 1), cpu(9, 0.25, 1, 1)};
   const Outcome tensors = account(Level::tensor, {.cpu_j = evenly(1000)}, activity);
   const ReportRow* const first =
       tensors.row({"train", "forward", "net.conv", "torch.conv2d [64,3,224,224] [64,3,7,7]"});
@@ -190,17 +190,17 @@ TEST(Ledger, WhileKernelsWereLostAGpuIsNeitherIdleNorAnybodys) {
   }
 }
 
-TEST(PlacePaths, OperationsWhoseInputsAreNotKnownAreCounted) {
-  PlacePaths paths;
-  for (const Place& place : names().places) paths.add(place);
-  paths.add({10, 5, PlaceKind::tensors, "[2]"});
+TEST(ScopePaths, OperationsWhoseInputsAreNotKnownAreCounted) {
+  ScopePaths paths;
+  for (const Scope& scope : names().scopes) paths.add(scope);
+  paths.add({10, 5, ScopeKind::tensors, "[2]"});
   EXPECT_EQ(paths.operations().all, 2u);
   EXPECT_EQ(paths.operations().without_tensors, 1u);
 }
 
 TEST(Ledger, WhereEveryCallWasToldOperationsHaveTheirOwnTimeAndTheLayerTheRest) {
   Activity activity = names();
-  activity.place_tallies = {cpu(4, 9, 20), cpu(5, 0.75, 3), cpu(9, 0.25, 1), cpu(7, 0, 1)};
+  activity.scope_tallies = {cpu(4, 9, 20), cpu(5, 0.75, 3), cpu(9, 0.25, 1), cpu(7, 0, 1)};
   const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000), .samples_calls = false}, activity);
   const std::vector<std::string> layer = {"train", "forward", "net.conv"};
   const ReportRow* const conv = outcome.row({"train", "forward", "net.conv", "torch.conv2d"});
@@ -214,8 +214,8 @@ TEST(Ledger, WhereEveryCallWasToldOperationsHaveTheirOwnTimeAndTheLayerTheRest) 
 
 TEST(Ledger, AFunctionIsTheSameWhereverItIsCalledFrom) {
   Activity activity = names();
-  activity.places.push_back({10, 7, PlaceKind::op, "torch.relu"});
-  activity.place_tallies = {cpu(4, 4.5, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1),
+  activity.scopes.push_back({10, 7, ScopeKind::op, "torch.relu"});
+  activity.scope_tallies = {cpu(4, 4.5, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1),
                             cpu(7, 4, 20, 2),   cpu(10, 0.5, 2, 2), cpu(8, 1)};
   const Outcome outcome = account(Level::function, {.cpu_j = evenly(1100)}, activity);
   EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 412.5, 1e-6);
@@ -226,10 +226,10 @@ TEST(Ledger, AFunctionIsTheSameWhereverItIsCalledFrom) {
 
 TEST(Ledger, WhereNoOperationIsToldFunctionsAreThoseTheProgramWasSeenIn) {
   Activity activity = names();
-  activity.places.push_back({10, 0, PlaceKind::function, "__main__.augment"});
-  activity.places.push_back({11, 8, PlaceKind::function, "json.loads"});
-  activity.places.push_back({12, 4, PlaceKind::function, "torch.nn.functional.conv2d"});
-  activity.place_tallies = {cpu(0, 2), cpu(8, 3), cpu(4, 4.5, 20, 2), cpu(5, 0.5, 3, 3)};
+  activity.scopes.push_back({10, 0, ScopeKind::function, "__main__.augment"});
+  activity.scopes.push_back({11, 8, ScopeKind::function, "json.loads"});
+  activity.scopes.push_back({12, 4, ScopeKind::function, "torch.nn.functional.conv2d"});
+  activity.scope_tallies = {cpu(0, 2), cpu(8, 3), cpu(4, 4.5, 20, 2), cpu(5, 0.5, 3, 3)};
   activity.shares = {{0, 10, 2, 1000}, {8, 11, 5, 1000}, {4, 12, 9, 1000}};
   const Outcome outcome = account(Level::function, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"__main__.augment"}), 200, 1e-6);
@@ -242,7 +242,7 @@ TEST(Ledger, WhereNoOperationIsToldFunctionsAreThoseTheProgramWasSeenIn) {
 
 TEST(Ledger, AProfilersSharesDivideACoarsePlace) {
   Activity activity = names();
-  activity.place_tallies = {cpu(1, 10)};
+  activity.scope_tallies = {cpu(1, 10)};
   activity.shares = {{1, 4, 2, 3'000'000}, {1, 7, 1, 1'000'000}};
   const Outcome outcome = account(Level::layer, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 750, 1e-6);
@@ -267,7 +267,7 @@ TEST(Ledger, AGpusEnergyBelongsToWhatRunsAndIdlesBetween) {
 
 TEST(Ledger, AStackIsOfLayersAndEndsInTheirKernels) {
   Activity activity = names();
-  activity.place_tallies = {cpu(4, 2)};
+  activity.scope_tallies = {cpu(4, 2)};
   activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 4, 10, 2 * kSecond_ns}};
   MachineEnergy energy{.cpu_j = evenly(100)};
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
@@ -304,7 +304,7 @@ TEST(Ledger, StepsThatWereNotListenedToAreLikeTheOthers) {
 
 TEST(Ledger, WithoutSamplesTheTimesStand) {
   Activity activity = names();
-  activity.place_tallies = {cpu(8, 4)};
+  activity.scope_tallies = {cpu(8, 4)};
   activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
   const Outcome outcome = account(Level::layer, {}, activity);
   ASSERT_NE(outcome.row({"setup"}), nullptr);

@@ -24,7 +24,7 @@ void doubt(PowerFit& fit, std::uint16_t column) {
   power.regressed = power.probed = power.by_library = false;
   statistics::Random random(kOthersSeed);
   for (double& watts : fit.replicates[column]) watts *= std::max(1 + kOthersSpread * random.normal(), 0.0);
-  std::tie(power.low_w, power.high_w) = middle_of(fit.replicates[column], 0.9);
+  std::tie(power.low_w, power.high_w) = central_interval(fit.replicates[column], 0.9);
 }
 
 TimeCurve brought_to_sum(TimeCurve curve, const TimeCurve& like) {
@@ -51,12 +51,12 @@ GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan s
   std::optional<PowerFit> fit = fit_powers(work.timeline, evidence, priors);
   const double gain_spread = evidence.known.gain_spread;
   if (!fit)
-    fit = priors.empty() ? alike_powers(work.timeline.classes(), gain_spread) : believed_powers(priors, gain_spread);
+    fit = priors.empty() ? equal_powers(work.timeline.classes(), gain_spread) : prior_powers(priors, gain_spread);
   for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kLeastPower_w);
   if (work.others) doubt(*fit, *work.others);
   TimeCurve modelled_j(span, cells_for(span));
   for (const DeviceWork::Stretch& stretch : work.stretches) {
-    modelled_j.add(stretch.begin_ns, stretch.end_ns, stretch.busy_s * fit->watts_at(stretch.column, stretch.slowness));
+    modelled_j.add(stretch.begin_ns, stretch.end_ns, stretch.busy_s * fit->watts_at(stretch.column, stretch.slowdown));
   }
   modelled_j.finish();
   return {std::move(*fit), std::move(work.column_of), std::move(modelled_j), std::move(work.kernels),

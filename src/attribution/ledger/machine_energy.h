@@ -31,9 +31,9 @@ std::optional<Mode> mode_named(std::string_view name);
 struct GpuPowers {
   PowerFit fit;
   ColumnOf column_of;
-  TimeCurve modelled_j;                                // J predicted for the kernel sums, without idle power
-  std::vector<std::vector<SeenKernels>> kernels = {};  // by column
-  std::optional<std::uint16_t> others = {};            // the column of other processes
+  TimeCurve modelled_j;                                    // J predicted for the kernel sums, without idle power
+  std::vector<std::vector<ObservedKernels>> kernels = {};  // by column
+  std::optional<std::uint16_t> others = {};                // the column of other processes
   UsualLengths usual_ns = {};
 };
 
@@ -51,7 +51,7 @@ struct MachineEnergy {
   std::optional<TimeCurve> machine_cpu_s;  // used by all processes
   std::optional<double> command_cpu_s;     // used by the command's processes
   bool samples_calls = true;               // operations were recorded in some steps only; else in all
-  bool tells_idle = true;                  // time without a tally was idle; else unknown: an imported trace
+  bool has_idle_time = true;               // time without a tally was idle; else unknown: an imported trace
   std::optional<CpuKnowledge> cpu = {};    // empty: equal powers, of unknown uncertainty
 };
 

@@ -87,14 +87,14 @@ std::string write_rank(const TemporaryDirectory& folder, const Machine& machine,
   for (std::int64_t second = 0; second < kLength_s; ++second) {
     Activity activity;
     if (second == 0) {
-      activity.places = {
-          {1, 0, PlaceKind::mode, "train"}, {2, 1, PlaceKind::phase, "forward"}, {3, 2, PlaceKind::module, "conv"}};
+      activity.scopes = {
+          {1, 0, ScopeKind::mode, "train"}, {2, 1, ScopeKind::phase, "forward"}, {3, 2, ScopeKind::module, "conv"}};
       activity.classes = {{0, KernelKind::kernel, "gemm", {}, {}}};
       activity.queues = {{0, gpu_channel(machine.boot, local).device, 0, 1, 7}};
     }
     activity.begin_ns = machine.begin_ns + second * kSecond_ns;
     activity.end_ns = activity.begin_ns + kSecond_ns;
-    activity.place_tallies = {{3, 1, 0, kSecond_ns, kSecond_ns, 0}};
+    activity.scope_tallies = {{3, 1, 0, kSecond_ns, kSecond_ns, 0}};
     activity.kernel_tallies = {{0, 0, 3, 10, kSecond_ns / 2}};
     writer->add(std::move(activity));
   }

@@ -36,16 +36,16 @@ TimeCurve in_cells(const EnergyCurve& curve, TimeSpan span) {
 
 RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices)
     : span_(span), slices_(std::max<std::size_t>(slices, 1)), curves_(channels) {
-  curves_.keep_around(span.begin_ns);
-  curves_.keep_around(span.end_ns);
+  curves_.retain_around(span.begin_ns);
+  curves_.retain_around(span.end_ns);
   for (const Channel& channel : channels) {
     Follower& follower = followers_.emplace_back(Follower{channel});
-    if (tells_energy(channel) || channel.quantity == Quantity::power_history) continue;
+    if (measures_energy(channel) || channel.quantity == Quantity::power_history) continue;
     if (channel.quantity == Quantity::cpu_time) {
       follower.cpu_time.emplace(CpuTime{TimeCurve(span, cells_for(span)), {}, {}});
     } else {
       follower.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
-      if (tells_of_others(channel)) follower.track.others.emplace();
+      if (is_co_tenant_utilization(channel)) follower.track.others.emplace();
     }
   }
 }
@@ -120,7 +120,7 @@ std::vector<ChannelEnergy> RecordedEnergy::channel_energies(Result& result) cons
   std::vector<ChannelEnergy> energies;
   for (const EnergyCurve& curve : curves_.all()) {
     energies.push_back(curve.energy_between(span_.begin_ns, span_.end_ns));
-    const StepClock* const clock = curve.clock();
+    const CounterClock* const clock = curve.clock();
     if (clock == nullptr || !clock->is_locked()) continue;
     const StepInterval last = clock->last_step_before(span_.end_ns);
     result.steps.push_back({curve.channel().name, clock->period_ns() / kSecond, seconds(last.half_width_ns()),
@@ -181,7 +181,7 @@ double RecordedEnergy::power_limited(const std::string& device) const {
   return share;
 }
 
-std::vector<BusyStretch> RecordedEnergy::others_on(const std::string& device) const {
+std::vector<BusyStretch> RecordedEnergy::co_tenants_on(const std::string& device) const {
   for (const Follower& follower : followers_) {
     if (follower.track.others && follower.channel.device == device) return follower.track.others->inside(span_);
   }
@@ -215,7 +215,7 @@ void RecordedEnergy::add_curves(Result& result) {
                              .device_model = follower.channel.device_model,
                              .power_limited = power_limited(device),
                              .held_back = held_back(device),
-                             .others = others_on(device)});
+                             .others = co_tenants_on(device)});
   }
   for (Follower& follower : followers_) {
     if (!follower.cpu_time) continue;

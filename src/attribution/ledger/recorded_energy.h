@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "attribution/analysis/throttling.h"
-#include "attribution/gpu/others_use.h"
+#include "attribution/gpu/co_tenant_use.h"
 #include "attribution/ledger/time_curve.h"
 #include "energy/energy_curves.h"
 #include "energy/make_domain_table.h"
@@ -73,7 +73,7 @@ class RecordedEnergy {
     std::vector<double> sums;
     std::vector<std::uint64_t> counts;
     Throttling throttling = {};
-    std::optional<OthersUse> others = {};
+    std::optional<CoTenantUse> others = {};
   };
   struct Follower {
     Channel channel;
@@ -93,7 +93,7 @@ class RecordedEnergy {
   std::optional<std::size_t> channel_of(const DomainEnergy& row) const;
   std::vector<PowerPoint> history_of(const std::string& device);
   double power_limited(const std::string& device) const;
-  std::vector<BusyStretch> others_on(const std::string& device) const;
+  std::vector<BusyStretch> co_tenants_on(const std::string& device) const;
   bool held_back(const std::string& device) const;
 
   TimeSpan span_;

@@ -33,24 +33,24 @@ std::uint8_t* BufferPool::take(const Loan& loan) {
 }
 
 std::size_t BufferPool::find(const std::uint8_t* buffer) const {
-  std::size_t place = 0;
-  while (place < given_out_.size() && given_out_[place].buffer.get() != buffer) ++place;
-  return place;
+  std::size_t scope = 0;
+  while (scope < given_out_.size() && given_out_[scope].buffer.get() != buffer) ++scope;
+  return scope;
 }
 
 std::optional<BufferPool::Loan> BufferPool::loan_of(const std::uint8_t* buffer) const {
   const std::lock_guard hold(lock_);
-  const std::size_t place = find(buffer);
-  if (place == given_out_.size()) return std::nullopt;
-  return given_out_[place].loan;
+  const std::size_t scope = find(buffer);
+  if (scope == given_out_.size()) return std::nullopt;
+  return given_out_[scope].loan;
 }
 
 void BufferPool::give_back(const std::uint8_t* buffer) {
   const std::lock_guard hold(lock_);
-  const std::size_t place = find(buffer);
-  if (place == given_out_.size()) return;
-  free_.push_back(std::move(given_out_[place].buffer));
-  given_out_.erase(given_out_.begin() + static_cast<std::ptrdiff_t>(place));
+  const std::size_t scope = find(buffer);
+  if (scope == given_out_.size()) return;
+  free_.push_back(std::move(given_out_[scope].buffer));
+  given_out_.erase(given_out_.begin() + static_cast<std::ptrdiff_t>(scope));
 }
 
 void BufferPool::write_off() {

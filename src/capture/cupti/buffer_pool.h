@@ -22,8 +22,8 @@ namespace joulemap::capture::cupti {
 
 inline constexpr std::size_t kLargestBufferBytes = 256UL * 1024;  // 1200 kernels
 inline constexpr std::size_t kSmallestBufferBytes = 32UL * 1024;  // 150 kernels
-inline constexpr std::size_t kMostBuffers = 256;         // 64 MB; beyond it CUPTI drops and counts records
-inline constexpr std::size_t kSmallestRecordBytes = 72;  // of a fill in CUDA 11.0
+inline constexpr std::size_t kMostBuffers = 256;                  // 64 MB; beyond it CUPTI drops and counts records
+inline constexpr std::size_t kSmallestRecordBytes = 72;           // of a fill in CUDA 11.0
 
 // Chooses the size of the next buffer.
 class BufferSizing {

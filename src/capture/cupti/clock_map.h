@@ -18,10 +18,9 @@
 namespace joulemap::capture::cupti {
 
 inline constexpr std::int64_t kClockJumpNs = kNanosecondsPerMillisecond;
-inline constexpr std::int64_t kClockSlackNs =
-    2 * kNanosecondsPerSecond;                                    // how far a segment extends beyond its pairs
-inline constexpr std::int64_t kFutureNs = kNanosecondsPerSecond;  // largest time of a record beyond now
-inline constexpr std::size_t kMomentsKept = 8192;                 // about two hours: no record arrives later than that
+inline constexpr std::int64_t kClockSlackNs = 2 * kNanosecondsPerSecond;  // how far a segment extends beyond its pairs
+inline constexpr std::int64_t kFutureNs = kNanosecondsPerSecond;          // largest time of a record beyond now
+inline constexpr std::size_t kMomentsKept = 8192;  // about two hours: no record arrives later than that
 
 class ClockMap {
  public:

@@ -139,7 +139,7 @@ void CuptiApi::note_what_is_missing() {
              ") keeps its own clock: times of kernels are mapped from pairs of readings, to some microseconds",
          "CUDA 11.6 or newer takes our clock"});
   }
-  if (can_place() && !can_follow_graphs()) {
+  if (can_place() && !can_trace_graphs()) {
     diagnostics_.add({"graphs_without_places", 1,
                       path_ +
                           " does not number the nodes of CUDA graphs: their kernels belong to the place that launched "

@@ -32,7 +32,7 @@ class CuptiApi {
   bool can_place() const;
   bool can_set_clock() const { return functions_.register_clock != nullptr; }
   bool can_close() const;
-  bool can_follow_graphs() const { return functions_.graph_node_id != nullptr; }
+  bool can_trace_graphs() const { return functions_.graph_node_id != nullptr; }
 
   // "GPU-8f0c...", in NVML's notation. nullopt when the driver does not report it.
   std::optional<std::string> device_uuid(std::uint32_t ordinal) const;

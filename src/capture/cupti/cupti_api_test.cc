@@ -25,7 +25,7 @@ TEST_F(CuptiApiTest, OpensTheLibraryThatIsNamed) {
   const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
   ASSERT_TRUE(api.has_value());
   EXPECT_EQ(api->version(), kCuda130);
-  EXPECT_TRUE(api->can_place() && api->can_set_clock() && api->can_follow_graphs());
+  EXPECT_TRUE(api->can_place() && api->can_set_clock() && api->can_trace_graphs());
   EXPECT_TRUE(api->diagnostics().empty());
 }
 
@@ -86,7 +86,7 @@ TEST(RealCupti, HasEveryFunctionAndNamesTheCallsThatLaunch) {
   EXPECT_NE(api->functions().outcome_text, nullptr);
   if (api->version() >= 17) {
     EXPECT_TRUE(api->can_set_clock());
-    EXPECT_TRUE(api->can_follow_graphs());
+    EXPECT_TRUE(api->can_trace_graphs());
   }
   const LaunchCallbacks calls = find_launch_callbacks(api->functions());
   EXPECT_GE(calls.launches.size(), 8U);

@@ -55,11 +55,11 @@ TEST_F(CuptiRecoveryTest, SurvivesAProfilerThatClosesCuptiForEverybody) {
   poll_for(1);
   fake.finalize();
   poll_for(3);
-  place_here = 4;
+  scope_here = 4;
   const std::uint32_t correlation = fake.launch({});
   poll_for(1);
   ASSERT_EQ(heard.kernels.size(), 1U);
-  EXPECT_EQ(heard.launches.at(correlation).place, 4U) << "it is subscribed again";
+  EXPECT_EQ(heard.launches.at(correlation).scope, 4U) << "it is subscribed again";
 }
 
 TEST_F(CuptiRecoveryTest, LeavesCuptiToAProfilerThatIsAnnounced) {
@@ -84,12 +84,12 @@ TEST_F(CuptiRecoveryTest, GoesOnAfterAnAnnouncedProfilerAndSaysWhatIsMissing) {
   fake.thief_leaves();
   poll_for(4);
   session().someone_profiles(false, now_ns);
-  place_here = 9;
+  scope_here = 9;
   const std::uint32_t correlation = fake.launch({.name = "after"});
   poll_for(1);
   ASSERT_EQ(heard.kernels.size(), 1U);
   EXPECT_EQ(heard.kernels[0].name, "after");
-  EXPECT_EQ(heard.launches.at(correlation).place, 9U);
+  EXPECT_EQ(heard.launches.at(correlation).scope, 9U);
   EXPECT_NE(message_of("kernels_lost").find("4.0 s"), std::string::npos) << message_of("kernels_lost");
 }
 

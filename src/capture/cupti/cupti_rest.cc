@@ -34,7 +34,7 @@ void CuptiSession::listen(bool on) {
   if (!set) note("cupti_kind", set.error().message, set.error().remedy);
 }
 
-void CuptiSession::allow_rest(bool allowed) {
+void CuptiSession::allow_closing(bool allowed) {
   const std::lock_guard hold(switches_);
   rest_is_allowed_.store(allowed);
   if (allowed || !alive_.load() || lent_ || rest_.load() == Rest::awake) return;

@@ -18,7 +18,7 @@ class RestingSession : public SessionUnderTest {
 
   void start_and_rest() {
     start();
-    session().allow_rest(true);
+    session().allow_closing(true);
     fake.launch({.name = "first"});
     session().listen(false);
     poll_for(2);
@@ -28,7 +28,7 @@ class RestingSession : public SessionUnderTest {
 
 TEST_F(RestingSession, IsClosedByALaunchThatReturnsOnceNobodyListens) {
   start();
-  session().allow_rest(true);
+  session().allow_closing(true);
   fake.launch({.name = "told"});
   session().listen(false);
   poll_for(2);
@@ -48,7 +48,7 @@ TEST_F(RestingSession, TouchesNothingOfCuptiWhileItRests) {
   poll_for(30);
   fake.launch({});
   EXPECT_EQ(fake.calls(), calls);
-  EXPECT_EQ(session().told_until_ns(now_ns), now_ns) << "nothing is on its way";
+  EXPECT_EQ(session().delivered_until_ns(now_ns), now_ns) << "nothing is on its way";
 }
 
 TEST_F(RestingSession, TellsKernelsWithTheirPlacesWhenSomebodyListensAgain) {
@@ -56,11 +56,11 @@ TEST_F(RestingSession, TellsKernelsWithTheirPlacesWhenSomebodyListensAgain) {
   for (std::uint32_t round = 0; round < 50; ++round) {
     session().listen(true);
     EXPECT_FALSE(session().rests());
-    place_here = 100 + round;
+    scope_here = 100 + round;
     const std::uint32_t correlation = fake.launch({.name = "again"});
     poll_for(1);
     ASSERT_EQ(heard.kernels.size(), 2U + round);
-    EXPECT_EQ(heard.launches.at(correlation).place, 100 + round);
+    EXPECT_EQ(heard.launches.at(correlation).scope, 100 + round);
     session().listen(false);
     poll_for(2);
     fake.launch({});
@@ -79,7 +79,7 @@ TEST_F(RestingSession, StaysOpenWithoutLeave) {
 
 TEST_F(RestingSession, StaysOpenOnceAGraphIsCaptured) {
   start();
-  session().allow_rest(true);
+  session().allow_closing(true);
   fake.capture_node();
   session().listen(false);
   poll_for(10);
@@ -89,9 +89,9 @@ TEST_F(RestingSession, StaysOpenOnceAGraphIsCaptured) {
 
 TEST_F(RestingSession, OpensForAGraphThatIsAboutToBeCaptured) {
   start_and_rest();
-  session().allow_rest(false);
+  session().allow_closing(false);
   EXPECT_FALSE(session().rests());
-  place_here = 9;
+  scope_here = 9;
   EXPECT_EQ(heard.nodes.count(fake.capture_node()), 1U);
   fake.launch({});
   poll_for(1);
@@ -100,7 +100,7 @@ TEST_F(RestingSession, OpensForAGraphThatIsAboutToBeCaptured) {
 
 TEST_F(RestingSession, ThinksBetterOfItWhenSomebodyListensBeforeTheNextLaunch) {
   start();
-  session().allow_rest(true);
+  session().allow_closing(true);
   session().listen(false);
   poll_for(2);
   session().listen(true);
@@ -112,7 +112,7 @@ TEST_F(RestingSession, ThinksBetterOfItWhenSomebodyListensBeforeTheNextLaunch) {
 
 TEST_F(RestingSession, WaitsForAKernelThatStillRuns) {
   start();
-  session().allow_rest(true);
+  session().allow_closing(true);
   fake.launch({.keeps_running = true});
   session().listen(false);
   session().poll(monotonic_ns() + kNanosecondsPerSecond / 2);
@@ -122,7 +122,7 @@ TEST_F(RestingSession, WaitsForAKernelThatStillRuns) {
 
 TEST_F(RestingSession, LeavesWhatAnotherProfilerHasUsedOpen) {
   start();
-  session().allow_rest(true);
+  session().allow_closing(true);
   session().someone_profiles(true, now_ns);
   session().someone_profiles(false, now_ns);
   session().listen(false);
@@ -166,13 +166,13 @@ TEST_F(RestingSession, ACuptiThatDoesNotCloseIsNotAskedAgain) {
 
 TEST_F(RestingSession, ThreadsMayLaunchWhileItClosesAndOpens) {
   start();
-  session().allow_rest(true);
+  session().allow_closing(true);
   std::atomic<bool> ends{false};
   std::vector<std::thread> threads;
-  for (std::uint32_t place = 1; place <= 3; ++place) {
-    threads.emplace_back([this, place, &ends] {
-      place_here = place;
-      while (!ends.load()) fake.launch({.stream = place});
+  for (std::uint32_t scope = 1; scope <= 3; ++scope) {
+    threads.emplace_back([this, scope, &ends] {
+      scope_here = scope;
+      while (!ends.load()) fake.launch({.stream = scope});
     });
   }
   int rests = 0;
@@ -190,7 +190,7 @@ TEST_F(RestingSession, ThreadsMayLaunchWhileItClosesAndOpens) {
   for (const Heard::Ran& kernel : heard.kernels) {
     const auto launch = heard.launches.find(kernel.facts.correlation);
     if (launch == heard.launches.end()) continue;
-    ASSERT_EQ(launch->second.place, kernel.facts.stream);
+    ASSERT_EQ(launch->second.scope, kernel.facts.stream);
   }
   EXPECT_FALSE(session().diagnostics().contains("kernels_lost"));
 }

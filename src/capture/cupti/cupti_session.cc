@@ -104,7 +104,7 @@ void CuptiSession::subscribe() {
     api_.functions().enable_callback(1, subscriber_, domain, id);
   };
   for (const std::uint32_t id : callbacks_.copies) enable(Domain::driver, id);
-  if (api_.can_follow_graphs()) {
+  if (api_.can_trace_graphs()) {
     // Always enabled: a graph may be captured in an untraced step and launched in a traced one.
     for (const std::uint32_t id :
          {kGraphNodeCreated, kGraphNodeCloned, kGraphExecCreated, kGraphNodeUpdated, kGraphNodeSet}) {
@@ -163,7 +163,7 @@ void CuptiSession::on_callback(void* user, Domain domain, std::uint32_t id, cons
     }
     if (call.site != kApiEnter || !session.hears()) return;
     session.launches_.fetch_add(1, std::memory_order_relaxed);
-    session.sink_.on_launch(call.correlation, session.position_.place(), session.position_.step());
+    session.sink_.on_launch(call.correlation, session.position_.scope(), session.position_.step());
   } else if (domain == Domain::resource && session.alive_.load(std::memory_order_relaxed)) {
     const auto& change = *static_cast<const ResourceChange*>(data);
     if (change.descriptor != nullptr) session.on_graph(id, *change.descriptor);
@@ -183,7 +183,7 @@ void CuptiSession::on_graph(std::uint32_t id, const GraphChange& change) {
   try {
     if (id == kGraphNodeCreated) {
       nested_graphs_.on_created(node);
-      sink_.on_graph_node(node, position_.place());
+      sink_.on_graph_node(node, position_.scope());
     } else if (id == kGraphNodeCloned && functions.graph_node_id(change.original_node, &original) == Outcome::success) {
       nested_graphs_.on_copied(original, node);
       sink_.on_graph_node_copied(original, node);

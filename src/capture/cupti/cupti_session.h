@@ -22,16 +22,16 @@
 #include "capture/cupti/launch_calls.h"
 #include "capture/cupti/loss_watch.h"
 #include "capture/cupti/nested_graphs.h"
-#include "capture/cupti/patient_mutex.h"
 #include "capture/cupti/record_intake.h"
 #include "capture/cupti/session_report.h"
+#include "capture/cupti/timed_mutex.h"
 #include "model/diagnostics.h"
 
 namespace joulemap::capture::cupti {
 
 // Scope and step of the calling thread. Called at every launch.
 struct Position {
-  std::uint32_t (*place)() noexcept;
+  std::uint32_t (*scope)() noexcept;
   std::uint32_t (*step)() noexcept;
 };
 
@@ -51,7 +51,7 @@ class CuptiSession {
   void listen(bool on);
   // Whether CUPTI may be closed while steps stay untraced for long: while open, it slows every launch down by a
   // microsecond. Not allowed where CUDA graphs are created, because their nodes would be missed. Initially not allowed.
-  void allow_rest(bool allowed);
+  void allow_closing(bool allowed);
   bool rests() const { return rest_.load() == Rest::closed; }
   // Whether launches are recorded now.
   bool hears() const { return hears_.load(std::memory_order_relaxed); }
@@ -69,7 +69,7 @@ class CuptiSession {
 
   // Time before which all launched kernels that have ended were delivered: CUPTI holds buffers back while their kernels
   // run.
-  std::int64_t told_until_ns(std::int64_t now_ns) const { return intake_.told_until_ns(now_ns); }
+  std::int64_t delivered_until_ns(std::int64_t now_ns) const { return intake_.delivered_until_ns(now_ns); }
   RecordIntake::Counts counts() const { return intake_.counts(); }
   std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   Diagnostics diagnostics() const;
@@ -110,13 +110,13 @@ class CuptiSession {
   std::atomic<std::uint64_t> launches_{0};
   std::atomic<std::uint64_t> unplaced_nodes_{0};
 
-  PatientMutex control_;  // for poll, someone_profiles, finish; held while CUPTI flushes
+  TimedMutex control_;  // for poll, someone_profiles, finish; held while CUPTI flushes
   LossWatch losses_;
   std::optional<std::int64_t> profiled_since_ns_;
   bool own_clock_ = false;  // CUPTI uses our clock
   bool can_probe_ = false;  // a timestamp query shows whether CUPTI still uses it
 
-  PatientMutex switches_;  // for what is enabled; never held while CUPTI flushes, because listen waits for it
+  TimedMutex switches_;  // for what is enabled; never held while CUPTI flushes, because listen waits for it
   Subscriber subscriber_ = nullptr;
   LaunchCallbacks callbacks_;
   bool listening_ = false;  // last argument of listen

@@ -17,10 +17,10 @@ constexpr std::uint32_t kKernels = static_cast<std::uint32_t>(RecordKind::concur
 
 TEST_F(CuptiSessionTest, TiesAKernelToThePlaceAndTheStepThatLaunchedIt) {
   start();
-  place_here = 17;
+  scope_here = 17;
   step_here = 3;
   const std::uint32_t correlation = fake.launch({.name = "gemm", .grid = {4, 2, 1}, .duration_ns = 5000});
-  place_here = 18;
+  scope_here = 18;
   poll_for(1);
   ASSERT_EQ(heard.kernels.size(), 1U);
   const KernelFacts& kernel = heard.kernels[0].facts;
@@ -28,20 +28,20 @@ TEST_F(CuptiSessionTest, TiesAKernelToThePlaceAndTheStepThatLaunchedIt) {
   EXPECT_EQ(kernel.correlation, correlation);
   EXPECT_EQ(kernel.grid[1], 2U);
   EXPECT_EQ(kernel.end_ns - kernel.start_ns, 5000);
-  EXPECT_EQ(heard.launches.at(correlation).place, 17U);
+  EXPECT_EQ(heard.launches.at(correlation).scope, 17U);
   EXPECT_EQ(heard.launches.at(correlation).step, 3U);
   EXPECT_TRUE(session().diagnostics().empty());
 }
 
 TEST_F(CuptiSessionTest, CopiesFillsAndPeerCopiesHavePlacesToo) {
   start();
-  place_here = 5;
+  scope_here = 5;
   const std::uint32_t copy = fake.launch({.work = Work::copy, .bytes = 1024});
   const std::uint32_t fill = fake.launch({.work = Work::fill, .bytes = 64});
   const std::uint32_t peer = fake.launch({.work = Work::peer_copy, .bytes = 32, .copy_kind = 10});
   poll_for(1);
   ASSERT_EQ(heard.kernels.size(), 3U);
-  for (const std::uint32_t correlation : {copy, fill, peer}) EXPECT_EQ(heard.launches.at(correlation).place, 5U);
+  for (const std::uint32_t correlation : {copy, fill, peer}) EXPECT_EQ(heard.launches.at(correlation).scope, 5U);
   EXPECT_EQ(heard.kernels[0].name, "HtoD");
   EXPECT_EQ(heard.kernels[2].facts.correlation, peer);
 }
@@ -73,33 +73,33 @@ TEST_F(CuptiSessionTest, ThreadsLaunchFromPlacesOfTheirOwn) {
   constexpr std::uint32_t kThreads = 4;
   constexpr int kEach = 3000;  // fills several buffers
   std::vector<std::thread> threads;
-  for (std::uint32_t place = 1; place <= kThreads; ++place) {
-    threads.emplace_back([this, place] {
-      place_here = place;
-      for (int i = 0; i < kEach; ++i) fake.launch({.stream = place});
+  for (std::uint32_t scope = 1; scope <= kThreads; ++scope) {
+    threads.emplace_back([this, scope] {
+      scope_here = scope;
+      for (int i = 0; i < kEach; ++i) fake.launch({.stream = scope});
     });
   }
   for (std::thread& thread : threads) thread.join();
   poll_for(1);
   ASSERT_EQ(heard.kernels.size(), kThreads * kEach);
   for (const Heard::Ran& kernel : heard.kernels) {
-    ASSERT_EQ(heard.launches.at(kernel.facts.correlation).place, kernel.facts.stream);
+    ASSERT_EQ(heard.launches.at(kernel.facts.correlation).scope, kernel.facts.stream);
   }
 }
 
 TEST_F(CuptiSessionTest, KernelsOfAGraphShareACorrelationAndKeepTheirNodes) {
   start();
-  place_here = 30;
+  scope_here = 30;
   const std::uint64_t node = fake.capture_node();
   const std::uint64_t copy = fake.clone_node(node);
   EXPECT_EQ(heard.nodes.at(node), 30U);
   EXPECT_EQ(heard.copies.at(copy), node);
-  place_here = 31;
+  scope_here = 31;
   for (int replay = 0; replay < 2; ++replay) {
     const std::uint32_t graph = fake.launch_graph();
     fake.launch({.name = "a", .graph_node = copy, .correlation = graph});
     fake.launch({.name = "b", .graph_node = copy + 1, .correlation = graph});
-    EXPECT_EQ(heard.launches.at(graph).place, 31U);
+    EXPECT_EQ(heard.launches.at(graph).scope, 31U);
   }
   poll_for(1);
   ASSERT_EQ(heard.kernels.size(), 4U);
@@ -111,7 +111,7 @@ TEST_F(CuptiSessionTest, KernelsOfAGraphShareACorrelationAndKeepTheirNodes) {
 TEST_F(CuptiSessionTest, AGraphThatIsCapturedWhileNobodyListensHasItsPlaces) {
   start();
   session().listen(false);
-  place_here = 8;
+  scope_here = 8;
   const std::uint64_t node = fake.capture_node();
   EXPECT_EQ(heard.nodes.at(node), 8U);
 }
@@ -223,17 +223,17 @@ TEST_F(CuptiSessionTest, WhatItHearsReachesTheKernelLog) {
   ASSERT_TRUE(over_log.start().has_value());
   step_here = 1;
   log.begin_step(1, 0, monotonic_ns(), true);
-  place_here = 6;
+  scope_here = 6;
   const std::uint64_t node = fake.clone_node(fake.capture_node());
-  place_here = 7;
+  scope_here = 7;
   fake.launch({.name = "gemm", .device = 2});
   fake.launch({.name = "replayed", .graph_node = node, .correlation = fake.launch_graph()});
   over_log.finish();
   Activity activity{.end_ns = monotonic_ns()};
   log.collect(activity, INT64_MAX, true);
   ASSERT_EQ(activity.kernels.size(), 2U);
-  EXPECT_EQ(activity.kernels[0].place, 7U);
-  EXPECT_EQ(activity.kernels[1].place, 6U) << "of the node, not of the graph's launch";
+  EXPECT_EQ(activity.kernels[0].scope, 7U);
+  EXPECT_EQ(activity.kernels[1].scope, 6U) << "of the node, not of the graph's launch";
   EXPECT_EQ(activity.steps.at(0).kernels, 2U);
   EXPECT_EQ(activity.queues.at(0).device, "GPU-20212223-2425-2627-2829-2a2b2c2d2e2f");
   EXPECT_EQ(log.counts().unplaced, 0U);

@@ -17,8 +17,8 @@ namespace joulemap::capture::cupti {
 class KernelSink {
  public:
   virtual ~KernelSink() = default;
-  virtual void on_launch(std::uint32_t correlation, std::uint32_t place, std::uint32_t step) noexcept = 0;
-  virtual void on_graph_node(std::uint64_t node, std::uint32_t place) = 0;
+  virtual void on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step) noexcept = 0;
+  virtual void on_graph_node(std::uint64_t node, std::uint32_t scope) = 0;
   virtual void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) = 0;
   virtual void set_device(std::uint32_t ordinal, std::string uuid) = 0;  // before the first kernel of that device
   virtual void on_kernel(const KernelFacts& facts) = 0;
@@ -30,10 +30,10 @@ class KernelLogSink final : public KernelSink {
   // `marks` (may be null) receives the intervals without kernel records.
   explicit KernelLogSink(KernelLog& log, MarkLog* marks = nullptr) : log_(log), marks_(marks) {}
 
-  void on_launch(std::uint32_t correlation, std::uint32_t place, std::uint32_t step) noexcept override {
-    log_.on_launch(correlation, place, step);
+  void on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step) noexcept override {
+    log_.on_launch(correlation, scope, step);
   }
-  void on_graph_node(std::uint64_t node, std::uint32_t place) override { log_.on_graph_node(node, place); }
+  void on_graph_node(std::uint64_t node, std::uint32_t scope) override { log_.on_graph_node(node, scope); }
   void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) override {
     log_.on_graph_node_copied(original, copy);
   }

@@ -40,7 +40,7 @@ std::uint64_t RecordIntake::room_lent() const {
   return (pool_.lent().bytes + kLargestBufferBytes) / kSmallestRecordBytes;  // plus one that may be requested now
 }
 
-std::int64_t RecordIntake::told_until_ns(std::int64_t now_ns) const {
+std::int64_t RecordIntake::delivered_until_ns(std::int64_t now_ns) const {
   return std::max(pool_.lent().oldest_ns.value_or(now_ns), now_ns - kLongestLoanNs);
 }
 

@@ -48,7 +48,7 @@ class RecordIntake {
   std::uint64_t room_lent() const;
   // Time before which all launched kernels that have ended were delivered. (A buffer lent for very long is empty or
   // lost.)
-  std::int64_t told_until_ns(std::int64_t now_ns) const;
+  std::int64_t delivered_until_ns(std::int64_t now_ns) const;
   bool has_lent() const { return pool_.lent().bytes > 0; }
   // Records were disabled at since_ns. CUPTI reports a graph kernel that was still running then as ended when its graph
   // was last launched again; such records are left out.

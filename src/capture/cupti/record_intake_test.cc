@@ -61,19 +61,19 @@ TEST_F(RecordIntakeTest, LendsNothingOnceItIsClosed) {
 
 TEST_F(RecordIntakeTest, KnowsUntilWhenEverythingHasBeenTold) {
   const std::int64_t before_ns = monotonic_ns();
-  EXPECT_EQ(intake.told_until_ns(before_ns), before_ns) << "CUPTI has nothing";
+  EXPECT_EQ(intake.delivered_until_ns(before_ns), before_ns) << "CUPTI has nothing";
   std::uint8_t* first = request();
   const std::int64_t between_ns = monotonic_ns();
   request();
   const std::int64_t after_ns = monotonic_ns();
-  EXPECT_LE(intake.told_until_ns(after_ns), between_ns);
+  EXPECT_LE(intake.delivered_until_ns(after_ns), between_ns);
   intake.on_buffer_completed(nullptr, 0, first, 0);
-  EXPECT_GE(intake.told_until_ns(after_ns), between_ns);
-  EXPECT_LE(intake.told_until_ns(after_ns), after_ns);
+  EXPECT_GE(intake.delivered_until_ns(after_ns), between_ns);
+  EXPECT_LE(intake.delivered_until_ns(after_ns), after_ns);
   const std::int64_t later_ns = after_ns + 60 * kNanosecondsPerSecond;
-  EXPECT_GT(intake.told_until_ns(later_ns), after_ns) << "nothing is waited for that long";
+  EXPECT_GT(intake.delivered_until_ns(later_ns), after_ns) << "nothing is waited for that long";
   intake.write_off_buffers();
-  EXPECT_EQ(intake.told_until_ns(later_ns), later_ns);
+  EXPECT_EQ(intake.delivered_until_ns(later_ns), later_ns);
 }
 
 TEST_F(RecordIntakeTest, ABufferThatWasWrittenOffMayComeBack) {

@@ -10,8 +10,8 @@
 #include "experiment/analysis/cell_functions.h"
 #include "experiment/analysis/comparisons.h"
 #include "experiment/analysis/experiment_table.h"
+#include "experiment/analysis/parallel_for.h"
 #include "experiment/analysis/pareto.h"
-#include "experiment/analysis/shared_work.h"
 #include "experiment/analysis/validity.h"
 #include "experiment/analysis/verdict.h"
 #include "statistics/bootstrap.h"
@@ -141,8 +141,8 @@ Result<AnalysisResult> analyze(const ExperimentData& data, const AnalysisOptions
   result.seed = data.seed;
   result.resamples = options.resamples;
   result.cells.resize(table->cells.size());
-  share_work(result.cells.size(), options.threads,
-             [&](std::size_t i) { result.cells[i] = analyze_cell(data, *table, i, alpha, options); });
+  parallel_for(result.cells.size(), options.threads,
+               [&](std::size_t i) { result.cells[i] = analyze_cell(data, *table, i, alpha, options); });
   result.comparisons = compare_levels(data, *table, {alpha, options.adjustment, *factors, options.threads});
   result.associations = associations_of(*table, options.threads);
   result.pareto = pareto_sets(data, *table, {*factors, options.resamples, data.seed, options.threads});

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "experiment/analysis/experiment_table.h"
-#include "experiment/analysis/made_experiment.h"
+#include "experiment/analysis/synthetic_experiment.h"
 
 namespace joulemap::experiment {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 double wobble(std::size_t repetition) { return static_cast<double>((repetition * 7 + 3) % 10) / 10; }
 
 ExperimentData twice_as_much(bool is_blocked) {
-  ExperimentData data = made_experiment({"a", "b"}, {"m", "n"}, 10, [](std::size_t a, std::size_t, std::size_t i) {
+  ExperimentData data = synthetic_experiment({"a", "b"}, {"m", "n"}, 10, [](std::size_t a, std::size_t, std::size_t i) {
     return 100.0 * static_cast<double>(1 + a) + wobble(i);
   });
   data.blocked = is_blocked;
@@ -62,7 +62,7 @@ TEST(Analyze, RowsWithoutBlocksGetThePairedAndTheUnpairedTest) {
 }
 
 TEST(Analyze, MoreThanTwoLevelsGetATestOfAllAndOneOfEachPair) {
-  ExperimentData data = made_experiment({"a", "b", "c"}, {"m"}, 8, [](std::size_t a, std::size_t, std::size_t i) {
+  ExperimentData data = synthetic_experiment({"a", "b", "c"}, {"m"}, 8, [](std::size_t a, std::size_t, std::size_t i) {
     return 100.0 + 5 * static_cast<double>(a) + wobble(i);
   });
   const std::vector<Comparison> blocked = of_measure(analyzed(data), "energy_j");
@@ -93,7 +93,7 @@ TEST(Analyze, AFamilyIsTheTestsOfOneFactorAndOnePairing) {
 }
 
 TEST(Analyze, EqualCellsAreNotCalledDifferent) {
-  const ExperimentData data = made_experiment(
+  const ExperimentData data = synthetic_experiment(
       {"a", "b"}, {"m"}, 10, [](std::size_t a, std::size_t, std::size_t i) { return 100 + wobble(i + 5 * a); });
   for (const Comparison& one : analyzed(data).comparisons) {
     EXPECT_FALSE(one.is_different);
@@ -102,7 +102,7 @@ TEST(Analyze, EqualCellsAreNotCalledDifferent) {
 }
 
 TEST(Analyze, WhatTooFewRowsCannotShowIsCalledThat) {
-  const ExperimentData data = made_experiment(
+  const ExperimentData data = synthetic_experiment(
       {"a", "b"}, {"m", "n", "o"}, 6,
       [](std::size_t a, std::size_t, std::size_t i) { return 100.0 * static_cast<double>(1 + a) + wobble(i); });
   const AnalysisResult result = analyzed(data);
@@ -143,7 +143,7 @@ TEST(Analyze, TheNumberOfThreadsChangesNothing) {
 }
 
 TEST(Analyze, TheFirstEpochIsApart) {
-  ExperimentData data = made_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 10.0; });
+  ExperimentData data = synthetic_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 10.0; });
   for (ExperimentRow& row : data.rows) row.epochs = {{0, 3, 6.0, {}}, {3, 1, 2.0, {}}, {4, 1, 4.0, {}}};
   const AnalysisResult result = analyzed(data);
   ASSERT_TRUE(result.cells[0].epochs);
@@ -156,7 +156,7 @@ TEST(Analyze, DomainsOfOneKindAreOneMeasure) {
   EXPECT_EQ(kind_of_domain("package-1"), "package");
   EXPECT_EQ(kind_of_domain("gpu0"), "gpu");
   EXPECT_EQ(kind_of_domain("psys"), "psys");
-  ExperimentData data = made_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 30.0; });
+  ExperimentData data = synthetic_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 30.0; });
   for (ExperimentRow& row : data.rows) {
     row.domains = {made_domain("package-0", 10), made_domain("package-1", 10), made_domain("gpu0", 10)};
   }
@@ -168,7 +168,7 @@ TEST(Analyze, DomainsOfOneKindAreOneMeasure) {
 
 // The GPU is measured, the CPUs are only estimated. The estimates of a and b differ greatly, the measurements do not.
 ExperimentData measured_beside_estimates() {
-  ExperimentData data = made_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
+  ExperimentData data = synthetic_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
   for (ExperimentRow& row : data.rows) {
     const double estimate_j = 1000.0 * static_cast<double>(1 + row.levels[0]);
     row.domains = {made_domain("gpu0", 100 + wobble(row.block + 5 * row.levels[0])),
@@ -214,7 +214,7 @@ TEST(Analyze, WhereNothingIsMeasuredEstimatesAreComparedAndCalledThat) {
 }
 
 TEST(Analyze, RowsOfDifferentDomainsAreComparedByThoseThatAllHave) {
-  ExperimentData data = made_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
+  ExperimentData data = synthetic_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
   for (ExperimentRow& row : data.rows) {
     row.domains = {made_domain("gpu0", 100 + wobble(row.block + 5 * row.levels[0]))};
     if (row.levels[0] == 1) row.domains.push_back(made_domain("package-0", 500));
@@ -229,7 +229,7 @@ TEST(Analyze, RowsOfDifferentDomainsAreComparedByThoseThatAllHave) {
 }
 
 TEST(Analyze, RowsWithoutACommonDomainAreNotComparedAndTheReasonIsGiven) {
-  ExperimentData data = made_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
+  ExperimentData data = synthetic_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
   for (ExperimentRow& row : data.rows) row.domains = {made_domain(row.levels[0] == 0 ? "gpu0" : "psys", 100)};
   const AnalysisResult result = analyzed(data);
   EXPECT_TRUE(has_flag(result.flags, "no_common_domain"));
@@ -241,7 +241,7 @@ TEST(Analyze, RowsWithoutACommonDomainAreNotComparedAndTheReasonIsGiven) {
 }
 
 TEST(Analyze, EpochsOfARowThatWasOnlyEstimatedAreInNoMean) {
-  ExperimentData data = made_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 10.0; });
+  ExperimentData data = synthetic_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 10.0; });
   for (ExperimentRow& row : data.rows) row.epochs = {{0, 3, row.block == 0 ? 6.0 : 600.0, {}}};
   data.rows[1].domains = {made_domain("package-0", 1000, Provenance::estimated)};
   const AnalysisResult result = analyzed(data);

@@ -18,15 +18,15 @@ constexpr std::size_t kFewestForSpread = 3;
 constexpr double kLargeSpread = 0.1;    // standard deviation / mean
 constexpr double kLeastChange = 0.005;  // fraction of the median; smaller changes and drifts are not flagged even if
                                         // significant
-constexpr double kSumsApart = 0.005;    // fraction of the energy: sum of samples versus integral
-constexpr double kAboveIdle = 0.2;      // fraction of the idle power
-constexpr double kAboveIdle_w = 3;      // W, sensor noise at idle
+constexpr double kSampleSumTolerance = 0.005;  // fraction of the energy: sum of samples versus integral
+constexpr double kAboveIdle = 0.2;             // fraction of the idle power
+constexpr double kAboveIdle_w = 3;             // W, sensor noise at idle
 
 struct CellView {
   const ExperimentData& data;
   const ExperimentTable& table;
   const CellRows& cell;
-  const ExperimentRow& row(std::size_t place) const { return data.rows[cell.rows[place]]; }
+  const ExperimentRow& row(std::size_t scope) const { return data.rows[cell.rows[scope]]; }
 };
 
 // "rows 3, 7 and 12": row numbers as in the run table.
@@ -121,7 +121,7 @@ void flag_sums(const CellView& view, std::vector<AnalysisFlag>& flags) {
         least = std::min(least, off);
         most = std::max(most, off);
         name = domain.name;
-        if (std::abs(off) > kSumsApart) ++apart;
+        if (std::abs(off) > kSampleSumTolerance) ++apart;
       }
     }
   }
@@ -130,7 +130,7 @@ void flag_sums(const CellView& view, std::vector<AnalysisFlag>& flags) {
       {"sum_of_samples",
        fmt::format("{}: the published sum of samples, taken as if they were 1 s apart, is off by {:+.1f} to "
                    "{:+.1f} % from integration over the run; {} of {} rows by more than {} %",
-                   name, least * 100, most * 100, apart, view.cell.rows.size(), kSumsApart * 100),
+                   name, least * 100, most * 100, apart, view.cell.rows.size(), kSampleSumTolerance * 100),
        "the energies here are integrated"});
 }
 
@@ -219,7 +219,7 @@ void flag_spread(const CellView& view, const Measure& measure, const Spread& spr
     if (view.table.values[row][measure_index]) having.push_back(view.data.rows[row].number);
   }
   std::vector<std::size_t> numbers;
-  for (const std::size_t place : spread.outliers) numbers.push_back(having[place]);
+  for (const std::size_t scope : spread.outliers) numbers.push_back(having[scope]);
   flags.push_back({"outlier",
                    fmt::format("{}: {} apart from the others; kept", measure_name(measure),
                                rows_text(numbers) + (numbers.size() == 1 ? " lies" : " lie")),

@@ -9,7 +9,7 @@ namespace joulemap::experiment {
 namespace {
 
 // Mean over the rows that have a value.
-struct Told {
+struct RunningMean {
   double sum = 0;
   std::size_t rows = 0;
 
@@ -23,9 +23,9 @@ struct Told {
 };
 
 struct Sums {
-  Told time_s;
-  Told count;
-  Told energy_j;
+  RunningMean time_s;
+  RunningMean count;
+  RunningMean energy_j;
   double of_rows_j = 0;  // energy of the rows in which the function's energy is known
   double within_j = 0;
   ByCause causes_s;

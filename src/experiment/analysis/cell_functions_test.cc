@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "experiment/analysis/analyze.h"
-#include "experiment/analysis/made_experiment.h"
+#include "experiment/analysis/synthetic_experiment.h"
 #include "experiment/run/row_json.h"
 
 namespace joulemap::experiment {
@@ -17,7 +17,7 @@ Cause cause_of(CauseClass largest, double time_s, CauseBasis basis = CauseBasis:
 }
 
 ExperimentData one_cell() {
-  ExperimentData data = made_experiment({"torch"}, {"net"}, 2, [](auto, auto, auto) { return 100.0; });
+  ExperimentData data = synthetic_experiment({"torch"}, {"net"}, 2, [](auto, auto, auto) { return 100.0; });
   data.rows[0].functions = {{"conv2d", "gpu0", 10, 2, 60, cause_of(CauseClass::compute, 2)},
                             {"item", "cpu", 4, 1, 5, cause_of(CauseClass::synchronisation, 1)}};
   data.rows[1].functions = {{"conv2d", "gpu0", 20, 4, 80, cause_of(CauseClass::compute, 4)},
@@ -82,8 +82,8 @@ TEST(CellFunctions, ComeBackFromRowJsonAndWithoutACauseNamesTellIt) {
 }
 
 TEST(RowFlags, AreWhatIsToldOfARowAlone) {
-  ExperimentData data =
-      made_experiment({"torch"}, {"net"}, 8, [](auto, auto, auto block) { return 100.0 + static_cast<double>(block); });
+  ExperimentData data = synthetic_experiment({"torch"}, {"net"}, 8,
+                                             [](auto, auto, auto block) { return 100.0 + static_cast<double>(block); });
   set_energy(data.rows[1], std::nullopt);
   data.rows[2].throttled_share = 0.5;
   data.rows[3].first.measured = MeasuredWatts(90);

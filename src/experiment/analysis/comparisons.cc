@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "experiment/analysis/shared_work.h"
+#include "experiment/analysis/parallel_for.h"
 #include "statistics/effect_size.h"
 #include "statistics/rank_tests.h"
 #include "statistics/sample_size.h"
@@ -218,7 +218,8 @@ std::vector<Comparison> compare_levels(const ExperimentData& data, const Experim
       }
     }
   }
-  share_work(tasks.size(), options.threads, [&](std::size_t i) { run_task(tasks[i], data, table, 1 - options.alpha); });
+  parallel_for(tasks.size(), options.threads,
+               [&](std::size_t i) { run_task(tasks[i], data, table, 1 - options.alpha); });
   std::vector<Comparison> comparisons;
   comparisons.reserve(tasks.size());
   for (Task& task : tasks) comparisons.push_back(std::move(task.comparison));

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "experiment/analysis/made_experiment.h"
+#include "experiment/analysis/synthetic_experiment.h"
 
 namespace joulemap::experiment {
 namespace {

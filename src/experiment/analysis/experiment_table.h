@@ -28,7 +28,7 @@ struct CellRows {
 
 struct ExperimentTable {
   std::vector<Measure> measures;
-  EnergyBasis energy;  // of all domains, even if energy is not among the measures
+  EnergyBasis energy;                                      // of all domains, even if energy is not among the measures
   std::vector<CellRows> cells;                             // sorted by levels
   std::vector<std::vector<std::optional<double>>> values;  // [row of the data][measure]
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "experiment/analysis/shared_work.h"
+#include "experiment/analysis/parallel_for.h"
 #include "statistics/bootstrap.h"
 #include "statistics/correlation.h"
 #include "statistics/random.h"
@@ -161,7 +161,7 @@ std::vector<ParetoSet> pareto_sets(const ExperimentData& data, const ExperimentT
     sets.push_back({within, measures, 0, {}});
     candidates.push_back(std::move(found));
   }
-  share_work(sets.size(), options.threads, [&](std::size_t i) {
+  parallel_for(sets.size(), options.threads, [&](std::size_t i) {
     weigh(sets[i], candidates[i], options.resamples, statistics::cell_seed(data.seed ^ options.seed, i));
   });
   return sets;
@@ -177,7 +177,7 @@ std::vector<Association> associations_of(const ExperimentTable& table, unsigned 
   if (!energy || !time) return {};
   std::vector<Association> associations(table.cells.size() + 1);
   std::vector<std::optional<std::pair<double, double>>> medians(table.cells.size());
-  share_work(table.cells.size(), threads, [&](std::size_t cell) {
+  parallel_for(table.cells.size(), threads, [&](std::size_t cell) {
     std::vector<double> x;
     std::vector<double> y;
     for (const std::size_t row : table.cells[cell].rows) {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "experiment/analysis/analyze.h"
-#include "experiment/analysis/made_experiment.h"
+#include "experiment/analysis/synthetic_experiment.h"
 
 namespace joulemap::experiment {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 double wobble(std::size_t repetition) { return static_cast<double>((repetition * 7 + 3) % 10) / 10; }
 
 ExperimentData calm() {
-  return made_experiment({"a", "b"}, {"m"}, 10, [](std::size_t a, std::size_t, std::size_t i) {
+  return synthetic_experiment({"a", "b"}, {"m"}, 10, [](std::size_t a, std::size_t, std::size_t i) {
     return 100.0 + static_cast<double>(a) + wobble(i);
   });
 }
@@ -82,7 +82,9 @@ TEST(Validity, ThrottlingAndStolenTimeAreTold) {
 }
 
 TEST(Validity, PausesThatDoNotReachIdleAreTold) {
-  const auto after_a_cold_start = [](ExperimentRow& row) { row.first.measured = MeasuredWatts(row.block == 0 ? 5.7 : 35); };
+  const auto after_a_cold_start = [](ExperimentRow& row) {
+    row.first.measured = MeasuredWatts(row.block == 0 ? 5.7 : 35);
+  };
   EXPECT_TRUE(holds(flags_when(after_a_cold_start), "cool_down"));
   EXPECT_FALSE(holds(flags_when([](ExperimentRow& row) { row.first.measured = MeasuredWatts(35); }), "cool_down"));
   const auto above_the_baseline = [](ExperimentRow& row) {

@@ -87,16 +87,16 @@ bool is_reserved_placeholder(std::string_view name) {
 std::string_view reserved_placeholders() { return "row, block, seed, folder"; }
 
 PlaceholderValues placeholder_values(std::span<const ExperimentFactor> factors, std::span<const std::size_t> levels,
-                                     const RowPlace& place) {
+                                     const RowContext& context) {
   PlaceholderValues values;
   for (std::size_t i = 0; i < factors.size() && i < levels.size(); ++i) {
     values.emplace_back(factors[i].name, factors[i].levels.at(levels[i]));
   }
-  values.emplace_back("row", fmt::format("{}", place.row));
-  values.emplace_back("block", fmt::format("{}", place.block));
+  values.emplace_back("row", fmt::format("{}", context.row));
+  values.emplace_back("block", fmt::format("{}", context.block));
   // Frameworks take 32-bit seeds, some of them signed.
-  values.emplace_back("seed", fmt::format("{}", mixed(place.seed ^ mixed(place.row)) >> 33));
-  values.emplace_back("folder", place.folder);
+  values.emplace_back("seed", fmt::format("{}", mixed(context.seed ^ mixed(context.row)) >> 33));
+  values.emplace_back("folder", context.folder);
   return values;
 }
 

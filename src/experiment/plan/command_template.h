@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Expands the command of a plan into the command of a row. {factor} becomes the row's level; {row}, {block}, {seed} and
-// {folder} become the values of RowPlace. In a word list, a level stays within its word whatever it contains. In a
+// {folder} become the values of RowContext. In a word list, a level stays within its word whatever it contains. In a
 // shell text, it is quoted so that the shell passes it unchanged. `${NAME}` and braces around anything but a name are
 // left alone; {{name}} means {name}. Pure.
 #pragma once
@@ -22,14 +22,14 @@ namespace joulemap::experiment {
 // (placeholder name, value) pairs of one row.
 using PlaceholderValues = std::vector<std::pair<std::string, std::string>>;
 
-struct RowPlace {
+struct RowContext {
   std::size_t row = 0;
   std::size_t block = 0;
   std::uint64_t seed = 0;  // seed of this row, mixed from the experiment's seed and the row number
   std::string folder;      // folder of the attempt
 };
 PlaceholderValues placeholder_values(std::span<const ExperimentFactor> factors, std::span<const std::size_t> levels,
-                                     const RowPlace& place);
+                                     const RowContext& context);
 
 bool is_reserved_placeholder(std::string_view name);
 std::string_view reserved_placeholders();  // "row, block, ..."

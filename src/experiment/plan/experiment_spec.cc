@@ -140,12 +140,12 @@ MetricSpec read_metric(const DocumentMember& member, Mistakes& mistakes) {
   reader.text("unit", metric.metric.unit);
   reader.truth("more_is_better", metric.metric.more_is_better);
   reader.truth("weighed", metric.metric.weighed);
-  reader.choice<MetricTake>("take", metric.take,
-                            {{"last", MetricTake::last},
-                             {"first", MetricTake::first},
-                             {"lowest", MetricTake::lowest},
-                             {"highest", MetricTake::highest},
-                             {"mean", MetricTake::mean}});
+  reader.choice<MetricReduction>("take", metric.take,
+                                 {{"last", MetricReduction::last},
+                                  {"first", MetricReduction::first},
+                                  {"lowest", MetricReduction::lowest},
+                                  {"highest", MetricReduction::highest},
+                                  {"mean", MetricReduction::mean}});
   metric.key = member.key;
   if (metric.source == MetricSource::json) {
     metric.file = "metrics.json";

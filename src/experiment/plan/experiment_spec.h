@@ -34,7 +34,7 @@ enum class RowOrder {
 };
 
 enum class MetricSource { json, output, recording };
-enum class MetricTake { last, first, lowest, highest, mean };
+enum class MetricReduction { last, first, lowest, highest, mean };
 
 struct MetricSpec {
   ExperimentMetric metric;
@@ -42,7 +42,7 @@ struct MetricSpec {
   std::string file;     // json: path relative to the folder of the attempt
   std::string key;      // json: "test.accuracy"; recording: name of the metric
   std::string pattern;  // output: regular expression with one group
-  MetricTake take = MetricTake::last;
+  MetricReduction take = MetricReduction::last;
 };
 
 // Cool-down before each row: wait until power and temperatures are this close to the baseline, at most limit_s.

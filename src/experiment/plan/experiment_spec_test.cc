@@ -86,7 +86,7 @@ TEST(ExperimentSpec, EveryKeyOfThePlanIsRead) {
   ASSERT_EQ(spec->metrics.size(), 2u);
   EXPECT_TRUE(spec->metrics[0].metric.more_is_better);
   EXPECT_EQ(spec->metrics[0].key, "test.accuracy");
-  EXPECT_EQ(spec->metrics[1].take, MetricTake::lowest);
+  EXPECT_EQ(spec->metrics[1].take, MetricReduction::lowest);
   EXPECT_EQ(spec->costs.gco2_per_kwh, 400);
 }
 

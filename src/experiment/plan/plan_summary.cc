@@ -33,8 +33,8 @@ struct Mean {
 };
 
 // Smallest difference that is detected with power kWantedPower, in standard deviations of one row.
-std::optional<double> found_difference(statistics::Pairing pairing, std::size_t n, double alpha,
-                                       std::size_t comparisons) {
+std::optional<double> detectable_difference(statistics::Pairing pairing, std::size_t n, double alpha,
+                                            std::size_t comparisons) {
   constexpr double kNoise = 0.01;
   if (n > kMostSimulated) return std::nullopt;
   for (const double times : {0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0}) {
@@ -57,7 +57,7 @@ PlanStatistics statistics_of(const ExperimentSpec& spec, const std::vector<Level
   plan.needed_repetitions = statistics::least_repetitions(pairing, spec.alpha, family);
   for (const MetricSpec& metric : spec.metrics) plan.measures += metric.metric.weighed ? 1 : 0;
   plan.needed_for_all = statistics::least_repetitions(pairing, spec.alpha, family * plan.measures);
-  if (plan.can_show) plan.difference_in_noises = found_difference(pairing, spec.repetitions, spec.alpha, family);
+  if (plan.can_show) plan.difference_in_noises = detectable_difference(pairing, spec.repetitions, spec.alpha, family);
   return plan;
 }
 

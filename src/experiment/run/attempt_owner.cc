@@ -39,7 +39,7 @@ std::string node_name() {
 Status write_owner(const std::string& attempt_path) {
   const std::string pid = fmt::format("{}", ::getpid());
   return replace_own_file(attempt_path + "/owner",
-                      fmt::format("{} {} {} {}\n", boot_id(), pid, process_start(pid), node_name()));
+                          fmt::format("{} {} {} {}\n", boot_id(), pid, process_start(pid), node_name()));
 }
 
 OwnerState owner_state(const std::string& attempt_path) {

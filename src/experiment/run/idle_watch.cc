@@ -13,7 +13,7 @@ namespace joulemap::experiment {
 namespace {
 
 // Covers several counter updates of RAPL and NVML; short compared with any cooling.
-constexpr double kLook_s = 0.5;
+constexpr double kWatchInterval_s = 0.5;
 constexpr double kFinestPower_w = 1;  // floor of the baseline power for relative margins
 
 // Counted domains of equal provenance that both states have: a domain in only one would look like a change of power.
@@ -56,7 +56,7 @@ void IdleWatch::take(const Sample& sample, IdleState& state) const {
     state.throttle_reasons = state.throttle_reasons.value_or(0) | sample.reading.raw;
   }
   if (channel.quantity == Quantity::utilization && channel.name.ends_with(kOthersUtilization)) {
-    state.others_on_gpu = std::max(state.others_on_gpu.value_or(0), value / 100);
+    state.co_tenant_gpu_share = std::max(state.co_tenant_gpu_share.value_or(0), value / 100);
   }
 }
 
@@ -111,7 +111,7 @@ CoolDownOutcome IdleWatch::cool_down(const IdleState& baseline, const CoolDownSp
   const std::int64_t begin_ns = monotonic_ns();
   CoolDownOutcome outcome;
   do {
-    state = watch(kLook_s);
+    state = watch(kWatchInterval_s);
     outcome.reached = is_cool(state, baseline, spec);
     outcome.waited_s = seconds(monotonic_ns() - begin_ns);
   } while (!outcome.reached && outcome.waited_s < spec.limit_s && !asked_to_stop_);

@@ -25,7 +25,7 @@ struct IdleState {
   std::vector<DomainEnergy> domains;              // energy of each domain over the watch
   std::map<std::string, double> temperatures_c;   // by sensor, last values
   std::optional<double> busy_share;               // fraction of all CPUs
-  std::optional<double> others_on_gpu;            // GPU time fraction of other processes; maximum over GPUs
+  std::optional<double> co_tenant_gpu_share;      // GPU time fraction of other processes; maximum over GPUs
   std::optional<std::uint64_t> throttle_reasons;  // NVML bits, OR over all GPUs
 
   std::optional<double> hottest_c() const;

@@ -12,7 +12,7 @@ namespace {
 
 // NVML API reference, nvmlClocksEventReasons: thermal and hardware slowdown.
 constexpr std::uint64_t kSlowedByHeat = 0x8 | 0x20 | 0x40 | 0x80;
-constexpr double kOthersWorthTelling = 0.02;
+constexpr double kMinReportedCoTenantShare = 0.02;
 
 CheckOutcome passed(std::string_view name, std::string found) {
   return {std::string(name), CheckState::passed, false, std::move(found), "", ""};
@@ -74,9 +74,9 @@ CheckOutcome check_swap(const SystemRoot& root) {
 
 CheckOutcome check_gpu_processes(const std::optional<IdleState>& idle) {
   if (!idle) return unknown("gpu_processes", "nobody looked: baseline_s and cool_down were left out");
-  if (!idle->others_on_gpu) return passed("gpu_processes", "none seen");
-  const std::string found = fmt::format("{:.0f} % of a GPU's time", 100 * *idle->others_on_gpu);
-  if (*idle->others_on_gpu < kOthersWorthTelling) return passed("gpu_processes", found);
+  if (!idle->co_tenant_gpu_share) return passed("gpu_processes", "none seen");
+  const std::string found = fmt::format("{:.0f} % of a GPU's time", 100 * *idle->co_tenant_gpu_share);
+  if (*idle->co_tenant_gpu_share < kMinReportedCoTenantShare) return passed("gpu_processes", found);
   return wrong("gpu_processes", found, fmt::format("other processes use {}", found),
                "nvidia-smi shows them; wait for their end");
 }

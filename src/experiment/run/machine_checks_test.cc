@@ -63,7 +63,7 @@ TEST_F(MachineChecks, SwapInUseIsTold) {
 
 TEST_F(MachineChecks, OthersOnAGpuAndHeatAreTold) {
   EXPECT_EQ(check("gpu_processes").state, CheckState::passed);
-  idle_->others_on_gpu = 0.3;
+  idle_->co_tenant_gpu_share = 0.3;
   EXPECT_EQ(check("gpu_processes").state, CheckState::warned);
   idle_->throttle_reasons = 0x4;  // power cap, which is not thermal
   EXPECT_EQ(check("throttling").state, CheckState::passed);
@@ -131,10 +131,10 @@ TEST(RowMetrics, NumbersOfAnOutputAreThoseThatThePatternFinds) {
   const std::string text = "epoch 1 accuracy=0.25\nnoise\nepoch 2 accuracy=0.75\nepoch 3 accuracy=0.5\n";
   const std::vector<double> found = numbers_in(text, "accuracy=([0-9.]+)");
   EXPECT_EQ(found, (std::vector<double>{0.25, 0.75, 0.5}));
-  EXPECT_EQ(taken(MetricTake::last, found), 0.5);
-  EXPECT_EQ(taken(MetricTake::highest, found), 0.75);
-  EXPECT_EQ(taken(MetricTake::mean, found), 0.5);
-  EXPECT_EQ(taken(MetricTake::last, std::vector<double>{}), std::nullopt);
+  EXPECT_EQ(taken(MetricReduction::last, found), 0.5);
+  EXPECT_EQ(taken(MetricReduction::highest, found), 0.75);
+  EXPECT_EQ(taken(MetricReduction::mean, found), 0.5);
+  EXPECT_EQ(taken(MetricReduction::last, std::vector<double>{}), std::nullopt);
 }
 
 }  // namespace

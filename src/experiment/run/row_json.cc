@@ -303,8 +303,7 @@ std::string row_json(const ExperimentRow& row, const RowSetting& setting, const 
   json.member("baseline_w", shown_power(row.baseline)).member("first_w", shown_power(row.first));
   write_powers(json, "baseline", row.baseline);
   write_powers(json, "first", row.first);
-  json.member("stolen_share", row.stolen_share)
-      .member("throttled_share", row.throttled_share);
+  json.member("stolen_share", row.stolen_share).member("throttled_share", row.throttled_share);
   write_domains(json, row.domains);
   write_metrics(json, row.metrics, data);
   write_epochs(json, row.epochs, data);

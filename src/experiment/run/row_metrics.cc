@@ -77,9 +77,9 @@ std::optional<double> from_recording(const MetricSpec& metric, const RunView* vi
   if (view == nullptr) return std::nullopt;  // the missing recording is already reported
   for (const ReportedMetric& reported : view->run.metrics) {
     if (reported.name != metric.key || reported.count == 0) continue;
-    if (metric.take == MetricTake::last) return reported.last;
-    if (metric.take == MetricTake::first) return reported.first;
-    if (metric.take == MetricTake::mean) return reported.sum / static_cast<double>(reported.count);
+    if (metric.take == MetricReduction::last) return reported.last;
+    if (metric.take == MetricReduction::first) return reported.first;
+    if (metric.take == MetricReduction::mean) return reported.sum / static_cast<double>(reported.count);
     return taken(metric.take, values_between(*view, metric.key, -1e300, 1e300));
   }
   note_missing(metric, fmt::format("the program reported no {}", joulemap::quoted(metric.key)), diagnostics);
@@ -88,18 +88,18 @@ std::optional<double> from_recording(const MetricSpec& metric, const RunView* vi
 
 }  // namespace
 
-std::optional<double> taken(MetricTake take, std::span<const double> values) {
+std::optional<double> taken(MetricReduction take, std::span<const double> values) {
   if (values.empty()) return std::nullopt;
   switch (take) {
-    case MetricTake::last:
+    case MetricReduction::last:
       return values.back();
-    case MetricTake::first:
+    case MetricReduction::first:
       return values.front();
-    case MetricTake::lowest:
+    case MetricReduction::lowest:
       return *std::min_element(values.begin(), values.end());
-    case MetricTake::highest:
+    case MetricReduction::highest:
       return *std::max_element(values.begin(), values.end());
-    case MetricTake::mean:
+    case MetricReduction::mean:
       return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   }
   return std::nullopt;

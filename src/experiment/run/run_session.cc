@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <set>
 
-#include "base/borrowed_rights.h"
 #include "base/clock.h"
+#include "base/file_capabilities.h"
 #include "base/redaction.h"
 #include "base/small_file.h"
 #include "base/text.h"
@@ -74,10 +74,10 @@ std::string last_line_of(const std::string& path) {
 
 Status RunSession::open_watch() {
   // Sensors opened with borrowed privileges cannot be opened again: they stay open and are not read between watches.
-  if (watch_ && has_borrowed_rights()) return Done{};
+  if (watch_ && has_file_capabilities()) return Done{};
   sampling::SensorOptions options{
       .root = options_.root, .sensors = folder_.spec().sensors, .program = options_.program, .replay = options_.replay};
-  options.uses_borrowed_rights = true;
+  options.uses_file_capabilities = true;
   Result<IdleWatch> watch = IdleWatch::open(options, *signals_);
   if (!watch) return std::move(watch).error();
   watch_.emplace(std::move(*watch));
@@ -85,7 +85,7 @@ Status RunSession::open_watch() {
 }
 
 void RunSession::close_watch() {
-  if (!has_borrowed_rights()) watch_.reset();
+  if (!has_file_capabilities()) watch_.reset();
 }
 
 Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase) {

@@ -44,7 +44,8 @@ Result<TableRow> row_of(const formats::CsvRecord& record, const std::vector<Expe
     const auto level = std::find(levels.begin(), levels.end(), record[kColumnsBefore + i]);
     if (level == levels.end()) {
       return Error{ErrorCode::malformed,
-                   fmt::format("{} has no level {}", factors[i].name, joulemap::quoted(record[kColumnsBefore + i])), ""};
+                   fmt::format("{} has no level {}", factors[i].name, joulemap::quoted(record[kColumnsBefore + i])),
+                   ""};
     }
     row.plan.levels.push_back(static_cast<std::size_t>(level - levels.begin()));
   }

@@ -60,7 +60,7 @@ class BlockReading {
     if (raw.phase == '\0') {
       if (!is_empty_object()) note_damage();
     } else if (!tables_.add(raw, tables_.scratch, block_.notes)) {
-      note_place();
+      note_scope();
     }
     at_ = static_cast<std::size_t>(step.at - text_.data());
   }
@@ -70,7 +70,7 @@ class BlockReading {
     const JsonStep kinder = read_at(at_, QuoteRule::likely_ends, raw_);
     if (!kinder.failed && raw_.phase != '\0' && !swallows_another(kinder)) {
       ++block_.notes.repaired;
-      note_place();
+      note_scope();
       return take(raw_, kinder);
     }
     spend(kinder);
@@ -107,17 +107,17 @@ class BlockReading {
     const auto read = static_cast<std::size_t>(step.at - text_.data()) - at_ + 1;
     patience_ -= std::min(patience_, read);
   }
-  void note_place() {
+  void note_scope() {
     if (!block_.first_damage) block_.first_damage = at_;
   }
   void note_damage() {
-    note_place();
+    note_scope();
     ++block_.notes.seen;
     ++block_.notes.dropped;
   }
-  void go_on_at(std::size_t place) {
-    if (place != std::string_view::npos) {
-      at_ = place;
+  void go_on_at(std::size_t scope) {
+    if (scope != std::string_view::npos) {
+      at_ = scope;
       return;
     }
     const std::size_t behind = find_end_of_events(text_, at_);

@@ -47,11 +47,11 @@ struct QueueKey {
 
 // Counts for a block of text besides its events.
 struct EventNotes {
-  std::uint64_t seen = 0;      // all events
-  std::uint64_t dropped = 0;   // invalid
-  std::uint64_t repaired = 0;  // had unescaped quotes
+  std::uint64_t seen = 0;         // all events
+  std::uint64_t dropped = 0;      // invalid
+  std::uint64_t repaired = 0;     // had unescaped quotes
   std::uint64_t odd_devices = 0;  // on a GPU number that no machine has
-  std::uint64_t same_ids = 0;  // GPU or runtime events whose external id is only the correlation id again
+  std::uint64_t same_ids = 0;     // GPU or runtime events whose external id is only the correlation id again
   std::uint64_t different_ids = 0;
   std::map<std::string, std::uint64_t, std::less<>> unknown_categories;
 };

@@ -75,7 +75,7 @@ std::size_t threads_for(const KinetoReading& reading) {
   return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
 }
 
-std::string place_in(const AssembledEvents& events) {
+std::string scope_in(const AssembledEvents& events) {
   if (!events.first_damage) return "";
   return "; the first at byte " + std::to_string(*events.first_damage) + " of its text";
 }
@@ -84,13 +84,13 @@ void tell_damage(const AssembledEvents& events, const BlockSource& source, Trace
   Diagnostics& diagnostics = trace.diagnostics;
   if (events.notes.dropped > 0) {
     diagnostics.add({"import.events-dropped", events.notes.dropped,
-                     "events of the trace make no sense and were left out" + place_in(events),
+                     "events of the trace make no sense and were left out" + scope_in(events),
                      "what they took is missing; if there are many, export the trace again"});
   }
   if (events.notes.repaired > 0) {
     diagnostics.add(
         {"import.events-repaired", events.notes.repaired,
-         "events hold quotes that are not escaped and were read as they were likely meant" + place_in(events),
+         "events hold quotes that are not escaped and were read as they were likely meant" + scope_in(events),
          "a newer PyTorch escapes them"});
   }
   if (events.notes.odd_devices > 0) {

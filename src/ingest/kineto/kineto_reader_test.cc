@@ -171,9 +171,9 @@ TEST(KinetoReader, AModuleHierarchyIsAPlace) {
                         R"(.0(Block)::forward.aten::conv2d")") +
                   "," + event("cpu_op", "aten::conv2d", "4", "2", "")));
   const std::vector<TraceEvent> events = events_of(trace);
-  EXPECT_EQ(trace.names[events[0].name].place.module, "layer1.0");
+  EXPECT_EQ(trace.names[events[0].name].scope.module, "layer1.0");
   EXPECT_EQ(trace.names[events[0].name].text, "aten::conv2d");
-  EXPECT_EQ(trace.names[events[1].name].place, OpPlace());
+  EXPECT_EQ(trace.names[events[1].name].scope, OpScope());
 }
 
 TEST(KinetoReader, ShapesAreKeptWithTheNameOfTheOperation) {
@@ -186,10 +186,10 @@ TEST(KinetoReader, ShapesAreKeptWithTheNameOfTheOperation) {
                                    conv("7", "[[9], [], []]") + "," + conv("10", "7")));
   const std::vector<TraceEvent> events = events_of(trace);
   EXPECT_EQ(trace.names[events[0].name].text, "aten::conv2d");
-  EXPECT_EQ(trace.names[events[0].name].place, (OpPlace{.tensors = "[2,3] float16[4,5]"}));
+  EXPECT_EQ(trace.names[events[0].name].scope, (OpScope{.tensors = "[2,3] float16[4,5]"}));
   EXPECT_EQ(events[0].name, events[1].name);
-  EXPECT_EQ(trace.names[events[2].name].place.tensors, "[9] float16[]");
-  EXPECT_EQ(trace.names[events[3].name].place, OpPlace());
+  EXPECT_EQ(trace.names[events[2].name].scope.tensors, "[9] float16[]");
+  EXPECT_EQ(trace.names[events[3].name].scope, OpScope());
 }
 
 TEST(KinetoReader, WhatTheFileTellsAboutItselfIsKept) {

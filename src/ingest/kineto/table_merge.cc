@@ -10,7 +10,7 @@ namespace joulemap::ingest::kineto {
 namespace {
 
 constexpr char kPlain = 'n';
-constexpr char kWithPlace = 'p';
+constexpr char kWithScope = 'p';
 
 template <class Add>
 std::uint32_t renumbered(std::vector<std::uint32_t>& numbers, std::uint32_t number, std::uint32_t none,
@@ -96,14 +96,14 @@ std::uint32_t TableMerge::add_placed(const EventTables& tables, std::uint32_t nu
       tensors_of_kineto(shapes_and_types.substr(0, key.shapes_size), shapes_and_types.substr(key.shapes_size));
   if (hierarchy.empty() && tensors.empty()) return add_name(tables, key.name);
   const std::string_view text = tables.names.text(key.name);
-  std::string whole = kWithPlace + std::to_string(text.size()) + " " + std::to_string(hierarchy.size()) + " ";
+  std::string whole = kWithScope + std::to_string(text.size()) + " " + std::to_string(hierarchy.size()) + " ";
   whole.append(text).append(hierarchy).append(tensors);
   const std::uint32_t known = names_.number_of(whole);
   if (known < trace_.names.size()) return known;
   TraceName& added = trace_.names.emplace_back(TraceName{.text = to_valid_utf8(text)});
-  added.place.module = to_valid_utf8(module_of_hierarchy(hierarchy));
-  if (!added.place.module.empty()) added.place.op = added.text;
-  added.place.tensors = tensors;
+  added.scope.module = to_valid_utf8(module_of_hierarchy(hierarchy));
+  if (!added.scope.module.empty()) added.scope.op = added.text;
+  added.scope.tensors = tensors;
   return known;
 }
 

@@ -69,7 +69,7 @@ class Ranges {
     const bool trains = std::any_of(xla_names_.begin(), xla_names_.end(),
                                     [](const auto& known) { return is_of_gradients(known.second); });
     for (const auto& [name, op_name] : xla_names_) {
-      session_.builder().trace().names[name].place = place_of_xla_op(op_name, trains);
+      session_.builder().trace().names[name].scope = scope_of_xla_op(op_name, trains);
     }
   }
 

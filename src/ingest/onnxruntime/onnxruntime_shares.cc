@@ -14,11 +14,11 @@ constexpr std::string_view kCost = "_kernel_time";
 constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
 constexpr std::int64_t kLongest_us = 3'600 * std::int64_t{1'000'000};  // limit of one node; larger values are invalid
 
-using Sums = std::map<OpPlace, OpShare>;
+using Sums = std::map<OpScope, OpShare>;
 
-void add(Sums& sums, const OpPlace& place, std::uint64_t count, std::int64_t time_ns) {
-  OpShare& share = sums[place];
-  share.place = place;
+void add(Sums& sums, const OpScope& scope, std::uint64_t count, std::int64_t time_ns) {
+  OpShare& share = sums[scope];
+  share.scope = scope;
   share.count += count;
   share.time_ns += time_ns;
 }
@@ -32,15 +32,15 @@ class Runs {
     if (event.text("cat") != "Node" || !name.ends_with(kCost)) return;
     const std::int64_t time_us = event.integer("dur").value_or(-1);
     if (time_us < 0 || time_us > kLongest_us) return;
-    OpPlace place = place_of_onnx_node(name.substr(0, name.size() - kCost.size()), event.text("args.op_name"));
-    place.tensors = tensors_of_onnxruntime(event.array("args.input_type_shape"));
-    add(present_, place, 1, time_us * kNanosecondsPerMicrosecond);
+    OpScope scope = scope_of_onnx_node(name.substr(0, name.size() - kCost.size()), event.text("args.op_name"));
+    scope.tensors = tensors_of_onnxruntime(event.array("args.input_type_shape"));
+    add(present_, scope, 1, time_us * kNanosecondsPerMicrosecond);
   }
 
   std::vector<OpShare> finish() {
     end_run();
     std::vector<OpShare> shares;
-    for (const auto& [place, share] : later_.empty() ? first_ : later_) shares.push_back(share);
+    for (const auto& [scope, share] : later_.empty() ? first_ : later_) shares.push_back(share);
     return shares;
   }
 
@@ -49,7 +49,7 @@ class Runs {
     if (first_.empty()) {
       first_ = std::move(present_);
     } else {
-      for (const auto& [place, share] : present_) add(later_, place, share.count, share.time_ns);
+      for (const auto& [scope, share] : present_) add(later_, scope, share.count, share.time_ns);
     }
     present_.clear();
   }

@@ -109,9 +109,9 @@ class Reading {
     if (name.ends_with(kCost)) name.remove_suffix(kCost.size());
     const auto [slot, is_new] = nodes_.try_emplace(fmt::format("{}\n{}\n{}", name, type, inputs), 0);
     if (is_new) {
-      OpPlace place = place_of_onnx_node(name, type);
-      place.tensors = tensors_of_onnxruntime(inputs);
-      slot->second = builder_.name(name, place);
+      OpScope scope = scope_of_onnx_node(name, type);
+      scope.tensors = tensors_of_onnxruntime(inputs);
+      slot->second = builder_.name(name, scope);
     }
     return slot->second;
   }

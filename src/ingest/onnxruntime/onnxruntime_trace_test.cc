@@ -38,7 +38,7 @@ TEST(OnnxRuntimeTrace, ANodesCostIsAnOperationAtItsPlace) {
   EXPECT_EQ(events[0].start_ns, 100'000);
   EXPECT_EQ(events[0].duration_ns, 7'000);
   EXPECT_EQ(trace.names.at(events[0].name).text, "/fc/Gemm");
-  EXPECT_EQ(trace.names.at(events[0].name).place, (OpPlace{"forward", "fc", "Gemm"}));
+  EXPECT_EQ(trace.names.at(events[0].name).scope, (OpScope{"forward", "fc", "Gemm"}));
   EXPECT_EQ(trace.threads.at(events[0].track).thread, 34);
   EXPECT_EQ(trace.process, 12);
   EXPECT_EQ(trace.clock, TraceClock::since_start);
@@ -59,10 +59,10 @@ TEST(OnnxRuntimeTrace, ANodeAndItsKernelsHaveItsInputs) {
                                "," + kernel("/a/Gemm_kernel_time") + "," + kernel("/b/Gemm") + "]");
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 5u);
-  EXPECT_EQ(trace.names.at(events[0].name).place.tensors, "[1,2] int64[2]");
-  EXPECT_EQ(trace.names.at(events[2].name).place.tensors, "[2]");
+  EXPECT_EQ(trace.names.at(events[0].name).scope.tensors, "[1,2] int64[2]");
+  EXPECT_EQ(trace.names.at(events[2].name).scope.tensors, "[2]");
   EXPECT_EQ(events[3].external, events[0].name + 1);
-  EXPECT_EQ(trace.names.at(events[4].external - 1).place.tensors, "");  // ambiguous: its node ran with two inputs
+  EXPECT_EQ(trace.names.at(events[4].external - 1).scope.tensors, "");  // ambiguous: its node ran with two inputs
 }
 
 TEST(OnnxRuntimeTrace, ARunIsAStep) {

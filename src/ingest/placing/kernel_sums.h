@@ -25,37 +25,37 @@ class KernelSums {
   std::vector<KernelTally> take() {
     std::fill(slots_.begin(), slots_.end(), 0);
     std::sort(rows_.begin(), rows_.end(), [](const KernelTally& a, const KernelTally& b) {
-      return std::tie(a.place, a.class_id, a.queue) < std::tie(b.place, b.class_id, b.queue);
+      return std::tie(a.scope, a.class_id, a.queue) < std::tie(b.scope, b.class_id, b.queue);
     });
     return std::exchange(rows_, {});
   }
 
  private:
   KernelTally& row_of(const Kernel& kernel) {
-    std::uint32_t& slot = slot_of(kernel.place, kernel.class_id, kernel.queue);
+    std::uint32_t& slot = slot_of(kernel.scope, kernel.class_id, kernel.queue);
     if (slot != 0) return rows_[slot - 1];
-    rows_.push_back({kernel.class_id, kernel.queue, kernel.place, 0, 0});
+    rows_.push_back({kernel.class_id, kernel.queue, kernel.scope, 0, 0});
     slot = static_cast<std::uint32_t>(rows_.size());
     if (rows_.size() * 2 > slots_.size()) grow();
     return rows_.back();
   }
 
   // Returns the slot of the key, or the free slot where it belongs.
-  std::uint32_t& slot_of(std::uint32_t place, std::uint32_t class_id, std::uint32_t queue) {
+  std::uint32_t& slot_of(std::uint32_t scope, std::uint32_t class_id, std::uint32_t queue) {
     const std::uint64_t mixed =
-        (std::uint64_t{place} << 32 ^ std::uint64_t{queue} << 24 ^ class_id) * 0x9e3779b97f4a7c15U;
+        (std::uint64_t{scope} << 32 ^ std::uint64_t{queue} << 24 ^ class_id) * 0x9e3779b97f4a7c15U;
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t at = mixed >> 40;; ++at) {
       std::uint32_t& slot = slots_[at & mask];
       if (slot == 0) return slot;
       const KernelTally& row = rows_[slot - 1];
-      if (row.place == place && row.class_id == class_id && row.queue == queue) return slot;
+      if (row.scope == scope && row.class_id == class_id && row.queue == queue) return slot;
     }
   }
 
   void grow() {
     slots_.assign(slots_.size() * 2, 0);
-    for (std::uint32_t i = 0; i < rows_.size(); ++i) slot_of(rows_[i].place, rows_[i].class_id, rows_[i].queue) = i + 1;
+    for (std::uint32_t i = 0; i < rows_.size(); ++i) slot_of(rows_[i].scope, rows_[i].class_id, rows_[i].queue) = i + 1;
   }
 
   static constexpr std::size_t kFirstSlots = 256;  // a power of two

@@ -85,13 +85,13 @@ ModulePaths::Node ModulePaths::within(Node parent, std::uint32_t name) {
   return known = static_cast<Node>(layers_.size() - 1);
 }
 
-std::uint32_t ModulePaths::place(Node node, std::uint32_t phase) {
+std::uint32_t ModulePaths::scope(Node node, std::uint32_t phase) {
   if (node == 0) return phase;
-  for (const auto& [known_phase, place] : layers_[node].places) {
-    if (known_phase == phase) return place;
+  for (const auto& [known_phase, scope] : layers_[node].scopes) {
+    if (known_phase == phase) return scope;
   }
-  const std::uint32_t made = tree_.child(place(layers_[node].parent, phase), PlaceKind::module, layers_[node].text);
-  layers_[node].places.emplace_back(phase, made);
+  const std::uint32_t made = tree_.child(scope(layers_[node].parent, phase), ScopeKind::module, layers_[node].text);
+  layers_[node].scopes.emplace_back(phase, made);
   return made;
 }
 

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ingest/placing/place_tree.h"
+#include "ingest/placing/scope_tree.h"
 #include "ingest/placing/trace_names.h"
 #include "scopes/module_names.h"
 
@@ -24,7 +24,7 @@ class ModulePaths {
   // A layer; 0 means outside of every layer.
   using Node = std::uint32_t;
 
-  ModulePaths(const ModuleNames& names, const TraceNames& texts, PlaceTree& tree)
+  ModulePaths(const ModuleNames& names, const TraceNames& texts, ScopeTree& tree)
       : names_(names), texts_(texts), tree_(tree) {}
 
   // Returns the layer of a call of the module `name` inside `parent`.
@@ -34,7 +34,7 @@ class ModulePaths {
   bool is_wrapper(std::uint32_t name);
 
   // Returns the scope of a layer in a phase.
-  std::uint32_t place(Node node, std::uint32_t phase);
+  std::uint32_t scope(Node node, std::uint32_t phase);
   bool knows_paths() const { return !names_.empty(); }
   std::uint64_t calls_without_path() const { return without_path_; }
   // Calls nested too deeply: they are counted with the enclosing module.
@@ -47,7 +47,7 @@ class ModulePaths {
     std::uint32_t text = 0;
     std::string path;
     bool is_root = false;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> places;  // by phase
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> scopes;  // by phase
   };
   struct Kind {
     std::string_view class_name;
@@ -63,7 +63,7 @@ class ModulePaths {
 
   const ModuleNames& names_;
   const TraceNames& texts_;
-  PlaceTree& tree_;
+  ScopeTree& tree_;
   std::vector<Layer> layers_{1};
   std::unordered_map<std::uint64_t, Node> known_;  // layers of names without a number, by parent and name
   std::vector<Kind> kinds_;                        // of the names seen so far

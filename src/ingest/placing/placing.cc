@@ -11,12 +11,12 @@
 #include "base/clock.h"
 #include "base/signal_shield.h"
 #include "ingest/placing/event_order.h"
-#include "ingest/placing/kernel_places.h"
+#include "ingest/placing/kernel_scopes.h"
 #include "ingest/placing/kernel_sums.h"
 #include "ingest/placing/module_paths.h"
-#include "ingest/placing/place_sums.h"
-#include "ingest/placing/place_tree.h"
-#include "ingest/placing/thread_places.h"
+#include "ingest/placing/scope_sums.h"
+#include "ingest/placing/scope_tree.h"
+#include "ingest/placing/thread_scopes.h"
 #include "ingest/placing/trace_names.h"
 #include "ingest/placing/trace_survey.h"
 
@@ -120,8 +120,8 @@ class Meanwhile {
 // Sums the time of threads in scopes, one time slice after another.
 class ThreadPass {
  public:
-  ThreadPass(const TraceSurvey& survey, ThreadPlaces& places, PlaceSums& sums, PlaceTree& tree, const Sink& sink)
-      : places_(places),
+  ThreadPass(const TraceSurvey& survey, ThreadScopes& scopes, ScopeSums& sums, ScopeTree& tree, const Sink& sink)
+      : scopes_(scopes),
         sums_(sums),
         tree_(tree),
         sink_(sink),
@@ -137,13 +137,13 @@ class ThreadPass {
       for (TraceEvent* const event : events) {
         while (event->start_ns >= stretch_end_ns && stretch_end_ns < end_ns) {
           close(stretch_end_ns);
-          if (!places_.is_anyone_inside()) begin_ns_ = std::max(begin_ns_, event->start_ns);
+          if (!scopes_.is_anyone_inside()) begin_ns_ = std::max(begin_ns_, event->start_ns);
           stretch_end_ns = later(begin_ns_, length_ns_);
         }
-        places_.add(*event);
+        scopes_.add(*event);
       }
     }
-    while (stretch_end_ns < end_ns && places_.is_anyone_inside()) {
+    while (stretch_end_ns < end_ns && scopes_.is_anyone_inside()) {
       close(stretch_end_ns);
       stretch_end_ns = later(begin_ns_, length_ns_);
     }
@@ -152,19 +152,19 @@ class ThreadPass {
 
  private:
   void close(std::int64_t end_ns) {
-    places_.pass_time(end_ns);
+    scopes_.pass_time(end_ns);
     Activity activity;
     activity.begin_ns = begin_ns_;
     activity.end_ns = std::max(end_ns, begin_ns_);
-    activity.places = tree_.take_new();
-    activity.place_tallies = sums_.take();
+    activity.scopes = tree_.take_new();
+    activity.scope_tallies = sums_.take();
     begin_ns_ = activity.end_ns;
     if (!activity.empty()) sink_(std::move(activity));
   }
 
-  ThreadPlaces& places_;
-  PlaceSums& sums_;
-  PlaceTree& tree_;
+  ThreadScopes& scopes_;
+  ScopeSums& sums_;
+  ScopeTree& tree_;
   const Sink& sink_;
   std::int64_t length_ns_;
   std::int64_t begin_ns_;
@@ -173,8 +173,8 @@ class ThreadPass {
 // Sums the time of GPU work, one time slice after another.
 class KernelPass {
  public:
-  KernelPass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, PlaceTree& tree, PlacedTrace& placed,
-             const KernelPlaces& launches, const Sink& sink)
+  KernelPass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, ScopeTree& tree, PlacedTrace& placed,
+             const KernelScopes& launches, const Sink& sink)
       : trace_(trace), survey_(survey), names_(names), tree_(tree), launches_(launches), placed_(placed), sink_(sink) {
     for (const TraceStep& step : survey.steps()) {
       StepRecord record;
@@ -226,7 +226,7 @@ class KernelPass {
     const std::int64_t time_ns = kernel.end_ns - kernel.start_ns;
     const std::optional<Launch> launch = launches_.launch_of(event);
     if (launch) {
-      kernel.place = launch->place;
+      kernel.scope = launch->scope;
       if (const TraceStep* const step = survey_.step_at(launch->time_ns)) {
         StepRecord& record = steps_[static_cast<std::size_t>(step - survey_.steps().data())];
         ++record.kernels;
@@ -235,13 +235,13 @@ class KernelPass {
     }
     if (trace_.gpu_names_ops && event.external > 0) {
       const std::uint32_t name = event.external - 1;
-      kernel.place = names_[name].has_place ? names_.place(name, 0, 0) : names_.op_in(kernel.place, name);
+      kernel.scope = names_[name].has_scope ? names_.scope(name, 0, 0) : names_.op_in(kernel.scope, name);
     }
     ++placed_.kernels;
     placed_.kernel_ns += time_ns;
-    if (kernel.place == 0) {
-      ++placed_.kernels_without_place;
-      placed_.time_without_place_ns += time_ns;
+    if (kernel.scope == 0) {
+      ++placed_.kernels_without_scope;
+      placed_.time_without_scope_ns += time_ns;
     }
     activity_.kernels.push_back(kernel);
     running_.push_back({kernel, true});
@@ -260,7 +260,7 @@ class KernelPass {
     }
     running_.resize(going_on);
     activity_.kernel_tallies = sums_.take();
-    activity_.places = tree_.take_new();
+    activity_.scopes = tree_.take_new();
     const std::int64_t next_ns = activity_.end_ns;
     if (!activity_.empty()) sink_(std::exchange(activity_, {}));
     activity_.begin_ns = next_ns;
@@ -273,8 +273,8 @@ class KernelPass {
   Trace& trace_;
   const TraceSurvey& survey_;
   const TraceNames& names_;
-  PlaceTree& tree_;
-  const KernelPlaces& launches_;
+  ScopeTree& tree_;
+  const KernelScopes& launches_;
   PlacedTrace& placed_;
   const Sink& sink_;
   Activity activity_;
@@ -283,7 +283,7 @@ class KernelPass {
   std::vector<StepRecord> steps_;
 };
 
-void describe(const TraceSurvey& survey, const ThreadPlaces& places, const ModulePaths& modules, const PlaceTree& tree,
+void describe(const TraceSurvey& survey, const ThreadScopes& scopes, const ModulePaths& modules, const ScopeTree& tree,
               PlacedTrace& placed) {
   for (const TraceStep& step : survey.steps()) {
     placed.marks.push_back({step.begin_ns, MarkKind::step, step.number, step.thread, step.inferred ? "inferred" : ""});
@@ -291,16 +291,16 @@ void describe(const TraceSurvey& survey, const ThreadPlaces& places, const Modul
   const auto note = [&](std::string_view code, std::uint64_t count, std::string message, std::string remedy = {}) {
     if (count > 0) placed.diagnostics.add({std::string(code), count, std::move(message), std::move(remedy)});
   };
-  note("events_cut", places.cut(), "events that overlap others of their thread were cut where the others begin or end");
-  note("backward_without_forward", places.backward_without_forward(),
+  note("events_cut", scopes.cut(), "events that overlap others of their thread were cut where the others begin or end");
+  note("backward_without_forward", scopes.backward_without_forward(),
        "operations of backward passes whose forward operation the trace does not hold: their layer is not known");
-  note("kernels_without_place", placed.kernels_without_place,
+  note("kernels_without_place", placed.kernels_without_scope,
        fmt::format("kernels ({:.1f} % of their time) whose launch the trace does not tell: no layer or phase has them",
-                   100 * static_cast<double>(placed.time_without_place_ns) /
+                   100 * static_cast<double>(placed.time_without_scope_ns) /
                        static_cast<double>(std::max<std::int64_t>(placed.kernel_ns, 1))));
   note("modules_without_path", modules.calls_without_path(),
        "modules that the file of --modules does not name are called by class and number");
-  note("nested_too_deep", places.too_deep() + modules.calls_too_deep(),
+  note("nested_too_deep", scopes.too_deep() + modules.calls_too_deep(),
        "regions within 64 others and modules within 256 are counted with those around them");
   note("too_many_places", tree.refused(), "places beyond a million are counted with those around them");
 }
@@ -310,9 +310,9 @@ void describe(const TraceSurvey& survey, const ThreadPlaces& places, const Modul
 PlacedTrace place_trace(Trace& trace, const ModuleNames& module_names, const Sink& sink, std::size_t threads) {
   PlacedTrace placed;
   EventOrder order = order_of(trace, placed.diagnostics);
-  PlaceTree tree;
+  ScopeTree tree;
   const TraceNames names(trace, tree);
-  std::optional<KernelPlaces> launches;
+  std::optional<KernelScopes> launches;
   Meanwhile kernels_prepared(threads > 1, [&] {
     order.sort_queues();
     launches.emplace(trace, order);
@@ -320,11 +320,11 @@ PlacedTrace place_trace(Trace& trace, const ModuleNames& module_names, const Sin
   order.sort_threads();
   const TraceSurvey survey(trace, order, names);
   ModulePaths modules(module_names, names, tree);
-  PlaceSums sums;
-  ThreadPlaces places(survey, names, modules, tree, sums, order.threads());
+  ScopeSums sums;
+  ThreadScopes scopes(survey, names, modules, tree, sums, order.threads());
   placed.begin_ns = survey.begin_ns();
   placed.end_ns = survey.end_ns();
-  ThreadPass(survey, places, sums, tree, sink).run(order, survey.end_ns());
+  ThreadPass(survey, scopes, sums, tree, sink).run(order, survey.end_ns());
   kernels_prepared.wait();
   KernelPass(trace, survey, names, tree, placed, *launches, sink).run(order);
   placed.placed_thread_ns = sums.placed_ns();
@@ -334,7 +334,7 @@ PlacedTrace place_trace(Trace& trace, const ModuleNames& module_names, const Sin
                             "the trace tells no layers: what is in no backward pass, optimizer or loader is forward",
                             "profile with with_stack=True"});
   }
-  describe(survey, places, modules, tree, placed);
+  describe(survey, scopes, modules, tree, placed);
   return placed;
 }
 

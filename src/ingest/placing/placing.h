@@ -30,8 +30,8 @@ struct PlacedTrace {
   std::vector<Mark> marks;    // training steps
   std::uint64_t kernels = 0;
   std::int64_t kernel_ns = 0;
-  std::uint64_t kernels_without_place = 0;
-  std::int64_t time_without_place_ns = 0;  // their total time, ns
+  std::uint64_t kernels_without_scope = 0;
+  std::int64_t time_without_scope_ns = 0;  // their total time, ns
   std::int64_t placed_thread_ns = 0;       // total time of threads in scopes, ns
   Diagnostics diagnostics;
 };

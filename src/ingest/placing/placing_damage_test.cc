@@ -20,7 +20,7 @@ TEST(Placing, OverlappingSiblingsAreCutAndCounted) {
   program.op("second", 90, 100);  // mostly after the first
   program.op("outer", 300, 100);
   program.op("inner", 310, 95);  // mostly within
-  const Outcome outcome = place(program);
+  const Outcome outcome = scope(program);
   EXPECT_EQ(outcome.time_us("inference/forward/first"), 90);
   EXPECT_EQ(outcome.time_us("inference/forward/second"), 100);
   EXPECT_EQ(outcome.time_us("inference/forward/outer"), 100);
@@ -34,7 +34,7 @@ TEST(Placing, AnAnnotationOverlapsTheFunctionsThatBeginAndEndIt) {
   program.add(kAnnotation, "mine", 10, 100);
   program.add(kFunction, "exit", 100, 20);
   program.add(kFunction, "within exit", 104, 12);
-  const Outcome outcome = place(program);
+  const Outcome outcome = scope(program);
   EXPECT_FALSE(outcome.placed.diagnostics.contains("events_cut"));
   EXPECT_EQ(outcome.count("mine"), 1U);
 }
@@ -48,7 +48,7 @@ TEST(Placing, ARepeatedCorrelationIsThatOfTheNearestEarlierCall) {
   program.kernel("k", 20, 30, 3);
   program.kernel("k", 120, 50, 3);
   program.kernel("k", 121, 60, 3);  // a stream may overlap itself
-  const Outcome outcome = place(program);
+  const Outcome outcome = scope(program);
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/one"), 30);
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/two"), 110);
 }
@@ -60,10 +60,10 @@ TEST(Placing, AKernelWithoutACallBelongsToTheOperationOfItsExternalId) {
   program.builder.add(op);
   program.kernel("k", 20, 30, 0, 77);
   program.kernel("lost", 60, 10, 12345);
-  const Outcome outcome = place(program);
+  const Outcome outcome = scope(program);
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/aten::mm"), 30);
-  EXPECT_EQ(outcome.placed.kernels_without_place, 1U);
-  EXPECT_EQ(outcome.placed.time_without_place_ns, 10'000);
+  EXPECT_EQ(outcome.placed.kernels_without_scope, 1U);
+  EXPECT_EQ(outcome.placed.time_without_scope_ns, 10'000);
   EXPECT_EQ(outcome.kernel_us.at(""), 10);  // kept although unattributed
   EXPECT_TRUE(outcome.placed.diagnostics.contains("kernels_without_place"));
 }
@@ -73,7 +73,7 @@ TEST(Placing, WhatLastsLongHasItsTimeInEveryStretch) {
   program.op("long", 0, 1'000'000);
   program.launch(10, 1);
   program.kernel("k", 20, 2'000'000, 1);
-  const Outcome outcome = place(program);
+  const Outcome outcome = scope(program);
   EXPECT_EQ(outcome.time_us("inference/forward/long"), 1'000'000);
   EXPECT_EQ(outcome.count("inference/forward/long"), 1U);
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/long"), 2'000'000);
@@ -82,7 +82,7 @@ TEST(Placing, WhatLastsLongHasItsTimeInEveryStretch) {
 
 TEST(Placing, AnEmptyTraceIsNoTrouble) {
   Program program;
-  EXPECT_EQ(place(program).placed.end_ns, 0);
+  EXPECT_EQ(scope(program).placed.end_ns, 0);
 }
 
 // For arbitrary events, no time is lost, invented or negative.
@@ -113,7 +113,7 @@ TEST(Placing, TimesAddUpWhateverTheEventsAre) {
       program.kernel("k", below(100'000), length, below(20), below(4));
       kernel_ns += length * 1000;
     }
-    const Outcome outcome = place(program);
+    const Outcome outcome = scope(program);
     EXPECT_EQ(outcome.tallied_kernel_ns, kernel_ns);
     std::int64_t thread_ns = 0;
     for (const auto& [path, tally] : outcome.threads) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ThreadPlaces::enter_*: how each kind of event changes the scope of its thread.
-#include "ingest/placing/thread_places.h"
+// ThreadScopes::enter_*: how each kind of event changes the scope of its thread.
+#include "ingest/placing/thread_scopes.h"
 
 namespace joulemap::ingest {
 namespace {
@@ -13,31 +13,31 @@ constexpr std::uint32_t kDeepestRegion = 64;
 
 // A name mostly recurs in the container where it was last seen. Refused scopes are not cached: refusals are counted.
 template <class Find>
-std::uint32_t ThreadPlaces::known_place(const TraceEvent& event, std::uint32_t container, const Find& find) {
-  if (event.name >= last_places_.size()) return find();
-  KnownPlace& known = last_places_[event.name];
-  if (known.place != 0 && known.container == container && known.kind == event.kind) return known.place;
-  const std::uint32_t place = find();
-  if (tree_.refused() == 0) known = {container, place, event.kind};
-  return place;
+std::uint32_t ThreadScopes::known_scope(const TraceEvent& event, std::uint32_t container, const Find& find) {
+  if (event.name >= last_scopes_.size()) return find();
+  KnownScope& known = last_scopes_[event.name];
+  if (known.scope != 0 && known.container == container && known.kind == event.kind) return known.scope;
+  const std::uint32_t scope = find();
+  if (tree_.refused() == 0) known = {container, scope, event.kind};
+  return scope;
 }
 
-std::uint32_t ThreadPlaces::op_in(std::uint32_t container, const TraceEvent& event) {
-  return known_place(event, container, [&] { return names_.op_in(container, event.name); });
+std::uint32_t ThreadScopes::op_in(std::uint32_t container, const TraceEvent& event) {
+  return known_scope(event, container, [&] { return names_.op_in(container, event.name); });
 }
 
-void ThreadPlaces::enter_phase(Frame& frame, std::uint32_t phase, std::uint32_t place) {
+void ThreadScopes::enter_phase(Frame& frame, std::uint32_t phase, std::uint32_t scope) {
   Context& context = frame.context;
   context.phase = phase;
-  context.place = context.container = place;
+  context.scope = context.container = scope;
   context.function = 0;
   context.in_op = context.in_backward = context.in_communication = false;
   frame.ends_between = true;
-  sums_.count(place);
+  sums_.count(scope);
 }
 
 // Returns false if the annotation does not change the scope of its thread.
-bool ThreadPlaces::enter_annotation(const TraceEvent& event, Frame& frame) {
+bool ThreadScopes::enter_annotation(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   const NameMeaning& name = names_[event.name];
   const bool trains = survey_.trains_at(event.start_ns);
@@ -50,7 +50,7 @@ bool ThreadPlaces::enter_annotation(const TraceEvent& event, Frame& frame) {
     case NameRole::optimizer: {
       ++passes_;
       const std::uint32_t phase = phase_in(context.outside, true, texts_.optimizer);
-      enter_phase(frame, phase, tree_.child(phase, PlaceKind::module, name.text));
+      enter_phase(frame, phase, tree_.child(phase, ScopeKind::module, name.text));
       return true;
     }
     case NameRole::zero_grad: {
@@ -76,14 +76,14 @@ bool ThreadPlaces::enter_annotation(const TraceEvent& event, Frame& frame) {
     return false;
   }
   ++context.regions;
-  context.place = context.container = tree_.child(context.container, PlaceKind::region, name.text);
-  if (context.phase == 0) context.outside = context.place;
+  context.scope = context.container = tree_.child(context.container, ScopeKind::region, name.text);
+  if (context.phase == 0) context.outside = context.scope;
   context.function = 0;
-  sums_.count(context.place);
+  sums_.count(context.scope);
   return true;
 }
 
-void ThreadPlaces::enter_module(const TraceEvent& event, Frame& frame) {
+void ThreadScopes::enter_module(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   const bool is_outermost = context.node == 0;
   const bool recomputes = context.in_backward;
@@ -106,43 +106,43 @@ void ThreadPlaces::enter_module(const TraceEvent& event, Frame& frame) {
   context.call = ++calls_;
   // A recomputed layer is the same layer as in the forward pass, and so are those around it.
   if (!modules_.is_wrapper(event.name)) context.node = modules_.within(context.node, event.name);
-  context.place = context.container = modules_.place(context.node, context.phase);
-  sums_.count(context.place);
+  context.scope = context.container = modules_.scope(context.node, context.phase);
+  sums_.count(context.scope);
 }
 
-void ThreadPlaces::enter_function(const TraceEvent& event, Frame& frame) {
+void ThreadScopes::enter_function(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   if (context.in_op) return;
   const std::uint32_t text = names_[event.name].text;
   if (names_[event.name].role == NameRole::backward && context.node == 0) {
     context.phase = context.container = phase_in(context.outside, true, texts_.backward);
   }
-  context.place =
-      known_place(event, context.container, [&] { return tree_.child(context.container, PlaceKind::function, text); });
+  context.scope =
+      known_scope(event, context.container, [&] { return tree_.child(context.container, ScopeKind::function, text); });
   if (context.phase == 0) context.function = text + 1;
-  sums_.count(context.place);
+  sums_.count(context.scope);
 }
 
-void ThreadPlaces::enter_communication(const TraceEvent& event, Frame& frame) {
+void ThreadScopes::enter_communication(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   // The collective's own name is more specific than those around it.
   if (context.in_communication && event.kind != EventKind::annotation) return;
   const std::uint32_t within = context.phase != 0 ? context.phase : context.outside;
-  const std::uint32_t module = tree_.child(within, PlaceKind::module, texts_.comm);
-  context.place = names_.op_in(module, event.name);
+  const std::uint32_t module = tree_.child(within, ScopeKind::module, texts_.comm);
+  context.scope = names_.op_in(module, event.name);
   context.in_op = context.in_communication = true;
-  sums_.count(context.place);
+  sums_.count(context.scope);
 }
 
-void ThreadPlaces::enter_told_place(const TraceEvent& event, Frame& frame) {
+void ThreadScopes::enter_reported_scope(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
-  context.place = names_.place(event.name, context.outside, context.phase);
+  context.scope = names_.scope(event.name, context.outside, context.phase);
   context.in_op = true;
-  sums_.count(context.place);
+  sums_.count(context.scope);
 }
 
 // Returns the scope for operations that no module encloses.
-std::uint32_t ThreadPlaces::phase_of_op(Thread& thread, const TraceEvent& event, const Context& context) {
+std::uint32_t ThreadScopes::phase_of_op(Thread& thread, const TraceEvent& event, const Context& context) {
   if (const std::uint32_t between = place_between(thread, context)) return between;
   if (survey_.has_modules()) return context.container;
   const std::uint32_t phase = phase_in(context.container, survey_.trains_at(event.start_ns), texts_.forward);
@@ -154,10 +154,10 @@ std::uint32_t ThreadPlaces::phase_of_op(Thread& thread, const TraceEvent& event,
   return phase;
 }
 
-void ThreadPlaces::enter_op(Thread& thread, const TraceEvent& event, Frame& frame) {
+void ThreadScopes::enter_op(Thread& thread, const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   const NameMeaning& name = names_[event.name];
-  if (name.has_place) return enter_told_place(event, frame);
+  if (name.has_scope) return enter_reported_scope(event, frame);
   const bool runs_node = name.role == NameRole::engine || name.role == NameRole::gradient || event.is_backward;
   const bool is_nested_node = context.in_op && context.in_backward && name.role != NameRole::engine;
   if (runs_node && !is_nested_node) return enter_backward(thread, event, frame);
@@ -168,25 +168,25 @@ void ThreadPlaces::enter_op(Thread& thread, const TraceEvent& event, Frame& fram
   if (name.role == NameRole::communication) return enter_communication(event, frame);
   if (context.in_op) return tell_tensors(thread, event, frame);
   const std::uint32_t container = context.phase != 0 ? context.container : phase_of_op(thread, event, context);
-  context.place = op_in(container, event);
+  context.scope = op_in(container, event);
   context.in_op = true;
-  sums_.count(context.place);
+  sums_.count(context.scope);
 }
 
 // The engine's event lacks the inputs of its node; the nested event of the node has them. Both are one operation.
-void ThreadPlaces::tell_tensors(Thread& thread, const TraceEvent& event, Frame& frame) {
+void ThreadScopes::tell_tensors(Thread& thread, const TraceEvent& event, Frame& frame) {
   const NameMeaning& name = names_[event.name];
   if (thread.stack.size() < 2 || name.tensors == 0 || frame.context.node_text != name.text + 1) return;
   Frame& engine = thread.stack.end()[-2];
-  const std::uint32_t place = tree_.child(engine.context.place, PlaceKind::tensors, name.tensors - 1);
-  sums_.move(engine.context.place, place, event.start_ns - engine.begin_ns);
+  const std::uint32_t scope = tree_.child(engine.context.scope, ScopeKind::tensors, name.tensors - 1);
+  sums_.move(engine.context.scope, scope, event.start_ns - engine.begin_ns);
   for (Context* const context : {&engine.context, &frame.context}) {
-    context->place = place;
+    context->scope = scope;
     context->node_text = 0;
   }
 }
 
-void ThreadPlaces::enter_backward(Thread& thread, const TraceEvent& event, Frame& frame) {
+void ThreadScopes::enter_backward(Thread& thread, const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   const std::uint32_t phase = phase_in(context.outside, true, texts_.backward);
   const bool is_new_pass = thread.pass != passes_;
@@ -206,7 +206,7 @@ void ThreadPlaces::enter_backward(Thread& thread, const TraceEvent& event, Frame
   } else if (!is_gradient) {
     at = {};
   }
-  const std::uint32_t container = modules_.place(at.node, phase);
+  const std::uint32_t container = modules_.scope(at.node, phase);
   if (at.node != 0 && (is_new_pass || at.call != thread.last_call)) sums_.count(container);
   thread.last_node = at.node;
   thread.last_call = at.call;
@@ -214,12 +214,12 @@ void ThreadPlaces::enter_backward(Thread& thread, const TraceEvent& event, Frame
   context.node = at.node;
   context.call = at.call;
   context.container = container;
-  context.place = op_in(container, event);
+  context.scope = op_in(container, event);
   context.node_text = names_[event.name].tensors == 0 ? names_[event.name].text + 1 : 0;
   context.function = 0;
   context.in_op = context.in_backward = true;
   context.in_communication = false;
-  sums_.count(context.place);
+  sums_.count(context.scope);
 }
 
 }  // namespace joulemap::ingest

@@ -47,7 +47,7 @@ bool asks_for_backward(std::string_view text) {
   return is_autograd && (text.ends_with("): backward") || text.ends_with("): grad"));
 }
 
-NameMeaning meaning_of(std::string_view text, PlaceTree& tree) {
+NameMeaning meaning_of(std::string_view text, ScopeTree& tree) {
   NameMeaning meaning;
   for (const Prefix& prefix : kPrefixes) {
     if (!text.starts_with(prefix.text)) continue;
@@ -76,13 +76,13 @@ NameMeaning meaning_of(std::string_view text, PlaceTree& tree) {
 
 }  // namespace
 
-TraceNames::TraceNames(const Trace& trace, PlaceTree& tree) : trace_(trace), tree_(tree) {
+TraceNames::TraceNames(const Trace& trace, ScopeTree& tree) : trace_(trace), tree_(tree) {
   meanings_.reserve(trace.names.size());
   bool trains = false;
   for (const TraceName& name : trace.names) {
     NameMeaning& meaning = meanings_.emplace_back(meaning_of(name.text, tree));
-    const auto& [phase, module, op, tensors] = name.place;
-    meaning.has_place = !phase.empty() || !module.empty();
+    const auto& [phase, module, op, tensors] = name.scope;
+    meaning.has_scope = !phase.empty() || !module.empty();
     if (!phase.empty()) meaning.phase = tree.text(phase) + 1;
     if (!module.empty()) meaning.module = tree.text(module) + 1;
     if (!tensors.empty()) meaning.tensors = tree.text(tensors) + 1;
@@ -92,20 +92,20 @@ TraceNames::TraceNames(const Trace& trace, PlaceTree& tree) : trace_(trace), tre
   mode_ = tree.text(trains ? "train" : "inference");
 }
 
-std::uint32_t TraceNames::place(std::uint32_t name, std::uint32_t outside, std::uint32_t phase) const {
+std::uint32_t TraceNames::scope(std::uint32_t name, std::uint32_t outside, std::uint32_t phase) const {
   const NameMeaning& meaning = (*this)[name];
-  std::uint32_t place = phase != 0 ? phase : outside;
+  std::uint32_t scope = phase != 0 ? phase : outside;
   if (meaning.phase != 0) {
-    place = tree_.child(tree_.child(outside, PlaceKind::mode, mode_), PlaceKind::phase, meaning.phase - 1);
+    scope = tree_.child(tree_.child(outside, ScopeKind::mode, mode_), ScopeKind::phase, meaning.phase - 1);
   }
-  if (meaning.module != 0) place = tree_.child(place, PlaceKind::module, meaning.module - 1);
-  return op_in(place, name);
+  if (meaning.module != 0) scope = tree_.child(scope, ScopeKind::module, meaning.module - 1);
+  return op_in(scope, name);
 }
 
 std::uint32_t TraceNames::op_in(std::uint32_t container, std::uint32_t name) const {
   const NameMeaning& meaning = (*this)[name];
-  const std::uint32_t op = tree_.child(container, PlaceKind::op, meaning.text);
-  return meaning.tensors == 0 ? op : tree_.child(op, PlaceKind::tensors, meaning.tensors - 1);
+  const std::uint32_t op = tree_.child(container, ScopeKind::op, meaning.text);
+  return meaning.tensors == 0 ? op : tree_.child(op, ScopeKind::tensors, meaning.tensors - 1);
 }
 
 std::string_view TraceNames::text(std::uint32_t name) const {

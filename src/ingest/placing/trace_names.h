@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ingest/placing/place_tree.h"
+#include "ingest/placing/scope_tree.h"
 #include "ingest/trace.h"
 
 namespace joulemap::ingest {
@@ -36,8 +36,8 @@ enum class NameRole : std::uint8_t {
 
 struct NameMeaning {
   NameRole role = NameRole::plain;
-  bool has_place = false;     // see TraceName::place
-  std::uint32_t text = 0;     // text number in PlaceTree: name of the scope
+  bool has_scope = false;     // see TraceName::place
+  std::uint32_t text = 0;     // text number in ScopeTree: name of the scope
   std::uint32_t phase = 0;    // text + 1 of the phase of a name with a scope, or 0
   std::uint32_t module = 0;   // likewise
   std::uint32_t tensors = 0;  // likewise, for any operation whose inputs are known
@@ -46,19 +46,19 @@ struct NameMeaning {
 
 class TraceNames {
  public:
-  TraceNames(const Trace& trace, PlaceTree& tree);
+  TraceNames(const Trace& trace, ScopeTree& tree);
 
   std::size_t size() const { return meanings_.size(); }
   const NameMeaning& operator[](std::uint32_t name) const { return name < meanings_.size() ? meanings_[name] : none_; }
   // Returns the scope that the name itself contains, in the root or a region; without a phase of its own, in `phase`.
-  std::uint32_t place(std::uint32_t name, std::uint32_t outside, std::uint32_t phase) const;
+  std::uint32_t scope(std::uint32_t name, std::uint32_t outside, std::uint32_t phase) const;
   // Returns the scope of the operation inside `container`, with its input tensors where they are known.
   std::uint32_t op_in(std::uint32_t container, std::uint32_t name) const;
   std::string_view text(std::uint32_t name) const;
 
  private:
   const Trace& trace_;
-  PlaceTree& tree_;
+  ScopeTree& tree_;
   std::uint32_t mode_ = 0;  // text number; if one name with a scope belongs to training, all do
   std::vector<NameMeaning> meanings_;
   NameMeaning none_;

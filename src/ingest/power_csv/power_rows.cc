@@ -170,7 +170,7 @@ void PowerLogMaker::judge(Channel& channel, const std::vector<Value>& values) {
   const std::int64_t renewal_ns = median(renewals_ns);
   channel.refresh_s =
       renewal_ns - usual_ns > usual_ns / 2 ? std::max(seconds(renewal_ns), kLeastRefresh_s) : kLeastRefresh_s;
-  if (!tells_energy(channel) || channel.kind == ChannelKind::counter) return;
+  if (!measures_energy(channel) || channel.kind == ChannelKind::counter) return;
   std::uint64_t gaps = 0;
   std::int64_t missing_ns = 0;
   for (const std::int64_t pause_ns : pauses_ns) {
@@ -194,7 +194,7 @@ Result<PowerLog> PowerLogMaker::finish(bool sorts) {
     for (const Value& value : values_[i]) {
       log_.samples.push_back({i, {value.raw, value.time_ns, value.time_ns, ReadCode::ok}});
     }
-    has_energy = has_energy || (tells_energy(log_.channels[i]) && values_[i].size() > 1);
+    has_energy = has_energy || (measures_energy(log_.channels[i]) && values_[i].size() > 1);
     values_[i] = {};
   }
   for (const auto& [why, count] : dropped_) {

@@ -24,7 +24,7 @@ void XPlaneAssembly::take_numbers(const Segment& segment) {
   Numbers& numbers = numbers_[segment.reader];
   while (numbers.names.size() < segment.known.names) {
     const TraceName& name = known.names[numbers.names.size()];
-    numbers.names.push_back(builder_.name(name.text, name.place));
+    numbers.names.push_back(builder_.name(name.text, name.scope));
   }
   while (numbers.classes.size() < segment.known.classes) {
     const KernelClass& some = known.classes[numbers.classes.size()];
@@ -109,7 +109,7 @@ void XPlaneAssembly::add_graphs(std::vector<GraphKernel> kernels) {
   const std::uint64_t unknown = find_operations_of_graphs(kernels, operations);
   std::vector<std::uint32_t> names;
   for (std::uint32_t i = 0; i < operations.size(); ++i) {
-    names.push_back(builder_.name(operations[i].name, operations[i].place));
+    names.push_back(builder_.name(operations[i].name, operations[i].scope));
   }
   for (GraphKernel& kernel : kernels) {
     if (kernel.operation) kernel.event.external = names[*kernel.operation] + 1;

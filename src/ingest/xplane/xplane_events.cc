@@ -44,7 +44,7 @@ void XPlaneEvents::on_event(const XEvent& event) {
 std::uint32_t XPlaneEvents::name_of(std::uint32_t operation) {
   while (names_.size() < operations_.size()) {
     const XOperation& next = operations_[static_cast<std::uint32_t>(names_.size())];
-    names_.push_back(builder_.name(next.name, next.place));
+    names_.push_back(builder_.name(next.name, next.scope));
   }
   return names_[operation];
 }

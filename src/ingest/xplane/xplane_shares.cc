@@ -17,13 +17,13 @@ constexpr std::int64_t kLongest_ns = 3'600 * std::int64_t{1'000'000'000};  // li
 struct Operation {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::uint32_t place = 0;
+  std::uint32_t scope = 0;
   std::int64_t producer = 0;  // id of the event that ends it; 0: none
 };
 
 class Sharing : public XPlaneVisitor {
  public:
-  explicit Sharing(const ScopeTable& scopes) : known_(scopes) {}
+  explicit Sharing(const NameScopes& name_scopes) : known_(name_scopes) {}
 
   void on_program(std::string_view name, std::string_view hlo_proto) override { known_.add_program(name, hlo_proto); }
   bool on_plane(const XPlane& plane) override { return plane.kind == XPlaneKind::host; }
@@ -51,7 +51,7 @@ class Sharing : public XPlaneVisitor {
       const auto end = ends_ns_.find(producer);
       std::int64_t late_ns = 0;
       if (end == ends_ns_.end() || __builtin_sub_overflow(end->second, started.end_ns, &late_ns)) continue;
-      if (late_ns > 0 && late_ns < kLongest_ns) shares_[started.place].time_ns += late_ns;
+      if (late_ns > 0 && late_ns < kLongest_ns) shares_[started.scope].time_ns += late_ns;
     }
     return std::move(shares_);
   }
@@ -68,9 +68,9 @@ class Sharing : public XPlaneVisitor {
   std::uint32_t share_of(std::uint32_t operation) {
     while (numbers_.size() < known_.size()) {
       const auto next = static_cast<std::uint32_t>(shares_.size());
-      const OpPlace& place = known_[static_cast<std::uint32_t>(numbers_.size())].place;
-      const auto [slot, is_new] = by_place_.try_emplace(place, next);
-      if (is_new) shares_.push_back({place});
+      const OpScope& scope = known_[static_cast<std::uint32_t>(numbers_.size())].scope;
+      const auto [slot, is_new] = by_scope_.try_emplace(scope, next);
+      if (is_new) shares_.push_back({scope});
       numbers_.push_back(slot->second);
     }
     return numbers_[operation];
@@ -85,10 +85,10 @@ class Sharing : public XPlaneVisitor {
     for (const Operation& operation : operations_) {
       const std::int64_t time_ns = operation.end_ns - operation.begin_ns;
       while (!around.empty() && around.back()->end_ns < operation.end_ns) around.pop_back();
-      if (!around.empty()) shares_[around.back()->place].time_ns -= time_ns;
+      if (!around.empty()) shares_[around.back()->scope].time_ns -= time_ns;
       around.push_back(&operation);
-      shares_[operation.place].time_ns += time_ns;
-      ++shares_[operation.place].count;
+      shares_[operation.scope].time_ns += time_ns;
+      ++shares_[operation.scope].count;
       if (operation.producer != 0) started_.insert_or_assign(operation.producer, operation);
     }
     operations_.clear();
@@ -100,14 +100,14 @@ class Sharing : public XPlaneVisitor {
   std::unordered_map<std::int64_t, Operation> started_;
   std::unordered_map<std::int64_t, std::int64_t> ends_ns_;
   std::vector<std::uint32_t> numbers_;  // by number in known_: index in shares_
-  std::map<OpPlace, std::uint32_t> by_place_;
+  std::map<OpScope, std::uint32_t> by_scope_;
   std::vector<OpShare> shares_;
 };
 
 }  // namespace
 
-TraceShares shares_of_xplane(std::string_view bytes, const ScopeTable& scopes) {
-  Sharing sharing(scopes);
+TraceShares shares_of_xplane(std::string_view bytes, const NameScopes& name_scopes) {
+  Sharing sharing(name_scopes);
   TraceShares result;
   result.diagnostics = read_xplane(bytes, sharing);
   result.shares = sharing.finish();

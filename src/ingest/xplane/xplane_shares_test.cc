@@ -37,7 +37,7 @@ class Trace {
     programs_.add(4, ProtobufWriter().add(1, 1).add(2, ProtobufWriter().add(2, name).add(5, stat)));
     return *this;
   }
-  TraceShares shares(const ScopeTable& scopes = {}) {
+  TraceShares shares(const NameScopes& name_scopes = {}) {
     line("");
     ProtobufWriter host;
     host.add(2, "/host:CPU");
@@ -49,7 +49,7 @@ class Trace {
     programs_.add(2, "/host:metadata").add(5, ProtobufWriter().add(1, 1).add(2, ProtobufWriter().add(2, "Hlo Proto")));
     const std::string planes = ProtobufWriter().add(1, programs_).bytes() +
                                ProtobufWriter().add(1, host.bytes() + lines_.bytes() + names_.bytes()).bytes();
-    return shares_of_xplane(planes, scopes);
+    return shares_of_xplane(planes, name_scopes);
   }
 
  private:
@@ -72,9 +72,9 @@ ProtobufWriter instruction(std::string_view name, std::string_view op_name, std:
   return made;
 }
 
-const OpShare* find(const TraceShares& shares, const OpPlace& place) {
+const OpShare* find(const TraceShares& shares, const OpScope& scope) {
   for (const OpShare& share : shares.shares) {
-    if (share.place == place) return &share;
+    if (share.scope == scope) return &share;
   }
   return nullptr;
 }

@@ -129,10 +129,10 @@ std::string_view last_part(std::string_view name) {
 }  // namespace
 
 Result<CardSubject> card_subject(std::string_view name) {
-  const std::string wanted = squeezed(last_part(trim(name)));
+  const std::string wanted = normalized_name(last_part(trim(name)));
   std::vector<std::string_view> names;
   for (const Known& known : kKnown) {
-    if (!wanted.empty() && squeezed(known.name) == wanted) {
+    if (!wanted.empty() && normalized_name(known.name) == wanted) {
       return CardSubject{std::string(trim(name)), known.kind, std::string(known.form), std::string(known.variant)};
     }
     names.push_back(known.name);

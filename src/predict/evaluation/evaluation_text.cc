@@ -110,10 +110,11 @@ std::string evaluation_markdown(const Evaluation& evaluation) {
                    evaluation.disturbed);
   }
   if (!evaluation.unknown.empty()) {
-    fmt::format_to(std::back_inserter(text),
-                   "Warning: {} settings have operations that are not known, so that predictions of them would be lower "
-                   "bounds: they are neither learned from nor judged ({}{}).\n",
-                   evaluation.unknown.size(), evaluation.unknown.front(), evaluation.unknown.size() > 1 ? ", ..." : "");
+    fmt::format_to(
+        std::back_inserter(text),
+        "Warning: {} settings have operations that are not known, so that predictions of them would be lower "
+        "bounds: they are neither learned from nor judged ({}{}).\n",
+        evaluation.unknown.size(), evaluation.unknown.front(), evaluation.unknown.size() > 1 ? ", ..." : "");
   }
   if (!evaluation.held_out.empty())
     write_table(text, "Networks of families that nothing is ever fitted to", evaluation.held_out, true);

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "predict/evaluation/evaluation.h"
-#include "predict/model/in_parts.h"
+#include "predict/model/parallel_for.h"
 
 namespace joulemap::predict {
 namespace {
@@ -31,15 +31,15 @@ double mean_idle_w(std::span<const MeasuredOperation> rows) {
 
 // Idle power differs between GPUs of one type, by 16 W of 125 W among H200s. Converts the energy of each operation to a
 // GPU with the mean idle power.
-void make_alike_at_rest(std::span<MeasuredOperation> rows, double idle_w) {
+void normalize_idle_power(std::span<MeasuredOperation> rows, double idle_w) {
   for (MeasuredOperation& row : rows) {
-    const double alike_j = *row.energy_j - (row.idle_w - idle_w) * row.time_s;
+    const double kriging_j = *row.energy_j - (row.idle_w - idle_w) * row.time_s;
     // At the power limit, total power does not depend on idle power.
-    if (row.idle_w > 0 && alike_j > 0 && !row.limited) row.energy_j = alike_j;
+    if (row.idle_w > 0 && kriging_j > 0 && !row.limited) row.energy_j = kriging_j;
   }
 }
 
-void tell_offsets(NetworkTable& table, double idle_w) {
+void set_idle_offsets(NetworkTable& table, double idle_w) {
   for (MeasuredNetwork& network : table.networks) {
     if (network.idle_w > 0) network.machine.idle_offset_w = network.idle_w - idle_w;
   }
@@ -77,7 +77,7 @@ Result<FitData> read_fit_data(const FitTables& tables) {
   data.sheet = sheet ? *sheet : measured_datasheet(data.operations, tables.device);
   if (const double idle_w = mean_idle_w(data.operations); idle_w > 0 && idle_w < data.sheet.power_limit_w) {
     data.sheet.idle_w = idle_w;
-    make_alike_at_rest(data.operations, idle_w);
+    normalize_idle_power(data.operations, idle_w);
   }
   if (!tables.layers.empty()) {
     Result<std::vector<MeasuredOperation>> layers = read_layers_table(tables.layers);
@@ -89,14 +89,14 @@ Result<FitData> read_fit_data(const FitTables& tables) {
         read_networks_tables({tables.networks, tables.busy, tables.network_operations, tables.network_settings});
     if (!networks) return std::move(networks).error().with_context("networks");
     data.networks = std::move(*networks);
-    tell_offsets(data.networks, data.sheet.idle_w);
+    set_idle_offsets(data.networks, data.sheet.idle_w);
   }
   if (!tables.held_out.empty()) {
     Result<NetworkTable> held_out = read_networks_tables(
         {tables.held_out, "", tables.network_operations, tables.network_settings}, data.networks.fastest_launch_s);
     if (!held_out) return std::move(held_out).error().with_context("held-out networks");
     data.held_out = std::move(*held_out);
-    tell_offsets(data.held_out, data.sheet.idle_w);
+    set_idle_offsets(data.held_out, data.sheet.idle_w);
   }
   return data;
 }
@@ -108,7 +108,7 @@ std::vector<NetworkRow> network_rows(const NetworkTable& table, const OperationM
     for (const auto& [index, count] : measured.operations) is_used[index] = true;
   }
   std::vector<OperationEstimate> known(table.operations.size());
-  in_parts(known.size(), [&](std::size_t index) {
+  parallel_for(known.size(), [&](std::size_t index) {
     if (is_used[index]) known[index] = estimate(operation, table.operations[index], {false, true});
   });
   std::vector<NetworkRow> rows;

@@ -35,7 +35,7 @@ bool is_within(std::string_view part, std::string_view whole) {
 
 }  // namespace
 
-std::string squeezed(std::string_view name) {
+std::string normalized_name(std::string_view name) {
   std::string letters;
   for (const char letter : name) {
     const auto byte = static_cast<unsigned char>(letter);
@@ -46,10 +46,10 @@ std::string squeezed(std::string_view name) {
 
 std::vector<std::string_view> nearest_names(std::string_view name, std::span<const std::string_view> known,
                                             std::size_t most) {
-  const std::string wanted = squeezed(name);
+  const std::string wanted = normalized_name(name);
   std::vector<std::pair<std::size_t, std::string_view>> ranked;
   for (const std::string_view one : known) {
-    const std::string letters = squeezed(one);
+    const std::string letters = normalized_name(one);
     const bool related = is_within(wanted, letters) || is_within(letters, wanted);
     ranked.emplace_back(distance(wanted, letters) + (related ? 0 : kLettersCompared), one);
   }

@@ -12,7 +12,7 @@
 namespace joulemap::predict {
 
 // Normalizes a name to lower-case letters and digits: "torch.nn.Conv2d" becomes "torchnnconv2d".
-std::string squeezed(std::string_view name);
+std::string normalized_name(std::string_view name);
 
 // Returns at most `most` names, the nearest first: those that contain the name or are contained in it, then by edit
 // distance. No duplicates.

@@ -13,8 +13,7 @@ namespace {
 constexpr std::array<std::string_view, kKindCount> kKinds = {
     "dense",     "bmm",     "attention", "convolution", "pooling",   "padding",     "normalization", "activation",
     "rescaling", "reshape", "dropout",   "add",         "multiply",  "concatenate", "embedding",     "loss",
-    "resize",    "cast",    "reduce",    "input",       "optimizer", "view",        "unknown",
-    "recurrent"};
+    "resize",    "cast",    "reduce",    "input",       "optimizer", "view",        "unknown",       "recurrent"};
 constexpr std::array<std::string_view, 4> kDtypes = {"fp32", "tf32", "fp16", "bf16"};
 constexpr std::array<std::string_view, 4> kPasses = {"forward", "backward", "backward-weights", "optimizer"};
 

@@ -32,8 +32,10 @@ double gates_of(std::string_view form) { return form == "lstm" ? 4 : form == "gr
 bool is_multiple(double size, double of) { return std::fmod(size, of) == 0; }
 
 bool is_persistent(const Operation& operation, const RecurrentSizes& sizes) {
-  if (operation.dtype != Dtype::fp16 || sizes.layers > 1 || sizes.directions > 1 || operation.form == "gru") return false;
-  if (sizes.hidden > kMostPersistentWidth || !is_multiple(sizes.hidden, 128) || !is_multiple(sizes.in, 128)) return false;
+  if (operation.dtype != Dtype::fp16 || sizes.layers > 1 || sizes.directions > 1 || operation.form == "gru")
+    return false;
+  if (sizes.hidden > kMostPersistentWidth || !is_multiple(sizes.hidden, 128) || !is_multiple(sizes.in, 128))
+    return false;
   if (sizes.batch > kMostPersistentBatch || !is_multiple(sizes.batch, 8)) return false;
   return operation.form == "lstm" || sizes.batch < 96 || sizes.hidden < 896;
 }
@@ -67,8 +69,8 @@ RecurrentWork recurrent_work(const RecurrentSizes& sizes) {
   const double rows = sizes.batch * sizes.steps;
   const double gates = sizes.gates * sizes.hidden;
   const double read = width_into(sizes, true) + (sizes.layers - 1) * width_into(sizes, false);
-  const double matrices =
-      sizes.directions * (gates * (read + sizes.layers * sizes.output) + sizes.layers * sizes.hidden * sizes.projection);
+  const double matrices = sizes.directions * (gates * (read + sizes.layers * sizes.output) +
+                                              sizes.layers * sizes.hidden * sizes.projection);
   RecurrentWork work;
   work.gates = sizes.directions * sizes.layers * rows * gates;
   work.flops = 2 * rows * matrices + work.gates;

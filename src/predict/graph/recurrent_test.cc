@@ -38,18 +38,13 @@ Profile before_any_was_measured() {
   Profile profile = h200_profile();
   std::erase_if(profile.operation.times, [](const auto& group) { return group.first.starts_with("recurrent"); });
   std::erase_if(profile.operation.energies, [](const auto& group) { return group.first.starts_with("recurrent"); });
-  profile.operation.alike = {};
+  profile.operation.kriging = {};
   return profile;
 }
 
 TEST(Recurrent, HasTheProductsOfItsStepsLayersAndDirections) {
-  const Operation both = recurrent("gru", {{"batch", 4},
-                                           {"steps", 10},
-                                           {"in", 6},
-                                           {"hidden", 8},
-                                           {"layers", 2},
-                                           {"directions", 2},
-                                           {"bias", 1}});
+  const Operation both = recurrent(
+      "gru", {{"batch", 4}, {"steps", 10}, {"in", 6}, {"hidden", 8}, {"layers", 2}, {"directions", 2}, {"bias", 1}});
   const double matrices = 2 * (24 * (6 + 8) + 24 * (16 + 8));
   const Work work = work_of(both);
   EXPECT_DOUBLE_EQ(work.weights, matrices + 2 * 2 * 2 * 24);

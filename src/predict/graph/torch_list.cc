@@ -31,7 +31,7 @@ std::span<const std::string_view> needed_parameters(const Operation& operation) 
   static constexpr std::array<std::string_view, 4> kBmm = {"batch", "m", "k", "n"};
   static constexpr std::array<std::string_view, 5> kAttention = {"batch", "heads", "queries", "keys", "width"};
   static constexpr std::array<std::string_view, 6> kRecurrent = {"batch",  "steps",  "in",
-                                                                  "hidden", "layers", "directions"};
+                                                                 "hidden", "layers", "directions"};
   static constexpr std::array<std::string_view, 10> kConvolution = {
       "batch", "channels", "out", "height", "width", "kernel", "stride", "padding", "dilation", "groups"};
   static constexpr std::array<std::string_view, 4> kImage = {"batch", "channels", "height", "width"};

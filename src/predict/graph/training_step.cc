@@ -113,7 +113,7 @@ void append_loss(std::vector<Operation>& forward) {
   forward.push_back(made(kLossLayer, Kind::loss, "", std::move(shape), Dtype::fp32));
 }
 
-enum class Way {
+enum class BackwardRule {
   nothing,  // computes no gradient, or passes its gradient on unchanged
   itself,   // the same kernel runs again
   back,     // cast back
@@ -121,31 +121,31 @@ enum class Way {
   backward,
 };
 
-Way way_of(const Operation& operation) {
+BackwardRule backward_rule_of(const Operation& operation) {
   switch (operation.kind) {
     case Kind::input:
     case Kind::optimizer:
-      return Way::nothing;
+      return BackwardRule::nothing;
     case Kind::reshape:
     case Kind::view:
-      return Way::itself;
+      return BackwardRule::itself;
     case Kind::concatenate:
-      return Way::parted;
+      return BackwardRule::parted;
     case Kind::cast:
-      return Way::back;
+      return BackwardRule::back;
     case Kind::reduce:
-      return operation.form == "sum" ? Way::nothing : Way::backward;
+      return operation.form == "sum" ? BackwardRule::nothing : BackwardRule::backward;
     case Kind::rescaling:
-      return operation.parameters.get("from_bytes", 0) != 0 ? Way::nothing : Way::backward;
+      return operation.parameters.get("from_bytes", 0) != 0 ? BackwardRule::nothing : BackwardRule::backward;
     case Kind::add:
       // Both operands of one shape receive the gradient unchanged. But one of them has a second reader (as in a
       // residual connection), whose gradient is added there.
-      if (operation.form == "same") return Way::itself;
-      return operation.form == "scalar" ? Way::nothing : Way::backward;
+      if (operation.form == "same") return BackwardRule::itself;
+      return operation.form == "scalar" ? BackwardRule::nothing : BackwardRule::backward;
     case Kind::multiply:
-      return operation.form == "scalar" ? Way::itself : Way::backward;
+      return operation.form == "scalar" ? BackwardRule::itself : BackwardRule::backward;
     default:
-      return Way::backward;
+      return BackwardRule::backward;
   }
 }
 
@@ -160,14 +160,14 @@ Pass pass_of_gradient(const Operation& operation) {
   return is_product && operation.gradient == Gradient::weights ? Pass::backward_weights : Pass::backward;
 }
 
-Operation backward_of(const Operation& forward, Way way) {
+Operation backward_of(const Operation& forward, BackwardRule way) {
   Operation backward = forward;
-  if (way == Way::backward) backward.pass = pass_of_gradient(forward);
-  if (way == Way::back) {
+  if (way == BackwardRule::backward) backward.pass = pass_of_gradient(forward);
+  if (way == BackwardRule::back) {
     backward.form = name_of(forward.dtype);
     backward.dtype = dtype_of(forward.form).value_or(forward.dtype);
   }
-  if (way == Way::parted) {
+  if (way == BackwardRule::parted) {
     backward.kind = Kind::view;
     backward.count = times(forward.count, forward.parameters.get("parts", 1));
   }
@@ -191,7 +191,8 @@ void append_backward(const Operation& forward, std::vector<Operation>& reversed)
     reversed.back().source = forward.source;
     reversed.back().count = times(forward.count, added);
   }
-  if (const Way way = way_of(forward); way != Way::nothing) reversed.push_back(backward_of(forward, way));
+  if (const BackwardRule way = backward_rule_of(forward); way != BackwardRule::nothing)
+    reversed.push_back(backward_of(forward, way));
 }
 
 // A sum of 16 and 32 bits is in 32 bits; the gradient of the 16-bit operand needs a cast.

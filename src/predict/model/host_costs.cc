@@ -18,10 +18,10 @@ constexpr std::array<double, kHostParts> kInference = {1.5e-6, 2e-6, 7.5e-6, 20e
 constexpr std::array<double, kHostParts> kTraining = {9e-6, 5e-6, 8e-6, 400e-6, 2e-6};
 constexpr double kMoreOfAKind = 1e-6;
 constexpr double kMoreOfAConvolution = 5e-6;
-constexpr double kRowsOfBelief = 10;
+constexpr double kObservationsOfPrior = 10;
 // Prior precision: measurements have an error of 10 %, costs may be five times the prior. A cost that hardly
 // contributes stays near its prior.
-constexpr double kOddsOfBelief = (0.1 / 5) * (0.1 / 5);
+constexpr double kOddsOfPrior = (0.1 / 5) * (0.1 / 5);
 // Relative residual above which Huber weights apply, and the rounds of reweighting.
 constexpr double kFarOff = 0.1;
 constexpr int kRounds = 5;
@@ -29,12 +29,12 @@ constexpr int kRounds = 5;
 std::vector<double> fit_weighted(std::span<const std::vector<double>> shares, std::span<const double> weights) {
   statistics::GramSums sums(kHostNumbers);
   for (std::size_t row = 0; row < shares.size(); ++row) sums.add_row(shares[row], 1.0, weights[row]);
-  std::vector<statistics::Belief> beliefs(kHostNumbers);
+  std::vector<statistics::Prior> priors(kHostNumbers);
   for (std::size_t index = 0; index < kHostNumbers; ++index) {
     const double mean = shares.empty() ? 0 : sums.gram(index, index) / static_cast<double>(shares.size());
-    beliefs[index] = {1, kOddsOfBelief + kRowsOfBelief * mean};
+    priors[index] = {1, kOddsOfPrior + kObservationsOfPrior * mean};
   }
-  return statistics::nonnegative_least_squares(sums, beliefs).x;
+  return statistics::nonnegative_least_squares(sums, priors).x;
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ std::string name_of_host_number(std::size_t index) {
   return fmt::format("more_for_{}", name_of(static_cast<Kind>(index - kHostParts)));
 }
 
-HostNumbers believed_host_costs(bool training) {
+HostNumbers prior_host_costs(bool training) {
   HostNumbers costs;
   costs.fill((training ? 2 : 1) * kMoreOfAKind);
   std::ranges::copy(training ? kTraining : kInference, costs.begin());
@@ -54,13 +54,13 @@ HostNumbers believed_host_costs(bool training) {
   return costs;
 }
 
-HostNumbers fit_host_costs(std::span<const HostRow> rows, const HostNumbers& belief) {
+HostNumbers fit_host_costs(std::span<const HostRow> rows, const HostNumbers& prior) {
   std::vector<std::vector<double>> shares;
   std::vector<double> weights;
   for (const HostRow& row : rows) {
     std::vector<double>& share = shares.emplace_back();
     for (std::size_t index = 0; index < kHostNumbers; ++index)
-      share.push_back(row.work[index] * belief[index] / row.host_s);
+      share.push_back(row.work[index] * prior[index] / row.host_s);
     weights.push_back(row.weight);
   }
   std::vector<double> found;
@@ -73,7 +73,7 @@ HostNumbers fit_host_costs(std::span<const HostRow> rows, const HostNumbers& bel
     }
   }
   HostNumbers costs{};
-  for (std::size_t index = 0; index < kHostNumbers; ++index) costs[index] = found[index] * belief[index];
+  for (std::size_t index = 0; index < kHostNumbers; ++index) costs[index] = found[index] * prior[index];
   return costs;
 }
 

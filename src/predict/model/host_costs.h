@@ -24,7 +24,7 @@ using HostNumbers = std::array<double, kHostNumbers>;
 std::string name_of_host_number(std::size_t index);
 
 // Prior costs, s: typical of hosts of 2026, used until networks are measured.
-HostNumbers believed_host_costs(bool training);
+HostNumbers prior_host_costs(bool training);
 
 // One network: its counts of work and the measured host time.
 struct HostRow {
@@ -33,6 +33,6 @@ struct HostRow {
   double weight = 1;
 };
 // Regularized towards the prior costs; outliers, such as rows of a disturbed host, get less weight.
-HostNumbers fit_host_costs(std::span<const HostRow> rows, const HostNumbers& belief);
+HostNumbers fit_host_costs(std::span<const HostRow> rows, const HostNumbers& prior);
 
 }  // namespace joulemap::predict

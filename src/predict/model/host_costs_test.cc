@@ -43,7 +43,7 @@ double told(const HostNumbers& costs, const HostRow& row) {
 
 TEST(HostCosts, AConvolutionCostsMoreThanAnotherOperation) {
   const std::vector<HostRow> rows = many();
-  const HostNumbers costs = fit_host_costs(rows, believed_host_costs(false));
+  const HostNumbers costs = fit_host_costs(rows, prior_host_costs(false));
   EXPECT_NEAR(costs[kConvolutions], kMoreOfConvolutions, 0.15 * kMoreOfConvolutions);
   const HostRow other = made(321, 160, 400, 900);
   EXPECT_NEAR(told(costs, other), other.host_s, 0.03 * other.host_s);
@@ -52,7 +52,7 @@ TEST(HostCosts, AConvolutionCostsMoreThanAnotherOperation) {
 TEST(HostCosts, AFewRowsOfADisturbedHostChangeLittle) {
   std::vector<HostRow> rows = many();
   for (std::size_t index = 0; index < rows.size(); index += 12) rows[index].host_s *= 2;
-  const HostNumbers costs = fit_host_costs(rows, believed_host_costs(false));
+  const HostNumbers costs = fit_host_costs(rows, prior_host_costs(false));
   const HostRow other = made(321, 160, 400, 900);
   EXPECT_NEAR(told(costs, other), other.host_s, 0.05 * other.host_s);
 }
@@ -65,15 +65,15 @@ TEST(HostCosts, WhatHardlyAnyNetworkHasStaysNearWhatIsBelieved) {
     rows[index].work[kResizes] = 3;
     rows[index].host_s *= 1.1;  // within the deviation of other rows
   }
-  const HostNumbers belief = believed_host_costs(false);
-  const HostNumbers costs = fit_host_costs(rows, belief);
-  EXPECT_LT(costs[kResizes], 8 * belief[kResizes]);
+  const HostNumbers prior = prior_host_costs(false);
+  const HostNumbers costs = fit_host_costs(rows, prior);
+  EXPECT_LT(costs[kResizes], 8 * prior[kResizes]);
 }
 
 TEST(HostCosts, WithoutRowsTheyAreWhatIsBelieved) {
-  const HostNumbers belief = believed_host_costs(true);
-  const HostNumbers costs = fit_host_costs({}, belief);
-  for (std::size_t index = 0; index < kHostNumbers; ++index) EXPECT_NEAR(costs[index], belief[index], 1e-12);
+  const HostNumbers prior = prior_host_costs(true);
+  const HostNumbers costs = fit_host_costs({}, prior);
+  for (std::size_t index = 0; index < kHostNumbers; ++index) EXPECT_NEAR(costs[index], prior[index], 1e-12);
 }
 
 TEST(HostCosts, EachNumberHasANameOfItsOwn) {

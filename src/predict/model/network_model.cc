@@ -22,10 +22,10 @@ constexpr double kHostBound = 0.75;
 constexpr double kBusy = 0.9;
 constexpr double kOfOthers = 0.3;
 // Trees predict medians of skewed errors; for operations outside of the training data, sums come out 2 % too low.
-constexpr double kMeanOverMiddle = 1.02;
+constexpr double kMeanOverMedian = 1.02;
 // A host that launches continuously takes 6 % longer per call than the fastest of a few calls.
 constexpr double kSteadyOverIssue = 1.06;
-constexpr double kRowsOfBelief = 3;
+constexpr double kObservationsOfPrior = 3;
 
 double median(std::vector<double> values) {
   if (values.empty()) return 1;
@@ -43,10 +43,10 @@ struct EnergyShares {
 std::vector<double> fit_energy_scales(std::span<const EnergyShares> rows) {
   statistics::GramSums sums(kEnergyGroups.size());
   for (const EnergyShares& row : rows) sums.add_row(row.by_group, row.measured);
-  std::vector<statistics::Belief> priors(kEnergyGroups.size());
+  std::vector<statistics::Prior> priors(kEnergyGroups.size());
   for (std::size_t index = 0; index < kEnergyGroups.size(); ++index) {
     const double mean = sums.rows() > 0 ? sums.gram(index, index) / sums.rows() : 0;
-    priors[index] = {1.0, 1e-12 + kRowsOfBelief * mean};
+    priors[index] = {1.0, 1e-12 + kObservationsOfPrior * mean};
   }
   return statistics::nonnegative_least_squares(sums, priors).x;
 }
@@ -68,7 +68,7 @@ double host_seconds(const NetworkModel& model, const NetworkSums& sums) {
 }
 
 // Host time of a step, s; empty if the measurement does not show it.
-std::optional<double> told_host_s(const NetworkRow& row) {
+std::optional<double> observed_host_s(const NetworkRow& row) {
   const MeasuredNetwork& network = *row.network;
   const bool waited = network.busy_s > 0 && network.busy_s < kHostBound * network.time_s;
   if (!waited && network.issue_s <= 0) return std::nullopt;
@@ -81,12 +81,12 @@ std::optional<double> told_host_s(const NetworkRow& row) {
 HostNumbers fit_host(std::span<const NetworkRow> rows, const NetworkModel& model, bool training) {
   std::vector<HostRow> told;
   for (const NetworkRow& row : rows) {
-    const std::optional<double> host_s = told_host_s(row);
+    const std::optional<double> host_s = observed_host_s(row);
     if (row.sums.training != training || !host_s) continue;
     const bool waited = row.network->busy_s > 0 && row.network->busy_s < kBusy * row.network->time_s;
     told.push_back({host_work(model, row.sums), *host_s, waited ? 1 : kOfOthers});
   }
-  return fit_host_costs(told, believed_host_costs(training));
+  return fit_host_costs(told, prior_host_costs(training));
 }
 
 double python_per_call_of(std::span<const NetworkRow> rows, double otherwise) {
@@ -187,8 +187,8 @@ NetworkModel fit_network_model(std::span<const NetworkRow> rows, const NetworkMo
   model.inference = fit_host(rows, model, false);
   model.training = fit_host(rows, model, true);
   fit_energies_of(rows, model);
-  model.gpu_time_scale *= kMeanOverMiddle;
-  for (double& scale : model.energy_scales) scale *= kMeanOverMiddle;
+  model.gpu_time_scale *= kMeanOverMedian;
+  for (double& scale : model.energy_scales) scale *= kMeanOverMedian;
   return model;
 }
 

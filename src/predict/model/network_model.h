@@ -62,8 +62,8 @@ struct NetworkModel {
   double power_limit_w = 0;                                        // 0: unknown
   GroupNumbers energy_scales = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // energy above idle: networks / isolated
   double gpu_time_scale = 1;
-  HostNumbers inference = believed_host_costs(false);  // s
-  HostNumbers training = believed_host_costs(true);
+  HostNumbers inference = prior_host_costs(false);  // s
+  HostNumbers training = prior_host_costs(true);
   double python_per_call = 4;  // Python functions for each operation, if a graph has no count
   Launches launches;
   // Intervals: 90 % of networks of held-out families lie within exp(+-width) (interval_width).

@@ -48,7 +48,7 @@ constexpr std::size_t kLeastCommon = 5;
 constexpr int kPolishes = 8;
 
 // What a row shows about its host; for each setting only the rows with the highest value count.
-enum class Told { nothing, speed, undisturbed };
+enum class HostEvidence { nothing, speed, undisturbed };
 
 struct Sums {
   double time_s = 0;
@@ -58,7 +58,7 @@ struct Sums {
   double idle_w = 0;
   int tell_idle = 0;
   int repeats = 0;
-  Told told = Told::nothing;
+  HostEvidence told = HostEvidence::nothing;
 };
 
 using Seconds = std::map<std::string, double, std::less<>>;
@@ -88,16 +88,16 @@ std::string key_of(const Table& table, const formats::CsvRecord& record) {
 }
 
 // `busy_s`: GPU busy time, 0 if unknown.
-Told told_by(const Table& table, const formats::CsvRecord& record, double quickest_s, double busy_s) {
+HostEvidence host_evidence_of(const Table& table, const formats::CsvRecord& record, double quickest_s, double busy_s) {
   const double launch_s = table.columns.number(record, "launch_s");
   const double issue_s = table.columns.number(record, "issue_s");
-  if (!(launch_s > 0)) return Told::nothing;
+  if (!(launch_s > 0)) return HostEvidence::nothing;
   // The collector searched for idle-host windows and found none.
-  if (table.columns.text(record, "quiet_windows") == "0") return Told::speed;
+  if (table.columns.text(record, "quiet_windows") == "0") return HostEvidence::speed;
   const bool is_known = issue_s > 0 && busy_s > 0;
   const bool is_explained =
       !is_known || table.columns.number(record, "time_s") < kExplained * std::max(issue_s, busy_s);
-  return launch_s < kUndisturbed * quickest_s && is_explained ? Told::undisturbed : Told::speed;
+  return launch_s < kUndisturbed * quickest_s && is_explained ? HostEvidence::undisturbed : HostEvidence::speed;
 }
 
 double of_run(const Seconds& by_run, std::string_view slice, double otherwise) {
@@ -107,7 +107,7 @@ double of_run(const Seconds& by_run, std::string_view slice, double otherwise) {
 
 void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, const Hosts& hosts, double busy_s) {
   const std::string& slice = table.columns.text(record, "slice");
-  const Told told = told_by(table, record, of_run(hosts.quickest_s, slice, 0), busy_s);
+  const HostEvidence told = host_evidence_of(table, record, of_run(hosts.quickest_s, slice, 0), busy_s);
   if (told < sums.told) return;
   if (told > sums.told) sums = {.told = told};
   const double launch_s = table.columns.number(record, "launch_s");
@@ -150,7 +150,9 @@ std::vector<Waited> all_waited(const Table& table, const Seconds& quickest_s, co
     const std::string key = key_of(table, record);
     const std::string& slice = table.columns.text(record, "slice");
     const double time_s = table.columns.number(record, "time_s");
-    if (told_by(table, record, of_run(quickest_s, slice, 0), busy_of(busy_s, key)) != Told::undisturbed) continue;
+    if (host_evidence_of(table, record, of_run(quickest_s, slice, 0), busy_of(busy_s, key)) !=
+        HostEvidence::undisturbed)
+      continue;
     if (table.columns.number(record, "issue_s") < kWaits * time_s) continue;
     rows.push_back({key, slice, std::log(time_s / table.columns.number(record, "launch_s"))});
   }
@@ -249,7 +251,7 @@ Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fast
     const double gpu_s = busy_of(*busy_s, key);
     // A disturbed host that is still far ahead of the GPU does not limit the step.
     const bool was_ahead = gpu_s == 0 && sums.issue_s > 0 && sums.issue_s < kAhead * sums.time_s;
-    const bool undisturbed = sums.told >= Told::undisturbed;
+    const bool undisturbed = sums.told >= HostEvidence::undisturbed;
     if (!undisturbed && !was_ahead && gpu_s < kBusy * sums.time_s / repeats) {
       table.disturbed.push_back(setting);
       continue;
@@ -280,7 +282,7 @@ Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_vi
   for (const formats::CsvRecord& record : table->records) {
     const std::string key = key_of(*table, record);
     const double own_s = of_run(quickest_s, table->columns.text(record, "slice"), 0);
-    if (told_by(*table, record, own_s, busy_of(*busy_s, key)) != Told::undisturbed) continue;
+    if (host_evidence_of(*table, record, own_s, busy_of(*busy_s, key)) != HostEvidence::undisturbed) continue;
     repeats[key].emplace_back(table->columns.number(record, "time_s"), table->columns.number(record, "energy_j"));
   }
   return noise_floor(repeats);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "predict/graph/recurrent.h"
-#include "predict/model/in_parts.h"
+#include "predict/model/parallel_for.h"
 
 namespace joulemap::predict {
 namespace {
@@ -61,9 +61,10 @@ std::vector<float> with_power(std::vector<float> features, double time_s, double
   return features;
 }
 
-std::vector<float> with_alike(std::vector<float> features, const Operation& operation, const Interpolated& alike) {
-  for (const double value : {alike.time, alike.power, alike.doubt}) features.push_back(static_cast<float>(value));
-  const AlikeSample here = sample_of(operation, 0, 0);
+std::vector<float> with_kriging(std::vector<float> features, const Operation& operation, const Interpolated& kriging) {
+  for (const double value : {kriging.time, kriging.power, kriging.kriging_variance})
+    features.push_back(static_cast<float>(value));
+  const ResidualSample here = sample_of(operation, 0, 0);
   features.push_back(static_cast<float>(here.sizes[1]));
   features.push_back(static_cast<float>(here.alignment));
   return features;
@@ -71,7 +72,7 @@ std::vector<float> with_alike(std::vector<float> features, const Operation& oper
 
 std::vector<PhysicsRow> physics_rows(std::span<const MeasuredOperation> rows, const Datasheet& sheet) {
   std::vector<PhysicsRow> told(rows.size());
-  in_parts(rows.size(), [&](std::size_t index) {
+  parallel_for(rows.size(), [&](std::size_t index) {
     const MeasuredOperation& row = rows[index];
     const Work work = work_of(row.operation);
     told[index] = {groups_of(row.operation), time_terms(row.operation, work, sheet, row.cold), row.time_s,
@@ -99,13 +100,14 @@ Residuals residuals_of(const OperationModel& model, const MeasuredOperation& row
 bool is_alone(const MeasuredOperation& row) { return row.energy_j && !row.in_network; }
 
 // Leave-one-out interpolation of each row; from it the trees learn how far to trust the interpolation.
-std::vector<Interpolated> told_by_others(const Alike& alike, std::span<const MeasuredOperation> rows,
-                                         std::span<const Residuals> residuals) {
+std::vector<Interpolated> leave_one_out_residuals(const ResidualKriging& kriging,
+                                                  std::span<const MeasuredOperation> rows,
+                                                  std::span<const Residuals> residuals) {
   std::vector<Interpolated> told(rows.size());
-  in_parts(rows.size(), [&](std::size_t index) {
+  parallel_for(rows.size(), [&](std::size_t index) {
     const MeasuredOperation& row = rows[index];
-    const AlikeSample own = sample_of(row.operation, residuals[index].time, residuals[index].power);
-    told[index] = alike.ask(row.operation, row.cold, is_alone(row) ? &own : nullptr);
+    const ResidualSample own = sample_of(row.operation, residuals[index].time, residuals[index].power);
+    told[index] = kriging.ask(row.operation, row.cold, is_alone(row) ? &own : nullptr);
   });
   return told;
 }
@@ -132,20 +134,21 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
   guess.physical_time_s = told.physical_time_s;
   const bool has_trees = !model.box.least.empty() && is_measured(model.times, operation.kind);
   guess.trust = has_trees ? model.box.trust(told.features) : 0;
-  const Interpolated alike = model.alike.ask(operation, situation.cold);
+  const Interpolated kriging = model.kriging.ask(operation, situation.cold);
   // A measured operation needs no trees, except within a network, where its time may differ.
-  const double unknown = situation.in_network ? 1 : std::clamp((alike.doubt - kSurely) / kSurely, 0.0, 1.0);
+  const double unknown =
+      situation.in_network ? 1 : std::clamp((kriging.kriging_variance - kSurely) / kSurely, 0.0, 1.0);
   const double of_trees = guess.trust * unknown;
-  double residual = alike.time;
-  if (of_trees > 0) residual += of_trees * model.time_trees.ask(with_alike(told.features, operation, alike));
+  double residual = kriging.time;
+  if (of_trees > 0) residual += of_trees * model.time_trees.ask(with_kriging(told.features, operation, kriging));
   guess.time_s = guess.physical_time_s * std::exp(residual);
   guess.time_s = std::max(guess.time_s, least_time_s(told.row.terms));
   told.row.time_s = guess.time_s;
   guess.physical_power_w = physical_power_w(model.energies, told.row, model.sheet);
-  residual = alike.power;
+  residual = kriging.power;
   if (of_trees > 0) {
     const auto features = with_power(std::move(told.features), guess.time_s, guess.physical_power_w);
-    residual += of_trees * model.power_trees.ask(with_alike(features, operation, alike));
+    residual += of_trees * model.power_trees.ask(with_kriging(features, operation, kriging));
   }
   const double power_w = guess.physical_power_w * std::exp(residual);
   guess.energy_j = std::clamp(power_w, model.sheet.idle_w, 1.2 * model.sheet.power_limit_w) * guess.time_s;
@@ -169,9 +172,9 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
     const MeasuredOperation& row = rows[index];
     residuals.push_back(residuals_of(model, row, all[index]));
     const auto& [physical_s, time, power] = residuals.back();
-    if (is_alone(row)) model.alike.add(row.operation, row.cold, sample_of(row.operation, time, power));
+    if (is_alone(row)) model.kriging.add(row.operation, row.cold, sample_of(row.operation, time, power));
   }
-  const std::vector<Interpolated> alike_of = told_by_others(model.alike, rows, residuals);
+  const std::vector<Interpolated> kriging_of = leave_one_out_residuals(model.kriging, rows, residuals);
   TreeRows times;
   TreeRows powers;
   for (std::size_t index = 0; index < rows.size(); ++index) {
@@ -180,17 +183,17 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
     const std::vector<float> features = features_of(row.operation, work_of(row.operation), all[index].terms, sheet,
                                                     {row.cold, row.in_network}, physical_s);
     const double weight = (row.in_network ? kWeightInNetwork : 1) * weight_of(row.time_s);
-    const Interpolated& alike = alike_of[index];
-    times.add(with_alike(features, row.operation, alike), time - alike.time, weight);
+    const Interpolated& kriging = kriging_of[index];
+    times.add(with_kriging(features, row.operation, kriging), time - kriging.time, weight);
     model.box.include(features);
     if (!row.energy_j) continue;
     const double power_w = physical_power_w(model.energies, all[index], sheet);
-    powers.add(with_alike(with_power(features, row.time_s, power_w), row.operation, alike), power - alike.power,
+    powers.add(with_kriging(with_power(features, row.time_s, power_w), row.operation, kriging), power - kriging.power,
                weight);
   }
   TreeOptions directed = options;
   directed.directions.assign(feature_directions().begin(), feature_directions().end());
-  directed.directions.resize(feature_directions().size() + kOfAlike);
+  directed.directions.resize(feature_directions().size() + kKrigingColumns);
   // Power varies less than time, and only isolated operations measure it.
   TreeOptions fewer = options;
   fewer.rounds = options.rounds * 2 / 3;

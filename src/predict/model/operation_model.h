@@ -11,26 +11,26 @@
 #include "base/result.h"
 #include "predict/fit/measured_operations.h"
 #include "predict/graph/operation.h"
-#include "predict/model/alike.h"
 #include "predict/model/datasheet.h"
 #include "predict/model/features.h"
 #include "predict/model/physics.h"
+#include "predict/model/residual_kriging.h"
 #include "predict/model/trees.h"
 
 namespace joulemap::predict {
 
 // Extra columns for the trees, derived from similar operations.
-inline constexpr std::size_t kOfAlike = 5;
+inline constexpr std::size_t kKrigingColumns = 5;
 // Extra columns for the power trees: physical time and physical power.
-inline constexpr std::size_t kOfPower = 2;
+inline constexpr std::size_t kPowerColumns = 2;
 
 struct OperationModel {
   Datasheet sheet;
   TimeCoefficients times;
   EnergyCoefficients energies;
-  Trees time_trees;   // inputs: features and kOfAlike columns
-  Trees power_trees;  // inputs: features, physical time and power, and kOfAlike columns
-  Alike alike;
+  Trees time_trees;   // inputs: features and kKrigingColumns columns
+  Trees power_trees;  // inputs: features, physical time and power, and kKrigingColumns columns
+  ResidualKriging kriging;
   Box box;  // range of the measured features; empty without measurements: physics alone
 };
 

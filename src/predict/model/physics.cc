@@ -96,9 +96,9 @@ const std::array<double, N>* find_group(const Coefficients<N>& fitted, const std
 
 // Weight of the wider group's coefficients, in equivalent rows, from the narrowest level to all kinds. It is small
 // between kinds, which have little in common.
-constexpr std::array<double, kLevels + 1> kRowsOfBelief = {12, 12, 4, 0.5, 1};
+constexpr std::array<double, kLevels + 1> kObservationsOfPrior = {12, 12, 4, 0.5, 1};
 constexpr double kLeastPull = 1e-9;
-constexpr double kSquareOfBelief = 0.05;
+constexpr double kSquareOfPrior = 0.05;
 
 template <std::size_t N>
 struct Fitted {
@@ -109,13 +109,15 @@ struct Fitted {
 // The precision of the prior follows the term's size in the wider group. A term that hardly occurs in a group could
 // otherwise take any coefficient, fit slightly better, and be far off where the term does occur.
 template <std::size_t N>
-std::array<double, N> fit_group(const statistics::GramSums& sums, const Fitted<N>& wider, double rows_of_belief) {
-  std::vector<statistics::Belief> beliefs(N);
+std::array<double, N> fit_group(const statistics::GramSums& sums, const Fitted<N>& wider,
+                                double observations_of_prior) {
+  std::vector<statistics::Prior> priors(N);
   for (std::size_t index = 0; index < N; ++index) {
     const double own = sums.gram(index, index) / std::max(1.0, sums.rows());
-    beliefs[index] = {wider.coefficients[index], kLeastPull + rows_of_belief * std::max(own, wider.squares[index])};
+    priors[index] = {wider.coefficients[index],
+                     kLeastPull + observations_of_prior * std::max(own, wider.squares[index])};
   }
-  const statistics::NonnegativeFit fit = statistics::nonnegative_least_squares(sums, beliefs);
+  const statistics::NonnegativeFit fit = statistics::nonnegative_least_squares(sums, priors);
   std::array<double, N> coefficients{};
   std::copy(fit.x.begin(), fit.x.end(), coefficients.begin());
   return coefficients;
@@ -141,14 +143,14 @@ struct Group {
 };
 
 template <std::size_t N>
-Fitted<N> fit_rows(std::span<const std::array<double, N>> rows, const Fitted<N>& wider, double rows_of_belief) {
+Fitted<N> fit_rows(std::span<const std::array<double, N>> rows, const Fitted<N>& wider, double observations_of_prior) {
   Fitted<N> fitted = wider;
   for (int round = 0; round < kRounds; ++round) {
     statistics::GramSums sums(N);
     for (const std::array<double, N>& terms : rows) {
       sums.add_row(terms, 1.0, round == 0 ? 1.0 : weight_of<N>(terms, fitted.coefficients));
     }
-    fitted.coefficients = fit_group<N>(sums, wider, rows_of_belief);
+    fitted.coefficients = fit_group<N>(sums, wider, observations_of_prior);
     for (std::size_t index = 0; index < N && round == 0; ++index) {
       fitted.squares[index] =
           std::max(sums.gram(index, index) / static_cast<double>(rows.size()), wider.squares[index] / 4);
@@ -174,11 +176,11 @@ Coefficients<N> fit_groups(std::span<const PhysicsRow> rows, const Row& row_of, 
   }
   std::map<std::string, Fitted<N>, std::less<>> fitted;
   Fitted<N> start{first, {}};
-  start.squares.fill(kSquareOfBelief);
-  fitted[""] = fit_rows<N>(levels[kLevels][""].rows, start, kRowsOfBelief[kLevels]);
+  start.squares.fill(kSquareOfPrior);
+  fitted[""] = fit_rows<N>(levels[kLevels][""].rows, start, kObservationsOfPrior[kLevels]);
   for (std::size_t level = kLevels; level-- > 0;) {
     for (const auto& [name, group] : levels[level]) {
-      fitted[name] = fit_rows<N>(group.rows, fitted.find(group.wider)->second, kRowsOfBelief[level]);
+      fitted[name] = fit_rows<N>(group.rows, fitted.find(group.wider)->second, kObservationsOfPrior[level]);
     }
   }
   Coefficients<N> coefficients;

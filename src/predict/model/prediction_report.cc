@@ -113,11 +113,10 @@ Diagnostics doubts_of(const Prediction& prediction) {
                 "give the shapes of inputs with --input NAME=SHAPE, or export the model with static shapes"});
   }
   if (bounded > 0) {
-    doubts.add(
-        {"unknown_operations", bounded,
-         fmt::format("not known: {}; each counts as a copy of its tensors, so that the total is a lower bound",
-                     unknown_names(prediction)),
-         "export the model without such operations, or measure it: joulemap record"});
+    doubts.add({"unknown_operations", bounded,
+                fmt::format("not known: {}; each counts as a copy of its tensors, so that the total is a lower bound",
+                            unknown_names(prediction)),
+                "export the model without such operations, or measure it: joulemap record"});
   }
   if (!prediction.unmeasured.empty()) {
     std::string kinds;

@@ -60,7 +60,7 @@ struct Prediction {
   std::vector<LayerPrediction> layers;  // in graph order; the sum of their energy_j and idle_j is energy_j
   std::vector<UnknownOperation> unknown;
   std::vector<std::string> unmeasured;  // kinds of operations without measurements: physics alone
-  bool is_total_sound = true;  // false if an operation has no lower bound: the total is too low
+  bool is_total_sound = true;           // false if an operation has no lower bound: the total is too low
   std::vector<std::string> notes;
 };
 

@@ -219,7 +219,7 @@ std::string profile_json(const Profile& profile) {
   json.end_object();
   json.member("time_trees", trees_text(profile.operation.time_trees));
   json.member("power_trees", trees_text(profile.operation.power_trees));
-  json.member("alike", alike_text(profile.operation.alike));
+  json.member("alike", kriging_text(profile.operation.kriging));
   json.end_object();
   return std::move(json).text() + "\n";
 }
@@ -248,17 +248,17 @@ Result<Profile> read_profile(std::string_view json, std::string_view name) {
   if (!numbers.missing().empty())
     return refused(fmt::format("\"{}\" is missing, out of range or of another size", numbers.missing()));
   if (!is_sensible(profile.operation.sheet)) return refused("its datasheet makes no sense");
-  const std::size_t columns = feature_names().size() + kOfAlike;
+  const std::size_t columns = feature_names().size() + kKrigingColumns;
   Result<Trees> times = read_trees(document->text_or_empty("time_trees"), columns);
-  Result<Trees> powers = read_trees(document->text_or_empty("power_trees"), columns + kOfPower);
-  Result<Alike> alike = read_alike(document->text_or_empty("alike"));
+  Result<Trees> powers = read_trees(document->text_or_empty("power_trees"), columns + kPowerColumns);
+  Result<ResidualKriging> kriging = read_kriging(document->text_or_empty("alike"));
   if (!times) return refused(times.error().message);
   if (!powers) return refused(powers.error().message);
-  if (!alike) return refused(alike.error().message);
+  if (!kriging) return refused(kriging.error().message);
   if (most_of(*times) > kMostOfTrees || most_of(*powers) > kMostOfTrees) return refused("its trees are out of range");
   profile.operation.time_trees = std::move(*times);
   profile.operation.power_trees = std::move(*powers);
-  profile.operation.alike = std::move(*alike);
+  profile.operation.kriging = std::move(*kriging);
   return profile;
 }
 

@@ -80,9 +80,10 @@ std::string citation_text(const ReportResult& result, std::string_view told_hard
                        subject.empty() ? "the run" : subject, version);
   }
   const double half_width_j = rates.half_width_j.value_or(0);
-  std::string text = fmt::format("{} used {} (± {}, {:.0f} % interval) in {}",
-                                 subject.empty() ? "The run" : "\"" + subject + "\"", cited_energy_text(*rates.energy_j),
-                                 cited_energy_text(half_width_j), 100 * result.interval, duration_text(rates.time_s));
+  std::string text =
+      fmt::format("{} used {} (± {}, {:.0f} % interval) in {}", subject.empty() ? "The run" : "\"" + subject + "\"",
+                  cited_energy_text(*rates.energy_j), cited_energy_text(half_width_j), 100 * result.interval,
+                  duration_text(rates.time_s));
   if (rates.steps)
     text += fmt::format(", {} J for each of {:.0f} steps", number(*rates.energy_of(rates.steps)), *rates.steps);
   if (rates.samples)

@@ -15,9 +15,7 @@ namespace {
 
 class CsvLine {
  public:
-  CsvLine& add(std::string_view text) {
-    return put(csv_text(text));
-  }
+  CsvLine& add(std::string_view text) { return put(csv_text(text)); }
   CsvLine& add(const char* text) { return add(std::string_view(text)); }
   CsvLine& add(const std::string& text) { return add(std::string_view(text)); }
   CsvLine& add(double number) { return put(std::isfinite(number) ? fmt::format("{}", number) : ""); }

@@ -123,7 +123,7 @@ Result<std::string> dot_text(const RunView& view, const ExportQuery& query) {
     const int alpha = static_cast<int>(40 + 180 * std::min(1.0, node.within_j / graph.total_j));
     nodes +=
         fmt::format("  {} [label={}, fillcolor=\"{}{:02x}\"];\n", quoted_dot(name), label_of(name, node, graph.total_j),
-                    node.has_cause() ? colour_of(node.own_causes_j.largest()) : kNobody, alpha);
+                    node.has_cause() ? colour_of(node.own_causes_j.largest()) : kUnattributed, alpha);
   }
   std::string edges;
   for (const auto& [ends, energy_j] : graph.edges_j) {

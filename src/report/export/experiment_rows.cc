@@ -44,12 +44,12 @@ std::string joined(const std::vector<std::string>& codes) {
 // New columns are appended, so that readers of older tables find theirs at the same index.
 void add_by_provenance(const ExperimentRow& row, const EnergyTotals& totals, const std::optional<ShownEnergy>& shown,
                        std::vector<std::string>& cells) {
-  cells.insert(cells.end(),
-               {shown ? std::string(to_string(shown->provenance)) : "", exact(joules_of(totals.measured)),
-                exact(joules_of(totals.estimated)), totals.measured ? joined(totals.measured->domains) : "",
-                exact(power_of(row.baseline, Provenance::measured)),
-                exact(power_of(row.baseline, Provenance::estimated)), exact(power_of(row.first, Provenance::measured)),
-                exact(power_of(row.first, Provenance::estimated))});
+  cells.insert(
+      cells.end(),
+      {shown ? std::string(to_string(shown->provenance)) : "", exact(joules_of(totals.measured)),
+       exact(joules_of(totals.estimated)), totals.measured ? joined(totals.measured->domains) : "",
+       exact(power_of(row.baseline, Provenance::measured)), exact(power_of(row.baseline, Provenance::estimated)),
+       exact(power_of(row.first, Provenance::measured)), exact(power_of(row.first, Provenance::estimated))});
 }
 
 }  // namespace

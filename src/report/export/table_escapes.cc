@@ -46,7 +46,8 @@ std::string csv_text(std::string_view text) {
   // Spreadsheets evaluate cells with these first characters. Programs that read a name back must strip the apostrophe.
   constexpr std::string_view kBeginsFormula = "=+-@";
   std::string shown = printable(text);
-  if (!shown.empty() && kBeginsFormula.find(shown[0]) != kBeginsFormula.npos && !parse_double(shown)) shown.insert(0, "'");
+  if (!shown.empty() && kBeginsFormula.find(shown[0]) != kBeginsFormula.npos && !parse_double(shown))
+    shown.insert(0, "'");
   if (shown.find_first_of(",\"") == shown.npos) return shown;
   return "\"" + with_escapes(shown, "\"", "\"") + "\"";
 }

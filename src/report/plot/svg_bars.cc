@@ -40,8 +40,9 @@ std::vector<Bar> bars_of(const RunView& view, const LevelView& level, const Plot
   std::vector<const ReportRow*> rows;
   std::set<std::string> devices;
   for (const ReportRow& row : level.rows) {
-    if (!row.energy_j || (!row.path.empty() && row.path.front() == kProbeMode)) continue;  // the footer shows the cost
-                                                                                           // of probing
+    if (!row.energy_j || (!row.path.empty() && row.path.front() == kProbeMode))
+      continue;  // the footer shows the cost
+                 // of probing
     if (!path_holds(row.path, row.device, query.filter)) continue;
     rows.push_back(&row);
     devices.insert(row.device);
@@ -52,14 +53,14 @@ std::vector<Bar> bars_of(const RunView& view, const LevelView& level, const Plot
     bars.push_back({name_of(*rows[i], level.by, devices.size() > 1), *rows[i], colour_of_basis(rows[i]->basis)});
   }
   if (shown < rows.size()) {
-    Bar rest{fmt::format("{} more", rows.size() - shown), {}, kNobody};
+    Bar rest{fmt::format("{} more", rows.size() - shown), {}, kUnattributed};
     rest.row.energy_j = 0;
     for (std::size_t i = shown; i < rows.size(); ++i) *rest.row.energy_j += *rows[i]->energy_j;
     bars.push_back(rest);
   }
   if (!query.filter.empty()) return bars;
-  for (const EnergyNode& node : nobodys_without_probing(report_of(view, level))) {
-    if (node.sum.energy_j.value_or(0) > 0) bars.push_back({node.name, node.sum, kNobody});
+  for (const EnergyNode& node : unattributed_nodes_without_probing(report_of(view, level))) {
+    if (node.sum.energy_j.value_or(0) > 0) bars.push_back({node.name, node.sum, kUnattributed});
   }
   return bars;
 }
@@ -104,7 +105,7 @@ Result<std::string> bars_svg(const RunView& view, const PlotQuery& query) {
   std::set<std::string> bases;
   double highest = 0;
   for (const Bar& bar : bars) {
-    if (bar.colour != kNobody) highest = std::max({highest, *bar.row.energy_j, bar.row.high_j.value_or(0)});
+    if (bar.colour != kUnattributed) highest = std::max({highest, *bar.row.energy_j, bar.row.high_j.value_or(0)});
     if (!bar.row.basis.empty() && bases.insert(bar.row.basis).second) legend.push_back({bar.row.basis, bar.colour});
   }
   draw_legend(frame.canvas, {frame.inside.x + kNames, frame.inside.y + 6}, frame.inside.width - kNames, legend);

@@ -79,7 +79,7 @@ class Flame {
     return title;
   }
   static bool is_dark(std::string_view colour, double opacity) {
-    return opacity > 0.7 && colour != kNobody && colour != kHues[4] && colour != kHues[5];
+    return opacity > 0.7 && colour != kUnattributed && colour != kHues[4] && colour != kHues[5];
   }
 
   SvgCanvas& canvas_;
@@ -114,7 +114,7 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   const bool is_whole = query.filter.empty();
   const bool is_probed = is_whole && without_probing(root);
   if (is_whole) {
-    for (EnergyNode& node : nobodys_without_probing(result)) root.children.push_back(std::move(node));
+    for (EnergyNode& node : unattributed_nodes_without_probing(result)) root.children.push_back(std::move(node));
   }
   double total_j = 0;
   for (const EnergyNode& child : root.children) total_j += child.sum.energy_j.value_or(0);
@@ -133,7 +133,7 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   double x = frame.inside.x;
   for (const EnergyNode& child : root.children) {
     const bool is_nobodys = child.name == "idle" || child.name == "not attributed";
-    flame.draw(child, {x, top + kRow}, "", is_nobodys ? kNobody : std::string_view("#66758a"), 1);
+    flame.draw(child, {x, top + kRow}, "", is_nobodys ? kUnattributed : std::string_view("#66758a"), 1);
     x += flame.width_of(child.sum.energy_j.value_or(0));
   }
   return std::move(frame.canvas).finish();

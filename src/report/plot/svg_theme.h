@@ -14,7 +14,7 @@ inline constexpr std::string_view kInk = "#1d2733";
 inline constexpr std::string_view kMuted = "#5b6675";
 inline constexpr std::string_view kAxis = "#9aa4b1";
 inline constexpr std::string_view kGrid = "#e8ebef";
-inline constexpr std::string_view kNobody = "#b6bec9";  // idle, unattributed, omitted
+inline constexpr std::string_view kUnattributed = "#b6bec9";  // idle, unattributed, omitted
 
 inline constexpr std::array<std::string_view, 7> kHues = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                           "#e69f00", "#56b4e9", "#7a5195"};

@@ -82,10 +82,11 @@ std::string card_text(const Card& card, const TextStyle& style) {
                     "counting.",
                     style.columns);
   if (!card.is_measured) {
-    out += wrapped(" WARNING: ",
-                   "nothing of this kind was measured: energies follow from sizes and the datasheet alone, and may be off "
-                   "by a factor of three.",
-                   style.columns);
+    out +=
+        wrapped(" WARNING: ",
+                "nothing of this kind was measured: energies follow from sizes and the datasheet alone, and may be off "
+                "by a factor of three.",
+                style.columns);
   }
   out += "\n" + table_text(card, style.columns) + "\n";
   for (const std::string& sentence : card.advice) out += wrapped(" - ", sentence, style.columns);

@@ -134,7 +134,7 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
 
 bool is_sequence(const ReportResult& result) { return result.by == "step" || result.by == "epoch"; }
 
-std::vector<EnergyNode> nobodys(const ReportResult& result) {
+std::vector<EnergyNode> unattributed_nodes(const ReportResult& result) {
   std::vector<EnergyNode> out;
   for (const auto& [name, energy_j] :
        {std::pair("idle", result.idle_j), std::pair("not attributed", result.unattributed_j)}) {
@@ -146,8 +146,8 @@ std::vector<EnergyNode> nobodys(const ReportResult& result) {
   return out;
 }
 
-std::vector<EnergyNode> nobodys_without_probing(const ReportResult& result) {
-  std::vector<EnergyNode> out = nobodys(result);
+std::vector<EnergyNode> unattributed_nodes_without_probing(const ReportResult& result) {
+  std::vector<EnergyNode> out = unattributed_nodes(result);
   if (!result.probe || !result.probe->energy_j || out.empty()) return out;
   double probed_j = 0;
   for (const ReportRow& row : result.rows) {

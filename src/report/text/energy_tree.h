@@ -37,9 +37,9 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query);
 bool is_sequence(const ReportResult& result);
 
 // Nodes for idle and unattributed energy, in this order. Empty if energies are unknown.
-std::vector<EnergyNode> nobodys(const ReportResult& result);
+std::vector<EnergyNode> unattributed_nodes(const ReportResult& result);
 // The same for the run without probing: excludes the idle energy during probing.
-std::vector<EnergyNode> nobodys_without_probing(const ReportResult& result);
+std::vector<EnergyNode> unattributed_nodes_without_probing(const ReportResult& result);
 // Attributed, idle and unattributed energy, the denominator of shares.
 std::optional<double> energy_in_ledger(const ReportResult& result);
 

@@ -49,9 +49,9 @@ std::string title(const PredictionReport& report, const TextStyle& style) {
 
 std::string headline(const PredictionReport& report) {
   const Prediction& prediction = report.prediction;
-  const std::string interval = prediction.high_j ? fmt::format("90 %: {} .. {}", energy_text(prediction.low_j),
-                                                               energy_text(*prediction.high_j))
-                                                 : "a lower bound";
+  const std::string interval =
+      prediction.high_j ? fmt::format("90 %: {} .. {}", energy_text(prediction.low_j), energy_text(*prediction.high_j))
+                        : "a lower bound";
   std::string out = line_of((prediction.high_j ? "" : ">= ") + energy_text(prediction.energy_j),
                             fmt::format("{} ({}), of the GPU alone", unit_of(prediction), interval));
   if (report.batch && *report.batch > 1) {
@@ -81,10 +81,9 @@ class LayerTable {
            "\n";
   }
   std::string line(const LayerPrediction& layer) const {
-    const std::string energy = layer.high_j ? interval_text(layer.energy_j, layer.low_j, *layer.high_j)
-                                            : ">= " + energy_text(layer.energy_j);
-    return text(layer.name, layer.op, energy, layer.energy_j,
-                duration_text(layer.time_s));
+    const std::string energy =
+        layer.high_j ? interval_text(layer.energy_j, layer.low_j, *layer.high_j) : ">= " + energy_text(layer.energy_j);
+    return text(layer.name, layer.op, energy, layer.energy_j, duration_text(layer.time_s));
   }
   std::string text(std::string_view name, std::string_view op, std::string_view energy, double energy_j,
                    std::string_view time) const {
@@ -176,10 +175,7 @@ std::string footprint_text(const PredictionReport& report, const TextStyle& styl
     if (life->inferences > 0) what += fmt::format("{}{} passes", what.empty() ? "" : " and ", life->inferences);
     const std::string energy = life->high_j ? interval_text(life->energy_j, life->low_j, *life->high_j)
                                             : "at least " + energy_text(life->energy_j);
-    out += wrapped(" ",
-                   fmt::format("{}: {}, {}", what, energy,
-                               cost_of(life->energy_j, report.tariff)),
-                   style.columns);
+    out += wrapped(" ", fmt::format("{}: {}, {}", what, energy, cost_of(life->energy_j, report.tariff)), style.columns);
   }
   return out + wrapped(" ", tariff_text(report.tariff), style.columns);
 }

@@ -163,7 +163,7 @@ std::string tree_text(const ReportResult& result, const TreeView& view, const Te
     out += table.line(branches(line, style), line.node != nullptr ? *line.node : line.rest, line.hidden);
   }
   if (lines.empty()) out += "  no row holds this text\n";
-  for (const EnergyNode& node : nobodys(result)) out += table.line("", node, 0);
+  for (const EnergyNode& node : unattributed_nodes(result)) out += table.line("", node, 0);
   return out + legend(lines, result.interval, style) + sequence_text(result, style);
 }
 

@@ -37,7 +37,7 @@ class EstimateSensor final : public Sensor {
 
   std::span<const Channel> channels() const override { return channels_; }
 
-  void read(std::span<Reading> readings, Attention /*attention*/) noexcept override {
+  void read(std::span<Reading> readings, SamplingMode /*mode*/) noexcept override {
     Reading common;
     common.before_ns = monotonic_ns();
     const std::optional<std::uint64_t> ticks = read_busy_ticks();

@@ -14,8 +14,8 @@ namespace joulemap::sensors {
 namespace {
 
 constexpr std::string_view kClassPath = "/sys/class/hwmon";
-constexpr double kMicro = 1e-6;  // hwmon uses microjoules and microwatts (Documentation/hwmon/sysfs-interface)
-constexpr double kGaugeRefresh_s = 0.1;     // power meters behind hwmon average over tens to hundreds of milliseconds
+constexpr double kMicro = 1e-6;          // hwmon uses microjoules and microwatts (Documentation/hwmon/sysfs-interface)
+constexpr double kGaugeRefresh_s = 0.1;  // power meters behind hwmon average over tens to hundreds of milliseconds
 constexpr double kCounterRefresh_s = 0.01;  // driver or firmware accumulates these energy counters
 
 struct Device {

@@ -105,7 +105,7 @@ bool lacks_counter(const Abilities& abilities) {
   return abilities.metrics.front() != Metric::energy && !closed;
 }
 
-bool tells_energy_of_gpu(const std::vector<Metric>& metrics) {
+bool measures_energy_of_gpu(const std::vector<Metric>& metrics) {
   return std::any_of(metrics.begin(), metrics.end(), [](Metric metric) {
     return metric == Metric::energy || (is_power(metric) && metric != Metric::memory_power);
   });
@@ -185,9 +185,9 @@ void Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vec
   const std::string label = label_of(device, listed);
   Abilities abilities = find_abilities(device);
   for (UnreadableChannel& channel : abilities.unreadable) {
-    if (tells_energy(channel.channel)) status_.unreadable.push_back(channel);
+    if (measures_energy(channel.channel)) status_.unreadable.push_back(channel);
   }
-  if (tells_energy_of_gpu(abilities.metrics)) {
+  if (measures_energy_of_gpu(abilities.metrics)) {
     note_oddities(device, label, abilities);
     opened_ += fmt::format("{}{}{}", opened_.empty() ? "" : ", ", label,
                            lacks_counter(abilities) ? " by its power, without an energy counter" : "");

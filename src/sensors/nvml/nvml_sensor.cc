@@ -63,14 +63,14 @@ void NvmlSensor::read_powers(std::span<Reading> readings) noexcept {
   }
   const RawRead& clocked = reads[clocked_power_ - first_power_];
   if (clocked.status == Return::success) {
-    power_pace_.note_read(before_ns, after_ns, clocked.raw);
-    counter_pace_.suggest_period(power_pace_.clock());
+    power_schedule_.note_read(before_ns, after_ns, clocked.raw);
+    counter_schedule_.suggest_period(power_schedule_.clock());
   } else if (!any_good) {
-    power_pace_.note_failure(after_ns);
+    power_schedule_.note_failure(after_ns);
   }
 }
 
-void NvmlSensor::read_counter(Reading& reading, Attention attention) noexcept {
+void NvmlSensor::read_counter(Reading& reading, SamplingMode mode) noexcept {
   const std::int64_t cpu_before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   const std::int64_t before_ns = monotonic_ns();
   const RawRead read = device_.read(Metric::energy);
@@ -78,9 +78,9 @@ void NvmlSensor::read_counter(Reading& reading, Attention attention) noexcept {
   const std::int64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before_ns;
   reading = reading_of(read, before_ns, after_ns);
   if (reading.code == ReadCode::ok) {
-    counter_pace_.note_read(before_ns, after_ns, cpu_ns, read.raw, attention);
+    counter_schedule_.note_read(before_ns, after_ns, cpu_ns, read.raw, mode);
   } else {
-    counter_pace_.note_failure(after_ns);
+    counter_schedule_.note_failure(after_ns);
   }
 }
 
@@ -106,18 +106,18 @@ void NvmlSensor::read_slow_ones(std::span<Reading> readings, bool all) noexcept 
   slow_due_ns_ = monotonic_ns() + (any_good ? wanted_ns : std::max(wanted_ns, kRetryPeriod_ns));
 }
 
-void NvmlSensor::read(std::span<Reading> readings, Attention attention) noexcept {
+void NvmlSensor::read(std::span<Reading> readings, SamplingMode mode) noexcept {
   JOULEMAP_CHECK(readings.size() >= channels_.size(), "one reading for each channel");
   const ForkGate::Visit inside(nvml_calls);
   std::fill(readings.begin(), readings.end(), skipped());
   if (history_) history_->clear();
-  const bool all = attention == Attention::now;
+  const bool all = mode == SamplingMode::now;
   const std::int64_t now_ns = monotonic_ns();
-  const bool counter_due = has_counter_ && (all || counter_pace_.next_ns(attention, requested_period_ns_) <= now_ns);
+  const bool counter_due = has_counter_ && (all || counter_schedule_.next_ns(mode, requested_period_ns_) <= now_ns);
   // Quick reads first: they hardly delay the counter, but it would delay them.
-  if (first_slow_ > first_power_ && (all || power_pace_.next_ns(attention, requested_period_ns_) <= now_ns))
+  if (first_slow_ > first_power_ && (all || power_schedule_.next_ns(mode, requested_period_ns_) <= now_ns))
     read_powers(readings);
-  if (counter_due) read_counter(readings[0], attention);
+  if (counter_due) read_counter(readings[0], mode);
   if (all || (!counter_due && slow_due_ns_ <= now_ns)) read_slow_ones(readings, all);
   if (history_ && (all || (!counter_due && history_->is_due(now_ns)))) history_->read(device_);
   last_end_ns_ = monotonic_ns();
@@ -127,11 +127,11 @@ std::span<const Sample> NvmlSensor::history() const noexcept {
   return history_ ? history_->samples() : std::span<const Sample>();
 }
 
-std::int64_t NvmlSensor::next_read_ns(std::int64_t last_ns, Attention attention) const noexcept {
+std::int64_t NvmlSensor::next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept {
   std::int64_t next_ns = std::max(slow_due_ns_, last_ns);
-  if (first_slow_ > first_power_) next_ns = std::min(next_ns, power_pace_.next_ns(attention, requested_period_ns_));
+  if (first_slow_ > first_power_) next_ns = std::min(next_ns, power_schedule_.next_ns(mode, requested_period_ns_));
   if (history_) next_ns = std::min(next_ns, history_->due_ns());
-  if (has_counter_) next_ns = std::min(next_ns, counter_pace_.next_ns(attention, requested_period_ns_));
+  if (has_counter_) next_ns = std::min(next_ns, counter_schedule_.next_ns(mode, requested_period_ns_));
   return std::max({next_ns, last_ns + kShortestPause_ns, last_end_ns_ + kShortestPause_ns});
 }
 

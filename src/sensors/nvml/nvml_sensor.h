@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "sensors/nvml/nvml_device.h"
-#include "sensors/nvml/nvml_pace.h"
+#include "sensors/nvml/nvml_read_schedule.h"
 #include "sensors/nvml/other_processes.h"
 #include "sensors/nvml/power_history.h"
 #include "sensors/sensor.h"
@@ -36,16 +36,16 @@ class NvmlSensor final : public Sensor {
   NvmlSensor(NvmlDevice device, std::vector<Metric> metrics, std::optional<OtherProcesses> others = {});
 
   std::span<const Channel> channels() const override { return channels_; }
-  void read(std::span<Reading> readings, Attention attention) noexcept override;
+  void read(std::span<Reading> readings, SamplingMode mode) noexcept override;
   std::span<const Sample> history() const noexcept override;
-  std::int64_t next_read_ns(std::int64_t last_ns, Attention attention) const noexcept override;
+  std::int64_t next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept override;
 
-  const StepClock& counter_clock() const { return counter_pace_.clock(); }
-  const StepClock& power_clock() const { return power_pace_.clock(); }
+  const CounterClock& counter_clock() const { return counter_schedule_.clock(); }
+  const CounterClock& power_clock() const { return power_schedule_.clock(); }
 
  private:
   void read_powers(std::span<Reading> readings) noexcept;
-  void read_counter(Reading& reading, Attention attention) noexcept;
+  void read_counter(Reading& reading, SamplingMode mode) noexcept;
   void read_others(Reading& reading) noexcept;
   void read_slow_ones(std::span<Reading> readings, bool all) noexcept;
 
@@ -59,8 +59,8 @@ class NvmlSensor final : public Sensor {
   std::size_t first_slow_ = 0;
   std::size_t clocked_power_ = 0;  // the power whose updates are tracked: the average changes at nearly every one
 
-  CounterPace counter_pace_;
-  PowerPace power_pace_;
+  CounterReadSchedule counter_schedule_;
+  PowerReadSchedule power_schedule_;
   std::optional<PowerHistory> history_;  // of the last channel
   std::int64_t slow_due_ns_ = 0;
   std::int64_t last_end_ns_ = 0;

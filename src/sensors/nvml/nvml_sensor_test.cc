@@ -101,7 +101,7 @@ TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
   EXPECT_EQ(memory.part_of, "gpu0");
 
   std::vector<Reading> readings(14);
-  machine.sensors[0]->read(readings, Attention::now);
+  machine.sensors[0]->read(readings, SamplingMode::now);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
   EXPECT_NEAR(static_cast<double>(readings[1].raw), 250'000, 30);
   EXPECT_NEAR(static_cast<double>(readings[3].raw), 62'500, 30);
@@ -125,7 +125,7 @@ TEST_F(Nvml, TellsThePowerThatTheDriverKeptOnceAndInOrder) {
   std::vector<Sample> told;
   while (told.size() < 20) {
     clock_.advance(7 * kMs);
-    sensor.read(readings, Attention::now);
+    sensor.read(readings, SamplingMode::now);
     EXPECT_EQ(readings[channel].code, ReadCode::skipped);
     told.insert(told.end(), sensor.history().begin(), sensor.history().end());
   }
@@ -205,14 +205,14 @@ TEST_F(Nvml, TellsDeniedLostVirtualAndSplitGpusApart) {
 
 // Reads as a sampler does, until `end_ns`.
 template <class Use>
-void sample(Sensor& sensor, std::int64_t end_ns, Attention attention, Use&& use) {
+void sample(Sensor& sensor, std::int64_t end_ns, SamplingMode mode, Use&& use) {
   std::vector<Reading> readings(sensor.channels().size());
   std::int64_t due_ns = monotonic_ns();
   while (due_ns < end_ns) {
     sleep_until(due_ns);
-    sensor.read(readings, attention);
+    sensor.read(readings, mode);
     use(readings);
-    due_ns = sensor.next_read_ns(due_ns, attention);
+    due_ns = sensor.next_read_ns(due_ns, mode);
   }
 }
 
@@ -222,7 +222,7 @@ TEST_F(Nvml, ReadsTheSlowCounterSeldomAndThePowersOften) {
   int counters = 0;
   int powers = 0;
   int temperatures = 0;
-  sample(*machine.sensors[0], monotonic_ns() + 1500 * kMs, Attention::relaxed,
+  sample(*machine.sensors[0], monotonic_ns() + 1500 * kMs, SamplingMode::relaxed,
          [&](const std::vector<Reading>& readings) {
            counters += readings[0].code == ReadCode::ok ? 1 : 0;
            powers += readings[1].code == ReadCode::ok ? 1 : 0;
@@ -247,15 +247,15 @@ TEST_F(Nvml, KnowsTheStepsOfTheCounterAfterCloseAttentionAndMeasuresExactly) {
   std::vector<Reading> readings(sensor.channels().size());
 
   const std::int64_t begin_ns = monotonic_ns() + 700 * kMs;
-  sample(sensor, begin_ns, Attention::close, observe);
-  sensor.read(readings, Attention::now);
+  sample(sensor, begin_ns, SamplingMode::close, observe);
+  sensor.read(readings, SamplingMode::now);
   observe(readings);
-  sample(sensor, begin_ns + 150 * kMs, Attention::close, observe);
+  sample(sensor, begin_ns + 150 * kMs, SamplingMode::close, observe);
   const std::int64_t end_ns = begin_ns + 1400 * kMs;
-  sample(sensor, end_ns, Attention::relaxed, observe);
-  sensor.read(readings, Attention::now);
+  sample(sensor, end_ns, SamplingMode::relaxed, observe);
+  sensor.read(readings, SamplingMode::now);
   observe(readings);
-  sample(sensor, end_ns + 250 * kMs, Attention::close, observe);
+  sample(sensor, end_ns + 250 * kMs, SamplingMode::close, observe);
 
   EXPECT_TRUE(dynamic_cast<nvml::NvmlSensor&>(sensor).counter_clock().is_locked());
   const ChannelEnergy energy = curve.energy_between(begin_ns, end_ns);
@@ -270,10 +270,10 @@ TEST(RealGpu, HasStepsThatAreFollowed) {
   auto& sensor = dynamic_cast<nvml::NvmlSensor&>(*machine.sensors[0]);
   if (sensor.channels()[0].kind != ChannelKind::counter) GTEST_SKIP() << "no energy counter";
   const auto ignore = [](const std::vector<Reading>&) {};
-  sample(sensor, monotonic_ns() + kNanosecondsPerSecond, Attention::close, ignore);
+  sample(sensor, monotonic_ns() + kNanosecondsPerSecond, SamplingMode::close, ignore);
   ASSERT_TRUE(sensor.counter_clock().is_locked());
   const std::int64_t cpu_before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  sample(sensor, monotonic_ns() + 10 * kNanosecondsPerSecond, Attention::relaxed, ignore);
+  sample(sensor, monotonic_ns() + 10 * kNanosecondsPerSecond, SamplingMode::relaxed, ignore);
   const double share = seconds(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before_ns) / 10;
   ASSERT_TRUE(sensor.counter_clock().is_locked());
   std::printf("period %.4f ms, half width %.2f ms, %llu slips, %.2f %% of a core\n",
@@ -288,21 +288,21 @@ TEST_F(Nvml, GoesOnTryingSlowlyWhenTheGpuFallsOffTheBus) {
   ASSERT_EQ(machine.sensors.size(), 2u);
   Sensor& lost = *machine.sensors[0];
   std::vector<Reading> readings(lost.channels().size());
-  lost.read(readings, Attention::now);
+  lost.read(readings, SamplingMode::now);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
   clock_.advance(200 * kMs);
-  lost.read(readings, Attention::now);
+  lost.read(readings, SamplingMode::now);
   // The last two are other processes and history, which may be absent.
   for (const Reading& reading : std::span(readings).first(readings.size() - 2)) {
     EXPECT_EQ(reading.code, ReadCode::vanished);
   }
   const std::int64_t now_ns = monotonic_ns();
-  EXPECT_GT(lost.next_read_ns(now_ns, Attention::relaxed), now_ns + 900 * kMs);
-  EXPECT_GT(lost.next_read_ns(now_ns, Attention::close), now_ns + 900 * kMs);
-  lost.read(readings, Attention::relaxed);
+  EXPECT_GT(lost.next_read_ns(now_ns, SamplingMode::relaxed), now_ns + 900 * kMs);
+  EXPECT_GT(lost.next_read_ns(now_ns, SamplingMode::close), now_ns + 900 * kMs);
+  lost.read(readings, SamplingMode::relaxed);
   EXPECT_EQ(readings[0].code, ReadCode::skipped);
 
-  machine.sensors[1]->read(readings, Attention::now);
+  machine.sensors[1]->read(readings, SamplingMode::now);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
 }
 
@@ -310,10 +310,10 @@ TEST_F(Nvml, CallsAnUnknownErrorAFailedReading) {
   const Probe machine = probe("device GPU-1\n fail_at 0.1\n");
   ASSERT_EQ(machine.sensors.size(), 1u);
   std::vector<Reading> readings(machine.sensors[0]->channels().size());
-  machine.sensors[0]->read(readings, Attention::now);
+  machine.sensors[0]->read(readings, SamplingMode::now);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
   clock_.advance(100 * kMs);
-  machine.sensors[0]->read(readings, Attention::now);
+  machine.sensors[0]->read(readings, SamplingMode::now);
   EXPECT_EQ(readings[0].code, ReadCode::failed);
 }
 

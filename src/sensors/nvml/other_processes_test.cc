@@ -19,7 +19,7 @@ constexpr unsigned kOther = 0x3FFF'FFF0;  // larger than any pid
 constexpr pid_t kMeasured = 40;
 const FakeProcess kUsesCuda = {.files = {"/dev/nvidia-uvm"}};
 
-std::size_t others_on(const NvmlDevice& device) {
+std::size_t co_tenants_on(const NvmlDevice& device) {
   return find_other_processes(device, OwnProcesses())->find(device, Owner::another).count;
 }
 
@@ -53,7 +53,7 @@ class OtherProcessesOfAGpu : public testing::Test {
 TEST_F(OtherProcessesOfAGpu, UseNothingWhereThereAreNone) {
   const NvmlDevice device = gpu("");
   OtherProcesses others = find_other_processes(device, OwnProcesses()).value();
-  EXPECT_EQ(others_on(device), 0u);
+  EXPECT_EQ(co_tenants_on(device), 0u);
   EXPECT_TRUE(describe(others, "gpu0", device).empty());
   const std::optional<RawRead> read = others.read_utilization(device);
   ASSERT_TRUE(read);
@@ -64,7 +64,7 @@ TEST_F(OtherProcessesOfAGpu, UseNothingWhereThereAreNone) {
 TEST_F(OtherProcessesOfAGpu, AreAddedUpToAllOfItsTimeAtMost) {
   const NvmlDevice device = gpu(fmt::format("process {} 40\nprocess {} 25\n", kOther, kOther + 1));
   OtherProcesses others = find_other_processes(device, OwnProcesses()).value();
-  EXPECT_EQ(others_on(device), 2u);
+  EXPECT_EQ(co_tenants_on(device), 2u);
   EXPECT_EQ(others.read_utilization(device)->raw, 65u);
   const NvmlDevice crowded = gpu(fmt::format("process {} 80\nprocess {} 75\n", kOther, kOther + 1));
   EXPECT_EQ(find_other_processes(crowded, OwnProcesses())->read_utilization(crowded)->raw, 100u);

@@ -26,8 +26,7 @@ struct StampingDriver {
     std::vector<TimedValue> values;
     for (std::int64_t at_ns = now_ns - 120 * kHistoryPeriod_ns; at_ns <= now_ns; at_ns += kHistoryPeriod_ns) {
       TimedValue value{static_cast<unsigned long long>(unix_ns(at_ns) / 1000), {}};
-      value.value.unsigned_int =
-          static_cast<unsigned>(at_ns / kNanosecondsPerMillisecond);  // for the checks below
+      value.value.unsigned_int = static_cast<unsigned>(at_ns / kNanosecondsPerMillisecond);  // for the checks below
       values.push_back(value);
     }
     return values;

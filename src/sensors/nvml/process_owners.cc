@@ -21,7 +21,7 @@ bool has_loaded_cuda() {
   return loaded != nullptr;
 }
 
-bool has_number(const NamespaceNumbers& numbers, unsigned number) noexcept {
+bool has_number(const NamespacePids& numbers, unsigned number) noexcept {
   return number != 0 && std::find(numbers.begin(), numbers.end(), static_cast<pid_t>(number)) != numbers.end();
 }
 
@@ -58,7 +58,7 @@ ProcessOwners::CudaProcesses ProcessOwners::find_cuda_processes() noexcept {
     if (!uses) {
       found.hides_some = found.hides_some || is_ours;
     } else if (found.count < found.all.size()) {
-      found.all[found.count++] = {*pid, namespace_numbers_of(*pid, own_.proc()), is_ours};
+      found.all[found.count++] = {*pid, namespace_pids_of(*pid, own_.proc()), is_ours};
     }
   }
   return found;

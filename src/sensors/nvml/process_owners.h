@@ -48,7 +48,7 @@ class ProcessOwners {
  private:
   struct CudaProcess {
     pid_t pid = 0;
-    NamespaceNumbers numbers{};
+    NamespacePids numbers{};
     bool is_ours = false;
     bool is_listed = false;
   };

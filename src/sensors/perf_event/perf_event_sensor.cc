@@ -31,7 +31,7 @@ class PerfEventSensor final : public Sensor {
 
   std::span<const Channel> channels() const override { return channels_; }
 
-  void read(std::span<Reading> readings, Attention /*attention*/) noexcept override {
+  void read(std::span<Reading> readings, SamplingMode /*mode*/) noexcept override {
     const std::size_t count = std::min(readings.size(), events_.size());
     for (std::size_t i = 0; i < count; ++i) {
       Reading& reading = readings[i];
@@ -49,7 +49,7 @@ class PerfEventSensor final : public Sensor {
     const auto is_dead = [](const Reading& reading) { return reading.code != ReadCode::ok || reading.raw == 0; };
     do {
       sleep_until(monotonic_ns() + kPollEvery_ns);
-      read(readings, Attention::now);
+      read(readings, SamplingMode::now);
     } while (monotonic_ns() < deadline_ns && std::any_of(readings.begin(), readings.end(), is_dead));
 
     std::vector<std::string> dead;

@@ -102,8 +102,7 @@ void name_domains(std::vector<PowercapZone>& zones) {
     zone.domain = unique_name(wanted, names);
     names.insert(zone.domain);
     domain_of_id[zone.id] = zone.domain;
-    const bool separate =
-        zone.domain_class != DomainClass::other;  // DRAM is below the package, but is not part of it
+    const bool separate = zone.domain_class != DomainClass::other;  // DRAM is below the package, but is not part of it
     if (parent != domain_of_id.end() && !separate) zone.part_of = parent->second;
     if (zone.domain_class == DomainClass::platform && platform.empty()) platform = zone.domain;
   }

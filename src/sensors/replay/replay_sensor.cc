@@ -20,7 +20,7 @@ ReplaySensor::ReplaySensor(std::vector<Channel> channels, const std::vector<Samp
   }
 }
 
-void ReplaySensor::read(std::span<Reading> readings, Attention /*attention*/) noexcept {
+void ReplaySensor::read(std::span<Reading> readings, SamplingMode /*mode*/) noexcept {
   const std::int64_t now_ns = monotonic_ns();
   if (!start_ns_) start_ns_ = now_ns;
   const std::int64_t into_ns = now_ns - *start_ns_;

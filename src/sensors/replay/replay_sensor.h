@@ -20,7 +20,7 @@ class ReplaySensor final : public Sensor {
   ReplaySensor(std::vector<Channel> channels, const std::vector<Sample>& samples);
 
   std::span<const Channel> channels() const override { return channels_; }
-  void read(std::span<Reading> readings, Attention attention) noexcept override;
+  void read(std::span<Reading> readings, SamplingMode mode) noexcept override;
 
  private:
   // The reading of a channel from a time on, relative to the beginning of the recording.

@@ -139,7 +139,7 @@ Result<Graph> read_keras(std::string_view json, const GraphOptions& options) {
   const std::int64_t batch = inputs.front().sizes.front();
   note_batch(graph, file_batch, batch, options.batch || !options.inputs.empty());
   const formats::DocumentValue* const config = text->find("config");
-  Around around;
+  InheritedTraits around;
   around.is_trainable = config->boolean("trainable").value_or(true);
   ModelWalk walk(graph, options.dtype, batch, file_batch);
   Result<std::vector<Tensor>> outputs = walk.run_model(*text, inputs, around);

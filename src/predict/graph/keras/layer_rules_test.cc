@@ -129,8 +129,7 @@ TEST(KerasLayers, ProductsWithWeights) {
 
 TEST(KerasLayers, RecurrentLayersAreOneOperation) {
   const Read lstm = read("[2, 10, 8]", "LSTM", R"("units": 4, "return_sequences": true)");
-  EXPECT_EQ(lstm.lines,
-            Lines{"l recurrent form=lstm;batch=2;steps=10;in=8;hidden=4;layers=1;directions=1;bias=1"});
+  EXPECT_EQ(lstm.lines, Lines{"l recurrent form=lstm;batch=2;steps=10;in=8;hidden=4;layers=1;directions=1;bias=1"});
   EXPECT_EQ(lstm.weights, 8 * 16 + 4 * 16 + 16);
   EXPECT_EQ(lstm.out, 10 * 4);
   EXPECT_EQ(read("[2, 10, 8]", "GRU", R"("units": 4)").weights, 8 * 12 + 4 * 12 + 24);

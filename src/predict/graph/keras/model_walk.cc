@@ -59,7 +59,7 @@ Result<const Model*> ModelWalk::parsed(const DocumentValue& text) {
 }
 
 Result<std::vector<Tensor>> ModelWalk::run_model(const DocumentValue& text, const std::vector<Tensor>& inputs,
-                                                 const Around& around) {
+                                                 const InheritedTraits& around) {
   Result<const Model*> parsed_model = parsed(text);
   if (!parsed_model) return std::move(parsed_model).error();
   const Model& model = **parsed_model;
@@ -87,7 +87,7 @@ Result<std::vector<Tensor>> ModelWalk::run_model(const DocumentValue& text, cons
       given.push_back({argument.keyword, tensor == nullptr ? Tensor{argument.constant, dtype_} : *tensor});
     }
     Tensors out = run_layer(layer, {layer.config, call.positional, call.keywords}, std::move(given), around,
-                            told_by(model, number, call_number));
+                            declared_shapes(model, number, call_number));
     if (!out) return std::move(out).error();
     computed[{number, call_number}] = *std::move(out);
   }
@@ -100,8 +100,8 @@ Result<std::vector<Tensor>> ModelWalk::run_model(const DocumentValue& text, cons
   return outputs;
 }
 
-ModelWalk::Told ModelWalk::told_by(const Model& model, std::size_t layer, std::size_t call) const {
-  Told told{{}, true};
+ModelWalk::DeclaredShapes ModelWalk::declared_shapes(const Model& model, std::size_t layer, std::size_t call) const {
+  DeclaredShapes told{{}, true};
   for (std::size_t tensor = 0; tensor < model.layers[layer].tensors_used; ++tensor) {
     const auto found = model.declared.find({layer, call, tensor});
     told.shapes.emplace_back();
@@ -119,7 +119,7 @@ ModelWalk::Told ModelWalk::told_by(const Model& model, std::size_t layer, std::s
   return told;
 }
 
-LayerTraits ModelWalk::traits_of(const Layer& layer, const std::vector<Input>& inputs, const Around& around,
+LayerTraits ModelWalk::traits_of(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& around,
                                  const CallText& written) const {
   LayerTraits traits;
   traits.path = joined(around.path, layer.name);
@@ -146,7 +146,7 @@ LayerTraits ModelWalk::traits_of(const Layer& layer, const std::vector<Input>& i
 }
 
 Result<std::vector<Tensor>> ModelWalk::run_layer(const Layer& layer, const CallText& written, std::vector<Input> inputs,
-                                                 const Around& around, const Told& told) {
+                                                 const InheritedTraits& around, const DeclaredShapes& told) {
   if (++calls_ > kMostCalls) {
     return Error{ErrorCode::unsupported, fmt::format("the model has more than {} calls of layers", kMostCalls), ""};
   }
@@ -157,7 +157,7 @@ Result<std::vector<Tensor>> ModelWalk::run_layer(const Layer& layer, const CallT
         fmt::format("layer {} ({}): the file does not say which tensors it takes", traits.path, layer.class_name),
         "save the model with Keras 3, or export it to ONNX"};
   }
-  const Around inside{traits.path, traits.is_trainable, traits.is_inference};
+  const InheritedTraits inside{traits.path, traits.is_trainable, traits.is_inference};
   if (is_model(*layer.text)) {
     std::vector<Tensor> tensors;
     tensors.reserve(inputs.size());
@@ -188,7 +188,7 @@ void ModelWalk::cast_inputs(LayerCall& call) const {
   }
 }
 
-Result<std::vector<Tensor>> ModelWalk::run_rule(LayerCall& call, const Told& told, const Layer& layer) {
+Result<std::vector<Tensor>> ModelWalk::run_rule(LayerCall& call, const DeclaredShapes& told, const Layer& layer) {
   const LayerRule rule = layer.is_input ? nullptr : find_rule(layer.class_name);
   if (rule != nullptr) return checked(call, rule(call));
   std::vector<Shape> shapes = told.shapes;

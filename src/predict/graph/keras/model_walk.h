@@ -20,7 +20,7 @@
 namespace joulemap::predict::keras {
 
 // Properties that a layer inherits from enclosing models and wrappers.
-struct Around {
+struct InheritedTraits {
   std::string path;
   bool is_trainable = true;
   bool is_inference = false;
@@ -39,27 +39,27 @@ class ModelWalk {
   ModelWalk(Graph& graph, Dtype dtype, std::int64_t batch, std::optional<std::int64_t> file_batch);
 
   Result<std::vector<Tensor>> run_model(const DocumentValue& text, const std::vector<Tensor>& inputs,
-                                        const Around& around);
+                                        const InheritedTraits& around);
 
  private:
   using Tensors = Result<std::vector<Tensor>>;
-  struct Told {  // output shapes that the text declares for a call
+  struct DeclaredShapes {  // output shapes that the text declares for a call
     std::vector<Shape> shapes;
     bool is_complete = false;
   };
 
   Result<const Model*> parsed(const DocumentValue& text);
-  Told told_by(const Model& model, std::size_t layer, std::size_t call) const;
-  Tensors run_layer(const Layer& layer, const CallText& written, std::vector<Input> inputs, const Around& around,
-                    const Told& told);
-  Tensors run_rule(LayerCall& call, const Told& told, const Layer& layer);
-  Tensors run_time_distributed(const Layer& layer, std::vector<Input> inputs, const Around& inside);
-  Tensors run_bidirectional(const Layer& layer, const std::vector<Input>& inputs, const Around& inside,
+  DeclaredShapes declared_shapes(const Model& model, std::size_t layer, std::size_t call) const;
+  Tensors run_layer(const Layer& layer, const CallText& written, std::vector<Input> inputs,
+                    const InheritedTraits& around, const DeclaredShapes& told);
+  Tensors run_rule(LayerCall& call, const DeclaredShapes& told, const Layer& layer);
+  Tensors run_time_distributed(const Layer& layer, std::vector<Input> inputs, const InheritedTraits& inside);
+  Tensors run_bidirectional(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& inside,
                             LayerTraits traits);
   std::optional<std::size_t> join_directions(std::size_t begin, const std::string& path,
                                              std::optional<std::size_t> stack);
   Tensors checked(const LayerCall& call, const std::vector<Shape>& shapes) const;
-  LayerTraits traits_of(const Layer& layer, const std::vector<Input>& inputs, const Around& around,
+  LayerTraits traits_of(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& around,
                         const CallText& written) const;
   void cast_inputs(LayerCall& call) const;
 

@@ -35,10 +35,9 @@ void emit_gates(LayerCall& call, const Sequence& sequence, const Cell& cell) {
 // Whether cuDNN supports the layer: Keras uses it under the same conditions.
 bool is_one_call(const LayerCall& call, const Cell& cell) {
   if (cell.gates == 1) return cell.activation == "tanh" || cell.activation == "relu";
-  const bool drops_states = call.option("recurrent_dropout") != nullptr &&
-                            call.option("recurrent_dropout")->number().value_or(0) > 0;
-  return cell.activation == "tanh" && cell.recurrent_activation == "sigmoid" && cell.resets_after &&
-         !drops_states;
+  const bool drops_states =
+      call.option("recurrent_dropout") != nullptr && call.option("recurrent_dropout")->number().value_or(0) > 0;
+  return cell.activation == "tanh" && cell.recurrent_activation == "sigmoid" && cell.resets_after && !drops_states;
 }
 
 std::string_view cell_form(const Cell& cell) {
@@ -53,12 +52,12 @@ void emit_one_call(LayerCall& call, const Sequence& sequence, const Cell& cell) 
   const std::int64_t bias = times(cell.has_two_biases ? 2 : 1, out);
   call.weights({times(sequence.width, out), times(cell.units, out), cell.has_bias ? bias : 0});
   const std::size_t operation = call.emit_recurrent(cell_form(cell), {{"batch", sequence.batch},
-                                                                    {"steps", sequence.steps},
-                                                                    {"in", sequence.width},
-                                                                    {"hidden", cell.units},
-                                                                    {"layers", 1},
-                                                                    {"directions", 1},
-                                                                    {"bias", cell.has_bias ? 1 : 0}});
+                                                                      {"steps", sequence.steps},
+                                                                      {"in", sequence.width},
+                                                                      {"hidden", cell.units},
+                                                                      {"layers", 1},
+                                                                      {"directions", 1},
+                                                                      {"bias", cell.has_bias ? 1 : 0}});
   if (call.flag("return_sequences", false)) call.stack = operation;
 }
 

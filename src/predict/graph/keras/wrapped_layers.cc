@@ -15,7 +15,7 @@ const DocumentValue* wrapped(const Layer& layer, std::string_view key) {
   return inner == nullptr || inner->text_or_empty("class_name").empty() ? nullptr : inner;
 }
 
-Error without_layer(const Around& inside) {
+Error without_layer(const InheritedTraits& inside) {
   return Error{ErrorCode::malformed, fmt::format("layer {}: there is no layer in it", inside.path),
                "save the model again with model.to_json()"};
 }
@@ -24,7 +24,7 @@ Error without_layer(const Around& inside) {
 
 // All steps are computed at once, as a larger batch.
 Result<std::vector<Tensor>> ModelWalk::run_time_distributed(const Layer& layer, std::vector<Input> inputs,
-                                                            const Around& inside) {
+                                                            const InheritedTraits& inside) {
   const DocumentValue* const inner = wrapped(layer, "layer");
   if (inner == nullptr) return without_layer(inside);
   if (inputs.empty() || inputs.front().tensor.sizes.size() < 3) {
@@ -69,7 +69,7 @@ std::optional<std::size_t> ModelWalk::join_directions(std::size_t begin, const s
 }
 
 Result<std::vector<Tensor>> ModelWalk::run_bidirectional(const Layer& layer, const std::vector<Input>& inputs,
-                                                         const Around& inside, LayerTraits traits) {
+                                                         const InheritedTraits& inside, LayerTraits traits) {
   const DocumentValue* const ahead = wrapped(layer, "layer");
   if (ahead == nullptr || inputs.empty()) return without_layer(inside);
   const DocumentValue* const back = wrapped(layer, "backward_layer");

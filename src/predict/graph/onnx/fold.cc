@@ -133,12 +133,12 @@ std::optional<Numbers> fold_gather(const Inference& at) {
 }
 
 // For each dimension: offset of the first element and stride between elements of the input.
-struct Walkway {
+struct StridedAxis {
   std::int64_t begin = 0;
   std::int64_t step = 0;
 };
 
-std::optional<Numbers> fold_along(const Inference& at, const Sizes& out, const std::vector<Walkway>& ways) {
+std::optional<Numbers> fold_along(const Inference& at, const Sizes& out, const std::vector<StridedAxis>& ways) {
   const Numbers& from = numbers_of(at, 0);
   Numbers result;
   for (std::int64_t i = 0; i < elements_of(out); ++i) {
@@ -166,7 +166,7 @@ std::optional<Numbers> fold_slice(const Inference& at, const Sizes& out) {
   if (!begins || !axes || !steps) return std::nullopt;
   const Sizes& from = at.sizes(0);
   const std::vector<std::int64_t> strides = strides_of(from);
-  std::vector<Walkway> ways(from.size());
+  std::vector<StridedAxis> ways(from.size());
   for (std::size_t i = 0; i < from.size(); ++i) ways[i].step = strides[i];
   for (std::size_t i = 0; i < begins->size(); ++i) {
     const auto number = i < axes->size() ? (*axes)[i] : static_cast<std::int64_t>(i);
@@ -184,7 +184,7 @@ std::optional<Numbers> fold_slice(const Inference& at, const Sizes& out) {
 std::optional<Numbers> fold_transpose(const Inference& at, const Sizes& out) {
   const Sizes order = integers_of(at.node, "perm");
   const std::vector<std::int64_t> strides = strides_of(at.sizes(0));
-  std::vector<Walkway> ways(out.size());
+  std::vector<StridedAxis> ways(out.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::size_t reversed = out.size() - 1 - i;
     const Result<std::size_t> axis = order.empty() ? reversed : axis_of(order[i], out.size());

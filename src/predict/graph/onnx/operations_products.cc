@@ -114,7 +114,8 @@ Translations einsum(const Known& at) {
 // The form in operation.h if cuDNN supports the node's activations; else empty.
 std::string recurrent_form(const Node& node) {
   const Attribute* const activations = find_attribute(node, "activations");
-  const std::vector<std::string_view> given = activations == nullptr ? std::vector<std::string_view>() : activations->texts;
+  const std::vector<std::string_view> given =
+      activations == nullptr ? std::vector<std::string_view>() : activations->texts;
   if (node.type == "RNN") {
     const bool is_relu = !given.empty() && given.front() == "Relu";
     const std::string_view usual = is_relu ? "Relu" : "Tanh";

@@ -225,8 +225,8 @@ class Emitter {
   const Program& program_;
   Graph& graph_;
   Dtype real_;
-  std::vector<bool> differentiable_;  // by value: depends on a trained value
-  std::vector<bool> trained_;         // by value: a weight in use
+  std::vector<bool> differentiable_;                       // by value: depends on a trained value
+  std::vector<bool> trained_;                              // by value: a weight in use
   std::vector<std::optional<std::size_t>> first_of_step_;  // by step: index of its first operation
 };
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CoTenantUse: how long co-tenants (processes outside of the command) kept a GPU busy, from a utilization gauge that the
+// recorder reads now and then (sensors/nvml/other_processes.h). A reading gives the busy fraction since the previous
+// reading. The distribution within that time is unknown, so it is spread evenly. Pure; ns of CLOCK_MONOTONIC.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attribution/ledger/time_curve.h"
+#include "model/channel.h"
+#include "model/diagnostics.h"
+#include "model/reading.h"
+
+namespace joulemap::attribution {
+
+struct BusyStretch {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  double busy_s = 0;
+};
+
+bool is_co_tenant_utilization(const Channel& channel);
+
+class CoTenantUse {
+ public:
+  // Readings must be added in order of time.
+  void add(const Reading& reading);
+  bool is_any() const { return any_; }
+  // Busy time of co-tenants. The last reading holds until the end.
+  std::vector<BusyStretch> inside(TimeSpan span) const;
+  // Reports readings at which co-tenants were present but their use could not be measured.
+  void describe(const std::string& domain, Diagnostics& diagnostics) const;
+
+ private:
+  struct Point {
+    std::int64_t time_ns;
+    double share;  // busy fraction since the previous point; below 0: unknown
+  };
+  std::vector<Point> points_;
+  bool any_ = false;
+  std::uint64_t failed_ = 0;
+};
+
+TimeCurve curve_of(const std::vector<BusyStretch>& stretches, TimeSpan span);
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/co_tenant_use.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <iostream>
+
+#include "attribution/gpu/gpu_shares.h"
+#include "attribution/gpu/kernel_learning.h"
+#include "attribution/ledger/ledger.h"
+#include "attribution/ledger/recorded_energy.h"
+#include "support/simulated_gpu.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kSecond_ns = 1'000'000'000;
+constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
+constexpr std::uint32_t kProcess = 3;
+
+Reading percent(double time_s, std::uint64_t raw, ReadCode code = ReadCode::ok) {
+  const auto time_ns = static_cast<std::int64_t>(time_s * 1e9);
+  return {raw, time_ns, time_ns, code};
+}
+
+double total_s(const std::vector<BusyStretch>& stretches) {
+  double sum_s = 0;
+  for (const BusyStretch& stretch : stretches) sum_s += stretch.busy_s;
+  return sum_s;
+}
+
+TEST(CoTenantUse, IsToldByEachReadingForTheTimeSinceTheOneBefore) {
+  CoTenantUse use;
+  for (const Reading& reading : {percent(-1, 90), percent(2, 50), percent(4, 0), percent(8, 25)}) use.add(reading);
+  EXPECT_TRUE(use.is_any());
+  const std::vector<BusyStretch> stretches = use.inside(kSpan);
+  ASSERT_EQ(stretches.size(), 3u);
+  EXPECT_NEAR(stretches[0].busy_s, 1, 1e-9);    // half of the first two seconds
+  EXPECT_NEAR(stretches[1].busy_s, 1, 1e-9);    // from 4 to 8
+  EXPECT_NEAR(stretches[2].busy_s, 0.5, 1e-9);  // the last reading holds until the end
+  EXPECT_NEAR(curve_of(stretches, kSpan).total(), 2.5, 1e-6);
+}
+
+TEST(CoTenantUse, IsNoneWithoutReadingsAndWhereNobodyRan) {
+  EXPECT_TRUE(CoTenantUse().inside(kSpan).empty());
+  CoTenantUse nobody;
+  nobody.add(percent(1, 0));
+  nobody.add(percent(3, 0));
+  EXPECT_TRUE(nobody.inside(kSpan).empty());
+  EXPECT_FALSE(nobody.is_any());
+  Diagnostics diagnostics;
+  nobody.describe("gpu0", diagnostics);
+  EXPECT_TRUE(diagnostics.empty());
+}
+
+TEST(CoTenantUse, ThatCouldNotBeReadIsSaidAndNotGuessed) {
+  CoTenantUse use;
+  for (const Reading& reading : {percent(0, 0), percent(2, 40), percent(4, 0, ReadCode::denied), percent(6, 40)})
+    use.add(reading);
+  EXPECT_NEAR(total_s(use.inside({0, 6 * kSecond_ns})), 1.6, 1e-9);
+  Diagnostics diagnostics;
+  use.describe("gpu0", diagnostics);
+  EXPECT_TRUE(diagnostics.contains("gpu_shared_untold"));
+}
+
+TEST(CoTenantUse, OfARecorderThatWasKilledIsNotStretched) {
+  CoTenantUse use;
+  use.add(percent(0, 0));
+  use.add(percent(1, 100));
+  EXPECT_NEAR(total_s(use.inside({0, 100 * kSecond_ns})), 1 + 5, 1e-9);
+}
+
+TimeCurve evenly(double amount) {
+  TimeCurve curve(kSpan, cells_for(kSpan));
+  curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
+  curve.finish();
+  return curve;
+}
+
+// A 300 W GPU on which a kernel of ours and one of a co-tenant run for the given parts of ten seconds.
+struct SharedGpu {
+  LedgerResult result;
+
+  SharedGpu(double ours_s, double others_s, Level level = Level::kernel) {
+    MachineEnergy energy;
+    MachineEnergy::Gpu gpu{"gpu0", evenly(3000)};
+    if (others_s > 0) gpu.others_s = evenly(others_s);
+    energy.gpus.emplace("GPU-1", std::move(gpu));
+    Activity activity;
+    activity.begin_ns = kSpan.begin_ns;
+    activity.end_ns = kSpan.end_ns;
+    activity.scopes = {{1, 0, ScopeKind::mode, "train"}};
+    activity.classes = {{0, KernelKind::kernel, "gemm", {}, {}}};
+    activity.queues = {{0, "GPU-1", 0, 1, 7}};
+    if (ours_s > 0) activity.kernel_tallies = {{0, 0, 1, 1, static_cast<std::int64_t>(ours_s * 1e9)}};
+    ActivitySums sums(kSpan);
+    sums.add(kProcess, activity);
+    sums.finish();
+    Ledger ledger(level, energy, sums);
+    ledger.add(kProcess, activity);
+    result = ledger.finish();
+    EXPECT_NEAR(*result.attributed_j + *result.idle_j + *result.unattributed_j, 3000, 1e-6);
+  }
+  const ReportRow* row(const std::string& name) const {
+    for (const ReportRow& one : result.rows) {
+      if (one.name == name && one.device == "gpu0") return &one;
+    }
+    return nullptr;
+  }
+  double energy_j(const std::string& name) const {
+    const ReportRow* const found = row(name);
+    return found != nullptr ? found->energy_j.value_or(-1) : 0;
+  }
+};
+
+TEST(OthersOnAGpu, HaveTheMomentsInWhichNothingOfOursRan) {
+  const SharedGpu gpu(5, 3);
+  EXPECT_NEAR(gpu.energy_j("gemm"), 1500, 1);
+  EXPECT_NEAR(gpu.energy_j("background"), 900, 1);
+  EXPECT_NEAR(*gpu.result.idle_j, 600, 1);
+  EXPECT_NEAR(gpu.row("background")->time_s, 3, 1e-6);
+  EXPECT_EQ(gpu.row("background")->basis, kByTimeShare);
+  EXPECT_EQ(gpu.row("background")->path, std::vector<std::string>{"background"});
+}
+
+TEST(OthersOnAGpu, ShareTheMomentsInWhichBothRan) {
+  const SharedGpu gpu(9, 6);
+  EXPECT_NEAR(gpu.energy_j("gemm"), 3000 * 9.0 / 15, 1);
+  EXPECT_NEAR(gpu.energy_j("background"), 3000 * 6.0 / 15, 1);
+  EXPECT_NEAR(*gpu.result.idle_j, 0, 1);
+}
+
+TEST(OthersOnAGpu, AreARowAtEveryLevelThatHasRowsOfGpus) {
+  for (const Level level : {Level::phase, Level::layer, Level::op, Level::kernel, Level::region})
+    EXPECT_NEAR(SharedGpu(5, 3, level).energy_j("background"), 900, 1) << name_of(level);
+}
+
+TEST(OthersOnAGpu, AloneLeaveTheRestToNobody) {
+  const SharedGpu gpu(0, 3);
+  EXPECT_NEAR(gpu.energy_j("background"), 900, 1);
+  // Our work on that GPU was not captured, so the rest is not necessarily idle.
+  EXPECT_NEAR(*gpu.result.idle_j, 0, 1e-9);
+  EXPECT_NEAR(*gpu.result.unattributed_j, 2100, 1);
+}
+
+TEST(OthersOnAGpu, AreNoRowWhereThereAreNone) {
+  const SharedGpu gpu(5, 0);
+  EXPECT_EQ(gpu.row("background"), nullptr);
+  EXPECT_NEAR(gpu.energy_j("gemm"), 1500, 1);
+}
+
+// Some kinds of a mixture belong to a co-tenant: their kernels are not recorded, only their busy fraction of every two
+// seconds.
+LedgerResult mixture_with_others(const SimulatedRun& run, std::uint32_t first_other) {
+  const TimeSpan span{run.begin_ns, run.end_ns};
+  const std::vector<Channel> channels = {SimulatedGpu::channel()};
+  RecordedEnergy recorded(channels, span, 10);
+  for (const Sample& sample : run.samples) recorded.add(sample);
+  const RecordedEnergy::Result energy = recorded.finish();
+  SimulatedRun ours = run;
+  std::erase_if(ours.kernels, [&](const SimulatedKernel& kernel) { return kernel.kind >= first_other; });
+  TimeCurve theirs(span, 20'000);
+  for (const SimulatedKernel& kernel : run.kernels) {
+    const double time_s = static_cast<double>(kernel.end_ns - kernel.start_ns) * 1e-9;
+    if (kernel.kind >= first_other) theirs.add(kernel.start_ns, kernel.end_ns, time_s);
+  }
+  theirs.finish();
+  CoTenantUse use;
+  for (std::int64_t now_ns = span.begin_ns; now_ns < span.end_ns; now_ns += 2 * kSecond_ns) {
+    const double share = theirs.mean_rate(now_ns - 2 * kSecond_ns, now_ns);
+    use.add(percent(static_cast<double>(now_ns) * 1e-9, static_cast<std::uint64_t>(100 * share)));
+  }
+  ActivitySums sums(span);
+  GpuWork work(span);
+  const std::vector<Activity> activities = activities_of(ours);
+  for (const Activity& activity : activities) {
+    sums.add(kProcess, activity);
+    work.add(kProcess, activity);
+  }
+  sums.finish();
+  work.add_others("GPU-1", use.inside(span));
+  std::map<std::string, DeviceWork> works = work.finish(sums.processes());
+  MachineEnergy::Gpu gpu{"gpu0", energy.curves.at(0).energy_j};
+  gpu.others_s = curve_of(use.inside(span), span);
+  gpu.powers = find_powers(std::move(works.at("GPU-1")), {energy.curves[0].steps}, span);
+  MachineEnergy machine;
+  machine.gpus.emplace("GPU-1", std::move(gpu));
+  EXPECT_TRUE(findings_of(machine, "a GPU").empty());
+  Ledger ledger(Level::kernel, machine, sums);
+  for (const Activity& activity : activities) ledger.add(kProcess, activity);
+  return ledger.finish();
+}
+
+// Kinds from `first_other` on, of nine, belong to the co-tenant.
+void expect_intervals_that_hold(std::uint32_t first_other) {
+  constexpr std::uint64_t kSeeds = 8;
+  int held = 0;
+  int rows = 0;
+  double squares = 0;
+  double widths = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", others from kind " << first_other << " on");
+    const SimulatedRun run = SimulatedGpu({}, seed).mixture(60);
+    const LedgerResult told = mixture_with_others(run, first_other);
+    double theirs_j = 0;
+    for (std::size_t kind = first_other; kind < run.joules.size(); ++kind) theirs_j += run.joules[kind];
+    for (const ReportRow& row : told.rows) {
+      const bool is_theirs = row.name == "background";
+      const double truth_j = is_theirs ? theirs_j : run.joules[static_cast<std::size_t>(row.name.back() - '0')];
+      if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++held;
+      ++rows;
+      if (!is_theirs) continue;
+      EXPECT_EQ(row.basis, kByTimeShare);
+      squares += (*row.energy_j / truth_j - 1) * (*row.energy_j / truth_j - 1);
+      widths += (*row.high_j - *row.low_j) / 2 / *row.energy_j;
+    }
+  }
+  const double error = std::sqrt(squares / kSeeds);
+  std::cout << "others from kind " << first_other << " on: " << 100 * error << " % off, +- " << 100 * widths / kSeeds
+            << " %, " << held << " of " << rows << " intervals hold\n";
+  EXPECT_LT(error, 0.3);
+  EXPECT_GE(held, rows * 8 / 10);
+}
+
+TEST(OthersOnAGpu, OfAMixtureAreToldWithinIntervalsThatHold) {
+  expect_intervals_that_hold(3);
+  expect_intervals_that_hold(6);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

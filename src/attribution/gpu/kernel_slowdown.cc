@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/kernel_slowdown.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::size_t kFewestSimilar = 20;
+// Durations have a resolution of 32 ns.
+constexpr double kShortest_ns = 3000;
+// Quantile of the durations that counts as full speed: a few kernels are faster by chance.
+constexpr double kFastShare = 0.2;
+// Clocks never drop by more than this for a short time; a kernel that takes longer does other work.
+constexpr double kMostSlow = 1.6;
+constexpr double kMostFast = 0.95;
+constexpr double kLeastSimilar = 0.9;
+constexpr double kPackedStep = 0.005;
+
+}  // namespace
+
+double usual_length_ns(std::vector<std::uint32_t> lengths_ns) {
+  if (lengths_ns.size() < kFewestSimilar) return 0;
+  const auto fast =
+      lengths_ns.begin() + static_cast<std::ptrdiff_t>(kFastShare * static_cast<double>(lengths_ns.size()));
+  std::nth_element(lengths_ns.begin(), fast, lengths_ns.end());
+  const double usual_ns = *fast;
+  if (usual_ns < kShortest_ns) return 0;
+  const auto alike = std::count_if(lengths_ns.begin(), lengths_ns.end(), [&](std::uint32_t length_ns) {
+    return length_ns >= kMostFast * usual_ns && length_ns <= kMostSlow * usual_ns;
+  });
+  return static_cast<double>(alike) >= kLeastSimilar * static_cast<double>(lengths_ns.size()) ? usual_ns : 0;
+}
+
+double slowdown_of(double length_ns, double usual_ns) {
+  if (usual_ns <= 0 || length_ns <= usual_ns || length_ns > kMostSlow * usual_ns) return 1;
+  return length_ns / usual_ns;
+}
+
+std::uint8_t packed_slowdown(double slowdown) {
+  return static_cast<std::uint8_t>(std::clamp(std::round((slowdown - 1) / kPackedStep), 0.0, 255.0));
+}
+
+double slowdown_of_packed(std::uint8_t packed) { return 1 + kPackedStep * packed; }
+
+}  // namespace joulemap::attribution

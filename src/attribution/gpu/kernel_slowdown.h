@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Slowdown of kernels: duration of a kernel relative to kernels of its class at full speed. A GPU at its power or
+// thermal limit lowers and raises its clocks within tens of milliseconds, much faster than clock gauges are read.
+// Compute-bound kernels then take longer, each individually, and use less power. Memory-bound kernels keep their
+// duration and power. So a kernel's own duration shows in which regime it ran. Pure; nanoseconds.
+//
+// A kernel's power above idle is divided by its slowdown to some exponent, which is the same for all classes and found
+// from the data (power_evidence.h): 0 where clocks were not lowered, 2 to 3 on an H200 at its power limit.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace joulemap::attribution {
+
+// Full-speed kernel duration, by process and class. Omits classes whose kernels do not all do the same work.
+using UsualLengths = std::map<std::pair<std::uint32_t, std::uint32_t>, double>;
+
+// From the durations of one class's kernels, or a sufficient sample. 0 where too few are similar or they are too short
+// to resolve.
+double usual_length_ns(std::vector<std::uint32_t> lengths_ns);
+
+// 1: full speed or unknown.
+double slowdown_of(double length_ns, double usual_ns);
+
+// Quantized to one byte, for storage with each kernel.
+std::uint8_t packed_slowdown(double slowdown);
+double slowdown_of_packed(std::uint8_t packed);
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/kernel_slowdown.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "attribution/gpu/power_regression.h"
+#include "support/simulated_gpu.h"
+
+namespace joulemap::attribution {
+namespace {
+
+TEST(KernelPace, AFastOneOfManyAlikeIsUsual) {
+  std::vector<std::uint32_t> lengths_ns(100, 10'000);
+  for (std::size_t i = 0; i < 40; ++i) lengths_ns[i] = 12'000;
+  lengths_ns[50] = 2'000;
+  EXPECT_EQ(usual_length_ns(lengths_ns), 10'000);
+}
+
+TEST(KernelPace, KernelsThatDoNotDoTheSameHaveNoUsualLength) {
+  std::vector<std::uint32_t> lengths_ns;
+  for (std::uint32_t i = 0; i < 100; ++i) lengths_ns.push_back(10'000 + 300 * i);
+  EXPECT_EQ(usual_length_ns(lengths_ns), 0);
+  EXPECT_EQ(usual_length_ns(std::vector<std::uint32_t>(3, 10'000)), 0) << "too few";
+  EXPECT_EQ(usual_length_ns(std::vector<std::uint32_t>(100, 1'000)), 0) << "as long as the clock's steps";
+}
+
+TEST(KernelPace, WhatIsFarLongerDoesOtherWork) {
+  EXPECT_EQ(slowdown_of(9'000, 10'000), 1);
+  EXPECT_EQ(slowdown_of(12'000, 10'000), 1.2);
+  EXPECT_EQ(slowdown_of(30'000, 10'000), 1);
+  EXPECT_EQ(slowdown_of(12'000, 0), 1) << "nobody knows";
+}
+
+TEST(KernelPace, AByteHoldsItToHalfAPercent) {
+  for (double slowdown = 1; slowdown < 1.6; slowdown += 0.013) {
+    EXPECT_NEAR(slowdown_of_packed(packed_slowdown(slowdown)), slowdown, 0.003);
+  }
+}
+
+// A simulated run as a report sees it, with a slowdown from each kernel's duration.
+struct PacedRun {
+  SimulatedRun run;
+  KernelTimeline timeline;
+  std::vector<PowerPoint> history;
+};
+
+PacedRun paced_run(const SimulatedGpu::Traits& traits, std::uint64_t seed, double length_s) {
+  PacedRun paced{SimulatedGpu(traits, seed).mixture(length_s), KernelTimeline(traits.watts.size()), {}};
+  std::vector<std::vector<std::uint32_t>> lengths_ns(traits.watts.size());
+  for (const SimulatedKernel& kernel : paced.run.kernels) {
+    lengths_ns[kernel.kind].push_back(static_cast<std::uint32_t>(kernel.end_ns - kernel.start_ns));
+  }
+  std::vector<double> usual_ns;
+  for (const std::vector<std::uint32_t>& of_kind : lengths_ns) usual_ns.push_back(usual_length_ns(of_kind));
+  for (const SimulatedKernel& kernel : paced.run.kernels) {
+    const auto length_ns = static_cast<double>(kernel.end_ns - kernel.start_ns);
+    paced.timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind),
+                              slowdown_of(length_ns, usual_ns[kernel.kind]));
+  }
+  paced.timeline.finish();
+  for (const Sample& sample : paced.run.history) {
+    paced.history.push_back({sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * 1e-3});
+  }
+  return paced;
+}
+
+struct Errors {
+  double squares = 0;
+  int count = 0;
+  void add(double found, double truth) {
+    squares += (found / truth - 1) * (found / truth - 1);
+    ++count;
+  }
+  double rms() const { return std::sqrt(squares / count); }
+};
+
+// Five of nine kinds are compute-bound, and clocks fall to four fifths in a third of the time, as at a power limit.
+TEST(KernelPace, PowersAtALimitThatComesAndGoesAreToldApart) {
+  Errors one_power;
+  Errors by_slowdown;
+  int inside = 0;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const SimulatedGpu::Traits traits{.steps_per_read = 25, .slowdown = 1.25, .computing = 5};
+    const PacedRun paced = paced_run(traits, seed, 20);
+    const std::optional<PowerFit> plain = fit_powers(paced.timeline, {{}, paced.history});
+    const std::optional<PowerFit> fit = fit_powers(paced.timeline, {{}, paced.history, {}, {}, true});
+    ASSERT_TRUE(plain && fit);
+    EXPECT_EQ(plain->pace, 0) << "nothing says that clocks were held back";
+    EXPECT_NEAR(fit->pace, 3, 0.5);
+    EXPECT_LT(fit->residual_j, plain->residual_j);
+    for (std::size_t kind = 0; kind < traits.computing; ++kind) {
+      const double slowed_w = paced.run.slowed_j[kind] / paced.run.slowed_s[kind];
+      const double full_w =
+          (paced.run.joules[kind] - paced.run.slowed_j[kind]) / (paced.run.busy_s[kind] - paced.run.slowed_s[kind]);
+      for (const auto& [slowdown, truth_w] : {std::pair(1.0, full_w), std::pair(traits.slowdown, slowed_w)}) {
+        one_power.add(plain->watts_at(kind, slowdown), truth_w);
+        by_slowdown.add(fit->watts_at(kind, slowdown), truth_w);
+      }
+      if (fit->classes[kind].low_w <= full_w && full_w <= fit->classes[kind].high_w) ++inside;
+    }
+  }
+  std::printf("at a limit that comes and goes: %.1f %% with one power, %.1f %% by pace; %d of %d intervals hold\n",
+              100 * one_power.rms(), 100 * by_slowdown.rms(), inside, by_slowdown.count / 2);
+  EXPECT_LT(by_slowdown.rms(), 0.02);
+  EXPECT_LT(5 * by_slowdown.rms(), one_power.rms());
+  EXPECT_GE(inside, by_slowdown.count / 2 * 85 / 100);
+}
+
+// Kernels that take longer for other reasons, at unchanged power, are not mistaken for lowered clocks.
+TEST(KernelPace, LengthsThatSayNothingOfPowersAreLeftAlone) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const SimulatedGpu::Traits traits{.steps_per_read = 25};
+    PacedRun paced = paced_run(traits, seed, 10);
+    std::mt19937_64 random(seed);
+    KernelTimeline timeline(traits.watts.size());
+    for (const SimulatedKernel& kernel : paced.run.kernels) {
+      timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind),
+                          random() % 3 == 0 ? 1.2 : 1.0);
+    }
+    timeline.finish();
+    const std::optional<PowerFit> fit = fit_powers(timeline, {{}, paced.history, {}, {}, true});
+    ASSERT_TRUE(fit);
+    EXPECT_EQ(fit->pace, 0);
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/sensor_model.h"
+
+#include <algorithm>
+
+namespace joulemap::attribution {
+namespace {
+
+std::int64_t in_ns(double time_s) { return static_cast<std::int64_t>(time_s * 1e9); }
+
+std::optional<KnownLag> lag_of(const ChannelCalibration& known) {
+  if (!known.lag_s) return std::nullopt;
+  KnownLag lag;
+  lag.lag_ns = in_ns(*known.lag_s);
+  lag.low_ns = in_ns(known.lag_low_s.value_or(*known.lag_s));
+  lag.high_ns = in_ns(known.lag_high_s.value_or(*known.lag_s));
+  // A moving average over a window has the same mean delay as a time constant of half its length.
+  if (known.memory_s || known.window_s) lag.memory_ns = in_ns(known.memory_s ? *known.memory_s : *known.window_s / 2);
+  return lag;
+}
+
+}  // namespace
+
+SensorModel sensor_model(std::span<const ChannelCalibration> calibrations, std::span<const Channel> channels,
+                         std::string_view device) {
+  SensorModel sensing;
+  for (const ChannelCalibration& known : calibrations) {
+    const auto is_it = [&](const Channel& its) { return its.name == known.channel && its.device == known.device; };
+    const auto channel = std::find_if(channels.begin(), channels.end(), is_it);
+    if (channel == channels.end() || known.device != device) continue;
+    if (channel->quantity == Quantity::energy) {
+      sensing.counter = lag_of(known);
+      if (known.gain_spread) sensing.gain_spread = *known.gain_spread;
+    } else if (channel->quantity == Quantity::power_history) {
+      sensing.history = lag_of(known);
+      // The regression models time constants only.
+      if (sensing.history && sensing.history->memory_ns <= 0) sensing.history.reset();
+    }
+  }
+  return sensing;
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sensor model of a GPU from the calibration stored in a recording, as input of the power regression: lags, time
+// constants and the gain error of the counter. Defaults where there is no calibration. Pure; nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "energy/edge_rules.h"
+#include "model/channel.h"
+#include "model/recorded.h"
+
+namespace joulemap::attribution {
+
+// Relative standard deviation of the counter's gain without a calibration: on an H200 the counter and the integral of
+// its power differ by 0.76 %.
+inline constexpr double kUsualGainSpread = 0.005;
+
+struct KnownLag {
+  std::int64_t lag_ns = 0;
+  std::int64_t low_ns = 0;  // 90 % interval
+  std::int64_t high_ns = 0;
+  std::int64_t memory_ns = 0;  // time constant of a gauge
+};
+
+struct SensorModel {
+  std::optional<KnownLag> counter;
+  std::optional<KnownLag> history;  // of the device's power history
+  double gain_spread = kUsualGainSpread;
+
+  std::int64_t counter_lag_ns() const { return counter ? counter->lag_ns : kUsualCounterLag_ns; }
+};
+
+// Sensor model of one device; `channels` identifies the quantity of each calibrated channel.
+SensorModel sensor_model(std::span<const ChannelCalibration> calibrations, std::span<const Channel> channels,
+                         std::string_view device);
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/sensor_model.h"
+
+#include <gtest/gtest.h>
+
+#include "attribution/gpu/power_regression.h"
+#include "attribution/ledger/recorded_energy.h"
+#include "support/simulated_gpu.h"
+
+namespace joulemap::attribution {
+namespace {
+
+Channel channel(std::string name, std::string device, Quantity quantity) {
+  Channel its;
+  its.name = std::move(name);
+  its.device = std::move(device);
+  its.quantity = quantity;
+  return its;
+}
+
+ChannelCalibration found(std::string name, std::string device, std::optional<double> lag_s) {
+  ChannelCalibration known;
+  known.channel = std::move(name);
+  known.device = std::move(device);
+  known.lag_s = lag_s;
+  return known;
+}
+
+const std::vector<Channel> kChannels = {channel("gpu0-energy", "GPU-0", Quantity::energy),
+                                        channel("gpu0-power-history", "GPU-0", Quantity::power_history),
+                                        channel("gpu1-energy", "GPU-1", Quantity::energy)};
+
+KernelTimeline timeline_of(const SimulatedRun& run) {
+  KernelTimeline timeline(run.busy_s.size());
+  for (const SimulatedKernel& kernel : run.kernels) {
+    timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind));
+  }
+  timeline.finish();
+  return timeline;
+}
+
+std::vector<EnergyPoint> steps_of(const SimulatedRun& run) {
+  const std::vector<Channel> channels = {SimulatedGpu::channel()};
+  RecordedEnergy energy(channels, {run.begin_ns, run.end_ns}, 10);
+  for (const Sample& sample : run.samples) energy.add(sample);
+  return energy.finish().curves.at(0).steps;
+}
+
+TEST(SensorModel, TakesWhatWasFoundForThatDevice) {
+  ChannelCalibration counter = found("gpu0-energy", "GPU-0", 0.014);
+  counter.lag_low_s = 0.012;
+  counter.lag_high_s = 0.017;
+  counter.gain_spread = 0.008;
+  ChannelCalibration history = found("gpu0-power-history", "GPU-0", 0.001);
+  history.memory_s = 0.015;
+  const std::vector<ChannelCalibration> all = {counter, history, found("gpu1-energy", "GPU-1", 0.03)};
+  const SensorModel sensing = sensor_model(all, kChannels, "GPU-0");
+  ASSERT_TRUE(sensing.counter && sensing.history);
+  EXPECT_EQ(sensing.counter_lag_ns(), 14'000'000);
+  EXPECT_EQ(sensing.counter->low_ns, 12'000'000);
+  EXPECT_EQ(sensing.counter->high_ns, 17'000'000);
+  EXPECT_EQ(sensing.history->memory_ns, 15'000'000);
+  EXPECT_DOUBLE_EQ(sensing.gain_spread, 0.008);
+}
+
+TEST(SensorModel, IsWhatIsUsualWhereNothingWasFound) {
+  const std::vector<ChannelCalibration> all = {found("gpu0-energy", "GPU-0", std::nullopt),
+                                               found("gpu0-power-history", "GPU-0", 0.001),
+                                               found("other-energy", "GPU-0", 0.03)};
+  const SensorModel sensing = sensor_model(all, kChannels, "GPU-0");
+  EXPECT_FALSE(sensing.counter);
+  EXPECT_FALSE(sensing.history) << "a lag alone does not say what it remembers";
+  EXPECT_EQ(sensing.counter_lag_ns(), kUsualCounterLag_ns);
+  EXPECT_DOUBLE_EQ(sensing.gain_spread, kUsualGainSpread);
+}
+
+// A noisy run of a steady loop fits every lag: the fit then takes the calibrated lag, whose uncertainty is small.
+TEST(SensorModel, StandsInForALagThatTheRunDoesNotTell) {
+  SimulatedGpu gpu({.noise_j = 30}, 1);
+  const SimulatedRun run = gpu.steady_loop(20, 5);
+  const KernelTimeline timeline = timeline_of(run);
+  const std::vector<EnergyPoint> steps = steps_of(run);
+
+  const std::optional<PowerFit> usual = fit_powers(timeline, {steps});
+  SensorModel known;
+  known.counter = KnownLag{14'000'000, 12'000'000, 17'000'000, 0};
+  known.gain_spread = 0.02;
+  const std::optional<PowerFit> calibrated = fit_powers(timeline, {steps, {}, {}, known});
+  ASSERT_TRUE(usual && calibrated);
+  ASSERT_FALSE(usual->lag_known);
+  EXPECT_EQ(usual->lag_ns, kUsualCounterLag_ns);
+  EXPECT_EQ(calibrated->lag_ns, 14'000'000);
+  EXPECT_EQ(calibrated->counter_lag_ns, 14'000'000);
+  EXPECT_EQ(calibrated->lag_low_ns, 12'000'000);
+  EXPECT_EQ(calibrated->lag_high_ns, 17'000'000);
+  EXPECT_FALSE(calibrated->lag_known);
+  const auto [low, high] = central_interval(calibrated->gains, 0.9);
+  EXPECT_NEAR(high - low, 2 * 1.645 * 0.02, 0.01);
+}
+
+// A mixture identifies its lag better than the calibration does.
+TEST(SensorModel, GivesWayToWhatTheRunTells) {
+  SimulatedGpu gpu({}, 2);
+  const SimulatedRun run = gpu.mixture(20);
+  const KernelTimeline timeline = timeline_of(run);
+  const std::vector<EnergyPoint> steps = steps_of(run);
+  SensorModel known;
+  known.counter = KnownLag{40'000'000, 39'000'000, 41'000'000, 0};
+  const std::optional<PowerFit> fit = fit_powers(timeline, {steps, {}, {}, known});
+  ASSERT_TRUE(fit);
+  EXPECT_TRUE(fit->lag_known);
+  EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 4e6);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sensor-model uncertainty: how much the powers depend on the lag and the time constant of the sensor
+// (power_evidence.h, AlternativeSensorModel). A varied run identifies both; identical repeating steps hardly do, and then each
+// alternative gives other powers. Pure; watts.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "attribution/gpu/power_evidence.h"
+#include "statistics/nonnegative_least_squares.h"
+#include "statistics/random.h"
+
+namespace joulemap::attribution {
+
+// By unknown: variance of its power over the alternative sensor models, as a fraction of the prior variance. Empty
+// where the sensor is known.
+std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorModel> others, double spread_w);
+
+// Changes of the fitted powers under each alternative sensor model.
+class SensorModelChanges {
+ public:
+  using Solve = std::function<std::vector<double>(const statistics::GramSums&)>;
+  SensorModelChanges(std::span<const AlternativeSensorModel> others, const Solve& solve);
+
+  // By unknown, for one randomly drawn alternative; empty where the sensor is known.
+  std::span<const double> draw(statistics::Random& random) const;
+
+ private:
+  std::vector<double> until_;  // cumulative weights
+  std::vector<std::vector<double>> changes_w_;
+};
+
+}  // namespace joulemap::attribution

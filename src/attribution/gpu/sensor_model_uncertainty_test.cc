@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Identical repeating steps alias with the power that a driver stores every 20 ms: observations differ a little, and
+// the apparent powers depend on the sensor's lag and time constant.
+#include "attribution/gpu/sensor_model_uncertainty.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <random>
+
+#include "attribution/gpu/power_regression.h"
+#include "support/simulated_gpu.h"
+
+namespace joulemap::attribution {
+namespace {
+
+struct Told {
+  int regressed = 0;
+  int inside = 0;
+  int kinds = 0;
+};
+
+// Nine kinds in steps of `step_ms`. Powers of kinds and time constants of gauges vary a little about the default.
+Told told_by_steps(double step_ms, std::uint64_t seed) {
+  SimulatedGpu::Traits traits{.steps_per_read = 25, .memory_s = seed % 2 == 0 ? 0.0145 : 0.0105};
+  const std::vector<double> usual_w = traits.watts;
+  std::mt19937_64 random(seed);
+  for (double& watts : traits.watts) watts *= 1 + 0.025 * std::normal_distribution<>()(random);
+  const double of_kind_ms = (step_ms - 0.3) / static_cast<double>(usual_w.size());
+  const auto kernels_each = static_cast<std::size_t>(std::max(std::lround(of_kind_ms / 0.2), 1L));
+  traits.kernel_ns = static_cast<std::int64_t>(of_kind_ms * 1e6 / static_cast<double>(kernels_each)) - traits.gap_ns;
+  const SimulatedRun run = SimulatedGpu(traits, seed).steady_loop(20, kernels_each);
+  KernelTimeline timeline(usual_w.size());
+  for (const SimulatedKernel& kernel : run.kernels) {
+    timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind));
+  }
+  timeline.finish();
+  std::vector<PowerPoint> history;
+  for (const Sample& sample : run.history) {
+    history.push_back({sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * 1e-3});
+  }
+  const std::optional<PowerFit> fit = fit_powers(timeline, {{}, history});
+  Told told;
+  for (std::size_t kind = 0; fit && kind < usual_w.size(); ++kind) {
+    const ClassPower& power = fit->classes[kind];
+    ++told.kinds;
+    if (!power.regressed) continue;
+    ++told.regressed;
+    if (power.low_w <= usual_w[kind] && usual_w[kind] <= power.high_w) ++told.inside;
+  }
+  return told;
+}
+
+TEST(SensingDoubts, WhatEqualStepsSeemToTellHasIntervalsThatHold) {
+  Told all;
+  for (const double step_ms : {5.0, 9.0, 13.0, 19.0, 20.0, 37.0}) {
+    Told of_length;
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      const Told told = told_by_steps(step_ms, seed);
+      if (told.inside + 3 < told.regressed) std::printf("steps of %.0f ms, seed %lu: ", step_ms, seed);
+      if (told.inside + 3 < told.regressed) std::printf("%d of %d hold\n", told.inside, told.regressed);
+      of_length.regressed += told.regressed;
+      of_length.inside += told.inside;
+      of_length.kinds += told.kinds;
+    }
+    std::printf("steps of %.0f ms, seeds 1 to 4: %d of %d kinds are told apart, %d intervals hold\n", step_ms,
+                of_length.regressed, of_length.kinds, of_length.inside);
+    all.regressed += of_length.regressed;
+    all.inside += of_length.inside;
+    EXPECT_GE(of_length.inside, of_length.regressed * 8 / 10) << "steps of " << step_ms << " ms";
+  }
+  EXPECT_GE(all.inside, all.regressed * 85 / 100);
+  EXPECT_LE(all.inside, all.regressed * 97 / 100);
+  EXPECT_GE(all.regressed, 100) << "else the test says little";
+}
+
+TEST(SensingDoubts, AreTheSpreadAmongWhatTheSensorMayBe) {
+  const std::vector<AlternativeSensorModel> others = {{{0, 12}, 1, statistics::GramSums(), {100, 50}},
+                                                      {{0, 15}, 1, statistics::GramSums(), {120, 50}}};
+  const std::vector<double> doubts = sensor_model_uncertainty(others, 50);
+  ASSERT_EQ(doubts.size(), 2U);
+  EXPECT_NEAR(doubts[0], 20.0 * 20 / 2 / 2500, 1e-12);
+  EXPECT_EQ(doubts[1], 0);
+  EXPECT_TRUE(sensor_model_uncertainty({}, 50).empty());
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

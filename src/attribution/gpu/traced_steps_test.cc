@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/traced_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+// Consecutive steps of 10 ms: 'f' is traced, '-' is untraced, 'F' is traced and lasts 500 ms.
+struct Program {
+  explicit Program(const std::string& steps) {
+    for (const char kind : steps) {
+      const std::int64_t length_ns = kind == 'F' ? 500 * kMs : 10 * kMs;
+      begins_ns.push_back(end_ns);
+      followed.add({.begin_ns = end_ns,
+                    .end_ns = end_ns + length_ns,
+                    .kernels = kind == '-' ? 0U : 100U,
+                    .listened = kind != '-'});
+      end_ns += length_ns;
+    }
+  }
+  TimeSpan span(std::size_t first, std::size_t last) const { return {begins_ns[first], begins_ns[last] + 10 * kMs}; }
+
+  TracedSteps followed;
+  std::vector<std::int64_t> begins_ns;
+  std::int64_t end_ns = 0;
+};
+
+TEST(TracedSteps, KernelsOfARunStandForTheStepsUntilTheNextOne) {
+  const Program program("ff--------ff------");
+  EXPECT_TRUE(program.followed.is_light());
+  const Extrapolation first = program.followed.of(program.span(0, 1));
+  EXPECT_DOUBLE_EQ(first.weight, 5);
+  EXPECT_EQ(first.span.begin_ns, 0);
+  EXPECT_EQ(first.span.end_ns, 100 * kMs);
+  const Extrapolation second = program.followed.of(program.span(10, 11));
+  EXPECT_DOUBLE_EQ(second.weight, 4);
+  EXPECT_EQ(second.span.begin_ns, 100 * kMs);
+  EXPECT_EQ(second.span.end_ns, program.end_ns);
+}
+
+TEST(TracedSteps, HalvesOfARunStandForAsMuchAsTheWhole) {
+  const Program program("ff--------");
+  const Extrapolation half = program.followed.of({0, 5 * kMs});
+  EXPECT_DOUBLE_EQ(half.weight, 5);
+  EXPECT_EQ(half.span.end_ns, program.end_ns);
+}
+
+TEST(TracedSteps, AFirstStepThatIsLikeNoOtherStandsForItself) {
+  const Program program("Fff------");
+  const Extrapolation first = program.followed.of({0, 500 * kMs});
+  EXPECT_EQ(first.weight, 1);
+  EXPECT_EQ(first.span.end_ns, 500 * kMs);
+  EXPECT_DOUBLE_EQ(program.followed.of(program.span(1, 2)).weight, 4);
+  // A sum of all three has as many kernels as 1 + 2 * 4 steps.
+  EXPECT_DOUBLE_EQ(program.followed.of({0, 520 * kMs}).weight, 3);
+}
+
+TEST(TracedSteps, WhereNoStepIsLikeTheOthersAllHaveToDo) {
+  const Program program("F----");
+  EXPECT_DOUBLE_EQ(program.followed.of({0, 500 * kMs}).weight, 5);
+}
+
+TEST(TracedSteps, KernelsThatRanOnStandForTheSame) {
+  const Program program("ff--------");
+  EXPECT_DOUBLE_EQ(program.followed.of({20 * kMs, 24 * kMs}).weight, 5);
+}
+
+TEST(TracedSteps, WhatIsOutsideOfStepsStandsForItself) {
+  const Program program("ff--------");
+  const Extrapolation before = program.followed.of({-100 * kMs, -50 * kMs});
+  EXPECT_EQ(before.weight, 1);
+  EXPECT_EQ(before.span.begin_ns, -100 * kMs);
+  EXPECT_EQ(program.followed.of({program.end_ns, program.end_ns + kMs}).weight, 1);
+}
+
+TEST(TracedSteps, ASumOverSeveralRunsStandsForAllTheirSteps) {
+  const Program program("ff------ff----------");
+  const Extrapolation both = program.followed.of(program.span(0, 9));
+  EXPECT_DOUBLE_EQ(both.weight, 5);
+  EXPECT_EQ(both.span.end_ns, program.end_ns);
+}
+
+TEST(TracedSteps, WithoutLightModeKernelsAreThemselves) {
+  const Program program("Ffffff");
+  EXPECT_FALSE(program.followed.is_light());
+  EXPECT_EQ(program.followed.of(program.span(1, 5)).weight, 1);
+}
+
+TEST(TracedSteps, ALongRunThatEndsInLightModeStandsForWhatFollows) {
+  const Program program(std::string(1000, 'f') + std::string(500, '-'));
+  EXPECT_DOUBLE_EQ(program.followed.of(program.span(900, 999)).weight, 1.5);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger/scope_paths.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace joulemap::attribution {
+namespace {
+
+// Deeper than any program nests: a file with deeper scopes is damaged.
+constexpr int kDeepest = 1000;
+
+void add_if_known(std::vector<std::string>& path, const std::string& name) {
+  if (!name.empty()) path.push_back(name);
+}
+
+// The innermost name wins: callers walk the chain from the inside out.
+void keep_first(std::string& known, const std::string& name) {
+  if (known.empty()) known = name;
+}
+
+}  // namespace
+
+std::vector<std::string> ScopeMeaning::phase_path() const {
+  std::vector<std::string> path;
+  add_if_known(path, mode);
+  add_if_known(path, phase);
+  return path.empty() ? regions : path;
+}
+
+std::vector<std::string> ScopeMeaning::layer_path() const {
+  std::vector<std::string> path = phase_path();
+  add_if_known(path, module);
+  return path;
+}
+
+std::string ScopeMeaning::op_with_tensors() const { return op.empty() || tensors.empty() ? op : op + " " + tensors; }
+
+bool ScopePaths::probes(std::uint32_t scope) const {
+  for (int depth = 0; scope != 0 && depth < kDeepest; ++depth) {
+    const auto known = scopes_.find(scope);
+    if (known == scopes_.end()) return false;
+    if (known->second.kind == ScopeKind::mode) return known->second.name == kProbeMode;
+    scope = known->second.parent;
+  }
+  return false;
+}
+
+const ScopeMeaning& ScopePaths::meaning(std::uint32_t scope) {
+  const auto [slot, is_new] = meanings_.try_emplace(scope);
+  if (!is_new) return slot->second;
+  ScopeMeaning& meaning = slot->second;
+  for (int depth = 0; scope != 0 && depth < kDeepest; ++depth) {
+    const auto known = scopes_.find(scope);
+    if (known == scopes_.end()) break;
+    const auto& [id, parent, kind, name] = known->second;
+    if (kind == ScopeKind::mode) keep_first(meaning.mode, name);
+    if (kind == ScopeKind::phase) keep_first(meaning.phase, name);
+    if (kind == ScopeKind::module) keep_first(meaning.module, name);
+    if (kind == ScopeKind::op) keep_first(meaning.op, name);
+    if (kind == ScopeKind::tensors && meaning.op.empty()) keep_first(meaning.tensors, name);
+    if (kind == ScopeKind::function) keep_first(meaning.function, name);
+    if (kind == ScopeKind::region) meaning.regions.push_back(name);
+    scope = parent;
+  }
+  std::reverse(meaning.regions.begin(), meaning.regions.end());
+  return meaning;
+}
+
+ScopePaths::Operations ScopePaths::operations() const {
+  Operations counts;
+  std::unordered_set<std::uint32_t> with_tensors;
+  for (const auto& [id, scope] : scopes_) {
+    if (scope.kind == ScopeKind::op) ++counts.all;
+    if (scope.kind != ScopeKind::tensors) continue;
+    const auto parent = scopes_.find(scope.parent);
+    if (parent != scopes_.end() && parent->second.kind == ScopeKind::op) with_tensors.insert(scope.parent);
+  }
+  counts.without_tensors = counts.all - with_tensors.size();
+  return counts;
+}
+
+}  // namespace joulemap::attribution

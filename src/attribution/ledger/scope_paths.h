@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ScopePaths: resolves a scope of a recording to its mode, phase, module, operation and function, by the chain of its
+// parents. A scope may be used before it is defined; one that is never defined has an empty meaning. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "model/activity.h"
+
+namespace joulemap::attribution {
+
+struct ScopeMeaning {
+  std::string mode;
+  std::string phase;
+  std::string module;  // innermost
+  std::string op;
+  std::string tensors;  // shapes of its inputs; empty: unknown
+  std::string function;
+  std::vector<std::string> regions;  // outermost first
+
+  // ["train", "backward", "layer4.0.conv2"]; if none of them is known, the program's own regions.
+  std::vector<std::string> layer_path() const;
+  std::vector<std::string> phase_path() const;
+  // "aten::conv2d [64,3,224,224] [64,3,7,7]"; the operation alone if its inputs are unknown.
+  std::string op_with_tensors() const;
+  bool probes() const { return mode == kProbeMode; }
+};
+
+class ScopePaths {
+ public:
+  void add(const Scope& scope) { scopes_.insert_or_assign(scope.id, scope); }
+  // The reference is valid until the next add().
+  const ScopeMeaning& meaning(std::uint32_t scope);
+  // Count of operations, and of those with unknown inputs.
+  struct Operations {
+    std::size_t all = 0;
+    std::size_t without_tensors = 0;
+  };
+  Operations operations() const;
+  // Considers the scopes defined so far.
+  bool probes(std::uint32_t scope) const;
+  bool knows(std::uint32_t scope) const { return scope == 0 || scopes_.contains(scope); }
+
+ private:
+  std::unordered_map<std::uint32_t, Scope> scopes_;
+  std::unordered_map<std::uint32_t, ScopeMeaning> meanings_;
+};
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file_capabilities.h"
+
+#include <fmt/format.h>
+#include <linux/capability.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/small_file.h"
+
+namespace joulemap {
+namespace {
+
+// Two words of 32 capabilities each (capget(2), version 3).
+using CapabilitySets = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
+
+__user_cap_header_struct header_of_this_thread() { return {_LINUX_CAPABILITY_VERSION_3, 0}; }
+
+Result<CapabilitySets> capabilities() {
+  __user_cap_header_struct header = header_of_this_thread();
+  CapabilitySets sets{};
+  if (::syscall(SYS_capget, &header, sets.data()) != 0) return system_error("read", "capabilities", errno);
+  return sets;
+}
+
+Status set_capabilities(const CapabilitySets& sets) {
+  __user_cap_header_struct header = header_of_this_thread();
+  if (::syscall(SYS_capset, &header, sets.data()) != 0) return system_error("set", "capabilities", errno);
+  return Done{};
+}
+
+// Sets the effective set to the permitted set, or clears it.
+Status set_effective(bool all_permitted) {
+  if (!has_file_capabilities()) return Done{};
+  Result<CapabilitySets> sets = capabilities();
+  if (!sets) return std::move(sets).error();
+  for (__user_cap_data_struct& word : *sets) word.effective = all_permitted ? word.permitted : 0;
+  return set_capabilities(*sets);
+}
+
+}  // namespace
+
+bool has_file_capabilities() { return ::getauxval(AT_SECURE) != 0 && ::getuid() != 0; }
+
+Status refuse_other_user(const std::string& program) {
+  if (::getuid() == ::geteuid() && ::getgid() == ::getegid()) return Done{};
+  return Error{ErrorCode::usage,
+               "this program is installed setuid or setgid: it would read and write files with another user's rights",
+               fmt::format("sudo chmod u-s,g-s {0} && sudo setcap cap_dac_read_search,cap_perfmon+ep {0}",
+                           program.empty() ? "$(which joulemap)" : program)};
+}
+
+Status clear_effective_capabilities() { return set_effective(false); }
+
+Status raise_permitted_capabilities() { return set_effective(true); }
+
+Status drop_capabilities() {
+  if (!has_file_capabilities()) return Done{};
+  // Kernels before 4.3 lack the ambient set (EINVAL).
+  if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL) {
+    return system_error("clear", "ambient capabilities", errno);
+  }
+  if (Status none = set_capabilities({}); !none) return none;
+  const Result<CapabilitySets> left = capabilities();
+  if (!left) return left.error();
+  for (const __user_cap_data_struct& word : *left) {
+    JOULEMAP_CHECK((word.effective | word.permitted | word.inheritable) == 0, "capset gave up every capability");
+  }
+  return Done{};
+}
+
+}  // namespace joulemap

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/displayed_values.h"
+
+#include <algorithm>
+
+#include "energy/counter_clock.h"
+
+namespace joulemap::calibration {
+namespace {
+
+// Maximum distance of a regular clock step outside the interval that the reads allow.
+constexpr std::int64_t kBelieved_ns = kNanosecondsPerMillisecond;
+
+// Interval in which the value of `reading` appeared when the previous read returned another: NVML returns the value at
+// the start of a call.
+StepInterval change_between(const Reading& before, const Reading& reading) {
+  return {before.before_ns, std::min(reading.after_ns, reading.before_ns + kNvmlLatch_ns)};
+}
+
+std::int64_t moment_of(const StepInterval& change, const CounterClock& clock) {
+  if (!clock.is_locked()) return change.middle_ns();
+  const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(clock.period_ns()));
+  std::int64_t step_ns = clock.last_step_before(change.latest_ns).middle_ns();
+  // The clock returns a step that has certainly happened. The nearest one may be a period or more away.
+  const std::int64_t away_ns = change.middle_ns() - step_ns;
+  step_ns += (away_ns + (away_ns < 0 ? -period_ns : period_ns) / 2) / period_ns * period_ns;
+  const bool fits = change.earliest_ns - kBelieved_ns <= step_ns && step_ns <= change.latest_ns + kBelieved_ns;
+  return fits ? step_ns : change.middle_ns();
+}
+
+}  // namespace
+
+DisplayedValues displayed_values(const Channel& channel, std::span<const Reading> readings) {
+  const bool is_counter = channel.kind == ChannelKind::counter;
+  CounterClock clock(is_counter ? CounterClock::EqualValues::mean_no_step : CounterClock::EqualValues::prove_nothing,
+                     is_counter ? kNvmlLatch_ns : kWholeRead);
+  for (const Reading& reading : readings) clock.observe(reading.before_ns, reading.after_ns, reading.raw);
+  DisplayedValues found;
+  std::vector<DisplayedValue>& shown = found.values;
+  const Reading* last = nullptr;
+  for (const Reading& reading : readings) {
+    const bool is_kept = channel.quantity == Quantity::power_history;
+    const std::uint64_t origin = is_counter ? readings.front().raw : 0;
+    const double value = static_cast<double>(reading.raw - origin) * channel.scale;
+    if (is_kept) {
+      shown.push_back({reading.time_ns(), value});
+    } else if (last != nullptr && last->raw != reading.raw) {
+      const std::int64_t time_ns = moment_of(change_between(*last, reading), clock);
+      if (shown.empty() || time_ns > shown.back().time_ns) shown.push_back({time_ns, value});
+    }
+    last = &reading;
+  }
+  if (channel.quantity != Quantity::power_history && clock.is_locked())
+    found.known_to_s = seconds(clock.half_width_ns());
+  return found;
+}
+
+}  // namespace joulemap::calibration

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/burst_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+
+namespace joulemap::capture {
+namespace {
+
+constexpr std::int64_t kFirst_ns = 20 * kNanosecondsPerSecond;
+constexpr std::int64_t kBurst_ns = 2 * kNanosecondsPerSecond;
+
+double allowed_ns(std::int64_t run_ns) {
+  const double first_ns = static_cast<double>(kFirst_ns);
+  return first_ns * (1 + std::log(std::max(static_cast<double>(run_ns) / first_ns, 1.0)));
+}
+
+}  // namespace
+
+bool BurstSchedule::ends_at(std::int64_t run_ns) {
+  if (run_ns < burst_end_ns_) return true;
+  if (static_cast<double>(spent_ns_ + kBurst_ns) > allowed_ns(run_ns)) return false;
+  spent_ns_ += kBurst_ns;
+  burst_end_ns_ = run_ns + kBurst_ns;
+  return true;
+}
+
+}  // namespace joulemap::capture

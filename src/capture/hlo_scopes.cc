@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/hlo_scopes.h"
+
+#include <utility>
+
+#include "scopes/op_names.h"
+
+namespace joulemap::capture {
+namespace {
+
+std::string_view value_of(std::string_view fields, std::string_view name) {
+  while (!fields.empty()) {
+    const std::size_t comma = fields.find(',');
+    const std::string_view field = fields.substr(0, comma);
+    if (field.starts_with(name) && field.substr(name.size()).starts_with('=')) return field.substr(name.size() + 1);
+    fields = comma == std::string_view::npos ? std::string_view() : fields.substr(comma + 1);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<HloRange> read_hlo_range(std::string_view text) {
+  const std::size_t begin = text.find('#');
+  if (begin == std::string_view::npos) return std::nullopt;
+  const std::size_t end = text.find('#', begin + 1);
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view fields = text.substr(begin + 1, end - begin - 1);
+  const HloRange range{.module = value_of(fields, "hlo_module"), .instruction = value_of(fields, "hlo_op")};
+  if (range.module.empty() && range.instruction.empty()) return std::nullopt;
+  return range;
+}
+
+bool is_of_xla_compiler(std::string_view text) {
+  return text.starts_with("Xla") && text.find(":#") != std::string_view::npos && !read_hlo_range(text);
+}
+
+bool HloScopes::is_trial(std::string_view module) {
+  const std::lock_guard lock(lock_);
+  return all_are_told_ && !module.empty() && !programs_.contains(module);
+}
+
+void HloScopes::learn(std::string_view module, std::string_view instruction, std::string_view op_name) {
+  const std::lock_guard lock(lock_);
+  all_are_told_ |= module.empty();
+  if (module.empty()) return;
+  if (instructions_ >= kMostInstructions) return;
+  Program& program = programs_.try_emplace(std::string(module)).first->second;
+  instructions_ += program.op_names.insert_or_assign(std::string(instruction), std::string(op_name)).second ? 1 : 0;
+  // The program may have been recompiled under the same name. Gradient operations show that the program trains, which
+  // changes the scopes of its other operations.
+  const bool trained = std::exchange(program.trains, program.trains || ingest::is_of_gradients(op_name));
+  if (trained != program.trains) program.resolved.clear();
+  program.resolved.erase(std::string(instruction));
+}
+
+std::optional<std::uint32_t> HloScopes::scope_of(std::string_view module, std::string_view instruction,
+                                                 ScopeTable& scopes) {
+  const std::lock_guard lock(lock_);
+  const auto program = programs_.find(module);
+  if (program == programs_.end()) return std::nullopt;
+  auto& [op_names, resolved, trains] = program->second;
+  if (const auto known = resolved.find(instruction); known != resolved.end()) return known->second;
+  const auto op_name = op_names.find(instruction);
+  if (op_name == op_names.end()) return std::nullopt;
+  const ingest::OpScope origin = ingest::scope_of_xla_op(op_name->second, trains);
+  std::uint32_t scope = scopes.child(0, ScopeKind::mode, trains ? "train" : "inference");
+  if (!origin.phase.empty()) scope = scopes.child(scope, ScopeKind::phase, origin.phase);
+  if (!origin.module.empty()) scope = scopes.child(scope, ScopeKind::module, origin.module);
+  if (!origin.op.empty()) scope = scopes.child(scope, ScopeKind::op, origin.op);
+  resolved.emplace(instruction, scope);
+  return scope;
+}
+
+}  // namespace joulemap::capture

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ScopeRepetition: guesses the scope of kernels whose launch was not seen because another profiler holds CUPTI's only
+// subscription (PyTorch's profiler never releases it). Training steps repeat: kernels of one class run in the same
+// order in every step. So the n-th kernel of a class gets the scope of the n-th one in the last step with seen
+// launches. Time shares stay correct even when the order is shifted. A diagnostic reports the guess. Owned by the
+// KernelLog, used under its lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "model/activity.h"
+
+namespace joulemap::capture {
+
+class ScopeRepetition {
+ public:
+  // Stores the kernels of a step, in execution order; their launches were seen.
+  void remember(std::span<const Kernel> step);
+  // Returns nullopt for a class that the stored step does not contain.
+  std::optional<std::uint32_t> next(std::uint32_t class_id);
+
+ private:
+  struct Turns {
+    std::vector<std::uint32_t> scopes;
+    std::size_t next = 0;
+  };
+
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> step_;  // (class, scope)
+  std::unordered_map<std::uint32_t, Turns> turns_;             // by class; built on the first next() after remember()
+};
+
+}  // namespace joulemap::capture

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TracingPolicy: decides for each step whether it is traced and sampled. Pure; the capture calls it when a step begins.
+//
+// Kernel records and module hooks cost some microseconds a kernel. A program that keeps its GPU busy hides that cost. A
+// launch-bound program, whose GPU waits for the next launch, slows down by as much. Light mode therefore leaves most
+// steps untraced. Their marks, duration and shape relate them to the traced steps, which extrapolate to them.
+//
+// Some traced steps are sampled: their operations and functions are recorded, too.
+#pragma once
+
+#include <cstdint>
+
+#include "capture/kernel_log.h"
+
+namespace joulemap::capture {
+
+enum class TracingMode : std::uint8_t { automatic, full, light };
+
+class TracingPolicy {
+ public:
+  explicit TracingPolicy(TracingMode closeness) : closeness_(closeness) {}
+
+  struct Step {
+    bool followed = true;  // modules and kernels are traced
+    bool sampled = false;  // operations and functions, too
+  };
+  // `load`: load of the traced steps so far.
+  Step next(std::int64_t now_ns, const KernelLog::Load& load);
+
+  bool is_light() const { return light_; }
+
+ private:
+  const TracingMode closeness_;
+  bool light_ = false;
+  std::uint64_t steps_ = 0;
+  std::uint64_t since_traced_ = 0;
+  std::uint64_t consecutive_traced_ = 0;
+  std::int64_t began_ns_ = 0;
+  std::int64_t traced_ns_ = 0;  // start of the last traced step
+  std::int64_t next_sample_ns_ = 0;
+};
+
+// Whether tracing every step would slow the program down by more than 1 %.
+bool is_launch_bound(const KernelLog::Load& load);
+
+}  // namespace joulemap::capture

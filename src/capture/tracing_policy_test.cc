@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/tracing_policy.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::capture {
+namespace {
+
+constexpr KernelLog::Load kResNet50{.steps = 100, .kernels_per_step = 737, .step_s = 0.032, .gpu_s = 0.031};
+constexpr KernelLog::Load kLaunchBound{.steps = 100, .kernels_per_step = 537, .step_s = 0.016, .gpu_s = 0.003};
+
+double traced_share(TracingMode closeness, const KernelLog::Load& load, int steps) {
+  TracingPolicy plan(closeness);
+  int followed = 0;
+  for (int i = 0; i < steps; ++i) followed += plan.next(i * std::int64_t{16'000'000}, load).followed ? 1 : 0;
+  return followed / static_cast<double>(steps);
+}
+
+TEST(TracingPolicy, FollowsEveryStepOfAProgramThatKeepsItsGpuBusy) {
+  EXPECT_EQ(traced_share(TracingMode::automatic, kResNet50, 1000), 1);
+}
+
+TEST(TracingPolicy, LeavesMostStepsOfALaunchBoundProgramAlone) {
+  const double share = traced_share(TracingMode::automatic, kLaunchBound, 10'000);
+  EXPECT_LT(share, 0.004);
+  EXPECT_GT(share, 0.001);
+}
+
+TEST(TracingPolicy, FollowsEveryStepAgainWhenTheGpuBecomesBusy) {
+  TracingPolicy plan(TracingMode::automatic);
+  for (int i = 0; i < 1000; ++i) plan.next(i * std::int64_t{16'000'000}, kLaunchBound);
+  EXPECT_TRUE(plan.is_light());
+  plan.next(17'000'000'000, kResNet50);
+  EXPECT_FALSE(plan.is_light());
+}
+
+TEST(TracingPolicy, DoesWhatItIsToldWhateverTheLoad) {
+  EXPECT_EQ(traced_share(TracingMode::full, kLaunchBound, 1000), 1);
+  EXPECT_LT(traced_share(TracingMode::light, kResNet50, 10'000), 0.02);
+}
+
+TEST(TracingPolicy, FollowsTwoStepsInARowBecauseTheFirstPaysForTurningOn) {
+  TracingPolicy plan(TracingMode::light);
+  bool last = true;
+  int runs_of_two = 0;
+  int run = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const bool followed = plan.next(i * std::int64_t{100'000'000}, kResNet50).followed;
+    run = followed ? run + 1 : 0;
+    if (i > 20 && last && !followed) ++runs_of_two;
+    if (i > 20) {
+      EXPECT_LE(run, 2);
+    }
+    last = followed;
+  }
+  EXPECT_GE(runs_of_two, 9) << "400 s: ever more seldom, up to once a minute";
+}
+
+TEST(TracingPolicy, LeavesStepsAloneForSecondsHoweverShortTheyAre) {
+  TracingPolicy plan(TracingMode::light);
+  int followed = 0;
+  for (int i = 0; i < 30'000; ++i) followed += plan.next(i * std::int64_t{1'000'000}, kLaunchBound).followed ? 1 : 0;
+  EXPECT_EQ(followed, 12 + 3 * 2) << "30 s: the first steps, then two after 8, 16 and 25 seconds";
+}
+
+TEST(TracingPolicy, ACpuProgramIsNotLaunchBound) { EXPECT_FALSE(is_launch_bound({})); }
+
+TEST(TracingPolicy, SamplesTheThirdStepAndThenOneEveryTenSeconds) {
+  TracingPolicy plan(TracingMode::automatic);
+  int sampled = 0;
+  for (int i = 0; i < 3001; ++i) {
+    const bool now = plan.next(i * std::int64_t{10'000'000}, kResNet50).sampled;
+    EXPECT_TRUE(now || i != 2);
+    sampled += now ? 1 : 0;
+  }
+  EXPECT_EQ(sampled, 3);
+}
+
+}  // namespace
+}  // namespace joulemap::capture

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/kernel_library_update.h"
+
+#include <fmt/format.h>
+
+#include "attribution/analysis/report_builder.h"
+#include "attribution/gpu/kernel_learning.h"
+#include "base/small_file.h"
+#include "recording/library_file.h"
+
+namespace joulemap::cli {
+namespace {
+
+// About twenty million kernels, which take ten seconds.
+constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+constexpr std::string_view kRemedy = "set JOULEMAP_DATA to a folder that can be written, or record with --no-learn";
+
+}  // namespace
+
+std::vector<KernelPower> known_powers(const std::string& library, const std::string& recording,
+                                      Diagnostics& diagnostics) {
+  if (!file_exists(library)) return {};
+  Result<recording::LoadedLibrary> loaded = recording::load_library(library);
+  if (!loaded) {
+    diagnostics.add({"library_damaged", 1, loaded.error().message, "the next recording that teaches begins a new one"});
+    return {};
+  }
+  diagnostics.add_all(loaded->diagnostics);
+  const auto priors = attribution::KernelPriors::of_library(std::move(loaded->powers));
+  if (priors.empty()) return {};
+  Result<std::vector<KernelPower>> needed = attribution::priors_needed({&recording, 1}, priors);
+  if (!needed) {
+    diagnostics.add({"library_not_used", 1, needed.error().message, needed.error().remedy});
+    return {};
+  }
+  return std::move(*needed);
+}
+
+void learn_from(const std::string& library, RecordResult& result) {
+  if (result.file_bytes > kMostBytes) {
+    result.diagnostics.add({"not_learnt", 1,
+                            fmt::format("the recording is too large ({} MB) to be looked through for what kernels draw",
+                                        result.file_bytes >> 20),
+                            "shorter recordings of the same program teach the kernel library as much"});
+    return;
+  }
+  Result<std::vector<KernelPower>> findings = attribution::learn_powers({&result.file, 1});
+  if (!findings) {
+    result.diagnostics.add({"not_learnt", 1, findings.error().message, findings.error().remedy});
+    return;
+  }
+  if (findings->empty()) return;
+  const Result<Diagnostics> added = recording::add_to_library(library, std::move(*findings));
+  if (added) {
+    result.diagnostics.add_all(*added);
+  } else {
+    result.diagnostics.add({"not_learnt", 1, added.error().message, std::string(kRemedy)});
+  }
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "energy/counter_clock.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace joulemap {
+namespace {
+
+// CLOCK_MONOTONIC drifts against the device by up to some 1e-5, and not evenly (NTP slews it).
+constexpr double kDrift = 2e-5;
+
+// Relative width at which a first period estimate is accepted: it distinguishes steps for several periods.
+constexpr double kGoodGuess = 0.15;
+constexpr double kShortestPeriod_ns = 1e6;
+
+// Every step of a counter changes its value; a gauge may hide a step between two changes, so a second interval must
+// confirm the period. Slips weigh more than steps that fit: no valid period has 20 % slips.
+constexpr int kWeightOfASlip = 4;
+constexpr int kSlipsUntilThePeriodIsDoubted = 3;
+constexpr std::uint64_t kSlipsUntilTheLatchIsDoubted = 3;
+
+// An older anchor would make the period more certain than its drift allows.
+constexpr double kStepsPerAnchor = 1024;
+
+constexpr double kMostHiddenSteps = 5;
+
+// Values of one firmware are assumed to have the same period, with this relative tolerance (on an H200 they agreed
+// within the resolution of 0.02 %). A period is shared only when it is known to kGoodPeriod.
+constexpr double kSamePeriod = 1e-4;
+constexpr double kGoodPeriod = 0.002;
+
+// Whether a value in [low, high] can be a multiple (two or more) of a value in [part_low, part_high].
+bool is_multiple(double low, double high, double part_low, double part_high) {
+  for (double times = 2; times <= kMostHiddenSteps; ++times) {
+    if (low <= times * part_high && high >= times * part_low) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void CounterClock::observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept {
+  const bool early = slips_ < kSlipsUntilTheLatchIsDoubted;
+  const std::int64_t after_ns = early ? std::min(read_end_ns, before_ns + latched_within_ns_) : read_end_ns;
+  if (!last_read_) {
+    origin_ns_ = before_ns;
+    last_read_ = Read{before_ns, raw};
+    resting_since_ns_ = last_end_ns_ = after_ns;
+    return;
+  }
+  const Read previous = *last_read_;
+  if (before_ns < last_end_ns_) return;  // out of order: not usable
+  last_read_ = Read{before_ns, raw};
+  last_end_ns_ = after_ns;
+  const auto relative = [this](std::int64_t time_ns) { return static_cast<double>(time_ns - origin_ns_); };
+  if (raw != previous.raw) {
+    resting_since_ns_ = after_ns;
+    on_change({relative(previous.before_ns) - jitter_ns_, relative(after_ns) + jitter_ns_});
+    trusted_period_ = period_;
+  } else if (equal_values_ == EqualValues::mean_no_step) {
+    on_rest({relative(resting_since_ns_) + jitter_ns_, relative(before_ns) - jitter_ns_});
+  }
+}
+
+void CounterClock::suggest_period(double period_ns, double tolerance_ns) noexcept {
+  const Range suggested{period_ns - tolerance_ns, period_ns + tolerance_ns};
+  if (period_) {
+    const Range both{std::max(period_->low, suggested.low), std::min(period_->high, suggested.high)};
+    const double drift_ns = kDrift * period_ns;
+    if (both.width() >= 2 * drift_ns)
+      trusted_period_ = period_ = both;  // else the two disagree, or ours is as
+                                         // accurate
+    return;
+  }
+  trusted_period_ = period_ = suggested;
+  // A sharp change seen during the search for the period is a valid step.
+  if (sharpest_change_ && sharpest_change_->width() < period_->low) scope(*sharpest_change_);
+  last_change_.reset();
+  sharpest_change_.reset();
+}
+
+CounterClock::Range CounterClock::after_steps(double steps) const {
+  if (steps >= 0) return {step_->low + steps * period_->low, step_->high + steps * period_->high};
+  return {step_->low + steps * period_->high, step_->high + steps * period_->low};
+}
+
+double CounterClock::steps_to(double time) const { return std::round((time - step_->middle()) / period_->middle()); }
+
+// Two changes with a rest between them are one period apart, or several when a step was missed. The shorter interval
+// wins: a change sooner than the period allows is a slip, and several slips restart the search for the period.
+void CounterClock::find_period(Range moments) noexcept {
+  const std::optional<Range> previous = last_change_;
+  last_change_ = moments;
+  if (!sharpest_change_ || moments.width() <= sharpest_change_->width()) sharpest_change_ = moments;
+  if (!previous) return;
+  const Range guess{moments.low - previous->high, moments.high - previous->low};
+  if (guess.low < kShortestPeriod_ns || guess.width() / 2 > kGoodGuess * guess.middle()) return;
+  Range agreed = guess;
+  if (equal_values_ == EqualValues::prove_nothing) {
+    if (!candidate_) {
+      candidate_ = guess;
+      return;
+    }
+    agreed = {std::max(guess.low, candidate_->low), std::min(guess.high, candidate_->high)};
+    if (agreed.empty()) {
+      // A multiple of the candidate: steps were hidden. Otherwise one of the two was disturbed, or the candidate hid
+      // steps.
+      if (!is_multiple(guess.low, guess.high, candidate_->low, candidate_->high)) candidate_ = guess;
+      return;
+    }
+  }
+  period_ = agreed;
+  candidate_.reset();
+  last_change_.reset();
+  sharpest_change_.reset();
+  scope(moments);
+}
+
+void CounterClock::scope(Range step) noexcept {
+  step_ = step;
+  anchor_ = step;
+  steps_from_anchor_ = 0;
+}
+
+void CounterClock::slip() noexcept {
+  ++slips_;
+  step_.reset();
+  period_ = trusted_period_;  // the rest that ended in the slip gave wrong constraints
+  // Everything learned under the early-latch assumption is doubtful, too.
+  const bool doubts_latch = latched_within_ns_ < kWholeRead && slips_ == kSlipsUntilTheLatchIsDoubted;
+  recent_slips_ += kWeightOfASlip;
+  if (recent_slips_ < kWeightOfASlip * kSlipsUntilThePeriodIsDoubted && !doubts_latch) return;
+  recent_slips_ = 0;
+  period_.reset();
+}
+
+void CounterClock::on_change(Range moments) noexcept {
+  if (!period_) {
+    find_period(moments);
+    return;
+  }
+  if (moments.width() >= period_->low) return;  // such a long interval always contains a step
+  if (!step_) {
+    scope(moments);
+    return;
+  }
+  const double nearest = steps_to(moments.middle());
+  if (after_steps(nearest).width() >= period_->low) {  // the known step is too old to identify this one
+    scope(moments);
+    return;
+  }
+  int candidates = 0;
+  double steps = 0;
+  Range overlap;
+  for (double n = nearest - 1; n <= nearest + 1; ++n) {
+    const Range step = after_steps(n);
+    const Range common{std::max(step.low, moments.low), std::min(step.high, moments.high)};
+    if (common.empty()) continue;
+    ++candidates;
+    steps = n;
+    overlap = common;
+  }
+  if (candidates == 0) {
+    slip();
+    if (period_) scope(moments);
+  } else if (candidates == 1) {
+    narrow(steps, overlap);
+  }
+}
+
+void CounterClock::on_rest(Range moments) noexcept {
+  if (!period_ || !step_ || moments.empty()) return;
+  if (moments.width() >= period_->high) {
+    slip();
+    return;
+  }
+  // A rest may cut off the end of one step's interval and the start of the next one's.
+  const double first = steps_to(moments.low) - 1;
+  const double last = steps_to(moments.high) + 1;
+  double moved = 0;
+  for (double n = first; n <= last; ++n) {
+    Range step = after_steps(n - moved);
+    if (moments.low <= step.low && moments.high >= step.high) {
+      slip();
+      return;
+    }
+    const bool cuts_beginning = moments.low <= step.low && moments.high > step.low;
+    const bool cuts_end = moments.high >= step.high && moments.low < step.high;
+    if (!cuts_beginning && !cuts_end) continue;
+    if (cuts_beginning) step.low = moments.high;
+    if (cuts_end) step.high = moments.low;
+    narrow(n - moved, step);
+    if (!period_ || !step_) return;
+    moved = n;
+  }
+}
+
+void CounterClock::narrow(double steps, Range step) noexcept {
+  step_ = step;
+  steps_from_anchor_ += steps;
+  if (recent_slips_ > 0) --recent_slips_;
+  narrow_period();
+  if (!step_) return;
+  const bool anchor_is_coarse = anchor_.width() > 2 * step_->width();
+  if (anchor_is_coarse || steps_from_anchor_ >= kStepsPerAnchor || steps_from_anchor_ < 0) scope(*step_);
+}
+
+void CounterClock::narrow_period() noexcept {
+  if (steps_from_anchor_ < 1) return;
+  const Range seen{(step_->low - anchor_.high) / steps_from_anchor_, (step_->high - anchor_.low) / steps_from_anchor_};
+  Range both{std::max(seen.low, period_->low), std::min(seen.high, period_->high)};
+  const double drift_ns = kDrift * period_->middle();
+  if (both.low > both.high + 2 * drift_ns) {
+    slip();
+    return;
+  }
+  if (both.width() < 2 * drift_ns) both = {both.middle() - drift_ns, both.middle() + drift_ns};
+  period_ = both;
+}
+
+bool CounterClock::is_locked() const {
+  return period_ && step_ && step_->width() < period_->low / 2 &&
+         period_->width() / 2 <= kGoodGuess * period_->middle();
+}
+
+// Under load the power values of a GPU sometimes update late; a clock with slips therefore shares no period.
+std::optional<StepPeriod> CounterClock::shared_period() const {
+  if (!is_locked() || slips_ > 0 || period_uncertainty_ns() > kGoodPeriod * period_ns()) return std::nullopt;
+  return StepPeriod{period_ns(), period_uncertainty_ns() + kSamePeriod * period_ns()};
+}
+
+std::int64_t CounterClock::half_width_ns() const {
+  JOULEMAP_CHECK(is_locked(), "the half width of a StepClock that is not locked");
+  return static_cast<std::int64_t>(step_->width() / 2 + jitter_ns_);
+}
+
+StepInterval CounterClock::step_at(double steps) const {
+  const Range step = after_steps(steps);
+  return {origin_ns_ + static_cast<std::int64_t>(std::floor(step.low - jitter_ns_)),
+          origin_ns_ + static_cast<std::int64_t>(std::ceil(step.high + jitter_ns_))};
+}
+
+double CounterClock::first_step_after(std::int64_t time_ns) const {
+  JOULEMAP_CHECK(is_locked(), "a step of a StepClock that is not locked");
+  double steps = steps_to(static_cast<double>(time_ns - origin_ns_));
+  while (step_at(steps).latest_ns > time_ns) --steps;
+  while (step_at(steps).latest_ns <= time_ns) ++steps;
+  return steps;
+}
+
+StepInterval CounterClock::next_step_after(std::int64_t time_ns) const { return step_at(first_step_after(time_ns)); }
+
+StepInterval CounterClock::last_step_before(std::int64_t time_ns) const {
+  return step_at(first_step_after(time_ns) - 1);
+}
+
+}  // namespace joulemap

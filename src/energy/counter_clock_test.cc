@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "energy/counter_clock.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+namespace joulemap {
+namespace {
+
+constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
+constexpr std::int64_t kStart_ns = 7'000'000 * kMs;  // two hours after boot
+
+// A periodically updated value whose steps have bounded jitter and may be missed, and a reader whose reads take time.
+// The true update times are known.
+class Stepper {
+ public:
+  explicit Stepper(std::uint64_t seed) : random_(seed) {}
+
+  double period_ns = 100e6;
+  double phase_ns = 0;
+  double jitter_ns = 0;
+  std::function<bool(std::int64_t)> is_missed = [](std::int64_t) { return false; };
+
+  std::int64_t step_ns(std::int64_t number) const {
+    const double wobble = std::sin(static_cast<double>(number) * 12.9898) * jitter_ns;
+    return kStart_ns + static_cast<std::int64_t>(phase_ns + static_cast<double>(number) * period_ns + wobble);
+  }
+  std::int64_t number_at(std::int64_t time_ns) const {
+    auto number = static_cast<std::int64_t>((static_cast<double>(time_ns - kStart_ns) - phase_ns) / period_ns) + 1;
+    while (step_ns(number) > time_ns) --number;
+    return number;
+  }
+  std::uint64_t value_at(std::int64_t time_ns) const {
+    std::int64_t number = number_at(time_ns);
+    while (is_missed(number)) --number;
+    return static_cast<std::uint64_t>(number + 1000);
+  }
+  // The step nearest to a moment.
+  std::int64_t nearest_step_ns(std::int64_t time_ns) const {
+    const std::int64_t number = number_at(time_ns);
+    const std::int64_t before_ns = step_ns(number);
+    const std::int64_t after_ns = step_ns(number + 1);
+    return time_ns - before_ns < after_ns - time_ns ? before_ns : after_ns;
+  }
+
+  // Returns the end of the read. The value is latched at a random moment of it.
+  std::int64_t read(CounterClock& clock, std::int64_t before_ns, std::int64_t takes_ns) {
+    const std::int64_t latched_ns = before_ns + below(takes_ns);
+    clock.observe(before_ns, before_ns + takes_ns, value_at(latched_ns));
+    return before_ns + takes_ns;
+  }
+  std::int64_t below(std::int64_t limit) { return std::uniform_int_distribution<std::int64_t>(0, limit)(random_); }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+// Reads with pauses of 1 ms for this time.
+std::int64_t read_densely(Stepper& stepper, CounterClock& clock, std::int64_t from_ns, std::int64_t for_ns,
+                          const std::function<std::int64_t()>& takes_ns) {
+  std::int64_t now_ns = from_ns;
+  while (now_ns < from_ns + for_ns) now_ns = stepper.read(clock, now_ns + kMs, takes_ns());
+  return now_ns;
+}
+
+// One read before the next step, one in the centre of its interval, one after it.
+std::int64_t visit_next_step(Stepper& stepper, CounterClock& clock, std::int64_t now_ns, std::int64_t takes_ns) {
+  const StepInterval step = clock.next_step_after(now_ns + 2 * takes_ns);
+  now_ns = stepper.read(clock, std::max(now_ns, step.earliest_ns - takes_ns), takes_ns);
+  now_ns = stepper.read(clock, std::max(now_ns, step.middle_ns() - takes_ns / 2), takes_ns);
+  return stepper.read(clock, std::max(now_ns, step.latest_ns), takes_ns);
+}
+
+void expect_true_steps_inside(const Stepper& stepper, const CounterClock& clock, std::int64_t time_ns) {
+  ASSERT_TRUE(clock.is_locked());
+  for (const StepInterval& step : {clock.last_step_before(time_ns), clock.next_step_after(time_ns)}) {
+    const std::int64_t true_ns = stepper.nearest_step_ns(step.middle_ns());
+    EXPECT_GE(true_ns, step.earliest_ns);
+    EXPECT_LE(true_ns, step.latest_ns);
+  }
+}
+
+TEST(CounterClock, KnowsNothingBeforeItHasSeenTwoSteps) {
+  Stepper stepper(1);
+  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  EXPECT_FALSE(clock.knows_period());
+  read_densely(stepper, clock, kStart_ns, 120 * kMs, [] { return 3 * kMs; });
+  EXPECT_FALSE(clock.is_locked());
+}
+
+TEST(CounterClock, LocksOntoDenseReadsOfACounterAfterTwoSteps) {
+  Stepper stepper(2);
+  stepper.phase_ns = 37e6;
+  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 250 * kMs, [] { return 3 * kMs; });
+  expect_true_steps_inside(stepper, clock, now_ns);
+  EXPECT_NEAR(clock.period_ns(), 100e6, clock.period_uncertainty_ns());
+}
+
+TEST(CounterClock, SaysNothingWhenEveryReadIsNew) {
+  Stepper stepper(3);
+  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  for (std::int64_t i = 0; i < 50; ++i) stepper.read(clock, kStart_ns + i * 1000 * kMs, 3 * kMs);
+  EXPECT_FALSE(clock.knows_period());
+  EXPECT_EQ(clock.slips(), 0u);
+}
+
+TEST(CounterClock, HoldsTheTrueStepsAndNarrowsBelowTwoMillisecondsWithReadsOfThree) {
+  for (int round = 0; round < 200; ++round) {
+    const std::uint64_t seed = 1000 + static_cast<std::uint64_t>(round);
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Stepper stepper(seed);
+    stepper.period_ns = 100e6 * (1 + 1e-4 * static_cast<double>(stepper.below(200) - 100) / 100);
+    stepper.phase_ns = static_cast<double>(stepper.below(100 * kMs));
+    stepper.jitter_ns = static_cast<double>(stepper.below(90'000));
+    CounterClock clock(CounterClock::EqualValues::mean_no_step);
+    std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 420 * kMs, [] { return 3 * kMs; });
+    for (int visit = 0; visit < 60; ++visit) {
+      expect_true_steps_inside(stepper, clock, now_ns);
+      now_ns = visit_next_step(stepper, clock, now_ns, 3 * kMs) + stepper.below(std::min(1 + visit, 10) * 90 * kMs);
+    }
+    expect_true_steps_inside(stepper, clock, now_ns);
+    EXPECT_LT(clock.half_width_ns(), 2 * kMs);
+    EXPECT_LE(std::abs(clock.period_ns() - stepper.period_ns), clock.period_uncertainty_ns());
+    EXPECT_LT(clock.period_uncertainty_ns(), 5e-4 * stepper.period_ns);
+    EXPECT_EQ(clock.slips(), 0u);
+  }
+}
+
+TEST(CounterClock, BearsReadsThatTakeUpToThirtyMilliseconds) {
+  for (int round = 0; round < 200; ++round) {
+    const std::uint64_t seed = 2000 + static_cast<std::uint64_t>(round);
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Stepper stepper(seed);
+    stepper.period_ns = 100e6 * (1 + 1e-4);
+    stepper.phase_ns = static_cast<double>(stepper.below(100 * kMs));
+    CounterClock clock(CounterClock::EqualValues::mean_no_step);
+    const auto takes_ns = [&] { return stepper.below(20) == 0 ? 15 * kMs + stepper.below(15 * kMs) : 3 * kMs; };
+    const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 3000 * kMs, takes_ns);
+    expect_true_steps_inside(stepper, clock, now_ns);
+    EXPECT_EQ(clock.slips(), 0u);
+  }
+}
+
+TEST(CounterClock, CountsAMissedStepAsASlipAndFindsThePhaseAgain) {
+  for (int round = 0; round < 50; ++round) {
+    const std::uint64_t seed = 3000 + static_cast<std::uint64_t>(round);
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Stepper stepper(seed);
+    stepper.phase_ns = static_cast<double>(stepper.below(100 * kMs));
+    stepper.is_missed = [](std::int64_t number) { return number % 20 == 10; };
+    CounterClock clock(CounterClock::EqualValues::mean_no_step);
+    const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 4800 * kMs, [] { return 2 * kMs; });
+    EXPECT_GE(clock.slips(), 2u);
+    expect_true_steps_inside(stepper, clock, now_ns);
+  }
+}
+
+TEST(CounterClock, FindsThePeriodOfAGaugeThatRepeatsItsValues) {
+  for (int round = 0; round < 50; ++round) {
+    const std::uint64_t seed = 4000 + static_cast<std::uint64_t>(round);
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Stepper stepper(seed);
+    stepper.phase_ns = static_cast<double>(stepper.below(100 * kMs));
+    stepper.is_missed = [&](std::int64_t number) { return number % 3 == 0; };  // updated with the same value
+    CounterClock clock(CounterClock::EqualValues::prove_nothing);
+    const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 3000 * kMs, [] { return kMs / 100; });
+    expect_true_steps_inside(stepper, clock, now_ns);
+    EXPECT_NEAR(clock.period_ns(), 100e6, 1e6);
+  }
+}
+
+TEST(CounterClock, FollowsACardThatIsRenewedEveryTwentyMilliseconds) {
+  Stepper stepper(5);
+  stepper.period_ns = 20e6;
+  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 500 * kMs, [] { return kMs / 100; });
+  expect_true_steps_inside(stepper, clock, now_ns);
+  EXPECT_NEAR(clock.period_ns(), 20e6, 1e5);
+}
+
+TEST(CounterClock, FindsThePhaseByPairsOfReadsOnceThePeriodIsTold) {
+  Stepper stepper(6);
+  stepper.phase_ns = 61e6;
+  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  clock.suggest_period(100e6, 1e5);
+  std::int64_t now_ns = kStart_ns;
+  for (int pair = 0; pair < 20 && !clock.is_locked(); ++pair) {
+    now_ns = stepper.read(clock, now_ns + 1013 * kMs, 3 * kMs);
+    now_ns = stepper.read(clock, now_ns + 30 * kMs, 3 * kMs);
+  }
+  expect_true_steps_inside(stepper, clock, now_ns);
+}
+
+TEST(CounterClock, SeeksThePeriodAnewWhenTheDeviceChangesIt) {
+  Stepper stepper(7);
+  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 1000 * kMs, [] { return kMs; });
+  stepper.period_ns = 61e6;
+  now_ns = read_densely(stepper, clock, now_ns, 2000 * kMs, [] { return kMs; });
+  EXPECT_GE(clock.slips(), 3u);
+  expect_true_steps_inside(stepper, clock, now_ns);
+}
+
+TEST(CounterClock, KnowsStepsBetterWhereReadsLatchEarly) {
+  Stepper stepper(41);
+  CounterClock whole(CounterClock::EqualValues::mean_no_step);
+  CounterClock early(CounterClock::EqualValues::mean_no_step, kMs);
+  std::int64_t now_ns = kStart_ns;
+  while (now_ns < kStart_ns + 5000 * kMs) {
+    const std::int64_t takes_ns = 3 * kMs;
+    const std::uint64_t value = stepper.value_at(now_ns + stepper.below(kMs));
+    whole.observe(now_ns, now_ns + takes_ns, value);
+    early.observe(now_ns, now_ns + takes_ns, value);
+    now_ns += takes_ns + 1 * kMs;
+  }
+  expect_true_steps_inside(stepper, early, now_ns);
+  EXPECT_LT(early.half_width_ns(), whole.half_width_ns());
+  EXPECT_EQ(early.slips(), 0u);
+}
+
+TEST(CounterClock, TakesTheWholeReadWhenEarlyLatchingTurnsOutWrong) {
+  Stepper stepper(43);
+  CounterClock clock(CounterClock::EqualValues::mean_no_step, kMs / 2);
+  std::int64_t now_ns = kStart_ns;
+  while (now_ns < kStart_ns + 30'000 * kMs) now_ns = stepper.read(clock, now_ns, 5 * kMs) + 1 * kMs;
+  EXPECT_GE(clock.slips(), 3u);
+  expect_true_steps_inside(stepper, clock, now_ns);
+}
+
+TEST(CounterClock, ASuggestedPeriodMakesAStepOfTheLastChange) {
+  Stepper stepper(47);
+  stepper.phase_ns = 50e6;
+  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  std::int64_t now_ns = kStart_ns;
+  while (now_ns < kStart_ns + 70 * kMs) now_ns = stepper.read(clock, now_ns, 3 * kMs) + 5 * kMs;
+  EXPECT_FALSE(clock.is_locked());
+  clock.suggest_period(100e6, 2e5);
+  expect_true_steps_inside(stepper, clock, now_ns);
+}
+
+TEST(CounterClock, ASuggestionThatDoesNotFitIsIgnored) {
+  Stepper stepper(53);
+  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 2000 * kMs, [] { return 3 * kMs; });
+  clock.suggest_period(120e6, 1e5);
+  expect_true_steps_inside(stepper, clock, now_ns);
+  EXPECT_NEAR(clock.period_ns(), 100e6, 1e6);
+}
+
+}  // namespace
+}  // namespace joulemap

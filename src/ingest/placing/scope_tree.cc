@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/placing/scope_tree.h"
+
+#include "base/text.h"
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::size_t kFirstSlots = 1024;  // a power of two
+
+std::size_t hash_of(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
+  std::uint64_t mixed = (std::uint64_t{parent} << 32 | text) * 0x9e3779b97f4a7c15U;
+  mixed ^= mixed >> 29 ^ static_cast<std::uint64_t>(kind) * 0xbf58476d1ce4e5b9U;
+  return static_cast<std::size_t>(mixed ^ mixed >> 32);
+}
+
+}  // namespace
+
+ScopeTree::ScopeTree() : slots_(kFirstSlots) {}
+
+std::uint32_t ScopeTree::text(std::string_view text) {
+  const auto known = numbers_.find(text);
+  if (known != numbers_.end()) return known->second;
+  const auto number = static_cast<std::uint32_t>(texts_.size());
+  texts_.emplace_back(text);
+  numbers_.emplace(texts_.back(), number);
+  return number;
+}
+
+std::size_t ScopeTree::slot_of(std::uint32_t parent, ScopeKind kind, std::uint32_t text) const {
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t slot = hash_of(parent, kind, text) & mask;
+  while (slots_[slot] != 0) {
+    const Known& scope = scopes_[slots_[slot] - 1];
+    if (scope.parent == parent && scope.text == text && scope.kind == kind) break;
+    slot = (slot + 1) & mask;
+  }
+  return slot;
+}
+
+void ScopeTree::grow() {
+  slots_.assign(slots_.size() * 2, 0);
+  for (std::uint32_t id = 1; id <= scopes_.size(); ++id) {
+    const Known& scope = scopes_[id - 1];
+    slots_[slot_of(scope.parent, scope.kind, scope.text)] = id;
+  }
+}
+
+std::uint32_t ScopeTree::child(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
+  const std::size_t slot = slot_of(parent, kind, text);
+  if (slots_[slot] != 0) return slots_[slot];
+  if (scopes_.size() >= kMostScopes) {
+    ++refused_;
+    return parent;
+  }
+  scopes_.push_back({parent, text, kind});
+  const auto id = static_cast<std::uint32_t>(scopes_.size());
+  slots_[slot] = id;
+  if (scopes_.size() * 2 > slots_.size()) grow();
+  return id;
+}
+
+std::vector<Scope> ScopeTree::take_new() {
+  std::vector<Scope> fresh;
+  for (; taken_ < scopes_.size(); ++taken_) {
+    const Known& scope = scopes_[taken_];
+    fresh.push_back(
+        {static_cast<std::uint32_t>(taken_ + 1), scope.parent, scope.kind, to_valid_utf8(texts_[scope.text])});
+  }
+  return fresh;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/model/residual_kriging.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+namespace joulemap::predict {
+namespace {
+
+Operation convolution(std::int64_t batch, std::int64_t size, std::int64_t kernel = 3) {
+  Operation operation;
+  operation.kind = Kind::convolution;
+  operation.parameters = {{"batch", batch}, {"channels", 64},   {"out", 64},         {"height", size},
+                          {"width", size},  {"kernel", kernel}, {"stride", 1},       {"padding", 1},
+                          {"dilation", 1},  {"groups", 1},      {"channels_last", 0}};
+  return operation;
+}
+
+void add(ResidualKriging& kriging, const Operation& operation, double time, double power = 0) {
+  kriging.add(operation, false, sample_of(operation, time, power));
+}
+
+TEST(ResidualKriging, WhatWasMeasuredItselfIsToldAlmostAsItWas) {
+  ResidualKriging kriging;
+  add(kriging, convolution(16, 56), 0.5, -0.2);
+  const Interpolated told = kriging.ask(convolution(16, 56), false);
+  EXPECT_NEAR(told.time, 0.5, 0.02);
+  EXPECT_NEAR(told.power, -0.2, 0.01);
+  EXPECT_LT(told.kriging_variance, 0.04);
+}
+
+TEST(ResidualKriging, BetweenTwoSizesLiesWhatLiesBetweenTheirResiduals) {
+  ResidualKriging kriging;
+  add(kriging, convolution(16, 56), 0.2);
+  add(kriging, convolution(64, 56), 0.6);
+  const Interpolated told = kriging.ask(convolution(32, 56), false);
+  EXPECT_GT(told.time, 0.3);
+  EXPECT_LT(told.time, 0.5);
+  EXPECT_GT(told.kriging_variance, kriging.ask(convolution(16, 56), false).kriging_variance);
+}
+
+TEST(ResidualKriging, WithTheDistanceLessIsTold) {
+  ResidualKriging kriging;
+  add(kriging, convolution(16, 56), 0.5);
+  const Interpolated near = kriging.ask(convolution(32, 56), false);
+  const Interpolated far = kriging.ask(convolution(4096, 56), false);
+  EXPECT_GT(near.time, far.time);
+  EXPECT_LT(near.kriging_variance, far.kriging_variance);
+  EXPECT_LE(far.kriging_variance, 1);
+}
+
+TEST(ResidualKriging, AnotherKernelTypeOrStateOfTheCacheTellsNothing) {
+  ResidualKriging kriging;
+  add(kriging, convolution(16, 56), 0.5);
+  Operation half = convolution(16, 56);
+  half.dtype = Dtype::fp16;
+  for (const Interpolated& told : {kriging.ask(convolution(16, 56, 5), false), kriging.ask(half, false),
+                                   kriging.ask(convolution(16, 56), true), ResidualKriging().ask(half, false)}) {
+    EXPECT_EQ(told.time, 0);
+    EXPECT_EQ(told.kriging_variance, 1);
+  }
+}
+
+TEST(ResidualKriging, ASampleMayBeLeftOutToSeeWhatTheOthersTellOfIt) {
+  ResidualKriging kriging;
+  add(kriging, convolution(16, 56), 0.5);
+  add(kriging, convolution(64, 56), -0.5);
+  const ResidualSample own = sample_of(convolution(16, 56), 0.5, 0);
+  EXPECT_LT(kriging.ask(convolution(16, 56), false, &own).time, 0);
+}
+
+TEST(ResidualKriging, ATextTellsTheSame) {
+  ResidualKriging kriging;
+  for (const std::int64_t batch : {1, 7, 64})
+    add(kriging, convolution(batch, 56), 0.01 * static_cast<double>(batch), -0.3);
+  add(kriging, convolution(16, 28, 5), -1.25, 0.4);
+  const Result<ResidualKriging> read = read_kriging(kriging_text(kriging));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->groups, kriging.groups);
+  EXPECT_TRUE(read_kriging("")->groups.empty());
+}
+
+TEST(ResidualKriging, SizesAndResidualsAreKeptAsFarAsATextHoldsThem) {
+  const ResidualSample least = sample_of(convolution(1, 1), -7, -HUGE_VAL);
+  EXPECT_EQ(least.time, -2047);
+  EXPECT_EQ(least.power, -2047);
+  EXPECT_EQ(least.sizes[0], 0);
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const Operation large = convolution(most, most);
+  const ResidualSample beyond = sample_of(large, 7, 2.0469);
+  EXPECT_EQ(beyond.time, 2047);
+  EXPECT_EQ(beyond.power, 2047);
+  EXPECT_EQ(beyond.sizes[0], 4095);
+  ResidualKriging kriging;
+  kriging.add(large, false, least);
+  kriging.add(large, true, beyond);
+  const Result<ResidualKriging> read = read_kriging(kriging_text(kriging));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->groups, kriging.groups);
+}
+
+TEST(ResidualKriging, ASampleTakesThirteenLettersAndAGroupFifteen) {
+  ResidualKriging kriging;
+  kriging.groups[0x0123456789abcdef] = {{{0, 1, 64, 4095}, 2, 0, -2047}};
+  EXPECT_EQ(kriging_text(kriging), "AEjRWeJq83vAAABAAABBA__CgAAB");
+  kriging.groups.begin()->second.resize(100);
+  EXPECT_EQ(kriging_text(kriging).size(), 15U + 100 * 13);
+}
+
+TEST(ResidualKriging, ATextThatMakesNoSenseIsAnError) {
+  const std::string group = "AEjRWeJq83v";
+  const std::string sample = "AAABBA__CgAAB";
+  ASSERT_TRUE(read_kriging(group + "AAAB" + sample));
+  ASSERT_TRUE(read_kriging(group + "AAAA"));
+  const std::string one = group + "AAAB";
+  for (const std::string& text : {
+           "x" + one + sample,                            // longer
+           one + sample + "A",                            //
+           group + "AAAC" + sample,                       // fewer samples than its count
+           group + "____" + sample,                       //
+           group + "AAAA" + sample,                       // more samples than its count
+           one + "AAABBA__C,AAB",                         // not a digit
+           group + "AA B" + sample,                       //
+           group.substr(0, 10) + "\n" + "AAAB" + sample,  //
+           "_" + group.substr(1) + "AAAA",                // hash exceeds 64 bits
+           one + "AAABBA__DgAAB",                         // alignment 3
+           one + "AAABBA__CgAAA",                         // a residual that is never written
+           std::string("1f 1,2,3,4,5,6,7;"),              // format of schema 2
+       }) {
+    EXPECT_FALSE(read_kriging(text)) << text;
+  }
+}
+
+TEST(ResidualKriging, NoPartOfATextAndNoOtherLetterInItMisleadsTheReader) {
+  ResidualKriging kriging;
+  for (const std::int64_t batch : {1, 7, 64}) add(kriging, convolution(batch, 56), 0.5, -0.3);
+  const std::string text = kriging_text(kriging);
+  for (std::size_t size = 1; size < text.size(); ++size) EXPECT_FALSE(read_kriging(text.substr(0, size))) << size;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    for (int letter = 0; letter < 256; ++letter) {
+      std::string other = text;
+      other[at] = static_cast<char>(letter);
+      const Result<ResidualKriging> read = read_kriging(other);
+      if (read) {
+        EXPECT_EQ(kriging_text(*read), other);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::predict

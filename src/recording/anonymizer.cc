@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/anonymizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/redaction.h"
+
+namespace joulemap::recording {
+namespace {
+
+constexpr std::size_t kUuidSize = 36;
+constexpr std::size_t kLeastName = 3;  // shorter names occur inside other words
+
+// FNV-1a and the final steps of SplitMix64. The inputs are random numbers of 122 bits, which cannot be guessed from the
+// hash.
+std::uint64_t mixed(std::string_view salt, std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::string_view part : {salt, text}) {
+    for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    hash = (hash ^ 0xff) * 0x100000001b3;
+  }
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
+  return hash ^ (hash >> 31);
+}
+
+bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
+
+bool is_uuid(std::string_view text) {
+  if (text.size() != kUuidSize) return false;
+  for (std::size_t i = 0; i < kUuidSize; ++i) {
+    const bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+    if (is_dash ? text[i] != '-' : !is_hex(text[i])) return false;
+  }
+  return true;
+}
+
+bool is_word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool ends_path(char c) { return std::string_view(" \t\n\"'`,;:|()[]{}<>=").find(c) != std::string_view::npos; }
+
+// Kernel file systems are the same on every machine.
+bool is_public_path(std::string_view path) {
+  return path.starts_with("/sys/") || path.starts_with("/proc/") || path.starts_with("/dev/");
+}
+
+std::string without_folders(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at;
+    while (end < text.size() && !ends_path(text[end])) ++end;
+    const std::string_view run = text.substr(at, end - at);
+    const bool is_path =
+        run.starts_with('/') || run.starts_with("~") || run.starts_with("./") || run.starts_with("../");
+    const std::size_t slash = run.find_last_not_of('/') == std::string_view::npos
+                                  ? std::string_view::npos
+                                  : run.rfind('/', run.find_last_not_of('/'));
+    const bool cuts = is_path && !is_public_path(run) && slash != std::string_view::npos;
+    out += cuts ? run.substr(slash + 1) : run;
+    if (end < text.size()) out += text[end++];
+    at = end;
+  }
+  return out;
+}
+
+// Returns "bob" for "/home/bob/train.py".
+std::set<std::string> users_in(std::string_view text) {
+  std::set<std::string> users;
+  for (const std::string_view homes : {"/home/", "/Users/"}) {
+    for (std::size_t at = text.find(homes); at != std::string_view::npos; at = text.find(homes, at + 1)) {
+      const std::size_t begin = at + homes.size();
+      std::size_t end = begin;
+      while (end < text.size() && text[end] != '/' && !ends_path(text[end])) ++end;
+      users.emplace(text.substr(begin, end - begin));
+    }
+  }
+  return users;
+}
+
+}  // namespace
+
+void Anonymizer::learn_user(std::string_view user) {
+  if (user.size() >= kLeastName && user != "root") words_.try_emplace(std::string(user), "user");
+}
+
+std::string Anonymizer::host(const RecordingSource& source) const {
+  if (!is_imported(source)) return fmt::format("host-{:04x}", mixed(recording_id_, source.boot_id) & 0xffff);
+  const auto known = std::find(imported_hosts_.begin(), imported_hosts_.end(), source.host);
+  return fmt::format("host-{}", known - imported_hosts_.begin() + 1);
+}
+
+void Anonymizer::learn(const RecordingSource& source) {
+  recording_id_ = source.recording_id;
+  for (const std::string& word : source.command) {
+    for (const std::string& user : users_in(word)) learn_user(user);
+  }
+  if (source.host.empty()) return;
+  if (is_imported(source) && std::ranges::count(imported_hosts_, source.host) == 0) {
+    imported_hosts_.push_back(source.host);
+  }
+  const std::string brief = source.host.substr(0, source.host.find('.'));
+  for (const std::string& name : {source.host, brief}) {
+    if (name.size() >= kLeastName && name != "localhost") words_.insert_or_assign(name, host(source));
+  }
+}
+
+RecordingSource Anonymizer::source(const RecordingSource& source) {
+  RecordingSource shared = source;
+  if (!source.host.empty()) shared.host = host(source);
+  if (!is_imported(source)) {
+    shared.boot_id = fmt::format("{:016x}", mixed(recording_id_, source.boot_id));
+    const auto next = static_cast<std::int64_t>(pids_.size()) + 1;
+    shared.pid = pids_.try_emplace({source.boot_id, source.pid}, next).first->second;
+  }
+  shared.command = command(source.command);
+  return shared;
+}
+
+std::vector<std::string> Anonymizer::command(const std::vector<std::string>& words) const {
+  std::vector<std::string> shared;
+  for (const std::string& word : redacted_arguments(words)) {
+    const std::size_t scheme = word.find("://");
+    if (scheme != std::string::npos) {
+      shared.push_back(word.substr(0, scheme + 3) + std::string(kRedacted));
+      continue;
+    }
+    // A plain word with folders, "src/bob/train.py", counts as a path, too.
+    const bool is_plain = std::ranges::none_of(word, ends_path) && !is_public_path(word);
+    const std::size_t last = word.find_last_not_of('/');
+    const std::size_t slash = is_plain && last != std::string::npos ? word.rfind('/', last) : std::string::npos;
+    shared.push_back(slash == std::string::npos ? text(word) : name(std::string_view(word).substr(slash + 1)));
+  }
+  return shared;
+}
+
+std::string Anonymizer::replace_uuids(std::string text) const {
+  for (const std::string_view prefix : {"GPU-", "MIG-"}) {
+    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at + 1)) {
+      const std::size_t begin = at + prefix.size();
+      if (begin + kUuidSize > text.size()) break;
+      const std::string uuid = text.substr(begin, kUuidSize);
+      if (!is_uuid(uuid)) continue;
+      const std::string hex = fmt::format("{:016x}{:016x}", mixed(recording_id_, uuid), mixed(uuid, recording_id_));
+      std::size_t next = 0;
+      for (std::size_t i = 0; i < kUuidSize; ++i) {
+        if (uuid[i] != '-') text[begin + i] = hex[next++];
+      }
+    }
+  }
+  return text;
+}
+
+std::string Anonymizer::replace_names(std::string_view text) const {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const bool begins_word = at == 0 || !is_word_character(text[at - 1]);
+    const auto known = !begins_word ? words_.end() : std::ranges::find_if(words_, [&](const auto& word) {
+      const std::string_view rest = text.substr(at);
+      return rest.starts_with(word.first) &&
+             (rest.size() == word.first.size() || !is_word_character(rest[word.first.size()]));
+    });
+    if (known == words_.end()) {
+      out += text[at++];
+    } else {
+      out += known->second;
+      at += known->first.size();
+    }
+  }
+  return out;
+}
+
+std::string Anonymizer::name(std::string_view name) const { return replace_uuids(replace_names(name)); }
+
+std::string Anonymizer::text(std::string_view text) const { return name(without_folders(text)); }
+
+}  // namespace joulemap::recording

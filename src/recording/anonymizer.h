@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Anonymizer: replaces the names of a machine and its users in a recording that is given away. Within a recording and
+// all files of one run, a name always gets the same replacement, so that references stay consistent. Replacements
+// differ between runs, so two shared recordings do not show that they come from one machine. One owner, one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/recorded.h"
+
+namespace joulemap::recording {
+
+class Anonymizer {
+ public:
+  // Collects the names of a source: its host, and users from the home folders in its command. Call it for all sources
+  // before the first replacement. `user`: a name from elsewhere.
+  void learn(const RecordingSource& source);
+  void learn_user(std::string_view user);
+
+  RecordingSource source(const RecordingSource& source);
+  // Replaces GPU UUIDs, host names and user names, and removes the folders of paths.
+  std::string text(std::string_view text) const;
+  // The same without treating slashes as paths: ONNX nodes have names like "/layer1/conv/Conv".
+  std::string name(std::string_view name) const;
+
+ private:
+  std::string host(const RecordingSource& source) const;
+  std::vector<std::string> command(const std::vector<std::string>& words) const;
+  std::string replace_uuids(std::string text) const;
+  std::string replace_names(std::string_view text) const;
+
+  std::string recording_id_;
+  std::map<std::string, std::string, std::greater<>> words_;  // hosts and users with their replacements, longest first
+  std::vector<std::string> imported_hosts_;
+  std::map<std::pair<std::string, std::int64_t>, std::int64_t> pids_;  // keyed by boot ID and PID
+};
+
+}  // namespace joulemap::recording

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/anonymizer.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::recording {
+namespace {
+
+RecordingSource source_on(const std::string& host, const std::string& boot, std::int64_t pid) {
+  RecordingSource source;
+  source.recording_id = "0123456789abcdef0123456789abcdef";
+  source.host = host;
+  source.boot_id = boot;
+  source.pid = pid;
+  source.command = {"/home/bobby/venv/bin/python",
+                    "../mine/a.py",
+                    "--out=/data/x,/data/y",
+                    "--user",
+                    "bobby",
+                    "--key=X",
+                    "https://intern.example/a",
+                    "s3://bucket",
+                    "a/b",
+                    "/dev/null"};
+  return source;
+}
+
+class Names : public testing::Test {
+ protected:
+  void SetUp() override {
+    names.learn(first);
+    names.learn(second);
+  }
+  const RecordingSource first = source_on("node1.cluster.example", "boot-1", 4711);
+  const RecordingSource second = source_on("node2", "boot-2", 4711);
+  Anonymizer names;
+};
+
+TEST_F(Names, OfHostsBootsAndProcessesStayDistinctAndTheSame) {
+  const RecordingSource a = names.source(first);
+  const RecordingSource b = names.source(second);
+  EXPECT_NE(a.host, b.host);
+  EXPECT_NE(a.boot_id, b.boot_id);
+  EXPECT_NE(a.boot_id, first.boot_id);
+  EXPECT_EQ(a.pid, 1);
+  EXPECT_EQ(b.pid, 2);
+  EXPECT_EQ(names.source(first).boot_id, a.boot_id);
+  EXPECT_EQ(names.source(first).pid, a.pid);
+}
+
+TEST_F(Names, OfAnImportStayThoseOfAnImport) {
+  RecordingSource imported = first;
+  imported.boot_id = imported.recording_id;
+  names.learn(imported);
+  EXPECT_TRUE(is_imported(names.source(imported)));
+  EXPECT_EQ(names.source(imported).host, "host-1");
+}
+
+TEST_F(Names, OfFoldersAndUsersAreNotInTheCommand) {
+  const std::vector<std::string> shared = {"python",    "a.py",        "--out=x,y", "--user", "user",
+                                           "--key=***", "https://***", "s3://***",  "b",      "/dev/null"};
+  EXPECT_EQ(names.source(first).command, shared);
+}
+
+TEST_F(Names, InTextsAreReplacedAsWholeWords) {
+  const std::string host = names.source(first).host;
+  EXPECT_EQ(names.text("on node1.cluster.example: /home/bobby/run.joule.d, node12"),
+            "on " + host + ": run.joule.d, node12");
+  EXPECT_EQ(names.text("node1 bobby_tables bobby"), host + " bobby_tables user");
+  EXPECT_EQ(names.text("/sys/class/powercap/intel-rapl:0/energy_uj"), "/sys/class/powercap/intel-rapl:0/energy_uj");
+  EXPECT_EQ(names.name("/layer1/conv/Conv"), "/layer1/conv/Conv");
+}
+
+TEST_F(Names, OfGpusKeepTheirForm) {
+  const std::string uuid = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f";
+  const std::string shared = names.name("of " + uuid + "!");
+  EXPECT_EQ(shared.size(), uuid.size() + 4);
+  EXPECT_EQ(shared.find("0a0b0c0d0e0f"), std::string::npos);
+  EXPECT_TRUE(shared.starts_with("of GPU-"));
+  EXPECT_EQ(names.name("GPU-none"), "GPU-none");
+}
+
+}  // namespace
+}  // namespace joulemap::recording

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Atomic file replacement for the calibrations and the kernel library, which persist between runs. Each is a recording
+// that contains nothing else, so it is written, verified and read like any recording. A new file replaces the old one
+// atomically; concurrent readers see either one. Any thread; concurrent writers of the same file need a lock
+// (library_file.cc).
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "recording/recording_writer.h"
+
+namespace joulemap::recording {
+
+// Creates the folder that contains `path`.
+Status make_folder_of(const std::string& path);
+
+// Writes a temporary file beside the target first. `kind`, for example "calibration", names the source of the
+// recording.
+Status replace_recording_atomically(const std::string& named, const std::string& kind,
+                                    const std::function<void(RecordingWriter&)>& fill);
+
+}  // namespace joulemap::recording

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Schedules the reads of an NVIDIA GPU. Pure: takes the results of reads and returns the time of the next one; no
+// clock, no device. ns of CLOCK_MONOTONIC.
+//
+// Reading the energy counter of an H200 spins for 2 to 30 ms; reading its powers takes microseconds. Both update every
+// 100 ms. So the powers are polled, and the counter is read rarely, but at the right times: a value read just after an
+// update is the energy at that update, whose time the CounterClock estimates better than any single read.
+//
+//   relaxed   the counter between two updates, where a read is cheapest, as often as kCounterShare of a core allows;
+//             and now and then within the uncertainty of an update's time, to reduce it
+//   steps     the same at every update, regardless of the CPU share
+//   close     the counter just before and just after every update; densely until the update times are known
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "energy/counter_clock.h"
+#include "sensors/sensor.h"
+
+namespace joulemap::sensors::nvml {
+
+// CPU time that reads of the counter may cost, as a fraction of one core.
+inline constexpr double kCounterShare = 0.003;
+
+class CounterReadSchedule {
+ public:
+  void note_read(std::int64_t before_ns, std::int64_t after_ns, std::int64_t cpu_ns, std::uint64_t raw,
+                 SamplingMode mode) noexcept;
+  void note_failure(std::int64_t after_ns) noexcept;
+
+  // Time of the next read. `requested_ns`: period that replaces the one from the CPU share; once update times are
+  // known, relaxed reads are never closer than the updates.
+  std::int64_t next_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept;
+
+  // Uses the period of another value of the same device while our own is unknown.
+  void suggest_period(const CounterClock& other) noexcept;
+
+  const CounterClock& clock() const { return clock_; }
+  std::int64_t mean_cpu_ns() const { return mean_cpu_ns_; }
+
+ private:
+  std::int64_t next_close_ns() const noexcept;
+  std::int64_t next_relaxed_ns(std::int64_t affordable_ns) const noexcept;
+  std::int64_t well_known_ns() const;
+  std::int64_t quiet_ns(const StepInterval& step) const;  // when a read after that update is cheapest
+  std::int64_t inside_ns(const StepInterval& step) const;
+
+  CounterClock clock_{CounterClock::EqualValues::mean_no_step, kNvmlLatch_ns};
+  std::int64_t last_before_ns_ = 0;
+  std::int64_t last_after_ns_ = 0;
+  std::int64_t mean_cpu_ns_ = 0;
+  std::int64_t mean_wall_ns_ = 0;   // mean of usual reads: clipped, so that one ten times as long hardly changes it
+  std::int64_t long_wall_ns_ = 0;   // upper bound of most reads
+  std::int64_t short_wall_ns_ = 0;  // lower bound of nearly all reads
+  unsigned reads_ = 0;
+  std::int64_t affordable_ns_ = 0;
+  bool has_read_ = false;
+  bool has_failed_ = false;
+  int seeking_reads_ = 0;  // in the current search for an update whose period is known
+};
+
+class PowerReadSchedule {
+ public:
+  void note_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept;
+  void note_failure(std::int64_t after_ns) noexcept;
+  std::int64_t next_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept;
+  const CounterClock& clock() const { return clock_; }
+
+ private:
+  CounterClock clock_{CounterClock::EqualValues::prove_nothing};
+  std::int64_t first_ns_ = 0;
+  std::int64_t last_before_ns_ = 0;
+  bool has_read_ = false;
+  bool has_failed_ = false;
+};
+
+}  // namespace joulemap::sensors::nvml

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/nvml/nvml_read_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <vector>
+
+namespace joulemap::sensors::nvml {
+namespace {
+
+constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
+constexpr std::int64_t kStart_ns = 5'000'000 * kMs;
+
+// A GPU in simulated time: a counter and a power that update with the same period, some time apart, and reads of a
+// given duration. Nothing sleeps.
+class SimulatedGpu {
+ public:
+  explicit SimulatedGpu(std::uint64_t seed) : random_(seed) {}
+
+  double period_ns = 100e6 * (1 - 3e-6);
+  double counter_phase_ns = 41e6;
+  double power_phase_ns = 61e6;
+  std::int64_t counter_read_ns = 3 * kMs;
+  bool has_power = true;
+
+  CounterReadSchedule counter;
+  PowerReadSchedule power;
+  std::int64_t now_ns = kStart_ns;
+  std::vector<std::int64_t> counter_reads_ns;  // begin of each read
+  std::int64_t counter_cpu_ns = 0;
+  std::int64_t power_reads = 0;
+
+  std::int64_t nearest_counter_step_ns(std::int64_t time_ns) const {
+    const double steps = std::round((static_cast<double>(time_ns - kStart_ns) - counter_phase_ns) / period_ns);
+    return kStart_ns + static_cast<std::int64_t>(counter_phase_ns + steps * period_ns);
+  }
+
+  // Schedules reads as a sampler does.
+  void run(std::int64_t for_ns, SamplingMode mode, std::optional<std::int64_t> requested_ns = {}) {
+    const std::int64_t end_ns = now_ns + for_ns;
+    while (now_ns < end_ns) {
+      const std::int64_t counter_due_ns = counter.next_ns(mode, requested_ns);
+      const std::int64_t power_due_ns = has_power ? power.next_ns(mode, requested_ns) : INT64_MAX;
+      now_ns = std::max(now_ns, std::min(counter_due_ns, power_due_ns)) + 50'000;  // a thread wakes a little late
+      if (power_due_ns <= now_ns) read_power();
+      if (counter_due_ns <= now_ns) read_counter(mode);
+    }
+  }
+
+ private:
+  std::uint64_t steps_until(std::int64_t time_ns, double phase_ns) const {
+    return static_cast<std::uint64_t>(1000 +
+                                      std::floor((static_cast<double>(time_ns - kStart_ns) - phase_ns) / period_ns));
+  }
+  void read_power() {
+    power.note_read(now_ns, now_ns + 5'000, steps_until(now_ns, power_phase_ns));
+    counter.suggest_period(power.clock());
+    now_ns += 5'000;
+    ++power_reads;
+  }
+  void read_counter(SamplingMode mode) {
+    std::int64_t takes_ns = counter_read_ns;
+    if (takes_ns > kMs && random_() % 100 == 0) takes_ns += static_cast<std::int64_t>(random_() % 20) * kMs;
+    const std::int64_t latched_ns =
+        now_ns + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(std::min(takes_ns, kMs)));
+    counter.note_read(now_ns, now_ns + takes_ns, takes_ns, steps_until(latched_ns, counter_phase_ns), mode);
+    counter_reads_ns.push_back(now_ns);
+    counter_cpu_ns += takes_ns;
+    now_ns += takes_ns;
+  }
+
+  std::mt19937_64 random_;
+};
+
+void expect_true_step_inside(const SimulatedGpu& gpu) {
+  ASSERT_TRUE(gpu.counter.clock().is_locked());
+  const StepInterval step = gpu.counter.clock().next_step_after(gpu.now_ns);
+  const std::int64_t true_ns = gpu.nearest_counter_step_ns(step.middle_ns());
+  EXPECT_GE(true_ns, step.earliest_ns);
+  EXPECT_LE(true_ns, step.latest_ns);
+}
+
+TEST(NvmlPace, SpendsLittleOfACoreOnASlowCounterAndPinsItsStepsAllTheSame) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SimulatedGpu gpu(seed);
+    gpu.counter_phase_ns = static_cast<double>(seed * 7 % 100) * 1e6 + 3e5;
+    gpu.run(120 * kNanosecondsPerSecond, SamplingMode::relaxed);
+    EXPECT_LT(static_cast<double>(gpu.counter_cpu_ns), 0.005 * 120e9);
+    EXPECT_GT(gpu.counter_reads_ns.size(), 80u);
+    expect_true_step_inside(gpu);
+    EXPECT_LT(gpu.counter.clock().half_width_ns(), 2 * kMs);
+  }
+}
+
+TEST(NvmlPace, ReadsTheCounterWhereItIsCheapOnceItKnowsItsSteps) {
+  SimulatedGpu gpu(7);
+  gpu.run(60 * kNanosecondsPerSecond, SamplingMode::relaxed);
+  gpu.counter_reads_ns.clear();
+  gpu.run(60 * kNanosecondsPerSecond, SamplingMode::relaxed);
+  std::size_t quiet = 0;
+  for (const std::int64_t read_ns : gpu.counter_reads_ns) {
+    const std::int64_t since_ns = read_ns - gpu.nearest_counter_step_ns(read_ns);
+    EXPECT_FALSE(since_ns > 3 * kMs && since_ns < 25 * kMs) << "there it takes longest";
+    if (since_ns >= 25 * kMs) ++quiet;
+  }
+  EXPECT_GT(quiet * 10, gpu.counter_reads_ns.size() * 4);
+}
+
+TEST(NvmlPace, ReadsACheapCounterOnceAStep) {
+  SimulatedGpu gpu(3);
+  gpu.counter_read_ns = 20'000;
+  gpu.run(5 * kNanosecondsPerSecond, SamplingMode::relaxed);
+  gpu.counter_reads_ns.clear();
+  gpu.run(10 * kNanosecondsPerSecond, SamplingMode::relaxed);
+  EXPECT_GE(gpu.counter_reads_ns.size(), 98u);
+  EXPECT_LE(gpu.counter_reads_ns.size(), 130u);
+  expect_true_step_inside(gpu);
+}
+
+// While modules are replayed every update is read.
+TEST(NvmlPace, ReadsASlowCounterAtEachStepWhenAskedToAndWhereItIsCheap) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SimulatedGpu gpu(seed);
+    gpu.run(kNanosecondsPerSecond, SamplingMode::close);
+    gpu.run(20 * kNanosecondsPerSecond, SamplingMode::relaxed);
+    gpu.counter_reads_ns.clear();
+    gpu.run(10 * kNanosecondsPerSecond, SamplingMode::steps);
+    EXPECT_GE(gpu.counter_reads_ns.size(), 95u);
+    EXPECT_LE(gpu.counter_reads_ns.size(), 205u);
+    std::set<std::int64_t> steps;
+    for (const std::int64_t read_ns : gpu.counter_reads_ns) {
+      steps.insert(gpu.nearest_counter_step_ns(read_ns - static_cast<std::int64_t>(0.3 * gpu.period_ns)));
+    }
+    EXPECT_GE(steps.size(), 95u);
+  }
+}
+
+TEST(NvmlPace, LocksWithinHalfASecondOfCloseAttention) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SimulatedGpu gpu(seed);
+    gpu.counter_phase_ns = static_cast<double>(seed * 13 % 100) * 1e6;
+    gpu.run(500 * kMs, SamplingMode::close);
+    EXPECT_TRUE(gpu.counter.clock().is_locked());
+    gpu.run(3 * kNanosecondsPerSecond, SamplingMode::close);
+    expect_true_step_inside(gpu);
+    EXPECT_LT(gpu.counter.clock().half_width_ns(), 5 * kMs / 2);
+  }
+}
+
+TEST(NvmlPace, ReadsBeforeAndAfterEveryStepInCloseAttention) {
+  SimulatedGpu gpu(11);
+  gpu.run(2 * kNanosecondsPerSecond, SamplingMode::close);
+  gpu.counter_reads_ns.clear();
+  const std::int64_t from_ns = gpu.now_ns;
+  gpu.run(2 * kNanosecondsPerSecond, SamplingMode::close);
+  EXPECT_LT(gpu.counter_reads_ns.size(), 75u);  // no longer densely
+  for (std::int64_t step_ns = gpu.nearest_counter_step_ns(from_ns + 200 * kMs); step_ns < gpu.now_ns - 200 * kMs;
+       step_ns += static_cast<std::int64_t>(gpu.period_ns)) {
+    bool before = false;
+    bool after = false;
+    for (const std::int64_t read_ns : gpu.counter_reads_ns) {
+      before = before || (read_ns <= step_ns && read_ns > step_ns - 30 * kMs);
+      after = after || (read_ns >= step_ns && read_ns < step_ns + 30 * kMs);
+    }
+    EXPECT_TRUE(before && after) << (step_ns - from_ns) / kMs << " ms";
+  }
+}
+
+TEST(NvmlPace, TakesTheUsersWishOverTheShareButNotOverTheSteps) {
+  SimulatedGpu gpu(5);
+  gpu.run(30 * kNanosecondsPerSecond, SamplingMode::relaxed);
+  gpu.counter_reads_ns.clear();
+  gpu.run(10 * kNanosecondsPerSecond, SamplingMode::relaxed, 200 * kMs);
+  EXPECT_GT(gpu.counter_reads_ns.size(), 35u);
+  EXPECT_LT(gpu.counter_reads_ns.size(), 80u);
+  gpu.counter_reads_ns.clear();
+  gpu.run(10 * kNanosecondsPerSecond, SamplingMode::relaxed, kMs);
+  EXPECT_LE(gpu.counter_reads_ns.size(), 200u);  // locating an update takes a pair of reads
+}
+
+TEST(NvmlPace, PollsPowerSomeTimesAStepAndPinsIt) {
+  SimulatedGpu gpu(9);
+  gpu.run(5 * kNanosecondsPerSecond, SamplingMode::relaxed);
+  gpu.power_reads = 0;
+  gpu.run(10 * kNanosecondsPerSecond, SamplingMode::relaxed);
+  EXPECT_TRUE(gpu.power.clock().is_locked());
+  EXPECT_LT(gpu.power.clock().half_width_ns(), 3 * kMs / 2);
+  EXPECT_GT(gpu.power_reads, 300);
+  EXPECT_LT(gpu.power_reads, 1010);
+}
+
+TEST(NvmlPace, ManagesWithoutAnyPowerField) {
+  SimulatedGpu gpu(13);
+  gpu.has_power = false;
+  gpu.run(60 * kNanosecondsPerSecond, SamplingMode::relaxed);
+  EXPECT_LT(static_cast<double>(gpu.counter_cpu_ns), 0.0075 * 60e9);
+  EXPECT_GT(gpu.counter_reads_ns.size(), 40u);
+}
+
+TEST(NvmlPace, TriesOnceASecondAfterAFailure) {
+  CounterReadSchedule pace;
+  pace.note_failure(kStart_ns);
+  EXPECT_EQ(pace.next_ns(SamplingMode::close, {}), kStart_ns + kNanosecondsPerSecond);
+  PowerReadSchedule power;
+  power.note_failure(kStart_ns);
+  EXPECT_EQ(power.next_ns(SamplingMode::relaxed, 10 * kMs), kStart_ns + kNanosecondsPerSecond);
+}
+
+}  // namespace
+}  // namespace joulemap::sensors::nvml

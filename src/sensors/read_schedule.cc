@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/read_schedule.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "sensors/sensor.h"
+
+namespace joulemap::sensors {
+namespace {
+
+constexpr std::int64_t kCounterPeriod_ns = 50 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kGaugePeriod_ns = 20 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kEstimatePeriod_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kLongestPeriod_ns = 60 * kNanosecondsPerSecond;
+constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond;
+constexpr std::int64_t kFinePeriod_ns = 100 * kNanosecondsPerMicrosecond;
+constexpr double kPartsOfARefresh = 10;
+// Far above the sustained power of any domain: at this power a counter must not wrap within two samples.
+constexpr double kHighPower_w = 1000;
+
+}  // namespace
+
+std::int64_t longest_period_ns(std::span<const Channel> channels) {
+  double period_ns = static_cast<double>(kLongestPeriod_ns);
+  for (const Channel& channel : channels) {
+    if (!channel.wrap_range) continue;
+    const double range_j = static_cast<double>(*channel.wrap_range) * channel.scale;
+    period_ns = std::min(period_ns, range_j / (2 * kHighPower_w) * static_cast<double>(kNanosecondsPerSecond));
+  }
+  return std::max(static_cast<std::int64_t>(period_ns), kShortestPeriod_ns);
+}
+
+std::int64_t relaxed_period_ns(std::span<const Channel> channels) {
+  std::int64_t period_ns = kEstimatePeriod_ns;
+  for (const Channel& channel : channels) {
+    if (channel.provenance == Provenance::estimated) continue;
+    period_ns = std::min(period_ns, channel.kind == ChannelKind::gauge ? kGaugePeriod_ns : kCounterPeriod_ns);
+  }
+  return std::min(period_ns, longest_period_ns(channels));
+}
+
+std::int64_t close_period_ns(std::span<const Channel> channels) {
+  std::int64_t period_ns = kEstimatePeriod_ns;
+  for (const Channel& channel : channels) {
+    if (channel.provenance == Provenance::estimated) continue;
+    const double part_ns = channel.refresh_s / kPartsOfARefresh * static_cast<double>(kNanosecondsPerSecond);
+    period_ns = std::min(period_ns, std::clamp(static_cast<std::int64_t>(part_ns), kFinePeriod_ns, kShortestPeriod_ns));
+  }
+  return period_ns;
+}
+
+std::int64_t Sensor::next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept {
+  const bool is_usual = mode == SamplingMode::relaxed || mode == SamplingMode::steps;
+  if (!is_usual) return last_ns + close_period_ns(channels());
+  if (!requested_period_ns_ || mode == SamplingMode::steps) return last_ns + relaxed_period_ns(channels());
+  return last_ns + std::clamp(*requested_period_ns_, kFinePeriod_ns, longest_period_ns(channels()));
+}
+
+}  // namespace joulemap::sensors

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/read_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+
+namespace joulemap::sensors {
+namespace {
+
+Channel rapl(std::uint64_t range_uj) {
+  Channel channel;
+  channel.scale = 1e-6;
+  channel.wrap_range = range_uj;
+  return channel;
+}
+
+std::int64_t relaxed_ns(const Channel& channel) { return relaxed_period_ns(std::span(&channel, 1)); }
+
+TEST(Pace, ReadsOftenEnoughThatNoRangePassesUnseen) {
+  EXPECT_EQ(relaxed_ns(rapl(262'143'328'850)), 50 * kNanosecondsPerMillisecond);
+  EXPECT_EQ(relaxed_ns(rapl(10'000'000)), 5 * kNanosecondsPerMillisecond);
+  EXPECT_EQ(relaxed_ns(rapl(1000)), kNanosecondsPerMillisecond);
+}
+
+TEST(Pace, ReadsAGaugeMoreOftenThanACounterAndAnEstimateSeldom) {
+  Channel gauge;
+  gauge.kind = ChannelKind::gauge;
+  EXPECT_EQ(relaxed_ns(gauge), 20 * kNanosecondsPerMillisecond);
+  Channel estimate;
+  estimate.provenance = Provenance::estimated;
+  EXPECT_EQ(relaxed_ns(estimate), kNanosecondsPerSecond);
+}
+
+TEST(Pace, WatchesAQuickCounterTenTimesARefresh) {
+  const Channel quick = rapl(262'143'328'850);
+  EXPECT_EQ(close_period_ns(std::span(&quick, 1)), 100 * kNanosecondsPerMicrosecond);
+  Channel slow;
+  slow.refresh_s = 0.1;
+  EXPECT_EQ(close_period_ns(std::span(&slow, 1)), kNanosecondsPerMillisecond);
+}
+
+}  // namespace
+}  // namespace joulemap::sensors

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/measured_command.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/small_file.h"
+
+namespace joulemap::session {
+
+Status MeasuredCommand::prepare(std::span<const std::string> command, std::span<const std::string> environment) {
+  Result<ChildProcess> child = ChildProcess::prepare(command, signals_.original_mask(), environment);
+  if (!child) return std::move(child).error();
+  child_ = std::move(*child);
+  // In addition to SIGCHLD: a library thread that does not block that signal may consume it. Older kernels have no
+  // pidfd.
+  child_end_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, child_->pid(), 0)));
+  return Done{};
+}
+
+Status MeasuredCommand::watch(pid_t pid) {
+  watched_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (watched_.is_open()) return Done{};
+  if (errno == ESRCH || errno == EINVAL) {
+    return Error{ErrorCode::not_found, fmt::format("no process {}", pid), "see ps -e for the processes there are"};
+  }
+  Error error = system_error("watch", fmt::format("process {}", pid), errno);
+  if (error.code == ErrorCode::unsupported) error.remedy = "watching a process needs Linux 5.3 or later";
+  return error;
+}
+
+Status MeasuredCommand::release() { return child_ ? child_->release() : Status(Done{}); }
+
+void MeasuredCommand::reap() {
+  int status = 0;
+  pid_t pid = 0;
+  while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+    if (!child_ || pid != child_->pid()) continue;  // a reparented orphan
+    exit_ = ExitStatus::from_wait_status(status);
+    ended_ = true;
+  }
+}
+
+void MeasuredCommand::take_signals() {
+  while (const std::optional<signalfd_siginfo> signal = signals_.next()) {
+    const int number = static_cast<int>(signal->ssi_signo);
+    if (number == SIGCHLD) {
+      reap();
+      continue;
+    }
+    const bool stops = asks_to_stop(*signal);
+    asked_to_stop_ = asked_to_stop_ || stops;
+    if (!child_) {
+      ended_ = ended_ || stops;
+    } else if (!ended_ && !came_from_terminal(*signal)) {
+      ::kill(child_->pid(), number);
+    }
+  }
+}
+
+void MeasuredCommand::wait_until(std::int64_t deadline_ns) {
+  // With a command, only its end counts, whatever happens to the attached process.
+  const FileDescriptor& end = child_ ? child_end_ : watched_;
+  std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {end.get(), POLLIN, 0}}};
+  const nfds_t count = end.is_open() ? 2 : 1;
+  const timespec timeout = to_timespec(std::max<std::int64_t>(deadline_ns - monotonic_ns(), 0));
+  if (::ppoll(waited.data(), count, &timeout, nullptr) <= 0) return;
+  if (waited[0].revents != 0) take_signals();
+  if (count == 1 || waited[1].revents == 0) return;
+  if (child_) {
+    reap();
+  } else {
+    ended_ = true;
+  }
+}
+
+}  // namespace joulemap::session
