@@ -3,7 +3,7 @@
 // What ran when, as captured in one process. Plain data; times are CLOCK_MONOTONIC nanoseconds. Ids are local to the
 // process (the source of the recording) that assigned them.
 //
-// - A Place is a scope: the position of a thread in the program (phase, module, operation, user region). Scopes form a
+// - A Scope is a scope: the position of a thread in the program (phase, module, operation, user region). Scopes form a
 //   tree; 0 is the root, outside of every scope. A thread is in one scope at a time, and its time there is exclusive:
 //   times of scopes never overlap, so they add up.
 // - A Kernel is one piece of GPU work: a kernel, a copy or a memset. It belongs to the scope and the step that launched

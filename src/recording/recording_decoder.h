@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RecordingDecoder: the implementation of read_recording(): passes the content of several files to the visitor, chunk
-// by chunk. recording_reader.h lists the rules. The join uses the same functions, so that both interpret chunks alike.
+// by chunk. recording_reader.h lists the rules. The join uses the same functions, so both interpret chunks in the same way.
 // Owned by one call of read_recording(); one thread.
 #pragma once
 

@@ -3,8 +3,8 @@
 // Sensor: a readable source of energy, power and related quantities. One owner, one thread. After open, read() neither
 // allocates nor locks nor logs: errors are codes in the reading.
 //
-// A sensor schedules its own reads (pace.h has the defaults). A caller that needs the edge of a window requests another
-// sampling mode (Attention). There the times of counter updates matter more than the cost of a read.
+// A sensor schedules its own reads (read_schedule.h has the defaults). A caller that needs the edge of a window requests
+// another SamplingMode. There the times of counter updates matter more than the cost of a read.
 //
 // A backend is one kind of sensor (perf_event, powercap, ...). Its probe inspects the machine and returns both the
 // verdict that `doctor` prints and, where usable, the open sensors: one function, so that the two cannot disagree.

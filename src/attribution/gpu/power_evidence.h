@@ -67,7 +67,7 @@ struct FoundSensorModel {
 };
 // Where no lag fits better than another: the lag of the calibration, or the default.
 FoundSensorModel find_sensor_model(const UsefulEvidence& evidence, const SensorModel& known = {});
-// The exponent by which slowed-down kernels use less power (power ~ slowness^-pace), with the smallest residual; 0
+// The exponent by which slowed-down kernels use less power (power ~ slowdown^-pace), with the smallest residual; 0
 // where none fits better than 0.
 double find_slowdown_exponent(const UsefulEvidence& evidence, const Sensing& sensing);
 

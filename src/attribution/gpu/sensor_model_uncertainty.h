@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sensor-model uncertainty: how much the powers depend on the lag and the time constant of the sensor
-// (power_evidence.h, AlternativeSensorModel). A varied run identifies both; identical repeating steps hardly do, and then each
-// alternative gives other powers. Pure; watts.
+// (power_evidence.h, AlternativeSensorModel). A varied run identifies both. Identical repeating steps hardly do, and then
+// each alternative gives other powers. Pure; watts.
 #pragma once
 
 #include <functional>

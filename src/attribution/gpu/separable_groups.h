@@ -25,7 +25,7 @@ struct SeparableGroups {
   std::vector<double> alone;
 };
 
-// All priors are equal except for their value; `pull` as in statistics::Belief. A group has the same prior precision as
+// All priors are equal except for their value; `pull` as in statistics::Prior. A group has the same prior precision as
 // one unknown. The last unknown is idle: nothing is merged with it where it is known. `times_s`: total busy time of
 // each unknown.
 SeparableGroups separable_groups(const statistics::GramSums& sums, double pull, std::span<const double> times_s);

@@ -17,7 +17,7 @@ constexpr double kMostResidual = 2.0;
 // Network rows are many and similar; together they should not outweigh the designed operations.
 constexpr double kWeightInNetwork = 0.5;
 
-// Twice the doubt (alike.h) at an operation that was itself measured.
+// Twice the kriging variance (residual_kriging.h) at an operation that was itself measured.
 constexpr double kSurely = 0.04;
 constexpr double kWeightOfShort = 0.15;
 constexpr double kLong_s = 30e-6;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Alike: measured residuals of operations that differ only in their sizes, interpolated to other sizes (kriging). Two
+// ResidualKriging: measured residuals of operations that differ only in their sizes, interpolated to other sizes. Two
 // convolutions with the same kernel and stride mostly run the same code at other batches, images and widths. The
 // physics model (physics.h) therefore misses both by a similar factor. The correlation of two residuals falls with the
 // distance of the logarithms of their sizes; far from every measurement the interpolated residual is 0. A value type;

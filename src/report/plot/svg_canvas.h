@@ -74,7 +74,7 @@ class SvgCanvas {
 
 // Estimated width of a text in a sans-serif font; rather too large than too small.
 double text_width(std::string_view text, double size);
-// The text shortened in the middle to fit `width`.
+// The text shortened at its centre to fit `width`.
 std::string fitted_text(std::string_view text, double size, double width);
 
 }  // namespace joulemap::report

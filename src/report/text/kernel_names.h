@@ -11,7 +11,7 @@
 namespace joulemap::report {
 
 // Shortens a name to at most `columns`. It first drops parameters, then namespaces, then all but the end of the
-// template arguments, which distinguishes variants. Any other name is shortened in the middle.
+// template arguments, which distinguishes variants. Any other name is shortened at its centre.
 std::string brief_kernel_name(std::string_view name, std::size_t columns);
 
 }  // namespace joulemap::report

@@ -39,7 +39,7 @@ std::size_t columns_of(std::string_view text);
 // Pads with blanks; never truncates.
 std::string padded(std::string_view text, std::size_t columns);
 std::string right_aligned(std::string_view text, std::size_t columns);
-// At most `columns` columns: two dots replace the middle, because both ends of a name are informative.
+// At most `columns` columns: two dots replace the centre, because both ends of a name are informative.
 std::string shortened(std::string_view text, std::size_t columns);
 // The first and the last `columns` characters: shortened() to fewer columns gives the same result as for the whole
 // text.

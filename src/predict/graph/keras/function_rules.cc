@@ -22,7 +22,7 @@ std::string_view reduce_form(std::string_view name) {
   return "sum";
 }
 
-// The reduced dimensions are the last ones, middle ones, or all.
+// The reduced dimensions are the last ones, inner ones, or all.
 Parameters reduced(const Shape& shape, const std::vector<bool>& goes) {
   std::size_t first = 0;
   while (first < goes.size() && !goes[first]) ++first;
