@@ -72,7 +72,7 @@ void check_placing(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   check_placing(bytes);
-  static_cast<void>(parse_module_names(bytes));
+  static_cast<void>(scopes::parse_module_names(bytes));
   if (const Result<PowerLog> log = parse_power_log(bytes, "log", 0)) {
     for (const Sample& sample : log->samples) JOULEMAP_CHECK(sample.channel < log->channels.size(), "no such channel");
     JOULEMAP_CHECK(log->rows_dropped <= log->rows + log->samples.size(), "more is dropped than there was");

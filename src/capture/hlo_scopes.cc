@@ -49,7 +49,7 @@ void HloScopes::learn(std::string_view module, std::string_view instruction, std
   instructions_ += program.op_names.insert_or_assign(std::string(instruction), std::string(op_name)).second ? 1 : 0;
   // The program may have been recompiled under the same name. Gradient operations show that the program trains, which
   // changes the scopes of its other operations.
-  const bool trained = std::exchange(program.trains, program.trains || ingest::is_of_gradients(op_name));
+  const bool trained = std::exchange(program.trains, program.trains || scopes::is_of_gradients(op_name));
   if (trained != program.trains) program.resolved.clear();
   program.resolved.erase(std::string(instruction));
 }
@@ -63,7 +63,7 @@ std::optional<std::uint32_t> HloScopes::scope_of(std::string_view module, std::s
   if (const auto known = resolved.find(instruction); known != resolved.end()) return known->second;
   const auto op_name = op_names.find(instruction);
   if (op_name == op_names.end()) return std::nullopt;
-  const ingest::OpScope origin = ingest::scope_of_xla_op(op_name->second, trains);
+  const scopes::OpScope origin = scopes::scope_of_xla_op(op_name->second, trains);
   std::uint32_t scope = scopes.child(0, ScopeKind::mode, trains ? "train" : "inference");
   if (!origin.phase.empty()) scope = scopes.child(scope, ScopeKind::phase, origin.phase);
   if (!origin.module.empty()) scope = scopes.child(scope, ScopeKind::module, origin.module);

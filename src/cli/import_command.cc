@@ -132,7 +132,7 @@ Result<ingest::ImportOptions> options_of(const ImportFlags& flags) {
   if (!flags.modules.empty()) {
     const Result<std::string> text = read_file_start(flags.modules, kLargestModules);
     if (!text) return text.error();
-    Result<ingest::ModuleNames> names = ingest::parse_module_names(*text);
+    Result<scopes::ModuleNames> names = scopes::parse_module_names(*text);
     if (!names) return std::move(names).error().with_context(flags.modules);
     options.modules = *std::move(names);
   }

@@ -33,7 +33,7 @@ namespace joulemap::ingest {
 struct ImportOptions {
   std::string file;                  // an existing file of that name becomes FILE.old
   std::vector<std::string> command;  // command line of the import
-  ModuleNames modules;
+  scopes::ModuleNames modules;
   // By trace (none: all traces) and GPU ordinal: "gpu1".
   std::map<std::pair<std::optional<std::size_t>, std::uint32_t>, std::string> gpu_of;
   std::int64_t offset_ns = 0;            // added to the times of traces

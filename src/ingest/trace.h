@@ -50,7 +50,7 @@ static_assert(sizeof(TraceEvent) == 40);
 
 struct TraceName {
   std::string text;
-  OpScope scope;  // scope that the name itself contains (XLA, TensorFlow, ONNX Runtime), or empty
+  scopes::OpScope scope;  // scope that the name itself contains (XLA, TensorFlow, ONNX Runtime), or empty
 };
 
 struct TraceThread {

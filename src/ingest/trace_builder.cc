@@ -30,9 +30,9 @@ TraceBuilder::TraceBuilder(std::string_view format, TraceClock clock) {
   bytes_.emplace(0, 0);
 }
 
-std::uint32_t TraceBuilder::name(std::string_view text, const OpScope& scope) {
+std::uint32_t TraceBuilder::name(std::string_view text, const scopes::OpScope& scope) {
   const auto next = static_cast<std::uint32_t>(trace_.names.size());
-  if (scope == OpScope{}) {
+  if (scope == scopes::OpScope{}) {
     if (const auto known = plain_names_.find(text); known != plain_names_.end()) return known->second;
     plain_names_.emplace(text, next);
     trace_.names.push_back({to_valid_utf8(text), {}});

@@ -31,7 +31,7 @@ class TraceBuilder {
   const Trace& trace() const { return trace_; }
 
   // Return indices; equal arguments give the same index.
-  std::uint32_t name(std::string_view text, const OpScope& scope = {});
+  std::uint32_t name(std::string_view text, const scopes::OpScope& scope = {});
   std::uint32_t thread(std::int64_t process, std::int64_t thread);
   std::uint32_t kernel_class(KernelKind kind, std::string_view name, const std::array<std::uint32_t, 3>& grid = {},
                              const std::array<std::uint32_t, 3>& block = {});
@@ -92,7 +92,7 @@ class TraceBuilder {
 
   Trace trace_;
   std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> plain_names_;
-  std::map<std::pair<std::string, OpScope>, std::uint32_t> placed_names_;
+  std::map<std::pair<std::string, scopes::OpScope>, std::uint32_t> placed_names_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> threads_;
   std::unordered_map<ClassKey<std::string>, std::uint32_t, Hash, Equal> classes_;
   std::map<QueueKey, std::uint32_t> queues_;

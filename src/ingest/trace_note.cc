@@ -40,7 +40,7 @@ TraceNote read_trace_note(std::string_view text) {
     }
     if (words[0] == "scope" && words.size() == 4) {
       note.name_scopes.insert_or_assign(std::string(words[1]),
-                                        NameScope{to_valid_utf8(words[2]), to_valid_utf8(words[3])});
+                                        scopes::NameScope{to_valid_utf8(words[2]), to_valid_utf8(words[3])});
     }
   }
   return note;

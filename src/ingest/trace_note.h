@@ -22,7 +22,7 @@ namespace joulemap::ingest {
 
 struct TraceNote {
   std::vector<std::pair<ScopeKind, std::string>> coarse;
-  NameScopes name_scopes;
+  scopes::NameScopes name_scopes;
 };
 
 TraceNote read_trace_note(std::string_view text);

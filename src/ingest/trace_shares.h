@@ -12,7 +12,7 @@
 namespace joulemap::ingest {
 
 struct OpShare {
-  OpScope scope;
+  scopes::OpScope scope;
   std::uint64_t count = 0;
   std::int64_t time_ns = 0;
 };

@@ -6,7 +6,7 @@
 //
 //   Sampler sampler(std::move(sensors));
 //   sampler.start();
-//   sampler.pay(SamplingMode::close);               // near the edge of a window
+//   sampler.set_mode(SamplingMode::close);            // near the edge of a window
 //   sampler.read_now(timeout_ns);                // a fresh reading of everything
 //   sampler.drain([](const Sample& sample) {});  // often enough: a ring holds about ten seconds
 //   sampler.stop();

@@ -3,7 +3,7 @@
 
 #include "formats/json_string_lists.h"
 
-namespace joulemap::ingest {
+namespace joulemap::scopes {
 
 Result<ModuleNames> parse_module_names(std::string_view json) {
   std::optional<formats::StringLists> lists = formats::read_string_lists(json);
@@ -14,4 +14,4 @@ Result<ModuleNames> parse_module_names(std::string_view json) {
   return *std::move(lists);
 }
 
-}  // namespace joulemap::ingest
+}  // namespace joulemap::scopes

@@ -14,10 +14,10 @@
 
 #include "base/result.h"
 
-namespace joulemap::ingest {
+namespace joulemap::scopes {
 
 using ModuleNames = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 Result<ModuleNames> parse_module_names(std::string_view json);
 
-}  // namespace joulemap::ingest
+}  // namespace joulemap::scopes

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace joulemap::ingest {
+namespace joulemap::scopes {
 namespace {
 
 constexpr std::string_view kForward = "forward";
@@ -291,4 +291,4 @@ OpScope scope_of_onnx_node(std::string_view node, std::string_view type) {
   return scope;
 }
 
-}  // namespace joulemap::ingest
+}  // namespace joulemap::scopes

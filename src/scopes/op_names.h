@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace joulemap::ingest {
+namespace joulemap::scopes {
 
 // Unknown members are empty.
 struct OpScope {
@@ -45,4 +45,4 @@ bool is_of_gradients(std::string_view op_name);
 
 OpScope scope_of_onnx_node(std::string_view node, std::string_view type);
 
-}  // namespace joulemap::ingest
+}  // namespace joulemap::scopes

@@ -5,7 +5,7 @@
 
 #include <ostream>
 
-namespace joulemap::ingest {
+namespace joulemap::scopes {
 
 static void PrintTo(const OpScope& scope, std::ostream* out) {
   *out << scope.phase << " | " << scope.module << " | " << scope.op;
@@ -152,4 +152,4 @@ TEST(OnnxNames, PathsAreWrittenOncePerLevelAndReadOnce) {
 }
 
 }  // namespace
-}  // namespace joulemap::ingest
+}  // namespace joulemap::scopes

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace joulemap::ingest {
+namespace joulemap::scopes {
 namespace {
 
 constexpr std::size_t kLongestShape = 256;  // characters; longer than the shape of any tensor
@@ -127,4 +127,4 @@ std::string tensors_of_onnxruntime(std::string_view types_and_shapes) {
   return text.text();
 }
 
-}  // namespace joulemap::ingest
+}  // namespace joulemap::scopes

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace joulemap::ingest {
+namespace joulemap::scopes {
 
 class TensorText {
  public:
@@ -32,4 +32,4 @@ std::string tensors_of_kineto(std::string_view shapes, std::string_view types);
 // Parses "input_type_shape" of ONNX Runtime's profiler: [{"float":[2,3]},{"int64":[]}].
 std::string tensors_of_onnxruntime(std::string_view types_and_shapes);
 
-}  // namespace joulemap::ingest
+}  // namespace joulemap::scopes

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace joulemap::ingest {
+namespace joulemap::scopes {
 namespace {
 
 TEST(TensorText, ShapesOfPyTorchStandInOrderAndValuesThatAreNoTensorsDoNot) {
@@ -47,4 +47,4 @@ TEST(TensorText, DamagedTextsGiveNothingOrWhatIsThere) {
 }
 
 }  // namespace
-}  // namespace joulemap::ingest
+}  // namespace joulemap::scopes

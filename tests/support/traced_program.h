@@ -82,7 +82,7 @@ struct Outcome {
   std::int64_t time_us(const Path& path) const { return threads.contains(path) ? threads.at(path).wall_ns / 1000 : 0; }
 };
 
-inline Outcome scope(Program& program, const ModuleNames& modules = {}) {
+inline Outcome scope(Program& program, const scopes::ModuleNames& modules = {}) {
   Trace trace = std::move(program.builder).finish();
   Outcome outcome;
   std::vector<Activity> activities;

@@ -86,14 +86,14 @@ class Summary {
     count(names_[{event.kind, is_gpu ? trace_.classes[event.name].name : trace_.names[event.name].text}]);
     if (event.kind == EventKind::op) count(scopes_[trace_.names[event.name].scope]);
     if (is_gpu && trace_.gpu_names_ops) {
-      count(scopes_[event.external == 0 ? OpScope{} : trace_.names[event.external - 1].scope]);
+      count(scopes_[event.external == 0 ? scopes::OpScope{} : trace_.names[event.external - 1].scope]);
     }
   }
 
   const Trace& trace_;
   std::map<EventKind, Sum> kinds_;
   std::map<std::pair<EventKind, std::string>, Sum> names_;
-  std::map<OpScope, Sum> scopes_;
+  std::map<scopes::OpScope, Sum> scopes_;
 };
 
 // Not that of getrusage, which a program inherits from who started it.

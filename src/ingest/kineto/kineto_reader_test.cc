@@ -173,7 +173,7 @@ TEST(KinetoReader, AModuleHierarchyIsAPlace) {
   const std::vector<TraceEvent> events = events_of(trace);
   EXPECT_EQ(trace.names[events[0].name].scope.module, "layer1.0");
   EXPECT_EQ(trace.names[events[0].name].text, "aten::conv2d");
-  EXPECT_EQ(trace.names[events[1].name].scope, OpScope());
+  EXPECT_EQ(trace.names[events[1].name].scope, scopes::OpScope());
 }
 
 TEST(KinetoReader, ShapesAreKeptWithTheNameOfTheOperation) {
@@ -186,10 +186,10 @@ TEST(KinetoReader, ShapesAreKeptWithTheNameOfTheOperation) {
                                    conv("7", "[[9], [], []]") + "," + conv("10", "7")));
   const std::vector<TraceEvent> events = events_of(trace);
   EXPECT_EQ(trace.names[events[0].name].text, "aten::conv2d");
-  EXPECT_EQ(trace.names[events[0].name].scope, (OpScope{.tensors = "[2,3] float16[4,5]"}));
+  EXPECT_EQ(trace.names[events[0].name].scope, (scopes::OpScope{.tensors = "[2,3] float16[4,5]"}));
   EXPECT_EQ(events[0].name, events[1].name);
   EXPECT_EQ(trace.names[events[2].name].scope.tensors, "[9] float16[]");
-  EXPECT_EQ(trace.names[events[3].name].scope, OpScope());
+  EXPECT_EQ(trace.names[events[3].name].scope, scopes::OpScope());
 }
 
 TEST(KinetoReader, WhatTheFileTellsAboutItselfIsKept) {

@@ -93,7 +93,7 @@ std::uint32_t TableMerge::add_placed(const EventTables& tables, std::uint32_t nu
   const std::string_view hierarchy = told.substr(0, key.hierarchy_size);
   const std::string_view shapes_and_types = told.substr(key.hierarchy_size);
   const std::string tensors =
-      tensors_of_kineto(shapes_and_types.substr(0, key.shapes_size), shapes_and_types.substr(key.shapes_size));
+      scopes::tensors_of_kineto(shapes_and_types.substr(0, key.shapes_size), shapes_and_types.substr(key.shapes_size));
   if (hierarchy.empty() && tensors.empty()) return add_name(tables, key.name);
   const std::string_view text = tables.names.text(key.name);
   std::string whole = kWithScope + std::to_string(text.size()) + " " + std::to_string(hierarchy.size()) + " ";

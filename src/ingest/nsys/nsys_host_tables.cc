@@ -67,9 +67,9 @@ class Ranges {
     }
     // In a training program, operations that are not gradients update parameters, so scopes are assigned last.
     const bool trains = std::any_of(xla_names_.begin(), xla_names_.end(),
-                                    [](const auto& known) { return is_of_gradients(known.second); });
+                                    [](const auto& known) { return scopes::is_of_gradients(known.second); });
     for (const auto& [name, op_name] : xla_names_) {
-      session_.builder().trace().names[name].scope = scope_of_xla_op(op_name, trains);
+      session_.builder().trace().names[name].scope = scopes::scope_of_xla_op(op_name, trains);
     }
   }
 

@@ -193,8 +193,8 @@ TEST(NsysTrace, RangesOfXlaTellTheirPlace) {
                range(0, "9", "'TSL:Thunk:#name=jit(step)/transpose(jvp(Net))/Dense_0/dot_general,hlo_op=dot.3#'") +
                range(10, "19", "'Thunk:#name=jit(step)/sgd/sub,hlo_op=fusion.1,hlo_module=jit_step#'"));
   const std::vector<TraceEvent> events = events_of(trace);
-  EXPECT_EQ(trace.names.at(events.at(0).name).scope, (OpScope{"backward", "Dense_0", "dot_general"}));
-  EXPECT_EQ(trace.names.at(events.at(1).name).scope, (OpScope{"optimizer", "sgd", "sub"}));
+  EXPECT_EQ(trace.names.at(events.at(0).name).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
+  EXPECT_EQ(trace.names.at(events.at(1).name).scope, (scopes::OpScope{"optimizer", "sgd", "sub"}));
 }
 
 TEST(NsysTrace, RowsThatMakeNoSenseAreCounted) {

@@ -14,9 +14,9 @@ constexpr std::string_view kCost = "_kernel_time";
 constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
 constexpr std::int64_t kLongest_us = 3'600 * std::int64_t{1'000'000};  // limit of one node; larger values are invalid
 
-using Sums = std::map<OpScope, OpShare>;
+using Sums = std::map<scopes::OpScope, OpShare>;
 
-void add(Sums& sums, const OpScope& scope, std::uint64_t count, std::int64_t time_ns) {
+void add(Sums& sums, const scopes::OpScope& scope, std::uint64_t count, std::int64_t time_ns) {
   OpShare& share = sums[scope];
   share.scope = scope;
   share.count += count;
@@ -32,8 +32,9 @@ class Runs {
     if (event.text("cat") != "Node" || !name.ends_with(kCost)) return;
     const std::int64_t time_us = event.integer("dur").value_or(-1);
     if (time_us < 0 || time_us > kLongest_us) return;
-    OpScope scope = scope_of_onnx_node(name.substr(0, name.size() - kCost.size()), event.text("args.op_name"));
-    scope.tensors = tensors_of_onnxruntime(event.array("args.input_type_shape"));
+    scopes::OpScope scope =
+        scopes::scope_of_onnx_node(name.substr(0, name.size() - kCost.size()), event.text("args.op_name"));
+    scope.tensors = scopes::tensors_of_onnxruntime(event.array("args.input_type_shape"));
     add(present_, scope, 1, time_us * kNanosecondsPerMicrosecond);
   }
 

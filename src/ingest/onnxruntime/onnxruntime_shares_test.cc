@@ -25,7 +25,7 @@ TEST(OnnxRuntimeShares, KernelTimesAreTheNodes) {
   const TraceShares shares = shares_of_onnxruntime(
       profile(node("/fc/Gemm_kernel_time", "Gemm", 7) + node("/fc/Gemm_fence_before", "Gemm", 90) + kRun));
   ASSERT_EQ(shares.shares.size(), 1u);
-  EXPECT_EQ(shares.shares[0].scope, (OpScope{"forward", "fc", "Gemm"}));
+  EXPECT_EQ(shares.shares[0].scope, (scopes::OpScope{"forward", "fc", "Gemm"}));
   EXPECT_EQ(shares.shares[0].time_ns, 7000);
 }
 

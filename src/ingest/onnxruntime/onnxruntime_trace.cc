@@ -109,8 +109,8 @@ class Reading {
     if (name.ends_with(kCost)) name.remove_suffix(kCost.size());
     const auto [slot, is_new] = nodes_.try_emplace(fmt::format("{}\n{}\n{}", name, type, inputs), 0);
     if (is_new) {
-      OpScope scope = scope_of_onnx_node(name, type);
-      scope.tensors = tensors_of_onnxruntime(inputs);
+      scopes::OpScope scope = scopes::scope_of_onnx_node(name, type);
+      scope.tensors = scopes::tensors_of_onnxruntime(inputs);
       slot->second = builder_.name(name, scope);
     }
     return slot->second;

@@ -38,7 +38,7 @@ TEST(OnnxRuntimeTrace, ANodesCostIsAnOperationAtItsPlace) {
   EXPECT_EQ(events[0].start_ns, 100'000);
   EXPECT_EQ(events[0].duration_ns, 7'000);
   EXPECT_EQ(trace.names.at(events[0].name).text, "/fc/Gemm");
-  EXPECT_EQ(trace.names.at(events[0].name).scope, (OpScope{"forward", "fc", "Gemm"}));
+  EXPECT_EQ(trace.names.at(events[0].name).scope, (scopes::OpScope{"forward", "fc", "Gemm"}));
   EXPECT_EQ(trace.threads.at(events[0].track).thread, 34);
   EXPECT_EQ(trace.process, 12);
   EXPECT_EQ(trace.clock, TraceClock::since_start);

@@ -31,7 +31,7 @@ ModulePaths::Kind& ModulePaths::kind_of(std::uint32_t name) {
 ModulePaths::Kind ModulePaths::read_kind(std::uint32_t name) const {
   Kind kind;
   std::string_view text = texts_.text(name);
-  if (text.starts_with(kModulePrefix)) text.remove_prefix(kModule.size());
+  if (text.starts_with(kModulePrefix)) text.remove_prefix(kModulePrefix.size());
   kind.class_name = text;
   const std::size_t underscore = text.rfind('_');
   if (underscore != std::string_view::npos && underscore > 0) {
@@ -62,7 +62,7 @@ std::string ModulePaths::path_of(const Layer& parent, bool is_root, std::uint32_
   }
   if (knows_paths()) ++without_path_;
   std::string_view text = texts_.text(name);
-  if (text.starts_with(kModulePrefix)) text.remove_prefix(kModule.size());
+  if (text.starts_with(kModulePrefix)) text.remove_prefix(kModulePrefix.size());
   return parent.is_root ? std::string(text) : parent.path + "." + std::string(text);
 }
 

@@ -24,7 +24,7 @@ class ModulePaths {
   // A layer; 0 means outside of every layer.
   using Node = std::uint32_t;
 
-  ModulePaths(const ModuleNames& names, const TraceNames& texts, ScopeTree& tree)
+  ModulePaths(const scopes::ModuleNames& names, const TraceNames& texts, ScopeTree& tree)
       : names_(names), texts_(texts), tree_(tree) {}
 
   // Returns the layer of a call of the module `name` inside `parent`.
@@ -61,7 +61,7 @@ class ModulePaths {
   Kind read_kind(std::uint32_t name) const;
   std::string path_of(const Layer& parent, bool is_root, std::uint32_t name);
 
-  const ModuleNames& names_;
+  const scopes::ModuleNames& names_;
   const TraceNames& texts_;
   ScopeTree& tree_;
   std::vector<Layer> layers_{1};

@@ -307,7 +307,7 @@ void describe(const TraceSurvey& survey, const ThreadScopes& scopes, const Modul
 
 }  // namespace
 
-PlacedTrace place_trace(Trace& trace, const ModuleNames& module_names, const Sink& sink, std::size_t threads) {
+PlacedTrace place_trace(Trace& trace, const scopes::ModuleNames& module_names, const Sink& sink, std::size_t threads) {
   PlacedTrace placed;
   EventOrder order = order_of(trace, placed.diagnostics);
   ScopeTree tree;

@@ -40,7 +40,7 @@ struct PlacedTrace {
 // function overwrites fields of the trace's events with its results.
 // With `threads` > 1 a second thread prepares the kernels in parallel. The result is the same, and only the caller's
 // thread calls `sink`.
-PlacedTrace place_trace(Trace& trace, const ModuleNames& modules, const std::function<void(Activity)>& sink,
+PlacedTrace place_trace(Trace& trace, const scopes::ModuleNames& modules, const std::function<void(Activity)>& sink,
                         std::size_t threads = 1);
 
 }  // namespace joulemap::ingest

@@ -151,7 +151,7 @@ class Making {
     if (!is_new) return slot->second;
     const std::string& name = rows_.texts[row.node];
     const std::string& op = rows_.texts[row.op];
-    OpScope scope = scope_of_tensorflow_op(name, op == "unknown" ? std::string_view() : op, {});
+    scopes::OpScope scope = scopes::scope_of_tensorflow_op(name, op == "unknown" ? std::string_view() : op, {});
     // Names with a leading underscore are internal to the runtime: arguments, results, transfers.
     if (scope.phase.empty() && !name.starts_with('_')) scope.phase = kForward;
     return slot->second = builder_.name(name, scope);

@@ -52,9 +52,9 @@ TEST(TensorFlowTrace, NodesOfATimelineAreOperationsAtTheirPlaces) {
                         R"({"ph":"C","name":"cpu","pid":0,"ts":1,"args":{"cpu":5}},)"));
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 3u);
-  EXPECT_EQ(trace.names.at(events[0].name).scope, (OpScope{"forward", "dense", "MatMul"}));
-  EXPECT_EQ(trace.names.at(events[1].name).scope, (OpScope{"backward", "dense", "MatMul"}));
-  EXPECT_EQ(trace.names.at(events[2].name).scope, (OpScope{"optimizer", "dense", "ResourceApplyAdam"}));
+  EXPECT_EQ(trace.names.at(events[0].name).scope, (scopes::OpScope{"forward", "dense", "MatMul"}));
+  EXPECT_EQ(trace.names.at(events[1].name).scope, (scopes::OpScope{"backward", "dense", "MatMul"}));
+  EXPECT_EQ(trace.names.at(events[2].name).scope, (scopes::OpScope{"optimizer", "dense", "ResourceApplyAdam"}));
   EXPECT_EQ(events[0].start_ns, (kStart_us + 2) * 1000);
   EXPECT_EQ(events[0].duration_ns, 10'000);
   EXPECT_EQ(trace.clock, TraceClock::unix_time);
@@ -108,7 +108,7 @@ TEST(TensorFlowTrace, RunMetadataGivesTheSameAndNamesOfKernels) {
     const Trace trace = trace_of(bytes);
     const std::vector<TraceEvent> events = events_of(trace);
     ASSERT_EQ(events.size(), 2u);
-    EXPECT_EQ(trace.names.at(events[0].name).scope, (OpScope{"forward", "dense", "MatMul"}));
+    EXPECT_EQ(trace.names.at(events[0].name).scope, (scopes::OpScope{"forward", "dense", "MatMul"}));
     EXPECT_EQ(events[0].start_ns, kStart_us * 1000 + 2'345);
     EXPECT_EQ(events[0].duration_ns, 9'876);
     EXPECT_EQ(trace.classes.at(events[1].name).name, "volta_sgemm");

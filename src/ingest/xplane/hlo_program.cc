@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 21> kTypes = {
     "",    "pred", "s8",    "s16",    "s32",       "s64",  "u8",    "uint16",     "uint32", "uint64",  "f16",
     "f32", "f64",  "tuple", "opaque", "complex64", "bf16", "token", "complex128", "f8e5m2", "f8e4m3fn"};
 
-void add_shape(std::string_view bytes, TensorText& text) {
+void add_shape(std::string_view bytes, scopes::TensorText& text) {
   std::string_view type;
   std::string dimensions;
   ProtobufReader fields(bytes);
@@ -87,7 +87,7 @@ void HloProgram::add_computation(std::string_view bytes) {
     Instruction& instruction = instructions.emplace_back(read_instruction(fields.bytes()));
     const std::string_view op_name = instruction.origin.op_name;
     if (instruction.is_work && instruction.id != 0) work_.insert_or_assign(instruction.id, instruction.name);
-    trains_ = trains_ || is_of_gradients(op_name);
+    trains_ = trains_ || scopes::is_of_gradients(op_name);
     if (tells_a_path(op_name)) {
       ++names[op_name];
       origins_.insert_or_assign(instruction.name, instruction.origin);
@@ -117,7 +117,7 @@ void HloProgram::add_inputs(const std::vector<Instruction>& instructions) {
 std::string HloProgram::tensors_of(std::string_view instruction) const {
   const auto known = inputs_.find(instruction);
   if (known == inputs_.end()) return {};
-  TensorText text;
+  scopes::TensorText text;
   for (const std::string_view shape : known->second) add_shape(shape, text);
   return text.text();
 }

@@ -90,8 +90,8 @@ std::uint32_t XPlaneOperations::tensorflow_node(std::string_view name, std::stri
   return known({0, kNodes, name, type}, [&] {
     // A device's trace also has JAX names there, without a type.
     const bool is_jax = type.empty() && name.find('(') != std::string_view::npos;
-    return XOperation{std::string(name), is_jax ? scope_of_xla_op(name, is_of_gradients(name))
-                                                : scope_of_tensorflow_op(name, type, name_scopes_)};
+    return XOperation{std::string(name), is_jax ? scopes::scope_of_xla_op(name, scopes::is_of_gradients(name))
+                                                : scopes::scope_of_tensorflow_op(name, type, name_scopes_)};
   });
 }
 
@@ -108,8 +108,8 @@ XOperation XPlaneOperations::named_by_program(const Key& key) {
   const std::string tensors = program.tensors_of(name);
   if (origin == nullptr) return {name, {{}, {}, name.substr(0, name.find('.')), tensors}};
   const bool is_jax = origin->op_name.find('(') != std::string_view::npos;
-  XOperation operation{name, is_jax ? scope_of_xla_op(origin->op_name, program.trains())
-                                    : scope_of_tensorflow_op(origin->op_name, origin->op_type, name_scopes_)};
+  XOperation operation{name, is_jax ? scopes::scope_of_xla_op(origin->op_name, program.trains())
+                                    : scopes::scope_of_tensorflow_op(origin->op_name, origin->op_type, name_scopes_)};
   operation.scope.tensors = tensors;
   return operation;
 }

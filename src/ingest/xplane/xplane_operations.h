@@ -24,12 +24,12 @@ namespace joulemap::ingest {
 
 struct XOperation {
   std::string name;  // as in the trace: "model/dense/MatMul", "fusion.3"
-  OpScope scope;
+  scopes::OpScope scope;
 };
 
 class XPlaneOperations {
  public:
-  explicit XPlaneOperations(NameScopes name_scopes) : name_scopes_(std::move(name_scopes)) {}
+  explicit XPlaneOperations(scopes::NameScopes name_scopes) : name_scopes_(std::move(name_scopes)) {}
 
   // Called from XPlaneVisitor::on_program.
   void add_program(std::string_view name, std::string_view hlo_proto) { protos_[name] = hlo_proto; }
@@ -81,7 +81,7 @@ class XPlaneOperations {
   template <class Make>
   std::uint32_t known(const Key& key, Make make);
 
-  NameScopes name_scopes_;
+  scopes::NameScopes name_scopes_;
   std::map<std::string_view, std::string_view> protos_;
   std::map<std::pair<std::string_view, std::int64_t>, HloProgram> programs_;
   // By program: where each schedule continues after the graphs matched so far.

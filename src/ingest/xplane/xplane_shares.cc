@@ -23,7 +23,7 @@ struct Operation {
 
 class Sharing : public XPlaneVisitor {
  public:
-  explicit Sharing(const NameScopes& name_scopes) : known_(name_scopes) {}
+  explicit Sharing(const scopes::NameScopes& name_scopes) : known_(name_scopes) {}
 
   void on_program(std::string_view name, std::string_view hlo_proto) override { known_.add_program(name, hlo_proto); }
   bool on_plane(const XPlane& plane) override { return plane.kind == XPlaneKind::host; }
@@ -68,7 +68,7 @@ class Sharing : public XPlaneVisitor {
   std::uint32_t share_of(std::uint32_t operation) {
     while (numbers_.size() < known_.size()) {
       const auto next = static_cast<std::uint32_t>(shares_.size());
-      const OpScope& scope = known_[static_cast<std::uint32_t>(numbers_.size())].scope;
+      const scopes::OpScope& scope = known_[static_cast<std::uint32_t>(numbers_.size())].scope;
       const auto [slot, is_new] = by_scope_.try_emplace(scope, next);
       if (is_new) shares_.push_back({scope});
       numbers_.push_back(slot->second);
@@ -100,13 +100,13 @@ class Sharing : public XPlaneVisitor {
   std::unordered_map<std::int64_t, Operation> started_;
   std::unordered_map<std::int64_t, std::int64_t> ends_ns_;
   std::vector<std::uint32_t> numbers_;  // by number in known_: index in shares_
-  std::map<OpScope, std::uint32_t> by_scope_;
+  std::map<scopes::OpScope, std::uint32_t> by_scope_;
   std::vector<OpShare> shares_;
 };
 
 }  // namespace
 
-TraceShares shares_of_xplane(std::string_view bytes, const NameScopes& name_scopes) {
+TraceShares shares_of_xplane(std::string_view bytes, const scopes::NameScopes& name_scopes) {
   Sharing sharing(name_scopes);
   TraceShares result;
   result.diagnostics = read_xplane(bytes, sharing);

@@ -13,6 +13,6 @@
 namespace joulemap::ingest {
 
 // Reads the host's plane: TensorFlow's operations, stages of tf.data, XLA code for the CPU.
-TraceShares shares_of_xplane(std::string_view bytes, const NameScopes& name_scopes);
+TraceShares shares_of_xplane(std::string_view bytes, const scopes::NameScopes& name_scopes);
 
 }  // namespace joulemap::ingest

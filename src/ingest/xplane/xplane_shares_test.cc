@@ -37,7 +37,7 @@ class Trace {
     programs_.add(4, ProtobufWriter().add(1, 1).add(2, ProtobufWriter().add(2, name).add(5, stat)));
     return *this;
   }
-  TraceShares shares(const NameScopes& name_scopes = {}) {
+  TraceShares shares(const scopes::NameScopes& name_scopes = {}) {
     line("");
     ProtobufWriter host;
     host.add(2, "/host:CPU");
@@ -72,7 +72,7 @@ ProtobufWriter instruction(std::string_view name, std::string_view op_name, std:
   return made;
 }
 
-const OpShare* find(const TraceShares& shares, const OpScope& scope) {
+const OpShare* find(const TraceShares& shares, const scopes::OpScope& scope) {
   for (const OpShare& share : shares.shares) {
     if (share.scope == scope) return &share;
   }

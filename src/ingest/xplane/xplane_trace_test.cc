@@ -112,8 +112,8 @@ TEST(XPlaneTrace, OperationsLieOnTheirThreadsAtTheirPlaces) {
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].start_ns, kProfile_ns + 110);
   EXPECT_EQ(events[0].duration_ns, 60);
-  EXPECT_EQ(trace.names.at(events[0].name).scope, (OpScope{"forward", "dense", "MatMul"}));
-  EXPECT_EQ(trace.names.at(events[1].name).scope, (OpScope{"backward", "Dense_0", "dot_general"}));
+  EXPECT_EQ(trace.names.at(events[0].name).scope, (scopes::OpScope{"forward", "dense", "MatMul"}));
+  EXPECT_EQ(trace.names.at(events[1].name).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
   EXPECT_EQ(trace.threads.at(events[0].track).name, "tf_Compute/5");
   EXPECT_EQ(trace.process, 77);
   EXPECT_EQ(trace.clock, TraceClock::unix_time);
@@ -183,19 +183,19 @@ TEST(XPlaneTrace, WhatRanOnAGpuNamesItsOperation) {
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 5u);
   ASSERT_TRUE(trace.gpu_names_ops);
-  EXPECT_EQ(trace.names.at(events[0].external - 1).scope, (OpScope{"backward", "Dense_0", "dot_general"}));
+  EXPECT_EQ(trace.names.at(events[0].external - 1).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
   EXPECT_EQ(events[0].correlation, 5u);
   EXPECT_EQ(trace.classes.at(events[0].name).grid, (std::array<std::uint32_t, 3>{8, 2, 1}));
   EXPECT_EQ(trace.queues.at(events[0].track).ordinal, 1u);
   EXPECT_EQ(trace.queues.at(events[0].track).context, 2u);
   EXPECT_EQ(trace.queues.at(events[0].track).stream, 14u);
-  EXPECT_EQ(trace.names.at(events[1].external - 1).scope, (OpScope{"forward", "Dense_1", "dot_general"}));
+  EXPECT_EQ(trace.names.at(events[1].external - 1).scope, (scopes::OpScope{"forward", "Dense_1", "dot_general"}));
   EXPECT_EQ(events[2].kind, EventKind::copy);
   EXPECT_EQ(trace.classes.at(events[2].name).name, "HtoD");
   EXPECT_EQ(trace.bytes.at(events[2].detail), 4096u);
   EXPECT_EQ(events[3].kind, EventKind::fill);
   EXPECT_EQ(trace.bytes.at(events[3].detail), 27'648u);
-  EXPECT_EQ(trace.names.at(events[4].external - 1).scope, (OpScope{"backward", "dense", "MatMul"}));
+  EXPECT_EQ(trace.names.at(events[4].external - 1).scope, (scopes::OpScope{"backward", "dense", "MatMul"}));
 }
 
 TEST(XPlaneTrace, KernelsOfAGraphAreOfTheInstructionsThatTheProgramHasThere) {
