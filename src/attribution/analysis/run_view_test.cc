@@ -126,23 +126,23 @@ std::string record_phases(const TemporaryDirectory& folder) {
   Channel channel = recorded_channel("package-0");
   channel.domain_class = DomainClass::cpu;
   writer->set_channels({&channel, 1});
-  constexpr std::int64_t kStretch_ns = kSecond / 10;
+  constexpr std::int64_t kSlice_ns = kSecond / 10;
   writer->add(Mark{kSecond, MarkKind::command_begin, 0, 0, {}});
   for (std::int64_t at_ns = kSecond / 2; at_ns <= 11 * kSecond + kSecond / 2; at_ns += kSecond / 100) {
     writer->add(Sample{0, {static_cast<std::uint64_t>(seconds(at_ns) * kWatts * 1e6), at_ns, at_ns, ReadCode::ok}});
   }
   for (std::int64_t i = 0; i < 100; ++i) {
-    Activity activity{.begin_ns = kSecond + i * kStretch_ns, .end_ns = kSecond + (i + 1) * kStretch_ns};
+    Activity activity{.begin_ns = kSecond + i * kSlice_ns, .end_ns = kSecond + (i + 1) * kSlice_ns};
     if (i == 0) {
       activity.scopes = {{1, 0, ScopeKind::mode, "train"},     {2, 1, ScopeKind::phase, "forward"},
                          {3, 1, ScopeKind::phase, "backward"}, {4, 2, ScopeKind::module, "conv"},
                          {5, 2, ScopeKind::module, "fc"},      {6, 3, ScopeKind::module, "fc"}};
     }
-    activity.scope_tallies = {{4, 2, 0, kStretch_ns / 4, kStretch_ns / 4, 0},
-                              {5, 2, 0, kStretch_ns / 4, kStretch_ns / 4, 0},
-                              {6, 2, 0, kStretch_ns / 2, kStretch_ns / 2, 0}};
+    activity.scope_tallies = {{4, 2, 0, kSlice_ns / 4, kSlice_ns / 4, 0},
+                              {5, 2, 0, kSlice_ns / 4, kSlice_ns / 4, 0},
+                              {6, 2, 0, kSlice_ns / 2, kSlice_ns / 2, 0}};
     for (std::uint64_t step = 0; step < 2; ++step) {
-      const std::int64_t at_ns = activity.begin_ns + static_cast<std::int64_t>(step) * kStretch_ns / 2;
+      const std::int64_t at_ns = activity.begin_ns + static_cast<std::int64_t>(step) * kSlice_ns / 2;
       writer->add(Mark{at_ns, MarkKind::step, 2 * static_cast<std::uint64_t>(i) + step, 1, {}});
     }
     writer->add(activity);

@@ -16,9 +16,9 @@ constexpr double kLevelSpread = 0.1;
 LibraryFit::LibraryFit(std::span<const ClassPrior> priors, const PowerPrior& prior, double noise)
     : idle_w_(prior.idle_w), level_pull_(noise / (kLevelSpread * kLevelSpread)) {
   if (priors.empty()) return;
-  for (const ClassPrior& prior : priors) {
-    watts_.push_back(prior.watts);
-    spread_w_.push_back(prior.spread * prior.watts);
+  for (const ClassPrior& one : priors) {
+    watts_.push_back(one.watts);
+    spread_w_.push_back(one.spread * one.watts);
   }
   // Idle power does not scale with the level of the kernel powers.
   if (priors.back().known) idle_w_ = priors.back().watts;

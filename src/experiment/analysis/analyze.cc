@@ -107,7 +107,7 @@ Result<std::vector<std::size_t>> compared_factors(const ExperimentData& data, co
     if (found == data.factors.end()) {
       std::string known;
       for (const ExperimentFactor& factor : data.factors) known += (known.empty() ? "" : ", ") + factor.name;
-      return Error{ErrorCode::usage, fmt::format("the experiment has no factor {}", quoted(name)), known};
+      return Error{ErrorCode::usage, fmt::format("the experiment has no factor {}", joulemap::quoted(name)), known};
     }
     factors.push_back(static_cast<std::size_t>(found - data.factors.begin()));
   }
@@ -126,7 +126,7 @@ Result<AnalysisResult> analyze(const ExperimentData& data, const AnalysisOptions
   const bool has_rows =
       std::any_of(table->cells.begin(), table->cells.end(), [](const CellRows& cell) { return !cell.rows.empty(); });
   if (!has_rows) {
-    return Error{ErrorCode::not_found, fmt::format("no row of {} is done", quoted(data.name)),
+    return Error{ErrorCode::not_found, fmt::format("no row of {} is done", joulemap::quoted(data.name)),
                  "joulemap experiment run"};
   }
   AnalysisResult result;

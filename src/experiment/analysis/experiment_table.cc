@@ -67,7 +67,7 @@ Result<std::vector<Measure>> chosen_measures(const ExperimentData& data, std::sp
     }
     std::string known;
     for (const Measure& measure : all) known += (known.empty() ? "" : ", ") + measure.name;
-    return Error{ErrorCode::usage, fmt::format("the experiment has no metric {}", quoted(name)), known};
+    return Error{ErrorCode::usage, fmt::format("the experiment has no metric {}", joulemap::quoted(name)), known};
   }
   return chosen;
 }

@@ -75,9 +75,9 @@ std::string why_foreign(const SystemRoot& root, const formats::CsvRecord& record
   } else if (turbo && turbo->path == record[0]) {
     is_known = both([&](const std::string& value) { return value == turbo->on || value == turbo->off; });
   } else {
-    return fmt::format("{} is no governor and no turbo file", quoted(record[0], 200));
+    return fmt::format("{} is no governor and no turbo file", joulemap::quoted(record[0], 200));
   }
-  if (!is_known) return fmt::format("{} does not offer {}", record[0], quoted(record[1]));
+  if (!is_known) return fmt::format("{} does not offer {}", record[0], joulemap::quoted(record[1]));
   struct stat status {};
   if (::lstat(record[0].c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return fmt::format("{} is no regular file", record[0]);

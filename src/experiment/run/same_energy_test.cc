@@ -119,7 +119,7 @@ class RandomSensor final : public sensors::Sensor {
   RandomSensor(std::uint64_t seed, std::atomic<std::uint64_t>& reads, std::vector<Sample>* log = nullptr)
       : reader_(seed, monotonic_ns()), reads_(reads), log_(log), channels_(RandomMachine::channels()) {}
   std::span<const Channel> channels() const override { return channels_; }
-  void read(std::span<Reading> readings, sensors::Attention /*attention*/) noexcept override {
+  void read(std::span<Reading> readings, sensors::SamplingMode /*mode*/) noexcept override {
     const std::int64_t now_ns = monotonic_ns();
     for (std::uint32_t i = 0; i < 4; ++i) readings[i] = reader_.read(i, now_ns);
     readings[4].code = ReadCode::skipped;
@@ -135,8 +135,8 @@ class RandomSensor final : public sensors::Sensor {
     ++reads_;
   }
   std::span<const Sample> history() const noexcept override { return history_; }
-  std::int64_t next_read_ns(std::int64_t last_ns, sensors::Attention attention) const noexcept override {
-    return last_ns + (attention == sensors::Attention::close ? kEqualMs / 4 : 3 * kEqualMs);
+  std::int64_t next_read_ns(std::int64_t last_ns, sensors::SamplingMode attention) const noexcept override {
+    return last_ns + (attention == sensors::SamplingMode::close ? kEqualMs / 4 : 3 * kEqualMs);
   }
 
  private:

@@ -14,7 +14,7 @@ namespace {
 constexpr double kHeader = 66;
 constexpr double kFooterLine = 17;
 
-std::string subject_of(const ReportResult& run) {
+std::string heading_of(const ReportResult& run) {
   std::string subject;
   for (const std::string& argument : run.command) subject += (subject.empty() ? "" : " ") + argument;
   return subject.empty() ? "a recording" : subject;
@@ -23,7 +23,7 @@ std::string subject_of(const ReportResult& run) {
 std::string energy_line(const RunView& view) {
   const RunRates rates = run_rates(view.run);
   if (!rates.energy_j)
-    return fmt::format("{} in {}; energies are not known", subject_of(view.run), duration_text(rates.time_s));
+    return fmt::format("{} in {}; energies are not known", heading_of(view.run), duration_text(rates.time_s));
   std::string sensors;
   for (const DomainEnergy& domain : view.run.domains) {
     if (!domain.counted || domain.provenance != rates.provenance) continue;
@@ -68,7 +68,7 @@ Frame framed(const RunView& view, const LevelView* level, std::string_view title
   const double width = kPlotWidth;
   SvgCanvas canvas(width, kHeader + height_of_plot + footer_height, title, energy_line(view));
   canvas.text({kMargin, 32}, title, {20, kInk, Anchor::start, true});
-  canvas.text({width - kMargin, 32}, fitted_text(subject_of(view.run), 12, 380), {12, kMuted, Anchor::end});
+  canvas.text({width - kMargin, 32}, fitted_text(heading_of(view.run), 12, 380), {12, kMuted, Anchor::end});
   canvas.text({kMargin, 53}, fitted_text(energy_line(view), 13, width - 2 * kMargin), {13, kMuted});
   double y = kHeader + height_of_plot + 16;
   for (const std::string& line : footer) {

@@ -35,7 +35,7 @@ std::vector<const CellFunction*> largest(const AnalysisCell& cell, std::size_t m
   return functions;
 }
 
-std::string energy_text(const CellFunction& one) { return one.energy_j ? amount_text(*one.energy_j, "J") : "-"; }
+std::string energy_cell(const CellFunction& one) { return one.energy_j ? amount_text(*one.energy_j, "J") : "-"; }
 std::string calls_text(const CellFunction& one) { return one.count ? fmt::format("{:.0f}", *one.count) : "-"; }
 std::string cause_text(const CellFunction& one) { return one.cause ? std::string(to_string(one.cause->largest)) : "-"; }
 std::string basis_text(const CellFunction& one) { return one.cause ? std::string(to_string(one.cause->basis)) : "-"; }
@@ -50,7 +50,7 @@ TextTable functions_table(const AnalysisResult& result) {
   for (const AnalysisCell& cell : result.cells) {
     for (const CellFunction* const one : largest(cell, kMostShown)) {
       table.rows.push_back({short_levels(result, cell.levels), shortened(one->name, kNameColumns), one->device,
-                            energy_text(*one), percent(one->share), amount_text(one->time_s, "s"), calls_text(*one),
+                            energy_cell(*one), percent(one->share), amount_text(one->time_s, "s"), calls_text(*one),
                             cause_text(*one), percent(share_of_cause(*one)), basis_text(*one)});
     }
   }
@@ -63,7 +63,7 @@ TextTable brief_functions(const AnalysisCell& cell) {
                   {false, false, true, true, true, false, false},
                   {}};
   for (const CellFunction* const one : largest(cell, kMostInTerminals)) {
-    table.rows.push_back({one->name, one->device, energy_text(*one), amount_text(one->time_s, "s"), calls_text(*one),
+    table.rows.push_back({one->name, one->device, energy_cell(*one), amount_text(one->time_s, "s"), calls_text(*one),
                           cause_text(*one), basis_text(*one)});
   }
   return table;
