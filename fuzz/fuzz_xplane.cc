@@ -61,8 +61,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_shares(shares_of_onnxruntime(bytes));
   static_cast<void>(HloProgram::read(bytes));
   static_cast<void>(read_trace_note(bytes));
-  static_cast<void>(scopes::scope_of_xla_op(bytes, true));
-  static_cast<void>(scopes::scope_of_tensorflow_op(bytes, {}, {{"a", {"", "b"}}}));
-  static_cast<void>(scopes::scope_of_onnx_node(bytes, {}));
+  static_cast<void>(joulemap::scopes::scope_of_xla_op(bytes, true));
+  static_cast<void>(joulemap::scopes::scope_of_tensorflow_op(bytes, {}, {{"a", {"", "b"}}}));
+  static_cast<void>(joulemap::scopes::scope_of_onnx_node(bytes, {}));
   return 0;
 }

@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/value_checks.h"
 #include "cli/wrapped_command.h"
+#include "ingest/framework_traces.h"
 #include "recording/calibration_file.h"
 #include "recording/part_folder.h"
 #include "report/json/record_json.h"

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "attribution/gpu/traced_steps.h"
 #include "attribution/ledger/recorded_energy.h"
 #include "model/report_result.h"
 #include "recording/recording_reader.h"
