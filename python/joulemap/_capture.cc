@@ -65,15 +65,15 @@ PyObject* setup(PyObject*, PyObject* args, PyObject* kwargs) {
                                 "is_transformed",  "is_running",      "resolve",       "make_carrier",
                                 "careful_grad_fn", "on_step_state",   "numbers_nodes", nullptr};
   TorchFunctions f;
-  PyObject** const scopes[] = {&f.tensor_type,     &f.is_grad_enabled, &f.graph_task, &f.function_modes,
-                               &f.is_transformed,  &f.is_running,      &f.resolve,    &f.make_carrier,
-                               &f.careful_grad_fn, &f.on_step_state};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOOOp", const_cast<char**>(names), scopes[0], scopes[1],
-                                   scopes[2], scopes[3], scopes[4], scopes[5], scopes[6], scopes[7], scopes[8],
-                                   scopes[9], &f.numbers_nodes)) {
+  PyObject** const slots[] = {&f.tensor_type,     &f.is_grad_enabled, &f.graph_task, &f.function_modes,
+                              &f.is_transformed,  &f.is_running,      &f.resolve,    &f.make_carrier,
+                              &f.careful_grad_fn, &f.on_step_state};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOOOp", const_cast<char**>(names), slots[0], slots[1], slots[2],
+                                   slots[3], slots[4], slots[5], slots[6], slots[7], slots[8], slots[9],
+                                   &f.numbers_nodes)) {
     return nullptr;
   }
-  for (PyObject** const function : scopes) Py_INCREF(*function);
+  for (PyObject** const function : slots) Py_INCREF(*function);
   calls().torch = f;
   capture_state().is_on = jmc_is_recording() != 0;
   return PyBool_FromLong(capture_state().is_on);

@@ -76,12 +76,12 @@ ResolvedPath follow(std::string path) {
 // Whether `folder` is `outer` or lies inside it.
 bool lies_in(const std::string& folder, const struct stat& outer) {
   std::error_code error;
-  fs::path scope = fs::canonical(folder, error);
-  while (!error && !scope.empty()) {
-    const std::optional<struct stat> status = status_of(scope.string());
+  fs::path ancestor = fs::canonical(folder, error);
+  while (!error && !ancestor.empty()) {
+    const std::optional<struct stat> status = status_of(ancestor.string());
     if (status && is_same(*status, outer)) return true;
-    if (scope == scope.parent_path()) break;
-    scope = scope.parent_path();
+    if (ancestor == ancestor.parent_path()) break;
+    ancestor = ancestor.parent_path();
   }
   return false;
 }

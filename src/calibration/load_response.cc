@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "calibration/busy_time.h"
 
 namespace joulemap::calibration {
@@ -72,12 +73,6 @@ std::vector<Row> rows_of(ChannelKind kind, std::span<const DisplayedValue> shown
     }
   }
   return rows;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // Least squares of watts on a constant, busy fraction and time: the power of a GPU grows as it warms up.
@@ -177,7 +172,7 @@ class ResponseSearch {
       const double time = static_cast<double>(rows_[i].time_ns - rows_.front().time_ns) / span_ns;
       left.push_back(std::abs(rows_[i].watts - line.constant - line.per_busy * busy[i] - line.per_time * time));
     }
-    const double most = kOdd * kDeviationOfMedian * median(left);
+    const double most = kOdd * kDeviationOfMedian * median_or(left, 0.0);
     std::vector<Row> kept;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (left[i] <= most) kept.push_back(rows_[i]);

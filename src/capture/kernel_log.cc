@@ -207,19 +207,19 @@ void KernelLog::close(OpenStep& step, Activity& into) {
 
 void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
   const bool is_last = settled_ns == INT64_MAX;
-  for (auto scope = steps_.begin(); scope != steps_.end();) {
-    auto& [serial, step] = *scope;
+  for (auto entry = steps_.begin(); entry != steps_.end();) {
+    auto& [serial, step] = *entry;
     if (is_last && !step.ended) step.record.end_ns = into.end_ns;
     if (is_last || (step.ended && step.record.end_ns < settled_ns)) {
       close(step, into);
       if (serial != kBeforeTheFirst) into.steps.push_back(step.record);
       closed_until_ = std::max(closed_until_, serial);
-      scope = steps_.erase(scope);
+      entry = steps_.erase(entry);
       continue;
     }
     if (serial == kBeforeTheFirst || step.kernels.size() > kMostInMemory) spill(step, into);
     if (serial != kBeforeTheFirst) return;
-    ++scope;
+    ++entry;
   }
 }
 

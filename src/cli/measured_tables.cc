@@ -84,10 +84,10 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
 std::vector<std::string> measured_table_files(const std::vector<std::string>& folders) {
   std::vector<std::string> files;
   for (const std::string& folder : folders) {
-    for (const fs::path& scope : {fs::path(folder), beside(folder, "networks"), beside(folder, "seed")}) {
+    for (const fs::path& candidate : {fs::path(folder), beside(folder, "networks"), beside(folder, "seed")}) {
       for (const char* name : {"operations", "layers", "networks", "busy", "settings"}) {
         for (const char* ending : kEndings) {
-          if (std::string path = (scope / (std::string(name) + ending)).string(); file_exists(path)) {
+          if (std::string path = (candidate / (std::string(name) + ending)).string(); file_exists(path)) {
             files.push_back(std::move(path));
           }
         }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/clock.h"
+#include "base/median.h"
 
 namespace joulemap {
 namespace {
@@ -14,12 +15,6 @@ constexpr std::size_t kFewestIntervals = 2;
 constexpr double kDeviationOfMedian = 1.4826;
 // With a larger fraction of slips among the changes, the updates are not regular.
 constexpr double kMostSlips = 0.05;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -51,10 +46,10 @@ std::optional<ChannelBehaviour::Refresh> ChannelBehaviour::refresh() const {
     constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
     return Refresh{clock_.period_ns() / kSecond, clock_.period_uncertainty_ns() / kSecond, true};
   }
-  const double period_s = median(intervals_s_);
+  const double period_s = median_or(intervals_s_, 0.0);
   std::vector<double> deviations;
   for (const double interval_s : intervals_s_) deviations.push_back(std::abs(interval_s - period_s));
-  return Refresh{period_s, kDeviationOfMedian * median(std::move(deviations)), false};
+  return Refresh{period_s, kDeviationOfMedian * median_or(std::move(deviations), 0.0), false};
 }
 
 std::optional<StepInterval> ChannelBehaviour::step_before(std::int64_t time_ns) const {
@@ -65,7 +60,7 @@ std::optional<StepInterval> ChannelBehaviour::step_before(std::int64_t time_ns) 
 
 std::optional<double> ChannelBehaviour::median_read_s() const {
   if (reads_s_.empty()) return std::nullopt;
-  return median(reads_s_);
+  return median_or(reads_s_, 0.0);
 }
 
 std::optional<double> ChannelBehaviour::mean_w() const {

@@ -77,7 +77,7 @@ void CounterClock::suggest_period(double period_ns, double tolerance_ns) noexcep
   }
   trusted_period_ = period_ = suggested;
   // A sharp change seen during the search for the period is a valid step.
-  if (sharpest_change_ && sharpest_change_->width() < period_->low) scope(*sharpest_change_);
+  if (sharpest_change_ && sharpest_change_->width() < period_->low) set_anchor(*sharpest_change_);
   last_change_.reset();
   sharpest_change_.reset();
 }
@@ -116,10 +116,10 @@ void CounterClock::find_period(Range moments) noexcept {
   candidate_.reset();
   last_change_.reset();
   sharpest_change_.reset();
-  scope(moments);
+  set_anchor(moments);
 }
 
-void CounterClock::scope(Range step) noexcept {
+void CounterClock::set_anchor(Range step) noexcept {
   step_ = step;
   anchor_ = step;
   steps_from_anchor_ = 0;
@@ -144,12 +144,12 @@ void CounterClock::on_change(Range moments) noexcept {
   }
   if (moments.width() >= period_->low) return;  // such a long interval always contains a step
   if (!step_) {
-    scope(moments);
+    set_anchor(moments);
     return;
   }
   const double nearest = steps_to(moments.middle());
   if (after_steps(nearest).width() >= period_->low) {  // the known step is too old to identify this one
-    scope(moments);
+    set_anchor(moments);
     return;
   }
   int candidates = 0;
@@ -165,7 +165,7 @@ void CounterClock::on_change(Range moments) noexcept {
   }
   if (candidates == 0) {
     slip();
-    if (period_) scope(moments);
+    if (period_) set_anchor(moments);
   } else if (candidates == 1) {
     narrow(steps, overlap);
   }
@@ -205,7 +205,7 @@ void CounterClock::narrow(double steps, Range step) noexcept {
   narrow_period();
   if (!step_) return;
   const bool anchor_is_coarse = anchor_.width() > 2 * step_->width();
-  if (anchor_is_coarse || steps_from_anchor_ >= kStepsPerAnchor || steps_from_anchor_ < 0) scope(*step_);
+  if (anchor_is_coarse || steps_from_anchor_ >= kStepsPerAnchor || steps_from_anchor_ < 0) set_anchor(*step_);
 }
 
 void CounterClock::narrow_period() noexcept {

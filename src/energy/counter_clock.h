@@ -103,7 +103,7 @@ class CounterClock {
   void on_change(Range moments) noexcept;
   void on_rest(Range moments) noexcept;
   void find_period(Range moments) noexcept;
-  void scope(Range step) noexcept;
+  void set_anchor(Range step) noexcept;
   void narrow(double steps, Range step) noexcept;
   void narrow_period() noexcept;
   void slip() noexcept;

@@ -32,15 +32,15 @@ void SqliteWriter::run(const std::string& sql) {
 
 void SqliteWriter::begin_table(std::string_view name, std::initializer_list<std::string_view> columns) {
   std::string list;
-  std::string scopes;
+  std::string parameters;
   for (const std::string_view column : columns) {
     list += (list.empty() ? "" : ", ") + std::string(column);
-    scopes += scopes.empty() ? "?" : ", ?";
+    parameters += parameters.empty() ? "?" : ", ?";
   }
   insert_.reset();
   run(fmt::format("CREATE TABLE {} ({})", name, list));
   if (!failure_.empty()) return;
-  const std::string sql = fmt::format("INSERT INTO {} VALUES ({})", name, scopes);
+  const std::string sql = fmt::format("INSERT INTO {} VALUES ({})", name, parameters);
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) note_failure();
   insert_.reset(statement);
@@ -48,19 +48,19 @@ void SqliteWriter::begin_table(std::string_view name, std::initializer_list<std:
 
 void SqliteWriter::add_row(std::initializer_list<SqliteValue> values) {
   if (!failure_.empty() || !insert_) return;
-  int scope = 0;
+  int parameter = 0;
   for (const SqliteValue& one : values) {
-    ++scope;
+    ++parameter;
     int code = SQLITE_OK;
     if (const auto* const number = std::get_if<std::int64_t>(&one.value_)) {
-      code = sqlite3_bind_int64(insert_.get(), scope, *number);
+      code = sqlite3_bind_int64(insert_.get(), parameter, *number);
     } else if (const auto* const real = std::get_if<double>(&one.value_); real != nullptr && std::isfinite(*real)) {
-      code = sqlite3_bind_double(insert_.get(), scope, *real);
+      code = sqlite3_bind_double(insert_.get(), parameter, *real);
     } else if (const auto* const text = std::get_if<std::string_view>(&one.value_)) {
       const std::string valid = to_valid_utf8(*text);
-      code = sqlite3_bind_text64(insert_.get(), scope, valid.data(), valid.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+      code = sqlite3_bind_text64(insert_.get(), parameter, valid.data(), valid.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
     } else {
-      code = sqlite3_bind_null(insert_.get(), scope);
+      code = sqlite3_bind_null(insert_.get(), parameter);
     }
     if (code != SQLITE_OK) note_failure();
   }

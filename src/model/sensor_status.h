@@ -36,7 +36,7 @@ struct SensorStatus {
 };
 
 // Host properties that decide what can be measured.
-struct HostKind {
+struct HostTraits {
   std::string machine;    // "bare metal", "virtual machine (KVM)"
   std::string container;  // "docker", "podman" ...; empty outside a container
   bool is_virtual = false;
@@ -44,7 +44,7 @@ struct HostKind {
 
 struct DoctorResult {
   std::string version;
-  HostKind host;
+  HostTraits host;
   std::vector<SensorStatus> sensors;
 };
 

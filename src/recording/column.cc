@@ -105,9 +105,9 @@ std::int64_t ranked(std::vector<std::int64_t> values, std::size_t rank) {
     }
     below.resize(values.size());
   }
-  const auto scope = values.begin() + static_cast<std::ptrdiff_t>(rank);
-  std::nth_element(values.begin(), scope, values.end());
-  return *scope;
+  const auto position = values.begin() + static_cast<std::ptrdiff_t>(rank);
+  std::nth_element(values.begin(), position, values.end());
+  return *position;
 }
 
 std::uint64_t signed_median(std::vector<std::int64_t> values) {

@@ -30,7 +30,7 @@ class DamageLog {
   // Ends the current file.
   void end_file();
 
-  std::uint64_t scopes() const { return ranges_; }
+  std::uint64_t ranges() const { return ranges_; }
   std::uint64_t bytes() const { return bytes_; }
   Diagnostics diagnostics() const;
 

@@ -108,8 +108,8 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
     const Status looked = look_ahead();
     if (!looked) return looked;
   }
-  const auto scope = source_indexes_.find(header.source);
-  const bool is_repeated = scope != source_indexes_.end() && !scope->second;
+  const auto known = source_indexes_.find(header.source);
+  const bool is_repeated = known != source_indexes_.end() && !known->second;
   if (is_repeated) {
     ++summary_.chunks_repeated;
     return Done{};
@@ -118,10 +118,10 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
   bool understood = payload.has_value();
   if (understood && header.is(ChunkType::notes)) {
     understood = read_notes(*payload);
-  } else if (understood && scope == source_indexes_.end()) {
+  } else if (understood && known == source_indexes_.end()) {
     ++orphaned_chunks_;
   } else if (understood) {
-    understood = read_payload(header, *payload, *scope->second);
+    understood = read_payload(header, *payload, *known->second);
   }
   if (!understood) damage_.add({position_, kChunkHeaderSize + header.stored_size, false});
   return Done{};
@@ -285,7 +285,7 @@ void RecordingDecoder::describe_unended() {
 
 RecordingSummary RecordingDecoder::finish() {
   summary_.sources = sources_.size();
-  summary_.damaged_ranges = damage_.scopes();
+  summary_.damaged_ranges = damage_.ranges();
   summary_.damaged_bytes = damage_.bytes();
   summary_.diagnostics.add_all(damage_.diagnostics());
   summary_.diagnostics.add_all(gate_.diagnostics());

@@ -39,7 +39,7 @@ class Joiner {
  private:
   Status add_chunk(const ScannedChunk& chunk, std::uint64_t position);
   Status add_definition(const ScannedChunk& chunk, std::uint64_t position);
-  Result<std::optional<std::uint16_t>> scope_of(std::uint16_t number);
+  Result<std::optional<std::uint16_t>> source_index_of(std::uint16_t number);
   Result<std::uint16_t> new_number();
   Status add_samples(std::uint16_t source, const SampleBatch& batch);
   Status write_samples();
@@ -94,19 +94,19 @@ Status Joiner::add_chunk(const ScannedChunk& chunk, std::uint64_t position) {
   const Status readable = check_readable(chunk.header, path_);
   if (!readable) return readable;
   if (chunk.header.is(ChunkType::source)) return add_definition(chunk, position);
-  Result<std::optional<std::uint16_t>> scope = scope_of(chunk.header.source);
-  if (!scope) return std::move(scope).error();
-  if (!*scope) return Done{};
+  Result<std::optional<std::uint16_t>> source = source_index_of(chunk.header.source);
+  if (!source) return std::move(source).error();
+  if (!*source) return Done{};
   if (chunk.header.is(ChunkType::end)) {  // the last chunk of a source, also in the joined file
     const Status written = write_samples();
     if (!written) return written;
   }
-  if (!chunk.header.is(ChunkType::samples)) return put(with_source(chunk.header, **scope, chunk.stored));
+  if (!chunk.header.is(ChunkType::samples)) return put(with_source(chunk.header, **source, chunk.stored));
   const std::optional<std::string> payload = payload_of(chunk.header, chunk.stored);
   const std::optional<SampleBatch> batch = payload ? decode_samples(*payload) : std::nullopt;
   if (batch) {
-    damage_.add_samples(**scope, started_ns_[**scope], batch->samples);
-    return add_samples(**scope, *batch);
+    damage_.add_samples(**source, started_ns_[**source], batch->samples);
+    return add_samples(**source, *batch);
   }
   damage_.add({position, kChunkHeaderSize + chunk.header.stored_size, false});
   return Done{};
@@ -127,15 +127,15 @@ Status Joiner::add_definition(const ScannedChunk& chunk, std::uint64_t position)
   }
   const SourceIdentity identity = identity_of(decoded->source);
   if (earlier_.contains(identity)) source_indexes_.try_emplace(chunk.header.source, std::nullopt);
-  Result<std::optional<std::uint16_t>> scope = scope_of(chunk.header.source);
-  if (!scope) return std::move(scope).error();
-  if (!*scope) return Done{};
+  Result<std::optional<std::uint16_t>> source = source_index_of(chunk.header.source);
+  if (!source) return std::move(source).error();
+  if (!*source) return Done{};
   here_.insert(identity);
-  started_ns_[**scope] = decoded->source.started_ns;
-  return put(with_source(chunk.header, **scope, chunk.stored));
+  started_ns_[**source] = decoded->source.started_ns;
+  return put(with_source(chunk.header, **source, chunk.stored));
 }
 
-Result<std::optional<std::uint16_t>> Joiner::scope_of(std::uint16_t number) {
+Result<std::optional<std::uint16_t>> Joiner::source_index_of(std::uint16_t number) {
   const auto known = source_indexes_.find(number);
   if (known != source_indexes_.end()) return known->second;
   Result<std::uint16_t> fresh = new_number();

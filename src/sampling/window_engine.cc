@@ -150,7 +150,7 @@ void WindowEngine::look() {
   std::erase_if(unfinished_, [this](WindowId window) {
     const auto found = records_.find(window);
     if (found == records_.end()) return true;
-    keep_edges(window, found->second);
+    store_settled_edges(window, found->second);
     return found->second.begins_missing == 0 && found->second.ends_missing == 0;
   });
 }
@@ -188,7 +188,7 @@ void WindowEngine::keep_edges_at(std::int64_t time_ns, std::vector<std::optional
   }
 }
 
-void WindowEngine::keep_edges(WindowId window, Record& record) {
+void WindowEngine::store_settled_edges(WindowId window, Record& record) {
   if (record.begins_missing > 0) keep_edges_at(record.begin_ns, record.begin_edges, record.begins_missing, false);
   if (record.end_ns == 0) record.end_ns = table_.end_ns(window);
   if (record.end_ns == 0) return;

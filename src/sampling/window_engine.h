@@ -92,7 +92,7 @@ class WindowEngine {
   void look();
   void adopt_windows();
   void feed_curves();
-  void keep_edges(WindowId window, Record& record);
+  void store_settled_edges(WindowId window, Record& record);
   void keep_edges_at(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges, std::size_t& missing,
                      bool give_up);
   bool is_settled(const Record& record) const;

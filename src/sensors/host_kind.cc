@@ -52,8 +52,8 @@ std::string find_container(const SystemRoot& root) {
 
 }  // namespace
 
-HostKind find_host_kind(const SystemRoot& root) {
-  HostKind host;
+HostTraits find_host_kind(const SystemRoot& root) {
+  HostTraits host;
   const Result<std::string> cpuinfo = read_file_start(root.path("/proc/cpuinfo"), kFirstCpuOfCpuinfo);
   const std::string name = find_hypervisor(root);
   host.is_virtual = name == "WSL" || (cpuinfo && cpuinfo->find(" hypervisor") != std::string::npos);
@@ -66,7 +66,7 @@ HostKind find_host_kind(const SystemRoot& root) {
   return host;
 }
 
-const HostKind& ProbeContext::host() const {
+const HostTraits& ProbeContext::host() const {
   if (!host_) host_ = find_host_kind(root_);
   return *host_;
 }

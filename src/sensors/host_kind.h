@@ -8,6 +8,6 @@
 
 namespace joulemap::sensors {
 
-HostKind find_host_kind(const SystemRoot& root);
+HostTraits find_host_kind(const SystemRoot& root);
 
 }  // namespace joulemap::sensors

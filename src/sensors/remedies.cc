@@ -13,7 +13,7 @@ std::string_view program_or_name(std::string_view program) { return program.empt
 
 }  // namespace
 
-std::string remedy_for_denied_powercap(const HostKind& host, std::string_view program) {
+std::string remedy_for_denied_powercap(const HostTraits& host, std::string_view program) {
   if (!host.container.empty()) {
     return fmt::format(
         "run the container as root with: --security-opt systempaths=unconfined "
@@ -30,7 +30,7 @@ std::string remedy_for_denied_powercap(const HostKind& host, std::string_view pr
       program_or_name(program), kPlatypus);
 }
 
-std::string remedy_for_denied_perf_event(const HostKind& host, std::string_view program) {
+std::string remedy_for_denied_perf_event(const HostTraits& host, std::string_view program) {
   if (!host.container.empty()) {
     return "run the container with: --cap-add PERFMON (engines before 2023 also need --security-opt "
            "seccomp=unconfined)";
@@ -43,13 +43,13 @@ std::string remedy_for_denied_perf_event(const HostKind& host, std::string_view 
       program_or_name(program));
 }
 
-std::string reason_for_absent_rapl(const HostKind& host) {
+std::string reason_for_absent_rapl(const HostTraits& host) {
   if (host.is_virtual) return fmt::format("this {} has none: hosts do not pass RAPL on to their guests", host.machine);
   if (!host.container.empty()) return fmt::format("this {} container hides it", host.container);
   return "this kernel shows none";
 }
 
-std::string remedy_for_absent_rapl(const HostKind& host) {
+std::string remedy_for_absent_rapl(const HostTraits& host) {
   if (host.is_virtual) {
     return "none inside this VM; measure on the host or on a bare-metal instance (the estimate stands in "
            "meanwhile)";

@@ -14,13 +14,13 @@
 namespace joulemap::sensors {
 
 // energy_uj exists but is not readable.
-std::string remedy_for_denied_powercap(const HostKind& host, std::string_view program);
+std::string remedy_for_denied_powercap(const HostTraits& host, std::string_view program);
 
 // perf_event_open denies system-wide events.
-std::string remedy_for_denied_perf_event(const HostKind& host, std::string_view program);
+std::string remedy_for_denied_perf_event(const HostTraits& host, std::string_view program);
 
 // The machine has no RAPL.
-std::string reason_for_absent_rapl(const HostKind& host);
-std::string remedy_for_absent_rapl(const HostKind& host);
+std::string reason_for_absent_rapl(const HostTraits& host);
+std::string remedy_for_absent_rapl(const HostTraits& host);
 
 }  // namespace joulemap::sensors

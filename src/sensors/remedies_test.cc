@@ -11,8 +11,8 @@
 namespace joulemap::sensors {
 namespace {
 
-const HostKind kBareMetal{"bare metal", "", false};
-const HostKind kContainer{"bare metal", "docker", false};
+const HostTraits kBareMetal{"bare metal", "", false};
+const HostTraits kContainer{"bare metal", "docker", false};
 
 TEST(Remedies, NameTheProgramAndTheCapability) {
   const std::string remedy = remedy_for_denied_powercap(kBareMetal, "/opt/joulemap");
@@ -22,7 +22,7 @@ TEST(Remedies, NameTheProgramAndTheCapability) {
 }
 
 TEST(Remedies, NeverOpenRaplToEverybodyWithoutNamingPlatypus) {
-  for (const HostKind& host : {kBareMetal, kContainer}) {
+  for (const HostTraits& host : {kBareMetal, kContainer}) {
     EXPECT_NE(remedy_for_denied_powercap(host, "").find("PLATYPUS"), std::string::npos);
   }
   const std::string perf = remedy_for_denied_perf_event(kBareMetal, "");
@@ -38,16 +38,16 @@ TEST(Remedies, NameTheFlagOfTheContainerInsideOne) {
   EXPECT_NE(remedy_for_denied_perf_event(kContainer, "").find("--cap-add PERFMON"), std::string::npos);
 }
 
-TEST(HostKind, TellsVirtualMachinesFromBareMetal) {
+TEST(HostTraits, TellsVirtualMachinesFromBareMetal) {
   EXPECT_EQ(find_host_kind(SystemRoot{sysroot("no-sensors")}).machine, "virtual machine (Amazon EC2 m5.large)");
   EXPECT_EQ(find_host_kind(SystemRoot{sysroot("intel-2socket")}).machine, "bare metal");
 }
 
-TEST(HostKind, RecognisesContainersAndWsl) {
+TEST(HostTraits, RecognisesContainersAndWsl) {
   const TemporaryDirectory directory;
   directory.write("proc/1/cgroup", "0::/kubepods/burstable/pod1/abc\n");
   directory.write("proc/version", "Linux version 5.15.0-microsoft-standard-WSL2\n");
-  const HostKind host = find_host_kind(SystemRoot{directory.path()});
+  const HostTraits host = find_host_kind(SystemRoot{directory.path()});
   EXPECT_EQ(host.container, "kubernetes");
   EXPECT_EQ(host.machine, "virtual machine (WSL)");
 }

@@ -65,13 +65,13 @@ class ProbeContext {
   const SystemRoot& root() const { return root_; }
   const std::string& program() const { return program_; }  // path of this executable, for remedies that name it
   const MeasuredProcesses& measured() const { return measured_; }
-  const HostKind& host() const;  // computed on first use: most probes do not need it
+  const HostTraits& host() const;  // computed on first use: most probes do not need it
 
  private:
   SystemRoot root_;
   std::string program_;
   MeasuredProcesses measured_;
-  mutable std::optional<HostKind> host_;
+  mutable std::optional<HostTraits> host_;
 };
 
 struct Probe {

@@ -16,7 +16,7 @@ namespace {
 
 // Indices of 0 .. size - 1, two from each random number, whose halves are independent. Passes the half to `visit`.
 template <class Visit>
-void draw_scopes(QuickRandom& random, std::size_t size, Visit visit) {
+void draw_indices(QuickRandom& random, std::size_t size, Visit visit) {
   for (std::size_t i = 0; i + 1 < size; i += 2) {
     const std::uint64_t bits = random.bits();
     visit(((bits >> 32) * size) >> 32, 0);
@@ -35,7 +35,7 @@ std::vector<double> mean_replicates(std::span<const double> values, const Bootst
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
     double sums[2] = {0, 0};  // two, so that one addition need not wait for the other
-    draw_scopes(random, values.size(), [&](std::size_t scope, int half) { sums[half] += values[scope]; });
+    draw_indices(random, values.size(), [&](std::size_t position, int half) { sums[half] += values[position]; });
     replicate = (sums[0] + sums[1]) / static_cast<double>(values.size());
   }
   return replicates;
@@ -45,12 +45,12 @@ std::vector<double> mean_replicates(std::span<const double> values, const Bootst
 double median_of_counts(std::span<const double> sorted, std::span<const std::uint32_t> counts) {
   const std::size_t lower = (sorted.size() - 1) / 2;
   const std::size_t upper = sorted.size() / 2;
-  std::size_t scope = 0;
+  std::size_t position = 0;
   std::size_t seen = counts[0];
-  while (seen <= lower) seen += counts[++scope];
-  const double low = sorted[scope];
-  while (seen <= upper) seen += counts[++scope];
-  return lower == upper ? low : (low + sorted[scope]) / 2;
+  while (seen <= lower) seen += counts[++position];
+  const double low = sorted[position];
+  while (seen <= upper) seen += counts[++position];
+  return lower == upper ? low : (low + sorted[position]) / 2;
 }
 
 std::vector<double> median_replicates(std::span<const double> sorted, const BootstrapOptions& options) {
@@ -59,7 +59,7 @@ std::vector<double> median_replicates(std::span<const double> sorted, const Boot
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
     std::ranges::fill(counts, 0U);
-    draw_scopes(random, sorted.size(), [&](std::size_t scope, int) { ++counts[scope]; });
+    draw_indices(random, sorted.size(), [&](std::size_t position, int) { ++counts[position]; });
     replicate = median_of_counts(sorted, counts);
   }
   return replicates;
@@ -70,7 +70,7 @@ std::vector<double> medians_without_each(std::span<const double> sorted) {
   if (sorted.size() < 2) return medians;
   const std::size_t left = sorted.size() - 1;
   for (std::size_t out = 0; out < sorted.size(); ++out) {
-    const auto at = [&](std::size_t scope) { return sorted[scope < out ? scope : scope + 1]; };
+    const auto at = [&](std::size_t position) { return sorted[position < out ? position : position + 1]; };
     medians.push_back((at((left - 1) / 2) + at(left / 2)) / 2);
   }
   return medians;
@@ -91,11 +91,11 @@ std::vector<double> without_each(std::span<const double> values, const Statistic
 
 // The quantile of unsorted values. Reorders them.
 double quantile_by_selection(std::vector<double>& values, double probability) {
-  const double scope = probability * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(scope);
+  const double position = probability * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(below);
   std::nth_element(values.begin(), at, values.end());
-  const double share = scope - static_cast<double>(below);
+  const double share = position - static_cast<double>(below);
   if (share == 0 || at + 1 == values.end()) return *at;
   return std::lerp(*at, *std::min_element(at + 1, values.end()), share);
 }
@@ -159,10 +159,10 @@ double median_of(std::span<const double> values) {
 }
 
 double quantile_of_sorted(std::span<const double> sorted, double probability) {
-  const double scope = probability * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(scope);
+  const double position = probability * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], scope - static_cast<double>(below));
+  return std::lerp(sorted[below], sorted[above], position - static_cast<double>(below));
 }
 
 BootstrapInterval bca_interval(std::vector<double>& replicates, double estimate, std::span<const double> jackknife,
@@ -204,7 +204,7 @@ std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
     std::size_t i = 0;
-    draw_scopes(random, values.size(), [&](std::size_t scope, int) { drawn[i++] = values[scope]; });
+    draw_indices(random, values.size(), [&](std::size_t position, int) { drawn[i++] = values[position]; });
     replicate = statistic(drawn);
   }
   return bca_interval(replicates, statistic(values), without_each(values, statistic), options.confidence);

@@ -37,7 +37,7 @@ static_assert(static_cast<int>(RecordKind::graph) == CUPTI_ACTIVITY_KIND_GRAPH_T
 static_assert(sizeof(ApiCall) == sizeof(CUpti_CallbackData));
 static_assert(offsetof(ApiCall, site) == offsetof(CUpti_CallbackData, callbackSite));
 static_assert(offsetof(ApiCall, correlation) == offsetof(CUpti_CallbackData, correlationId));
-static_assert(offsetof(ResourceChange, descriptor) == offsetof(CUpti_ResourceData, resourceDescriptor));
+static_assert(offsetof(ResourceData, descriptor) == offsetof(CUpti_ResourceData, resourceDescriptor));
 static_assert(offsetof(GraphChange, node) == offsetof(CUpti_GraphData, node));
 static_assert(offsetof(GraphChange, original_node) == offsetof(CUpti_GraphData, originalNode));
 static_assert(sizeof(nvtx::EventAttributes) == sizeof(nvtxEventAttributes_t));
@@ -65,7 +65,7 @@ template <class Theirs>
 KernelFacts read(const Theirs& record) {
   KernelFacts facts;
   const RecordLayout& layout = *layout_of_version(CUPTI_API_VERSION)->layout;
-  EXPECT_EQ(decode_record(layout, reinterpret_cast<const Record*>(&record), facts), Decoded::facts);
+  EXPECT_EQ(decode_record(layout, reinterpret_cast<const Record*>(&record), facts), DecodeOutcome::facts);
   EXPECT_EQ(facts.start_ns, 1000);
   EXPECT_EQ(facts.end_ns, 2000);
   EXPECT_EQ(facts.ordinal, 3U);

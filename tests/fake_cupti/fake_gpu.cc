@@ -160,7 +160,7 @@ std::uint64_t FakeGpu::capture_node() {
     node = next_node_++;
   }
   const GraphChange graph{nullptr, nullptr, reinterpret_cast<GraphNode>(node), nullptr};
-  const ResourceChange change{nullptr, nullptr, &graph};
+  const ResourceData change{nullptr, nullptr, &graph};
   call_back(Domain::resource, kGraphNodeCreated, &change);
   return node;
 }
@@ -172,7 +172,7 @@ std::uint64_t FakeGpu::clone_node(std::uint64_t original) {
     node = next_node_++;
   }
   const GraphChange graph{nullptr, nullptr, reinterpret_cast<GraphNode>(node), reinterpret_cast<GraphNode>(original)};
-  const ResourceChange change{nullptr, nullptr, &graph};
+  const ResourceData change{nullptr, nullptr, &graph};
   call_back(Domain::resource, kGraphNodeCloned, &change);
   return node;
 }

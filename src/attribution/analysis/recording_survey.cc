@@ -60,9 +60,9 @@ void RecordingSurvey::on_mark(std::uint32_t source, const Mark& mark) {
 }
 
 void RecordingSurvey::on_metric(std::uint32_t /*source*/, const Metric& metric) {
-  const auto [scope, is_new] = metric_of_.try_emplace(metric.name, metrics_.size());
+  const auto [slot, is_new] = metric_of_.try_emplace(metric.name, metrics_.size());
   if (is_new) metrics_.push_back({metric.name, 0, metric.value, metric.value, 0});
-  ReportedMetric& known = metrics_[scope->second];
+  ReportedMetric& known = metrics_[slot->second];
   ++known.count;
   known.last = metric.value;
   known.sum += metric.value;
@@ -181,8 +181,8 @@ std::vector<std::string> RecordingSurvey::host_names() const {
   std::vector<std::string> names;
   for (const SurveyedSource& seen : sources_) {
     const std::set<std::string>& same = boots[seen.source.host];
-    const auto scope = std::distance(same.begin(), same.find(seen.source.boot_id));
-    names.push_back(same.size() == 1 ? seen.source.host : fmt::format("{}:{}", seen.source.host, scope));
+    const auto index = std::distance(same.begin(), same.find(seen.source.boot_id));
+    names.push_back(same.size() == 1 ? seen.source.host : fmt::format("{}:{}", seen.source.host, index));
   }
   return names;
 }

@@ -9,6 +9,7 @@
 #include "attribution/cpu/cpu_rows.h"
 #include "attribution/gpu/power_regression.h"
 #include "attribution/gpu/separable_groups.h"
+#include "base/median.h"
 #include "statistics/random.h"
 
 namespace joulemap::attribution {
@@ -72,8 +73,7 @@ double autocorrelation_inflation(std::span<const double> residuals, std::span<co
 std::vector<double> huber_weights(std::span<const double> residuals) {
   std::vector<double> sizes;
   for (const double residual : residuals) sizes.push_back(std::abs(residual));
-  std::nth_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2), sizes.end());
-  const double usual = std::max(1.4826 * sizes[sizes.size() / 2], 1e-12);
+  const double usual = std::max(1.4826 * median_or(std::move(sizes), 0.0), 1e-12);
   std::vector<double> weights;
   for (const double residual : residuals) {
     weights.push_back(std::min(1.0, kHuber * usual / std::max(std::abs(residual), 1e-12)));
@@ -197,8 +197,7 @@ std::optional<double> power_at_rest_w(const CpuRows& rows) {
     if (at_work < kAtRest * entries.back()) watts.push_back(rows.value(row) / entries.back());
   }
   if (watts.size() < kFewestAtRest) return std::nullopt;
-  std::nth_element(watts.begin(), watts.begin() + static_cast<std::ptrdiff_t>(watts.size() / 2), watts.end());
-  return watts[watts.size() / 2];
+  return median_or(std::move(watts), 0.0);
 }
 
 // Lower triangular L of a symmetric matrix L L', row by row. Negative pivots from rounding count as 0.

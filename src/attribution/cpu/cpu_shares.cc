@@ -107,7 +107,7 @@ void CpuShares::share_out(std::size_t cell, const Cell& now) {
   const CpuPowers& powers = known_->powers;
   const double present = std::min(now.present_s / now.length_s, 1.0);
   const double other_cpus = now.other_s / now.length_s;
-  const double active = any_at_work(present, other_cpus);
+  const double active = any_cpu_busy_fraction(present, other_cpus);
   const double others_j = this->others_j(now);
   const double idle_j = powers.watts[powers.idle()] * now.length_s;
   const double all_j = this->all_j(now);
@@ -135,7 +135,7 @@ void CpuShares::share_out(std::size_t cell, const Cell& now) {
 
 void CpuShares::share_out_by_time(std::size_t cell, const Cell& now) {
   const double all_s = now.modelled_j + now.other_s;  // all powers are 1
-  const double active = any_at_work(now.present_s / now.length_s, now.other_s / now.length_s);
+  const double active = any_cpu_busy_fraction(now.present_s / now.length_s, now.other_s / now.length_s);
   // A gap in a trace of another tool does not show whether the machine was idle.
   if (has_idle_time_) idle_j_ += now.joules * (1 - active);
   if (all_s <= 0) return;

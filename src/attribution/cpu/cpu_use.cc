@@ -117,7 +117,7 @@ CpuUse CpuWork::finish(ActivitySums& sums) {
   return use;
 }
 
-double any_at_work(double command, double other_cpus) {
+double any_cpu_busy_fraction(double command, double other_cpus) {
   return 1 - (1 - std::clamp(command, 0.0, 1.0)) * (1 - std::clamp(other_cpus, 0.0, 1.0));
 }
 

@@ -65,7 +65,7 @@ class CpuWork {
 
 // Fraction of time with any busy CPU. `command`: fraction of time in which the command had one; `other_cpus`: mean
 // count of CPUs that other processes used. Assumes that the two are independent.
-double any_at_work(double command, double other_cpus);
+double any_cpu_busy_fraction(double command, double other_cpus);
 
 // Power of a CPU second relative to that of a single busy CPU. It falls with the number of busy CPUs, because the first
 // wakes shared parts and clocks fall. `growth`: exponent of power over the number of busy CPUs; 1: no such effect.

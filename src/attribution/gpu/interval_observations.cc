@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/clock.h"
+#include "base/median.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -18,13 +19,6 @@ constexpr double kPriorSpread = 0.5;
 constexpr double kLeastNoise = 0.005;
 constexpr double kLeastNoise_j = 1e-6;
 constexpr int kCoarseRounds = 8;
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Effective degrees of freedom of the fit.
 double used_up(const statistics::GramSums& sums, double pull) {
@@ -40,7 +34,7 @@ double noise_of(const std::vector<double>& residuals, double used, double usual_
   sizes.reserve(residuals.size());
   for (const double residual : residuals) sizes.push_back(std::abs(residual));
   const double rows = static_cast<double>(residuals.size());
-  const double typical_j = kMadToDeviation * median(std::move(sizes));
+  const double typical_j = kMadToDeviation * median_or(std::move(sizes), 0.0);
   return std::max({typical_j * std::sqrt(rows / std::max(rows - used, 1.0)), kLeastNoise * usual_j, kLeastNoise_j});
 }
 
@@ -74,13 +68,13 @@ IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::
     lengths_s.push_back(seconds(edges_ns[i] - edges_ns[i - 1]));
   }
   busy_ = timeline.busy(edges_ns, sensing.pace);
-  const double usual_s = std::max(median(lengths_s), 1e-9);
+  const double usual_s = std::max(median_or(lengths_s, 0.0), 1e-9);
   for (std::size_t i = 0; i < joules_.size(); ++i) {
     const double scale = std::sqrt(std::max(lengths_s[i] / usual_s, 1.0));
     joules_[i] /= scale;
     for (std::size_t k = 0; k < busy_.columns; ++k) busy_.seconds[i * busy_.columns + k] /= scale;
   }
-  usual_j_ = median(joules_);
+  usual_j_ = median_or(joules_, 0.0);
 }
 
 IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::span<const PowerPoint> shown,
@@ -92,7 +86,7 @@ IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::
   }
   busy_ = timeline.remembered(moments_ns, sensing.memory_ns, sensing.pace);
   for (double& share : busy_.seconds) share *= period_s;
-  usual_j_ = median(joules_);
+  usual_j_ = median_or(joules_, 0.0);
 }
 
 std::vector<double> IntervalObservations::times_s() const {

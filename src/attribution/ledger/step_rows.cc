@@ -107,16 +107,16 @@ LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
 
 std::vector<ReportRow> same_moments_of(const std::vector<std::vector<ReportRow>>& of_machines) {
   std::vector<ReportRow> all;
-  std::map<std::pair<std::vector<std::string>, std::uint64_t>, std::size_t> scope_of;  // by path and occurrence
+  std::map<std::pair<std::vector<std::string>, std::uint64_t>, std::size_t> index_of;  // by path and occurrence
   for (const std::vector<ReportRow>& rows : of_machines) {
     std::map<std::vector<std::string>, std::uint64_t> seen;
     for (const ReportRow& row : rows) {
-      const auto [scope, is_new] = scope_of.try_emplace({row.path, seen[row.path]++}, all.size());
+      const auto [slot, is_new] = index_of.try_emplace({row.path, seen[row.path]++}, all.size());
       if (is_new) {
         all.push_back(row);
         continue;
       }
-      ReportRow& same = all[scope->second];
+      ReportRow& same = all[slot->second];
       same.time_s = std::max(same.time_s, row.time_s);
       if (row.energy_j) same.energy_j = same.energy_j.value_or(0) + *row.energy_j;
       if (same.energy_j && same.time_s > 0) same.power_w = *same.energy_j / same.time_s;

@@ -33,24 +33,24 @@ std::uint8_t* BufferPool::take(const Loan& loan) {
 }
 
 std::size_t BufferPool::find(const std::uint8_t* buffer) const {
-  std::size_t scope = 0;
-  while (scope < given_out_.size() && given_out_[scope].buffer.get() != buffer) ++scope;
-  return scope;
+  std::size_t slot = 0;
+  while (slot < given_out_.size() && given_out_[slot].buffer.get() != buffer) ++slot;
+  return slot;
 }
 
 std::optional<BufferPool::Loan> BufferPool::loan_of(const std::uint8_t* buffer) const {
   const std::lock_guard hold(lock_);
-  const std::size_t scope = find(buffer);
-  if (scope == given_out_.size()) return std::nullopt;
-  return given_out_[scope].loan;
+  const std::size_t slot = find(buffer);
+  if (slot == given_out_.size()) return std::nullopt;
+  return given_out_[slot].loan;
 }
 
 void BufferPool::give_back(const std::uint8_t* buffer) {
   const std::lock_guard hold(lock_);
-  const std::size_t scope = find(buffer);
-  if (scope == given_out_.size()) return;
-  free_.push_back(std::move(given_out_[scope].buffer));
-  given_out_.erase(given_out_.begin() + static_cast<std::ptrdiff_t>(scope));
+  const std::size_t slot = find(buffer);
+  if (slot == given_out_.size()) return;
+  free_.push_back(std::move(given_out_[slot].buffer));
+  given_out_.erase(given_out_.begin() + static_cast<std::ptrdiff_t>(slot));
 }
 
 void BufferPool::write_off() {

@@ -79,7 +79,7 @@ struct GraphChange {
 };
 
 // CUpti_ResourceData
-struct ResourceChange {
+struct ResourceData {
   Context context;
   void* handle;
   const GraphChange* descriptor;  // for changes of a graph

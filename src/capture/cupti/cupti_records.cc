@@ -148,12 +148,12 @@ int cuda_major_of(std::uint32_t version) {
   return 0;
 }
 
-Decoded decode_record(const RecordLayout& layout, const Record* record, KernelFacts& into) {
+DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelFacts& into) {
   const RecordMembers* members = members_of(layout, value_at<RecordKind>(record, 0));
-  if (members == nullptr) return Decoded::unknown;
+  if (members == nullptr) return DecodeOutcome::unknown;
   const auto start = value_at<std::uint64_t>(record, members->start);
   const auto end = value_at<std::uint64_t>(record, members->end);
-  if (start == 0 || end == 0) return Decoded::incomplete;
+  if (start == 0 || end == 0) return DecodeOutcome::incomplete;
   into = KernelFacts{};
   into.kind = members->kind;
   into.name = name_of(*members, record);
@@ -167,7 +167,7 @@ Decoded decode_record(const RecordLayout& layout, const Record* record, KernelFa
   into.bytes = value_or_zero<std::uint64_t>(record, members->bytes);
   into.start_ns = static_cast<std::int64_t>(start);
   into.end_ns = static_cast<std::int64_t>(end);
-  return Decoded::facts;
+  return DecodeOutcome::facts;
 }
 
 }  // namespace joulemap::capture::cupti

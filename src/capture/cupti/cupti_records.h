@@ -57,11 +57,11 @@ std::string version_text(std::uint32_t version);
 // The CUDA major version of a CUPTI version.
 int cuda_major_of(std::uint32_t version);
 
-enum class Decoded : std::uint8_t {
+enum class DecodeOutcome : std::uint8_t {
   facts,       // `into` is filled
   unknown,     // a kind that is not in the layout
   incomplete,  // still running at a forced flush: its times are missing
 };
-Decoded decode_record(const RecordLayout& layout, const Record* record, KernelFacts& into);
+DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelFacts& into);
 
 }  // namespace joulemap::capture::cupti

@@ -32,7 +32,7 @@ TEST(CuptiRecords, AKernelIsReadWhole) {
   bytes.at(52, 10U).at(56, 11U).at(60, 12U).at(64, 20U).at(68, 21U).at(72, 22U);
   bytes.at(92, 99U).at(104, static_cast<const char*>("gemm")).at(144, std::uint64_t{5});
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), Decoded::facts);
+  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::facts);
   EXPECT_EQ(facts.kind, KernelKind::kernel);
   EXPECT_EQ(facts.name, "gemm");
   EXPECT_EQ(facts.start_ns, 1000);
@@ -50,7 +50,7 @@ TEST(CuptiRecords, ACopyIsNamedByItsDirection) {
   Bytes bytes(RecordKind::copy);
   bytes.at(4, std::uint8_t{2}).at(8, std::uint64_t{4096}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 7U);
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), Decoded::facts);
+  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::facts);
   EXPECT_EQ(facts.kind, KernelKind::copy);
   EXPECT_EQ(facts.name, "DtoH");
   EXPECT_EQ(facts.bytes, 4096U);
@@ -64,7 +64,7 @@ TEST(CuptiRecords, ACopyBetweenDevicesHasItsCorrelationElsewhere) {
   Bytes bytes(RecordKind::peer_copy);
   bytes.at(4, std::uint8_t{10}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 1U).at(60, 8U);
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), Decoded::facts);
+  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::facts);
   EXPECT_EQ(facts.name, "PtoP");
   EXPECT_EQ(facts.correlation, 8U);
 }
@@ -73,12 +73,12 @@ TEST(CuptiRecords, AFillAndAWholeGraphAreRead) {
   Bytes fill(RecordKind::fill);
   fill.at(8, std::uint64_t{64}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 9U);
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), fill.record(), facts), Decoded::facts);
+  ASSERT_EQ(decode_record(newest(), fill.record(), facts), DecodeOutcome::facts);
   EXPECT_EQ(facts.kind, KernelKind::fill);
   EXPECT_EQ(facts.bytes, 64U);
   Bytes graph(RecordKind::graph);
   graph.at(4, 11U).at(8, std::uint64_t{5}).at(16, std::uint64_t{6}).at(24, 1U).at(36, 3U);
-  ASSERT_EQ(decode_record(newest(), graph.record(), facts), Decoded::facts);
+  ASSERT_EQ(decode_record(newest(), graph.record(), facts), DecodeOutcome::facts);
   EXPECT_EQ(facts.kind, KernelKind::graph);
   EXPECT_EQ(facts.correlation, 11U);
   EXPECT_EQ(facts.ordinal, 1U);
@@ -89,14 +89,14 @@ TEST(CuptiRecords, ANamelessKernelIsAKernelAllTheSame) {
   Bytes bytes(RecordKind::kernel);
   bytes.at(16, std::uint64_t{1}).at(24, std::uint64_t{2});
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), Decoded::facts);
+  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::facts);
   EXPECT_EQ(facts.name, "unnamed kernel");
 }
 
 TEST(CuptiRecords, WithoutTimesItIsIncompleteAndWithoutAKnownKindUnknown) {
   KernelFacts facts;
-  EXPECT_EQ(decode_record(newest(), Bytes(RecordKind::concurrent_kernel).record(), facts), Decoded::incomplete);
-  EXPECT_EQ(decode_record(newest(), Bytes(static_cast<RecordKind>(900)).record(), facts), Decoded::unknown);
+  EXPECT_EQ(decode_record(newest(), Bytes(RecordKind::concurrent_kernel).record(), facts), DecodeOutcome::incomplete);
+  EXPECT_EQ(decode_record(newest(), Bytes(static_cast<RecordKind>(900)).record(), facts), DecodeOutcome::unknown);
 }
 
 TEST(CuptiRecords, LayoutsAreKnownFromCuda11On) {

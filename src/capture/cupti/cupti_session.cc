@@ -165,7 +165,7 @@ void CuptiSession::on_callback(void* user, Domain domain, std::uint32_t id, cons
     session.launches_.fetch_add(1, std::memory_order_relaxed);
     session.sink_.on_launch(call.correlation, session.position_.scope(), session.position_.step());
   } else if (domain == Domain::resource && session.alive_.load(std::memory_order_relaxed)) {
-    const auto& change = *static_cast<const ResourceChange*>(data);
+    const auto& change = *static_cast<const ResourceData*>(data);
     if (change.descriptor != nullptr) session.on_graph(id, *change.descriptor);
   }
 }

@@ -81,13 +81,13 @@ void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, st
 void RecordIntake::take_record(const Record* record, std::int64_t now_ns) {
   KernelFacts facts;
   switch (decode_record(api_.layout(), record, facts)) {
-    case Decoded::unknown:
+    case DecodeOutcome::unknown:
       ++counts_.unknown;
       return;
-    case Decoded::incomplete:
+    case DecodeOutcome::incomplete:
       ++counts_.incomplete;
       return;
-    case Decoded::facts:
+    case DecodeOutcome::facts:
       break;
   }
   const std::optional<std::int64_t> start_ns = clock_.to_monotonic(facts.start_ns, now_ns);

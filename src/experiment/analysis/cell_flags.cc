@@ -26,7 +26,7 @@ struct CellView {
   const ExperimentData& data;
   const ExperimentTable& table;
   const CellRows& cell;
-  const ExperimentRow& row(std::size_t scope) const { return data.rows[cell.rows[scope]]; }
+  const ExperimentRow& row(std::size_t index) const { return data.rows[cell.rows[index]]; }
 };
 
 // "rows 3, 7 and 12": row numbers as in the run table.
@@ -219,7 +219,7 @@ void flag_spread(const CellView& view, const Measure& measure, const Spread& spr
     if (view.table.values[row][measure_index]) having.push_back(view.data.rows[row].number);
   }
   std::vector<std::size_t> numbers;
-  for (const std::size_t scope : spread.outliers) numbers.push_back(having[scope]);
+  for (const std::size_t index : spread.outliers) numbers.push_back(having[index]);
   flags.push_back({"outlier",
                    fmt::format("{}: {} apart from the others; kept", measure_name(measure),
                                rows_text(numbers) + (numbers.size() == 1 ? " lies" : " lie")),

@@ -34,7 +34,7 @@ void add_outliers(const ExperimentTable& table, const CellRows& rows, const Anal
     for (const std::size_t row : rows.rows) {
       if (table.values[row][measure]) having.push_back(row);
     }
-    for (const std::size_t scope : cell.measures[measure]->outliers) add_code(flags[having[scope]], "outlier");
+    for (const std::size_t index : cell.measures[measure]->outliers) add_code(flags[having[index]], "outlier");
   }
 }
 

@@ -71,7 +71,7 @@ TEST(RunPlan, WithinBlocksEveryPlaceIsEquallyLikely) {
   const Result<std::vector<PlannedRow>> rows = plan_rows(spec);
   std::map<std::pair<std::size_t, std::size_t>, int> count;  // [(cell, position within its block)]
   for (std::size_t number = 0; number < rows->size(); ++number) ++count[{rows->at(number).cell, number % 3}];
-  for (const auto& [scope, times] : count) EXPECT_NEAR(times, 3000, 6 * 45) << scope.first << " " << scope.second;
+  for (const auto& [cell, times] : count) EXPECT_NEAR(times, 3000, 6 * 45) << cell.first << " " << cell.second;
 }
 
 TEST(RunPlan, SequentialKeepsTheRepetitionsOfACellTogether) {

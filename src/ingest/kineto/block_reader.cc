@@ -115,9 +115,9 @@ class BlockReading {
     ++block_.notes.seen;
     ++block_.notes.dropped;
   }
-  void go_on_at(std::size_t scope) {
-    if (scope != std::string_view::npos) {
-      at_ = scope;
+  void go_on_at(std::size_t position) {
+    if (position != std::string_view::npos) {
+      at_ = position;
       return;
     }
     const std::size_t behind = find_end_of_events(text_, at_);

@@ -101,8 +101,9 @@ TEST(BrokenKinetoTrace, ThePlaceOfTheFirstDamageIsTold) {
   const std::string text = file_of(op("a") + ",garbage," + op("b"));
   const Trace trace = read_kineto_text(text);
   ASSERT_EQ(trace.diagnostics.list().size(), 1u);
-  const std::string scope = fmt::format("byte {} ", text.find("garbage"));
-  EXPECT_NE(trace.diagnostics.list()[0].message.find(scope), std::string::npos) << trace.diagnostics.list()[0].message;
+  const std::string position = fmt::format("byte {} ", text.find("garbage"));
+  EXPECT_NE(trace.diagnostics.list()[0].message.find(position), std::string::npos)
+      << trace.diagnostics.list()[0].message;
 }
 
 TEST(BrokenKinetoTrace, TimesThatCannotBeAreDropped) {

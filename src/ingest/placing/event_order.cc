@@ -111,10 +111,10 @@ bool EventOrder::put_back(TrackEnd& track, const TraceEvent& late, std::uint32_t
   std::size_t at = track.end - 1;  // the last one comes after `late`
   while (at > first && comes_before(late, event(order_[at - 1]))) --at;
   if (at == first && first > track.runs.back()) return false;
-  const auto scope = order_.begin() + static_cast<std::ptrdiff_t>(at);
+  const auto position = order_.begin() + static_cast<std::ptrdiff_t>(at);
   const auto end = order_.begin() + static_cast<std::ptrdiff_t>(track.end++);
-  std::copy_backward(scope, end, end + 1);
-  *scope = number;
+  std::copy_backward(position, end, end + 1);
+  *position = number;
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "base/text.h"
 
 namespace joulemap::ingest {
@@ -20,13 +21,6 @@ constexpr double kLeastRefresh_s = 0.001;
 constexpr double kLargestRaw = 9e18;
 // The year 2096: later times are damage and could overflow sums.
 constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
-
-std::int64_t median(std::vector<std::int64_t> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 std::string_view separator_of(std::string_view line) {
   for (const std::string_view separator : {", ", ";", "\t"}) {
@@ -165,9 +159,9 @@ void PowerLogMaker::judge(Channel& channel, const std::vector<Value>& values) {
     if (changed_ns) renewals_ns.push_back(values[i].time_ns - *changed_ns);
     changed_ns = values[i].time_ns;
   }
-  const std::int64_t usual_ns = median(pauses_ns);
+  const std::int64_t usual_ns = median_or(pauses_ns, std::int64_t{0});
   // If every reading has a new value, the update period is unknown and may be arbitrarily short.
-  const std::int64_t renewal_ns = median(renewals_ns);
+  const std::int64_t renewal_ns = median_or(renewals_ns, std::int64_t{0});
   channel.refresh_s =
       renewal_ns - usual_ns > usual_ns / 2 ? std::max(seconds(renewal_ns), kLeastRefresh_s) : kLeastRefresh_s;
   if (!measures_energy(channel) || channel.kind == ChannelKind::counter) return;

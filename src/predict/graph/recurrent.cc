@@ -49,7 +49,7 @@ double width_into(const RecurrentSizes& sizes, bool is_first) {
 
 RecurrentSizes recurrent_sizes(const Operation& operation) {
   const Parameters& p = operation.parameters;
-  // Lists of operations may contain any number, so sizes are at least 1.
+  // Operation lists come from files, where a parameter may be 0 or negative: sizes are at least 1.
   const auto size = [&p](std::string_view name) { return std::max(1.0, static_cast<double>(p.get(name, 1))); };
   RecurrentSizes sizes;
   sizes.batch = size("batch");

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/median.h"
 #include "base/quadrature.h"
 #include "statistics/nonnegative_least_squares.h"
 
@@ -26,13 +27,6 @@ constexpr double kMeanOverMedian = 1.02;
 // A host that launches continuously takes 6 % longer per call than the fastest of a few calls.
 constexpr double kSteadyOverIssue = 1.06;
 constexpr double kObservationsOfPrior = 3;
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 1;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // A network's energy above idle, as fractions of its energy.
 struct EnergyShares {
@@ -95,7 +89,7 @@ double python_per_call_of(std::span<const NetworkRow> rows, double otherwise) {
     if (row.sums.python > 0 && row.sums.calls > 0 && !row.sums.training)
       ratios.push_back(row.sums.python / row.sums.calls);
   }
-  return ratios.empty() ? otherwise : median(ratios);
+  return ratios.empty() ? otherwise : median_or(ratios, 1.0);
 }
 
 void fit_energies_of(std::span<const NetworkRow> rows, NetworkModel& model) {
@@ -182,7 +176,7 @@ NetworkModel fit_network_model(std::span<const NetworkRow> rows, const NetworkMo
   for (const NetworkRow& row : rows) {
     if (row.network->busy_s > 0 && row.sums.gpu_s > 0) ratios.push_back(row.network->busy_s / row.sums.gpu_s);
   }
-  model.gpu_time_scale = median(ratios);
+  model.gpu_time_scale = median_or(ratios, 1.0);
   model.python_per_call = python_per_call_of(rows, start.python_per_call);
   model.inference = fit_host(rows, model, false);
   model.training = fit_host(rows, model, true);

@@ -116,7 +116,7 @@ std::string rows_csv(const LevelView& level) {
 
 }  // namespace
 
-Result<std::string> csv_text(const RunView& view, const ExportQuery& query) {
+Result<std::string> csv_text(const RunView& view, const ExportOptions& query) {
   if (query.by == "step") return stages_csv(view.steps);
   if (query.by == "epoch") return stages_csv(view.epochs);
   if (query.by == "layer-step") return layer_steps_csv(view.layer_spreads);

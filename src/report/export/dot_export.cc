@@ -104,7 +104,7 @@ std::string caption_of(const CallGraph& graph, const std::string& subject, doubl
 
 }  // namespace
 
-Result<std::string> dot_text(const RunView& view, const ExportQuery& query) {
+Result<std::string> dot_text(const RunView& view, const ExportOptions& query) {
   const Result<EnergyStacks> stacks = energy_stacks(view, query.by);
   if (!stacks) return stacks.error();
   const CallGraph graph = graph_of(*stacks);

@@ -16,7 +16,7 @@
 
 namespace joulemap::report {
 
-struct ExportQuery {
+struct ExportOptions {
   std::string by;  // level of stacks and tables; empty: layers. Tables also accept step, epoch, domain, power
 };
 
@@ -28,20 +28,20 @@ struct ExportFormat {
   std::string_view summary;
   bool is_text = false;  // can be printed on a terminal
   ExportLevels levels = ExportLevels::none;
-  Result<std::string> (*bytes_of)(const RunView& view, const ExportQuery& query) = nullptr;
+  Result<std::string> (*bytes_of)(const RunView& view, const ExportOptions& query) = nullptr;
 };
 
 // All formats except TensorBoard, whose files lie in folders (tensorboard_export.h).
 std::span<const ExportFormat> export_formats();
 const ExportFormat* export_format(std::string_view name);
 
-Result<std::string> perfetto_bytes(const RunView& view, const ExportQuery& query);
-Result<std::string> pprof_bytes(const RunView& view, const ExportQuery& query);
-Result<std::string> folded_text(const RunView& view, const ExportQuery& query);
-Result<std::string> speedscope_json(const RunView& view, const ExportQuery& query);
-Result<std::string> dot_text(const RunView& view, const ExportQuery& query);
-Result<std::string> csv_text(const RunView& view, const ExportQuery& query);
-Result<std::string> sqlite_bytes(const RunView& view, const ExportQuery& query);
+Result<std::string> perfetto_bytes(const RunView& view, const ExportOptions& query);
+Result<std::string> pprof_bytes(const RunView& view, const ExportOptions& query);
+Result<std::string> folded_text(const RunView& view, const ExportOptions& query);
+Result<std::string> speedscope_json(const RunView& view, const ExportOptions& query);
+Result<std::string> dot_text(const RunView& view, const ExportOptions& query);
+Result<std::string> csv_text(const RunView& view, const ExportOptions& query);
+Result<std::string> sqlite_bytes(const RunView& view, const ExportOptions& query);
 
 // Error for stacks that would all be empty.
 Error no_energies(std::string_view by);

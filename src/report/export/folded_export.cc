@@ -12,7 +12,7 @@
 
 namespace joulemap::report {
 
-Result<std::string> folded_text(const RunView& view, const ExportQuery& query) {
+Result<std::string> folded_text(const RunView& view, const ExportOptions& query) {
   const Result<EnergyStacks> found = energy_stacks(view, query.by);
   if (!found) return found.error();
   std::string out;

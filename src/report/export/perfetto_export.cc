@@ -143,7 +143,7 @@ std::vector<Slice> slices_of(const std::vector<TimeBand>& bands) {
 
 }  // namespace
 
-Result<std::string> perfetto_bytes(const RunView& view, const ExportQuery&) {
+Result<std::string> perfetto_bytes(const RunView& view, const ExportOptions&) {
   Trace trace(view.run.start_monotonic_ns.value_or(0), "joulemap: " + subject_of(view.run));
   for (const PowerSeries& series : view.run.power) {
     trace.add_counter("power " + series.domain, "W", view.run.slice_s, series.watts);

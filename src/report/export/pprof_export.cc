@@ -83,7 +83,7 @@ class Profile {
 
 }  // namespace
 
-Result<std::string> pprof_bytes(const RunView& view, const ExportQuery& query) {
+Result<std::string> pprof_bytes(const RunView& view, const ExportOptions& query) {
   const Result<EnergyStacks> found = energy_stacks(view, query.by);
   if (!found) return found.error();
   Profile profile;

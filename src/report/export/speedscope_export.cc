@@ -55,7 +55,7 @@ void write_profile(JsonWriter& json, std::string_view name, std::string_view uni
 
 }  // namespace
 
-Result<std::string> speedscope_json(const RunView& view, const ExportQuery& query) {
+Result<std::string> speedscope_json(const RunView& view, const ExportOptions& query) {
   const Result<EnergyStacks> found = energy_stacks(view, query.by);
   if (!found) return found.error();
   std::vector<Weighted> joules;

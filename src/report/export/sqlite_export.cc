@@ -102,7 +102,7 @@ void add_diagnostics(SqliteWriter& database, const RunView& view) {
 
 }  // namespace
 
-Result<std::string> sqlite_bytes(const RunView& view, const ExportQuery&) {
+Result<std::string> sqlite_bytes(const RunView& view, const ExportOptions&) {
   SqliteWriter database;
   add_run(database, view);
   add_domains(database, view.run.domains);

@@ -46,7 +46,7 @@ void write_spread(JsonWriter& json, std::string_view name, const std::optional<S
   json.key("values").begin_array();
   for (const double value : spread->values) json.value(value);
   json.end_array().key("outliers").begin_array();
-  for (const std::size_t scope : spread->outliers) json.value(count(scope));
+  for (const std::size_t index : spread->outliers) json.value(count(index));
   json.end_array().end_object();
 }
 

@@ -70,7 +70,7 @@ void draw_bars(SvgCanvas& canvas, const Box& inside, const std::vector<BarGroup>
 struct FacetGrid {
   std::size_t columns = 1;
   double width = 0;
-  Box scope(std::size_t index) const {
+  Box facet_box(std::size_t index) const {
     const double x = kMargin + width * static_cast<double>(index % columns);
     const double y = kPlotTop + 14 + (kFacetHeight + kFacetRoom) * static_cast<double>(index / columns);
     return {x + kLeft, y + 12, width - kLeft - 12, kFacetHeight - 12};
@@ -97,7 +97,7 @@ std::string facets_svg(const AnalysisResult& result, const CellRoles& roles, std
   SvgCanvas canvas = titled_canvas(grid.height(facets.size()), title, "means by cell");
   if (has_legend) draw_hue_legend(canvas, result, roles);
   for (std::size_t i = 0; i < facets.size(); ++i) {
-    const Box inside = grid.scope(i);
+    const Box inside = grid.facet_box(i);
     canvas.text({inside.x, inside.y - 8}, facets[i].name, {12, kInk, Anchor::start, true});
     draw_bars(canvas, inside, groups[i], axis_unit(measure, most_of(groups[i])));
   }

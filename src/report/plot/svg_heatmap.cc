@@ -67,12 +67,12 @@ bool comes_before(const std::string& a, const std::string& b) {
 std::string shade(double share) {
   constexpr std::array<std::array<double, 3>, 4> kStops = {
       {{247, 250, 253}, {158, 202, 225}, {49, 130, 189}, {8, 48, 107}}};
-  const double scope = std::clamp(share, 0.0, 1.0) * (kStops.size() - 1);
-  const auto below = std::min(static_cast<std::size_t>(scope), kStops.size() - 2);
+  const double position = std::clamp(share, 0.0, 1.0) * (kStops.size() - 1);
+  const auto below = std::min(static_cast<std::size_t>(position), kStops.size() - 2);
   std::string out = "#";
   for (std::size_t i = 0; i < 3; ++i) {
     const double mixed =
-        kStops[below][i] + (scope - static_cast<double>(below)) * (kStops[below + 1][i] - kStops[below][i]);
+        kStops[below][i] + (position - static_cast<double>(below)) * (kStops[below + 1][i] - kStops[below][i]);
     out += fmt::format("{:02x}", static_cast<int>(std::lround(mixed)));
   }
   return out;

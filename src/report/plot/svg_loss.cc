@@ -52,9 +52,9 @@ class SpentEnergy {
   }
   bool is_known() const { return sums_j_.size() > 1 && sums_j_.back() > 0; }
   double by(double time_s) const {
-    const double scope = std::clamp(time_s / slice_s_, 0.0, static_cast<double>(sums_j_.size() - 1));
-    const auto below = std::min(static_cast<std::size_t>(scope), sums_j_.size() - 2);
-    return sums_j_[below] + (scope - static_cast<double>(below)) * (sums_j_[below + 1] - sums_j_[below]);
+    const double position = std::clamp(time_s / slice_s_, 0.0, static_cast<double>(sums_j_.size() - 1));
+    const auto below = std::min(static_cast<std::size_t>(position), sums_j_.size() - 2);
+    return sums_j_[below] + (position - static_cast<double>(below)) * (sums_j_[below + 1] - sums_j_[below]);
   }
 
  private:

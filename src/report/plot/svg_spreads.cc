@@ -30,10 +30,10 @@ std::string_view colour_of(const LayerSpread& spread) {
 }
 
 double quantile(const LayerSpread& spread, double share) {
-  const double scope = share * static_cast<double>(spread.quantiles_j.size() - 1);
-  const auto below = std::min(static_cast<std::size_t>(scope), spread.quantiles_j.size() - 2);
+  const double position = share * static_cast<double>(spread.quantiles_j.size() - 1);
+  const auto below = std::min(static_cast<std::size_t>(position), spread.quantiles_j.size() - 2);
   return spread.quantiles_j[below] +
-         (scope - static_cast<double>(below)) * (spread.quantiles_j[below + 1] - spread.quantiles_j[below]);
+         (position - static_cast<double>(below)) * (spread.quantiles_j[below + 1] - spread.quantiles_j[below]);
 }
 
 // Gaussian kernel density over the quantiles, which have equal weights; Silverman's bandwidth.

@@ -19,10 +19,10 @@ constexpr std::size_t kLeastRows = 3;
 constexpr std::size_t kManyRows = 20;
 
 double quantile(const std::vector<double>& sorted, double share) {
-  const double scope = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(scope);
+  const double position = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (scope - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
 }  // namespace

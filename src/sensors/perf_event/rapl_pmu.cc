@@ -54,7 +54,7 @@ Result<std::optional<RaplEvent>> read_event(const std::string& directory, const 
 }
 
 // "0", or "0-die-1" when several CPUs of the mask share a package.
-std::map<int, std::string> scope_of_cpus(const RaplPmu& pmu, const SystemRoot& root) {
+std::map<int, std::string> domain_suffix_of_cpus(const RaplPmu& pmu, const SystemRoot& root) {
   const auto topology = [&](int cpu, std::string_view file) -> std::uint64_t {
     const std::string path = root.path(fmt::format("/sys/devices/system/cpu/cpu{}/topology/{}", cpu, file));
     const Result<std::string> text = read_small_file(path);
@@ -62,13 +62,13 @@ std::map<int, std::string> scope_of_cpus(const RaplPmu& pmu, const SystemRoot& r
   };
   std::map<std::uint64_t, int> cpus_in_package;
   for (const int cpu : pmu.cpus) ++cpus_in_package[topology(cpu, "physical_package_id")];
-  std::map<int, std::string> scopes;
+  std::map<int, std::string> domain_suffixes;
   for (const int cpu : pmu.cpus) {
     const std::uint64_t package = topology(cpu, "physical_package_id");
-    scopes[cpu] = cpus_in_package[package] > 1 ? fmt::format("{}-die-{}", package, topology(cpu, "die_id"))
-                                               : fmt::format("{}", package);
+    domain_suffixes[cpu] = cpus_in_package[package] > 1 ? fmt::format("{}-die-{}", package, topology(cpu, "die_id"))
+                                                        : fmt::format("{}", package);
   }
-  return scopes;
+  return domain_suffixes;
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ Result<RaplPmu> read_rapl_pmu(const SystemRoot& root) {
 }
 
 std::vector<RaplCounter> rapl_counters(const RaplPmu& pmu, const SystemRoot& root) {
-  const std::map<int, std::string> scopes = scope_of_cpus(pmu, root);
+  const std::map<int, std::string> domain_suffixes = domain_suffix_of_cpus(pmu, root);
   const bool has_platform = std::any_of(pmu.events.begin(), pmu.events.end(),
                                         [](const RaplEvent& event) { return event.name == "energy-psys"; });
   std::vector<RaplCounter> counters;
@@ -115,13 +115,14 @@ std::vector<RaplCounter> rapl_counters(const RaplPmu& pmu, const SystemRoot& roo
       const bool platform = known.domain_class == DomainClass::platform;
       if (platform && cpu != pmu.cpus.front()) continue;
       Channel channel;
-      channel.domain = platform ? std::string(known.domain) : fmt::format("{}-{}", known.domain, scopes.at(cpu));
+      channel.domain =
+          platform ? std::string(known.domain) : fmt::format("{}-{}", known.domain, domain_suffixes.at(cpu));
       channel.name = channel.domain;
       channel.sensor = "perf_event";
       channel.source = fmt::format("power/{}/ on CPU {}", event->name, cpu);
       channel.domain_class = known.domain_class;
       if (known.domain_class == DomainClass::other) {
-        channel.part_of = fmt::format("package-{}", scopes.at(cpu));
+        channel.part_of = fmt::format("package-{}", domain_suffixes.at(cpu));
       } else if (has_platform && !platform) {
         channel.part_of = "psys";
       }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The median of a sample; of an even number of values the upper one of the two in the centre. Pure.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace joulemap {
+
+// `fallback` where there are no values.
+template <class Number>
+Number median_or(std::vector<Number> values, Number fallback) {
+  if (values.empty()) return fallback;
+  const auto centre = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), centre, values.end());
+  return *centre;
+}
+
+}  // namespace joulemap
