@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GATorch's Fashion-MNIST example with jm.attach: what each layer draws, forward and backward.
+"""GATorch's Fashion-MNIST example with jm.attach: the energy of each layer, forward and backward.
 
     apt-get install dataset-fashion-mnist
     python examples/attach_fashion_mnist.py                 # needs torch; --epochs 1, --device cuda
 
-The network and the loop are those of GATorch's example: 784-512-512-10 with ReLU behind every layer, batches of 64, SGD.
-There `ga = GA(); ga.attach_model(model, loss=..., optimizer=...)` stands where jm.attach stands here.
+The network and the loop are those of GATorch's example: 784-512-512-10 with ReLU after every layer, batches of 64,
+SGD. GATorch calls `ga = GA(); ga.attach_model(model, loss=..., optimizer=...)` where this example calls jm.attach.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DATA = Path("/usr/share/datasets/fashion-mnist")
 
 
 def read_idx(file: Path) -> torch.Tensor:
-    """Of the format in which the data are published: a header with the sizes, then bytes."""
+    """Reads the published IDX format: a header with the sizes, then bytes."""
     data = gzip.decompress(file.read_bytes())
     sizes = struct.unpack(f">{data[3]}I", data[4 : 4 + 4 * data[3]])
     return torch.frombuffer(bytearray(data[4 + 4 * data[3] :]), dtype=torch.uint8).reshape(sizes)

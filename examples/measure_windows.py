@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The energy of parts of a program: windows that nest, a decorator, a peek.
+"""Measures the energy of parts of a program: nested windows, a decorator, a peek.
 
     PYTHONPATH=build/python python3 examples/measure_windows.py
 """

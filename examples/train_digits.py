@@ -12,13 +12,13 @@ from contextlib import nullcontext
 import numpy as np
 
 try:
-    import joulemap as jm  # what it is told appears in the recording of `joulemap record`
+    import joulemap as jm  # its annotations appear in the recording of `joulemap record`
 except ImportError:
     jm = None
 
 
 def part(name: str):
-    """A part of the program that `joulemap report --by region` tells the energy of."""
+    """Marks a part of the program as a region for `joulemap report --by region`."""
     return jm.region(name) if jm else nullcontext()
 
 

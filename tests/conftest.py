@@ -1,4 +1,4 @@
-"""What the tests of the program share: how to run it, and machines to run it on."""
+"""Shared fixtures: how to run the program, and machines to run it on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-# A job in the background of a script is started with interrupts ignored, and hands that on. The programs under test must
+# Background jobs of a script start with SIGINT ignored and pass that on to their children. The programs under test must
 # be interruptible wherever the tests run.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -23,7 +23,7 @@ sys.path.append(str(ROOT / "tests"))
 
 
 REAL_TIME = "real_time: needs the processor in time, as its docstring explains; runs alone, and skips where it is not given"
-MOST_SKIPPED = 5  # of those: more would hide what is broken
+MOST_SKIPPED = 5  # limit of skipped real_time tests: more could hide a defect
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,7 +41,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def binaries() -> Path:
-    """Where the programs under test are; JOULEMAP_BUILD names another build (a sanitizer's, say)."""
+    """Folder of the programs under test; JOULEMAP_BUILD selects another build, such as one with a sanitizer."""
     return ROOT / os.environ.get("JOULEMAP_BUILD", "build") / "bin"
 
 
@@ -51,7 +51,7 @@ def sysroots() -> Path:
 
 
 class Outcome:
-    """How a run of joulemap ended."""
+    """The result of a run of joulemap."""
 
     def __init__(self, process: subprocess.CompletedProcess) -> None:
         self.code = process.returncode
@@ -60,13 +60,13 @@ class Outcome:
 
     @property
     def json(self) -> dict:
-        """The last line of stdout."""
+        """The last line of stdout as JSON."""
         return json.loads(self.out.rstrip("\n").split("\n")[-1])
 
 
 @pytest.fixture(autouse=True)
 def own_data_folder(tmp_path, monkeypatch):
-    """What a test teaches is not for the user's own recordings, nor for other tests."""
+    """Each test has its own data folder: its kernel library affects neither the user's recordings nor other tests."""
     monkeypatch.setenv("JOULEMAP_DATA", str(tmp_path / "data"))
 
 
@@ -83,7 +83,7 @@ def joulemap(binaries: Path):
 
 @pytest.fixture
 def public_directory():
-    """A folder that other users may enter, unlike pytest's own."""
+    """A folder that other users can enter, unlike pytest's own."""
     path = Path(tempfile.mkdtemp(prefix="joulemap-"))
     path.chmod(0o755)
     yield path

@@ -1,4 +1,4 @@
-"""A build without npm, or without its packages, is whole: what tools/bundle_page.sh gives it makes a static page."""
+"""A build without npm or its packages succeeds: tools/bundle_page.sh then generates sources for a static page."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What the documents show is run: every ```console block, those of a page one after another in one folder.
+"""Runs every ```console block of the documentation; the blocks of a page run in order in one folder.
 
-A block is commands after "$ ", each followed by what it prints: that must be what it prints, to the letter; "..." on a line
-stands for any lines, and where nothing is shown nothing is compared. A command that is meant to fail says so in a comment:
-"$ joulemap diff A B  # exits with 1". In the folder lie examples/, its recording as run.joule and other.joule; `joulemap`
-and `python3` are those of the tests. `make update-goldens` rewrites what is printed.
+A block contains commands after "$ ", each followed by its output. The output must match exactly; "..." on a line
+matches any lines, and a command without output is not compared. A command that is meant to fail has a comment:
+"$ joulemap diff A B  # exits with 1". The folder contains examples/ and its recording as run.joule and other.joule;
+`joulemap` and `python3` are those of the tests. `make update-goldens` rewrites the outputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDING = ROOT / "examples" / "resnet50-h200.joule"
-Snippet = tuple[str, str]  # a command, and what is shown of its output
+Snippet = tuple[str, str]  # a command, and its documented output
 
 
 def snippets_of(page: Path) -> list[Snippet]:

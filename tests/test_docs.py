@@ -1,4 +1,4 @@
-"""The documents say what is true: options, diagnostics, links and folders they name exist."""
+"""The documentation is consistent: the options, diagnostics, links and folders it names exist."""
 
 from __future__ import annotations
 

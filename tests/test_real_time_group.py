@@ -1,4 +1,4 @@
-"""The group of tests that need the processor in time is small, and what it skips is counted."""
+"""The group of tests that depend on timely scheduling is small, and its skipped tests are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/recording-format.md is enough to read a recording: a reader made from the page alone agrees with ours."""
+"""docs/recording-format.md suffices to read a recording: a reader written from the page agrees with Joulemap's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_reader_made_from_the_page_reads_every_version(recording):
 def test_that_reader_steps_over_damage_too():
     data = bytearray(RECORDINGS[0].read_bytes())
     whole = read_joule.dump(bytes(data))
-    data[data.rfind(read_joule.MAGIC) + 30] ^= 1  # the payload of the last chunk
+    data[data.rfind(read_joule.MAGIC) + 30] ^= 1  # in the payload of the last chunk
     remaining = read_joule.dump(bytes(data))
     assert len(remaining) < len(whole) and set(remaining) <= set(whole)
 

@@ -1,4 +1,4 @@
-"""tools/repeat_tests.py: runs that are not green are named, with the tests that failed and how often."""
+"""tools/repeat_tests.py lists failed runs, with the tests that failed and how often."""
 
 from __future__ import annotations
 

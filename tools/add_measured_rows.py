@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Puts what bench/h200/collect.py brought back into data/ and fits the profile of the H200 again.
+"""Adds the rows measured by bench/h200/collect.py to data/ and refits the profile of the H200.
 
     python3 tools/add_measured_rows.py FOLDER
 
-FOLDER holds `rows-*.jsonl.gz` and `slices-*.jsonl.gz`, and those of networks that predictions are judged by as
-`held-out-*.jsonl.gz`. New networks are listed (data/networks), which needs PyTorch; fitting needs the built program.
-Rows that are in the tables already stay as they are: the script can be run twice.
+FOLDER contains `rows-*.jsonl.gz` and `slices-*.jsonl.gz`, and `held-out-*.jsonl.gz` with networks that evaluate
+predictions. Listing new networks (data/networks) needs PyTorch; fitting needs the built program. Rows already in the
+tables stay unchanged, so the script can be run repeatedly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HELD_OUT = "held-out-"
 
 
 def add_rows(new: list[Path], folder: Path) -> None:
-    """Into the tables of a folder, with what they hold already."""
+    """Merges new rows into the tables of a folder."""
     with tempfile.TemporaryDirectory() as made:
         rows = Path(made)
         for path in [*folder.glob("*.csv.gz"), *folder.glob("*.csv"), *new]:
@@ -48,7 +48,7 @@ def settings_measured(folder: Path) -> set[tuple]:
 
 
 def list_networks(held_out: bool, folder: Path) -> None:
-    """Those that no list has yet."""
+    """Lists the networks that no list contains yet."""
     columns = ("network", "batch", "size", "dtype", "pass")
     lines = tables.records_of(DATA / "networks" / "settings.csv.gz")
     listed = {tuple(line[name] for name in columns) for line in lines}
@@ -64,7 +64,7 @@ def list_networks(held_out: bool, folder: Path) -> None:
 def fit(program: Path) -> None:
     software = json.loads(PROFILE.read_text())["software"]
     subprocess.run([str(program), "model", "fit", str(DATA / "h200"), "-o", str(PROFILE)], check=True)
-    # The program does not know what the rows were measured with.
+    # The program has no record of the software that the rows were measured with.
     PROFILE.write_text(PROFILE.read_text().replace('"software":""', f'"software":{json.dumps(software)}', 1))
 
 

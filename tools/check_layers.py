@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks every #include under src/ against the folder table of ARCHITECTURE.md, so that the page cannot go stale.
 
-The table names each folder of src/ and the folders it may use besides itself, base and model. The CMake links must say the
-same. A third-party library is touched by one folder, its face. Exits 1 and lists what breaks the rule.
+The table names each folder of src/ and the folders it may use besides itself, base and model. The CMake links must
+match. Only one folder, its adapter, may include a third-party library. Exits 1 and lists violations.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 EVERYBODY = {"base", "model"}
 ROW = re.compile(r"^\|\s*`src/([\w/]+)`\s*\|(?P<holds>.*)\|(?P<uses>[^|]*)\|\s*$")
-# Third-party headers and the one folder that may include them; fmt is text, and everybody's.
+# Third-party headers and the one folder that may include them; every folder may use fmt.
 FACES = {"CLI/": "cli", "boost/": "statistics", "Eigen/": "statistics", "xgboost/": "predict"}
 FACES |= dict.fromkeys(["rapidjson/", "protozero/", "toml++/", "zstd.h", "zlib.h", "sqlite3.h"], "formats")
 INCLUDE = re.compile(r'^\s*#include\s+"([^"/]+)/')
@@ -31,7 +31,7 @@ def read_table() -> dict[str, set[str]]:
     for folder, uses in table.items():
         if "all" in uses:
             uses |= set(table)
-        # base knows nobody; model only base.
+        # base uses no other folder; model uses only base.
         uses |= {"base"} if folder == "model" else set() if folder == "base" else EVERYBODY
         uses.add(folder)
     return table

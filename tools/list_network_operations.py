@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes data/networks/: the operations of the networks that the collector measures, setting by setting.
 
-`operations.csv.gz` has every distinct operation with a number; `settings.csv.gz` a line for each setting (network,
-batch, size, type, pass) with its operations as `number:count`, in the order in which they first appear, and how many
-Python functions its forward pass calls. Networks run on tensors without data. Settings that were measured come first;
-what is there already is kept, so that the tool can be ended at any time and goes on the next time.
+`operations.csv.gz` contains every distinct operation with a number. `settings.csv.gz` contains a line for each
+setting (network, batch, size, type, pass) with its operations as `number:count`, in order of first appearance. The
+line also contains the number of Python functions that its forward pass calls. Networks run on fake tensors (without
+data). Settings that were measured come first. Existing lines are kept: the tool can be interrupted at any time and
+resumes on the next run.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def measured_settings(tables: list[Path], known: dict) -> list[networks.Setting]
 
 
 def operations_of_setting(loaded: networks.Loaded, device: str, setting: networks.Setting) -> dict:
-    """What the collector runs for a setting: same network, inputs, loss and optimizer."""
+    """Traces what the collector runs for a setting: same network, inputs, loss and optimizer."""
     own = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
     model = loaded._model.to(own)
     give = networks.inputs_of(torch, device, setting, own)
@@ -77,7 +78,7 @@ class Tables:
             for row in self._read("operations.csv.gz"):
                 self.numbers[tuple(row[1:])] = int(row[0])
             for row in self._read("settings.csv.gz"):
-                if len(row) == len(SETTINGS):  # one of an earlier version is listed again
+                if len(row) == len(SETTINGS):  # a row of an earlier version is listed again
                     self.settings[tuple(row[:7])] = row
 
     def _read(self, name: str) -> list[list[str]]:
@@ -114,7 +115,7 @@ def key_of(setting: networks.Setting) -> tuple[str, ...]:
 
 
 def list_network(network: networks.Network, wanted: list[networks.Setting], tables: Tables) -> list[str]:
-    """Some look at their data while they are made; they are made with data."""
+    """Lists one network. Networks that read their data during construction are constructed with data."""
     failed = []
     for device in ("meta", "cpu"):
         try:

@@ -3,9 +3,8 @@
 """Writes python/joulemap/_collect/real_layers.csv: the distinct layers of real networks, from torchvision, timm and
 transformers.
 
-Networks run once on tensors without data (the meta device), one image or one text at a time; every operation that
-reaches the dispatcher and is a kind of the collector becomes a line. Families that predictions are judged by are
-left out.
+Networks run once on tensors without data (the meta device), one image or one text at a time. Every operation that
+reaches the dispatcher and is a kind of the collector becomes a line. Families that evaluate predictions are excluded.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ ACTIVATIONS |= {"tanh": "tanh", "_softmax": "softmax", "leaky_relu": "leaky_relu
 
 
 def three(shape) -> dict:
-    """Any tensor as (batch, rows, width)."""
+    """Returns any tensor shape as (batch, rows, width)."""
     sizes = list(shape)
     if len(sizes) == 4:
         return {"batch": sizes[0], "rows": sizes[1], "width": sizes[2] * sizes[3]}
@@ -99,7 +98,7 @@ def bmm(a, b):
 
 
 def layer_of(name: str, args) -> tuple | None:
-    """The kind and its parameters, where an operation of the dispatcher is one."""
+    """Returns the kind and its parameters, or None if the dispatcher's operation is none of the kinds."""
     if name in ACTIVATIONS:
         return "activation", {"form": ACTIVATIONS[name], **three(args[0].shape)}
     found = {
@@ -139,7 +138,7 @@ class Listing(TorchDispatchMode):
 
 
 def attend(q, k, v, *_, **__):
-    """On tensors without data PyTorch takes attention apart; as one operation is how a GPU runs it."""
+    """Represents attention as one operation, as on a GPU; without data PyTorch decomposes it."""
     FOUND_ATTENTION.append(attention(q, k))
     return torch.empty(*q.shape[:-1], v.shape[-1], device=q.device, dtype=q.dtype)
 
@@ -165,7 +164,7 @@ def main() -> int:
     torch.nn.functional.scaled_dot_product_attention = attend
     found: dict = {}
     for network in networks.all_networks(held_out=False):
-        # Some look at their data; they are run with data, as far as they are small.
+        # Some networks read their data; those run with data if they are small.
         if not listed(network, "meta", found) and network.name not in LARGE:
             listed(network, "cpu", found)
         for kind, parameters in FOUND_ATTENTION:

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes data/seed/: the layers of Keras' networks at batches of 16, 32 and 64 and sizes of 300, 400 and 500, for a
-forward pass, with fully connected layers of 4096, 2048, 1024, 512, 256, 128, 64, 32 and 10 after them.
+forward pass, followed by fully connected layers of 4096, 2048, 1024, 512, 256, 128, 64, 32 and 10.
 
-Two tables as those in data/networks: `operations.csv.gz` has every distinct operation with a number, as the collector
-measures it (`joulemap collect --listed data/seed`); `settings.csv.gz` a line for each network, batch and size with its
-operations as `number:count`. Networks come in the order in which they are to be measured, each with all nine settings.
-Needs Keras with PyTorch; nothing is computed.
+It writes two tables like those in data/networks. `operations.csv.gz` contains every distinct operation with a number,
+as the collector measures it (`joulemap collect --listed data/seed`). `settings.csv.gz` contains a line for each
+network, batch and size with its operations as `number:count`. Networks come in measurement order, each with all nine
+settings. Needs Keras with PyTorch; nothing is computed.
 
-Types are what PyTorch does by itself: TF32 in convolutions, else 32 bits. A layer with an activation of its own is two
-operations, a separable convolution two, too. Uneven padding of a convolution or pooling becomes an even one with an
-output of the same size. What launches nothing is not listed: dropout, reshape, flatten. DenseNet and ConvNeXt, which
-predictions are judged by, are never listed.
+Types follow PyTorch's defaults: TF32 in convolutions, else 32 bits. A layer with its own activation is two
+operations; so is a separable convolution. Uneven padding of a convolution or pooling becomes even padding with the
+same output size. Layers that launch nothing are not listed: dropout, reshape, flatten. DenseNet and ConvNeXt, which
+evaluate predictions, are never listed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Any, Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT / "python" / "joulemap"))  # not before Keras: there is a module of that name
+sys.path.append(str(ROOT / "python" / "joulemap"))  # after Keras: this folder has a module of that name
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
 from _collect import design, rows  # noqa: E402
 
-# (network, family as data/networks has it)
+# (network, family as in data/networks)
 NETWORKS = (
     *((name, "VGG") for name in ("VGG16", "VGG19")),
     *((name, "ResNet") for name in ("ResNet50", "ResNet101", "ResNet152")),
@@ -61,7 +61,7 @@ def image(batch: int, shape) -> dict:
 
 
 def three(batch: int, shape) -> dict:
-    """Any tensor as (batch, rows, width), channels before pixels."""
+    """Returns any tensor as (batch, rows, width), channels before pixels."""
     if len(shape) == 4:
         return {"batch": batch, "rows": shape[3], "width": shape[1] * shape[2]}
     return {"batch": 1, "rows": batch, "width": shape[-1]}
@@ -176,7 +176,7 @@ def scaled_sum(layer, batch: int) -> Iterator[Told]:
 
 
 def concatenate(layer, batch: int) -> Iterator[Told]:
-    """As parts of one size."""
+    """Treats all inputs as parts of equal size."""
     parts, told = len(inputs_of(layer)), three(batch, layer.output.shape)
     yield "concatenate", {**told, "rows": -(-told["rows"] // parts), "parts": parts}
 

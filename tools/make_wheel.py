@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the Python wheel out of a build: the package, its libraries and the program. Standard library only, no network.
+"""Builds the Python wheel from a build: the package, its libraries and the program. Standard library only, no
+network.
 
     tools/make_wheel.py --build build/dist-objects --out build/dist
 
-The same input gives the same bytes. make_dist.sh has checked that the binaries keep what the tag promises.
+The same input gives the same bytes. make_dist.sh has checked that the binaries satisfy the platform tag.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TAG = "cp39-abi3-manylinux_2_34_{machine}"
 SOURCES = ("*.py", "*.pyi", "py.typed")
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file knows
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip file can store
 
 METADATA = """\
 Metadata-Version: 2.1
@@ -71,7 +72,7 @@ def stripped(binary: Path, strip: str) -> bytes:
 
 
 def content(build: Path, beside: Path | None, strip: str, version: str, tag: str) -> dict[str, tuple[bytes, bool]]:
-    """Every file of the wheel but RECORD: its bytes, and whether it can be executed."""
+    """Returns every file of the wheel except RECORD: its bytes, and whether it is executable."""
     files: dict[str, tuple[bytes, bool]] = {}
     package = ROOT / "python" / "joulemap"
     for pattern in SOURCES:

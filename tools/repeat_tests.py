@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the tests of what is built again and again, and prints a table: how many passed in each run, and what failed.
+"""Runs the tests of the current build repeatedly and prints a table: passed tests per run, and failures.
 
     tools/repeat_tests.py --runs 10              on the machine as it is
     tools/repeat_tests.py --runs 10 --beside 2   beside two busy loops
 
-The output of each run and its results (JUnit's XML) are kept in build/repeated/. Ends with 1 if a run was not green.
+The output of each run and its results (JUnit XML) are kept in build/repeated/. Exits 1 if a run had failures.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ BUSY_LOOP = ["nice", "-n", "0", "sh", "-c", "while :; do :; done"]
 
 
 def outcomes(folder: Path) -> dict[str, str]:
-    """What became of each test: passed, skipped or failed. ctest lists tests that were not run as well: they failed."""
+    """Returns the outcome of each test: passed, skipped or failed. Tests that ctest lists but did not run count as
+    failed."""
     found = {}
     for file in sorted(folder.glob("*.xml")):
         for case in xml.etree.ElementTree.parse(file).iter("testcase"):
@@ -45,7 +46,7 @@ def run_once(command: list[str], folder: Path) -> tuple[int, float]:
 
 
 def repeat(command: list[str], runs: int, beside: int, folder: Path) -> bool:
-    """Whether all runs were green."""
+    """Returns whether all runs passed."""
     failures: collections.Counter[str] = collections.Counter()
     green = 0
     print(f"{'run':>4} {'result':>8} {'seconds':>8} {'passed':>7} {'skipped':>8} {'failed':>7}", flush=True)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the weights out of an ONNX file: names, sizes and types of tensors stay, their numbers go.
+"""Removes the weights from an ONNX file: names, sizes and types of tensors stay, their values are dropped.
 
     python3 tools/strip_onnx_weights.py resnet18-full.onnx tests/data/onnx/resnet18.onnx
 
-Numbers of small tensors stay, because shapes hang on them. tests/data/onnx/resnet18.onnx was made so, of
+Values of small tensors stay, because shapes depend on them. tests/data/onnx/resnet18.onnx was made this way, from
 
     model = torchvision.models.resnet18(weights=None).eval()
-    for tensor in [*model.parameters(), *model.buffers()]:  # else equal ones would be kept once
+    for tensor in [*model.parameters(), *model.buffers()]:  # otherwise equal ones would be stored once
         if tensor.is_floating_point():
             torch.nn.init.uniform_(tensor)
     torch.onnx.export(model, torch.zeros(1, 3, 224, 224), "resnet18-full.onnx", opset_version=17, dynamo=False,
@@ -37,7 +37,7 @@ MOST_NUMBERS_KEPT = 64
 
 
 def is_kept(tensor: onnx.TensorProto) -> bool:
-    """Shapes and settings: few whole numbers, or a single number of any type."""
+    """Returns whether to keep the values: shapes and settings, i.e. a few integers or a single number of any type."""
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return False
     size = math.prod(tensor.dims)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the wheel and the package with several Pythons and PyTorchs, each pair in an environment of its own that is made
-for it and removed again. Pairs whose interpreter is not found are told, not skipped silently.
+"""Tests the wheel and the package with several versions of Python and PyTorch, each pair in a temporary environment.
+Reports pairs whose interpreter is missing instead of skipping them silently.
 
     make dist build && tools/test_matrix.py                     # all pairs; some GB of downloads each
     tools/test_matrix.py 3.9+2.0.1 3.13+2.15.0 --keep           # these; --keep leaves the environments
 
-Interpreters are looked for on the PATH and in ~/.pyenv/versions. What it prints last is the table of README.md.
+It searches for interpreters on the PATH and in ~/.pyenv/versions. The table printed last is the one of README.md.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import NamedTuple, Optional
 
 ROOT = Path(__file__).resolve().parent.parent
-# The oldest and the newest PyTorch, and for each Python the newest one that has a wheel for it.
+# The oldest and the newest PyTorch, and for each Python the newest PyTorch that has a wheel for it.
 PAIRS = ("3.9+2.0.1", "3.9+2.8.0", "3.10+2.14.1", "3.11+2.13.0", "3.12+2.15.0", "3.13+2.15.0", "3.14+2.15.0")
-NEEDED = ("pytest", "zstandard", "setuptools<81")  # PyTorch 2.0 wants what later setuptools do not have
+NEEDED = ("pytest", "zstandard", "setuptools<81")  # PyTorch 2.0 needs what later setuptools removed
 PARTS = ("package", "windows", "injection", "pytest_plugin", "attach", "torch_capture", "torch_names")
 TESTS = ("tests/wheel", *(f"tests/python/test_{part}.py" for part in PARTS))
 
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
     python: str
     torch: str
     told: str
-    is_good: Optional[bool]  # None: could not be tried
+    is_good: Optional[bool]  # None: could not be tested
 
 
 def interpreter(version: str) -> Optional[str]:
@@ -44,7 +44,7 @@ def interpreter(version: str) -> Optional[str]:
 
 
 def make_environment(folder: Path, python: str, torch: str) -> Path:
-    """The Python of an environment that has what the tests need."""
+    """Creates an environment with the packages that the tests need; returns its Python."""
     own = folder / "bin" / "python"
     if not own.exists():
         subprocess.run([python, "-m", "venv", str(folder)], check=True)
@@ -55,7 +55,7 @@ def make_environment(folder: Path, python: str, torch: str) -> Path:
 
 
 def run_tests(python: Path, wheel: Path) -> tuple[str, bool]:
-    """What pytest said at its end, and whether all is well."""
+    """Returns the last line of the output of pytest without its duration, and whether all tests passed."""
     command = [str(python), "-B", "-m", "pytest", "-p", "no:cacheprovider", "-q", "--tb=short"]
     environment = {**os.environ, "JOULEMAP_WHEEL": str(wheel)}
     options = {"cwd": ROOT, "env": environment, "capture_output": True, "text": True, "timeout": 3600}

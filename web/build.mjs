@@ -18,7 +18,7 @@ const result = await build({
 });
 
 const text = (suffix) => result.outputFiles.find((file) => file.path.endsWith(suffix)).text;
-// An end tag in the script would end its element.
+// An end tag inside the script would close its element.
 const script = text(".js").replaceAll("</script", "<\\/script");
 const licence = readFileSync("node_modules/uplot/LICENSE", "utf8").trim().replaceAll("*/", "* /");
 const literal = (content) => {

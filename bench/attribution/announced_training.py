@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real training on the CPU that tells the simulated machine which operation it is at, so that each can draw its own power.
+"""A real training on the CPU that announces its current operation to the simulated machine, which gives each its own
+power.
 
     announced_training.py PAGE KINDS SECONDS
 
-Layers are single operations. Between two of them stands a function that does nothing but announce: the next layer on the way
-forward, the layer before on the way back. PAGE and KINDS are the files of tests/simulated_machine/operations.h.
+Layers are single operations. Between two layers, a function announces the next operation: the next layer in the forward
+pass, the previous layer in the backward pass. PAGE and KINDS are the files of tests/simulated_machine/operations.h.
 """
 
 import sys
@@ -14,7 +15,7 @@ from typing import Any, List, Tuple
 from announced_training_names import LAYERS
 from announcer import Announcer
 
-# Before PyTorch is loaded, which takes seconds of CPU time that are this program's.
+# Announce before importing PyTorch: the import takes seconds of CPU time, which belong to this program.
 ANNOUNCER = Announcer(sys.argv[1], sys.argv[2], slot=0)
 
 import torch  # noqa: E402
@@ -22,29 +23,29 @@ from torch import Tensor, nn  # noqa: E402
 
 
 class Between(torch.autograd.Function):
-    """Announces what comes next, in both directions."""
+    """Announces the next operation, in both directions."""
 
     announcer: Announcer
 
     @staticmethod
     def forward(context: Any, x: Tensor, forward: str, backward: str) -> Tensor:
-        """What follows is the layer after this one."""
+        """Announces the next layer."""
         context.backward_operation = backward
         Between.announcer.at(forward)
         return x.view_as(x)
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> Tuple[Tensor, None, None]:
-        """What follows is the way back through the layer before."""
+        """Announces the backward pass of the previous layer."""
         Between.announcer.at(context.backward_operation)
         return gradient, None, None
 
 
 class Net(nn.Module):
-    """A small convolutional network whose layers differ in what they ask of a CPU."""
+    """A small convolutional network whose layers differ in their CPU usage."""
 
     def __init__(self) -> None:
-        """All layers, each one operation."""
+        """Creates all layers, each one operation."""
         super().__init__()
         self.conv1 = nn.Conv2d(3, 32, 3, padding=1)
         self.norm1 = nn.BatchNorm2d(32)
@@ -59,7 +60,7 @@ class Net(nn.Module):
         self.fc2 = nn.Linear(1024, 10)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Announces around each layer."""
+        """Runs all layers with announcements between them."""
         way = "forward" if torch.is_grad_enabled() else "evaluation"
         before = "backward.conv1"
         for name in LAYERS:
@@ -72,21 +73,21 @@ class Net(nn.Module):
 
 
 class Pictures(torch.utils.data.Dataset):  # type: ignore[type-arg]
-    """Pictures that are made, cut and turned in Python, as those of a real training."""
+    """Pictures that are generated, cropped and flipped in Python, as in a real training."""
 
     def __len__(self) -> int:
-        """More than any run takes."""
+        """More than any run uses."""
         return 1 << 30
 
     def __getitem__(self, index: int) -> Tuple[Tensor, int]:
-        """The same picture for the same index."""
+        """Returns the same picture for the same index."""
         picture = torch.linspace(-1, 1, 3 * 72 * 72).mul(index % 97).sin().view(3, 72, 72)
         noise = sum((i * i) % 7 for i in range(600)) / 1800
         return picture[:, index % 8 : index % 8 + 64, index % 5 : index % 5 + 64] + noise, index % 10
 
 
 def train(seconds: float, announcer: Announcer) -> None:
-    """Trains for so long, with a look at how well it does now and then."""
+    """Trains for that many seconds, with an evaluation from time to time."""
     torch.manual_seed(0)
     net = Net()
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4)

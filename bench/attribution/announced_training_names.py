@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations that announced_training.py announces, and which rows of a report speak of them. Needs no PyTorch."""
+"""The operations that announced_training.py announces, and the report rows that belong to them. Needs no PyTorch."""
 
 from typing import List
 
@@ -15,7 +15,7 @@ OPERATIONS = [
 
 
 def operation_of_row(path: List[str]) -> str:
-    """The operation that a row of `report --by op` is part of."""
+    """Returns the operation that a row of `report --by op` belongs to."""
     if path == ["background"]:
         return "background"
     if "optimizer" in path:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells the simulated machine what a process is doing: the writing side of tests/simulated_machine/operations.h."""
+"""Announces a process's current operation to the simulated machine: the writer of
+tests/simulated_machine/operations.h."""
 
 import mmap
 import os
@@ -10,7 +11,7 @@ class Announcer:
     """The slot of this process in the page."""
 
     def __init__(self, page_path: str, kinds_path: str, slot: int) -> None:
-        """Says from now on that this process is at the first operation."""
+        """Announces the first operation."""
         with open(kinds_path, encoding="ascii") as kinds:
             self._numbers = {line.split()[0]: number for number, line in enumerate(kinds)}
         with open(page_path, "r+b") as page:
@@ -19,5 +20,5 @@ class Announcer:
         struct.pack_into("=II", self._page, self._offset, os.getpid(), 0)
 
     def at(self, operation: str) -> None:
-        """This process is at that operation until it says otherwise."""
+        """Announces the operation that this process runs from now on."""
         struct.pack_into("=I", self._page, self._offset + 4, self._numbers[operation])

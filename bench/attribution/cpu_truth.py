@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How well `joulemap report` knows what operations on a CPU drew, beside a noisy neighbour.
+"""Measures how well `joulemap report` attributes CPU energy to operations beside a noisy neighbour.
 
     PYTHON bench/attribution/cpu_truth.py [--rounds 5] [--seconds 60] [--json FILE]
 
-A real PyTorch training runs on the simulated machine, whose RAPL counters move with the CPU time of real processes,
-and on which each operation draws its own power: drawn anew in every round, between 0.6 and 1.5 times the usual. A
-neighbour comes and goes. What each operation drew is what the simulator added up; no meter was involved. The counters
-move every 2 ms, because the simulator's own CPU time, which draws nothing, is seen by the recorder as somebody's.
-Needs root, as the benchmarks of the peers. Exit codes: 0 all bars are met, 1 some are not, 77 the simulated machine is
-not permitted here.
+A real PyTorch training runs on the simulated machine, whose RAPL counters advance with the CPU time of real processes.
+Each operation has its own power: random in every round, between 0.6 and 1.5 times the usual. A neighbour process comes
+and goes. The true energy of each operation is the simulator's sum; no meter is involved. The counters advance every 2
+ms: the simulator's own CPU time has no power, but the recorder sees it as that of another process. Needs root, like
+the benchmarks of the peers. Exit codes: 0 all bars are met, 1 some are not, 77 the simulated machine is not permitted
+here.
 """
 
 import argparse
@@ -25,8 +25,8 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "peers"))
-from announced_training_names import NEIGHBOUR, OPERATIONS, operation_of_row  # noqa: E402  as it lies here
-from machine import (  # noqa: E402  the path above is where it lives
+from announced_training_names import NEIGHBOUR, OPERATIONS, operation_of_row  # noqa: E402  in this folder
+from machine import (  # noqa: E402  found through the path above
     EXIT_NOT_PERMITTED,
     JOULEMAP,
     PROGRAMS,
@@ -35,14 +35,14 @@ from machine import (  # noqa: E402  the path above is where it lives
     scratch_folder,
 )
 
-LEAST_SHARE = 0.02  # operations below this share of the training's energy are not judged one by one
+LEAST_SHARE = 0.02  # operations below this share of the training's energy are not evaluated individually
 MOST_RMS = 0.08
 MOST_BACKGROUND = 0.05
 MODES = {"regress": "regressed", "integral": "by CPU time"}
 
 
 class Compared(NamedTuple):
-    """One operation of one round: what it drew, and what was said."""
+    """One operation of one round: its true energy and the reported one."""
 
     operation: str
     true_j: float
@@ -54,27 +54,27 @@ class Compared(NamedTuple):
 
     @property
     def error(self) -> float:
-        """As a share of the truth."""
+        """Relative error."""
         return self.said_j / self.true_j - 1
 
     @property
     def holds(self) -> bool:
-        """Whether the interval contains the truth."""
+        """Whether the interval covers the true value."""
         return self.low_j is not None and self.high_j is not None and self.low_j <= self.true_j <= self.high_j
 
 
 class OperationTruth:
-    """truth_operations.csv: what each operation drew until when."""
+    """truth_operations.csv: cumulative energy of each operation over time."""
 
     def __init__(self, path: Path) -> None:
-        """Reads all of it."""
+        """Reads the whole file."""
         lines = path.read_text(encoding="ascii").split("\n")
         self._columns = {name: number for number, name in enumerate(lines[0].split(","))}
         self._rows = [[float(word) for word in line.split(",")] for line in lines[1:-1]]
         self._times_ns = [row[0] for row in self._rows]
 
     def between(self, column: str, begin_ns: float, end_ns: float) -> float:
-        """What was added to a column between two moments."""
+        """Energy added to a column between two times."""
         return self._at(self._columns[column], end_ns) - self._at(self._columns[column], begin_ns)
 
     def _at(self, column: int, time_ns: float) -> float:
@@ -85,7 +85,7 @@ class OperationTruth:
 
 
 def play_inside(folder: Path, seconds: float, seed: int) -> None:
-    """The inner side, on the simulated machine: the neighbour, and the recorded training."""
+    """Runs on the simulated machine: the neighbour and the recorded training."""
     files = [str(folder / "page"), str(folder / "kinds")]
     neighbour = subprocess.Popen([sys.executable, str(HERE / "noisy_neighbour.py"), *files, str(seed)])
     try:
@@ -99,7 +99,7 @@ def play_inside(folder: Path, seconds: float, seed: int) -> None:
 
 
 def play(folder: Path, seconds: float, seed: int) -> OperationTruth:
-    """The outer side: powers of this round, the machine, and what was true."""
+    """Runs outside: chooses this round's powers, starts the machine, and returns the true energies."""
     chance = random.Random(seed)
     kinds = [f"{name} {chance.uniform(0.6, 1.5):.3f} {chance.uniform(0.5, 2):.3f}\n" for name in OPERATIONS]
     (folder / "kinds").write_text("".join(kinds), encoding="ascii")
@@ -113,7 +113,7 @@ def play(folder: Path, seconds: float, seed: int) -> OperationTruth:
 
 
 def report(folder: Path, mode: str) -> Dict[str, Any]:
-    """What joulemap says of the recording."""
+    """Returns the report of the recording."""
     command = [str(JOULEMAP), "report", str(folder / "run.joule"), "--by", "op", "--mode", mode, "--json"]
     said = subprocess.run(command, capture_output=True, text=True, check=True)
     result: Dict[str, Any] = json.loads(said.stdout)
@@ -121,7 +121,7 @@ def report(folder: Path, mode: str) -> Dict[str, Any]:
 
 
 def compare(said: Dict[str, Any], truth: OperationTruth) -> List[Compared]:
-    """All operations of a round; the rest of the machine is "background"."""
+    """Compares all operations of a round; the rest of the machine is "background"."""
     begin_ns = said["start_monotonic_ns"]
     end_ns = begin_ns + 1e9 * said["elapsed_s"]
     rows: Dict[str, List[Dict[str, Any]]] = {}
@@ -135,7 +135,7 @@ def compare(said: Dict[str, Any], truth: OperationTruth) -> List[Compared]:
         parts = rows.get(name, [])
         largest = max(parts, key=lambda row: row["energy_j"], default={"basis": "none", "low_j": None, "high_j": None})
         said_j = sum(row["energy_j"] for row in parts)
-        # Several rows of one operation hold together: their intervals follow the largest.
+        # Errors of several rows of one operation are correlated: their intervals scale with the largest.
         scale = said_j / largest["energy_j"] if parts and largest["energy_j"] else 1
         low_j, high_j = (bound if bound is None else scale * bound for bound in (largest["low_j"], largest["high_j"]))
         compared.append(Compared(name, true_j, said_j, low_j, high_j, true_j / all_j, largest["basis"]))
@@ -143,12 +143,12 @@ def compare(said: Dict[str, Any], truth: OperationTruth) -> List[Compared]:
 
 
 def judged(compared: List[Compared]) -> List[Compared]:
-    """The operations that count one by one."""
+    """Returns the operations that are evaluated individually."""
     return [one for one in compared if one.share >= LEAST_SHARE and one.operation not in ("background", "outside")]
 
 
 def wilson(hits: int, tries: int) -> str:
-    """A share with its 90 % interval."""
+    """Formats a proportion with its 90 % interval."""
     z, p = 1.645, hits / tries
     centre = (p + z * z / (2 * tries)) / (1 + z * z / tries)
     half = z / (1 + z * z / tries) * math.sqrt(p * (1 - p) / tries + z * z / (4 * tries * tries))
@@ -161,14 +161,14 @@ def rms(errors: List[float]) -> float:
 
 
 def conservation(said: Dict[str, Any]) -> float:
-    """By how much what was given out differs from what was measured, as a share."""
+    """Relative difference between attributed and measured energy."""
     given_j = said["attributed_j"] + said["idle_j"] + said["unattributed_j"]
     measured_j = said["measured_j"]
     return abs(given_j / measured_j - 1)
 
 
 def print_round(number: int, compared: Dict[str, List[Compared]]) -> None:
-    """A line for each operation."""
+    """Prints a line for each operation."""
     print(f"round {number}")
     print(f"  {'operation':22}{'true J':>9}{'regressed':>11}{'90 %':>18}{'CPU time':>10}")
     by_time = {one.operation: one for one in compared["integral"]}
@@ -184,7 +184,7 @@ def print_round(number: int, compared: Dict[str, List[Compared]]) -> None:
 
 
 def summarise(rounds: List[Dict[str, List[Compared]]], worst_balance: float) -> int:
-    """The figures of all rounds against their bars."""
+    """Compares the results of all rounds with their bars."""
     print(f"\n{'':30}" + "".join(f"{title:>24}" for title in MODES.values()))
 
     def line(title: str, values: List[str]) -> None:
@@ -210,7 +210,7 @@ def summarise(rounds: List[Dict[str, List[Compared]]], worst_balance: float) -> 
 
 
 def main() -> int:
-    """Plays the rounds."""
+    """Runs the rounds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=60)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel library is worth on real recordings: taught by some, used on others.
+"""Measures the benefit of the kernel library on real recordings: learned from some, applied to others.
 
     ninja -C build joulemap teach_library leave_one_out
     python3 bench/attribution/library_worth.py --folder RECORDINGS [--build build]
 
-RECORDINGS holds mixture-A-1, -A-2, -B-3, -B-4 (.joule and .json, as bench/h200/mixtures.py keeps them) and, where there is
-one, resnet50-probed.joule: training steps and then `record --probe`. The first of each pair of mixtures teaches, the second
-is told in short windows, each by its own data and the library, and held against its truth.
+RECORDINGS contains mixture-A-1, -A-2, -B-3, -B-4 (.joule and .json, as bench/h200/mixtures.py stores them) and
+optionally resnet50-probed.joule: training steps and then `record --probe`. The library learns from the first mixture
+of each pair. The second is reported in short windows, each from its own data and the library, and compared with its
+reference.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Programs:
 
 
 class Ways:
-    """Errors and intervals of the same windows, by each way to share out."""
+    """Errors and intervals of the same windows, by method of attribution."""
 
     def __init__(self) -> None:
         self.errors: dict[str, list[float]] = {}
@@ -93,7 +94,7 @@ def mixtures(programs: Programs, folder: Path, library: Path, window_s: float, m
 
 
 def steady_loop(programs: Programs, file: Path, libraries: dict[str, Path], steps: tuple[float, float]) -> None:
-    """Shares of layers in the training steps alone, against those that the probed powers give."""
+    """Compares shares of layers in the training steps alone with those that the probed powers give."""
 
     def rows(*flags: object) -> dict[tuple, dict]:
         told = programs.report(file, "layer", *flags)["rows"]

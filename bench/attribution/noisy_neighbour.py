@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A neighbour that comes and goes until it is ended: noisy_neighbour.py PAGE KINDS SEED."""
+"""A co-tenant process that alternates between load and idle until it is killed: noisy_neighbour.py PAGE KINDS SEED."""
 
 import random
 import sys

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What watching PyTorch costs: a training step with and without capture, and a call of a module, on the CPU.
+"""Measures the overhead of capture in PyTorch: a training step with and without capture, and a module call, on the CPU.
 
     PYTHON bench/capture/torch_hooks.py [--build build] [--rounds 5]
 
-Runs processes in turns, recorded and not, so that a machine whose speed drifts harms both alike. Each gives a low quantile
-of its thread's CPU time, which is what is left of noise on a busy machine; their medians are compared.
+Runs recorded and unrecorded processes in turns, so that drift of the machine's speed affects both equally. Each
+returns a low quantile of its thread's CPU time, which is robust against noise of a busy machine; their medians are
+compared.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How long `experiment analyze` takes for 10,000 rows, from a folder on disk; scipy beside it, on the same numbers.
+"""Measures the time of `experiment analyze` for 10,000 rows from a folder on disk, and of scipy on the same numbers.
 
     python3 bench/experiment/analyze_speed.py --joulemap build/bin/joulemap [--rows 10000]
 
-Makes runs as PrEnGDL writes them (models x 2 frameworks x 10 repetitions), imports them and analyses them with one thread
-and with all: the bytes must be the same. Where scipy is there, its signed-rank and rank-sum tests of the same pairs, and its
-BCa intervals of a part of the cells, which is stated.
+Generates runs as PrEnGDL writes them (models x 2 frameworks x 10 repetitions), imports them and analyses them with one
+thread and with all threads: the output must be identical. If scipy is installed, its signed-rank and rank-sum tests
+run on the same pairs, and its BCa intervals on a part of the cells, which is stated.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def make(folder: Path, rows: int) -> dict[tuple[str, str], list[float]]:
 
 
 def timed(command: list[str]) -> tuple[str, bytes]:
-    """Time on the wall and of CPUs: a machine that others use, too, stretches the first."""
+    """Formats wall time and CPU time: other load on the machine increases the wall time."""
     begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     output = subprocess.run(command, check=True, capture_output=True).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

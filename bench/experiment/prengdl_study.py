@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""PrEnGDL's published measurements analysed again: the figures of docs/studies/prengdl.md.
+"""Reanalyses PrEnGDL's published measurements: the numbers of docs/studies/prengdl.md.
 
     python3 bench/experiment/prengdl_study.py --joulemap build/bin/joulemap --data DIR [--check docs/studies/prengdl.md]
 
-DIR holds measurements_train and measurements_inference of the artifact (github.com/stefanos1316/ICSE_2022_artifact, data/).
-Prints the table of corrections and the list of flags as they stand in the page; --check fails when the page says otherwise.
+DIR contains measurements_train and measurements_inference of the artifact (github.com/stefanos1316/ICSE_2022_artifact,
+data/). Prints the table of corrections and the list of flags as in the page; --check fails when the page differs.
 """
 
 from __future__ import annotations

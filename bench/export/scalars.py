@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Scalars for TensorBoard, 100,000 of them: ours against torch's SummaryWriter, in turns.
+"""Compares the time to write 100,000 TensorBoard scalars with torch's SummaryWriter, in turns.
 
     ninja -C build joulemap joulemap-made-recording joulemap-write-scalars
     PYTHON bench/export/scalars.py [--build build] [--rounds 5]
 
-"writer" writes the same 100,000 scalars as torch does, an event each. "command" is `joulemap export` from its start to its
-end, with all that it finds out about a recording of 20,000 steps before, for a hundred thousand scalars and more; what it
-writes is counted by TensorBoard's own loader. Medians over rounds; the ratio is of times for one scalar.
+"writer" writes the same 100,000 scalars as torch does, one event each. "command" is the whole `joulemap export`
+command. It includes the analysis of a recording of 20,000 steps and writes more than a hundred thousand scalars, which
+TensorBoard's own loader counts. Results are medians over rounds; the ratio compares times per scalar.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GATorch's Fashion-MNIST example under one tool: `nothing`, `gatorch` or `joulemap`. Run by side_by_side.py, a process for
-each; tells JSON: seconds of a step, and what the tool says of each layer and pass.
+"""GATorch's Fashion-MNIST example under one tool: `nothing`, `gatorch` or `joulemap`. side_by_side.py runs one process
+for each. Prints JSON: seconds per step, and the tool's values for each layer and pass.
 
-The network and the loop are those of GATorch's example (examples/fashion_mnist): 784-512-512-10 with ReLU behind every
-layer, in batches of 64 in the order of the data, SGD.
+The network and the loop are those of GATorch's example (examples/fashion_mnist): 784-512-512-10 with ReLU after every
+layer, batches of 64 in the order of the data, SGD.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def under_gatorch(training: Training, steps: int, file: str) -> dict:
     from GATorch import GA
 
     ga, said = GA(), io.StringIO()
-    with contextlib.redirect_stdout(said):  # which devices are not there, for each layer
+    with contextlib.redirect_stdout(said):  # lists missing devices for each layer
         ga.attach_model(training.model, loss=training.loss_of)
     told = timed(training, steps)
     full = ga.get_full_measurements()
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    torch.set_num_threads(1)  # so that threads which wait for each other are no part of what is compared
+    torch.set_num_threads(1)  # excludes threads that wait for each other from the comparison
     training = Training(options.data, options.steps)
     try:
         told = TOOLS[options.tool](training, options.steps, f"{options.out}.joule")

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GATorch and jm.attach on GATorch's own example with the real data, in turns: what each tells, what each costs.
+"""Compares results and overhead of GATorch and jm.attach on GATorch's own example with the real data, in turns.
 
     apt-get install dataset-fashion-mnist
     pip install -r bench/gatorch/requirements.txt && pip install --no-deps GATorch==0.0.2
     make build && python bench/gatorch/side_by_side.py --rounds 5
 
-On the simulated machine, whose counters both read at /sys/class/powercap and whose truth is known; --here: on this
-machine as it is.
+Runs on the simulated machine, whose counters both read at /sys/class/powercap and whose true energy is known; --here
+runs on this machine instead.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from typing import Optional
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "peers"))
-import machine  # noqa: E402  the path above is where it lives
+import machine  # noqa: E402  found through the path above
 
 TOOLS = ("nothing", "gatorch", "joulemap")
 
 
 def run_tool(tool: str, options: argparse.Namespace, folder: Path) -> dict:
-    """What the worker told, with the truth of its stretch where there is one."""
+    """Returns the worker's output, with the true energy of its span where it is known."""
     out = folder / f"{tool}.json"
     package = machine.PROGRAMS.parent / "python"
     words = ["env", f"PYTHONPATH={package}", sys.executable, str(HERE / "fashion_worker.py"), tool]
@@ -44,7 +44,7 @@ def run_tool(tool: str, options: argparse.Namespace, folder: Path) -> dict:
 
 
 def ratio(told: list, tool: str, time: str) -> str:
-    """Of a step, by the rounds: each next to its own run without a tool."""
+    """Ratio of step times, each round relative to its own run without a tool."""
     ratios = [one[tool][time] / one["nothing"][time] for one in told if time in one[tool]]
     if not ratios:
         return "did not run"

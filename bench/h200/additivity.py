@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does a network cost what its layers cost? Layers measured alone, added up, against the network as a whole
-(inference).
+"""Compares the energy of a network with the summed energies of its layers, each measured alone (inference).
 
     make dist
     python3 bench/h200/additivity.py --joulemap build/dist/joulemap-*/bin/joulemap --folder DIR --collect     about 100 s
     python3 bench/h200/additivity.py --joulemap J --folder DIR --markdown docs/studies/additivity.md          anywhere
 
-The factor is DAML's: what the whole draws over the sum of what its layers draw alone. It ranged to 4 there, and came
-nearer to 1 with larger networks. additivity_load.py collects; nothing of the card is changed.
+The factor is DAML's: energy of the network divided by the summed energies of its layers. It reached 4 in DAML, and
+approached 1 with larger networks. additivity_load.py collects the data and does not change settings of the GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from recordings import HERE, Recording, collect, rested, run_study, study_parser
 from study_statistics import CONFIRMED, REFUTED, Interval, least_squares, mean_interval, verdict, within_verdict
 
 NAME = "additivity"
-# What a window holds, as additivity_load.py plays it.
+# Variants of a window, as additivity_load.py runs them.
 WHOLE, LAYERS, BLOCKS, WAITED = "whole", "layers", "blocks", "layers waited for"
 NEAR_ONE = (0.9, 1.1)
 
@@ -33,11 +32,11 @@ class Network(NamedTuple):
     multiplications: int
     calls: int
     idle_w: float
-    pass_j: dict[str, list[float]]  # by variant, a value a round
+    pass_j: dict[str, list[float]]  # J by variant, one value per round
     pass_s: dict[str, list[float]]
 
     def factor(self, variant: str, above_idle: bool = False) -> Interval | None:
-        """The whole over its parts, round by round."""
+        """Energy of the network divided by that of its parts, one ratio per round."""
         if variant not in self.pass_j:
             return None
         whole, parts = (self._joules(one, above_idle) for one in (WHOLE, variant))
@@ -112,7 +111,7 @@ def tell_table(findings: Findings, networks: list[Network]) -> None:
 
 
 def tell_verdicts(findings: Findings, networks: list[Network]) -> None:
-    """On additivity, on its growth with size, and on where a factor comes from."""
+    """Writes the verdicts on additivity, on its dependence on size, and on the causes of a factor other than 1."""
     factors = [(one, one.factor(LAYERS)) for one in networks]
     verdicts = [within_verdict(found, *NEAR_ONE) for _, found in factors]
     said = ", ".join(f"{sum(v == kind for v in verdicts)} {kind}" for kind in sorted(set(verdicts)))
@@ -150,7 +149,7 @@ def tell_verdicts(findings: Findings, networks: list[Network]) -> None:
 
 
 def tell_far(findings: Findings, factors: list) -> None:
-    """Where a factor comes from: energy is time times power."""
+    """Splits each factor into a ratio of times and a ratio of powers."""
     for one, found in factors:
         time = one.mean_s(WHOLE) / one.mean_s(LAYERS)
         waits = one.mean_s(LAYERS) / one.calls * 1e6
@@ -164,7 +163,7 @@ def tell_far(findings: Findings, factors: list) -> None:
 
 
 def tell_size(findings: Findings, factors: list) -> None:
-    """DAML: the factor comes nearer to 1 with size."""
+    """Tests DAML's claim that the factor approaches 1 with size."""
     rows = [[1.0, math.log10(one.multiplications)] for one, _ in factors]
     away = [abs(math.log(found.value)) for _, found in factors]
     try:

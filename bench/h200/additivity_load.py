@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Networks whole, and their layers one by one: run by additivity.py under `joulemap record --trace off`.
+"""Runs networks as a whole and layer by layer. additivity.py starts it under `joulemap record --trace off`.
 
-A window of "layers" runs every leaf module alone, in a loop, on the input that it had in the network: as many calls
-of each as in K whole passes. So what the counter says of the window is K times the sum of layers measured alone,
-however short a layer is, and no moment within the window has to be known. "blocks": the same with residual blocks
-kept whole, "layers waited for": the device is waited for after every call. Windows take turns in random order.
+A window of "layers" runs every leaf module alone, in a loop, on the input that it had in the network. Each module
+gets as many calls as in K passes of the network. The counter's energy of the window is therefore K times the sum of
+layers measured alone. This works for layers of any duration, and no timestamps inside the window are needed.
+"blocks" is the same with residual blocks kept whole; "layers waited for" synchronizes after every call. The windows
+run in random order.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from torch import nn
 
 BLOCK_TYPES = {"BasicBlock", "Bottleneck"}
 REST_S = 0.4
-# In order of worth: time may end before the list does.
+# Most important first: the time limit may end the run before the list does.
 PLAN = [
     ("resnet18", 1), ("resnet50", 32), ("mlp-small", 1), ("vgg11", 1), ("mlp-large", 32), ("resnet50", 1), ("resnet18", 32),
     ("convnet", 1), ("vgg11", 32), ("resnet50", 128), ("resnet101", 1), ("mlp-small", 128), ("convnet", 128),
@@ -51,7 +52,7 @@ def convnet() -> tuple[nn.Module, tuple]:
 
 def make(name: str, batch: int, device: str) -> tuple[nn.Module, torch.Tensor]:
     torch.manual_seed(0)
-    with torch.device(device):  # drawing weights on a GPU is quick
+    with torch.device(device):  # initializing weights on the GPU is fast
         if name.startswith("mlp"):
             model, shape = mlp(512, 4) if name == "mlp-small" else mlp(4096, 8)
         elif name == "convnet":
@@ -64,7 +65,7 @@ def make(name: str, batch: int, device: str) -> tuple[nn.Module, torch.Tensor]:
 
 
 class Part(NamedTuple):
-    """A module with the input of one of its calls; `count`: of as many equal ones in a pass."""
+    """A module with the input of one of its calls. `count`: number of equal calls in a pass."""
 
     call: Callable[[], object]
     count: int
@@ -79,7 +80,7 @@ def is_block(module: nn.Module) -> bool:
 
 
 def parts_of(model: nn.Module, x: torch.Tensor, whole_blocks: bool) -> list[Part]:
-    """Equal modules with inputs of equal shapes are one part."""
+    """Groups the calls of a pass: equal modules with inputs of equal shapes form one part."""
     inside = {
         m for block in model.modules() if whole_blocks and is_block(block) for m in block.modules() if m is not block
     }
@@ -156,7 +157,7 @@ class Windows:
 
 def play(diary: Diary, device: Device, name: str, batch: int, options) -> None:
     windows, chance = Windows(device, name, batch), random.Random(f"{options.seed} {name} {batch}")
-    # How long waiting takes does not vary much; one window of it is enough.
+    # The cost of synchronization varies little: one window of it is enough.
     turns = [(number, variant) for number in range(options.rounds) for variant in windows.variants
              if variant != WAITED or number == 0]  # fmt: skip
     turns.sort(key=lambda turn: (turn[0], chance.random()))
@@ -184,7 +185,7 @@ def main() -> int:
                 break
             try:
                 play(diary, device, name, batch, options)
-            except Exception:  # noqa: BLE001 - one network that fails leaves the others alone
+            except Exception:  # noqa: BLE001 - a network that fails must not stop the others
                 diary.fail(f"{name}, batch {batch}")
             device.forget()
     return 1 if diary.told["failed"] else 0

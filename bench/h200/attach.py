@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One training, four ways to record it: whose energy is the GPU's, and does a step cost the same?
+"""Records one training in four ways and compares attribution of GPU energy and energy per step.
 
     make dist
     python3 bench/h200/attach.py --joulemap build/dist/joulemap-*/bin/joulemap --folder DIR        about 70 s
@@ -55,7 +55,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--device", default="cuda", help="cpu tries the script out without a GPU")
     parser.add_argument("--ways", default="; ".join(WAYS))
-    parser.add_argument("--load", help=argparse.SUPPRESS)  # the training itself, recorded so
+    parser.add_argument("--load", help=argparse.SUPPRESS)  # internal: run the training itself, recorded in this way
     return parser.parse_args()
 
 
@@ -72,7 +72,7 @@ def network(torch, device: str):
 
 
 def batches(torch, options: argparse.Namespace, side: int):
-    """Batches on the device; made by workers, where those are asked for."""
+    """Yields batches on the device; DataLoader workers make them where options ask for workers."""
     if "workers" not in options.load:
         images = torch.randn(options.batch, 3, side, side, device=options.device)
         labels = torch.randint(0, 10, (options.batch,), device=options.device)
@@ -109,7 +109,7 @@ def run_load(options: argparse.Namespace) -> None:
         optimizer.step()
 
     def steps(seconds: float) -> int:
-        """Without a wait after each: that would change what a step costs."""
+        """Runs steps and synchronizes every 10 steps only: more waiting would change the energy of a step."""
         count, end = 0, time.monotonic() + seconds
         while time.monotonic() < end:
             for _ in range(10):
@@ -119,7 +119,7 @@ def run_load(options: argparse.Namespace) -> None:
                 torch.cuda.synchronize()
         return count
 
-    step()  # contexts, libraries, plans: all of it is there before anybody looks
+    step()  # creates contexts, libraries and plans before the measurement
     recording = None
     if options.load.startswith("attach"):
         import joulemap as jm
@@ -127,7 +127,7 @@ def run_load(options: argparse.Namespace) -> None:
         recording = jm.attach(net, file=str(options.folder / f"{file_name(options.load)}.joule"), sensors="nvml")
     elif options.load == "record -p":
         print(os.getpid(), flush=True)
-        sys.stdin.readline()  # the recorder has begun
+        sys.stdin.readline()  # continues once the recorder has started
     steps(1.5)
     begin_ns = time.monotonic_ns()
     count = steps(options.seconds)
@@ -138,7 +138,7 @@ def run_load(options: argparse.Namespace) -> None:
     (options.folder / f"{file_name(options.load)}.json").write_text(json.dumps(span))
 
 
-# Recording it and asking
+# Recording and reporting
 
 
 def file_name(way: str) -> str:
@@ -146,7 +146,8 @@ def file_name(way: str) -> str:
 
 
 def package_folder(joulemap: Path) -> Path:
-    """What has the Python package that belongs to the program: of a build, or of what make dist makes."""
+    """Returns the folder of the Python package that belongs to the program, in a build or in the output of make
+    dist."""
     folder = joulemap.resolve().parent.parent
     return folder.parent if (folder / "__init__.py").exists() else folder / "python"
 

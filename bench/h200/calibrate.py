@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `joulemap calibrate` finds by square waves of load on a real NVIDIA GPU, and whether that can be.
+"""Checks what `joulemap calibrate` measures with square waves of load on a real NVIDIA GPU.
 
     python3 bench/h200/calibrate.py --joulemap build/bin/joulemap --markdown OUT.md [--rounds 3]
 
-Needs nothing but the driver: no toolkit, no torch. About 27 s a round; nothing else should run on the GPU. Nothing of the
-card is changed, and the findings are kept in a folder of its own. Exits 1 when a bar is missed.
+Needs only the driver: no toolkit, no torch. Takes about 27 s per round; nothing else should run on the GPU. Settings of
+the GPU are not changed, and results are stored in a separate folder. Exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
-LAG_S = (0.0, 0.040)  # of the counter
-REPEATS_WITHIN_S = 0.004  # its lag, from round to round
+LAG_S = (0.0, 0.040)  # lag of the counter
+REPEATS_WITHIN_S = 0.004  # largest difference of the lag between rounds
 GAIN = 0.03
 
 

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What capturing every layer costs on a real GPU, in time and in joules, beside other tools; and how much it captures.
+"""Measures the time and energy overhead of capture on a real GPU, beside other tools, and the share that is captured.
 
     make dist
     python3 bench/h200/capture.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md
 
-Workers (capture_worker.py) hold the card together and take turns in blocks of steps: one without any tool, one under
-`joulemap record`, one each under torch.profiler, Zeus, codecarbon and GATorch where they can watch it. A round is a block of
-each; a ratio is that of two blocks of one round. Nothing of the card is changed. Exits 1 when a bar is missed.
+Workers (capture_worker.py) share the GPU and take turns in blocks of steps: one without any tool, one under `joulemap
+record`, and one each under torch.profiler, Zeus, codecarbon and GATorch where they support it. A round is one block of
+each worker; a ratio compares two blocks of the same round. Settings of the GPU are not changed. Exits 1 when a bar is
+missed.
 
-Launch-bound steps differ by a tenth between two processes of the same program, and between one second and the next. There
-steps that are watched and steps that are left alone take turns in one process (light_costs.py).
+The time of launch-bound steps differs by a tenth between two processes of the same program, and from second to second.
+For these, captured and uncaptured steps alternate in one process (light_costs.py).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from coverage import Coverage  # noqa: E402
 from findings import Findings  # noqa: E402
 from light_costs import light_cost  # noqa: E402
 
-# Network, and the ways in which joulemap is to watch it with the most time each may add (None: reported only).
+# Network: modes of capture with the largest overhead in time that each may add (None: reported, no bar).
 COSTS = {
     "resnet50": {"full": 0.01},
     "bert": {"full": 0.01},
@@ -44,7 +45,7 @@ MOST_IN_LIGHT_MODE = {"mobilenet": 0.02}
 
 
 class Worker:
-    """A process that waits for its turn."""
+    """A worker process that runs a block of steps on request."""
 
     def __init__(self, network: str, tool: str, wrapper: list[str]) -> None:
         self.failure = "it ended"
@@ -53,7 +54,7 @@ class Worker:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def is_ready(self) -> bool:
-        """Tools print what they like before and between our own lines."""
+        """Waits for the worker's "ready"; tools may print other lines before and between the worker's own."""
         for line in self.process.stdout:
             if line.startswith("failed"):
                 self.failure = line.removeprefix("failed").strip()
@@ -91,7 +92,7 @@ class Bench(Findings):
 
 
 def median_with_bound(ratios: list[float]) -> tuple[float, float, float]:
-    """The median and its 95 % interval by order statistics."""
+    """Returns the median and its 95 % interval by order statistics."""
     ordered = sorted(ratios)
     count = len(ordered)
     reach = int(math.floor(count / 2 - 0.98 * math.sqrt(count)))
@@ -101,7 +102,7 @@ def median_with_bound(ratios: list[float]) -> tuple[float, float, float]:
 
 
 def energy_meter():
-    """Joules of the card between two moments, or None without one."""
+    """Returns the GPU's energy counter, or None without one."""
     try:
         from gpu_load import Counter
 
@@ -151,14 +152,14 @@ def cost(bench: Bench, network: str, bars: dict[str, float | None], tools: list[
 
 
 def added(mine: list[dict], nothing: list[dict], amount: str) -> tuple[float, float, float]:
-    """The median of what a block of ours takes more than one of nobody's in the same round, and its 95 % interval."""
+    """Median overhead of a block over the block without a tool in the same round, with its 95 % interval."""
     if mine[0][amount] is None:
         return math.nan, math.nan, math.nan
     return median_with_bound([a[amount] / b[amount] - 1 for a, b in zip(mine, nothing)])
 
 
 def coverage(bench: Bench, networks: list[str]) -> None:
-    """They start together and run one after the other."""
+    """Measures the captured share of kernel time; the workers start together and run one after the other."""
     bench.say("\n## What is captured (--trace full)\n")
     bench.say("| network | kernels | with a phase | with a module | bytes a kernel | bars |\n|---|---|---|---|---|---|")
     recorded = {network: bench.recorded(network, "full") for network in networks}

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One network, trained or asked, in blocks of steps when the driver (capture.py) says so. Several of these hold the same GPU
-and take turns: one watched by joulemap, one by nobody, others by other tools, so that all meet the same card.
+"""Runs one network (training or inference) in blocks of steps on request of capture.py. Several workers share the GPU
+and take turns: one under joulemap, one without a tool, others under other tools, so that all run under the same
+conditions.
 
     capture_worker.py NETWORK TOOL      then on stdin: "run STEPS"; on stdout a line of JSON for each, after "ready"
 
-NETWORK: resnet50, bert, gpt2, vit, mobilenet, each with "-inference" behind it; tiny for machines without a GPU.
-TOOL: nothing, torch-profiler, zeus, codecarbon, carbontracker, pyjoules, gatorch; joulemap-later: nothing until "watch"
-comes on stdin, then joulemap; then "turns SECONDS" leaves every other few steps alone again.
+NETWORK: resnet50, bert, gpt2, vit, mobilenet, each with "-inference" behind it; tiny for machines without a GPU. TOOL:
+nothing, torch-profiler, zeus, codecarbon, carbontracker, pyjoules, gatorch. joulemap-later runs without a tool until
+"watch" arrives on stdin, then under joulemap; "turns SECONDS" then alternates captured and uncaptured runs of steps.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def under_codecarbon(step, model):
 
 
 def under_carbontracker(step, model):
-    """Its threads watch an epoch at a time; here the rest of the process is one."""
+    """carbontracker's threads measure one epoch at a time; here the rest of the process is one epoch."""
     from carbontracker.tracker import CarbonTracker
 
     tracker = CarbonTracker(epochs=1, monitor_epochs=-1, components="gpu", verbose=0)
@@ -188,7 +189,7 @@ def prepare(network: str, tool: str):
 def main() -> None:
     try:
         step, around = prepare(*sys.argv[1:3])
-    except Exception as error:  # noqa: BLE001 - a tool that cannot watch this network is a finding
+    except Exception as error:  # noqa: BLE001 - a tool that does not support this network is a finding
         print(f"failed {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
         return
     print("ready", flush=True)
@@ -201,7 +202,7 @@ def main() -> None:
             continue
         steps = int(line.split()[1])
         with around():
-            for _ in range(3):  # back to where it was before its pause
+            for _ in range(3):  # warms up again after the pause
                 step()
             synchronize()
             begin = time.monotonic()

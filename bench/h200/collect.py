@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One slice of data for predictions, in one call: operations, then whole networks, packed for taking away.
+"""Measures one batch of training data for predictions: operations, then whole networks, compressed for transfer.
 
     python3 bench/h200/collect.py --operations 240 --networks 120 --earlier FOLDER --out FOLDER
 
     python3 bench/h200/collect.py --operations 0 --recurrent 80 --recurrent-networks 40 --out FOLDER
 
-measures recurrent layers alone, and the recurrent networks that predictions of them are judged by;
-tools/add_measured_rows.py then puts the rows into data/ and fits the profile again.
+measures single recurrent layers, and the recurrent networks on which their predictions are evaluated;
+tools/add_measured_rows.py then adds the rows to data/ and fits the profile again.
 
-Rows of earlier slices (in --earlier: `*.jsonl.gz`, or tables as in data/h200) are not measured again. A collector
-that dies of a row is started again and goes around it. What is new lies in --out afterwards: rows-TIME.jsonl.gz,
-slices-TIME.jsonl.gz, log.txt. Nothing has to be built for it.
+Rows of earlier batches (in --earlier: `*.jsonl.gz`, or tables as in data/h200) are not measured again. A collector
+that crashes on a row is restarted and skips that row. New files in --out: rows-TIME.jsonl.gz,
+slices-TIME.jsonl.gz, log.txt. No build is needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COLLECTOR = "import sys; sys.path.insert(0, sys.argv.pop(1)); from _collect.command import main; sys.exit(main())"
-# What starting again costs; less is not worth it.
+# A restart costs about this long: with less time left it is not worthwhile.
 LEAST_S = 20
 STARTS_AND_ENDS_S = 8
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of the kernel time in a recording carries a phase and a layer, as `joulemap report` tells it."""
+"""Computes which share of the kernel time in a recording has a phase and a layer, from `joulemap report`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import json
 import subprocess
 from pathlib import Path
 
-# What belongs to a network as a whole, to no layer of it.
+# Phases that belong to the network as a whole and to no layer.
 WHOLE_NETWORK = {"optimizer", "loss", "zero_grad", "dataloader", "input", "setup", "compile"}
 PHASES = WHOLE_NETWORK | {"forward", "backward", "recompute", "gradients"}
-# Bookkeeping of XLA's, launched by threads of its own: no operation of the program's.
+# Bookkeeping of XLA, launched by its own threads: not an operation of the program.
 NO_OPERATION = {"HtoH"}
 
 
@@ -18,14 +18,14 @@ class Coverage:
     def __init__(self, joulemap: str, file: Path) -> None:
         layers, kernels = (_report(joulemap, file, by) for by in ("layer", "kernel"))
         self.rows = [row for row in layers["rows"] if row["device"].startswith("gpu")]
-        # Others on the same GPU have no layers that anybody here knows of.
+        # Layers of other processes on the same GPU are not visible.
         ours = [row for row in kernels["rows"] if row["path"][:1] != ["background"]]
         self.kernels = sum(row["count"] or 0 for row in ours)
         self.total_s = sum(row["time_s"] for row in ours if row["name"] not in NO_OPERATION)
         self.diagnostics = layers["diagnostics"]
         self.bytes_a_kernel = layers["file_bytes"] / max(self.kernels, 1)
         self.phase = self._time(lambda path: bool(PHASES.intersection(path))) / max(self.total_s, 1e-12)
-        # Layers are told of what is left: the passes, and what has no phase.
+        # The share with a layer refers to the remaining time: the passes, and time without a phase.
         whole_s = self._time(lambda path: bool(WHOLE_NETWORK.intersection(path)))
         with_layer_s = self._time(lambda path: len(path) > 2 and not WHOLE_NETWORK.intersection(path))
         self.module = with_layer_s / max(self.total_s - whole_s, 1e-12)

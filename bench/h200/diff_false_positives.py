@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does `joulemap diff` call runs of one program different, and which changes can it establish?
+"""Measures how often `joulemap diff` reports a change between runs of one program, and which changes it can detect.
 
     make dist-x86_64 (or dist)
     python3 bench/h200/diff_false_positives.py --joulemap build/dist/joulemap-*/bin/joulemap --record --pack PACKED
     python3 bench/h200/diff_false_positives.py --joulemap build/bin/joulemap --analyze PACKED --markdown OUT.md
 
 --record runs the programs of diff_programs.py in turn (unet resnet18 transformer mlp unet ...), 11 times each, under
-`joulemap record`, and then, as long as --seconds allow, variants in which every 8th step runs the model twice. --pack
-puts the recordings into archives below 15 MB. --analyze, which needs no GPU, compares neighbouring recordings of each
-program, 40 pairs that differ in nothing, and states: how many `diff` calls changed at its 90 % level (the bar: at most
-10 %), the standard deviation between runs beside the prior, and the smallest change that one, three and five recordings
-a side establish, printed and tried. Exits 1 when the bar is missed.
+`joulemap record`. In the time that remains of --seconds it runs variants in which every 8th step runs the model twice.
+--pack puts the recordings into archives below 15 MB. --analyze needs no GPU. It compares neighbouring recordings of
+each program, 40 pairs without any difference, and prints three results. First, how many pairs `diff` reports as
+changed at its 90 % level (the bar: at most 10 %). Second, the standard deviation between runs beside the prior. Third,
+the smallest change that 1, 3 and 5 recordings per side detect, as printed and as tried. Exits 1 when the bar is
+missed.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
-NAMES = ["unet", "resnet18", "transformer", "mlp"]  # diff_programs.py, which imports torch
+NAMES = ["unet", "resnet18", "transformer", "mlp"]  # of diff_programs.py, repeated here because that file imports torch
 MOST_FALSE = 0.10
 TWICE_EVERY = 8
 CHANGED = "changed"
-SPLITS = 20  # of a program's recordings into two sides of several
+SPLITS = 20  # random splits of a program's recordings into two sides
 PACK_BYTES = 15_000_000
-T_90_4 = 2.1318  # Student's t of the prior's four degrees of freedom, two-sided at 90 %
+T_90_4 = 2.1318  # Student's t for the prior's 4 degrees of freedom, two-sided at 90 %
 PRIORS = [0.005, 0.01, 0.015, 0.02, 0.03, 0.05]
 
 
@@ -52,7 +53,7 @@ def record(options: argparse.Namespace, name: str, number: int, twice_every: int
     file = options.folder / f"{name}-{kind}-{number:02d}.joule"
     load = [sys.executable, str(HERE / "diff_programs.py"), name, "--seconds", str(options.loop_s)]
     load += ["--device", options.device, "--twice-every", str(twice_every)]
-    # What one run learns of kernels is no part of the next: each starts with an empty library.
+    # Powers of kernels learned in one run must not affect the next: each starts with an empty library.
     environment = {**os.environ, "JOULEMAP_DATA": str((options.folder / "data" / file.stem).resolve())}
     begun = time.monotonic()
     command = [str(options.joulemap), "record", *options.record_option, "-o", str(file), "--", *load]
@@ -108,9 +109,9 @@ class Program:
         self.name = name
         self.same = sorted(folder.glob(f"{name}-same-*.joule"))
         self.changed = sorted(folder.glob(f"{name}-{CHANGED}-*.joule"))
-        self.pairs: list[dict] = []  # of one recording a side
+        self.pairs: list[dict] = []  # comparisons with one recording per side
         self.repeated: dict[int, list[dict]] = {3: [], 5: []}
-        self.found: dict[int, list[dict]] = {1: [], 3: [], 5: []}  # the change
+        self.found: dict[int, list[dict]] = {1: [], 3: [], 5: []}  # with the known change
 
 
 def diff(options: argparse.Namespace, a: list[Path], b: list[Path]) -> dict:
@@ -123,7 +124,7 @@ def diff(options: argparse.Namespace, a: list[Path], b: list[Path]) -> dict:
 
 
 def groups(files: list[Path], count: int) -> list[tuple[list[Path], list[Path]]]:
-    """Sides of so many recordings each, drawn without looking: any of them may be on either side."""
+    """Draws pairs of sides with `count` recordings each, at random without replacement."""
     if len(files) < 2 * count:
         return []
     draw = random.Random(5)
@@ -160,7 +161,7 @@ def energies(program: Program) -> list[float]:
 
 
 def spread(values: list[float]) -> tuple[float, float]:
-    """Standard deviations, as shares: of all runs, and by differences of neighbours alone, which leaves a drift out."""
+    """Relative standard deviation over all runs, and from differences of neighbours only, which excludes drift."""
     logs = [math.log(value) for value in values]
     steps = [b - a for a, b in zip(logs, logs[1:])]
     return statistics.stdev(logs), math.sqrt(sum(step * step for step in steps) / (2 * len(steps)))
@@ -202,7 +203,7 @@ def say_pairs(findings: Findings, programs: list[Program], options: argparse.Nam
 
 
 def say_prior(findings: Findings, programs: list[Program]) -> None:
-    """What other priors would have given, and what the runs of these programs show."""
+    """Writes the results that other priors would have given, and the spread between runs of these programs."""
     deviations = [spread(energies(program)) for program in programs]
     rms, by_neighbours = (math.sqrt(sum(one[i] ** 2 for one in deviations) / len(deviations)) for i in (0, 1))
     prior = programs[0].pairs[0]["run_variation"]

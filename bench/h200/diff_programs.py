@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Small programs that diff_false_positives.py records again and again: plain PyTorch, nothing to download.
+"""Small programs that diff_false_positives.py records repeatedly: plain PyTorch, nothing to download.
 
     diff_programs.py NAME [--seconds 2.5] [--device cuda] [--twice-every N]
 
-Each repeats its step for that many seconds of a warm loop and prints the number of steps. With --twice-every N the model
-runs twice in every N-th step (forward, and backward where it trains): a known change, of 1/N of the model's energy.
+Each repeats its step for that many seconds after the first steps and prints the number of steps. With --twice-every N
+the model runs twice in every N-th step (forward, and backward in training): a known change of 1/N of the model's
+energy.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from torch import nn
 
 
 class Repeated(nn.Module):
-    """The model, run twice in every N-th call."""
+    """Runs the model twice in every N-th call."""
 
     def __init__(self, model: nn.Module, every: int) -> None:
         super().__init__()
@@ -93,12 +94,12 @@ def mlp() -> nn.Module:
     return nn.Sequential(*[part for _ in range(8) for part in (nn.Linear(512, 512), nn.ReLU())], nn.Linear(512, 100))
 
 
-# Name: the model, its input, its number of classes (0: inference).
+# Name: (model, input, number of classes; 0 classes means inference).
 PROGRAMS = {
     "unet": (UNet, lambda device: torch.randn(8, 3, 256, 256, device=device), 0),
     "resnet18": (resnet18, lambda device: torch.randn(64, 3, 128, 128, device=device), 100),
     "transformer": (Transformer, lambda device: torch.randint(0, 8000, (16, 128), device=device), 8000),
-    "mlp": (mlp, lambda device: torch.randn(256, 512, device=device), 100),  # waits for the host
+    "mlp": (mlp, lambda device: torch.randn(256, 512, device=device), 100),  # launch-bound
 }
 
 

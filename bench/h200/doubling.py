@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of real networks: what attribution gives each block against what the GPU draws more when the block is run twice.
+"""Compares the energy attributed to each block of real networks with the added GPU energy when the block runs twice.
 
     make dist
     python3 bench/h200/doubling.py --joulemap build/dist/joulemap-*/bin/joulemap --networks resnet50,bert --folder DIR
     python3 bench/h200/doubling.py --joulemap J --folder DIR [--library FILE]      the analysis alone, anywhere
 
-Without --networks nothing runs: what lies in DIR is analysed. doubling_load.py collects, a process for each network, about
-75 s for each mode with the usual settings. Four ways of attribution, each from the recording of the plain passes alone:
-shares of time, powers of a library that has not seen the network (--library), regression, and regression with probing.
-With --dither-s the network is recorded twice more, as it is (alone) and with `--dither`: what regression knows of nothing
-else, no library and no blocks run twice. Calibrate first: how the sensor lags is hard to tell from equal steps.
-Nothing of the card is changed. Exits 1 when a bar is missed.
+Without --networks nothing runs, and the data in DIR are analysed. doubling_load.py collects, one process per network,
+about 75 s per mode with the default settings. Four methods of attribution each use only the recording of the plain
+passes: time-proportional, powers from a library that has not seen the network (--library), regression, and regression
+with probing. With --dither-s the network is recorded twice more, unchanged (alone) and with `--dither`. These two use
+regression without further information: no library and no blocks run twice. Calibrate first: identical steps hardly
+identify the sensor's lag. Settings of the GPU are not changed. Exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import recordings  # noqa: E402
 from findings import Findings  # noqa: E402
-from recordings import doubled  # noqa: E402  numbers only
+from recordings import doubled  # noqa: E402  pure computation
 
 NETWORKS = ["resnet50", "bert", "gpt2", "vit"]
 LEAST_SHARE = 0.05
@@ -41,7 +41,7 @@ MOST_S = 600
 
 
 def collect(joulemap: str, network: str, options: argparse.Namespace) -> bool:
-    """True when all of it went well. A network that fails leaves the others alone."""
+    """Returns True when all recordings succeed. A network that fails does not stop the others."""
     good = record_load(joulemap, network, options, options.folder)
     if options.dither_s > 0:
         plain = argparse.Namespace(**{**vars(options), "rounds": 0, "probe_s": 0, "plain_s": options.dither_s})
@@ -69,7 +69,7 @@ def record_load(joulemap: str, network: str, options: argparse.Namespace, folder
 
 class Recording(recordings.Recording):
     def stretches(self, told: dict, library: Path | None) -> dict[str, doubled.Stretch]:
-        """By way of attribution. Each learns from the stretch that it is given alone."""
+        """Returns attributed energies by method. Each method uses only the span that it is given."""
         groups, device = told["groups"], told["device"]
 
         def stretch(span: dict, *more: str, idle_share: float | None = None) -> doubled.Stretch:
@@ -101,7 +101,7 @@ def knows_library(joulemap: str) -> bool:
 
 
 def noise(loops: list, joules: list[float] | None) -> str:
-    """How much equal loops differ, by hand and by windows."""
+    """Describes the spread between equal loops, by the counter and by windows."""
     def spread(values: list[float]) -> float:
         neighbours = [one / other - 1 for one, other in zip(values, values[1:])]
         return doubled.rms(neighbours) / math.sqrt(2)
@@ -152,7 +152,7 @@ def error_cell(said: doubled.Said | None) -> str:
 
 
 def summarise(findings: Findings, errors: dict[str, dict[str, list[float]]]) -> None:
-    """By network and mode, then all together against the bars."""
+    """Writes errors by network and mode, then compares all of them with the bars."""
     known = {name for one in errors.values() for name in one}
     names = [name for name in (TIME, LIBRARY, REGRESSION, PROBE, ALONE, DITHER) if name in known]
     findings.say(f"\n## Blocks above {LEAST_SHARE:.0%} of the pass, root mean square error\n")

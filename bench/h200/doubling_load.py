@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One network, as it is and with each of its blocks run twice: run by doubling.py under `joulemap record`.
+"""Runs one network unchanged and with each of its blocks run twice. doubling.py starts it under `joulemap record`.
 
     doubling_load.py NETWORK --out FOLDER [--modes inference,train] [--seconds 0.8] [--rounds 3] [--plain-s 8] [--probe-s 15]
 
-For each mode: a steady loop of plain passes, which is what attribution is asked about; its modules replayed (probing); then
-loops with blocks run twice, with capture resting (none where there are no rounds). Writes FOLDER/NETWORK-MODE.json: the
-loops, and when what was.
-The energy of loops is the counter's, read by hand at every step; the library's windows are told beside.
+For each mode: a steady loop of plain passes, which attribution analyses; replays of its modules (probing); then loops
+with blocks run twice while capture is paused (none with --rounds 0). Writes FOLDER/NETWORK-MODE.json: the loops and
+the times of each part. Loop energy comes from the GPU's counter, read directly at every update; energies of the
+library's windows are stored beside it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ import torch
 from capture_worker import DEVICE, bert, gpt2, resnet50, synchronize, tiny, vit
 from gpu_load import Counter
 
-import joulemap as jm  # noqa: E402  ours, as record has put it there
+import joulemap as jm  # noqa: E402  the package that record puts on the path
 from joulemap import _validate, _validate_rounds  # noqa: E402
 
-BEGUN, STDERR = time.monotonic(), sys.stderr  # what models print is not wanted
-STEP_S = 0.1  # of the counter: an H200's, known to 0.001 %
-QUIET_PHASE = 0.55  # of a step, after it: reads are cheap then, and the recorder reads at another
-# What the counter shows is that long ago.
+BEGUN, STDERR = time.monotonic(), sys.stderr  # progress is written to this stderr
+STEP_S = 0.1  # period of the counter on an H200, accurate to 0.001 %
+QUIET_PHASE = 0.55  # fraction of a period: reads are cheap then, and the recorder reads at another phase
+# Age of the energy that the counter shows.
 LAG_S = 0.02
 
 
@@ -43,8 +43,8 @@ def layers(stage: str, *numbers: int) -> list[str]:
     return [f"{stage}.{number}" for number in numbers]
 
 
-# Blocks that are alike are run twice together, and small ones not at all: that costs less time, and what is left of a pass
-# is known better.
+# Similar blocks are doubled together, and small blocks not at all. This saves time and makes the remainder of a pass
+# more precise.
 RESNET50 = {
     "stem": ["conv1", "bn1", "relu", "maxpool"],
     **{f"{stage}.0": layers(stage, 0) for stage in ("layer1", "layer2", "layer3", "layer4")},
@@ -66,8 +66,9 @@ def progress(text: str) -> None:
 
 
 class HandMeter:
-    """The GPU's energy by its counter, read once between any two of its steps by a thread. Steps are regular: power is told
-    by whole steps within a loop, and no edge of a loop need be known. The library's windows run along."""
+    """Measures GPU energy by a thread that reads the counter once between any two updates. Updates are periodic: mean
+    power comes from whole periods inside a loop, so edges of a loop need no interpolation. The library's windows run
+    in parallel."""
 
     lead_s = 0.0
 
@@ -88,7 +89,7 @@ class HandMeter:
         self._thread.join()
 
     def _step_moment(self) -> float:
-        """Of several, each seen between two reads: the earliest edge of them all."""
+        """Returns the phase of the updates, from three of them, each bounded by two reads."""
         moments = []
         for _ in range(3):
             before_ns, _, _ = self._counter.next_step()
@@ -103,7 +104,7 @@ class HandMeter:
             time.sleep(max(0.0, phase_s + (number + QUIET_PHASE) * STEP_S - time.monotonic()))
             begin_s, value = time.monotonic(), self._counter.read_mj()
             number = int((begin_s - phase_s) / STEP_S)
-            if value == last:  # the phase is lost
+            if value == last:  # no update since the last read: find the phase again
                 phase_s, number, value = self._step_moment(), 0, None
             else:
                 self._steps[phase_s + number * STEP_S] = value * 1e-3
@@ -134,7 +135,7 @@ def collect(network: str, mode: str, options: argparse.Namespace) -> dict:
     torch.manual_seed(0)
     model, loss_of, answer = make()
     if hasattr(model, "config"):
-        model.config.use_cache = False  # what a second call would add to
+        model.config.use_cache = False  # a second call would append to the cache
     train = mode == "train"
     model.train(train)
     run = _validate.Pass(torch, model, loss_of if train else answer, train)
@@ -154,7 +155,7 @@ def collect(network: str, mode: str, options: argparse.Namespace) -> dict:
 
 
 def windows_of(meter: HandMeter) -> list[float] | None:
-    """For comparison only: the truth stands without them."""
+    """Returns joules by the library's windows, for comparison only: the reference does not depend on them."""
     try:
         return meter.by_windows()
     except ValueError as error:
@@ -163,7 +164,8 @@ def windows_of(meter: HandMeter) -> list[float] | None:
 
 
 def record_plain(model, run, options: argparse.Namespace) -> tuple[dict, dict | None]:
-    """What attribution is asked about. Passes run before and after it, so that its edges are like the rest."""
+    """Runs the plain passes that attribution analyses. Passes also run before and after, so that edges are like the
+    rest."""
     attachment = jm.attach(model, probe=True) if options.probe_s > 0 else None
     for _ in range(20):
         run()
@@ -194,13 +196,13 @@ def main() -> int:
     parser.add_argument("--probe-s", type=float, default=15)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    os.environ["JOULEMAP_PROBE"] = str(options.probe_s)  # how long jm.attach may replay
+    os.environ["JOULEMAP_PROBE"] = str(options.probe_s)  # time limit of replays by jm.attach, s
     failed = 0
     for mode in options.modes.split(","):
         try:
             told = collect(options.network, mode, options)
             (options.out / f"{options.network}-{mode}.json").write_text(json.dumps(told))
-        except Exception:  # noqa: BLE001 - one mode that fails is a finding; the other is still worth its time
+        except Exception:  # noqa: BLE001 - a mode that fails is a finding; the other mode still runs
             progress(f"{mode} failed:\n{traceback.format_exc()}")
             failed = 1
     return failed

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment runner on a real GPU: two types of number, a few repetitions of a product of matrices each.
+"""Runs the experiment runner on a real GPU: two data types, a few repetitions of a matrix product each.
 
     python3 bench/h200/experiment_runner.py --program build/dist/joulemap-*/bin/joulemap --out FOLDER
 
-Runs the plan, interrupts it after its second row, resumes it, and analyzes. The plan asks for the sensors, the GPU before
-each row, and a cool-down; what every step printed lies in --out.
+Runs the plan, interrupts it after its second row, resumes it, and analyzes it. The plan configures the sensors, a
+check of the GPU before each row, and a cool-down. The output of every step is written to --out.
 """
 
 from __future__ import annotations

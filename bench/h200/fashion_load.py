@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GATorch's network on Fashion-MNIST, epoch by epoch: run by fashion_study.py under `joulemap record`.
+"""Trains GATorch's network on Fashion-MNIST, epoch by epoch. fashion_study.py starts it under `joulemap record`.
 
-As in GATorch's example: 784-512-512-10 with ReLU behind every layer, batches of 64 in the order of the data, SGD with
-a rate of 0.001, the loss looked at every 100 batches. Other than there: images lie in memory as numbers and a batch
-is one slice of them (the example decodes 60,000 pictures again in every epoch, which takes longer than the training).
-Then the same again from fresh weights, as far as time allows: what comes back with the weights was the training's, what
-does not was the machine's. Rests before, between and after tell what the device draws when nothing is asked of it.
+As in GATorch's example: 784-512-512-10 with ReLU after every layer, batches of 64 in the order of the data, SGD with a
+rate of 0.001, the loss read every 100 batches. Different from the example: images are in memory as tensors and a batch
+is one slice of them. The example decodes 60,000 pictures in every epoch, which takes longer than the training. Then
+the training repeats from fresh weights, as far as time allows. A change that repeats with the weights is due to the
+training; a change that does not is due to the machine. Rests before, between and after measure idle power.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REST_S, LEAST_LEFT_S = 2.0, 2.5
 
 
 def read_idx(file: Path) -> torch.Tensor:
-    """Of the format in which the data are published: a header with the sizes, then bytes."""
+    """Reads a file of the IDX format, in which the data are published: a header with the sizes, then bytes."""
     data = gzip.decompress(file.read_bytes())
     dimensions = data[3]
     sizes = struct.unpack(f">{dimensions}I", data[4 : 4 + 4 * dimensions])
@@ -35,7 +35,7 @@ def read_idx(file: Path) -> torch.Tensor:
 
 
 def dataset(folder: Path | None, limit: int | None) -> TensorDataset:
-    if folder is None:  # a machine without the data: the mechanics alone
+    if folder is None:  # without the data: random images, to test the script only
         images, labels = torch.randint(0, 256, (limit or 60000, 28, 28)), torch.randint(0, 10, (limit or 60000,))
     else:
         images, labels = (
@@ -57,7 +57,7 @@ class Training:
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=RATE)
 
     def epoch(self) -> dict:
-        """One pass over the data: when, how long it waited for batches, and the mean of the losses that were looked at."""
+        """Runs one pass over the data: span, time spent waiting for batches, and the mean of the losses read."""
         begin_ns, loading_ns, steps, losses = time.monotonic_ns(), 0, 0, []
         batches = iter(self.loader)
         while True:

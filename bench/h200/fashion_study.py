@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GATorch's study: its Fashion-MNIST network for 100 epochs, loss and energy, and why energy falls towards the end,
-if it does.
+"""GATorch's study: trains its Fashion-MNIST network for 100 epochs and tests whether and why energy falls towards the
+end.
 
     make dist; apt-get install dataset-fashion-mnist
     python3 bench/h200/fashion_study.py --joulemap build/dist/joulemap-*/bin/joulemap --folder DIR --collect \\
         --data /usr/share/datasets/fashion-mnist                                                               about 170 s
     python3 bench/h200/fashion_study.py --joulemap J --folder DIR --markdown docs/studies/fashion-mnist.md     anywhere
 
-fashion_load.py trains; the recording has the counter and the gauges alone, so that nothing slows the steps. Nothing
-of the card is changed. 
+fashion_load.py trains; the recording contains only the counter and the gauges, so that capture slows no steps. Settings
+of the GPU are not changed.
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ QUANTITIES: dict[str, Callable[[Epoch], float | None]] = {
 
 
 def known(epochs: list[Epoch], of: Callable[[Epoch], float | None]) -> list[float]:
-    """Of all epochs, or nothing: a trend with gaps would be another one."""
+    """Returns the values of all epochs, or an empty list if one is missing: a trend with gaps would be a different
+    one."""
     values = [of(one) for one in epochs]
     return [] if any(value is None for value in values) else values
 
@@ -169,7 +170,7 @@ def tell_trends(findings: Findings, steady: list[Epoch]) -> dict[str, Trend]:
 
 
 def tell_split(findings: Findings, steady: list[Epoch], trends: dict[str, Trend]) -> None:
-    """The change of a step's energy by what changed: times at mean power, power at mean time."""
+    """Splits the change of energy per step into change of time at mean power and change of power at mean time."""
     count, mean_j = len(steady), mean_interval([one.step_j for one in steady]).value
     watts = mean_interval([one.watts for one in steady]).value
     step_s = mean_interval([one.seconds / one.steps for one in steady]).value
@@ -189,7 +190,7 @@ def tell_split(findings: Findings, steady: list[Epoch], trends: dict[str, Trend]
 
 
 def power_by_gauges(steady: list[Epoch]) -> dict[str, Interval]:
-    """Watts a unit, of gauges that moved, all at once. Nothing where they cannot be told apart."""
+    """Regresses power on all gauges that varied: W per unit. Empty where they are collinear."""
     moved = {}
     for name in ("SM clock", "temperature"):
         values = known(steady, QUANTITIES[name])
@@ -226,7 +227,7 @@ def tell_background(findings: Findings, recording: Recording, told: dict) -> Non
 
 
 def tell_again(findings: Findings, epochs: list[Epoch], again: list[Epoch], fell: str) -> None:
-    """Fresh weights on a machine that has been running: as much of a fall as comes back was the training's."""
+    """Tests fresh weights on a warm machine: the part of the fall that repeats is due to the training."""
     count = min(COMPARED_EPOCHS, len(again) - WARM_UP_EPOCHS, (len(epochs) - WARM_UP_EPOCHS) // 2)
     if count < LEAST_COMPARED:
         findings.say("- Fresh weights: too few epochs were run again to tell.")

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""NVML, CUPTI and Inductor fail while a training is recorded on a GPU: the training ends as it does alone, and we say so.
+"""Injects faults of NVML, CUPTI and Inductor into a recorded training and checks that it ends as it does alone.
 
     make dist
     python3 bench/h200/faults.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md
 
-The faults come from a library between Joulemap and the real one (fault_library.c, compiled here): it passes every call on
-and fails where JOULEMAP_FAULT tells it to. For each fault: the training's checksum and exit code are those of the training
-alone, it ends in time, the recording can be reported, a note names the fault, and the GPU's average power is either
-unknown or possible. Exits 1 when that fails. About three minutes.
+The faults come from a library between Joulemap and the real one (fault_library.c, compiled here). It forwards every
+call and fails where JOULEMAP_FAULT requests it. For each fault: the training's checksum and exit code equal those of
+the training alone, it ends in time, `report` can read the recording, and a note names the fault. The GPU's average
+power is either unknown or physically possible. Exits 1 when a check fails. Takes about three minutes.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ while step < 40 or time.monotonic() - begin < float(sys.argv[2]):
         torch.cuda.synchronize() if device == "cuda" else None
 print(f"checksum {told!r}")
 """
-FAULT_AFTER_S = 4.0  # of NVML's start; the training runs longer
-LONGEST_DELAY_S = 25.0  # beyond the training alone
+FAULT_AFTER_S = 4.0  # s after the start of NVML; the training runs longer
+LONGEST_DELAY_S = 25.0  # s longer than the training alone
 POSSIBLE_W = (40.0, 900.0)
 
 
 @dataclass
 class Case:
     name: str
-    nvml: str = ""  # what JOULEMAP_FAULT says to the library before NVML, "" for NVML itself
+    nvml: str = ""  # JOULEMAP_FAULT of the library in front of NVML; "" uses NVML itself
     cupti: str = ""
     variables: dict[str, str] = field(default_factory=dict)
     compiled: bool = False
-    killed_by: int = 0  # a signal to the training while it compiles
-    is_noted: bool = True  # a note or a warning must tell
+    killed_by: int = 0  # signal sent to the training while it compiles
+    is_noted: bool = True  # whether a note or a warning must report the fault
 
 
 CASES = [
@@ -94,7 +94,7 @@ CASES = [
 
 
 def find_library(name: str) -> str:
-    """Of the loaded kind `name`, as the training would load it."""
+    """Returns the path of library `name` as the training would load it."""
     program = (
         "import ctypes, torch\n"
         "torch.cuda.is_available() and torch.cuda.init()\n"
@@ -107,7 +107,7 @@ def find_library(name: str) -> str:
 
 
 class Libraries:
-    """Compiled copies of fault_library.c, one before NVML and one before CUPTI."""
+    """Compiled copies of fault_library.c, one in front of NVML and one in front of CUPTI."""
 
     def __init__(self, folder: Path, nvml: str, cupti: str) -> None:
         self.folder, self.real = folder, {"NVML": nvml, "CUPTI": cupti}
@@ -135,7 +135,7 @@ def training(options: argparse.Namespace, folder: Path, compiled: bool) -> list[
 
 
 def run(command: list[str], cache: Path, kill: int = 0, **variables: str) -> tuple[int, str, str, float]:
-    """Exit code, checksum, what it said, seconds. `kill`: a signal to the training once Inductor has begun to write."""
+    """Returns exit code, checksum, output and seconds. `kill`: signal sent once Inductor starts to write."""
     fixed = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "TORCHINDUCTOR_CACHE_DIR": str(cache)}
     begin = time.monotonic()
     process = subprocess.Popen(
@@ -162,7 +162,7 @@ def report(joulemap: str, file: Path) -> tuple[dict, str]:
 
 
 def mean_power_w(told: dict) -> float | None:
-    """Of the time for which it was measured."""
+    """Mean power over the time that was measured, W."""
     gpus = [one for one in told["domains"] if one["name"].startswith("gpu") and one["counted"]]
     return gpus[0]["mean_w"] if gpus else None
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a benchmark says: lines of Markdown, printed as they come, and the bars that were missed."""
+"""Collects the output of a benchmark: lines of Markdown, printed immediately, and the bars that were missed."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-# Around what a page says of the last run; the rest of the page is written by hand.
+# Markers around the results of the last run in a page; the rest of the page is written by hand.
 RESULTS_BEGIN, RESULTS_END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
@@ -29,14 +29,14 @@ class Findings:
         return "yes" if good else "**no**"
 
     def conclude(self, markdown: Path | None) -> int:
-        """Says what was missed, keeps it all in that file, and gives the exit code."""
+        """Prints the missed bars, writes all lines to the file, and returns the exit code."""
         self.say(f"\nMissed: {', '.join(self.missed) or 'nothing'}")
         if markdown:
             self.keep(markdown)
         return 1 if self.missed else 0
 
     def keep(self, markdown: Path) -> None:
-        """In the results' place of a page that has one, else as the whole of the file."""
+        """Replaces the section between the markers of a page that has them, else the whole file."""
         text = re.sub(r"\n{3,}", "\n\n", "\n".join(self.lines).strip()) + "\n"
         page = markdown.read_text() if markdown.exists() else ""
         if RESULTS_BEGIN in page and RESULTS_END in page:

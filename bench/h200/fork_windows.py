@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Children that a program forks while its threads read the GPU's counter: whether any hangs, and whether they measure it.
+"""Forks children while threads read the GPU's counter: checks that none hangs and that they can measure the GPU.
 
     PYTHONPATH=build/python bench/h200/fork_windows.py [--forks 300]
 
@@ -33,7 +33,7 @@ def measure_until(is_over: threading.Event) -> None:
 
 
 def child(told: int) -> None:
-    faulthandler.dump_traceback_later(HANGS_AFTER_S, exit=True)  # shows where it hangs
+    faulthandler.dump_traceback_later(HANGS_AFTER_S, exit=True)  # prints the traceback of a hang
     with jm.measure("child") as window:
         time.sleep(0.02)
     domains = [domain for domain in window.wait().domains if domain.name.startswith("gpu")]
@@ -43,7 +43,7 @@ def child(told: int) -> None:
 
 
 def fork_once() -> tuple[float, int, dict]:
-    """What fork() took, in seconds, the child's exit code, and what it read of GPUs."""
+    """Returns seconds spent in fork(), the child's exit code, and the child's GPU readings."""
     answers, told = os.pipe()
     begin_s = time.perf_counter()
     pid = os.fork()

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""A GPU load that reads the energy counter by hand: the truth that other tools' figures are held against.
+"""A GPU load that reads the energy counter directly: the reference for the values of other tools.
 
     python3 gpu_load.py --seconds 20 --out hand.json
 
-Reads the counter right after one of its steps, before and after the load, so that what it says between those two moments is
-exact: no edge of it is stale. Idle for a moment at both ends, so that what a tool's window adds there is small and known.
+Reads the counter right after one of its updates, before and after the load, so that the energy between those two times
+is exact and neither reading is stale. Idles briefly at both ends, so that the excess of a tool's window is small and
+known.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 
 
 class Counter:
-    """The total energy of GPU 0, through NVML and nothing else."""
+    """Total energy of GPU 0, through NVML only."""
 
     def __init__(self) -> None:
         self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
@@ -30,7 +31,7 @@ class Counter:
         return value.value
 
     def next_step(self) -> tuple[int, int, int]:
-        """Waits for the counter to step: (not before ns, seen at ns, millijoules)."""
+        """Waits for an update of the counter: (earliest time ns, time of the read ns, millijoules)."""
         last_ns = time.monotonic_ns()
         last = self.read_mj()
         while True:
@@ -42,7 +43,7 @@ class Counter:
 
 
 def burn(seconds: float, wave_s: float) -> None:
-    """Matrix products for half of each wave, memory traffic for a quarter, nothing for the rest."""
+    """Runs matrix products for half of each wave, memory traffic for a quarter, and idles for the rest."""
     import torch
 
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)

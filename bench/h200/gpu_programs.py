@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that do on a GPU what real ones do and captures have stumbled over. survival.py runs each alone and recorded.
+"""Programs with GPU usage that has broken captures before. survival.py runs each alone and recorded.
 
-    gpu_programs.py NAME        prints a checksum of what was trained as its last line
+        gpu_programs.py NAME        prints a checksum of the trained network as its last line
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def compiled() -> None:
 
 
 def profiled() -> None:
-    """torch.profiler in the middle: it takes CUPTI's callbacks and its clock."""
+    """Runs torch.profiler in the middle of the training: it takes over CUPTI's callbacks and clock."""
     from torch.profiler import ProfilerActivity, profile
 
     net, x, y = network()
@@ -115,7 +115,7 @@ def profiled() -> None:
 
 
 def graphs() -> None:
-    """A whole forward and backward as one CUDA graph, replayed."""
+    """Replays a whole forward and backward pass as one CUDA graph."""
     net, x, y = network()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
     side = torch.cuda.Stream()
@@ -167,7 +167,7 @@ def loader(context: str) -> None:
 
 
 def leaves() -> None:
-    """Ends without any handler being run."""
+    """Exits without running any handler."""
     net, x, y = network()
     train(net, x, y, 100)
     print(checksum(net), flush=True)
@@ -178,7 +178,7 @@ def terminated() -> None:
     import signal
 
     net, x, y = network()
-    train(net, x, y, 600)  # what is lost is the last second
+    train(net, x, y, 600)  # at most the last second of the recording is lost
     print(checksum(net), flush=True)
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -191,7 +191,7 @@ def raises() -> None:
 
 
 def jax_training() -> None:
-    """A convnet in flax's style of scopes, without flax."""
+    """A convnet with scopes named as in flax, without flax."""
     import jax
     import jax.numpy as jnp
 

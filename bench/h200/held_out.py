@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Powers of kernels, learnt from half of a training, must tell what the counter will say of the other half.
+"""Learns powers of kernels from half of a training and predicts the counter's energy in the other half.
 
     make dist
     python3 bench/h200/held_out.py --joulemap build/dist/joulemap-*/bin/joulemap --folder DIR --collect-only     about 45 s
     python3 bench/h200/held_out.py --joulemap J --folder DIR --predict build/bin/held_out --markdown docs/studies/held-out.md
 
-held_out_load.py trains for the recording. build/bin/held_out (bench/attribution/held_out.cc) fits on every other
-block of `--block-s` seconds and predicts the counter in intervals of `--interval-s` of the others, which it has not
-seen; then the other way round. Beside it: two powers, of kernel time and of the rest (as if all kernels drew alike),
-and the power that the counter showed last before the block (`hold`).
+held_out_load.py runs the training that is recorded. build/bin/held_out (bench/attribution/held_out.cc) fits on every
+second block of `--block-s` seconds. It predicts the counter in intervals of `--interval-s` of the other blocks, which
+are held out; then the roles swap. Baselines: two powers, one for kernel time and one for the rest (as if all kernel
+classes had the same power), and the last power by the counter before the block (`hold`).
 """
 
 from __future__ import annotations

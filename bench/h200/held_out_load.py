@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Two trainings whose power is predicted from a part of them: run by held_out.py under `joulemap record`.
+"""Two trainings, part of whose power is predicted from the rest. held_out.py starts this under `joulemap record`.
 
-steady: ResNet-50, one step like the other. varied: the same network in turns of 0.4 to 2 s: training, evaluation,
-training on smaller images, and a loader that keeps the device waiting after every step.
+steady: ResNet-50 with identical steps. varied: the same network in turns of 0.4 to 2 s: training, evaluation,
+training on smaller images, and training with a loader that keeps the device waiting after every step.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Turns:
             self.model(self.images)
 
     def train_after_loading(self) -> None:
-        """One step at a time, as when its batch comes late."""
+        """Runs one step at a time with a pause, as with a slow data loader."""
         self.train()
         if self.images.is_cuda:
             torch.cuda.synchronize()

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The same training captured live, and traced by torch.profiler and imported: the same layers, kernels and times?
+"""Compares a training captured live with the same training traced by torch.profiler and imported.
 
     make dist
     python3 bench/h200/import_matches.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md [--network resnet50]
 
-Two processes, because a profiler of PyTorch's takes the kernel records for itself. Both make and train the same network for
-the same number of steps, and all of it is watched. Layers and kernel classes must be the same, with as many kernels; times
-of rows above 1 % of all kernel time must agree within 5 %, all of them together within 2 %. Copies from and to the host last
-as long as the host takes, in each process another time: their number must agree. Exits 1 when something does not.
+Uses two processes, because PyTorch's profiler takes over the kernel records. Both build and train the same network for
+the same number of steps, and trace every step. Layers, kernel classes and numbers of kernels must be equal. Times of
+rows above 1 % of all kernel time must agree within 5 %, and their sum within 2 %. The duration of copies from and to
+the host depends on the host and differs between the processes: only their number must agree. Exits 1 when a check
+fails.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ MOST_APART_OF_A_ROW, MOST_APART_TOGETHER, LEAST_SHARE = 0.05, 0.02, 0.01
 
 
 def train(network: str, trace: str | None) -> None:
-    """What the two processes run, all of it watched: live by record, or with a trace to write by PyTorch's profiler."""
+    """Runs the training of both processes: captured live by record, or traced to a file by PyTorch's profiler."""
     import capture_worker
     import joulemap as jm
     import torch
@@ -57,7 +58,7 @@ def train(network: str, trace: str | None) -> None:
 
 
 def common_name(row: dict, by: str) -> tuple:
-    """Kineto demangles kernels and has names of its own for copies and fills."""
+    """Normalizes names: Kineto demangles kernels and names copies and fills differently."""
     if by != "kernel":
         return tuple(row["path"])
     name = row["display_name"]
@@ -80,13 +81,14 @@ def rows_of(joulemap: str, file: Path, by: str) -> dict[tuple, dict]:
 
 
 def passes_alone(rows: dict[tuple, dict]) -> dict[tuple, dict]:
-    """What lies around steps is left out: a profiler does not call it by the same names."""
+    """Omits rows outside of the passes: a profiler names them differently."""
     phases = {"forward", "backward", "recompute", "optimizer", "loss"}
     return {path: row for path, row in rows.items() if phases.intersection(path)}
 
 
 def same_count(path: tuple, live: dict, imported: dict) -> bool:
-    """That a program trains is known live once it asks for a backward pass: the first step's loss has no name yet."""
+    """Compares counts. Live capture detects training at the first backward pass, so the first step's loss has no
+    phase."""
     steps_told = STEPS - 1 if "loss" in path else STEPS
     return live["count"] * STEPS == imported["count"] * steps_told
 

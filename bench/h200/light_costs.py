@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the light mode costs a launch-bound training. One process has the card for itself; runs of three steps are watched
-or left alone, as a lot decides, and each run is compared with the one beside it: what makes a second faster than the next
-cancels.
+"""Measures the overhead of light mode in a launch-bound training. One process uses the GPU alone. Runs of three steps
+are captured or not, in random order, and each run is compared with its neighbour: drift from second to second cancels.
 
-Two parts: what each step takes longer that is not followed, and what followed steps and the opening of CUPTI take longer,
-by how often they came. What stays when steps are left alone (CUPTI once it has been closed, the recorder) is not in it;
-the time of steps before joulemap began stands beside.
+The overhead has two parts: the added time of steps that are not traced, and the added time of traced steps and of
+starting CUPTI, weighted by their frequency. Overhead that persists while capture is paused (CUPTI after it was closed,
+the recorder) is not included; the table also shows the time of steps before joulemap started.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ LEAST_TRIMMED = 0.02
 
 
 def light_cost(bench, network: str, most: float, processes: int, turns_s: float) -> None:
-    """`bench` makes workers (capture.py)."""
+    """Writes the table and the bar. `bench` creates workers (capture.py)."""
     runs = [run for run in (one_process(bench, network, turns_s) for _ in range(processes)) if run is not None]
     if not runs:
         return
@@ -49,14 +48,15 @@ def one_process(bench, network: str, turns_s: float) -> dict | None:
         return None
     before_s = worker.run(max(5, round(BEFORE_S / worker.run(20)["step_s"])))["step_s"]
     worker.process.stdin.write("watch\n")
-    worker.run(SETTLING_STEPS)  # judged to be launch bound, and light from then on
+    worker.run(SETTLING_STEPS)  # detects that steps are launch-bound and switches to light mode
     steps = worker.ask(f"turns {turns_s}")["steps"]
     worker.end()
     return {"before_s": before_s, "turns_s": sum(step[0] for step in steps), **compared(steps)}
 
 
 def compared(steps: list) -> dict:
-    """Seconds a step, watched, followed -> what neighbouring runs differ by, and what followed ones took longer."""
+    """Takes (seconds, captured, traced) per step. Returns relative differences of neighbouring runs without traced
+    steps, and the added time of runs with traced steps."""
     runs = [steps[at : at + RUN] for at in range(0, len(steps) - RUN + 1, RUN)]
     told = [(statistics.fmean(step[0] for step in run), run[0][1], any(step[2] for step in run)) for run in runs]
     apart, extra_s = [], []
@@ -78,7 +78,7 @@ def compared(steps: list) -> dict:
 
 
 def trimmed(values: list[float]) -> list[float]:
-    """Without what the machine itself held up: as many of the lowest as of the highest."""
+    """Removes delays caused by the machine: the same number of values at both ends."""
     out = max(1, int(LEAST_TRIMMED * len(values)))
     return sorted(values)[out:-out]
 
@@ -92,7 +92,7 @@ def together(apart: list[float], extra_s: list[float], turns_s: float) -> float:
 
 
 def over_processes(runs: list[dict]) -> tuple[float, float, float]:
-    """The mean, and its 95 % interval by drawing processes, and what was seen in each, anew."""
+    """Returns the mean and its 95 % interval by a bootstrap over processes and over values within each."""
     lot = random.Random(1)
 
     def draw() -> float:

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of GPU work, each alone and then mixed at random: what attribution is held against. Run by mixtures.py under record.
+"""Runs kinds of GPU work alone and then mixed at random: the reference for attribution. mixtures.py starts it under
+record.
 
     mixture_load.py --kinds A|B --seed N --truth-s S --mix-s S --out truth.json
 
-Alone: in turns with one other kind and with rest, in bursts as long as those of the mixture, so that heat and a power limit
-do to them what they do there (a GPU that has just worked draws more at rest than one that has not); the energy counter is
-read by hand at its own steps. Before and after the mixture, so that drift shows. Each kind is a region of the recording,
-"KIND" in the mixture and "KIND alone". Tiny kernels come in CUDA graphs, a thousand at once: launched one by one they would
-leave the GPU idle most of the time.
+Alone: a kind alternates with one other kind and with idle time, in bursts as long as those of the mixture. Temperature
+and power limit then have the same effect as in the mixture (a GPU that has just worked has a higher idle power). The
+energy counter is read directly at its updates. These measurements run before and after the mixture, to show drift.
+Each kind is a region of the recording: "KIND" in the mixture and "KIND alone". Tiny kernels run in CUDA graphs of a
+thousand: launched one by one they would leave the GPU idle most of the time.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def randn(*shape, dtype=torch.float32):
 
 
 def graph_of(call):
-    """A thousand calls in one launch. Kernels belong to where they are launched, as others do."""
+    """Captures a thousand calls into one CUDA graph. Its kernels belong to the region of the launch, like all
+    kernels."""
     call()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -95,11 +97,11 @@ def kinds_b() -> dict:
 class Load:
     def __init__(self, kinds: dict, seed: int) -> None:
         self.kinds, self.random, self.counter = kinds, random.Random(seed), Counter()
-        self.calls: dict[str, int] = {}  # by region
+        self.calls: dict[str, int] = {}  # number of calls by region
         self.call_s = {name: self._time_of(call) for name, call in kinds.items()}
 
     def _time_of(self, call) -> float:
-        """Of one call, as often as the GPU does them in a row. Tiny ones are as long as their launch."""
+        """Mean time of a call when calls run back to back, s. For tiny kernels it is the time of a launch."""
         for _ in range(3):
             call()
         torch.cuda.synchronize()
@@ -119,8 +121,9 @@ class Load:
         self.calls[region or name] = self.calls.get(region or name, 0) + calls
 
     def in_company(self, name: str | None, length_s: float) -> dict:
-        """Bursts of a kind, of a well-known one and rest in turns, as long as those of the mixture, from one step of the
-        counter to another. Nothing (None) likewise, and the well-known one by itself."""
+        """Measures bursts of a kind, of the companion kind and idle time in random order, between two updates of the
+        counter. `name` None measures idle time beside the companion; the companion's own name measures the companion
+        alone."""
         begin_calls = dict(self.calls)
         self._turns_until(name, time.monotonic() + 0.25)
         begin, inside_calls = self._counter_step(name), dict(self.calls)
@@ -144,7 +147,7 @@ class Load:
                 self._turn(turn, self.random.uniform(LEAST_BURST_S, MOST_BURST_S))
 
     def _counter_step(self, name: str | None) -> tuple[int, int, int]:
-        """The load goes on while the counter is watched."""
+        """Waits for an update of the counter while the load continues."""
         last_ns, last = time.monotonic_ns(), self.counter.read_mj()
         while True:
             self._turn(name, LEAST_BURST_S)
@@ -179,7 +182,7 @@ def main() -> None:
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     with torch.no_grad():
         load = Load({"A": kinds_a, "B": kinds_b}[options.kinds](), options.seed)
-        load.mixture(3)  # warm
+        load.mixture(3)  # warm-up
         order = [None, *load.kinds]
         truth = [load.in_company(name, options.truth_s) for name in order]
         mixture = load.mixture(options.mix_s)

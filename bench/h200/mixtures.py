@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How well attribution tells what kinds of GPU work draw that alternate far faster than any sensor speaks.
+"""Measures how well attribution separates the powers of kinds of GPU work that alternate far faster than sensors
+update.
 
     make dist
     python3 bench/h200/mixtures.py --joulemap build/dist/joulemap-*/bin/joulemap --kinds A --seeds 2,3 --markdown OUT.md
     python3 bench/h200/mixtures.py --joulemap J --folder DIR      recordings that were made before, e.g. elsewhere
 
-mixture_load.py runs each kind in the company of one other (the truth, by the counter read by hand) and all of them mixed at
-random. Windows of the mixture are then attributed, each from its own data alone, and held against the truth. `hold` and
-`integral` beside.
-Nothing of the card is changed. Exits 1 when a bar is missed.
+mixture_load.py runs each kind beside one companion kind (the reference, by direct reads of the counter) and all kinds
+mixed at random. Windows of the mixture are then attributed, each from its own data only, and compared with the
+reference. The modes `hold` and `integral` are shown beside. Settings of the GPU are not changed. Exits 1 when a bar is
+missed.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
-COMPANION = "add"  # of mixture_load.py
+COMPANION = "add"  # as in mixture_load.py
 
 MODES = ["regress", "integral", "hold"]
 MOST_RMS, MOST_RMS_CAPPED = 0.025, 0.08
 MOST_HALF_WIDTH, LEAST_SHARE = 0.06, 0.02
 LEAST_COVERED, MOST_COVERED, LEAST_WINDOWS = 0.85, 0.95, 200
-# Where bursts of a kind draw more than the power limit, it may have held them.
+# Above this multiple of the power limit, the limit may have throttled bursts of a kind.
 CAPPED = 1.0
 
 
@@ -54,7 +55,7 @@ class Recording:
         return (moment_ns - self.began_ns) * 1e-9
 
     def rows(self, mode: str, window: tuple[float, float]) -> dict[str, dict]:
-        """By kind: rows of the GPU whose region it is."""
+        """GPU rows by kind, which is the region of the row."""
         rows: dict[str, dict] = {}
         for row in self.report("region", mode, window)["rows"]:
             if row["device"].startswith("gpu") and row["path"][-1] in self.kinds():
@@ -62,7 +63,7 @@ class Recording:
         return rows
 
     def call_s(self) -> dict[str, float]:
-        """Kernel time of a call in each region of the truth, from all of them."""
+        """Mean kernel time of a call in each region of the reference, over all its measurements, s."""
         calls: dict[str, int] = {}
         for entry in self.told["truth"]:
             for region, count in entry["all_calls"].items():
@@ -72,13 +73,13 @@ class Recording:
         return {region: times[region] / count for region, count in calls.items() if region.endswith(" alone") and count}
 
     def kernel_s(self) -> dict[str, float]:
-        """Of each kind's kernels in the truth."""
+        """Mean duration of each kind's kernels in the reference, s."""
         rows = self.report("region", "integral", None)["rows"]
         mean = {row["path"][-1]: row["time_s"] / row["count"] for row in rows if row["device"].startswith("gpu")}
         return {kind: mean[f"{kind} alone"] for kind in self.kinds()}
 
     def truth_w(self) -> tuple[dict[str, list[float]], float]:
-        """Power while a kind's kernels run, twice, and of a GPU that rests between bursts."""
+        """Power while a kind's kernels run, one value per measurement, and idle power between bursts, W."""
         call_s, companion = self.call_s(), f"{COMPANION} alone"
         known: dict[str | None, float] = {None: 0.0, COMPANION: 0.0}
         watts: dict[str | None, list[float]] = {}
@@ -94,7 +95,7 @@ class Recording:
                 return left_j / rest_s
             return (left_j - known[None] * rest_s) / busy_s[f"{entry['kind']} alone"]
 
-        for _ in range(20):  # the companion rests between its kernels, and rest is known by the companion
+        for _ in range(20):  # alternates: companion power depends on idle power, and idle power on companion power
             for kind in (COMPANION, None):
                 known[kind] = statistics.fmean(estimate(entry) for entry in self.told["truth"] if entry["kind"] == kind)
         for entry in self.told["truth"]:
@@ -124,7 +125,7 @@ def rms(values: list[float]) -> float:
 
 
 def binomial_interval(good: int, count: int) -> tuple[float, float]:
-    """Wilson's, 95 %."""
+    """Wilson's interval, 95 %."""
     z, share = 1.96, good / count
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
@@ -132,7 +133,7 @@ def binomial_interval(good: int, count: int) -> tuple[float, float]:
 
 
 class Tally:
-    """What windows said of kinds, over all recordings."""
+    """Results of windows by kind, over all recordings."""
 
     def __init__(self) -> None:
         self.errors: dict[str, dict[str, list[float]]] = {mode: {} for mode in MODES}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of a study: made in one place, perhaps on another machine, and asked later, span by span.
+"""Recordings of a study: recorded once, perhaps on another machine, and analysed later, span by span.
 
-A load (study_load.py) writes when it did what, in nanoseconds of CLOCK_MONOTONIC; `Recording` asks `joulemap report`
-what was drawn then. Energies are joules of the device that the load ran on: gpu0, or the CPUs.
+A load (study_load.py) writes what it did and when, in nanoseconds of CLOCK_MONOTONIC. `Recording` runs `joulemap
+report` for these spans. Energies are joules of the device that the load ran on: gpu0, or the CPUs.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from findings import Findings
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent.parent / "python" / "joulemap"))
-import _validate_statistics as doubled  # noqa: E402  numbers only
+import _validate_statistics as doubled  # noqa: E402  pure computation
 
-# What the recorder needs after its command has ended: parts are joined, kernels learnt.
+# Time that the recorder needs after its command ends, to join parts and to learn powers of kernels.
 RECORDER_ENDS_S = 6
-# So long ago was drawn what a GPU's counter shows at its step: 5.6 ms (2.4 to 8.7) on an H200, by bench/h200/calibrate.py.
+# Age of the energy that a GPU's counter shows at an update: 5.6 ms (2.4 to 8.7) on an H200, by bench/h200/calibrate.py.
 COUNTER_LAG_NS = 6_000_000
-# What a folder that is not as it should be makes of an analysis.
+# Errors that incomplete or invalid data of a folder cause in an analysis.
 UNREADABLE = (OSError, ValueError, LookupError, ArithmeticError, subprocess.SubprocessError)
 
 
 class Drawn(NamedTuple):
     joules: float
-    half_width_j: float  # of the 90 % interval, as the recording knows it
+    half_width_j: float  # half width of the 90 % interval, from the recording
     seconds: float
 
     @property
@@ -62,12 +62,12 @@ class Recording:
         return Drawn(doubled.device_total_j(report, device), sum(widths), seconds)
 
     def drawn_in(self, spans: list[dict], device: str) -> list[Drawn]:
-        """Of many: each asks the program once, so several ask at a time."""
+        """Returns the energy of each span. Each runs the program once, so several run in parallel."""
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
             return list(pool.map(lambda span: self.drawn(span, device), spans))
 
     def gauge(self, name: str, span: dict, around_s: float = 0.0) -> float | None:
-        """Mean of what a gauge showed in the span, or so long before and after it; None where it was not read then."""
+        """Mean of a gauge over the span, extended by around_s at both ends; None where it was not read."""
         for track in self.whole["power"]["tracks"]:
             if track["name"] == name:
                 slice_s = self.whole["power"]["slice_s"]
@@ -86,7 +86,7 @@ def is_of(domain: dict, device: str) -> bool:
 
 
 def collect(options: argparse.Namespace, name: str, load: list[str], seconds: float, *record: str) -> bool:
-    """Records one load into FOLDER/NAME.joule; the load is told until when it may run. True when all of it went well."""
+    """Records one load into FOLDER/NAME.joule and passes it its deadline. True when recording succeeds."""
     options.folder.mkdir(parents=True, exist_ok=True)
     until_ns = time.monotonic_ns() + int(max(1.0, seconds - RECORDER_ENDS_S) * 1e9)
     common = ["--out", str(options.folder / f"{name}.json"), "--until-ns", str(until_ns), "--device", options.device]
@@ -94,7 +94,7 @@ def collect(options: argparse.Namespace, name: str, load: list[str], seconds: fl
     command += [sys.executable, *load, *common]
     print(f"{name}: {' '.join(command)}", file=sys.stderr, flush=True)
     begun = time.monotonic()
-    # What the run teaches of kernels stays beside it.
+    # Powers of kernels learned in the run are stored beside it.
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "JOULEMAP_DATA": str(options.folder.resolve())}
     try:
         good = subprocess.run(command, timeout=seconds + 60, env=environment, check=False).returncode == 0
@@ -105,7 +105,7 @@ def collect(options: argparse.Namespace, name: str, load: list[str], seconds: fl
 
 
 def rested(span: dict) -> dict:
-    """A rest without its beginning, in which power still falls."""
+    """Returns a rest without its first third, in which power still falls."""
     return {**span, "begin_ns": span["begin_ns"] + (span["end_ns"] - span["begin_ns"]) // 3}
 
 
@@ -118,7 +118,7 @@ def run_study(
     collect_all: Callable[[], list[str]],
     analyse: Callable[[argparse.Namespace, Findings], None],
 ) -> int:
-    """Collects where that is asked for (`collect_all` names what failed), analyses unless it is not; the exit code."""
+    """Collects if requested (`collect_all` returns failures), analyses unless disabled, and returns the exit code."""
     findings = Findings()
     if options.collect or options.collect_only:
         findings.missed += [f"collecting {name}" for name in collect_all()]

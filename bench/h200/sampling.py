@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How well joulemap samples a real NVIDIA GPU: against the counter read by hand, its own cost, the counter's steps, windows.
+"""Measures sampling of a real NVIDIA GPU: agreement with direct counter reads, overhead, counter updates, windows.
 
     make dist
     python3 bench/h200/sampling.py --joulemap build/dist/joulemap-*/bin/joulemap --wheel build/dist/*.whl --markdown OUT.md
 
 Needs a GPU with an energy counter, and torch for the load. Peers (Zeus, codecarbon, pyJoules) are measured beside where they
-can be imported. Nothing of the card is changed. Exits 1 when a bar is missed.
+can be imported. Settings of the GPU are not changed. Exits 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Bench(Findings):
         self.folder = folder
 
     def run(self, *words: object, timeout: float = 120) -> str:
-        """Runs joulemap; one that hangs is looked at before it is killed."""
+        """Runs joulemap; prints diagnostics of a process that hangs before killing it."""
         process = subprocess.Popen(
             [self.joulemap, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -91,7 +91,8 @@ def against_the_hand(bench: Bench, rounds: int, seconds: float) -> None:
         hand = json.loads(hand_file.read_text())
         gpu = next(domain for domain in run["domains"] if domain["name"] == "gpu0")
         outside_s = run["elapsed_s"] - (hand["end_ns"] - hand["begin_ns"]) / 1e9
-        # What the command's time holds beyond the hand's is idle, with a context at its end: between 75 and 140 W.
+        # The command runs longer than the direct measurement. Then the GPU is idle with a context: between 75 and 140
+        # W.
         expected_j = hand["joules"] + outside_s * 110
         difference = gpu["joules"] / expected_j - 1
         good = abs(difference) <= AGREEMENT
@@ -103,7 +104,8 @@ def against_the_hand(bench: Bench, rounds: int, seconds: float) -> None:
 
 
 def steps_seen_densely() -> tuple[float, float, float]:
-    """The counter read back to back for 3 s: (a step surely lies between these two, period of 100 ms assumed)."""
+    """Reads the counter back to back for 3 s. Returns bounds of one update, with a period of 100 ms, and their
+    number."""
     counter = Counter()
     reads = []
     end = time.monotonic() + 3
@@ -206,7 +208,7 @@ def main() -> int:
         for section in sections:
             try:
                 section()
-            except Exception as error:  # the other sections are still worth their time on the machine
+            except Exception as error:  # a section that fails must not stop the others
                 bench.say(f"\nfailed: {type(error).__name__}: {error}")
                 bench.missed.append(str(error)[:60])
     return bench.conclude(arguments.markdown)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What loads of studies share: a diary of when they did what, and loops that keep a device busy. Run under `joulemap
-record`.
+"""Shared code of study loads: a log of what they did and when, and loops that keep a device busy. Runs under
+`joulemap record`.
 
-Moments are nanoseconds of CLOCK_MONOTONIC, as in the recording.
+Times are nanoseconds of CLOCK_MONOTONIC, as in the recording.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 BEGUN_S = time.monotonic()
-# A device that is waited for after every pass is not as busy as it would be.
+# Synchronizing after every pass would leave the device partly idle.
 BETWEEN_WAITS_S = 0.05
 LEAST_SPAN_S = 0.3
 
@@ -27,7 +27,8 @@ def progress(text: str) -> None:
 
 
 class Diary:
-    """What was done and when: on disk after every entry, so that a load that is cut off leaves what it has."""
+    """Log of what was done and when. It is written to disk after every entry, so that an interrupted load loses
+    nothing."""
 
     def __init__(self, file: Path, device: str, **facts: Any) -> None:
         self._file = file
@@ -38,7 +39,7 @@ class Diary:
         self._write()
 
     def fail(self, what: str) -> None:
-        """Within an exception's handler: one piece that fails leaves the others alone."""
+        """Logs the current exception; call it from an exception handler. The other parts of the load continue."""
         progress(f"{what} failed:\n{traceback.format_exc()}")
         self.told["failed"].append(f"{what}: {sys.exc_info()[1]!r}"[:300])
         self._write()
@@ -52,7 +53,7 @@ class Diary:
 class Device:
     def __init__(self, torch: Any, name: str) -> None:
         self.torch, self.name = torch, name
-        if name == "cpu":  # sizes are tiny there: threads would only wait for one another
+        if name == "cpu":  # sizes are tiny on the CPU: threads would only wait for one another
             torch.set_num_threads(1)
 
     def wait(self) -> None:
@@ -60,7 +61,8 @@ class Device:
             self.torch.cuda.synchronize()
 
     def run(self, call: Callable[[], object], seconds: float) -> dict:
-        """Calls for so long, at least one: the span, and how many. The device has nothing to do at both edges."""
+        """Repeats calls for that many seconds, at least once. Returns the span and the count; the device is idle at
+        its edges."""
         passes, at_once, begin_ns = 0, 1, time.monotonic_ns()
         while passes == 0 or time.monotonic_ns() - begin_ns < seconds * 1e9:
             for _ in range(at_once):
@@ -71,7 +73,7 @@ class Device:
         return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": passes}
 
     def rest(self, seconds: float) -> dict:
-        """Nothing is asked of a device that is awake: one that was never used sleeps, and draws less."""
+        """Leaves an initialized device idle: a device that was never used sleeps and has lower power."""
         self.torch.ones(1, device=self.name).add_(1)
         self.wait()
         begin_ns = time.monotonic_ns()
@@ -79,7 +81,7 @@ class Device:
         return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": 0}
 
     def forget(self) -> None:
-        """Gives memory back, so that the next network finds room."""
+        """Frees memory for the next network."""
         if self.name == "cuda":
             self.torch.cuda.empty_cache()
 

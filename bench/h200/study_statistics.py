@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of studies: intervals, trends, powers of sizes, and verdicts on claims. Numbers only, and no library.
+"""Statistics of studies: intervals, trends, power laws, and verdicts on claims. Standard library only.
 
-Intervals are of 90 % unless they say otherwise. Random numbers have a fixed seed: the same data give the same page.
+Intervals are 90 % intervals unless stated otherwise. Random numbers have a fixed seed: the same data give the same
+page.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Callable, NamedTuple, Sequence
 
 sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "python" / "joulemap"))
-from _validate_statistics import t_95  # noqa: E402  numbers only
+from _validate_statistics import t_95  # noqa: E402  pure computation
 
 CONFIRMED, REFUTED, NOT_SHOWN = "confirmed", "refuted", "not shown"
 SEED, REPLICATES = 20240414, 2000
@@ -36,28 +37,28 @@ class Interval(NamedTuple):
         return Interval(self.value * factor, *sorted((self.low * factor, self.high * factor)))
 
     def over(self, other: Interval) -> Interval:
-        """The ratio, wherever the two lie within their intervals: too wide rather than too narrow."""
+        """Ratio with an interval from the extremes of both intervals: conservative, rather too wide than too narrow."""
         if other.low <= 0:
             return Interval(self.value / other.value if other.value else math.inf, -math.inf, math.inf)
         return Interval(self.value / other.value, self.low / other.high, self.high / other.low)
 
 
 def verdict(found: Interval, least: float) -> str:
-    """On the claim that what was found is above `least`."""
+    """Verdict on the claim that the value is above `least`."""
     if found.low > least:
         return CONFIRMED
     return REFUTED if found.high < least else NOT_SHOWN
 
 
 def within_verdict(found: Interval, low: float, high: float) -> str:
-    """On the claim that what was found lies between these."""
+    """Verdict on the claim that the value lies between `low` and `high`."""
     if low <= found.low and found.high <= high:
         return CONFIRMED
     return REFUTED if found.high < low or found.low > high else NOT_SHOWN
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """Of values that do not depend on one another, by Student's t. Of a single one nothing is known."""
+    """Mean of independent values with Student's t interval; infinite for a single value."""
     mean = statistics.fmean(values)
     if len(values) < 2:
         return Interval(mean, -math.inf, math.inf)
@@ -66,12 +67,12 @@ def mean_interval(values: Sequence[float]) -> Interval:
 
 
 def sum_interval(parts: Sequence[Interval]) -> Interval:
-    """Of parts whose errors may all point the same way."""
+    """Sum of parts whose errors may be fully correlated."""
     return Interval(*(sum(part[i] for part in parts) for i in range(3)))
 
 
 class Fit(NamedTuple):
-    """Least squares: coefficients, their covariance, and how many rows more than coefficients there were."""
+    """Least squares: coefficients, their covariance, and the residual degrees of freedom."""
 
     coefficients: list[float]
     covariance: list[list[float]]
@@ -79,7 +80,7 @@ class Fit(NamedTuple):
     residuals: list[float]
 
     def combined(self, weights: Sequence[float]) -> Interval:
-        """Of a sum of coefficients times weights."""
+        """Linear combination of the coefficients, with its interval."""
         value = sum(w * c for w, c in zip(weights, self.coefficients))
         columns = range(len(weights))
         variance = sum(weights[i] * weights[j] * self.covariance[i][j] for i in columns for j in columns)
@@ -91,7 +92,7 @@ class Fit(NamedTuple):
 
 
 def least_squares(rows: Sequence[Sequence[float]], targets: Sequence[float]) -> Fit:
-    """ValueError where the columns cannot be told apart."""
+    """Fits by least squares; ValueError where columns are collinear."""
     count = len(rows[0])
     normal = [[sum(row[i] * row[j] for row in rows) for j in range(count)] for i in range(count)]
     inverse = inverted(normal)
@@ -104,7 +105,7 @@ def least_squares(rows: Sequence[Sequence[float]], targets: Sequence[float]) -> 
 
 
 def inverted(matrix: list[list[float]]) -> list[list[float]]:
-    """By Gauss and Jordan; scaled first, so that units do not matter."""
+    """Inverts by Gauss-Jordan elimination; scales first, so that units do not matter."""
     size = len(matrix)
     scale = [math.sqrt(matrix[i][i]) or 1.0 for i in range(size)]
     lines = [[matrix[i][j] / (scale[i] * scale[j]) for j in range(size)] + [float(i == j) for j in range(size)]
@@ -124,17 +125,17 @@ def inverted(matrix: list[list[float]]) -> list[list[float]]:
 
 
 def power_law(sizes: Sequence[Sequence[float]], values: Sequence[float]) -> Fit:
-    """log value = a constant, and an exponent for each size."""
+    """Fits log value = constant + sum of exponent * log size, with one exponent for each size."""
     return least_squares([[1.0, *map(math.log, row)] for row in sizes], [math.log(value) for value in values])
 
 
 class Trend(NamedTuple):
-    """Of values in equal steps of time."""
+    """Trend of values at equal intervals of time."""
 
-    slope: Interval  # Theil-Sen's, a step
-    p: float  # of Mann-Kendall's test that there is none, for values that remember the ones before
+    slope: Interval  # Theil-Sen slope per interval
+    p: float  # Mann-Kendall test of no trend, corrected for autocorrelation
     tau: float
-    inflation: float  # what memory multiplies the test's variance by
+    inflation: float  # factor of the test's variance due to autocorrelation
 
     def is_shown(self) -> bool:
         return self.p < 0.05 and (self.slope.low > 0 or self.slope.high < 0)
@@ -146,8 +147,8 @@ def theil_sen(values: Sequence[float]) -> float:
 
 
 def trend_of(values: Sequence[float]) -> Trend:
-    """Mann-Kendall with the variance that autocorrelated values have (Hamed and Rao 1998), and Theil-Sen's slope with an
-    interval from blocks of residuals drawn anew."""
+    """Mann-Kendall test with the variance of autocorrelated values (Hamed and Rao 1998), and the Theil-Sen slope with
+    an interval from a block bootstrap of the residuals."""
     count = len(values)
     if count < 8:
         raise ValueError(f"{count} values are too few for a trend")
@@ -167,7 +168,7 @@ def trend_of(values: Sequence[float]) -> Trend:
 
 
 def theil_sen_of_draw(slope: float, noise: Sequence[float]) -> float:
-    """Of at most 60 values: the pairs of hundreds, 2000 times, would take minutes."""
+    """Theil-Sen slope of at most 60 values: all pairs of hundreds of values, 2000 times, would take minutes."""
     stride = max(1, math.ceil(len(noise) / 60))
     return slope + theil_sen(noise[::stride]) / stride
 
@@ -177,8 +178,9 @@ def sign(value: float) -> int:
 
 
 def memory_inflation(values: Sequence[float]) -> float:
-    """What the variance of Mann-Kendall's score is multiplied by: by the ranks' autocorrelations that are significant
-    (Hamed and Rao), or by the first of them alone, whichever is more. Short series hide part of their memory."""
+    """Factor of the variance of Mann-Kendall's score: from the significant autocorrelations of the ranks (Hamed and
+    Rao), or from the first autocorrelation alone, whichever is larger. Short series underestimate their
+    autocorrelation."""
     count = len(values)
     ranks, total = ranks_of(values), 0.0
     for lag in range(1, min(count - 3, count // 2)):
@@ -187,12 +189,12 @@ def memory_inflation(values: Sequence[float]) -> float:
             total += (count - lag) * (count - lag - 1) * (count - lag - 2) * r
     first = autocorrelation(ranks, 1)
     first = min(0.95, first + (1 + 4 * first) / count)
-    # Where neighbours differ more than chance lets them, the plain test is kept: it is the safer one.
+    # With negative autocorrelation the factor stays 1: the plain test is conservative there.
     return max(1.0, 1 + 2 / (count * (count - 1) * (count - 2)) * total, (1 + first) / (1 - first))
 
 
 def ranks_of(values: Sequence[float]) -> list[float]:
-    """Equal values share the middle of their ranks."""
+    """Ranks of the values; ties get the mean of their ranks."""
     ordered = sorted(values)
     return [(bisect_left(ordered, value) + bisect_right(ordered, value) - 1) / 2 for value in values]
 
@@ -204,7 +206,7 @@ def autocorrelation(values: Sequence[float], lag: int) -> float:
 
 
 def block_draws(values: Sequence[float], replicates: int = 400) -> list[list[float]]:
-    """As many values again, drawn in blocks, in which they remember one another as they did."""
+    """Draws resamples of the same length in blocks, which preserves autocorrelation."""
     chance, count = random.Random(SEED), len(values)
     length = max(1, round(count ** (1 / 3) * (2 if autocorrelation(values, 1) > 0.2 else 1)))
     draws = []
@@ -218,7 +220,7 @@ def block_draws(values: Sequence[float], replicates: int = 400) -> list[list[flo
 
 
 def bootstrap(values: Sequence, statistic: Callable[[Sequence], float]) -> Interval:
-    """Of values that do not depend on one another."""
+    """Bootstrap interval of a statistic of independent values."""
     chance = random.Random(SEED)
     drawn = [statistic(chance.choices(values, k=len(values))) for _ in range(REPLICATES)]
     return Interval(statistic(values), *middle_of(drawn))

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that do unusual things on a GPU run under `joulemap record` as they run alone, and are told of.
+"""Checks that programs with unusual GPU usage run under `joulemap record` as they run alone, and are captured.
 
     make dist
     python3 bench/h200/survival.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md
 
-Each of gpu_programs.py is run alone and recorded: same exit code, same last line (a checksum of the trained network, with
-deterministic algorithms on), kernels captured, and most of their time with a phase. Exits 1 when that fails.
+Runs each program of gpu_programs.py alone and recorded. Exit code and last line (a checksum of the trained network,
+with deterministic algorithms) must be equal, kernels captured, and most of their time with a phase. Exits 1 on
+failure.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from coverage import Coverage  # noqa: E402
 from findings import Findings  # noqa: E402
 from gpu_programs import PROGRAMS  # noqa: E402
 
-# How much of the kernel time must have a phase and a layer, where all of it cannot: what was compiled has no layers.
+# Least share of kernel time with a phase and with a layer, where less than usual is possible: compiled code has no
+# layers.
 LEAST = {"compiled": (0.95, 0.0), "jax": (0.95, 0.95), "cuda": (0.0, 0.0)}
 USUAL = (0.97, 0.9)
-LEAST_KERNELS = {"profiled": 300_000}  # most are launched after the profiler has ended
+LEAST_KERNELS = {"profiled": 300_000}  # most of its kernels start after the profiler has ended
 
 CUDA_PROGRAM = r"""
 #include <cstdio>
@@ -64,7 +66,7 @@ def survive(findings: Findings, joulemap: str, name: str, command: list[str], fo
     file = folder / f"{name}.joule"
     alone = run(command)
     recorded = run([joulemap, "record", "--trace", "full", "-o", str(file), "--", *command])
-    code = alone.returncode if alone.returncode >= 0 else 128 - alone.returncode  # as a shell tells a signal
+    code = alone.returncode if alone.returncode >= 0 else 128 - alone.returncode  # exit code of a shell for a signal
     same_end = code == recorded.returncode
     same_out = alone.stdout.splitlines()[-1:] == recorded.stdout.splitlines()[-1:] and bool(alone.stdout)
     if not file.exists():

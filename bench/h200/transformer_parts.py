@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which part of BERT or ALBERT a row of `report --by layer` belongs to, by the names that transformers gives to
-modules.
+"""Assigns rows of `report --by layer` to parts of BERT or ALBERT, by the module names of the transformers package.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ PARTS = (ATTENTION, FEED_FORWARD, EMBEDDING, POOLER, HEAD, UPDATE, REST)
 UPDATE_PHASES = {"optimizer", "zero_grad", "gradients"}
 PASSES = {"forward", "backward", "recompute"}
 HEADS = ("cls", "predictions", "sop_classifier", "classifier", "dropout")
-# A layer of ALBERT holds the modules of its feed-forward part itself.
+# In ALBERT, the layer itself contains the modules of the feed-forward part.
 ALBERT_LAYER = "albert_layers."
 
 
 def part_of(path: list[str]) -> str:
-    """`path`: mode, phase, layer."""
+    """Returns the part of a row. `path`: mode, phase, layer."""
     if UPDATE_PHASES.intersection(path):
         return UPDATE
     if "loss" in path:

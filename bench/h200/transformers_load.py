@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""BERT and ALBERT at the work that Smaragdine looked at: run by transformers_study.py under `joulemap record`.
+"""Runs BERT and ALBERT on the tasks of Smaragdine's study. transformers_study.py starts it under `joulemap record`.
 
     transformers_load.py cases ...     base sizes, pre-training, fine-tuning and prediction; recorded with every kernel
     transformers_load.py sweep ...     BERT by hidden size and number of layers, fine-tuning; recorded by the counter alone
 
-Weights are random, tokens too: 32 texts of 128 tokens. Updates are AdamW's. In "cases" each training is also run
-without its backward pass and update, so that what these cost is known by the counter, whatever attribution says.
+Weights and tokens are random: 32 texts of 128 tokens. The optimizer is AdamW. In "cases" each training also runs
+without its backward pass and update, so that the counter alone measures their energy, independent of attribution.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def bert_config(sizes: Sizes, hidden: int, layers: int):
 
 
 def albert_config(sizes: Sizes):
-    """albert-base-v2."""
+    """Configuration of albert-base-v2."""
     return transformers.AlbertConfig(
         vocab_size=sizes.vocabulary,
         embedding_size=min(128, sizes.hidden),
@@ -61,14 +61,14 @@ def albert_config(sizes: Sizes):
 
 
 class Work:
-    """A model at one of its tasks: `step` is one of it, `forward` the same without the backward pass and the update."""
+    """A model with one task: `step` runs one step, `forward` the same without the backward pass and the update."""
 
     def __init__(self, config, task: str, sizes: Sizes, device: str, half: bool = False) -> None:
         torch.manual_seed(0)
         is_bert = isinstance(config, transformers.BertConfig)
         name = "Bert" if is_bert else "Albert"
         kind = "ForPreTraining" if task == "pre-training" else "ForSequenceClassification"
-        with torch.device(device):  # drawing weights on a GPU is quick
+        with torch.device(device):  # initializing weights on the GPU is fast
             self.model = getattr(transformers, name + kind)(config)
         self.trains, self._half, self._device = task != "prediction", half, device
         self.model.train(self.trains)
@@ -116,16 +116,16 @@ class Study:
                     **what, part="forward", parameters=parameters, **self.device.run(work.forward, forward_s)
                 )
             progress(str(what))
-        except Exception:  # noqa: BLE001 - one case that fails leaves the others alone
+        except Exception:  # noqa: BLE001 - a case that fails must not stop the others
             self.diary.fail(str(what))
         work = None
         gc.collect()
         self.device.forget()
 
     def _probe(self, make: Callable[[], Work], seconds: float) -> None:
-        """Replays the modules of one training, so that what its kernels draw becomes known: the others have the same."""
+        """Replays the modules of one training to measure the powers of its kernels, which the other trainings share."""
         try:
-            import joulemap as jm  # ours, as record has put it there
+            import joulemap as jm  # the package that record puts on the path
 
             os.environ["JOULEMAP_PROBE"] = str(seconds)
             work = make()
@@ -134,7 +134,7 @@ class Study:
                     work.step()
                 self.device.wait()
             progress("probed")
-        except Exception:  # noqa: BLE001 - what is known without it still is
+        except Exception:  # noqa: BLE001 - results without probing remain valid
             self.diary.fail("probing")
         self.device.forget()
 

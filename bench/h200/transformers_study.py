@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Smaragdine's study of BERT and ALBERT, on this card: which parts draw what, and what hidden size and layers do.
+"""Smaragdine's study of BERT and ALBERT on this GPU: energy by part, and the effect of hidden size and layer count.
 
     make dist
     python3 bench/h200/transformers_study.py --joulemap build/dist/joulemap-*/bin/joulemap --folder DIR --collect  # 150 s
     python3 bench/h200/transformers_study.py --joulemap J --folder DIR --markdown docs/studies/transformers.md  # anywhere
 
-transformers_load.py runs the models, twice: base sizes with every kernel recorded, then sizes in turn with the
-counter alone. Rows of reports are what the spans' own data tell and what the whole recording taught of kernels
-(kernels.joule beside it). Nothing of the card is changed.
+transformers_load.py runs the models in two recordings: base sizes with every kernel, then other sizes with the counter
+only. Rows of reports use the data of their span and the powers of kernels learned from the whole recording
+(kernels.joule beside it). Settings of the GPU are not changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval, power_law,
 from transformer_parts import ATTENTION, FEED_FORWARD, LAYER_PARTS, PARTS, part_of
 
 CASES, SWEEP = "cases", "sweep"
-CASES_SHARE = 0.57  # of the time
+CASES_SHARE = 0.57  # share of the time for the recording of cases
 ABOUT_HALF = 0.65
 LEAST_SHARE = 0.01
 TENSORS = 10
@@ -35,8 +35,8 @@ class Case(NamedTuple):
     precision: str
     step: Drawn
     passes: int
-    forward_j: Interval | None  # of a step without its backward pass and update, by the counter
-    parts: dict[str, Interval]  # joules of a step, by part
+    forward_j: Interval | None  # J per step without backward pass and update, by the counter
+    parts: dict[str, Interval]  # J per step, by part
     by_time: dict[str, float]
     phases: dict[str, Interval]
     tensors: list[dict]
@@ -111,7 +111,7 @@ class Cases:
 
 
 def together(verdicts: list[str]) -> str:
-    """On a claim that is made of all of these."""
+    """Combines verdicts: the claim must hold in all of them."""
     if verdicts and all(one == CONFIRMED for one in verdicts):
         return CONFIRMED
     return REFUTED if verdicts and all(one == REFUTED for one in verdicts) else NOT_SHOWN
@@ -135,7 +135,7 @@ def tell_parts(findings: Findings, cases: list[Case]) -> None:
 
 
 def tell_backward(findings: Findings, cases: list[Case]) -> None:
-    """By attribution, and by the counter alone: a step against the same step without backward pass and update."""
+    """Compares attribution with the counter alone: a step against the same step without backward pass and update."""
     rows, verdicts, counted = [], [], []
     for case in cases:
         if "backward" not in case.phases or "forward" not in case.phases:

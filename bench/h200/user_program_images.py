@@ -12,7 +12,7 @@ from user_program_loop import Loop, of_module, torch_set_up
 
 
 class Pictures:
-    """A data set that decodes and augments on the CPU, as image training does."""
+    """A data set that decodes and augments on the CPU, as in real training on images."""
 
     def __init__(self, count: int, size: int) -> None:
         self.count, self.size = count, size
@@ -108,7 +108,7 @@ def unet(seconds: float) -> None:
     model = UNet().cuda()
     optimizer = torch.optim.Adam(model.parameters())
     pictures = torch.randn(16, 3, 256, 256, device="cuda")
-    masks = (torch.rand(16, 2, 256, 256, device="cuda") > 0.5).float()  # cross entropy in 2D is not deterministic
+    masks = (torch.rand(16, 2, 256, 256, device="cuda") > 0.5).float()  # 2D cross entropy is not deterministic
     loop = Loop(seconds, of_module(model))
     for _ in loop:
         optimizer.zero_grad()

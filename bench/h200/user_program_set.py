@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training and inference programs as people write them. user_programs.py runs each alone and recorded.
+"""Training and inference programs as users write them. user_programs.py runs each alone and recorded.
 
     user_program_set.py NAME [--seconds S]
 
 Each program trains or serves for about S seconds after its first steps and prints one line of JSON at the end: a checksum
 of what those steps computed, the median step time and the number of steps. Weights and data are random; sizes are chosen
-for one large GPU. Nothing here knows of Joulemap except `attach`.
+for one large GPU. Only `attach` uses Joulemap.
 """
 
 from __future__ import annotations

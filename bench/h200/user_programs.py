@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs each program of user_program_set.py alone and under `joulemap record`, and prints what a user would see of it.
+"""Runs each program of user_program_set.py alone and under `joulemap record`, and prints what a user would see.
 
     make dist
     python3 bench/h200/user_programs.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md --json OUT.json
@@ -32,12 +32,12 @@ TRAINING = {"forward", "backward", "optimizer"}
 PHASES = {name: TRAINING for name in PROGRAMS}
 PHASES.update({name: {"forward"} for name in ("small_llm_inference", "large_llm_inference", "generate")})
 PHASES["jax"] = {"forward", "backward"}
-# Energy of the whole GPU that may be called background where nobody else uses it.
+# Largest share of GPU energy that may be background when no other process uses the GPU.
 MOST_BACKGROUND = 0.01
 
 
 def run(command: list[str], **variables: str) -> tuple[subprocess.CompletedProcess, dict]:
-    """A finished process, and what its last line of JSON contains."""
+    """Returns a finished process and the content of its last line of JSON."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, **variables}, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"checksum"')]
     return done, json.loads(lines[-1]) if lines else {}
@@ -49,7 +49,7 @@ def report(joulemap: str, file: Path, level: str) -> dict:
 
 
 class Energy:
-    """Where the GPU's energy of a recording went, as shares of what was measured."""
+    """Shares of the measured GPU energy of a recording by destination."""
 
     def __init__(self, joulemap: str, file: Path) -> None:
         self.layers = report(joulemap, file, "layer")
@@ -73,7 +73,8 @@ def record(joulemap: str, name: str, command: list[str], file: Path) -> tuple[su
 
 
 def time_lost(pairs: list[tuple[dict, dict]], key: str) -> float | None:
-    """Of the medians over runs alone and recorded; `key`: step_s, the median step of a run, or mean_s, its average one."""
+    """Relative difference of medians, recorded against alone; `key`: step_s (median step of a run) or mean_s (mean
+    step)."""
     times = [(alone[key], recorded[key]) for alone, recorded in pairs]
     if not all(alone and recorded for alone, recorded in times):
         return None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`joulemap record` whose capture begins in the middle of a program, so that a process can be compared with itself: where
-steps wait for launches, two processes differ by more than what is looked for. Of use to benchmarks only.
+"""Starts capture of `joulemap record` in the middle of a program, so that a process can be compared with itself: with
+launch-bound steps, two processes differ by more than the overhead. For benchmarks only.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import threading
 import time
 from typing import Callable
 
-RUN = 3  # steps in a row that are watched, or are not
+RUN = 3  # consecutive steps that are captured, or are not
 
 
 def hold_back() -> Callable[[], None]:
-    """Call before torch is imported, in a recorded program. What is returned lets everything begin."""
+    """Delays capture; call it in a recorded program before torch is imported. The returned function starts capture."""
     watcher = next(finder for finder in sys.meta_path if type(finder).__name__ == "_Finder")
     sys.meta_path.remove(watcher)
     library = os.environ.pop("CUDA_INJECTION64_PATH")
@@ -35,7 +35,7 @@ def hold_back() -> Callable[[], None]:
 
 
 class PausedClock:
-    """Stands for `time` in the thread that looks at functions: it stands still while steps are left alone."""
+    """Replaces `time` in the thread that samples functions: its sleeps do not end while capture is paused."""
 
     monotonic_ns = staticmethod(time.monotonic_ns)
 
@@ -48,7 +48,7 @@ class PausedClock:
 
 
 def take_turns(step: Callable[[], None], seconds: float) -> list[tuple[float, bool, bool]]:
-    """Runs of steps that are watched and that are not, in an order drawn by lot: seconds a step, watched, followed."""
+    """Runs captured and uncaptured runs of steps in random order. Returns (seconds, captured, traced) per step."""
     from joulemap import _capture, _function_samples
 
     clock, lot, steps = PausedClock(), random.Random(1), []
@@ -68,7 +68,7 @@ def take_turns(step: Callable[[], None], seconds: float) -> list[tuple[float, bo
 
 
 def _is_followed() -> bool:
-    """While all modules are, torch.nn.Module has a __call__ of ours."""
+    """While all modules are traced, torch.nn.Module has joulemap's __call__."""
     import torch
 
     return torch.nn.Module.__call__.__code__.co_filename.endswith("_torch_light.py")

@@ -5,11 +5,11 @@
     make dist
     python3 bench/h200/window_accuracy.py --joulemap build/dist/joulemap-*/bin/joulemap --markdown OUT.md
 
-`joulemap record` reads the counter every few seconds and the history of the power (its default). Beside it, another process
-reads the counter through NVML at each update, every 100 ms. Windows begin and end at updates, where the dense reading is
-exact; `report --time` is asked for the same windows. The counter shows the energy until some milliseconds before an update:
-both sides are moved by the lag that joulemap assumes, so it does not matter here. Needs torch for the load; about 75 s of
-GPU time. Exits 1 when the root mean square error of a length is over 2 %.
+By default `joulemap record` reads the counter every few seconds and the power history. Beside it, another process
+reads the counter through NVML at each update, every 100 ms. Windows begin and end at updates, where the dense readings
+are exact; `report --time` reports the same windows. The counter shows the energy up to some milliseconds before an
+update. Both sides are shifted by the lag that joulemap assumes, so the lag cancels here. Needs torch for the load;
+about 75 s of GPU time. Exits 1 when the root mean square error of a length is over 2 %.
 """
 
 from __future__ import annotations
@@ -35,23 +35,24 @@ LENGTHS_S = [0.2, 0.3, 0.5, 1.0, 2.0]
 MOST_ERROR = 0.02
 PERIOD_NS = 100_000_000
 COUNTER_LAG_S = 0.010  # kUsualCounterLag_ns of src/energy/edge_rules.h
-# A read takes 4 ms: begun so long after an update it shows that one, and begun so long before the next it does not show it.
+# A read takes 4 ms. A read that starts this long after an update, or later, shows it; one that starts this long before
+# the next update does not show the next one.
 AFTER_UPDATE_NS = 25_000_000
 UPDATES_TO_LOCK = 25
 
 
 class UpdateReader:
-    """Follows the updates of the counter: their common phase from reads around them, and one read after each."""
+    """Reads the counter once after each update, with the common phase of updates found from reads around them."""
 
     def __init__(self, counter: Counter) -> None:
         self.counter = counter
-        self.low_ns, self.high_ns = 0, PERIOD_NS  # after origin_ns: an update lies between these
-        self.updates: list[tuple[int, int]] = []  # number of the update, millijoules
+        self.low_ns, self.high_ns = 0, PERIOD_NS  # bounds of an update, ns after origin_ns
+        self.updates: list[tuple[int, int]] = []  # index of the update, mJ
         self.origin_ns = 0
 
     def lock(self) -> None:
-        """The moment of an update, from reads back to back: it lies after the beginning of the last read that gave the old
-        value, and before the end of the first that gave the new one."""
+        """Finds the time of an update from back-to-back reads. It lies after the start of the last read with the old
+        value and before the end of the first read with the new one."""
         last_ns, last = time.monotonic_ns(), self.counter.read_mj()
         bounds = []
         while len(bounds) < UPDATES_TO_LOCK:
@@ -69,7 +70,7 @@ class UpdateReader:
         return self.origin_ns + (self.low_ns + self.high_ns) // 2 + number * PERIOD_NS
 
     def follow(self, until_s: float) -> None:
-        """One read after each update; a read that came too late for its update is left out."""
+        """Reads once after each update; a read that is too late for its update is dropped."""
         number = (time.monotonic_ns() - self.update_ns(0)) // PERIOD_NS + 1
         while time.monotonic() < until_s:
             wait_ns = self.update_ns(number) + AFTER_UPDATE_NS - time.monotonic_ns()
@@ -121,7 +122,7 @@ class WindowBench(Findings):
 
 
 def windows_of(updates: list, length_s: float, count: int, chance: random.Random) -> list[tuple[int, int, float]]:
-    """Windows between two updates that were both read: begin, end, joules."""
+    """Draws windows between two updates that were both read: begin, end, joules."""
     by_time = {round((at_ns - updates[0][0]) / PERIOD_NS): (at_ns, joules) for at_ns, joules in updates}
     periods = round(length_s * 1e9 / PERIOD_NS)
     begins = [number for number in by_time if number + periods in by_time]
@@ -170,7 +171,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--load", nargs=argparse.REMAINDER, help="another command that loads the GPU for that long")
-    parser.add_argument("--dense-out", type=Path, help=argparse.SUPPRESS)  # this process is the one that reads densely
+    parser.add_argument("--dense-out", type=Path, help=argparse.SUPPRESS)  # internal: this process is the dense reader
     arguments = parser.parse_args()
     if arguments.dense_out:
         read_densely(arguments.seconds, arguments.dense_out)
@@ -181,7 +182,7 @@ def main() -> int:
         os.environ.setdefault("JOULEMAP_DATA", folder)
         bench = WindowBench(arguments.joulemap.resolve(), Path(folder))
         dense_file = Path(folder) / "dense.json"
-        # The load takes some seconds to import torch, and is idle for a second at both ends.
+        # The load takes some seconds to import torch, and idles for a second at both ends.
         dense_s = arguments.seconds + 12
         dense = subprocess.Popen(
             [sys.executable, str(HERE / "window_accuracy.py"), "--dense-out", str(dense_file), "--seconds", str(dense_s)]

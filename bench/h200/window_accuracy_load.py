@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A GPU load whose power varies: phases of 30 ms to 1.5 s, each of another kind of work or of nothing. Run by
-window_accuracy.py under record; a seed gives the same phases again.
+"""A GPU load with varying power: random phases of 30 ms to 1.5 s, each with one kind of work or idle. Run by
+window_accuracy.py under record; the same seed gives the same phases.
 
     window_accuracy_load.py --seconds 50 --seed 1
 """
@@ -14,7 +14,7 @@ import time
 
 
 def kinds() -> list:
-    """Work of different power, each call below a few milliseconds."""
+    """Returns kinds of work with different power; each call takes less than a few milliseconds."""
     import torch
 
     wide = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)

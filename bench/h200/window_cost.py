@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What one window around nothing costs with one tool: the best of some rounds, in nanoseconds, as JSON."""
+"""Measures the cost of one empty window with one tool: the best of several rounds, in nanoseconds, as JSON."""
 
 from __future__ import annotations
 

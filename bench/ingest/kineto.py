@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a trace of PyTorch's profiler is read, beside Python's json.loads and HolisticTraceAnalysis, in the same run.
+"""Measures the time to read a trace of PyTorch's profiler, beside Python's json.loads and HolisticTraceAnalysis.
 
     bench/ingest/kineto.py [--build build] [--repeats 7] [TRACE.json[.gz] ...]   # exits 1 when a bar is missed
 
-Without a trace it makes one of 64 MB. Each is read plain and from gzip. The readers take turns, and of each the best counts:
-what else runs on the machine can only add. json.loads gets the text unpacked and in memory; ours begins with the file.
-`joulemap import` is the whole command: it is started, reads, places, writes the recording, waits for the disk and ends. Its
-bar is its own.
-HolisticTraceAnalysis is read once, in an environment of its own (BUILD/venv-hta, made when it is missing).
+Without a trace it generates one of 64 MB. Each trace is read plain and from gzip. The readers take turns, and the best
+time of each counts: other load on the machine can only add time. json.loads gets the uncompressed text in memory;
+Joulemap's reader starts with the file. `joulemap import` is the whole command: start, reading, placing, writing the
+recording, waiting for the disk, exit. It has its own bar. HolisticTraceAnalysis runs once, in its own environment
+(BUILD/venv-hta, created when it is missing).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from whole_command import import_once
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LEAST_RATIO = 20.0
-SMALLEST = 20_000_000  # below, no bar stands
+SMALLEST = 20_000_000  # bytes; no bar applies to smaller traces
 MOST_BYTES = 64 << 20
 MOST_BYTES_AN_EVENT = 48
 MADE_BYTES = 64_000_000
@@ -73,7 +73,7 @@ def ours(program: Path, trace: Path) -> dict:
 
 
 def hta_python(build: Path) -> Path | None:
-    """The interpreter that has it; None when it cannot be installed here."""
+    """Returns the interpreter with HolisticTraceAnalysis; None when it cannot be installed here."""
     python = build / "venv-hta" / "bin" / "python"
     stamp = build / "venv-hta" / ".installed"
     if not stamp.exists():
@@ -96,7 +96,7 @@ def seconds_of_hta(python: Path | None, trace: Path) -> float | None:
 
 
 def both_forms(trace: Path, folder: Path) -> tuple[Path, Path]:
-    """The trace plain and compressed, whichever was given."""
+    """Returns the trace plain and compressed, whichever form was given."""
     plain, packed = folder / "trace.json", folder / "trace.json.gz"
     is_packed = trace.read_bytes()[:2] == b"\x1f\x8b"
     if is_packed:

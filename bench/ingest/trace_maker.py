@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a trace as PyTorch's profiler writes one, of any size: a training step after the other, with operations and their
-shapes, Python functions and modules, runtime calls, kernels, copies and flows, in the mix of real traces. The same bytes
-for the same seed.
+"""Generates a trace in the format of PyTorch's profiler, of any size: training steps with operations and their shapes,
+Python functions and modules, runtime calls, kernels, copies and flows, in the mix of real traces. The same seed gives
+the same bytes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class TraceMaker:
         )
 
     def _launch(self, tid: int) -> Iterator[str]:
-        """A call of the runtime, what it launched, and the arrow between them."""
+        """Yields a runtime call, the kernel that it launches, and the flow between them."""
         self.correlation += self.random.choice((1, 2, 5))
         number, start_ns = self.correlation, self.now_ns
         ids = f'"External id": {self.index}, "cbid": 211, "correlation": {number}'
@@ -124,7 +124,7 @@ class TraceMaker:
 
 
 def write_trace(path: Path, size: int, seed: int = 1) -> None:
-    """At least `size` bytes."""
+    """Writes at least `size` bytes."""
     maker = TraceMaker(seed)
     with path.open("w") as out:
         written = out.write(HEADER)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`joulemap import`, the whole command: from its start to its end, with what it writes and what the disk is waited for."""
+"""Runs the whole `joulemap import` command and measures it, including writing and waiting for the disk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# A small process of its own starts the command: a child's peak counts from that of the process it was forked from.
+# A small separate process starts the command: a child inherits the peak memory of the process that forks it.
 RUNNER = """
 import json, resource, subprocess, sys, time
 begin = time.perf_counter()
@@ -20,7 +20,7 @@ print(json.dumps({"seconds": seconds, "peak_bytes": resource.getrusage(resource.
 
 
 def import_once(program: Path, format_name: str, trace: Path) -> dict:
-    """How long it took ("seconds") and its memory ("peak_bytes"). What it wrote is gone afterwards."""
+    """Returns its duration ("seconds") and peak memory ("peak_bytes"), and deletes its output."""
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "import", format_name, trace, "-o", Path(folder) / "run.joule"]
         runner = [sys.executable, "-I", "-S", "-c", RUNNER]

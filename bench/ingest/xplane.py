@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a profile of TensorFlow or JAX is read.
+"""Measures the time to read a profile of TensorFlow or JAX.
 
     bench/ingest/xplane.py [--build build] [--repeats 7] [PROFILE.xplane.pb ...]   # exits 1 when the bar is missed
 
-Without a profile it makes two: one that is mostly kernels, one that is mostly functions of Python and what runtimes say of
-themselves, whose events are ten times smaller. The best of the repeats counts: what else runs on the machine can only add.
-Beside it the time that reading the bytes of the file takes, which no reader can go below, and `joulemap import`, the whole
-command: it is started, reads, places, writes the recording, waits for the disk and ends. Its bar is its own.
+Without a profile it generates two: one with mostly kernels, and one with mostly Python functions and internal events
+of runtimes, which are ten times smaller. The best of the repeats counts: other load on the machine can only add time.
+The output also shows two references. One is the time to read the bytes of the file, a lower bound for every reader.
+The other is the whole `joulemap import` command: start, reading, placing, writing the recording, waiting for the disk,
+exit. It has its own bar.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from xplane_maker import write_profile
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEAST_MB_PER_S = 200.0
-SMALLEST = 20_000_000  # below, no bar stands
+SMALLEST = 20_000_000  # bytes; no bar applies to smaller profiles
 
 
 def read_once(program: Path, profile: Path) -> dict:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a profile as JAX's profiler writes it on a machine with a GPU, of any size: kernels with a dozen values each, calls
-that launched them, functions of Python, instructions on the CPU. The wire format of protocol buffers, by hand."""
+"""Generates a profile as JAX's profiler writes it on a machine with a GPU, of any size: kernels with a dozen values
+each, launching calls, Python functions, instructions on the CPU. Encodes the wire format of protocol buffers
+directly."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def message(field: int, content: bytes | str) -> bytes:
 
 
 class Plane:
-    """One plane; texts are kept once and referred to, as the profiler does."""
+    """One plane; strings are stored once and referenced, as in the profiler's output."""
 
     def __init__(self, name: str) -> None:
         self.lines: list[bytes] = []
@@ -70,7 +71,7 @@ def gpu_plane(kernels: int) -> bytes:
         values = b"".join(plane.value(key, value) for key, value in zip(KERNEL_VALUES, details))
         events.append(plane.event(f"gemm_fusion_dot_{layer}", 5000 * i, 4000, values))
     plane.line(14, "Stream #14(Compute)", events)
-    plane.line(99, "XLA Ops", events[: kernels // 4])  # as tools that derive lines add them
+    plane.line(99, "XLA Ops", events[: kernels // 4])  # as added by tools that derive lines
     return plane.bytes()
 
 

@@ -1,9 +1,10 @@
-"""How long the page of a large recording takes to write and to open, beside the report that it is made of.
+"""Measures the time to write and to open the page of a large recording, beside the report that it contains.
 
     make build && build/venv/bin/python bench/page/open_page.py [--markdown bench/page/figures.md]
 
-A made-up training of 2.7 million kernels (tests/web/made_recording.cc). Writing is told as a ratio to `report --by layer`
-of the same file, in turns; opening is from the navigation until everything is drawn, in headless Chromium.
+Uses a synthetic training of 2.7 million kernels (tests/web/made_recording.cc). The time to write is a ratio to
+`report --by layer` of the same file, in turns. The time to open lasts from navigation until everything is drawn, in
+headless Chromium.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BINARIES = ROOT / "build" / "bin"
-SHAPE = ("2700", "125", "4")  # steps, layers, kernels of each layer and pass
+SHAPE = ("2700", "125", "4")  # steps, layers, kernels per layer and pass
 ROUNDS = 5
 OPENED = "performance.now()"
 ABOUT = (
@@ -30,7 +31,7 @@ ABOUT = (
 
 
 def timed(*command: object) -> tuple[float, float]:
-    """Seconds of wall time and of CPU time."""
+    """Returns wall time and CPU time, s."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.monotonic()
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
@@ -40,7 +41,7 @@ def timed(*command: object) -> tuple[float, float]:
 
 
 def opening_s(page: Path) -> float | None:
-    """Median over fresh pages; nothing without a browser."""
+    """Median time to open over fresh pages, s; None without a browser."""
     chromium = shutil.which("chromium")
     try:
         from playwright.sync_api import sync_playwright

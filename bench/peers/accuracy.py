@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plays the loads that accuracy and cost are told from, all tools on the same loads at the same time."""
+"""Runs the loads for accuracy and overhead: all tools measure the same loads at the same time."""
 
 import os
 from typing import Any, Callable, Dict, List
@@ -16,7 +16,7 @@ METERS = [
 ]
 LOADS = ["steady", "bursts", "full", "many wraps", "one wrap"]
 
-# Not whole seconds: codecarbon's last periodic reading would always fall on the very end, which hurts it.
+# Not whole seconds: codecarbon's last periodic reading would always coincide with the end, which increases its error.
 BEYOND_S = 0.2
 STEP_S = 0.3
 PATIENCE_S = 60.0
@@ -45,9 +45,9 @@ def _scene_of_many_wraps(base_s: float, repetitions: int, law: Law, power_w: flo
 
 
 def _scene_of_one_wrap(base_s: float, repetition: int, law: Law, power_w: float, warm_up_j: float) -> Scene:
-    """The range of real counters, whose end comes in the middle of the load.
+    """A scene with the range of real counters, which wrap in the middle of the load.
 
-    Until the peers have started the machine uses about warm_up_j; what is left is burnt before the load.
+    The machine uses about warm_up_j until the peers have started; the rest of the range is used up before the load.
     """
     ahead_j = power_w * base_s / 2
     this = Round("steady", _seconds(base_s, repetition), wrap_ahead_j=ahead_j)
@@ -56,7 +56,7 @@ def _scene_of_one_wrap(base_s: float, repetition: int, law: Law, power_w: float,
 
 
 def _with_errors(result: Dict[str, Any], load: Dict[str, Any], truth: Truth) -> Dict[str, Any]:
-    """A meter's result with the truth beside it: over the load, and over the meter's own window."""
+    """Adds the true energy to a meter's result: over the load, and over the meter's own window."""
     full = dict(result)
     if "begin_ns" in result:
         full["opened_early_ms"] = (load["begin_ns"] - result["begin_ns"]) * 1e-6
@@ -90,7 +90,7 @@ def _collect(scene: Scene, into: Dict[str, List[Dict[str, Any]]], name_of: Calla
 
 
 def measure(base_s: float, repetitions: int, say: Callable[[str], None]) -> Dict[str, Any]:
-    """All loads; for each a list of repetitions."""
+    """Runs all loads; returns a list of repetitions for each."""
     law = Law()
     power_w = law.power_w(1 / (os.cpu_count() or 1))
     loads: Dict[str, List[Dict[str, Any]]] = {}
@@ -104,12 +104,12 @@ def measure(base_s: float, repetitions: int, say: Callable[[str], None]) -> Dict
         say(f"accuracy: a counter that wraps once, {repetition + 1} of {repetitions}")
         try:
             once = _scene_of_one_wrap(base_s, repetition, law, power_w, warm_up_j)
-        except MachineFailed:  # the peers took longer to start, and it had wrapped before the load
+        except MachineFailed:  # the peers took longer to start, and the counter wrapped before the load
             once = _scene_of_one_wrap(base_s, repetition, law, power_w, 3 * warm_up_j)
         _collect(once, loads, lambda load: "one wrap")
     return {"seconds": base_s, "repetitions": repetitions, "loads": loads}
 
 
 def results_of(measured: Dict[str, Any], load: str, meter: str) -> List[Dict[str, Any]]:
-    """What a meter gave for a load, one result for each repetition."""
+    """Results of a meter for a load, one for each repetition."""
     return [repetition["meters"][meter] for repetition in measured["loads"][load]]

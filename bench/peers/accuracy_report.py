@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of accuracy: how far each tool is off, and why."""
+"""Tables of accuracy: the error of each tool and its cause."""
 
 import statistics
 from typing import Any, Dict, List, Optional
@@ -9,7 +9,7 @@ from tables import Bar, Section, Table, median_and_spread
 
 LIMIT_PERCENT = 0.5
 LIMIT_HOLDS_FOR_S = 10.0
-FAR_APART_PERCENT = 1.0  # repetitions that differ by more have no middle worth telling
+FAR_APART_PERCENT = 1.0  # for repetitions that differ by more, the median is not meaningful
 FAR_OFF_PERCENT = 2.0
 STATED_INTERVAL = 0.95
 
@@ -64,7 +64,7 @@ def _error_table(measured: Dict[str, Any], title: str, domain: str, key: str) ->
 
 
 def _failures(measured: Dict[str, Any]) -> List[str]:
-    found: Dict[str, None] = {}  # as a set that keeps the order
+    found: Dict[str, None] = {}  # an ordered set
     for load in LOADS:
         for plan in METERS:
             for result in results_of(measured, load, plan.name):
@@ -74,7 +74,7 @@ def _failures(measured: Dict[str, Any]) -> List[str]:
 
 
 def _far_off(measured: Dict[str, Any]) -> List[str]:
-    """How often each tool missed by far, which a median hides."""
+    """Counts large errors of each tool, which a median hides."""
     parts = []
     for plan in METERS:
         results = [result for load in LOADS for result in results_of(measured, load, plan.name)]
@@ -93,7 +93,7 @@ def _median_error(measured: Dict[str, Any], load: str) -> Optional[float]:
 
 
 def _bars(measured: Dict[str, Any]) -> List[Bar]:
-    # Windows take as long to open whatever the load's length: half of the load, twice the error.
+    # The time to open a window does not depend on the load's length: half of the load, twice the error.
     limit = LIMIT_PERCENT * max(1.0, LIMIT_HOLDS_FOR_S / measured["seconds"])
     bars = []
     for load in LOADS:
@@ -163,7 +163,7 @@ def _arrangement_notes(measured: Dict[str, Any]) -> List[str]:
 
 
 def report(measured: Dict[str, Any]) -> Section:
-    """The tables of errors and the bar."""
+    """Creates the tables of errors and the bar."""
     loads = (
         "Loads: steady is one busy process; bursts is one that is busy for 70 ms and sleeps for 30 ms; "
         "full keeps all CPUs busy. With many wraps the counter starts again about every "

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One peer in a process of its own, driven over a pipe; run as: agent.py NAME JSON-OF-SETTINGS.
+"""Runs one peer in its own process, controlled over a pipe: agent.py NAME JSON-OF-SETTINGS.
 
-A process for each peer keeps them from disturbing one another, lets their CPU time be told apart, and a peer
-that raises does not end the benchmark. For each line on standard input (prepare, begin, end) one line of JSON
-comes back. What can be done before the window is done in prepare, as far as the peer's interface allows.
+Separate processes keep peers from disturbing one another and separate their CPU times, and a peer that raises does
+not end the benchmark. For each line on standard input (prepare, begin, end) it prints one line of JSON. `prepare` does
+everything that the peer's interface allows before the window.
 """
 
 import json
@@ -19,7 +19,7 @@ JOULES_PER_KWH = 3.6e6
 
 
 class PyJoules:
-    """pyJoules: reads the counters when told, nothing in between."""
+    """pyJoules: reads the counters on request only."""
 
     def __init__(self, settings: Dict[str, Any]) -> None:
         from pyJoules.device import DeviceFactory
@@ -29,7 +29,7 @@ class PyJoules:
         self._meter = EnergyMeter(DeviceFactory.create_devices([RaplPackageDomain(0), RaplDramDomain(0)]))
 
     def prepare(self) -> None:
-        """One trial: the first reading imports and opens what later ones find."""
+        """Makes one trial: the first reading imports modules and opens files."""
         self._meter.start()
         self._meter.stop()
 
@@ -43,7 +43,7 @@ class PyJoules:
 
 
 class Zeus:
-    """Zeus: reads the counters at both ends; a helper process for each counter counts the wraps."""
+    """Zeus: reads the counters at both ends; one helper process per counter counts the wraps."""
 
     def __init__(self, settings: Dict[str, Any]) -> None:
         from zeus.monitor import ZeusMonitor
@@ -51,7 +51,8 @@ class Zeus:
         self._monitor = ZeusMonitor(gpu_indices=[])
 
     def prepare(self) -> None:
-        """The first window starts the helpers, which import all of Zeus again: not in a window of ours."""
+        """Opens a first window, which starts the helpers: they import all of Zeus again, outside of measured
+        windows."""
         self._monitor.begin_window("trial")
         self._monitor.end_window("trial")
         _wait_until_children_rest()
@@ -68,7 +69,7 @@ class Zeus:
 
 
 class CodeCarbon:
-    """codecarbon: a thread reads the counters every measure_power_secs, 15 s unless told otherwise."""
+    """codecarbon: a thread reads the counters every measure_power_secs, 15 s by default."""
 
     def __init__(self, settings: Dict[str, Any]) -> None:
         from codecarbon import OfflineEmissionsTracker
@@ -80,7 +81,7 @@ class CodeCarbon:
         self._tracker: Any = None
 
     def prepare(self) -> None:
-        """A tracker lives for one run; finding its hardware takes long and can be done beforehand."""
+        """Creates the tracker: it serves one run only, and its slow detection of hardware must precede the window."""
         self._tracker = self._new()
         self._tracker.get_detected_hardware()
 
@@ -103,7 +104,7 @@ PEERS: Dict[str, Callable[[Dict[str, Any]], Any]] = {
 
 
 def _wait_until_children_rest(most_s: float = 60) -> None:
-    """Helper processes have started up when they have used hardly any CPU time for half a second."""
+    """Waits until helper processes have started: they then use hardly any CPU time for half a second."""
     pids = [child.pid for child in multiprocessing.active_children() if child.pid]
     deadline = time.monotonic() + most_s
     used_s = -1.0
@@ -116,7 +117,7 @@ def _wait_until_children_rest(most_s: float = 60) -> None:
 
 
 class _LastWords(logging.Handler):
-    """codecarbon logs what goes wrong instead of raising it."""
+    """Keeps the last error: codecarbon logs errors instead of raising them."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -127,14 +128,14 @@ class _LastWords(logging.Handler):
 
 
 def serve(name: str, settings: Dict[str, Any]) -> None:
-    """Answers until standard input ends."""
-    # Peers print to standard output as they please; the answers need it for themselves.
+    """Answers requests until standard input ends."""
+    # Peers print to standard output, which is reserved for the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
     words = _LastWords()
     logging.getLogger("codecarbon").addHandler(words)
     peer: Any = None
-    broken: Optional[str] = None  # what went wrong first in this round
+    broken: Optional[str] = None  # first error of this round
     begin_ns = 0
     for line in sys.stdin:
         task = line.strip()
@@ -152,7 +153,7 @@ def serve(name: str, settings: Dict[str, Any]) -> None:
             elif task == "end" and not broken:
                 end_ns = time.monotonic_ns()
                 answer = {**peer.end(), "begin_ns": begin_ns, "end_ns": end_ns}
-        except Exception as error:  # a peer may raise anything: it is told in the table
+        except Exception as error:  # a peer may raise anything; the table shows it
             broken = f"{type(error).__name__}: {error}"
         answer["messages"] = words.lines
         if broken:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What measuring costs, from the same rounds as accuracy."""
+"""Overhead of measuring, from the same rounds as accuracy."""
 
 import statistics
 from typing import Any, Dict, List
@@ -41,7 +41,7 @@ def _shortfalls(measured: Dict[str, Any]) -> List[str]:
 
 
 def report(measured: Dict[str, Any]) -> Section:
-    """The table of CPU time."""
+    """Creates the table of CPU time."""
     columns = [text for load in LOADS for text in (f"{load}: CPU s per hour", f"{load}: % of a CPU")]
     rows = [
         [plan.name, *(cell for load in LOADS for cell in _cells(measured, load, plan.name))]

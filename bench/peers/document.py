@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/benchmarks.md, from the same sections as the text on the terminal."""
+"""Writes docs/benchmarks.md from the same sections as the text on the terminal."""
 
 from pathlib import Path
 from typing import Any, Dict, List
@@ -29,17 +29,17 @@ truth holds for all. Unlike hardware:
 
 
 def shortfalls(sections: List[Section], bars: List[Bar]) -> List[str]:
-    """Everything that speaks against joulemap: bars not met first."""
+    """Lists all results unfavourable to joulemap: missed bars first."""
     missed = [f"{bar.what}: {bar.measured} against {bar.limit}." for bar in bars if not bar.met]
     return missed + [text for section in sections for text in section.shortfalls]
 
 
-# What bench/page/open_page.py --markdown wrote.
+# Output of bench/page/open_page.py --markdown.
 _OF_THE_PAGE = Path(__file__).resolve().parent.parent / "page" / "figures.md"
 
 
 def markdown(sections: List[Section], bars: List[Bar], figures: Dict[str, Any]) -> str:
-    """The whole document."""
+    """Returns the whole document."""
     machine, versions = figures["machine"], figures["versions"]
     tools = ", ".join(f"{name} {version}" for name, version in versions.items())
     quick = " with `--quick`: shorter loads, fewer rounds" if figures["quick"] else ""

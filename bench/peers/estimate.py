@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far estimates are off where no counter can be read: joulemap's, and codecarbon's beside it.
+"""Measures the error of estimates where no counter is readable: joulemap's, and codecarbon's beside it.
 
-The machines differ in what no tool can know without counters: how much they draw when idle, how power
-grows with utilisation, and whether full load comes near the stated limit. They state the same limit and
-are busy for the same shares, so that one estimate at each share is compared with the truths of all of them.
+The machines differ in properties that no tool can determine without counters: idle power, growth of power with
+utilisation, and whether power at full load approaches the stated limit. They state the same limit and have the same
+utilisations. One estimate at each utilisation is therefore compared with the true powers of all machines.
 """
 
 import statistics
@@ -24,7 +24,7 @@ METERS = [
 
 
 class Kind(NamedTuple):
-    """A kind of machine; powers are shares of its limit."""
+    """A kind of machine; powers are fractions of its limit."""
 
     name: str
     idle: float
@@ -32,7 +32,7 @@ class Kind(NamedTuple):
     gamma: float
 
     def power_w(self, busy_share: float) -> float:
-        """The truth."""
+        """True power, W."""
         return Law(self.idle * LIMIT_W, self.full * LIMIT_W, self.gamma).power_w(busy_share)
 
 
@@ -47,7 +47,7 @@ KINDS = [
 
 
 def _compare(result: Dict[str, Any], true_w: float) -> Dict[str, Any]:
-    """An estimate with the truth over its own window beside it."""
+    """Compares an estimate with the true power over its own window."""
     joules = result.get("package_j")
     if result.get("error") or joules is None:
         return {"error": result.get("error", "nothing")}
@@ -62,7 +62,7 @@ def _compare(result: Dict[str, Any], true_w: float) -> Dict[str, Any]:
 
 
 def measure(seconds: float, say: Callable[[str], None]) -> Dict[str, Any]:
-    """Every kind of machine under every load."""
+    """Measures every kind of machine under every load."""
     say("estimate")
     rounds = estimate_scene.play(METERS, list(LOADS.values()), LIMIT_W, seconds)
     cases: List[Dict[str, Any]] = []
@@ -110,7 +110,7 @@ def _shortfalls(cases: List[Dict[str, Any]]) -> List[str]:
 
 
 def report(measured: Dict[str, Any]) -> Section:
-    """The table of errors."""
+    """Creates the table of errors."""
     cases = measured["cases"]
     columns = ["machine, load", "true W", "joulemap W", "error %", "+- stated %", "inside"]
     columns += ["codecarbon W", "error %"]

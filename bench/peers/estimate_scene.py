@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates under a pretended load; run as a script on the simulated machine: estimate_scene.py PLAN RESULT.
+"""Measures estimates under a simulated load; run as a script on the simulated machine: estimate_scene.py PLAN RESULT.
 
-Estimates are made from /proc/stat, which tells of everybody's work on the machine that the benchmark runs
-on. Here a file of our own is mounted over it (the simulated machine's mounts are its own), which tells of
-CPUs that are busy for exactly the share that they are said to be: the truth is then the law's power at
-that share.
+Estimates use /proc/stat, which contains the work of all processes on the machine that runs the benchmark. This script
+mounts its own file over it (the simulated machine has its own mount namespace). The file shows CPUs that are busy for
+exactly the given share, so the true power is the law's power at that share.
 """
 
 import ctypes
@@ -25,7 +24,7 @@ _RENEWED_EVERY_S = 0.005
 
 
 class PretendedCpus:
-    """/proc/stat of a machine that is busy for a share of the time."""
+    """/proc/stat of a machine with a given utilisation."""
 
     def __init__(self, file: Path) -> None:
         self._cpus = os.cpu_count() or 1
@@ -42,7 +41,7 @@ class PretendedCpus:
         threading.Thread(target=self._run, daemon=True).start()
 
     def set_share(self, share: float) -> None:
-        """From now on."""
+        """Sets the utilisation from now on."""
         self._renew()
         self._share = share
 
@@ -60,7 +59,7 @@ class PretendedCpus:
             os.pwrite(self._fd, self._text().encode(), 0)
 
     def _text(self) -> str:
-        """Numbers of the same width always: a reader must never meet the rest of a longer text."""
+        """Text with numbers of fixed width: a reader must never see the rest of a longer text."""
 
         def line(name: str, cpus: int) -> str:
             busy, idle = (int(seconds * cpus * self._ticks_per_s) for seconds in (self._busy_s, self._idle_s))
@@ -70,7 +69,7 @@ class PretendedCpus:
 
 
 def play_here(plan_path: Path, result_path: Path) -> None:
-    """The inner side."""
+    """Runs on the simulated machine."""
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     for name in ["power_limit", "max_power"]:
         (_ZONE / f"constraint_0_{name}_uw").write_text(f"{plan['limit_w'] * 1e6:.0f}\n", encoding="ascii")
@@ -92,7 +91,7 @@ def play_here(plan_path: Path, result_path: Path) -> None:
 def play(
     meters: List[MeterPlan], shares: List[float], limit_w: float, seconds: float
 ) -> List[Dict[str, Any]]:
-    """The outer side: what each meter estimates at each share, on a machine that states a limit."""
+    """Runs outside: returns each meter's estimate at each utilisation, on a machine that states a limit."""
     with scratch_folder("estimate") as name:
         folder = Path(name)
         plan = {"meters": meters, "shares": shares, "limit_w": limit_w, "seconds": seconds}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loads: busy processes that say when they began and ended. Run as a script, this is one such process.
+"""The loads: busy processes that report when they began and ended. Run as a script, this is one such process.
 
-The processes are started early and wait for the word: starting Python is not part of what is measured.
+The processes start early and wait for a request, so that the start of Python is not measured.
 """
 
 import subprocess
@@ -15,14 +15,14 @@ BURST_IDLE_S = 0.030
 
 
 class LoadSpan(NamedTuple):
-    """When a load ran, by CLOCK_MONOTONIC."""
+    """Begin and end of a load, CLOCK_MONOTONIC."""
 
     begin_ns: int
     end_ns: int
 
 
 def processes_of(shape: str, cpus: int) -> Tuple[str, int]:
-    """What each process does and how many there are: "half" is half of the CPUs busy all the time."""
+    """Returns the activity and number of processes: "half" keeps half of the CPUs busy all the time."""
     return {
         "idle": ("sleep", 1),
         "steady": ("busy", 1),
@@ -34,7 +34,7 @@ def processes_of(shape: str, cpus: int) -> Tuple[str, int]:
 
 def _be_busy_until(deadline: float) -> None:
     while time.monotonic() < deadline:
-        for _ in range(200):  # so that it is mostly arithmetic and not reading the clock
+        for _ in range(200):  # mostly arithmetic instead of reads of the clock
             pass
 
 
@@ -51,7 +51,7 @@ def _work(activity: str, seconds: float) -> None:
 
 
 def serve() -> None:
-    """One process: for each line "activity seconds", does it and answers with the two instants."""
+    """Runs one process: for each line "activity seconds", does it and prints begin and end."""
     for line in sys.stdin:
         activity, seconds = line.split()
         begin_ns = time.monotonic_ns()
@@ -60,7 +60,7 @@ def serve() -> None:
 
 
 class LoadProcesses:
-    """As many waiting processes as there are CPUs."""
+    """Waiting processes, one per CPU."""
 
     def __init__(self, cpus: int) -> None:
         self._cpus = cpus
@@ -73,7 +73,7 @@ class LoadProcesses:
             )
             for _ in range(cpus)
         ]
-        self._run([("sleep", 0.0)] * cpus)  # now they have all started
+        self._run([("sleep", 0.0)] * cpus)  # returns when all have started
 
     def run(self, shape: str, seconds: float) -> LoadSpan:
         """Runs a load and waits for its end."""
@@ -81,7 +81,7 @@ class LoadProcesses:
         return self._run([(activity, seconds)] * count)
 
     def close(self) -> None:
-        """Lets them end."""
+        """Ends the processes."""
         for process in self._processes:
             process.communicate()
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machines of the benchmark: the real one, in words, and the simulated one, started for a command.
+"""Machines of the benchmark: a description of the real one, and the simulated one, started for a command.
 
-The simulated machine is what makes an error in per cent possible: it shows counters that every tool reads in
-their usual place, /sys/class/powercap, and writes down what the truth was.
+The simulated machine makes relative errors measurable: it shows counters that every tool reads in their usual place,
+/sys/class/powercap, and logs the true energy.
 """
 
 import os
@@ -21,21 +21,21 @@ JOULEMAP = PROGRAMS / "joulemap"
 SIMULATED_MACHINE = PROGRAMS / "joulemap-simulated-machine"
 
 sys.path.insert(0, str(REPOSITORY / "tests" / "simulated_machine"))
-from truth import Truth  # noqa: E402  the path above is where it lives
+from truth import Truth  # noqa: E402  found through the path above
 
 EXIT_NOT_PERMITTED = 77
 
 
 class NotPermitted(Exception):
-    """The counters cannot be shown at /sys here; says why."""
+    """The counters cannot be mounted at /sys here; the message contains the reason."""
 
 
 class MachineFailed(Exception):
-    """The simulated machine, or the command on it, ended badly."""
+    """The simulated machine, or the command on it, failed."""
 
 
 class Law(NamedTuple):
-    """How the simulated package draws power: idle + (max - idle) * utilisation ** gamma."""
+    """Power of the simulated package: idle + (max - idle) * utilisation ** gamma."""
 
     idle_w: float = 18
     max_w: float = 95
@@ -46,12 +46,12 @@ class Law(NamedTuple):
         return self.idle_w + (self.max_w - self.idle_w) * utilisation**self.gamma
 
     def options(self) -> List[str]:
-        """The same for the simulator's command line."""
+        """Returns the law as options of the simulator's command line."""
         return ["--idle", f"{self.idle_w:g}", "--max", f"{self.max_w:g}", "--gamma", f"{self.gamma:g}"]
 
 
 def scratch_folder(purpose: str) -> "tempfile.TemporaryDirectory[str]":
-    """A folder that is gone afterwards; in memory if possible: a disk's journal holds up the counters."""
+    """A temporary folder, in memory if possible: the journal of a disk delays the counters."""
     shared_memory = Path("/dev/shm")
     parent: Optional[str] = str(shared_memory) if os.access(shared_memory, os.W_OK) else None
     return tempfile.TemporaryDirectory(prefix=f"joulemap-bench-{purpose}-", dir=parent)
@@ -60,7 +60,7 @@ def scratch_folder(purpose: str) -> "tempfile.TemporaryDirectory[str]":
 def run_on_simulated_machine(
     root: Path, command: List[str], options: List[str], timeout_s: float = 1800
 ) -> Truth:
-    """Runs a command on a simulated machine that lives in root, and returns what really happened."""
+    """Runs a command on a simulated machine whose files are in root, and returns the true energies."""
     program = [str(SIMULATED_MACHINE), "--root", str(root), "--mount", *options]
     try:
         done = subprocess.run(
@@ -80,15 +80,15 @@ def run_on_simulated_machine(
 
 
 def check_permission() -> None:
-    """Raises NotPermitted where the counters cannot be shown at /sys, before any time is spent."""
+    """Raises NotPermitted where the counters cannot be mounted at /sys, before any time is spent."""
     with scratch_folder("check") as folder:
         run_on_simulated_machine(Path(folder) / "machine", ["true"], [])
 
 
 def complete_powercap_tree(powercap: Path = Path("/sys/class/powercap")) -> None:
-    """Adds the link that sysfs gives every device and that codecarbon goes through to find the zones.
+    """Adds the link that sysfs gives every device and that codecarbon uses to find the zones.
 
-    Where the simulator leaves it out, codecarbon gives up; that would be our fault and not codecarbon's.
+    Without it codecarbon fails on the simulator, which would be a defect of the simulator and not of codecarbon.
     """
     link = powercap / "intel-rapl" / "subsystem"
     if not link.is_symlink():
@@ -103,7 +103,7 @@ def _cpu_model() -> str:
 
 
 def describe_this_machine() -> Dict[str, str]:
-    """What a reader needs to place the figures; nothing that would name the machine."""
+    """Describes the machine as far as a reader needs it to interpret the numbers, without identifying it."""
     kernel = re.match(r"[0-9.]+", platform.release())
     cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     flags = re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE)

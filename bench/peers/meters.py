@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The meters as the scene holds them: joulemap, and the peers behind agent.py, with the same four calls.
+"""Meters with the interface that the scene uses: joulemap, and the peers behind agent.py, with the same four calls.
 
-send_* and await_* are apart so that all meters open and close their windows at the same time, none having to
-wait for another.
+send_* and await_* are separate so that all meters open and close their windows at the same time, without waiting for
+one another.
 """
 
 import json
@@ -17,7 +17,7 @@ from machine import HERE, JOULEMAP
 
 
 def cpu_s(pid: int) -> float:
-    """CPU time of a process with all its threads, also those that have ended."""
+    """CPU time of a process with all its threads, including ended ones, s."""
     try:
         return time.clock_gettime((~pid << 3) | 2)  # clock_getcpuclockid(3), CPUCLOCK_SCHED
     except OSError:
@@ -25,7 +25,7 @@ def cpu_s(pid: int) -> float:
 
 
 def with_descendants(pid: int) -> List[int]:
-    """A process and all that it started."""
+    """Returns a process and all its descendants."""
     parents: Dict[int, int] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -33,7 +33,7 @@ def with_descendants(pid: int) -> List[int]:
                 fields = Path(f"/proc/{entry}/stat").read_text(encoding="utf-8", errors="replace")
                 parents[int(entry)] = int(fields.rpartition(")")[2].split()[1])
             except (OSError, IndexError, ValueError):
-                continue  # it has just ended
+                continue  # the process has just ended
     found: Set[int] = {pid}
     while True:
         more = {child for child, parent in parents.items() if parent in found} - found
@@ -43,7 +43,7 @@ def with_descendants(pid: int) -> List[int]:
 
 
 class Joulemap:
-    """joulemap stat around a shell that only waits: its life is the window."""
+    """joulemap stat around a shell that only waits: the window lasts as long as the shell."""
 
     def __init__(self, name: str, options: List[str], folder: Path) -> None:
         self.name = name
@@ -52,7 +52,7 @@ class Joulemap:
         self._process: Optional["subprocess.Popen[str]"] = None
 
     def prepare(self) -> None:
-        """Nothing: a command has no earlier moment to start in."""
+        """Does nothing: a command cannot start before its window."""
 
     def send_begin(self) -> None:
         self._output.unlink(missing_ok=True)
@@ -75,7 +75,7 @@ class Joulemap:
             self._process.stdin.write("end\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # it has failed; its words come with the result
+            pass  # joulemap has failed; its output comes with the result
 
     def await_result(self) -> Dict[str, Any]:
         assert self._process
@@ -102,15 +102,15 @@ class Joulemap:
         return [self._process.pid] if self._process else []
 
     def close(self) -> None:
-        """Nothing is left running."""
+        """Does nothing: no process is left."""
 
 
 class Agent:
-    """A peer in a Python process of its own."""
+    """A peer in its own Python process."""
 
     def __init__(self, name: str, peer: str, settings: Dict[str, Any], log: Path) -> None:
         self.name = name
-        # Where it looks for a configuration, there shall be none.
+        # HOME is the log folder, so that the peer finds no configuration.
         environment = {**os.environ, "HOME": str(log.parent), "PYTHONWARNINGS": "ignore"}
         self._log = log.open("w", encoding="utf-8")
         self._process = subprocess.Popen(
@@ -127,7 +127,7 @@ class Agent:
     def prepare(self) -> None:
         self._send("prepare")
         self._answer()
-        # Looked for now, as it takes milliseconds that the window must not hold.
+        # Found before the window, because the search takes milliseconds.
         self._pids = with_descendants(self._process.pid)
 
     def send_begin(self) -> None:
@@ -143,7 +143,7 @@ class Agent:
         return self._answer()
 
     def pids(self) -> List[int]:
-        """The process and its helpers, as they were when it was prepared."""
+        """The process and its helpers, as of prepare."""
         return self._pids
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class Agent:
             self._process.stdin.write(task + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # the answer says so
+            pass  # the answer contains the failure
 
     def _answer(self) -> Dict[str, Any]:
         assert self._process.stdout

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""joulemap beside its peers: start-up, accuracy, estimates, cost while measuring.
+"""Compares joulemap with its peers: start-up, accuracy, estimates, overhead while measuring.
 
-Needs root, as the simulated machine shows its counters at /sys in a mount namespace of its own. Exit
+Needs root: the simulated machine mounts its counters at /sys in its own mount namespace. Exit
 codes: 0 all bars of joulemap are met, 1 some are not, 77 the simulated machine is not permitted here.
 """
 
@@ -33,7 +33,7 @@ from tables import Bar, Section, as_list, bars_table, section_as_text, table_as_
 
 
 def _say(text: str) -> None:
-    """Progress, apart from the tables."""
+    """Prints progress, separate from the tables."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
@@ -76,7 +76,7 @@ def _sections(figures: Dict[str, Any]) -> List[Section]:
 
 
 def main() -> int:
-    """Measures, prints, writes."""
+    """Measures, prints and writes the results."""
     options = _parse()
     for program in [JOULEMAP, SIMULATED_MACHINE]:
         if not program.exists():

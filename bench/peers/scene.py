@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens on the simulated machine: all meters measure the same loads at the same time.
+"""Runs on the simulated machine: all meters measure the same loads at the same time.
 
-Run as a script on that machine: scene.py PLAN.json RESULT.json. In each round all meters open their
-windows, the load runs, all close them. The truth is looked up afterwards, from the instants that are
-written down here.
+Run as a script on that machine: scene.py PLAN.json RESULT.json. In each round all meters open their windows, the load
+runs, all close them. The true energy is computed afterwards, from the times written here.
 """
 
 import json
@@ -20,11 +19,11 @@ from meters import Agent, Joulemap, cpu_s
 Meter = Union[Joulemap, Agent]
 
 PACKAGE = Path("/sys/class/powercap/intel-rapl:0")
-QUIET_SHARE = 0.1  # of all CPUs; the simulator alone takes some hundredths
+QUIET_SHARE = 0.1  # share of all CPUs; the simulator alone takes some hundredths
 
 
 class Round(NamedTuple):
-    """One load; with wrap_ahead_j, it starts when the package's counter is that far from its end."""
+    """One load; with wrap_ahead_j, it starts when the package's counter is that far from its wrap."""
 
     load: str
     seconds: float
@@ -32,22 +31,22 @@ class Round(NamedTuple):
 
 
 class MeterPlan(NamedTuple):
-    """Which meter, under what name; settings are joulemap's options or the peer's arguments."""
+    """A meter and its name; settings are joulemap's options or the peer's arguments."""
 
     name: str
-    kind: str  # joulemap, or a name that agent.py knows
+    kind: str  # joulemap, or a name in agent.py
     settings: Any
 
 
 class Scene(NamedTuple):
-    """What a scene gave: its rounds as written down, and what really happened."""
+    """Result of a scene: its rounds as written, and the true energies."""
 
     rounds: List[Dict[str, Any]]
     truth: Truth
 
 
 def open_meters(plans: List[MeterPlan], folder: Path) -> List[Meter]:
-    """All meters, ready to be prepared; they leave what they write in the folder."""
+    """Creates all meters; they write their files to the folder."""
     meters: List[Meter] = []
     for number, plan in enumerate(plans):
         if plan.kind == "joulemap":
@@ -78,9 +77,9 @@ def _idle_s() -> float:
 
 
 def _wait_for_quiet(most_s: float) -> float:
-    """Others may be at work on this machine, and their time counts as load: gives them a while to finish.
+    """Waits for other processes on this machine to finish, because their time counts as load.
 
-    Returns how much of the while is left.
+    Returns the rest of the waiting time.
     """
     cpus = os.cpu_count() or 1
     while most_s > 0:
@@ -94,7 +93,7 @@ def _wait_for_quiet(most_s: float) -> float:
 
 
 def open_windows(meters: List[Meter]) -> None:
-    """joulemap first: it has a process to start, and the others' windows would be open meanwhile."""
+    """Opens all windows, joulemap's first: it starts a process, and the other windows would be open meanwhile."""
     for kind in (Joulemap, Agent):
         for meter in meters:
             if isinstance(meter, kind):
@@ -105,7 +104,7 @@ def open_windows(meters: List[Meter]) -> None:
 
 
 def close_windows(meters: List[Meter]) -> Dict[str, Dict[str, Any]]:
-    """All at the same time; what each has measured, by its name."""
+    """Closes all windows at the same time; returns the results by name."""
     for meter in meters:
         meter.send_end()
     return {meter.name: meter.await_result() for meter in meters}
@@ -124,13 +123,13 @@ def _play(this: Round, meters: List[Meter], loads: LoadProcesses) -> Dict[str, A
     after = {name: {pid: cpu_s(pid) for pid in used} for name, used in before.items()}
     results = close_windows(meters)
     for name, result in results.items():
-        # A process that has ended in between counts for nothing, rather than for less than nothing.
+        # A process that ended in between counts as 0 instead of a negative time.
         result["cpu_s"] = sum(max(0.0, after[name][pid] - used) for pid, used in before[name].items())
     return {"load": this.load, "begin_ns": span.begin_ns, "end_ns": span.end_ns, "meters": results}
 
 
 def play_here(plan_path: Path, result_path: Path) -> None:
-    """The inner side: plays a plan on the machine that this process runs on."""
+    """Runs a plan on the machine of this process."""
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     complete_powercap_tree()
     loads = LoadProcesses(os.cpu_count() or 1)
@@ -156,9 +155,9 @@ def play(
     options: Optional[List[str]] = None,
     patience_s: float = 0,
 ) -> Scene:
-    """The outer side: starts a simulated machine, plays the rounds on it, and returns everything.
+    """Starts a simulated machine, runs the rounds on it, and returns all results.
 
-    Rounds start when the machine is quiet, or when patience_s in all are used up.
+    Rounds start when the machine is quiet, or when patience_s in total are used up.
     """
     with scratch_folder("scene") as name:
         folder = Path(name)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tool adds to the shortest of commands, true.
+"""Measures the time that a tool adds to the shortest command, true.
 
-Run as a script, startup.py ROUNDS RESULT.json measures on the machine it runs on, which is the simulated
-one. The tools take turns (A B C A B C ...), and each is compared with the true of its own round: a machine
-that is busier for a while is busier for all of them.
+Run as a script, startup.py ROUNDS RESULT.json measures on the machine it runs on, which is the simulated one. The
+tools take turns (A B C A B C ...), and each is compared with the true of its own round, so that load of the machine
+affects all of them equally.
 """
 
 import json
@@ -45,11 +45,11 @@ if __name__ == '__main__':
 def _perf_command(perf: str) -> List[str]:
     if Path("/sys/bus/event_source/devices/power/events/energy-pkg").exists():
         return [perf, "stat", "-a", "-e", "power/energy-pkg/", "--", TRUE]
-    return [perf, "stat", "-e", "task-clock", "--", TRUE]  # no energy here: what starting perf takes
+    return [perf, "stat", "-e", "task-clock", "--", TRUE]  # no energy here: measures the start of perf only
 
 
 def commands() -> Dict[str, List[str]]:
-    """What is started, by the name it has in the table; the first is what the others are compared with."""
+    """Commands by their name in the table; the first is the reference for the others."""
     codecarbon = Path(sys.executable).parent / "codecarbon"
     known = {
         TRUE: [TRUE],
@@ -74,7 +74,7 @@ def commands() -> Dict[str, List[str]]:
 
 
 def _failure(command: List[str], folder: str, environment: Dict[str, str]) -> str:
-    """The last line of what a failing command says; empty when it works. Also warms up what can be."""
+    """Last line of output of a failing command, empty on success. Also warms up caches."""
     try:
         done = subprocess.run(
             command,
@@ -107,7 +107,7 @@ def _wall_ms(command: List[str], folder: str, environment: Dict[str, str]) -> fl
 
 
 def measure_here(rounds: int) -> Dict[str, Any]:
-    """Times of every round for every tool, and what failing tools said."""
+    """Returns times of every round for every tool, and the messages of failing tools."""
     with tempfile.TemporaryDirectory(prefix="joulemap-bench-startup-") as folder:
         environment = {**os.environ, "HOME": folder}
         known = commands()
@@ -121,7 +121,7 @@ def measure_here(rounds: int) -> Dict[str, Any]:
 
 
 def measure_on_simulated_machine(rounds: int) -> Dict[str, Any]:
-    """The same where there are counters to be read."""
+    """Measures on the simulated machine, which has readable counters."""
     with scratch_folder("startup") as folder:
         result = Path(folder) / "result.json"
         command = [sys.executable, str(HERE / "startup.py"), str(rounds), str(result)]
@@ -131,7 +131,7 @@ def measure_on_simulated_machine(rounds: int) -> Dict[str, Any]:
 
 
 def extra_ms(measured: Dict[str, Any], name: str) -> List[float]:
-    """What a tool took longer than true, round by round."""
+    """Time added to true, by round, ms."""
     times = measured["times_ms"]
     return [with_tool - alone for with_tool, alone in zip(times[name], times[TRUE])]
 
@@ -143,12 +143,12 @@ def _cell(measured: Dict[str, Any], name: str) -> str:
 
 
 def measure(rounds: int) -> Dict[str, Any]:
-    """Both machines."""
+    """Measures on both machines."""
     return {"here": measure_here(rounds), "simulated": measure_on_simulated_machine(rounds), "rounds": rounds}
 
 
 def report(measured: Dict[str, Any]) -> Section:
-    """The table and the bar."""
+    """Creates the table and the bar."""
     machines = {"this machine": measured["here"], "the simulated machine": measured["simulated"]}
     names = [name for name in commands() if name != TRUE]
     rows = [[name, *(_cell(machine, name) for machine in machines.values())] for name in names]

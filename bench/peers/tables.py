@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the parts of the benchmark hand back, and how it looks on a terminal and in Markdown."""
+"""Result types of the benchmark, and their formatting for a terminal and as Markdown."""
 
 import statistics
 import textwrap
@@ -11,7 +11,7 @@ WIDTH = 110
 
 @dataclass
 class Table:
-    """Cells are text already; the first column names the row."""
+    """A table of formatted cells; the first column names the row."""
 
     title: str
     columns: List[str]
@@ -20,7 +20,7 @@ class Table:
 
 @dataclass
 class Bar:
-    """What joulemap has to keep to."""
+    """A requirement that joulemap must meet."""
 
     what: str
     limit: str
@@ -34,30 +34,30 @@ class Bar:
 
 @dataclass
 class Section:
-    """One part of the benchmark, ready to be read."""
+    """One formatted part of the benchmark."""
 
     title: str
     intro: str
     tables: List[Table]
     notes: List[str] = field(default_factory=list)
     bars: List[Bar] = field(default_factory=list)
-    shortfalls: List[str] = field(default_factory=list)  # where joulemap does badly, bar or no bar
+    shortfalls: List[str] = field(default_factory=list)  # unfavourable results of joulemap, with or without a bar
 
 
 def median_and_spread(values: Sequence[float], form: str) -> str:
-    """Median, and half of the distance from the smallest to the largest: "+0.12 +-0.06" for "{:+.2f}"."""
+    """Median, and half of the range: "+0.12 +-0.06" for "{:+.2f}"."""
     spread = (max(values) - min(values)) / 2
     return f"{form.format(statistics.median(values))} +-{form.replace('+', '').format(spread)}"
 
 
 def median_and_quartiles(values: Sequence[float], form: str) -> str:
-    """Median and quartiles, for many values of which some are outliers."""
+    """Median and quartiles, for many values with outliers."""
     low, middle, high = statistics.quantiles(values, n=4)
     return f"{form.format(middle)} ({form.format(low)} to {form.format(high)})"
 
 
 def as_list(texts: Sequence[str]) -> str:
-    """A list for the terminal."""
+    """Formats a list for the terminal."""
     return "\n".join(
         textwrap.fill(text, WIDTH, initial_indent="  - ", subsequent_indent="    ") for text in texts
     )
@@ -70,7 +70,7 @@ def bars_table(bars: List[Bar]) -> Table:
 
 
 def table_as_text(table: Table) -> str:
-    """Columns under one another, the first to the left and the others to the right."""
+    """Aligned columns, the first to the left and the others to the right."""
     lines = [table.columns, *table.rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(table.columns))]
 
@@ -83,7 +83,7 @@ def table_as_text(table: Table) -> str:
 
 
 def table_as_markdown(table: Table) -> str:
-    """The same for docs/."""
+    """Formats a table for docs/."""
 
     def line(cells: List[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Predictions of every baseline for every fold of splits.py, as a table: model,split,fold,key,predicted_j.
+"""Writes predictions of every baseline for every fold of splits.py, as a table: model,split,fold,key,predicted_j.
 
     python3 bench/predict/baselines.py --out build/predict/baselines.csv [--models rf,xgboost] [--splits family,larger]
 
-A model of a kind that trains on the same rows in two folds is fitted once: leaving out a family only refits the kinds
-that it has rows of. compare.py calls this by itself and keeps what it gave until data or code are others.
+A model of a kind that trains on the same rows in two folds is fitted once: leaving out a family refits only the kinds
+with rows of that family. compare.py calls this script and caches its output until data or code change.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from features import Table
 from rows import Data
 from splits import Fold
 
-# Costs as much as the forest on logarithms and is never better: only beside DAML's own numbers and for larger sizes.
+# As slow as the forest on logarithms and never better: used only beside DAML's own numbers and for larger sizes.
 ONLY_IN = {"rf-joules": ("seed", "larger")}
 LAYER_MODELS = (*models.FITS, "flops", "tdp-roofline")
 ALL_MODELS = (*LAYER_MODELS, "rf-scaled", *networks.MODEL_WISE)
@@ -42,21 +42,21 @@ COLUMNS = ["model", "split", "fold", "key", "predicted_j"]
 
 
 class Wanted(NamedTuple):
-    """Lines of a kind that some fold wants predicted by models that have not seen others of it."""
+    """Lines of one kind to predict by models that are trained without the `unseen` lines."""
 
     kind: str
-    unseen: frozenset  # lines
+    unseen: frozenset  # lines excluded from training
     lines: frozenset
-    names: tuple  # of models
+    names: tuple  # names of models
 
 
 def layer_wise(data: Data, folds: Iterable[Fold], chosen: Iterable[str], jobs: int) -> tuple[pandas.DataFrame, dict]:
-    """Predictions for tested operations; and by fold and model the joules of every operation that it was asked for, of
-    listed ones as well (in the fold EVERYTHING: those of all networks, by models of all rows)."""
+    """Returns predictions for tested operations, and by fold and model the joules of every operation needed, including
+    listed ones. The fold EVERYTHING contains the operations of all networks, predicted by models of all rows."""
     tables, ids = features.tables(data), networks.keys_by_id(data)
     needs = {fold: needed(fold, data, ids) for fold in [*folds, EVERYTHING]}
     wanted = gather(tables, needs, [name for name in chosen if name in models.FITS])
-    wanted.sort(key=lambda one: -len(tables[one.kind].flops))  # the longest first, so that nobody waits for them
+    wanted.sort(key=lambda one: -len(tables[one.kind].flops))  # longest first, for load balance
     done = Parallel(n_jobs=jobs, batch_size=1)(delayed(predicted)(tables[one.kind], one) for one in wanted)
     by_case = {(one.kind, one.unseen): of_models for one, of_models in zip(wanted, done)}
     lines, sums = [], {}
@@ -80,7 +80,7 @@ EVERYTHING = Fold("everything", "all", frozenset(), frozenset())
 
 
 def needed(fold: Fold, data: Data, ids: dict[int, str]) -> frozenset:
-    """Keys of operations that a fold wants predicted."""
+    """Keys of operations whose predictions a fold needs."""
     named = data.lists if fold is EVERYTHING else fold.test
     listed = {ids[number] for key in named for number, _ in data.lists.get(key, ())}
     return frozenset(listed | (fold.test & set(data.operations.index)))
@@ -107,7 +107,7 @@ def unseen_lines(table: Table, fold: Fold) -> frozenset:
 
 
 def predicted(table: Table, one: Wanted) -> dict[str, dict[int, float]]:
-    """Joules by model and line. A kind that no row is left of, or that is never measured, has no prediction."""
+    """Joules by model and line. A kind with fewer than 8 measured rows for training has no prediction."""
     train = numpy.array(seen_lines(table, one.unseen), int)
     if len(train) < 8:
         return {}
@@ -119,7 +119,7 @@ def predicted(table: Table, one: Wanted) -> dict[str, dict[int, float]]:
 
 
 def seen_lines(table: Table, unseen: frozenset) -> list[int]:
-    """Those that were measured, without those that are not to be trained on."""
+    """Measured lines without those excluded from training."""
     return [line for line in numpy.flatnonzero(numpy.isfinite(table.energy_j)).tolist() if line not in unseen]
 
 
@@ -166,7 +166,7 @@ def predict_all(data: Data, folds: list[Fold], chosen: Iterable[str] = ALL_MODEL
 
 
 def state(measured: Path, lists: Path, names: Iterable[str]) -> str:
-    """Of data and code: what was predicted under another one is predicted again."""
+    """Hash of data and code: predictions of another state are computed again."""
     digest = hashlib.sha256(" ".join(names).encode())
     code = [path for path in sorted(Path(__file__).parent.glob("*.py")) if path.name not in NO_PREDICTIONS]
     for path in [*sorted(measured.glob("*.csv.gz")), *sorted(lists.glob("*.csv.gz")), *code]:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every baseline, and with --predictions ours, on the same rows and folds: Markdown tables by split and layer type.
+"""Compares all baselines, and with --predictions Joulemap's model, on the same rows and folds, as Markdown tables.
 
     python3 bench/predict/compare.py --folds build/predict/folds.csv                        # folds alone, for `model eval`
     joulemap model eval --folds build/predict/folds.csv --predictions build/predict/ours.csv
     python3 bench/predict/compare.py --predictions build/predict/ours.csv [--json build/predict/compared.json]
 
---predictions has columns split,key,predicted_j and, if there are intervals, low_j,high_j. What the baselines predict is
-kept in build/predict/ until data or code are others.
+The tables are by split and layer type. --predictions has columns split,key,predicted_j and, for intervals,
+low_j,high_j. Predictions of the baselines are cached in build/predict/ until data or code change.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ALL = "**all**"
 
 
 def grouped_rows(data: Data, split: str) -> dict[str, pandas.Index]:
-    """Names of a table's lines and the keys that each is about."""
+    """Names of a table's lines, each with its keys."""
     if split in splits.NETWORK_SPLITS:
         return network_groups(data.networks, split)
     operations = data.operations
@@ -65,7 +65,7 @@ def measured_joules(data: Data, split: str) -> pandas.Series:
 
 
 def measures(data: Data, found: pandas.DataFrame, split: str) -> dict[str, dict[str, dict]]:
-    """By line of the table and model."""
+    """Errors by line of the table and model."""
     joules = measured_joules(data, split)
     here = found[found["split"] == split]
     told = {}
@@ -114,7 +114,7 @@ def split_text(split: str, told: dict[str, dict[str, dict]], shown: Iterable[str
 
 
 def cell(measure: str, told: "dict | None", most: int) -> str:
-    """With the number of rows where a model predicts fewer than another."""
+    """Formats a value, with the number of rows where a model predicts fewer rows than another."""
     if told is None:
         return "-"
     return metrics.text(measure, told[measure]) + ("" if told["rows"] == most else f" ({told['rows']} rows)")
@@ -148,7 +148,7 @@ def baseline_predictions(data: Data, folds: list, given: argparse.Namespace) -> 
 
 
 def our_predictions(path: Path, folds: list) -> pandas.DataFrame:
-    """What no fold tests is refused: it would be judged by other rows than the baselines are."""
+    """Reads predictions; rejects keys that no fold tests, which would be evaluated on other rows than the baselines."""
     ours = pandas.read_csv(path).assign(model=OURS)
     tested = {(fold.split, key) for fold in folds for key in fold.test}
     strange = [pair for pair in zip(ours["split"], ours["key"]) if pair not in tested]

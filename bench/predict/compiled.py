@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What torch.compile saves, as it was measured and as it is predicted.
+"""Compares the measured energy savings of torch.compile with the predicted ones.
 
     python3 bench/predict/compiled.py [data/h200/compiled.csv.gz] [--program build/bin/joulemap] [--json FILE]
 
-Every setting of the table was measured eagerly and compiled, one after the other in the same run. It is traced as
-`joulemap.trace` does, predicted in both modes, and printed with its joules, the ratio of compiled to eager, and errors.
-Needs PyTorch, and the packages that the networks come from (torchvision, timm, transformers); no GPU.
+Every setting of the table was measured eagerly and compiled, one after the other in the same run. The script traces it
+as `joulemap.trace` does, predicts both modes, and prints joules, the ratio of compiled to eager, and errors.
+Needs PyTorch, and the packages that contain the networks (torchvision, timm, transformers); no GPU.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Setting(NamedTuple):
 
 class Case(NamedTuple):
     setting: Setting
-    measured: dict  # joules by mode
+    measured: dict  # J by mode
     predicted: dict
 
     @property
@@ -54,13 +54,13 @@ class Case(NamedTuple):
         return told, found
 
     def error(self, of: str) -> float:
-        """Of a mode's joules or of the `ratio`, in percent of the measured value."""
+        """Error of a mode's joules or of the `ratio`, in percent of the measured value."""
         told, found = self.ratios if of == "ratio" else (self.measured[of], self.predicted[of])
         return 100 * (found - told) / told
 
 
 def read(table: Path) -> dict[Setting, dict[str, float]]:
-    """Joules by mode; of what was measured more than once the means over runs that have both modes."""
+    """Joules by mode; for repeated measurements the mean over runs that have both modes."""
     by_run: dict = defaultdict(lambda: defaultdict(list))
     with gzip.open(table, "rt", newline="") as file:
         for row in csv.DictReader(file):
@@ -78,7 +78,7 @@ def read(table: Path) -> dict[Setting, dict[str, float]]:
 
 
 def traced(setting: Setting) -> dict:
-    """The list of operations, with the collector's inputs, loss and optimizer."""
+    """Returns the list of operations, with the collector's inputs, loss and optimizer."""
     sys.path.insert(0, str(ROOT / "tools"))
     import list_network_operations as lister
 
@@ -87,7 +87,7 @@ def traced(setting: Setting) -> dict:
     whole = lister.networks.Setting(network, *setting[2:])
     try:
         return lister.operations_of_setting(lister.networks.Loaded(lister.torch, "meta", network), "meta", whole)
-    except (RuntimeError, NotImplementedError, ValueError):  # it looks at its data while it is made
+    except (RuntimeError, NotImplementedError, ValueError):  # construction reads data, which "meta" tensors lack
         return lister.operations_of_setting(lister.networks.Loaded(lister.torch, "cpu", network), "cpu", whole)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The features that DAML's models see: the hyper-parameters of a layer as they are, its input and output size, and
-what our rows differ by besides (form, type, pass, cold). One matrix for each kind, of all operations that are measured
-or listed, so that a fold only picks lines of it."""
+"""The features of DAML's models: the hyper-parameters of a layer, its input and output size, and further properties
+that differ between rows (form, type, pass, cold). There is one matrix for each kind, with all measured or listed
+operations; a fold only selects lines of it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TEXTS = ("form", "to", "over", "way", "dtype", "pass")
 
 
 class Table(NamedTuple):
-    """Of one kind; a line is an operation. Energy and time are nan where it was not measured."""
+    """Features of one kind; a line is an operation. Energy and time are nan where it was not measured."""
 
     kind: str
-    place: dict[str, int]  # of a key
+    place: dict[str, int]  # line by key
     names: list[str]
     features: numpy.ndarray
-    is_number: numpy.ndarray  # of columns: a size, not a mark of a form
+    is_number: numpy.ndarray  # by column: True for a size, False for an indicator of a form
     flops: numpy.ndarray
     bytes: numpy.ndarray
     roofline_s: numpy.ndarray
@@ -47,7 +47,7 @@ def tables(data: Data) -> dict[str, Table]:
 
 
 def listed_operations(data: Data) -> pandas.DataFrame:
-    """What networks consist of, as if it were found in the cache: DAML measured layers so, one at a time."""
+    """Operations of networks with warm caches, because DAML measured layers so, one at a time."""
     listed = data.listed.assign(cold="0")
     if listed.empty:
         return pandas.DataFrame(columns=OPERATION_KEY)
@@ -65,7 +65,7 @@ def table(kind: str, rows: pandas.DataFrame) -> Table:
     marks = pandas.get_dummies(frame[texts].astype(str)).astype(float)
     features = pandas.concat([numbers, marks], axis=1).astype(float)
     measured = rows["energy_j"].notna()
-    features = features.loc[:, features[measured].nunique() > 1]  # nothing is learned from what never differs
+    features = features.loc[:, features[measured].nunique() > 1]  # constant columns carry no information
     return Table(
         kind=kind,
         place={key: line for line, key in enumerate(rows.index)},
@@ -81,7 +81,7 @@ def table(kind: str, rows: pandas.DataFrame) -> Table:
 
 
 def network_flops(data: Data) -> dict[str, float]:
-    """Of one pass of a network or one step of its training, by key."""
+    """FLOPs of one pass of a network or of one training step, by key."""
     rows = data.listed
     by_id = {
         number: work.sized(kind, parse(text), dtype, which).flops

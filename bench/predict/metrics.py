@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far predictions lie from measurements, in percent of the measurement; and whether they put rows into the right
-order."""
+"""Errors of predictions in percent of the measurement, and rank correlation."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ def measures(
 
 
 def kendall_tau(joules: numpy.ndarray, predicted: numpy.ndarray) -> Optional[float]:
-    """None where all are equal or there is one."""
+    """Kendall's tau; None if all values are equal or there is only one."""
     from scipy.stats import kendalltau
 
     tau = kendalltau(joules, predicted).statistic if len(joules) > 1 else numpy.nan

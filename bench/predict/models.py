@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The models of one layer type: DAML's (polynomial regression, random forest, XGBoost, CatBoost), NeuralPower's, and
-the two that everybody has at hand (FLOPs, thermal design power times roofline). Each is a function from measured rows
-to a function from rows to joules.
+"""Models of one layer type: DAML's (polynomial regression, random forest, XGBoost, CatBoost), NeuralPower's, and two
+simple ones (FLOPs, thermal design power times roofline). Each is a function from measured rows to a function from rows
+to joules.
 
-DAML does not say what its models minimise but that of the forest (squared error). Joules of our rows span five orders
-of magnitude, so here forests and boosted trees learn logarithms and polynomials relative errors, which suits the
-percentages that they are judged by; `rf-joules` is the forest on joules as they are. One thread each: folds run
-side by side.
+DAML states the loss only of its forest (squared error). Joules of our rows span five orders of magnitude. Forests and
+boosted trees therefore learn logarithms here, and polynomials minimize relative errors, which suits the percentages
+used for evaluation; `rf-joules` is the forest on joules. Each model uses one thread: folds run in parallel.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from features import Table
 Predict = Callable[[Table], numpy.ndarray]
 Fit = Callable[[Table], Predict]
 RANDOM_STATE = 1
-TREES = 60  # of a forest; there are hundreds of folds
-HELD_BACK = 0.2  # of training rows, by which the Lasso's penalty is chosen
+TREES = 60  # trees of a forest; there are hundreds of folds
+HELD_BACK = 0.2  # share of training rows for validation of the Lasso's penalty
 PENALTIES = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
 
 
@@ -54,7 +53,7 @@ def fit_catboost(train: Table) -> Predict:
 
 
 def fit_catboost_physics(train: Table) -> Predict:
-    """Nobody's, but a stronger one to be measured against: FLOPs, bytes and roofline beside DAML's features."""
+    """A stronger baseline, not from a paper: FLOPs, bytes and roofline in addition to DAML's features."""
     return _of_logarithms(_catboost(), train, with_physics)
 
 
@@ -91,7 +90,7 @@ def _of_logarithms(model, train: Table, seen: Callable[[Table], numpy.ndarray] =
 
 
 class Terms:
-    """Monomials of sizes up to a degree, marks of forms, and further columns, scaled by what is in training."""
+    """Monomials of sizes up to a degree, indicators of forms, and further columns, scaled by their training maxima."""
 
     def __init__(self, train: Table, degree: int, logarithms: bool = False, physical: bool = False) -> None:
         self._degree, self._logarithms, self._physical = degree, logarithms, physical
@@ -104,14 +103,14 @@ class Terms:
             sizes = numpy.hstack([sizes, numpy.log2(1 + sizes)])
         parts = [PolynomialFeatures(self._degree, include_bias=True).fit_transform(sizes), marks]
         if self._physical:
-            # Arithmetic and memory for each form, type and pass: NeuralPower has one type and one pass.
+            # Arithmetic and memory terms for each form, type and pass: NeuralPower has one type and one pass.
             amounts = numpy.column_stack([rows.flops, rows.bytes, rows.roofline_s])
             parts += [amounts] + [amounts * marks[:, [column]] for column in range(marks.shape[1])]
         return numpy.hstack(parts) / self._scale
 
 
 def fit_polynomial(train: Table) -> Predict:
-    """Of the second degree. Never below the least that was seen."""
+    """Polynomial of degree 2, clipped below at the training minimum."""
     terms = Terms(train, 2)
     weight = 1 / train.energy_j**2
     model = Ridge(1e-6 * weight.sum() / len(weight), fit_intercept=False, solver="svd")
@@ -120,9 +119,9 @@ def fit_polynomial(train: Table) -> Predict:
 
 
 def fit_neuralpower(train: Table) -> Predict:
-    """Time by monomials of the third degree, power by those of the second of sizes and logarithms, both with physical
-    terms, both by Lasso. The form is its authors'; ours are the weights by relative error, and that no power lies
-    outside of what was seen."""
+    """Time by monomials of degree 3, power by monomials of degree 2 of sizes and logarithms, both with physical terms
+    and Lasso. The form is that of the authors. Added here: weights by relative error, and clipping of power to the
+    training range."""
     power = train.energy_j / train.time_s
     seconds = fit_lasso(train, train.time_s, Terms(train, 3, physical=True))
     watts = fit_lasso(train, power, Terms(train, 2, logarithms=True, physical=True))
@@ -130,7 +129,7 @@ def fit_neuralpower(train: Table) -> Predict:
 
 
 def fit_lasso(train: Table, target: numpy.ndarray, terms: Terms) -> Predict:
-    """Relative errors: rows and target over the target. Never below the least that was seen."""
+    """Lasso on relative errors: rows and target are divided by the target. Clipped below at the training minimum."""
     columns = terms(train) / target[:, None]
     norms = numpy.maximum(numpy.sqrt((columns**2).mean(axis=0)), 1e-30)
     columns, ones = columns / norms, numpy.ones(len(target))
@@ -150,12 +149,12 @@ def fit_lasso(train: Table, target: numpy.ndarray, terms: Terms) -> Predict:
 
 
 def predict_tdp(rows: Table) -> numpy.ndarray:
-    """Nothing is fitted: the data sheet's peaks and its power."""
+    """Data sheet's power times roofline time from its peaks; nothing is fitted."""
     return work.TDP_W * numpy.maximum(rows.roofline_s, 1e-12)
 
 
 def fit_flops(flops: numpy.ndarray, energy_j: numpy.ndarray) -> Callable[[numpy.ndarray], numpy.ndarray]:
-    """A straight line between logarithms, over all kinds; what has no FLOPs gets the middle of those without."""
+    """Linear fit of logarithms over all kinds. Without FLOPs: the geometric mean of training rows without FLOPs."""
     some = flops > 0
     slope, offset = numpy.polyfit(numpy.log(flops[some]), numpy.log(energy_j[some]), 1)
     without = float(numpy.exp(numpy.log(energy_j[~some]).mean())) if (~some).any() else float(numpy.median(energy_j))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole networks: sums over their layers, as DAML adds them up, and its model-wise approaches, which see the network
-at once (MLP: amounts by layer type; RNN: layer after layer; embedded RNN: layer types as learned vectors).
+"""Whole networks: sums over their layers, as in DAML, and its model-wise approaches, which use the whole network
+(MLP: amounts by layer type; RNN: sequence of layers; embedded RNN: layer types as learned vectors).
 
-DAML's report says nothing of what its model-wise networks look like or are given; these are small ones on the same
-features as the rest. They learn the logarithm of the joules. Families are left out in groups, not one at a time, since
-a recurrent network takes its time; so they train on a few families less than the others do.
+DAML's report does not describe the architecture or inputs of its model-wise networks; these are small ones on the same
+features as the rest. They learn the logarithm of the joules. Families are left out in groups, not one at a time,
+because recurrent networks train slowly. They therefore train on a few families less than the other models.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def keys_by_id(data: Data) -> dict[int, str]:
 
 
 def summed(data: Data, folds: Iterable[Fold], sums: dict, chosen: Iterable[str]) -> list[tuple]:
-    """What a kind without measurements would add is missing, as are views."""
+    """Predictions by sums over layers. Kinds without measurements, and views, contribute nothing."""
     ids, lines = keys_by_id(data), []
     whole = total(data, ids, sums["everything", "all"].get("rf", {}))
     flops = features.network_flops(data)
@@ -68,7 +68,7 @@ def summed(data: Data, folds: Iterable[Fold], sums: dict, chosen: Iterable[str])
 
 
 def all_together(data: Data, sums: dict) -> list[tuple]:
-    """Every network by models of all rows: no prediction, but what its operations draw alone."""
+    """Sums for every network by models of all rows: not a prediction, but the energy of its operations run alone."""
     ids = keys_by_id(data)
     return [
         (model, "everything", "all", key, joules)
@@ -83,7 +83,7 @@ def total(data: Data, ids: dict[int, str], joules: dict[str, float], keys: "Iter
 
 
 def times_factor(data: Data, fold: Fold, whole: dict[str, float], found: dict[str, float]) -> dict[str, float]:
-    """Sums times what networks that are trained on draw over their own sums, in the middle, by pass."""
+    """Sums times the median ratio of network energy to sum over training networks, by pass."""
     trained = data.networks[~data.networks.index.isin(fold.untrained) & data.networks.index.isin(list(whole))]
     factors = trained["energy_j"] / pandas.Series(whole).reindex(trained.index)
     middle = factors.groupby(trained["pass"]).median()
@@ -102,12 +102,12 @@ def by_total_flops(data: Data, fold: Fold, flops: dict[str, float]) -> dict[str,
 
 
 class Seen(NamedTuple):
-    """What a model-wise approach sees of networks, a line each; steps are layers in the order of first appearance."""
+    """Inputs of a model-wise approach, one line per network; steps are layers in the order of first appearance."""
 
     keys: list[str]
     amounts: numpy.ndarray  # [networks, features]
-    kinds: list[numpy.ndarray]  # of each: [steps]
-    steps: list[numpy.ndarray]  # of each: [steps, features]
+    kinds: list[numpy.ndarray]  # per network: [steps]
+    steps: list[numpy.ndarray]  # per network: [steps, features]
     target: numpy.ndarray  # logarithm of joules
 
 
@@ -126,7 +126,7 @@ def model_wise(data: Data, folds: Iterable[Fold], chosen: Iterable[str], jobs: i
 
 
 def grouped(folds: Iterable[Fold]) -> list[Fold]:
-    """One fold of every so many families; other network folds as they are."""
+    """Merges the folds of families into FAMILY_GROUPS folds; keeps other network folds."""
     folds = list(folds)
     one_by_one = folds_of(folds, "network-family")
     groups = [one_by_one[first::FAMILY_GROUPS] for first in range(FAMILY_GROUPS)]
@@ -162,7 +162,7 @@ COLUMNS = ["kind", "parameters", "dtype", "pass"]
 
 
 def describe(kind: str, text: str, dtype: str, which: str) -> "tuple[int, list[float], float, float] | None":
-    """Kind, features of a step, input and output size; nothing of views."""
+    """Kind, features of a step, input and output size; None for views."""
     if kind == "view":
         return None
     told = work.canonical(kind, parse(text))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model-wise networks in PyTorch, on one thread: from standardized features to the standardized logarithm of the
-joules of a network."""
+"""The model-wise networks in PyTorch, on one thread: from standardized features to the standardized logarithm of a
+network's joules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HIDDEN, EMBEDDED, BATCH = 48, 8, 32
 
 
 def standard(values: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """What never differs in training has no spread to be measured by."""
+    """Mean and standard deviation, which is 1 for columns that are constant in training."""
     spread = values.std(axis=0)
     return values.mean(axis=0), numpy.where(spread < 1e-3, 1.0, spread)
 
@@ -37,7 +37,7 @@ class Recurrent(nn.Module):
     def __init__(self, features: int, kinds: int, embedded: bool) -> None:
         super().__init__()
         self.kind = nn.Embedding(kinds, EMBEDDED if embedded else kinds)
-        if not embedded:  # a mark for each
+        if not embedded:  # one-hot encoding
             self.kind.weight.data.copy_(torch.eye(kinds))
             self.kind.weight.requires_grad_(False)
         self.layers = nn.GRU(features + self.kind.embedding_dim, HIDDEN, batch_first=True)
@@ -50,7 +50,7 @@ class Recurrent(nn.Module):
 
 
 def fit_recurrent(kinds, steps, target, test_kinds, test_steps, count: int, embedded: bool) -> numpy.ndarray:
-    """Sequences of like length share a batch, so that little is padded."""
+    """Trains on batches of sequences with similar lengths, which limits padding."""
     start()
     (mean, spread), (middle, width) = standard(numpy.concatenate(steps)), standard(target)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measured rows of data/h200 and the lists of operations of data/networks, once each (what was measured again is
-averaged), under the keys by which models are compared.
+"""Reads the measured rows of data/h200 and the lists of operations of data/networks, one row per key (repeated
+measurements are averaged). Models are compared by these keys.
 
     operations   kind|parameters|dtype|pass|cold       dense|rows=8;in=64;out=10;bias=1|fp16|forward|0
     networks     name|batch|size|dtype|pass            resnet50|32|224|tf32|training
@@ -16,8 +16,8 @@ import pandas
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED, LISTS = ROOT / "data" / "h200", ROOT / "data" / "networks"
 
-DESIGNED = "designed"  # shapes that were drawn, of no family
-# Nothing is fitted to these, and no row of theirs may be among the data.
+DESIGNED = "designed"  # sampled shapes, of no family
+# Held-out families: nothing is fitted to them, and the data must not contain rows of them.
 HELD_OUT = {"ConvNeXt", "DenseNet", "RegNet", "Swin", "MaxViT", "ShuffleNet", "ALBERT", "T5", "GPT-NeoX"}
 
 OPERATION_KEY = ["kind", "parameters", "dtype", "pass", "cold"]
@@ -33,7 +33,7 @@ class Data(NamedTuple):
 
 
 def parse(text: str) -> dict[str, object]:
-    """`form=relu;batch=8` as a dictionary: whole numbers and fractions as numbers, the rest as texts."""
+    """Parses `form=relu;batch=8` into a dictionary: integers and fractions as numbers, the rest as text."""
     return dict(_named(pair) for pair in text.split(";") if pair)
 
 
@@ -66,7 +66,7 @@ def read(measured: Path = MEASURED, lists: Path = LISTS) -> Data:
 
 
 def distinct(raw: pandas.DataFrame, kept: list[str]) -> pandas.DataFrame:
-    """One row for each key: means over its measurements, in the order of the keys, whatever that of the file was."""
+    """One row per key: means over its measurements, sorted by key and independent of the file's order."""
     grouped = raw.groupby("key", sort=True)
     rows = grouped[[*kept, "source"]].first().rename(columns={"source": "family"})
     rows["time_s"], rows["energy_j"] = grouped["time_s"].mean(), grouped["energy_j"].mean()
@@ -78,20 +78,20 @@ def _operations(folder: Path) -> pandas.DataFrame:
     return raw.assign(key=joined(raw, OPERATION_KEY))
 
 
-# The same limits as in src/predict/model/network_tables.cc, which says why.
+# The same limits as in src/predict/model/network_tables.cc, which contains the reasons.
 UNDISTURBED, EXPLAINED, BUSY, AHEAD = 1.25, 1.3, 0.9, 0.5
 
 
 def while_left_alone(raw: pandas.DataFrame, busy_s: pandas.Series) -> pandas.DataFrame:
-    """Of networks, what is learned from and judged: of each setting the rows that found the host undisturbed; where none
-    did, those of settings that did not wait for it."""
+    """Selects the measurements of networks for training and evaluation: for each setting the rows with an undisturbed
+    host. If there are none, it keeps settings whose time did not depend on the host."""
     busy = raw["key"].map(busy_s).fillna(0.0)
     quickest = raw.groupby("slice")["launch_s"].transform("min")
     is_told = (raw["issue_s"] > 0) & (busy > 0)
     is_explained = ~is_told | (raw["time_s"] < EXPLAINED * pandas.concat([raw["issue_s"], busy], axis=1).max(axis=1))
-    # 2: undisturbed, 1: it is known how fast the host was, 0: it is not. The best of a setting count.
+    # 2: undisturbed, 1: the host's launch time is known, 0: it is not. The best rows of a setting count.
     rank = (raw["launch_s"] > 0).astype(int)
-    was_quiet = raw["quiet_windows"] != 0 if "quiet_windows" in raw else True  # 0: windows were looked for in vain
+    was_quiet = raw["quiet_windows"] != 0 if "quiet_windows" in raw else True  # 0: no idle-host window was found
     rank = rank.mask((raw["launch_s"] < UNDISTURBED * quickest) & is_explained & was_quiet, 2)
     best = raw.assign(rank=rank, busy_s=busy)[rank == rank.groupby(raw["key"]).transform("max")]
     means = best.groupby("key")[["rank", "busy_s", "time_s", "issue_s"]].mean()
@@ -101,7 +101,7 @@ def while_left_alone(raw: pandas.DataFrame, busy_s: pandas.Series) -> pandas.Dat
 
 
 def _busy(folder: Path) -> pandas.Series:
-    """Seconds of the GPU by key of a setting; its table calls them "timm/resnet50 8x224 fp32 inference"."""
+    """GPU busy time by key of a setting, s; the table names settings like "timm/resnet50 8x224 fp32 inference"."""
     if not (folder / "busy.csv.gz").exists():
         return pandas.Series(dtype=float)
     told = pandas.read_csv(folder / "busy.csv.gz")
@@ -117,7 +117,7 @@ def _networks(folder: Path) -> pandas.DataFrame:
 
 
 def read_lists(folder: Path) -> tuple[pandas.DataFrame, dict[str, list[tuple[int, int]]]]:
-    """Nothing where the lists are not there: networks are then predicted by no sum, and compare.py says so."""
+    """Empty where the lists are missing: then no sum predicts networks, and compare.py prints that."""
     if not (folder / "settings.csv.gz").exists():
         return pandas.DataFrame(columns=["kind", "parameters", "dtype", "pass", "phase"]), {}
     listed = pandas.read_csv(folder / "operations.csv.gz", keep_default_na=False).set_index("id")

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows are tested and which are kept out of training, the same for every model. A fold names the keys that it
-tests and those that it leaves out besides; every other key is trained on, measured networks included.
+"""Which rows are tested and which are excluded from training, the same for every model. A fold lists the keys that it
+tests and those that it also excludes; all other keys are used for training, including measured networks.
 
-    random           operations, five parts by chance: for comparison only, since neighbours of a row are trained on
-    family           operations, one family of networks at a time; shapes that were designed are always trained on
-    larger           operations, the largest three tenths of each kind by FLOPs and bytes, from the smaller ones
-    seed             as DAML had it: forward passes of its thirteen layer types, five parts by chance
-    network-family   networks of one family at a time; the family's operations are left out as in `family`
-    network-larger   the largest three tenths of networks by their FLOPs; operations as in `larger`
-    seed-network     inference of DAML's families, five parts by chance; operations of tested networks are left out
+        random           operations, five random parts: for comparison only, since training contains neighbours of a row
+        family           operations, one family of networks at a time; designed shapes are always used for training
+        larger           operations, the largest 30 % of each kind by FLOPs and bytes, from the smaller ones
+        seed             as in DAML: forward passes of its thirteen layer types, five random parts
+        network-family   networks of one family at a time; the family's operations are excluded as in `family`
+        network-larger   the largest 30 % of networks by their FLOPs; operations as in `larger`
+        seed-network     inference of DAML's families, five random parts; operations of tested networks are excluded
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from rows import DESIGNED, Data
 SEED = 20230
 PARTS = 5
 TRAINED_SHARE = 0.7
-# DAML's layer types, under our names.
+# DAML's layer types, under Joulemap's names.
 SEED_KINDS = (
     "dense convolution pooling input padding normalization activation rescaling reshape dropout add multiply concatenate"
 ).split()
-# Keras' applications, of which DAML took 22; its DenseNets are held out here, and NASNet is not measured.
+# Keras' applications, of which DAML used 22; its DenseNets are held out here, and NASNet is not measured.
 SEED_FAMILIES = {"VGG", "ResNet", "MobileNet", "EfficientNet", "Inception", "Xception"}
 TOLD = ["kind", "parameters", "dtype", "pass"]
 OPERATION_SPLITS = ("random", "family", "larger", "seed")
@@ -42,7 +42,7 @@ class Fold(NamedTuple):
     split: str
     name: str
     test: frozenset
-    out: frozenset  # neither tested nor trained on
+    out: frozenset  # neither tested nor used for training
 
     @property
     def untrained(self) -> frozenset:
@@ -50,7 +50,7 @@ class Fold(NamedTuple):
 
 
 def all_folds(data: Data, flops: "dict[str, float] | None" = None, seed: int = SEED) -> list[Fold]:
-    """`flops` is of networks, by key; without it none of them is larger than another."""
+    """Returns all folds. `flops` is of networks, by key; without it there is no split of networks by size."""
     operations, networks = data.operations, data.networks
     layers = layers_of_networks(data)
     folds = list(parts("random", operations, seed, by="kind"))
@@ -70,7 +70,8 @@ def folds_of(folds: Iterable[Fold], split: str) -> list[Fold]:
 
 
 def parts(split: str, rows: pandas.DataFrame, seed: int, by: str, out: Iterable = ()) -> Iterator[Fold]:
-    """Every row is tested once. Within a kind or a family rows are dealt in turns, so that each part has some of it."""
+    """Tests every row once. Rows of a kind or family are distributed in turn, so that each part contains some of
+    them."""
     chance = numpy.random.default_rng(seed)
     shuffled = rows.iloc[chance.permutation(len(rows))]
     turn = shuffled.groupby(by).cumcount() % PARTS
@@ -79,7 +80,7 @@ def parts(split: str, rows: pandas.DataFrame, seed: int, by: str, out: Iterable 
 
 
 def layers_of_networks(data: Data) -> dict[str, frozenset]:
-    """Keys of measured operations by the key of a network that consists of them, warm or cold."""
+    """Keys of measured operations, warm or cold, by key of the network that contains them."""
     known: dict = defaultdict(set)
     for key, row in zip(data.operations.index, data.operations[TOLD].values):
         known[work.signature(*row)].add(key)
@@ -93,7 +94,7 @@ def layers_of_networks(data: Data) -> dict[str, frozenset]:
 
 
 def family_layers(family: str, operations: pandas.DataFrame, layers: dict, networks: pandas.DataFrame) -> frozenset:
-    """Those that stand in the data under its name, and those of other names that its networks have as well."""
+    """Operations with this family's name in the data, and operations of other families that its networks contain."""
     own = frozenset(operations.index[operations["family"] == family])
     shared = (layers.get(key, frozenset()) for key in networks.index[networks["family"] == family])
     return own.union(*shared)
@@ -136,7 +137,7 @@ def seed_networks(networks: pandas.DataFrame, layers: dict, seed: int) -> Iterat
 
 
 def write_folds(path: Path, folds: Iterable[Fold]) -> None:
-    """Lines of role `test` and `out`; what a fold does not list, it trains on."""
+    """Writes lines of role `test` and `out`; a fold trains on all keys that it does not list."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("split", "fold", "key", "role"))

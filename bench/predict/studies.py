@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What DAML studied besides: what measuring again differs by, FLOPs against energy, and whether layers add up."""
+"""DAML's further studies: repeatability of measurements, FLOPs against energy, and additivity of layers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Study(NamedTuple):
 
 
 def all_studies(data: Data, flops: dict[str, float], found: pandas.DataFrame) -> list[Study]:
-    """`found` are the predictions of baselines; their split `everything` is of models of all rows."""
+    """Runs all studies. `found`: predictions of baselines; their split `everything` comes from models of all rows."""
     return [noise_floor(data), flops_against_energy(data, flops), additivity(data, found)]
 
 
 def noise_floor(data: Data) -> Study:
-    """One measurement against the mean of the others of its key: no prediction can be nearer to a single one."""
+    """Compares one measurement with the mean of the others of its key: a lower bound for errors of predictions."""
     raw = data.raw[data.raw.groupby("key")["energy_j"].transform("size") > 1]
     by_key = raw.groupby("key")["energy_j"]
     others = (by_key.transform("sum") - raw["energy_j"]) / (by_key.transform("size") - 1)
@@ -77,7 +77,7 @@ def flops_against_energy(data: Data, flops: dict[str, float]) -> Study:
 
 
 def proportional(flops: numpy.ndarray, joules: numpy.ndarray) -> dict:
-    """The number with the least root mean square percentage error."""
+    """Fits joules proportional to FLOPs with the least root mean square percentage error."""
     shares = flops / joules
     told = metrics.measures(joules, flops * shares.sum() / (shares**2).sum())
     correlation = float(numpy.corrcoef(flops, joules)[0, 1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predictions from elsewhere stand beside the baselines, judged by the same rows."""
+"""External predictions are compared with the baselines on the same rows."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def test_a_prediction_that_no_fold_tests_is_refused(tmp_path):
 
 
 def test_of_a_network_only_what_found_the_host_left_alone_counts():
-    """The quick row of "waits" is taken, "slow" never had one, "works" does not wait, and of "odd" nobody knows why."""
+    """Keeps the fast row of "waits" and GPU-bound "works"; drops "slow" (disturbed only) and "odd" (unexplained
+    time)."""
     columns = ["key", "slice", "time_s", "issue_s", "launch_s"]
     measured = [
         ("waits", "s", 5e-3, 4.8e-3, 6e-6),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A made-up table of networks that were measured eagerly and compiled, and made-up predictions of them."""
+"""A synthetic table of networks measured eagerly and compiled, with synthetic predictions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLUMNS = "kind,parameters,dtype,pass,way,energy_j,slice"
 
 @pytest.fixture
 def table(tmp_path):
-    """a has 10 J eagerly and 8 J compiled, in two runs of one mean; b, trained, 4 J and 2 J; c was not compiled."""
+    """a: 10 J eager and 8 J compiled, the means of two runs; b, trained: 4 J and 2 J; c was not compiled."""
     rows = [
         ("a", "inference", "eager", 9, 1), ("a", "inference", "compiled", 7, 1),
         ("a", "inference", "eager", 11, 2), ("a", "inference", "compiled", 9, 2),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folds keep apart what they say they keep apart. Run by `make bench-predict`, with what requirements.txt installs."""
+"""Folds separate training and test rows as documented. Run by `make bench-predict`, with requirements.txt installed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FLOPs, bytes and sizes of an operation, measured or listed, by the conventions of docs/prediction-data.md: the
-collector's own arithmetic, with what lists of networks have besides (kernels that are not square, transposed
-convolutions, operations that nobody knows)."""
+"""FLOPs, bytes and sizes of an operation, measured or listed, by the conventions of docs/prediction-data.md. Uses the
+collector's arithmetic, and adds cases of network lists (non-square kernels, transposed convolutions, unknown
+operations)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rows import ROOT, parse
 
-sys.path.insert(0, str(ROOT / "python" / "joulemap"))  # the collector alone: the package wants to be built
+sys.path.insert(0, str(ROOT / "python" / "joulemap"))  # the collector only: the package needs a build
 
 from _collect.design import KINDS  # noqa: E402
 from _collect.kind import Cost, Work, cost_of  # noqa: E402
@@ -21,14 +21,14 @@ PEAK_FLOPS = {"fp32": 67e12, "tf32": 494e12, "fp16": 989e12, "bf16": 989e12}
 PEAK_BYTES = 4.8e12
 TDP_W = 700.0
 
-NOTHING = {"view"}  # neither moves nor launches
+NOTHING = {"view"}  # neither moves data nor launches a kernel
 OVER = {0: "last", 1: "rows", 2: "all"}
 
 
 class Sized(NamedTuple):
     flops: float
     bytes: float
-    inputs: float  # elements
+    inputs: float  # number of elements
     outputs: float
 
 
@@ -47,7 +47,7 @@ def roofline_s(cost: "Sized | Cost", dtype: str) -> float:
 
 
 def canonical(kind: str, told: dict) -> dict:
-    """Names as the collector has them; what a graph leaves away has its usual value."""
+    """Uses the collector's parameter names; parameters that a graph omits get their default."""
     p = dict(told)
     if kind == "cast":
         p.setdefault("to", p.pop("form", "fp32"))
@@ -68,7 +68,7 @@ def canonical(kind: str, told: dict) -> dict:
 
 
 def signature(kind: str, text: str, dtype: str, which: str) -> tuple:
-    """The same for a measured operation and a listed one that are equal, however either writes it down."""
+    """Returns equal values for equal operations, measured or listed, whatever their notation."""
     told = canonical(kind, parse(text))
     return kind, dtype, which, frozenset((name, value) for name, value in told.items() if value != 0)
 
@@ -107,7 +107,7 @@ def reached(size: int, kernel: int, stride: int, padding: int, dilation: int = 1
 
 
 def pair(p: dict, name: str, otherwise: int) -> tuple[int, int]:
-    """Of height and width; what is said once holds for both."""
+    """Height and width; a single value applies to both."""
     first = p.get(name, otherwise)
     return first, p.get(f"{name}_width", first)
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Our statistics beside scipy's, on the same numbers, in turns.
+"""Compares Joulemap's statistics with scipy's, on the same numbers, in turns.
 
     ninja -C build bench_statistics && PYTHON bench/statistics/beside_scipy.py [--build build] [--rounds 5]
 
-Bootstrap: BCa intervals of 100 cells, 10,000 resamples each; scipy does every tenth cell, and its time is taken times ten.
-Tests: 500 comparisons each, 10 with ties, where scipy goes through all signs; else its `method="auto"`, exact up to 50
-pairs, and `method="exact"` of groups. p-values without ties must agree to 1e-9, and intervals roughly (both draw at
-random). CPU time, all threads together: what else runs on the machine does not matter then. Medians over the rounds.
+Bootstrap: BCa intervals of 100 cells, 10,000 resamples each; scipy runs every tenth cell, and its time is multiplied
+by ten. Tests: 500 comparisons each, 10 with ties, where scipy enumerates all signs; else its `method="auto"`, exact up
+to 50 pairs, and `method="exact"` for groups. p-values without ties must agree to 1e-9, and intervals roughly (both are
+random). Times are CPU times summed over threads, which other load on the machine does not affect; medians over the
+rounds.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def bootstrap_row(program: Path, name: str, statistic: Callable, n: int, rounds:
         our_s, our_intervals = ours(program, name, lists)
         scipy_s, scipy_found = timed(lambda: scipy_intervals(lists, statistic))
         pairs.append((our_s, 10 * scipy_s))
-    # A median jumps from value to value.
+    # A median is discrete: it jumps from value to value.
     near = 0.1 if name == "mean" else 0.5
     for (_, low, high), (scipy_low, scipy_high) in zip(our_intervals[::10], scipy_found):
         width = scipy_high - scipy_low

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a window costs the program it is in, from C++ and from Python, and what the background thread costs meanwhile.
+"""Measures the overhead of a window in C++ and in Python, and the overhead of the background thread meanwhile.
 
     bench/windows/run.py [BUILD]        # on a simulated machine; exits 1 when a bar is missed
 """
@@ -23,12 +23,12 @@ CALLS = 5_000
 
 
 def best_ns(call) -> float:
-    """Of many short rounds: what else runs on the machine can only add to it."""
+    """Best of many short rounds, ns: other load on the machine can only add time."""
     return min(timeit.repeat(call, number=CALLS, repeat=60)) / CALLS * 1e9
 
 
 def measure_python() -> None:
-    """In the process that runs on the simulated machine."""
+    """Runs in the process on the simulated machine."""
     import time
 
     import joulemap as jm
@@ -71,7 +71,7 @@ def run_on_simulated_machine(build: Path, command: list[str]) -> str:
 
 
 def peer_rows(build: Path) -> dict[str, float | str]:
-    """Zeus, pyJoules and codecarbon see the same counters, at /sys: that needs root."""
+    """Measures Zeus, pyJoules and codecarbon on the same counters at /sys, which needs root."""
     rows: dict[str, float | str] = {}
     for peer in ("zeus", "pyjoules", "codecarbon"):
         with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
@@ -79,7 +79,7 @@ def peer_rows(build: Path) -> dict[str, float | str]:
             command = [sys.executable, str(Path(__file__).with_name("peer_window.py")), peer]
             environment = {**os.environ, "PYTHONWARNINGS": "ignore", "HOME": folder}
             answer = Path(folder) / "answer"
-            with answer.open("w") as out:  # a file: helpers of a peer that linger would keep a pipe open
+            with answer.open("w") as out:  # a file, because lingering helpers of a peer would keep a pipe open
                 process = subprocess.Popen([*machine, *command], env=environment, stdout=out, start_new_session=True)
                 try:
                     process.wait(timeout=90)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C interface (joulemap.h) for C++17 programs: windows and regions that end with their scope. Header only.
+// C++17 wrapper of the C interface (joulemap.h): RAII windows and regions. Header only.
 //
 //   joulemap::Window window("epoch");
 //   train();
 //   window.end();
 //   if (auto joules = window.wait().joules()) std::printf("%.3f J\n", *joules);
 //
-// A Window has one owner at a time and may be handed from thread to thread. Nothing here throws.
+// A Window has one owner at a time and may move between threads. Failures are returned, not thrown.
 #pragma once
 
 #include <joulemap/joulemap.h>
@@ -19,14 +19,14 @@
 
 namespace joulemap {
 
-// What a window used, as far as it is known.
+// The energy of a window.
 struct Energy {
   jm_energy total{};
   std::vector<jm_domain> domains;
   std::vector<jm_diagnostic> diagnostics;
-  std::string error;  // why nothing could be asked for; empty when `total` holds
+  std::string error;  // why the call failed; empty if `total` is valid
 
-  // Nothing where it is unknown; total.reason or error say why.
+  // Empty if the energy is unknown; total.reason or error contains the cause.
   std::optional<double> joules() const {
     if (!error.empty() || total.provenance == JM_UNKNOWN) return std::nullopt;
     return total.joules;
@@ -43,15 +43,15 @@ class Window {
     return *this;
   }
 
-  // Once; again is an error of usage, and harmless.
+  // Ends the window. A second call returns false and has no other effect.
   bool end() { return jm_end(window_) == JM_OK; }
 
-  // Ends the window where it is still open, and waits for the sensors' next refresh.
+  // Ends the window if it is still open, and waits for the next sensor update.
   Energy wait() {
     end();
     return ask(&jm_window_wait);
   }
-  // What is known now.
+  // The energy known now, without waiting.
   Energy peek() const { return ask(&jm_window_peek); }
 
  private:
@@ -78,7 +78,7 @@ class Window {
   jm_window window_;
 };
 
-// A named part of the program in the recording, as long as it lives. On one thread.
+// Marks a named part of the program in the recording during its lifetime. Must be destroyed on the same thread.
 class Region {
  public:
   explicit Region(const char* name) { jm_region_push(name); }

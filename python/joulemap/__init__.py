@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joulemap: the energy of parts of a program, measured while it runs.
+"""Joulemap measures the energy of parts of a program while it runs.
 
     import joulemap as jm
 
     with jm.measure("epoch") as m:
         train()
     print(m)           # epoch: 12.3 J ± 0.2 J in 1.02 s (package-0 10.1 J, dram-0 2.2 J), measured
-    print(m.joules)    # waits for the sensors' next refresh; None where nothing can be known, and m.reason says why
+    print(m.joules)    # waits for the next sensor update; None if the energy is unknown, and m.reason is the cause
 
-Importing it starts nothing and loads next to nothing: sensors are opened by the first window, or by start().
+Importing the package starts no thread and opens no sensor: the first window, or start(), opens the sensors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
     "stop", "trace", "validate", "version",
 ]  # fmt: skip
 
-# What is loaded when it is first asked for: it needs ctypes and dataclasses, which take longer than all the rest.
+# Names that are loaded on first access: they need ctypes and dataclasses, which dominate the import time.
 _LATER = {
     "Diagnostic": "_energy", "Domain": "_energy", "Energy": "_energy", "JoulemapError": "_library", "attach": "_attach",
     "doctor": "_library", "load": "_run", "load_ipython_extension": "_jupyter",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jm.attach: a model that a program points out itself. Where nobody records the program, attach does."""
+"""jm.attach: traces a model that the program passes explicitly. Starts a recording if none is active."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class Attachment(Run):
-    """What attach() returns: detach() ends it, and so does the end of a with block. Then it tells what a recording tells;
-    before, what has been written so far (up to a second ago), and `is_complete` of its ledgers is False."""
+    """The result of attach(). detach() or the end of a `with` block ends it; afterwards it is a complete Run. Before,
+    it contains the data written so far (up to a second ago), and `is_complete` of its ledgers is False."""
 
     def __init__(
         self, model: Any, probe: Optional[Probe], limit_s: float, recorder: Optional[Recorder], disable: Sequence[str] = ()
     ) -> None:
         super().__init__([recorder.file if recorder else _recorded_by_others()], disable)
         self._model, self._probe, self._limit_s, self._recorder = model, probe, limit_s, recorder
-        self.summary: Optional[dict] = None  # what `joulemap record --json` tells, once it has ended
+        self.summary: Optional[dict] = None  # output of `joulemap record --json`, set when the recording has ended
 
     def detach(self) -> None:
-        """Ends it: with probe=True the model's modules are replayed now, which takes up to half a minute. Parameters,
-        gradients, buffers, random numbers and flags are afterwards what they were. A recording that attach() has begun is
-        complete afterwards."""
+        """Ends the attachment and completes a recording that attach() started. With probe=True it first replays the
+        modules of the model, which takes up to half a minute. Parameters, gradients, buffers, random states and
+        flags are unchanged afterwards."""
         model, probe = self._model, self._probe
         self._model = self._probe = None
         try:
@@ -63,7 +63,7 @@ class Attachment(Run):
 
 
 def _recorded_by_others() -> str:
-    """The file that `joulemap record` is going to make of this process's run."""
+    """The file that the enclosing `joulemap record` writes for this process."""
     folder = os.environ.get("JOULEMAP_RECORDING", "")
     return folder[:-2] if folder.endswith(".d") else folder
 
@@ -81,13 +81,13 @@ def attach(
     sensors: Optional[str] = None,
     keep_arguments: bool = False,
 ) -> Attachment:
-    """Follows `model`, a module of PyTorch: what it and the loop around it draw, layer by layer, until detach().
+    """Traces `model`, a torch.nn.Module, and the loop around it until detach(): energy by layer, phase and operation.
 
-    Under `joulemap record` it is part of that recording. Else it begins one of its own: `file`, `trace`, `sensors` and
-    `keep_arguments` are those of `joulemap record`, and an older file becomes FILE.old. Losses, optimizers and loaders of
-    PyTorch are seen in any case; one that is given and is none of PyTorch's is refused, because it would not be seen.
-    disable=["ram"] leaves the rows of a part of the machine out: "cpu", "ram" or "gpu". probe=True: when it is detached,
-    each module is replayed to measure its power.
+    Under `joulemap record` the model becomes part of that recording. Otherwise attach() starts one: `file`, `trace`,
+    `sensors` and `keep_arguments` are the options of `joulemap record`, and an existing file is renamed to FILE.old.
+    Losses, optimizers and loaders of PyTorch are always traced. attach() rejects any other kind, because it could
+    not trace it. disable=["ram"] excludes the rows of a part of the machine: "cpu", "ram" or "gpu". probe=True
+    replays each module on detach() to measure its power.
     """
     parts(disable)
     if not hasattr(model, "named_modules"):

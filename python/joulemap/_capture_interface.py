@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libjoulemap_capture.so (include/joulemap/capture.h) through ctypes, for frameworks that call it a few times a step."""
+"""ctypes bindings of libjoulemap_capture.so (include/joulemap/capture.h), for frameworks that call it a few times per
+step."""
 
 from __future__ import annotations
 
@@ -96,8 +97,8 @@ def fact(name: str, value: object) -> None:
 
 
 def guarded(function: Callable) -> Callable:
-    """The same function, which gives None where it would raise: the program must not notice. The first failure is told in
-    the recording and turns the capture of frameworks off."""
+    """Wraps `function` to return None instead of raising, so that failures never reach the program. The first failure
+    is recorded as a diagnostic and disables the capture of frameworks."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):

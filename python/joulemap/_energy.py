@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a window used, as plain data."""
+"""The energy of a window as plain data."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Optional
 
 @dataclass(frozen=True)
 class Domain:
-    """What one part of the machine used: "package-0", "dram-0", "gpu0"."""
+    """The energy of one part of the machine: "package-0", "dram-0", "gpu0"."""
 
     name: str
     joules: Optional[float]
     uncertainty_j: Optional[float]
     watts: Optional[float]
-    provenance: Optional[str]  # "measured", "estimated"; None when there are no joules
-    counted: bool  # part of the sum; False for what another domain contains
+    provenance: Optional[str]  # "measured" or "estimated"; None without joules
+    counted: bool  # included in the sum; False if another domain contains it
     part_of: str
     sensor: str
-    reason: str  # why there are no joules; else empty
+    reason: str  # why the energy is unknown; otherwise empty
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """What was wrong with the data behind a number."""
+    """A problem with the data behind a number."""
 
     code: str
     count: int
@@ -34,7 +34,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Energy:
-    """What a window used, with the half width of its 95 % interval."""
+    """The energy of a window, with the half width of its 95 % interval."""
 
     joules: Optional[float]
     uncertainty_j: Optional[float]
@@ -44,8 +44,8 @@ class Energy:
     reason: str
     measured_j: Optional[float] = None
     estimated_j: Optional[float] = None
-    settled: bool = False  # no later question will tell more
-    begin_ns: int = 0  # of time.monotonic_ns()
+    settled: bool = False  # final: later sensor updates do not change it
+    begin_ns: int = 0  # ns of CLOCK_MONOTONIC
     end_ns: int = 0
     domains: list[Domain] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Energy:
 
 
 def _digits(value: Optional[float]) -> str:
-    """Three significant digits, without an exponent where people would not use one."""
+    """Formats with three significant digits; without an exponent from 100 on."""
     if value is None:
         return "?"
     if abs(value) >= 100:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EnergyTotal: one sum over runs that were interrupted, resumed or failed: a file with an entry for each of them."""
+"""EnergyTotal: the energy of several runs in one file, with one entry per run, including interrupted, resumed and
+failed runs."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ SCHEMA = "joulemap.total/1"
 
 
 class EnergyTotal:
-    """The file is written anew while a run goes on, so one that is killed counts with what it had used by then. Measured
-    and estimated joules are never added up. Runs at the same time need files of their own."""
+    """Rewrites the file during a run, so that a killed run counts with the energy it had used until the last update.
+    Measured and estimated joules are summed separately. Concurrent runs need separate files."""
 
     def __init__(self, path: Any) -> None:
         self._path = os.fspath(path)
@@ -38,7 +39,7 @@ class EnergyTotal:
             raise JoulemapError(f"{self._path} is no file of energy totals ({error}): name another") from None
 
     def update(self, energy: Energy, state: str) -> None:
-        """What the present run has used so far. `state`: running, ended or failed."""
+        """Stores the energy of the current run so far. `state`: running, ended or failed."""
         if self._own is None:
             self._own = {"id": uuid.uuid4().hex, "began_unix_s": time.time() - (energy.seconds or 0)}
             self.runs.append(self._own)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces that a framework's own profiler makes of a few steps, left in the folder of the recording for `joulemap record`,
-which divides the time of a coarse place by them (src/ingest/framework_traces.h).
+"""Traces of a few steps, made by the framework's own profiler and stored in the folder of the recording. `joulemap
+record` uses them to divide the time of a coarse scope, such as a whole compiled call
+(src/ingest/framework_traces.h).
 
-A note (.meta) is written after its trace, so that a trace without one is one that was cut off.
+The .meta file is written after its trace, so a trace without one is truncated.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from . import _capture_interface as capture
 
 _numbers = itertools.count(1)
 
-# The first steps after the graph was made, and then ever more rarely: names do not change, and a trace has its price.
+# Traces the first calls after compilation, then with doubling intervals: names do not change, and a trace costs time.
 _FIRST_STEPS = 3
 _MOST_TRACES = 16
 _FIRST_WAIT_S = 10.0
@@ -26,7 +27,7 @@ Scope = Tuple[str, str, str]  # scope or operation, phase or "", layer
 
 
 class Plan:
-    """Which calls of a compiled function are profiled."""
+    """Selects the calls of a compiled function that are profiled."""
 
     def __init__(self) -> None:
         self._calls = 0
@@ -34,7 +35,7 @@ class Plan:
         self._next_s = 0.0
 
     def is_due(self) -> bool:
-        """Asked once for each call."""
+        """Called once per call of the function."""
         self._calls += 1
         if self._calls == 1 or self._traces >= _MOST_TRACES:
             return False
@@ -73,7 +74,7 @@ def _find(folder: str, suffix: str) -> Optional[str]:
 
 
 class Trace:
-    """One trace: the profiler writes into `folder`; then keep() or drop() it."""
+    """One trace: the profiler writes into `folder`; then the caller calls keep() or drop()."""
 
     def __init__(self) -> None:
         self._stem = os.path.join(_folder(), f"{os.getpid()}-{next(_numbers)}")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which function the program is in, looked at twenty times a second: for `report --by function`, where no operations are
-told. Four times a second where steps are left alone: a look takes the interpreter away from a program that waits for it.
+"""Samples the function in which the main thread runs, 20 times a second, for `report --by function` where no operations
+are recorded. During untraced steps it samples 4 times a second, because each sample takes the GIL from a CPU-bound
+program.
 
-A thread looks at the innermost frame of the main thread. It is started below Python's own threading, so that the program
-does not meet it among its threads, and takes its jitter from a generator of its own: the program's random numbers stay
-what they are.
+A sampling thread reads the innermost frame of the main thread. It starts through _thread, so that the program does
+not find it among its threads. Its jitter comes from a private generator, so the program's random numbers do not
+change.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class FunctionSamples:
-    """One in a process; a fork's child has none until it starts its own."""
+    """One instance per process. The child of a fork has no sampling thread until it calls start()."""
 
     def __init__(self) -> None:
         self._is_running = False
-        self._beginning = 0  # one that was stopped and has not noticed yet is not the one that runs
+        self._beginning = 0  # generation of the thread: an older thread that was stopped exits
         self.is_light = False
         os.register_at_fork(after_in_child=self.stop)
 
@@ -52,11 +53,11 @@ class FunctionSamples:
             if frame is not None:
                 _capture.function_sample(function_name(frame), now_ns - last_ns)
             last_ns = now_ns
-            del frame  # the program's locals must not live any longer than without us
+            del frame  # releases the locals of the program, so that their lifetime does not change
 
 
 def function_name(frame) -> str:
-    """The function of the innermost frame that is not ours: "torch.nn.functional.conv2d", "__main__.augment"."""
+    """The function of the innermost frame outside this package: "torch.nn.functional.conv2d", "__main__.augment"."""
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     code = frame.f_code

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps failures of ours away from the program: one is told, in the recording, and the capture turns itself off."""
+"""Keeps failures of the capture away from the program: the first one is recorded as a diagnostic and disables the
+capture."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ def tell_failure(error: Exception) -> None:
 
 
 def guarded(function: Callable, even_when_off: bool = False) -> Callable:
-    """The same function, which gives None where it would raise, or where the capture is off."""
+    """Wraps `function` to return None if it would raise or if the capture is off."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -23,7 +24,7 @@ def guarded(function: Callable, even_when_off: bool = False) -> Callable:
             return None
         try:
             return function(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001 - the program must not notice
+        except Exception as error:  # noqa: BLE001 - must not reach the program
             tell_failure(error)
             return None
 
@@ -33,11 +34,11 @@ def guarded(function: Callable, even_when_off: bool = False) -> Callable:
 def around(owner: object, name: str, is_compiling: Callable[[], bool], begin: Callable, end: Callable) -> None:
     """Replaces owner.name by a function that calls begin(args) before it and end(token, has_returned, args) after it.
 
-    `begin` and `end` are ours and are guarded; what the program's function raises or returns is as ever. While torch.compile
-    looks through the function it sees the plain one.
+    `begin` and `end` belong to the capture and are guarded. Results and exceptions of the wrapped function pass
+    unchanged. While torch.compile traces the function, the wrapper calls only the original.
     """
     original = getattr(owner, name)
-    begin, end = guarded(begin), guarded(end, even_when_off=True)  # what has begun is to end
+    begin, end = guarded(begin), guarded(end, even_when_off=True)  # a scope that was entered must be left
 
     @functools.wraps(original)
     def wrapper(*args, **kwargs):
@@ -57,7 +58,7 @@ def around(owner: object, name: str, is_compiling: Callable[[], bool], begin: Ca
 
 
 def in_phase(owner: object, name: str, is_compiling: Callable[[], bool], phase: str, mode: int = 0) -> None:
-    """All of owner.name is that phase, of that mode (0: of the last one)."""
+    """Runs every call of owner.name in the given phase and mode (0: the mode of the last phase)."""
 
     def begin(args):
         return _capture.phase_begin(phase, None, mode)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches JAX in a recorded program: install() is called once jax has been imported.
+"""Captures JAX in a recorded program: install() is called after jax has been imported.
 
-jax.jit makes one program of a whole function. So each call of one is a coarse place, a region of the function's name, whose
-time is exact; a few calls are profiled by JAX itself, and the trace tells how the time divides among phases, layers and
-operations. On CPUs a watched call waits for its result: JAX would return while other threads still work, and their time
-would be nobody's. On GPUs nothing waits; there names go to the kernels through the program's own NVTX ranges.
+jax.jit compiles a whole function to one program. Each call is therefore a coarse scope, a region with the name of
+the function, whose time is exact. JAX's own profiler traces a few calls; these traces divide the time among phases,
+layers and operations. On CPUs a captured call waits for its result: JAX would return while other threads still work,
+and their time would be unattributed. On GPUs nothing waits; kernels get their names through the NVTX ranges of the
+program.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ._jax_programs import watch_compiler
 
 
 class Profiler:
-    """JAX's own, for one call at a time."""
+    """JAX's own profiler, for one call at a time."""
 
     def __init__(self, jax) -> None:
         self._profiler = jax.profiler
@@ -39,7 +40,7 @@ class Profiler:
             given["profiler_options"] = options
         try:
             self._profiler.start_trace(trace.folder, **given)
-        except Exception as error:  # noqa: BLE001 - somebody else is profiling, most likely
+        except Exception as error:  # noqa: BLE001 - usually another profiler is active
             capture.diagnose("profiler_taken", f"JAX's profiler did not start: {error}", "layers are not told")
             return None
         return trace
@@ -56,7 +57,8 @@ class Profiler:
 
 
 class Steps:
-    """The program's own, where it uses StepTraceAnnotation; else each call of the function that takes most of the time."""
+    """Detects training steps: StepTraceAnnotation if the program uses it; otherwise each call of the function with the
+    largest total time."""
 
     def __init__(self) -> None:
         self._told = False
@@ -91,7 +93,7 @@ class Watcher:
         self._profiles = True
 
     def waits(self) -> bool:
-        """Asked when a program has run, so that the backend exists already."""
+        """Called after a program has run, when the backend is initialized."""
         if self._waits is None:
             self._waits = self.jax.default_backend() == "cpu"
             self._profiles = self._waits
@@ -99,12 +101,12 @@ class Watcher:
         return self._waits
 
     def profiles(self) -> bool:
-        """On a GPU JAX's profiler would take the kernel records for itself."""
+        """False on a GPU, where JAX's profiler would take the kernel records from CUPTI."""
         return self._profiles
 
 
 class WatchedJit:
-    """What jax.jit gives, and what is done with each outermost call."""
+    """Wraps the result of jax.jit and captures each outermost call."""
 
     def __init__(self, compiled, watcher: Watcher) -> None:
         functools.update_wrapper(self, compiled, updated=())
@@ -118,7 +120,7 @@ class WatchedJit:
     def __getattr__(self, name: str):
         return getattr(self._compiled, name)
 
-    # What jax.stages.Wrapped asks for, as members of the class: newer Pythons look for them there.
+    # The members of jax.stages.Wrapped, defined in the class because newer Pythons look them up there.
 
     def trace(self, *args, **kwargs):
         return self._compiled.trace(*args, **kwargs)
@@ -130,7 +132,7 @@ class WatchedJit:
         return self._compiled.eval_shape(*args, **kwargs)
 
     def __reduce__(self):
-        return _itself, (self._compiled,)  # whoever gets a copy has JAX's own
+        return _itself, (self._compiled,)  # copies unpickle as JAX's own function
 
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
@@ -164,7 +166,7 @@ def _itself(compiled):
 
 
 def _tracing_check(jax):
-    """Whether a function is being traced: a call within one is no call of the program."""
+    """Returns a function that is True while JAX traces a function: a call during tracing does not execute anything."""
     from jax._src import core
 
     clean = core.trace_state_clean
@@ -177,7 +179,7 @@ def _watch_jit(jax, watcher: Watcher) -> None:
     @functools.wraps(original)
     def jit(*args, **kwargs):
         compiled = original(*args, **kwargs)
-        # jit(static_argnums=...) without a function is a decorator in newer versions.
+        # In newer versions, jit(static_argnums=...) without a function returns a decorator.
         if not args and "fun" not in kwargs:
             return lambda function: WatchedJit(compiled(function), watcher)
         return WatchedJit(compiled, watcher)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells the capture what the instructions of programs come from that XLA compiles for a GPU: there XLA names the instruction
-that runs by an NVTX range, and the program's text knows the operation behind it. On CPUs a trace of JAX's own has it all.
+"""Passes the operation behind each instruction of an XLA program for GPUs to the capture. On GPUs XLA names the running
+instruction by an NVTX range, and the HLO text maps it to an operation. On CPUs JAX's own trace contains both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _INSTRUCTION = re.compile(r'^\s*(?:ROOT )?%?([^\s=]+) = .*?metadata=\{[^}]*?op_n
 
 
 def operations_of(hlo_text: str) -> Iterator[Tuple[str, str, str]]:
-    """Module, instruction and name of the operation, for each instruction that has one with a path."""
+    """Yields module, instruction and operation name for each instruction whose operation name has a path."""
     module = _MODULE.search(hlo_text)
     if module is None:
         return
@@ -33,7 +33,7 @@ def _tell(executable) -> None:
 
 
 def watch_compiler() -> None:
-    """Programs from the cache of an earlier run go the same way."""
+    """Wraps XLA compilation, including programs from the compilation cache of an earlier run."""
     from jax._src import compiler
 
     original = compiler.compile_or_get_cached

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IPython and Jupyter: %load_ext joulemap, then %%joules in a cell or %joules before a statement."""
+"""IPython and Jupyter magics: %load_ext joulemap, then %%joules in a cell or %joules before a statement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ def load_ipython_extension(shell: Any) -> None:
     from . import measure
 
     def joules(line: str, cell: Optional[str] = None) -> Any:
-        """Prints what a cell (or the rest of the line) drew. %%joules NAME keeps it in the variable NAME."""
+        """Prints the energy of a cell (or of the rest of the line). %%joules NAME stores the window in the variable
+        NAME."""
         code = line if cell is None else cell
         with measure("line" if cell is None else "cell") as window:
             result = shell.run_cell(code)
@@ -18,7 +19,7 @@ def load_ipython_extension(shell: Any) -> None:
         name = line.strip()
         if cell is not None and name:
             shell.user_ns[name] = window
-        # run_cell has shown an error already; what follows in a script is not to run on.
+        # run_cell has already printed the error; raising stops the rest of a script.
         if not result.success:
             from IPython.core.error import UsageError
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the names in a graph that Keras traces for TensorFlow mean: which scope is which layer's, which operations update
-which layer, which belong to metrics. TensorFlow numbers scopes anew ("dense_1" may be the second scope of `dense`), so the
-meaning is noted when a scope is opened. Nothing is changed; out of a traced function nothing is done.
+"""Maps the names in a graph that Keras traces for TensorFlow: scopes to layers, and operations to layer updates or
+metrics. TensorFlow renumbers scopes ("dense_1" may be the second scope of `dense`), so the mapping is stored when a
+scope is opened. It changes nothing in the graph, and does nothing outside of tracing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from . import _capture_interface as capture
 
 
 class GraphNames:
-    """The names of one function of the program, as they are traced."""
+    """The names of one function of the program, collected while it is traced."""
 
     def __init__(self) -> None:
         self._meanings: Dict[str, Tuple[str, str]] = {}
@@ -22,7 +22,7 @@ class GraphNames:
         self._meanings[name] = (phase, module)
 
     def module_of(self, name: str) -> Optional[str]:
-        """Of the longest scope around an operation that is known."""
+        """The module of the innermost known scope that contains the operation."""
         name = name[len("gradient_tape/"):] if name.startswith("gradient_tape/") else name
         while name:
             known = self._meanings.get(name)
@@ -36,7 +36,7 @@ class GraphNames:
 
 
 class Watch:
-    """Notes names while a function is traced; `names` is the one that is called, or None."""
+    """Collects names while a function is traced. `names` belongs to the function being called, or is None."""
 
     def __init__(self, keras, tf) -> None:
         self.names: Optional[GraphNames] = None
@@ -76,7 +76,7 @@ class Watch:
         elif scope.name == "compile_loss":
             self.names.add(name, "loss", "compile_loss")
 
-    # Operations that are in no scope of their own
+    # Operations outside of any scope
 
     def _note_metric(self, operations, metric, *args) -> None:
         for operation in operations:
@@ -88,7 +88,8 @@ class Watch:
                 self.names.add(operation.name, "metrics", "compile_metrics")
 
     def _note_sums(self, operations, *args) -> None:
-        """Where paths of gradients meet they are added up, in no scope: it is the layer's they come from."""
+        """Gradients that meet are summed outside of any scope. The sum is assigned to the layer that its inputs come
+        from."""
         for operation in operations:
             if "/" in operation.name:
                 continue
@@ -97,7 +98,7 @@ class Watch:
                 self.names.add(operation.name, "backward", module)
 
     def _note_update(self, operations, optimizer, gradient, variable, *args) -> None:
-        """The variable may be TensorFlow's, which has no path; the optimizer knows Keras's."""
+        """Maps the variable to the Keras variable of the optimizer: a TensorFlow variable has no path."""
         known = optimizer._trainable_variables[optimizer._get_variable_index(variable)]
         path = known.path.split("/")[:-1]
         for operation in operations:
@@ -109,7 +110,7 @@ class Watch:
                 self._watched_optimizers.add(kind)
                 self._around_operations(kind, "update_step", self._note_update)
 
-    # Wrappers, which do nothing unless something is traced
+    # Wrappers, which do nothing outside of tracing
 
     def _after(self, owner, name: str, note) -> None:
         original, note = getattr(owner, name), capture.guarded(note)
@@ -135,7 +136,7 @@ class Watch:
         setattr(owner, name, wrapper)
 
     def _around_operations(self, owner, name: str, note) -> None:
-        """`note` is given the operations that were added to the graph meanwhile."""
+        """Calls `note` with the operations that the call added to the graph."""
         original, note = getattr(owner, name), capture.guarded(note)
 
         @functools.wraps(original)

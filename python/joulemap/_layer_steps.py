@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LayerSteps: what each layer drew in each step: a column for each layer and pass, a line for each step. Joules; what is not
-known is None, never 0."""
+"""LayerSteps: the energy of each layer in each step, in joules. One column per layer and pass, one row per step.
+Unknown values are None, never 0."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 class LayerSteps:
-    """`columns` are named "gpu0 train forward layer1.conv". On GPUs a line is a step, as far as its kernels were kept one by
-    one; on CPUs, where CPU time is summed over stretches, a line is a moment (`index_name` "time_s"), and values are means
-    of a call."""
+    """Columns have names like "gpu0 train forward layer1.conv". On GPUs a row is a step, as far as its kernels were
+    recorded individually. On CPUs, where CPU time is summed over intervals, a row is a point in time (`index_name`
+    "time_s") and values are means per call."""
 
     def __init__(self, rows: Iterable[dict]) -> None:
         rows = list(rows)
@@ -34,7 +34,7 @@ class LayerSteps:
         self.columns: dict = {name: [column.get(moment) for moment in self.index] for name, column in cells.items()}
 
     def chosen(self, layers: Union[None, str, Sequence[str]]) -> LayerSteps:
-        """Only columns that hold one of the texts."""
+        """Only the columns whose names contain one of the texts."""
         texts = [layers] if isinstance(layers, str) else list(layers or [""])
         made = LayerSteps([])
         made.index_name, made.per, made.index = self.index_name, self.per, self.index
@@ -48,12 +48,12 @@ class LayerSteps:
         return [dict(zip((self.index_name, *self.columns), row)) for row in rows]
 
     def to_pandas(self) -> Any:
-        """A DataFrame, the steps its index; needs pandas."""
+        """A DataFrame indexed by step (or time); needs pandas."""
         pandas = imported("pandas")
         return pandas.DataFrame(self.columns, index=pandas.Index(self.index, name=self.index_name), dtype="float64")
 
     def to_arrow(self) -> Any:
-        """Needs pyarrow."""
+        """A pyarrow.Table; needs pyarrow."""
         pyarrow = imported("pyarrow")
         return pyarrow.table({self.index_name: self.index, **self.columns})
 

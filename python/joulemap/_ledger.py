@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ledger: the rows of a report. Joules, seconds, watts; what is not known is None, never 0."""
+"""Ledger: the rows of a report, in joules, seconds and watts. Unknown values are None, never 0."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Path = Union[str, "os.PathLike[str]"]
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What one layer (kernel, step ...) drew on one device. `path` tells those of equal names apart."""
+    """The energy of one layer (kernel, step ...) on one device. `path` distinguishes rows of equal names."""
 
     path: tuple
     name: str
     device: Optional[str]
-    count: int  # calls; of a GPU, kernels
+    count: int  # number of calls; on a GPU, of kernels
     time_s: Optional[float]
     energy_j: Optional[float]
-    low_j: Optional[float]  # of the report's interval
+    low_j: Optional[float]  # bounds of the report's interval
     high_j: Optional[float]
     dynamic_j: Optional[float]
     power_w: Optional[float]
     share: Optional[float]
-    basis: Optional[str]  # how the energy was found: "measured", "regressed", "time-share" ...
-    part: str  # "gpu", "cpu", "ram"; several, as "cpu+ram", where the row holds more than one
+    basis: Optional[str]  # method: "measured", "regressed", "time-share" ...
+    part: str  # "gpu", "cpu" or "ram"; "cpu+ram" if the row covers several
 
 
 _FIELDS = [field.name for field in dataclasses.fields(Row)]
@@ -39,7 +39,8 @@ _SUMS = ("count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j")
 
 
 class Ledger:
-    """The rows of one level, and what belongs to none. Print it to see the table of `joulemap report`."""
+    """The rows of one level, with the totals and the energy outside of all rows. Printing it shows the table of
+    `joulemap report`."""
 
     def __init__(self, told: dict, text: Callable[[], str]) -> None:
         self._told, self._text = told, text
@@ -52,7 +53,7 @@ class Ledger:
 
     @property
     def is_complete(self) -> bool:
-        """False: the recording was cut off, or is still being made."""
+        """False if the recording was truncated or is still being written."""
         return bool(self._told["complete"])
 
     @property
@@ -61,13 +62,13 @@ class Ledger:
 
     @property
     def provenance(self) -> Optional[str]:
-        """Of `joules`: "measured", "estimated" or None."""
+        """Provenance of `joules`: "measured", "estimated" or None."""
         counted = {domain["provenance"] for domain in self._counted()}
         return next((kind for kind in ("measured", "estimated") if kind in counted), None)
 
     @property
     def joules(self) -> Optional[float]:
-        """Of the counted domains: of those that were measured, else of those that were estimated."""
+        """Sum over the counted domains: of the measured ones if there are any, otherwise of the estimated ones."""
         known = [domain["measured_j"] for domain in self._counted() if domain["provenance"] == self.provenance]
         return sum(known) if known else None
 
@@ -83,14 +84,14 @@ class Ledger:
         return [entry for entry in self.domains if entry["counted"] and entry["measured_j"] is not None]
 
     def per_step(self, steps: int) -> Ledger:
-        """The mean of a step: sums over the number of steps."""
+        """Means per step: sums divided by the number of steps."""
         if steps == 0:
             raise JoulemapError("the recording has no steps: nothing can be told per step")
         return self._with([_scaled(row, 1 / steps) for row in self.rows])
 
     def nested(self) -> Ledger:
-        """A row for each module with all that lies within it, and one for each phase: "layer4" is the sum of
-        "layer4.0.conv1" and its like. Intervals are sums of intervals, because errors of layers go together."""
+        """One row per module including all its submodules, and one per phase: "layer4" is the sum of "layer4.0.conv1"
+        and its siblings. Bounds of intervals are summed, because the errors of layers are correlated."""
         sums: dict = {}
         for row in self.rows:
             for path in _enclosing(row.path):
@@ -107,11 +108,11 @@ class Ledger:
         return [{**{name: getattr(row, name) for name in _FIELDS}, "path": " ".join(row.path)} for row in self.rows]
 
     def to_pandas(self) -> Any:
-        """A DataFrame with a row for each of ours; needs pandas."""
+        """A DataFrame with the same rows; needs pandas."""
         return imported("pandas").DataFrame(self.to_dicts(), columns=_FIELDS)
 
     def to_arrow(self) -> Any:
-        """A Table of Arrow's, which pandas and polars take without a copy; needs pyarrow."""
+        """A pyarrow.Table, which pandas and polars import without a copy; needs pyarrow."""
         imported("pyarrow")
         import pyarrow as pa
 
@@ -121,7 +122,7 @@ class Ledger:
         return pa.Table.from_pylist(rows, schema=pa.schema(types))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """For polars.DataFrame(ledger), duckdb and others that speak Arrow's C data interface."""
+        """The Arrow C data interface, for polars.DataFrame(ledger), duckdb and others."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_parquet(self, path: Path) -> None:
@@ -155,7 +156,8 @@ def _row(told: dict, counted: Sequence[str]) -> Row:
 
 
 def _part_of(told: dict, counted: Sequence[str]) -> str:
-    """The device "cpu" is all of the machine but for GPUs; steps, which have none, are all of it."""
+    """Device "cpu" covers all parts except GPUs. Rows without a device are domains, or steps, which cover all counted
+    parts."""
     device = told["device"]
     if device == "cpu":
         return "+".join(part for part in counted if part != "gpu") or "cpu"
@@ -165,13 +167,13 @@ def _part_of(told: dict, counted: Sequence[str]) -> str:
 
 
 def _part_of_domain(name: str) -> str:
-    """Of several machines names begin with the machine's."""
+    """With several machines, domain names start with the machine's name."""
     name = name.rsplit("/", 1)[-1]
     return "gpu" if name.startswith("gpu") else "ram" if name.startswith("dram") else "cpu"
 
 
 def together(ledgers: list) -> Ledger:
-    """Ledgers of parts of one machine as one."""
+    """Merges ledgers of parts of one machine."""
     told = dict(ledgers[0]._told)
     counted = {domain["name"] for ledger in ledgers for domain in ledger._counted()}
     told["domains"] = [{**domain, "counted": domain["name"] in counted} for domain in told["domains"]]
@@ -193,7 +195,7 @@ def _scaled(row: Row, by: float) -> Row:
 
 
 def _enclosing(path: tuple) -> list:
-    """("train", "forward", "a.b") -> the phase, a, a.b."""
+    """("train", "forward", "a.b") -> its phases, a, a.b."""
     phases = [path[:depth] for depth in range(1, min(len(path), 3))]
     if len(path) < 3:
         return [*phases, path]

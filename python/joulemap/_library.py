@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libjoulemap.so, through ctypes: everything that need not be quick. The structures are those of joulemap.h."""
+"""ctypes bindings of libjoulemap.so for everything outside the hot path. The structures mirror joulemap.h."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PROVENANCE = {0: None, 1: "measured", 2: "estimated"}
 
 
 class JoulemapError(RuntimeError):
-    """Something that was asked for could not be done; the text says what would help."""
+    """A request failed; the text contains the cause and a remedy."""
 
 
 class _Options(ctypes.Structure):
@@ -132,7 +132,8 @@ def _diagnostic(index: int) -> Diagnostic:
 
 
 def ask(window: _hot.Window, wait: bool) -> Energy:
-    """What a window used. One that cannot be asked any more (a parent's, after a fork) has no energy, and a reason."""
+    """The energy of a window. A window that no longer exists (the parent's, after a fork) has no energy, but a
+    reason."""
     told = _sized(_EnergyStructure)
     code = (_library.jm_window_wait if wait else _library.jm_window_peek)(window.id, told)
     if code == _NOT_FOUND:
@@ -165,17 +166,18 @@ def _options(sensors: Optional[str], sysroot: object, period_s: float = 0) -> _O
 
 
 def start(sensors: Optional[str] = None, sysroot: object = None, period_s: float = 0) -> None:
-    """Opens the sensors now instead of at the first window: all, or "powercap,estimate"; those of another root."""
+    """Opens the sensors now instead of at the first window. `sensors`: all, or a list such as "powercap,estimate".
+    `sysroot`: another root directory for the sensor files."""
     _check(_library.jm_start(_options(sensors, sysroot, period_s)))
 
 
 def stop() -> None:
-    """Stops measuring. What has ended can still be asked; the next window starts it again."""
+    """Stops measuring. Ended windows can still be read; the next window starts measuring again."""
     _check(_library.jm_stop())
 
 
 def doctor(sensors: Optional[str] = None, sysroot: object = None) -> dict:
-    """What can be measured here, what not, why, and what would help: `joulemap doctor --json`."""
+    """The output of `joulemap doctor --json`: usable and unusable sensors, causes and remedies."""
     import json
 
     text = ctypes.c_void_p()
@@ -187,5 +189,5 @@ def doctor(sensors: Optional[str] = None, sysroot: object = None) -> dict:
 
 
 def version() -> str:
-    """Of the library."""
+    """Version of the library."""
     return _text(_library.jm_version())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of the package that are imported when they are first needed.
+"""Lazy imports of the package's modules.
 
-Python locks a module while a thread imports it, and a child that is forked meanwhile inherits the lock: its own import of
-that module never ends. So a fork waits until such an import is over.
+Python locks a module while a thread imports it. A child forked during the import inherits the lock, and its own
+import of that module never ends. Forks therefore wait until the import has finished.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 
 
 def load(file: str, name: str) -> object:
-    """`name` of `file`, one of this package: load("_library", "ask")."""
+    """Returns attribute `name` of the package's module `file`: load("_library", "ask")."""
     with _lock:
         from importlib import import_module
 

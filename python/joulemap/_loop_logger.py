@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LoopLogger: the energy of a training loop that a program writes itself, for trackers of experiments."""
+"""LoopLogger: the energy of a hand-written training loop, for experiment trackers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from ._training_meter import TrainingMeter, numbers, total_numbers
 
 
 class LoopLogger:
-    """Within its `with` block step() and epoch() say that one begins, as jm.step does; each ends with the next. Subclasses
-    say where numbers go. A block that ends by an exception is logged as well: failed runs have used energy, too."""
+    """Inside its `with` block, step() and epoch() mark the beginning of a step or epoch, as jm.step does; the next call
+    ends it. Subclasses define where values are logged. A block that ends with an exception is logged as well,
+    because failed runs also use energy."""
 
     def __init__(self, total_file: Any = None) -> None:
         self._meter = TrainingMeter(total_file)
         self._step: Optional[int] = None
         self._epochs = 0
-        self.energy: Optional[Energy] = None  # of all, once it has ended
+        self.energy: Optional[Energy] = None  # of the whole block, set at its end
 
     def log(self, told: dict, step: Optional[int]) -> None:
         raise NotImplementedError

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program says about itself: regions, steps, epochs, metrics. They go into the recording when it runs under
-`joulemap record`; else they do next to nothing."""
+"""Annotations by the program: regions, steps, epochs, metrics. They are recorded under `joulemap record`; otherwise
+they cost next to nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional
 
-# Names that log() was given: what the program tells itself need not be inferred.
+# Names passed to log(): metrics that the program logs need not be inferred.
 logged_names: set[str] = set()
 
 region = _hot.Region
@@ -18,20 +18,20 @@ is_recording = _hot.is_recording
 
 
 def step(number: Optional[int] = None) -> None:
-    """A step begins: `number`, or one more than the last."""
+    """Marks the beginning of a step: `number`, or the last number plus one."""
     _hot.step(number)
 
 
 def epoch(number: Optional[int] = None) -> None:
-    """An epoch begins: `number`, or one more than the last."""
+    """Marks the beginning of an epoch: `number`, or the last number plus one."""
     _hot.epoch(number)
 
 
 def log(**values: object) -> None:
-    """Numbers the program reports: log(loss=0.3, accuracy=0.9). They belong to the present step.
+    """Logs metrics of the current step: log(loss=0.3, accuracy=0.9).
 
-    Takes what float() takes: numbers, NumPy scalars, tensors of one element in the CPU's memory. A tensor on a GPU is a
-    TypeError: reading it would make the program wait for the GPU, and change what is being measured.
+    Accepts what float() accepts: numbers, NumPy scalars, one-element tensors in CPU memory. A tensor on a GPU raises
+    TypeError: reading it would synchronize with the GPU and change the measured program.
     """
     logged_names.update(values)
     for name, value in values.items():

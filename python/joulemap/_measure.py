@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows: `with measure("epoch") as m`, `@measure`, begin() and end(). All of the hot path is in _hot."""
+"""Windows: `with measure("epoch") as m`, `@measure`, begin() and end(). The hot path is in _hot."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
 
-# Of a code object (inspect.CO_*): what calling the function gives.
+# Flags of code objects (inspect.CO_*) that identify generators, coroutines and asynchronous generators.
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 
-# What is loaded when it is first asked for: it needs ctypes and dataclasses, which take longer than all the rest.
+# Loaded on first use: it needs ctypes and dataclasses, which dominate the import time.
 _loaded_ask: Optional[Callable[..., Energy]] = None
 
 
@@ -32,15 +32,15 @@ def _ask(window: _hot.Window, wait: bool) -> Energy:
 
 
 class Measurement(_hot.Window):
-    """A window and what it used. The properties wait for the sensors' next refresh after its end, some milliseconds.
+    """A window and its energy. The properties wait for the first sensor update after its end, some milliseconds.
 
-    Any thread or task may end it and ask it. It can be used again: a new `with` opens a new window.
+    Any thread or task may end and read it. It can be reused: a new `with` opens a new window.
     """
 
     __slots__ = ("_told", "__weakref__")
 
     def wait(self) -> Energy:
-        """What it used; waits for the sensors' next refresh, at most 0.3 s. The window must have ended."""
+        """The energy of the ended window. Waits for the next sensor update, at most 0.3 s."""
         told = getattr(self, "_told", None)
         if told is None or told[0] != self.id:
             energy = _ask(self, wait=True)
@@ -49,14 +49,15 @@ class Measurement(_hot.Window):
         return told[1]
 
     def peek(self) -> Energy:
-        """What is known now, without waiting; of an open window, what it used so far."""
+        """The energy known now, without waiting; for an open window, the energy so far."""
         if self.id == 0:
             return self.wait()
         return _ask(self, wait=False)
 
     @property
     def joules(self) -> Optional[float]:
-        """Energy of the counted domains: measured where something is, else estimated. None: see `reason`."""
+        """Energy of the counted domains: measured if any domain is measured, otherwise estimated. If None, see
+        `reason`."""
         return self.wait().joules
 
     @property
@@ -66,7 +67,7 @@ class Measurement(_hot.Window):
 
     @property
     def seconds(self) -> Optional[float]:
-        """How long it was open."""
+        """Duration of the window."""
         return self.wait().seconds
 
     @property
@@ -76,22 +77,22 @@ class Measurement(_hot.Window):
 
     @property
     def domains(self) -> list[Domain]:
-        """One row for each package, memory, GPU ..."""
+        """One entry per package, memory, GPU ..."""
         return self.wait().domains
 
     @property
     def provenance(self) -> Optional[str]:
-        """Of `joules`: "measured", "estimated" or None."""
+        """Provenance of `joules`: "measured", "estimated" or None."""
         return self.wait().provenance
 
     @property
     def reason(self) -> str:
-        """Why there are no joules; else empty."""
+        """Why the energy is unknown; otherwise empty."""
         return self.wait().reason
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """What was wrong with the data behind it."""
+        """Problems with the data behind the energy."""
         return self.wait().diagnostics
 
     def __repr__(self) -> str:
@@ -107,9 +108,10 @@ class Measurement(_hot.Window):
 
 
 def _measured(function: F, name: str) -> F:
-    """The function, each call of it a window. `last` is the Measurement of the call that ended last, `calls` their number.
+    """Wraps `function` so that each call is a window. `last` is the Measurement of the call that ended last, `calls`
+    the number of calls.
 
-    Of a coroutine or generator the window is open from its first step to its end, also while it is suspended.
+    The window of a coroutine or generator is open from its first step to its end, including suspensions.
     """
     flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
 
@@ -176,7 +178,7 @@ if TYPE_CHECKING:
 
 
 def measure(what: Union[str, Callable[..., Any]] = "window") -> Any:
-    """A window for `with`; or, as a decorator, a function whose calls are windows."""
+    """Returns a window for `with`; as a decorator, a function whose calls are windows."""
     if isinstance(what, str):
         return Measurement(what)
     if not callable(what):
@@ -185,11 +187,11 @@ def measure(what: Union[str, Callable[..., Any]] = "window") -> Any:
 
 
 def begin(name: str = "window") -> Measurement:
-    """Opens a window; end() closes it. For code that `with` does not fit."""
+    """Opens a window; end() closes it. For code where `with` does not fit."""
     return Measurement(name).begin()
 
 
 def end(window: Measurement) -> Measurement:
-    """Closes a window and gives it back. Closing it twice changes nothing."""
+    """Closes a window and returns it. Closing it twice has no effect."""
     window.end()
     return window

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paths of a model's layers, for traces of PyTorch's profiler: those say "nn.Module: Conv2d_3" and no more.
+"""The paths of a model's layers, for traces of PyTorch's profiler, which contain only "nn.Module: Conv2d_3".
 
-The number counts the modules of a class in the order in which the trace first sees them called. So the file lists, for each
-class, the paths of its modules in that order: exactly when inputs are given, else as the model registers them.
+The number is the index of the module within its class, in the order of first calls in the trace. The file therefore
+lists, for each class, the paths of its modules in that order. The order is exact if inputs are given; otherwise it is
+the order of registration.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from ._torch_wrappers import WRAPPERS
 def module_names(model: Any, *inputs: Any, **named_inputs: Any) -> dict[str, list[str]]:
     """Paths of the model's layers by class: {"Conv2d": ["stem", "layers.0.conv1"], ...}.
 
-    With inputs the model is called once, without gradients, and layers stand in the order of their first call; its buffers
-    and the state of random numbers are put back. Without, they stand in the order of registration, which is the same for
-    most models. Layers that are never called themselves (ModuleList) do not count.
+    With inputs, the model is called once without gradients, and layers are listed in the order of their first call;
+    buffers and random state are restored. Without inputs, layers are listed in the order of registration, which is the
+    same for most models. Modules that are never called themselves (ModuleList) are excluded.
     """
     paths = _paths_of(model)
     called = _call_order(model, inputs, named_inputs) if inputs or named_inputs else []
@@ -33,7 +34,7 @@ def module_names(model: Any, *inputs: Any, **named_inputs: Any) -> dict[str, lis
 
 
 def save_module_names(model: Any, path: Union[str, PathLike], *inputs: Any, **named_inputs: Any) -> None:
-    """Writes module_names() where `joulemap import kineto --modules` reads them."""
+    """Writes module_names() to a file for `joulemap import kineto --modules`."""
     names = module_names(model, *inputs, **named_inputs)
     with replaced(path) as beside, open(beside, "w", encoding="utf-8") as file:
         json.dump(names, file, indent=1)
@@ -41,7 +42,7 @@ def save_module_names(model: Any, path: Union[str, PathLike], *inputs: Any, **na
 
 
 def _paths_of(model: Any) -> dict[Any, str]:
-    """What wraps a model is no part of paths, and a model itself is called by its class: as a live capture has it."""
+    """As in a live capture, wrappers are not part of paths, and the model itself is named by its class."""
     while (held := WRAPPERS.get(type(model).__name__)) and hasattr(model, held):
         model = getattr(model, held)
     paths: dict[Any, str] = {model: type(model).__name__}
@@ -60,7 +61,7 @@ def _add_children(parent: Any, path: str, paths: dict[Any, str]) -> None:
 
 
 def _is_callable(module: Any) -> bool:
-    """Containers that only hold others have PyTorch's own forward, which raises."""
+    """False for pure containers: they inherit torch.nn.Module.forward, which raises."""
     import torch
 
     return type(module).forward is not torch.nn.Module.forward

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches ONNX Runtime in a recorded program: install() is called once onnxruntime has been imported.
+"""Captures ONNX Runtime in a recorded program: install() is called after onnxruntime has been imported.
 
-Each run of a session is a step and a coarse place: inference, with the model's file name as a region, whose time is exact.
-The first runs of a session are profiled by ONNX Runtime itself; that must be asked for when the session is made, costs some
-ten microseconds a node while it is on, and nothing any more once it has been ended, after a few runs.
+Each run of a session is a step and a coarse scope with exact time: mode inference, with the model's file name as a
+region. ONNX Runtime's own profiler traces the first runs of a session. It must be enabled when the session is created
+and costs some ten microseconds per node. It is ended after a few runs and costs nothing afterwards.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from . import _capture_interface as capture
 from ._framework_trace import Trace
 
 _PROFILED_RUNS = 4
-# A program that makes a session for every request would be profiled all the time.
+# Limits profiling in programs that create a session for every request.
 _MOST_SESSIONS = 8
 
 
 class WatchedSession:
-    """What is done with the runs of one session."""
+    """Captures the runs of one session."""
 
     def __init__(self, model: object, trace: Optional[Trace]) -> None:
         is_path = isinstance(model, (str, os.PathLike))
@@ -68,7 +68,7 @@ class Watcher:
 
     @capture.guarded
     def trace_for(self, options) -> Optional[Trace]:
-        """Turns profiling on in the options of a new session, unless the program has done so for itself."""
+        """Enables profiling in the options of a new session, unless the program has enabled it."""
         if options.enable_profiling or self._profiled >= _MOST_SESSIONS:
             return None
         self._profiled += 1
@@ -91,7 +91,7 @@ class Watcher:
                 make(self, path_or_bytes, options, *args, **kwargs)
             finally:
                 if trace is not None:
-                    options.enable_profiling = False  # the program may make more sessions with them
+                    options.enable_profiling = False  # the program may reuse the options
             self._joulemap_watched = WatchedSession(path_or_bytes, trace)
             watcher._sessions.add(self)
 

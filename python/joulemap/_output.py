@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that a user names for results: complete or not at all, as the program writes them, and never over a recording."""
+"""Output files named by the user: replaced atomically, and never written over a recording."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ RECORDING_MAGIC = b"\xb5J\r\n"
 
 @contextlib.contextmanager
 def replaced(path: Union[str, os.PathLike]) -> Iterator[str]:
-    """The path to write to: beside `path`, which takes the content when the block ends without an exception.
+    """Yields a temporary path beside `path`, which is renamed to `path` when the block ends without an exception.
 
-    A symbolic link stays and what it points to is replaced, unless another user may have planted it; permissions stay; a new
-    file is only for its owner; pipes and devices are written directly."""
+    A symbolic link is kept and its target replaced, unless another user may have planted the link. Permissions are
+    kept; a new file is readable only by its owner. Pipes and devices are written directly."""
     if _is_planted(os.fspath(path)):
         raise JoulemapError(f"{os.fspath(path)} belongs to another user, in a folder that everybody may write to")
     target = os.path.realpath(os.fspath(path))
@@ -46,8 +46,8 @@ def replaced(path: Union[str, os.PathLike]) -> Iterator[str]:
 
 
 def csv_cell(value: Any) -> Any:
-    """A text as `joulemap export --to csv` writes it: what a terminal would obey is replaced, and what a spreadsheet would
-    compute stands behind an apostrophe."""
+    """Escapes a text like `joulemap export --to csv`: terminal control characters become "?", and spreadsheet formulas
+    are prefixed with an apostrophe."""
     if not isinstance(value, str):
         return value
     shown = "".join("?" if _is_obeyed(character) else character for character in value)
@@ -55,7 +55,7 @@ def csv_cell(value: Any) -> Any:
 
 
 def _is_obeyed(character: str) -> bool:
-    is_kept = character in "\u00ad\u200c\u200d"  # a soft hyphen; what scripts and emoji need
+    is_kept = character in "\u00ad\u200c\u200d"  # soft hyphen; joiners that scripts and emoji need
     return not is_kept and unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")
 
 
@@ -68,7 +68,7 @@ def _is_number(text: str) -> bool:
 
 
 def _is_planted(path: str) -> bool:
-    """base/output_file.cc has the same."""
+    """The same check as in base/output_file.cc."""
     if not os.path.lexists(path):
         return False
     folder = os.stat(os.path.dirname(path) or ".")
@@ -90,5 +90,5 @@ def _is_recording(path: str) -> bool:
 
 
 def _sync(path: str) -> None:
-    with open(path, "rb+") as file, contextlib.suppress(OSError):  # not every file system can
+    with open(path, "rb+") as file, contextlib.suppress(OSError):  # some file systems do not support it
         os.fsync(file.fileno())

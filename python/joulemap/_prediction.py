@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jm.predict: what a network draws on a GPU before it runs, layer by layer. A PyTorch module is traced on tensors
-without data, a Keras model tells its own JSON, a file is read as it is; `joulemap predict` does the rest."""
+"""jm.predict: the energy of a network on a GPU before it runs, by layer. A PyTorch module is traced on tensors without
+data, a Keras model is exported as JSON, a file is passed on; `joulemap predict` computes the prediction."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LONGEST_S = 120
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of a prediction; nine of ten such layers lie between `low` and `high`. `high` is infinite where an operation
-    of the layer is not known."""
+    """One layer of a prediction. Nine of ten such layers are between `low` and `high`, in joules. `high` is infinite if
+    an operation of the layer is unknown."""
 
     name: str
     op: str
@@ -33,9 +33,9 @@ class Layer:
 
 @dataclass(frozen=True, repr=False)
 class Prediction:
-    """The energy of a pass or a training step on one GPU, in joules: the GPU's alone.
+    """The energy of a pass or a training step on one GPU, in joules, of the GPU only.
 
-    With operations that are not known (`unknown_ops`) `joules` is a lower bound, and `high` is infinite."""
+    If some operations are unknown (`unknown_ops`), `joules` is a lower bound and `high` is infinite."""
 
     joules: float
     low: float
@@ -46,11 +46,11 @@ class Prediction:
     layers: list[Layer] = field(repr=False)
     unknown_ops: list[dict] = field(repr=False)
     notes: list[str] = field(repr=False)
-    told: dict = field(repr=False)  # all that `joulemap predict --json` says
+    told: dict = field(repr=False)  # complete output of `joulemap predict --json`
 
     @property
     def is_lower_bound(self) -> bool:
-        """Operations are not known: the network uses more, nobody can say how much."""
+        """True if operations are unknown: the network uses more energy, by an unknown amount."""
         return bool(self.unknown_ops)
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class Prediction:
         return f"<Prediction {self}>"
 
     def to_pandas(self) -> Any:
-        """The layers as a table."""
+        """The layers as a DataFrame."""
         import pandas
 
         return pandas.DataFrame([vars(layer) for layer in self.layers])
@@ -87,13 +87,13 @@ def predict(
     host_factor: float = 1.0,
     idle_w: Optional[float] = None,
 ) -> Prediction:
-    """The energy of a call of `model`, or of a training step, without running it.
+    """Predicts the energy of a call of `model`, or of a training step, without running it.
 
-    `model` is a PyTorch module (with `inputs`, `named`, `optimizer`, `loss` and `autocast` as `joulemap.trace` takes
-    them; nothing is computed, and everything may lie on the meta device), a Keras model, or the path of an ONNX file or
-    of a Keras model's JSON; `batch` is for the latter. `device` is a GPU's name, h200 where none is given; `profile` a
-    file of `joulemap model fit`; `idle_w` what this very GPU draws at rest. `dtype`: default, fp32, tf32 (of a file also
-    fp16, bf16, amp-bf16).
+    `model` is a PyTorch module, a Keras model, or the path of an ONNX file or of a Keras model's JSON. For a PyTorch
+    module, `inputs`, `named`, `optimizer`, `loss` and `autocast` are those of `joulemap.trace`; nothing is computed,
+    and everything may be on the meta device. `batch` is only for the other kinds. `device` is the name of a GPU, by
+    default h200; `profile` a file of `joulemap model fit`; `idle_w` the idle power of this individual GPU in watts.
+    `dtype`: default, fp32, tf32 (for a file also fp16, bf16, amp-bf16).
     """
     options = ["--mode", mode, "--host-factor", str(host_factor)]
     options += ["--idle-w", str(idle_w)] if idle_w is not None else []

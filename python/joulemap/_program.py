@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console script `joulemap`: the program that lies beside this file, in place of this process. What needs a
-framework of Python is done here: `joulemap collect`."""
+"""The console script `joulemap`: replaces this process by the program beside this file. Commands that need a Python
+framework run here: `joulemap collect`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytest: what each test drew, and tests that fail when they draw more than they may.
+"""pytest plugin: reports the energy of each test and fails tests that exceed their energy budget.
 
     pytest --joules                       # a table at the end, the largest first
-    @pytest.mark.joules(budget=2.5)       # fails where more was measured, beyond what may be error
+    @pytest.mark.joules(budget=2.5)       # fails if the measured energy exceeds the budget by more than its uncertainty
 
-Nothing is measured without --joules or such a mark. The energy is that of the whole machine while the test ran, its fixtures
-apart: tests that run at the same time (pytest-xdist) see each other's.
+Nothing is measured without --joules or such a mark. The energy is that of the whole machine during the test, without
+its fixtures. Concurrent tests (pytest-xdist) therefore include each other's energy.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording that a program begins itself: `joulemap record -p` of this process, as a child of it, which reads the sensors
-and joins the parts at the end. What comes out is a recording like any other."""
+"""A recording that a program starts itself: `joulemap record -p` of this process runs as its child, reads the sensors
+and joins the parts at the end. The result is an ordinary recording."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import Optional
 
 from ._library import JoulemapError
 
-# Joining the parts of a long run takes its time; a recorder that hangs is given up.
+# Timeout for joining the parts of a long run; a recorder that takes longer is considered hung.
 LAST_WORD_S = 300
 
 
 def program() -> str:
-    """The program `joulemap` that belongs to this package."""
+    """Path of the `joulemap` program of this package."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "joulemap")
 
 
 def of_this_machine(sensors: Optional[str] = None) -> list:
-    """Options for another machine or other sensors than the usual, as they hold for windows, too."""
+    """Options that select sensors or another sysroot; the same environment variables apply to windows."""
     sensors = sensors or os.environ.get("JOULEMAP_SENSORS")
     sysroot = os.environ.get("JOULEMAP_SYSROOT")
     return [*(["--sensors", sensors] if sensors else []), *(["--sysroot", sysroot] if sysroot else [])]
 
 
 class SideDoor:
-    """os._exit, by which forked workers leave: their part of the recording is complete before."""
+    """Wraps os._exit, by which forked workers exit, to complete their part of the recording first."""
 
     def __init__(self) -> None:
         from . import _capture_interface as interface
@@ -45,19 +45,19 @@ class SideDoor:
         self._ours = os._exit = _exit  # type: ignore[assignment]
 
     def close(self) -> None:
-        if os._exit is self._ours:  # else somebody has put another one on top
+        if os._exit is self._ours:  # otherwise another wrapper replaced it
             os._exit = self._leave
 
 
 class Recorder:
-    """From begin() to end() this process is recorded. One at a time in a process."""
+    """Records this process from begin() to end(). At most one is active in a process."""
 
     def __init__(self, file: str, process: subprocess.Popen, variables: dict) -> None:
         self.file = file
         self._process: Optional[subprocess.Popen] = process
         self._owner = os.getpid()
         self._before = {name: os.environ.get(name) for name in variables}
-        os.environ.update(variables)  # so that processes it starts are recorded, too
+        os.environ.update(variables)  # child processes are recorded, too
         self._side_door = SideDoor()
         atexit.register(self.end)
 
@@ -70,7 +70,8 @@ class Recorder:
         file = os.path.abspath(file)
         command = [program(), "record", "-p", str(os.getpid()), "-o", file, "--trace", trace, "--announce", "--json"]
         command += ["--keep-arguments"] if keep_arguments else []
-        # A session of its own: the terminal's Ctrl-C is for the program, whose end the recorder sees.
+        # Runs in its own session: Ctrl-C of the terminal goes to the program, and the recorder detects the program's
+        # end.
         process = subprocess.Popen(
             [*command, *of_this_machine(sensors)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -86,7 +87,8 @@ class Recorder:
         return recorder
 
     def end(self) -> Optional[dict]:
-        """Ends it; gives what `joulemap record --json` tells. Nothing when it has ended, or in the child of a fork."""
+        """Ends the recording and returns the output of `joulemap record --json`. Returns None if it has already ended,
+        or in the child of a fork."""
         if self._process is None or os.getpid() != self._owner:
             return None
         from . import _capture_interface as interface

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jm.load: what a recording says, as data of Python. All of it is what the program `joulemap` tells of the file."""
+"""jm.load: the contents of a recording as Python data. All values come from the output of the program `joulemap`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTS = ("cpu", "ram", "gpu")
 
 
 def ask(*arguments: object) -> str:
-    """What `joulemap ARGUMENTS...` prints. An error of its becomes ours, with its remedy."""
+    """Returns the output of `joulemap ARGUMENTS...`. A failure raises JoulemapError with its message and remedy."""
     process = subprocess.run([program(), *map(os.fspath, map(_text, arguments))], capture_output=True, text=True)
     if process.returncode != 0:
         raise JoulemapError(process.stderr.replace("joulemap: ", "").strip() or f"exit code {process.returncode}")
@@ -32,7 +32,7 @@ def _text(argument: object) -> Any:
 
 
 def parts(disable: Sequence[str]) -> tuple:
-    """What disable=["ram"] leaves out: names of parts, or one."""
+    """Validates the parts that disable=["ram"] excludes: one name or several."""
     names = (disable,) if isinstance(disable, str) else tuple(disable or ())
     for name in names:
         if name not in PARTS:
@@ -43,7 +43,7 @@ def parts(disable: Sequence[str]) -> tuple:
 
 
 class Run:
-    """A recording: one file, or the parts of one run. `disable` leaves parts of the machine out of its rows."""
+    """A recording: one file, or the parts of one run. `disable` excludes parts of the machine from its rows."""
 
     def __init__(self, files: Sequence[Path], disable: Sequence[str] = ()) -> None:
         self.files = [os.path.abspath(file) for file in files]
@@ -58,10 +58,10 @@ class Run:
         time: Optional[tuple] = None,
         library: Optional[Path] = None,
     ) -> Ledger:
-        """What each domain, phase, layer, op, tensor, function, region, kernel, step or epoch drew. apart=True: rows for
-        CPU, RAM and GPU each, where CPU and RAM stand in one row otherwise, and have no energy beside a GPU that was
-        measured when they were only estimated. `mode`, `time` (from, to) in seconds and `library` are those of
-        `joulemap report`."""
+        """The energy by domain, phase, layer, op, tensor, function, region, kernel, step or epoch. apart=True returns
+        separate rows for CPU, RAM and GPU. Otherwise CPU and RAM share one row, which has no energy if they are only
+        estimated beside a measured GPU. `mode`, `time` (from, to) in seconds and `library` are those of `joulemap
+        report`."""
         options: list = ["--by", by]
         if mode is not None:
             options += ["--mode", mode]
@@ -78,17 +78,17 @@ class Run:
         hidden = [part for part in PARTS if part not in shown]
         options = [*options, *(["--without", ",".join(hidden)] if hidden else [])]
         told = json.loads(ask("report", *self.files, *options, "--json"))
-        if hidden:  # what ran there has no energy
+        if hidden:  # rows of excluded parts have no energy
             left_out = [part for part in ("cpu", "gpu") if part in hidden and (part == "gpu" or "ram" in hidden)]
             told["rows"] = [row for row in told["rows"] if not _runs_on(row, left_out)]
         return Ledger(told, lambda: ask("report", *self.files, *options))
 
     def report(self, by: str = "layer", **options: Any) -> Ledger:
-        """The same as ledger(): print it to see the table of `joulemap report`."""
+        """Alias of ledger(): printing it shows the table of `joulemap report`."""
         return self.ledger(by, **options)
 
     def steps(self) -> Ledger:
-        """What the machine drew in each step, in their order."""
+        """The energy of the machine in each step, in order."""
         return self.ledger("step")
 
     def epochs(self) -> Ledger:
@@ -96,11 +96,12 @@ class Run:
 
     @property
     def joules(self) -> Optional[float]:
-        """Of the counted domains: measured where something was, else estimated."""
+        """Sum over the counted domains: measured if any domain was measured, otherwise estimated."""
         return self.ledger("domain").joules
 
     def to_pandas(self, by: str = "layer", per: str = "sum") -> Any:
-        """A DataFrame; per="mean": of one step, see Ledger.per_step; "step": a column for each layer, see layer_steps."""
+        """A DataFrame. per="mean": means per step, see Ledger.per_step; "step": one column per layer, see
+        layer_steps."""
         return self._rows(by, per).to_pandas()
 
     def to_csv(self, path: Path, by: str = "layer", per: str = "sum") -> None:
@@ -110,8 +111,8 @@ class Run:
         self._rows(by, per).to_parquet(path)
 
     def layer_steps(self, layers: Union[None, str, Sequence[str]] = None) -> LayerSteps:
-        """What each layer drew in each step, up to 2000 of them; `layers`: of those whose device, pass and path hold the
-        text, or one of them."""
+        """The energy of each layer in each step, up to 2000 steps. `layers`: only columns whose device, pass and path
+        contain the text, or one of the texts."""
         hidden = ["--without", ",".join(self._disabled)] if self._disabled else []
         told = ask("export", *self.files, "--to", "csv", "--by", "layer-step", *hidden)
         steps = LayerSteps(csv.DictReader(io.StringIO(told, newline="")))
@@ -135,9 +136,9 @@ class Run:
         layers: Union[None, str, Sequence[str]] = None,
         smooth: Optional[int] = None,
     ) -> None:
-        """A picture, as `joulemap report --plot KIND -o PATH` draws it: timeline, violin, box, lines, bars, loss, flame or
-        heatmap, as .svg, .png or .pdf. `layers`: only those whose device and path hold this text, or one of them. `smooth`:
-        lines are means over so many points."""
+        """Draws a plot like `joulemap report --plot KIND -o PATH`: timeline, violin, box, lines, bars, loss, flame or
+        heatmap, as .svg, .png or .pdf. `layers`: only those whose device and path contain this text, or one of the
+        texts. `smooth`: number of points over which lines are averaged."""
         options: list = ["--by", by] if by else []
         if layers:
             options += ["--filter", layers if isinstance(layers, str) else "|".join(layers)]
@@ -148,7 +149,7 @@ class Run:
         ask("report", *self.files, "--plot", kind, "-o", path, *options)
 
     def to_tensorboard(self, folder: Path) -> None:
-        """Writes an event file into the folder, beside what lies there, as `joulemap export` does."""
+        """Adds an event file to the folder, like `joulemap export`."""
         ask("export", *self.files, "--to", "tensorboard", "-o", folder)
 
 
@@ -158,7 +159,7 @@ def _runs_on(row: dict, parts_left_out: list) -> bool:
 
 
 def load(*files: Path) -> Run:
-    """A recording, or the parts of one run."""
+    """Opens a recording, or the parts of one run."""
     if not files:
         raise TypeError("jm.load takes a recording: jm.load('run.joule')")
     for file in files:

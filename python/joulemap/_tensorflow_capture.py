@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches Keras on TensorFlow in a recorded program: install() is called once keras has been imported.
+"""Captures Keras on TensorFlow in a recorded program: install() is called after keras has been imported.
 
-fit, evaluate and predict run a compiled graph for each batch, in which no hook sees a layer. So each call is one coarse
-place, "train" or "inference", whose time is exact; a few calls are profiled by TensorFlow itself, and the names in that
-trace tell how the time divides among layers. Models train as without us: no callback is added, nothing waits for a device.
+fit, evaluate and predict run a compiled graph for each batch, in which no hook sees a layer. Each call is therefore one
+coarse scope, "train" or "inference", whose time is exact. TensorFlow's own profiler traces a few calls, and the names
+in these traces divide the time among layers. Training itself is unchanged: no Keras callback is added, and nothing
+waits for a device.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _MODES = {"train": "train", "test": "inference", "predict": "inference"}
 
 
 class Profiler:
-    """TensorFlow's own, for one call at a time, on machines without a GPU: what the host spends on launching kernels does
-    not tell how long they run, and two profilers cannot both have a GPU's records."""
+    """TensorFlow's own profiler, for one call at a time, on machines without a GPU. On a GPU, host launch times do not
+    show kernel durations, and two profilers cannot share the GPU's records."""
 
     def __init__(self, tf) -> None:
         self._experimental = tf.profiler.experimental
@@ -44,7 +45,7 @@ class Profiler:
         options = self._experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0, device_tracer_level=0)
         try:
             self._experimental.start(trace.folder, options)
-        except Exception as error:  # noqa: BLE001 - somebody else is profiling, most likely
+        except Exception as error:  # noqa: BLE001 - usually another profiler is active
             capture.diagnose("profiler_taken", f"TensorFlow's profiler did not start: {error}", "layers are not told")
             return None
         return trace
@@ -61,7 +62,7 @@ class Profiler:
 
 
 class WatchedFunction:
-    """A function that Keras made of a train_step, test_step or predict_step, and what it does with each call."""
+    """Wraps the function that Keras makes of a train_step, test_step or predict_step, and captures each call."""
 
     def __init__(self, function, kind: str, watch: Watch, profiler: Profiler) -> None:
         functools.update_wrapper(self, function, updated=())
@@ -77,7 +78,7 @@ class WatchedFunction:
         self._was_called = False
 
     def __getattr__(self, name: str):
-        if name == "_function":  # a copy that is being made
+        if name == "_function":  # during copying the attribute does not exist yet
             raise AttributeError(name)
         return getattr(self._function, name)
 
@@ -105,7 +106,7 @@ class WatchedFunction:
 
     @capture.guarded
     def _tell_loss(self, logs, may_wait: bool) -> None:
-        """A loss that lies on a GPU is fetched only where a profiled step has waited anyway."""
+        """Records the loss. A loss on a GPU is read only after a profiled step, which has synchronized anyway."""
         loss = logs.get("loss") if isinstance(logs, dict) else None
         if loss is not None and (may_wait or "CPU" in getattr(loss, "device", "CPU")):
             capture.metric("loss", float(loss))

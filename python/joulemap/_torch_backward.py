@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backward pass: when it runs, and the number it starts from."""
+"""Captures the backward pass and the loss from which it starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ._torch_versions import compiling_check
 
 
 def carrier_maker(torch, wrap_hook: Callable = lambda hook: hook) -> Callable:
-    """A tensor whose hooks are ours alone: nodes of the graph get them through it (python/capture/module_calls.h)."""
+    """Returns a function that makes a tensor with only the given hook. Autograd nodes get the hook through it
+    (python/capture/module_calls.h)."""
 
     def make_carrier(hook):
         hook = wrap_hook(hook)
@@ -26,7 +27,7 @@ def carrier_maker(torch, wrap_hook: Callable = lambda hook: hook) -> Callable:
 
 
 def careful_grad_fn(torch) -> Callable:
-    """grad_fn of a tensor of a class of its own, or while a mode of the program's is active: neither sees it."""
+    """Reads grad_fn without calling __torch_function__ of tensor subclasses or of function modes of the program."""
 
     def grad_fn(tensor):
         with torch._C.DisableTorchFunction():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches PyTorch in a recorded program: install() is called by the injected sitecustomize once torch has been imported."""
+"""Captures PyTorch in a recorded program: the injected sitecustomize calls install() after torch has been imported."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ._guard import guarded
 from ._torch_versions import numbers_nodes
 
 
-# Of this process, once it is watched: what jm.attach finds.
+# The session of this process, set by install() and used by jm.attach.
 session: Optional[Session] = None
 
 
 class Session:
-    """What a program may ask of the capture of PyTorch while it runs."""
+    """The interface of jm.attach and jm.validate to the capture of PyTorch."""
 
     def __init__(self, torch, followed, operations, names) -> None:
         self._torch, self._followed, self._operations, self._names = torch, followed, operations, names
         self._probe: Any = None
 
     def name(self, module) -> None:
-        """A model that the program points out itself."""
+        """Names a model that the program passes explicitly."""
         self._names.resolve(module, None)
 
     def rest(self) -> None:
-        """The recording ends: calls are seen no more."""
+        """Stops capturing calls at the end of a recording."""
         from ._function_samples import samples
 
         _capture.end_between()
@@ -39,10 +39,10 @@ class Session:
         samples.stop()
 
     def resume(self) -> None:
-        """Another recording has begun."""
+        """Resumes capturing for a new recording."""
         from ._function_samples import samples
 
-        _capture.forget_in_child()  # places of the one before
+        _capture.forget_in_child()  # drops the scopes of the previous recording
         _capture.set_on(True)
         self._followed.install()
         samples.start()
@@ -55,7 +55,7 @@ class Session:
         return float(os.environ.get("JOULEMAP_PROBE") or LIMIT_S)
 
     def watch_inputs(self):
-        """From now on inputs of modules are kept, so that they can be replayed."""
+        """Keeps the inputs of modules from now on, so that they can be replayed."""
         if self._probe is None:
             from ._torch_modules import transform_check
             from ._torch_probe import Probe
@@ -68,7 +68,7 @@ class Session:
 
     @contextlib.contextmanager
     def resting(self) -> Iterator[int]:
-        """What runs within it is no part of the program, and is told as probing is. Gives the place it belongs to."""
+        """Excludes what runs inside from the program: it is recorded in mode `probe`. Yields the scope of that mode."""
         from . import _capture_interface as interface
         from ._torch_probe import ProbingFlag
 
@@ -91,7 +91,7 @@ class Session:
 
 
 def install_or_resume(torch) -> Session:
-    """For a recording that the program has begun itself."""
+    """For a recording that the program starts itself."""
     if session is None:
         install(torch)
     else:
@@ -140,7 +140,7 @@ def install(torch) -> None:
     )
     os.register_at_fork(after_in_child=_capture.forget_in_child)
     os.register_at_fork(after_in_child=guarded(operations.forget_in_child))
-    atexit.register(_capture.end_between)  # what Python does at its end is no part of the last step
+    atexit.register(_capture.end_between)  # interpreter shutdown is not part of the last step
     followed.install()
     session = Session(torch, followed, operations, names)
     if os.environ.get("JOULEMAP_PROBE"):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dithering: short pauses at random places of the program, so that equal steps are less equal (`record --dither`).
+"""Dithering: short pauses at random points of the program, which make identical steps distinguishable (`record
+--dither`).
 
-Every row that a GPU's sensor gives of equal steps holds the same mixture of kernels. Where the GPU stands still for a moment
-in the middle of a step, the rows around it hold what ran just before and just after, and what it draws when it waits. A
-pause comes before a module's call, before its part of the backward pass, or before an optimizer's step. First the GPU ends
-what was launched: else a pause of the host would vanish in a queue that is longer than it, or end somewhere else. Nothing is
-computed, no random number of the program's is drawn: results stay as they are, bit for bit. Pauses are regions, which a
-report adds up.
+With identical steps, every sample of a GPU power sensor contains the same mixture of kernels. If the GPU idles for a
+moment within a step, the samples around the pause contain only the kernels before and after it, and idle power. A
+pause precedes a module's call, its part of the backward pass, or an optimizer step. The GPU is synchronized first:
+otherwise a pause of the host would vanish in a longer queue, or fall on other kernels. A pause computes nothing and
+draws no random number of the program, so results stay bit-identical. Pauses are regions, which a report sums.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from ._torch_versions import compiling_check
 
 REGION = "joulemap.dither"
 MOST_SHARE = 0.01
-# As long as the history of an NVIDIA GPU's power (a value every 20 ms, a memory of 12 ms) needs to see it.
+# Long enough to show in the power history of an NVIDIA GPU (a value every 20 ms, time constant 12 ms).
 SHORTEST_S, LONGEST_S = 0.02, 0.04
 
 
 class Dither:
-    """Any thread may come by a place; one pauses at a time."""
+    """Any thread may call pass_by(); one thread pauses at a time."""
 
     def __init__(self, torch, seed: int, clock: Callable[[], float] = time.monotonic, sleep=time.sleep) -> None:
         self._torch, self._clock, self._sleep = torch, clock, sleep
         self._random = random.Random(seed)
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._begin_s: Optional[float] = None  # when the program first came by: what it did before is not held up
+        self._begin_s: Optional[float] = None  # time of the first call: earlier work is not delayed
         self._next_s = 0.0
         self.paused_s = 0.0
 
     def _gap_s(self) -> float:
-        # A little less than the limit, so that chance seldom meets it: then places would not be random any more.
+        # Slightly below the limit, so that the limit is seldom reached: then pauses would no longer be random.
         return self._random.expovariate(0.9 * MOST_SHARE / ((SHORTEST_S + LONGEST_S) / 2))
 
     def pass_by(self) -> None:
-        """Called at each place where the program may be held up."""
+        """Called at each point where the program may be paused."""
         if self._clock() < self._next_s or not self._lock.acquire(blocking=False):
             return
         try:
             self._pause()
-        except Exception as error:  # noqa: BLE001 - the program must not notice
+        except Exception as error:  # noqa: BLE001 - must not reach the program
             self._stop(f"{type(error).__name__}: {error}")
         finally:
             self._lock.release()
@@ -61,9 +61,9 @@ class Dither:
             self._begin_s = now_s
             self._next_s = now_s + self._gap_s()
         if now_s < self._next_s:
-            return  # or another thread has just paused
+            return  # another thread may have just paused
         length_s = self._random.uniform(SHORTEST_S, LONGEST_S)
-        # A sleep may last longer than asked for: what the next one may take includes what the last one took too much.
+        # A sleep may take longer than requested; the excess reduces the budget of the next one.
         if self.paused_s + length_s > MOST_SHARE * (now_s - self._begin_s):
             self._next_s = self._begin_s + (self.paused_s + LONGEST_S) / MOST_SHARE
             return
@@ -84,7 +84,7 @@ class Dither:
     def _must_not(self) -> bool:
         cuda = self._torch.cuda
         if os.getpid() != self._process:
-            self._next_s = float("inf")  # a fork's child: a worker that makes batches
+            self._next_s = float("inf")  # child of a fork: a worker that makes batches
             return True
         distributed = self._torch.distributed
         if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
@@ -97,7 +97,7 @@ class Dither:
         interface.diagnose("not_dithered", f"no pauses from here on: {reason}", "see docs/attribution.md")
 
     def wrap(self, call: Callable) -> Callable:
-        """A __call__ of modules that may be held up."""
+        """Wraps a __call__ of modules, which may then be paused."""
         pass_by = self.pass_by
 
         @functools.wraps(call)
@@ -108,7 +108,7 @@ class Dither:
         return __call__
 
     def wrap_hook(self, hook: Callable) -> Callable:
-        """Of a node of the graph: it says whose part of the backward pass begins."""
+        """Wraps the hook of an autograd node that marks the beginning of a module's backward pass."""
         pass_by = self.pass_by
 
         def held_up(*args):
@@ -119,7 +119,7 @@ class Dither:
 
 
 def install(torch, followed, seed_text: str) -> Dither:
-    """`seed_text`: a number, or anything else for one by chance."""
+    """`seed_text`: a number; any other text selects a random seed."""
     from torch.optim.optimizer import register_optimizer_step_pre_hook
 
     seed = int(seed_text) if seed_text.isdigit() else int.from_bytes(os.urandom(4), "little")

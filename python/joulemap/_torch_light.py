@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How calls of modules are seen: all of them, or, where that would cost too much, only those of whole models.
+"""Captures calls of modules: all of them or, where that would cost too much, only those of whole models.
 
-Usually by a __call__ of ours in torch.nn.Module: PyTorch's own hooks of all modules make every call several times as
-slow, before they do anything. Models that are not followed closely get one in their own class instead. torch.compile looks
-through modules and knows PyTorch's __call__ and hooks: once it is used there are hooks, which it sees to do nothing, and
-they stay as they are, because it would compile anew; a flag stops the work then.
+Usually it replaces torch.nn.Module.__call__: PyTorch's global module hooks make every call several times as slow even
+if they do nothing. For untraced steps it replaces only the __call__ of the model classes. torch.compile traces through
+modules and supports only PyTorch's own __call__ and hooks. Once it is used, the capture switches to global hooks, which
+do nothing while compiling. The hooks stay installed, because a change would trigger recompilation; a flag disables
+their work instead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ._torch_versions import compiling_check, register_forward_hook, tell_of_old
 
 
 class CompileWatch:
-    """Whether torch.compile or torch.export is in use, and who wants to know."""
+    """Detects the first use of torch.compile or torch.export and calls `when_used`."""
 
     def __init__(self, torch) -> None:
         self.is_used = _has_compiled(torch)
@@ -43,13 +44,14 @@ class CompileWatch:
 
 
 def _has_compiled(torch) -> bool:
-    """Before we came, in a program that is attached to: importing torch._dynamo is not using it, every optimizer does."""
+    """Whether the program compiled before the capture was attached. Importing torch._dynamo alone does not count: every
+    optimizer does so."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     return bool(dynamo is not None and dynamo.counters["frames"]["total"])
 
 
 def seen_call(call: Callable, is_compiling: Callable[[], bool]) -> Callable:
-    """A __call__ of modules that tells of itself."""
+    """Wraps a __call__ of modules to report calls and returns to the capture."""
     called, returned = _capture.module_called, _capture.module_returned
 
     @functools.wraps(call)
@@ -68,14 +70,14 @@ def seen_call(call: Callable, is_compiling: Callable[[], bool]) -> Callable:
 
 
 class FollowedModules:
-    """What sees calls, in the place where it is at present."""
+    """Installs and removes the wrappers or hooks that capture calls of modules."""
 
     def __init__(self, torch, compiled: CompileWatch) -> None:
         self._modules = torch.nn.modules.module
         self._is_compiling = compiling_check(torch)
         self._compiled = compiled
         self._hooks: list = []
-        self._replaced: list[tuple[type, object, object]] = []  # class, our __call__, its own one before
+        self._replaced: list[tuple[type, object, object]] = []  # class, our __call__, its previous own __call__ or None
         self._is_followed = True
         self._wraps: list[Callable] = []
         compiled.when_used = self._become_hooks
@@ -87,13 +89,13 @@ class FollowedModules:
             self._become_hooks()
 
     def uninstall(self) -> None:
-        """Until the next install. What torch.compile has seen stays, and does nothing."""
+        """Removes the wrappers until the next install(). Hooks that torch.compile has seen stay, and do nothing."""
         self.follow(True)
         if not self._compiled.is_used:
             self._put_back()
 
     def wrap_calls(self, wrap: Callable) -> None:
-        """Calls that are seen go through wrap(call), too; not while torch.compile is used."""
+        """Adds wrap(call) to all captured calls; not while torch.compile is used."""
         self._wraps.append(wrap)
         owners = [owner for owner, _, _ in self._replaced]
         self._put_back()
@@ -101,7 +103,8 @@ class FollowedModules:
             self._replace(owner)
 
     def follow(self, is_followed: bool) -> None:
-        """Also while a model is being called: a __call__ that saw it begin sees it end, wherever it lies by then."""
+        """Switches tracing of all modules on or off. This is safe during a call: the __call__ that reported its begin
+        also reports its end."""
         if is_followed == self._is_followed:
             return
         self._is_followed = is_followed
@@ -125,7 +128,7 @@ class FollowedModules:
         while self._replaced:
             owner, ours, own = self._replaced.pop()
             if owner.__dict__.get("__call__") is not ours:
-                continue  # somebody has put another one on top
+                continue  # another wrapper replaced it
             if own is None:
                 del owner.__call__
             else:
@@ -153,7 +156,7 @@ class FollowedModules:
         self._hide_own_hooks()
 
     def _hide_own_hooks(self) -> None:
-        """A compiled model warns when all modules have hooks. Ours are not the program's business."""
+        """A compiled model warns about global module hooks. This excludes the hooks of the capture from that check."""
         any_hook = getattr(self._modules, "_has_any_global_hook", None)
         if any_hook is None:
             return

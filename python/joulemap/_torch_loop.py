@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The training loop around the model: batches, optimizers, and the workers that make batches."""
+"""Captures the training loop around the model: batches, optimizers, and the workers that make batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._torch_versions import compiling_check
 LOADER_NEW, LOADER_NEXT, OPTIMIZER_DONE = 0, 1, 6
 MODULE, OP, REGION = 2, 3, 5
 TRAIN, INFERENCE = 1, 2
-# A worker's first batches are sampled, then one of a hundred, by time.
+# The first two batches of a worker are sampled, then about 1 % of its time.
 FIRST_SAMPLED, TIME_BETWEEN_SAMPLES = 2, 100
 
 
@@ -43,7 +43,7 @@ def _watch_optimizers(torch) -> None:
     register_optimizer_step_post_hook(after)
     record_function = torch.autograd.profiler.record_function
 
-    # An optimizer's step runs inside a record_function of PyTorch's own: its end is seen even where the step has failed.
+    # PyTorch runs each optimizer step inside record_function, whose exit is called even if the step raises.
     def step_ends(args):
         return args[0].name if args and args[0].name.startswith("Optimizer.step#") else None
 
@@ -55,7 +55,7 @@ def _watch_optimizers(torch) -> None:
 
 
 class StepsUnderWay(threading.local):
-    """Steps of optimizers that this thread has begun; one may run another's."""
+    """Optimizer steps that this thread has begun; they may nest."""
 
     def __init__(self) -> None:
         self._depths: list[int] = []
@@ -111,9 +111,9 @@ def _watch_loaders(torch) -> None:
 
 
 def _watch_fetches(torch, operations) -> None:
-    """What makes a batch. In a worker it is a module of its own, so that its operations do not get the time in which the
-    worker waits; some batches are sampled there, because a worker has no steps. Where operations are recorded, the dataset's
-    method is one, too: what it does besides operations of PyTorch is its own."""
+    """Captures the making of a batch. In a worker it is a separate module, so that its operations do not receive the
+    worker's waiting time. Some batches are sampled there, because a worker has no steps. While operations are recorded,
+    the dataset's method is one, too: it receives the time outside of PyTorch operations."""
     from torch.utils.data._utils import fetch, worker
 
     from . import _capture_interface as interface
@@ -122,7 +122,7 @@ def _watch_fetches(torch, operations) -> None:
 
     def begin(args):
         is_worker = worker.get_worker_info() is not None
-        # One place and one entry: a module that is entered apart would count as another entry of the worker's region.
+        # A single scope and entry: entering a module separately would count as another entry of the worker's region.
         place = interface.place_in(_capture.here(), MODULE, "worker.preprocessing") if is_worker else _capture.here()
         depth = interface.enter(interface.place_in(place, REGION, "preprocessing"))
         is_sampled = is_worker and samples.begins()
@@ -144,7 +144,7 @@ def _watch_fetches(torch, operations) -> None:
 
 
 class BatchSamples:
-    """Which batches of a worker are sampled: recording operations takes some microseconds each."""
+    """Selects the batches of a worker whose operations are recorded, which costs some microseconds per operation."""
 
     def __init__(self) -> None:
         self._batches = 0
@@ -161,7 +161,7 @@ class BatchSamples:
 
 
 def dataset_method(torch, fetcher) -> str:
-    """The method of the dataset that makes its batches, by the name it has in the program: "__main__.Images.__getitem__"."""
+    """Qualified name of the dataset's method that makes its batches: "__main__.Images.__getitem__"."""
     dataset = fetcher.dataset
     while isinstance(dataset, torch.utils.data.Subset):
         dataset = dataset.dataset
@@ -169,13 +169,13 @@ def dataset_method(torch, fetcher) -> str:
     is_iterable = isinstance(dataset, torch.utils.data.IterableDataset)
     makes_batches = fetcher.auto_collation and getattr(dataset, "__getitems__", None)
     method = "__iter__" if is_iterable else "__getitems__" if makes_batches else "__getitem__"
-    home = "__main__" if kind.__module__ == "__mp_main__" else kind.__module__  # as a spawned process calls the program
+    home = "__main__" if kind.__module__ == "__mp_main__" else kind.__module__  # main module of a spawned process
     return f"{home}.{kind.__qualname__}.{method}"
 
 
 def _is_exhausted(iterator) -> bool:
-    """Whether the batch that is asked for will not come: that is the end of an epoch and no new step. Unknown is no."""
+    """Whether the requested batch does not exist: that is the end of an epoch and not a new step. False if unknown."""
     try:
         return iterator._num_yielded >= len(iterator._index_sampler)
-    except TypeError:  # samplers need not have a length
+    except TypeError:  # samplers without a length
         return False

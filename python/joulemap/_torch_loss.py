@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loss as a metric: the number that backward() was called on, read without making the program wait for a GPU."""
+"""Records the loss as a metric: the value on which backward() was called, read without synchronizing with a GPU."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ._guard import guarded
 from ._torch_versions import compiling_check, grad_scaler
 
 RING = 8
-# Where steps are left alone, which wait for the CPU, a loss of a GPU is copied no more often.
+# Least time between copies of a GPU loss during untraced, CPU-bound steps, in ns.
 LEAST_APART_NS = 100_000_000
-# The bits of a NaN that no computation makes: as long as they stand in the pinned memory, the copy is still to come. Asking
-# an event would cost a call of CUDA each time, and is not allowed everywhere.
+# Bits of a NaN that no computation produces: while the pinned memory contains them, the copy is pending. Querying an
+# event would cost a CUDA call each time and is not allowed everywhere.
 NOT_COME = 0x7FDEAD01
 
 
 class LossLog:
-    """A number in the CPU's memory is read at once. One on a GPU is copied there behind the work that makes it, into pinned
-    memory, and read some steps later, when the copy is known to be done."""
+    """A loss in CPU memory is read at once. A loss on a GPU is copied to pinned memory in stream order and read some
+    steps later, when the copy has completed."""
 
     def __init__(self, torch) -> None:
         self._torch = torch
@@ -34,12 +34,12 @@ class LossLog:
         self._is_off = False
         self.is_light = False
         self._copied_ns = 0
-        self._scaled: Optional[tuple] = None  # what a scaler made of a loss, weakly, and that loss
+        self._scaled: Optional[tuple] = None  # weak reference to a scaled loss, and the original loss
         self._watch_scaling(torch)
         atexit.register(guarded(self._read_what_has_come))
 
     def _watch_scaling(self, torch) -> None:
-        """With mixed precision backward() is called on a multiple of the loss."""
+        """With mixed precision, backward() is called on a scaled loss."""
         scaler_type, is_compiling = grad_scaler(torch), compiling_check(torch)
         scale = scaler_type.scale
 
@@ -66,7 +66,7 @@ class LossLog:
         try:
             with self._torch._C.DisableTorchFunction(), self._torch.no_grad():
                 self._read(root.detach())
-        except RuntimeError as error:  # a tensor that holds no number
+        except RuntimeError as error:  # a tensor without data
             self._is_off = True
             message = f"what backward() was called on cannot be read: {error}"
             _capture.diagnose("loss_not_read", message, "say jm.log(loss=...)")
@@ -83,7 +83,7 @@ class LossLog:
         now_ns = time.monotonic_ns()
         if self.is_light and now_ns - self._copied_ns < LEAST_APART_NS:
             return
-        # Nothing may be asked of CUDA while a graph is captured: that would end the capture, and the program with it.
+        # CUDA calls during graph capture would abort the capture, and the program with it.
         if len(self._pending) >= RING or torch.cuda.is_current_stream_capturing():
             return
         held = self._free.pop() if self._free else torch.empty((), dtype=torch.float32, pin_memory=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How modules are called: the path under which a model holds them, told apart by model, not by class."""
+"""Names modules by their paths within a model; models are distinguished by instance, not by class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ._torch_wrappers import WRAPPERS
 
 
 def transform_check(torch) -> Callable[[], bool]:
-    """Whether a trace or a transform (torch.jit.trace, torch.func.grad) is under way: what runs then is no plain call."""
+    """Returns a function that is True during a trace or transform (torch.jit.trace, torch.func.grad), when calls are
+    not plain."""
     tracing = torch._C._get_tracing_state
     level = transform_level(torch)
 
@@ -24,11 +25,13 @@ def transform_check(torch) -> Callable[[], bool]:
 
 
 def running_check(torch) -> Callable[[object], bool]:
-    """Whether a module that is being called was being called already: a recursion, or what an interrupt has left behind."""
+    """Returns a function that is True if a called module was already running: recursion, or state left by an
+    interrupt."""
     call = torch.nn.Module._call_impl.__code__
 
     def is_running(module) -> bool:
-        """By PyTorch's own frames. The present call has one already where it was seen by a hook, and none yet elsewhere."""
+        """Counts PyTorch's own frames. The current call has one already if a hook captured it; otherwise it has none
+        yet."""
         frame, running = sys._getframe().f_back, 0
         own = 1 if frame is not None and frame.f_code.co_name == "before" else 0
         while frame is not None:
@@ -41,15 +44,15 @@ def running_check(torch) -> Callable[[object], bool]:
 
 
 class ModuleNames:
-    """Names modules as they are met. A model is looked through once, when it is first called."""
+    """Names modules on their first call. A model is traversed once, when it is first called."""
 
     def __init__(self, torch) -> None:
         self._loss_type = torch.nn.modules.loss._Loss
         self._module_type = torch.nn.Module
         self._paths: dict[int, str] = {}  # by node
-        self._root_of: dict[int, weakref.ref] = {}  # by node: the model it was found in
-        self._numbers_in_use: dict[str, set[int]] = {}  # by class: of models that are alive
-        self._misses: dict[int, int] = {}  # by node of a model: modules it does not hold
+        self._root_of: dict[int, weakref.ref] = {}  # by node: the model that contains it
+        self._numbers_in_use: dict[str, set[int]] = {}  # by class: numbers of models that are alive
+        self._misses: dict[int, int] = {}  # by node of a model: calls of modules it does not contain
 
     def resolve(self, module, outermost: Optional[object]) -> None:
         """Names `module`, which was called within `outermost`."""
@@ -59,11 +62,12 @@ class ModuleNames:
             self._look_through(module)
 
     def path_of(self, module) -> str:
-        """The path by which it is known; its class where it has none."""
+        """The path of the module; its class if it has none."""
         return self._paths.get(_capture.node_of(module), "") or type(module).__name__
 
     def _is_worth_a_look(self, outermost) -> bool:
-        """A model may grow. One that makes modules in every call, and does not keep them, is looked through ever less."""
+        """A model may grow, so it is traversed again with exponentially decreasing frequency: some models create
+        modules in every call and do not keep them."""
         node = _capture.node_of(outermost)
         misses = self._misses[node] = self._misses.get(node, 0) + 1
         return misses & (misses - 1) == 0
@@ -87,7 +91,7 @@ class ModuleNames:
         return node
 
     def _free_name(self, model) -> str:
-        """Its class, with a number where another model of that class is alive."""
+        """Its class, with a number if another model of that class is alive."""
         name = type(model).__name__
         used = self._numbers_in_use.setdefault(name, set())
         number = next(n for n in range(1, len(used) + 2) if n not in used)
@@ -119,7 +123,7 @@ class ModuleNames:
             self._name_children(module, own_node, own_path, root, inside, seen)
 
     def _belongs_elsewhere(self, node: int, inside: set[int]) -> bool:
-        """Whether a module got its name from a model that is gone, or that has turned out to be part of this one."""
+        """Whether a module was named within a model that no longer exists, or that is part of this one."""
         root = self._root_of.get(node)
         model = root() if root is not None else None
         return model is None or id(model) in inside

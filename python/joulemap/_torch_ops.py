@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations, in the steps that are looked at closely: some few, because looking takes some microseconds each.
+"""Captures operations in a few sampled steps, because capturing takes some microseconds per operation.
 
-In the forward pass a function mode sees every operation of PyTorch. In the backward pass every node of the graph gets a hook
-of its own before it begins: within the module that made it, which the stretches of sequence numbers tell (see
-python/capture/module_calls.h). Only the thread that began the step is looked at. Each operation is told with the shapes of
-what it is given.
+In the forward pass a TorchFunctionMode sees every operation of PyTorch. In the backward pass every autograd node gets a
+prehook, within the module that made it; ranges of sequence numbers identify that module (see
+python/capture/module_calls.h). Only the thread that began the step is captured. Each operation is recorded with the
+shapes of its inputs.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ._guard import tell_failure
 from ._torch_shapes import TensorTexts
 
 OP = 3
-# A graph of more nodes than this is not looked at: a step must not take seconds.
+# Larger graphs are not captured, so that a step does not take seconds.
 MOST_NODES = 50_000
-# A program that never updates parameters has one step that never ends.
+# Limits per step: without parameter updates a program has one step that never ends.
 MOST_PASSES = 16
 MOST_OPERATIONS = 200_000
 
@@ -30,7 +30,7 @@ class Operations:
         self._torch = torch
         self._compiled = compiled
         self._mode: Optional[object] = None
-        self._thread = 0  # whose mode it is
+        self._thread = 0  # thread that entered the mode
         self._passes = 0
         self._texts = TensorTexts(torch)
         self._mode_type = _mode_type(torch, self._texts)
@@ -41,14 +41,14 @@ class Operations:
         return self._mode is not None and not self._mode.is_idle and threading.get_ident() == self._thread
 
     def look(self, is_sampled: bool) -> None:
-        """A step has begun that is to be looked at closely, or not."""
+        """Called at the beginning of a step: starts or stops recording operations."""
         if self._mode is not None:
             self._end()
         if is_sampled and self._mode is None and not self._compiled.is_used and self._is_undisturbed():
             self._begin()
 
     def _is_undisturbed(self) -> bool:
-        """Modes are a stack; ours must not come between those of the program."""
+        """Function modes form a stack; the mode must not be pushed between those of the program."""
         return self._torch._C._len_torch_function_stack() == 0 and threading.current_thread() is threading.main_thread()
 
     def _begin(self) -> None:
@@ -60,12 +60,12 @@ class Operations:
         _capture.keep_stretches(True)
 
     def forget_in_child(self) -> None:
-        """In the child of a fork: the step was the parent's."""
+        """Stops recording in the child of a fork: the step belongs to the parent."""
         if self._mode is not None:
             self._end()
 
     def _end(self) -> None:
-        """Where a mode of the program's lies on top of ours, ours stays, idle, until that one is gone."""
+        """If a mode of the program is on top of the stack, our mode stays, idle, until that one is popped."""
         c = self._torch._C
         self._mode.is_idle = True
         _capture.keep_stretches(False)
@@ -87,18 +87,19 @@ class Operations:
             roots = root if isinstance(root, (list, tuple)) else [root]
             nodes = [tensor.grad_fn for tensor in roots if getattr(tensor, "grad_fn", None) is not None]
             if not nodes or not hasattr(nodes[0], "_sequence_nr"):
-                return  # PyTorch 2.0: nobody can tell whose they are
+                return  # PyTorch 2.0: nodes have no sequence numbers that identify their modules
             graph = _nodes_of_graph(nodes)
             if graph is not None:
                 _hook_operations(graph, self._texts)
 
 
 def _namer(torch):
-    """Names operations as programs do. (torch.overrides has the names, too, and takes a tenth of a second to make them.)"""
+    """Names operations as programs do. (torch.overrides has the names, too, but takes a tenth of a second to build
+    them.)"""
     homes = (("torch.nn.functional", torch.nn.functional), ("torch", torch))
 
     def name_of(function) -> Optional[str]:
-        """None for what is no operation: attributes, switches, other profilers."""
+        """None for calls that are not operations: attributes, switches, other profilers."""
         name = getattr(function, "__name__", "__get__")
         if name in ("__get__", "__set__", "__delete__"):
             return None
@@ -131,7 +132,7 @@ def _mode_type(torch, texts: TensorTexts):
                 name = names[func] if func in names else names.setdefault(func, name_of(func))
                 if name is not None:
                     depth = _capture.enter_within(OP, name, texts.of_arguments(types, args, kwargs))
-            except Exception as error:  # noqa: BLE001 - the program must not notice
+            except Exception as error:  # noqa: BLE001 - must not reach the program
                 self.is_idle = True
                 tell_failure(error)
             try:
@@ -144,7 +145,7 @@ def _mode_type(torch, texts: TensorTexts):
 
 
 def _nodes_of_graph(roots: list) -> Optional[list]:
-    """All nodes that are reached; None when there are too many."""
+    """All reachable nodes; None if there are more than MOST_NODES."""
     seen, found, waiting = set(roots), [], list(roots)
     while waiting:
         node = waiting.pop()
@@ -164,7 +165,7 @@ def _hook_operations(graph: list, texts: TensorTexts) -> None:
     hooks: dict = {}
     for node in graph:
         number = node._sequence_nr()
-        if number < 0 or number >= 2**63:  # a parameter's: gradients are added up there, and it belongs to no module
+        if number < 0 or number >= 2**63:  # AccumulateGrad of a parameter: belongs to no module
             continue
         at = bisect.bisect_left(ends, number)
         module = stretches[at][1] if at < len(ends) else 0

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Probing: after the run each module is replayed alone, with its own inputs, until the GPU's counter has told what it draws.
+"""Probing: after the run, each module is replayed alone with its own inputs until the energy counter identifies its
+power.
 
-Equal steps never tell what each of their kernels draws: every interval of the counter holds the same mixture. So this makes
-another one: bursts of each module in random order. Their kernels are of the same classes as those of the run, and what they
-cost is told apart, as the mode `probe` (docs/attribution.md). Losses by functions and optimizers are not replayed.
+Identical steps make per-kernel power unidentifiable: every counter interval contains the same mixture of kernels.
+Probing creates other mixtures: bursts of each module in random order. Their kernels have the same classes as those
+of the run. Their energy is reported separately, as mode `probe` (docs/attribution.md). Functional losses and
+optimizers are not replayed.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from . import _capture_interface as interface
 from ._torch_probe_inputs import InputWatch
 from ._torch_replay import Replay, Undisturbed
 
-# More tells little more of one module.
+# Longest replay per module; more time hardly reduces the uncertainty of its power.
 MOST_EACH_S = 2.0
 TURNS = 5
 SHORTEST_BURST_S, LONGEST_BURST_S = 0.01, 0.2
-# What is still out of the run comes in, and the recorder begins to read each step of the counter; and its last step.
+# Idle before: pending records of the run arrive, and the recorder starts reading every counter update. Idle after: the
+# last counter update is read.
 QUIET_BEFORE_S, QUIET_AFTER_S = 0.7, 0.3
-# A pause now and then tells what the GPU draws when it waits.
+# Random pauses, which identify the power of the waiting GPU.
 PAUSE_SHARE, LONGEST_PAUSE_S = 0.1, 0.04
 LIMIT_S = 30.0
 MOST_TOLD = 8
@@ -52,7 +55,7 @@ class Probe:
             not_probed("it was interrupted")
 
     def run(self, limit_s: float, model: Optional[object] = None) -> None:
-        """All modules that were seen, or those of a model. Raises nothing but interrupts."""
+        """Probes all captured modules, or those of `model`. Raises only interrupts."""
         inside = None if model is None else {id(module) for module in model.modules()}
         pairs = [(call, call.module()) for call in self._watch.calls]
         pairs = [(call, module) for call, module in pairs if module is not None]
@@ -67,7 +70,7 @@ class Probe:
         _capture.set_on(False)
         try:
             self._probe(pairs, limit_s)
-        except Exception as error:  # noqa: BLE001 - the program must not notice
+        except Exception as error:  # noqa: BLE001 - must not reach the program
             not_probed(f"{type(error).__name__}: {error}")
         finally:
             self._watch.forget([call for call, _ in pairs])
@@ -114,12 +117,12 @@ class Probe:
                 replay = Replay(self._torch, call, module, name)
                 replay.try_out()
                 replays.append(replay)
-            except Exception as error:  # noqa: BLE001 - of the module
+            except Exception as error:  # noqa: BLE001 - raised by the module
                 failures[name] = first_line(error)
         return replays
 
     def _take_turns(self, replays: list, end: float, failures: dict) -> tuple:
-        """Returns how many bursts there were, and the seed of their order."""
+        """Replays bursts in random order. Returns the number of bursts and the seed of their order."""
         seed = int.from_bytes(os.urandom(4), "little")
         numbers = random.Random(seed)
         bursts = 0
@@ -133,7 +136,7 @@ class Probe:
                 try:
                     replay.burst(burst_s * numbers.uniform(0.5, 1.5))
                     bursts += 1
-                except Exception as error:  # noqa: BLE001 - of the module
+                except Exception as error:  # noqa: BLE001 - raised by the module
                     failures[replay.name] = first_line(error)
                     replays.remove(replay)
                 if numbers.random() < PAUSE_SHARE:
@@ -145,7 +148,7 @@ class Probe:
 
 
 class ProbingFlag:
-    """A file that tells the recorder, beside whose parts it lies, to read the counter at each of its steps."""
+    """A file beside the parts of the recording that makes the recorder read every counter update."""
 
     def __init__(self) -> None:
         self._folder = os.path.join(os.environ.get("JOULEMAP_RECORDING", ""), "probing")
@@ -160,7 +163,7 @@ class ProbingFlag:
         for remove, path in ((os.remove, self._file), (os.rmdir, self._folder)):
             try:
                 remove(path)
-            except OSError:  # another process probes still; or it is gone
+            except OSError:  # another process still probes, or the file is gone
                 pass
 
 
@@ -169,7 +172,7 @@ def first_line(error: Exception) -> str:
 
 
 def tell_failures(failures: dict) -> None:
-    """By name: why it was not replayed."""
+    """Records a diagnostic for each module that was not replayed: `failures` maps names to reasons."""
     for name, why in list(failures.items())[:MOST_TOLD]:
         interface.diagnose("probe_skipped", f"{name} was not replayed: {why}", "its kernels are known by the run alone")
     if len(failures) > MOST_TOLD:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What modules were called with, so that each can be called again alone: kept in the second and third call of every model.
+"""Keeps the inputs of modules, so that each can be called again alone: in the second and third call of every model.
 
-A copy is kept as long as memory is plenty: programs change tensors in place and free them. After that only shape, layout
-and type are kept, and numbers are made up when they are needed. Of calls that are alike (class, settings, inputs) one is
-kept.
+Inputs are copied while enough memory is free, because programs modify tensors in place and free them. Otherwise only
+shape, layout and type are kept, and random values are generated for the replay. Of calls with the same class, settings
+and input shapes, one is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Callable, NamedTuple, Optional
 from . import _capture_interface as interface
 from ._torch_wrappers import WRAPPERS
 
-# Calls of a model that are looked at. Not the first: only after it is known how much memory the program needs.
+# Indices of a model's calls that are captured. The first is skipped: only after it is the program's memory use known.
 LOOKED_AT = range(1, 3)
 MOST_MODELS = 64
 MOST_KEPT = 400
@@ -27,11 +27,11 @@ PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
 
 class CannotBeKept(Exception):
-    """An input that another call could change, or that nobody knows how to make again."""
+    """An input that another call could change, or that cannot be reproduced."""
 
 
 class KeptTensor(NamedTuple):
-    """A tensor, or what is needed to make one like it."""
+    """A copy of a tensor, or the properties needed to generate a similar one."""
 
     value: Optional[object]
     shape: tuple
@@ -56,12 +56,12 @@ class KeptTensor(NamedTuple):
 
 
 class Call(NamedTuple):
-    """How a module was called, and in which state it was then."""
+    """The arguments of a module's call, and the state of the module at that time."""
 
     module: Callable[[], Optional[object]]
     args: tuple
     kwargs: dict
-    training: list  # of it and all it holds
+    training: list  # flags of the module and all its submodules
     autocast: tuple
     gradients: bool
     inference: bool
@@ -76,7 +76,7 @@ class _Frame:
 
 
 def map_tensors(value, use: Callable, nesting: int = 0):
-    """The same nest of tuples, lists and dictionaries with use(tensor) in place of each tensor."""
+    """Returns the same nesting of tuples, lists and dictionaries with use(tensor) in place of each tensor."""
     if isinstance(value, PLAIN):
         return value
     if hasattr(value, "data_ptr") and hasattr(value, "requires_grad"):
@@ -87,25 +87,25 @@ def map_tensors(value, use: Callable, nesting: int = 0):
         return type(value)(map_tensors(entry, use, nesting + 1) for entry in value)
     if nesting < DEEPEST and type(value) is dict:
         return {name: map_tensors(entry, use, nesting + 1) for name, entry in value.items()}
-    if type(value).__module__ == "torch":  # a dtype, a device, a size
+    if type(value).__module__ == "torch":  # dtype, device or size
         return value
     raise CannotBeKept(f"takes a {type(value).__name__}")
 
 
 class InputWatch:
-    """Sees calls of modules on the thread that called first. `wrap` makes a __call__ that it sees."""
+    """Captures calls of modules on the thread that made the first call. `wrap` makes a captured __call__."""
 
     def __init__(self, torch, is_transformed: Callable[[], bool]) -> None:
         self._torch = torch
         self._is_transformed = is_transformed
         self._thread = 0
         self._is_off = False
-        self._is_resting = False  # within a call that is not looked at
+        self._is_resting = False  # within a call that is not captured
         self._frames: list[_Frame] = []
         self._calls_of: dict[tuple, int] = {}
-        self._copies: dict[int, tuple] = {}  # of the present outermost call: by id, so that parents share with children
-        self._room: dict[object, float] = {}  # bytes that may still be kept, by device
-        self._held: dict[int, object] = {}  # models, so that they can be replayed after the program has let go of them
+        self._copies: dict[int, tuple] = {}  # by id, within the outermost call: parents share copies with children
+        self._room: dict[object, float] = {}  # remaining bytes by device
+        self._held: dict[int, object] = {}  # models kept alive for replay after the program has released them
         self._settings: dict[int, tuple] = {}  # by id of the module
         self._known: set = set()
         self.calls: list[Call] = []
@@ -140,7 +140,7 @@ class InputWatch:
         self._is_off = False
 
     def forget(self, calls: list[Call]) -> None:
-        """Those were replayed: they and their models are not kept any longer."""
+        """Releases replayed calls, and the models once no call is left."""
         gone = {id(call) for call in calls}
         self.calls = [call for call in self.calls if id(call) not in gone]
         if not self.calls:
@@ -149,7 +149,7 @@ class InputWatch:
     def _guarded(self, function: Callable, *args):
         try:
             return function(*args)
-        except Exception as error:  # noqa: BLE001 - the program must not notice
+        except Exception as error:  # noqa: BLE001 - must not reach the program
             self.stop()
             interface.diagnose("not_probed", f"inputs of modules are not kept: {type(error).__name__}: {error}")
             return None
@@ -174,7 +174,7 @@ class InputWatch:
             return frame
         depth = interface.enter(self._place)
         try:
-            with torch._C.DisableTorchFunction():  # neither modes nor ours for operations see this
+            with torch._C.DisableTorchFunction():  # function modes, including our own, must not see this
                 self._keep(frame, args, kwargs)
         except CannotBeKept as error:
             self.refused.setdefault(type(module).__name__, str(error))
@@ -197,7 +197,7 @@ class InputWatch:
         frame.key = key
         training = [inner.training for inner in module.modules()]
         inference = torch.is_inference_mode_enabled()
-        # Which others it holds is known at its end.
+        # Whether it calls other modules is known when it returns.
         frame.kept = self._reference(module), kept_args, kept_kwargs, training, autocast, gradients, inference
 
     def _leave(self, frame: Optional[_Frame]) -> None:
@@ -219,7 +219,7 @@ class InputWatch:
             parameters = tuple((tuple(p.shape), p.dtype, p.requires_grad) for p in module.parameters())
             try:
                 described = repr(module)
-            except Exception:  # noqa: BLE001 - of the program: then it is like no other
+            except Exception:  # noqa: BLE001 - repr of the program failed: treat it as unique
                 described = str(id(module))
             self._settings[id(module)] = type(module), described, parameters
         return self._settings[id(module)]
@@ -230,7 +230,7 @@ class InputWatch:
         return tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device, tensor.requires_grad
 
     def _reference(self, module) -> Callable[[], Optional[object]]:
-        """To the module. Its model stays alive with it where there is room for that."""
+        """Returns a function that returns the module. Keeps its model alive if memory permits."""
         model = self._frames[0].module
         if id(model) not in self._held:
             tensors = [*model.parameters(), *model.buffers()]
@@ -268,12 +268,12 @@ class InputWatch:
 
 
 def version_of(tensor) -> int:
-    """Counts changes in place; tensors of inference mode have no such count."""
+    """The version counter of in-place changes; -1 for inference tensors, which have none."""
     return -1 if tensor.is_inference() else tensor._version
 
 
 def _copy_of(tensor):
-    """With its layout: what is repeated by a stride of 0 stays so."""
+    """Copies a tensor with its layout: dimensions expanded by a stride of 0 stay expanded."""
     tensor = tensor.detach()
     repeated = [stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape)]
     if not any(repeated):
@@ -283,7 +283,7 @@ def _copy_of(tensor):
 
 
 def autocast_state(torch) -> tuple:
-    """(kind of device, type) of those that are on."""
+    """(device kind, dtype) for each device kind with autocast enabled."""
     found = []
     for kind in ("cuda", "cpu"):
         try:

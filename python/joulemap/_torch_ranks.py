@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rank of a distributed run this process is, once torch.distributed knows it."""
+"""Records the rank of this process in a distributed run, once torch.distributed is initialized."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import os
 from . import _capture
 from ._guard import guarded
 
-# What launchers say is read by libjoulemap_capture.so itself; a rank that the program gave is told to children by this.
+# libjoulemap_capture.so reads the variables of launchers itself. This one passes a rank set by the program to child
+# processes.
 VARIABLE = "JOULEMAP_RANK"
 
 
 class RankWatch:
-    """Looks whenever a step of another kind begins: by then a program that trains together has found the others."""
+    """Checks whenever the sampling mode of steps changes, at most 100 times: by then the program has initialized its
+    process group."""
 
     def __init__(self, torch) -> None:
         self._distributed = torch.distributed if torch.distributed.is_available() else None

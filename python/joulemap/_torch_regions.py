@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions that a program names for other profilers: record_function and NVTX ranges. And those profilers themselves, and
-CUDA graphs, which want to be seen when they are made."""
+"""Captures regions that a program names for other profilers (record_function, NVTX ranges), those profilers themselves,
+and the creation of CUDA graphs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._guard import around, guarded
 from ._torch_versions import compiling_check
 
 REGION = 5
-# What PyTorch names itself: we know of it in other ways.
+# Prefixes of PyTorch's own regions, which are captured in other ways.
 NOT_THE_PROGRAMS = ("Optimizer.", "enumerate(DataLoader)", "ProfilerStep", "nccl:", "gloo:", "DistributedDataParallel.")
 
 
@@ -23,7 +23,7 @@ def install(torch) -> None:
 
 
 class OpenRegions(threading.local):
-    """Depths at which this thread has entered regions, the innermost last; None for one that is not told."""
+    """Scope depths at which this thread has entered regions, innermost last; None for a region that is not recorded."""
 
     def __init__(self) -> None:
         self.depths: list = []
@@ -65,7 +65,8 @@ def _watch_nvtx(torch) -> None:
 
 
 def _watch_profilers(torch) -> None:
-    """All profilers of PyTorch come down to one. It gets CUPTI before it begins; we take it back after it has ended."""
+    """All profilers of PyTorch use this class. The capture releases CUPTI before a profiler begins and takes it back
+    after its end."""
     profile = torch.autograd.profiler.profile
 
     def begins(args) -> None:
@@ -85,8 +86,8 @@ def _watch_profilers(torch) -> None:
 
 
 def _watch_graphs(torch) -> None:
-    """Where steps are left alone, CUPTI is closed meanwhile. A graph that was captured then would have no places: from the
-    first one on it stays open."""
+    """The capture closes CUPTI during untraced steps. Kernels of a CUDA graph captured then would have no scopes, so
+    CUPTI stays open from the first graph capture on."""
     graph = getattr(torch.cuda, "CUDAGraph", None)
     if not hasattr(graph, "capture_begin"):
         return
@@ -99,6 +100,6 @@ def _watch_graphs(torch) -> None:
 
 
 def _is_on_cpu_only(profile) -> bool:
-    """Such a profile leaves the records of GPUs alone."""
+    """Whether the profile uses no GPU records."""
     activities = getattr(profile, "kineto_activities", None)
     return activities is not None and {activity.name for activity in activities} == {"CPU"}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls a module again, alone, as it was called in the run: forward, and backward where the run trained it. Nothing of the
-program's changes: see Undisturbed."""
+"""Calls a module again, alone, as in the run: forward, and backward if the run trained it. The state of the program
+does not change: see Undisturbed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ GLOBAL_HOOKS = (
 
 
 class Undisturbed(contextlib.AbstractContextManager):
-    """Within it modules may run without a trace: buffers are copies, hooks of the program are out, parameters that have
-    hooks stand in by aliases without; random numbers, attributes of modules and warnings are put back, and what is printed
-    goes nowhere."""
+    """Inside this context modules run without side effects. Buffers are copies, hooks of the program are removed, and
+    aliases replace parameters that have hooks. Random states, attributes of modules and warnings are restored at the
+    end; printed output is discarded."""
 
     def __init__(self, torch, modules: list) -> None:
         self._torch = torch
@@ -99,12 +99,12 @@ def _put_back(state: dict, before: dict) -> None:
 
 
 def _is_of_torch(hook) -> bool:
-    """Hooks by which PyTorch itself makes weights (weight_norm, pruning): without them there is no forward."""
+    """Hooks of PyTorch that compute weights (weight_norm, pruning): forward needs them."""
     return getattr(hook, "__module__", "").startswith("torch.nn.utils.")
 
 
 class Replay:
-    """One call, again and again. Used within Undisturbed."""
+    """Replays one call repeatedly. Used inside Undisturbed."""
 
     def __init__(self, torch, call: Call, module, name: str) -> None:
         self._torch, self._call, self._module = torch, call, module
@@ -116,14 +116,14 @@ class Replay:
         ]
         self._leaves: list = []
         self._inputs: tuple = ((), {})
-        self._changes_inputs = True  # until it is known that it does not
+        self._changes_inputs = True  # assumed until _run_on_copies() has checked it
         self._upstream: list = []
         self._targets: list = []
         self._devices: set = set()
         self.run_s = 0.0
 
     def try_out(self) -> None:
-        """Raises what the module raises."""
+        """Runs the call three times and times the last run. Exceptions of the module propagate."""
         with self._inputs_made():
             self._changes_inputs = self._run_on_copies()
             self._run()
@@ -141,7 +141,7 @@ class Replay:
 
     @contextlib.contextmanager
     def _inputs_made(self):
-        """For a burst only: those of all modules together might not fit into memory."""
+        """Creates the inputs for one burst: inputs of all modules together might not fit into memory."""
         self._set_flags()
         depth = interface.enter(self._places[0])
         try:
@@ -174,7 +174,7 @@ class Replay:
                 self._torch.cuda.synchronize(device)
 
     def _run_on_copies(self) -> bool:
-        """Once; tells whether the module changes its inputs."""
+        """Runs once on copies; returns whether the module changes its inputs."""
         copies: list = []
 
         def copy(tensor):
@@ -217,7 +217,7 @@ class Replay:
 
 
 def _gradient_like(torch, tensor):
-    """Not ones: what a GPU draws depends on the bits it moves."""
+    """Random instead of ones, because GPU power depends on the bits that toggle."""
     return torch.ones_like(tensor) if tensor.dim() == 0 else torch.randn_like(tensor)
 
 

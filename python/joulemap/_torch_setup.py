@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Phases outside of training: torch.save, torch.load, and what moves or converts a whole model (setup)."""
+"""Captures phases outside of training: torch.save, torch.load, and moving or converting a whole model (setup)."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def install(torch) -> None:
     for name, phase in (("save", "checkpoint_save"), ("load", "checkpoint_load")):
         in_phase(torch.serialization, name, compiling_check(torch), phase)
         setattr(torch, name, getattr(torch.serialization, name))
-    # What .to(), .cuda(), .half() come down to: on a GPU the weights' way there takes as long as several steps.
+    # .to(), .cuda() and .half() all call _apply: copying the weights to a GPU takes as long as several steps.
     in_phase(torch.nn.Module, "_apply", compiling_check(torch), "setup")

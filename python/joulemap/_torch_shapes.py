@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tensors are that an operation is given, as `report --by tensor` shows them: "[64,3,224,224] [64,3,7,7]".
+"""Formats the input tensors of an operation for `report --by tensor`: "[64,3,224,224] [64,3,7,7]".
 
-A type stands in front unless it is float32: "int64[64]". Of many tensors the first ones are told, and how many there are
-besides; "()" is an operation that is given none. Texts are made once for the same shapes: programs repeat themselves.
-Nothing is read of a tensor but its shape and type, so nothing waits for a GPU.
+The type precedes the shape unless it is float32: "int64[64]". Of many tensors the first 8 are listed, followed by the
+number of the others; "()" is an operation without tensors. Texts are cached by shapes, because programs repeat them.
+Only shape and type of a tensor are read, so nothing waits for a GPU.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Optional
 
 from . import _capture
 
-# As src/scopes/tensor_text.h has it.
+# The same limit as in src/scopes/tensor_text.h.
 MOST_TENSORS = 8
-# Shapes that change with every batch must not fill the memory and the recording.
+# Bounds memory and recording size for programs whose shapes change with every batch.
 MOST_TEXTS = 4096
 NO_TENSORS = "()"
 
@@ -27,18 +27,18 @@ class TensorTexts:
         self._is_full = False
 
     def of_arguments(self, types, args, kwargs) -> Optional[str]:
-        """None where it cannot be known: a nested tensor has no shape."""
+        """None if the shapes are unknown: a nested tensor has no shape."""
         found: list = []
         self._find(args, found)
         if kwargs:
             self._find(kwargs.values(), found)
         if not types:
             return self._text(found)
-        with self._without_subclasses():  # asking a tensor of the program's own kind must not call the program
+        with self._without_subclasses():  # must not call __torch_function__ of subclasses
             return self._text(found)
 
     def of_node(self, node) -> Optional[str]:
-        """Of a node of the autograd graph: the gradients it is given. PyTorch 2.0 does not tell them."""
+        """The gradients that an autograd node receives; None in PyTorch 2.0, which does not expose them."""
         given = getattr(node, "_input_metadata", None)
         return None if given is None else self._text(given)
 
@@ -53,7 +53,7 @@ class TensorTexts:
         try:
             key = tuple([(tuple(tensor.shape), tensor.dtype) for tensor in tensors])
             text = self._texts.get(key)
-        except Exception:  # noqa: BLE001 - it has none; the report counts operations without shapes
+        except Exception:  # noqa: BLE001 - no shape; the report counts operations without shapes
             return None
         if text is None and not self._is_full:
             text = self._texts[key] = _written(key)

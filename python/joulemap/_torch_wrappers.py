@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What wraps a model, and the name under which it holds it: neither is part of a layer's path."""
+"""Classes that wrap a model, and the attribute that contains it. Neither is part of a layer's path."""
 
 WRAPPERS = {
     "DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod",

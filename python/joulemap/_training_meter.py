@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TrainingMeter: the energy of a training, its epochs and its steps, for callbacks of trainers. Each is a window
-(jm.measure): what the whole machine drew meanwhile. A step's is told once the sensors were renewed after its end, which is
-some steps later: nothing waits for it. An epoch's and the training's are waited for, at most 0.3 s."""
+"""TrainingMeter: the energy of a training, its epochs and its steps, for trainer callbacks. Each is a window
+(jm.measure) over the whole machine. The energy of a step is returned after the next sensor update, some steps later,
+without waiting. The energy of an epoch and of the training is waited for, at most 0.3 s."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._energy import Energy
 from ._energy_total import EnergyTotal
 from ._measure import Measurement, begin
 
-# How often the file of totals is written anew: what a run that is killed may lose.
+# Seconds between updates of the totals file: the most that a killed run loses.
 UPDATE_S = 10.0
 
 
@@ -23,7 +23,8 @@ class Step(NamedTuple):
 
 
 class TrainingMeter:
-    """begin and end around all; epochs and steps within. An end without a begin is nothing. One thread."""
+    """begin() and end() enclose the training; epochs and steps nest inside. An end without a begin has no effect. Used
+    by one thread."""
 
     def __init__(self, total_file: Any = None) -> None:
         self.total = None if total_file is None else EnergyTotal(total_file)
@@ -52,7 +53,7 @@ class TrainingMeter:
         self._step = number, begin("step")
 
     def end_step(self) -> list:
-        """Ends the step; gives those, in order, of which more will not be known."""
+        """Ends the step; returns the steps whose energy is final, in order."""
         if self._step is not None:
             self._step[1].end()
             self._ended.append(self._step)
@@ -62,7 +63,7 @@ class TrainingMeter:
         return self._settled()
 
     def rest_of_steps(self) -> list:
-        """The steps that were not told yet; waits for them."""
+        """Waits for the remaining steps and returns them."""
         told = [Step(number, window.wait()) for number, window in self._ended]
         self._ended.clear()
         return told
@@ -78,13 +79,14 @@ class TrainingMeter:
         return told
 
     def so_far(self) -> Optional[Energy]:
-        """Never less than was told before: the last moments are not read yet but drawn on, maybe a little too far."""
+        """The energy so far, never less than returned before: the time since the last sensor update is extrapolated,
+        possibly too high."""
         if self._run is None:
             return None
         energy = self._run.peek()
         known = self._told
         if known is None or energy.provenance != known.provenance or (energy.joules or 0) >= (known.joules or 0):
-            self._told = energy  # a measurement replaces an estimate, however large
+            self._told = energy  # a measurement always replaces an estimate
         return self._told
 
     def _keep_total(self) -> None:
@@ -93,7 +95,7 @@ class TrainingMeter:
             self.total.update(self._run.peek(), "running")
 
     def end(self, failed: bool = False) -> Optional[Energy]:
-        """Ends all that is open."""
+        """Ends the training and all open windows."""
         window, self._run = self._run, None
         self._epoch = self._step = None
         if window is None:
@@ -106,15 +108,15 @@ class TrainingMeter:
 
 
 def numbers(kind: str, energy: Energy) -> dict:
-    """For a logger: "energy/epoch_j" ... Estimates are called so: nobody is to take them for measured. What is not known is
-    left out, because loggers take 0 and NaN for values."""
+    """Values for a logger: "energy/epoch_j" ... Estimates have "estimated_" in their names, so that they are not
+    mistaken for measurements. Unknown values are omitted, because loggers would take 0 and NaN for values."""
     estimated = "" if energy.provenance == "measured" else "estimated_"
     named = {f"energy/{kind}_{estimated}j": energy.joules, f"energy/{kind}_{estimated}w": energy.watts}
     return {name: value for name, value in named.items() if value is not None}
 
 
 def total_numbers(total: Optional[EnergyTotal]) -> dict:
-    """Of all runs of the file."""
+    """Values for a logger: the sums over all runs of the totals file."""
     if total is None:
         return {}
     named = {"energy/all_runs_j": total.measured_j, "energy/all_runs_estimated_j": total.estimated_j}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jm.validate: is what a report says of layers true? Each block of a model is run twice in a pass; what the pass costs more
-is what the block costs, whatever any model of power says. Beside it stands what the recording of the plain pass says."""
+"""jm.validate: checks the attributed energy of layers. Each block of a model is run twice in a pass; the extra energy
+of the pass is the energy of the block, independent of any power model. The result is compared with the recording of
+the plain pass."""
 
 from __future__ import annotations
 
@@ -17,18 +18,19 @@ from ._validate_blocks import Doubling, look_at, named_blocks, reason_against, u
 from ._validate_report import Validated, compared
 from ._validate_rounds import Rounds, Variant, WindowMeter, plain_variant
 
-# Passes run before and after what is attributed, so that its edges are like the rest.
+# Share of extra passes before and after the attributed interval, so that its edges are like the rest.
 LEAD_SHARE = 0.25
 BETWEEN_WAITS_S = 0.1
 
 
 class Pass:
-    """One pass of the model: `call` gives the loss where it trains, else anything. Gradients are dropped."""
+    """One pass of the model. `call` returns the loss when training; otherwise its result is ignored. Gradients are
+    dropped."""
 
     def __init__(self, torch: Any, model: Any, call: Callable[[], Any], train: bool) -> None:
         self._torch, self._model, self._call, self.train = torch, model, call, train
         self._parameters: list = []
-        self.place: Optional[int] = None  # of a recording, while what runs is no part of the program
+        self.place: Optional[int] = None  # scope of mode `probe` while the capture rests
 
     def begin(self) -> None:
         self._parameters = list(self._model.parameters())
@@ -57,7 +59,7 @@ class Pass:
 
 
 class Validation(contextlib.AbstractContextManager):
-    """A model of which blocks may be run twice, within a `with`: afterwards it is as it was before."""
+    """Runs blocks of a model twice inside a `with` block; the model is unchanged afterwards."""
 
     def __init__(self, torch: Any, model: Any, run: Pass, blocks: Union[None, Sequence[str], dict]) -> None:
         self._torch, self._model, self._run = torch, model, run
@@ -97,21 +99,22 @@ class Validation(contextlib.AbstractContextManager):
                 self._torch.cuda.synchronize(device)
 
     def plain(self, seconds: float) -> dict:
-        """Plain passes for so long: when they were, and how many."""
+        """Runs plain passes for `seconds`; returns their interval and number."""
         passes, at_once, begin_ns = 0, 1, time.monotonic_ns()
         while passes == 0 or time.monotonic_ns() - begin_ns < seconds * 1e9:
             for _ in range(at_once):
                 self._run()
             self.wait()
             passes += at_once
-            # A GPU that is waited for after every pass is not as busy as it would be.
+            # Synchronizing after every pass would lower the utilization of the GPU.
             at_once = max(1, int(BETWEEN_WAITS_S * passes * 1e9 / (time.monotonic_ns() - begin_ns + 1)))
         return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": passes}
 
     def measure(
         self, meter: Any, seconds: float, rounds: int, seed: int, progress: Callable[[str], None]
     ) -> list:
-        """Loops of the plain pass and of the pass with each block twice. A block that fails is refused; the rest goes on."""
+        """Runs loops of the plain pass and of the pass with each block twice. A block that fails is refused; the others
+        continue."""
         with _capture_resting(self._run):
             played = Rounds(self._run, self.wait, meter, seconds)
             played.time_pass(plain_variant())
@@ -130,7 +133,7 @@ class Validation(contextlib.AbstractContextManager):
         try:
             for variant in variants:
                 played.time_pass(variant)
-        except Exception as error:  # noqa: BLE001 - of the model's
+        except Exception as error:  # noqa: BLE001 - raised by the model
             self.refused[block.name] = first_line(error)
             return []
         return variants
@@ -138,7 +141,7 @@ class Validation(contextlib.AbstractContextManager):
 
 @contextlib.contextmanager
 def _capture_resting(run: Pass) -> Iterator[None]:
-    """What runs within it is no part of the program: told as probing is, where something is recorded."""
+    """Excludes what runs inside from the program: a recording contains it in mode `probe`."""
     session = None
     if _hot.is_recording():
         from . import _torch_capture
@@ -169,23 +172,24 @@ def validate(
     seed: int = 1,
     quiet: bool = False,
 ) -> Validated:
-    """Holds what `joulemap report` says of a model's blocks against what they draw: each is run twice in a pass.
+    """Compares the energy that `joulemap report` attributes to a model's blocks with measurements that run each block
+    twice.
 
-    In a program that runs under `joulemap record`. `inputs` is a tensor, a tuple of arguments or a dictionary of named ones.
-    With train=True a pass has a backward pass: of loss(output), else of output.loss, else of the sum of the output.
-    `blocks` are paths of modules, or {name: [paths]} for several that are run twice together. Takes `rounds` loops of
-    `seconds` for each block and half as many for the plain pass. With probe=True it is told as well what a report says after
-    probing. Prints a table unless `quiet`, and returns it as data. The model, its gradients and buffers, and random numbers
-    are afterwards what they were.
+    The program must run under `joulemap record`. `inputs` is a tensor, a tuple of arguments or a dictionary of keyword
+    arguments. With train=True a pass includes the backward pass of loss(output), else of output.loss, else of the sum
+    of the output. `blocks` are paths of modules, or {name: [paths]} for several that are run twice together. It takes
+    `rounds` loops of `seconds` for each block and half as many for the plain pass. With probe=True it also compares the
+    report after probing. Prints a table unless `quiet`, and returns it as data. The model, its gradients and buffers,
+    and random states are unchanged afterwards.
     """
     import torch
 
     _check(torch, model)
-    out, err = sys.stdout, sys.stderr  # within Validation what is printed goes nowhere
+    out, err = sys.stdout, sys.stderr  # Validation redirects output
     progress = (lambda text: None) if quiet else (lambda text: print(f"validate: {text}", file=err, flush=True))
     run = Pass(torch, model, _call_of(model, inputs, loss, train), train)
     device, domain = _device_of(model)
-    # The meter comes first: a slow counter's steps are known after a few seconds.
+    # The meter opens first: the update interval of a slow counter is known after a few seconds.
     with WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:
         spans = _recorded(validation, model, recorded_s, probe)
         loops = validation.measure(meter, seconds, rounds, seed, progress)
@@ -197,7 +201,7 @@ def validate(
 
 
 def _recorded(validation: Validation, model: Any, seconds: float, probe: bool) -> dict:
-    """Plain passes for a report to tell of, and then probing: when they were."""
+    """Runs plain passes for the report and then, if requested, probing; returns their intervals."""
     from ._attach import attach
 
     attachment = attach(model, probe=probe)
@@ -242,7 +246,7 @@ def _usual_loss(output: Any) -> Any:
 
 
 def _device_of(model: Any) -> tuple:
-    """As reports name it, and the domain that measures it: None for all of the machine's CPUs and memory."""
+    """The device as named in reports, and its energy domain; None for all CPUs and memory of the machine."""
     devices = {parameter.device for parameter in model.parameters()}
     if len(devices) > 1:
         raise ValueError(f"jm.validate takes a model on one device so far, not on {len(devices)}")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks of a model, and what makes a pass run one of them twice.
+"""Selects blocks of a model and runs a pass in which one of them runs twice.
 
-The second call is one beside the first, not after it: it is given the same inputs, and what comes out is dropped. In
-training its backward pass runs when the gradients of the first call's outputs are there, with these, and what it gives is
-dropped. So nothing is averaged or added up: what a pass costs more is the block's own work and nothing else. The exception
-is a block that changes its inputs: its second call gets copies, and it is held against a pass that makes the copies alone.
+The second call runs beside the first, not after it: it gets the same inputs, and its output is dropped. In training,
+its backward pass runs when the gradients of the first call's outputs are available, uses them, and its results are
+dropped. Nothing is averaged or summed, so the extra energy of a pass is the work of the block and nothing else. The
+exception is a block that changes its inputs: its second call gets copies, and it is compared with a control pass that
+only makes the copies.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ CONTAINERS = ("Sequential", "ModuleList", "ModuleDict")
 
 
 class Refused(Exception):
-    """Why a block cannot be run twice."""
+    """A block cannot be run twice; the text is the reason."""
 
 
 class Block(NamedTuple):
-    """Modules that are run twice together: mostly one."""
+    """Modules that are run twice together: usually one."""
 
     name: str
     modules: tuple  # of (path, module)
@@ -38,7 +39,7 @@ def unwrapped(model: Any) -> Any:
 
 
 def named_blocks(model: Any, asked: Union[None, Sequence[str], dict]) -> list:
-    """Those that were asked for: paths of modules, or {name: [paths]}; else those that choose_blocks takes."""
+    """The requested blocks: paths of modules, or {name: [paths]}; by default those of choose_blocks()."""
     if asked is None:
         return choose_blocks(model)
     modules = dict(model.named_modules())
@@ -50,7 +51,8 @@ def named_blocks(model: Any, asked: Union[None, Sequence[str], dict]) -> list:
 
 
 def choose_blocks(model: Any) -> list:
-    """The model's children. While they are few, or one holds most of the parameters, that one's children instead."""
+    """Starts with the model's children. While they are few, or one contains most of the parameters, replaces the
+    largest by its children."""
     paths = {id(module): path for path, module in reversed(list(model.named_modules()))}
     chosen = _called_children(model)
     while True:
@@ -68,7 +70,7 @@ def choose_blocks(model: Any) -> list:
 
 
 def _called_children(module: Any) -> list:
-    """Containers that are never called themselves are opened at once."""
+    """The children; containers that are never called themselves are replaced by their children."""
     children: list = []
     for child in module.children():
         is_list = type(child).__name__ in ("ModuleList", "ModuleDict")
@@ -77,7 +79,7 @@ def _called_children(module: Any) -> list:
 
 
 def _opens(module: Any) -> bool:
-    """PyTorch's own layers are one piece: what they hold is often not called."""
+    """Layers of PyTorch are not divided: their children are often not called."""
     is_own = type(module).__module__.startswith("torch.nn.")
     return next(module.children(), None) is not None and (not is_own or type(module).__name__ in CONTAINERS)
 
@@ -87,7 +89,7 @@ def _parameters(module: Any) -> int:
 
 
 class Seen:
-    """What a pass showed of a module."""
+    """Observations of a module in one pass."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -97,7 +99,7 @@ class Seen:
 
 @contextlib.contextmanager
 def forward_replaced(module: Any, make: Callable) -> Iterator[None]:
-    """Within it module.forward is make(what it was)."""
+    """Replaces module.forward by make(module.forward) inside the context."""
     state = module.__dict__
     before = state.get("forward")
     state["forward"] = make(module.forward)
@@ -111,7 +113,7 @@ def forward_replaced(module: Any, make: Callable) -> Iterator[None]:
 
 
 def look_at(modules: Sequence, run: Callable[[], None]) -> dict:
-    """Runs a pass; by id of each module, what was seen."""
+    """Runs a pass; returns the observations of each module by id."""
     seen = {id(module): Seen() for module in modules}
 
     def watched(module: Any, forward: Callable) -> Callable:
@@ -149,7 +151,7 @@ def reason_against(found: Seen) -> Optional[str]:
 
 
 class Doubling:
-    """A variant of the pass: a block twice, or, as its control, once with what the second call needs besides."""
+    """A variant of the pass: runs a block twice or, as its control, once with the copies that the second call needs."""
 
     def __init__(self, torch: Any, block: Block, seen: dict, train: bool, is_control: bool = False) -> None:
         self._torch, self._block, self._seen, self._train, self._is_control = torch, block, seen, train, is_control
@@ -186,7 +188,7 @@ class Doubling:
         return call
 
     def _again(self, tensor: Any, copies: bool, leaves: list) -> Any:
-        """The same numbers with a graph of their own."""
+        """The same values with a separate autograd graph."""
         if self._train:
             needs_gradient = tensor.requires_grad
             tensor = tensor.detach()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recording that is still being made says of a stretch of it, and how blocks compare: as data and as a table."""
+"""Reports of an interval of a recording that is still being written, and the comparison of blocks as data and as a
+table."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Iterable, Optional, Sequence
 
 from . import _validate_statistics as numbers
 
-# Parts of a recording are written once a second; what is read must hold the stretch and a little more.
+# Parts of a recording are written once a second; the delay ensures that they contain the whole interval.
 WRITTEN_AFTER_S = 2.5
 LEAST_SHARE = 0.05
 REGRESSED, PROBED, BY_TIME = "attributed", "probed", "by time"
@@ -21,45 +22,46 @@ REGRESSED, PROBED, BY_TIME = "attributed", "probed", "by time"
 
 @dataclass(frozen=True)
 class ValidatedBlock:
-    """One block, in joules a pass."""
+    """One block, in joules per pass."""
 
     name: str
-    doubled_j: float  # what a pass costs more when the block is run twice
-    half_width_j: Optional[float]  # of its 90 % interval; None with a single round
-    busy_j: float  # of doubled_j, without what the device drew while it waited: what is attributed to layers
-    share: float  # of the pass
-    attributed_j: Optional[float]  # by `joulemap report`, as usual; None where it tells nothing of the block
+    doubled_j: float  # extra energy of a pass that runs the block twice
+    half_width_j: Optional[float]  # half width at 90 %; None with a single round
+    busy_j: float  # doubled_j without idle energy: comparable with the energy attributed to layers
+    share: float  # share of the pass
+    attributed_j: Optional[float]  # by `joulemap report`; None if it has no row for the block
     low_j: Optional[float]
     high_j: Optional[float]
-    error: Optional[float]  # of attributed_j against busy_j
+    error: Optional[float]  # relative error of attributed_j against busy_j
     basis: Optional[str]
     by_time_j: Optional[float]  # by `joulemap report --mode integral`
     by_time_error: Optional[float]
-    probed_j: Optional[float] = None  # by `joulemap report` after probing, where that was asked for
+    probed_j: Optional[float] = None  # by `joulemap report` after probing, if requested
     probed_error: Optional[float] = None
 
 
 @dataclass(frozen=True)
 class Validated:
-    """What jm.validate returns; print() shows it as a table."""
+    """The result of jm.validate; print() shows it as a table."""
 
     title: str
     device: str
     pass_j: float
     pass_s: float
     blocks: list = field(default_factory=list)
-    refused: dict = field(default_factory=dict)  # by name: why it could not be run twice
-    idle_share: float = 0.0  # of the plain pass's energy, what was drawn while the device waited, or by others
-    overlap: bool = False  # some block lies within another: they do not add up
-    is_measured: bool = True  # False: there is no counter here, and an estimate stands in, which knows no block
+    refused: dict = field(default_factory=dict)  # name -> why it could not be run twice
+    idle_share: float = 0.0  # share of the plain pass's energy used while idle or by other processes
+    overlap: bool = False  # blocks overlap, so their energies do not add up
+    is_measured: bool = True  # False: without a counter, energies are estimates, which cannot resolve blocks
 
     @property
     def sum_of_shares(self) -> float:
-        """1 where the blocks are all there is, and energies add up."""
+        """1 if the blocks cover the whole model and energies add up."""
         return sum(block.share for block in self.blocks)
 
     def rms_error(self, of: str = "error", least_share: float = LEAST_SHARE) -> Optional[float]:
-        """Over blocks above that share of the pass, of "error", "by_time_error" or "probed_error"; None without any."""
+        """RMS of "error", "by_time_error" or "probed_error" over blocks above `least_share` of the pass; None without
+        any."""
         errors = [getattr(block, of) for block in self.blocks if block.share >= least_share]
         known = [error for error in errors if error is not None]
         return numbers.rms(known) if known else None
@@ -98,14 +100,14 @@ def _line(block: ValidatedBlock, width: int, errors: Iterable[str]) -> str:
 
 
 class LiveRecording:
-    """The recording that this process is part of, read while it is written."""
+    """Reads the recording of this process while it is written."""
 
     def __init__(self) -> None:
         self._folder = os.environ["JOULEMAP_RECORDING"]
         self._program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "joulemap")
 
     def layers(self, span: dict, *arguments: str) -> dict:
-        """The report of a stretch, by layer."""
+        """The report of an interval by layer."""
         time.sleep(max(0.0, span["end_ns"] * 1e-9 + WRITTEN_AFTER_S - time.monotonic()))
         began_ns = self._report("--by", "domain")["start_monotonic_ns"]
         begin_s, end_s = ((span[edge] - began_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
@@ -128,7 +130,8 @@ class LiveRecording:
 def compared(
     title: str, device: str, loops: Sequence, spans: dict, groups: dict, refused: dict, is_measured: bool
 ) -> Validated:
-    """Loops against what the recording so far says of the stretches `plain` and, where there is one, `probed`."""
+    """Compares the loops with the report of the recording so far, for the intervals `plain` and, if present,
+    `probed`."""
     recording = LiveRecording()
     plain = numbers.stretch_of(recording.layers(spans["plain"]), groups, device)
     columns = {REGRESSED: plain}

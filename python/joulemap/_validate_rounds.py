@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pass costs as it is and with a block run twice: loops of passes, in turns, in random order, for several rounds.
+"""Measures the energy of a pass, plain and with a block run twice: loops of passes in random order, for several rounds.
 
-A GPU grows warm and its clocks drift; so a loop is held against plain ones just before and after it, not against one of a
-minute ago. Energies are asked for when all loops are over: who waits for a window makes the counter be read differently.
+GPU temperature and clocks drift, so a loop is compared with the plain loops just before and after it. Energies are read
+after all loops have ended: waiting for a window changes how the counter is read.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 from . import _measure
 from ._validate_statistics import Loop
 
-# Of the blocks between two plain loops.
+# Number of block loops between two plain loops.
 BLOCKS_BETWEEN_PLAIN = 2
-# A slow counter's edge is placed between two of its steps: the same passes run on around it.
+# Seconds of the same passes around each loop: the edge of a slow counter lies between two of its updates.
 LEAD_S = 0.12
 WARM_UP_S = 0.3
 TIMED_PASSES = 3
 
 
 class Variant(NamedTuple):
-    """A way to run the pass. `block` is None for the plain pass and "NAME" for a block, `is_control` for its control."""
+    """A variant of the pass. `block` is None for the plain pass; `is_control` marks the control of a block."""
 
     block: Optional[str]
     is_control: bool
-    installed: Callable[[], Any]  # a context in which the pass runs so
+    installed: Callable[[], Any]  # context in which the pass runs this variant
 
 
 def plain_variant() -> Variant:
@@ -36,17 +36,17 @@ def plain_variant() -> Variant:
 
 
 class WindowMeter:
-    """Energy of loops by the library's windows: of one domain, or of all that are counted and measured."""
+    """Measures loops with windows (jm.measure): of one domain, or of all counted and measured domains."""
 
     lead_s = LEAD_S
 
     def __init__(self, domain: Optional[str]) -> None:
         self._domain = domain
         self._windows: dict = {}
-        self.is_measured = True  # as far as is known: False once an estimate stood in
+        self.is_measured = True  # False once an estimate was used
 
     def __enter__(self) -> WindowMeter:
-        """Opens the sensors. Raises where none will ever tell of the domain, before minutes are spent."""
+        """Opens the sensors. Raises if no sensor covers the domain, before minutes are spent."""
         first = self.begin()
         self.end(first)
         known = [domain.name for domain in self._windows[first].wait().domains]
@@ -79,7 +79,7 @@ class WindowMeter:
 
 
 class Rounds:
-    """Runs the loops. `run` is a pass, `wait` waits until the device has done all of it."""
+    """Runs the loops. `run` runs a pass, `wait` waits until the device has finished it."""
 
     def __init__(self, run: Callable[[], None], wait: Callable[[], None], meter: Any, seconds: float) -> None:
         self._run, self._wait, self._meter, self._seconds = run, wait, meter, seconds
@@ -88,7 +88,7 @@ class Rounds:
         self._tokens: list = []
 
     def time_pass(self, variant: Variant) -> None:
-        """Tries a variant out, and finds out how long its pass takes. Raises what it raises."""
+        """Runs a variant and measures the time of its pass. Its exceptions propagate."""
         with variant.installed():
             self._run()
             self._wait()
@@ -108,7 +108,7 @@ class Rounds:
         self.time_pass(plain)
 
     def play(self, variants: Sequence, rounds: int, seed: int, progress: Callable[[str], None]) -> list:
-        """Loops of all rounds, with their energies."""
+        """Returns the loops of all rounds with their energies."""
         numbers = random.Random(seed)
         for number in range(rounds):
             begun = time.monotonic()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From loops of passes to what blocks cost, and blocks held against what a report says of them. Numbers only: this file
-knows neither PyTorch nor sensors, and bench/h200/doubling.py reads it where nothing else of the package is."""
+"""Computes the energy of blocks from loops of passes, and compares it with a report. This file depends neither on
+PyTorch nor on sensors: bench/h200/doubling.py imports it without the rest of the package."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import math
 import statistics
 from typing import Any, NamedTuple, Optional, Sequence
 
-# Of Student's t, 95th percentile: with it both sides hold 90 %.
+# 95th percentile of Student's t by degrees of freedom: a two-sided interval covers 90 %.
 T_95 = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761, 1.753, 1.746,
         1.740, 1.734, 1.729, 1.725, 1.721, 1.717, 1.714, 1.711, 1.708, 1.706, 1.703, 1.701, 1.699, 1.697)  # fmt: skip
 T_95_AT_INFINITY = 1.645
 
 
 class Loop(NamedTuple):
-    """Passes in a row, from one moment at which the device had nothing to do to another."""
+    """Consecutive passes; the device is idle at both ends."""
 
-    block: Optional[str]  # run twice in each pass; None: the plain pass
-    is_control: bool  # not run twice, but all else that a second call needs
+    block: Optional[str]  # block that runs twice in each pass; None: the plain pass
+    is_control: bool  # once, with the overhead of a second call
     round: int
     passes: int
     begin_ns: int
@@ -39,11 +39,11 @@ class Loop(NamedTuple):
 
 
 class Extra(NamedTuple):
-    """What a pass costs more with a block run twice."""
+    """Extra energy and time of a pass with a block run twice."""
 
     block: str
     joules: float
-    half_width_j: Optional[float]  # of the 90 % interval; None with a single round
+    half_width_j: Optional[float]  # half width at 90 %; None with a single round
     seconds: float
     rounds_j: list
 
@@ -53,7 +53,8 @@ def t_95(degrees: int) -> float:
 
 
 def _plain_at(plain: Sequence, loop: Loop) -> tuple:
-    """Joules and seconds of a plain pass when the loop ran: on the line between its neighbours of the same round."""
+    """Joules and seconds of a plain pass at the time of the loop, interpolated linearly between the plain loops before
+    and after it."""
     same = [one for one in plain if one.round == loop.round]
     before = max((one for one in same if one.end_ns <= loop.begin_ns), key=lambda one: one.end_ns, default=None)
     after = min((one for one in same if one.begin_ns >= loop.end_ns), key=lambda one: one.begin_ns, default=None)
@@ -67,7 +68,8 @@ def _plain_at(plain: Sequence, loop: Loop) -> tuple:
 
 
 def extras(loops: Sequence) -> list:
-    """Of each block. How much rounds differ is taken from all blocks together: three rounds of one tell little of it."""
+    """The extra energy of each block. The spread between rounds is pooled over all blocks: three rounds of one block
+    estimate it poorly."""
     plain = [loop for loop in loops if loop.block is None]
     above: dict = {}  # block -> is control -> [(joules, seconds)]
     for loop in loops:
@@ -92,26 +94,26 @@ def _above_control(doubled: list, control: list) -> list:
 
 
 def _pooled(groups: Sequence) -> tuple:
-    """Standard deviation within groups, and its degrees of freedom."""
+    """Pooled standard deviation within groups, and its degrees of freedom."""
     degrees = sum(len(group) - 1 for group in groups)
     squares = sum((value - statistics.fmean(group)) ** 2 for group in groups for value in group)
     return (math.sqrt(squares / degrees) if degrees > 0 else 0.0), degrees
 
 
 def plain_pass(loops: Sequence) -> tuple:
-    """Joules and seconds of the plain pass, over all rounds."""
+    """Mean joules and seconds of the plain pass over all rounds."""
     plain = [loop for loop in loops if loop.block is None]
     return statistics.fmean(loop.pass_j for loop in plain), statistics.fmean(loop.pass_s for loop in plain)
 
 
 def overlaps(groups: dict) -> bool:
-    """Whether a module is in two blocks, given the paths of each: then they do not add up."""
+    """Whether two blocks share a module, given the paths of each: then their energies do not add up."""
     paths = [path for group in groups.values() for path in group]
     return len(set(paths)) < len(paths) or any(one.startswith(other + ".") for one in paths for other in paths)
 
 
 class Share(NamedTuple):
-    """What a report gives a block, as a share of what the device drew in plain passes."""
+    """The energy that a report attributes to a block, as a share of the device's energy in plain passes."""
 
     share: float
     low: float
@@ -121,16 +123,16 @@ class Share(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Plain passes as a report tells of them."""
+    """The report of an interval of plain passes."""
 
     blocks: dict  # name -> Share
     total_j: float
-    idle_share: float  # of that, what was drawn while the device waited; of CPUs also what others drew
-    idle_w: Optional[float]  # meanwhile
+    idle_share: float  # share of total_j used while idle; on CPUs also by other processes
+    idle_w: Optional[float]  # mean idle power, W
 
 
 def device_total_j(report: dict, device: str) -> float:
-    """Of a GPU its own domain; of the CPUs all others that count."""
+    """Energy of the device: the GPU's own domain; for CPUs, all other counted domains."""
     domains = [one for one in report["domains"] if one["counted"] and one["measured_j"] is not None]
     if device != "cpu":
         return sum(one["measured_j"] for one in domains if one["name"] == device)
@@ -140,7 +142,7 @@ def device_total_j(report: dict, device: str) -> float:
 
 
 def stretch_of(report: dict, groups: dict, device: str, idle_share: Optional[float] = None) -> Stretch:
-    """From `report --by layer --json` of plain passes; with their idle share given, of plain passes and probing."""
+    """From `report --by layer --json` of plain passes or, if `idle_share` is given, of plain passes and probing."""
     rows = [row for row in report["rows"] if row["device"] == device and row["energy_j"] is not None]
     rows = [row for row in rows if row["path"][:1] not in (["probe"], ["background"])]
     busy_j = sum(row["energy_j"] for row in rows)
@@ -167,8 +169,8 @@ def is_within(layer: str, path: str) -> bool:
 
 
 def busy_part(extra: Extra, busy_s: float, plain: Stretch) -> float:
-    """Of what a second call costs, what the device drew while it worked: a report tells waiting apart. Of CPUs, what the
-    program drew: while a second call takes its time others take theirs, as much of it as in a plain pass."""
+    """The part of a block's extra energy used while the device works, because a report lists idle energy separately. On
+    CPUs it is the part used by the program: other processes use the same share as in a plain pass."""
     if plain.idle_w is None:
         return extra.joules * (1 - plain.idle_share)
     return extra.joules - max(0.0, extra.seconds - busy_s) * plain.idle_w
@@ -179,31 +181,31 @@ def rms(values: Sequence) -> float:
 
 
 class Said(NamedTuple):
-    """What one way of attribution gives a block in a pass."""
+    """The energy that one attribution method gives a block in a pass."""
 
     joules: float
     low_j: float
     high_j: float
-    error: Optional[float]  # against what the block drew, as a share of that; None where that is not above 0
+    error: Optional[float]  # relative error against busy_j; None if busy_j <= 0
     basis: str
 
 
 class Row(NamedTuple):
-    """A block: what a second call costs, and what is said of the first."""
+    """A block: the energy of its second call, and the attributed energy of the first."""
 
     block: str
     doubled_j: float
     half_width_j: Optional[float]
-    busy_j: float  # of that, what was drawn while the device worked on it: what a report gives to layers
-    share: float  # of the pass
+    busy_j: float  # part of doubled_j used while the device works: comparable with a report
+    share: float  # share of the pass
     said: dict  # column -> Said
 
 
 def compare(found: Sequence, pass_j: float, plain: Stretch, passes: int, columns: dict) -> list:
-    """`plain`: the recorded passes; `columns`: the same or others, by name, as ways of attribution share them out.
+    """`plain`: the recorded passes. `columns`: method name -> interval as attributed by that method.
 
-    Shares are held against shares: a recording's passes ran at another moment, and the edges of its stretch are known less
-    well than its parts.
+    Compares shares, not joules: the recorded passes ran at another time, and the edges of their interval are less
+    certain than the shares within it.
     """
     rows = []
     for extra in found:
@@ -220,6 +222,6 @@ def compare(found: Sequence, pass_j: float, plain: Stretch, passes: int, columns
 
 
 def errors_of(rows: Sequence, column: str, least_share: float) -> list:
-    """Of blocks above that share of the pass."""
+    """Errors of the blocks above `least_share` of the pass."""
     said = [row.said[column] for row in rows if row.share >= least_share and column in row.said]
     return [one.error for one in said if one.error is not None]

@@ -6,8 +6,9 @@
     joulemap.huggingface.add_to(trainer)
     trainer.train()
 
-Whatever the trainer logs (to trainer_state.json, TensorBoard, W&B, MLflow ...) then holds "energy/train_j", the energy of
-the training so far, and "energy/epoch_j", that of the last epoch ("..._estimated_j" where nothing can be measured).
+All logs of the trainer (trainer_state.json, TensorBoard, W&B, MLflow ...) then contain two more values.
+"energy/train_j" is the energy of the training so far, "energy/epoch_j" that of the last epoch. They are named
+"..._estimated_j" if nothing can be measured.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from ._training_meter import TrainingMeter, numbers, total_numbers
 
 
 class EnergyCallback(TrainerCallback):
-    """Given to Trainer(callbacks=[...]) it comes after the reporters, which do not see what it adds then: add_to() puts it
-    before them. `total_file`: sums over resumed and failed runs; one whose training raised stays "running" there."""
+    """Passed to Trainer(callbacks=[...]), it runs after the reporters, which then miss its values: add_to() puts it
+    before them. `total_file`: sums over resumed and failed runs; a run whose training raised stays "running" there."""
 
     def __init__(self, total_file: Any = None) -> None:
         self._meter = TrainingMeter(total_file)
         self._last_epoch: Optional[Energy] = None
         self.epochs: list = []  # Energy
-        self.energy: Optional[Energy] = None  # of the training, once it has ended
+        self.energy: Optional[Energy] = None  # of the training, set at its end
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._meter.begin()
@@ -37,7 +38,7 @@ class EnergyCallback(TrainerCallback):
         self._meter.begin_epoch()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._meter.end_step()  # keeps the file of totals up to date
+        self._meter.end_step()  # updates the totals file
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._last_epoch = self._meter.end_epoch()
@@ -53,7 +54,7 @@ class EnergyCallback(TrainerCallback):
             told.update(numbers("epoch", self._last_epoch))
             self._last_epoch = None
         logs.update(told)
-        if state.log_history:  # a copy of the logs, made before
+        if state.log_history:  # a copy of the logs that was made earlier
             state.log_history[-1].update(told)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -61,7 +62,7 @@ class EnergyCallback(TrainerCallback):
 
 
 def add_to(trainer: Any, total_file: Any = None) -> EnergyCallback:
-    """Puts a callback before all others of the trainer, so that they see what it adds to logs."""
+    """Adds a callback before all others of the trainer, so that they receive its values."""
     callback = EnergyCallback(total_file)
     trainer.add_callback(callback)
     order = trainer.callback_handler.callbacks

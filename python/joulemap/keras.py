@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Energy in Keras 3, whatever its backend:
+"""Energy in Keras 3 with any backend:
 
     import joulemap.keras
     history = model.fit(x, y, callbacks=[joulemap.keras.EnergyCallback()])
-    print(history.history["energy/epoch_j"])      # "energy/epoch_estimated_j" where nothing can be measured
+    print(history.history["energy/epoch_j"])      # "energy/epoch_estimated_j" if nothing can be measured
 
-Put it before other loggers: what it adds to the logs of an epoch, those after it see (TensorBoard, CSVLogger, History).
+Put it before other loggers (TensorBoard, CSVLogger, History): only callbacks after it receive the values it adds.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ._training_meter import TrainingMeter, numbers, total_numbers
 
 
 class EnergyCallback(keras.callbacks.Callback):
-    """Adds the energy of each epoch to its logs; per_batch=True: of the newest known batch to those of batches.
-    `total_file`: sums over resumed and failed runs (joulemap._energy_total)."""
+    """Adds the energy of each epoch to its logs. per_batch=True also adds the energy of the latest settled batch to
+    batch logs. `total_file`: sums over resumed and failed runs (joulemap._energy_total)."""
 
     def __init__(self, per_batch: bool = False, total_file: Any = None) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class EnergyCallback(keras.callbacks.Callback):
         self._per_batch = per_batch
         self.batches: list = []  # (number, Energy)
         self.epochs: list = []  # Energy
-        self.energy: Optional[Energy] = None  # of the training, once it has ended
+        self.energy: Optional[Energy] = None  # of the training, set at its end
 
     def on_train_begin(self, logs: Any = None) -> None:
         self._meter.begin()

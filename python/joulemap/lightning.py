@@ -4,8 +4,8 @@
     import joulemap.lightning
     trainer = lightning.Trainer(callbacks=[joulemap.lightning.EnergyCallback()])
 
-The trainer's loggers get "energy/step_j", "energy/epoch_j" and "energy/train_j" ("..._estimated_j" where nothing can be
-measured), each with its "_w". Only the process of rank 0 logs: what it measures is its whole machine.
+The trainer's loggers receive "energy/step_j", "energy/epoch_j" and "energy/train_j" ("..._estimated_j" if nothing can
+be measured), each also as "_w". Only rank 0 logs; it measures its whole machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 try:
     from lightning.pytorch.callbacks import Callback
-except ImportError:  # the package by its older name
+except ImportError:  # older name of the package
     from pytorch_lightning.callbacks import Callback  # type: ignore[no-redef]
 
 from ._energy import Energy
@@ -22,14 +22,14 @@ from ._training_meter import TrainingMeter, numbers, total_numbers
 
 
 class EnergyCallback(Callback):
-    """`every_n_steps`: how often a step is logged; else as often as the trainer logs. `total_file`: sums over resumed and
-    failed runs. Its own sum of earlier runs is part of checkpoints, too."""
+    """`every_n_steps`: logging interval of steps; by default that of the trainer. `total_file`: sums over resumed and
+    failed runs."""
 
     def __init__(self, every_n_steps: Optional[int] = None, total_file: Any = None) -> None:
         self._meter = TrainingMeter(total_file)
         self._every = every_n_steps
         self._number = 0
-        self.energy: Optional[Energy] = None  # of the training, once it has ended
+        self.energy: Optional[Energy] = None  # of the training, set at its end
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         self._meter.begin()

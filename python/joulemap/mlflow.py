@@ -7,8 +7,8 @@
             energy.step()
             train(batch)
 
-Metrics of the active run: "energy/step_j", "energy/epoch_j" (energy.epoch()), "energy/train_j", each with its "_w";
-"..._estimated_j" where nothing can be measured.
+Logs metrics of the active run: "energy/step_j", "energy/epoch_j" (energy.epoch()), "energy/train_j", each also as "_w";
+"..._estimated_j" if nothing can be measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._loop_logger import LoopLogger
 
 
 class EnergyLogger(LoopLogger):
-    """Writes into the run that is active when the block begins, and tells its provenance as a tag."""
+    """Logs to the run that is active when the block begins, and sets its provenance as a tag."""
 
     def __enter__(self) -> EnergyLogger:
         run = mlflow.active_run()

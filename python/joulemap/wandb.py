@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Energy in Weights & Biases, offline as well:
+"""Energy in Weights & Biases, also offline:
 
     import wandb, joulemap.wandb
     run = wandb.init(mode="offline")
@@ -8,8 +8,8 @@
             energy.step()
             train(batch)
 
-Its numbers have an axis of their own, "energy/step": a step's energy is known some steps later, when W&B takes no values
-for it any more. They come as their own rows of the history; the sum is in the run's summary.
+Values have a separate axis, "energy/step": the energy of a step is known some steps later, when W&B no longer accepts
+values for it. They are separate rows of the history; the total and its provenance are in the run's summary.
 """
 
 from __future__ import annotations

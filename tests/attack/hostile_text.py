@@ -1,4 +1,4 @@
-"""Names as an attacker would choose them, and what a terminal, a spreadsheet or a browser must never be given of them."""
+"""Hostile names, and checks that output to a terminal, a spreadsheet or a browser never contains them unescaped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from support.kineto_trace import KinetoTrace, begin_ns
 
-# Clears a screen, sets a title, rings; C1's CSI in one character; turned direction; line ends that are none; hidden tags.
+# Clear screen, set title, bell; CSI as one C1 character; bidirectional overrides; line separators; invisible tags.
 NAMES = [
     "a\x1b[2Jb",
     "\x1b]0;title\x07",
@@ -35,7 +35,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def obeyed_characters(text: str) -> set[str]:
-    """What a terminal would obey rather than show. Colours are the program's own."""
+    """Characters that a terminal interprets instead of showing. Colour sequences of the program itself are allowed."""
     return {
         repr(character)
         for character in COLOUR.sub("", text)
@@ -44,7 +44,7 @@ def obeyed_characters(text: str) -> set[str]:
 
 
 def formulas(csv_text: str) -> list[str]:
-    """Cells that a spreadsheet would compute: they begin so and are no numbers."""
+    """Cells that a spreadsheet evaluates as formulas: they start with a formula character and are not numbers."""
     def is_number(cell: str) -> bool:
         try:
             float(cell)
@@ -57,7 +57,7 @@ def formulas(csv_text: str) -> list[str]:
 
 
 def hostile_recording(binaries: Path, folder: Path, names: Sequence[str], file: str, trace_file: str) -> Path:
-    """A recording whose layers, operations and kernels have those names."""
+    """Imports a trace whose layers, operations and kernels have these names; returns the recording."""
     trace = KinetoTrace()
     trace.add("user_annotation", "ProfilerStep#0", 0, 50_000 * (len(names) + 1))
     for i, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""Inputs that are made to take all memory, all time or all stack: each is read within bounds, or refused with a reason."""
+"""Inputs that try to exhaust memory, time or stack: readers handle each within bounds or refuse it with a reason."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 
 MEMORY_BYTES = 1 << 30
 CPU_S = 60
-HAS_SANITIZER = "san" in os.environ.get("JOULEMAP_BUILD", "")  # which reserves terabytes
+HAS_SANITIZER = "san" in os.environ.get("JOULEMAP_BUILD", "")  # sanitizers reserve terabytes of address space
 
 
 def bounded(program: Path, *arguments: object) -> subprocess.CompletedProcess:
-    """A run that is ended by the kernel where it takes more than it may."""
+    """Runs a program under limits of address space and CPU time that the kernel enforces."""
 
     def bound() -> None:
         if not HAS_SANITIZER:
@@ -64,7 +64,7 @@ def test_dots_in_texts_and_numbers_are_no_depth(program, tmp_path):
 
 
 def million_kernels(path: Path, kernels: int, name_length: int = 0) -> Path:
-    """A trace in which each kernel has a name and a stream of its own."""
+    """A trace in which each kernel has its own name and its own stream."""
     with open(path, "w") as file:
         file.write('{"schemaVersion":1,"traceEvents":[')
         for i in range(kernels):
@@ -97,4 +97,4 @@ def test_names_of_a_hundred_thousand_letters_are_drawn_at_once(program, tmp_path
     trace = million_kernels(tmp_path / "long.json", 60, name_length=100_000)
     assert bounded(program, "import", "kineto", trace, "-o", made).returncode == 0
     outcome = bounded(program, "report", made, "--by", "kernel", "--plot", plot, "-o", tmp_path / "long.svg")
-    assert outcome.returncode in (0, 1, 2), outcome  # killed for time: -9 or -24
+    assert outcome.returncode in (0, 1, 2), outcome  # -9 or -24: killed for exceeding the CPU limit

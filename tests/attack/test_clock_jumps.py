@@ -1,4 +1,4 @@
-"""Somebody sets the wall clock while a recording runs: energies and times stay right, and nothing is lost without a note."""
+"""The wall clock is set while a recording runs: energies and times stay correct, and every loss has a diagnostic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from fake_nvml.truth import FakeGpu, FakeNvml
 
 WATTS = 300.0
-# CLOCK_REALTIME jumps once, JUMP_S seconds, 0.7 s after the program began.
+# CLOCK_REALTIME jumps once, by JUMP_S seconds, 0.7 s after the program starts.
 SHIM = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

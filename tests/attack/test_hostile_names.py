@@ -1,4 +1,4 @@
-"""Names that came from a trace, a model, an experiment or a command line are shown, and never obeyed."""
+"""Names from a trace, a model, an experiment or a command line are displayed but never interpreted."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from support import onnx_bytes
 
 @pytest.fixture(scope="session")
 def recording(binaries: Path, tmp_path_factory) -> Path:
-    """Files with such names, too."""
+    """A recording with hostile names, stored in files that also have hostile names."""
     folder = tmp_path_factory.mktemp("hostile")
     return hostile_recording(binaries, folder, NAMES, "\u009b2Jhostile.joule", "\x1b[2J\u202enet.json")
 
 
 def in_terminal(program: Path, *arguments: object) -> str:
-    """What the program writes to a terminal."""
+    """Returns what the program writes to a pseudo-terminal."""
     main, side = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "COLUMNS": "200"}
     process = subprocess.Popen([program, *map(str, arguments)], stdout=side, stderr=side, env=environment)
@@ -30,14 +30,14 @@ def in_terminal(program: Path, *arguments: object) -> str:
     while True:
         try:
             more = os.read(main, 65536)
-        except OSError:  # the terminal's other side is closed
+        except OSError:  # the other end of the pseudo-terminal is closed
             break
         if not more:
             break
         shown += more
     process.wait(timeout=60)
     os.close(main)
-    # The terminal ends lines by CR LF, as CSV does.
+    # The terminal ends lines with CR LF, as CSV does.
     return shown.decode(errors="replace").replace("\r\n", "\n").replace("\r\n", "\n")
 
 

@@ -1,7 +1,7 @@
-"""Every reader of files from outside, on thousands of damaged ones: each is read or refused, and nothing else happens.
+"""Runs every reader of external files on thousands of damaged files: each file is read or refused without a crash.
 
-The readers are the fuzz targets of fuzz/, in the build as it is: their checks hold for every input. `make test-attack` makes
-many more rounds than `make test`. A failure prints the seed and keeps the input.
+The readers are the fuzz targets of fuzz/, in the build under test; their checks hold for every input.
+`make test-attack` runs many more rounds than `make test`. A failure prints the seed and keeps the input.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 ROUNDS = int(os.environ.get("JOULEMAP_ATTACK_ROUNDS", "1"))
 INPUTS_PER_ROUND = 150
 TARGETS = sorted(path.name for path in (ROOT / "fuzz" / "corpus").iterdir())
-# Sizes and counts at their limits.
+# Extreme values of sizes and counts.
 LIMITS = [b"\xff" * 8, b"\x7f" * 8, b"\0" * 8, b"\xff" * 7 + b"\x7f", b"\x80" * 8, b"9" * 20, b"-1", b"1e999", b"nan"]
 
 

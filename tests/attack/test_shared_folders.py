@@ -1,4 +1,4 @@
-"""A folder that everybody may write to, as /tmp is: what another user plants there is not followed, replaced or removed.
+"""World-writable folders such as /tmp: Joulemap does not follow, replace or remove files planted by another user.
 
 Runs as root, with an unprivileged user as the attacker.
 """
@@ -29,7 +29,7 @@ def sticky():
 
 @pytest.fixture
 def precious(tmp_path: Path) -> Path:
-    """A file of root that the attacker may not write to."""
+    """A file of root that the attacker cannot write to."""
     file = tmp_path / "precious"
     file.write_text("precious")
     file.chmod(0o600)

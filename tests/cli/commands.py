@@ -1,4 +1,4 @@
-"""Commands to measure, and how to wait for what they do."""
+"""Commands to measure, and a helper that waits for their effects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def busy(seconds: float) -> list[str]:
 
 
 def wait_for(condition, seconds: float = 20) -> None:
-    """Waits for a state of the world, not for time: fails only when it never comes."""
+    """Polls until a condition holds; fails only if it never does."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never happened"

@@ -1,4 +1,4 @@
-"""A folder of an experiment whose rows another program has run: what each row used is the test's."""
+"""Writes the folder of an experiment whose rows have already run; the test supplies the energy of each row."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def domain(name: str, joules: float | None, provenance: str = "measured") -> dic
 
 
 def wobble(block: int) -> float:
-    """In no order, less than 1."""
+    """Deterministic noise in [0, 1) without a trend."""
     return (7 * block + 3) % 10 / 10
 
 
 def write_rows(folder: Path, row_of, repetitions: int = 10) -> Path:
-    """`row_of(level, block)`: the members of row.json that tell what the row used; `level` is 0 or 1."""
+    """`row_of(level, block)` returns the members of row.json with the row's energy; `level` is 0 or 1."""
     folder.mkdir()
     (folder / "experiment.toml").write_text(PLAN.format(repetitions=repetitions))
     table = ["__run_id,__done,row,block,framework,attempts"]

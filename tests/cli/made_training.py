@@ -1,4 +1,4 @@
-"""A made-up training that tests of exports share."""
+"""A synthetic training run that the export tests share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAYERS = 8
 
 @pytest.fixture(scope="module")
 def made(binaries: Path, tmp_path_factory) -> Path:
-    """A training of 120 steps in four epochs, 8 layers, with a loss that falls; one layer is named like markup."""
+    """A training run of 120 steps in four epochs with 8 layers and a falling loss; one layer name looks like markup."""
     file = tmp_path_factory.mktemp("export") / "made.joule"
     subprocess.run([binaries / "joulemap-made-recording", file, str(STEPS), str(LAYERS), "3"], check=True, timeout=60)
     return file
@@ -21,5 +21,5 @@ def made(binaries: Path, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def told(joulemap, made):
-    """What report --json says."""
+    """Returns the output of report --json at a level."""
     return lambda by: joulemap("report", "--json", "--by", by, made).json

@@ -1,4 +1,4 @@
-"""Secrets on a command line are not written, and what is written is for its owner alone."""
+"""Secrets on a command line are not written to files, and written files are readable by their owner only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMAND = ["sh", "-c", "exit 0", "x", "--api-key", SECRET, f"HF_TOKEN={SECRET}",
 
 
 def bytes_in(folder: Path) -> bytes:
-    """All that lies in a folder, with recordings as their readers see them."""
+    """All bytes of the files in a folder."""
     found = b""
     for path in sorted(folder.rglob("*")):
         if path.is_file():

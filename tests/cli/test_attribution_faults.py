@@ -1,4 +1,4 @@
-"""Attribution of what is odd, scarce or wrong: the best honest answer, and a diagnostic that says what is wrong with it."""
+"""Attribution of unusual, scarce or wrong data: a best estimate, and a diagnostic that names the problem."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADER = "time_unix_ns,domain,kind,value"
 
 @pytest.fixture
 def reported(joulemap, tmp_path: Path):
-    """reported(trace, rows of power): a report by level."""
+    """reported(trace, power rows): imports them and returns a report function by level."""
 
     def run(trace: KinetoTrace, power: list[str], *flags: object):
         (tmp_path / "power.csv").write_text("\n".join([HEADER, *power]) + "\n")
@@ -71,14 +71,14 @@ def test_one_sample_is_no_energy(reported):
 
 
 def test_what_a_counter_lost_at_a_reset_is_told_and_the_rest_stands(reported):
-    """300 W; at 0.5 s it begins again at 0."""
+    """The counter rises at 300 W and restarts at 0 after 0.5 s."""
     told = reported(training(), counter(lambda s: 1000 + 300 * s if s < 0.5 else 300 * (s - 0.5)))()
     assert told["measured_j"] == pytest.approx(300.0 * told["elapsed_s"], rel=0.03)
     assert any("reset" in entry["code"] or "reset" in entry["message"] for entry in told["diagnostics"])
 
 
 def test_power_whose_clock_is_set_back_is_told(reported):
-    """After 1 s the clock is set back by half a second: two stretches of the log claim the same time."""
+    """After 1 s the clock is set back by 0.5 s: two sections of the log cover the same time."""
     late = power(600.0, begin_s=0.5, end_s=1.5)
     told = reported(training(), power(300.0, end_s=1.0) + late)()
     assert "power_out_of_order" in codes(told)
@@ -134,7 +134,7 @@ def test_a_gpu_of_an_odd_number_is_not_taken_for_the_first(reported):
 
 
 def test_how_often_layers_ran_that_only_names_tell_is_null_and_said_so(joulemap, tmp_path):
-    """A profile of ONNX Runtime names nodes after layers, and does not tell calls of those."""
+    """ONNX Runtime profiles name nodes after layers but do not contain calls of layers."""
     nodes = [{"cat": "Node", "pid": 1, "tid": 1, "ts": 10 + i * 10, "dur": 7, "ph": "X", "name": f"/fc/{op}_kernel_time",
               "args": {"op_name": op}} for i, op in enumerate(("MatMul", "Add", "MatMul"))]  # fmt: skip
     (tmp_path / "profile.json").write_text(json.dumps(nodes))

@@ -1,4 +1,4 @@
-"""A program with capabilities of its own (setcap) reads sensors with them and nothing else; a setuid program refuses."""
+"""A program with file capabilities (setcap) uses them only to read sensors; a setuid program refuses to run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [
 
 
 class Installed:
-    """A copy of the program with capabilities, in a folder that its user, nobody, may write to."""
+    """A copy of the program with capabilities, in a folder that its user, nobody, can write to."""
 
     def __init__(self, binaries: Path, folder: Path, capabilities: str = "cap_dac_read_search+ep") -> None:
         self.folder = folder
@@ -72,7 +72,7 @@ def test_another_users_recording_stays_unread(installed: Installed) -> None:
 
 @pytest.mark.parametrize("verb", ["report", "stat", "record", "doctor", "experiment"])
 def test_no_path_of_the_user_is_reached_through_anothers_folder(installed: Installed, verb: str) -> None:
-    """Folders that the user may not enter stay closed for what a verb writes and reads, too."""
+    """Folders that the user cannot enter stay inaccessible, both for what a verb writes and for what it reads."""
     closed = installed.folder / "closed"
     (closed / "open").mkdir(parents=True)
     (closed / "open").chmod(0o777)
@@ -108,7 +108,7 @@ def test_a_metric_file_is_read_in_the_attempts_folder_only(installed: Installed)
 
 
 def powercap_of_root(installed: Installed, *arguments: object) -> subprocess.CompletedProcess:
-    """Runs it where /sys/class/powercap is a machine's whose counters only root may read."""
+    """Runs the program with a /sys/class/powercap whose counters only root can read."""
     script = 'mount -t tmpfs none /sys/class && cp -r "$0" /sys/class/powercap && chown -R 0:0 /sys/class/powercap'
     script += ' && chmod 0400 /sys/class/powercap/*/energy_uj && exec "$@"'
     command = ["unshare", "-m", "sh", "-c", script, str(POWERCAP), *installed.command(*arguments)]

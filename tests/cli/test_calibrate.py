@@ -1,6 +1,6 @@
-"""`joulemap calibrate` on a GPU that is not there: the fake CUDA driver is loaded, and the fake NVML shows it.
+"""`joulemap calibrate` on a simulated GPU: the fake CUDA driver takes the load, and the fake NVML reports it.
 
-How well lags, windows and gains are found is tested in virtual time, in src/calibration/calibration_test.cc.
+src/calibration/calibration_test.cc tests the accuracy of lags, windows and gains in virtual time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why functions draw, by what a real training on an H200 recorded: in reports, exports and the tables of experiments."""
+"""Causes of the energy of functions, from a recorded training on an H200: in reports, exports and experiment tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ more_is_better = true
 
 @pytest.fixture(scope="module")
 def told(binaries):
-    """report --json of the recording; in a tenth of the time that regression takes."""
+    """report --json of the recording by level; --mode integral takes a tenth of the time of regression."""
     def report(by: str) -> dict:
         command = [binaries / "joulemap", "report", RECORDING, "--mode", "integral", "--by", by, "--json"]
         return json.loads(subprocess.run(command, check=True, capture_output=True, timeout=300).stdout)
@@ -86,7 +86,7 @@ def test_exports_tell_the_same_causes(joulemap, told):
 
 @pytest.fixture
 def experiment(joulemap, told, tmp_path) -> Path:
-    """Two rows of each cell are done; those of one framework were recorded, those of the other only told by names."""
+    """Two rows of each cell are done. One framework has recorded functions, the other only function names."""
     (tmp_path / "experiment.toml").write_text(PLAN)
     folder = tmp_path / "exp"
     assert joulemap("experiment", "plan", tmp_path / "experiment.toml", "-o", folder).code == 0

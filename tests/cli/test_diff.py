@@ -1,4 +1,4 @@
-"""diff: what changed between two recordings, and when that fails a build."""
+"""diff: what changed between two recordings, and which changes fail a build."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RECORDING = Path(__file__).resolve().parents[2] / "examples" / "resnet50-h200.jo
 
 @pytest.fixture
 def recording(joulemap, tmp_path: Path):
-    """recording(watts): the same traced training of 8 steps, at that power."""
+    """recording(watts): the same traced training run of 8 steps, at constant power."""
 
     def make(watts: float, domain: str = "gpu0") -> Path:
         rows = [f"{begin_ns() + i * 10_000_000},{domain},power_w,{watts}" for i in range(-100, 500)]
@@ -33,7 +33,7 @@ STEPS, STEP_S = 60, 0.05
 
 @pytest.fixture
 def run_of(joulemap, tmp_path: Path):
-    """run_of(watts, warm_up_watts): a traced training of 60 steps at that power, after six at the other."""
+    """run_of(watts, warm_up_watts): a traced training run of 60 steps at `watts`, the first six at `warm_up_watts`."""
     count = itertools.count()
 
     def make(watts: float, warm_up_watts: float | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""bench/h200/diff_false_positives.py, its analysis: on recordings of a program that differ as they should, and too much."""
+"""The analysis of bench/h200/diff_false_positives.py: recordings with differences within and beyond the expected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEPS, STEP_S = 40, 0.05
 
 @pytest.fixture
 def record(joulemap, tmp_path: Path):
-    """record(name, watts): a traced training at that power, as the script names its recordings."""
+    """record(name, watts): a traced training run at that power, in a file named as the script names its recordings."""
     folder = tmp_path / "recordings"
     folder.mkdir()
     trace = training(steps=STEPS, step_us=1e6 * STEP_S).write(tmp_path / "trace.json")

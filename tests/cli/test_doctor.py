@@ -1,4 +1,4 @@
-"""joulemap doctor: what it says about each fake machine, and its JSON contract."""
+"""joulemap doctor: its output for each fake machine, and its JSON contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`import prengdl`, `import nvidia-smi --epochs`, `experiment analyze`, run whole on made files of the published layouts."""
+"""`import prengdl`, `import nvidia-smi --epochs` and `experiment analyze`, end to end on generated files of the
+published layouts."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ PERF = """
 
     {seconds:.9f} seconds time elapsed
 """
-# As published: the inference of NCF with TensorFlow.
+# Published values: NCF inference with TensorFlow, seconds per run.
 WARMING_UP = [336, 216, 217, 205, 66, 20, 19, 19.2, 19.1, 19.3]
 TORCH = [150 + (7 * i + 3) % 10 for i in range(10)]
 
@@ -33,7 +34,7 @@ def published(tmp_path_factory) -> Path:
                 stem = folder / f"{model}_{framework}"
                 text = PERF.format(package=100 * seconds * factor, dram=10 * seconds, seconds=seconds)
                 Path(f"{stem}_perf_{number}.txt").write_text(text)
-                # Samples that are not a second apart: one too many for the time.
+                # Samples are less than one second apart: one sample more than the whole seconds.
                 powers = [5.7 if number == 1 else 35.0] + [100.0] * int(seconds)
                 Path(f"{stem}_nvidia_smi_{number}.txt").write_text("".join(f"{p:.2f} W\n" for p in powers))
     return folder.parent

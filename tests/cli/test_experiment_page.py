@@ -14,7 +14,7 @@ SCALES = {"MJ": 1e6, "kJ": 1e3, "J": 1, "mJ": 1e-3, "h": 3600, "s": 1, "ms": 1e-
 
 
 class Tables(HTMLParser):
-    """tables["cells"]: rows of the table in the section of that id, and its heads as the first."""
+    """tables["cells"]: rows of the table in the section with that id; the first row contains the column headers."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ def row_of(level: int, block: int) -> dict:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory, binaries):
-    """The tables of the page, and what --json has."""
+    """The tables of the page, and the output of --json."""
     folder = tmp_path_factory.mktemp("page")
     analyze = [binaries / "joulemap", "experiment", "analyze", write_rows(folder / "exp", row_of)]
     subprocess.run([*analyze, "--html", folder / "page.html"], check=True, timeout=60, stdout=subprocess.DEVNULL)

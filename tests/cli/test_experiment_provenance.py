@@ -1,4 +1,4 @@
-"""`experiment analyze` compares what was measured, by the same domains, and says what it compares."""
+"""`experiment analyze` compares only measured energy of the same domains, and reports which domains it compares."""
 
 from __future__ import annotations
 

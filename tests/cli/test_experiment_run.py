@@ -1,4 +1,4 @@
-"""joulemap experiment plan, run, resume, run-row and status: whatever ends a runner, its folder can be gone on with."""
+"""joulemap experiment plan, run, resume, run-row and status: a folder can be resumed whatever ended its runner."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ variant = ["a", "b'; touch injected; '"]
 
 @pytest.fixture
 def plan(tmp_path):
-    """Writes experiment.toml; words of `command` are Python's."""
+    """Writes experiment.toml; `command` is a list of Python strings."""
 
     def write(command, repetitions=2, baseline_s=0, warm_up_runs=0, more="", tables="", require="[]") -> Path:
         path = tmp_path / "experiment.toml"
@@ -60,7 +60,7 @@ def row(folder: Path, number: int, attempt: int = 1, kind: str = "rows") -> dict
 
 
 def files(folder: Path, without: str = "") -> dict[str, bytes]:
-    """Of all attempts; those of the row `without` may still be written to."""
+    """Contents of the files of all attempts, except those of row `without`, which may still change."""
     attempts = [one for one in folder.glob("*/*/attempt-*") if one.parent.name != without]
     kept = [path for attempt in attempts for path in attempt.rglob("*") if path.is_file()]
     return {str(path): path.read_bytes() for path in kept}
@@ -102,7 +102,7 @@ def test_placeholders_reach_a_shell_as_they_are(joulemap, plan, tmp_path):
 
 
 def test_a_row_that_fails_is_kept_and_run_again(joulemap, plan, tmp_path):
-    # Row 1 fails as long as there is no file `good`.
+    # Row 1 fails until the file `good` exists.
     file = plan(["sh", "-c", '[ "$JOULEMAP_ROW" != 1 ] || [ -e good ] || exit 3'])
     folder = tmp_path / "exp"
     outcome = joulemap("experiment", "run", file, "-o", folder)
@@ -110,7 +110,7 @@ def test_a_row_that_fails_is_kept_and_run_again(joulemap, plan, tmp_path):
     assert "3 of 4 rows done" in outcome.out and "exit code 3" in outcome.err
     assert row(folder, 1)["exit_code"] == 3 and table(folder)[1]["__done"] == "FAILED"
     before = files(folder)
-    assert joulemap("experiment", "run", folder).code == 2  # rows have run: it is to be resumed
+    assert joulemap("experiment", "run", folder).code == 2  # rows have run: only resume is allowed
     (tmp_path / "good").touch()
     resumed = joulemap("experiment", "resume", folder)
     assert resumed.code == 0, resumed.err
@@ -121,7 +121,7 @@ def test_a_row_that_fails_is_kept_and_run_again(joulemap, plan, tmp_path):
 
 
 def test_a_killed_runner_leaves_a_folder_that_can_be_gone_on_with(binaries, joulemap, plan, tmp_path):
-    # Row 2 waits until it is told to go on; its process is known by its file.
+    # Row 2 waits until the file `go` exists; each row writes its process ID to the file `pid`.
     program = 'echo $$ > pid; [ "$JOULEMAP_ROW" != 2 ] || while [ ! -e go ]; do sleep 0.05; done'
     file = plan(["sh", "-c", program])
     folder = tmp_path / "exp"
@@ -157,7 +157,7 @@ def test_an_interrupted_row_counts_as_failed(binaries, joulemap, plan, tmp_path)
         stderr=subprocess.PIPE,
         text=True,
     )
-    # Once the recorder has its folder of parts, it passes signals on.
+    # The recorder forwards signals from the moment its folder of parts exists.
     wait_for(lambda: (folder / "rows" / "00001" / "attempt-1" / "run.joule.d").exists())
     runner.send_signal(signal.SIGINT)
     _, errors = runner.communicate(timeout=30)
@@ -211,7 +211,7 @@ def test_mistakes_are_told_with_their_lines(joulemap, tmp_path):
 
 @pytest.fixture
 def fake_machine(sysroots, tmp_path):
-    """A machine whose governor can be written: frozen counters do for what is tested here."""
+    """A machine with a writable frequency governor; its counters are frozen, which suffices for these tests."""
     root = tmp_path / "machine"
     shutil.copytree(sysroots / "intel-2socket", root)
     for cpu in (0, 1):

@@ -1,4 +1,4 @@
-"""What an experiment's folder and plan cannot do: write, read or execute elsewhere."""
+"""The folder and plan of an experiment cannot make Joulemap write, read or execute files elsewhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def machine(tmp_path: Path) -> Path:
 
 
 class LeftBehind:
-    """An experiment with a file of settings to restore, as a runner that was killed leaves it."""
+    """An experiment with a file of settings to restore, as a killed runner leaves it."""
 
     def __init__(self, joulemap, folder: Path, machine: Path) -> None:
         file = plan(folder, checks="set = ['governor']\n")

@@ -1,4 +1,4 @@
-"""export: what it writes is read by the readers of others."""
+"""export: third-party readers can read its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def run_folder(joulemap, made, tmp_path) -> Path:
 
 
 def loaded(folder: Path):
-    """By TensorBoard's own loader, all of it."""
+    """Reads all events with TensorBoard's own loader."""
     accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     events = accumulators.EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0})
     return events.Reload()
@@ -68,7 +68,7 @@ def test_power_over_time_keeps_the_energy(run_folder, told):
     slices = [later - sooner for sooner, later in zip(times, times[1:])]
     domain = next(domain for domain in told("domain")["domains"] if domain["name"] == "gpu0")
     shown_j = sum(event.value for event in events) * sum(slices) / len(slices)
-    # Slices after the last reading have no power; the energy there is part of the uncertainty.
+    # Slices after the last reading have no power; their energy is part of the uncertainty.
     assert shown_j == pytest.approx(domain["measured_j"], abs=domain["uncertainty_j"])
 
 

@@ -1,4 +1,4 @@
-"""export to files: pprof, Perfetto, speedscope, folded stacks, CSV, SQLite, read by others than us."""
+"""export to files: pprof, Perfetto, speedscope, folded stacks, CSV, SQLite, read by independent readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from made_training import STEPS, made, told  # noqa: F401  fixtures
 
 @pytest.fixture
 def exported(joulemap, made, tmp_path):
-    """The file that an export wrote."""
+    """exported(format, *options): the file that an export writes."""
 
     def write(to: str, *options: str) -> Path:
         ended = joulemap("export", made, "--to", to, *options, "-o", tmp_path / to)
@@ -27,12 +27,12 @@ def exported(joulemap, made, tmp_path):
 
 
 def energies(report: dict) -> float:
-    """All that is in the ledger: of rows, idle and nobody's."""
+    """Total energy of the ledger: rows, idle and unattributed."""
     return sum(row["energy_j"] for row in report["rows"]) + report["idle_j"] + report["unattributed_j"]
 
 
 def message_types(package: str, fields: dict[str, list[tuple]]) -> dict:
-    """Protobuf's own decoder for a schema given as {message: [(name, number, type, repeated, message)]}."""
+    """Message classes of the protobuf library for a schema {message: [(name, number, type, repeated, message)]}."""
     pytest.importorskip("google.protobuf")
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -49,7 +49,7 @@ def message_types(package: str, fields: dict[str, list[tuple]]) -> dict:
     return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in fields}
 
 
-# The part of pprof's profile.proto that we write.
+# The part of pprof's profile.proto that Joulemap writes.
 PPROF = {
     "ValueType": [("type", 1, "int64", False, ""), ("unit", 2, "int64", False, "")],
     "Sample": [("location_id", 1, "uint64", True, ""), ("value", 2, "int64", True, "")],
@@ -140,7 +140,7 @@ def test_sqlite_holds_all_tables(exported, told):
         assert found == pytest.approx(sum(row["energy_j"] for row in told(level)["rows"]), rel=1e-9)
     drawn = "SELECT sum(power_w * (end_s - begin_s)) FROM samples WHERE domain = 'gpu0'"
     (energy,) = database.execute("SELECT energy_j FROM domains WHERE name = 'gpu0'").fetchone()
-    # Slices after the last reading have no power; the energy there is part of the uncertainty.
+    # Slices after the last reading have no power; their energy is part of the uncertainty.
     uncertain = next(domain["uncertainty_j"] for domain in told("domain")["domains"] if domain["name"] == "gpu0")
     assert database.execute(drawn).fetchone()[0] == pytest.approx(energy, abs=uncertain)
     messages = {message for (message,) in database.execute("SELECT message FROM diagnostics")}
@@ -174,7 +174,7 @@ def test_perfetto_has_power_beside_steps_and_phases(exported, told):
     domain = next(domain for domain in report["domains"] if domain["name"] == "gpu0")
     mean = sum(packet.track_event.double_counter_value for packet in power) / len(power)
     shown_s = (power[-1].timestamp - power[0].timestamp) * 1e-9 * len(power) / (len(power) - 1)
-    # Slices after the last reading have no power; the energy there is part of the uncertainty.
+    # Slices after the last reading have no power; their energy is part of the uncertainty.
     assert mean * shown_s == pytest.approx(domain["measured_j"], abs=domain["uncertainty_j"])
     steps = [packet.track_event for packet in events if packet.track_event.name.startswith("step ")]
     assert {note.name for note in steps[5].debug_annotations} >= {"energy_j", "power_w", "loss"}

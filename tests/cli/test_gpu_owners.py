@@ -1,8 +1,8 @@
-"""Whose the processes on a GPU are: record, record -p and a program that records itself, outside and inside of containers.
+"""Ownership of processes on a GPU: record, record -p and a program that records itself, inside and outside containers.
 
-The fake NVML lists who holds the lock of a file in a folder. A measured process adds itself, by the number that a kind of
-driver would list: its number on the host, the one of its namespace, 0, or none. It also has a file open that looks like
-CUDA's.
+The fake NVML lists the processes that hold the lock of a file in a folder. A measured process adds itself under the
+process ID that a given driver would list: its ID on the host, its ID in the namespace, 0, or none. It also opens a file
+that looks like CUDA's.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from fake_nvml.truth import FakeGpu, FakeNvml
 
-STRANGER = 0x3FFFFFF0  # no process has such a number
+STRANGER = 0x3FFFFFF0  # not the ID of any process
 
-# Puts itself on the GPU, says so, and becomes the program.
+# Registers itself as a process on the GPU, prints "listed", and executes the program.
 CLIENT = """
 import fcntl, os, sys
 os.set_inheritable(os.open(os.environ["FAKE_UVM"], os.O_RDONLY), True)
@@ -33,7 +33,7 @@ print("listed", flush=True)
 os.execv(sys.argv[1], sys.argv[1:])
 """
 
-# Works until the recorder has read the list of processes once more.
+# Runs until the recorder has read the list of processes once more.
 WORK = """
 import os, time
 def reads():
@@ -65,7 +65,7 @@ ENTER = 'mount --rbind /proc "$HOST_PROC" && mount -t proc proc /proc && exec "$
 
 @pytest.fixture(scope="session")
 def namespace(tmp_path_factory) -> list[str]:
-    """What runs a command in pid and mount namespaces of its own, with a /proc of its own, as containers do."""
+    """A command prefix that runs a command in its own pid and mount namespaces with its own /proc, as containers do."""
     rights = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     command = ["unshare", *rights, "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "sh"]
     folder = tmp_path_factory.mktemp("proc")
@@ -192,7 +192,7 @@ def test_in_a_container_who_cannot_be_distinguished_from_the_program_is_said_and
 
 def test_a_worker_that_outlives_its_parent_is_still_measured(outside):
     machine = outside("namespace")
-    orphan = (  # its child ends at once, its grandchild is on the GPU
+    orphan = (  # its child exits at once, its grandchild uses the GPU
         "import os, sys\n"
         "end, held = os.pipe()\n"
         "os.set_inheritable(held, True)\n"

@@ -1,4 +1,4 @@
-"""joulemap record on a GPU that other processes use, too: the fake NVML says who they are and what they use."""
+"""joulemap record on a GPU with co-tenants: the fake NVML lists the other processes and their utilization."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from fake_nvml.truth import FakeGpu, FakeNvml
 
-GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # what the fake CUPTI says it is
-SOMEBODY = 0x3FFFFFF0  # no process has such a number
+GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # UUID that the fake CUPTI reports
+SOMEBODY = 0x3FFFFFF0  # not the ID of any process
 FIRST_NAMESPACE = "pid:[4026531836]"
 
 
 class SharedMachine:
-    """A machine with a GPU of 300 W, on which the fake program keeps the GPU busy for half of its time."""
+    """A machine with a GPU at 300 W, which the fake program keeps busy half of the time."""
 
     def __init__(self, joulemap, binaries: Path, folder: Path, statements: tuple[str, ...]) -> None:
         gpu = FakeGpu(uuid=GPU, power=[(0.0, 300.0)], statements=list(statements))
@@ -56,7 +56,7 @@ def background(report: dict) -> list[dict]:
 
 @pytest.mark.parametrize("startup_s", [0, 0.4])
 def test_what_others_use_on_a_gpu_is_background_and_neither_idle_nor_ours(machine, startup_s):
-    """Whatever the machine does meanwhile: the program's kernels fill at most half of any time, others 40 % of it."""
+    """Independent of load: the program's kernels fill at most half of any interval, other processes 40 % of it."""
     shared = machine(f"process {SOMEBODY} 30", f"process {SOMEBODY + 1} 10")
     shared.record(startup_s=startup_s)
     for level in ("kernel", "region"):
@@ -67,7 +67,7 @@ def test_what_others_use_on_a_gpu_is_background_and_neither_idle_nor_ours(machin
         assert row["time_s"] == pytest.approx(0.4 * told["elapsed_s"], rel=0.001)
         total = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
         assert total == pytest.approx(told["measured_j"], rel=1e-6)
-        # The GPU draws the same at all times: energies are shares of time.
+        # The GPU has constant power, so energies are proportional to time.
         ours_s = sum(one["time_s"] for one in told["rows"] if one["device"] == "gpu0") - row["time_s"]
         idle_j = (0.6 - ours_s / told["elapsed_s"]) * told["measured_j"]
         assert told["idle_j"] == pytest.approx(idle_j, abs=0.02 * told["measured_j"])

@@ -1,4 +1,4 @@
-"""joulemap import: traces and power of other tools become a recording that report reads as it reads its own."""
+"""joulemap import: traces and power logs of other tools become a recording that report treats like its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEVELS = ["domain", "phase", "layer", "op", "tensor", "function", "region", "ker
 
 @pytest.fixture
 def imported(joulemap, tmp_path: Path):
-    """imported("kineto", file, "--power", csv): report(by), and report.summary of the import itself."""
+    """imported("kineto", file, "--power", csv): a function report(by) with report.summary, the output of the import."""
 
     def run(*arguments: object):
         file = tmp_path / "imported.joule"
@@ -40,7 +40,7 @@ def codes(report: dict) -> set[str]:
 
 
 def power_csv(path: Path, watts_of: dict, begin_s: float = -1, end_s: float = 2, period_s: float = 0.01) -> Path:
-    """`watts_of`: domain -> a function of the seconds since the trace began."""
+    """`watts_of`: domain -> a function of the seconds since the start of the trace."""
     lines = ["time_unix_ns,domain,kind,value"]
     for i in range(round((end_s - begin_s) / period_s) + 1):
         at_s = begin_s + i * period_s
@@ -97,11 +97,11 @@ def test_by_tensor_operations_of_different_shapes_are_rows_of_their_own(imported
     by_op = [row for row in report("op")["rows"] if row["path"][-1] == "aten::matmul" and row["device"] == "cpu"]
     assert [row["count"] for row in by_op] == [6]
     unknown = next(entry for entry in told["diagnostics"] if entry["code"] == "shapes_unknown")
-    assert unknown["count"] == 2 and "record_shapes=True" in unknown["remedy"]  # the layer's, and its gradient's
+    assert unknown["count"] == 2 and "record_shapes=True" in unknown["remedy"]  # the layer and its gradient
 
 
 def test_a_gpus_energy_goes_to_what_ran_at_that_moment(imported, tmp_path):
-    """Power is 100 W while the first step runs and 300 W in the second."""
+    """Power is 100 W during the first step and 300 W during the second."""
     power = power_csv(tmp_path / "power.csv", {"gpu0": lambda s: 100.0 if s < 0.5 else 300.0})
     told = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)("layer")
     gpu = rows(told, "gpu0")

@@ -1,4 +1,4 @@
-"""joulemap import of what is broken, odd or huge: nothing crashes, nothing is guessed without a word."""
+"""joulemap import of broken, unusual or huge files: no crash, and every guess has a diagnostic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.kineto_trace import BASE_NS, KinetoTrace, training
 
 @pytest.fixture
 def imported(joulemap, tmp_path: Path):
-    """imported("kineto", file, ...): what import says of it; reported(by): the recording's report."""
+    """imported("kineto", file, ...): the summary of the import; reported(by): the report of the recording."""
 
     def run(*arguments: object) -> dict:
         outcome = joulemap("import", *arguments, "-o", tmp_path / "imported.joule", "--json")
@@ -30,7 +30,7 @@ def reported(joulemap, tmp_path: Path):
 
 
 def told(report: dict) -> dict[str, int]:
-    """How often each code is told."""
+    """Count of each diagnostic code."""
     counts: dict[str, int] = {}
     for entry in report["diagnostics"]:
         counts[entry["code"]] = counts.get(entry["code"], 0) + entry["count"]
@@ -54,7 +54,7 @@ def write(path: Path, trace: KinetoTrace, **members: object) -> Path:
 
 @pytest.mark.parametrize("base_ns", [None, BASE_NS])
 def test_one_damaged_time_does_not_move_or_stretch_the_trace(imported, reported, tmp_path, base_ns):
-    """Without a base times are Unix microseconds: one of 1970 tells nothing of the others."""
+    """Without a base, times are Unix microseconds: one timestamp in 1970 must not shift the others."""
     trace = training()
     if base_ns is None:
         for event in trace.events:
@@ -84,7 +84,7 @@ def test_what_nests_without_end_is_counted_with_what_is_around_it(imported, repo
 
 
 def test_threads_that_are_nowhere_cost_nothing(imported, reported, tmp_path):
-    """Two hundred seconds of 100,000 short threads, one after the other."""
+    """100,000 short threads, one after another, over 200 seconds."""
     trace = KinetoTrace()
     for i in range(100_000):
         trace.add("cpu_op", "aten::mm", i * 2000, 1000, tid=i)

@@ -1,4 +1,4 @@
-"""What earlier recordings taught about kernels: kept in the data folder, frozen into recordings, named by report."""
+"""Kernel powers learned from earlier recordings: stored in the data folder, copied into recordings, named by report."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ sys.path.insert(0, str(ROOT / "support"))
 import read_joule  # noqa: E402
 from joule_writer import Power, write_library  # noqa: E402
 
-GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # what the fake CUPTI says it is
+GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # UUID that the fake CUPTI reports
 MODEL = "Fake H200"
 
 
 @pytest.fixture
 def record(binaries: Path, joulemap, tmp_path):
-    """record("a.joule"): gemm and relu on a GPU of 300 W, too briefly to tell what each of them draws."""
+    """record("a.joule"): gemm and relu on a GPU at 300 W, too short to identify the power of each class."""
 
     def run(name: str, *flags: str, data: Path | None = None):
         nvml = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(uuid=GPU, name=MODEL, power=[(0.0, 300.0)]))
@@ -58,7 +58,7 @@ def codes(told: dict) -> set[str]:
 
 
 def powers_for(file: Path, watts: dict[str, float], gpu: str = MODEL) -> list[Power]:
-    """Entries for classes of kernels as they ran in a recording."""
+    """Library entries for the kernel classes of a recording."""
     powers = []
     for line in read_joule.dump(file.read_bytes()):
         if not line.startswith("class "):
@@ -72,7 +72,7 @@ def powers_for(file: Path, watts: dict[str, float], gpu: str = MODEL) -> list[Po
 
 @pytest.fixture
 def taught(record, tmp_path):
-    """A recording, and a library that says that gemm draws thrice what relu does."""
+    """A recording, and library entries in which gemm has three times the power of relu."""
     file, _ = record("first.joule", "--no-learn")
     powers = powers_for(file, {"gemm": 450.0, "relu": 150.0})
     assert len(powers) == 2

@@ -1,4 +1,4 @@
-"""joulemap record around a program that uses a GPU, pretended by the fake CUPTI and the fake NVML."""
+"""joulemap record around a program that uses a GPU, simulated by the fake CUPTI and the fake NVML."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from statistics import median
 import pytest
 from fake_nvml.truth import FakeGpu, FakeNvml
 
-GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # what the fake CUPTI says it is
+GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # UUID that the fake CUPTI reports
 
 
 @pytest.fixture
 def record(binaries: Path, joulemap, tmp_path):
-    """record("20", "10"): the fake program with these arguments, on a machine with a GPU of 300 W; then report(by)."""
+    """record("20", "10"): the fake program with these arguments, on a machine with a GPU at 300 W; then report(by)."""
 
     def run(*arguments: str, flags: tuple = (), program: tuple = (), statements: tuple = ()):
         gpu = FakeGpu(uuid=GPU, power=[(0.0, 300.0)], statements=list(statements))
@@ -54,7 +54,7 @@ def test_every_kernel_is_told_with_its_place_and_its_part_of_the_energy(record):
     assert places["first"]["count"] == 60 * 4
     assert places["first"]["energy_j"] == pytest.approx(3 * places["second"]["energy_j"], rel=0.1)
     assert places["first"]["power_w"] == pytest.approx(300, rel=0.1)
-    # Its power is always the same, so its energy is idle for as much of the time as no kernel ran: half of each step.
+    # Power is constant, so the idle share of energy equals the share of time without a kernel: half of each step.
     total = by_region["attributed_j"] + by_region["idle_j"] + by_region["unattributed_j"]
     assert total == pytest.approx(by_region["measured_j"], rel=1e-3)
     busy_share = sum(row["time_s"] for row in places.values()) / by_region["elapsed_s"]
@@ -70,7 +70,7 @@ def test_every_way_to_share_out_the_energy_gives_all_of_it_and_always_the_same(r
         assert sum(row["energy_j"] for row in told["rows"]) == pytest.approx(told["attributed_j"], rel=1e-6)
         assert report("kernel", "--mode", mode) == told
     by_kernel = report("kernel")
-    # How equal the steps are is the machine's affair. Rows that the readings cannot distinguish are marked, and noted once.
+    # The similarity of steps depends on the machine. Rows that the readings cannot separate are marked and noted once.
     assert ("kernels_by_time" in codes(by_kernel)) == any(row["basis"] == "time-share" for row in by_kernel["rows"])
     assert all(row["low_j"] < row["energy_j"] < row["high_j"] for row in by_kernel["rows"])
 
@@ -99,7 +99,7 @@ def test_a_part_of_a_run_has_its_part_of_the_energy_and_of_the_kernels(record, j
 def test_steps_share_out_the_energy_of_the_run(record):
     told = record("50", "4")("step")
     assert [row["name"] for row in told["rows"]] == [str(number) for number in range(50)]
-    # On a busy machine a step of the counter may be seen too late for a few of them.
+    # On a busy machine the recorder may see a counter update too late for a few steps.
     assert median(row["power_w"] for row in told["rows"]) == pytest.approx(300, rel=0.1)
     energy_j = sum(row["energy_j"] for row in told["rows"])
     time_s = sum(row["time_s"] for row in told["rows"])
@@ -128,7 +128,7 @@ def test_records_that_another_profiler_takes_are_told_as_lost_and_taken_back(rec
     assert "kernels_lost" in codes(told)
     lost_steps = 300 - rows_of(told)["gemm"]["count"] / 2
     assert 0 < lost_steps < 300
-    assert told["unattributed_j"] > 0.5 * 300 * 0.5  # what was drawn while they were lost; it is not idle
+    assert told["unattributed_j"] > 0.5 * 300 * 0.5  # energy used while records were lost: unattributed, not idle
 
 
 def test_kernels_alone_can_be_asked_for_and_nothing_at_all(record):

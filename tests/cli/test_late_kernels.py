@@ -1,4 +1,4 @@
-"""A program that uses a GPU already when it begins to be recorded, twice: by the fake CUPTI and the fake NVML."""
+"""A program that already uses a GPU when recording starts, and records twice: with the fake CUPTI and the fake NVML."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import sys
 
 from fake_nvml.truth import FakeGpu, FakeNvml
 
-GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # what the fake CUPTI says it is
+GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # UUID that the fake CUPTI reports
 
-# The first levers of tests/fake_cupti/fake_cupti.h.
+# The first members of the control structure in tests/fake_cupti/fake_cupti.h.
 PROGRAM = """
 import ctypes, json, os, sys, time
 import joulemap as jm
@@ -53,7 +53,7 @@ print(json.dumps(found))
 
 
 def test_kernels_are_seen_from_then_on_and_in_the_next_recording_too(binaries, tmp_path):
-    (tmp_path / "libcuda.so.1").symlink_to(binaries / "libjoulemap-fake-nvml.so")  # a library of that name is enough
+    (tmp_path / "libcuda.so.1").symlink_to(binaries / "libjoulemap-fake-nvml.so")  # only the name matters
     nvml = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(uuid=GPU, power=[(0.0, 300.0)]))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))}
     environment |= nvml.environment | {

@@ -1,4 +1,4 @@
-"""Folders on file systems without flock: NFS without a lock server, Lustre, some of FUSE."""
+"""Folders on file systems without flock: NFS without a lock server, Lustre, some FUSE file systems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ require = []
 
 @pytest.fixture
 def without_flock(tmp_path) -> dict[str, str]:
-    """An environment in which flock says what it says on an NFS without a lock server."""
+    """An environment in which flock fails with the error of an NFS without a lock server."""
     source, library = tmp_path / "no_flock.c", tmp_path / "no_flock.so"
     source.write_text(NO_FLOCK)
     subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)

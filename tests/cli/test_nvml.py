@@ -1,4 +1,4 @@
-"""NVIDIA GPUs, pretended by the fake NVML of tests/fake_nvml: what doctor says of them and what stat measures."""
+"""NVIDIA GPUs, simulated by the fake NVML of tests/fake_nvml: the output of doctor and the measurements of stat."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FIRST, SECOND = "GPU-aaaaaaaa-0000", "GPU-bbbbbbbb-0000"
 
 @pytest.fixture
 def fake_nvml(binaries, tmp_path):
-    """fake_nvml(gpu, ...): a machine with these GPUs. `old`: with the functions of an old driver only."""
+    """fake_nvml(gpu, ...): a machine with these GPUs. `old`: only with the functions of an old driver."""
 
     def make(*gpus: FakeGpu, old: bool = False) -> FakeNvml:
         library = "libjoulemap-old-fake-nvml.so" if old else "libjoulemap-fake-nvml.so"
@@ -54,7 +54,7 @@ def true_joules(machine: FakeNvml, run: dict, gpu: int = 0) -> float:
 
 
 def is_true(domain: dict, true_j: float) -> bool:
-    """To a percent, or as well as it says that it is known: on a busy machine some readings come late."""
+    """True to 1 % or within the reported uncertainty: on a busy machine some readings come late."""
     return abs(domain["joules"] - true_j) <= max(0.01 * true_j, domain["uncertainty_j"])
 
 
@@ -167,7 +167,7 @@ def test_a_gpu_that_falls_off_the_bus_keeps_its_half_and_the_others_all(joulemap
     used_j = 200 * (lost_unix_s - run["start_unix_ns"] * 1e-9)
     lost = domains["gpu0"]
     assert 0 < lost["joules"] < used_j + lost["uncertainty_j"]
-    assert lost["joules"] + lost["uncertainty_j"] > true_joules(machine, run)  # it may have gone on using as much
+    assert lost["joules"] + lost["uncertainty_j"] > true_joules(machine, run)  # it may have kept its power
     assert {"sensor_vanished", "energy_missing"} <= codes(run["diagnostics"])
     assert is_true(domains["gpu1"], true_joules(machine, run, 1))
 

@@ -1,4 +1,4 @@
-"""predict, card and model: energies before anything runs, and what is said where they cannot be known."""
+"""predict, card and model: energies before a run, and the output where no prediction is possible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEYS = {
 
 
 def small_network(batch: object = 2, *more: bytes) -> bytes:
-    """A convolution, an activation and what else is given, which reads "y" and writes "z"."""
+    """A model of a convolution, an activation and the given nodes, which read "y" and write "z"."""
     nodes = [
         node("Conv", ["x", "w"], ["c"], ints("kernel_shape", [3, 3]), ints("pads", [1, 1, 1, 1])),
         node("Relu", ["c"], ["y"]),
@@ -291,7 +291,7 @@ exec {python} "$@" --simulated --scale 0.02 --active 0.06
 
 
 def test_a_profile_of_this_machine_is_measured_fitted_and_then_used(joulemap, binaries, tmp_path):
-    """With the collector's simulated GPU, which is this CPU with made-up power."""
+    """Uses the collector's simulated GPU: this CPU with synthetic power."""
     pytest.importorskip("torch")
     python = tmp_path / "python"
     python.write_text(SIMULATED.format(python=sys.executable))

@@ -1,4 +1,4 @@
-"""Predictions of what is not known, and of what was never measured: no total without a visible warning."""
+"""Predictions with unknown or unmeasured operations: no total without a visible warning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESNET = ROOT / "tests" / "data" / "onnx" / "resnet18.onnx"
 
 @pytest.fixture
 def mystery(tmp_path: Path) -> Path:
-    """A convolution, and an operation that nobody knows behind it."""
+    """A model of a convolution followed by an unknown operation."""
     nodes = [
         node("Conv", ["x", "w"], ["y"], ints("kernel_shape", [3, 3]), ints("pads", [1, 1, 1, 1])),
         node("Mystery", ["y"], ["z"], domain="com.acme"),

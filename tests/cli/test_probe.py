@@ -1,4 +1,4 @@
-"""joulemap record --probe around programs that say that they probe, on a machine with a pretended GPU."""
+"""joulemap record --probe around programs that report probing, on a machine with a simulated GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from fake_nvml.truth import FakeGpu, FakeNvml
 from support import read_joule
 
-# What joulemap/_torch_probe.py does, without PyTorch.
+# Does what joulemap/_torch_probe.py does, without PyTorch.
 PROBES = """
 import os, sys, time
 from joulemap import _capture_interface as interface
@@ -70,7 +70,8 @@ def test_the_counter_is_read_at_its_steps_while_probing_goes_on(record, tmp_path
     counter = next(words[1] for words in lines if words[0] == "channel" and "gpu0-energy" in words)
     reads_ns = [int(words[2]) for words in lines if words[:2] == ["sample", counter]]
     begin_ns, end_ns = (int(words[2]) for words in lines if words[0] == "mark" and words[-1] == "joulemap.probe")
-    # At 3 ms of CPU time each it is read about once a second otherwise. A busy machine may miss some of the 20 updates.
+    # Outside probing, at 3 ms of CPU time per read, the recorder reads the counter about once a second.
+    # A busy machine may miss some of the 20 updates.
     assert sum(begin_ns <= at_ns <= end_ns for at_ns in reads_ns) >= 10
 
 

@@ -1,4 +1,4 @@
-"""joulemap stat tells whose CPU time it was: the command's, its descendants', a watched process's, a neighbour's."""
+"""joulemap stat attributes CPU time: to the command, its descendants, a watched process, or other processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_a_process_is_watched_until_it_ends(binaries):
     process = subprocess.Popen(
         [binaries / "joulemap", "stat", "--json", "-p", str(watched.pid)], stdout=subprocess.PIPE, text=True
     )
-    wait_for(lambda: len(os.listdir(f"/proc/{process.pid}/task")) > 1)  # its sensors are read
+    wait_for(lambda: len(os.listdir(f"/proc/{process.pid}/task")) > 1)  # the sensor threads have started
     watched.communicate(timeout=20)
     out, _ = process.communicate(timeout=20)
     report = json.loads(out)
@@ -36,7 +36,7 @@ def test_a_process_that_does_not_exist_is_told(joulemap):
 
 def test_children_and_orphans_of_the_command_are_counted(joulemap, tmp_path):
     burn = f"import time, pathlib\nwhile time.process_time() < 0.5: pass\npathlib.Path('{tmp_path}/done').touch()"
-    # The orphan outlives the shell that started it; the command itself only waits for its sign.
+    # The orphan outlives the shell that started it; the command itself only waits for the orphan's file.
     script = f"({sys.executable} -c \"{burn}\" &); until [ -e {tmp_path}/done ]; do sleep 0.01; done"
     (run,) = joulemap("stat", "--json", "--", "sh", "-c", script).json["runs"]
     assert run["process_cpu_s"] >= 0.49

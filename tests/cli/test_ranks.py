@@ -1,4 +1,4 @@
-"""Distributed runs: processes that are ranks, recorded together or imported from traces of each."""
+"""Distributed runs: processes that are ranks, recorded together or imported from one trace per rank."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from fake_nvml.truth import FakeGpu, FakeNvml
 from support.kineto_trace import begin_ns, training
 
-GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # what the fake CUPTI says it is
+GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # UUID that the fake CUPTI reports
 
 
 def report(joulemap, file: Path, by: str) -> dict:
@@ -38,7 +38,7 @@ def test_ranks_that_a_launcher_started_have_a_share_each_and_their_steps_are_one
     assert rows_of(ranks)["rank 0"]["time_s"] == pytest.approx(2 * rows_of(ranks)["rank 1"]["time_s"], rel=0.1)
     total = ranks["attributed_j"] + ranks["idle_j"] + ranks["unattributed_j"]
     assert total == pytest.approx(ranks["measured_j"], rel=1e-6)
-    # One row for a path and a device, of both.
+    # Both ranks share one row per path and device.
     by_kernel = report(joulemap, file, "kernel")
     assert rows_of(by_kernel)["gemm"]["count"] == 60 * 4 + 30 * 4
     assert len(by_kernel["rows"]) == len({(tuple(row["path"]), row["device"]) for row in by_kernel["rows"]})

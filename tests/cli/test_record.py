@@ -1,4 +1,4 @@
-"""joulemap record and report on the simulated machine: what is recorded is what happened, whatever goes wrong."""
+"""joulemap record and report on the simulated machine: recordings match the truth under every fault."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from truth import Truth
 
 @pytest.fixture
 def machine(binaries: Path, memory_directory: Path):
-    """Runs a shell-like command line on a simulated machine; JOULEMAP in it is the program."""
+    """Runs command lines on a simulated machine; JOULEMAP in a command line is replaced by the program."""
 
     class Machine:
         root = memory_directory / "machine"
@@ -129,7 +129,7 @@ def test_wrong_usage_is_told_before_anything_runs(joulemap, tmp_path):
 
 
 def test_the_recorder_killed_at_any_moment_keeps_what_it_has_written(machine, report, tmp_path):
-    """It writes once a second, so less than that is lost; how soon a busy machine lets it write is not tested."""
+    """The recorder writes once a second, so at most one second is lost. Delays on a busy machine are not tested."""
     file = tmp_path / "run.joule"
     record = [machine.joulemap, "record", "--sysroot", machine.root, "-o", file, "--", "sleep", "60"]
     simulator = subprocess.Popen(machine.command(*record), start_new_session=True)
@@ -144,9 +144,9 @@ def test_the_recorder_killed_at_any_moment_keeps_what_it_has_written(machine, re
         simulator.wait(timeout=60)
     finally:
         os.killpg(simulator.pid, signal.SIGKILL)
-    told = report(file)  # there is no such file: its parts are found
+    told = report(file)  # the file does not exist: report finds its parts
     assert not told["complete"] and "cut_off" in codes(told)
-    # What it had taken in until its last write is there.
+    # Everything read before the last write is present.
     written_s = (part.stat().st_mtime_ns - told["start_unix_ns"]) * 1e-9
     assert written_s - 0.5 < told["elapsed_s"] < written_s + 0.1
     assert domain(told, "package-0")["measured_j"] > 0
@@ -184,13 +184,13 @@ def test_a_recorder_that_was_stopped_for_a_while_says_so(machine, report, tmp_pa
 
 
 def test_a_full_disk_costs_what_does_not_fit_and_the_command_runs_on(machine, report, tmp_path):
-    """The file may not grow over 6 kB: what was written before is read, and the report says what is missing."""
+    """The file cannot exceed 6 kB: report reads what was written before and lists what is missing."""
     file = tmp_path / "run.joule"
     marker = tmp_path / "ran"
 
     script = f"sleep 6; touch {marker}"
     record = [machine.joulemap, "record", "--sysroot", machine.root, "--period", "5", "-o", file, "--", "sh", "-c", script]
-    # The limit is for the recorder alone: the simulator writes its truth.
+    # The limit applies to the recorder only: the simulator must write its truth file.
     limited = [sys.executable, "-c", LIMITED, *map(str, record)]
     process = subprocess.run(machine.command(*limited), capture_output=True, text=True, timeout=120)
     assert process.returncode == 0, process.stderr
@@ -210,7 +210,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 def test_permissions_pulled_while_it_runs_cost_nothing_that_was_read(machine, report, tmp_path):
-    """The folder of the recording is closed while the command runs: the parts stay where they are and are read."""
+    """The recording's folder becomes read-only during the run: the parts stay in place and report reads them."""
     file = tmp_path / "run.joule"
     closed = f"sleep 1; chmod 000 {machine.root}/sys/class/powercap/intel-rapl:0/energy_uj; chmod 500 {tmp_path}; sleep 0.5"
     try:

@@ -1,4 +1,4 @@
-"""joulemap record -p: a process that runs already, and one that joins; report --without: parts of the machine left out."""
+"""joulemap record -p: a running process, and one that joins later; report --without: excludes parts of the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from commands import busy
 
 @pytest.fixture
 def recorder(binaries, tmp_path):
-    """`joulemap record -p PID` under way; what it announces has been read."""
+    """`joulemap record -p PID` in progress; its announcement has been read."""
     begun = []
 
     def begin(pid: int, *options: object):

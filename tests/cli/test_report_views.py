@@ -1,4 +1,4 @@
-"""report for people and documents: the tree, plots, tables, citation, model card. On a real recording of an H200."""
+"""report for people and documents: tree, plots, tables, citation, model card. Uses a real recording of an H200."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def report(joulemap):
     def run(*arguments: object, **environment: str):
         settings = {**os.environ, "LC_ALL": "C.UTF-8", **environment}
         settings.pop("COLUMNS", None) if "COLUMNS" not in environment else None
-        return joulemap("report", RECORDING, "--mode", "integral", *arguments, env=settings)  # in a tenth of the time
+        return joulemap("report", RECORDING, "--mode", "integral", *arguments, env=settings)  # 10 times faster
 
     return run
 
@@ -187,7 +187,7 @@ def test_the_sentence_to_cite_says_what_is_in_the_number(report):
     joules = told["measured_j"] - told["overhead"]["probe_j"]
     assert float(re.search(r"used ([\d.]+) J", text)[1]) == pytest.approx(joules, rel=1e-3)
     assert "measured: gpu0 by nvml" in text and "not in it: package-0, dram-0" in text and "90 % interval" in text
-    assert "on GPU that the recording does not name, Intel" in text  # it is older than names of GPUs in recordings
+    assert "on GPU that the recording does not name, Intel" in text  # the recording predates the storage of GPU names
     assert "on one NVIDIA H200 with PyTorch" in report("--cite", "--hardware", "one NVIDIA H200").out
 
 

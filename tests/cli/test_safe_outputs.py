@@ -1,4 +1,4 @@
-"""Results never destroy what they were made of, nor an older result that they cannot replace."""
+"""Results never overwrite their own inputs, nor an older result that they cannot replace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POWER = "time_unix_ns,domain,kind,value\n" + "".join(f"{i}000000000,gpu0,power_w
 
 @pytest.fixture
 def recording(tmp_path) -> Path:
-    """A recording whose folder of parts was not joined yet, as after a crash: the parts are inputs, too."""
+    """A recording whose parts are not joined yet, as after a crash: the parts are inputs, too."""
     file = tmp_path / "run.joule"
     shutil.copy(ROOT / "tests" / "data" / "recordings" / "v1.2.joule", file)
     (tmp_path / "run.joule.d").mkdir()
@@ -140,7 +140,7 @@ def test_a_full_disk_leaves_the_older_result(joulemap, recording, tmp_path):
 
 
 def test_a_file_that_is_mounted_on_its_own_is_written_only_while_it_is_empty(joulemap, recording, tmp_path):
-    """As containers mount single files: nothing can take the place of such a file."""
+    """Containers mount single files in this way: such a file cannot be replaced by renaming another file over it."""
     behind, result = tmp_path / "behind", tmp_path / "result"
     for file in (behind, result):
         file.write_text("")

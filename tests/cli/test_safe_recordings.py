@@ -1,4 +1,4 @@
-"""What a user recorded, and what lies beside it, stays: whatever the next recording meets."""
+"""A user's recordings and the files beside them survive every failure of a later recording."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_what_is_no_part_in_the_folder_costs_nothing_but_itself(record, joulemap
 
 
 def test_a_domain_that_no_reading_covers_has_no_joules(joulemap, binaries, tmp_path):
-    """The estimate is read once a second: of a recorder that is killed before, nothing is known."""
+    """The estimate is read once a second: a recorder killed earlier has no energy."""
     file = tmp_path / "run.joule"
     command = [str(binaries / "joulemap"), "record", "--sensors", "estimate", "--trace", "off", "-o", str(file)]
     process = subprocess.Popen([*command, "--", "sleep", "60"], start_new_session=True)

@@ -1,4 +1,4 @@
-"""joulemap share: a recording that is given away shows what was measured and not whose machine it was."""
+"""joulemap share: a shared recording contains the measurements but nothing that identifies the machine or its user."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from fake_nvml.truth import FakeGpu, FakeNvml
 
 ROOT = Path(__file__).resolve().parents[2]
-GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # what the fake CUPTI says it is
+GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # UUID that the fake CUPTI reports
 SECRET = "hunter2secret"
-# What shows where a file lies, and what is meant to differ.
+# Members that contain file locations or that are expected to differ.
 OWN = {"inputs", "command", "hosts", "environment", "file_bytes"}
 
 
@@ -26,7 +26,7 @@ def dump(file: Path) -> str:
 
 @pytest.fixture
 def own(binaries: Path, joulemap, tmp_path: Path) -> Path:
-    """A recording with all that names a machine: a GPU, folders, secrets, a region with a path."""
+    """A recording with everything that identifies a machine: a GPU, folders, secrets, a region named like a path."""
     nvml = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", FakeGpu(uuid=GPU, power=[(0.0, 300.0)]))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))}
     environment |= nvml.environment | {"JOULEMAP_CUPTI": str(binaries / "libjoulemap-fake-cupti.so")}

@@ -1,7 +1,7 @@
-"""joulemap stat on the simulated machine: the energy against the truth, with every fault a counter can have.
+"""joulemap stat on the simulated machine: energy against the truth, with every fault a counter can have.
 
-What is asserted holds on a busy machine, too: an error of a percent, or what the run itself says it may be wrong by, for
-readings that came late widen its interval. The benchmark (`make bench`) states the accuracy on a quiet one.
+The assertions also hold on a busy machine: they allow an error of 1 % or the uncertainty that the run reports, because
+late readings widen its interval. The benchmark (`make bench`) measures the accuracy on an idle machine.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class Simulation:
         return self.domain(name)["joules"] / self.true_joules(name) - 1
 
     def is_true(self, name: str, within: float = 0.01) -> bool:
-        """Whether the energy is the truth, but for this share or for what is said to be uncertain."""
+        """Whether the energy matches the truth to the relative error `within` or to the reported uncertainty."""
         domain, true_j = self.domain(name), self.true_joules(name)
         return abs(domain["joules"] - true_j) <= max(within * true_j, domain["uncertainty_j"])
 
 
 @pytest.fixture
 def simulate(binaries: Path, memory_directory: Path):
-    """Runs a busy command under joulemap stat on a simulated machine with the given flags. The faults among them come when
-    it has run for a second; then it runs for `seconds`."""
+    """Runs a busy command under joulemap stat on a simulated machine with the given flags. Faults among the flags start
+    after one second; the command then runs for `seconds`."""
 
     def run(*flags: object, seconds: float = 1.0, stat_flags: tuple = ()) -> Simulation:
         root, now = memory_directory / "machine", memory_directory / "now"
@@ -83,7 +83,7 @@ def test_two_sockets_and_a_platform_are_added_once(simulate):
 
 
 def test_a_counter_that_wraps_many_times_loses_nothing(simulate):
-    simulation = simulate("--wrap-uj", 50_000_000)  # twice a second: a reader that sleeps through one cannot know of it
+    simulation = simulate("--wrap-uj", 50_000_000)  # wraps twice a second: a reader that misses a wrap cannot detect it
     assert simulation.true_joules("package-0") > 100  # it wrapped
     assert simulation.is_true("package-0")
 
@@ -108,8 +108,8 @@ def test_what_was_good_before_a_counter_failed_is_kept(simulate, fault, code):
     package = simulation.domain("package-0")
     truth = simulation.true_joules("package-0")
     assert 0 < package["joules"] < 0.9 * truth
-    assert package["joules"] + package["uncertainty_j"] > truth  # the interval allows for what is missing
-    assert simulation.is_true("dram-0")  # the other counters are as good as ever
+    assert package["joules"] + package["uncertainty_j"] > truth  # the interval covers the missing energy
+    assert simulation.is_true("dram-0")  # the other counters are unaffected
 
 
 def test_a_permission_taken_away_while_the_counter_is_open_costs_nothing(simulate):
@@ -121,7 +121,7 @@ def test_a_permission_taken_away_while_the_counter_is_open_costs_nothing(simulat
 def test_slow_counters_are_interpolated_and_the_interval_holds(simulate, period_us):
     simulation = simulate("--period-us", period_us, "--jitter-us", 0, seconds=0)
     package = simulation.domain("package-0")
-    # A counter whose simulator was held up is not the regular one that was asked for: what that is worth at full power.
+    # A delayed simulator makes the counter irregular: allow for the delay at full power (95 W).
     late_s = simulation.truth.longest_gap_ns(simulation.start_ns, simulation.end_ns) * 1e-9 - period_us * 1e-6
     assert abs(package["joules"] - simulation.true_joules("package-0")) <= package["uncertainty_j"] + 95 * late_s
     assert simulation.is_true("package-0", within=0.05)
@@ -145,7 +145,7 @@ def test_one_denied_socket_keeps_its_row(joulemap, sysroots, tmp_path):
     shutil.copytree(sysroots / "intel-2socket", machine)
     counter = machine / "sys/class/powercap/intel-rapl:1/energy_uj"
     counter.unlink()
-    counter.mkdir()  # what root, too, cannot read
+    counter.mkdir()  # a folder: reading it as a file fails even for root
     report = joulemap("stat", "--json", "--sensors", "powercap", "--sysroot", machine, "--", "true").json
     domains = {domain["name"]: domain for domain in report["runs"][0]["domains"]}
     assert domains["package-1"]["joules"] is None and domains["package-1"]["reason"] == "failed"

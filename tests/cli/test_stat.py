@@ -242,7 +242,7 @@ def test_the_machine_is_measured_until_an_interrupt(binaries):
         [binaries / "joulemap", "stat", "-a", "--json", "-I", "50"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert process.stderr.readline()  # the first interval has passed: it is measuring
+    assert process.stderr.readline()  # the first interval has passed: stat is measuring
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=20)
     assert process.returncode == 0
@@ -262,7 +262,7 @@ def test_a_delay_leaves_out_the_beginning(joulemap):
 def test_the_command_gets_the_signals_as_we_got_them(joulemap):
     script = "sleep 0.03; grep SigIgn /proc/self/status"
     out = joulemap("stat", "-r", "2", "-I", "5", "--", "sh", "-c", script).out
-    # 32 and 33 are the C library's own: it takes them when the first thread starts, whatever we were started with.
+    # The C library reserves signals 32 and 33: it handles them from the first thread on, even if they were ignored.
     own = 0b11 << 31
     ignored = [int(line.split()[1], 16) & ~own for line in out.splitlines() if line.startswith("SigIgn")]
     assert len(ignored) == 2 and ignored[0] == ignored[1]

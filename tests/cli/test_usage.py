@@ -1,5 +1,5 @@
-"""What no verb takes is refused with exit code 2, before anything is done. Verbs and options are read from the program's own
-help, so that a new one is covered by these tests."""
+"""Every verb refuses unknown arguments with exit code 2 before it does anything. The tests read verbs and options from
+the program's own help, so they cover new ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 WRONG_USAGE = 2
 AROUND_A_COMMAND = (("stat",), ("record",))
-# Types of values in the help: what is a number, of any kind.
+# Value types in the help that are numbers.
 NUMBERS = ("B", "F", "G", "GRAMS", "MS", "N", "P", "PID", "S", "UNIX_NS", "W", "X")
 MAY_BE_NEGATIVE = ("--offset-ms",)
 EXAMPLE = Path(__file__).resolve().parent.parent / "data" / "recordings" / "v1.0.joule"
@@ -33,7 +33,7 @@ class Program:
         return shown.stdout
 
     def verbs(self, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-        """All that do something: ("diff",), ("experiment", "run") ..."""
+        """All verbs without subcommands: ("diff",), ("experiment", "run") ..."""
         listed = self.help(above).partition("Subcommands:\n")[2]
         names = re.findall(r"^  (\S+)", listed, re.MULTILINE)
         return [leaf for name in names for leaf in self.verbs((*above, name))] if names else [above]
@@ -51,7 +51,7 @@ def program(binaries: Path) -> Program:
 
 
 def mistyped(option: str, known: dict[str, str]) -> str:
-    """One letter too few, or one too many where that is another option's name."""
+    """The option without its last letter, or with one letter more if that is too short or another option."""
     shorter = option[:-1]
     return shorter if len(shorter) > 4 and shorter not in known else option + "x"
 
@@ -91,7 +91,7 @@ def test_a_mistyped_gate_of_a_diff_does_not_pass(joulemap):
 
 
 def test_every_verb_but_those_around_a_command_refuses_surplus_words(program, tmp_path):
-    """Also "++", by which the parser means something, and the name of another verb, which ran besides."""
+    """Surplus words include "++", which CLI11 treats specially, and the name of another verb, which must not run."""
     arguments = {
         ("calibrate",): (), ("card",): ("Gemm",), ("doctor",): (), ("predict",): ("a",),
         ("experiment", "plan"): ("a",), ("experiment", "run"): ("a",), ("experiment", "resume"): ("a",),
@@ -140,7 +140,7 @@ def test_every_number_is_finite_and_in_its_range(program, tmp_path):
 
 
 def test_no_option_takes_an_empty_value(program, tmp_path):
-    """--fail-over "$LIMIT" of a script whose LIMIT is not set."""
+    """A script that calls --fail-over "$LIMIT" with LIMIT unset."""
     for verb in program.verbs():
         for option, value in program.options(verb).items():
             if not value or value.startswith("["):

@@ -1,6 +1,6 @@
-"""A GPU that is not there: writes the script that the fake NVML follows, and knows what energy it pretends to use.
+"""A simulated GPU: writes the script that the fake NVML follows, and computes the energy that the script implies.
 
-Times are seconds of CLOCK_MONOTONIC, which is what time.monotonic() and start_monotonic_ns of `joulemap stat` show.
+Times are seconds of CLOCK_MONOTONIC, as time.monotonic() and start_monotonic_ns of `joulemap stat` use.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pathlib import Path
 
 @dataclass
 class FakeGpu:
-    """Power in steps: from each second (since the script's origin) on so many watts; repeated if repeat_s is given."""
+    """Piecewise constant power: (seconds since the script's origin, watts) pairs; repeats every repeat_s if given."""
 
     uuid: str = "GPU-11111111-2222-3333-4444-555555555555"
     name: str = "Fake H200"
     power: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 100.0)])
     repeat_s: float | None = None
-    statements: list[str] = field(default_factory=list)  # any others of tests/fake_nvml/script.h
+    statements: list[str] = field(default_factory=list)  # other statements of tests/fake_nvml/script.h
 
     def script(self) -> str:
         points = " ".join(f"{second}:{watts}" for second, watts in self.power)
@@ -32,7 +32,7 @@ class FakeGpu:
         return sum(max(min(end, until) - begin, 0.0) * watts for (begin, watts), end in pairs)
 
     def joules_until(self, second: float) -> float:
-        """Since the origin."""
+        """Energy in joules from the origin until a time in seconds since the origin."""
         if self.repeat_s is None:
             return self._joules_of_points(second) if second >= 0 else second * self.power[0][1]
         rounds = second // self.repeat_s
@@ -40,7 +40,7 @@ class FakeGpu:
 
 
 class FakeNvml:
-    """A script on disk and the environment that makes joulemap follow it."""
+    """A script on disk and the environment that makes joulemap use it."""
 
     def __init__(self, directory: Path, library: Path, *gpus: FakeGpu) -> None:
         self.gpus = gpus
@@ -50,6 +50,6 @@ class FakeNvml:
         self.environment = {"JOULEMAP_NVML": str(library), "JOULEMAP_FAKE_NVML": str(script)}
 
     def joules(self, begin: float, end: float, gpu: int = 0) -> float:
-        """What a GPU used between two moments of CLOCK_MONOTONIC."""
+        """Energy of a GPU in joules between two moments of CLOCK_MONOTONIC, in seconds."""
         curve = self.gpus[gpu]
         return curve.joules_until(end - self.origin) - curve.joules_until(begin - self.origin)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""These tests need the frameworks themselves: `make test-frameworks` makes an environment that has them. Elsewhere they are
-not collected."""
+"""These tests need the frameworks: `make test-frameworks` creates an environment with them. Without them pytest does
+not collect the tests."""
 
 import importlib.util
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of real frameworks, recorded as they are, and what the report says of their layers."""
+"""Records unmodified programs of real frameworks and checks the layers in their reports."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Recorded:
         self.paths = {tuple(row["path"]) for row in report["rows"]}
 
     def modules(self, *start: str) -> set:
-        """The last elements of the paths that begin so."""
+        """The last elements of the paths that start with `start`."""
         return {path[-1] for path in self.paths if path[: len(start)] == start and len(path) > len(start)}
 
     def time_s(self, *start: str) -> float:
         return sum(row["time_s"] for row in self.report["rows"] if tuple(row["path"][: len(start)]) == start)
 
     def placed_percent(self) -> float:
-        """Of the operations' time in profiled steps: what has a layer and a phase."""
+        """Percentage of the operations' time in profiled steps that has a layer and a phase."""
         messages = [told["message"] for told in self.report["diagnostics"] if told["code"] == "layers_from_profiler"]
         return float(re.search(r"([\d.]+) % of the time", messages[0])[1])
 
@@ -46,7 +46,7 @@ def last_line(text: str) -> str:
 
 @pytest.fixture
 def recorded(joulemap, tmp_path):
-    """Records one of our programs and reads its report, by layer unless told otherwise."""
+    """Records one of the test programs and reads its report, by layer by default."""
 
     def record(program: str, *arguments: str, by: str = "layer") -> Recorded:
         file = tmp_path / "run.joule"
@@ -61,7 +61,7 @@ def recorded(joulemap, tmp_path):
 
 
 def plain(program: str, *arguments: str) -> str:
-    """What it prints when nobody looks."""
+    """What the program prints without a recorder."""
     command = [sys.executable, str(PROGRAMS / program), *map(str, arguments)]
     return last_line(subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fresh traces of real frameworks' own profilers, imported, and what the report says of them."""
+"""Imports new traces of the frameworks' own profilers and checks their reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NANOSECONDS = 1_000_000_000
 
 
 def run(program: str, *arguments: object) -> str:
-    """Runs one of our programs by itself; the last line it prints."""
+    """Runs one of the test programs without a recorder; returns the last line it prints."""
     command = [sys.executable, str(PROGRAMS / program), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -25,7 +25,7 @@ def run(program: str, *arguments: object) -> str:
 
 
 class Imported:
-    """A trace that was imported, and its reports by level."""
+    """An imported trace, and its reports by level."""
 
     def __init__(self, joulemap, file: Path) -> None:
         self._joulemap = joulemap
@@ -64,7 +64,7 @@ def test_a_profile_of_keras_has_its_layers(imported, tmp_path):
     run("traced_keras.py", tmp_path / "log")
     trace = imported("xplane", tmp_path / "log")
     for phase in ("forward", "backward"):
-        # TensorFlow numbers the scopes of layers anew each time it traces.
+        # TensorFlow renumbers the scopes of layers each time it traces.
         layers = {layer.rstrip("_0123456789") for layer in layers_of(trace.paths(), "train", phase)}
         assert {"conv2d", "dense"} <= layers, phase
     assert trace.time_s("train", "forward") > 0 and trace.time_s("train", "backward") > 0

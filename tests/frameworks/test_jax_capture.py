@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jax.jit gives stays what it was, and what programs say of their instructions."""
+"""The wrapper around jax.jit behaves like the original, and compiled programs name the origin of their instructions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""These tests need the packages themselves: `make test-integrations` makes an environment that has them. Elsewhere they are
-not collected. Energies are estimates here, wherever the tests run: what is tested is that they arrive where they belong."""
+"""These tests need the integrated packages: `make test-integrations` creates an environment with them. Without them
+pytest does not collect the tests. Energies are always estimates here: the tests check where they arrive."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""joulemap.huggingface in a real Trainer of transformers, with a model made on the spot."""
+"""joulemap.huggingface in a real Trainer of transformers, with a small randomly initialised model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import joulemap.huggingface
 
 
 class Seen(transformers.TrainerCallback):
-    """Stands for a reporter."""
+    """Collects logs in place of a reporter."""
 
     def __init__(self) -> None:
         self.logs: list = []
@@ -43,7 +43,7 @@ def test_what_the_trainer_logs_holds_the_energy_and_reporters_see_it(tmp_path):
     for logs in (seen.logs, made.state.log_history):
         told = [entry["energy/train_estimated_j"] for entry in logs]
         assert len(told) >= 4
-        assert told == sorted(told)  # it grows
+        assert told == sorted(told)  # cumulative energy never decreases
     assert len(energy.epochs) == 2
     assert any("energy/epoch_estimated_j" in entry for entry in made.state.log_history)
     assert energy.energy.provenance == "estimated"

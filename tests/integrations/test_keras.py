@@ -22,7 +22,7 @@ def fit(*callbacks, epochs: int = 2, **options):
 def test_the_energy_of_each_epoch_is_in_the_history():
     energy = joulemap.keras.EnergyCallback()
     history = fit(energy).history
-    assert len(history["energy/epoch_estimated_j"]) == 2  # and is called an estimate
+    assert len(history["energy/epoch_estimated_j"]) == 2  # labelled as an estimate
     assert all(joules > 0 for joules in history["energy/epoch_estimated_j"])
     assert "energy/epoch_j" not in history
     assert energy.energy.joules >= sum(epoch.joules for epoch in energy.epochs) * 0.99

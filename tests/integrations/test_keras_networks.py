@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every network of keras.applications goes into `joulemap predict` as model.to_json(), and nothing in it is unknown."""
+"""`joulemap predict` reads every network of keras.applications as model.to_json(), without unknown operations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NETWORKS = sorted(name for name, _ in inspect.getmembers(keras.applications, ins
 
 
 class AnyBackend:
-    """NASNet refuses to be made with PyTorch, which cannot run it. It can be described all the same."""
+    """NASNet refuses construction with the PyTorch backend, which cannot run it. Its description is still valid."""
 
     def __getattr__(self, name: str):
         return getattr(keras.src.backend, name)
@@ -23,7 +23,7 @@ class AnyBackend:
 
 
 def weighted_layers(model: keras.Model, path: str = "") -> set[str]:
-    """Names of layers that have weights, within nested models with theirs before it."""
+    """Names of layers with weights; layers of nested models have the path of the model as prefix."""
     names = set()
     for layer in model.layers:
         if isinstance(layer, keras.Model):

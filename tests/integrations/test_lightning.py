@@ -91,6 +91,6 @@ def test_a_training_that_failed_and_goes_on_from_its_checkpoint_has_one_total(tm
     assert [run["state"] for run in runs] == ["failed", "ended"]
     told = rows(tmp_path / "b")
     steps = sorted(int(row["step"]) for row in told if row["energy/step_estimated_j"])
-    assert steps == list(range(4, 12))  # it goes on where the checkpoint was
+    assert steps == list(range(4, 12))  # continues from the checkpoint
     last = [float(row["energy/all_runs_estimated_j"]) for row in told if row["energy/all_runs_estimated_j"]][-1]
     assert last == pytest.approx(sum(run["estimated_j"] for run in runs))

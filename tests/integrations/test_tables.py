@@ -1,4 +1,4 @@
-"""A recording as tables of pandas and Arrow, read back by those."""
+"""A recording as pandas and Arrow tables, read back by these libraries."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_steps_come_in_their_order(run, tmp_path):
 
 
 def address(column) -> int:
-    """Where the numbers of a column of Arrow's lie."""
+    """Memory address of the values of an Arrow column."""
     (chunk,) = column.chunks
     return chunk.buffers()[1].address
 
@@ -89,7 +89,7 @@ def test_layers_are_told_step_by_step_in_full_as_means_and_as_sums(tmp_path):
     tables = (run.to_pandas(per=per).set_index(["device", "path"])["energy_j"] for per in ("sum", "mean"))
     sum_j, mean_j = (table["gpu0", "train backward layer4.0.conv1"] for table in tables)
     assert mean_j == pytest.approx(sum_j / len(run.steps()))
-    assert column.mean() == pytest.approx(mean_j, rel=0.25)  # steps whose kernels were kept one by one
+    assert column.mean() == pytest.approx(mean_j, rel=0.25)  # steps with individually recorded kernels
     run.to_csv(tmp_path / "full.csv", per="step")
     assert list(pandas.read_csv(tmp_path / "full.csv").columns) == ["step", *full.columns]
     chosen = run.layer_steps(["layer4.0.conv1", "fc"])

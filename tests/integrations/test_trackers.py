@@ -61,7 +61,7 @@ def test_wandb_gets_steps_and_a_summary_offline(tmp_path):
     run = wandb.init(mode="offline", dir=str(tmp_path), project="energy")
     logged: list = []
     log = run.log
-    run.log = lambda told, **more: (logged.append(told), log(told, **more))  # what is offline cannot be asked
+    run.log = lambda told, **more: (logged.append(told), log(told, **more))  # an offline run cannot be queried
     with joulemap.wandb.EnergyLogger(run) as energy:
         energy.epoch()
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""Runs Python programs that use the package: each in a process of its own, on a simulated machine or on this one."""
+"""Runs Python programs that use the package: each in its own process, on a simulated machine or on this one."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from recorded_program import RecordedProgram, run_recorded  # noqa: E402
 
 BUILD = ROOT / os.environ.get("JOULEMAP_BUILD", "build")
 HAS_SANITIZER = any(name in str(BUILD) for name in ("asan", "tsan"))
-sys.path.append(str(BUILD / "python"))  # the package, for tests that import it themselves
+sys.path.append(str(BUILD / "python"))  # the package, for tests that import it directly
 collect_ignore = ["test_energy_provenance.py"] if HAS_SANITIZER else []
 
-# What every program begins with.
+# Start of every program.
 PRELUDE = """
 import json, os, sys, time
 import joulemap as jm
@@ -42,7 +42,7 @@ def tell(energy):
 
 
 def pytest_collection_modifyitems(items) -> None:
-    """A library with a sanitizer inside cannot be loaded into a Python without: the unit tests cover it there."""
+    """A Python without a sanitizer cannot load a library with one: the unit tests cover that build."""
     if not HAS_SANITIZER:
         return
     for item in items:
@@ -57,7 +57,7 @@ def environment(binaries: Path) -> dict:
 
 @pytest.fixture
 def python(environment: dict):
-    """Runs a program and gives what it printed last, read as JSON."""
+    """Runs a program and returns the last line it prints, parsed as JSON."""
 
     def run(program: str, *before: object, **more: str):
         command = [*map(str, before), sys.executable, "-c", PRELUDE + program]
@@ -71,7 +71,7 @@ def python(environment: dict):
 
 @pytest.fixture
 def record(binaries: Path, tmp_path: Path):
-    """Runs a program as `joulemap record` does; gives what the capture wrote of its processes."""
+    """Runs a program as `joulemap record` does; returns what the capture wrote for its processes."""
 
     def run(program: str, *arguments: str, code: int = 0, **more: str) -> RecordedProgram:
         folder = Path(tempfile.mkdtemp(prefix="recorded-", dir=tmp_path))
@@ -83,7 +83,7 @@ def record(binaries: Path, tmp_path: Path):
 
 
 class Simulation:
-    """What a program told, and what was true."""
+    """The output of a program on a simulated machine, and the true energies."""
 
     def __init__(self, told, truth: Truth) -> None:
         self.told = told
@@ -93,7 +93,7 @@ class Simulation:
         return self.truth.joules(domain, window["begin_ns"], window["end_ns"])
 
     def holds(self, window: dict) -> bool:
-        """Whether the interval of every domain holds the truth."""
+        """Whether the interval of every domain covers the true energy."""
         return all(
             joules is not None and joules > 0 and abs(joules - self.true_joules(window, name)) <= uncertainty_j
             for name, (joules, uncertainty_j, _) in window["domains"].items()
@@ -102,8 +102,8 @@ class Simulation:
 
 @pytest.fixture
 def simulate(binaries: Path, memory_directory: Path, python):
-    """Runs a program on a simulated machine with the given flags; it measures that machine's counters. The faults among the
-    flags count their seconds from when the program calls faults_begin()."""
+    """Runs a program on a simulated machine with the given flags; it measures that machine's counters. Times of faults
+    among the flags are seconds since the program calls faults_begin()."""
 
     def run(program: str, *flags: object) -> Simulation:
         root, now = memory_directory / "machine", memory_directory / "now"

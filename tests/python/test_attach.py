@@ -1,4 +1,4 @@
-"""jm.attach without `joulemap record` around the program: a recording like any other comes out; jm.load reads it."""
+"""jm.attach without `joulemap record` around the program writes an ordinary recording; jm.load reads it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ print(json.dumps([was_recording, jm.is_recording(), ledger.is_complete, [row.pat
     )
     was_recording, is_recording, is_complete, paths, parts, steps, provenance = told
     assert (was_recording, is_recording, is_complete) == (True, False, True)
-    for layer in ("first.conv", "second.conv", "first.relu", "head"):  # equal names are told apart
+    for layer in ("first.conv", "second.conv", "first.relu", "head"):  # layers of the same class are distinguished
         assert ["train", "forward", layer] in paths
         assert ["train", "backward", layer] in paths
     assert ["train", "optimizer", "SGD"] in paths
@@ -153,7 +153,7 @@ def test_a_program_that_is_killed_leaves_what_it_did(tmp_path, environment, joul
     path = tmp_path / "run.joule"
     killed = subprocess.run([sys.executable, "-c", program], env={**environment, "RUN": str(path)}, timeout=120)
     assert killed.returncode == -9
-    assert joulemap("report", path, "--json").code == 0  # also while the recorder still joins what it left
+    assert joulemap("report", path, "--json").code == 0  # also while the recorder still joins its parts
 
 
 def test_workers_that_are_forked_meanwhile_have_parts_that_are_complete(run):

@@ -1,4 +1,4 @@
-"""The C interface: programs in C99 and C++ compiled against the header, the examples of the documents, the wheel."""
+"""The C interface: programs in C99 and C++ compiled against the header, the documentation's examples, the wheel."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_the_structures_of_the_package_are_those_of_the_header(compile_and_run, 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    """Of the build under test. Its binaries need this machine's libraries; make dist makes the one that travels."""
+    """A wheel of the build under test. Its binaries need this machine's libraries; `make dist` makes a portable one."""
     build = ROOT / os.environ.get("JOULEMAP_BUILD", "build")
     out = tmp_path_factory.mktemp("wheel")
     subprocess.run([sys.executable, ROOT / "tools/make_wheel.py", "--build", build, "--out", out], check=True)

@@ -1,4 +1,4 @@
-"""The collector of data for predictions: its design, its arithmetic and what it keeps. No GPU, no framework."""
+"""The collector of data for predictions: its design, its arithmetic and its output files. No GPU, no framework."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_what_was_measured_has_the_cost_of_todays_conventions(plan):
 
 
 def shown(watts: float, before: float, length_ns: int, phase_ns: int, noise: random.Random) -> list[power.Sample]:
-    """What a driver shows of a load that begins at 0 and is followed by rest."""
+    """Power samples that a driver shows for a load that starts at 0 and is followed by idle."""
     samples = []
     for at_ns in range(phase_ns, length_ns + 60_000_000, 20_000_000):
         since_ns = at_ns - power.LAG_NS
@@ -165,7 +165,7 @@ def test_a_row_that_too_few_samples_tell_of_has_no_power():
 
 @pytest.mark.parametrize("phase_ms", [0, 17, 55, 99])
 def test_whole_periods_of_the_counter_tell_the_power_however_late_a_step_is_seen(phase_ms):
-    """300 W from 200 ms on, 100 W before; steps are seen up to 34 ms late."""
+    """100 W until 200 ms, then 300 W; reads see counter updates up to 34 ms late."""
     reads = []
     for at_ms in range(0, 900, 34):
         shown_ms = (at_ms - phase_ms) // 100 * 100 + phase_ms
@@ -201,7 +201,7 @@ def test_a_gpu_tells_its_power_its_clocks_and_what_limits_it(binaries, tmp_path)
 
 
 class MadeUpRunner:
-    """Takes no time: its clock goes on by what a row is to run."""
+    """A runner that takes no time: each row advances its clock by the planned duration."""
 
     device = "made-up"
 
@@ -228,7 +228,7 @@ class MadeUpRunner:
 
 @pytest.fixture
 def collect(tmp_path, monkeypatch):
-    """Runs the command without a GPU; gives its exit code and the rows of the folder."""
+    """Runs the command without a GPU; returns its exit code and the rows of the folder."""
     backends = SimpleNamespace(cuda=SimpleNamespace(matmul=SimpleNamespace(allow_tf32=False)))
     backends.cudnn = SimpleNamespace(allow_tf32=True, version=lambda: 1)
     torch = SimpleNamespace(backends=backends, __version__="made up", version=SimpleNamespace(cuda=None))
@@ -250,7 +250,7 @@ def test_a_second_run_goes_on_with_what_is_missing(collect, tmp_path):
     measured = Counter(line["key"] for line in both if "energy_j" in line)
     added = {line["key"] for line in first if "energy_j" in line}
     assert set(measured) == {row.key for row in design.plan(["add", "embedding"], 0.03)} and added < set(measured)
-    # Only those that are measured again on purpose are there twice.
+    # Only rows that are repeated on purpose occur twice.
     assert sum(measured.values()) <= len(measured) + 3
     assert sum("seconds" in line for line in both) == 2
     assert all(line["energy_j"] == pytest.approx(100 * 0.016) for line in both if "energy_j" in line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks under torch.compile, on the CPU with made-up power, each beside itself as it runs eagerly."""
+"""Networks under torch.compile, on the CPU with synthetic power, each compared with its eager version."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL = compiled.Listed("mlp", "mlp-2x512", 1, "default", (1, 4), 2)
 
 @pytest.fixture
 def collect(tmp_path, monkeypatch):
-    """Runs the command with one small network that is captured, but not compiled, which takes long; gives the rows."""
+    """Runs the command with one small network, captured by the "eager" backend to save compile time; returns rows."""
     pytest.importorskip("torch")
     monkeypatch.setattr(compiled, "LISTED", (SMALL,))
     monkeypatch.setattr(compiled, "BACKEND", "eager")
@@ -59,7 +59,7 @@ def test_each_setting_is_measured_eagerly_and_compiled_in_the_same_slice(collect
     assert len({row["key"] for row in measured}) == 6 and len({row["slice"] for row in measured}) == 1
     assert [row["way"] for row in measured] == ["eager", "compiled"] * 3
     assert all(row["energy_j"] == pytest.approx(100 * row["time_s"]) for row in measured)
-    assert collect() == measured  # and not again
+    assert collect() == measured  # not measured again
 
 
 def test_a_compiled_network_is_not_among_the_eager_ones(collect, tmp_path):

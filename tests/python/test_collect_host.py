@@ -1,4 +1,4 @@
-"""The collector and its host: what was measured while it was disturbed, and where the process goes. No GPU."""
+"""The collector and its host: detection of disturbed measurements, and the choice of CPUs for the process. No GPU."""
 
 from __future__ import annotations
 
@@ -46,27 +46,27 @@ def test_a_step_that_neither_its_host_nor_its_gpu_explains_is_measured_again(tmp
 
 
 def test_a_process_goes_where_launches_are_quickest(monkeypatch):
-    """Processor 2 is left alone, on the others a launch takes longer."""
+    """Processor 2 is idle; on the others a launch takes longer."""
     now_s, at, moved = [0.0], [{0, 1, 2, 3}], []
     monkeypatch.setattr(host.os, "sched_getaffinity", lambda task: at[0])
     monkeypatch.setattr(host.os, "sched_setaffinity", lambda task, wanted: move(task, wanted))
     monkeypatch.setattr(host.time, "perf_counter", lambda: now_s[0])
 
     def move(task: int, wanted: set) -> None:
-        at[0] = wanted if task in (0, os.getpid()) else at[0]  # threads of other tests may be here, too
+        at[0] = wanted if task in (0, os.getpid()) else at[0]  # threads of other tests may exist in this process
         moved.append(task)
 
     def launch() -> None:
         now_s[0] += 8e-6 if at[0] == {2} else 12e-6
 
     quiet = host.Host(launch, lambda: None)
-    assert quiet.quickest_s == pytest.approx(12e-6)  # nothing faster is known yet
+    assert quiet.quickest_s == pytest.approx(12e-6)  # no faster launch seen yet
     assert quiet.find_quiet() == pytest.approx(8e-6) and 2 in at[0] and len(at[0]) == host.KEPT
     assert os.getpid() in moved and quiet.quickest_s == pytest.approx(8e-6)
 
 
 class FakeHost:
-    """A step takes 10 ms and a launch 8 us; while somebody else is at work both take half as long again."""
+    """A step takes 10 ms and a launch 8 us; in disturbed windows both take 1.5 times as long."""
 
     def __init__(self, disturbed_in: set[int]) -> None:
         self.quickest_s, self.moves, self._windows, self._disturbed_in = 8e-6, 0, 0, disturbed_in
@@ -87,7 +87,7 @@ def test_windows_in_which_the_host_did_something_else_do_not_count():
     fake = FakeHost(disturbed_in={2, 3})
     ran, steps = windows.run_windows(fake, fake.timed, step_s=0.010, active_s=0.2)
     assert windows.told_by(ran, 8e-6) == windows.Steady(pytest.approx(0.010), pytest.approx(8e-6), 5)
-    assert (len(ran), steps, fake.moves) == (7, 21, 2)  # two steps a window, and one before them
+    assert (len(ran), steps, fake.moves) == (7, 21, 2)  # each window: two steps after one to fill the queue
 
 
 def test_a_host_that_is_never_the_same_is_given_up_and_said(monkeypatch):
@@ -109,7 +109,7 @@ def test_a_neighbour_that_works_all_the_while_is_seen_by_launches():
 
 
 def test_energy_is_that_of_a_step_while_the_host_is_left_alone():
-    """100 W at rest, 0.5 J a step above it: 12 steps of 10 ms and 12 of 15 ms."""
+    """100 W idle power and 0.5 J per step above it: 12 steps of 10 ms and 12 of 15 ms."""
     run_s = 12 * 0.010 + 12 * 0.015
     watts = (24 * 0.5 + 100 * run_s) / run_s
     assert windows.quiet_energy_j(watts, run_s, 24, 0.010, 100) == pytest.approx(0.5 + 100 * 0.010)
@@ -125,7 +125,7 @@ def test_a_network_that_waits_for_its_host_is_settled_by_quiet_windows_alone(tmp
 
 
 class FakeCuda:
-    """As much of torch as runs a network: time passes on the host while a step is issued, and on the GPU when waited for."""
+    """The part of torch that runs a network: issuing a step takes host time, waiting for it takes GPU time."""
 
     def __init__(self, issue_s: float, gpu_s: float) -> None:
         self.now_s, self.gpu_until_s, self._issue_s, self._gpu_s, outer = 0.0, 0.0, issue_s, gpu_s, self

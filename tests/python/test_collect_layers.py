@@ -1,4 +1,4 @@
-"""Times of operations within networks: from a profiler's trace to rows of the kinds that are measured alone."""
+"""Times of operations within networks: from a profiler's trace to rows of the kinds also measured in isolation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def kernel(begin, length, number):
     return {"cat": "kernel", "name": "k", "tid": 7, "ts": begin, "dur": length, "args": {"External id": number}}
 
 
-# A convolution through its wrapper, its gradient in another thread under the same sequence number, an optimizer's step.
+# A convolution inside its wrapper, its gradient on another thread with the same sequence number, an optimizer step.
 TRACE = [
     call("aten::conv2d", 0, 20, 1, **{"Sequence number": 5}),
     call("aten::convolution", 1, 18, 2, **{"Sequence number": 5}, **CONVOLUTION),

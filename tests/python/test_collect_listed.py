@@ -1,4 +1,4 @@
-"""What the collector measures of networks that are listed in a folder. No GPU, no framework."""
+"""What the collector measures for networks that are listed in a folder. No GPU, no framework."""
 
 from __future__ import annotations
 

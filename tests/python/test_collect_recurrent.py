@@ -1,4 +1,4 @@
-"""What the collector measures of recurrent layers, and the recurrent networks that predictions are judged by."""
+"""What the collector measures for recurrent layers, and the recurrent networks that evaluate predictions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def recurrent_rows(plan):
 def test_recurrent_layers_cover_forms_layers_directions_types_and_passes(plan):
     rows = recurrent_rows(plan)
     assert len(rows) >= 200
-    first = rows[:150]  # any beginning is a balanced design
+    first = rows[:150]  # every prefix is a balanced design
     for name, least in (("form", 4), ("layers", 3), ("directions", 2)):
         assert len({row.parameters[name] for row in first}) == least
     assert {row.dtype for row in first} == {"fp32", "tf32", "fp16", "bf16"}

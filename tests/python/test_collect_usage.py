@@ -1,4 +1,4 @@
-"""The command line of the collector refuses what it does not know, with exit code 2."""
+"""The command line of the collector refuses unknown arguments with exit code 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From loops to blocks, and blocks against reports: the arithmetic behind jm.validate and bench/h200/doubling.py."""
+"""From loops to blocks, and blocks against reports: the arithmetic of jm.validate and bench/h200/doubling.py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOP_NS = 800_000_000
 
 
 def played(rounds: int = 3, drift: float = 0.0, noise: float = 0.0, seed: int = 1, control_j: float = 0.0) -> list:
-    """Loops in turns, as Rounds plays them, with power that drifts by a share of itself in each and is noisy."""
+    """Interleaved loops in the order of Rounds; power drifts by the fraction `drift` per loop and has noise."""
     chance, loops, plain_j = random.Random(seed), [], sum(BLOCKS_J.values()) + REST_J
 
     def play(block, is_control, number):
@@ -59,7 +59,7 @@ def test_a_steady_machine_gives_each_block_exactly():
 
 
 def test_a_machine_that_drifts_hardly_matters_because_neighbours_are_compared():
-    """Two percent over the run; against the mean of all plain loops the smallest block would be 20 % off."""
+    """Power drifts by 2 % over the run; against the mean of all plain loops the smallest block would be 20 % off."""
     loops = played(drift=0.02 / 20)
     for block, extra in found(loops).items():
         assert extra.joules == pytest.approx(BLOCKS_J[block], rel=0.025), block
@@ -115,7 +115,7 @@ def test_a_block_has_the_rows_of_all_that_it_holds():
 
 
 def test_what_a_gpu_draws_while_it_waits_is_no_part_of_what_is_compared():
-    """A launch-bound block: half of the time that a second call takes, the GPU waits at 100 W."""
+    """A launch-bound block: the GPU idles at 100 W for half of the time that a second call takes."""
     stretch = numbers.stretch_of(report(row("layer1", 90, 0.5), total_j=140, elapsed_s=1.0), GROUPS, "gpu0")
     assert stretch.idle_w == pytest.approx(100)
     extra = numbers.Extra("a", 1.4, 0.1, 0.010, [1.4])
@@ -126,7 +126,7 @@ def test_what_a_gpu_draws_while_it_waits_is_no_part_of_what_is_compared():
 
 def test_on_cpus_what_others_draw_meanwhile_is_taken_off_as_their_share():
     rows = [{**row("layer1", 30, 1.0), "device": "cpu"}, {**row("", 10, 1.0), "path": ["background"], "device": "cpu"}]
-    stretch = numbers.stretch_of(report(*rows), GROUPS, "cpu")  # of 50 J in all
+    stretch = numbers.stretch_of(report(*rows), GROUPS, "cpu")  # of 50 J in total
     assert (stretch.idle_share, stretch.idle_w) == (pytest.approx(0.4), None)
     compared = numbers.compare([numbers.Extra("a", 1.0, None, 0.01, [1.0])], 1.0, stretch, 1, {"said": stretch})[0]
     assert compared.busy_j == pytest.approx(0.6)
@@ -159,7 +159,7 @@ esac
 
 @pytest.fixture
 def collected(tmp_path: Path):
-    """A folder as doubling_load.py leaves it, and a joulemap that gives what it is told to."""
+    """A folder as doubling_load.py writes it, and a fake joulemap that returns prepared reports."""
     joules = {"time": (30, 30, 10), "regression": (42, 25, 5), "probe": (40, 25, 5)}  # of a, b, c and a rest
     for name, (a, b, c) in joules.items():
         rows = [row("layer1", a, 0.40), row("layer2.0", b, 0.25), row("fc", c, 0.05), row("Net", 80 - a - b - c, 0.1)]

@@ -1,4 +1,4 @@
-"""What is shown of a window has one provenance: estimates never stand among measured parts."""
+"""The text of a window has one provenance: estimates never appear among measured parts."""
 
 from __future__ import annotations
 

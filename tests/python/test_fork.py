@@ -1,6 +1,6 @@
 """Programs that fork while their threads measure: children measure, exit, call exec or are killed, and none hangs.
 
-The same from C, with ten thousand forks: tests/fork_stress."""
+tests/fork_stress does the same from C, with ten thousand forks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that the program is seen in, now and then, while it is recorded."""
+"""Periodic samples of the Python function that a recorded program executes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same training, captured live and traced by torch.profiler in one process: the import tells the same tree."""
+"""The same training, captured live and traced by torch.profiler in one process: the import produces the same tree."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def profiled(network: str) -> str:
 
 
 class BothWays:
-    """A program recorded with `record` and its own trace imported."""
+    """A program recorded with `record`, and its own trace imported."""
 
     def __init__(self, binaries: Path, folder: Path, program: str) -> None:
         self._joulemap, self._folder = binaries / "joulemap", folder
@@ -57,7 +57,7 @@ def both(request, binaries: Path, tmp_path_factory) -> BothWays:
 
 
 def told_by_both(rows: dict[tuple, dict]) -> dict[tuple, dict]:
-    """What lies between phases begins, in a live capture, with the first backward pass; what is around is not compared."""
+    """Rows within phases. Live capture has time between phases only from the first backward pass on: not compared."""
     phases = {"forward", "backward", "recompute", "optimizer", "zero_grad"}
     return {path: row for path, row in rows.items() if path[0] == "train" and len(path) > 1 and path[1] in phases}
 
@@ -71,7 +71,7 @@ def test_layers_are_the_same_and_are_called_as_often(both):
 
 
 def test_times_of_phases_are_the_same(both):
-    """Both clocks ran in the same process, so other load is in both, but for what falls between two hooks."""
+    """Both clocks ran in the same process, so both contain other load, except for what falls between two hooks."""
     live, imported = (both.rows(file, "phase") for file in ("live", "imported"))
     for phase in ("forward", "backward", "optimizer"):
         told = imported[("train", phase)]["time_s"]
@@ -84,15 +84,15 @@ def test_operations_of_backward_passes_have_the_same_names_and_calls(both):
         return {path: row["count"] for path, row in rows.items() if path[-1].endswith("Backward0")}
 
     live, imported = operations("live"), operations("imported")
-    # A live capture counts equal nodes that follow one another (q, k and v of an attention) once, and sees none of those of
-    # a backward pass within another (checkpointing with use_reentrant).
+    # Live capture counts adjacent equal nodes (q, k and v of an attention) once. It does not see the nodes of a
+    # backward pass within another one (checkpointing with use_reentrant).
     assert live and set(live) <= set(imported)
     assert all(live[path] <= imported[path] for path in live)
     assert sum(live[path] == imported[path] for path in live) > 0.9 * len(live)
 
 
 def test_numbers_of_modules_count_first_calls(binaries, tmp_path):
-    """A model that calls its layers in another order than it registers them."""
+    """A model that calls its layers in a different order than it registers them."""
     program = """
 import torch, torch.nn as nn, joulemap as jm
 class Net(nn.Module):

@@ -1,4 +1,4 @@
-"""The sitecustomize that `joulemap record` injects: the program starts, ends and imports as without it."""
+"""The sitecustomize that `joulemap record` injects does not change how the program starts, ends and imports."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_terminated_program_dies_of_the_signal_and_loses_moments(binaries, tmp
     env = environment(binaries.parent, tmp_path)
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=env, text=True) as process:
         process.stdout.readline()
-        # Until the part holds what was done: it is written about twice a second.
+        # Wait until the part contains the steps: it is written about twice a second.
         until = time.monotonic() + 60
         while time.monotonic() < until and not any(p.count("train", "forward", "Linear") for p in read_parts(tmp_path)):
             time.sleep(0.05)
@@ -81,7 +81,7 @@ def test_a_terminated_program_dies_of_the_signal_and_loses_moments(binaries, tmp
     assert [part.count("train", "forward", "Linear") for part in read_parts(tmp_path)] == [3]
 
 
-# The loop of a worker and its batches are modules, so that each has a row; by region they are regions.
+# The worker's loop and its batches are modules, so that each has a row; by region they are regions.
 IN_WORKER = ("train", "dataloader", "worker", "worker", "worker.preprocessing")
 
 

@@ -1,4 +1,4 @@
-"""What workers of a DataLoader do is theirs: by operation, with real loaders of every kind, under `joulemap record`."""
+"""Work in DataLoader workers is attributed to them by operation, with every kind of loader, under `joulemap record`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-# Each item adds the time it took to a file of its process: what the rows have to hold at least.
+# Each item appends its duration to a file of its process: the lower bound for the time of the rows.
 PROGRAM = """
 import os, time
 import torch, torch.nn as nn
@@ -64,7 +64,7 @@ class Recorded:
         self.rows = {tuple(row["path"]): row for row in report["rows"] if row["device"] == "cpu"}
 
     def times(self, *path: str) -> dict[str, float]:
-        """Of the operations of a place."""
+        """Time in seconds of each operation at a scope."""
         return {key[-1]: row["time_s"] for key, row in self.rows.items() if key[:-1] == path}
 
 
@@ -81,9 +81,9 @@ def test_a_costly_item_is_work_of_its_dataset_and_not_of_an_operation_of_the_loa
     assert operations["__main__.Images.__getitem__"] > 0.1 * run.truth_s
     assert {"torch.randn", "torch.tanh", "torch.stack"} <= set(operations)
     assert sum(operations.values()) > 0.9 * run.truth_s
-    for path, row in run.rows.items():  # a seed is drawn once an epoch
+    for path, row in run.rows.items():  # the loader draws a seed once per epoch
         assert path[-1] != "torch.empty" or row["time_s"] < 0.3 * run.truth_s, path
     if kind != "in the program":
         assert ("train", "dataloader") in run.rows  # the program waits for its workers
         assert ("train", "dataloader", "worker") in run.rows  # a worker waits in its loop
-        assert WORKER not in run.rows  # all of a batch is operations and the dataset's
+        assert WORKER not in run.rows  # operations and the dataset account for the whole batch

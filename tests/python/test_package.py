@@ -1,4 +1,4 @@
-"""The package as its users meet it: what importing costs, decorators, marks, texts, errors."""
+"""The package from a user's view: import cost, decorators, marks, texts, errors."""
 
 from __future__ import annotations
 
@@ -203,4 +203,4 @@ os.wait()
     done = subprocess.run(record, capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr
     told = file.read_bytes()
-    assert told and not (memory_directory / "run.joule.d").exists()  # every part was joined
+    assert told and not (memory_directory / "run.joule.d").exists()  # all parts were joined

@@ -1,4 +1,4 @@
-"""Attention of PyTorch modules, as a GPU runs it: one kernel where there is one, else what PyTorch makes of it."""
+"""Attention in PyTorch modules as a GPU runs it: a fused kernel where one exists, else PyTorch's decomposition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ nn = torch.nn
 
 
 def test_attention_that_no_kernel_takes_is_what_pytorch_makes_of_it():
-    """Of five dimensions, as of windows: products and a softmax, in 32 bits."""
+    """Five-dimensional inputs, as in windowed attention: matrix products and a softmax in 32 bits."""
 
     class Windows(nn.Module):
         def forward(self, x):
@@ -47,7 +47,7 @@ def test_such_attention_with_a_mask_has_gradients_of_its_products_and_softmax():
     counted = Counter((one["kind"], one["form"], one["pass"]) for one in traced["operations"])
     assert counted[("bmm", "", "backward")] == 2 and counted[("activation", "softmax", "backward")] == 1
     assert not traced["unknown"]
-    x = torch.randn(2, 3, 4, 8, 16, requires_grad=True)  # what is no part of a trace is as it was
+    x = torch.randn(2, 3, 4, 8, 16, requires_grad=True)  # calls outside a trace are unchanged
     nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=model.mask).sum().backward()
     assert x.grad is not None and x.grad.abs().sum() > 0
 

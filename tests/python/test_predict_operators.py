@@ -1,4 +1,4 @@
-"""Every operator of PyTorch's registry: none that computes is taken for a copy. What is not known says so."""
+"""Every operator of PyTorch's registry: none that computes is treated as a copy. Unknown operators are reported."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from _predict.trace import trace  # noqa: E402
 
 nn, functional = torch.nn, torch.nn.functional
 
-# Reads and writes elements, by index or in another order, and at most adds one to another.
+# Handlers of operators that only read and write elements, by index or in another order, and at most add elements.
 MOVES = {elements.gathered, elements.cloned, elements.copied_into, elements.concatenated, elements.read_by_host}
 MOVES |= {elements.gradient_of_part, elements.filled}
-# Names of what computes more than that.
+# Names of operators that compute more than that.
 COMPUTES = re.compile(
     r"(mm|bmm|mv|conv|lstm|gru|rnn|attention|attend|fft|dist|linalg|solve|cholesky|qr|svd|eig|inv|lu_|det$|grid_sampler"
     r"|ctc|embedding|norm|hist|bincount|sort|topk|unique|quant|einsum|pool|softmax|cum|fused|linear|dot|ger|loss|exp$"
     r"|multinomial|median|kthvalue|mode$|upsample|interpolat|reduce$|renorm|trace|cross|matrix_exp|sparse_m|spmm|_thnn"
     r"|dropout)"
 )
-# Such a name, and nothing but a movement: memory of sparse tensors, numbers of a distribution, a view of a diagonal.
+# Exceptions, which match but only move or fill data: random distributions, a view of a diagonal, scatter and slice.
 NEVERTHELESS = {"normal", "randn", "randn_like", "exponential", "linalg_diagonal", "scatter_reduce", "slice_inverse"}
 
 
@@ -51,7 +51,7 @@ def plain_name(func) -> str:
 
 
 def is_taken_apart(func) -> bool:
-    """Before it reaches the recorder."""
+    """Whether PyTorch decomposes the operator before it reaches the recorder."""
     return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
 
 
@@ -71,7 +71,7 @@ def test_no_operator_that_computes_is_taken_for_a_copy():
 
 
 def test_every_name_that_is_known_is_registered():
-    """A name that is spelled wrong would never be met."""
+    """A misspelled name would never match an operator."""
     names = {plain_name(func) for func in registered()}
     of_other_versions = {"_cat"}
     assert {name for name in layers.HANDLERS if name not in names} - of_other_versions == set()

@@ -1,4 +1,4 @@
-"""Recurrent layers of PyTorch as a GPU runs them: a stack of layers one operation, a cell its products and its gates."""
+"""Recurrent layers of PyTorch as a GPU runs them: a stack of layers is one operation, a cell is products and gates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch modules as lists of operations: without data, without running, with every gradient where it belongs."""
+"""PyTorch modules as lists of operations: without data or execution, with every gradient assigned to its layer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def told(operation: dict) -> tuple:
 
 
 def work(traced: dict, phase: str) -> list[tuple]:
-    """Without views, which launch nothing, and without the first gradient, a number."""
+    """Operations of a phase, without views, which launch nothing, and without the fill of the first gradient."""
     found = [one for one in traced["operations"] if one["phase"] == phase and one["kind"] != "view"]
     return [told(one) for one in found if one["form"] != "fill"]
 
@@ -171,7 +171,7 @@ def test_a_module_that_is_called_twice_counts_twice():
         ("inner", "dense", "", "backward"),
         ("inner", "dense", "", "backward-weights"),
     ]
-    # Two gradients of one weight and of one bias are added.
+    # The two gradients of the shared weight are added, and so are those of the bias.
     assert [told(one)[1:] for one in traced["operations"] if one["kind"] == "add"] == [("add", "same", "forward")] * 2
 
 
@@ -242,7 +242,7 @@ def test_autocast_is_that_of_a_gpu():
     traced = trace(Mixed(), (torch.empty(2, 8, device="meta"),), autocast=torch.bfloat16)
     assert {one["dtype"] for one in traced["operations"] if one["kind"] == "dense"} == {"bf16"}
     assert only(traced, kind="normalization")["dtype"] == "fp32"
-    # The norm's input is cast; the softmax casts by itself.
+    # Autocast casts the norm's input; the softmax casts internally.
     assert [one["layer"] for one in traced["operations"] if (one["kind"], one["form"]) == ("cast", "fp32")] == ["norm"]
 
 
@@ -281,7 +281,7 @@ def test_products_and_convolutions_have_the_arithmetic_that_pytorch_counts(train
 
 
 class WithPositions(nn.Module):
-    """Makes its positions at the first call, looks at them and keeps them, as networks do."""
+    """Computes its positions in the first call, reads their values and caches them, as real networks do."""
 
     def __init__(self) -> None:
         super().__init__()

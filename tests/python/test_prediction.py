@@ -1,4 +1,4 @@
-"""jm.predict: the energy of a module before it runs, by the program that lies beside the package."""
+"""jm.predict: the energy of a module before it runs, computed by the program that ships with the package."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def keras_of(shape: list, *layers: dict) -> str:
 
 
 def onnx_of(kind: str, gates: int, directions: int, steps: int, batch: int, width: int, hidden: int, layers: int) -> bytes:
-    """As PyTorch exports a stack: a node a layer, and both directions side by side behind it."""
+    """A recurrent stack as PyTorch exports it: one node per layer, followed by the concatenation of both directions."""
     nodes, weights, read = [], [whole_numbers("side", [0, 0, -1])], "x"
     for layer in range(layers):
         into = width if layer == 0 else directions * hidden
@@ -141,7 +141,7 @@ print(json.dumps([one.joules - copied_j for one, copied_j in zip((made, *read), 
 """
     )
     assert max(joules) < 1.05 * min(joules), joules
-    assert min(joules) > 0.01  # less than a GPU at rest uses in the 128 steps, 1 us each
+    assert min(joules) > 0.01  # J, less than an idle GPU uses in the 128 steps of 1 us each
 
 
 def test_an_unknown_operation_warns_and_stands_in_what_is_printed(python):

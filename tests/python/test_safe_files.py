@@ -1,4 +1,4 @@
-"""The Python package destroys nothing: recordings stay, results appear complete, one recorder writes to a file."""
+"""The Python package overwrites nothing: recordings stay, results appear complete, one recorder writes to a file."""
 
 from __future__ import annotations
 

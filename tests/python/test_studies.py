@@ -1,4 +1,4 @@
-"""Studies of bench/h200: what they make of recordings, and that their loads run where there is no GPU."""
+"""Studies of bench/h200: their results from recordings, and that their loads run without a GPU."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def epoch(number: int, joules: float, **more) -> fashion_study.Epoch:
 
 
 def wobble(number: int) -> float:
-    """The same every time, and no trend."""
+    """Deterministic noise without a trend."""
     return 0.3 * ((number * 7919) % 17 - 8) / 8
 
 

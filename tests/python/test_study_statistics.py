@@ -1,4 +1,4 @@
-"""Statistics behind the studies of bench/h200: intervals that hold, trends that are there, verdicts that follow."""
+"""Statistics of the studies of bench/h200: coverage of intervals, detection of trends, verdicts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval  # noqa: E4
 
 
 def remembering(count: int, memory: float, seed: int) -> list[float]:
-    """Noise in which each value has that much of the one before."""
+    """AR(1) noise with the autocorrelation `memory`."""
     chance, values = random.Random(seed), [0.0]
     for _ in range(count + 20):
         values.append(memory * values[-1] + chance.gauss(0, 1))
@@ -84,7 +84,7 @@ def test_a_trend_that_is_there_is_shown_with_a_slope_that_holds_it():
 
 
 def test_values_that_remember_one_another_are_not_taken_for_a_trend():
-    """The plain test would call every third of these a trend."""
+    """A test that ignores autocorrelation would report a trend in every third series."""
     trends = [numbers.trend_of(remembering(95, 0.6, seed)) for seed in range(60)]
     wrong = [seed for seed, trend in enumerate(trends) if trend.is_shown()]
     assert len(wrong) <= 7, wrong

@@ -1,4 +1,4 @@
-"""Dithering: a program is held up at random places, at most for 1 % of its time, and computes the same."""
+"""Dithering: pauses at random scopes delay a program by at most 1 % of its time; its results stay the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from recorded_program import run_alone
 
-# A hundredth of the usual length: as many pauses in seconds as usually in minutes.
+# Pauses of a hundredth of the usual length: as many in seconds as usually in minutes.
 SHORT = "from joulemap import _torch_dither; _torch_dither.SHORTEST_S, _torch_dither.LONGEST_S = 0.0002, 0.0004\n"
 
 TRAINING = """
@@ -35,7 +35,7 @@ STEPS = "1500"
 
 
 def pauses_of(part) -> list[tuple[int, int]]:
-    """Begin and end of each, from the marks of its region."""
+    """Begin and end of each pause in ns, from the marks of its region."""
     begins: dict[str, int] = {}
     pauses = []
     for line in part.of("mark"):
@@ -58,7 +58,7 @@ def test_a_program_that_is_held_up_computes_the_same(record, tmp_path):
     assert any(line.split(" ", 1)[1] == "dither_seed 7" for line in recorded.part.of("fact"))
     pauses = pauses_of(recorded.part)
     assert len(pauses) >= 5
-    # What had been paused when the last one began. (How long that one takes is for a busy machine to say.)
+    # Total pause time when the last pause begins. (The length of the last one depends on the machine's load.)
     paused_ns = sum(end - begin for begin, end in pauses[:-1])
     started_ns = int(recorded.part.of("source")[0].split()[5])
     assert paused_ns <= 0.01 * (pauses[-1][0] - started_ns)
@@ -72,7 +72,7 @@ def test_it_is_held_up_in_every_phase_of_a_step(record):
     assert len(places) >= 4, places
 
 
-# 600 s of a program's life, by a clock that is ours.
+# 600 s of a program's run time, with a simulated clock.
 SIMULATED = """
 import random
 from joulemap import _torch_dither
@@ -149,7 +149,7 @@ def recorded_report(joulemap, tmp_path: Path):
 
 def test_record_dither_tells_how_long_and_by_which_seed(recorded_report):
     told, text = recorded_report(SHORT + TRAINING, STEPS)
-    assert 0 < told["overhead"]["dither_s"] <= 0.015 * told["elapsed_s"]  # a sleep on a busy machine may last longer
+    assert 0 < told["overhead"]["dither_s"] <= 0.015 * told["elapsed_s"]  # a sleep may last longer on a busy machine
     assert "held up by --dither" in text
     assert int(told["environment"]["dither_seed"]) >= 0
     assert "not_dithered" not in {entry["code"] for entry in told["diagnostics"]}

@@ -1,4 +1,4 @@
-"""How layers are told apart, and that watching them leaves no trace in the program."""
+"""How layers of the same class are distinguished, and that capturing them leaves no trace in the program."""
 
 from __future__ import annotations
 

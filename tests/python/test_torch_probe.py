@@ -1,11 +1,11 @@
-"""Probing: modules are replayed after the run, and the program does not notice."""
+"""Probing: modules are replayed after the run, without side effects on the program."""
 
 from __future__ import annotations
 
 import pytest
 from recorded_program import run_alone
 
-# Modules have had enough after a tenth of a second each; the limit is far away, however busy the machine is.
+# Each module is probed for a tenth of a second; the total limit is far away, however busy the machine is.
 QUICK = "from joulemap import _torch_probe; _torch_probe.MOST_EACH_S = 0.1\n"
 
 NETWORK = """
@@ -112,7 +112,7 @@ for _ in range(2):
     net(torch.randn(4, 8)).sum().backward()
 """
     part = record(QUICK + program, JOULEMAP_PROBE="60").part
-    # The first needs no gradient of its input.
+    # The first layer needs no gradient of its input.
     assert {path[1] for path in probed(part) if path[0] == "forward"} == {"0", "1", "6"}
 
 

@@ -1,4 +1,4 @@
-"""Programs that do unusual things with PyTorch run as without us, and are told of as well as can be."""
+"""Programs with unusual uses of PyTorch run as they do without Joulemap, and are recorded as well as possible."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ assert True in seen and False in seen
         JOULEMAP_TRACE="light",
     ).part
     assert part.steps == 300
-    # Twelve to judge by; then two after eight seconds, which a busy machine may take for the rest.
+    # Twelve traced steps to measure the cost; two more after eight seconds, which only a busy machine reaches.
     assert part.count("train", "forward", "Sequential", "0") in (12, 14)
     assert part.count("train", "forward") > 270
     assert part.diagnostics == []
@@ -215,7 +215,7 @@ if __name__ == "__main__":
 
 
 def rank_of(part) -> str:
-    """Of the facts it told; a part of a process that is no rank has none."""
+    """The rank among the part's facts; empty if the process is not a rank."""
     return "".join(text.split(" ", 2)[2] for text in part.of("fact") if text.split(" ")[1] == "rank")
 
 
@@ -230,7 +230,7 @@ if __name__ == "__main__":
         net(batch).sum().backward()
 """
     alone = [rank_of(part) for part in record(program, RANK="3").parts]
-    assert alone and set(alone) == {""}  # a variable of that name alone is somebody's own
+    assert alone and set(alone) == {""}  # RANK without WORLD_SIZE is the user's own variable
     both = [rank_of(part) for part in record(program, RANK="3", WORLD_SIZE="4").parts]
     assert both == ["3"] * len(alone)
 

@@ -1,4 +1,4 @@
-"""`report --by tensor` of PyTorch programs: operations with the shapes they are given."""
+"""`report --by tensor` of PyTorch programs: operations with the shapes of their inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks run twice: what a pass costs more is what the block costs, and the model does not notice."""
+"""Blocks run twice: the extra cost of a pass is the cost of the block, and the model's results do not change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-# Energy that follows work exactly: modules say what a call of theirs costs, forward and backward.
+# Exact synthetic energy: modules declare the cost of a call, forward and backward.
 COSTLY = """
 import contextlib, random
 import torch, torch.nn as nn
@@ -108,7 +108,7 @@ def test_a_block_costs_what_a_pass_costs_more_with_it_run_twice(python):
 
 def test_in_training_it_costs_its_backward_pass_too(python):
     told = python(COSTLY + NETWORK + "tell(net, x, train=True)\n")
-    # Nobody asks for the gradient of pair.other's output: it has no backward pass, once or twice.
+    # No gradient of pair.other's output is needed: it has no backward pass, whether it runs once or twice.
     assert told["joules"] == {"stem": 5.0, "act": 0.75, "norm": 0.0, "pair": 6.0, "drop": 0.0, "head": 2.0}
     assert told["pass_j"] == 13.75
 
@@ -255,7 +255,7 @@ print(all(torch.equal(before[name], value) for name, value in net.state_dict().i
 
 
 def test_under_record_one_call_compares_blocks_with_the_recording(binaries, memory_directory, tmp_path):
-    """On the simulated machine, whose counters move with the CPU time of what really runs."""
+    """Uses the simulated machine, whose counters follow the CPU time of the processes that run."""
     program, root = tmp_path / "program.py", memory_directory / "machine"
     program.write_text(VALIDATED)
     words = [binaries / "joulemap-simulated-machine", "--root", root, "--"]

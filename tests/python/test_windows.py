@@ -1,4 +1,4 @@
-"""Windows of a Python program on the simulated machine, against the truth, however busy the real one is."""
+"""Windows of a Python program on the simulated machine, against the truth, independent of the real machine's load."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ print(json.dumps(tell(m.wait())))
         joules, uncertainty_j, _ = window["domains"][name]
         true_j = simulation.true_joules(window, name)
         assert joules == pytest.approx(true_j, abs=max(0.02 * true_j, uncertainty_j))
-    # The cores are part of the package, and counted once.
+    # The cores are part of the package and are counted once.
     assert window["joules"] == pytest.approx(window["domains"]["package-0"][0] + window["domains"]["dram-0"][0])
     assert 0 < window["uncertainty_j"] < window["joules"]
 
@@ -39,7 +39,7 @@ print(json.dumps([tell(window.wait()) for window in windows]))
 
 
 def test_a_window_that_ends_while_the_counters_stand_still_is_the_truth(simulate):
-    """The simulator is stopped: its machine uses nothing meanwhile, so that load cannot make its counters wrong."""
+    """The simulator is stopped: its machine uses no energy meanwhile, so load cannot make its counters wrong."""
     simulation = simulate("""
 import signal
 counter = os.environ["JOULEMAP_SIMULATED_ROOT"] + "/sys/class/powercap/intel-rapl:0/energy_uj"
@@ -57,7 +57,7 @@ while open(counter).read() == shown:
 print(json.dumps([tell(m.wait()), stopped_ns, going_on_ns]))
 """)
     window, stopped_ns, going_on_ns = simulation.told
-    two_ticks_j = 0.3  # at full power: so well its counters are right
+    two_ticks_j = 0.3  # J at full power: the accuracy of its counters
     for name, (joules, uncertainty_j, _) in window["domains"].items():
         assert simulation.truth.joules(name, stopped_ns, going_on_ns) < two_ticks_j, name
         assert abs(joules - simulation.true_joules(window, name)) <= uncertainty_j + two_ticks_j, name
@@ -77,8 +77,8 @@ print(json.dumps(told))
         assert window["joules"] is not None or window["reason"]
     known = [window for window in simulation.told if window["joules"] is not None]
     assert len(known) >= 25
-    short = [window for window in known if window["seconds"] < 0.001]  # a busy machine makes others of some
-    assert all(window["uncertainty_j"] > 0.3 * window["joules"] for window in short)  # it says how little is known
+    short = [window for window in known if window["seconds"] < 0.001]  # a busy machine makes some windows longer
+    assert all(window["uncertainty_j"] > 0.3 * window["joules"] for window in short)  # the interval is wide
     assert sum(simulation.holds(window) for window in known) >= 0.9 * len(known)
 
 
@@ -163,7 +163,7 @@ print(json.dumps([child, lost, status, tell(before.wait()), tell(crossing.wait()
 
 
 def test_a_process_that_never_stops_measuring_ends_all_the_same(python):
-    # At the end of the interpreter, by os._exit and with a window open.
+    # At interpreter exit and through os._exit, each with an open window.
     assert python('window = jm.begin("open")\nprint("1")') == 1
     assert python('window = jm.begin("open")\nprint("2", flush=True)\nos._exit(0)') == 2
 
@@ -201,7 +201,7 @@ print(json.dumps(tell(m.wait())))
         0,
     )
     assert code in simulation.told["codes"]
-    assert simulation.told["joules"] > 0  # what was good is kept
+    assert simulation.told["joules"] > 0  # the energy before the fault is kept
     assert simulation.told["joules"] + simulation.told["uncertainty_j"] > simulation.true_joules(
         simulation.told, "package-0"
     )

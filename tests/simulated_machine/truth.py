@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the truth that joulemap-simulated-machine writes down: what really happened, for tests to check.
+"""Reads the truth file of joulemap-simulated-machine: the true energies and processes, for tests to compare with.
 
     truth = Truth(os.environ["JOULEMAP_SIMULATED_TRUTH"])
     joules = truth.joules("package-0", start_ns, end_ns)   # of time.monotonic_ns()
@@ -13,7 +13,7 @@ from typing import Dict, List, NamedTuple
 
 
 class ProcessTruth(NamedTuple):
-    """What one process did while the machine was simulated."""
+    """The activity of one process while the machine was simulated."""
 
     pid: int
     comm: str
@@ -25,7 +25,7 @@ class Truth:
     """The energy of every domain as a function of time, linear between the simulator's ticks."""
 
     def __init__(self, path: str) -> None:
-        """Reads truth.csv. A last row that is not complete yet is left out."""
+        """Reads truth.csv. Ignores an incomplete last row."""
         with open(path, encoding="ascii") as file:
             lines = file.read().split("\n")
         header = lines[0].split(",")
@@ -52,11 +52,11 @@ class Truth:
         return self._times_ns[-1]
 
     def longest_gap_ns(self, start_ns: int, end_ns: int) -> int:
-        """The longest time without a tick in a window: how stale a counter read in it can have been.
+        """The longest interval without a tick in a window: the maximum age of a counter value read in it.
 
-        About 1.2 ms, unless the simulator was held up, as on a virtual machine with a busy host. Tests may
+        About 1.2 ms, unless the simulator was delayed, as on a virtual machine with a busy host. Tests may
         widen their tolerance by it, or try again.
-        """
+"""
         first = max(0, bisect_right(self._times_ns, start_ns) - 1)
         last = min(len(self._times_ns) - 1, bisect_right(self._times_ns, end_ns))
         times_ns = self._times_ns[first : last + 1]
@@ -86,7 +86,7 @@ class Truth:
 
 
 def read_process_truth(path: str) -> List[ProcessTruth]:
-    """Reads truth_processes.csv, which is there once the simulator has ended."""
+    """Reads truth_processes.csv, which exists once the simulator has ended."""
     with open(path, encoding="utf-8", errors="replace", newline="") as file:
         return [
             ProcessTruth(int(row["pid"]), row["comm"], float(row["cpu_s"]), float(row["joules_package"]))

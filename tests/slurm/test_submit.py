@@ -1,4 +1,4 @@
-"""joulemap experiment submit on a real Slurm of two nodes: `make test-slurm`, as root."""
+"""joulemap experiment submit on a real Slurm cluster of two nodes: `make test-slurm`, as root."""
 
 from __future__ import annotations
 

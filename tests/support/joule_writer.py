@@ -1,4 +1,4 @@
-"""Writes kernel libraries as docs/recording-format.md describes them, without a line of Joulemap."""
+"""Writes kernel libraries as docs/recording-format.md describes them, without any code of Joulemap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass
 class Power:
-    """What a class of kernels draws: watts, and a relative standard deviation of what one recording found."""
+    """Power of a kernel class in watts, with the relative standard deviation of one recording's estimate."""
 
     gpu: str
     name: str

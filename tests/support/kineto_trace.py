@@ -1,4 +1,4 @@
-"""Traces of PyTorch's profiler, made up: two steps of a training on a GPU, in microseconds."""
+"""Synthetic traces of PyTorch's profiler: by default two steps of a training on a GPU, in microseconds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ START_US = 5_000_000
 
 
 class KinetoTrace:
-    """Events are given relative to the beginning, in microseconds."""
+    """Event times are relative to the start of the trace, in microseconds."""
 
     def __init__(self, pid: int = 100, device: int = 0) -> None:
         self.pid, self.device, self.events, self._correlation = pid, device, [], 0
-        self.rank: int | None = None  # of a distributed run
+        self.rank: int | None = None  # in a distributed run
 
     def add(self, category: str, name: str, start: float, length: float, tid: int = 1, **args: object) -> None:
         self.events.append({"ph": "X", "cat": category, "name": name, "pid": self.pid, "tid": tid,
@@ -39,7 +39,7 @@ class KinetoTrace:
 
 
 def training(steps: int = 2, step_us: float = 500_000, device: int = 0, pid: int = 100) -> KinetoTrace:
-    """A step: forward of Net's one layer, backward on a thread of its own, the update; half of it kernels."""
+    """Each step: forward pass of Net's one layer, backward pass on its own thread, optimizer; kernels fill half."""
     trace = KinetoTrace(pid, device)
     for step in range(steps):
         begin = step * step_us

@@ -1,11 +1,11 @@
-"""ONNX files by hand, byte by byte: what the tests of readers need, without the package onnx."""
+"""Encodes ONNX files byte by byte for the tests of readers, without the package onnx."""
 
 from __future__ import annotations
 
 from typing import Iterable, Sequence, Union
 
 FLOAT, INT64 = 1, 7
-Size = Union[int, str, None]  # a number, a name, or nothing
+Size = Union[int, str, None]  # a number, a symbolic name, or unknown
 
 
 def varint(value: int) -> bytes:
@@ -50,12 +50,12 @@ def value(name: str, sizes: Sequence[Size]) -> bytes:
 
 
 def weight(name: str, sizes: Sequence[int]) -> bytes:
-    """A tensor that says its shape and holds nothing."""
+    """A tensor with a shape and without data."""
     return b"".join(number(1, size) for size in sizes) + number(2, FLOAT) + block(8, name)
 
 
 def whole_numbers(name: str, values: Sequence[int]) -> bytes:
-    """A tensor of whole numbers, such as the target of a reshape."""
+    """A tensor of integers, such as the target of a reshape."""
     held = b"".join(number(7, one) for one in values)
     return number(1, len(values)) + number(2, INT64) + held + block(8, name)
 

@@ -1,8 +1,8 @@
-"""Reads a .joule file as docs/recording-format.md describes it, without a line of Joulemap: proof that the page is enough.
+"""Reads a .joule file as docs/recording-format.md describes it, without any code of Joulemap: the page suffices.
 
     python read_joule.py run.joule
 
-Prints what is in it, a line for each thing. Steps over damage, but keeps no account of it.
+Prints its contents, one line per record. Skips damaged chunks without reporting them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAGIC = b"\xb5J\r\n"
 
 
 class Fields:
-    """Varints, numbers and texts, one after another."""
+    """Decodes consecutive varints, numbers and texts."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -137,7 +137,7 @@ def read_facts(f: Fields, source: int):
     for r in f.records():
         fields = [r.text(), r.text(), r.text(), *(r.optional(r.f64) for _ in range(3)), r.text()]
         fields += [r.optional(r.f64) for _ in range(3)] + [r.svarint()]
-        if not r.at_end():  # found under load
+        if not r.at_end():  # response to a load, where calibrate measured it
             fields += [r.optional(r.f64) for _ in range(13)] + [r.text()]
         yield f"calibration {source} " + " ".join(map(str, fields))
 
@@ -214,7 +214,7 @@ def read_end(f: Fields, source: int):
 
 
 def chunks(data: bytes):
-    """Type, source number and payload of every whole chunk."""
+    """Type, source number and payload of every complete chunk."""
     at = 0
     while (at := data.find(MAGIC, at)) >= 0:
         header = data[at : at + 24]

@@ -1,4 +1,4 @@
-"""Runs Python programs as `joulemap record` does, and reads what the capture wrote of them."""
+"""Runs Python programs as `joulemap record` does, and reads what the capture wrote for them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MODE, PHASE, MODULE, OP, FUNCTION, REGION, TENSORS = range(7)
 
 
 class ProcessPart:
-    """What one process wrote: where its time went, by the path of the place, and what it told."""
+    """The part of one process: its times by the path of the scope, and its other records."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
         self.times: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0])  # count, wall, cpu with helpers
-        self.tensors: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)  # of operations: calls by their inputs
+        self.tensors: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)  # operations: calls by shapes
         self.kinds: dict[tuple[str, ...], int] = {}
         self._places = {0: (0, MODE, "")}
         for line in lines:
@@ -38,7 +38,7 @@ class ProcessPart:
                     calls[name] = calls.get(name, 0) + count
 
     def path(self, place: int) -> tuple[str, ...]:
-        """Inputs of an operation are no part of it."""
+        """Names from the root to a scope. The inputs of an operation are not part of its path."""
         names: tuple[str, ...] = ()
         while place:
             parent, kind, name = self._places[place]
@@ -50,7 +50,7 @@ class ProcessPart:
         return self.times[path][0] if path in self.times else 0
 
     def of(self, word: str) -> list[str]:
-        """All lines of that word, without it."""
+        """All lines that start with this word, without the word."""
         return [line.split(" ", 1)[1] for line in self.lines if line.startswith(word + " ")]
 
     @property
@@ -62,7 +62,7 @@ class ProcessPart:
         return len(self.of("step"))
 
     def cpu_share(self, chosen, among=lambda path: True) -> float:
-        """Of the CPU time of places that `among` takes, what lies at places that `chosen` takes."""
+        """Fraction of the CPU time of scopes accepted by `among` that is in scopes accepted by `chosen`."""
         total = sum(row[2] for path, row in self.times.items() if among(path))
         return sum(row[2] for path, row in self.times.items() if among(path) and chosen(path)) / max(total, 1)
 
@@ -91,7 +91,7 @@ def read_parts(folder: Path) -> list[ProcessPart]:
 
 
 def run_recorded(build: Path, folder: Path, program: str, *arguments: str, **more: str) -> RecordedProgram:
-    """Runs a program, which lies in a file so that workers can be spawned from it."""
+    """Runs a program from a file, so that spawned workers can import it."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "program.py"
     file.write_text(program)
@@ -103,7 +103,7 @@ def run_recorded(build: Path, folder: Path, program: str, *arguments: str, **mor
 
 
 def run_alone(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess:
-    """The same without us."""
+    """Runs the same program without Joulemap."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "program.py"
     file.write_text(program)

@@ -1,4 +1,4 @@
-"""A disk of a few kilobytes, to be filled: a tmpfs, where mounting is allowed."""
+"""A disk of a few kilobytes, for tests that fill it: a tmpfs, where mounting is allowed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 @contextlib.contextmanager
 def small_disk(place: Path, kilobytes: int = 64) -> Iterator[Path]:
-    """Skips the test where nothing can be mounted."""
+    """Mounts the tmpfs; skips the test where mounting is not allowed."""
     place.mkdir(exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(place)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
@@ -25,7 +25,7 @@ def small_disk(place: Path, kilobytes: int = 64) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> None:
-    """Until nothing fits any more."""
+    """Writes until the disk is full."""
     with (disk / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(b"x" * 4096)

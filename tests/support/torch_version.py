@@ -1,4 +1,4 @@
-"""Which PyTorch the tests run with. Some behaviour needs a newer one than the oldest that can be recorded (2.0)."""
+"""The PyTorch version of the tests. Some behaviour needs a newer one than the oldest supported version (2.0)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Small networks that train on the CPU, as text: an MLP, a convnet with in-place ReLUs, a transformer with checkpointing."""
+"""Source text of small networks that train on the CPU: an MLP, a convnet with in-place ReLUs, a transformer with
+checkpointing."""
 
 PRELUDE = """
 import hashlib, sys, time

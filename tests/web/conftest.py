@@ -1,4 +1,4 @@
-"""The page in a browser: Debian's Chromium, driven by Playwright. Skipped where any of it is not there."""
+"""The page in a browser: Debian's Chromium, driven by Playwright. Skipped where either is missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def made(binaries: Path, tmp_path_factory) -> Path:
-    """A recording of 120 steps of 64 layers, one of them named like markup."""
+    """A recording of 120 steps with 64 layers; one layer name looks like markup."""
     file = tmp_path_factory.mktemp("page") / "made.joule"
     subprocess.run([binaries / "joulemap-made-recording", file, "120", "64", "3"], check=True, timeout=60)
     return file
@@ -41,7 +41,7 @@ def html(binaries: Path, made: Path) -> Path:
 
 @pytest.fixture
 def page_of(joulemap, tmp_path, html):
-    """page_of(recording): its page, of a program that has the script."""
+    """page_of(recording): writes its page; the program contains the page's script."""
 
     def write(recording: Path) -> Path:
         file = tmp_path / f"{recording.stem}.html"
@@ -54,7 +54,7 @@ def page_of(joulemap, tmp_path, html):
 
 @pytest.fixture
 def opened(browser, html: Path):
-    """opened(): the page, ready. What a browser complains of, or asks for besides the file, fails the test."""
+    """opened(): the loaded page. Console errors, console warnings and requests for non-local URLs fail the test."""
     pages = []
     trouble: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Numbers and tables of a page, as a reader sees them."""
+"""Parses numbers and tables of a page as a reader sees them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS = """caption => {
 
 
 def number_of(text: str, unit: str) -> float:
-    """"12.3 kJ" in joules."""
+    """The text "12.3 kJ" in joules."""
     found = re.search(rf"([-−]?[\d.]+)([TGkMmµn]?){re.escape(unit)}", re.sub(r"[ \u202f\n]", "", text))
     assert found, text
     return float(found[1].replace("−", "-")) * SCALES[found[2]]
@@ -24,5 +24,5 @@ def captions(page) -> set[str]:
 
 
 def rows_of(page, caption: str) -> list[list[str]]:
-    """The cells of the table whose caption begins so, folded away or not."""
+    """The cells of the table whose caption starts with this text, even if it is folded."""
     return page.evaluate(ROWS, caption)

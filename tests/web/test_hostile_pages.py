@@ -1,4 +1,4 @@
-"""Pages of recordings and experiments with an attacker's names: a browser shows them, runs nothing and asks for nothing."""
+"""Pages of recordings and experiments with hostile names: a browser shows them, runs no script and sends no request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MARKUP = [name for name in NAMES if "\x00" not in name] + [
 
 
 def analysis_page(binaries: Path, folder: Path) -> Path:
-    """Functions, domains, metrics, flags and levels with those names."""
+    """The page of an experiment whose functions, domains, metrics, flags and levels have hostile names."""
 
     def row_of(level: int, block: int) -> dict:
         cause = {"cause": "compute", "cause_basis": "ledger", "cause_s": {"compute": 2.0}}
@@ -46,7 +46,7 @@ def analysis_page(binaries: Path, folder: Path) -> Path:
 
 
 def check_page(browser, file: Path) -> str:
-    """The text that is shown. What a script of an attacker would do fails the test."""
+    """Returns the visible text. Any effect of an injected script fails the test."""
     page = browser.new_page()
     asked: list[str] = []
     ran: list[str] = []

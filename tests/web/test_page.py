@@ -1,4 +1,4 @@
-"""report --html in a browser: it is clicked, zoomed, searched, sorted, and says what --json says."""
+"""report --html in a browser: clicks, zoom, search and sorting work, and its numbers match --json."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def column(page, key: str) -> list[str]:
 
 
 def names(page) -> list[str]:
-    """As they are, however much of them can be seen."""
+    """Full names of the rows, even where the page truncates them."""
     titles = page.eval_on_selector_all("#tables tbody th", "cells => cells.map(cell => cell.title)")
     return [title.replace(" › ", " ") for title in titles]
 
@@ -70,7 +70,7 @@ def test_heads_sort_up_and_down_and_say_so(opened):
     assert heads.get_attribute("aria-sort") == "descending"
     falling = [number_of(text, "s") for text in column(page, "time_s")]
     assert falling == sorted(falling, reverse=True)
-    page.keyboard.press("Enter")  # the head keeps the focus
+    page.keyboard.press("Enter")  # the column header keeps the focus
     assert heads.get_attribute("aria-sort") == "ascending"
     rising = [number_of(text, "s") for text in column(page, "time_s")]
     assert rising == sorted(rising) and rising[0] < falling[0]

@@ -159,7 +159,7 @@ def test_mean_powers_by_time_are_those_of_json(opened, report):
         ten_slices = len(series["watts"]) // 24
         for number, row in enumerate(rows):
             some = series["watts"][number * ten_slices : (number + 1) * ten_slices]
-            if None not in some:  # before the first reading the finer slices of the page know more
+            if None not in some:  # before the first reading the page's finer slices have more values
                 near(row[at], "W", sum(some) / len(some), rel=0.02)
                 compared += 1
     assert compared >= 22 * len(told["power"]["domains"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel as its users get it, installed into a fresh environment. Collected where JOULEMAP_WHEEL names the file:
-`make test-wheel` makes it, tools/test_matrix.py does so for several Pythons."""
+"""Installs the wheel into a new environment as users do. Collected where JOULEMAP_WHEEL contains the path of the wheel:
+`make test-wheel` sets it, and tools/test_matrix.py does so for several Pythons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ collect_ignore_glob = [] if os.environ.get("JOULEMAP_WHEEL") else ["test_*.py"]
 
 
 class FreshEnvironment:
-    """A Python that has the wheel, and besides it what the Python that runs the tests has."""
+    """A Python environment with the wheel and the packages of the Python that runs the tests."""
 
     def __init__(self, folder: Path, wheel: Path) -> None:
         self._folder = folder
@@ -28,7 +28,7 @@ class FreshEnvironment:
 
     @property
     def program(self) -> Path:
-        """Where pip puts the programs of packages that it installs by --target."""
+        """The program where `pip install --target` puts scripts of packages."""
         return next(self._folder.rglob("site-packages/bin/joulemap"))
 
     def run(self, *arguments: object, **options: object) -> subprocess.CompletedProcess:

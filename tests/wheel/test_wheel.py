@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `pip install joulemap-*.whl` gives: the package, the program, the pytest plugin, the integrations."""
+"""The contents of `pip install joulemap-*.whl`: the package, the program, the pytest plugin, the integrations."""
 
 from __future__ import annotations
 

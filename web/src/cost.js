@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tool itself cost, and what is wrong with the data.
+// Overhead of Joulemap itself, and problems with the data.
 import { h, section } from "./dom.js";
 import { joules, percent, secondsText, whole, withUnit } from "./format.js";
 import { ledgerLine } from "./ledger.js";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data of the page: src/page/page_data.h writes it. Names are told once; rows become objects here.
+// Decodes the data of the page, written by src/page/page_data.h. Names are stored once; rows become objects here.
 
 export function readData(text) {
   const data = JSON.parse(text);
@@ -46,7 +46,7 @@ function stage([number, count, begin_s, end_s, time_s, energy_j, loss, joules_pe
   return { number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss };
 }
 
-// All that was measured at a level: what is somebody's, nobody's, and idle.
+// All energy measured at a level: attributed, unattributed and idle.
 export function wholeOf(level) {
   if (level.attributed_j === null) return null;
   return level.attributed_j + (level.idle_j ?? 0) + (level.unattributed_j ?? 0);
@@ -56,7 +56,7 @@ export function shareOf(part, whole) {
   return part === null || part === undefined || !(whole > 0) ? null : part / whole;
 }
 
-// Of the run and of its levels, each once.
+// Notes of the run and of its levels, without duplicates.
 function allNotes(data) {
   const seen = new Map();
   for (const note of [...data.diagnostics, ...data.levels.flatMap((level) => level.diagnostics)]) {
@@ -68,7 +68,7 @@ function allNotes(data) {
 export const isBackground = (row) => row.path.length === 1 && row.path[0] === "background";
 export const isProbe = (row) => row.path.length === 1 && row.path[0] === "probe";
 
-// "train", "backward", "layer4.0.conv2" -> its phase; what is in no phase is "other".
+// "train", "backward", "layer4.0.conv2" -> its phase; "other" outside any phase.
 const PHASES = ["forward", "backward", "optimizer", "dataloader"];
 export function phaseOf(path) {
   if (path[0] === "probe" || path[0] === "background") return path[0];

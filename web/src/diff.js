@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of `diff A B`: what a step costs in each, and which layers make the difference. Data: joulemap.diff/1.
+// The page of `diff A B`: energy of a step in each run, and the layers that cause the difference. Data:
+// joulemap.diff/1.
 import { choice, h, quantity, section } from "./dom.js";
 import { joules, percent, plural, scaled, secondsText, whole } from "./format.js";
 import { filtered, sortableHead, sorted } from "./tables.js";
@@ -206,7 +207,7 @@ function cells(row, most) {
   ];
 }
 
-// To the right what grew, to the left what shrank.
+// Increases extend to the right, decreases to the left.
 function divergence(row, most) {
   if (row.difference_j === null) return null;
   const at = (value) => Math.max(0, Math.min(100, 50 + (50 * value) / most));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements from plain values. Text is always text: whatever a recording calls its layers, none of it becomes markup.
+// Builds elements from plain values. Text is always inserted as text: names in a recording never become markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -19,7 +19,7 @@ function filled(element, attributes, children) {
 export const h = (tag, attributes, ...children) => filled(document.createElement(tag), attributes, children);
 export const svg = (tag, attributes, ...children) => filled(document.createElementNS(SVG, tag), attributes, children);
 
-// A number with a quiet unit.
+// A number with a de-emphasized unit.
 export function quantity([number, unit], options = {}) {
   return h(
     "span",
@@ -29,7 +29,7 @@ export function quantity([number, unit], options = {}) {
   );
 }
 
-// A section of the page: a landmark with a heading, a sentence, and what it shows.
+// A section of the page: a landmark with a heading, a lead sentence and content.
 export function section(id, title, lead, ...content) {
   return h(
     "section",
@@ -44,7 +44,7 @@ export function section(id, title, lead, ...content) {
   );
 }
 
-// A table in place of a picture, for those who cannot see it or want the numbers.
+// A table equivalent to a chart, for screen readers and for readers who need the numbers.
 export function asTable(caption, heads, rows) {
   const cell = (tag, content, index) =>
     h(tag, { class: index > 0 ? "number" : null, scope: tag === "th" ? "col" : null }, content);
@@ -84,7 +84,7 @@ export function asTable(caption, heads, rows) {
   );
 }
 
-// One of several; what is chosen is told to `choose`, which is called once for the first.
+// A choice of one option. Calls `choose` with the chosen value, initially once for the first.
 export function choice(label, options, choose, chosen = options[0]?.[0]) {
   const group = h("div", { class: "choice", role: "group", "aria-label": label });
   const select = (value) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flame graph: energy by mode, phase, module, operation. Widths add up, level by level, to all that was drawn.
+// The flame graph: energy by mode, phase, module, operation. The widths of each level add up to the total energy.
 import { isProbe, phaseOf, shareOf } from "./data.js";
 import { asTable, choice, h, section } from "./dom.js";
 import { joules, percent, secondsText, watts } from "./format.js";
@@ -7,7 +7,7 @@ import { buildTree, intervalOf, matching, pathOf } from "./flame_tree.js";
 import { colourName, ledgerLine } from "./ledger.js";
 
 const ROW = 22;
-const LEAST_WIDTH = 0.0008; // of the whole: thinner ones cannot be seen
+const LEAST_WIDTH = 0.0008; // share of the whole; thinner boxes are invisible
 
 const MEASURES = {
   joules: { text: "Joules", size: (node) => node.energy_j, label: (node) => joules(node.energy_j) },
@@ -24,7 +24,8 @@ const MEASURES = {
   },
 };
 
-// What boxes end in. Where no operations were told, their level is that of layers, and layers know best what modules are.
+// Levels that the leaf boxes may show. Without operations, the operation level equals the layer level; layers then
+// identify modules better.
 function levelsOf(data) {
   const depth = (level) => Math.max(...level.rows.map((row) => row.path.length));
   const [kernels, ops, layers] = ["stack", "op", "layer"].map((by) => data.level(by));
@@ -54,7 +55,7 @@ export function flame(data) {
     nodes: [],
     width: 1000,
     branches: null,
-    // Intervals are known of branches with all their phases.
+    // Intervals are known only for branches with all their phases.
     isWhole: (node) => state.phase === "all" || node.path.includes(state.phase),
   };
   const box = h("div", { class: "flame", role: "tree", "aria-label": "Energy by module" });
@@ -207,7 +208,7 @@ function drawFlame(state, { box, crumbs, found, zoom }) {
     : "";
 }
 
-// What is seen in a box is what its name begins with.
+// The accessible name starts with the visible text of the box.
 function describe(node, state, measure) {
   const parts = [
     measure.label(node, state.tree),
@@ -254,7 +255,7 @@ function frame(node, left, width, depth, { state, measure, hits, zoom }) {
   return element;
 }
 
-// A tree's keys: up to the parent, down to the largest child, sideways to siblings.
+// Keyboard navigation of a tree: up to the parent, down to the largest child, sideways to siblings.
 function keyboard(event, state, zoom) {
   const node = state.nodes.find((one) => one.element === document.activeElement);
   if (event.key === "Escape" || event.key === "Backspace") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows with paths, as a tree: dotted names of modules become levels of their own, so that blocks can be seen as one.
+// Converts rows with paths into a tree: dotted module names become separate levels, so a block is one box.
 import { branchKey, phaseOf } from "./data.js";
 
 function node(name, parent, slot, hue) {
@@ -22,14 +22,15 @@ function childOf(parent, name, slot, hue) {
   return child;
 }
 
-// Neighbours differ a little, and the same name is the same shade everywhere.
+// Neighbours get slightly different shades; the same name has the same shade everywhere.
 function shadeOf(name, depth) {
   let hash = 7;
   for (let i = 0; i < name.length; ++i) hash = (hash * 31 + name.charCodeAt(i)) % 997;
   return 4 + (hash % 5) * 5 + Math.min(depth, 6) * 2;
 }
 
-// As src/model/path_tree.h has it: dots of a module are branches; of operations and functions the last is none.
+// As in src/model/path_tree.h: dots in module names form branches; the last part of operations and functions stays
+// whole.
 function partsOf(path, by) {
   const ends = { layer: 0, stack: 0, op: 1, tensor: 1, function: 1 };
   const modules = by in ends ? path.length - ends[by] : 0;
@@ -39,8 +40,8 @@ function partsOf(path, by) {
   });
 }
 
-// `level`: adds what is nobody's, so that the root is all that was measured.
-// `isLayer`: of a row that no operation was told of, all of the path may be modules.
+// `level`: adds unattributed and idle energy, so the root equals the measured total. `isLayer`: for a row without an
+// operation, the whole path may be modules.
 export function buildTree(rows, by, isLayer, level) {
   const root = node("all", null, "root", 0);
   const roots = new Map();
@@ -51,7 +52,7 @@ export function buildTree(rows, by, isLayer, level) {
     if (!roots.has(hueKey)) roots.set(hueKey, roots.size);
     let at = root;
     for (const part of partsOf(row.path, isLayer(row) ? "layer" : by)) at = childOf(at, part, slot, roots.get(hueKey));
-    if (by === "stack" && !isLayer(row)) at.label = row.name; // a kernel's brief name
+    if (by === "stack" && !isLayer(row)) at.label = row.name; // short name of the kernel
     if (row.low_j !== null) at.own.set(row.device, row);
     for (let up = at; up; up = up.parent) {
       up.energy_j += row.energy_j ?? 0;
@@ -77,14 +78,14 @@ export function buildTree(rows, by, isLayer, level) {
   return root;
 }
 
-// A box that holds several phases has none of their colours.
+// A box with several phases gets a neutral colour.
 function neutralUpperLevels(at) {
   for (const child of at.children) neutralUpperLevels(child);
   const slots = new Set(at.children.map((child) => child.slot));
   if (slots.size > 1) at.slot = "root";
 }
 
-// What is nobody's stands last.
+// Background, probing, idle and unattributed energy sort last.
 const LAST = ["background", "probe", "idle", "not attributed"];
 
 function sortTree(at) {
@@ -94,7 +95,7 @@ function sortTree(at) {
   for (const child of at.children) sortTree(child);
 }
 
-// Devices have their own sensors: what one is wrong by has nothing to do with the other.
+// Devices have separate sensors, so their errors are independent and add in quadrature.
 export function intervalOf(at, branches) {
   let [below_j2, above_j2] = [0, 0];
   for (const [device, energy_j] of at.devices) {
@@ -111,7 +112,7 @@ export function pathOf(at) {
   return at.parent ? [...pathOf(at.parent), at] : [at];
 }
 
-// Boxes whose name, or path, holds the text; each joule counts once, in the outermost of them.
+// Boxes whose name or path contains the text; each joule counts once, in the outermost of them.
 export function matching(root, query) {
   const text = query.toLowerCase();
   const hits = { own: new Set(), all: new Set(), energy_j: 0, count: 0 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes beneath the power: epochs, steps, phases, regions, probing, as bands on a canvas that follows the chart's zoom.
+// Lanes below the power chart: epochs, steps, phases, regions, probing, as bands on a canvas that follows the chart's
+// zoom.
 import { cssColour, h } from "./dom.js";
 import { joules, plural, secondsText } from "./format.js";
 import { phaseOf } from "./data.js";
@@ -72,7 +73,7 @@ function bandRow(name, bands, colour) {
   };
 }
 
-// The last step lasts until the command's end, but modules are replayed after it.
+// The last step extends to the end of the command, but probing replays modules after it.
 const probedFrom = (stage, probing) =>
   probing.find((band) => band.begin_s > stage.begin_s && band.begin_s < stage.end_s)?.begin_s;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is nobody's, under every view: nothing that was measured is left out of sight.
+// The line below every view with unattributed and idle energy: no measured energy is hidden.
 import { isBackground, isProbe, phaseOf, shareOf, wholeOf } from "./data.js";
 import { h } from "./dom.js";
 import { joules, percent, plural } from "./format.js";
 
 export const sumOf = (rows) => rows.reduce((sum, row) => sum + (row.energy_j ?? 0), 0);
 
-// What adding up left over is nothing.
+// Treats rounding residue as zero.
 export const unrounded = (energy_j, whole_j) => (Math.abs(energy_j) < 1e-9 * whole_j ? 0 : energy_j);
 
 export function ledgerParts(level) {
@@ -56,7 +56,7 @@ export function ledgerLine(data, level) {
   return h("ul", { class: "ledger-line", "aria-label": "What is nobody's" }, items);
 }
 
-// The best level to say where energy went by phase.
+// Totals by phase, from the most suitable level.
 export function phaseTotals(data) {
   const level = data.level("phase") ?? data.level("layer") ?? data.level("region") ?? data.level("kernel");
   if (!level || level.attributed_j === null) return null;
@@ -65,7 +65,7 @@ export function phaseTotals(data) {
   const hasPhases = level.rows.some((row) => !["other", "probe", "background"].includes(phaseOf(row.path)));
   for (const row of level.rows) {
     const phase = phaseOf(row.path);
-    // A region of the program's own is a part of its own.
+    // A region defined by the program is a separate part.
     const ownName = phase === "other" && (!hasPhases || row.path.length === 1);
     add(ownName ? row.path[row.path.length - 1] : phase, row.energy_j ?? 0);
   }
@@ -100,7 +100,7 @@ const SLOTS = {
   idle: "idle",
   "not attributed": "none",
 };
-// A colour of the style sheet that stays the same for the same thing, in every view.
+// A colour of the style sheet that is the same for a name in every view.
 export function colourName(name, index = 0) {
   const slot = / others$/.test(name) ? SLOTS.other : SLOTS[name];
   return slot !== undefined ? `--part-${slot}` : `--part-${(index % 4) + 1}`;

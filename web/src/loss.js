@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What learning cost: the loss (and other metrics) against the energy spent so far, and the energy of each epoch.
+// Energy cost of learning: the loss (and other metrics) against cumulative energy, and the energy of each epoch.
 import uPlot from "uplot";
 import { asTable, choice, cssColour, h, section } from "./dom.js";
 import { digits, joules, plural, secondsText, ticks, withUnit } from "./format.js";
 import { ledgerLine } from "./ledger.js";
 import { onTheme } from "./theme.js";
 
-// Energy since the beginning, at a moment, of the domains that count.
+// Cumulative energy at a time, over the domains that count.
 function spentAt(data) {
   const shown = data.run.measured_j !== null ? "measured" : "estimated";
   const counted = data.power.domains.filter((one) =>
@@ -26,7 +26,7 @@ function spentAt(data) {
 const fromTo = (values) => `from ${digits(values[0], 4)} to ${digits(values[values.length - 1], 4)}`;
 
 export function loss(data) {
-  // A loss that was no number is none.
+  // Skips values that are not finite numbers.
   const metrics = data.metrics
     .map((one) => ({ ...one, points: one.points.filter((point) => point[2] !== null) }))
     .filter((one) => one.points.length > 1);
@@ -139,7 +139,7 @@ function drawMetric(state, box, spent) {
   );
 }
 
-// A mean of the neighbours, so that a noisy loss shows where it goes.
+// Moving average, to show the trend of a noisy loss.
 function smoothed(values) {
   const half = Math.max(2, Math.round(values.length / 60));
   const sums = [0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: reads the data that stands in it and draws each part.
+// Entry point of the page: reads the embedded data and draws each section.
 import "uplot/dist/uPlot.min.css";
 import "./style/colours.css";
 import "./style/summary.css";

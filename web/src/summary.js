@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the run was, what it drew, and where that went.
+// Summary of the run: what ran, its energy, and where the energy was spent.
 import { h, quantity, section } from "./dom.js";
 import { joules, percent, plural, scaled, secondsText, watts, whole } from "./format.js";
 import { colourName, ledgerLine, phaseTotals } from "./ledger.js";
@@ -68,7 +68,7 @@ function figures(data) {
   return list.length ? h("dl", { class: "figures" }, list) : null;
 }
 
-// One bar that is the whole run.
+// One bar that represents the whole run.
 function whereItWent(data) {
   const parts = phaseTotals(data);
   if (!parts) return null;
@@ -107,10 +107,10 @@ function whereItWent(data) {
   );
 }
 
-// CPU, memory, GPU: what each drew, and whether somebody measured it.
+// CPU, memory, GPU: energy of each, and whether it was measured or estimated.
 function components(data) {
   if (!data.components.length) return null;
-  // A component of which a part was only estimated has a row for each: the two are never added.
+  // A component that is partly estimated has two rows: measured and estimated energy are never added.
   const rows = data.components.flatMap((one) =>
     ["measured", "estimated"]
       .filter((provenance) => one[`${provenance}_j`] !== null)

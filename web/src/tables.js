@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of all levels: sorted by a click on a head, filtered by a text, with intervals drawn beside the numbers.
+// Tables of all levels: sortable by column, filterable by text, with intervals drawn beside the numbers.
 import { isBackground, isProbe, wholeOf } from "./data.js";
 import { choice, h, section } from "./dom.js";
 import { intervalText, joules, percent, plusMinus, plusMinusText, secondsText, watts, whole } from "./format.js";
@@ -102,7 +102,7 @@ export function tables(data) {
   );
 }
 
-// Every word must be somewhere in the row.
+// Every word must occur somewhere in the row.
 export function filtered(rows, text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return rows;
@@ -112,7 +112,7 @@ export function filtered(rows, text) {
   });
 }
 
-// The head of a column: a click sorts by it, or the other way round, and keeps the focus. `draw` draws the table anew.
+// Header cell of a column: a click sorts by it or reverses the order, and keeps the focus. `draw` redraws the table.
 export function sortableHead(one, column, state, draw) {
   const isSorted = one === column;
   const sortBy = () => {
@@ -138,7 +138,7 @@ export function sortableHead(one, column, state, draw) {
   );
 }
 
-// What is not known comes last, whichever way it is sorted.
+// Unknown values sort last in both directions.
 export function sorted(rows, column, down) {
   const sign = down ? -1 : 1;
   return [...rows].sort((a, b) => {
@@ -246,7 +246,7 @@ function cell(row, column, most) {
   }
 }
 
-// A bar with the interval at its end.
+// A bar with the interval as a whisker at its end.
 function whisker(row, most) {
   if (row.energy_j === null || !(most > 0)) return null;
   const at = (value) => `${Math.max(0, Math.min(100, (100 * value) / most))}%`;

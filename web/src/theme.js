@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Light and dark: what the system says, until the reader says otherwise; paper is light. Charts ask to be told.
+// Light and dark theme: the system's setting unless the reader chooses another; print is light. Charts subscribe to
+// changes.
 import { h } from "./dom.js";
 
 const listeners = new Set();

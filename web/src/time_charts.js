@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Charts over the time of the run, by uPlot: the power, and a small one for each kind of gauge. Dragging zooms all.
+// Charts over the time of the run, by uPlot: power, and a small chart for each kind of gauge. Dragging zooms all of
+// them.
 import uPlot from "uplot";
 import { cssColour, h } from "./dom.js";
 import { secondsText, ticks, watts, withUnit } from "./format.js";
 
-export const GUTTER = 64; // for labels, left of all charts, so that they align
+export const GUTTER = 64; // width for labels, equal for all charts so that they align
 const POWER_HEIGHT = 260;
 const TRACK_HEIGHT = 76;
 const TRACKS = { "%": "Utilisation", degC: "Temperature", MHz: "Clocks", B: "Memory", W: "Power limit" };
@@ -13,7 +14,7 @@ const SCALES = { MHz: 1e6 };
 
 const colourOf = (index) => cssColour(`--line-${(index % 6) + 1}`);
 
-// The end of the last slice closes its step; what a gauge showed last holds until it shows something else.
+// The end of the last slice closes its step; the last value of a gauge persists until the next one.
 const stepped = (values) => [...values, values.reduce((last, value) => value ?? last, null)];
 const times = (data) =>
   Array.from(
@@ -121,7 +122,7 @@ function tooltip(chart, data) {
   });
 }
 
-// One small chart for each unit; the limit of power is part of the clocks' neighbour, not of the power itself.
+// One small chart for each unit; the power limit has its own small chart, not a line in the power chart.
 export function trackCharts(data, target, setRange) {
   target.replaceChildren();
   const groups = new Map();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Power over time of every domain, with what ran beneath it and the gauges as tracks; all of them zoom together.
+// Power over time of every domain, with lanes of activity below it and gauges as tracks; all of them zoom together.
 import { asTable, h, section } from "./dom.js";
 import { joules, secondsText, watts } from "./format.js";
 import { lanes } from "./lanes.js";
@@ -7,7 +7,7 @@ import { ledgerLine } from "./ledger.js";
 import { onTheme } from "./theme.js";
 import { GUTTER, powerChart, trackCharts } from "./time_charts.js";
 
-const LEAST_SLICES = 4; // shown at least, however far one zooms in
+const LEAST_SLICES = 4; // minimum number of visible slices at any zoom
 
 export function timeline(data) {
   if (!data.power.domains.length) return null;
@@ -108,8 +108,8 @@ function describe(data) {
   return `Power over ${secondsText(data.run.elapsed_s)}: ${parts.join("; ")}`;
 }
 
-// Energy between two moments, from the means of slices, and its mean power. Both are null where no slice is known; the power
-// is that of the slices that are.
+// Energy between two times, from the means of slices, and its mean power. Both are null where no slice is known; the
+// power is the mean over the known slices.
 function energyBetween(values, slice_s, from, to) {
   let energy_j = 0;
   let known_s = 0;
@@ -165,7 +165,7 @@ function legend(data, state) {
   );
 }
 
-// Two dozen rows say what the picture shows.
+// 24 rows summarize the chart as a table.
 function coarse(data) {
   const rows = 24;
   const step_s = data.run.elapsed_s / rows;

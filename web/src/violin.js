@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the energy of each layer differs from step to step: a violin each, over the same axis.
+// Variation of the energy of each layer from step to step: one violin each, over a common axis.
 import { asTable, choice, h, section, svg } from "./dom.js";
 import { joules, ticks as tickTexts, whole } from "./format.js";
 import { colourName, ledgerLine } from "./ledger.js";
@@ -47,7 +47,7 @@ export function violins(data) {
   );
 }
 
-// From the quantiles, which say it all: a sum of bells, as wide as Silverman has it.
+// Kernel density estimate from the quantiles: a sum of Gaussians with Silverman's bandwidth.
 export function density(quantiles) {
   const [low, high] = [quantiles[1], quantiles[quantiles.length - 2]];
   const inner = quantiles.slice(1, -1);
@@ -65,7 +65,7 @@ export function density(quantiles) {
   });
 }
 
-// Ends of the axis that are easy to read.
+// Axis ticks at round values.
 function ticksUpTo(most) {
   const rough = most / 5;
   const power = 10 ** Math.floor(Math.log10(rough));

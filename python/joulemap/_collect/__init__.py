@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data for predictions: what operations and whole networks draw on this machine's GPU, row by row (`joulemap
-collect`).
+"""Measures the energy of operations and whole networks on this machine's GPU (`joulemap collect`), as training data
+for predictions.
 
-`kinds_*` say what can be measured: shapes to draw, tensors to make, arithmetic and bytes. `design` puts them into
-an order of which every beginning is a balanced design, `measure` runs one of them, `power` reads the GPU and finds
-the watts of a row, `rows` keeps what was measured, `command` is the command. Nothing in here imports the rest of
-the package, so that it runs without its libraries.
+`kinds_*` define what can be measured: the shapes to draw, the tensors to allocate, FLOPs and bytes. `design` orders
+the rows so that every prefix is a balanced design. `measure` runs one row, `power` reads the GPU and estimates the
+power of a row, `rows` stores results, `command` implements the command. No module here imports the rest of the
+package, so the collector runs without its native libraries.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of the collector: as strict as those of the program (src/cli/usage_check.h)."""
+"""Command line of the collector, as strict as that of the C++ program (src/cli/usage_check.h)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def positive(text: str) -> float:
-    """A finite number above 0."""
+    """Parses a finite number above 0."""
     value = float(text)
     if not (value > 0 and math.isfinite(value)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
@@ -18,14 +18,14 @@ def positive(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """A whole number above 0."""
+    """Parses an integer above 0."""
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
 
 
 class StrictParser(argparse.ArgumentParser):
-    """Takes no shortened options, and names the nearest known one of those it does not know. Exit code 2."""
+    """Rejects abbreviated options and suggests the nearest known option for an unknown one. Exits with code 2."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""joulemap collect: measures what is not measured yet, for as long as it may."""
+"""joulemap collect: measures the rows that have no measurement yet, within the time limit."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .power import Gpu, Mean, SimulatedGpu
 from .session import Session, first_line
 from .tensors import precision
 
-# Of every so many rows one is measured a second time: what equal rows differ by is what no prediction can beat.
+# One in this many rows is measured twice. The difference between repeats bounds the accuracy of any prediction.
 REPEAT_EVERY = 20
 REPEAT_NETWORK_EVERY = 8
-# What is measured of whole networks.
+# Kinds that measure whole networks.
 WHOLE = ("network", "layers", "compiled")
-# Shapes that the boxes of the kinds hardly reach.
+# Shapes that the parameter ranges of the kinds rarely cover (corners.py).
 CORNERS = "corners"
-# Without a GPU: what a core does in no time.
+# Limits of a row without a GPU, small enough for one CPU core.
 SMALL_BYTES, SMALL_FLOPS = 1e6, 1e7
 
 
@@ -72,7 +72,7 @@ def measure_operation(session: Session, row: design.Planned) -> None:
 def collect_networks(
     session: Session, planned: Sequence[Sequence[networks.Setting]], until_s: float, active_s: float
 ) -> None:
-    """What was never measured comes first, then what was disturbed whenever it was."""
+    """Puts settings that were never measured first, then settings that were disturbed in every measurement."""
     by_key = {setting.key: setting for settings in planned for setting in settings}
     chance = random.Random(f"{design.SEED} {session.slice}")
     for number, settings in enumerate(sorted(planned, key=lambda some: all(one.key in session.rows.times for one in some))):
@@ -89,7 +89,7 @@ def collect_network(session: Session, wanted: Sequence[networks.Setting], until_
     try:
         loaded = networks.Loaded(session.torch, session.runner.device, wanted[0].network)
     except networks.CANNOT_LOAD as error:
-        # No failure of the rows: another version of a package may have it.
+        # Not recorded as a failure of the rows: another version of the package may have this network.
         print(f"joulemap collect: {wanted[0].network.name}: {first_line(error)}", file=sys.stderr, flush=True)
         return
     with loaded:
@@ -112,7 +112,7 @@ def measure_network(session: Session, loaded: networks.Loaded, setting: networks
 
 
 def collect_layers(session: Session, planned: Sequence[Sequence[networks.Setting]], until_s: float) -> None:
-    """The operations of networks, each where it stands, with its time on the GPU and no energy of its own."""
+    """Measures the GPU time of each operation inside its network; records no energy per operation."""
     known = {line["layers_of"] for line in rows.lines_of(session.rows.folder) if "layers_of" in line}
     for settings in planned:
         wanted = [setting for setting in settings if setting.key not in known]

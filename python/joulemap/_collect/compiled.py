@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks under torch.compile, each beside itself as it runs eagerly: what compiling saves.
+"""Measures networks under torch.compile, each next to its eager run, to quantify what compilation saves.
 
-Every setting has two rows of kind `compiled` in the same slice, one with way `eager` and one with way `compiled`. Compiling
-takes longer than measuring and needs one core, so all settings are first compiled in processes of their own, side by side,
-which leave what they made in the compiler's cache; afterwards, with the machine to itself, one process measures.
+Every setting has two rows of kind `compiled` in the same slice, one with way `eager` and one with way `compiled`.
+Compiling takes longer than measuring and needs one core. So all settings are first compiled in parallel, each group
+in its own process, to fill the compiler's cache. Afterwards one process measures on an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 from . import design, networks
 from .session import Session, first_line
 
-BACKEND = "inductor"  # what torch.compile takes by itself
+BACKEND = "inductor"  # default backend of torch.compile
 WAYS = ("eager", "compiled")
-# Of the time that there is, for filling the compiler's cache.
+# Share of the available time spent on filling the compiler's cache.
 WARMING_SHARE = 0.6
-# In the first call forward passes are compiled and backward ones; the second is as all later ones.
+# The first call compiles the forward and backward passes; the second call behaves like all later ones.
 COMPILING_CALLS = 2
 WARMER = (
     "import sys; sys.path.insert(0, sys.argv[1]); from _collect import compiled;"
@@ -35,10 +35,10 @@ WARMER = (
 class Listed(NamedTuple):
     package: str
     name: str
-    effort: float  # of compiling a forward pass, roughly: cheap ones come first
+    effort: float  # relative cost of compiling a forward pass; cheap ones come first
     dtype: str
-    batches: tuple  # of inference
-    training: Optional[int] = None  # its batch
+    batches: tuple  # batch sizes for inference
+    training: Optional[int] = None  # batch size for training
 
 
 LISTED = (
@@ -54,12 +54,12 @@ LISTED = (
     Listed("torchvision", "mobilenet_v2", 7, "default", (1, 128), 64),
     Listed("torchvision", "efficientnet_b0", 10, "bf16", (1, 128)),
 )
-# A training step is a forward and a backward pass, and the backward one has more kernels.
+# A training step compiles a forward and a backward pass; the backward pass has more kernels.
 TRAINING_EFFORT = 2.5
 
 
 def plan() -> list[list[networks.Setting]]:
-    """Settings that share a loaded network and a pass, the cheapest to compile first; never of a family held out."""
+    """Groups settings that share a loaded network and a pass, cheapest to compile first. Excludes held-out families."""
     known = {(one.package, one.name): one for one in networks.all_networks(held_out=False)}
     groups = []
     for one in LISTED:
@@ -118,13 +118,13 @@ def measure(session: Session, loaded: networks.Loaded, setting: networks.Setting
         }
         with networks.within(session.torch, setting):
             session.measure(told, lambda: [makers[way]()], active_s, False, counted=True)  # noqa: B023 called at once
-        session.finish()  # what was measured is kept before something is compiled, which may take longer than there is time
+        session.finish()  # store the row first: compiling the next one may exceed the time limit
     session.torch._dynamo.reset()
     gc.collect()
 
 
 def compiled_call(torch: Any, loaded: networks.Loaded, setting: networks.Setting) -> Callable[[], Any]:
-    """Of a setting by itself: one that was compiled before would make the compiler leave sizes open."""
+    """Compiles one setting in isolation: an earlier compilation would make the compiler use dynamic shapes."""
     torch._dynamo.reset()
     call = loaded.call_of(setting, lambda model: torch.compile(model, backend=BACKEND))
     for _ in range(COMPILING_CALLS):
@@ -142,7 +142,7 @@ def warm(device: str, numbers: Sequence[int], until_s: float) -> None:
         try:
             command = [sys.executable, "-c", WARMER, folder, device, str(number)]
             subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, timeout=left_s, check=False)
-        except subprocess.TimeoutExpired:  # it is compiled when it is measured, if there is time
+        except subprocess.TimeoutExpired:  # compiled during measurement if time remains
             pass
 
     begin_s = time.monotonic()
@@ -165,7 +165,7 @@ def fill_cache(device: str, number: int) -> None:
 
 
 def use_one_core() -> None:
-    """The compiler's helpers, one for each core, would only be in the way of each other and of what is measured."""
+    """Disables the compiler's worker processes, one per core: they would slow down each other and the measurement."""
     import torch._inductor.config as config
 
     config.compile_threads = 1

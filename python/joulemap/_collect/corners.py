@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes that networks have and the boxes of the design hardly reach: attention within small windows of many images,
-normalization of very many short rows, convolutions in groups over sequences, patches of images, thin 1x1 convolutions
-over large images, products of very many rows with a few heads; and convolutions of every kind once more, by the sizes
-that networks give them, in and without groups, because most networks spend most of their energy there. They are drawn
-by chance, always the same ones, and count as designed.
+"""Shapes that networks use and the parameter ranges of the design rarely cover.
+
+They are: attention within small windows of many images, normalization of many short rows, grouped convolutions over
+sequences, image patches, thin 1x1 convolutions over large images, and products of many rows with a few heads. All
+kinds of convolution are drawn once more with sizes typical of networks, grouped and ungrouped, because most networks
+spend most of their energy there. A fixed seed draws them; their source is `designed`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Chance = random.Random
 
 
 def about(chance: Chance, least: float, most: float, multiple: int = 1) -> int:
-    """Evenly in logarithms."""
+    """Draws a value uniformly in the logarithm."""
     return max(multiple, round(least * (most / least) ** chance.random() / multiple) * multiple)
 
 
@@ -94,7 +95,7 @@ def few_heads(chance: Chance) -> Parameters:
 
 
 def in_wide_groups(chance: Chance) -> Parameters:
-    """From thin groups to wide ones: libraries choose their kernels by the width of a group."""
+    """Draws groups from narrow to wide: libraries choose their kernels by the width of a group."""
     within, groups = about(chance, 4, 264, chance.choice((4, 8, 8))), about(chance, 2, 64)
     channels = within * max(2, min(groups, 4096 // within))
     groups = channels // within
@@ -140,8 +141,8 @@ def large_kernels(chance: Chance) -> Parameters:
     return in_order(convolution(chance, **sizes, height=size, width=size, kernel=kernel, stride=stride, padding=padding))
 
 
-# Most networks halve images of these sides until few pixels are left, and are run in batches that are powers of two.
-# Libraries choose by such sizes, so that those beside them tell little.
+# Most networks halve images of these side lengths until few pixels are left, and run in batches that are powers of
+# two. Libraries choose kernels by such sizes, so other sizes say little about them.
 USUAL_SIDES = (224, 192, 256, 160, 288)
 USUAL_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 
@@ -224,6 +225,6 @@ def plan() -> list[Planned]:
 
 def drawn(chance: Chance, kind: str, parameters: Parameters) -> Planned:
     told = KINDS[kind]
-    # Two of three forward: an inference has nothing else.
+    # Two of three rows are forward passes: inference runs nothing else.
     which = told.passes[0] if chance.random() < 0.66 or has_no_backward(kind, parameters) else told.passes[1]
     return Planned(kind, parameters, chance.choice(told.dtypes), which, False, "designed")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The energy counter, for what runs long: its steps come every 100 ms to the microsecond on an H200, and it misses
-nothing.
+"""Tracks the energy counter during long runs. On an H200 it updates every 100 ms, accurate to a microsecond, and
+misses no energy.
 
-A history of a sample every 20 ms may beat with a network's step of 20 ms; the counter cannot. Between two of its
-steps lie whole periods, so that the power between them is exact however late a step was noticed. Read from a
-thread, seldom: a read takes milliseconds. Times are nanoseconds of CLOCK_MONOTONIC.
+Power samples every 20 ms can alias with a network step of 20 ms; the counter cannot. Two counter updates are a whole
+number of periods apart, so the power between them is exact even if an update is noticed late. A thread reads the
+counter rarely, because a read takes milliseconds. Times are nanoseconds of CLOCK_MONOTONIC.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import time
 from typing import Callable, NamedTuple, Optional, Sequence
 
 PERIOD_NS = 100_000_000
-# So long after it was drawn the counter shows it, at most (docs/validation-h200.md).
+# Maximum lag between energy use and the counter showing it, ns (docs/validation-h200.md).
 LAG_NS = 9_000_000
 READ_EVERY_S = 0.03
-# Fewer periods are no mean.
+# Fewer periods do not give a reliable mean.
 LEAST_PERIODS = 3
 
 
@@ -29,7 +29,7 @@ class Read(NamedTuple):
 
 
 class CounterTrack(contextlib.AbstractContextManager):
-    """Reads the counter as long as it is open."""
+    """Reads the counter from a thread while the context is open."""
 
     def __init__(self, read_j: Callable[[], Optional[float]]) -> None:
         self._read_j, self.reads = read_j, []  # type: ignore[var-annotated]
@@ -54,7 +54,8 @@ class CounterTrack(contextlib.AbstractContextManager):
 
 
 def watts_by_steps(reads: Sequence[Read], begin_ns: int, end_ns: int) -> Optional[float]:
-    """Mean power over the whole periods between two steps that both tell of [begin, end); None where those are too few."""
+    """Returns the mean power in W over the whole periods between counter updates inside [begin, end); None if there
+    are too few."""
     steps = [
         ((last.before_ns + read.after_ns) // 2, read.joules)
         for last, read in zip(reads, reads[1:])
@@ -64,5 +65,5 @@ def watts_by_steps(reads: Sequence[Read], begin_ns: int, end_ns: int) -> Optiona
         return None
     (first_ns, first_j), (last_ns, last_j) = steps[0], steps[-1]
     periods = round((last_ns - first_ns) / PERIOD_NS)
-    # Another device's counter has another period: its steps do not count these.
+    # The counter of another device may have another period: then the number of updates does not match.
     return (last_j - first_j) / (periods * PERIOD_NS * 1e-9) if periods == len(steps) - 1 else None

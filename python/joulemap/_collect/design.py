@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of what is to be measured, always the same and always in the same order.
+"""The list of rows to measure: always the same rows in the same order.
 
-Shapes come from a low-discrepancy sequence (multiples of the powers of a generalised golden ratio, modulo 1), so
-that the first hundred of a kind lie about as evenly in its box as the first thousand; half of them are layers of
-real networks (`real_layers`) with a batch that is drawn. Kinds are interleaved by their share. So a run may end
-anywhere: what it has measured is a balanced design.
+Shapes come from a low-discrepancy sequence (multiples of the powers of a generalised golden ratio, modulo 1), so the
+first hundred of a kind cover its range about as evenly as the first thousand. Half of them are layers of real
+networks (`real_layers`) with a drawn batch size. Kinds are interleaved in proportion to their row counts. A run may
+therefore end anywhere: the rows it measured form a balanced design.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ KINDS: dict[str, Kind] = {
         *kinds_products.KINDS, *kinds_images.KINDS, *kinds_elements.KINDS, *kinds_optimizer.KINDS, *kinds_recurrent.KINDS
     ]  # fmt: skip
 }
-# Where a second call finds its data in the cache (50 to 60 MB on an H200), copies in turns make it find them in memory.
+# Where a second call would find its data in the cache (50 to 60 MB on an H200), cycling through copies forces it to
+# read from memory.
 COLD_BYTES = (1e6, 60e6)
 COLD_SHARE = 0.3
-# A kernel that could be done sooner takes as long as a kernel takes at least: few such rows say all there is to say.
+# A kernel below this duration is bounded by the minimum time of a launch; a few such rows suffice.
 TINY_S = 2e-6
 TINY_SHARE = 0.3
 SEED = 11
-# Draws without a new row, after which the box counts as empty.
+# Consecutive draws without a new row after which the range counts as exhausted.
 MOST_FUTILE = 20000
 
 
@@ -46,9 +47,9 @@ class Planned(NamedTuple):
     kind: str
     parameters: Parameters
     dtype: str
-    which: str  # pass
+    which: str  # name of the pass
     cold: bool
-    source: str  # "designed", or the family of networks that has such a layer
+    source: str  # "designed", or the family of networks that contains this layer
 
     @property
     def key(self) -> str:
@@ -64,7 +65,7 @@ def key_of(kind: str, parameters: Parameters, dtype: str, which: str, cold: bool
 
 
 def with_cost(row: dict) -> dict:
-    """A row that was measured, with what it takes by today's conventions."""
+    """Returns a measured row with FLOPs and bytes recomputed by the current conventions."""
     kind = KINDS.get(row["kind"])
     if kind is None:
         return row
@@ -78,7 +79,7 @@ def parameters_text(parameters: Parameters) -> str:
 
 
 def points(dimensions: int, offset: float) -> Iterator[list[float]]:
-    """Points of the unit cube of so many dimensions that fill it evenly."""
+    """Yields points that fill the unit cube evenly."""
     ratio = 2.0
     for _ in range(60):
         ratio = (1 + ratio) ** (1 / (dimensions + 1))
@@ -120,20 +121,20 @@ def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer
         return None
     if kind.in_graph and tiny_u > TINY_SHARE and least_seconds(cost, dtype) < TINY_S:
         return None
-    if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # one number has no variance
+    if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # a single value: no variance
         return None
     cold = kind.in_graph and COLD_BYTES[0] <= cost.bytes <= COLD_BYTES[1] and cold_u < COLD_SHARE
     return Planned(kind.name, parameters, dtype, which, cold, source)
 
 
 def has_no_backward(kind: str, parameters: Parameters) -> bool:
-    """What gives no gradient, or passes on the one that it gets without launching anything."""
+    """Returns whether the operation gives no gradient, or passes its gradient on without launching a kernel."""
     passes_on = {"add": "same", "reduce": "sum"}
     return bool(parameters.get("from_bytes")) or passes_on.get(kind, "") == parameters.get("form")
 
 
 def plan(kinds: Sequence[str] = (), scale: float = 1.0) -> list[Planned]:
-    """All rows of these kinds (of all, where none is named), in the order in which they are measured."""
+    """Returns all rows of the given kinds (all kinds if none is given) in measurement order."""
     placed = []
     for kind in KINDS.values():
         if kinds and kind.name not in kinds:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the host is at the moment, told by how long it takes to launch nothing much.
+"""Measures how fast the host currently is, by timing trivial kernel launches.
 
-A step that waits for the host takes as long as the host needs. On a machine that is shared a processor's sibling may
-work for somebody else: then everything that Python does takes half as long again, for a second or for a minute. What a
-network draws is measured where the host is left alone, which this finds out: on every processor a few launches are
-timed, and the process goes to the quickest ones.
+A host-bound step takes as long as the host needs. On a shared machine, another tenant may use the sibling hyperthread
+of a processor: Python code then takes 1.5 times as long, for a second or a minute. Network energy is measured on an
+undisturbed host. To find one, this module times a few launches on every processor and moves the process to the
+fastest ones.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Callable
 
 LAUNCHES = 60
-# Of the processors, which Python's thread and autograd's may then use.
+# Number of processors kept, for the Python thread and the autograd threads.
 KEPT = 3
 AUTOGRAD = "pt_autograd"
 
 
 class Host:
-    """Of one process, used from its main thread."""
+    """Launch speed of the host. One instance per process, used from its main thread."""
 
     def __init__(self, launch: Callable[[], Any], wait: Callable[[], Any]) -> None:
         self._launch, self._wait = launch, wait
@@ -29,7 +29,8 @@ class Host:
         self.quickest_s = min(self.launch_s() for _ in range(5))
 
     def launch_s(self) -> float:
-        """Of one launch now; the faster of two tries, since the first finds cold caches."""
+        """Returns the current duration of one launch in seconds: the faster of two tries, since the first has cold
+        caches."""
         tries = []
         for _ in range(2):
             self._wait()
@@ -41,7 +42,8 @@ class Host:
         return min(tries)
 
     def find_quiet(self) -> float:
-        """Moves the threads that launch to the processors that are quickest now; a launch there, in seconds."""
+        """Moves the launching threads to the processors that are fastest now; returns the duration of a launch there
+        in s."""
         by_processor = []
         for processor in self._allowed:
             os.sched_setaffinity(0, {processor})
@@ -52,10 +54,11 @@ class Host:
         return by_processor[0][0]
 
     def _use(self, processors: set[int]) -> None:
-        """Others, which compute on processors or read counters, may go anywhere: they would only be in the way."""
+        """Pins the launching threads to `processors`. Other threads may run on any allowed processor, to stay out of
+        the way."""
         for task in Path("/proc/self/task").iterdir():
             try:
                 launches = int(task.name) == os.getpid() or (task / "comm").read_text().startswith(AUTOGRAD)
                 os.sched_setaffinity(int(task.name), processors if launches else set(self._allowed))
-            except (ProcessLookupError, FileNotFoundError):  # a thread that has just ended
+            except (ProcessLookupError, FileNotFoundError):  # the thread has just ended
                 continue

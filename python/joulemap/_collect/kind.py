@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kind of operation is: shapes to draw, tensors to make, and how much arithmetic and memory it takes.
+"""Definition of a kind of operation: shapes to draw, tensors to allocate, FLOPs and bytes.
 
-Conventions, for every kind: a multiply and an add are 2 FLOPs; attention is two matrix products, causal or not;
-what computes element by element is 1 FLOP for each element that it writes. Bytes are those that have to move at
-least: each tensor that is read once, each that is written once. A backward pass reads the gradient of the output,
-what the forward pass kept and the weights, and writes the gradients of inputs and weights; its FLOPs are twice the
-forward ones with weights, else the same.
+Conventions for every kind: a multiply and an add are 2 FLOPs. Attention is two matrix products, causal or not. An
+elementwise operation is 1 FLOP for each element that it writes. Bytes are the minimum traffic: each tensor read once,
+each tensor written once. A backward pass reads the gradient of the output, what the forward pass kept and the
+weights, and writes the gradients of inputs and weights. Its FLOPs are twice the forward ones with weights, else the
+same.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, NamedTuple, Sequence
 
-Parameters = dict[str, Any]  # numbers, texts and booleans, in the order in which they are written
+Parameters = dict[str, Any]  # numbers, strings and booleans, in the order in which they are written
 
 BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "uint8": 1}
 FORWARD, BACKWARD, BACKWARD_WEIGHTS, STEP = "forward", "backward", "backward-weights", "optimizer"
 
-# Nothing larger is drawn: a call should fit ten times into a measurement. Rates are about those of an H200.
+# Upper limits of a drawn operation: a call should fit ten times into a measurement. Rates are roughly those of an
+# H200.
 MOST_BYTES = 1.5e9
 MOST_SECONDS = 0.012
 PEAK_BYTES = 4.3e12
@@ -26,16 +27,16 @@ PEAK_FLOPS = {"fp32": 50e12, "tf32": 350e12, "fp16": 700e12, "bf16": 700e12}
 
 
 class Work(NamedTuple):
-    """Of a forward pass, in elements of the type that it computes in."""
+    """Work of a forward pass, in elements of the type that it computes in."""
 
     flops: float
     inputs: float
     outputs: float
     weights: float = 0
-    kept: float = 0  # what the backward pass reads besides the gradient and the weights
-    between: float = 0  # what the forward pass writes and reads again on its way
-    gradients: float = 0  # what the backward pass writes besides gradients of inputs and weights
-    other_bytes: float = 0  # indices, masks, images of bytes: whatever the type
+    kept: float = 0  # read by the backward pass besides the gradient and the weights
+    between: float = 0  # intermediates that the forward pass writes and reads again
+    gradients: float = 0  # written by the backward pass besides gradients of inputs and weights
+    other_bytes: float = 0  # bytes independent of the type: indices, masks, byte images
 
 
 class Cost(NamedTuple):
@@ -44,7 +45,7 @@ class Cost(NamedTuple):
 
 
 class Built(NamedTuple):
-    """Tensors in place: `forward` computes, gradients of `inputs` and `weights` are what a backward pass makes."""
+    """Allocated tensors: `forward` computes; a backward pass produces the gradients of `inputs` and `weights`."""
 
     forward: Callable[[], Any]
     inputs: list = []
@@ -53,10 +54,10 @@ class Built(NamedTuple):
 
 class Kind(NamedTuple):
     name: str
-    rows: int  # distinct ones that the design asks for
-    dimensions: int  # numbers in [0, 1) that `draw` takes
+    rows: int  # number of distinct rows in the design
+    dimensions: int  # count of numbers in [0, 1) that `draw` takes
     draw: Callable[[Sequence[float]], Parameters]
-    build: Callable[[Any, Parameters], Built]  # (Maker, parameters)
+    build: Callable[[Any, Parameters], Built]  # arguments: Maker, parameters
     work: Callable[[Parameters], Work]
     dtypes: Sequence[str] = ("fp32", "fp16", "bf16")
     passes: Sequence[str] = (FORWARD, BACKWARD)
@@ -75,7 +76,7 @@ def cost_of(work: Work, dtype: str, which: str) -> Cost:
 
 
 def least_seconds(cost: Cost, dtype: str) -> float:
-    """No H200 is faster."""
+    """Lower bound of the duration on an H200, in s."""
     return max(cost.flops / PEAK_FLOPS[dtype], cost.bytes / PEAK_BYTES)
 
 
@@ -84,13 +85,13 @@ def is_small_enough(cost: Cost, dtype: str) -> bool:
 
 
 def whole(u: float, least: int, most: int, multiple: int = 1) -> int:
-    """Evenly by logarithm between both, of a multiple."""
+    """Draws a multiple of `multiple` between `least` and `most`, uniformly in the logarithm."""
     value = least * math.exp(u * math.log(most / least))
     return min(most, max(least, multiple * max(1, round(value / multiple))))
 
 
 def wide(u: float, least: int, most: int) -> int:
-    """A width: three of four are a multiple of 8 as those of most networks are, the rest is whatever comes."""
+    """Draws a width: three of four are multiples of 8, as in most networks; the rest are arbitrary."""
     rough, fine = u * 4 % 1, int(u * 4)
     return whole(rough, least, most, (8, 64, 8, 1)[fine] if most >= 64 else 1)
 

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What computes element by element or only moves data: activation, rescaling, reshape, dropout, add, multiply,
-concatenate, cast, reduce, and the input that comes from the host."""
+"""Elementwise operations and data movement: activation, rescaling, reshape, dropout, add, multiply, concatenate,
+cast, reduce, and the input that is copied from the host."""
 
 from __future__ import annotations
 
 from .kind import FORWARD, Built, Kind, Work, one_of, product, whole, wide
 
-# With what the backward pass reads: the input or the output, as much as the tensor in either case.
+# The backward pass reads the input or the output; both are as large as the tensor.
 ACTIVATIONS = ("relu", "gelu", "silu", "sigmoid", "tanh", "softmax", "hardswish", "leaky_relu", "relu6", "log_softmax")
 
 
 def draw_tensor(u):
-    """As an image (batch, channels, pixels) or as a text (batch, tokens, width): the last is `width`."""
+    """Draws an image (batch, channels, pixels) or a text (batch, tokens, width); the last dimension is `width`."""
     if u[2] < 0.5:
         side = whole(u[3], 4, 256)
         return {"batch": whole(u[0], 1, 256), "rows": wide(u[1], 3, 2048), "width": side * side}
@@ -53,7 +53,8 @@ def build_rescaling(make, p):
 
 
 def work_rescaling(p):
-    """Two kernels in eager mode, three from bytes: what lies between them is written and read, too."""
+    """Counts two kernels in eager mode, three from bytes; includes writing and reading the intermediates between
+    them."""
     size = elements(p)
     between = 2 * size if not p["from_bytes"] else 4 * size
     if p["from_bytes"]:
@@ -67,7 +68,7 @@ def draw_reshape(u):
 
 def build_reshape(make, p):
     x = tensor(make, p)
-    if p["form"] == "heads" and p["width"] % 8 == 0:  # as attention does it: (batch, rows, heads, width) to heads first
+    if p["form"] == "heads" and p["width"] % 8 == 0:  # as in attention: (batch, rows, heads, width) to heads first
         return Built(lambda: x.view(p["batch"], p["rows"], 8, -1).transpose(1, 2).contiguous(), [x])
     if p["form"] == "channels-first":
         y = x.transpose(1, 2)

@@ -39,7 +39,7 @@ def draw_convolution(u):
 
 
 def of_width(p, name: str) -> int:
-    """What a width has for itself, where it differs from the height's."""
+    """Returns the value for the width, which equals the one for the height unless given separately."""
     return p.get(f"{name}_width", p[name])
 
 
@@ -131,7 +131,7 @@ def build_padding(make, p):
 
 
 def padded(p) -> tuple[int, int]:
-    """Height and width afterwards, which are told where the second side gets more than the first."""
+    """Returns height and width after padding. `p` contains out_height and out_width where padding is asymmetric."""
     return tuple(p.get(f"out_{side}", p[side] + 2 * p["padding"]) for side in ("height", "width"))
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step of an optimizer over a list of parameters, as PyTorch runs it by default, one tensor after another, or
+"""One step of an optimizer over a list of parameters: PyTorch's default implementation, one tensor after another, or
 fused."""
 
 from __future__ import annotations
 
 from .kind import STEP, Built, Kind, Work, one_of, whole
 
-# State that is read and written besides parameter and gradient, in tensors as large as the parameter.
+# Optimizer state read and written besides parameter and gradient, in tensors of the parameter's size.
 STATES = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "rmsprop": 1}
 
 
@@ -21,7 +21,7 @@ def draw_optimizer(u):
 
 
 def build_optimizer(make, p):
-    """Half of the elements lie in a tenth of the tensors, as matrices beside biases do."""
+    """Puts half of the elements into a tenth of the tensors, like matrices next to biases."""
     few = max(1, p["tensors"] // 10)
     rest = p["tensors"] - few
     large = p["elements"] // 2 // few if rest else p["elements"] // few

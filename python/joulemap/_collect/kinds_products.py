@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix products and what transformers are made of: dense, bmm, attention, embedding, loss."""
+"""Matrix products and the other parts of transformers: dense, bmm, attention, embedding, loss."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def build_bmm(make, p):
 def work_bmm(p):
     batch, m, k, n = p["batch"], p["m"], p["k"], p["n"]
     both = batch * (m * k + k * n)
-    # Two products in the backward pass, as with weights: both operands are counted as weights are.
+    # The backward pass has two products, as with weights, so both operands count as weights.
     return Work(2 * batch * m * k * n, 0, batch * m * n, both)
 
 
@@ -88,7 +88,7 @@ def build_attention(make, p):
 def work_attention(p):
     heads = p["batch"] * p["heads"]
     query, key = heads * p["queries"] * p["width"], heads * p["keys"] * p["width"]
-    # q, k and v count as weights do: the backward pass reads them again and writes their gradients.
+    # q, k and v count as weights: the backward pass reads them again and writes their gradients.
     return Work(4 * heads * p["queries"] * p["keys"] * p["width"], 0, query, query + 2 * key, kept=query)
 
 
@@ -103,7 +103,7 @@ def build_embedding(make, p):
 
 
 def work_embedding(p):
-    """The gradient of the table is all of it, zeros mostly."""
+    """The gradient of the table has the size of the whole table and is mostly zeros."""
     moved, table = p["tokens"] * p["width"], p["vocabulary"] * p["width"]
     return Work(moved, moved, moved, gradients=table, other_bytes=8 * p["tokens"])
 
@@ -119,7 +119,7 @@ def build_loss(make, p):
 
 
 def work_loss(p):
-    # Log softmax writes as much as it reads; the loss itself is a number.
+    # Log softmax writes as much as it reads; the loss itself is one number.
     size = product(p["rows"], p["classes"])
     return Work(size, size, size, 0, kept=size, other_bytes=8 * p["rows"])
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recurrent layers: LSTM, GRU and plain ones, a stack of them as one call of cuDNN. They run without graphs, as programs run
-them: their many launches are a part of what a call takes."""
+"""Recurrent layers: LSTM, GRU and plain RNN; a stack of layers is one cuDNN call. They run without CUDA graphs, as in
+real programs: their many launches are part of the time of a call."""
 
 from __future__ import annotations
 
 from .kind import BACKWARD, FORWARD, Built, Kind, Work, one_of, whole, wide
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-# Steps of all layers: each waits for the one before, so that a call of more takes too long to be measured.
+# Maximum time steps over all layers: each step waits for the previous one, so longer calls take too long to measure.
 MOST_STEPS = 1536
 
 
@@ -41,7 +41,7 @@ def build_recurrent(make, p):
 
 
 def work_recurrent(p):
-    """The products of all steps, layers and directions; a gate's value is one FLOP."""
+    """Counts the products of all time steps, layers and directions; a gate value is one FLOP."""
     rows, gates = p["batch"] * p["steps"], GATES[p["form"]] * p["hidden"]
     layers, directions, hidden = p["layers"], p["directions"], p["hidden"]
     read = p["in"] + (layers - 1) * directions * hidden

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that ran within networks (layers.py) as rows of the kinds that are measured alone, so that both can teach
-one model: name and arguments as the dispatcher saw them in, kind and parameters out."""
+"""Converts operations that ran within networks (layers.py) into rows of the kinds that are measured alone, so one
+model can be fitted to both. Input: name and arguments as the dispatcher received them. Output: kind and parameters."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def product(sizes: Any) -> int:
 
 
 def three(sizes: list) -> dict:
-    """Any tensor as (batch, rows, width)."""
+    """Returns any tensor shape as (batch, rows, width)."""
     if len(sizes) >= 4:
         return {"batch": sizes[0], "rows": sizes[1], "width": product(sizes[2:])}
     if len(sizes) == 3:
@@ -167,7 +167,7 @@ def reduce(call: Call) -> tuple:
 
 
 def copied(call: Call) -> tuple:
-    """_to_copy casts; clone and copy_ write in another order."""
+    """_to_copy casts; clone and copy_ change the memory order."""
     kinds = [kind for kind in call.types[:2] if kind in TYPES]
     if call.name == "_to_copy":
         to = {"15": "bf16", "5": "fp16", "6": "fp32"}.get(call.arguments[1] if len(call.arguments) > 1 else "", "fp32")
@@ -227,16 +227,16 @@ def dtype_of(call: Call, kind: str, run: str) -> str:
 
 
 class Layer(NamedTuple):
-    row: Optional[Row]  # None of what is no kind
+    row: Optional[Row]  # None if the operation belongs to no kind
     name: str
     phase: str
     count: int
-    time_s: float  # of one
+    time_s: float  # GPU time of one call
     launches: float
 
 
 def layers_of(line: dict) -> Iterator[Layer]:
-    """The operations of one network at one setting; an optimizer's step is left to its own kind."""
+    """Yields the operations of one network at one setting, except optimizer steps, which have a kind of their own."""
     run = line["layers_of"].split()[-2]
     for phase, name, sizes, types, strides, arguments, node, count, micros, launches in line["operations"]:
         short = name.replace("aten::", "")

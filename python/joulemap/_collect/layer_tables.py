@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times of operations within networks as compressed tables: layers.csv.gz (a distinct operation of a family a row) and
-busy.csv.gz (how long the GPU was busy in one step of each network)."""
+"""Writes the times of operations within networks as compressed tables: layers.csv.gz (one row per distinct operation
+of a family) and busy.csv.gz (GPU busy time in one step of each network)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BUSY_COLUMNS = "setting busy_s kernels calls slice".split()
 
 
 def write(lines: Iterable[dict], earlier: Path, out: Path) -> dict[str, int]:
-    """What the tables in `earlier` have stays; settings in them are not counted twice."""
+    """Keeps the contents of the tables in `earlier`; does not count their settings twice."""
     family = {f"{one.package}/{one.name}": one.family for held in (False, True) for one in networks.all_networks(held)}
     sums = {key_of(line): sums_of(line) for line in tables.records_of(earlier / "layers.csv.gz")}
     busy: dict[str, dict] = {line["setting"]: line for line in tables.records_of(earlier / "busy.csv.gz")}

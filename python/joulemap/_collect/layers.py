@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long every operation of a whole network takes on the GPU, inside the network: one step under torch.profiler.
+"""Measures the GPU time of every operation of a network inside the network: one step under torch.profiler.
 
-Isolated operations say what a shape draws; this says how long the shapes that networks are made of take where they
-stand. A line is one network at one setting: `operations` holds for each distinct operation its name, sizes, types,
-strides of its first tensor and plain arguments as the dispatcher saw them, how often it ran and the GPU's time of all
-its calls. Backward passes are told by the operation whose gradient they make.
+Isolated operations show the energy of a shape; this shows how long the shapes of a network take in context. A line is
+one network at one setting. For each distinct operation, `operations` contains its name, sizes, types, strides of its
+first tensor and plain arguments as the dispatcher received them. It also contains the number of calls and their total
+GPU time. A backward operation is identified by the forward operation whose gradient it computes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import tempfile
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
-# Wrappers that end in one or several operations of their own: those are what was run.
+# Wrappers that call one or several other operations: those are counted instead.
 COMPOSITE = {
     f"aten::{name}"
     for name in (
@@ -32,7 +32,7 @@ WARM_STEPS = 2
 
 
 class Ran(NamedTuple):
-    """What tells operations apart, in the order of its line."""
+    """Identity of an operation, in the order of the fields of a line."""
 
     phase: str  # forward, backward, optimizer
     name: str
@@ -40,11 +40,11 @@ class Ran(NamedTuple):
     types: str
     strides: str
     arguments: str
-    node: str  # of a backward pass: what autograd calls it
+    node: str  # name of the autograd node in a backward pass
 
 
 def profile(torch: Any, call: Callable[[], Any]) -> dict:
-    """The operations of one call of a network and what the GPU did for each; the call has run before."""
+    """Returns the operations of one call of a network and the GPU work of each; the call has run before."""
     for _ in range(WARM_STEPS):
         call()
     torch.cuda.synchronize()
@@ -63,7 +63,7 @@ def profile(torch: Any, call: Callable[[], Any]) -> dict:
 
 
 def operations_of(events: list[dict]) -> dict:
-    """A trace, added up by operation; times in microseconds."""
+    """Sums a trace by operation; times in microseconds."""
     calls, parents = nested([event for event in events if event.get("cat") in ("cpu_op", "user_annotation")])
     numbers = [call.get("args", {}).get("External id") for call in calls]
     by_id = {number: index for index, number in enumerate(numbers) if number is not None}
@@ -92,7 +92,7 @@ def operations_of(events: list[dict]) -> dict:
 
 
 def nested(events: list[dict]) -> tuple[list[dict], list[Optional[int]]]:
-    """Calls by thread and time, and for each the call around it."""
+    """Returns the calls sorted by thread and time, and the index of each call's parent."""
     calls = sorted(events, key=lambda event: (event["tid"], event["ts"], -event["dur"]))
     parents: list[Optional[int]] = []
     open_calls: list[int] = []
@@ -115,7 +115,8 @@ def around(index: Optional[int], parents: list[Optional[int]]) -> Iterator[int]:
 
 
 def makers_of_gradients(calls: list[dict], parents: list[Optional[int]]) -> dict[int, int]:
-    """Sequence number to the forward call that autograd will run backward under it: the last one that bore it."""
+    """Maps a sequence number to the forward call that autograd runs backward under it: the last call with that
+    number."""
     makers = {}
     for index, call in enumerate(calls):
         number = call.get("args", {}).get("Sequence number", -1)
@@ -125,7 +126,7 @@ def makers_of_gradients(calls: list[dict], parents: list[Optional[int]]) -> dict
 
 
 def outermost(index: int, calls: list[dict], parents: list[Optional[int]]) -> int:
-    """The outermost call that is an operation and no wrapper; the innermost where all are wrappers."""
+    """Returns the outermost call that is not a wrapper; the innermost call if all are wrappers."""
     operations = [one for one in around(index, parents) if calls[one]["name"].startswith("aten::")]
     plain = [one for one in operations if calls[one]["name"] not in COMPOSITE]
     return plain[-1] if plain else operations[0] if operations else index

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of networks that are listed in a folder (operations.csv.gz and settings.csv.gz, as in data/networks and
-data/seed), as rows to measure.
+"""Reads the operations of networks listed in a folder (operations.csv.gz and settings.csv.gz, as in data/networks and
+data/seed) as rows to measure.
 
-They come network after network, in the order of the list and shuffled within each, always in the same way: a run that
-ends anywhere has the networks that come first complete, and of the next one a balanced part.
+Networks come in the order of the list; rows within a network are shuffled with a fixed seed. A run that ends anywhere
+has measured the first networks completely and a balanced part of the next one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .tables import records_of, value_of
 
 
 def plan(folder: Path) -> list[Planned]:
-    """What a kind of the collector can run in a forward pass, each distinct operation once."""
+    """Returns each distinct forward operation that a kind of the collector can run, once."""
     listed = {line["id"]: line for line in records_of(folder / "operations.csv.gz")}
     of_networks: dict[str, tuple[str, dict[str, None]]] = {}
     for setting in records_of(folder / "settings.csv.gz"):

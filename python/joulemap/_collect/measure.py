@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one operation over and over for a fraction of a second, on a GPU by CUDA graphs, so that launches do not
-bound it.
+"""Runs one operation repeatedly for a fraction of a second, on a GPU by CUDA graphs, so that launches are not the
+bottleneck.
 
-A `Runner` prepares (a first call, how long one takes, a graph of many) and then runs; what it gives is when it ran,
-how often, and how long a call took. Eager calls are timed beside it: what a program without graphs waits for.
+A `Runner` prepares (a first call, the duration of one call, a graph of many calls) and then runs. It returns when it
+ran, the number of calls and the time of a call. It also times eager calls: the time that a program without graphs
+needs.
 """
 
 from __future__ import annotations
@@ -20,39 +21,41 @@ from .windows import run_windows, told_by
 
 Call = Callable[[], Any]
 
-# A call that takes longer is queued by itself: its launch does not matter.
+# A call that takes longer is queued without a graph: its launch overhead is negligible.
 GRAPH_BELOW_S = 0.001
-# Of eager calls in one graph; more would take long to capture.
+# Total duration of the eager calls in one graph; more would take long to capture.
 GRAPH_S = 0.004
 MOST_IN_GRAPH = 256
-# Of the time that a row runs.
+# When to read clocks and limits, as a share of the run time of a row.
 STATE_AT = 0.7
 ISSUES = 4
 ISSUES_S = 0.1
 ISSUED_BELOW_S = 0.02
-# Memory that is cached and belongs to no row, beyond which it is given back.
+# Cached memory (bytes) above which it is released between rows.
 MOST_RESERVED = 60e9
 
 
 class NotCapturable(Exception):
-    """What waits for the GPU cannot be captured. PyTorch's memory is in no state to go on with: begin a new process."""
+    """Raised for operations that wait for the GPU and cannot be captured. PyTorch's allocator is unusable afterwards:
+    start a new process."""
 
 
 class Run(NamedTuple):
     begin_ns: int
     end_ns: int
     calls: int
-    time_s: float  # of a call
-    eager_s: float  # of a call that Python makes, as fast as it can
+    time_s: float  # time of a call
+    eager_s: float  # time of an eager call without gaps between calls
     way: str  # "graph" or "eager"
     state: State
-    issue_s: Optional[float] = None  # of a network: that the host needs for a call when it waits for nothing
-    launch_s: Optional[float] = None  # of a launch beside it
-    quiet_windows: Optional[int] = None  # of a network that waits for its host: those that found it left alone
+    issue_s: Optional[float] = None  # networks only: host time to issue a call when it does not wait
+    launch_s: Optional[float] = None  # duration of a launch at that time
+    quiet_windows: Optional[int] = None  # host-bound networks only: number of windows with an undisturbed host
 
 
 class CudaRunner:
-    """One stream, one device. Graphs share a pool of memory that `_keeper` keeps: only one of them is alive at a time."""
+    """Runs calls on one stream of one device. Graphs share a memory pool kept alive by `_keeper`; only one graph
+    exists at a time."""
 
     device = "cuda"
 
@@ -61,11 +64,11 @@ class CudaRunner:
         self._stream = torch.cuda.Stream()
         self._keeper: Optional[Any] = None
         self._host: Optional[Host] = None
-        self._some = torch.zeros(8, device="cuda") + 1  # so that this kernel is loaded before it is captured
+        self._some = torch.zeros(8, device="cuda") + 1  # loads this kernel before it is captured
         torch.cuda.synchronize()
 
     def prepared(self, make: Callable[[], Any]) -> Any:
-        """Tensors are made on the stream that uses them."""
+        """Allocates tensors on the stream that uses them."""
         with self.torch.cuda.stream(self._stream):
             return make()
 
@@ -77,12 +80,12 @@ class CudaRunner:
         for call in calls[:2]:
             call()
         call()
-        # The faster of two: what is loaded at a first call makes it seem too long for a graph.
+        # The faster of two: module loading in the first call would make it seem too long for a graph.
         one_s = min(self._timed_s(calls, 1) for _ in range(2))
         eager_s = self._timed_s(calls, max(1, min(20, int(0.003 / one_s)))) if one_s < 0.003 else one_s
         if not in_graph or eager_s >= GRAPH_BELOW_S:
             run = self._active(itertools.cycle(calls).__next__, 1, active_s, eager_s, "eager")
-            # What launches many kernels in one call may wait for the host.
+            # An operation that launches many kernels per call may be host-bound.
             return run if in_graph or eager_s > ISSUED_BELOW_S else run._replace(issue_s=self._issued_s(calls[0])[0])
         each = max(4, min(MOST_IN_GRAPH, math.ceil(GRAPH_S / eager_s)))
         each = math.ceil(each / len(calls)) * len(calls)
@@ -95,7 +98,7 @@ class CudaRunner:
         return self._active(lambda: graph.replay, each, active_s, replay_s / each, "graph")._replace(eager_s=eager_s)
 
     def run_network(self, call: Call, active_s: float, least: int) -> Run:
-        """Where the host sets the time, while it is left alone."""
+        """Times a network; where the host is the bottleneck, times it in windows with an undisturbed host."""
         with self.torch.cuda.stream(self._stream):
             for _ in range(3):
                 call()
@@ -107,7 +110,7 @@ class CudaRunner:
             if issue_s >= AHEAD * one_s:
                 return self._run_windows(call, active_s, one_s)._replace(issue_s=issue_s)
             run = self._active(lambda: call, 1, active_s, one_s, "eager")
-            if issue_s >= AHEAD * run.time_s:  # a call after another takes less than one by itself
+            if issue_s >= AHEAD * run.time_s:  # back-to-back calls take less time than a single one
                 return self._run_windows(call, active_s, run.time_s)._replace(issue_s=issue_s)
             return run._replace(issue_s=issue_s, launch_s=max(launch_s, self._host.launch_s()))
 
@@ -133,7 +136,8 @@ class CudaRunner:
         return begin.elapsed_time(end) * 1e-3
 
     def _issued_s(self, call: Call) -> tuple[float, float]:
-        """Until a call returns, and until the GPU has done it; the fastest of a few."""
+        """Returns the time until a call returns and the time until the GPU has finished it, in s; the fastest of a
+        few."""
         issued, done = [], []
         while len(done) < ISSUES and sum(done) < ISSUES_S:
             self._stream.synchronize()
@@ -172,7 +176,7 @@ class CudaRunner:
         return Run(begin_ns, end_ns, times * each, time_s, time_s, way, state)
 
     def _late_state(self, begin_ns: int, active_s: float) -> State:
-        """Clocks and limits are asked for late: they change within tens of milliseconds."""
+        """Reads clocks and limits late in the run: they change within tens of milliseconds."""
         time.sleep(max(0.0, STATE_AT * active_s - (time.monotonic_ns() - begin_ns) * 1e-9))
         return self._read_state()
 
@@ -185,7 +189,8 @@ class CudaRunner:
         return graph
 
     def _capture(self, graph: Any, calls: Sequence[Call], count: int, pool: Any) -> None:
-        """As torch.cuda.graph does it, but without collecting garbage and emptying caches: that takes longer than a row."""
+        """Captures like torch.cuda.graph, but without garbage collection and emptying caches: those take longer than
+        a row."""
         self._stream.synchronize()
         graph.capture_begin(pool=pool, capture_error_mode="thread_local")
         try:
@@ -201,7 +206,7 @@ class CudaRunner:
 
 
 class CpuRunner:
-    """For trying the collector where there is no GPU."""
+    """Stand-in for testing the collector without a GPU."""
 
     device = "cpu"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of networks by family, with the sizes of images (pixels) or texts (tokens) that they are run at, the usual
-one first."""
+"""Names of networks by family, with the image sizes (pixels) or text lengths (tokens) that they run at, the usual one
+first."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recurrent networks as people write them, with random weights: what predictions of recurrent layers are judged by."""
+"""Typical recurrent networks with random weights, used to evaluate predictions of recurrent layers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 TOKENS, FEATURES, PAIRS = "tokens", "features", "pairs"
 WORDS, LETTERS = 10_000, 96
-# Family: name, what it reads, how wide a feature is, lengths of sequences, the usual one first.
+# Family: name, input type, feature width, sequence lengths with the usual one first.
 NETWORKS = {
     "LSTM language model": ("lstm-lm", TOKENS, 0, (64, 128)),
     "GRU translation": ("gru-seq2seq", PAIRS, 0, (32, 64)),
@@ -23,7 +23,7 @@ def make(torch: Any, name: str) -> Any:
     nn = torch.nn
 
     class Words(nn.Module):
-        """Embedding, recurrent layers, and a score for each word at each step or for the whole text."""
+        """Embedding, recurrent layers, and a score for each word at each time step or for the whole text."""
 
         def __init__(self, layers: Any, words: int, width: int, out: int, classes: int, whole: bool) -> None:
             super().__init__()
@@ -35,7 +35,7 @@ def make(torch: Any, name: str) -> Any:
             return self.head(y.mean(1) if self._whole else y)
 
     class Translation(nn.Module):
-        """An encoder whose last state the decoder begins with."""
+        """An encoder whose last state initializes the decoder."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -50,7 +50,7 @@ def make(torch: Any, name: str) -> Any:
             return self.head(y)
 
     class Frames(nn.Module):
-        """Recurrent layers over frames of features, and scores for each frame or for the last one."""
+        """Recurrent layers over feature frames, with scores for each frame or for the last one."""
 
         def __init__(self, layers: Any, out: int, classes: int, last: bool) -> None:
             super().__init__()

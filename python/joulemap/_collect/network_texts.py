@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transformers for texts, built from configurations: nothing is downloaded, weights are random."""
+"""Text transformers built from configurations with random weights; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def sized(width: int, layers: int, heads: int, inner: int = 0) -> dict:
 
 
 def coded(width: int, layers: int, heads: int) -> dict:
-    """Sizes of an encoder and of a decoder like it."""
+    """Sizes of an encoder and an equally large decoder."""
     each = {"layers": layers, "attention_heads": heads, "ffn_dim": 4 * width}
     return {"d_model": width, **{f"{part}_{name}": each[name] for part in ("encoder", "decoder") for name in each}}
 
 
-# Class of the model, class of its configuration, and what differs from the configuration's defaults.
+# Class of the model, class of its configuration, and overrides of the configuration's defaults.
 MODELS: dict[str, tuple[str, str, dict]] = {
     "bert-mini": ("BertForMaskedLM", "BertConfig", sized(256, 4, 4)),
     "bert-small": ("BertForMaskedLM", "BertConfig", sized(512, 4, 8)),

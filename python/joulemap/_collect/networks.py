@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole networks with random weights, from torchvision, timm and transformers, recurrent ones, and plain ones of
-dense layers.
+"""Whole networks with random weights: from torchvision, timm and transformers, recurrent ones, and MLPs.
 
-Families are told by name. Those that predictions are judged by (`HELD_OUT`) are measured only when that is asked
-for, into a folder of their own; nothing is fitted to them.
+Families are identified by name. The families that evaluate predictions (`HELD_OUT`) are measured only on request and
+into a separate folder; no model is fitted to them.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ PRECISIONS = {
     "training": ("default", "amp-bf16", "tf32", "default", "amp-bf16", "bf16", "fp32"),
 }
 PASSES = ("inference", "training")
-# Made here, not by a package.
+# Defined in this package, not by another one.
 OWN = ("mlp", "recurrent")
-# What a package says that has no such network, or not in this version.
+# Errors that a package raises if it lacks a network in this version.
 CANNOT_LOAD = (RuntimeError, ValueError, TypeError, AttributeError, ImportError, KeyError)
 
 
@@ -39,7 +38,7 @@ class Network(NamedTuple):
     package: str
     name: str
     family: str
-    sizes: tuple  # of an image in pixels, of a text in tokens
+    sizes: tuple  # pixels of an image, tokens of a text
 
 
 class Setting(NamedTuple):
@@ -72,7 +71,7 @@ def all_networks(held_out: bool) -> list[Network]:
 
 
 def settings_of(network: Network, count: int) -> Iterator[Setting]:
-    """Batches, sizes, precisions and both passes of one network, as many as asked for, the first ones the usual ones."""
+    """Yields `count` combinations of batch, size, precision and pass for one network, the usual ones first."""
     chance = random.Random(f"{SEED} {network.name}")
     batches = (1, 8, 32, 64, 128) if network.package != "transformers" else (1, 4, 16, 32)
     offset = chance.randrange(7)
@@ -91,7 +90,8 @@ def settings_of(network: Network, count: int) -> Iterator[Setting]:
 
 
 def plan_networks(each: int = 8, held_out: bool = False, package: Optional[str] = None) -> list[list[Setting]]:
-    """Settings by network, networks in an order of chance: an inference and a training of each, then two more of each."""
+    """Returns settings by network, networks in random order: an inference and a training run of each, then two more
+    of each."""
     networks = [one for one in all_networks(held_out) if package in (None, one.package)]
     random.Random(SEED).shuffle(networks)
     settings = [list(settings_of(network, each)) for network in networks]
@@ -99,16 +99,16 @@ def plan_networks(each: int = 8, held_out: bool = False, package: Optional[str] 
 
 
 class Loaded(contextlib.AbstractContextManager):
-    """One network on the device; `call_of` gives a call for a setting of it."""
+    """One network on the device; `call_of` returns a callable for one of its settings."""
 
     def __init__(self, torch: Any, device: str, network: Network) -> None:
         self._torch, self._device, self._network = torch, device, network
         if network.package not in OWN:
             importlib.import_module(
                 network.package
-            )  # before the device is set, which modules on their way in need not know of
+            )  # before the device is set: modules imported here need no default device
         with torch.device(device):
-            # XLNet makes some of its parameters on the host whatever the device is.
+            # XLNet allocates some of its parameters on the host regardless of the default device.
             self._model = MAKERS[network.package](torch, network).to(device)
         self._type: Optional[Any] = None
 
@@ -116,7 +116,8 @@ class Loaded(contextlib.AbstractContextManager):
         del self._model
 
     def call_of(self, setting: Setting, wrapped: Callable[[Any], Any] = lambda model: model) -> Callable[[], Any]:
-        """`wrapped` makes of the network, on its device and in its type, what is called."""
+        """Returns a callable for a setting. `wrapped` converts the network, on its device and in its type, into what
+        is called."""
         torch = self._torch
         own = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
         if own != self._type:
@@ -153,7 +154,8 @@ class Loaded(contextlib.AbstractContextManager):
 
 
 def first_tensor(output: Any) -> Any:
-    """Logits, wherever a network puts them; googlenet and inception give them first, with helpers beside."""
+    """Returns the logits from any output structure; googlenet and inception return them first, before auxiliary
+    outputs."""
     for name in ("logits", "last_hidden_state"):
         if hasattr(output, name):
             return getattr(output, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a planned row to calls that a runner can make."""
+"""Converts a planned row into calls that a runner can make."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .kind import BACKWARD, BACKWARD_WEIGHTS
 from .measure import Call
 from .tensors import Maker
 
-# Copies in turns, together larger than this, are not in the cache when their turn comes again.
+# Copies used in turn that exceed this total size are not in the cache when their turn comes again.
 COLD_BYTES = 150e6
 MOST_COPIES = 64
 

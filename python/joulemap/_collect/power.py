@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU's power: what NVML tells, and the watts of a stretch of steady load.
+"""Reads the GPU's power through NVML and estimates the power of an interval of steady load.
 
-The driver keeps the power every 20 ms for 2.4 s (nvmlDeviceGetSamples). On an H200 a sample is what was drawn 4 ms
-before, with an exponential memory of 13.4 ms (docs/validation-h200.md, "Square waves of load"). So after a load
-begins, samples rise towards its power by P - (P - s) exp(-t/13.4 ms): two unknowns, of which one, what was there
-before, does not matter. Times are nanoseconds of CLOCK_MONOTONIC, powers are watts.
+The driver keeps power samples every 20 ms for 2.4 s (nvmlDeviceGetSamples). On an H200 a sample shows the power 4 ms
+earlier, low-pass filtered with a time constant of 13.4 ms (docs/validation-h200.md, "Square waves of load"). After a
+load begins, samples therefore approach its power P as P - (P - s) exp(-t/13.4 ms). Of the two unknowns, the power s
+before the load is a nuisance parameter. Times are nanoseconds of CLOCK_MONOTONIC, powers are watts.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Callable, NamedTuple, Optional, Sequence
 
 LAG_NS = 3_900_000
 MEMORY_NS = 13_400_000
-# The lag is known to less than that: a sample so near an edge may tell of what lies beyond it.
+# Upper bound of the uncertainty of the lag, ns: a sample this close to an edge may cover time beyond it.
 MARGIN_NS = 2_000_000
-# The driver keeps 2.4 s.
+# Shorter than the 2.4 s of history that the driver keeps.
 READ_EVERY_S = 0.5
-# Reasons why clocks are lowered, as nvml.h numbers them: power cap by software or hardware, heat.
+# Throttle reasons (clock event reasons), as numbered in nvml.h: power cap by software or hardware, temperature.
 LIMITED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 
 
@@ -39,17 +39,17 @@ class State(NamedTuple):
 
 class Watts(NamedTuple):
     watts: float
-    error_w: float  # standard error, by how samples scatter around the rise
+    error_w: float  # standard error, from the scatter of samples around the fitted rise
     samples: int
 
 
 def watts_between(samples: Sequence[Sample], begin_ns: int, end_ns: int) -> Optional[Watts]:
-    """The steady power of [begin, end), by least squares; None where less than three samples tell of it."""
+    """Estimates the steady power in [begin, end) by least squares; None if fewer than three samples cover it."""
     first_ns, last_ns = begin_ns + LAG_NS + MARGIN_NS, end_ns + LAG_NS - MARGIN_NS
     inside = [sample for sample in samples if first_ns <= sample.at_ns <= last_ns]
     if len(inside) < 3:
         return None
-    # watts = power + before * decay, with the decay known.
+    # watts = power + before * decay, where the decay is known.
     decays = [math.exp(-(sample.at_ns - LAG_NS - begin_ns) / MEMORY_NS) for sample in inside]
     count, sum_d = len(inside), sum(decays)
     sum_dd = sum(decay * decay for decay in decays)
@@ -64,7 +64,7 @@ def watts_between(samples: Sequence[Sample], begin_ns: int, end_ns: int) -> Opti
 
 
 class Mean:
-    """Of all samples of a session, which come at equal distances: to be compared with the energy counter."""
+    """Mean of all samples of a session, which are equally spaced; compared with the energy counter."""
 
     def __init__(self) -> None:
         self._sum, self._count = 0.0, 0
@@ -81,7 +81,7 @@ class NvmlSample(ctypes.Structure):
 
 
 class Gpu:
-    """One GPU through NVML. A thread reads samples before the driver forgets them; `collect` reads at once."""
+    """One GPU through NVML. A thread reads samples before the driver discards them; `collect` reads immediately."""
 
     MOST = 1024
 
@@ -115,11 +115,11 @@ class Gpu:
             since = ctypes.c_ulonglong(self._last_us)
             told = ctypes.byref(kind), ctypes.byref(count), values
             code = self.nvml.nvmlDeviceGetSamples(self.device, 0, since, *told)
-            if code == 6:  # not found: nothing new
+            if code == 6:  # NVML_ERROR_NOT_FOUND: no new samples
                 return
             self._must(code, "nvmlDeviceGetSamples of power")
             for value in values[: count.value]:
-                # The newest comes twice at times, a microsecond later.
+                # The driver sometimes returns the newest sample twice, a microsecond apart.
                 if value.timestamp_us >= self._last_us + 1000:
                     self._last_us = value.timestamp_us
                     at_ns = value.timestamp_us * 1000 - (unix_ns - now_ns)
@@ -171,7 +171,7 @@ class Gpu:
 
 
 class SimulatedGpu:
-    """A GPU that always draws the same, for trying the collector where there is none."""
+    """Simulated GPU with constant power, for testing the collector without one."""
 
     WATTS = 100.0
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of real networks, of which the design takes shapes: `real_layers.csv` beside this file, written by
-tools/list_real_layers.py. Parameters are those of the kind, for one image or one text; the batch is drawn.
+"""Layers of real networks whose shapes the design uses: `real_layers.csv` beside this file, written by
+tools/list_real_layers.py. Parameters are those of the kind, for one image or one text; the batch size is drawn.
 
-Families that predictions are judged by are not in it: ConvNeXt, DenseNet, RegNet, Swin, MaxViT, ShuffleNet, ALBERT,
-T5, GPT-NeoX.
+It excludes the held-out families that evaluate predictions: ConvNeXt, DenseNet, RegNet, Swin, MaxViT, ShuffleNet,
+ALBERT, T5, GPT-NeoX.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import NamedTuple
 from .kind import Parameters, whole
 
 FILE = Path(__file__).resolve().parent / "real_layers.csv"
-# The parameter that grows with the batch, by kind.
+# The parameter that scales with the batch size, by kind.
 BATCHED = {"dense": "rows", "embedding": "tokens", "loss": "rows"}
 MOST_BATCH = 256
-# Of convolutions, whose layers are listed without it.
+# Share of convolutions drawn as channels-last; the listed layers do not specify it.
 LAST_SHARE = 0.3
 
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured, in lines of JSON that are only ever added: a run that ends anywhere loses what it was at,
-nothing else.
+"""Stores measurements as JSON lines in append-only files: an interrupted run loses only the row in progress.
 
-A folder holds `rows.jsonl` (one measurement a line), `slices.jsonl` (one run of the collector a line) and `begun`,
-the key that is being measured: a process that dies of it finds it there the next time, and goes around it. Files of
-other runs (`*.jsonl`, `*.jsonl.gz`) count as measured, too.
+A folder contains `rows.jsonl` (one measurement per line), `slices.jsonl` (one run of the collector per line) and
+`begun`, the key of the row in progress. If the process dies, the next run finds that key in `begun` and skips the
+row. Rows in files of other runs (`*.jsonl`, `*.jsonl.gz`) count as measured, too.
 """
 
 from __future__ import annotations
@@ -17,24 +16,24 @@ from typing import Iterator, Optional
 
 from . import tables
 
-# A kernel takes longer; a call that takes less is a view.
+# Minimum duration of a kernel, s; a shorter call is a view.
 NOTHING_S = 3e-7
-# Below this a row belongs into a graph; slightly less than measure.GRAPH_BELOW_S, since calls in a row overlap.
+# A shorter row (s) belongs into a graph. Slightly below measure.GRAPH_BELOW_S, since back-to-back calls overlap.
 SHORT_S = 7e-4
 NEVER_IN_GRAPH = {"network", "compiled", "optimizer", "input", "recurrent"}
-# A sample that got lost in the first slices; now such a row is not written at all.
+# Failure text of early slices for lost power samples; such rows are no longer written.
 MISSED = "too few samples of power"
 
 
-# A step in which the GPU is busy for less of the time waits for the host.
+# A step with a lower GPU-busy share is host-bound.
 BUSY = 0.9
-# A launch that takes so much longer than the fastest of its run found the host disturbed.
+# A launch slower than this factor times the fastest launch of its run shows a disturbed host.
 UNDISTURBED = 1.25
-# Of a step that the host needs at least this share of single windows are timed (windows.py) ...
+# If the host needs at least this share of a step, the step is timed in windows (windows.py) ...
 AHEAD = 0.7
-# ... and one that it needs less of than this waits for no host, however slow.
+# ... and below this share the step is never host-bound, however slow the host is.
 FAR_AHEAD = 0.5
-# A step that takes so much longer than both the host to issue it and the GPU to compute it was disturbed meanwhile.
+# A step slower than this factor times both host issue time and GPU compute time was disturbed while it ran.
 EXPLAINED = 1.3
 
 
@@ -91,7 +90,7 @@ def lines_of(folder: Path) -> Iterator[dict]:
             for text in file:
                 try:
                     yield json.loads(text)
-                except json.JSONDecodeError:  # the last line of a run that was killed
+                except json.JSONDecodeError:  # truncated last line of a killed run
                     continue
 
 
@@ -99,12 +98,12 @@ def measured_in(folder: Path) -> list[dict]:
     lines = list(lines_of(folder))
     not_in_graph = {line["not_in_graph"] for line in lines if "not_in_graph" in line}
     rows = [line for line in lines if "energy_j" in line and is_sound(line, not_in_graph)]
-    # The same row may lie there as a line of JSON and in a table.
+    # The same row may be stored as a JSON line and in a table.
     return list({(row["key"], row.get("slice"), row.get("repeat")): row for row in rows}.values())
 
 
 def found_disturbed(folder: Path) -> set[str]:
-    """Networks that waited for a host which was not left alone, or of which nobody knows whether it was."""
+    """Returns keys of host-bound networks whose host was disturbed, or for which this is unknown."""
     busy_s = {line["layers_of"]: line["busy_us"] * 1e-6 for line in lines_of(folder) if "busy_us" in line}
     networks = [row for row in measured_in(folder) if row["kind"] == "network"]
     told = [row for row in networks if row.get("launch_s") is not None]
@@ -120,25 +119,25 @@ def found_disturbed(folder: Path) -> set[str]:
 
 
 def was_ahead(row: dict, share: float) -> bool:
-    """The host needed less than this share of the time."""
+    """Returns whether issuing took the host less than `share` of the step time."""
     return 0.0 < (row.get("issue_s") or 0.0) < share * (row.get("time_s") or 0.0)
 
 
 def is_explained(row: dict, busy_s: Optional[float]) -> bool:
-    """Not so is a step that took far longer than both the host to issue it and the GPU to compute it."""
+    """Returns False for a step that took far longer than both issuing it on the host and computing it on the GPU."""
     if not row.get("issue_s") or not busy_s:
         return True
     return (row.get("time_s") or 0.0) < EXPLAINED * max(row["issue_s"], busy_s)
 
 
 def is_sound(row: dict, not_in_graph: set[str]) -> bool:
-    """Not so is what launched nothing, and what was taken for too long for a graph and then was not."""
+    """Returns False for rows that launched nothing, and for rows that ran without a graph although they are short."""
     if row["kind"] in NEVER_IN_GRAPH or group_of(row) in not_in_graph:
         return True
     return row["time_s"] >= (NOTHING_S if row["way"] == "graph" else SHORT_S)
 
 
 def group_of(row: dict) -> str:
-    """Rows that run the same code: its kind, form and pass."""
+    """Returns the group of rows that run the same code: kind, form and pass."""
     form = dict(pair.split("=") for pair in row["parameters"].split(";")).get("form", "")
     return f"{row['kind']} {form} {row['pass']}"

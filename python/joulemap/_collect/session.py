@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of the collector: rows are measured one after another and kept as soon as the driver has told their
-power."""
+"""One run of the collector: measures rows one after another and stores each as soon as its power samples are
+available."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IDLE_S = 0.6
 WARM_S = 2.0
 COLLECT_GARBAGE_EVERY = 200
 RECOVERY_S = 0.1
-# Of a network whose step is long: power goes up and down within it.
+# Minimum steps of a network with long steps: power varies within a step.
 LEAST_STEPS = 4
 
 
@@ -28,12 +28,12 @@ class Pending(NamedTuple):
     told: dict
     run: Run
     counter_w: Optional[float]
-    since_s: float  # that the slice began
-    prepared_s: float  # that making it took, before it ran
+    since_s: float  # time since the slice began
+    prepared_s: float  # time to prepare the row before it ran
 
 
 class Session:
-    """One slice: rows go to the folder as soon as the driver has told the power of their time."""
+    """One slice: writes rows to the folder as soon as the driver has published the power samples of their interval."""
 
     def __init__(self, torch: Any, runner: Any, gpu: Any, kept: rows.Rows, active_s: float) -> None:
         self.torch, self.runner, self.gpu, self.rows, self.active_s = torch, runner, gpu, kept, active_s
@@ -44,18 +44,18 @@ class Session:
         self.measured = 0
 
     def warm(self) -> None:
-        """Clocks up, libraries loaded; then idle for a moment, which is what a GPU draws that waits."""
+        """Raises clocks and loads libraries, then measures the idle power of the waiting GPU for a moment."""
         a = self.runner.prepared(lambda: self.torch.randn(1024, 1024, device=self.runner.device))
         self.runner.run([lambda: a @ a], min(WARM_S, 10 * self.active_s), False)
         begin_ns = time.monotonic_ns()
         time.sleep(min(IDLE_S, 5 * self.active_s))
         self.gpu.collect()
-        # Without its beginning, in which power still falls.
+        # Excludes the beginning, during which power still falls.
         idle = watts_between(self.gpu.samples, begin_ns + (time.monotonic_ns() - begin_ns) // 3, time.monotonic_ns())
         self.idle_w = idle.watts if idle else None
 
     def measure(self, told: dict, make_calls: Any, active_s: float, in_graph: bool, counted: bool = False) -> None:
-        """Where it is counted, the energy counter is followed, too: for what runs long and draws unevenly."""
+        """Measures one row. If `counted`, also tracks the energy counter, for long runs with varying power."""
         self._recover()
         key, group = told["key"], rows.group_of(told)
         self.rows.begin(key)
@@ -91,7 +91,8 @@ class Session:
         self.settle()
 
     def _recover(self) -> None:
-        """After a row that was at the limit clocks stay low for a moment, which the next one need not suffer."""
+        """Waits after a power- or temperature-limited row: clocks stay low for a moment and would affect the next
+        row."""
         if self._pending and self._pending[-1].run.state.limited:
             time.sleep(RECOVERY_S)
 
@@ -100,7 +101,7 @@ class Session:
         self.rows.add_failure(key, f"{type(error).__name__}: {first[:200]}")
         if "CUDA error" in first or "CUBLAS_STATUS_EXECUTION" in first:
             self.finish()
-            raise SystemExit(f"joulemap collect: {key}: {first}")  # nothing runs in this process any more
+            raise SystemExit(f"joulemap collect: {key}: {first}")  # the CUDA context is unusable
         if self.runner.device == "cuda":
             self.torch.cuda.empty_cache()
 
@@ -116,7 +117,7 @@ class Session:
         if run.way == "graph" and run.time_s < rows.NOTHING_S:
             self.rows.add_failure(pending.told["key"], "it launches nothing")
             return
-        if power is None:  # a sample got lost: another time
+        if power is None:  # a sample was lost: measured again in a later run
             print(f"joulemap collect: too few samples of {pending.told['key']}", file=sys.stderr, flush=True)
             return
         watts = pending.counter_w or power.watts
@@ -148,7 +149,7 @@ class Session:
         )
 
     def finish(self) -> None:
-        for _ in range(15):  # the driver tells of samples when it likes to
+        for _ in range(15):  # the driver publishes samples with an irregular delay
             if not self._pending:
                 return
             time.sleep(0.1)

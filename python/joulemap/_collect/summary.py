@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a set of rows says of itself, in tables of Markdown: how many there are of what, how they are spread, and
-what equal ones differ by."""
+"""Summarizes a set of rows as Markdown tables: counts, distributions, and differences between repeats."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ def line_of(name: str, rows: Sequence[Row]) -> str:
 
 
 def tenths(values: Sequence[float]) -> tuple[float, float, float]:
-    """What a tenth lies below, the middle, what a tenth lies above."""
+    """P10, median, P90."""
     ordered = sorted(values)
     return tuple(ordered[round(share * (len(ordered) - 1))] for share in (0.1, 0.5, 0.9))  # type: ignore[return-value]
 
@@ -64,14 +63,14 @@ def middle(values: Sequence[float]) -> float:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Three numbers with one prefix of the unit, that of the middle one."""
+    """Formats P10, median and P90 with one unit prefix, that of the median."""
     low, half, high = tenths(values)
     prefix, scale = next((item for item in (("", 1.0), ("m", 1e3), ("u", 1e6)) if half * item[1] >= 1), ("n", 1e9))
     return f"{low * scale:.3g}..{half * scale:.3g}..{high * scale:.3g} {prefix}"
 
 
 def repeated(rows: Sequence[Row]) -> str:
-    """Equal rows, each against the mean of its likes: the floor under any prediction's error."""
+    """Compares repeated rows with the mean of their group: the lower bound of any prediction's error."""
     equal: dict = defaultdict(list)
     for row in rows:
         equal[row["key"]].append(row)
@@ -95,7 +94,7 @@ def within_slices(groups: Sequence[Sequence[Row]]) -> list[list[Row]]:
 
 
 def groups_across(groups: Sequence[Sequence[Row]]) -> list[list[Row]]:
-    """The first of each slice: another day, perhaps another card."""
+    """Returns the first row of each slice: another day, perhaps another card."""
     firsts = [list({row["slice"]: row for row in reversed(some)}.values()) for some in groups]
     return [some for some in firsts if len(some) > 1]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows as compressed tables, which is how they are shipped: operations.csv.gz, networks.csv.gz, compiled.csv.gz
-(a table of its own: who reads networks means eager ones) and slices.csv. What lies in them counts as measured, so that
-a later run goes on from them.
+"""Stores rows as compressed tables, the format in which they are shipped: operations.csv.gz, networks.csv.gz,
+compiled.csv.gz and slices.csv. Compiled networks have their own table, because readers of networks expect eager rows.
+Rows in these tables count as measured, so a later run continues from them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def lines_of(folder: Path) -> Iterator[dict]:
             row = {name: value_of(text) for name, text in line.items()}
             row["parameters"], row["slice"] = line["parameters"], line["slice"]
             yield {"key": key_of(row), **row}
-    for line in records_of(folder / "busy.csv.gz"):  # profiled: not again
+    for line in records_of(folder / "busy.csv.gz"):  # already profiled
         yield {"layers_of": f"network {line['setting']}", "busy_us": float(line["busy_s"]) * 1e6}
     if (folder / "slices.csv").exists():
         with (folder / "slices.csv").open(newline="") as file:
@@ -58,7 +58,7 @@ def value_of(text: str) -> Any:
 
 
 def key_of(row: dict) -> str:
-    """As Planned.key, Setting.key and compiled.key_of have it."""
+    """Returns the same key as Planned.key, Setting.key and compiled.key_of."""
     if row["kind"] in ("network", "compiled"):
         told = dict(pair.split("=") for pair in row["parameters"].split(";"))
         what = f"{told['package']}/{told['name']} {told['batch']}x{told['size']}"
@@ -72,7 +72,7 @@ def rounded(value):
 
 
 def write(measured: Sequence[dict], slices: Sequence[dict], out: Path) -> dict[str, int]:
-    """Sorted, each repeat a row of its own; how many each table has."""
+    """Writes sorted tables with one row per repeat; returns the row count of each table."""
     out.mkdir(parents=True, exist_ok=True)
     measured = sorted(measured, key=lambda row: (row["kind"], row["key"], row["slice"], row["repeat"]))
     tables = {
@@ -82,7 +82,7 @@ def write(measured: Sequence[dict], slices: Sequence[dict], out: Path) -> dict[s
     if compiled := [row for row in measured if row["kind"] == "compiled"]:
         tables["compiled"] = compiled
     for name, rows in tables.items():
-        # Without a time in it, so that equal rows are equal bytes.
+        # mtime=0: equal rows give equal bytes.
         replace(out / f"{name}.csv.gz", gzip.compress(table_of(rows, COLUMNS).encode(), mtime=0))
     told = {line["slice"]: line for line in slices}
     replace(out / "slices.csv", table_of([told[name] for name in sorted(told)], SLICE_COLUMNS).encode())
@@ -90,7 +90,7 @@ def write(measured: Sequence[dict], slices: Sequence[dict], out: Path) -> dict[s
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Complete or not at all: a full disk leaves the older table."""
+    """Replaces a file atomically: a full disk leaves the older table intact."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         beside.write_bytes(content)

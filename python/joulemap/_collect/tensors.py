@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of normal numbers for an operation: their values change what a product draws by tens of percent, so never
-zeros."""
+"""Allocates tensors of normally distributed numbers. Their values change the energy of a product by tens of percent,
+so zeros would be wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Iterator
 
 
 class Maker:
-    """Makes tensors of one type on one device; those that a backward pass is to be measured of want gradients."""
+    """Allocates tensors of one type on one device; for backward passes they require gradients."""
 
     def __init__(self, torch: Any, device: str, dtype: str, gradients: bool) -> None:
         self.torch, self.device, self.gradients = torch, device, gradients
@@ -26,7 +26,7 @@ class Maker:
         return made.requires_grad_(self.gradients)
 
     def weight(self, *shape: int, channels_last: bool = False) -> Any:
-        """Scaled by the inputs of each output, as weights of networks are."""
+        """Scales by the fan-in of each output, like the weights of real networks."""
         fan_in = 1
         for size in shape[1:]:
             fan_in *= size
@@ -44,7 +44,8 @@ class Maker:
         return self.torch.randint(0, 256, shape, device=self.device, dtype=self.torch.uint8)
 
     def on_host(self, *shape: int, pinned: bool, as_bytes: bool) -> Any:
-        """Filled cheaply: what a copy draws hangs on its size, and the host is slow at normal numbers."""
+        """Fills cheaply: the energy of a copy depends on its size only, and the host generates normal numbers
+        slowly."""
         count = 1
         for size in shape:
             count *= size
@@ -56,7 +57,7 @@ class Maker:
 
 @contextlib.contextmanager
 def precision(torch: Any, name: str) -> Iterator[None]:
-    """fp32 is full precision, tf32 allows it in products and convolutions; default is what PyTorch does by itself."""
+    """fp32 is full precision, tf32 allows TF32 in products and convolutions, default is PyTorch's default."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     before = matmul.allow_tf32, cudnn.allow_tf32
     matmul.allow_tf32, cudnn.allow_tf32 = {"fp32": (False, False), "tf32": (True, True)}.get(name, (False, True))

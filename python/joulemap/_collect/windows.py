@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step that waits for its host, timed while the host is left alone.
+"""Times a host-bound step while the host is undisturbed.
 
-A processor's sibling may begin to work for somebody else in the middle of a run, and end again, within milliseconds or
-for minutes. So the run is cut into windows of a few steps. What others do only makes windows longer: the quickest ones
-tell how long a step takes, and after a long one the process looks for a quiet processor. Power is told of the whole run
-only; what a step draws above rest is the same in all windows, and at rest the GPU draws for as long as a step takes.
+Another tenant may start or stop using the sibling hyperthread of a processor at any time, for milliseconds or
+minutes. So the run is split into windows of a few steps. Other processes only make windows longer: the fastest
+windows give the step time, and after a slow one the process moves to an idle processor. Power is known for the whole
+run only. The energy of a step above idle is the same in all windows; idle energy is idle power times the step time.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ import time
 from typing import Any, Callable, NamedTuple
 
 WINDOW_S = 0.02
-# Windows that take at most so much longer than the quickest are those of a host that is left alone.
+# Windows up to this factor slower than the fastest one count as undisturbed.
 QUIET = 1.05
-# After one that takes longer than this the process looks for another processor.
+# After a window slower than this factor, the process looks for another processor.
 DISTURBED = 1.15
-# Launches right after steps find colder caches than others.
+# Tolerance for launches right after steps, which have colder caches than others.
 SLOW_LAUNCH = 1.25
-# Fewer quiet windows might be chance.
+# Fewer quiet windows could be coincidence.
 LEAST = 4
-# Of the time asked for: longer is not waited for a quiet host.
+# Maximum run time as a multiple of the requested time, when waiting for an idle host.
 MOST = 3.0
 
 
 class Window(NamedTuple):
-    step_s: float  # the mean of its steps
-    launch_s: float  # of a launch right after it
+    step_s: float  # mean duration of its steps
+    launch_s: float  # duration of a launch right after the window
 
 
 class Steady(NamedTuple):
-    """What the windows of one run tell."""
+    """Result of the windows of one run."""
 
-    time_s: float  # of a step
+    time_s: float  # time of a step
     launch_s: float
-    quiet: int  # windows that count; 0: too few were alike, and all of them do
+    quiet: int  # number of windows used; 0: too few agreed, so all were used
 
 
 def quiet_of(windows: list[Window], launch_s: float) -> list[Window]:
-    """Beside the quickest, and with launches that are not far slower than the quickest of this process: a neighbour may
-    have worked all the while."""
+    """Returns the windows close to the fastest one whose launches are not far slower than the fastest of this
+    process. The launch criterion detects a co-tenant that was active during all windows."""
     quickest_s = min(one.step_s for one in windows)
     return [one for one in windows if one.step_s <= QUIET * quickest_s and one.launch_s <= SLOW_LAUNCH * launch_s]
 
@@ -49,14 +49,14 @@ def told_by(windows: list[Window], quickest_launch_s: float) -> Steady:
     quiet = quiet_of(windows, quickest_launch_s)
     counted = quiet if len(quiet) >= LEAST else windows
     time_s = sum(one.step_s for one in counted) / len(counted)
-    # Of these, too, what others did made some longer.
+    # Other processes slowed down some of these launches, too: use the lower quartile.
     launch_s = sorted(one.launch_s for one in counted)[len(counted) // 4]
     return Steady(time_s, launch_s, len(quiet) if counted is quiet else 0)
 
 
 def run_windows(host: Any, timed: Callable[[int], float], step_s: float, active_s: float) -> tuple[list[Window], int]:
-    """`timed` runs so many steps, and one before them that fills the queue, and tells what they took. The windows, and
-    how many steps were run in all."""
+    """`timed(n)` runs one step to fill the queue, then n timed steps, and returns their total time in s. Returns the
+    windows and the total number of steps run."""
     each = max(1, round(WINDOW_S / step_s))
     windows: list[Window] = []
     until_s = time.monotonic() + MOST * active_s
@@ -72,5 +72,6 @@ def run_windows(host: Any, timed: Callable[[int], float], step_s: float, active_
 
 
 def quiet_energy_j(watts: float, run_s: float, steps: int, time_s: float, idle_w: float) -> float:
-    """Of a step that takes `time_s`, told by a run of so many steps and seconds in which others took longer."""
+    """Returns the energy of an undisturbed step of `time_s`, from a run of `steps` steps in `run_s` that includes
+    slower ones."""
     return (watts - idle_w) * run_s / steps + idle_w * time_s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model is told when it asks for a number of a tensor that has none."""
+"""Values returned when a model reads a number from a tensor without data."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .shapes import tensors_in
 
 
 class Answers:
-    """To the few questions that models ask of their data. Numbers of the host that follow from sizes are computed; of
-    masks nothing is masked, so that all are and none is; a random number does not lie below the share that is dropped.
-    The host waits for such an answer."""
+    """Answers the few data-dependent queries of models. Scalars on the host that follow from sizes are computed.
+    Masks count as empty: `all` is true and `any` is false. A random number is never below the dropout probability.
+    The host waits for such a value."""
 
     BY_NAME = {"all": True, "any": False, "lt": False}
 
@@ -20,7 +20,7 @@ class Answers:
 
         self._torch, self._real = torch, _disable_current_modes
         self._known: dict[int, tuple[Any, Any]] = {}
-        self._filled: dict[int, tuple[Any, Any]] = {}  # with one number, by their memory: parts of them have it, too
+        self._filled: dict[int, tuple[Any, Any]] = {}  # tensors filled with one number, by storage: slices share it
 
     def keep(self, func: Any, name: str, args: Sequence, outs: Sequence) -> None:
         if name == "full" and outs[0].dim() == 1:
@@ -44,7 +44,7 @@ class Answers:
             self._known[id(out)] = (out, value)
 
     def _value(self, tensor: Any) -> Any:
-        constant = tensor.constant if hasattr(tensor, "constant") else tensor  # a tensor of the host has its data
+        constant = tensor.constant if hasattr(tensor, "constant") else tensor  # a host tensor has data
         if constant is not None and constant.dim() == 0 and constant.device.type == "cpu":
             with self._real():
                 return constant.item()
@@ -63,5 +63,5 @@ class Answers:
 
 
 def memory_of(tensor: Any) -> Optional[int]:
-    """The same for all views of a tensor; None where it has none, as sparse ones do."""
+    """Returns an id shared by all views of a tensor; None for tensors without storage, such as sparse ones."""
     return tensor.untyped_storage()._cdata if str(tensor.layout) == "torch.strided" else None

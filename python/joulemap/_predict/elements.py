@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What computes element by element or only moves data, by the dispatcher's names: activation, add, multiply, cast,
-reshape, concatenate, reduce.
+"""Elementwise operations and data movement, by dispatcher names: activation, add, multiply, cast, reshape,
+concatenate, reduce.
 
-A handler is given (name, arguments, outputs) and gives what the operation is; several where PyTorch launches several
+A handler takes (name, arguments, outputs) and returns the operation, or several where PyTorch launches several
 kernels.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Callable, Sequence
 from .shapes import Told, beside, by_dimension, elements, is_tensor, tensors_in, three
 
 FORMS = {"hardtanh": "relu6", "_softmax": "softmax", "_log_softmax": "log_softmax"}
-DTYPES = {"torch.float16": "fp16", "torch.bfloat16": "bf16"}  # every other has the name of 32 bits
+DTYPES = {"torch.float16": "fp16", "torch.bfloat16": "bf16"}  # all other types map to fp32
 MULTIPLIED = {"mul", "div", "where", "fmod", "remainder", "pow", "addcmul", "addcdiv", "lerp", "masked_fill"}
 MULTIPLIED |= {"floor_divide", "true_divide", "atan2", "rsub_mul"}
 FILLS = """arange full zeros ones fill zero new_zeros new_ones new_full full_like zeros_like ones_like scalar_tensor
@@ -32,7 +32,7 @@ REDUCES |= {"all": "amax", "argmax": "amax", "argmin": "amax", "prod": "sum", "v
 REDUCES |= {"std": "mean", "std_mean": "mean", "linalg_vector_norm": "sum", "norm": "sum", "logsumexp": "sum"}
 REDUCES |= {"nansum": "sum", "aminmax": "amax", "count_nonzero": "sum", "dot": "sum", "vdot": "sum"}
 
-# Two tensors element by element, and a mean or a sum of what comes out.
+# Elementwise losses of two tensors, followed by a mean or a sum.
 LOSSES = """mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss
     l1_loss kl_div""".split()
 
@@ -44,7 +44,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def pointwise(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    """One that writes each element once, of one or more tensors."""
+    """Classifies an operation on one or more tensors that writes each element once."""
     shapes = sorted((one.shape for one in tensors_in(args)), key=elements, reverse=True)
     out = outs[0].shape if outs else shapes[0]
     shapes = [shape for shape in shapes if elements(shape) > 1 or elements(out) == 1]
@@ -54,7 +54,8 @@ def pointwise(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
     kind = "multiply" if name in MULTIPLIED else "add"
     if len(shapes) < 2:
         return [Told(kind, "scalar", three(out))]
-    # Of several, the smaller ones count for how often they are read; the one that differs most from the output tells.
+    # With several operands, smaller ones count by how often they are read; the one least like the output sets the
+    # form.
     form, parameters = beside(out, shapes[-1] if list(shapes[0]) == list(out) else shapes[0])
     return [Told(kind, form, parameters)]
 
@@ -72,7 +73,7 @@ def named(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
 
 
 def gathered(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    """What is read by index or written by index; tables from which little is read do not count."""
+    """Classifies reads or writes by index; tables from which little is read do not count."""
     values = args[2] if name.startswith(("scatter", "index_put", "_index_put", "index_copy", "index_add")) else None
     values = args[3] if name.startswith(("scatter", "index_copy", "index_add")) and len(args) > 3 else values
     shape = values.shape if is_tensor(values) else outs[0].shape
@@ -88,7 +89,7 @@ def layout_form(x: Any) -> str:
 
 
 def is_dense(x: Any) -> bool:
-    """Its elements lie without gaps or repetition, in whatever order."""
+    """Returns whether the elements lie in memory without gaps or repetition, in any order."""
     expected = 1
     for stride, size in sorted(zip(x.stride(), x.shape)):
         if size == 1:
@@ -100,7 +101,7 @@ def is_dense(x: Any) -> bool:
 
 
 def same_order(x: Any, y: Any) -> bool:
-    """Whether a copy reads in the order in which it writes."""
+    """Returns whether a copy reads in the order in which it writes."""
     if x.stride() == y.stride():
         return True
     if list(x.shape) != list(y.shape):
@@ -147,7 +148,7 @@ def reduced(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
     dims = args[1] if len(args) > 1 and name != "linalg_vector_norm" else args[2] if len(args) > 2 else None
     if name == "norm":
         dims = args[2] if len(args) > 2 else None
-    if is_tensor(dims):  # the larger of two tensors, element by element
+    if is_tensor(dims):  # elementwise maximum of two tensors
         return pointwise(name, args, outs)
     if isinstance(dims, bool) or dims is None or dims == []:
         return [Told("reduce", form, {**three(x.shape), "over": 2})]
@@ -156,7 +157,7 @@ def reduced(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
 
 
 def over_dimensions(sizes: list[int], dims: list[int]) -> dict[str, int]:
-    """Over the last dimensions, over rows in between, or over all."""
+    """Returns the shape of a reduction over the last dimensions, over rows in between, or over all."""
     dims = sorted(dim % len(sizes) for dim in dims)
     width = math.prod(sizes[dim] for dim in dims)
     if width == math.prod(sizes):
@@ -174,7 +175,8 @@ def loss_of_elements(name: str, args: Sequence, outs: Sequence) -> Sequence[Told
 
 
 def of_each(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    """_foreach_*: the same for every tensor of a list, in a few kernels. One of an unknown kind is none of ours."""
+    """_foreach_*: the same operation for every tensor of a list, in a few kernels. Unknown operations are not
+    handled."""
     plain = name.removeprefix("_foreach_")
     first = [one for one in args[0] if is_tensor(one)]
     size = {"batch": 1, "rows": 1, "width": sum(int(one.numel()) for one in first)}
@@ -191,7 +193,7 @@ def of_each(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
 
 
 def gradient_of_part(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    """Zeros, and what there is of a gradient copied into them."""
+    """Fills zeros and copies the partial gradient into them."""
     return [
         Told("activation", "fill", three(outs[0].shape)),
         Told("cast", dtype_name(outs[0].dtype), three(args[0].shape)),

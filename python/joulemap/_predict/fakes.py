@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors without data in the place of a module's own, for as long as it is traced."""
+"""Replaces a module's tensors by fake tensors (without data) during a trace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Iterator
 
 
 class Faker:
-    """Makes one tensor without data for each that it is given: what was shared stays shared."""
+    """Creates one fake tensor for each real tensor; shared tensors stay shared."""
 
     def __init__(self, torch: Any, mode: Any) -> None:
         self._torch, self._mode = torch, mode
@@ -28,7 +28,7 @@ class Faker:
         return made
 
     def inside(self, value: Any) -> Any:
-        """The same list, dictionary or object, with tensors without data."""
+        """Returns a copy of a list, dictionary or object with fake tensors."""
         if isinstance(value, self._torch.Tensor):
             return self.of(value)
         if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
@@ -48,8 +48,8 @@ def holds_tensors(torch: Any, value: Any) -> bool:
 
 @contextlib.contextmanager
 def put_aside(torch: Any, model: Any, faker: Faker) -> Iterator[None]:
-    """Parameters, buffers and plain attributes of all modules; afterwards all are as they were, also what a module
-    keeps for the next call."""
+    """Replaces parameters, buffers and plain attributes of all modules. Restores everything afterwards, including
+    state that a module keeps for the next call."""
     kept: list[tuple[dict, dict]] = []
     try:
         for module in model.modules():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers by the dispatcher's names: products, convolutions, pooling, norms, embeddings, losses; and the table of
-everything that is known."""
+"""Layers by dispatcher names: products, convolutions, pooling, norms, embeddings, losses; and the table of all known
+operations."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def attention(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
 
 
 def is_channels_last(x: Any) -> bool:
-    """As cuDNN sees it: the channels' stride is 1, and those of pixels are not."""
+    """Returns whether cuDNN treats the tensor as channels-last: the stride of channels is 1, that of pixels is not."""
     return x.dim() == 4 and x.shape[1] > 1 and x.stride(1) == 1 and x.shape[2] * x.shape[3] > 1
 
 
 def two(values: Any) -> tuple[int, int]:
-    """Height's and width's; of a number for both, and of one dimension, which is the width's."""
+    """Returns the values for height and width: a scalar applies to both, one dimension is the width."""
     listed = [values] if isinstance(values, int) else list(values)
     return int(listed[-2 if len(listed) > 1 else -1]), int(listed[-1])
 
 
 def differing(named: dict[str, Any]) -> dict[str, int]:
-    """`name` from the height, `name_width` where the width's differs."""
+    """Sets `name` from the height, and `name_width` where the width's value differs."""
     found = {key: two(values)[0] for key, values in named.items()}
     return found | {f"{key}_width": two(values)[1] for key, values in named.items() if len(set(two(values))) > 1}
 
@@ -92,7 +92,7 @@ def pooling(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
     kernel, stride = args[1], args[2] if len(args) > 2 and args[2] else args[1]
     padding = args[3] if len(args) > 3 else [0]
     told = image(args[0].shape) | differing({"kernel": kernel, "stride": stride, "padding": padding})
-    if any(one is True for one in args[4:6]):  # rounded up at the edges
+    if any(one is True for one in args[4:6]):  # ceil_mode: sizes are rounded up at the edges
         told |= {"out_height": int(outs[0].shape[-2]), "out_width": int(outs[0].shape[-1])}
     return [Told("pooling", form, told)]
 
@@ -146,7 +146,7 @@ def layer_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
 
 
 def group_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    """As (input, weight, bias, batch, channels, pixels, groups, epsilon)."""
+    """Arguments: (input, weight, bias, batch, channels, pixels, groups, epsilon)."""
     sizes = [int(size) for size in args[0].shape]
     width = sizes[3] if len(sizes) > 3 else 1
     height = int(args[5]) // width
@@ -154,7 +154,7 @@ def group_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
 
 
 def sampled(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    """Pixels between others, where a grid says: as much as an interpolation to the size of the grid."""
+    """grid_sample: costs as much as an interpolation to the size of the grid."""
     return flat_resize("bilinear", args[0], outs[0])
 
 
@@ -164,7 +164,7 @@ def flat_resize(form: str, x: Any, out: Any) -> Sequence[Told]:
 
 
 def attention_of_rows(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    """Kernels of attention below the dispatcher's own: heads stand behind positions."""
+    """Attention kernels below the dispatcher-level operation: the head dimension follows the positions."""
     q, k = args[0].transpose(-3, -2), args[1].transpose(-3, -2)
     return [attention_of(q, k, any(one is True for one in args[3:]))]
 
@@ -191,7 +191,7 @@ def loss(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
 
 
 def multi_head(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    """What PyTorch's own attention module runs in inference on a GPU, where it is one call."""
+    """PyTorch's own attention module in inference on a GPU, where it is one call."""
     x, width, heads = args[0], int(args[3]), int(args[4])
     rows, into = x.numel() // int(x.shape[-1]), int(x.shape[-1])
     tokens = {"queries": int(x.shape[1]), "keys": int(args[1].shape[1]), "width": width // heads}
@@ -200,7 +200,7 @@ def multi_head(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
 
 
 def encoder_layer(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    """A whole layer of a transformer as one call, in inference."""
+    """A whole transformer encoder layer as one call, in inference."""
     x, width, heads, inner = args[0], int(args[1]), int(args[2]), int(args[14].shape[0])
     rows, shape = x.numel() // width, three(x.shape)
     attends = {"batch": int(x.shape[0]), "heads": heads, "queries": int(x.shape[1]), "keys": int(x.shape[1])}
@@ -245,7 +245,8 @@ HANDLERS = handlers()
 
 
 def told_of(func: Any, name: str, args: Sequence, outs: Sequence) -> Optional[Sequence[Told]]:
-    """What the operation is, None where it is not known. `name` is without the underscore of what works in place."""
+    """Returns the classified operation, None if it is unknown. `name` excludes the trailing underscore of in-place
+    variants."""
     handler = HANDLERS.get(name)
     if handler:
         return handler(name, args, outs)
@@ -253,7 +254,7 @@ def told_of(func: Any, name: str, args: Sequence, outs: Sequence) -> Optional[Se
         return attention(name, args, outs)
     if name.startswith("_foreach_") and name != "_foreach_mm":
         return elements.of_each(name, args, outs)
-    if name.endswith("_copy") and outs:  # a view, written out
+    if name.endswith("_copy") and outs:  # a materialized view
         return elements.cloned(name, args, outs)
     if any(str(tag) == "Tag.pointwise" for tag in func.tags) and tensors_in(args):
         return elements.pointwise(name, args, outs)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has PyTorch choose on tensors without data as it does on a GPU, while a trace lasts.
+"""Makes PyTorch select on fake tensors (without data) what it selects on a GPU, during a trace.
 
-Tensors without data pretend to lie in the host's memory, as many builds of PyTorch know no other. There PyTorch takes
-apart what a GPU runs as one kernel (attention, recurrent layers, dropout, the root mean square norm, a softmax that
-also casts), and autocast keeps other operations in 32 bits. Both are decided by kernels that the dispatcher finds by
-name; the ones here stand in their place, and hand on whatever is not a tensor of the trace.
+Fake tensors are placed on the CPU, since many builds of PyTorch support no other device. On the CPU, PyTorch
+decomposes what a GPU runs as one kernel (attention, recurrent layers, dropout, RMS norm, a softmax that also casts).
+Autocast also keeps a different set of operations in 32 bits there. Kernels that the dispatcher finds by name decide
+both; the kernels here override them, and forward every tensor outside the trace to the original.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from .layers import attention_of, row_norm
 from .recurrent import RecurrentKernels
 from .shapes import Told, is_tensor
 
-# What autocast computes in 32 bits on a GPU and not on the host, by PyTorch's aten/src/ATen/autocast_mode.h.
+# Operations that autocast computes in 32 bits on a GPU but not on the CPU, from PyTorch's
+# aten/src/ATen/autocast_mode.h.
 IN_32_BITS = """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar
     pow.Tensor_Tensor pow.Scalar softplus layer_norm native_layer_norm group_norm cosine_similarity
     poisson_nll_loss cosine_embedding_loss hinge_embedding_loss kl_div l1_loss smooth_l1_loss
     huber_loss margin_ranking_loss soft_margin_loss triplet_margin_loss
     binary_cross_entropy_with_logits dist renorm logsumexp upsample_nearest1d upsample_nearest2d
     upsample_bilinear2d upsample_bicubic2d upsample_linear1d norm.Scalar""".split()
-# The same, by one kernel that also casts.
+# The same, where one kernel also casts.
 CAST_INSIDE = """softmax.int log_softmax.int sum sum.dim_IntList cumsum cumprod linalg_vector_norm""".split()
 IN_16_BITS = ("prelu", "addmv")
-# Batch, heads, positions, width: what PyTorch's kernels of attention need.
+# Batch, heads, positions, width: the dimensions that PyTorch's attention kernels require.
 ATTENDED_DIMENSIONS = 4
 
 
 def one_operation(torch: Any, recorder: Any) -> Callable:
-    """A function that is one kernel: the recorder counts it and its backward pass. Its outputs have the
-    shapes that it is given: one, or a list of several."""
+    """Returns a function that represents one kernel: the recorder counts it and its backward pass. Its outputs have
+    the given shapes: one, or a list of several."""
 
     class Single(torch.autograd.Function):
         @staticmethod
@@ -60,7 +61,7 @@ def one_operation(torch: Any, recorder: Any) -> Callable:
 
 
 class Kernels:
-    """The kernels of one trace, for the dispatcher's table."""
+    """Replacement kernels of one trace, for the dispatcher's table."""
 
     def __init__(self, torch: Any, recorder: Any) -> None:
         self._torch, self._recorder = torch, recorder
@@ -75,13 +76,13 @@ class Kernels:
             whole = self._torch.ops.aten.scaled_dot_product_attention.default
             named = {"scale": scale, "enable_gqa": enable_gqa}
             return whole.decompose(q, k, v, attn_mask, dropout_p, is_causal, **named)
-        if q.dim() != ATTENDED_DIMENSIONS:  # no single kernel takes them
+        if q.dim() != ATTENDED_DIMENSIONS:  # no fused kernel supports this rank
             if attn_mask is not None and attn_mask.dtype == self._torch.bool:
                 attn_mask = self._torch.zeros_like(attn_mask, dtype=q.dtype).masked_fill(~attn_mask, float("-inf"))
             apart = self._torch.ops.aten._scaled_dot_product_attention_math
             return apart(q, k, v, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
         told = attention_of(q, k, is_causal)
-        if attn_mask is not None:  # another kernel than without
+        if attn_mask is not None:  # a mask selects another kernel
             told.parameters["masked"] = 1
         return self.single(told, "aten.scaled_dot_product_attention", [*q.shape[:-1], v.shape[-1]], q, k, v)
 
@@ -104,7 +105,7 @@ class Kernels:
         return self._torch.ops.aten._softmax(self._cast_inside(x, dtype), dim, False)
 
     def safe_softmax(self, x, dim, dtype=None):
-        """Rows that are masked as a whole become zeros; what only looks for them has no gradient."""
+        """Sets fully masked rows to zero; the search for them has no gradient."""
         made = self.softmax(x, dim, dtype)
         masked = (x.detach() == float("-inf")).all(dim, keepdim=True)
         if not self.is_traced((x,)):
@@ -177,7 +178,7 @@ def chosen_as_on_gpu(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]
 
 @contextlib.contextmanager
 def taken_for_real() -> Iterator[None]:
-    """The transformers package makes other masks for tensors without data than for those on a GPU."""
+    """Makes the transformers package build the masks of GPU tensors, which differ from those of fake tensors."""
     module = sys.modules.get("transformers.utils.import_utils")
     before = getattr(module, "is_fake_tensor", None)
     if before is None:
@@ -192,7 +193,7 @@ def taken_for_real() -> Iterator[None]:
 
 @contextlib.contextmanager
 def not_compiled() -> Iterator[None]:
-    """flex_attention compiles itself when it is called, which tensors without data do not allow."""
+    """Disables the compilation of flex_attention when it is called, which fake tensors do not support."""
     module = sys.modules.get("torch.nn.attention.flex_attention")
     name = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
     if not hasattr(module, name):

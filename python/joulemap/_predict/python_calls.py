@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many Python functions a network's own code calls: what the host does between launches.
+"""Counts the Python function calls of a network's own code: the host work between launches.
 
-Counted while the network is traced, without what only tracing does: as soon as a call goes into the dispatcher's
-stand-ins for a GPU, or into this package, nothing counts until it is back.
+It counts during the trace but excludes tracing overhead. Counting stops when a call enters the dispatcher's stand-ins
+for a GPU or this package, and resumes when it returns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, Optional
 
 OWN = str(Path(__file__).resolve().parent)
-# Of PyTorch: what computes shapes in place of data. On a GPU all of it is C++.
+# Modules of PyTorch that compute shapes instead of data. On a GPU all of this is C++.
 STANDS_IN = tuple(
     f"/torch/{name}"
     for name in (
@@ -31,12 +31,12 @@ STANDS_IN = tuple(
         "fx/",
     )
 )
-# nn.Module calls it only where hooks are, which tracing has.
+# nn.Module calls this function only if hooks exist, which tracing adds.
 WITH_HOOKS = "inner"
 
 
 class PythonCalls(contextlib.AbstractContextManager):
-    """`count` after it was left; None where another profiler has Python's place for one."""
+    """`count` is valid after exit; None if another profiler occupies Python's profiler slot."""
 
     def __init__(self) -> None:
         self.count: Optional[int] = None

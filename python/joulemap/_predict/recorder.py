@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sees every operation that reaches PyTorch's dispatcher and keeps it as one of ours, with the module that it belongs
-to; operations of the backward pass with the forward operation that they are the gradient of.
+"""Records every operation that reaches PyTorch's dispatcher, with its module. For backward operations it also finds
+the forward operation whose gradient they compute.
 
-Autograd numbers its nodes. A number that appears while an operation is on its way is that of its node; when the
-backward pass works on that node, the operations that it runs are the gradient of that operation. They are kept as one
-backward operation where they were measured as one (`GRADIENTS`), else one by one, as forward operations of the
-backward phase.
+Autograd numbers its nodes. A number that appears while an operation runs belongs to the node of that operation. When
+the backward pass processes that node, the operations that it runs are the gradient of that operation. They are
+recorded as one backward operation where they were measured as one (`GRADIENTS`), else one by one, as forward
+operations of the backward phase.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .elements import dtype_name
 from .layers import attention_of, dense, told_of
 from .shapes import Told, tensors_in
 
-# Launch nothing and are no more than PyTorch's own bookkeeping on tensors without data.
+# Operations that launch nothing: PyTorch's internal bookkeeping on fake tensors.
 SILENT = {"detach", "detach_", "lift_fresh", "is_same_size", "_has_compatible_shallow_copy_type", "device"}
 SILENT |= {"size", "stride", "sym_size", "sym_stride", "sym_numel", "is_contiguous", "layout"}
 SILENT |= {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
-# Besides what PyTorch itself calls a view.
+# Views besides those that PyTorch itself marks as views.
 MOVE_NOTHING = {"_unsafe_view", "resize", "set", "as_strided", "unsafe_split", "unsafe_split_with_sizes"}
-# Which operations of a node are its one backward operation, by the kind of the forward operation.
+# Operations of a node that together form its one backward operation, by the kind of the forward operation.
 GRADIENTS = {
     "dense": {"mm", "sum", "t", "view", "transpose", "unsqueeze", "squeeze", "mv", "mul", "expand"},
     "bmm": {"bmm", "transpose", "sum", "view", "baddbmm"},
@@ -35,7 +35,7 @@ PRODUCTS = {"dense", "bmm", "attention"}
 
 
 class Recorder:
-    """What is kept, and where the trace stands."""
+    """Recorded operations and the current state of the trace."""
 
     def __init__(self, torch: Any, dtype: str) -> None:
         self._torch, self._dtype = torch, dtype
@@ -55,7 +55,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """What runs within is a part of another operation, and so is its gradient."""
+        """Operations inside are part of another operation, and so are their gradients."""
         self._pauses += 1
         try:
             yield
@@ -64,7 +64,7 @@ class Recorder:
             self._claim({"part": True})
 
     def _claim(self, operation: Optional[dict]) -> None:
-        """Nodes that have appeared since the last time belong to this operation."""
+        """Assigns the nodes created since the last call to this operation."""
         after = self._next_number()
         if after > self._number:
             self._claimed = range(self._number, after)
@@ -73,7 +73,7 @@ class Recorder:
         self._number = after
 
     def _claim_from_copy(self) -> None:
-        """What works in place and needs its input again has it copied on its way: the node is not the copy's."""
+        """In-place operations that need their input again copy it first: reassigns the node from that copy."""
         last = self.operations[-1] if self.operations else None
         if last and last["source"] == "aten.clone" and self._next_number() == self._number and self._claimed:
             if self._of_node.get(self._claimed[-1]) is last:
@@ -94,12 +94,12 @@ class Recorder:
         name = dtype_name(like.dtype) if like is not None else "fp32"
         if name != "fp32" or like is None or like.dtype != self._torch.float32:
             return name
-        if kind in ("convolution", "recurrent"):  # cuDNN's, which PyTorch allows TF32
+        if kind in ("convolution", "recurrent"):  # cuDNN, for which PyTorch allows TF32
             return "fp32" if self._dtype == "fp32" else "tf32"
         return "tf32" if kind in PRODUCTS and self._dtype == "tf32" else name
 
     def tell_backward(self, forward: dict, which: str = "backward") -> None:
-        """Once for each forward operation, however many kernels it takes."""
+        """Records one backward operation per forward operation, however many kernels it takes."""
         if forward.get("part") or id(forward) in self._done:
             return
         self._done[id(forward)] = forward
@@ -109,7 +109,7 @@ class Recorder:
         self.phase, self._done = "backward", {}
 
     def record(self, func: Any, name: str, args: Sequence, outs: Sequence, node: Any, in_place: bool) -> None:
-        """`name` is without the underscore of what works in place."""
+        """Records one operation. `name` excludes the trailing underscore of in-place variants."""
         if self._pauses or name in SILENT:
             return
         forward = self._of_node.get(node._sequence_nr()) if node is not None else None
@@ -132,7 +132,7 @@ class Recorder:
             self.tell(one, source, like, layer)
 
     def _joins_softmax(self, told: Optional[Sequence[Told]]) -> bool:
-        """The logarithm of the softmax and what is picked of it are one loss."""
+        """Merges log softmax and the following selection into one loss."""
         last = next((one for one in reversed(self.operations) if one["kind"] != "view"), None)
         if not told or last is None or last["form"] != "log_softmax" or last["pass"] != "forward":
             return False
@@ -160,7 +160,7 @@ class Recorder:
         return Told("unknown", "", {"batch": 1, "rows": 1, "width": max(sizes), "in": sizes[0], "out": sizes[1]})
 
     def _is_gradient(self, forward: dict, name: str, args: Sequence, node: Any) -> bool:
-        """Keeps an operation of a node as its one backward operation; False where it stands for itself."""
+        """Records an operation of a node as part of its one backward operation; returns False if it is separate."""
         if forward.get("part"):
             return True
         kind = forward["kind"]
@@ -186,7 +186,7 @@ class Recorder:
         return False
 
     def _convolution(self, forward: dict, wanted: Sequence[bool]) -> bool:
-        if wanted[0] and not wanted[1]:  # the gradient of the input alone is as much work as the forward pass
+        if wanted[0] and not wanted[1]:  # the input gradient alone costs as much as the forward pass
             self.tell(Told(forward["kind"], forward["form"], forward["parameters"]), forward["source"], None, "")
             self.operations[-1].update(layer=forward["layer"], dtype=forward["dtype"])
             return True
@@ -194,7 +194,7 @@ class Recorder:
         return True
 
     def _dense(self, forward: dict, name: str, edges: Sequence[bool]) -> bool:
-        """Of (bias,) input and weights."""
+        """Handles the gradients of (bias,) input and weights."""
         if name not in ("mm", "mv"):
             return True
         into, weights = edges[-2:] if len(edges) > 1 else (False, True)
@@ -208,7 +208,8 @@ class Recorder:
 
 
 def main_tensor(name: str, given: Sequence, outs: Sequence) -> Any:
-    """Its type is what an operation computes in: the first with fractions; of several element by element the widest."""
+    """Returns the tensor whose type the operation computes in: the first floating-point one; for elementwise
+    operations the widest."""
     numbers = [one for one in given if one.dtype.is_floating_point]
     if name in ("add", "sub", "mul", "div", "where", "addcmul") and len(numbers) > 1:
         return max(numbers, key=lambda one: one.dtype.itemsize)
@@ -216,13 +217,13 @@ def main_tensor(name: str, given: Sequence, outs: Sequence) -> Any:
 
 
 def is_view(func: Any) -> bool:
-    """It gives its input's memory, and does not write to it."""
+    """Returns whether the output aliases the memory of the input without writing to it."""
     aliases = [one.alias_info for one in func._schema.returns]
     return bool(aliases) and all(one is not None and not one.is_write for one in aliases)
 
 
 def seeing(torch: Any, recorder: Recorder) -> Any:
-    """The mode that has the dispatcher tell the recorder."""
+    """Returns the dispatch mode that passes every operation to the recorder."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     node_of = torch._C._current_autograd_node
@@ -254,7 +255,8 @@ def seeing(torch: Any, recorder: Recorder) -> Any:
 
 
 def see_higher_order(torch: Any, recorder: Recorder, func: Any, args: Sequence, named: dict) -> Any:
-    """An operator that runs functions. What those would run one by one is a part of it: of attention one kernel."""
+    """Records an operator that takes functions. The operations inside are part of it: flex_attention is one attention
+    kernel."""
     with recorder.paused():
         out = func(*args, **named)
     outs = tensors_in(out) if isinstance(out, (list, tuple)) else tensors_in([out])
@@ -270,7 +272,7 @@ NAMED_TOO = {"_scaled_dot_product_flash_attention_for_cpu"}
 
 
 def stand_in(torch: Any, name: str, args: Sequence) -> Any:
-    """Outputs of what PyTorch cannot run without data."""
+    """Returns outputs of operations that PyTorch cannot run on fake tensors."""
     if name == "_native_multi_head_attention":
         return torch.empty_like(args[0]), torch.empty(0, device=args[0].device)
     if name == "_transformer_encoder_layer_fwd":

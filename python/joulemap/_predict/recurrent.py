@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LSTM, GRU and plain recurrent layers as a GPU runs them: a stack of layers is one call of cuDNN, a cell two products and
-one kernel for its gates. On tensors without data PyTorch takes both apart, step by step or as the host's library has
-them."""
+"""LSTM, GRU and plain recurrent layers as a GPU runs them: a stack of layers is one cuDNN call, a cell is two
+products and one kernel for its gates. On fake tensors PyTorch decomposes both, step by step or as the CPU library
+does."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Callable, NamedTuple, Sequence
 from .shapes import Told, three
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-# As _cudnn_rnn numbers them.
+# In the order of the mode numbers of _cudnn_rnn.
 BY_MODE = ("rnn_relu", "rnn_tanh", "lstm", "gru")
 
 
 class Stack(NamedTuple):
-    """A stack of layers; `projection` is 0 where the output is as wide as the state."""
+    """A stack of layers; `projection` is 0 if the output is as wide as the state."""
 
     form: str
     batch: int
@@ -44,15 +44,15 @@ def stack_of(form: str, x: Any, params: Sequence, layers: int, bidirectional: bo
 
 
 def sized(form: str, steps: int, batch: int, into: int, params: Sequence, layers: int, both: bool, bias: bool) -> Stack:
-    """By its weights: the first is (gates * hidden, in), the second (gates * hidden, output)."""
+    """Derives sizes from the weights: the first is (gates * hidden, in), the second (gates * hidden, output)."""
     hidden, output = int(params[0].shape[0]) // GATES[form], int(params[1].shape[1])
     projection = output if output != hidden else 0
     return Stack(form, int(batch), int(steps), int(into), hidden, int(layers), 1 + bool(both), bias, projection)
 
 
 def cudnn(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    """As (input, weights, weights of a layer, buffer, hx, cx, mode, hidden, projection, layers, batch first, dropout, train,
-    bidirectional)."""
+    """Arguments: (input, weights, weights of a layer, buffer, hx, cx, mode, hidden, projection, layers, batch first,
+    dropout, train, bidirectional)."""
     x, weights, form = args[0], args[1], BY_MODE[int(args[6])]
     return [stack_of(form, x, weights, args[9], args[13], int(args[2]) > 2, args[10]).told()]
 
@@ -68,8 +68,8 @@ def gates_of(form: str, products: Any) -> Told:
 
 
 class RecurrentKernels:
-    """What stands in the dispatcher's table for the layers and cells of one trace. `autocast` is the type that it casts to:
-    recurrent layers run in fp16 then, whatever it is."""
+    """Replacement kernels for the recurrent layers and cells of one trace. `autocast` is the type that it casts to;
+    recurrent layers then run in fp16, whatever that type is."""
 
     def __init__(self, torch: Any, recorder: Any, single: Callable, is_traced: Callable, autocast: Any) -> None:
         self._torch, self._recorder, self._single = torch, recorder, single
@@ -88,7 +88,7 @@ class RecurrentKernels:
             if not self._is_traced([x, *params]):
                 whole = getattr(self._torch.ops.aten, form).input
                 return whole.decompose(x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-            x = x.transpose(0, 1).contiguous() if batch_first else x  # cuDNN reads steps one after the other
+            x = x.transpose(0, 1).contiguous() if batch_first else x  # cuDNN reads time steps one after the other
             stack = stack_of(form, x, params, num_layers, bidirectional, has_biases, False)
             y, *states = self._call(stack, f"aten.{form}", x, hx, params, [stack.steps, stack.batch])
             return (y.transpose(0, 1) if batch_first else y, *states)
@@ -101,14 +101,14 @@ class RecurrentKernels:
                 whole = getattr(self._torch.ops.aten, form).data
                 return whole.decompose(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
             rows, steps = int(data.shape[0]), int(batch_sizes.shape[0])
-            batch = -(-rows // max(1, steps))  # sequences differ in length: the mean of those that run at a step
+            batch = -(-rows // max(1, steps))  # sequence lengths differ: mean number of sequences active at a time step
             stack = sized(form, steps, batch, data.shape[-1], params, num_layers, bidirectional, has_biases)
             return self._call(stack, f"aten.{form}", data, hx, params, [rows])
 
         return run
 
     def pack(self, x, lengths, batch_first):
-        """How long sequences are, tensors without data do not say."""
+        """Packs with the longest length for every sequence, since fake tensors contain no lengths."""
         if not self._is_traced((x,)):
             with self._torch._C._AutoDispatchBelowAutograd():
                 return self._torch.ops.aten._pack_padded_sequence(x, lengths, batch_first)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes of tensors in the terms of operations: (batch, rows, width), and how a second operand lies in a first."""
+"""Shapes of tensors in the terms of operations: (batch, rows, width), and how a second operand broadcasts to the
+first."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple, Sequence
 
 
 class Told(NamedTuple):
-    """What an operation is: kind, form and whole numbers, as in src/predict/graph/operation.h."""
+    """A classified operation: kind, form and integer parameters, as in src/predict/graph/operation.h."""
 
     kind: str
     form: str
@@ -20,7 +21,7 @@ def elements(shape: Sequence[int]) -> int:
 
 
 def three(shape: Sequence[int]) -> dict[str, int]:
-    """Any tensor as batch, rows and width; of images the width is all pixels of a channel."""
+    """Returns any shape as batch, rows and width; for images the width is all pixels of a channel."""
     sizes = [int(size) for size in shape]
     if len(sizes) >= 4:
         return {"batch": sizes[0], "rows": sizes[1], "width": math.prod(sizes[2:])}
@@ -29,7 +30,7 @@ def three(shape: Sequence[int]) -> dict[str, int]:
 
 
 def by_dimension(shape: Sequence[int], dim: int) -> dict[str, int]:
-    """With `width` the dimension along which something is computed, whatever its place."""
+    """Returns the shape with the dimension of computation as `width`, wherever it is."""
     sizes = [int(size) for size in shape] or [1]
     dim %= len(sizes)
     rest = sizes[:dim] + sizes[dim + 1 :]
@@ -37,7 +38,8 @@ def by_dimension(shape: Sequence[int], dim: int) -> dict[str, int]:
 
 
 def beside(shape: Sequence[int], second: Sequence[int]) -> tuple[str, dict[str, int]]:
-    """The form of an operation of two operands, the second at most as large as the first: same, scalar, last, row."""
+    """Returns the form of an operation of two operands, the second at most as large as the first: same, scalar, last,
+    row."""
     if list(shape) == list(second):
         return "same", three(shape)
     if elements(second) == 1:
@@ -49,7 +51,8 @@ def beside(shape: Sequence[int], second: Sequence[int]) -> tuple[str, dict[str, 
     if last == len(sizes) - 1 and all(padded[index] == sizes[index] for index in range(first, len(sizes))):
         before, width = sizes[:first], math.prod(sizes[first:])
         return "last", {"batch": before[0] if before else 1, "rows": math.prod(before[1:]), "width": width}
-    # What the second operand repeats for is the width: of (batch, channels, 1, 1) beside an image, its pixels.
+    # The dimensions over which the second operand repeats are the width: for (batch, channels, 1, 1) and an image,
+    # its pixels.
     cut = last + 1 if last + 1 < len(sizes) else len(sizes) - 1
     before = sizes[:cut]
     return "row", {"batch": before[0] if before else 1, "rows": math.prod(before[1:]), "width": math.prod(sizes[cut:])}
@@ -60,7 +63,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def tensors_in(values: Any) -> list:
-    """All tensors among arguments, those in lists too."""
+    """Returns all tensors among the arguments, including those in lists."""
     found = []
     for value in values:
         if is_tensor(value):

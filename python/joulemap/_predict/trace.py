@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch module as a list of operations, found without running it: tensors have shapes and types but no data.
+"""Converts a PyTorch module into a list of operations without running it: tensors have shapes and types but no data.
 
-The list is what `joulemap predict` reads ("joulemap.operations/1"): plain numbers and texts, ready for JSON.
+`joulemap predict` reads the list ("joulemap.operations/1"): plain numbers and strings, ready for JSON.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ def trace(
     dtype: str = "default",
     autocast: Any = None,
 ) -> dict:
-    """The operations of a call of `model`, or of a training step.
+    """Returns the operations of a call of `model`, or of a training step.
 
-    The model and its inputs may lie anywhere, on the meta device too; they stay as they are. `optimizer` is one of
-    PyTorch's, or a name: sgd, momentum, adam, adamw, rmsprop. `loss` takes the model's output; without one it is the
-    cross entropy of what comes first in it. `dtype` says what products of 32-bit numbers are computed in: default
-    (TF32 in convolutions only, as PyTorch does by itself), tf32, fp32. `autocast` is a type, such as torch.bfloat16.
+    The model and its inputs may be on any device, including the meta device; they stay unchanged. `optimizer` is an
+    instance of a PyTorch optimizer, or a name: sgd, momentum, adam, adamw, rmsprop. `loss` takes the model's output;
+    the default is the cross entropy of its first tensor. `dtype` is the type that computes products of 32-bit
+    numbers: default (TF32 in convolutions only, PyTorch's default), tf32, fp32. `autocast` is a type, such as
+    torch.bfloat16.
     """
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     if isinstance(optimizer, str):
-        form_of(optimizer)  # says what is wrong before anything is done
+        form_of(optimizer)  # validates before anything is changed
     recorder, mode = Recorder(torch, dtype), FakeTensorMode(allow_non_fake_inputs=True)
     faker, python = Faker(torch, mode), PythonCalls()
     was_training = model.training
@@ -78,7 +79,8 @@ def trace(
 def run_once(
     torch: Any, model: Any, unread: Recorder, given: tuple, more: dict, training: bool, autocast: Any
 ) -> None:
-    """What a module keeps for the next call (positions, masks) it makes now: it is no part of each pass."""
+    """Runs once to create state that a module caches for later calls (positions, masks): it is not part of
+    each pass."""
     with torch.set_grad_enabled(training), chosen_as_on_gpu(torch, unread, autocast), seeing(torch, unread):
         model(*given, **more)
 
@@ -111,7 +113,7 @@ def run_training(
 
 
 def first_tensor(output: Any) -> Any:
-    """Logits, wherever a model puts them."""
+    """Returns the logits from any output structure."""
     for name in ("logits", "last_hidden_state"):
         if hasattr(output, name):
             return getattr(output, name)
@@ -133,7 +135,7 @@ def cross_entropy_of(torch: Any, recorder: Recorder) -> Callable[[Any], Any]:
 
 @contextlib.contextmanager
 def named_modules(torch: Any, model: Any, recorder: Recorder) -> Iterator[None]:
-    """Operations belong to the innermost module that is running."""
+    """Assigns operations to the innermost running module."""
     names = {id(module): name for name, module in model.named_modules()}
     for name, parameter in model.named_parameters():
         recorder.layer_of_parameter.setdefault(id(parameter), name.rpartition(".")[0])
@@ -158,7 +160,7 @@ def named_modules(torch: Any, model: Any, recorder: Recorder) -> Iterator[None]:
 
 
 def tell_optimizer(model: Any, recorder: Recorder, optimizer: Union[str, Any, None]) -> None:
-    """One step over the weights that got a gradient."""
+    """Records one optimizer step over the weights that received a gradient."""
     if optimizer is None:
         return
     recorder.phase = "optimizer"

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Python imports when it starts under `joulemap record`, which puts this folder first in PYTHONPATH.
+"""Entry point in recorded programs: Python imports it at startup, since `joulemap record` puts this folder first in
+PYTHONPATH.
 
-It waits for the frameworks to be imported and then calls the file of ours that watches them; until then it loads nothing.
-PYTHONPATH itself stays, so that child processes are watched, too. Whatever goes wrong in our code is told once, in the
-recording, and the program goes on as without us. In the end it imports the sitecustomize that would have been imported
-without us: an error in that one, or that there is none, is Python's to handle as ever.
+It waits until a framework is imported and then calls Joulemap's capture module for it; until then it loads nothing.
+PYTHONPATH itself stays unchanged, so child processes are captured, too. An error in our code is reported once, in the
+recording, and the program continues without capture. Finally it imports the original sitecustomize. An error in that
+module, or its absence, is left to Python.
 """
 
 import os
 import sys
 
-# Framework -> the file of ours that is called once it has been imported.
+# Framework -> our capture module that is called once the framework has been imported.
 WATCHERS = {
     "torch": "_torch_capture",
     "keras": "_tensorflow_capture",
@@ -30,7 +31,7 @@ def _tell_failure(error):
 
 
 class _Finder:
-    """Finds the package that belongs to this recorder, and sees frameworks being imported."""
+    """Finds the package that belongs to this recorder, and detects imports of frameworks."""
 
     def __init__(self, packages):
         self._packages = packages
@@ -54,7 +55,7 @@ class _Finder:
             if spec is not None:
                 break
         if spec is None:
-            self._waiting[name] = watcher  # not there yet; the program may put it there
+            self._waiting[name] = watcher  # not found yet; the program may make it importable later
             return None
         try:
             self._call_afterwards(name, spec.loader, watcher)
@@ -70,7 +71,7 @@ class _Finder:
             try:
                 execute(module)
             except BaseException:
-                self._waiting[name] = watcher  # the program may try again
+                self._waiting[name] = watcher  # the program may retry the import
                 raise
             try:
                 from importlib import import_module
@@ -83,7 +84,8 @@ class _Finder:
 
 
 def _finish():
-    """This process's part of the recording is complete; what leaves Python by a side door says so first."""
+    """Completes this process's part of the recording before os._exit, execv or execve bypasses Python's normal
+    shutdown."""
     if "joulemap._capture" in sys.modules or "joulemap._hot" in sys.modules:
         try:
             from joulemap import _capture
@@ -100,7 +102,7 @@ def _watch_side_doors():
         _finish()
         leave(status)
 
-    # A program that is looked for in many folders is given to execv once for each.
+    # A PATH search calls execv once for each folder.
     def execv(path, argv, /):
         if os.access(path, os.X_OK):
             _finish()

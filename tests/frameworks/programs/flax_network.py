@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small network with JAX and flax, one block of it rematerialised, and asks it for predictions.
-The last line is the losses, exactly."""
+"""Trains a small network with JAX and flax, one block of it rematerialised, and runs inference.
+The last line contains the exact losses."""
 
 import jax
 import jax.numpy as jnp

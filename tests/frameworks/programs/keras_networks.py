@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a small network with Keras on TensorFlow: keras_networks.py mlp|convnet|transformer [--jit] [--evaluate].
-The last line is the losses of all epochs, exactly."""
+The last line contains the exact losses of all epochs."""
 
 import os
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a small network with ONNX Runtime: onnx_network.py MODEL.onnx [RUNS]. Its nodes are named as PyTorch's exporter does.
-The last line is the sum of what the last run gave."""
+"""Runs a small network with ONNX Runtime: onnx_network.py MODEL.onnx [RUNS]. Node names follow PyTorch's exporter.
+The last line is the sum of the outputs of the last run."""
 
 import sys
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small graph of TensorFlow 1 and keeps the trace of one step: traced_tensorflow1.py TIMELINE.json METADATA.pb."""
+"""Trains a small TensorFlow 1 graph, writes the trace of one step: traced_tensorflow1.py TIMELINE.json METADATA.pb."""
 
 import os
 import sys
