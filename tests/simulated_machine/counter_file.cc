@@ -15,7 +15,9 @@
 namespace joulemap::simulated {
 namespace {
 
-constexpr std::uint64_t kStepBackUj = 5'000'000;
+// More than the machine uses while a reader is starved: else the next reading is above the last one before the fault, and a
+// single low reading is torn.
+constexpr std::uint64_t kStepBackUj = 500'000'000;
 constexpr std::string_view kGarbage = "not a number";
 
 // Returns true once, at or after the time of the fault.

@@ -28,7 +28,7 @@ struct FaultPlan {
   std::optional<double> reset_at;    // continues from 0
   std::optional<double> garbage_at;  // from then on the text is not a number
   std::optional<double> deny_at;     // mode 000; the text still changes for open descriptors and for root
-  std::optional<double> back_at;     // drops by 5 J and continues from there
+  std::optional<double> back_at;     // drops by 500 J and continues from there
 };
 
 class CounterFile {

@@ -97,14 +97,14 @@ TEST_F(CounterFileTest, AResetHappensOnce) {
   EXPECT_NE(text(), "0        \n");
 }
 
-TEST_F(CounterFileTest, AStepBackTakesFiveJoulesOnce) {
+TEST_F(CounterFileTest, AStepBackTakes500JoulesOnce) {
   FaultPlan faults;
   faults.back_at = 1.0;
   CounterFile file = make(faults);
   ASSERT_TRUE(file.publish(0, 1.0).has_value());
-  EXPECT_EQ(text(), "895000000\n");
+  EXPECT_EQ(text(), "400000000\n");
   ASSERT_TRUE(file.publish(0, 2.0).has_value());
-  EXPECT_EQ(text(), "895000000\n");
+  EXPECT_EQ(text(), "400000000\n");
 }
 
 TEST_F(CounterFileTest, ADeniedCounterLosesItsModeEvenWhenReplaced) {
