@@ -245,9 +245,12 @@ StepInterval CounterClock::step_at(double steps) const {
 
 double CounterClock::first_step_after(std::int64_t time_ns) const {
   JOULEMAP_CHECK(is_locked(), "a step of a StepClock that is not locked");
-  double steps = steps_to(static_cast<double>(time_ns - origin_ns_));
-  while (step_at(steps).latest_ns > time_ns) --steps;
-  while (step_at(steps).latest_ns <= time_ns) ++steps;
+  // latest_ns grows linearly on either side of step_; rounding is off by one update at most. No search: a damaged
+  // recording may ask for a time that is years away.
+  const double ahead_ns = static_cast<double>(time_ns - origin_ns_) - jitter_ns_ - step_->high;
+  double steps = std::floor(ahead_ns / (ahead_ns >= 0 ? period_->high : period_->low));
+  if (step_at(steps).latest_ns > time_ns) --steps;
+  if (step_at(steps).latest_ns <= time_ns) ++steps;
   return steps;
 }
 

@@ -100,6 +100,21 @@ TEST(CounterClock, LocksOntoDenseReadsOfACounterAfterTwoSteps) {
   EXPECT_NEAR(clock.period_ns(), 100e6, clock.period_uncertainty_ns());
 }
 
+// A search over all updates between here and there would not end.
+TEST(CounterClock, FindsAnUpdateThatIsACenturyAway) {
+  Stepper stepper(2);
+  stepper.phase_ns = 37e6;
+  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 250 * kMs, [] { return 3 * kMs; });
+  expect_true_steps_inside(stepper, clock, now_ns);
+  ASSERT_TRUE(clock.is_locked());
+  constexpr std::int64_t kCentury_ns = 100LL * 365 * 86400 * kNanosecondsPerSecond;
+  for (const std::int64_t time_ns : {kStart_ns + kCentury_ns, kStart_ns - kCentury_ns}) {
+    EXPECT_GT(clock.next_step_after(time_ns).latest_ns, time_ns);
+    EXPECT_LE(clock.last_step_before(time_ns).latest_ns, time_ns);
+  }
+}
+
 TEST(CounterClock, SaysNothingWhenEveryReadIsNew) {
   Stepper stepper(3);
   CounterClock clock(CounterClock::EqualValues::mean_no_step);
