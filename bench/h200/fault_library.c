@@ -143,8 +143,8 @@ int cuptiActivityGetNextRecord(uint8_t* buffer, size_t size, void** record) {
 int cuptiActivityGetNumDroppedRecords(void* context, uint32_t stream, size_t* dropped) {
   const int status = ((int (*)(void*, uint32_t, size_t*))dlsym(real_library, "cuptiActivityGetNumDroppedRecords"))(
       context, stream, dropped);
-  static atomic_int told;
-  if (is("dropped") && has_begun() && atomic_exchange(&told, 1) == 0) *dropped += 1000;
+  static atomic_int has_dropped;
+  if (is("dropped") && has_begun() && atomic_exchange(&has_dropped, 1) == 0) *dropped += 1000;
   return status;
 }
 #endif

@@ -48,10 +48,10 @@ while step < 40 or time.monotonic() - begin < float(sys.argv[2]):
     optimizer.step()
     step += 1
     if step == 40:
-        told = loss.item()
+        checked = loss.item()
     if step % 50 == 0:
         torch.cuda.synchronize() if device == "cuda" else None
-print(f"checksum {told!r}")
+print(f"checksum {checked!r}")
 """
 FAULT_AFTER_S = 4.0  # s after the start of NVML; the training runs longer
 LONGEST_DELAY_S = 25.0  # s longer than the training alone
@@ -146,13 +146,13 @@ def run(command: list[str], cache: Path, kill: int = 0, **variables: str) -> tup
             time.sleep(0.01)
         subprocess.run(["pkill", f"-{kill}", "-f", f"^{command[command.index('--') + 1]} .*{command[-4]}"], check=False)
     try:
-        out, told = process.communicate(timeout=240)
+        out, errors = process.communicate(timeout=240)
     except subprocess.TimeoutExpired:
         process.kill()
-        out, told = process.communicate()
-        return -1, "", "hangs: " + told, time.monotonic() - begin
+        out, errors = process.communicate()
+        return -1, "", "hangs: " + errors, time.monotonic() - begin
     checksum = next((line for line in out.splitlines() if line.startswith("checksum")), "")
-    return process.returncode, checksum, told, time.monotonic() - begin
+    return process.returncode, checksum, errors, time.monotonic() - begin
 
 
 def report(joulemap: str, file: Path) -> tuple[dict, str]:
@@ -161,14 +161,14 @@ def report(joulemap: str, file: Path) -> tuple[dict, str]:
     return (json.loads(done.stdout), "") if done.returncode == 0 else ({}, done.stderr.strip())
 
 
-def mean_power_w(told: dict) -> float | None:
+def mean_power_w(result: dict) -> float | None:
     """Mean power over the time that was measured, W."""
-    gpus = [one for one in told["domains"] if one["name"].startswith("gpu") and one["counted"]]
+    gpus = [one for one in result["domains"] if one["name"].startswith("gpu") and one["counted"]]
     return gpus[0]["mean_w"] if gpus else None
 
 
-def faults_of(case: Case, outcome: tuple[int, str, str, float], alone: tuple, told: dict, unreadable: str) -> list[str]:
-    code, checksum, said, took_s = outcome
+def faults_of(case: Case, outcome: tuple[int, str, str, float], alone: tuple, result: dict, unreadable: str) -> list[str]:
+    code, checksum, errors, took_s = outcome
     wrong = []
     if case.killed_by:
         if code != 128 + case.killed_by:
@@ -182,11 +182,11 @@ def faults_of(case: Case, outcome: tuple[int, str, str, float], alone: tuple, to
         wrong.append(f"took {took_s:.0f} s, alone {alone[3]:.0f} s")
     if unreadable:
         return [*wrong, f"no report: {unreadable}"]
-    power_w = mean_power_w(told)
+    power_w = mean_power_w(result)
     if power_w is not None and not POSSIBLE_W[0] <= power_w <= POSSIBLE_W[1]:
         wrong.append(f"{power_w:.0f} W on average")
-    if case.is_noted and not told["diagnostics"] and "warning" not in said:
-        wrong.append("nothing was said")
+    if case.is_noted and not result["diagnostics"] and "warning" not in errors:
+        wrong.append("neither a note nor a warning")
     return wrong
 
 
@@ -197,13 +197,13 @@ def try_case(options: argparse.Namespace, case: Case, number: int, libraries: Li
     command = [str(options.joulemap), "record", "-o", str(file), "--", *training(options, folder, case.compiled)]
     variables = {**libraries.variables(case), "JOULEMAP_DATA": str(folder / "data")}
     outcome = run(command, folder / "cache", case.killed_by, **variables)
-    told, unreadable = report(str(options.joulemap), file)
+    result, unreadable = report(str(options.joulemap), file)
     return {
         "name": case.name,
-        "wrong": faults_of(case, outcome, alone[case.compiled], told, unreadable),
-        "power_w": mean_power_w(told) if told else None,
-        "codes": sorted({entry["code"] for entry in told.get("diagnostics", [])}),
-        "said": outcome[2][-1500:],
+        "wrong": faults_of(case, outcome, alone[case.compiled], result, unreadable),
+        "power_w": mean_power_w(result) if result else None,
+        "codes": sorted({entry["code"] for entry in result.get("diagnostics", [])}),
+        "errors": outcome[2][-1500:],
         "took_s": outcome[3],
     }
 

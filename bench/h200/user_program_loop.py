@@ -35,10 +35,10 @@ class Loop:
             yield step
 
     def print(self) -> None:
-        told = {"checksum": self.digest, "step_s": None, "mean_s": None, "steps": len(self.durations_s)}
+        result = {"checksum": self.digest, "step_s": None, "mean_s": None, "steps": len(self.durations_s)}
         if self.durations_s:
-            told |= {"step_s": statistics.median(self.durations_s), "mean_s": statistics.mean(self.durations_s)}
-        print(json.dumps(told), flush=True)
+            result |= {"step_s": statistics.median(self.durations_s), "mean_s": statistics.mean(self.durations_s)}
+        print(json.dumps(result), flush=True)
 
 
 def of_tensors(tensors) -> str:
