@@ -233,7 +233,7 @@ std::optional<StepPeriod> CounterClock::shared_period() const {
 }
 
 std::int64_t CounterClock::half_width_ns() const {
-  JOULEMAP_CHECK(is_locked(), "the half width of a StepClock that is not locked");
+  JOULEMAP_CHECK(is_locked(), "the half width of a CounterClock that is not locked");
   return static_cast<std::int64_t>(step_->width() / 2 + jitter_ns_);
 }
 
@@ -244,7 +244,7 @@ StepInterval CounterClock::step_at(double steps) const {
 }
 
 double CounterClock::first_step_after(std::int64_t time_ns) const {
-  JOULEMAP_CHECK(is_locked(), "a step of a StepClock that is not locked");
+  JOULEMAP_CHECK(is_locked(), "a step of a CounterClock that is not locked");
   // latest_ns grows linearly on either side of step_; rounding is off by one update at most. No search: a damaged
   // recording may ask for a time that is years away.
   const double ahead_ns = static_cast<double>(time_ns - origin_ns_) - jitter_ns_ - step_->high;

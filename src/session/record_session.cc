@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// unity: alone, because libjoulemap.so does not link the trace readers
 #include "session/record_session.h"
 
 #include <fmt/format.h>

@@ -27,7 +27,7 @@ Scaled scaled(const GramSums& sums, std::span<const Prior> priors) {
   Scaled problem{Matrix(size, size), Vector(size), Vector(size)};
   for (Eigen::Index i = 0; i < size; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    JOULEMAP_CHECK(priors[at].pull > 0, "a belief has no pull");
+    JOULEMAP_CHECK(priors[at].pull > 0, "a prior needs a positive precision");
     problem.scale[i] = 1 / std::sqrt(sums.gram(at, at) + priors[at].pull);
     problem.target[i] = problem.scale[i] * (sums.moment(at) + priors[at].pull * priors[at].value);
   }
@@ -209,7 +209,7 @@ GramSums GramSums::with_combination(std::span<const double> weights) const {
 }
 
 NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const Prior> priors) {
-  JOULEMAP_CHECK(priors.size() == sums.size(), "a belief for each unknown");
+  JOULEMAP_CHECK(priors.size() == sums.size(), "one prior for each unknown");
   NonnegativeFit fit;
   if (sums.size() == 0) return fit;
   const Scaled problem = scaled(sums, priors);
@@ -223,7 +223,7 @@ NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const P
 }
 
 std::vector<double> least_squares(const GramSums& sums, std::span<const Prior> priors) {
-  JOULEMAP_CHECK(priors.size() == sums.size(), "a belief for each unknown");
+  JOULEMAP_CHECK(priors.size() == sums.size(), "one prior for each unknown");
   if (sums.size() == 0) return {};
   const Scaled problem = scaled(sums, priors);
   const Vector solved = Eigen::LDLT<Matrix>(problem.normal).solve(problem.target);
@@ -233,7 +233,7 @@ std::vector<double> least_squares(const GramSums& sums, std::span<const Prior> p
 }
 
 std::vector<double> posterior_inverse(const GramSums& sums, std::span<const Prior> priors) {
-  JOULEMAP_CHECK(priors.size() == sums.size(), "a belief for each unknown");
+  JOULEMAP_CHECK(priors.size() == sums.size(), "one prior for each unknown");
   if (sums.size() == 0) return {};
   const Scaled problem = scaled(sums, priors);
   const auto size = problem.target.size();

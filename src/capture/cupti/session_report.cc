@@ -33,7 +33,8 @@ void report_losses(const Losses& to_silence, const Losses& to_profiler, Diagnost
 void report_counts(const RecordIntake::Counts& counts, Diagnostics& into) {
   report(into, "kernels_dropped", counts.dropped, "records of kernels were dropped for want of room", "");
   report(into, "kernels_unreadable", counts.broken_buffers,
-         "CUPTI could not read its records to their end: kernels are missing", "");
+         "CUPTI could not read its records to their end: kernels are missing",
+         "try another CUPTI: JOULEMAP_CUPTI=/path/to/libcupti.so.12");
   report(into, "kernels_incomplete", counts.incomplete,
          "kernels had not ended when CUPTI gave its records back, and are missing", "");
   report(into, "kernels_foreign_clock", counts.foreign_clock,
