@@ -25,7 +25,8 @@ inline void check_trace(const Result<Trace>& read) {
       JOULEMAP_CHECK(!__builtin_add_overflow(event.start_ns, event.duration_ns, &end_ns), "a time that overflows");
       JOULEMAP_CHECK(event.name < (is_gpu ? trace.classes.size() : trace.names.size()), "no such name");
       JOULEMAP_CHECK(event.track < (is_gpu ? trace.queues.size() : trace.threads.size()), "no such track");
-      if (is_gpu && trace.gpu_names_ops) JOULEMAP_CHECK(event.external <= trace.names.size(), "no such operation");
+      if (is_gpu && trace.gpu_events_identify_ops)
+        JOULEMAP_CHECK(event.external_id <= trace.names.size(), "no such operation");
       if (event.kind == EventKind::copy || event.kind == EventKind::fill) {
         JOULEMAP_CHECK(event.detail < trace.bytes.size(), "no such size");
       }

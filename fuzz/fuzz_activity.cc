@@ -22,20 +22,20 @@ constexpr TimeSpan kSpan{0, 3 * kSecond_ns};
 constexpr double kJoules = 300;
 
 TimeCurve evenly(double amount) {
-  TimeCurve curve(kSpan, cells_for(kSpan));
+  TimeCurve curve(kSpan, cell_count_for(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
   return curve;
 }
 
 // Counter updates that distinguish arbitrary kernels: no two intervals have the same energy.
-std::vector<EnergyPoint> counter_steps() {
+std::vector<EnergyPoint> counter_updates() {
   std::vector<EnergyPoint> steps;
   for (int i = 0; i <= 30; ++i) steps.push_back({i * kSecond_ns / 10, 5.0 * i + i * i % 7});
   return steps;
 }
 
-void account(Level level, const Activity& activity) {
+void account(RowLevel level, const Activity& activity) {
   MachineEnergy energy{.cpu_j = evenly(kJoules)};
   energy.machine_cpu_s = evenly(2);
   energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", evenly(kJoules)});
@@ -46,7 +46,7 @@ void account(Level level, const Activity& activity) {
   sums.finish();
   std::map<std::string, DeviceWork> works = work.finish(sums.processes());
   if (const auto known = works.find("ordinal 0"); known != works.end()) {
-    energy.gpus.at("ordinal 0").powers = find_powers(std::move(known->second), {counter_steps()}, kSpan);
+    energy.gpus.at("ordinal 0").powers = find_kernel_powers(std::move(known->second), {counter_updates()}, kSpan);
   }
   Ledger ledger(level, energy, sums);
   ledger.add(0, activity);
@@ -78,8 +78,8 @@ void look(const Activity& activity) {
     JOULEMAP_CHECK(phase.span.begin_ns >= last_ns && phase.span.end_ns >= phase.span.begin_ns, "bands that overlap");
     last_ns = phase.span.end_ns;
   }
-  for (const LayerSpread& spread : view.spreads(ViewLimits{})) {
-    JOULEMAP_CHECK(spread.quantiles_j.size() == kSpreadQuantiles, "quantiles that are missing");
+  for (const LayerDistribution& spread : view.spreads(ViewLimits{})) {
+    JOULEMAP_CHECK(spread.quantiles_j.size() == kDistributionQuantileCount, "quantiles that are missing");
     JOULEMAP_CHECK(std::ranges::is_sorted(spread.quantiles_j), "quantiles that fall");
   }
 }
@@ -90,8 +90,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view payload(reinterpret_cast<const char*>(data), size);
   const auto decoded = recording::decode_activity(payload);
   if (!decoded) return 0;
-  for (const Level level :
-       {Level::phase, Level::layer, Level::op, Level::tensor, Level::function, Level::region, Level::kernel}) {
+  for (const RowLevel level : {RowLevel::phase, RowLevel::layer, RowLevel::op, RowLevel::tensor, RowLevel::function,
+                               RowLevel::region, RowLevel::kernel}) {
     account(level, decoded->activity);
   }
   look(decoded->activity);

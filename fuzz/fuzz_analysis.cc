@@ -59,10 +59,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string bytes = recording_of({reinterpret_cast<const char*>(data), size});
   JOULEMAP_CHECK(write_fully(file.get(), bytes, "fuzzed"), "memory is full");
   const std::string path = "/proc/self/fd/" + std::to_string(file.get());
-  constexpr std::array<attribution::Level, 5> kLevels = {attribution::Level::domain, attribution::Level::layer,
-                                                         attribution::Level::kernel, attribution::Level::op,
-                                                         attribution::Level::step};
-  for (const attribution::Level level : kLevels) {
+  constexpr std::array<attribution::RowLevel, 5> kLevels = {attribution::RowLevel::domain, attribution::RowLevel::layer,
+                                                            attribution::RowLevel::kernel, attribution::RowLevel::op,
+                                                            attribution::RowLevel::step};
+  for (const attribution::RowLevel level : kLevels) {
     const Result<ReportResult> result = attribution::build_report(std::span(&path, 1), {.level = level});
     if (!result) return 0;
     check_rows(*result);

@@ -30,8 +30,8 @@ void check(const Graph& graph) {
     JOULEMAP_CHECK(!operation.layer.empty() || !operation.source.empty(), "an operation of nobody");
     JOULEMAP_CHECK(operation.count >= 1, "an operation that does not run");
     unknown += operation.kind == Kind::unknown ? 1 : 0;
-    for (const auto& [name, value] : operation.parameters.all()) {
-      JOULEMAP_CHECK(value >= 0 && value <= 2 * kMostElements, "a size that nobody believes");
+    for (const auto& [name, value] : operation.parameters.entries()) {
+      JOULEMAP_CHECK(value >= 0 && value <= 2 * kMaxElements, "a size that nobody believes");
     }
   }
   JOULEMAP_CHECK(unknown == graph.unknown.size(), "unknown operations that are not listed");

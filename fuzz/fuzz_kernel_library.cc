@@ -14,7 +14,7 @@
 
 #include "base/check.h"
 #include "recording/chunk.h"
-#include "recording/library_file.h"
+#include "recording/kernel_library_file.h"
 #include "recording/power_codec.h"
 #include "recording/record_codec.h"
 
@@ -54,11 +54,11 @@ KernelPower next_power(Input& input) {
   KernelPower power;
   const auto choice = input.next<std::uint8_t>();
   power.gpu = (choice & 1U) != 0 ? "NVIDIA H200" : "NVIDIA A100";
-  power.code.kind = static_cast<KernelKind>((choice >> 1U) % kKernelClasses);
-  power.code.name = input.text(input.next<std::uint8_t>() % 4);
-  power.code.size = input.next<std::uint8_t>();
-  for (double* value : {&power.blocks, &power.threads_per_block, &power.kernel_s, &power.watts, &power.precision,
-                        &power.precision_squares, &power.scatter, &power.evidence_s}) {
+  power.kernel_key.kind = static_cast<KernelKind>((choice >> 1U) % kKernelKindCount);
+  power.kernel_key.name = input.text(input.next<std::uint8_t>() % 4);
+  power.kernel_key.size = input.next<std::uint8_t>();
+  for (double* value : {&power.blocks, &power.threads_per_block, &power.mean_kernel_s, &power.watts, &power.precision,
+                        &power.sum_of_squared_precisions, &power.cochran_q, &power.measured_kernel_s}) {
     *value = (choice & 128U) != 0 ? input.next<double>() : input.next<std::uint8_t>();
   }
   power.recordings = input.next<std::uint8_t>();
@@ -69,16 +69,17 @@ std::string payloads_of(Input& input) {
   std::string file;
   while (!input.empty()) {
     const std::string payload = input.text(input.next<std::uint16_t>());
-    file += make_chunk(ChunkType::powers, 0, payload);
+    file += make_chunk(ChunkType::kernel_powers, 0, payload);
   }
   return file;
 }
 
 std::string powers_of(Input& input) {
-  std::vector<KernelPower> powers;
-  while (!input.empty()) powers.push_back(next_power(input));
+  std::vector<KernelPower> kernel_powers;
+  while (!input.empty()) kernel_powers.push_back(next_power(input));
   std::string file;
-  for (const std::string& payload : encode_powers(powers)) file += make_chunk(ChunkType::powers, 0, payload);
+  for (const std::string& payload : encode_powers(kernel_powers))
+    file += make_chunk(ChunkType::kernel_powers, 0, payload);
   return file;
 }
 
@@ -88,19 +89,21 @@ std::string with_source(std::string chunks) {
   return make_chunk(ChunkType::source, 0, encode_source(definition)) + std::move(chunks);
 }
 
-bool is_before(const KernelPower& a, const KernelPower& b) { return std::tie(a.gpu, a.code) < std::tie(b.gpu, b.code); }
+bool is_before(const KernelPower& a, const KernelPower& b) {
+  return std::tie(a.gpu, a.kernel_key) < std::tie(b.gpu, b.kernel_key);
+}
 
-void check_library(const LoadedLibrary& library) {
+void check_library(const LoadedKernelLibrary& library) {
   const std::vector<KernelPower>& powers = library.powers;
   for (std::size_t i = 0; i < powers.size(); ++i) {
-    JOULEMAP_CHECK(is_sound(powers[i]) && !powers[i].is_borrowed(), "a power that cannot be");
+    JOULEMAP_CHECK(is_valid_entry(powers[i]) && !powers[i].is_from_similar_kernels(), "a power that cannot be");
     JOULEMAP_CHECK(i == 0 || is_before(powers[i - 1], powers[i]), "powers out of order, or twice");
-    JOULEMAP_CHECK(find_power(powers, powers[i].gpu, powers[i].code) == &powers[i], "a power that is not found");
-    const double spread = spread_of(powers[i]);
+    JOULEMAP_CHECK(find_power(powers, powers[i].gpu, powers[i].kernel_key) == &powers[i], "a power that is not found");
+    const double spread = predictive_relative_sd(powers[i]);
     JOULEMAP_CHECK(std::isfinite(spread) && spread >= 0, "a spread that is no number");
   }
   std::vector<KernelPower> merged;
-  JOULEMAP_CHECK(merge_all(merged, powers, powers.size() + 1) == 0, "powers were dropped");
+  JOULEMAP_CHECK(merge_into_library(merged, powers, powers.size() + 1) == 0, "powers were dropped");
   JOULEMAP_CHECK(merged.size() == powers.size(), "powers were lost");
 }
 
@@ -113,7 +116,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                            : mode == 1 ? with_source(payloads_of(input))
                                        : with_source(powers_of(input));
   MemorySource bytes(file);
-  const Result<LoadedLibrary> library = read_library(bytes, "fuzzed");
+  const Result<LoadedKernelLibrary> library = read_kernel_library(bytes, "fuzzed");
   if (library) check_library(*library);
   return 0;
 }

@@ -26,7 +26,7 @@ void check(const Result<Graph>& graph) {
   JOULEMAP_CHECK(static_cast<std::size_t>(unknown) == graph->unknown.size(), "an unknown operation that is not listed");
   for (const Operation& operation : graph->operations) {
     JOULEMAP_CHECK(operation.count >= 1, "an operation that is never run");
-    for (const auto& [name, value] : operation.parameters.all()) {
+    for (const auto& [name, value] : operation.parameters.entries()) {
       JOULEMAP_CHECK(value >= 0 || name.substr(0, 7) == "padding", "a negative size");
     }
   }

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "ingest/placing/placing.h"
+#include "ingest/placing/scope_assignment.h"
 #include "ingest/power_csv/power_log.h"
 #include "scopes/module_names.h"
 
@@ -35,7 +35,7 @@ Trace trace_of(std::string_view bytes) {
   trace.names.push_back({"told", {"backward", "a", "dot"}});
   trace.threads.resize(3);
   trace.bytes = {0};
-  trace.gpu_names_ops = (take<std::uint8_t>(bytes) & 1) != 0;
+  trace.gpu_events_identify_ops = (take<std::uint8_t>(bytes) & 1) != 0;
   const bool is_wild = (take<std::uint8_t>(bytes) & 1) != 0;
   while (!bytes.empty()) {
     TraceEvent event;
@@ -43,7 +43,7 @@ Trace trace_of(std::string_view bytes) {
     event.duration_ns = is_wild ? take<std::int64_t>(bytes) : take<std::uint32_t>(bytes);
     event.name = take<std::uint8_t>(bytes) % 12;
     event.track = take<std::uint8_t>(bytes) % 4;
-    event.correlation = event.external = take<std::uint8_t>(bytes) % 16;
+    event.correlation = event.external_id = take<std::uint8_t>(bytes) % 16;
     event.detail = take<std::uint8_t>(bytes) % 8;
     event.kind = static_cast<EventKind>(take<std::uint8_t>(bytes) % 9);
     event.is_backward = event.detail % 3 == 1;
@@ -56,7 +56,7 @@ Trace trace_of(std::string_view bytes) {
 void check_placing(std::string_view bytes) {
   Trace trace = trace_of(bytes);
   std::int64_t thread_ns = 0;
-  const PlacedTrace placed = place_trace(trace, {{"A", {"layer"}}}, [&](const Activity& activity) {
+  const ScopedTrace placed = assign_scopes(trace, {{"A", {"layer"}}}, [&](const Activity& activity) {
     JOULEMAP_CHECK(activity.begin_ns <= activity.end_ns, "a stretch that ends before it begins");
     for (const ScopeTally& tally : activity.scope_tallies) {
       JOULEMAP_CHECK(tally.wall_ns >= 0, "less time than none at a place");
@@ -64,7 +64,7 @@ void check_placing(std::string_view bytes) {
     }
     for (const KernelTally& tally : activity.kernel_tallies) JOULEMAP_CHECK(tally.time_ns >= 0, "less time than none");
   });
-  JOULEMAP_CHECK(thread_ns == placed.placed_thread_ns, "time was lost or made");
+  JOULEMAP_CHECK(thread_ns == placed.thread_time_in_scopes_ns, "time was lost or made");
 }
 
 }  // namespace

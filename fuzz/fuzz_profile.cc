@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "predict/model/device_profile.h"
 #include "predict/model/predictor.h"
-#include "predict/model/profile.h"
 
 namespace {
 
@@ -48,10 +48,10 @@ std::vector<Value> values_of(const std::string& json) {
 
 const std::string& small_profile() {
   static const std::string text = [] {
-    Profile profile = h200_profile();
-    profile.operation.time_trees = {{{3, 0.5F, 1, 2}, {-1, 0.25F}, {-1, -0.25F}}, {0}};
-    profile.operation.power_trees = profile.operation.time_trees;
-    profile.operation.kriging = {};
+    DeviceProfile profile = h200_profile();
+    profile.operation_model.time_trees = {{{3, 0.5F, 1, 2}, {-1, 0.25F}, {-1, -0.25F}}, {0}};
+    profile.operation_model.power_trees = profile.operation_model.time_trees;
+    profile.operation_model.kriging = {};
     return profile_json(profile);
   }();
   return text;
@@ -92,7 +92,7 @@ Graph two_layers() {
   return graph;
 }
 
-void check_prediction(const Profile& profile) {
+void check_prediction(const DeviceProfile& profile) {
   for (const bool training : {false, true}) {
     const Prediction prediction = joulemap::predict::predict(profile, two_layers(), {.training = training});
     for (const double value : {prediction.energy_j, prediction.low_j, prediction.high_j.value_or(0), prediction.time_s,
@@ -111,11 +111,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string text = data[0] % 2 == 0 ? std::string(reinterpret_cast<const char*>(data) + 1, size - 1)
                                             : changed_profile(data + 1, size - 1);
-  const Result<Profile> profile = read_profile(text, "fuzzed");
+  const Result<DeviceProfile> profile = read_profile(text, "fuzzed");
   if (!profile) return 0;
   check_prediction(*profile);
-  const Result<Profile> again = read_profile(profile_json(*profile), "again");
+  const Result<DeviceProfile> again = read_profile(profile_json(*profile), "again");
   JOULEMAP_CHECK(again.has_value(), again ? "" : again.error().message);
-  JOULEMAP_CHECK(again->operation.time_trees.nodes.size() == profile->operation.time_trees.nodes.size(), "other trees");
+  JOULEMAP_CHECK(again->operation_model.time_trees.nodes.size() == profile->operation_model.time_trees.nodes.size(),
+                 "other trees");
   return 0;
 }

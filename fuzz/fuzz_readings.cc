@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       curve.observe_history({now_ns, static_cast<double>(bytes.next())});
     } else {
       raw = (action & 1) != 0 ? bytes.next_u64() : raw + std::uint64_t{1000} * bytes.next();
-      const auto code = static_cast<ReadCode>(action % 16 == 0 ? bytes.next() % kReadCodes : 0);
+      const auto code = static_cast<ReadCode>(action % 16 == 0 ? bytes.next() % kReadCodeCount : 0);
       curve.observe({raw, now_ns, now_ns + 1000, code});
     }
   }

@@ -7,11 +7,11 @@
 
 #include "base/check.h"
 #include "check_trace.h"
-#include "ingest/onnxruntime/onnxruntime_shares.h"
-#include "ingest/trace_note.h"
+#include "ingest/onnxruntime/onnxruntime_op_times.h"
+#include "ingest/trace_sidecar.h"
 #include "ingest/xplane/hlo_program.h"
+#include "ingest/xplane/xplane_op_times.h"
 #include "ingest/xplane/xplane_reader.h"
-#include "ingest/xplane/xplane_shares.h"
 #include "ingest/xplane/xplane_trace.h"
 #include "scopes/op_names.h"
 
@@ -28,9 +28,9 @@ class Checks : public joulemap::ingest::XPlaneVisitor {
   }
 };
 
-void check_shares(const joulemap::ingest::TraceShares& shares) {
-  for (const joulemap::ingest::OpShare& share : shares.shares) JOULEMAP_CHECK(share.time_ns >= 0, "negative time");
-  JOULEMAP_CHECK(shares.placed_ns() <= shares.time_ns(), "more is placed than there is");
+void check_shares(const joulemap::ingest::OpTimes& op_times) {
+  for (const joulemap::ingest::OpTime& share : op_times.op_times) JOULEMAP_CHECK(share.time_ns >= 0, "negative time");
+  JOULEMAP_CHECK(op_times.time_with_scope_ns() <= op_times.time_ns(), "more is placed than there is");
 }
 
 // The result must not depend on the number of threads.
@@ -57,10 +57,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const joulemap::Result<Trace> trace = read_xplane_trace_bytes(bytes, {.threads = 1});
   check_trace(trace);
   check_same(trace, read_xplane_trace_bytes(bytes, {.threads = 2, .segment_bytes = 16}));
-  check_shares(shares_of_xplane(bytes, {{"a", {"", "b"}}}));
-  check_shares(shares_of_onnxruntime(bytes));
+  check_shares(read_xplane_op_times(bytes, {{"a", {"", "b"}}}));
+  check_shares(read_onnxruntime_op_times(bytes));
   static_cast<void>(HloProgram::read(bytes));
-  static_cast<void>(read_trace_note(bytes));
+  static_cast<void>(parse_trace_sidecar(bytes));
   static_cast<void>(joulemap::scopes::scope_of_xla_op(bytes, true));
   static_cast<void>(joulemap::scopes::scope_of_tensorflow_op(bytes, {}, {{"a", {"", "b"}}}));
   static_cast<void>(joulemap::scopes::scope_of_onnx_node(bytes, {}));

@@ -53,7 +53,7 @@ int measure(double length_s, std::int64_t kernel_ns) {
   for (const Activity& activity : activities) work.add(0, activity);
   sums.finish();
   DeviceWork device = std::move(work.finish(sums.processes()).at("GPU-1"));
-  const GpuPowers powers = find_powers(std::move(device), {energy.curves.at(0).steps}, span);
+  const GpuPowers powers = find_kernel_powers(std::move(device), {energy.curves.at(0).counter_updates}, span);
   const double took_s = seconds(monotonic_ns() - begin_ns);
   const double kernels = static_cast<double>(run.kernels.size());
   double squares = 0;
@@ -62,7 +62,7 @@ int measure(double length_s, std::int64_t kernel_ns) {
     const double error = found_w * run.busy_s[kind] / run.joules[kind] - 1;
     squares += error * error;
   }
-  fmt::print("kernels             {:.0f}\nintervals           {}\n", kernels, powers.fit.rows);
+  fmt::print("kernels             {:.0f}\nintervals           {}\n", kernels, powers.fit.observations);
   fmt::print("seconds             {:.2f} ({:.1f} times sorting the kernels)\n", took_s, took_s / sorting);
   fmt::print("bytes a kernel      {:.0f} at most\n", (peak_bytes() - before_bytes) / kernels);
   fmt::print("error of a kind     {:.2f} % root mean square\n",

@@ -62,7 +62,7 @@ class Gatherer final : public recording::RecordingVisitor {
   }
   void on_activity(std::uint32_t source, const Activity& activity) override {
     if (sources_[source].source.boot_id != sources_[recorder_].source.boot_id) return;
-    const Activity inside = clipped(activity, span_);
+    const Activity inside = clip_activity(activity, span_);
     sums_.add(source, inside);
     work_.add(source, inside, sums_.names(source).scopes);
   }
@@ -105,7 +105,7 @@ std::optional<std::uint32_t> recorder_in(const std::vector<SurveyedSource>& sour
   return std::nullopt;
 }
 
-Result<Gpu> gather(const std::string& path, RecordingSurvey& survey, const SecondsWithin& within) {
+Result<Gpu> gather(const std::string& path, RecordingSurvey& survey, const CommandTimeRange& within) {
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording({&path, 1});
   if (!files) return std::move(files).error();
   if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
@@ -132,7 +132,7 @@ Result<Gpu> gather(const std::string& path, RecordingSurvey& survey, const Secon
 // History of the blocks whose number modulo 2 is `parity`.
 std::vector<PowerPoint> history_of(const Gpu& gpu, const Cut& cut, std::int64_t parity) {
   std::vector<PowerPoint> some;
-  for (const PowerPoint& point : gpu.curve.history) {
+  for (const PowerPoint& point : gpu.curve.power_history) {
     const bool is_inside = point.time_ns >= cut.span.begin_ns && point.time_ns < cut.span.end_ns;
     if (is_inside && cut.block_of(point.time_ns) % 2 == parity && cut.is_clear(point.time_ns)) some.push_back(point);
   }
@@ -142,7 +142,7 @@ std::vector<PowerPoint> history_of(const Gpu& gpu, const Cut& cut, std::int64_t 
 // Counter updates that bound the intervals of one block.
 std::vector<EnergyPoint> edges_in(const Gpu& gpu, const Cut& cut, std::int64_t block) {
   std::vector<EnergyPoint> edges;
-  for (const EnergyPoint& step : gpu.curve.steps) {
+  for (const EnergyPoint& step : gpu.curve.counter_updates) {
     if (step.time_ns < cut.span.begin_ns || step.time_ns >= cut.span.end_ns || cut.block_of(step.time_ns) != block)
       continue;
     if (!cut.is_clear(step.time_ns)) continue;
@@ -156,9 +156,9 @@ std::vector<EnergyPoint> edges_in(const Gpu& gpu, const Cut& cut, std::int64_t b
 // Power of the counter between its last two updates before a time.
 double shown_before(const Gpu& gpu, std::int64_t time_ns) {
   double watts = 0;
-  for (std::size_t i = 1; i < gpu.curve.steps.size() && gpu.curve.steps[i].time_ns < time_ns; ++i) {
-    const EnergyPoint& from = gpu.curve.steps[i - 1];
-    const EnergyPoint& to = gpu.curve.steps[i];
+  for (std::size_t i = 1; i < gpu.curve.counter_updates.size() && gpu.curve.counter_updates[i].time_ns < time_ns; ++i) {
+    const EnergyPoint& from = gpu.curve.counter_updates[i - 1];
+    const EnergyPoint& to = gpu.curve.counter_updates[i];
     if (to.time_ns > from.time_ns) watts = (to.joules - from.joules) / seconds(to.time_ns - from.time_ns);
   }
   return watts;
@@ -167,12 +167,12 @@ double shown_before(const Gpu& gpu, std::int64_t time_ns) {
 // Activity between counter updates in one block, and the measured energy.
 struct BlockRows {
   std::vector<EnergyPoint> edges;
-  BusyRows busy;
+  BusyTimeMatrix busy_times;
 
   BlockRows(const Gpu& gpu, const Cut& cut, std::int64_t block) : edges(edges_in(gpu, cut, block)) {
     std::vector<std::int64_t> drawn_ns;
     for (const EnergyPoint& edge : edges) drawn_ns.push_back(edge.time_ns - gpu.known.counter_lag_ns());
-    if (edges.size() > 1) busy = gpu.work.timeline.busy(drawn_ns);
+    if (edges.size() > 1) busy_times = gpu.work.timeline.busy_times(drawn_ns);
   }
   std::size_t size() const { return edges.size() > 1 ? edges.size() - 1 : 0; }
   double measured_j(std::size_t i) const { return edges[i + 1].joules - edges[i].joules; }
@@ -191,8 +191,8 @@ class Fold {
  public:
   Fold(const Gpu& gpu, const Cut& cut, const std::vector<PowerPoint>& history, const PowerFit& fit)
       : gpu_(gpu), cut_(cut) {
-    const UsefulEvidence useful(gpu.work.timeline, {{}, history, {}, gpu.known});
-    const PowerPrior coarse = coarse_prior(useful.rows_at({fit.lag_ns, fit.memory_ns}));
+    const UsableEvidence useful(gpu.work.timeline, {{}, history, {}, gpu.known});
+    const PowerPrior coarse = coarse_prior(useful.observations_with({fit.lag_ns, fit.time_constant_ns}));
     by_time_w_.assign(fit.classes.size(), coarse.busy_w);
     by_time_w_.back() = coarse.idle_w;
     for (const ClassPower& one : fit.classes) found_w_.push_back(one.watts);
@@ -210,7 +210,7 @@ class Fold {
     double measured_j = 0;
     for_each(own, [&](const BlockRows& rows, std::size_t i) {
       measured_j += rows.measured_j(i);
-      for (std::size_t k = 0; k < busy_s.size(); ++k) busy_s[k] += rows.busy[i][k];
+      for (std::size_t k = 0; k < busy_s.size(); ++k) busy_s[k] += rows.busy_times[i][k];
     });
     const auto bring = [&](std::vector<double>& watts) {
       const double modelled_j = sum_j(watts, busy_s);
@@ -223,7 +223,7 @@ class Fold {
     double squares = 0;
     double count = 0;
     for_each(own, [&](const BlockRows& rows, std::size_t i) {
-      squares += std::pow(rows.measured_j(i) - sum_j(found_w_, rows.busy[i]), 2);
+      squares += std::pow(rows.measured_j(i) - sum_j(found_w_, rows.busy_times[i]), 2);
       ++count;
     });
     noise_j_ = count > 1 ? std::sqrt(squares / (count - 1)) : 0;
@@ -233,7 +233,7 @@ class Fold {
     const BlockRows rows(gpu_, cut_, block);
     const double held_w = shown_before(gpu_, cut_.span.begin_ns + block * cut_.block_ns);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::span<const double> busy_s = rows.busy[i];
+      const std::span<const double> busy_s = rows.busy_times[i];
       // Predictive distribution: replicates of the powers plus residual noise of the counter.
       std::vector<double> draws_j;
       for (const std::vector<double>& watts : replicates_w_) {

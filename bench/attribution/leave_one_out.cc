@@ -7,18 +7,18 @@
 
 #include <cmath>
 
-#include "attribution/gpu/kernel_classes.h"
+#include "attribution/gpu/kernel_power_hierarchy.h"
 #include "base/quadrature.h"
-#include "recording/library_file.h"
+#include "recording/kernel_library_file.h"
 
 int main(int argc, char** argv) {
   using namespace joulemap;
   if (argc != 2) return fmt::print(stderr, "usage: leave_one_out LIBRARY\n"), 2;
-  const Result<recording::LoadedLibrary> library = recording::load_library(argv[1]);
+  const Result<recording::LoadedKernelLibrary> library = recording::load_kernel_library(argv[1]);
   if (!library) return fmt::print(stderr, "{}\n", library.error().message), 1;
   std::vector<KernelPower> known;
   for (const KernelPower& one : library->powers) {
-    if (one.code != idle_code() && one.gpu == library->powers.front().gpu) known.push_back(one);
+    if (one.kernel_key != idle_key() && one.gpu == library->powers.front().gpu) known.push_back(one);
   }
   double squares = 0;
   double plain = 0;
@@ -28,16 +28,17 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < known.size(); ++i) {
     std::vector<KernelPower> others = known;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    const ObservedKernels seen{known[i].code, known[i].blocks, known[i].threads_per_block, known[i].kernel_s, 1};
-    const attribution::ClassPrior prior = attribution::KernelClasses(others).prior_of(seen);
+    const ObservedKernels seen{known[i].kernel_key, known[i].blocks, known[i].threads_per_block, known[i].mean_kernel_s,
+                               1};
+    const attribution::ClassPrior prior = attribution::KernelPowerHierarchy(others).prior_of(seen);
     const double away = std::log(prior.watts / known[i].watts);
     squares += away * away;
     plain += std::pow(std::log(known[i].watts) - mean, 2);
-    const bool holds = std::abs(away) < 1.645 * in_quadrature(prior.spread, 1 / std::sqrt(known[i].precision));
+    const bool holds = std::abs(away) < 1.645 * add_in_quadrature(prior.spread, 1 / std::sqrt(known[i].precision));
     inside += holds ? 1 : 0;
     fmt::print("{:7.1f} W, its kind says {:7.1f} +- {:2.0f} %{} {:13} {}\n", known[i].watts, prior.watts,
-               100 * prior.spread, holds ? " " : "!", attribution::family_of(known[i].code),
-               attribution::stem_of(known[i].code).substr(0, 70));
+               100 * prior.spread, holds ? " " : "!", attribution::family_of(known[i].kernel_key),
+               attribution::stem_of(known[i].kernel_key).substr(0, 70));
   }
   const auto count = static_cast<double>(known.size());
   fmt::print(

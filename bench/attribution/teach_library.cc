@@ -10,22 +10,22 @@
 #include <cstdlib>
 
 #include "attribution/analysis/report_builder.h"
-#include "recording/library_file.h"
+#include "recording/kernel_library_file.h"
 
 int main(int argc, char** argv) {
   if (argc != 4 && argc != 6) {
     fmt::print(stderr, "usage: teach_library LIBRARY GPU RECORDING [FROM TO]\n");
     return 2;
   }
-  joulemap::attribution::SecondsWithin within;
+  joulemap::attribution::CommandTimeRange within;
   if (argc == 6) within = {std::atof(argv[4]), std::atof(argv[5])};
   const std::string recording = argv[3];
-  const auto findings = joulemap::attribution::learn_powers({&recording, 1}, within, argv[2]);
+  const auto findings = joulemap::attribution::learn_kernel_powers({&recording, 1}, within, argv[2]);
   if (!findings) {
     fmt::print(stderr, "{}\n", findings.error().message);
     return 1;
   }
-  const auto added = joulemap::recording::add_to_library(argv[1], *findings);
+  const auto added = joulemap::recording::add_to_kernel_library(argv[1], *findings);
   if (!added) {
     fmt::print(stderr, "{}\n", added.error().message);
     return 1;

@@ -43,9 +43,9 @@ void add_intervals(const Lists& lists, Centre centre, unsigned threads, std::vec
 
 std::vector<double> compared(const std::string& job, const std::vector<double>& first,
                              const std::vector<double>& second) {
-  if (job == "signed-rank") return {signed_rank_test(first, second, Zeros::drop).p};
+  if (job == "signed-rank") return {signed_rank_test(first, second, ZeroDifferences::drop).p};
   if (job == "rank-sum") return {rank_sum_test(first, second).p};
-  const Shift shift = *paired_shift(first, second, 0.95);
+  const EffectEstimate shift = *paired_shift(first, second, 0.95);
   return {shift.estimate, shift.low, shift.high};
 }
 

@@ -52,7 +52,7 @@ Rates rates_of(Random& random, Pairing pairing, std::size_t family, std::size_t 
     for (std::size_t cell = 0; cell < family; ++cell) {
       p_values.push_back(p_of_cell(random, pairing, cell < different ? kDifference : 0));
     }
-    const std::vector<double> p_adjusted = adjusted(p_values, Adjustment::holm);
+    const std::vector<double> p_adjusted = adjusted_p_values(p_values, Adjustment::holm);
     bool any_false = false;
     for (std::size_t cell = 0; cell < family; ++cell) {
       if (p_adjusted[cell] > kAlpha) continue;

@@ -3,7 +3,7 @@
  * The C interface of libjoulemap_capture.so, which runs in the processes that `joulemap record` records: scopes, steps
  * and kernels of the program. Python's hooks and libjoulemap.so use it; programs use joulemap.h. C99.
  *
- * A scope (jmc_place) is a node of a tree with root 0: a phase, a module, an operation, a region. A thread is in one
+ * A scope (jmc_scope) is a node of a tree with root 0: a phase, a module, an operation, a region. A thread is in one
  * scope at a time; its wall time, CPU time and kernel launches belong to that scope. All functions are thread-safe;
  * without a recording every call returns at once. Names are UTF-8 and are copied.
  */
@@ -22,16 +22,16 @@ extern "C" {
 /* 1 when this process runs under `joulemap record`. The first call opens its part of the recording. */
 JMC_API int jmc_is_recording(void);
 
-typedef uint32_t jmc_place;
+typedef uint32_t jmc_scope;
 typedef enum jmc_kind { JMC_MODE, JMC_PHASE, JMC_MODULE, JMC_OP, JMC_FUNCTION, JMC_REGION, JMC_TENSORS } jmc_kind;
 
 /* The scope of that kind and name in `parent`; equal arguments return the same scope. 0 if nothing is recorded. */
-JMC_API jmc_place jmc_place_in(jmc_place parent, int kind, const char* name);
+JMC_API jmc_scope jmc_child_scope(jmc_scope parent, int kind, const char* name);
 
 /* The current scope of this thread. */
-JMC_API jmc_place jmc_here(void);
+JMC_API jmc_scope jmc_current_scope(void);
 /* Enters a scope, whatever its parent, until the matching leave. Returns the depth of the thread before the call. */
-JMC_API size_t jmc_enter(jmc_place scope);
+JMC_API size_t jmc_enter(jmc_scope scope);
 JMC_API void jmc_leave(void);
 /* Leaves all scopes entered at that depth or deeper, including those whose leave an exception skipped. */
 JMC_API void jmc_leave_to(size_t depth);
@@ -40,12 +40,12 @@ JMC_API size_t jmc_depth(void);
 
 /* A worker thread (such as autograd's) has no scope of its own. While a backward pass runs it is in `scope`, until it
  * sets a more specific scope. Passes nest. */
-JMC_API void jmc_backward_begin(jmc_place scope);
+JMC_API void jmc_backward_begin(jmc_scope scope);
 JMC_API void jmc_backward_end(void);
 /* Sets the scope of this thread's backward work to `scope`, until the next call or the end of the pass. */
-JMC_API void jmc_backward_at(jmc_place scope);
+JMC_API void jmc_set_backward_scope(jmc_scope scope);
 /* The same for an operation: counts every call, even if the operation before had the same scope. */
-JMC_API void jmc_backward_operation(jmc_place scope);
+JMC_API void jmc_backward_operation(jmc_scope scope);
 
 /* Steps and epochs marked by the program; number NULL: one more than the last. They disable inference of steps. */
 JMC_API void jmc_step(const int64_t* number);
@@ -70,7 +70,7 @@ JMC_API int jmc_on_event(int event);
 /* Whether to capture the current step in detail: operations and functions, and kernels where they are sampled. */
 JMC_API int jmc_step_is_sampled(void);
 /* Whether to trace modules in the current step: always, unless the program is launch-bound. */
-JMC_API int jmc_step_is_followed(void);
+JMC_API int jmc_step_is_traced(void);
 
 /* Begins (1) or ends (0) probing: modules are replayed to measure their power, in full detail and outside of steps. The
  * caller first enters scopes in the mode "probe". */
@@ -81,10 +81,10 @@ JMC_API void jmc_own_work(int on);
 
 /* Allows closing CUPTI between traced steps (1), or requires it to stay open (0), because the program creates CUDA
  * graphs. */
-JMC_API void jmc_kernels_may_rest(int on);
+JMC_API void jmc_allow_cupti_detach(int on);
 
 /* Another profiler begins (1) or ends (0) in this process: it may take over the GPU's activity records. */
-JMC_API void jmc_someone_profiles(int on);
+JMC_API void jmc_other_profiler(int on);
 
 /* Maps an instruction of a program that XLA compiled to its operation in the source: "jit(step)/jvp(Net)/Dense_0/add".
  * Kernels that XLA launches in the instruction's NVTX range belong to that operation. An empty module announces that

@@ -9,40 +9,40 @@ LoopThread& LoopThread::current() {
 }
 
 void LoopThread::end_between() {
-  if (!is_between) return;
+  if (!is_between_phases) return;
   const std::size_t depth = jmc_depth();
   if (depth > between_depth + 1) return;  // a region is open on top of it
   jmc_leave_to(between_depth);
-  is_between = false;
+  is_between_phases = false;
 }
 
-void LoopThread::begin_between(jmc_place scope) {
+void LoopThread::begin_between(jmc_scope scope) {
   end_between();
-  if (is_between) return;
+  if (is_between_phases) return;
   between_depth = jmc_enter(scope);
-  is_between = true;
+  is_between_phases = true;
 }
 
-void LoopThread::begin_pass(jmc_place scope) {
+void LoopThread::begin_pass(jmc_scope scope) {
   end_between();
-  outermost_before.push_back(outermost);
+  enclosing_outermost.push_back(outermost);
   outermost = calls.size();
   jmc_backward_begin(scope);
 }
 
 void LoopThread::end_pass() {
   jmc_backward_end();
-  if (outermost_before.empty()) return;
+  if (enclosing_outermost.empty()) return;
   calls.resize(outermost < calls.size() ? outermost : calls.size());
-  outermost = outermost_before.back();
-  outermost_before.pop_back();
+  outermost = enclosing_outermost.back();
+  enclosing_outermost.pop_back();
 }
 
 void LoopThread::leave_all() {
   if (!calls.empty()) jmc_leave_to(calls.front().depth);
   calls.clear();
   outermost = 0;
-  outermost_before.clear();
+  enclosing_outermost.clear();
   end_between();
 }
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "place_names.h"
+#include "scope_names.h"
 
 struct _object;  // PyObject
 
@@ -28,21 +28,21 @@ struct ModuleCall {
 
 struct LoopThread {
   std::vector<ModuleCall> calls;
-  std::size_t outermost = 0;                  // calls below this index belong to the caller of a backward pass
-  std::vector<std::size_t> outermost_before;  // values of `outermost` in the enclosing passes
+  std::size_t outermost = 0;                     // calls below this index belong to the caller of a backward pass
+  std::vector<std::size_t> enclosing_outermost;  // values of `outermost` in the enclosing passes
   Pass pass = Pass::forward;
   Mode mode = Mode::unknown;
-  bool trains = false;     // it has run a backward pass
-  bool is_silent = false;  // the outermost call is being traced or transformed: not recorded
-  bool carefully = false;  // a torch function mode of the program would see our queries of tensors
-  bool is_between = false;
+  bool trains = false;         // it has run a backward pass
+  bool is_unrecorded = false;  // the outermost call is being traced or transformed: not recorded
+  bool hides_queries = false;  // a torch function mode of the program would see our queries of tensors
+  bool is_between_phases = false;
   std::size_t between_depth = 0;
 
   // Graph nodes with sequence numbers below this one are already attributed to a module.
-  std::uint64_t first_free = 0;
+  std::uint64_t first_unattributed = 0;
   // (last sequence number, module node) of each attributed interval of the graph; kept in sampled steps.
-  bool keeps_stretches = false;
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> stretches;
+  bool keeps_node_intervals = false;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> node_intervals;
 
   static LoopThread& current();
 
@@ -50,8 +50,8 @@ struct LoopThread {
   std::uint32_t enclosing() const { return is_outermost() ? 0 : calls.back().node; }
 
   void end_between();
-  void begin_between(jmc_place scope);
-  void begin_pass(jmc_place scope);
+  void begin_between(jmc_scope scope);
+  void begin_pass(jmc_scope scope);
   void end_pass();
   void leave_all();  // leaves all scopes of modules and of `between`
   void forget();     // in the child of a fork

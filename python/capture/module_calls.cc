@@ -3,16 +3,16 @@
 
 #include <algorithm>
 
-#include "place_hook.h"
+#include "scope_hook.h"
 
 namespace joulemap::python {
 namespace {
 
 // Limits of the search for tensors in outputs, which may be lists or dictionaries of hidden states.
-constexpr int kDeepest = 3;
-constexpr Py_ssize_t kMostValues = 256;
+constexpr int kMaxNesting = 3;
+constexpr Py_ssize_t kMaxValues = 256;
 // Limit of stored model classes: a program that creates dozens of them gets less detail instead of using more memory.
-constexpr std::size_t kMostModelTypes = 32;
+constexpr std::size_t kMaxModelTypes = 32;
 
 // An owned reference, released at the end of its scope.
 class Owned {
@@ -31,14 +31,14 @@ class Owned {
 // Attribute names are interned once: interning takes longer than everything else here.
 PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
-bool ask_number(PyObject* function, long long& answer) {
+bool call_for_number(PyObject* function, long long& answer) {
   const Owned result(PyObject_CallObject(function, nullptr));
   if (!result) return false;
   answer = PyLong_AsLongLong(result.get());
   return answer != -1 || PyErr_Occurred() == nullptr;
 }
 
-bool ask(PyObject* function, bool& answer) {
+bool call_for_bool(PyObject* function, bool& answer) {
   const Owned result(PyObject_CallObject(function, nullptr));
   if (!result) return false;
   const int truth = PyObject_IsTrue(result.get());
@@ -50,24 +50,24 @@ bool ask(PyObject* function, bool& answer) {
 
 bool ModuleCalls::is_in_backward(bool& answer) {
   long long task = -1;
-  if (!ask_number(torch.graph_task, task)) return false;
+  if (!call_for_number(torch.graph_task, task)) return false;
   answer = task != -1;
   return true;
 }
 
-bool ModuleCalls::tell(int event) {
+bool ModuleCalls::on_loop_event(int event) {
   jmc_on_event(event);
   const bool sampled = jmc_step_is_sampled() != 0;
-  const bool followed = jmc_step_is_followed() != 0;
-  if (sampled == is_sampled_ && followed == is_traced_) return true;
+  const bool traced = jmc_step_is_traced() != 0;
+  if (sampled == is_sampled_ && traced == is_traced_) return true;
   is_sampled_ = sampled;
-  is_traced_ = followed;
+  is_traced_ = traced;
   const Owned result(
-      PyObject_CallFunction(torch.on_step_state, "ii", static_cast<int>(sampled), static_cast<int>(followed)));
+      PyObject_CallFunction(torch.on_step_state, "ii", static_cast<int>(sampled), static_cast<int>(traced)));
   return static_cast<bool>(result);
 }
 
-const KnownModule* ModuleCalls::known(PyObject* module, const LoopThread& thread) {
+const KnownModule* ModuleCalls::find_or_resolve(PyObject* module, const LoopThread& thread) {
   if (const KnownModule* const found = modules.find(module)) return found;
   PyObject* outermost = thread.is_outermost() ? Py_None : thread.calls[thread.outermost].module;
   if (modules.find(outermost) == nullptr) outermost = Py_None;  // stale after an interrupt; the module is deleted
@@ -81,10 +81,11 @@ bool ModuleCalls::begin_outermost(LoopThread& thread, const KnownModule& module)
   bool transformed = false;
   bool gradients = false;
   long long function_modes = 0;
-  if (!is_in_backward(recomputes) || !ask(torch.is_transformed, transformed)) return false;
-  if (!ask(torch.is_grad_enabled, gradients) || !ask_number(torch.function_modes, function_modes)) return false;
-  thread.is_silent = transformed;
-  thread.carefully = function_modes > own_function_modes;
+  if (!is_in_backward(recomputes) || !call_for_bool(torch.is_transformed, transformed)) return false;
+  if (!call_for_bool(torch.is_grad_enabled, gradients) || !call_for_number(torch.function_modes, function_modes))
+    return false;
+  thread.is_unrecorded = transformed;
+  thread.hides_queries = function_modes > own_function_modes;
   if (transformed) return true;
   if (recomputes) {
     thread.pass = Pass::recompute;
@@ -93,19 +94,19 @@ bool ModuleCalls::begin_outermost(LoopThread& thread, const KnownModule& module)
   thread.end_between();
   thread.mode = gradients ? Mode::train : Mode::inference;
   thread.pass = gradients ? (is_loss ? Pass::loss : Pass::forward) : (is_loss ? Pass::inference_loss : Pass::inference);
-  return is_loss || tell(gradients ? JMC_FORWARD_TRAIN : JMC_FORWARD_INFER);
+  return is_loss || on_loop_event(gradients ? JMC_FORWARD_TRAIN : JMC_FORWARD_INFER);
 }
 
 void ModuleCalls::end_outermost(LoopThread& thread) {
-  if (thread.is_silent || thread.pass == Pass::recompute) return;
+  if (thread.is_unrecorded || thread.pass == Pass::recompute) return;
   if (thread.pass == Pass::forward || thread.pass == Pass::inference) jmc_on_event(JMC_FORWARD_DONE);
   const bool gradients = thread.pass == Pass::forward || thread.pass == Pass::loss;
   if (gradients && thread.trains) thread.begin_between(names.scope(0, Pass::loss));
 }
 
-void ModuleCalls::keep_type(PyObject* module) {
+void ModuleCalls::remember_model_type(PyObject* module) {
   PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(module));
-  if (model_types.size() >= kMostModelTypes) return;
+  if (model_types.size() >= kMaxModelTypes) return;
   if (std::find(model_types.begin(), model_types.end(), type) != model_types.end()) return;
   Py_INCREF(type);
   model_types.push_back(type);
@@ -122,59 +123,60 @@ bool ModuleCalls::drop_stale_calls(LoopThread& thread, PyObject* module) {
   return true;
 }
 
-bool ModuleCalls::called(PyObject* module, PyObject* inputs) {
+bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
   LoopThread& thread = LoopThread::current();
   if (!drop_stale_calls(thread, module)) return false;
   const bool is_outermost = thread.is_outermost();
-  if (!is_outermost && (!follows || thread.is_silent)) return true;
-  const KnownModule* const found = known(module, thread);
+  if (!is_outermost && (!traces_modules || thread.is_unrecorded)) return true;
+  const KnownModule* const found = find_or_resolve(module, thread);
   if (found == nullptr) return PyErr_Occurred() == nullptr;
   const std::uint32_t node = found->node;
   if (is_outermost) {
-    if (!found->is_loss) keep_type(module);
+    if (!found->is_loss) remember_model_type(module);
     if (!begin_outermost(thread, *found)) return false;
   }
-  if (thread.is_silent) {
+  if (thread.is_unrecorded) {
     thread.calls.push_back({module, jmc_depth(), node, false});
     return true;
   }
-  const std::uint32_t around = thread.enclosing();
-  if (gives(thread) && !give_away(thread, inputs, around, 0)) return false;
-  const bool enters = is_outermost || around != node;
+  const std::uint32_t enclosing_node = thread.enclosing();
+  if (builds_graph(thread) && !attribute_nodes(thread, inputs, enclosing_node, 0)) return false;
+  const bool enters = is_outermost || enclosing_node != node;
   // While modules are untraced, their time cannot be separated from the model's own; all of it belongs to the phase.
-  const std::size_t depth = enters ? jmc_enter(names.scope(follows ? node : 0, thread.pass)) : jmc_depth();
+  const std::size_t depth = enters ? jmc_enter(names.scope(traces_modules ? node : 0, thread.pass)) : jmc_depth();
   thread.calls.push_back({module, depth, node, enters});
   return true;
 }
 
 // An exception that Python's hooks do not see (an interrupt) leaves stale calls above the returning one.
-bool ModuleCalls::returned(PyObject* module, PyObject* output) {
+bool ModuleCalls::on_return(PyObject* module, PyObject* output) {
   LoopThread& thread = LoopThread::current();
   std::size_t at = thread.calls.size();
   while (at > thread.outermost && thread.calls[at - 1].module != module) --at;
   if (at <= thread.outermost) return true;
   const ModuleCall call = thread.calls[at - 1];
-  const bool given = !gives(thread) || give_away(thread, output, call.node, 0);
+  const bool attributed = !builds_graph(thread) || attribute_nodes(thread, output, call.node, 0);
   thread.calls.resize(at - 1);
   if (call.entered) jmc_leave_to(call.depth);
   if (thread.is_outermost()) end_outermost(thread);
-  return given;
+  return attributed;
 }
 
 // Whether the current pass builds a graph whose nodes are attributed.
-bool ModuleCalls::gives(const LoopThread& thread) const {
-  return follows && !thread.is_silent && thread.pass != Pass::inference && thread.pass != Pass::inference_loss;
+bool ModuleCalls::builds_graph(const LoopThread& thread) const {
+  return traces_modules && !thread.is_unrecorded && thread.pass != Pass::inference &&
+         thread.pass != Pass::inference_loss;
 }
 
-PyObject* ModuleCalls::carrier(std::uint32_t node) {
-  if (node >= carriers_.size()) carriers_.resize(node + std::size_t{1});
-  if (carriers_[node] == nullptr) {
+PyObject* ModuleCalls::hook_carrier(std::uint32_t node) {
+  if (node >= hook_carriers_.size()) hook_carriers_.resize(node + std::size_t{1});
+  if (hook_carriers_[node] == nullptr) {
     const Owned hook(new_backward_hook(node));
     if (!hook) return nullptr;
     PyObject* const made = PyObject_CallFunctionObjArgs(torch.make_carrier, hook.get(), nullptr);
-    carriers_[node] = made;
+    hook_carriers_[node] = made;
   }
-  return carriers_[node];
+  return hook_carriers_[node];
 }
 
 namespace {
@@ -192,64 +194,65 @@ bool mark(PyObject* grad_fn, bool& is_new) {
 
 }  // namespace
 
-// Sets is_free to whether the nodes up to grad_fn were unattributed, and attributes them to `node`.
-bool ModuleCalls::take_stretch(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_free) const {
+// Sets is_unattributed to whether the nodes up to grad_fn were unattributed, and attributes them to `node`.
+bool ModuleCalls::claim_nodes(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_unattributed) const {
   static PyObject* const kSequenceNumber = interned("_sequence_nr");
-  if (torch.numbers_nodes == 0) return mark(grad_fn, is_free);
+  if (torch.has_sequence_numbers == 0) return mark(grad_fn, is_unattributed);
   const Owned number(PyObject_CallMethodObjArgs(grad_fn, kSequenceNumber, nullptr));
   if (!number) return false;
   const unsigned long long sequence = PyLong_AsUnsignedLongLong(number.get());
   if (PyErr_Occurred() != nullptr) return false;
   // Nodes without a sequence number report the largest one.
-  is_free = sequence >= thread.first_free && sequence < UINT64_MAX / 2;
-  if (!is_free) return true;
-  thread.first_free = sequence + 1;
-  if (thread.keeps_stretches) thread.stretches.emplace_back(sequence, node);
+  is_unattributed = sequence >= thread.first_unattributed && sequence < UINT64_MAX / 2;
+  if (!is_unattributed) return true;
+  thread.first_unattributed = sequence + 1;
+  if (thread.keeps_node_intervals) thread.node_intervals.emplace_back(sequence, node);
   return true;
 }
 
-bool ModuleCalls::give_tensor_away(LoopThread& thread, PyObject* tensor, std::uint32_t node) {
+bool ModuleCalls::attribute_tensor(LoopThread& thread, PyObject* tensor, std::uint32_t node) {
   static PyObject* const kGradFn = interned("grad_fn");
   static PyObject* const kRegister = interned("_register_hook_dict");
-  const bool plainly = !thread.carefully && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == torch.tensor_type;
-  const Owned grad_fn(plainly ? PyObject_GetAttr(tensor, kGradFn)
-                              : PyObject_CallFunctionObjArgs(torch.careful_grad_fn, tensor, nullptr));
+  const bool can_query_directly =
+      !thread.hides_queries && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == torch.tensor_type;
+  const Owned grad_fn(can_query_directly ? PyObject_GetAttr(tensor, kGradFn)
+                                         : PyObject_CallFunctionObjArgs(torch.careful_grad_fn, tensor, nullptr));
   if (!grad_fn) return false;
   if (grad_fn.get() == Py_None) return true;
-  bool is_free = false;
-  if (!take_stretch(thread, grad_fn.get(), node, is_free)) return false;
-  if (!is_free) return true;
-  PyObject* const hooks = carrier(node);
+  bool is_unattributed = false;
+  if (!claim_nodes(thread, grad_fn.get(), node, is_unattributed)) return false;
+  if (!is_unattributed) return true;
+  PyObject* const hooks = hook_carrier(node);
   if (hooks == nullptr) return false;
   const Owned done(PyObject_CallMethodObjArgs(grad_fn.get(), kRegister, hooks, nullptr));
   return static_cast<bool>(done);
 }
 
-bool ModuleCalls::give_away(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting) {
-  if (value == Py_None || nesting > kDeepest) return true;
+bool ModuleCalls::attribute_nodes(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting) {
+  if (value == Py_None || nesting > kMaxNesting) return true;
   if (PyType_IsSubtype(Py_TYPE(value), reinterpret_cast<PyTypeObject*>(torch.tensor_type)) != 0) {
-    return give_tensor_away(thread, value, node);
+    return attribute_tensor(thread, value, node);
   }
   if (PyTuple_Check(value)) {
     const Py_ssize_t size = PyTuple_Size(value);
-    for (Py_ssize_t i = 0; i < size && i < kMostValues; ++i) {
-      if (!give_away(thread, PyTuple_GetItem(value, i), node, nesting + 1)) return false;
+    for (Py_ssize_t i = 0; i < size && i < kMaxValues; ++i) {
+      if (!attribute_nodes(thread, PyTuple_GetItem(value, i), node, nesting + 1)) return false;
     }
   } else if (PyList_Check(value)) {
     const Py_ssize_t size = PyList_Size(value);
-    for (Py_ssize_t i = 0; i < size && i < kMostValues; ++i) {
-      if (!give_away(thread, PyList_GetItem(value, i), node, nesting + 1)) return false;
+    for (Py_ssize_t i = 0; i < size && i < kMaxValues; ++i) {
+      if (!attribute_nodes(thread, PyList_GetItem(value, i), node, nesting + 1)) return false;
     }
   } else if (PyDict_Check(value)) {
     PyObject* key = nullptr;
     PyObject* held = nullptr;
     Py_ssize_t at = 0;
-    for (Py_ssize_t i = 0; i < kMostValues && PyDict_Next(value, &at, &key, &held) != 0; ++i) {
-      if (!give_away(thread, held, node, nesting + 1)) return false;
+    for (Py_ssize_t i = 0; i < kMaxValues && PyDict_Next(value, &at, &key, &held) != 0; ++i) {
+      if (!attribute_nodes(thread, held, node, nesting + 1)) return false;
     }
   } else if (nesting == 0 && PyObject_HasAttrString(value, "__dataclass_fields__") != 0) {
     const Owned fields(PyObject_GetAttrString(value, "__dict__"));
-    if (fields) return give_away(thread, fields.get(), node, nesting + 1);
+    if (fields) return attribute_nodes(thread, fields.get(), node, nesting + 1);
     PyErr_Clear();  // a dataclass with slots
   }
   return true;

@@ -16,7 +16,7 @@
 
 #include "loop_thread.h"
 #include "module_table.h"
-#include "place_names.h"
+#include "scope_names.h"
 
 namespace joulemap::python {
 
@@ -32,7 +32,7 @@ struct TorchFunctions {
   PyObject* make_carrier = nullptr;     // (hook) -> a tensor that holds it
   PyObject* careful_grad_fn = nullptr;  // (tensor) -> its grad_fn, hidden from function modes
   PyObject* on_step_state = nullptr;    // (is sampled, is traced): one of them has changed
-  int numbers_nodes = 1;                // nonzero: graph nodes expose sequence numbers
+  int has_sequence_numbers = 1;         // nonzero: graph nodes expose sequence numbers
 };
 
 class ModuleCalls {
@@ -40,14 +40,14 @@ class ModuleCalls {
   ScopeNames names;
   ModuleTable modules;
   TorchFunctions torch;
-  bool follows = true;  // false: only outermost calls are traced
+  bool traces_modules = true;  // false: only outermost calls are traced
   int own_function_modes = 0;
   std::vector<PyObject*> model_types;  // classes of outermost modules; owned
 
-  bool called(PyObject* module, PyObject* inputs);
-  bool returned(PyObject* module, PyObject* output);
+  bool on_call(PyObject* module, PyObject* inputs);
+  bool on_return(PyObject* module, PyObject* output);
   // Reports the loop event; notifies our Python files when the new step changes what is traced or sampled.
-  bool tell(int event);
+  bool on_loop_event(int event);
   // Sets `answer` to whether a backward pass already runs on this thread.
   bool is_in_backward(bool& answer);
   void forget_in_child();
@@ -55,16 +55,16 @@ class ModuleCalls {
  private:
   bool begin_outermost(LoopThread& thread, const KnownModule& module);
   void end_outermost(LoopThread& thread);
-  void keep_type(PyObject* module);
+  void remember_model_type(PyObject* module);
   bool drop_stale_calls(LoopThread& thread, PyObject* module);
-  const KnownModule* known(PyObject* module, const LoopThread& thread);
-  bool gives(const LoopThread& thread) const;
-  bool give_away(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting);
-  bool give_tensor_away(LoopThread& thread, PyObject* tensor, std::uint32_t node);
-  PyObject* carrier(std::uint32_t node);
-  bool take_stretch(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_free) const;
+  const KnownModule* find_or_resolve(PyObject* module, const LoopThread& thread);
+  bool builds_graph(const LoopThread& thread) const;
+  bool attribute_nodes(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting);
+  bool attribute_tensor(LoopThread& thread, PyObject* tensor, std::uint32_t node);
+  PyObject* hook_carrier(std::uint32_t node);
+  bool claim_nodes(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_unattributed) const;
 
-  std::vector<PyObject*> carriers_;  // by node; owned
+  std::vector<PyObject*> hook_carriers_;  // by node; owned
   bool is_sampled_ = false;
   bool is_traced_ = true;
 };

@@ -26,14 +26,14 @@ class ModuleTable {
     return found == modules_.end() ? nullptr : &found->second;
   }
 
-  // Names or renames a module. Python calls `when_gone` with the weak reference when the module is deleted, and it
+  // Names or renames a module. Python calls `on_deleted` with the weak reference when the module is deleted, and it
   // calls forget(). Returns false when Python has raised.
-  bool name(PyObject* module, std::uint32_t node, bool is_loss, PyObject* when_gone);
+  bool name(PyObject* module, std::uint32_t node, bool is_loss, PyObject* on_deleted);
   void forget(PyObject* reference);
 
  private:
   std::unordered_map<PyObject*, KnownModule> modules_;
-  std::unordered_map<PyObject*, PyObject*> module_of_;  // by weak reference
+  std::unordered_map<PyObject*, PyObject*> modules_by_reference_;  // by weak reference
 };
 
 }  // namespace joulemap::python

@@ -7,7 +7,7 @@
 // Nothing here may break the program: an error in our own code is reported once (capture_failed) and disables the
 // capture of modules. Interrupts propagate to the program.
 #include "../capture/capture_state.h"
-#include "../capture/place_hook.h"
+#include "../capture/scope_hook.h"
 
 using joulemap::python::capture_state;
 using joulemap::python::LoopThread;
@@ -19,7 +19,7 @@ using joulemap::python::TorchFunctions;
 namespace {
 
 // Callback for deleted modules; a Python object that outlives all modules.
-constinit PyObject* when_gone = nullptr;
+constinit PyObject* on_deleted = nullptr;
 
 ModuleCalls& calls() { return capture_state().calls; }
 
@@ -52,12 +52,12 @@ PyObject* none_whatever(bool went_well) {
 
 PyObject* module_called(PyObject*, PyObject* args) {
   if (!capture_state().is_on || PyTuple_Size(args) < 2) Py_RETURN_NONE;
-  return none_whatever(calls().called(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 1)));
+  return none_whatever(calls().on_call(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 1)));
 }
 
 PyObject* module_returned(PyObject*, PyObject* args) {
   if (!capture_state().is_on || PyTuple_Size(args) < 3) Py_RETURN_NONE;
-  return none_whatever(calls().returned(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 2)));
+  return none_whatever(calls().on_return(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 2)));
 }
 
 PyObject* setup(PyObject*, PyObject* args, PyObject* kwargs) {
@@ -70,7 +70,7 @@ PyObject* setup(PyObject*, PyObject* args, PyObject* kwargs) {
                               &f.careful_grad_fn, &f.on_step_state};
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOOOp", const_cast<char**>(names), slots[0], slots[1], slots[2],
                                    slots[3], slots[4], slots[5], slots[6], slots[7], slots[8], slots[9],
-                                   &f.numbers_nodes)) {
+                                   &f.has_sequence_numbers)) {
     return nullptr;
   }
   for (PyObject** const function : slots) Py_INCREF(*function);
@@ -92,7 +92,7 @@ PyObject* name_module(PyObject*, PyObject* args) {
   unsigned node = 0;
   int is_loss = 0;
   if (!PyArg_ParseTuple(args, "OIp", &module, &node, &is_loss)) return nullptr;
-  if (!calls().modules.name(module, node, is_loss != 0, when_gone)) return nullptr;
+  if (!calls().modules.name(module, node, is_loss != 0, on_deleted)) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -115,8 +115,8 @@ PyObject* phase_begin(PyObject*, PyObject* args) {
   LoopThread& thread = LoopThread::current();
   thread.end_between();
   if (mode != 0) thread.mode = mode == 1 ? Mode::train : Mode::inference;
-  jmc_place scope = phase_scope(thread.mode, phase);
-  if (module != nullptr) scope = jmc_place_in(scope, JMC_MODULE, module);
+  jmc_scope scope = phase_scope(thread.mode, phase);
+  if (module != nullptr) scope = jmc_child_scope(scope, JMC_MODULE, module);
   return PyLong_FromSize_t(jmc_enter(scope));
 }
 
@@ -145,7 +145,7 @@ PyObject* tell_event(PyObject*, PyObject* event) {
   const long value = PyLong_AsLong(event);
   if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
   if (!capture_state().is_on) Py_RETURN_NONE;
-  return none_whatever(calls().tell(static_cast<int>(value)));
+  return none_whatever(calls().on_loop_event(static_cast<int>(value)));
 }
 
 PyObject* backward_begin(PyObject*, PyObject*) {
@@ -153,7 +153,7 @@ PyObject* backward_begin(PyObject*, PyObject*) {
   bool is_nested = false;
   if (!calls().is_in_backward(is_nested)) return nullptr;
   thread.trains = true;
-  if (!is_nested && !calls().tell(JMC_BACKWARD)) return nullptr;
+  if (!is_nested && !calls().on_loop_event(JMC_BACKWARD)) return nullptr;
   thread.begin_pass(calls().names.scope(0, Pass::backward));
   return PyBool_FromLong(is_nested);
 }
@@ -168,21 +168,21 @@ PyObject* enter_within(PyObject*, PyObject* args) {
   const char* name = nullptr;
   const char* tensors = nullptr;
   if (!PyArg_ParseTuple(args, "is|z", &kind, &name, &tensors)) return nullptr;
-  const jmc_place scope = jmc_place_in(jmc_here(), kind, name);
-  return PyLong_FromSize_t(jmc_enter(tensors == nullptr ? scope : jmc_place_in(scope, JMC_TENSORS, tensors)));
+  const jmc_scope scope = jmc_child_scope(jmc_current_scope(), kind, name);
+  return PyLong_FromSize_t(jmc_enter(tensors == nullptr ? scope : jmc_child_scope(scope, JMC_TENSORS, tensors)));
 }
 
 // In sampled steps, records the intervals of the graph as (sequence number of the last node, module node).
 PyObject* keep_stretches(PyObject*, PyObject* keep) {
   LoopThread& thread = LoopThread::current();
-  thread.keeps_stretches = PyObject_IsTrue(keep) == 1;
-  thread.stretches.clear();
+  thread.keeps_node_intervals = PyObject_IsTrue(keep) == 1;
+  thread.node_intervals.clear();
   Py_RETURN_NONE;
 }
 
 PyObject* stretches(PyObject*, PyObject*) {
   PyObject* const list = PyList_New(0);
-  for (const auto& [sequence, node] : LoopThread::current().stretches) {
+  for (const auto& [sequence, node] : LoopThread::current().node_intervals) {
     PyObject* const pair =
         list == nullptr ? nullptr : Py_BuildValue("KI", static_cast<unsigned long long>(sequence), node);
     if (pair == nullptr || PyList_Append(list, pair) != 0) {
@@ -204,8 +204,8 @@ PyObject* operation_hook(PyObject*, PyObject* args) {
   return joulemap::python::new_operation_hook(node, operation, tensors);
 }
 
-PyObject* set_traced(PyObject*, PyObject* followed) {
-  calls().follows = PyObject_IsTrue(followed) == 1;
+PyObject* set_traced(PyObject*, PyObject* traced) {
+  calls().traces_modules = PyObject_IsTrue(traced) == 1;
   Py_RETURN_NONE;
 }
 
@@ -286,7 +286,7 @@ PyObject* finish(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* here(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(jmc_here()); }
+PyObject* here(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(jmc_current_scope()); }
 PyObject* depth(PyObject*, PyObject*) { return PyLong_FromSize_t(jmc_depth()); }
 PyObject* is_on(PyObject*, PyObject*) { return PyBool_FromLong(capture_state().is_on); }
 PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(jmc_is_recording()); }
@@ -322,8 +322,8 @@ PyMethodDef kFunctions[] = {
     {"fact", fact, METH_VARARGS, "fact(name, value)"},
     {"function_sample", function_sample, METH_VARARGS, "function_sample(name, time_ns)"},
     {"own_work", tell_whether<jmc_own_work>, METH_O, nullptr},
-    {"kernels_may_rest", tell_whether<jmc_kernels_may_rest>, METH_O, nullptr},
-    {"someone_profiles", tell_whether<jmc_someone_profiles>, METH_O, nullptr},
+    {"kernels_may_rest", tell_whether<jmc_allow_cupti_detach>, METH_O, nullptr},
+    {"someone_profiles", tell_whether<jmc_other_profiler>, METH_O, nullptr},
     {"turn_off", turn_off, METH_NOARGS, nullptr},
     {"set_on", set_on, METH_O, "Whether calls of modules are told, from now on."},
     {"forget_in_child", forget_in_child, METH_NOARGS, nullptr},
@@ -342,8 +342,8 @@ PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "_capture", nullptr, -1, kFunction
 PyMODINIT_FUNC PyInit__capture(void) {
   PyObject* const module = PyModule_Create(&kModule);
   if (module == nullptr) return nullptr;
-  when_gone = PyCFunction_New(&kForgetModule, nullptr);
-  if (when_gone != nullptr && joulemap::python::add_scope_hook_type(module)) return module;
+  on_deleted = PyCFunction_New(&kForgetModule, nullptr);
+  if (on_deleted != nullptr && joulemap::python::add_scope_hook_type(module)) return module;
   Py_DECREF(module);
   return nullptr;
 }

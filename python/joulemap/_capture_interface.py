@@ -13,9 +13,9 @@ MODE, PHASE, MODULE, OP, FUNCTION, REGION, TENSORS = range(7)
 LOADER_NEW, LOADER_NEXT, FORWARD_TRAIN, FORWARD_INFER, FORWARD_DONE, BACKWARD, OPTIMIZER_DONE = range(7)
 
 _library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libjoulemap_capture.so"))
-_library.jmc_place_in.argtypes = [ctypes.c_uint32, ctypes.c_int, ctypes.c_char_p]
-_library.jmc_place_in.restype = ctypes.c_uint32
-_library.jmc_here.restype = ctypes.c_uint32
+_library.jmc_child_scope.argtypes = [ctypes.c_uint32, ctypes.c_int, ctypes.c_char_p]
+_library.jmc_child_scope.restype = ctypes.c_uint32
+_library.jmc_current_scope.restype = ctypes.c_uint32
 _library.jmc_enter.argtypes = [ctypes.c_uint32]
 _library.jmc_enter.restype = ctypes.c_size_t
 _library.jmc_leave_to.argtypes = [ctypes.c_size_t]
@@ -65,7 +65,7 @@ def is_recording() -> bool:
 
 
 def place_in(parent: int, kind: int, name: str) -> int:
-    return _library.jmc_place_in(parent, kind, _bytes(name))
+    return _library.jmc_child_scope(parent, kind, _bytes(name))
 
 
 def region_push(name: str) -> None:

@@ -54,17 +54,17 @@ bool is_replaced(std::string_view inherited, std::span<const std::string> enviro
 }
 
 // Runs in the child between fork and exec: async-signal-safe calls only. Returns false and sets errno on failure.
-bool enter_setting(const ChildSetting& setting) {
-  if (!setting.directory.empty() && ::chdir(setting.directory.c_str()) != 0) return false;
-  if (setting.output >= 0 && ::dup2(setting.output, STDOUT_FILENO) < 0) return false;
-  if (setting.error_output >= 0 && ::dup2(setting.error_output, STDERR_FILENO) < 0) return false;
-  return setting.parent_death_signal == 0 || ::prctl(PR_SET_PDEATHSIG, setting.parent_death_signal) == 0;
+bool enter_setting(const ChildProcessOptions& options) {
+  if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) return false;
+  if (options.stdout_fd >= 0 && ::dup2(options.stdout_fd, STDOUT_FILENO) < 0) return false;
+  if (options.stderr_fd >= 0 && ::dup2(options.stderr_fd, STDERR_FILENO) < 0) return false;
+  return options.parent_death_signal == 0 || ::prctl(PR_SET_PDEATHSIG, options.parent_death_signal) == 0;
 }
 
 [[noreturn]] void wait_and_execute(int go, int failure, char* const* argv, char* const* environment,
-                                   const sigset_t& signal_mask, const ChildSetting& setting) {
+                                   const sigset_t& signal_mask, const ChildProcessOptions& options) {
   char byte = 0;
-  const bool entered = enter_setting(setting);
+  const bool entered = enter_setting(options);
   const int setting_error = errno;
   if (read_retrying(go, &byte, 1) != 1) ::_exit(0);  // never released
   ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
@@ -78,7 +78,8 @@ bool enter_setting(const ChildSetting& setting) {
 }  // namespace
 
 Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, const sigset_t& signal_mask,
-                                           std::span<const std::string> environment, const ChildSetting& setting) {
+                                           std::span<const std::string> environment,
+                                           const ChildProcessOptions& options) {
   if (argv.empty()) return Error{ErrorCode::usage, "no command given", {}};
   Result<Pipe> go = make_pipe();
   if (!go) return std::move(go).error();
@@ -98,17 +99,17 @@ Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, co
   if (pid == 0) {
     go->write_end.reset();  // otherwise the child would keep its own gate open
     wait_and_execute(go->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(), signal_mask,
-                     setting);
+                     options);
   }
   return ChildProcess(pid, argv[0], std::move(go->write_end), std::move(failure->read_end));
 }
 
 Status ChildProcess::release() {
   const char byte = 1;
-  if (Status sent = write_fully(go_.get(), {&byte, 1}, name_); !sent) return sent;
-  go_.reset();
+  if (Status sent = write_fully(start_pipe_.get(), {&byte, 1}, name_); !sent) return sent;
+  start_pipe_.reset();
   int error_number = 0;
-  const ssize_t got = read_retrying(failure_.get(), &error_number, sizeof error_number);
+  const ssize_t got = read_retrying(exec_error_pipe_.get(), &error_number, sizeof error_number);
   if (got == 0) return Done{};
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }

@@ -22,10 +22,10 @@
 namespace joulemap {
 
 // How a child's environment differs from that of this process.
-struct ChildSetting {
+struct ChildProcessOptions {
   std::string directory = {};  // working directory; empty: inherited
-  int output = -1;             // descriptors that become stdout and stderr of the child; -1: inherited
-  int error_output = -1;
+  int stdout_fd = -1;          // descriptors that become stdout and stderr of the child; -1: inherited
+  int stderr_fd = -1;
   int parent_death_signal = 0;  // signal sent to the child when this process dies for any reason; 0: none
 };
 
@@ -34,7 +34,8 @@ class ChildProcess {
   // `signal_mask` is the signal mask of the command (this process may block signals that it polls for). `environment`
   // ("NAME=value") is added to the inherited environment and overrides it.
   static Result<ChildProcess> prepare(std::span<const std::string> argv, const sigset_t& signal_mask,
-                                      std::span<const std::string> environment = {}, const ChildSetting& setting = {});
+                                      std::span<const std::string> environment = {},
+                                      const ChildProcessOptions& options = {});
 
   pid_t pid() const { return pid_; }
 
@@ -44,12 +45,12 @@ class ChildProcess {
 
  private:
   ChildProcess(pid_t pid, std::string name, FileDescriptor go, FileDescriptor failure)
-      : pid_(pid), name_(std::move(name)), go_(std::move(go)), failure_(std::move(failure)) {}
+      : pid_(pid), name_(std::move(name)), start_pipe_(std::move(go)), exec_error_pipe_(std::move(failure)) {}
 
   pid_t pid_;
   std::string name_;
-  FileDescriptor go_;       // a byte written here makes the child call exec
-  FileDescriptor failure_;  // closed by a successful exec, otherwise carries errno
+  FileDescriptor start_pipe_;       // a byte written here makes the child call exec
+  FileDescriptor exec_error_pipe_;  // closed by a successful exec, otherwise carries errno
 };
 
 // How a command ended, decoded from the status of waitpid.

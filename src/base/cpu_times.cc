@@ -73,7 +73,7 @@ Result<ProcessCpuTime> parse_process_cpu_time(std::string_view text, double tick
   const auto pid = parse_u64(text.substr(0, text.find(' ')));
   if (name_end == std::string_view::npos || !pid) return malformed("/proc/PID/stat", text);
   // Fields after the name, counted from state = 0: state ppid ... utime(11) stime(12) cutime(13) cstime(14).
-  const std::vector<std::string_view> fields = split_blanks(text.substr(name_end + 1));
+  const std::vector<std::string_view> fields = split_whitespace(text.substr(name_end + 1));
   if (fields.size() < 15) return malformed("/proc/PID/stat", text);
   const auto parent = parse_u64(fields[1]);
   const auto user = parse_u64(fields[11]);

@@ -47,7 +47,7 @@ Status set_effective(bool all_permitted) {
 
 bool has_file_capabilities() { return ::getauxval(AT_SECURE) != 0 && ::getuid() != 0; }
 
-Status refuse_other_user(const std::string& program) {
+Status refuse_setuid(const std::string& program) {
   if (::getuid() == ::geteuid() && ::getgid() == ::getegid()) return Done{};
   return Error{ErrorCode::usage,
                "this program is installed setuid or setgid: it would read and write files with another user's rights",

@@ -25,7 +25,7 @@ bool is_flock_missing(int error_number) {
   return error_number == ENOLCK || error_number == EOPNOTSUPP || error_number == ENOTSUP || error_number == ENOSYS;
 }
 
-int without_interruption(FileLock::LockCall lock, int fd) {
+int without_interruption(FileLock::FlockFunction lock, int fd) {
   int result = lock(fd, LOCK_EX | LOCK_NB);
   while (result != 0 && errno == EINTR) result = lock(fd, LOCK_EX | LOCK_NB);
   return result;
@@ -37,12 +37,12 @@ enum class OwnerFile { held, ended, removed };
 OwnerFile state_of_owner_file(const std::string& path, LockScope scope) {
   const Result<std::string> identity = read_small_file(path);
   if (!identity) return identity.error().code == ErrorCode::not_found ? OwnerFile::removed : OwnerFile::held;
-  switch (state_of_process(*identity)) {
-    case OwnerProcess::running:
+  switch (owner_process_state(*identity)) {
+    case OwnerProcessState::running:
       return OwnerFile::held;
-    case OwnerProcess::ended:
+    case OwnerProcessState::ended:
       return OwnerFile::ended;
-    case OwnerProcess::elsewhere:
+    case OwnerProcessState::not_local:
       break;
   }
   const bool is_of_other_boot = !identity->empty() && !identity->starts_with(boot_id());
@@ -66,7 +66,7 @@ std::string owner_file_path(const std::string& path, int number) {
 Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path, LockScope scope) {
   for (int number = 1; number <= kMostOwnerFiles;) {
     const std::string owner = owner_file_path(path, number);
-    const FileDescriptor fd(::open(owner.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFile));
+    const FileDescriptor fd(::open(owner.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFileMode));
     if (fd.is_open()) {
       FileLock taken(owner, ::getpid());
       if (Status named = write_fully(fd.get(), this_process_identity(), owner); !named) return std::move(named).error();
@@ -81,8 +81,8 @@ Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path
                fmt::format("remove them: rm {}", owner_file_path(path, 1))};
 }
 
-Result<std::optional<FileLock>> FileLock::try_take(const std::string& path, LockScope scope, LockCall lock) {
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kPrivateFile));
+Result<std::optional<FileLock>> FileLock::try_acquire(const std::string& path, LockScope scope, FlockFunction lock) {
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kPrivateFileMode));
   if (!fd.is_open()) return system_error("open", path, errno);
   if (without_interruption(lock, fd.get()) == 0) return std::optional(FileLock(std::move(fd)));
   if (errno == EWOULDBLOCK) return std::optional<FileLock>();
@@ -90,11 +90,11 @@ Result<std::optional<FileLock>> FileLock::try_take(const std::string& path, Lock
   return system_error("lock", path, errno);
 }
 
-Result<FileLock> FileLock::take(const std::string& path, LockScope scope, std::chrono::milliseconds patience,
-                                LockCall lock) {
-  const auto until = std::chrono::steady_clock::now() + patience;
+Result<FileLock> FileLock::acquire(const std::string& path, LockScope scope, std::chrono::milliseconds timeout,
+                                   FlockFunction lock) {
+  const auto until = std::chrono::steady_clock::now() + timeout;
   while (true) {
-    Result<std::optional<FileLock>> taken = try_take(path, scope, lock);
+    Result<std::optional<FileLock>> taken = try_acquire(path, scope, lock);
     if (!taken) return std::move(taken).error();
     if (*taken) return std::move(**taken);
     if (std::chrono::steady_clock::now() >= until) return held_by_another(path);
@@ -102,7 +102,7 @@ Result<FileLock> FileLock::take(const std::string& path, LockScope scope, std::c
   }
 }
 
-bool FileLock::is_at(const std::string& path) const {
+bool FileLock::is_lock_of_path(const std::string& path) const {
   if (is_owner_file()) return file_exists(owner_path_) && file_exists(path);
   struct stat locked {};
   struct stat named {};

@@ -26,13 +26,14 @@ enum class LockScope {
 
 class FileLock {
  public:
-  using LockCall = int (*)(int fd, int operation);
+  using FlockFunction = int (*)(int fd, int operation);
 
   // Does not wait; nullopt if another process holds the lock. `lock` replaces flock in tests.
-  static Result<std::optional<FileLock>> try_take(const std::string& path, LockScope scope, LockCall lock = &::flock);
-  // Waits for at most `patience`.
-  static Result<FileLock> take(const std::string& path, LockScope scope, std::chrono::milliseconds patience,
-                               LockCall lock = &::flock);
+  static Result<std::optional<FileLock>> try_acquire(const std::string& path, LockScope scope,
+                                                     FlockFunction lock = &::flock);
+  // Waits for at most `timeout`.
+  static Result<FileLock> acquire(const std::string& path, LockScope scope, std::chrono::milliseconds timeout,
+                                  FlockFunction lock = &::flock);
 
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;
@@ -41,7 +42,7 @@ class FileLock {
   ~FileLock();
 
   // Whether `path` still names the locked file: it may have been moved or replaced.
-  bool is_at(const std::string& path) const;
+  bool is_lock_of_path(const std::string& path) const;
 
   // True without flock: if the owner is killed on another machine, the lock stays held until its file is removed.
   bool is_owner_file() const { return !owner_path_.empty(); }

@@ -24,12 +24,12 @@ int failing_flock(int /*fd*/, int /*operation*/) {
   return -1;
 }
 
-constexpr FileLock::LockCall kNoLockServer = &failing_flock<ENOLCK>;
+constexpr FileLock::FlockFunction kNoLockServer = &failing_flock<ENOLCK>;
 
 class FileLocks : public ::testing::Test {
  protected:
-  std::optional<FileLock> taken(FileLock::LockCall lock, LockScope scope = LockScope::machine) const {
-    Result<std::optional<FileLock>> result = FileLock::try_take(path_, scope, lock);
+  std::optional<FileLock> taken(FileLock::FlockFunction lock, LockScope scope = LockScope::machine) const {
+    Result<std::optional<FileLock>> result = FileLock::try_acquire(path_, scope, lock);
     EXPECT_TRUE(result) << result.error().message;
     return result ? std::move(*result) : std::nullopt;
   }
@@ -55,7 +55,7 @@ std::string ended_identity() {
 }
 
 TEST_F(FileLocks, AreHeldByOneAtATime) {
-  for (const FileLock::LockCall lock : {FileLock::LockCall(&::flock), kNoLockServer}) {
+  for (const FileLock::FlockFunction lock : {FileLock::FlockFunction(&::flock), kNoLockServer}) {
     std::optional<FileLock> first = taken(lock);
     ASSERT_TRUE(first);
     EXPECT_FALSE(taken(lock));
@@ -65,7 +65,7 @@ TEST_F(FileLocks, AreHeldByOneAtATime) {
 }
 
 TEST_F(FileLocks, NameTheirOwnerInAFileWhereverFlockIsMissing) {
-  for (const FileLock::LockCall lock : {kNoLockServer, &failing_flock<EOPNOTSUPP>, &failing_flock<ENOSYS>}) {
+  for (const FileLock::FlockFunction lock : {kNoLockServer, &failing_flock<EOPNOTSUPP>, &failing_flock<ENOSYS>}) {
     {
       const std::optional<FileLock> held = taken(lock);
       ASSERT_TRUE(held);
@@ -78,7 +78,8 @@ TEST_F(FileLocks, NameTheirOwnerInAFileWhereverFlockIsMissing) {
 }
 
 TEST_F(FileLocks, FailWhereThereIsAnotherReasonThanAMissingFlock) {
-  const Result<std::optional<FileLock>> result = FileLock::try_take(path_, LockScope::machine, &failing_flock<EBADF>);
+  const Result<std::optional<FileLock>> result =
+      FileLock::try_acquire(path_, LockScope::machine, &failing_flock<EBADF>);
   ASSERT_FALSE(result);
   EXPECT_NE(result.error().message.find(path_), std::string::npos);
 }
@@ -116,14 +117,14 @@ TEST_F(FileLocks, AreNotReleasedByAForkedChild) {
 }
 
 TEST_F(FileLocks, ThatAreWaitedForExcludeEachOther) {
-  for (const FileLock::LockCall lock : {FileLock::LockCall(&::flock), kNoLockServer}) {
+  for (const FileLock::FlockFunction lock : {FileLock::FlockFunction(&::flock), kNoLockServer}) {
     std::atomic<int> inside = 0;
     std::atomic<bool> met_another = false;
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
         for (int turn = 0; turn < 5; ++turn) {
-          const Result<FileLock> held = FileLock::take(path_, LockScope::shared, std::chrono::minutes(1), lock);
+          const Result<FileLock> held = FileLock::acquire(path_, LockScope::shared, std::chrono::minutes(1), lock);
           ASSERT_TRUE(held) << held.error().message;
           if (inside.fetch_add(1) != 0) met_another = true;
           inside.fetch_sub(1);
@@ -137,19 +138,20 @@ TEST_F(FileLocks, ThatAreWaitedForExcludeEachOther) {
 
 TEST_F(FileLocks, ThatStayHeldAreAnErrorWithTheFileToRemove) {
   const std::optional<FileLock> held = taken(kNoLockServer);
-  const Result<FileLock> second = FileLock::take(path_, LockScope::shared, std::chrono::milliseconds(0), kNoLockServer);
+  const Result<FileLock> second =
+      FileLock::acquire(path_, LockScope::shared, std::chrono::milliseconds(0), kNoLockServer);
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().remedy.find(owner_file_path(path_, 1)), std::string::npos);
 }
 
 TEST(ProcessIdentity, IsOfAProcessThatRunsHasEndedOrCannotBeKnown) {
-  EXPECT_EQ(state_of_process(this_process_identity()), OwnerProcess::running);
-  EXPECT_EQ(state_of_process(ended_identity()), OwnerProcess::ended);
+  EXPECT_EQ(owner_process_state(this_process_identity()), OwnerProcessState::running);
+  EXPECT_EQ(owner_process_state(ended_identity()), OwnerProcessState::ended);
   std::string restarted = this_process_identity();  // the same PID with another start time
-  restarted.replace(restarted.find(process_start("self")), process_start("self").size(), "1");
-  EXPECT_EQ(state_of_process(restarted), OwnerProcess::ended);
+  restarted.replace(restarted.find(process_start_ticks_text("self")), process_start_ticks_text("self").size(), "1");
+  EXPECT_EQ(owner_process_state(restarted), OwnerProcessState::ended);
   for (const char* text : {"", "garbage", "boot 1 2 pid:[1]", "- -1 - -"}) {
-    EXPECT_EQ(state_of_process(text), OwnerProcess::elsewhere) << text;
+    EXPECT_EQ(owner_process_state(text), OwnerProcessState::not_local) << text;
   }
 }
 

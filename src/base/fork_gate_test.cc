@@ -18,7 +18,7 @@ class Visitor {
  public:
   explicit Visitor(ForkGate& gate)
       : thread_([this, &gate] {
-          const ForkGate::Visit inside(gate);
+          const ForkGate::ScopedCall inside(gate);
           is_inside_.set_value();
           may_leave_.get_future().wait();
         }) {
@@ -49,7 +49,7 @@ TEST(ForkGate, AForkWaitsUntilWhoIsInsideHasLeft) {
   begins.get_future().wait();
   visitor.leave();
   forker.join();
-  EXPECT_FALSE(gate.is_lost());
+  EXPECT_FALSE(gate.may_hold_inherited_locks());
 }
 
 TEST(ForkGate, AChildKnowsThatSomebodyWasInside) {
@@ -57,7 +57,7 @@ TEST(ForkGate, AChildKnowsThatSomebodyWasInside) {
   Visitor visitor(gate);
   gate.before_fork(kShort_ns);
   gate.after_fork_in_child();
-  EXPECT_TRUE(gate.is_lost());
+  EXPECT_TRUE(gate.may_hold_inherited_locks());
   gate.before_fork(kLong_ns);  // no thread is inside in the child
   gate.after_fork_in_parent();
 }
@@ -69,7 +69,7 @@ TEST(ForkGate, AThreadThatHangsInsideIsWaitedForOnce) {
   gate.after_fork_in_parent();
   gate.before_fork(kLong_ns);
   gate.after_fork_in_parent();
-  EXPECT_FALSE(gate.is_lost()) << "the parent goes on using it";
+  EXPECT_FALSE(gate.may_hold_inherited_locks()) << "the parent goes on using it";
 }
 
 TEST(ForkGate, WhoComesDuringAForkEntersAfterIt) {
@@ -77,7 +77,7 @@ TEST(ForkGate, WhoComesDuringAForkEntersAfterIt) {
   std::atomic<bool> has_forked{false};
   gate.before_fork(kLong_ns);
   std::thread late([&] {
-    const ForkGate::Visit inside(gate);
+    const ForkGate::ScopedCall inside(gate);
     EXPECT_TRUE(has_forked.load());
   });
   has_forked.store(true);
@@ -88,7 +88,7 @@ TEST(ForkGate, WhoComesDuringAForkEntersAfterIt) {
 TEST(ForkGate, AVisitThatBeganBeforeAForkDoesNotEndInTheChild) {
   ForkGate gate;
   {
-    const ForkGate::Visit inside(gate);
+    const ForkGate::ScopedCall inside(gate);
     begin_fork_generation();
     gate.after_fork_in_child();
   }

@@ -109,7 +109,7 @@ struct FreshFile {
 Result<FreshFile> create_beside(const std::string& target) {
   for (int number = 0; number < kMostNames; ++number) {
     std::string path = fmt::format("{}/.joulemap-{}-{}.tmp", folder_of(target), ::getpid(), number);
-    FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
+    FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kPrivateFileMode));
     if (fd.is_open()) return FreshFile{std::move(path), std::move(fd)};
     if (errno != EEXIST) return system_error("create", path, errno);
   }
@@ -139,7 +139,7 @@ Status write_in_place(const std::string& target, std::string_view content, const
 
 std::string resolve_links(const std::string& path) { return follow(path).path; }
 
-Status refuse_planted(const std::string& path) {
+Status refuse_planted_file(const std::string& path) {
   const std::string target = resolve_links(path);
   if (!is_planted(target)) return Done{};
   return Error{ErrorCode::usage,
@@ -168,7 +168,7 @@ Status check_not_input(const std::string& output, std::span<const std::string> i
 }
 
 Result<OutputFile> OutputFile::open(const std::string& path, std::span<const std::string> inputs) {
-  if (Status own = refuse_planted(path); !own) return std::move(own).error();
+  if (Status own = refuse_planted_file(path); !own) return std::move(own).error();
   if (Status distinct = check_not_input(path, inputs); !distinct) return std::move(distinct).error();
   ResolvedPath resolved = follow(path);
   const std::optional<struct stat> older = status_of(resolved.path);
@@ -183,7 +183,7 @@ Result<OutputFile> OutputFile::open(const std::string& path, std::span<const std
 }
 
 Status OutputFile::replace_content(std::string_view content) {
-  if (direct_.is_open()) return write_fully(direct_.get(), content, path_);
+  if (direct_fd_.is_open()) return write_fully(direct_fd_.get(), content, path_);
   const std::optional<struct stat> older = status_of(target_);
   const bool is_empty = older && older->st_size == 0;
   Result<FreshFile> fresh = create_beside(target_);

@@ -34,11 +34,11 @@ class OutputFile {
 
  private:
   OutputFile(std::string path, std::string target, FileDescriptor direct)
-      : path_(std::move(path)), target_(std::move(target)), direct_(std::move(direct)) {}
+      : path_(std::move(path)), target_(std::move(target)), direct_fd_(std::move(direct)) {}
 
-  std::string path_;       // as given by the user
-  std::string target_;     // after resolving symbolic links
-  FileDescriptor direct_;  // not open if the target is replaced
+  std::string path_;          // as given by the user
+  std::string target_;        // after resolving symbolic links
+  FileDescriptor direct_fd_;  // not open if the target is replaced
 };
 
 // Opens and replaces in one call.
@@ -51,7 +51,7 @@ Status replace_own_file(const std::string& path, std::string_view content);
 Status check_not_input(const std::string& output, std::span<const std::string> inputs);
 
 // Fails with ErrorCode::usage if another user may have planted the link or file: /tmp/out -> /etc/passwd.
-Status refuse_planted(const std::string& path);
+Status refuse_planted_file(const std::string& path);
 
 // Follows the chain of symbolic links that starts at `path`. The final target need not exist. Stops at a planted link.
 std::string resolve_links(const std::string& path);

@@ -20,6 +20,6 @@ std::string printable(std::string_view text);
 std::string printable_lines(std::string_view text);
 
 // For a complete JSON text: escapes each such character from U+007F on, so that the meaning stays the same.
-std::string with_json_escapes(std::string json);
+std::string escape_unsafe_json(std::string json);
 
 }  // namespace joulemap

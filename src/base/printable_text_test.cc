@@ -40,8 +40,8 @@ TEST(PrintableText, LinesKeepTheirEndsTabsAndColours) {
 }
 
 TEST(PrintableText, JsonMeansTheSame) {
-  EXPECT_EQ(with_json_escapes("{\"a\":\"\u202E\u2028\"}\n"), "{\"a\":\"\\u202e\\u2028\"}\n");
-  EXPECT_EQ(with_json_escapes("\"\xC2\x9B\x7F\U000E0041µ\""), "\"\\u009b\\u007f\\udb40\\udc41µ\"");
+  EXPECT_EQ(escape_unsafe_json("{\"a\":\"\u202E\u2028\"}\n"), "{\"a\":\"\\u202e\\u2028\"}\n");
+  EXPECT_EQ(escape_unsafe_json("\"\xC2\x9B\x7F\U000E0041µ\""), "\"\\u009b\\u007f\\udb40\\udc41µ\"");
 }
 
 TEST(PrintableText, NothingThatIsObeyedIsLeftOfAnyBytes) {

@@ -14,7 +14,7 @@ Status make_private_folders(const std::string& path) {
   for (std::size_t end = 0; end < path.size();) {
     end = std::min(path.find('/', end + 1), path.size());
     const std::string folder = path.substr(0, end);
-    if (::mkdir(folder.c_str(), kPrivateFolder) == 0 || errno == EEXIST) continue;
+    if (::mkdir(folder.c_str(), kPrivateFolderMode) == 0 || errno == EEXIST) continue;
     const int failure = errno;
     struct stat status {};  // a read-only file system also refuses to create folders that exist
     if (::stat(folder.c_str(), &status) != 0) return system_error("make the folder", folder, failure);

@@ -13,8 +13,8 @@
 
 namespace joulemap {
 
-inline constexpr mode_t kPrivateFile = 0600;
-inline constexpr mode_t kPrivateFolder = 0700;
+inline constexpr mode_t kPrivateFileMode = 0600;
+inline constexpr mode_t kPrivateFolderMode = 0700;
 
 // Creates the folder and its missing parents. Existing folders are unchanged.
 Status make_private_folders(const std::string& path);

@@ -36,29 +36,29 @@ std::string boot_id() {
   return id ? std::string(trim(*id)) : std::string("-");
 }
 
-std::string process_start(std::string_view pid) {
+std::string process_start_ticks_text(std::string_view pid) {
   const Result<std::string> stat = read_small_file(fmt::format("/proc/{}/stat", pid));
   if (!stat) return {};
   // The start time is the 20th field after the name, which may contain any character.
   const std::size_t name_end = stat->rfind(')');
   if (name_end == std::string::npos) return {};
-  const std::vector<std::string_view> fields = split_blanks(std::string_view(*stat).substr(name_end + 1));
+  const std::vector<std::string_view> fields = split_whitespace(std::string_view(*stat).substr(name_end + 1));
   return fields.size() > 19 ? std::string(fields[19]) : std::string();
 }
 
 std::string this_process_identity() {
-  const std::string start = process_start("self");
+  const std::string start = process_start_ticks_text("self");
   return fmt::format("{} {} {} {}", boot_id(), ::getpid(), start.empty() ? "-" : start, pid_namespace());
 }
 
-OwnerProcess state_of_process(std::string_view identity) {
-  const std::vector<std::string_view> words = split_blanks(identity);
+OwnerProcessState owner_process_state(std::string_view identity) {
+  const std::vector<std::string_view> words = split_whitespace(identity);
   if (words.size() != kWordsOfIdentity || words[0] != boot_id() || words[3] != pid_namespace()) {
-    return OwnerProcess::elsewhere;
+    return OwnerProcessState::not_local;
   }
-  if (!is_there(words[1])) return OwnerProcess::ended;
-  const std::string start = process_start(words[1]);
-  return start.empty() || start == words[2] ? OwnerProcess::running : OwnerProcess::ended;
+  if (!is_there(words[1])) return OwnerProcessState::ended;
+  const std::string start = process_start_ticks_text(words[1]);
+  return start.empty() || start == words[2] ? OwnerProcessState::running : OwnerProcessState::ended;
 }
 
 }  // namespace joulemap

@@ -12,14 +12,14 @@ namespace joulemap {
 std::string boot_id();
 
 // Start time of a process in clock ticks since boot, as text; empty if the process does not exist or is hidden.
-std::string process_start(std::string_view pid);
+std::string process_start_ticks_text(std::string_view pid);
 
 // "boot pid start namespace" of this process.
 std::string this_process_identity();
 
-enum class OwnerProcess { running, ended, elsewhere };
-// State of the process that wrote `identity`. `elsewhere`: from another boot, machine or PID namespace, so its PID has
+enum class OwnerProcessState { running, ended, not_local };
+// State of the process that wrote `identity`. `not_local`: from another boot, machine or PID namespace, so its PID has
 // no meaning here; also returned for malformed text.
-OwnerProcess state_of_process(std::string_view identity);
+OwnerProcessState owner_process_state(std::string_view identity);
 
 }  // namespace joulemap

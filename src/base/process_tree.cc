@@ -122,7 +122,7 @@ std::optional<pid_t> own_pid(const char* proc) noexcept {
   return size > 0 ? leading_number<pid_t>({target.data(), static_cast<std::size_t>(size)}) : std::nullopt;
 }
 
-NamespacePids parse_namespace_numbers(std::string_view proc_pid_status) noexcept {
+NamespacePids parse_namespace_pids(std::string_view proc_pid_status) noexcept {
   NamespacePids numbers{};
   constexpr std::string_view kLine = "\nNSpid:";
   const std::size_t line = proc_pid_status.find(kLine);
@@ -141,7 +141,7 @@ NamespacePids parse_namespace_numbers(std::string_view proc_pid_status) noexcept
 
 NamespacePids namespace_pids_of(pid_t pid, const char* proc) noexcept {
   const ProcText<kMostStatus_bytes> text(ProcPath(proc, pid, "status").text.data());
-  NamespacePids numbers = parse_namespace_numbers(text.view());
+  NamespacePids numbers = parse_namespace_pids(text.view());
   if (numbers[0] == 0) numbers[0] = pid;  // kernels before 4.1 and sandboxes lack this line
   return numbers;
 }
@@ -154,7 +154,7 @@ ProgramName program_name_of(pid_t pid, const char* proc) noexcept {
   return name;
 }
 
-bool was_started_with(pid_t pid, std::string_view assignment, const char* proc) noexcept {
+bool was_started_with_variable(pid_t pid, std::string_view assignment, const char* proc) noexcept {
   std::array<char, kEnvironment_bytes> block;
   if (assignment.empty() || assignment.size() + 2 > block.size() / 2) return false;
   const FileDescriptor file(::open(ProcPath(proc, pid, "environ").text.data(), O_RDONLY | O_CLOEXEC));
@@ -178,10 +178,10 @@ bool was_started_with(pid_t pid, std::string_view assignment, const char* proc) 
   }
 }
 
-NumberedEntries::NumberedEntries(const char* folder) noexcept
+NumericDirectoryEntries::NumericDirectoryEntries(const char* folder) noexcept
     : folder_(::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
 
-std::optional<int> NumberedEntries::next() noexcept {
+std::optional<int> NumericDirectoryEntries::next() noexcept {
   while (folder_.is_open()) {
     if (at_ >= size_) {
       const long got = ::syscall(SYS_getdents64, folder_.get(), entries_.data(), entries_.size());
@@ -197,7 +197,7 @@ std::optional<int> NumberedEntries::next() noexcept {
 }
 
 std::optional<bool> has_open_file(pid_t pid, std::string_view begin, std::string_view end, const char* proc) noexcept {
-  NumberedEntries files(ProcPath(proc, pid, "fd").text.data());
+  NumericDirectoryEntries files(ProcPath(proc, pid, "fd").text.data());
   if (!files.is_open()) return std::nullopt;
   while (const std::optional<int> file = files.next()) {
     std::array<char, kMostPath_bytes> path{};
@@ -210,7 +210,7 @@ std::optional<bool> has_open_file(pid_t pid, std::string_view begin, std::string
   return false;
 }
 
-bool is_in_first_pid_namespace(const char* proc) noexcept {
+bool is_in_initial_pid_namespace(const char* proc) noexcept {
   std::array<char, kMostPath_bytes> path{};
   std::snprintf(path.data(), path.size(), "%s/self/ns/pid", proc);
   std::array<char, 64> target{};

@@ -16,47 +16,47 @@
 
 namespace joulemap {
 
-inline constexpr const char* kProc = "/proc";
+inline constexpr const char* kProcFolder = "/proc";
 
 // From the text of /proc/PID/stat, or from the file itself. Returns nullopt if the process has ended.
 std::optional<pid_t> parse_parent(std::string_view proc_pid_stat) noexcept;
-std::optional<pid_t> parent_of(pid_t pid, const char* proc = kProc) noexcept;
+std::optional<pid_t> parent_of(pid_t pid, const char* proc = kProcFolder) noexcept;
 
 // True if `pid` is `ancestor` or one of its descendants. False for a process that has ended.
-bool descends_from(pid_t pid, pid_t ancestor, const char* proc = kProc) noexcept;
+bool descends_from(pid_t pid, pid_t ancestor, const char* proc = kProcFolder) noexcept;
 
 // Start time in ticks since boot. PID and start time identify a process, because PIDs are reused.
 std::optional<std::uint64_t> parse_start_ticks(std::string_view proc_pid_stat) noexcept;
-std::optional<std::uint64_t> start_ticks_of(pid_t pid, const char* proc = kProc) noexcept;
+std::optional<std::uint64_t> start_ticks_of(pid_t pid, const char* proc = kProcFolder) noexcept;
 
 // Whether the process was forked from its parent and has not called exec since. A fork copies the address of the
 // program arguments; an exec chooses a new one. Returns false where addresses are not readable.
-bool is_fork_of_parent(pid_t pid, const char* proc = kProc) noexcept;
+bool is_fork_of_parent(pid_t pid, const char* proc = kProcFolder) noexcept;
 
 // PID of this process in `proc`. Differs from getpid() if `proc` belongs to an outer PID namespace.
-std::optional<pid_t> own_pid(const char* proc = kProc) noexcept;
+std::optional<pid_t> own_pid(const char* proc = kProcFolder) noexcept;
 
 // PIDs of the process in the PID namespaces from that of `proc` to its own (NSpid of /proc/PID/status). Outermost
 // first, padded with 0.
 using NamespacePids = std::array<pid_t, 4>;
-NamespacePids parse_namespace_numbers(std::string_view proc_pid_status) noexcept;
-NamespacePids namespace_pids_of(pid_t pid, const char* proc = kProc) noexcept;
+NamespacePids parse_namespace_pids(std::string_view proc_pid_status) noexcept;
+NamespacePids namespace_pids_of(pid_t pid, const char* proc = kProcFolder) noexcept;
 
 // Program name, at most 15 characters. Empty if the process has ended.
 using ProgramName = std::array<char, 16>;
-ProgramName program_name_of(pid_t pid, const char* proc = kProc) noexcept;
+ProgramName program_name_of(pid_t pid, const char* proc = kProcFolder) noexcept;
 
 // Whether "NAME=value" was in the environment at exec. Returns false where the environment is not readable.
-bool was_started_with(pid_t pid, std::string_view assignment, const char* proc = kProc) noexcept;
+bool was_started_with_variable(pid_t pid, std::string_view assignment, const char* proc = kProcFolder) noexcept;
 
 // Whether the process has an open file whose path starts with `begin` and ends with `end`; nullopt if not readable.
 std::optional<bool> has_open_file(pid_t pid, std::string_view begin, std::string_view end,
-                                  const char* proc = kProc) noexcept;
+                                  const char* proc = kProcFolder) noexcept;
 
 // Iterates over the numeric entries of a folder: processes of /proc, open files of a process.
-class NumberedEntries {
+class NumericDirectoryEntries {
  public:
-  explicit NumberedEntries(const char* folder) noexcept;
+  explicit NumericDirectoryEntries(const char* folder) noexcept;
   bool is_open() const noexcept { return folder_.is_open(); }
   std::optional<int> next() noexcept;
 
@@ -70,6 +70,6 @@ class NumberedEntries {
 
 // Whether this process is in the initial PID namespace. Only there do the PIDs of NVML match ours with every driver
 // version.
-bool is_in_first_pid_namespace(const char* proc = kProc) noexcept;
+bool is_in_initial_pid_namespace(const char* proc = kProcFolder) noexcept;
 
 }  // namespace joulemap

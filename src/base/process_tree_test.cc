@@ -41,8 +41,8 @@ TEST(ProcessIdentity, IsTheNumberAndTheMomentOfTheStart) {
 }
 
 TEST(ProcessIdentity, ListsItsNumbersInAllNamespaces) {
-  EXPECT_EQ(parse_namespace_numbers("Name:\ta\nNSpid:\t4711\t12\t1\nNSpgid:\t9\n"), (NamespacePids{4711, 12, 1, 0}));
-  EXPECT_EQ(parse_namespace_numbers("Name:\ta\n"), NamespacePids{});
+  EXPECT_EQ(parse_namespace_pids("Name:\ta\nNSpid:\t4711\t12\t1\nNSpgid:\t9\n"), (NamespacePids{4711, 12, 1, 0}));
+  EXPECT_EQ(parse_namespace_pids("Name:\ta\n"), NamespacePids{});
   EXPECT_EQ(namespace_pids_of(::getpid())[0], own_pid());
 }
 
@@ -69,10 +69,10 @@ TEST(VariablesOfAProcess, AreThoseItWasStartedWithAndWholeOnes) {
   environment += "RUN=abc\0ID2=12\0"s;
   proc.add(7, {.environment = environment});
   for (const char* known : {"ID=1234", "RUN=abc", "ID2=12"})
-    EXPECT_TRUE(was_started_with(7, known, proc.path())) << known;
+    EXPECT_TRUE(was_started_with_variable(7, known, proc.path())) << known;
   for (const char* other : {"ID=123", "D=1234", "RUN=ab", "ID2=1", "x", ""})
-    EXPECT_FALSE(was_started_with(7, other, proc.path())) << other;
-  EXPECT_FALSE(was_started_with(8, "ID=1234", proc.path()));
+    EXPECT_FALSE(was_started_with_variable(7, other, proc.path())) << other;
+  EXPECT_FALSE(was_started_with_variable(8, "ID=1234", proc.path()));
 }
 
 TEST(OpenFilesOfAProcess, AreFoundByHowTheirPathsBeginAndEnd) {
@@ -94,7 +94,7 @@ TEST(NumberedEntriesOfAFolder, AreAllOfThemAndOnlyThose) {
     added.insert(pid);
   }
   std::set<int> found;
-  NumberedEntries entries(proc.path());
+  NumericDirectoryEntries entries(proc.path());
   while (const std::optional<int> pid = entries.next()) found.insert(*pid);
   EXPECT_EQ(found, added);
 }

@@ -8,6 +8,6 @@
 
 namespace joulemap {
 
-inline double in_quadrature(double a, double b, double c = 0) { return std::sqrt(a * a + b * b + c * c); }
+inline double add_in_quadrature(double a, double b, double c = 0) { return std::sqrt(a * a + b * b + c * c); }
 
 }  // namespace joulemap

@@ -46,11 +46,11 @@ std::size_t digits_at(std::string_view text, std::size_t position) {
   return end - position;
 }
 
-Result<std::string> content_of(int fd, const std::string& path, std::size_t most_bytes) {
+Result<std::string> content_of(int fd, const std::string& path, std::size_t max_bytes) {
   std::string content;
   std::array<char, 4096> buffer;
-  while (content.size() < most_bytes) {
-    const ssize_t got = ::read(fd, buffer.data(), std::min(buffer.size(), most_bytes - content.size()));
+  while (content.size() < max_bytes) {
+    const ssize_t got = ::read(fd, buffer.data(), std::min(buffer.size(), max_bytes - content.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error("read", path, errno);
     if (got == 0) break;
@@ -72,15 +72,15 @@ Result<FileDescriptor> open_for_reading(const std::string& path) {
   return fd;
 }
 
-bool is_path_beneath(std::string_view path) {
+bool is_relative_path_without_parent(std::string_view path) {
   if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos) return false;
   const std::vector<std::string_view> names = split(path, '/');
   return std::find(names.begin(), names.end(), "..") == names.end();
 }
 
 // Opens component by component, because O_NOFOLLOW affects only the last one, and older kernels lack openat2.
-Result<std::string> read_file_beneath(const std::string& folder, std::string_view path, std::size_t most_bytes) {
-  JOULEMAP_CHECK(is_path_beneath(path), "a path beneath a folder");
+Result<std::string> read_file_beneath(const std::string& folder, std::string_view path, std::size_t max_bytes) {
+  JOULEMAP_CHECK(is_relative_path_without_parent(path), "a path beneath a folder");
   const std::string whole = fmt::format("{}/{}", folder, path);
   FileDescriptor fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const std::vector<std::string_view> names = split(path, '/');
@@ -97,13 +97,13 @@ Result<std::string> read_file_beneath(const std::string& folder, std::string_vie
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return system_error("look at", whole, errno);
   if (!S_ISREG(status.st_mode)) return Error{ErrorCode::malformed, fmt::format("{} is no regular file", whole), {}};
-  return content_of(fd.get(), whole, most_bytes);
+  return content_of(fd.get(), whole, max_bytes);
 }
 
-Result<std::string> read_file_start(const std::string& path, std::size_t most_bytes) {
+Result<std::string> read_file_start(const std::string& path, std::size_t max_bytes) {
   const Result<FileDescriptor> fd = open_for_reading(path);
   if (!fd) return fd.error();
-  return content_of(fd->get(), path, most_bytes);
+  return content_of(fd->get(), path, max_bytes);
 }
 
 Result<std::string> read_small_file(const std::string& path) {

@@ -21,15 +21,15 @@ Result<FileDescriptor> open_for_reading(const std::string& path);
 // The whole content. A file above 1 MiB is reported as malformed: no file read this way is that large.
 Result<std::string> read_small_file(const std::string& path);
 
-// At most the first `most_bytes`: for /proc/cpuinfo, which the kernel generates slowly on large machines.
-Result<std::string> read_file_start(const std::string& path, std::size_t most_bytes);
+// At most the first `max_bytes`: for /proc/cpuinfo, which the kernel generates slowly on large machines.
+Result<std::string> read_file_start(const std::string& path, std::size_t max_bytes);
 
 // Whether the path is relative and contains no "..".
-bool is_path_beneath(std::string_view path);
+bool is_relative_path_without_parent(std::string_view path);
 
-// Reads at most `most_bytes` of a regular file in `folder`; is_path_beneath(path) must hold. Follows no symbolic link
+// Reads at most `max_bytes` of a regular file in `folder`; is_relative_path_without_parent(path) must hold. Follows no symbolic link
 // below `folder`.
-Result<std::string> read_file_beneath(const std::string& folder, std::string_view path, std::size_t most_bytes);
+Result<std::string> read_file_beneath(const std::string& folder, std::string_view path, std::size_t max_bytes);
 
 // Names in a directory without "." and "..", in natural order: zone:2 before zone:10.
 Result<std::vector<std::string>> list_directory(const std::string& path);

@@ -58,8 +58,10 @@ TEST(FileBeneath, IsReadWithoutFollowingALink) {
 }
 
 TEST(FileBeneath, HasARelativePathWithoutTheFolderAbove) {
-  for (const char* path : {"a", "a/b.json", "./a", "a//b", "..a", "a..b"}) EXPECT_TRUE(is_path_beneath(path)) << path;
-  for (const char* path : {"", "/a", "..", "../a", "a/../b", "a/.."}) EXPECT_FALSE(is_path_beneath(path)) << path;
+  for (const char* path : {"a", "a/b.json", "./a", "a//b", "..a", "a..b"})
+    EXPECT_TRUE(is_relative_path_without_parent(path)) << path;
+  for (const char* path : {"", "/a", "..", "../a", "a/../b", "a/.."})
+    EXPECT_FALSE(is_relative_path_without_parent(path)) << path;
 }
 
 }  // namespace

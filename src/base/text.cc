@@ -88,7 +88,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-std::vector<std::string_view> split_blanks(std::string_view text) {
+std::vector<std::string_view> split_whitespace(std::string_view text) {
   std::vector<std::string_view> pieces;
   std::size_t start = text.find_first_not_of(kBlanks);
   while (start != std::string_view::npos) {

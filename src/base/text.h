@@ -23,7 +23,7 @@ std::optional<double> parse_double(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 
 // Splits at runs of whitespace. Drops empty pieces.
-std::vector<std::string_view> split_blanks(std::string_view text);
+std::vector<std::string_view> split_whitespace(std::string_view text);
 
 // Parses a Linux CPU list: "0,18-19" is 0, 18, 19. Returns nullopt if malformed or above 65536 CPUs.
 std::optional<std::vector<int>> parse_cpu_list(std::string_view text);

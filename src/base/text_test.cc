@@ -36,7 +36,7 @@ TEST(ParseCpuList, RefusesBackwardEmptyAndEndlessRanges) {
 
 TEST(Split, KeepsEmptyPiecesAndSplitBlanksDropsThem) {
   EXPECT_EQ(split("a,,b", ','), (std::vector<std::string_view>{"a", "", "b"}));
-  EXPECT_EQ(split_blanks("  a \t b\n"), (std::vector<std::string_view>{"a", "b"}));
+  EXPECT_EQ(split_whitespace("  a \t b\n"), (std::vector<std::string_view>{"a", "b"}));
 }
 
 TEST(Quoted, MakesOutsideTextSafeToPrint) {

@@ -22,7 +22,7 @@ std::size_t BusyTime::edges_before(double time_ns) const {
   return static_cast<std::size_t>(std::upper_bound(edges_ns_.begin(), edges_ns_.end(), time_ns) - edges_ns_.begin());
 }
 
-double BusyTime::until(double time_ns) const {
+double BusyTime::busy_until_ns(double time_ns) const {
   const std::size_t edges = edges_before(time_ns);
   if (edges == 0) return 0;
   const bool is_busy = edges % 2 == 1;
@@ -31,25 +31,27 @@ double BusyTime::until(double time_ns) const {
 
 double BusyTime::mean(std::int64_t from_ns, double length_ns) const {
   const auto from = static_cast<double>(from_ns - origin_ns_);
-  return length_ns > 0 ? (until(from + length_ns) - until(from)) / length_ns : 0;
+  return length_ns > 0 ? (busy_until_ns(from + length_ns) - busy_until_ns(from)) / length_ns : 0;
 }
 
-BusyTime::Fading::Fading(const BusyTime& busy, double memory_ns) : busy_(&busy), memory_ns_(memory_ns) {
+BusyTime::ExponentialAverage::ExponentialAverage(const BusyTime& busy, double time_constant_ns)
+    : busy_(&busy), time_constant_ns_(time_constant_ns) {
   double value = 0;
   for (std::size_t i = 0; i < busy.edges_ns_.size(); ++i) {
     const double towards = i % 2 == 1 ? 1 : 0;  // 1: a load ends here
     const double since_ns = i == 0 ? 0 : busy.edges_ns_[i] - busy.edges_ns_[i - 1];
-    value = towards + (value - towards) * std::exp(-since_ns / memory_ns);
+    value = towards + (value - towards) * std::exp(-since_ns / time_constant_ns);
     at_edges_.push_back(value);
   }
 }
 
-double BusyTime::Fading::at(std::int64_t time_ns) const {
+double BusyTime::ExponentialAverage::at(std::int64_t time_ns) const {
   const auto time = static_cast<double>(time_ns - busy_->origin_ns_);
   const std::size_t edges = busy_->edges_before(time);
   if (edges == 0) return 0;
   const double towards = edges % 2 == 1 ? 1 : 0;
-  return towards + (at_edges_[edges - 1] - towards) * std::exp(-(time - busy_->edges_ns_[edges - 1]) / memory_ns_);
+  return towards +
+         (at_edges_[edges - 1] - towards) * std::exp(-(time - busy_->edges_ns_[edges - 1]) / time_constant_ns_);
 }
 
 }  // namespace joulemap::calibration

@@ -21,20 +21,20 @@ class BusyTime {
   // Fraction of an interval in which the GPU was busy.
   double mean(std::int64_t from_ns, double length_ns) const;
 
-  // The same with an exponential average of time constant `memory_ns`.
-  class Fading {
+  // The same with an exponential average of time constant `time_constant_ns`.
+  class ExponentialAverage {
    public:
-    Fading(const BusyTime& busy, double memory_ns);
+    ExponentialAverage(const BusyTime& busy, double time_constant_ns);
     double at(std::int64_t time_ns) const;
 
    private:
     const BusyTime* busy_;
-    double memory_ns_;
+    double time_constant_ns_;
     std::vector<double> at_edges_;  // at begin and end of each load
   };
 
  private:
-  double until(double time_ns) const;  // busy nanoseconds
+  double busy_until_ns(double time_ns) const;  // busy nanoseconds
   std::size_t edges_before(double time_ns) const;
 
   std::int64_t origin_ns_ = 0;

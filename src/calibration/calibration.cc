@@ -42,16 +42,16 @@ double cpu_per_wall(const sampling::Sampler& sampler, std::size_t sensor, const 
 void find_phases(const std::vector<Channel>& channels, const std::vector<ChannelBehaviour>& seen, std::int64_t at_ns,
                  std::vector<ChannelCalibration>& findings) {
   for (std::size_t i = 0; i < channels.size(); ++i) {
-    const auto step = seen[i].step_before(at_ns);
+    const auto step = seen[i].update_before(at_ns);
     if (!step || channels[i].device.empty()) continue;
     for (std::size_t k = 0; k < i; ++k) {
-      const auto reference = seen[k].step_before(at_ns);
+      const auto reference = seen[k].update_before(at_ns);
       if (!reference || channels[k].device != channels[i].device) continue;
-      const double period_s = seen[k].refresh()->period_s;
-      double phase_s = seconds(step->middle_ns() - reference->middle_ns());
+      const double period_s = seen[k].update_timing()->period_s;
+      double phase_s = seconds(step->midpoint_ns() - reference->midpoint_ns());
       phase_s -= period_s * std::floor(phase_s / period_s);
       findings[i].phase_s = phase_s;
-      findings[i].phase_of = channels[k].name;
+      findings[i].phase_reference = channels[k].name;
       break;
     }
   }
@@ -59,8 +59,8 @@ void find_phases(const std::vector<Channel>& channels, const std::vector<Channel
 
 // Channels whose response to a load is measured: those that cover all power of a GPU.
 bool follows_load(const Channel& channel) {
-  const bool tells_power = measures_energy(channel) || channel.quantity == Quantity::power_history;
-  return tells_power && channel.domain_class == DomainClass::gpu && channel.part_of.empty() &&
+  const bool measures_power = measures_energy(channel) || channel.quantity == Quantity::power_history;
+  return measures_power && channel.domain_class == DomainClass::gpu && channel.part_of.empty() &&
          channel.provenance == Provenance::measured;
 }
 
@@ -69,40 +69,41 @@ class Calibration {
   Calibration(sampling::Sampler& sampler, const CalibrationOptions& options)
       : sampler_(sampler), options_(options), begin_ns_(monotonic_ns()) {
     result_.channels.assign(sampler.channels().begin(), sampler.channels().end());
-    for (const Channel& channel : result_.channels) seen_.emplace_back(channel);
-    last_.resize(seen_.size());
-    kept_.resize(seen_.size());
-    idle_w_.resize(seen_.size());
+    for (const Channel& channel : result_.channels) behaviours_.emplace_back(channel);
+    last_.resize(behaviours_.size());
+    load_readings_.resize(behaviours_.size());
+    idle_w_.resize(behaviours_.size());
   }
 
   CalibrateResult run() {
-    sampler_.set_mode(sensors::SamplingMode::close);
+    sampler_.set_mode(sensors::SamplingMode::near_edge);
     sampler_.start();
-    watch_until(begin_ns_ + options_.idle_ns);
+    sample_until(begin_ns_ + options_.idle_ns);
     idle_ = {begin_ns_, monotonic_ns()};
-    for (std::size_t i = 0; i < seen_.size(); ++i) idle_w_[i] = seen_[i].mean_w();
+    for (std::size_t i = 0; i < behaviours_.size(); ++i) idle_w_[i] = behaviours_[i].mean_w();
     const std::vector<std::string> busy = busy_devices();
     std::vector<std::pair<std::string, LoadPhases>> loaded;
-    if (options_.loads) loaded = load_gpus(busy);
+    if (options_.loads_gpus) loaded = load_gpus(busy);
     sampler_.stop();
     const std::int64_t end_ns = monotonic_ns();
-    result_.watched_s = seconds(end_ns - begin_ns_);
+    result_.observed_s = seconds(end_ns - begin_ns_);
     result_.samplers = sampler_.costs();
-    for (std::size_t sensor = 0; sensor < sampler_.sensor_count(); ++sensor) tell_sensor(sensor);
-    find_phases(result_.channels, seen_, end_ns, result_.findings);
-    for (const auto& [device, phases] : loaded) tell_load(device, phases);
+    for (std::size_t sensor = 0; sensor < sampler_.sensor_count(); ++sensor) add_sensor_findings(sensor);
+    find_phases(result_.channels, behaviours_, end_ns, result_.findings);
+    for (const auto& [device, phases] : loaded) add_device_load_findings(device, phases);
     return std::move(result_);
   }
 
  private:
-  void watch_until(std::int64_t until_ns) {
+  void sample_until(std::int64_t until_ns) {
     while (monotonic_ns() < until_ns) {
       sleep_until(std::min(monotonic_ns() + kDrainPeriod_ns, until_ns));
       sampler_.drain([&](const Sample& sample) {
-        seen_[sample.channel].observe(sample.reading);
+        behaviours_[sample.channel].observe(sample.reading);
         last_[sample.channel] = sample.reading;
         const bool is_good = sample.reading.code == ReadCode::ok;
-        if (is_good && follows_load(result_.channels[sample.channel])) kept_[sample.channel].push_back(sample.reading);
+        if (is_good && follows_load(result_.channels[sample.channel]))
+          load_readings_[sample.channel].push_back(sample.reading);
       });
     }
   }
@@ -154,8 +155,8 @@ class Calibration {
           note_not_loaded(gpu->domain, driver->error().message, driver->error().remedy);
           continue;
         }
-        Result<LoadPhases> phases = calibration::load_in_square_waves(
-            **driver, gpu->device, options_.waves, [this](std::int64_t until_ns) { watch_until(until_ns); });
+        Result<LoadPhases> phases = calibration::run_square_waves(
+            **driver, gpu->device, options_.waves, [this](std::int64_t until_ns) { sample_until(until_ns); });
         if (!phases) {
           note_not_loaded(gpu->domain, phases.error().message, phases.error().remedy);
           continue;
@@ -168,33 +169,33 @@ class Calibration {
     return loaded;
   }
 
-  void tell_sensor(std::size_t sensor) {
-    const double cpu_share = cpu_per_wall(sampler_, sensor, seen_, result_.samplers);
+  void add_sensor_findings(std::size_t sensor) {
+    const double cpu_share = cpu_per_wall(sampler_, sensor, behaviours_, result_.samplers);
     const auto [first, count] = sampler_.channels_of(sensor);
     for (std::size_t i = first; i < first + count; ++i) {
       ChannelCalibration finding;
       finding.channel = result_.channels[i].name;
       finding.device = result_.channels[i].device;
       finding.driver = driver_of(result_.channels[i]);
-      if (const auto refresh = seen_[i].refresh()) {
-        finding.refresh_s = refresh->period_s;
-        finding.refresh_spread_s = refresh->spread_s;
+      if (const auto update_timing = behaviours_[i].update_timing()) {
+        finding.refresh_s = update_timing->period_s;
+        finding.refresh_spread_s = update_timing->spread_s;
       }
-      finding.read_wall_s = seen_[i].median_read_s();
+      finding.read_wall_s = behaviours_[i].median_read_s();
       if (finding.read_wall_s) finding.read_cpu_s = *finding.read_wall_s * cpu_share;
       if (result_.channels[i].provenance == Provenance::measured) finding.idle_w = idle_w_[i];
-      finding.made_unix_ns = unix_ns();
+      finding.created_unix_ns = unix_ns();
       result_.findings.push_back(std::move(finding));
     }
   }
 
-  void tell_load(const std::string& device, const LoadPhases& phases) {
-    std::vector<WatchedChannel> watched;
+  void add_device_load_findings(const std::string& device, const LoadPhases& phases) {
+    std::vector<LoadedChannel> watched;
     for (std::size_t i = 0; i < result_.channels.size(); ++i) {
       const Channel& channel = result_.channels[i];
       if (!follows_load(channel) || channel.device != device) continue;
-      DisplayedValues shown = displayed_values(channel, kept_[i]);
-      watched.push_back({channel, std::move(shown.values), shown.known_to_s, &result_.findings[i]});
+      DisplayedValues shown = displayed_values(channel, load_readings_[i]);
+      watched.push_back({channel, std::move(shown.values), shown.time_uncertainty_s, &result_.findings[i]});
     }
     add_load_findings(watched, phases, result_.diagnostics);
   }
@@ -204,9 +205,9 @@ class Calibration {
   std::int64_t begin_ns_;
   LoadSpan idle_;
   CalibrateResult result_;
-  std::vector<ChannelBehaviour> seen_;
+  std::vector<ChannelBehaviour> behaviours_;
   std::vector<Reading> last_;
-  std::vector<std::vector<Reading>> kept_;  // of channels that follow a load
+  std::vector<std::vector<Reading>> load_readings_;  // of channels that follow a load
   std::vector<std::optional<double>> idle_w_;
 };
 

@@ -16,7 +16,7 @@ namespace joulemap::calibration {
 
 struct CalibrationOptions {
   std::int64_t idle_ns = 5 * kNanosecondsPerSecond;  // idle observation time
-  bool loads = true;                                 // load GPUs
+  bool loads_gpus = true;                            // load GPUs
   std::string cuda_library;                          // CUDA library for the load
   calibration::WavePlan waves = {};
 };

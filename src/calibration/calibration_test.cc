@@ -68,12 +68,12 @@ TEST_F(CalibratedGpu, SquareWavesShowHowEverySensorFollows) {
   EXPECT_LT(counter.lag_low_s.value(), *counter.lag_s);
   EXPECT_GT(counter.lag_high_s.value(), *counter.lag_s);
   EXPECT_LT(*counter.lag_high_s, *counter.lag_low_s + 0.01);
-  EXPECT_FALSE(counter.window_s || counter.memory_s);
+  EXPECT_FALSE(counter.window_s || counter.time_constant_s);
   EXPECT_NEAR(instant.window_s.value(), 0.030, 0.006);
   EXPECT_NEAR(instant.lag_s.value(), 0, 0.005);
-  EXPECT_FALSE(instant.memory_s);
+  EXPECT_FALSE(instant.time_constant_s);
   EXPECT_NEAR(average.window_s.value(), 1, 0.05);
-  EXPECT_NEAR(history.memory_s.value(), 0.012, 0.002);
+  EXPECT_NEAR(history.time_constant_s.value(), 0.012, 0.002);
   EXPECT_NEAR(history.lag_s.value(), 0, 0.003);
   EXPECT_FALSE(history.window_s);
   for (const ChannelCalibration& one : {counter, instant, average, history}) {
@@ -82,7 +82,7 @@ TEST_F(CalibratedGpu, SquareWavesShowHowEverySensorFollows) {
     EXPECT_NEAR(one.loaded_w.value(), kLoaded_w, 0.03 * kLoaded_w) << one.channel;
   }
   EXPECT_NEAR(instant.gain.value(), 1.0076, 0.004);
-  EXPECT_EQ(instant.gain_of, "gpu0-energy");
+  EXPECT_EQ(instant.gain_reference, "gpu0-energy");
   EXPECT_NEAR(history.gain.value(), 1, 0.004);
   EXPECT_FALSE(counter.gain);
   EXPECT_NEAR(counter.gain_spread.value(), 0.005, 0.002);
@@ -93,7 +93,8 @@ TEST_F(CalibratedGpu, SquareWavesShowHowEverySensorFollows) {
 
 TEST_F(CalibratedGpu, IsTheSameEveryTime) {
   calibration::WavePlan short_plan;
-  short_plan.active_idle_ns = short_plan.full_ns = short_plan.after_ns = short_plan.released_ns = kNanosecondsPerSecond;
+  short_plan.active_idle_ns = short_plan.full_load_ns = short_plan.idle_after_load_ns =
+      short_plan.idle_after_release_ns = kNanosecondsPerSecond;
   short_plan.waves_ns = 2 * kNanosecondsPerSecond;
   const auto first = findings_by_channel(calibrated("counter_lag_ms 10\n", short_plan));
   const auto second = findings_by_channel(calibrated("counter_lag_ms 10\n", short_plan));

@@ -27,8 +27,8 @@ struct CudaUuid {
   unsigned char bytes[16];
 };
 
-inline constexpr int kMultiprocessorCount = 16;     // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-inline constexpr unsigned kSpinWhileWaiting = 0x1;  // CU_CTX_SCHED_SPIN: detects the end of a load at once
+inline constexpr int kMultiprocessorCountAttribute = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+inline constexpr unsigned kContextSpinFlag = 0x1;         // CU_CTX_SCHED_SPIN: detects the end of a load at once
 
 struct CudaApi {
   CudaResult (*init)(unsigned flags) = nullptr;

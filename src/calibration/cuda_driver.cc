@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <initializer_list>
 
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 
 namespace joulemap::calibration {
 namespace {
@@ -42,20 +42,20 @@ std::string find_functions(void* library, CudaApi& api) {
 
 }  // namespace
 
-std::string cuda_library(std::string_view named, bool has_more_rights, bool root_is_real) {
-  if (!named.empty() && !has_more_rights) return std::string(named);
+std::string cuda_library(std::string_view requested, bool has_elevated_privileges, bool root_is_real) {
+  if (!requested.empty() && !has_elevated_privileges) return std::string(requested);
   return root_is_real ? kUsualLibrary : "";
 }
 
 std::string cuda_library(bool root_is_real) {
-  const char* named = std::getenv("JOULEMAP_CUDA");
-  return cuda_library(named != nullptr ? named : "", ::getauxval(AT_SECURE) != 0, root_is_real);
+  const char* requested = std::getenv("JOULEMAP_CUDA");
+  return cuda_library(requested != nullptr ? requested : "", ::getauxval(AT_SECURE) != 0, root_is_real);
 }
 
 Result<CudaDriver> CudaDriver::load(const std::string& path) {
   if (path.empty()) return Error{ErrorCode::not_found, "no driver is looked for outside of this machine", {}};
   // Threads that the library starts must not receive the signals of this program.
-  const SignalShield signals_are_for_the_program;
+  const ScopedSignalBlock signals_are_for_the_program;
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
     const char* why = ::dlerror();
@@ -73,30 +73,32 @@ Result<CudaDriver> CudaDriver::load(const std::string& path) {
   return driver;
 }
 
-Status CudaDriver::check(CudaResult result, std::string_view what) const {
+Status CudaDriver::check(CudaResult result, std::string_view operation) const {
   if (result == CudaResult::success) return Done{};
   const char* text = nullptr;
-  const bool is_told = api_.error_string != nullptr && api_.error_string(result, &text) == CudaResult::success;
-  if (!is_told || text == nullptr) text = "unknown error";
+  const bool has_message = api_.error_string != nullptr && api_.error_string(result, &text) == CudaResult::success;
+  if (!has_message || text == nullptr) text = "unknown error";
   const ErrorCode code = result == CudaResult::no_device ? ErrorCode::not_found : ErrorCode::io;
-  return Error{code, fmt::format("{}: {} (CUDA error {})", what, text, static_cast<int>(result)), {}};
+  return Error{code, fmt::format("{}: {} (CUDA error {})", operation, text, static_cast<int>(result)), {}};
 }
 
 Result<CudaDevice> CudaDriver::device_of(std::string_view uuid) const {
   int count = 0;
-  if (Status told = check(api_.device_count(&count), "cuDeviceGetCount"); !told) return std::move(told).error();
+  if (Status status = check(api_.device_count(&count), "cuDeviceGetCount"); !status) return std::move(status).error();
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     CudaDevice device = 0;
-    if (Status told = check(api_.device_get(&device, ordinal), "cuDeviceGet"); !told) return std::move(told).error();
-    CudaUuid its{};
-    if (Status told = check(api_.device_uuid(&its, device), "cuDeviceGetUuid"); !told) return std::move(told).error();
-    if (text_of(its) == uuid) return device;
+    if (Status status = check(api_.device_get(&device, ordinal), "cuDeviceGet"); !status)
+      return std::move(status).error();
+    CudaUuid found_uuid{};
+    if (Status status = check(api_.device_uuid(&found_uuid, device), "cuDeviceGetUuid"); !status)
+      return std::move(status).error();
+    if (nvml_uuid_of(found_uuid) == uuid) return device;
   }
   return Error{ErrorCode::not_found, fmt::format("none of CUDA's {} devices is {}", count, uuid),
                "CUDA_VISIBLE_DEVICES must show it; a GPU that is split (MIG) cannot be loaded as a whole"};
 }
 
-std::string text_of(const CudaUuid& uuid) {
+std::string nvml_uuid_of(const CudaUuid& uuid) {
   std::string text = "GPU";
   for (int i = 0; i < 16; ++i) {
     const bool begins_part = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;

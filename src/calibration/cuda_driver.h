@@ -15,8 +15,8 @@
 
 namespace joulemap::calibration {
 
-// Path of the library to load; empty for none. `named`: the value of JOULEMAP_CUDA. `has_more_rights`: AT_SECURE. Pure.
-std::string cuda_library(std::string_view named, bool has_more_rights, bool root_is_real);
+// Path of the library to load; empty for none. `requested`: the value of JOULEMAP_CUDA. `has_elevated_privileges`: AT_SECURE. Pure.
+std::string cuda_library(std::string_view requested, bool has_elevated_privileges, bool root_is_real);
 // The same with the environment of this process.
 std::string cuda_library(bool root_is_real);
 
@@ -28,7 +28,7 @@ class CudaDriver {
   // The device with this NVML UUID ("GPU-8f0c...").
   Result<CudaDevice> device_of(std::string_view uuid) const;
   // Converts a result to a Status; the error contains the operation and the driver's message.
-  Status check(CudaResult result, std::string_view what) const;
+  Status check(CudaResult result, std::string_view operation) const;
 
  private:
   explicit CudaDriver(const CudaApi& api) : api_(api) {}
@@ -37,6 +37,6 @@ class CudaDriver {
 };
 
 // In NVML's format.
-std::string text_of(const CudaUuid& uuid);
+std::string nvml_uuid_of(const CudaUuid& uuid);
 
 }  // namespace joulemap::calibration

@@ -13,27 +13,28 @@ constexpr std::int64_t kBelieved_ns = kNanosecondsPerMillisecond;
 
 // Interval in which the value of `reading` appeared when the previous read returned another: NVML returns the value at
 // the start of a call.
-StepInterval change_between(const Reading& before, const Reading& reading) {
+UpdateInterval change_between(const Reading& before, const Reading& reading) {
   return {before.before_ns, std::min(reading.after_ns, reading.before_ns + kNvmlLatch_ns)};
 }
 
-std::int64_t moment_of(const StepInterval& change, const CounterClock& clock) {
-  if (!clock.is_locked()) return change.middle_ns();
+std::int64_t moment_of(const UpdateInterval& change, const CounterClock& clock) {
+  if (!clock.is_locked()) return change.midpoint_ns();
   const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(clock.period_ns()));
-  std::int64_t step_ns = clock.last_step_before(change.latest_ns).middle_ns();
+  std::int64_t step_ns = clock.last_update_before(change.latest_ns).midpoint_ns();
   // The clock returns a step that has certainly happened. The nearest one may be a period or more away.
-  const std::int64_t away_ns = change.middle_ns() - step_ns;
+  const std::int64_t away_ns = change.midpoint_ns() - step_ns;
   step_ns += (away_ns + (away_ns < 0 ? -period_ns : period_ns) / 2) / period_ns * period_ns;
   const bool fits = change.earliest_ns - kBelieved_ns <= step_ns && step_ns <= change.latest_ns + kBelieved_ns;
-  return fits ? step_ns : change.middle_ns();
+  return fits ? step_ns : change.midpoint_ns();
 }
 
 }  // namespace
 
 DisplayedValues displayed_values(const Channel& channel, std::span<const Reading> readings) {
   const bool is_counter = channel.kind == ChannelKind::counter;
-  CounterClock clock(is_counter ? CounterClock::EqualValues::mean_no_step : CounterClock::EqualValues::prove_nothing,
-                     is_counter ? kNvmlLatch_ns : kWholeRead);
+  CounterClock clock(
+      is_counter ? CounterClock::EqualValues::mean_no_update : CounterClock::EqualValues::are_inconclusive,
+      is_counter ? kNvmlLatch_ns : kLatchedDuringWholeRead);
   for (const Reading& reading : readings) clock.observe(reading.before_ns, reading.after_ns, reading.raw);
   DisplayedValues found;
   std::vector<DisplayedValue>& shown = found.values;
@@ -51,7 +52,7 @@ DisplayedValues displayed_values(const Channel& channel, std::span<const Reading
     last = &reading;
   }
   if (channel.quantity != Quantity::power_history && clock.is_locked())
-    found.known_to_s = seconds(clock.half_width_ns());
+    found.time_uncertainty_s = seconds(clock.half_width_ns());
   return found;
 }
 

@@ -14,7 +14,7 @@ namespace joulemap::calibration {
 
 struct DisplayedValues {
   std::vector<DisplayedValue> values;  // counter: joules since the first reading; power history: every value
-  double known_to_s = 0;               // common uncertainty of all times, as far as the reads show
+  double time_uncertainty_s = 0;       // common uncertainty of all times, as far as the reads show
 };
 
 // Readings in order of time.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 #include "calibration/load_kernel.h"
 
 namespace joulemap::calibration {
@@ -24,11 +24,11 @@ constexpr std::int64_t kMinRateMeasurement_ns = 5 * kNanosecondsPerMillisecond;
 }  // namespace
 
 Result<GpuLoad> GpuLoad::open(const CudaDriver& driver, std::string_view uuid) {
-  const SignalShield signals_are_for_the_program;  // a context has threads
+  const ScopedSignalBlock signals_are_for_the_program;  // a context has threads
   const Result<CudaDevice> device = driver.device_of(uuid);
   if (!device) return device.error();
   CudaContext context = nullptr;
-  if (Status made = driver.check(driver.api().context_create(&context, kSpinWhileWaiting, *device), "cuCtxCreate");
+  if (Status made = driver.check(driver.api().context_create(&context, kContextSpinFlag, *device), "cuCtxCreate");
       !made) {
     return std::move(made).error();
   }
@@ -58,10 +58,10 @@ Status GpuLoad::close() {
 Status GpuLoad::compile(CudaDevice device) {
   const CudaApi& api = driver_->api();
   int multiprocessors = 0;
-  if (Status told =
-          driver_->check(api.device_attribute(&multiprocessors, kMultiprocessorCount, device), "cuDeviceGetAttribute");
-      !told) {
-    return told;
+  if (Status status = driver_->check(api.device_attribute(&multiprocessors, kMultiprocessorCountAttribute, device),
+                                     "cuDeviceGetAttribute");
+      !status) {
+    return status;
   }
   blocks_ = kBlocksPerMultiprocessor * static_cast<unsigned>(std::max(multiprocessors, 1));
   CudaModule module = nullptr;

@@ -24,80 +24,81 @@ LoadSpan later_half(const LoadSpan& span) { return {span.begin_ns + span.length_
 
 class ChannelUnderLoad {
  public:
-  ChannelUnderLoad(const WatchedChannel& watched, const LoadPhases& phases, Diagnostics& diagnostics)
-      : watched_(watched), phases_(phases), response_(find_response(watched.channel.kind, watched.shown, phases)) {
-    if (response_ && response_->lag_known) {
-      tell_response();
+  ChannelUnderLoad(const LoadedChannel& loaded, const LoadPhases& phases, Diagnostics& diagnostics)
+      : loaded_(loaded), phases_(phases), response_(find_response(loaded.channel.kind, loaded.displayed, phases)) {
+    if (response_ && response_->is_lag_identified) {
+      set_response();
     } else {
       diagnostics.add({"lag_not_found", 1,
-                       fmt::format("{}: {}; nothing is kept of its lag", watched.channel.name,
+                       fmt::format("{}: {}; nothing is kept of its lag", loaded.channel.name,
                                    response_ ? "no lag fits better than another" : "too few values were seen"),
                        "calibrate again while nothing else runs"});
     }
-    tell_levels();
+    set_levels();
   }
 
   const std::optional<LoadResponse>& response() const { return response_; }
 
  private:
-  ChannelCalibration& finding() const { return *watched_.finding; }
-  double period_s() const { return finding().refresh_s.value_or(watched_.channel.refresh_s); }
-  double late_s() const { return is_known() ? std::max(response_->lag_s, 0.0) + slow_s() : period_s(); }
-  double slow_s() const { return is_known() ? response_->falls_within_s(period_s()) : 0; }
-  bool is_known() const { return response_ && response_->lag_known; }
+  ChannelCalibration& finding() const { return *loaded_.finding; }
+  double period_s() const { return finding().refresh_s.value_or(loaded_.channel.refresh_s); }
+  double delay_s() const { return is_known() ? std::max(response_->lag_s, 0.0) + averaging_delay_s() : period_s(); }
+  double averaging_delay_s() const { return is_known() ? response_->fall_time_s(period_s()) : 0; }
+  bool is_known() const { return response_ && response_->is_lag_identified; }
   std::optional<double> level(const LoadSpan& span) const {
-    return mean_shown_w(watched_.channel.kind, watched_.shown, span, late_s());
+    return mean_displayed_w(loaded_.channel.kind, loaded_.displayed, span, delay_s());
   }
 
-  void tell_response() {
+  void set_response() {
     finding().lag_s = response_->lag_s;
     // The times of the values are known only as well as the reads allow.
-    const double low_s = in_quadrature(response_->lag_s - response_->lag_low_s, watched_.known_to_s);
-    const double high_s = in_quadrature(response_->lag_high_s - response_->lag_s, watched_.known_to_s);
+    const double low_s = add_in_quadrature(response_->lag_s - response_->lag_low_s, loaded_.time_uncertainty_s);
+    const double high_s = add_in_quadrature(response_->lag_high_s - response_->lag_s, loaded_.time_uncertainty_s);
     finding().lag_low_s = response_->lag_s - low_s;
     finding().lag_high_s = response_->lag_s + high_s;
-    if (response_->averaging == Averaging::window) finding().window_s = response_->averaged_s;
-    if (response_->averaging == Averaging::memory) finding().memory_s = response_->averaged_s;
+    if (response_->averaging == Averaging::moving_average) finding().window_s = response_->averaging_time_s;
+    if (response_->averaging == Averaging::exponential_average) finding().time_constant_s = response_->averaging_time_s;
   }
-  void tell_levels() {
+  void set_levels() {
     // Between counter updates, which is more accurate than between the readings at the ends.
     if (const std::optional<double> idle_w = level(phases_.idle)) finding().idle_w = idle_w;
-    finding().active_idle_w = level(later_half(phases_.after));
-    finding().loaded_w = level(later_half(phases_.full));
-    tell_way_down(phases_.after, finding().active_idle_w, finding().loaded_w, finding().settle_s, finding().settle_w);
-    tell_way_down(phases_.released, finding().idle_w, finding().active_idle_w, finding().sleep_s, finding().sleep_w);
+    finding().active_idle_w = level(later_half(phases_.after_load));
+    finding().loaded_w = level(later_half(phases_.full_load));
+    set_decay(phases_.after_load, finding().active_idle_w, finding().loaded_w, finding().settle_s, finding().settle_w);
+    set_decay(phases_.after_context, finding().idle_w, finding().active_idle_w, finding().sleep_s, finding().sleep_w);
   }
-  void tell_way_down(const LoadSpan& span, std::optional<double> low_w, std::optional<double> high_w,
-                     std::optional<double>& lasts_s, std::optional<double>& draws_w) {
-    if (!low_w || !high_w || *high_w <= *low_w || !is_known() || slow_s() > kTooSlow_s) return;
-    const auto fallen_s = time_to_fall_s(watched_.channel.kind, watched_.shown, span, *low_w, *high_w);
+  void set_decay(const LoadSpan& span, std::optional<double> low_w, std::optional<double> high_w,
+                 std::optional<double>& duration_s, std::optional<double>& mean_w) {
+    if (!low_w || !high_w || *high_w <= *low_w || !is_known() || averaging_delay_s() > kTooSlow_s) return;
+    const auto fallen_s = time_to_fall_s(loaded_.channel.kind, loaded_.displayed, span, *low_w, *high_w);
     if (!fallen_s) return;
     // A sensor with lag and averaging falls later than the power it measures.
-    lasts_s = std::max(*fallen_s - late_s(), 0.0);
-    const auto end_ns = span.begin_ns + static_cast<std::int64_t>((*lasts_s + late_s()) * 1e9);
-    if (*lasts_s > 0) draws_w = mean_shown_w(watched_.channel.kind, watched_.shown, {span.begin_ns, end_ns}, late_s());
+    duration_s = std::max(*fallen_s - delay_s(), 0.0);
+    const auto end_ns = span.begin_ns + static_cast<std::int64_t>((*duration_s + delay_s()) * 1e9);
+    if (*duration_s > 0)
+      mean_w = mean_displayed_w(loaded_.channel.kind, loaded_.displayed, {span.begin_ns, end_ns}, delay_s());
   }
 
-  const WatchedChannel& watched_;
+  const LoadedChannel& loaded_;
   const LoadPhases& phases_;
   std::optional<LoadResponse> response_;
 };
 
-void tell_gains(std::vector<WatchedChannel>& channels, const std::vector<ChannelUnderLoad>& seen) {
-  const auto is_counter = [](const WatchedChannel& watched) { return watched.channel.kind == ChannelKind::counter; };
+void set_gains(std::vector<LoadedChannel>& channels, const std::vector<ChannelUnderLoad>& seen) {
+  const auto is_counter = [](const LoadedChannel& loaded) { return loaded.channel.kind == ChannelKind::counter; };
   const auto counter = std::find_if(channels.begin(), channels.end(), is_counter);
   if (counter == channels.end()) return;
   const auto& reference = seen[static_cast<std::size_t>(counter - channels.begin())].response();
-  if (!reference || !reference->lag_known || reference->mean_w <= 0) return;
+  if (!reference || !reference->is_lag_identified || reference->mean_w <= 0) return;
   double squares = 0;
   double count = 0;
   for (std::size_t i = 0; i < channels.size(); ++i) {
     const auto& response = seen[i].response();
-    if (is_counter(channels[i]) || !response || !response->lag_known) continue;
+    if (is_counter(channels[i]) || !response || !response->is_lag_identified) continue;
     ChannelCalibration& finding = *channels[i].finding;
     finding.gain = response->mean_w / reference->mean_w;
-    finding.gain_spread = in_quadrature(response->mean_spread_w, reference->mean_spread_w) / reference->mean_w;
-    finding.gain_of = counter->channel.name;
+    finding.gain_spread = add_in_quadrature(response->mean_spread_w, reference->mean_spread_w) / reference->mean_w;
+    finding.gain_reference = counter->channel.name;
     squares += (*finding.gain - 1) * (*finding.gain - 1);
     ++count;
   }
@@ -107,11 +108,11 @@ void tell_gains(std::vector<WatchedChannel>& channels, const std::vector<Channel
 
 }  // namespace
 
-void add_load_findings(std::vector<WatchedChannel>& channels, const LoadPhases& phases, Diagnostics& diagnostics) {
+void add_load_findings(std::vector<LoadedChannel>& channels, const LoadPhases& phases, Diagnostics& diagnostics) {
   std::vector<ChannelUnderLoad> seen;
   seen.reserve(channels.size());
-  for (const WatchedChannel& watched : channels) seen.emplace_back(watched, phases, diagnostics);
-  tell_gains(channels, seen);
+  for (const LoadedChannel& loaded : channels) seen.emplace_back(loaded, phases, diagnostics);
+  set_gains(channels, seen);
 }
 
 }  // namespace joulemap::calibration

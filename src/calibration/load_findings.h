@@ -15,13 +15,13 @@
 namespace joulemap::calibration {
 
 // A channel that covers the energy or power of a whole GPU.
-struct WatchedChannel {
+struct LoadedChannel {
   Channel channel;
-  std::vector<DisplayedValue> shown;
-  double known_to_s = 0;                  // common uncertainty of the times of all values
+  std::vector<DisplayedValue> displayed;
+  double time_uncertainty_s = 0;          // common uncertainty of the times of all values
   ChannelCalibration* finding = nullptr;  // finding to fill in; its refresh_s is set
 };
 
-void add_load_findings(std::vector<WatchedChannel>& channels, const LoadPhases& phases, Diagnostics& diagnostics);
+void add_load_findings(std::vector<LoadedChannel>& channels, const LoadPhases& phases, Diagnostics& diagnostics);
 
 }  // namespace joulemap::calibration

@@ -26,7 +26,7 @@ constexpr double kLagRefined_ns = kMs / 8;
 // A window must not reach back beyond the idle time before the waves.
 constexpr double kShortestAveraged_ns = 2 * kMs;
 constexpr double kLongestWindow_ns = 1700 * kMs;
-constexpr double kLongestMemory_ns = 400 * kMs;
+constexpr double kMaxTimeConstant_ns = 400 * kMs;
 constexpr double kAveragedGrid = 1.25;
 constexpr double kAveragedRefined = 1.002;
 
@@ -35,8 +35,8 @@ constexpr double kAveragedRefined = 1.002;
 constexpr double kFlatCost = 6;
 constexpr double kUnsureCost = 1.35;
 // Observations with a larger residual, in standard deviations, are outliers: a late poll, a changed clock.
-constexpr double kOdd = 4;
-constexpr double kDeviationOfMedian = 1.4826;
+constexpr double kOutlier = 4;
+constexpr double kSdPerMad = 1.4826;
 
 std::vector<double> lag_grid() {
   std::vector<double> lags_ns;
@@ -60,16 +60,16 @@ struct Row {
   double watts;
 };
 
-std::vector<Row> rows_of(ChannelKind kind, std::span<const DisplayedValue> shown, const LoadSpan& waves) {
+std::vector<Row> rows_of(ChannelKind kind, std::span<const DisplayedValue> displayed, const LoadSpan& waves) {
   std::vector<Row> rows;
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    if (shown[i].time_ns < waves.begin_ns || shown[i].time_ns > waves.end_ns) continue;
+  for (std::size_t i = 0; i < displayed.size(); ++i) {
+    if (displayed[i].time_ns < waves.begin_ns || displayed[i].time_ns > waves.end_ns) continue;
     if (kind == ChannelKind::gauge) {
-      rows.push_back({shown[i].time_ns, 0, shown[i].value});
-    } else if (i > 0 && shown[i].time_ns > shown[i - 1].time_ns) {
-      const std::int64_t length_ns = shown[i].time_ns - shown[i - 1].time_ns;
-      rows.push_back({shown[i].time_ns, static_cast<double>(length_ns),
-                      (shown[i].value - shown[i - 1].value) / seconds(length_ns)});
+      rows.push_back({displayed[i].time_ns, 0, displayed[i].value});
+    } else if (i > 0 && displayed[i].time_ns > displayed[i - 1].time_ns) {
+      const std::int64_t length_ns = displayed[i].time_ns - displayed[i - 1].time_ns;
+      rows.push_back({displayed[i].time_ns, static_cast<double>(length_ns),
+                      (displayed[i].value - displayed[i - 1].value) / seconds(length_ns)});
     }
   }
   return rows;
@@ -111,16 +111,16 @@ LineFit fit_line(const std::vector<Row>& rows, const std::vector<double>& busy) 
     fit.per_time = (tw * bb - bw * bt) / determinant;
   }
   for (const auto& [b, t, w] : centred) {
-    const double left = w - fit.per_busy * b - fit.per_time * t;
-    fit.squares += left * left;
+    const double residual = w - fit.per_busy * b - fit.per_time * t;
+    fit.squares += residual * residual;
   }
   fit.constant = means[2] - fit.per_busy * means[0] - fit.per_time * means[1];
   return fit;
 }
 
 // A sensor model with a lag. `averaged_ns` is 0 for a counter.
-struct Shape {
-  Averaging averaging = Averaging::all;
+struct SensorShape {
+  Averaging averaging = Averaging::integral;
   double averaged_ns = 0;
   double lag_ns = 0;
 };
@@ -129,83 +129,83 @@ class ResponseSearch {
  public:
   ResponseSearch(std::vector<Row> rows, const BusyTime& busy) : rows_(std::move(rows)), busy_(busy) {}
 
-  Shape best_of(Averaging averaging) const {
-    Shape best{averaging, 0, 0};
+  SensorShape best_of(Averaging averaging) const {
+    SensorShape best{averaging, 0, 0};
     double least = INFINITY;
-    const double longest_ns = averaging == Averaging::window ? kLongestWindow_ns : kLongestMemory_ns;
+    const double longest_ns = averaging == Averaging::moving_average ? kLongestWindow_ns : kMaxTimeConstant_ns;
     for (const double averaged_ns : powers_between(kShortestAveraged_ns, longest_ns, kAveragedGrid)) {
       for (const double lag_ns : lag_grid()) {
-        take_better({averaging, averaging == Averaging::all ? 0 : averaged_ns, lag_ns}, best, least);
+        take_better({averaging, averaging == Averaging::integral ? 0 : averaged_ns, lag_ns}, best, least);
       }
-      if (averaging == Averaging::all) break;
+      if (averaging == Averaging::integral) break;
     }
     return refined(best, least);
   }
-  double squares(const Shape& shape) const { return fit_line(rows_, busy_at(shape)).squares; }
-  LineFit fit(const Shape& shape) const { return fit_line(rows_, busy_at(shape)); }
+  double squares(const SensorShape& shape) const { return fit_line(rows_, busy_at(shape)).squares; }
+  LineFit fit(const SensorShape& shape) const { return fit_line(rows_, busy_at(shape)); }
   // Smallest residual of any averaging at this lag: a longer lag resembles a longer average.
-  double squares_at(Shape shape, double lag_ns) const {
+  double squares_at(SensorShape shape, double lag_ns) const {
     // Keep the centre of the averaged time fixed.
     const double moved_ns = shape.lag_ns - lag_ns;
-    const double like_ns = shape.averaged_ns + (shape.averaging == Averaging::window ? 2 : 1) * moved_ns;
+    const double equivalent_ns = shape.averaged_ns + (shape.averaging == Averaging::moving_average ? 2 : 1) * moved_ns;
     shape.lag_ns = lag_ns;
     double least = squares(shape);
-    if (shape.averaging == Averaging::all) return least;
-    for (const double averaged_ns : {(shape.averaged_ns + like_ns) / 2, like_ns}) {
-      Shape best{shape.averaging, std::max(averaged_ns, kShortestAveraged_ns / 4), lag_ns};
-      double its = squares(best);
+    if (shape.averaging == Averaging::integral) return least;
+    for (const double averaged_ns : {(shape.averaged_ns + equivalent_ns) / 2, equivalent_ns}) {
+      SensorShape best{shape.averaging, std::max(averaged_ns, kShortestAveraged_ns / 4), lag_ns};
+      double candidate_squares = squares(best);
       for (const double factor : {1.2, 1.1, 1.05, 1.02, 1.01}) {
         for (const double by : {factor, 1 / factor})
-          take_better({best.averaging, best.averaged_ns * by, lag_ns}, best, its);
+          take_better({best.averaging, best.averaged_ns * by, lag_ns}, best, candidate_squares);
       }
-      least = std::min(least, its);
+      least = std::min(least, candidate_squares);
     }
     return least;
   }
   // Removes outliers.
-  void drop_odd(const Shape& shape) {
+  void drop_outliers(const SensorShape& shape) {
     const std::vector<double> busy = busy_at(shape);
     const LineFit line = fit_line(rows_, busy);
     const double span_ns = std::max(static_cast<double>(rows_.back().time_ns - rows_.front().time_ns), 1.0);
-    std::vector<double> left;
+    std::vector<double> residuals;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const double time = static_cast<double>(rows_[i].time_ns - rows_.front().time_ns) / span_ns;
-      left.push_back(std::abs(rows_[i].watts - line.constant - line.per_busy * busy[i] - line.per_time * time));
+      residuals.push_back(std::abs(rows_[i].watts - line.constant - line.per_busy * busy[i] - line.per_time * time));
     }
-    const double most = kOdd * kDeviationOfMedian * median_or(left, 0.0);
+    const double most = kOutlier * kSdPerMad * median_or(residuals, 0.0);
     std::vector<Row> kept;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      if (left[i] <= most) kept.push_back(rows_[i]);
+      if (residuals[i] <= most) kept.push_back(rows_[i]);
     }
     if (kept.size() >= kFewestRows) rows_ = std::move(kept);
   }
   const std::vector<Row>& rows() const { return rows_; }
 
  private:
-  std::vector<double> busy_at(const Shape& shape) const {
+  std::vector<double> busy_at(const SensorShape& shape) const {
     std::vector<double> busy;
     busy.reserve(rows_.size());
     const auto lag_ns = static_cast<std::int64_t>(shape.lag_ns);
-    if (shape.averaging == Averaging::memory) {
-      const BusyTime::Fading fading(busy_, shape.averaged_ns);
-      for (const Row& row : rows_) busy.push_back(fading.at(row.time_ns - lag_ns));
+    if (shape.averaging == Averaging::exponential_average) {
+      const BusyTime::ExponentialAverage average(busy_, shape.averaged_ns);
+      for (const Row& row : rows_) busy.push_back(average.at(row.time_ns - lag_ns));
       return busy;
     }
     for (const Row& row : rows_) {
-      const double length_ns = shape.averaging == Averaging::all ? row.length_ns : shape.averaged_ns;
+      const double length_ns = shape.averaging == Averaging::integral ? row.length_ns : shape.averaged_ns;
       busy.push_back(busy_.mean(row.time_ns - lag_ns - static_cast<std::int64_t>(length_ns), length_ns));
     }
     return busy;
   }
-  void take_better(const Shape& other, Shape& best, double& least) const {
-    const double its = squares(other);
-    if (its < least) std::tie(best, least) = std::pair(other, its);
+  void take_better(const SensorShape& other, SensorShape& best, double& least) const {
+    const double candidate_squares = squares(other);
+    if (candidate_squares < least) std::tie(best, least) = std::pair(other, candidate_squares);
   }
-  Shape refined(Shape best, double least) const {
+  SensorShape refined(SensorShape best, double least) const {
     double step_ns = kLagGrid_ns;
     double factor = kAveragedGrid;
     while (step_ns > kLagRefined_ns || factor > kAveragedRefined) {
-      const Shape from = best;
+      const SensorShape from = best;
       for (const double moved_ns : {-step_ns, 0.0, step_ns}) {
         for (const double by : {1 / factor, 1.0, factor}) {
           const double lag_ns = std::clamp(from.lag_ns + moved_ns, kLeastLag_ns, kMostLag_ns);
@@ -224,20 +224,20 @@ class ResponseSearch {
   const BusyTime& busy_;
 };
 
-Shape best_shape(ChannelKind kind, const ResponseSearch& search) {
-  if (kind == ChannelKind::counter) return search.best_of(Averaging::all);
-  const Shape window = search.best_of(Averaging::window);
-  const Shape memory = search.best_of(Averaging::memory);
-  return search.squares(memory) < search.squares(window) ? memory : window;
+SensorShape best_shape(ChannelKind kind, const ResponseSearch& search) {
+  if (kind == ChannelKind::counter) return search.best_of(Averaging::integral);
+  const SensorShape moving_average = search.best_of(Averaging::moving_average);
+  const SensorShape exponential_average = search.best_of(Averaging::exponential_average);
+  return search.squares(exponential_average) < search.squares(moving_average) ? exponential_average : moving_average;
 }
 
-// 90 % interval of the lag from the fit cost; lag_known: some lag fits worse than chance allows.
-void find_interval(const ResponseSearch& search, const Shape& best, double noise_w, LoadResponse& response) {
+// 90 % interval of the lag from the fit cost; is_lag_identified: some lag fits worse than chance allows.
+void find_interval(const ResponseSearch& search, const SensorShape& best, double noise_w, LoadResponse& response) {
   const double least = search.squares(best);
   const auto cost = [&](double lag_ns) { return (search.squares_at(best, lag_ns) - least) / (2 * noise_w * noise_w); };
   double most = 0;
   for (const double lag_ns : lag_grid()) most = std::max(most, cost(lag_ns));
-  response.lag_known = most > kFlatCost;
+  response.is_lag_identified = most > kFlatCost;
   const auto crossing = [&](double side) {
     double inside_ns = 0;
     for (const double away_ns : powers_between(kLagRefined_ns, kMostLag_ns - kLeastLag_ns, 1.5)) {
@@ -252,47 +252,47 @@ void find_interval(const ResponseSearch& search, const Shape& best, double noise
 
 }  // namespace
 
-double LoadResponse::falls_within_s(double period_s) const {
+double LoadResponse::fall_time_s(double period_s) const {
   switch (averaging) {
-    case Averaging::all:
+    case Averaging::integral:
       return period_s;
-    case Averaging::window:
-      return 0.9 * averaged_s;
-    case Averaging::memory:
-      return std::log(10.0) * averaged_s;
+    case Averaging::moving_average:
+      return 0.9 * averaging_time_s;
+    case Averaging::exponential_average:
+      return std::log(10.0) * averaging_time_s;
   }
   return 0;
 }
 
-std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const DisplayedValue> shown,
+std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const DisplayedValue> displayed,
                                           const LoadPhases& phases) {
   const BusyTime busy(phases.loads);
-  ResponseSearch search(rows_of(kind, shown, phases.waves), busy);
+  ResponseSearch search(rows_of(kind, displayed, phases.square_waves), busy);
   if (search.rows().size() < kFewestRows || phases.loads.empty()) return std::nullopt;
-  search.drop_odd(best_shape(kind, search));
-  const Shape best = best_shape(kind, search);
+  search.drop_outliers(best_shape(kind, search));
+  const SensorShape best = best_shape(kind, search);
   const LineFit line = search.fit(best);
   const auto rows = static_cast<double>(search.rows().size());
   LoadResponse response;
   response.averaging = best.averaging;
-  response.averaged_s = best.averaged_ns / 1e9;
+  response.averaging_time_s = best.averaged_ns / 1e9;
   response.lag_s = best.lag_ns / 1e9;
   response.noise_w = std::max(std::sqrt(line.squares / (rows - 5)), 1e-6);
-  const double share = busy.mean(phases.waves.begin_ns, static_cast<double>(phases.waves.length_ns()));
+  const double share = busy.mean(phases.square_waves.begin_ns, static_cast<double>(phases.square_waves.length_ns()));
   response.mean_w = line.constant + line.per_busy * share + line.per_time / 2;
   response.mean_spread_w = response.noise_w / std::sqrt(rows);
   find_interval(search, best, response.noise_w, response);
   // A value that falls under load measures something else.
-  response.lag_known = response.lag_known && line.per_busy > 0;
+  response.is_lag_identified = response.is_lag_identified && line.per_busy > 0;
   return response;
 }
 
-std::optional<double> mean_shown_w(ChannelKind kind, std::span<const DisplayedValue> shown, const LoadSpan& span,
-                                   double late_s) {
-  const auto late_ns = static_cast<std::int64_t>(late_s * 1e9);
+std::optional<double> mean_displayed_w(ChannelKind kind, std::span<const DisplayedValue> displayed,
+                                       const LoadSpan& span, double delay_s) {
+  const auto delay_ns = static_cast<std::int64_t>(delay_s * 1e9);
   std::vector<DisplayedValue> within;
-  for (const DisplayedValue& value : shown) {
-    if (value.time_ns >= span.begin_ns + late_ns && value.time_ns <= span.end_ns) within.push_back(value);
+  for (const DisplayedValue& value : displayed) {
+    if (value.time_ns >= span.begin_ns + delay_ns && value.time_ns <= span.end_ns) within.push_back(value);
   }
   if (kind == ChannelKind::counter) {
     if (within.size() < 2) return std::nullopt;
@@ -304,20 +304,21 @@ std::optional<double> mean_shown_w(ChannelKind kind, std::span<const DisplayedVa
   return sum / static_cast<double>(within.size());
 }
 
-std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const DisplayedValue> shown, const LoadSpan& span,
+std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const DisplayedValue> displayed, const LoadSpan& span,
                                      double low_w, double high_w) {
   const double enough_w = low_w + 0.1 * (high_w - low_w);
   std::optional<double> last_high_s = 0;
   bool any = false;
-  for (std::size_t i = 1; i < shown.size(); ++i) {
-    if (shown[i].time_ns < span.begin_ns || shown[i].time_ns > span.end_ns) continue;
-    const std::int64_t since_ns = shown[i].time_ns - shown[i - 1].time_ns;
+  for (std::size_t i = 1; i < displayed.size(); ++i) {
+    if (displayed[i].time_ns < span.begin_ns || displayed[i].time_ns > span.end_ns) continue;
+    const std::int64_t since_ns = displayed[i].time_ns - displayed[i - 1].time_ns;
     const bool is_gauge = kind == ChannelKind::gauge;
-    const double watts = is_gauge ? shown[i].value : (shown[i].value - shown[i - 1].value) / seconds(since_ns);
+    const double watts =
+        is_gauge ? displayed[i].value : (displayed[i].value - displayed[i - 1].value) / seconds(since_ns);
     any = true;
-    if (watts > enough_w) last_high_s = seconds(shown[i].time_ns - span.begin_ns);
+    if (watts > enough_w) last_high_s = seconds(displayed[i].time_ns - span.begin_ns);
   }
-  const bool ends_high = !shown.empty() && any && *last_high_s > 0.9 * seconds(span.length_ns());
+  const bool ends_high = !displayed.empty() && any && *last_high_s > 0.9 * seconds(span.length_ns());
   if (!any || ends_high) return std::nullopt;
   return last_high_s;
 }

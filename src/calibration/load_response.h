@@ -22,37 +22,37 @@ struct DisplayedValue {
 };
 
 enum class Averaging : std::uint8_t {
-  all,     // counter: everything since the previous update
-  window,  // moving average
-  memory,  // exponential average
+  integral,             // counter: everything since the previous update
+  moving_average,       // moving average
+  exponential_average,  // exponential average
 };
 
 struct LoadResponse {
-  Averaging averaging = Averaging::all;
-  double averaged_s = 0;  // window length or time constant
+  Averaging averaging = Averaging::integral;
+  double averaging_time_s = 0;  // window length or time constant
   double lag_s = 0;
   double lag_low_s = 0;  // 90 % interval
   double lag_high_s = 0;
-  bool lag_known = false;  // false: no lag fits better than another, and the fields above are meaningless
-  double mean_w = 0;       // over the waves, from the fitted powers
+  bool is_lag_identified = false;  // false: no lag fits better than another, and the fields above are meaningless
+  double mean_w = 0;               // over the waves, from the fitted powers
   double mean_spread_w = 0;
   double noise_w = 0;  // residual standard deviation of a value
 
   // Time after an instant drop of the load until less than a tenth of the drop is still shown.
-  double falls_within_s(double period_s) const;
+  double fall_time_s(double period_s) const;
 };
 
 // None when the waves contain too few values. Values in order of time.
-std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const DisplayedValue> shown,
+std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const DisplayedValue> displayed,
                                           const LoadPhases& phases);
 
-// Mean power that a channel shows for a span, shifted by its total delay `late_s`; none when it shows no value.
-std::optional<double> mean_shown_w(ChannelKind kind, std::span<const DisplayedValue> shown, const LoadSpan& span,
-                                   double late_s);
+// Mean power that a channel shows for a span, shifted by its total delay `delay_s`; none when it shows no value.
+std::optional<double> mean_displayed_w(ChannelKind kind, std::span<const DisplayedValue> displayed,
+                                       const LoadSpan& span, double delay_s);
 
 // Time from the begin of `span` until the channel last shows more than `low_w` plus a tenth of the way to `high_w`. 0
 // when it never does; none when it still does at the end.
-std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const DisplayedValue> shown, const LoadSpan& span,
+std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const DisplayedValue> displayed, const LoadSpan& span,
                                      double low_w, double high_w);
 
 }  // namespace joulemap::calibration

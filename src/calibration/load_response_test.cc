@@ -24,12 +24,12 @@ LoadPhases waves_of(std::uint64_t seed) {
   LoadPhases phases;
   std::int64_t now_ns = 7'000'000'000;
   phases.active_idle = {now_ns - 2'000'000'000, now_ns};
-  phases.waves.begin_ns = now_ns;
-  while (now_ns < phases.waves.begin_ns + 10'000'000'000) {
+  phases.square_waves.begin_ns = now_ns;
+  while (now_ns < phases.square_waves.begin_ns + 10'000'000'000) {
     phases.loads.push_back({now_ns, now_ns + length_ns()});
     now_ns = phases.loads.back().end_ns + length_ns();
   }
-  phases.waves.end_ns = now_ns;
+  phases.square_waves.end_ns = now_ns;
   return phases;
 }
 
@@ -38,23 +38,23 @@ std::vector<DisplayedValue> shown_by(const LoadPhases& phases, double period_s, 
                                      const std::function<double(std::int64_t)>& busy) {
   std::mt19937_64 random(seed);
   std::normal_distribution<> noise(0, noise_w);
-  std::vector<DisplayedValue> shown;
+  std::vector<DisplayedValue> displayed;
   const auto period_ns = static_cast<std::int64_t>(period_s * 1e9);
-  for (std::int64_t time_ns = phases.active_idle.begin_ns; time_ns < phases.waves.end_ns; time_ns += period_ns) {
-    shown.push_back({time_ns, kIdle_w + (kLoaded_w - kIdle_w) * busy(time_ns) + noise(random)});
+  for (std::int64_t time_ns = phases.active_idle.begin_ns; time_ns < phases.square_waves.end_ns; time_ns += period_ns) {
+    displayed.push_back({time_ns, kIdle_w + (kLoaded_w - kIdle_w) * busy(time_ns) + noise(random)});
   }
-  return shown;
+  return displayed;
 }
 
 std::vector<DisplayedValue> counter(const LoadPhases& phases, double lag_s, double noise_w, std::uint64_t seed) {
   const BusyTime busy(phases.loads);
   const auto lag_ns = static_cast<std::int64_t>(lag_s * 1e9);
-  std::vector<DisplayedValue> shown = shown_by(phases, 0.1, noise_w, seed, [&](std::int64_t time_ns) {
+  std::vector<DisplayedValue> displayed = shown_by(phases, 0.1, noise_w, seed, [&](std::int64_t time_ns) {
     return busy.mean(time_ns - lag_ns - 100'000'000, 100e6);
   });
   double joules = 0;
-  for (DisplayedValue& value : shown) value.value = joules += value.value * 0.1;
-  return shown;
+  for (DisplayedValue& value : displayed) value.value = joules += value.value * 0.1;
+  return displayed;
 }
 
 std::vector<DisplayedValue> window(const LoadPhases& phases, double period_s, double window_s, double lag_s,
@@ -73,7 +73,7 @@ TEST(LoadResponse, FindsTheLagOfACounter) {
     const double lag_s = 0.001 * static_cast<double>(seed);
     const auto found = find_response(ChannelKind::counter, counter(phases, lag_s, 15, seed), phases);
     ASSERT_TRUE(found);
-    EXPECT_TRUE(found->lag_known);
+    EXPECT_TRUE(found->is_lag_identified);
     EXPECT_NEAR(found->lag_s, lag_s, 0.0025);
     EXPECT_LT(found->lag_high_s - found->lag_low_s, 0.008);
     if (found->lag_low_s <= lag_s && lag_s <= found->lag_high_s) ++inside;
@@ -87,9 +87,9 @@ TEST(LoadResponse, FindsARunningAverageOfASecond) {
     const LoadPhases phases = waves_of(seed);
     const auto found = find_response(ChannelKind::gauge, window(phases, 0.1, 1.0, 0.01, 2, seed), phases);
     ASSERT_TRUE(found);
-    EXPECT_TRUE(found->lag_known);
-    EXPECT_EQ(found->averaging, Averaging::window);
-    EXPECT_NEAR(found->averaged_s, 1, 0.03);
+    EXPECT_TRUE(found->is_lag_identified);
+    EXPECT_EQ(found->averaging, Averaging::moving_average);
+    EXPECT_NEAR(found->averaging_time_s, 1, 0.03);
     EXPECT_NEAR(found->lag_s, 0.01, 0.02);
   }
 }
@@ -100,9 +100,9 @@ TEST(LoadResponse, FindsAWindowThatLeavesMostOfTheTimeOut) {
     const LoadPhases phases = waves_of(seed);
     const auto found = find_response(ChannelKind::gauge, window(phases, 0.1, 0.025, 0.005, 3, seed), phases);
     ASSERT_TRUE(found);
-    EXPECT_TRUE(found->lag_known);
-    EXPECT_EQ(found->averaging, Averaging::window);
-    EXPECT_NEAR(found->averaged_s, 0.025, 0.008);
+    EXPECT_TRUE(found->is_lag_identified);
+    EXPECT_EQ(found->averaging, Averaging::moving_average);
+    EXPECT_NEAR(found->averaging_time_s, 0.025, 0.008);
     EXPECT_NEAR(found->lag_s, 0.005, 0.006);
   }
 }
@@ -112,39 +112,39 @@ TEST(LoadResponse, FindsAMemoryThatFades) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const LoadPhases phases = waves_of(seed);
     const BusyTime busy(phases.loads);
-    const BusyTime::Fading fading(busy, 12e6);
-    const auto shown =
+    const BusyTime::ExponentialAverage fading(busy, 12e6);
+    const auto displayed =
         shown_by(phases, 0.02, 5, seed, [&](std::int64_t time_ns) { return fading.at(time_ns - 3'000'000); });
-    const auto found = find_response(ChannelKind::gauge, shown, phases);
+    const auto found = find_response(ChannelKind::gauge, displayed, phases);
     ASSERT_TRUE(found);
-    EXPECT_TRUE(found->lag_known);
-    EXPECT_EQ(found->averaging, Averaging::memory);
-    EXPECT_NEAR(found->averaged_s, 0.012, 0.0015);
+    EXPECT_TRUE(found->is_lag_identified);
+    EXPECT_EQ(found->averaging, Averaging::exponential_average);
+    EXPECT_NEAR(found->averaging_time_s, 0.012, 0.0015);
     EXPECT_NEAR(found->lag_s, 0.003, 0.0015);
   }
 }
 
 TEST(LoadResponse, IsNotMisledByALateValueOrAGpuThatGrowsWarm) {
   const LoadPhases phases = waves_of(3);
-  std::vector<DisplayedValue> shown = window(phases, 0.02, 0.03, 0.005, 3, 3);
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    shown[i].value += 30 * static_cast<double>(i) / static_cast<double>(shown.size());
-    if (i % 25 == 0) shown[i].value = kLoaded_w;
+  std::vector<DisplayedValue> displayed = window(phases, 0.02, 0.03, 0.005, 3, 3);
+  for (std::size_t i = 0; i < displayed.size(); ++i) {
+    displayed[i].value += 30 * static_cast<double>(i) / static_cast<double>(displayed.size());
+    if (i % 25 == 0) displayed[i].value = kLoaded_w;
   }
-  const auto found = find_response(ChannelKind::gauge, shown, phases);
+  const auto found = find_response(ChannelKind::gauge, displayed, phases);
   ASSERT_TRUE(found);
   EXPECT_NEAR(found->lag_s, 0.005, 0.002);
-  EXPECT_NEAR(found->averaged_s, 0.03, 0.004);
+  EXPECT_NEAR(found->averaging_time_s, 0.03, 0.004);
 }
 
 TEST(LoadResponse, DoesNotPretendToKnowTheLagOfASensorThatDoesNotFollow) {
   int known = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const LoadPhases phases = waves_of(seed);
-    const auto shown = shown_by(phases, 0.1, 10, seed, [](std::int64_t) { return 0.5; });
-    const auto found = find_response(ChannelKind::gauge, shown, phases);
+    const auto displayed = shown_by(phases, 0.1, 10, seed, [](std::int64_t) { return 0.5; });
+    const auto found = find_response(ChannelKind::gauge, displayed, phases);
     ASSERT_TRUE(found);
-    if (found->lag_known) ++known;
+    if (found->is_lag_identified) ++known;
   }
   EXPECT_LE(known, 2);
 }
@@ -152,20 +152,21 @@ TEST(LoadResponse, DoesNotPretendToKnowTheLagOfASensorThatDoesNotFollow) {
 TEST(LoadResponse, NeedsValues) {
   const LoadPhases phases = waves_of(1);
   EXPECT_FALSE(find_response(ChannelKind::counter, {}, phases));
-  EXPECT_FALSE(find_response(ChannelKind::gauge, std::vector<DisplayedValue>{{phases.waves.begin_ns, 3}}, phases));
+  EXPECT_FALSE(
+      find_response(ChannelKind::gauge, std::vector<DisplayedValue>{{phases.square_waves.begin_ns, 3}}, phases));
 }
 
 TEST(LoadResponse, TellsHowLongPowerTakesToFall) {
-  std::vector<DisplayedValue> shown;
+  std::vector<DisplayedValue> displayed;
   for (std::int64_t ms = -500; ms <= 3000; ms += 20) {
-    shown.push_back({ms * 1'000'000, ms < 0 ? 400.0 : ms < 700 ? 200.0 : 100.0});
+    displayed.push_back({ms * 1'000'000, ms < 0 ? 400.0 : ms < 700 ? 200.0 : 100.0});
   }
   const LoadSpan rest{0, 3'000'000'000};
-  EXPECT_NEAR(time_to_fall_s(ChannelKind::gauge, shown, rest, 100, 400).value(), 0.68, 1e-9);
-  EXPECT_EQ(time_to_fall_s(ChannelKind::gauge, shown, rest, 200, 2000), 0);
-  EXPECT_FALSE(time_to_fall_s(ChannelKind::gauge, shown, rest, 10, 400));
+  EXPECT_NEAR(time_to_fall_s(ChannelKind::gauge, displayed, rest, 100, 400).value(), 0.68, 1e-9);
+  EXPECT_EQ(time_to_fall_s(ChannelKind::gauge, displayed, rest, 200, 2000), 0);
+  EXPECT_FALSE(time_to_fall_s(ChannelKind::gauge, displayed, rest, 10, 400));
   EXPECT_FALSE(time_to_fall_s(ChannelKind::gauge, {}, rest, 100, 400));
-  EXPECT_NEAR(mean_shown_w(ChannelKind::gauge, shown, rest, 1).value(), 100, 1e-9);
+  EXPECT_NEAR(mean_displayed_w(ChannelKind::gauge, displayed, rest, 1).value(), 100, 1e-9);
 }
 
 }  // namespace

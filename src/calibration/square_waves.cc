@@ -15,8 +15,8 @@ class Lengths {
  public:
   explicit Lengths(const WavePlan& plan)
       : engine_(plan.seed),
-        shortest_(static_cast<double>(plan.shortest_ns)),
-        longest_(static_cast<double>(plan.longest_ns)) {}
+        shortest_(static_cast<double>(plan.min_duration_ns)),
+        longest_(static_cast<double>(plan.max_duration_ns)) {}
 
   std::int64_t next_ns() {
     const double uniform = static_cast<double>(engine_() >> 11) * 0x1p-53;
@@ -29,43 +29,43 @@ class Lengths {
   double longest_;
 };
 
-LoadSpan rest_for(std::int64_t length_ns, const Rest& rest) {
+LoadSpan idle_for(std::int64_t length_ns, const IdleUntil& idle_until) {
   const std::int64_t begin_ns = monotonic_ns();
-  rest(begin_ns + length_ns);
+  idle_until(begin_ns + length_ns);
   return {begin_ns, monotonic_ns()};
 }
 
-Status make_waves(GpuLoad& load, const WavePlan& plan, const Rest& rest, LoadPhases& phases) {
+Status make_waves(GpuLoad& load, const WavePlan& plan, const IdleUntil& idle_until, LoadPhases& phases) {
   Lengths lengths(plan);
-  phases.waves.begin_ns = monotonic_ns();
-  while (monotonic_ns() < phases.waves.begin_ns + plan.waves_ns) {
+  phases.square_waves.begin_ns = monotonic_ns();
+  while (monotonic_ns() < phases.square_waves.begin_ns + plan.waves_ns) {
     Result<LoadSpan> on = load.run(lengths.next_ns());
     if (!on) return std::move(on).error();
     phases.loads.push_back(*on);
-    rest(monotonic_ns() + lengths.next_ns());
+    idle_until(monotonic_ns() + lengths.next_ns());
   }
-  phases.waves.end_ns = monotonic_ns();
+  phases.square_waves.end_ns = monotonic_ns();
   return Done{};
 }
 
 }  // namespace
 
-Result<LoadPhases> load_in_square_waves(const CudaDriver& driver, std::string_view uuid, const WavePlan& plan,
-                                        const Rest& rest) {
+Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view uuid, const WavePlan& plan,
+                                    const IdleUntil& idle_until) {
   Result<GpuLoad> load = GpuLoad::open(driver, uuid);
   if (!load) return std::move(load).error();
   LoadPhases phases;
-  phases.active_idle = rest_for(plan.active_idle_ns, rest);
-  if (Status made = make_waves(*load, plan, rest, phases); !made) return std::move(made).error();
-  if (Status started = load->start(plan.full_ns); !started) return std::move(started).error();
+  phases.active_idle = idle_for(plan.active_idle_ns, idle_until);
+  if (Status made = make_waves(*load, plan, idle_until, phases); !made) return std::move(made).error();
+  if (Status started = load->start(plan.full_load_ns); !started) return std::move(started).error();
   // Sensor values must be fetched meanwhile; the end is awaited without pauses.
-  rest(monotonic_ns() + plan.full_ns * 3 / 4);
-  Result<LoadSpan> full = load->wait();
-  if (!full) return std::move(full).error();
-  phases.full = *full;
-  phases.after = rest_for(plan.after_ns, rest);
+  idle_until(monotonic_ns() + plan.full_load_ns * 3 / 4);
+  Result<LoadSpan> full_load = load->wait();
+  if (!full_load) return std::move(full_load).error();
+  phases.full_load = *full_load;
+  phases.after_load = idle_for(plan.idle_after_load_ns, idle_until);
   if (Status closed = load->close(); !closed) return std::move(closed).error();
-  phases.released = rest_for(plan.released_ns, rest);
+  phases.after_context = idle_for(plan.idle_after_release_ns, idle_until);
   return phases;
 }
 

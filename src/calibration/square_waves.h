@@ -19,19 +19,19 @@ namespace joulemap::calibration {
 struct WavePlan {
   std::int64_t active_idle_ns = 2 * kNanosecondsPerSecond;
   std::int64_t waves_ns = 10 * kNanosecondsPerSecond;
-  std::int64_t shortest_ns = 20 * kNanosecondsPerMillisecond;
-  std::int64_t longest_ns = 400 * kNanosecondsPerMillisecond;
-  std::int64_t full_ns = 2 * kNanosecondsPerSecond;
-  std::int64_t after_ns = 5 * kNanosecondsPerSecond / 2;
-  std::int64_t released_ns = 4 * kNanosecondsPerSecond;
+  std::int64_t min_duration_ns = 20 * kNanosecondsPerMillisecond;
+  std::int64_t max_duration_ns = 400 * kNanosecondsPerMillisecond;
+  std::int64_t full_load_ns = 2 * kNanosecondsPerSecond;
+  std::int64_t idle_after_load_ns = 5 * kNanosecondsPerSecond / 2;
+  std::int64_t idle_after_release_ns = 4 * kNanosecondsPerSecond;
   std::uint64_t seed = 0x6A6F756C65;  // of the random durations
 };
 
 // Idles until that time and performs pending work.
-using Rest = std::function<void(std::int64_t until_ns)>;
+using IdleUntil = std::function<void(std::int64_t until_ns)>;
 
 // Returns all phases except `idle`. A driver failure is an error; the context is destroyed then, too.
-Result<LoadPhases> load_in_square_waves(const CudaDriver& driver, std::string_view uuid, const WavePlan& plan,
-                                        const Rest& rest);
+Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view uuid, const WavePlan& plan,
+                                    const IdleUntil& idle_until);
 
 }  // namespace joulemap::calibration

@@ -34,11 +34,11 @@ class FakeDriver : public testing::Test {
   // A plan of very short phases.
   WavePlan quick_plan() const {
     WavePlan plan;
-    plan.active_idle_ns = plan.after_ns = plan.released_ns = kNanosecondsPerMillisecond;
-    plan.full_ns = 120 * kNanosecondsPerMillisecond;
+    plan.active_idle_ns = plan.idle_after_load_ns = plan.idle_after_release_ns = kNanosecondsPerMillisecond;
+    plan.full_load_ns = 120 * kNanosecondsPerMillisecond;
     plan.waves_ns = 100 * kNanosecondsPerMillisecond;
-    plan.shortest_ns = kNanosecondsPerMillisecond;
-    plan.longest_ns = 10 * kNanosecondsPerMillisecond;
+    plan.min_duration_ns = kNanosecondsPerMillisecond;
+    plan.max_duration_ns = 10 * kNanosecondsPerMillisecond;
     return plan;
   }
 
@@ -49,25 +49,25 @@ class FakeDriver : public testing::Test {
 TEST_F(FakeDriver, LoadsAndRestsAsItSays) {
   const Result<CudaDriver> cuda = driver();
   ASSERT_TRUE(cuda);
-  const Result<LoadPhases> phases = load_in_square_waves(*cuda, kUuid, quick_plan(), sleep_until);
+  const Result<LoadPhases> phases = run_square_waves(*cuda, kUuid, quick_plan(), sleep_until);
   ASSERT_TRUE(phases) << phases.error().message;
   // 100 ms of waves with halves of 1 to 10 ms.
   EXPECT_GE(phases->loads.size(), 5u);
   EXPECT_LE(phases->loads.size(), 50u);
-  std::int64_t last_ns = phases->waves.begin_ns;
+  std::int64_t last_ns = phases->square_waves.begin_ns;
   for (const LoadSpan& load : phases->loads) {
     EXPECT_GE(load.begin_ns, last_ns);
     EXPECT_GT(load.end_ns, load.begin_ns);
     last_ns = load.end_ns;
   }
-  EXPECT_GE(phases->full.begin_ns, phases->waves.end_ns);
-  EXPECT_GE(phases->after.begin_ns, phases->full.end_ns);
-  EXPECT_GE(phases->released.begin_ns, phases->after.end_ns);
+  EXPECT_GE(phases->full_load.begin_ns, phases->square_waves.end_ns);
+  EXPECT_GE(phases->after_load.begin_ns, phases->full_load.end_ns);
+  EXPECT_GE(phases->after_context.begin_ns, phases->after_load.end_ns);
   // Every kernel ran within a reported load, or before the idle phase, to measure the speed.
   const fake_cuda::LoadLog log(log_path());
-  const auto is_told = [&](std::int64_t time_ns) {
+  const auto is_load_edge = [&](std::int64_t time_ns) {
     if (time_ns < phases->active_idle.begin_ns) return true;
-    if (phases->full.begin_ns <= time_ns && time_ns <= phases->full.end_ns) return true;
+    if (phases->full_load.begin_ns <= time_ns && time_ns <= phases->full_load.end_ns) return true;
     return std::any_of(phases->loads.begin(), phases->loads.end(),
                        [&](const LoadSpan& load) { return load.begin_ns <= time_ns && time_ns <= load.end_ns; });
   };
@@ -75,7 +75,7 @@ TEST_F(FakeDriver, LoadsAndRestsAsItSays) {
   for (std::size_t i = 0; i < log.size(); ++i) {
     if (log.at(i).doing != Doing::kernel) continue;
     ++kernels;
-    EXPECT_TRUE(is_told(log.at(i).time_ns) && is_told(log.at(i + 1).time_ns)) << i;
+    EXPECT_TRUE(is_load_edge(log.at(i).time_ns) && is_load_edge(log.at(i + 1).time_ns)) << i;
   }
   EXPECT_GT(kernels, phases->loads.size());
   EXPECT_EQ(log.at(log.size() - 1).doing, Doing::nothing);
@@ -88,7 +88,7 @@ TEST_F(FakeDriver, TellsWhichCallFailedAndGivesTheContextBack) {
     SCOPED_TRACE(call);
     const Result<CudaDriver> cuda = driver(std::string("fail ") + call + " 218\n");
     ASSERT_TRUE(cuda);
-    const Result<LoadPhases> phases = load_in_square_waves(*cuda, kUuid, quick_plan(), no_rest);
+    const Result<LoadPhases> phases = run_square_waves(*cuda, kUuid, quick_plan(), no_rest);
     ASSERT_FALSE(phases);
     const std::string named = std::string(call).substr(0, std::string(call).find("_v2"));
     EXPECT_NE(phases.error().message.find(named + ": pretended failure (CUDA error 218)"), std::string::npos)

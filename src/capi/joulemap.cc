@@ -32,10 +32,10 @@ using joulemap::MarkKind;
 using joulemap::Provenance;
 using joulemap::Result;
 using joulemap::Status;
-using joulemap::capi::hand_out;
+using joulemap::capi::copy_from_caller;
+using joulemap::capi::copy_to_caller;
 using joulemap::capi::ProcessState;
-using joulemap::capi::taken_in;
-using joulemap::sampling::Patience;
+using joulemap::sampling::WaitPolicy;
 using joulemap::sampling::WindowEngine;
 using joulemap::sampling::WindowOptions;
 using joulemap::sampling::WindowResult;
@@ -113,7 +113,7 @@ jm_energy energy_of(const WindowResult& result) {
   energy.end_ns = result.end_ns;
   energy.domains = result.energy.rows.size();
   energy.diagnostics = result.energy.diagnostics.list().size();
-  const std::optional<joulemap::ShownEnergy> shown = joulemap::shown_energy(totals);
+  const std::optional<joulemap::EnergyWithProvenance> shown = joulemap::preferred_energy(totals);
   if (!shown) {
     copy_text(energy.reason, reason_for_no_energy(result));
     return energy;
@@ -125,15 +125,15 @@ jm_energy energy_of(const WindowResult& result) {
   return energy;
 }
 
-int ask(jm_window window, Patience patience, jm_energy* energy) {
+int ask(jm_window window, WaitPolicy wait_policy, jm_energy* energy) {
   if (energy == nullptr) return fail(JM_USAGE, "energy is NULL");
-  ProcessState* const state = ProcessState::existing();
+  ProcessState* const state = ProcessState::get_if_created();
   const std::shared_ptr<WindowEngine> engine = state == nullptr ? nullptr : state->engine();
   if (!engine) return fail(JM_NOT_FOUND, "this process has not begun a window");
-  Result<WindowResult> result = engine->result(window, patience);
+  Result<WindowResult> result = engine->result(window, wait_policy);
   if (!result) return fail(result.error());
   last_result() = std::move(*result);
-  return code_of(hand_out(energy_of(*last_result()), energy));
+  return code_of(copy_to_caller(energy_of(*last_result()), energy));
 }
 
 Result<WindowOptions> options_from(const jm_options* options) {
@@ -142,8 +142,8 @@ Result<WindowOptions> options_from(const jm_options* options) {
     const char* const usual = ::secure_getenv(variable);
     return std::string(text != nullptr ? text : usual != nullptr ? usual : "");
   };
-  const Result<jm_options> known =
-      options == nullptr ? Result<jm_options>(jm_options{}) : taken_in(*options, kFirstOptions_bytes, "jm_options");
+  const Result<jm_options> known = options == nullptr ? Result<jm_options>(jm_options{})
+                                                      : copy_from_caller(*options, kFirstOptions_bytes, "jm_options");
   if (!known) return known.error();
   wanted.root.prefix = given(known->sysroot, "JOULEMAP_SYSROOT");
   wanted.sensors = given(known->sensors, "JOULEMAP_SENSORS");
@@ -170,12 +170,12 @@ int jm_start(const jm_options* options) {
 }
 
 int jm_stop(void) {
-  if (ProcessState* const state = ProcessState::existing()) state->stop();
+  if (ProcessState* const state = ProcessState::get_if_created()) state->stop();
   return JM_OK;
 }
 
 jm_window jm_begin(const char* name) {
-  ProcessState* state = ProcessState::existing();
+  ProcessState* state = ProcessState::get_if_created();
   if (state == nullptr || !state->is_started()) {
     if (guarded([] { return code_of(ProcessState::get().start_if_needed()); }) != JM_OK) return 0;
     state = &ProcessState::get();
@@ -190,22 +190,22 @@ jm_window jm_begin(const char* name) {
 }
 
 int jm_end(jm_window window) {
-  ProcessState* const state = ProcessState::existing();
+  ProcessState* const state = ProcessState::get_if_created();
   if (state == nullptr || !state->windows().end(window)) return fail(JM_NOT_FOUND, "this window is not open");
   jmc_mark(static_cast<int>(MarkKind::window_end), window, "");
   return JM_OK;
 }
 
 void jm_window_free(jm_window window) {
-  if (ProcessState* const state = ProcessState::existing()) state->windows().release(window);
+  if (ProcessState* const state = ProcessState::get_if_created()) state->windows().release(window);
 }
 
 int jm_window_wait(jm_window window, jm_energy* energy) {
-  return guarded([&] { return ask(window, Patience::wait, energy); });
+  return guarded([&] { return ask(window, WaitPolicy::wait, energy); });
 }
 
 int jm_window_peek(jm_window window, jm_energy* energy) {
-  return guarded([&] { return ask(window, Patience::none, energy); });
+  return guarded([&] { return ask(window, WaitPolicy::none, energy); });
 }
 
 int jm_window_domain(size_t index, jm_domain* domain) {
@@ -213,17 +213,17 @@ int jm_window_domain(size_t index, jm_domain* domain) {
   if (domain == nullptr || !result || index >= result->energy.rows.size())
     return fail(JM_USAGE, "there is no such domain in what this thread was last told");
   const DomainEnergy& row = result->energy.rows[index];
-  jm_domain told{};
-  told.joules = row.joules.value_or(kUnknown);
-  told.uncertainty_j = row.uncertainty_j.value_or(kUnknown);
-  told.mean_w = row.mean_w.value_or(kUnknown);
-  told.provenance = provenance_of(row.provenance);
-  told.counted = row.counted ? 1 : 0;
-  copy_text(told.name, row.name);
-  copy_text(told.part_of, row.part_of);
-  copy_text(told.sensor, row.sensor);
-  copy_text(told.reason, row.reason);
-  return code_of(hand_out(told, domain));
+  jm_domain entry{};
+  entry.joules = row.joules.value_or(kUnknown);
+  entry.uncertainty_j = row.uncertainty_j.value_or(kUnknown);
+  entry.mean_w = row.mean_w.value_or(kUnknown);
+  entry.provenance = provenance_of(row.provenance);
+  entry.counted = row.counted ? 1 : 0;
+  copy_text(entry.name, row.name);
+  copy_text(entry.part_of, row.part_of);
+  copy_text(entry.sensor, row.sensor);
+  copy_text(entry.reason, row.reason);
+  return code_of(copy_to_caller(entry, domain));
 }
 
 int jm_window_diagnostic(size_t index, jm_diagnostic* diagnostic) {
@@ -231,12 +231,12 @@ int jm_window_diagnostic(size_t index, jm_diagnostic* diagnostic) {
   if (diagnostic == nullptr || !result || index >= result->energy.diagnostics.list().size())
     return fail(JM_USAGE, "there is no such diagnostic in what this thread was last told");
   const Diagnostic& known = result->energy.diagnostics.list()[index];
-  jm_diagnostic told{};
-  told.count = known.count;
-  copy_text(told.code, known.code);
-  copy_text(told.message, known.message);
-  copy_text(told.remedy, known.remedy);
-  return code_of(hand_out(told, diagnostic));
+  jm_diagnostic entry{};
+  entry.count = known.count;
+  copy_text(entry.code, known.code);
+  copy_text(entry.message, known.message);
+  copy_text(entry.remedy, known.remedy);
+  return code_of(copy_to_caller(entry, diagnostic));
 }
 
 int jm_is_recording(void) { return jmc_is_recording(); }
@@ -269,7 +269,7 @@ int jm_doctor_json(const jm_options* options, char** text) {
     const Result<WindowOptions> wanted = options_from(options);
     if (!wanted) return fail(wanted.error());
     const auto examined =
-        joulemap::session::examine({.root = wanted->root, .sensors = wanted->sensors, .program = "joulemap"});
+        joulemap::session::examine_sensors({.root = wanted->root, .sensors = wanted->sensors, .program = "joulemap"});
     if (!examined) return fail(examined.error());
     *text = ::strdup(joulemap::report::doctor_json(*examined).c_str());
     return *text != nullptr ? static_cast<int>(JM_OK) : fail(JM_FAILED, "no memory");

@@ -30,16 +30,16 @@ sampling::WindowOptions usual_options() {
 }  // namespace
 
 // Registered when the library is loaded: before any thread can begin a window, and before any fork.
-const int ProcessState::fork_handlers_ = ::pthread_atfork(&before_fork, &after_fork_in_parent, &forget_in_child);
-constinit std::mutex ProcessState::making_;
+const int ProcessState::fork_handlers_ = ::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+constinit std::mutex ProcessState::creation_mutex_;
 constinit std::atomic<ProcessState*> ProcessState::current_{nullptr};
 constinit std::atomic<std::uint16_t> ProcessState::epoch_{0};
 constinit std::atomic<const sampling::WindowOptions*> ProcessState::options_{nullptr};
 
 ProcessState::ProcessState(std::uint16_t epoch) : windows_(epoch) {}
 
-ProcessState& ProcessState::make() {
-  const std::lock_guard lock(making_);
+ProcessState& ProcessState::create() {
+  const std::lock_guard lock(creation_mutex_);
   if (ProcessState* const state = current_.load(std::memory_order_acquire)) return *state;
   // The engine needs no shutdown at exit: nothing of it is lost with the process.
   if (++epoch_ == 0) ++epoch_;  // after 65535 nested forks
@@ -48,16 +48,16 @@ ProcessState& ProcessState::make() {
   return *state;
 }
 
-void ProcessState::before_fork() { nvml_calls.before_fork(kForkWaitsAtMost_ns); }
+void ProcessState::before_fork() { nvml_fork_gate.before_fork(kForkWaitsAtMost_ns); }
 
-void ProcessState::after_fork_in_parent() { nvml_calls.after_fork_in_parent(); }
+void ProcessState::after_fork_in_parent() { nvml_fork_gate.after_fork_in_parent(); }
 
 // Another thread of the parent may have held the lock and does not exist in the child to release it.
-void ProcessState::forget_in_child() {
+void ProcessState::after_fork_in_child() {
   begin_fork_generation();
-  nvml_calls.after_fork_in_child();
+  nvml_fork_gate.after_fork_in_child();
   owned_descriptors.close_all();
-  new (&making_) std::mutex;
+  new (&creation_mutex_) std::mutex;
   current_.store(nullptr, std::memory_order_release);
 }
 

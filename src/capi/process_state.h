@@ -24,11 +24,11 @@ class ProcessState {
   // The state of this process, created on first use.
   static ProcessState& get() {
     ProcessState* const state = current_.load(std::memory_order_acquire);
-    return state != nullptr ? *state : make();
+    return state != nullptr ? *state : create();
   }
 
   // nullptr if this process has begun nothing: for example a fork's child that only frees its parent's windows.
-  static ProcessState* existing() { return current_.load(std::memory_order_acquire); }
+  static ProcessState* get_if_created() { return current_.load(std::memory_order_acquire); }
 
   sampling::WindowTable& windows() { return windows_; }
 
@@ -44,14 +44,14 @@ class ProcessState {
 
  private:
   explicit ProcessState(std::uint16_t epoch);
-  static ProcessState& make();
+  static ProcessState& create();
   static void before_fork();
   static void after_fork_in_parent();
-  static void forget_in_child();
+  static void after_fork_in_child();
   Status start_locked(const sampling::WindowOptions& options);
 
   static const int fork_handlers_;
-  static std::mutex making_;
+  static std::mutex creation_mutex_;
   static std::atomic<ProcessState*> current_;
   static std::atomic<std::uint16_t> epoch_;
   // Never freed: a child reads the options of its parent.

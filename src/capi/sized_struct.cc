@@ -5,23 +5,23 @@
 
 namespace joulemap::capi {
 
-Status copy_in(const void* theirs, std::size_t theirs_bytes, void* ours, std::size_t ours_bytes,
-               std::size_t first_bytes, std::string_view name) {
-  if (theirs_bytes < first_bytes || theirs_bytes > kLargestStruct_bytes) {
+Status copy_struct_from_caller(const void* caller_struct, std::size_t caller_bytes, void* own_struct,
+                               std::size_t own_bytes, std::size_t first_version_bytes, std::string_view name) {
+  if (caller_bytes < first_version_bytes || caller_bytes > kMaxStruct_bytes) {
     return Error{ErrorCode::usage,
-                 fmt::format("set the member `size` of {0} to sizeof({0}); it is {1}", name, theirs_bytes), ""};
+                 fmt::format("set the member `size` of {0} to sizeof({0}); it is {1}", name, caller_bytes), ""};
   }
-  const std::size_t known = std::min(theirs_bytes, ours_bytes);
-  const auto* const bytes = static_cast<const std::byte*>(theirs);
+  const std::size_t known = std::min(caller_bytes, own_bytes);
+  const auto* const bytes = static_cast<const std::byte*>(caller_struct);
   const bool sets_unknown =
-      std::any_of(bytes + known, bytes + theirs_bytes, [](std::byte byte) { return byte != std::byte{0}; });
+      std::any_of(bytes + known, bytes + caller_bytes, [](std::byte byte) { return byte != std::byte{0}; });
   if (sets_unknown) {
     return Error{ErrorCode::usage,
                  fmt::format("{} sets a member that libjoulemap.so {} does not know", name, JOULEMAP_VERSION),
                  "leave it zero, or install the version that the program was compiled for"};
   }
-  std::memset(ours, 0, ours_bytes);
-  std::memcpy(ours, theirs, known);
+  std::memset(own_struct, 0, own_bytes);
+  std::memcpy(own_struct, caller_struct, known);
   return Done{};
 }
 

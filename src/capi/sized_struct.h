@@ -15,38 +15,40 @@
 namespace joulemap::capi {
 
 // No version has a larger structure: a larger size means that the caller did not set the member.
-inline constexpr std::size_t kLargestStruct_bytes = 4096;
+inline constexpr std::size_t kMaxStruct_bytes = 4096;
 
-// Copies the caller's structure of `theirs_bytes` into ours of `ours_bytes`, and zeroes the rest of ours.
-// `first_bytes`: the size of the first version. Fails with `usage` for a smaller size, and if the caller has set a
-// member that this version does not define. Reads nothing beyond `theirs_bytes`.
-Status copy_in(const void* theirs, std::size_t theirs_bytes, void* ours, std::size_t ours_bytes,
-               std::size_t first_bytes, std::string_view name);
+// Copies the caller's structure of `caller_bytes` into ours of `own_bytes`, and zeroes the rest of ours.
+// `first_version_bytes`: the size of the first version. Fails with `usage` for a smaller size, and if the caller has set a
+// member that this version does not define. Reads nothing beyond `caller_bytes`.
+Status copy_struct_from_caller(const void* caller_struct, std::size_t caller_bytes, void* own_struct,
+                               std::size_t own_bytes, std::size_t first_version_bytes, std::string_view name);
 
 // Converts a caller's structure to ours.
 template <class T>
-Result<T> taken_in(const T& theirs, std::size_t first_bytes, std::string_view name) {
-  T ours{};
+Result<T> copy_from_caller(const T& caller_struct, std::size_t first_version_bytes, std::string_view name) {
+  T own_struct{};
   std::size_t size = 0;
-  std::memcpy(&size, &theirs, sizeof size);
-  if (Status copied = copy_in(&theirs, size, &ours, sizeof ours, first_bytes, name); !copied) {
+  std::memcpy(&size, &caller_struct, sizeof size);
+  if (Status copied =
+          copy_struct_from_caller(&caller_struct, size, &own_struct, sizeof own_struct, first_version_bytes, name);
+      !copied) {
     return std::move(copied).error();
   }
-  ours.size = sizeof ours;
-  return ours;
+  own_struct.size = sizeof own_struct;
+  return own_struct;
 }
 
 // Copies as much of ours as the caller's version has, and sets its size to that. Fails with `usage` if the caller has
 // not set the size.
 template <class T>
-Status hand_out(T ours, T* theirs) {
+Status copy_to_caller(T own_struct, T* caller_struct) {
   std::size_t size = 0;
-  std::memcpy(&size, theirs, sizeof size);
-  if (size < sizeof size || size > kLargestStruct_bytes) {
+  std::memcpy(&size, caller_struct, sizeof size);
+  if (size < sizeof size || size > kMaxStruct_bytes) {
     return Error{ErrorCode::usage, "set the member `size` to sizeof of the structure", ""};
   }
-  ours.size = std::min(size, sizeof ours);
-  std::memcpy(theirs, &ours, ours.size);
+  own_struct.size = std::min(size, sizeof own_struct);
+  std::memcpy(caller_struct, &own_struct, own_struct.size);
   return Done{};
 }
 

@@ -38,57 +38,61 @@ TEST(SizedStruct, TheOptionsOfTheFirstVersionLieWhereTheyDid) {
 }
 
 TEST(SizedStruct, OfAnOlderProgramIsTakenAndTheNewMembersAreZero) {
-  const FirstOptions theirs = {sizeof theirs, "powercap", "/machine", 0.25};
-  LaterOptions ours;
-  std::memset(&ours, 0xff, sizeof ours);
-  const Status copied = copy_in(&theirs, theirs.size, &ours, sizeof ours, kFrozenOptions_bytes, "jm_options");
+  const FirstOptions caller_struct = {sizeof caller_struct, "powercap", "/machine", 0.25};
+  LaterOptions own_struct;
+  std::memset(&own_struct, 0xff, sizeof own_struct);
+  const Status copied = copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
+                                                kFrozenOptions_bytes, "jm_options");
   ASSERT_TRUE(copied) << copied.error().message;
-  EXPECT_STREQ(ours.sensors, "powercap");
-  EXPECT_STREQ(ours.sysroot, "/machine");
-  EXPECT_EQ(ours.period_s, 0.25);
-  EXPECT_EQ(ours.replay, nullptr);
-  EXPECT_EQ(ours.most_cpu_share, 0);
+  EXPECT_STREQ(own_struct.sensors, "powercap");
+  EXPECT_STREQ(own_struct.sysroot, "/machine");
+  EXPECT_EQ(own_struct.period_s, 0.25);
+  EXPECT_EQ(own_struct.replay, nullptr);
+  EXPECT_EQ(own_struct.most_cpu_share, 0);
 }
 
 TEST(SizedStruct, OfANewerProgramIsTakenWhereItsNewMembersAreZero) {
-  const LaterOptions theirs = {sizeof theirs, "estimate", nullptr, 1, nullptr, 0};
-  FirstOptions ours;
-  ASSERT_TRUE(copy_in(&theirs, theirs.size, &ours, sizeof ours, kFrozenOptions_bytes, "jm_options"));
-  EXPECT_STREQ(ours.sensors, "estimate");
-  EXPECT_EQ(ours.period_s, 1);
+  const LaterOptions caller_struct = {sizeof caller_struct, "estimate", nullptr, 1, nullptr, 0};
+  FirstOptions own_struct;
+  ASSERT_TRUE(copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
+                                      kFrozenOptions_bytes, "jm_options"));
+  EXPECT_STREQ(own_struct.sensors, "estimate");
+  EXPECT_EQ(own_struct.period_s, 1);
 }
 
 TEST(SizedStruct, OfANewerProgramIsRefusedWhereItAsksForWhatWeDoNotKnow) {
-  const LaterOptions theirs = {sizeof theirs, nullptr, nullptr, 0, nullptr, 0.01};
-  FirstOptions ours;
-  const Status copied = copy_in(&theirs, theirs.size, &ours, sizeof ours, kFrozenOptions_bytes, "jm_options");
+  const LaterOptions caller_struct = {sizeof caller_struct, nullptr, nullptr, 0, nullptr, 0.01};
+  FirstOptions own_struct;
+  const Status copied = copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
+                                                kFrozenOptions_bytes, "jm_options");
   ASSERT_FALSE(copied);
   EXPECT_EQ(copied.error().code, ErrorCode::usage);
   EXPECT_NE(copied.error().message.find("does not know"), std::string::npos);
 }
 
 TEST(SizedStruct, OfASizeThatNoVersionHadIsRefused) {
-  FirstOptions theirs = {};
-  FirstOptions ours;
+  FirstOptions caller_struct = {};
+  FirstOptions own_struct;
   for (const std::size_t size :
-       {std::size_t{0}, sizeof(std::size_t), sizeof theirs - 1, kLargestStruct_bytes + 1, SIZE_MAX}) {
-    theirs.size = size;
-    const Status copied = copy_in(&theirs, size, &ours, sizeof ours, kFrozenOptions_bytes, "jm_options");
+       {std::size_t{0}, sizeof(std::size_t), sizeof caller_struct - 1, kMaxStruct_bytes + 1, SIZE_MAX}) {
+    caller_struct.size = size;
+    const Status copied = copy_struct_from_caller(&caller_struct, size, &own_struct, sizeof own_struct,
+                                                  kFrozenOptions_bytes, "jm_options");
     ASSERT_FALSE(copied) << size;
     EXPECT_EQ(copied.error().code, ErrorCode::usage);
   }
 }
 
 TEST(SizedStruct, HandsOutNoByteBeyondTheCallersSize) {
-  jm_energy ours{};
-  std::memset(&ours, 0x55, sizeof ours);
+  jm_energy own_struct{};
+  std::memset(&own_struct, 0x55, sizeof own_struct);
   for (std::size_t size = 0; size <= sizeof(jm_energy) + 16; ++size) {
     alignas(jm_energy) std::array<unsigned char, sizeof(jm_energy) + 64> memory;
     memory.fill(0xee);
     std::memcpy(memory.data(), &size, sizeof size);
-    const Status handed = hand_out(ours, reinterpret_cast<jm_energy*>(memory.data()));
+    const Status handed = copy_to_caller(own_struct, reinterpret_cast<jm_energy*>(memory.data()));
     EXPECT_EQ(handed.has_value(), size >= sizeof(std::size_t)) << size;
-    const std::size_t filled = handed ? std::min(size, sizeof ours) : sizeof(std::size_t);
+    const std::size_t filled = handed ? std::min(size, sizeof own_struct) : sizeof(std::size_t);
     for (std::size_t i = sizeof(std::size_t); i < memory.size(); ++i) {
       ASSERT_EQ(memory[i], i < filled ? 0x55 : 0xee) << "byte " << i << " of a structure of size " << size;
     }

@@ -19,10 +19,10 @@ double allowed_ns(std::int64_t run_ns) {
 
 }  // namespace
 
-bool BurstSchedule::ends_at(std::int64_t run_ns) {
+bool BurstSchedule::is_in_burst(std::int64_t run_ns) {
   if (run_ns < burst_end_ns_) return true;
-  if (static_cast<double>(spent_ns_ + kBurst_ns) > allowed_ns(run_ns)) return false;
-  spent_ns_ += kBurst_ns;
+  if (static_cast<double>(total_burst_ns_ + kBurst_ns) > allowed_ns(run_ns)) return false;
+  total_burst_ns_ += kBurst_ns;
   burst_end_ns_ = run_ns + kBurst_ns;
   return true;
 }

@@ -18,15 +18,15 @@ namespace joulemap::capture {
 class BurstSchedule {
  public:
   // Returns whether this tick is inside a burst, so that its tallies are taken now.
-  bool ends_at(std::int64_t run_ns);
+  bool is_in_burst(std::int64_t run_ns);
 
-  void add(Activity activity) { taken_.push_back(std::move(activity)); }
-  std::vector<Activity> take() { return std::exchange(taken_, {}); }
+  void add(Activity activity) { activities_.push_back(std::move(activity)); }
+  std::vector<Activity> take() { return std::exchange(activities_, {}); }
 
  private:
   std::int64_t burst_end_ns_ = 0;
-  std::int64_t spent_ns_ = 0;  // total burst time so far
-  std::vector<Activity> taken_;
+  std::int64_t total_burst_ns_ = 0;  // total burst time so far
+  std::vector<Activity> activities_;
 };
 
 }  // namespace joulemap::capture

@@ -17,18 +17,18 @@ constexpr std::uint32_t kSampled = 2;
 
 // Period of the ticks that distribute CPU time. Untraced steps are CPU bound, so they are disturbed less often.
 constexpr std::int64_t kTickPeriod_ns = 10 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kTickPeriodWhenLeftAlone_ns = 50 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kUntracedTickPeriod_ns = 50 * kNanosecondsPerMillisecond;
 
 // A kernel's record has arrived by then, or it never will.
 constexpr std::int64_t kSettled_ns = 30 * kNanosecondsPerSecond;
 
 // Reading CPU clocks dominates the cost of an edge (system calls). Edges closer together than this share one reading,
 // whose CPU time is split by wall time.
-constexpr std::int64_t kCloseEdges_ns = 20'000;
+constexpr std::int64_t kMinCpuReadInterval_ns = 20'000;
 
 constexpr std::string_view kInferred = "inferred";
 
-std::uint64_t next_number() {
+std::uint64_t next_instance_id() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
 }
@@ -46,15 +46,15 @@ struct Capture::OpenRegion {
 struct Capture::ThreadState {
   const std::uint64_t capture;  // number of the owner; its address could be reused
   std::shared_ptr<ThreadTrack> track;
-  std::shared_ptr<HelperAccount> helpers;
+  std::shared_ptr<UntrackedCpuTime> untracked_cpu;
   std::vector<std::size_t> passes;  // stack depths at which this thread began a backward pass
   std::vector<OpenRegion> regions;
   std::int64_t cpu_read_ns = 0;  // when an edge last read this thread's CPU clock
-  bool does_own_work = false;
+  bool is_joulemap_work = false;
 
   ~ThreadState() {
     const std::int64_t cpu_ns = this_thread_cpu_ns();
-    helpers->add_traced(track->advance_cpu(cpu_ns));
+    untracked_cpu->add_tracked(track->advance_cpu(cpu_ns));
     track->tick({.now_ns = monotonic_ns(), .thread_cpu_ns = cpu_ns});
     track->end();
   }
@@ -73,67 +73,70 @@ struct Capture::ThreadSlot {
   ~ThreadSlot() { clear(); }
 };
 
-Capture::Capture(std::unique_ptr<MarkSink> sink, TracingMode closeness)
-    : number_(next_number()),
-      helpers_(std::make_shared<HelperAccount>(own_cpu_ns())),
-      plan_(closeness),
+Capture::Capture(std::unique_ptr<MarkSink> sink, TracingMode tracing_mode)
+    : instance_id_(next_instance_id()),
+      untracked_cpu_(std::make_shared<UntrackedCpuTime>(own_cpu_ns())),
+      tracing_policy_(tracing_mode),
       started_ns_(monotonic_ns()),
-      tallied_ns_(started_ns_),
-      gathered_ns_(started_ns_) {
+      scopes_tallied_until_ns_(started_ns_),
+      collected_until_ns_(started_ns_) {
   LogCallbacks callbacks;
   callbacks.tick = [this](std::int64_t own_cpu_ns) {
     tick(own_cpu_ns);
-    return present_step().followed ? kTickPeriod_ns : kTickPeriodWhenLeftAlone_ns;
+    return current_tracing().traced ? kTickPeriod_ns : kUntracedTickPeriod_ns;
   };
-  callbacks.gather = [this](MarkSink& to, bool is_last) { gather(to, is_last); };
-  callbacks.tell = [this](Diagnostics& told) { this->tell(told); };
+  callbacks.collect_activity = [this](MarkSink& to, bool is_last) { collect_activity(to, is_last); };
+  callbacks.add_diagnostics = [this](Diagnostics& diagnostics) { this->add_diagnostics(diagnostics); };
   marks_ = std::make_unique<MarkLog>(std::move(sink), std::move(callbacks));
 }
 
 // State of another capture comes from the parent of a fork or from a recording that has ended.
 Capture::ThreadState& Capture::this_thread() {
   thread_local ThreadSlot slot;
-  if (slot.state != nullptr && slot.state->capture == number_) return *slot.state;
+  if (slot.state != nullptr && slot.state->capture == instance_id_) return *slot.state;
   slot.clear();
   clockid_t cpu_clock{};
   ::pthread_getcpuclockid(::pthread_self(), &cpu_clock);
   auto track = std::make_shared<ThreadTrack>(monotonic_ns(), this_thread_cpu_ns(), cpu_clock);
-  slot.state = new ThreadState{.capture = number_, .track = track, .helpers = helpers_, .passes = {}, .regions = {}};
+  slot.state = new ThreadState{
+      .capture = instance_id_, .track = track, .untracked_cpu = untracked_cpu_, .passes = {}, .regions = {}};
   const std::lock_guard lock(tracks_lock_);
   tracks_.push_back(std::move(track));
   return *slot.state;
 }
 
-EdgeClocks Capture::clocks(ThreadState& thread) {
+EdgeClocks Capture::read_edge_clocks(ThreadState& thread) {
   EdgeClocks edge{.now_ns = monotonic_ns()};
   edge.sampled = (step_flags_.load(std::memory_order_relaxed) & kSampled) != 0;
-  if (!exact_.load(std::memory_order_relaxed) || edge.now_ns - thread.cpu_read_ns < kCloseEdges_ns) return edge;
+  if (!reads_cpu_at_edges_.load(std::memory_order_relaxed) || edge.now_ns - thread.cpu_read_ns < kMinCpuReadInterval_ns)
+    return edge;
   thread.cpu_read_ns = edge.now_ns;
   edge.thread_cpu_ns = this_thread_cpu_ns();
-  helpers_->add_traced(thread.track->advance_cpu(edge.thread_cpu_ns));
-  if (leader_.load(std::memory_order_relaxed) == thread.track.get()) edge.helpers_ns = helpers_->draw(own_cpu_ns());
+  untracked_cpu_->add_tracked(thread.track->advance_cpu(edge.thread_cpu_ns));
+  if (leading_track_.load(std::memory_order_relaxed) == thread.track.get())
+    edge.helper_threads_ns = untracked_cpu_->take_untracked_ns(own_cpu_ns());
   return edge;
 }
 
-std::uint32_t Capture::launch_scope() { return this_thread().does_own_work ? kOwnScope : here(); }
+std::uint32_t Capture::launch_scope() { return this_thread().is_joulemap_work ? kJoulemapScope : current_scope(); }
 
-void Capture::set_own_work(bool on) { this_thread().does_own_work = on; }
+void Capture::set_joulemap_work(bool on) { this_thread().is_joulemap_work = on; }
 
-std::uint32_t Capture::here() {
-  const std::uint32_t scope = this_thread().track->here();
+std::uint32_t Capture::current_scope() {
+  const std::uint32_t scope = this_thread().track->current_scope();
   return scope != 0 ? scope : backward_scope_.load(std::memory_order_relaxed);
 }
 
 std::size_t Capture::enter(std::uint32_t scope) {
   ThreadState& thread = this_thread();
-  const EdgeClocks edge = clocks(thread);
-  leader_.store(thread.track.get(), std::memory_order_relaxed);
+  const EdgeClocks edge = read_edge_clocks(thread);
+  leading_track_.store(thread.track.get(), std::memory_order_relaxed);
   return thread.track->enter(scope, edge);
 }
 
 void Capture::leave_to(std::size_t depth) {
   ThreadState& thread = this_thread();
-  if (depth < thread.track->depth()) thread.track->leave_to(depth, clocks(thread));
+  if (depth < thread.track->depth()) thread.track->leave_to(depth, read_edge_clocks(thread));
 }
 
 std::size_t Capture::depth() { return this_thread().track->depth(); }
@@ -144,9 +147,9 @@ void Capture::leave() {
 
 void Capture::push_region(std::string_view name) {
   ThreadState& thread = this_thread();
-  OpenRegion region{next_region_.fetch_add(1, std::memory_order_relaxed), std::string(name), thread.track->depth()};
+  OpenRegion region{next_region_id_.fetch_add(1, std::memory_order_relaxed), std::string(name), thread.track->depth()};
   marks_->mark(MarkKind::region_begin, region.id, name);
-  enter(scope_in(here(), ScopeKind::region, name));
+  enter(child_scope(current_scope(), ScopeKind::region, name));
   thread.regions.push_back(std::move(region));
 }
 
@@ -162,7 +165,7 @@ bool Capture::pop_region() {
 
 void Capture::begin_backward(std::uint32_t scope) {
   ThreadState& thread = this_thread();
-  passes_.fetch_add(1);
+  backward_passes_.fetch_add(1);
   backward_scope_.store(scope);
   thread.passes.push_back(enter(scope));
 }
@@ -172,69 +175,69 @@ void Capture::end_backward() {
   if (thread.passes.empty()) return;
   leave_to(thread.passes.back());
   thread.passes.pop_back();
-  if (passes_.fetch_sub(1) > 1) return;
+  if (backward_passes_.fetch_sub(1) > 1) return;
   backward_scope_.store(0);
   const EdgeClocks edge{.now_ns = monotonic_ns()};
   const std::lock_guard lock(tracks_lock_);
-  for (const auto& track : tracks_) track->lend(0, edge);
+  for (const auto& track : tracks_) track->set_base_scope(0, edge);
 }
 
 // The thread that called backward has a stack entry for the pass; a thread of the autograd engine is lent the scope.
-void Capture::backward_at(std::uint32_t scope, ThreadTrack::Entry entry) {
+void Capture::set_backward_scope(std::uint32_t scope, ThreadTrack::EntryCounting entry) {
   ThreadState& thread = this_thread();
-  const EdgeClocks edge = clocks(thread);
-  leader_.store(thread.track.get(), std::memory_order_relaxed);
+  const EdgeClocks edge = read_edge_clocks(thread);
+  leading_track_.store(thread.track.get(), std::memory_order_relaxed);
   if (!thread.passes.empty() && thread.passes.back() + 1 == thread.track->depth()) {
-    thread.track->move_to(scope, edge, entry);
+    thread.track->replace_innermost(scope, edge, entry);
   } else {
-    thread.track->lend(scope, edge, entry);
+    thread.track->set_base_scope(scope, edge, entry);
   }
 }
 
 void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name) {
-  const TracingPolicy::Step step = plan_.next(time_ns, kernels_.load());
-  step_flags_.store((step.followed ? kTraced : 0) | (step.sampled ? kSampled : 0));
+  const TracingPolicy::Decision step = tracing_policy_.next(time_ns, kernels_.load());
+  step_flags_.store((step.traced ? kTraced : 0) | (step.sampled ? kSampled : 0));
   const std::uint32_t serial = step_serial_.load() + 1;
-  kernels_.begin_step(serial, marks_->step(number, time_ns, name), time_ns, step.followed && !exact_.load());
+  kernels_.begin_step(serial, marks_->step(number, time_ns, name), time_ns, step.traced && !reads_cpu_at_edges_.load());
   step_serial_.store(serial);
-  if (KernelSource* const source = source_.load()) source->listen(step.followed);
+  if (KernelSource* const source = kernel_source_.load()) source->set_tracing(step.traced);
 }
 
 void Capture::set_probing(bool on) {
   const std::lock_guard lock(loop_lock_);
-  if (on == (probing_.load() != 0)) return;
+  if (on == (probe_region_id_.load() != 0)) return;
   if (on) kernels_.end_step(monotonic_ns());
-  const std::uint64_t mark = on ? next_region_.fetch_add(1) : probing_.load();
-  probing_.store(on ? mark : 0);
+  const std::uint64_t mark = on ? next_region_id_.fetch_add(1) : probe_region_id_.load();
+  probe_region_id_.store(on ? mark : 0);
   marks_->mark(on ? MarkKind::region_begin : MarkKind::region_end, mark, kProbeRegion);
-  if (KernelSource* const source = source_.load()) source->listen(on || present_step().followed);
+  if (KernelSource* const source = kernel_source_.load()) source->set_tracing(on || current_tracing().traced);
 }
 
 bool Capture::on_event(LoopEvent event) {
   const std::lock_guard lock(loop_lock_);
   const std::int64_t now_ns = monotonic_ns();
-  const StepInference::Found found = inference_.on(event, now_ns);
-  if (found.epoch_time_ns && !epochs_are_told_) marks_->epoch({}, *found.epoch_time_ns, kInferred);
-  if (!found.step || steps_are_told_) return false;
+  const StepDetector::Detection found = step_detector_.on_event(event, now_ns);
+  if (found.epoch_time_ns && !program_reports_epochs_) marks_->epoch({}, *found.epoch_time_ns, kInferred);
+  if (!found.step || program_reports_steps_) return false;
   begin_step({}, now_ns, kInferred);
   return true;
 }
 
 void Capture::step(std::optional<std::int64_t> number) {
   const std::lock_guard lock(loop_lock_);
-  steps_are_told_ = true;
+  program_reports_steps_ = true;
   begin_step(number, monotonic_ns(), {});
 }
 
 void Capture::epoch(std::optional<std::int64_t> number) {
   const std::lock_guard lock(loop_lock_);
-  epochs_are_told_ = true;
+  program_reports_epochs_ = true;
   marks_->epoch(number, monotonic_ns());
 }
 
-TracingPolicy::Step Capture::present_step() const {
+TracingPolicy::Decision Capture::current_tracing() const {
   const std::uint32_t flags = step_flags_.load(std::memory_order_relaxed);
-  return {.followed = (flags & kTraced) != 0, .sampled = (flags & kSampled) != 0};
+  return {.traced = (flags & kTraced) != 0, .sampled = (flags & kSampled) != 0};
 }
 
 void Capture::tick(std::int64_t capture_cpu_ns) {
@@ -247,82 +250,86 @@ void Capture::tick(std::int64_t capture_cpu_ns) {
   for (const auto& track : tracks) {
     if (track->ended()) continue;
     EdgeClocks edge{.now_ns = monotonic_ns(), .thread_cpu_ns = track->read_cpu_ns()};
-    if (edge.thread_cpu_ns >= 0) helpers_->add_traced(track->advance_cpu(edge.thread_cpu_ns));
+    if (edge.thread_cpu_ns >= 0) untracked_cpu_->add_tracked(track->advance_cpu(edge.thread_cpu_ns));
     track->tick(edge);
-    if (track.get() == leader_.load()) leader = track.get();
+    if (track.get() == leading_track_.load()) leader = track.get();
   }
-  helpers_->add_traced(capture_cpu_ns - capture_cpu_told_ns_);
-  capture_cpu_told_ns_ = capture_cpu_ns;
-  const std::int64_t credit_ns = helpers_->draw(own_cpu_ns());
+  untracked_cpu_->add_tracked(capture_cpu_ns - counted_capture_cpu_ns_);
+  counted_capture_cpu_ns_ = capture_cpu_ns;
+  const std::int64_t credit_ns = untracked_cpu_->take_untracked_ns(own_cpu_ns());
   if (leader != nullptr && credit_ns > 0) {
-    leader->tick({.now_ns = monotonic_ns(), .thread_cpu_ns = -1, .helpers_ns = credit_ns});
+    leader->tick({.now_ns = monotonic_ns(), .thread_cpu_ns = -1, .helper_threads_ns = credit_ns});
   }
   // Burst sampling only without a GPU: with one, the GPU uses most of the energy.
   const std::int64_t now_ns = monotonic_ns();
-  if (exact_.load() && stretches_.ends_at(now_ns - started_ns_)) stretches_.add(take_scopes(now_ns));
+  if (reads_cpu_at_edges_.load() && burst_schedule_.is_in_burst(now_ns - started_ns_))
+    burst_schedule_.add(take_scope_tallies(now_ns));
 }
 
-Activity Capture::take_scopes(std::int64_t now_ns) {
-  Activity activity{.begin_ns = std::exchange(tallied_ns_, now_ns), .end_ns = now_ns};
+Activity Capture::take_scope_tallies(std::int64_t now_ns) {
+  Activity activity{.begin_ns = std::exchange(scopes_tallied_until_ns_, now_ns), .end_ns = now_ns};
   std::vector<ScopeTally> rows;
   const std::lock_guard lock(tracks_lock_);
   for (const auto& track : tracks_) track->take(rows);
   std::erase_if(tracks_, [](const auto& track) { return track->ended(); });
-  add_up(rows, activity.scope_tallies);
+  sum_tallies(rows, activity.scope_tallies);
   return activity;
 }
 
-void Capture::gather(MarkSink& sink, bool is_last) {
-  if (is_last) tick(capture_cpu_told_ns_);
+void Capture::collect_activity(MarkSink& sink, bool is_last) {
+  if (is_last) tick(counted_capture_cpu_ns_);
   const std::int64_t now_ns = monotonic_ns();
   std::int64_t delivered_until_ns = now_ns;
-  if (KernelSource* const source = source_.load()) {
+  if (KernelSource* const source = kernel_source_.load()) {
     source->poll(now_ns);
     delivered_until_ns = source->delivered_until_ns(now_ns);
   }
-  for (Activity& stretch : stretches_.take()) sink.add(std::move(stretch));
-  Activity activity{.begin_ns = tallied_ns_, .end_ns = now_ns};
+  for (Activity& burst : burst_schedule_.take()) sink.add(std::move(burst));
+  Activity activity{.begin_ns = scopes_tallied_until_ns_, .end_ns = now_ns};
   Activity on_gpu = activity;  // separate, because kernel records arrive late
   // Keep the tallies of probing apart from those of the run.
   const bool tallies_due =
-      is_last || probing_.load() != 0 || now_ns - gathered_ns_ >= tally_period_ns(now_ns - started_ns_);
+      is_last || probe_region_id_.load() != 0 || now_ns - collected_until_ns_ >= tally_period_ns(now_ns - started_ns_);
   // Limit the wait: a lost kernel record must not delay the steps forever.
   const std::int64_t settled_ns = is_last ? INT64_MAX : std::max(delivered_until_ns, now_ns - kSettled_ns);
   kernels_.collect(on_gpu, settled_ns, tallies_due);
   if (tallies_due) {
-    activity.scope_tallies = take_scopes(now_ns).scope_tallies;
+    activity.scope_tallies = take_scope_tallies(now_ns).scope_tallies;
     function_samples_.take(activity.shares);
-    gathered_ns_ = now_ns;
+    collected_until_ns_ = now_ns;
   }
-  activity.scopes = is_last ? scopes_.all() : scopes_.take_new();
+  activity.scopes = is_last ? scopes_.all_scopes() : scopes_.take_new();
   if (is_last) kernels_.collect_names(on_gpu);
   if (!activity.empty()) sink.add(std::move(activity));
   if (!on_gpu.empty()) sink.add(std::move(on_gpu));
 }
 
-void Capture::tell(Diagnostics& told) {
-  if (scopes_.refused() > 0) {
-    told.add({"places_refused", scopes_.refused(), "there were too many regions and modules of different names",
-              "leave numbers out of the names of regions"});
+void Capture::add_diagnostics(Diagnostics& diagnostics) {
+  if (scopes_.refused_count() > 0) {
+    diagnostics.add({"places_refused", scopes_.refused_count(),
+                     "there were too many regions and modules of different names",
+                     "leave numbers out of the names of regions"});
   }
   const KernelLog::Counts counts = kernels_.counts();
-  if (counts.unplaced > 0) {
-    told.add({"kernels_unplaced", counts.unplaced, "kernels whose launch was not seen belong to no layer", ""});
+  if (counts.without_scope > 0) {
+    diagnostics.add(
+        {"kernels_unplaced", counts.without_scope, "kernels whose launch was not seen belong to no layer", ""});
   }
-  if (counts.repeated > 0) {
-    told.add({"kernels_placed_by_repetition", counts.repeated,
-              "kernels whose launch was not seen were given the layers of those in the last step that was seen", ""});
+  if (counts.scoped_by_repetition > 0) {
+    diagnostics.add({"kernels_placed_by_repetition", counts.scoped_by_repetition,
+                     "kernels whose launch was not seen were given the layers of those in the last step that was seen",
+                     ""});
   }
 }
 
 // Samples belong to the leading thread: it runs the training loop.
-void Capture::sample_function(std::string_view name, std::int64_t time_ns) {
+void Capture::add_function_sample(std::string_view name, std::int64_t time_ns) {
   std::uint32_t coarse = 0;
   {
     const std::lock_guard lock(tracks_lock_);
-    const ThreadTrack* const leader = leader_.load(std::memory_order_relaxed);
+    const ThreadTrack* const leader = leading_track_.load(std::memory_order_relaxed);
     for (const auto& track : tracks_) {
-      if (track.get() == leader) coarse = track->here();
+      if (track.get() == leader) coarse = track->current_scope();
     }
   }
   const std::uint32_t scope = scopes_.child(coarse, ScopeKind::function, name);
@@ -330,13 +337,13 @@ void Capture::sample_function(std::string_view name, std::int64_t time_ns) {
 }
 
 void Capture::finish() {
-  finish_kernels();
+  finish_kernel_source();
   marks_->finish();
 }
 
 // Takes no lock: the thread that holds it may not exist in the child.
-void Capture::abandon() noexcept {
-  if (KernelSource* const source = source_.load()) source->abandon();
+void Capture::abandon_in_child() noexcept {
+  if (KernelSource* const source = kernel_source_.load()) source->abandon_in_child();
 }
 
 }  // namespace joulemap::capture

@@ -7,32 +7,33 @@
 namespace joulemap::capture {
 
 void Capture::set_kernel_source(std::unique_ptr<KernelSource> source) {
-  exact_.store(false);
-  owned_source_ = std::move(source);
-  owned_source_->allow_closing(rest_is_allowed_.load());
-  source_.store(owned_source_.get());
+  reads_cpu_at_edges_.store(false);
+  owned_kernel_source_ = std::move(source);
+  owned_kernel_source_->allow_detach(detach_is_allowed_.load());
+  kernel_source_.store(owned_kernel_source_.get());
 }
 
-void Capture::someone_profiles(bool running) {
+void Capture::on_other_profiler(bool running) {
   if (running) {
-    marks_->diagnose({"profiler_in_process", 1,
-                      "another profiler ran in this process: it slows the program and takes a GPU's records for itself",
-                      "record without it"});
+    marks_->add_diagnostic(
+        {"profiler_in_process", 1,
+         "another profiler ran in this process: it slows the program and takes a GPU's records for itself",
+         "record without it"});
   }
-  if (KernelSource* const source = source_.load()) source->someone_profiles(running, monotonic_ns());
+  if (KernelSource* const source = kernel_source_.load()) source->on_other_profiler(running, monotonic_ns());
 }
 
-void Capture::allow_closing(bool allowed) {
-  rest_is_allowed_.store(allowed);
-  if (KernelSource* const source = source_.load()) source->allow_closing(allowed);
+void Capture::allow_detach(bool allowed) {
+  detach_is_allowed_.store(allowed);
+  if (KernelSource* const source = kernel_source_.load()) source->allow_detach(allowed);
 }
 
-void Capture::finish_kernels() {
-  KernelSource* const source = source_.load();
-  if (source == nullptr || kernels_are_finished_.exchange(true)) return;
-  Diagnostics told;
-  source->finish(told);
-  for (const Diagnostic& diagnostic : told.list()) marks_->diagnose(diagnostic);
+void Capture::finish_kernel_source() {
+  KernelSource* const source = kernel_source_.load();
+  if (source == nullptr || kernel_source_is_finished_.exchange(true)) return;
+  Diagnostics diagnostics;
+  source->finish(diagnostics);
+  for (const Diagnostic& diagnostic : diagnostics.list()) marks_->add_diagnostic(diagnostic);
 }
 
 }  // namespace joulemap::capture

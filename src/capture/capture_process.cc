@@ -20,8 +20,8 @@ namespace {
 // Global state: the C interface that hooks and drivers call has no handle that could hold it.
 constinit std::atomic<Capture*> current{nullptr};
 // Whether the environment was read: 0 no, 2 yes.
-constinit std::atomic<int> asked{0};
-constinit std::mutex making;
+constinit std::atomic<int> environment_was_read{0};
+constinit std::mutex creation_lock;
 constinit std::atomic<bool> finishes_at_exit{false};
 constinit std::atomic<pid_t> owner{0};  // process that created `current`
 
@@ -29,12 +29,12 @@ constinit std::atomic<pid_t> owner{0};  // process that created `current`
 void forget_in_child() {
   begin_fork_generation();
   owned_descriptors.close_all();
-  new (&making) std::mutex;
+  new (&creation_lock) std::mutex;
   nvtx::forget_names_in_child();
   forget_cuda_in_child();
-  if (Capture* const parents = current.load()) parents->abandon();
+  if (Capture* const parents = current.load()) parents->abandon_in_child();
   current.store(nullptr);
-  asked.store(0);
+  environment_was_read.store(0);
 }
 
 // Registered when the library is loaded: no thread uses it yet, and no fork can precede the handler.
@@ -42,19 +42,19 @@ void forget_in_child() {
 
 void finish_at_exit() { Capture::finish_existing(); }
 
-TracingMode closeness_asked_for() {
+TracingMode requested_tracing_mode() {
   const char* const text = std::getenv("JOULEMAP_TRACE");
-  const std::string_view closeness = text == nullptr ? "" : text;
-  if (closeness == "full") return TracingMode::full;
-  return closeness == "light" ? TracingMode::light : TracingMode::automatic;
+  const std::string_view tracing_mode = text == nullptr ? "" : text;
+  if (tracing_mode == "full") return TracingMode::full;
+  return tracing_mode == "light" ? TracingMode::light : TracingMode::automatic;
 }
 
 }  // namespace
 
-bool Capture::join() {
+bool Capture::join_recording() {
   if (current.load() == nullptr) {
-    const std::lock_guard lock(making);
-    asked.store(0);
+    const std::lock_guard lock(creation_lock);
+    environment_was_read.store(0);
   }
   return get() != nullptr;
 }
@@ -74,15 +74,15 @@ void Capture::finish_existing() {
 Capture* Capture::existing() { return current.load(std::memory_order_acquire); }
 
 Capture* Capture::get() {
-  if (asked.load(std::memory_order_acquire) == 2) return current.load(std::memory_order_relaxed);
-  const std::lock_guard lock(making);
-  if (asked.load() == 2) return current.load();
+  if (environment_was_read.load(std::memory_order_acquire) == 2) return current.load(std::memory_order_relaxed);
+  const std::lock_guard lock(creation_lock);
+  if (environment_was_read.load() == 2) return current.load();
   if (!finishes_at_exit.exchange(true)) std::atexit(&finish_at_exit);
   if (std::unique_ptr<MarkSink> sink = open_recording_sink()) {
     owner.store(::getpid());
-    current.store(new Capture(std::move(sink), closeness_asked_for()), std::memory_order_release);
+    current.store(new Capture(std::move(sink), requested_tracing_mode()), std::memory_order_release);
   }
-  asked.store(2, std::memory_order_release);
+  environment_was_read.store(2, std::memory_order_release);
   return current.load();
 }
 

@@ -30,7 +30,7 @@ class TestSink final : public MarkSink {
       sum.count += tally.count;
       sum.wall_ns += tally.wall_ns;
       sum.cpu_ns += tally.cpu_ns;
-      sum.helpers_ns += tally.helpers_ns;
+      sum.helper_threads_ns += tally.helper_threads_ns;
     }
     written_.steps.insert(written_.steps.end(), activity.steps.begin(), activity.steps.end());
   }
@@ -82,8 +82,8 @@ TEST(Capture, ProbingIsMarkedEveryTimeAndOfNoStep) {
 TEST(Capture, TellsTheCpuTimeOfEveryPlace) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
-  const std::uint32_t forward = capture.scope_in(0, ScopeKind::phase, "forward");
-  const std::uint32_t layer = capture.scope_in(forward, ScopeKind::module, "layer1");
+  const std::uint32_t forward = capture.child_scope(0, ScopeKind::phase, "forward");
+  const std::uint32_t layer = capture.child_scope(forward, ScopeKind::module, "layer1");
   capture.enter(forward);
   burn(2'000'000);
   capture.enter(layer);
@@ -101,34 +101,34 @@ TEST(Capture, TellsTheCpuTimeOfEveryPlace) {
 TEST(Capture, CpuTimeOfThreadsThatNobodyFollowsIsThatOfThePlaceThatLeads) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
-  const std::uint32_t scope = capture.scope_in(0, ScopeKind::module, "conv");
+  const std::uint32_t scope = capture.child_scope(0, ScopeKind::module, "conv");
   capture.enter(scope);
   std::thread worker([] { burn(20'000'000); });  // like an OpenMP worker
   worker.join();
   capture.leave();
   capture.finish();
-  EXPECT_GE(written.tallies[scope].helpers_ns, 19'000'000);
+  EXPECT_GE(written.tallies[scope].helper_threads_ns, 19'000'000);
   EXPECT_LT(written.tallies[scope].cpu_ns, 15'000'000);
 }
 
 TEST(Capture, AThreadOfTheEngineIsLentThePlaceItWorksFor) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
-  const std::uint32_t backward = capture.scope_in(0, ScopeKind::phase, "backward");
-  const std::uint32_t layer = capture.scope_in(backward, ScopeKind::module, "fc");
+  const std::uint32_t backward = capture.child_scope(0, ScopeKind::phase, "backward");
+  const std::uint32_t layer = capture.child_scope(backward, ScopeKind::module, "fc");
   capture.begin_backward(backward);
-  EXPECT_EQ(capture.here(), backward);
+  EXPECT_EQ(capture.current_scope(), backward);
   std::thread([&] {
-    EXPECT_EQ(capture.here(), backward);  // before backward_at reports a layer
-    capture.backward_at(layer);
-    EXPECT_EQ(capture.here(), layer);
+    EXPECT_EQ(capture.current_scope(), backward);  // before set_backward_scope reports a layer
+    capture.set_backward_scope(layer);
+    EXPECT_EQ(capture.current_scope(), layer);
     burn(1'000'000);
   }).join();
-  capture.backward_at(layer);  // on a CPU the calling thread runs the backward graph
-  EXPECT_EQ(capture.here(), layer);
+  capture.set_backward_scope(layer);  // on a CPU the calling thread runs the backward graph
+  EXPECT_EQ(capture.current_scope(), layer);
   capture.end_backward();
-  EXPECT_EQ(capture.here(), 0u);
-  std::thread([&] { EXPECT_EQ(capture.here(), 0u); }).join();
+  EXPECT_EQ(capture.current_scope(), 0u);
+  std::thread([&] { EXPECT_EQ(capture.current_scope(), 0u); }).join();
   capture.finish();
   EXPECT_GE(written.tallies[layer].cpu_ns, 1'000'000);
   EXPECT_EQ(written.tallies[layer].count, 2u);
@@ -137,8 +137,8 @@ TEST(Capture, AThreadOfTheEngineIsLentThePlaceItWorksFor) {
 TEST(Capture, CpuTimeOfPlacesThatFollowCloselyIsSharedOutAndNoneIsLost) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
-  const std::uint32_t outer = capture.scope_in(0, ScopeKind::phase, "forward");
-  const std::uint32_t inner = capture.scope_in(outer, ScopeKind::module, "fc");
+  const std::uint32_t outer = capture.child_scope(0, ScopeKind::phase, "forward");
+  const std::uint32_t inner = capture.child_scope(outer, ScopeKind::module, "fc");
   capture.enter(outer);
   for (int i = 0; i < 2000; ++i) {
     const std::size_t depth = capture.enter(inner);
@@ -191,7 +191,7 @@ TEST(Capture, EndsOnceHoweverOftenItIsAsked) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
   capture.finish();
-  capture.enter(capture.scope_in(0, ScopeKind::region, "late"));  // as a thread that outlives the capture does
+  capture.enter(capture.child_scope(0, ScopeKind::region, "late"));  // as a thread that outlives the capture does
   capture.finish();
   EXPECT_TRUE(written.scopes.empty());
 }

@@ -8,7 +8,7 @@
 #include <exception>
 #include <memory>
 
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 #include "capture/capture.h"
 #include "capture/cupti/cupti_session.h"
 #include "capture/cupti/kernel_sink.h"
@@ -21,15 +21,15 @@ class CuptiKernels final : public KernelSource {
   CuptiKernels(cupti::CuptiApi api, Capture& capture);
 
   Status start() { return session_.start(); }
-  void listen(bool on) override { session_.listen(on); }
-  void allow_closing(bool allowed) override { session_.allow_closing(allowed); }
+  void set_tracing(bool on) override { session_.set_tracing(on); }
+  void allow_detach(bool allowed) override { session_.allow_detach(allowed); }
   void poll(std::int64_t now_ns) override { session_.poll(now_ns); }
   std::int64_t delivered_until_ns(std::int64_t now_ns) const override { return session_.delivered_until_ns(now_ns); }
-  void someone_profiles(bool running, std::int64_t now_ns) override { session_.someone_profiles(running, now_ns); }
-  void abandon() noexcept override { session_.abandon(); }
-  void finish(Diagnostics& told) override {
+  void on_other_profiler(bool running, std::int64_t now_ns) override { session_.on_other_profiler(running, now_ns); }
+  void abandon_in_child() noexcept override { session_.abandon_in_child(); }
+  void finish(Diagnostics& diagnostics) override {
     session_.finish();
-    told.add_all(session_.diagnostics());
+    diagnostics.add_all(session_.diagnostics());
   }
 
  private:
@@ -42,14 +42,14 @@ std::uint32_t scope_of_this_thread() noexcept {
   return capture == nullptr ? 0 : capture->launch_scope();
 }
 
-std::uint32_t present_step() noexcept {
+std::uint32_t current_step_serial() noexcept {
   const Capture* const capture = Capture::existing();
   return capture == nullptr ? 0 : capture->step_serial();
 }
 
 CuptiKernels::CuptiKernels(cupti::CuptiApi api, Capture& capture)
     : sink_(capture.kernels(), &capture.marks()),
-      session_(std::move(api), sink_, {&scope_of_this_thread, &present_step}) {}
+      session_(std::move(api), sink_, {&scope_of_this_thread, &current_step_serial}) {}
 
 constinit std::atomic<bool> is_started{false};
 constinit std::atomic<bool> has_touched_cupti{false};
@@ -57,19 +57,19 @@ constinit std::atomic<bool> has_touched_cupti{false};
 constinit std::atomic<bool> parent_touched_cupti{false};
 
 void finish_before_cupti() {
-  if (Capture* const capture = Capture::existing()) capture->finish_kernels();
+  if (Capture* const capture = Capture::existing()) capture->finish_kernel_source();
 }
 
 void start(Capture& capture) {
   has_touched_cupti.store(true);
-  const SignalShield signals_are_for_the_program;  // CUPTI starts threads
+  const ScopedSignalBlock signals_are_for_the_program;  // CUPTI starts threads
   Result<cupti::CuptiApi> api = cupti::CuptiApi::open();
-  if (!api) return capture.marks().diagnose({"no_kernels", 1, api.error().message, api.error().remedy});
+  if (!api) return capture.marks().add_diagnostic({"no_kernels", 1, api.error().message, api.error().remedy});
   auto kernels = std::make_unique<CuptiKernels>(std::move(*api), capture);
   if (const Status started = kernels->start(); !started) {
     // Leaked on purpose: CUPTI's threads may already hold a pointer to it.
     static_cast<void>(kernels.release());
-    return capture.marks().diagnose({"no_kernels", 1, started.error().message, started.error().remedy});
+    return capture.marks().add_diagnostic({"no_kernels", 1, started.error().message, started.error().remedy});
   }
   capture.set_kernel_source(std::move(kernels));
   // Registered after CUPTI's own exit handler, so it runs before that one.
@@ -78,13 +78,13 @@ void start(Capture& capture) {
 
 }  // namespace
 
-bool is_cuda_in_process() noexcept {
+bool is_cuda_loaded() noexcept {
   void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (driver != nullptr) ::dlclose(driver);
   return driver != nullptr;
 }
 
-void allow_cuda_capture() noexcept { is_started.store(false); }
+void allow_cuda_restart() noexcept { is_started.store(false); }
 
 void forget_cuda_in_child() noexcept {
   if (has_touched_cupti.load()) parent_touched_cupti.store(true);

@@ -10,15 +10,15 @@ namespace joulemap::capture {
 //
 //   static cupti::KernelLogSink sink(capture.kernels());
 //   Result<cupti::CuptiApi> api = cupti::CuptiApi::open();
-//   auto* session = new cupti::CuptiSession(*std::move(api), sink, {&scope_of_this_thread, &present_step});
-//   Status started = session->start();      // then poll, listen, someone_profiles, finish (cupti/cupti_session.h)
+//   auto* session = new cupti::CuptiSession(*std::move(api), sink, {&scope_of_this_thread, &current_step_serial});
+//   Status started = session->start();      // then poll, listen, on_other_profiler, finish (cupti/cupti_session.h)
 void start_cuda_capture() noexcept;
 
 // Returns whether the program has loaded the driver's library.
-bool is_cuda_in_process() noexcept;
+bool is_cuda_loaded() noexcept;
 
 // Called when the capture has ended: allows the next one to start.
-void allow_cuda_capture() noexcept;
+void allow_cuda_restart() noexcept;
 
 // Called in the child of a fork. The child may use CUDA unless its parent did; in that case CUPTI is not touched.
 void forget_cuda_in_child() noexcept;

@@ -81,13 +81,13 @@ TEST_F(ForkedCaptureTest, MarksOfAChildCarryItsOwnThread) {
 }
 
 TEST_F(ForkedCaptureTest, AChildHasItsOwnPartAndItsThreadIsAtNoPlaceOfItsParent) {
-  ASSERT_TRUE(Capture::join());
+  ASSERT_TRUE(Capture::join_recording());
   Capture* const parents = Capture::get();
   parents->push_region("of the parent");
   EXPECT_TRUE(in_forked_child([&] {
     Capture* const own = Capture::get();
     const bool is_fresh =
-        own != nullptr && own != parents && own->depth() == 0 && own->here() == 0 && !own->pop_region();
+        own != nullptr && own != parents && own->depth() == 0 && own->current_scope() == 0 && !own->pop_region();
     own->finish();
     return is_fresh;
   }));
@@ -96,11 +96,11 @@ TEST_F(ForkedCaptureTest, AChildHasItsOwnPartAndItsThreadIsAtNoPlaceOfItsParent)
 }
 
 TEST_F(ForkedCaptureTest, ARangeThatTheParentOpenedEndsNothingInTheChild) {
-  ASSERT_TRUE(Capture::join());
+  ASSERT_TRUE(Capture::join_recording());
   nvtx_push("of the parent");
   EXPECT_TRUE(in_forked_child([] {
     Capture* const own = Capture::get();
-    own->enter(own->scope_in(0, ScopeKind::region, "of the child"));
+    own->enter(own->child_scope(0, ScopeKind::region, "of the child"));
     nvtx_pop();
     const bool has_stayed = own->depth() == 1;
     own->finish();

@@ -16,10 +16,10 @@ namespace joulemap::capture {
 class FunctionSamples {
  public:
   // Adds a sample at `place`, a function within `coarse`, that represents time_ns of run time.
-  void add(std::uint32_t coarse, std::uint32_t scope, std::int64_t time_ns) {
+  void add(std::uint32_t coarse_scope, std::uint32_t scope, std::int64_t time_ns) {
     const std::lock_guard lock(lock_);
     ScopeShare& share = shares_[scope];
-    share.coarse = coarse;
+    share.coarse_scope = coarse_scope;
     share.scope = scope;
     ++share.count;
     share.time_ns += time_ns;

@@ -20,7 +20,7 @@ std::string_view value_of(std::string_view fields, std::string_view name) {
 
 }  // namespace
 
-std::optional<HloRange> read_hlo_range(std::string_view text) {
+std::optional<HloRange> parse_hlo_range(std::string_view text) {
   const std::size_t begin = text.find('#');
   if (begin == std::string_view::npos) return std::nullopt;
   const std::size_t end = text.find('#', begin + 1);
@@ -31,27 +31,28 @@ std::optional<HloRange> read_hlo_range(std::string_view text) {
   return range;
 }
 
-bool is_of_xla_compiler(std::string_view text) {
-  return text.starts_with("Xla") && text.find(":#") != std::string_view::npos && !read_hlo_range(text);
+bool is_xla_compiler_range(std::string_view text) {
+  return text.starts_with("Xla") && text.find(":#") != std::string_view::npos && !parse_hlo_range(text);
 }
 
-bool HloScopes::is_trial(std::string_view module) {
+bool HloScopes::is_autotuning(std::string_view module) {
   const std::lock_guard lock(lock_);
-  return all_are_told_ && !module.empty() && !programs_.contains(module);
+  return all_are_registered_ && !module.empty() && !programs_.contains(module);
 }
 
-void HloScopes::learn(std::string_view module, std::string_view instruction, std::string_view op_name) {
+void HloScopes::register_op(std::string_view module, std::string_view instruction, std::string_view op_name) {
   const std::lock_guard lock(lock_);
-  all_are_told_ |= module.empty();
+  all_are_registered_ |= module.empty();
   if (module.empty()) return;
-  if (instructions_ >= kMostInstructions) return;
+  if (instruction_count_ >= kMaxInstructions) return;
   Program& program = programs_.try_emplace(std::string(module)).first->second;
-  instructions_ += program.op_names.insert_or_assign(std::string(instruction), std::string(op_name)).second ? 1 : 0;
+  instruction_count_ +=
+      program.op_names.insert_or_assign(std::string(instruction), std::string(op_name)).second ? 1 : 0;
   // The program may have been recompiled under the same name. Gradient operations show that the program trains, which
   // changes the scopes of its other operations.
-  const bool trained = std::exchange(program.trains, program.trains || scopes::is_of_gradients(op_name));
-  if (trained != program.trains) program.resolved.clear();
-  program.resolved.erase(std::string(instruction));
+  const bool trained = std::exchange(program.is_training, program.is_training || scopes::is_gradient_op(op_name));
+  if (trained != program.is_training) program.resolved_scopes.clear();
+  program.resolved_scopes.erase(std::string(instruction));
 }
 
 std::optional<std::uint32_t> HloScopes::scope_of(std::string_view module, std::string_view instruction,
@@ -59,16 +60,16 @@ std::optional<std::uint32_t> HloScopes::scope_of(std::string_view module, std::s
   const std::lock_guard lock(lock_);
   const auto program = programs_.find(module);
   if (program == programs_.end()) return std::nullopt;
-  auto& [op_names, resolved, trains] = program->second;
-  if (const auto known = resolved.find(instruction); known != resolved.end()) return known->second;
+  auto& [op_names, resolved_scopes, is_training] = program->second;
+  if (const auto known = resolved_scopes.find(instruction); known != resolved_scopes.end()) return known->second;
   const auto op_name = op_names.find(instruction);
   if (op_name == op_names.end()) return std::nullopt;
-  const scopes::OpScope origin = scopes::scope_of_xla_op(op_name->second, trains);
-  std::uint32_t scope = scopes.child(0, ScopeKind::mode, trains ? "train" : "inference");
+  const scopes::OpScope origin = scopes::scope_of_xla_op(op_name->second, is_training);
+  std::uint32_t scope = scopes.child(0, ScopeKind::mode, is_training ? "train" : "inference");
   if (!origin.phase.empty()) scope = scopes.child(scope, ScopeKind::phase, origin.phase);
   if (!origin.module.empty()) scope = scopes.child(scope, ScopeKind::module, origin.module);
   if (!origin.op.empty()) scope = scopes.child(scope, ScopeKind::op, origin.op);
-  resolved.emplace(instruction, scope);
+  resolved_scopes.emplace(instruction, scope);
   return scope;
 }
 

@@ -23,35 +23,35 @@ struct HloRange {
   std::string_view instruction;  // empty: the whole module
 };
 // Returns nullopt when XLA did not push the range.
-std::optional<HloRange> read_hlo_range(std::string_view text);
+std::optional<HloRange> parse_hlo_range(std::string_view text);
 // Whether the range belongs to XLA's compiler, such as "XlaPass:#name=fusion,module=jit_step#".
-bool is_of_xla_compiler(std::string_view text);
+bool is_xla_compiler_range(std::string_view text);
 
 class HloScopes {
  public:
   // Limit of stored instructions. Instructions beyond it become regions with the instruction's name.
-  static constexpr std::size_t kMostInstructions = 1'000'000;
+  static constexpr std::size_t kMaxInstructions = 1'000'000;
 
   // An empty module announces that every program that runs will be registered here.
-  void learn(std::string_view module, std::string_view instruction, std::string_view op_name);
+  void register_op(std::string_view module, std::string_view instruction, std::string_view op_name);
 
   // Whether all programs are registered and this one is not: XLA then runs it to measure its speed (autotuning).
-  bool is_trial(std::string_view module);
+  bool is_autotuning(std::string_view module);
 
   // Returns the scope mode > phase > module > op; nullopt for an instruction that was never registered.
   std::optional<std::uint32_t> scope_of(std::string_view module, std::string_view instruction, ScopeTable& scopes);
 
  private:
   struct Program {
-    std::map<std::string, std::string, std::less<>> op_names;    // by instruction
-    std::map<std::string, std::uint32_t, std::less<>> resolved;  // scopes of instructions that have run
-    bool trains = false;
+    std::map<std::string, std::string, std::less<>> op_names;           // by instruction
+    std::map<std::string, std::uint32_t, std::less<>> resolved_scopes;  // scopes of instructions that have run
+    bool is_training = false;
   };
 
   std::mutex lock_;
   std::map<std::string, Program, std::less<>> programs_;
-  std::size_t instructions_ = 0;
-  bool all_are_told_ = false;
+  std::size_t instruction_count_ = 0;
+  bool all_are_registered_ = false;
 };
 
 }  // namespace joulemap::capture

@@ -11,52 +11,52 @@ namespace {
 
 // Names on the path from the root to `place`.
 std::vector<std::string> path_of(const ScopeTable& scopes, std::uint32_t scope) {
-  const std::vector<Scope> all = scopes.all();
+  const std::vector<Scope> all_scopes = scopes.all_scopes();
   std::vector<std::string> path;
-  for (; scope != 0; scope = all.at(scope - 1).parent) path.push_back(all.at(scope - 1).name);
+  for (; scope != 0; scope = all_scopes.at(scope - 1).parent) path.push_back(all_scopes.at(scope - 1).name);
   std::reverse(path.begin(), path.end());
   return path;
 }
 
 TEST(HloRange, IsReadFromTheTextThatXlaPushes) {
-  const auto thunk = read_hlo_range("Thunk:#hlo_op=fusion.3,hlo_module=jit_step,program_id=12#");
+  const auto thunk = parse_hlo_range("Thunk:#hlo_op=fusion.3,hlo_module=jit_step,program_id=12#");
   ASSERT_TRUE(thunk.has_value());
   EXPECT_EQ(thunk->instruction, "fusion.3");
   EXPECT_EQ(thunk->module, "jit_step");
-  const auto module = read_hlo_range("XlaModule:#prefix=jit(step),hlo_module=jit_step,program_id=12#");
+  const auto module = parse_hlo_range("XlaModule:#prefix=jit(step),hlo_module=jit_step,program_id=12#");
   ASSERT_TRUE(module.has_value());
   EXPECT_TRUE(module->instruction.empty());
 }
 
 TEST(HloRange, RangesOfOthersAreNotXlas) {
   for (const char* text : {"", "step", "#", "##", "#a=b#", "colour #3", "#hlo_op=", "hlo_op=x"}) {
-    EXPECT_FALSE(read_hlo_range(text).has_value()) << text;
+    EXPECT_FALSE(parse_hlo_range(text).has_value()) << text;
   }
 }
 
 TEST(HloRange, TheCompilersOwnAreTold) {
-  EXPECT_TRUE(is_of_xla_compiler("XlaPass:#name=fusion,module=jit_step,program_id=3#"));
-  EXPECT_FALSE(is_of_xla_compiler("XlaModule:#hlo_module=jit_step,program_id=3#"));
-  EXPECT_FALSE(is_of_xla_compiler("Xla"));
-  EXPECT_FALSE(is_of_xla_compiler("ncclAllReduce"));
+  EXPECT_TRUE(is_xla_compiler_range("XlaPass:#name=fusion,module=jit_step,program_id=3#"));
+  EXPECT_FALSE(is_xla_compiler_range("XlaModule:#hlo_module=jit_step,program_id=3#"));
+  EXPECT_FALSE(is_xla_compiler_range("Xla"));
+  EXPECT_FALSE(is_xla_compiler_range("ncclAllReduce"));
 }
 
 TEST(HloScopes, AProgramThatNobodyTellsOfIsATrialOfTheCompilers) {
   HloScopes programs;
-  EXPECT_FALSE(programs.is_trial("gemm_fusion_dot.5"));  // no program is registered
-  programs.learn("", "", "");
-  programs.learn("jit_step", "fusion", "jit(step)/tanh");
-  EXPECT_TRUE(programs.is_trial("gemm_fusion_dot.5"));
-  EXPECT_FALSE(programs.is_trial("jit_step"));
-  EXPECT_FALSE(programs.is_trial(""));
+  EXPECT_FALSE(programs.is_autotuning("gemm_fusion_dot.5"));  // no program is registered
+  programs.register_op("", "", "");
+  programs.register_op("jit_step", "fusion", "jit(step)/tanh");
+  EXPECT_TRUE(programs.is_autotuning("gemm_fusion_dot.5"));
+  EXPECT_FALSE(programs.is_autotuning("jit_step"));
+  EXPECT_FALSE(programs.is_autotuning(""));
 }
 
 TEST(HloScopes, AnInstructionIsWhereItsOperationBelongs) {
   HloScopes programs;
   ScopeTable scopes;
-  programs.learn("jit_step", "fusion.3", "jit(step)/transpose(jvp(Net))/Dense_0/dot_general");
-  programs.learn("jit_step", "add.1", "jit(step)/sgd/add");
-  programs.learn("jit_predict", "dot.1", "jit(predict)/Net/Dense_0/dot_general");
+  programs.register_op("jit_step", "fusion.3", "jit(step)/transpose(jvp(Net))/Dense_0/dot_general");
+  programs.register_op("jit_step", "add.1", "jit(step)/sgd/add");
+  programs.register_op("jit_predict", "dot.1", "jit(predict)/Net/Dense_0/dot_general");
   EXPECT_EQ(path_of(scopes, programs.scope_of("jit_step", "fusion.3", scopes).value()),
             (std::vector<std::string>{"train", "backward", "Dense_0", "dot_general"}));
   EXPECT_EQ(path_of(scopes, programs.scope_of("jit_step", "add.1", scopes).value()),
@@ -68,7 +68,7 @@ TEST(HloScopes, AnInstructionIsWhereItsOperationBelongs) {
 TEST(HloScopes, WhatNobodyToldOfIsNotKnown) {
   HloScopes programs;
   ScopeTable scopes;
-  programs.learn("jit_step", "fusion.3", "jit(step)/mul");
+  programs.register_op("jit_step", "fusion.3", "jit(step)/mul");
   EXPECT_FALSE(programs.scope_of("jit_step", "fusion.4", scopes).has_value());
   EXPECT_FALSE(programs.scope_of("jit_other", "fusion.3", scopes).has_value());
 }
@@ -76,9 +76,9 @@ TEST(HloScopes, WhatNobodyToldOfIsNotKnown) {
 TEST(HloScopes, AProgramThatIsCompiledAnewIsLearnedAnew) {
   HloScopes programs;
   ScopeTable scopes;
-  programs.learn("jit_step", "fusion.3", "jit(step)/Net/a/mul");
+  programs.register_op("jit_step", "fusion.3", "jit(step)/Net/a/mul");
   const std::uint32_t before = programs.scope_of("jit_step", "fusion.3", scopes).value();
-  programs.learn("jit_step", "fusion.3", "jit(step)/Net/b/mul");
+  programs.register_op("jit_step", "fusion.3", "jit(step)/Net/b/mul");
   EXPECT_NE(programs.scope_of("jit_step", "fusion.3", scopes).value(), before);
 }
 

@@ -53,18 +53,18 @@ int jmc_is_recording(void) {
   return when_recorded(0, [](Capture&) { return 1; });
 }
 
-jmc_place jmc_place_in(jmc_place parent, int kind, const char* name) {
-  if (kind < 0 || kind >= static_cast<int>(joulemap::kScopeKinds)) return parent;
-  return when_recorded(jmc_place{0}, [&](Capture& capture) {
-    return capture.scope_in(parent, static_cast<ScopeKind>(kind), text_or_empty(name));
+jmc_scope jmc_child_scope(jmc_scope parent, int kind, const char* name) {
+  if (kind < 0 || kind >= static_cast<int>(joulemap::kScopeKindCount)) return parent;
+  return when_recorded(jmc_scope{0}, [&](Capture& capture) {
+    return capture.child_scope(parent, static_cast<ScopeKind>(kind), text_or_empty(name));
   });
 }
 
-jmc_place jmc_here(void) {
-  return when_recorded(jmc_place{0}, [](Capture& capture) { return capture.here(); });
+jmc_scope jmc_current_scope(void) {
+  return when_recorded(jmc_scope{0}, [](Capture& capture) { return capture.current_scope(); });
 }
 
-size_t jmc_enter(jmc_place scope) {
+size_t jmc_enter(jmc_scope scope) {
   return when_recorded(std::size_t{0}, [&](Capture& capture) { return capture.enter(scope); });
 }
 
@@ -80,7 +80,7 @@ size_t jmc_depth(void) {
   return when_recorded(std::size_t{0}, [](Capture& capture) { return capture.depth(); });
 }
 
-void jmc_backward_begin(jmc_place scope) {
+void jmc_backward_begin(jmc_scope scope) {
   when_recorded([&](Capture& capture) { capture.begin_backward(scope); });
 }
 
@@ -88,12 +88,12 @@ void jmc_backward_end(void) {
   when_recorded([](Capture& capture) { capture.end_backward(); });
 }
 
-void jmc_backward_at(jmc_place scope) {
-  when_recorded([&](Capture& capture) { capture.backward_at(scope, ThreadTrack::Entry::once); });
+void jmc_set_backward_scope(jmc_scope scope) {
+  when_recorded([&](Capture& capture) { capture.set_backward_scope(scope, ThreadTrack::EntryCounting::once); });
 }
 
-void jmc_backward_operation(jmc_place scope) {
-  when_recorded([&](Capture& capture) { capture.backward_at(scope, ThreadTrack::Entry::each); });
+void jmc_backward_operation(jmc_scope scope) {
+  when_recorded([&](Capture& capture) { capture.set_backward_scope(scope, ThreadTrack::EntryCounting::each); });
 }
 
 void jmc_step(const int64_t* number) {
@@ -111,7 +111,7 @@ void jmc_metric(const char* name, double value, int64_t time_ns) {
 }
 
 void jmc_mark(int kind, uint64_t id, const char* name) {
-  if (kind < 0 || kind >= static_cast<int>(joulemap::kMarkKinds)) return;
+  if (kind < 0 || kind >= static_cast<int>(joulemap::kMarkKindCount)) return;
   when_recorded([&](Capture& capture) { capture.marks().mark(static_cast<MarkKind>(kind), id, text_or_empty(name)); });
 }
 
@@ -129,11 +129,11 @@ int jmc_on_event(int event) {
 }
 
 int jmc_step_is_sampled(void) {
-  return when_recorded(0, [](Capture& capture) { return capture.present_step().sampled ? 1 : 0; });
+  return when_recorded(0, [](Capture& capture) { return capture.current_tracing().sampled ? 1 : 0; });
 }
 
-int jmc_step_is_followed(void) {
-  return when_recorded(0, [](Capture& capture) { return capture.present_step().followed ? 1 : 0; });
+int jmc_step_is_traced(void) {
+  return when_recorded(0, [](Capture& capture) { return capture.current_tracing().traced ? 1 : 0; });
 }
 
 void jmc_probing(int on) {
@@ -141,31 +141,31 @@ void jmc_probing(int on) {
 }
 
 void jmc_own_work(int on) {
-  when_recorded([&](Capture& capture) { capture.set_own_work(on != 0); });
+  when_recorded([&](Capture& capture) { capture.set_joulemap_work(on != 0); });
 }
 
-void jmc_kernels_may_rest(int on) {
-  when_recorded([&](Capture& capture) { capture.allow_closing(on != 0); });
+void jmc_allow_cupti_detach(int on) {
+  when_recorded([&](Capture& capture) { capture.allow_detach(on != 0); });
 }
 
-void jmc_someone_profiles(int on) {
-  when_recorded([&](Capture& capture) { capture.someone_profiles(on != 0); });
+void jmc_other_profiler(int on) {
+  when_recorded([&](Capture& capture) { capture.on_other_profiler(on != 0); });
 }
 
 void jmc_hlo_op(const char* module, const char* instruction, const char* op_name) {
   when_recorded([&](Capture& capture) {
-    capture.learn_hlo_op(text_or_empty(module), text_or_empty(instruction), text_or_empty(op_name));
+    capture.register_hlo_op(text_or_empty(module), text_or_empty(instruction), text_or_empty(op_name));
   });
 }
 
 void jmc_function_sample(const char* name, int64_t time_ns) {
-  when_recorded([&](Capture& capture) { capture.sample_function(text_or_empty(name), time_ns); });
+  when_recorded([&](Capture& capture) { capture.add_function_sample(text_or_empty(name), time_ns); });
 }
 
 void jmc_diagnose(const char* code, const char* message, const char* remedy) {
   when_recorded([&](Capture& capture) {
-    const auto text = [](const char* given) { return std::string(text_or_empty(given)); };
-    capture.marks().diagnose(Diagnostic{text(code), 1, text(message), text(remedy)});
+    const auto text = [](const char* argument) { return std::string(text_or_empty(argument)); };
+    capture.marks().add_diagnostic(Diagnostic{text(code), 1, text(message), text(remedy)});
   });
 }
 
@@ -176,15 +176,15 @@ void jmc_fact(const char* name, const char* value) {
 }
 
 int jmc_join_recording(void) {
-  if (!Capture::join()) return 0;
+  if (!Capture::join_recording()) return 0;
   // The environment variable that makes the CUDA driver load this library has no effect on a driver already loaded.
-  if (joulemap::capture::is_cuda_in_process()) joulemap::capture::start_cuda_capture();
+  if (joulemap::capture::is_cuda_loaded()) joulemap::capture::start_cuda_capture();
   return 1;
 }
 
 void jmc_leave_recording(void) {
   Capture::leave_recording();
-  joulemap::capture::allow_cuda_capture();
+  joulemap::capture::allow_cuda_restart();
 }
 
 void jmc_finish(void) { Capture::finish_existing(); }

@@ -18,16 +18,16 @@ constexpr std::size_t kLaunches = std::size_t{1} << 18;
 // to three bytes a kernel, a day stays under 300 MB.
 constexpr double kDetailAtFirst = 8e6;
 constexpr double kDetailPerSecond = 400;
-constexpr double kMostSaved = 1e6;
+constexpr double kMaxSaved = 1e6;
 constexpr double kDetailOfProbing = 4e6;
 // A new shape is stored this many times regardless of the budget, unless every step has a new shape.
 constexpr std::uint64_t kKeptOfAShape = 2;
-constexpr std::size_t kMostShapes = 10'000;
+constexpr std::size_t kMaxShapes = 10'000;
 // Limit of kernels of one step in memory; a longer step is written while it grows and has no shape.
-constexpr std::size_t kMostInMemory = 200'000;
+constexpr std::size_t kMaxInMemory = 200'000;
 constexpr std::uint32_t kBeforeTheFirst = 0;
 // Longest delay between a kernel's execution and its record.
-constexpr std::int64_t kMostLate_ns = 10 * kNanosecondsPerSecond;
+constexpr std::int64_t kMaxLate_ns = 10 * kNanosecondsPerSecond;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
@@ -68,7 +68,7 @@ void KernelLog::on_launch(std::uint32_t correlation, std::uint32_t scope, std::u
   Launch& launch = launches_[correlation % kLaunches];
   launch.scope.store(scope, std::memory_order_relaxed);
   launch.correlation_and_step.store(key_of(correlation, step), std::memory_order_release);
-  launched_.fetch_add(1, std::memory_order_relaxed);
+  launch_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void KernelLog::on_graph_node(std::uint64_t node, std::uint32_t scope) {
@@ -114,13 +114,13 @@ std::uint32_t KernelLog::queue_of(const KernelFacts& facts) {
 
 void KernelLog::on_kernel(const KernelFacts& facts) {
   const Launch& launch = launches_[facts.correlation % kLaunches];
-  const std::uint64_t seen = launch.correlation_and_step.load(std::memory_order_acquire);
-  const bool launch_seen = seen >> 32 == facts.correlation && seen != 0;
-  const auto step = static_cast<std::uint32_t>(launch_seen ? seen : 0);
+  const std::uint64_t launch_word = launch.correlation_and_step.load(std::memory_order_acquire);
+  const bool launch_seen = launch_word >> 32 == facts.correlation && launch_word != 0;
+  const auto step = static_cast<std::uint32_t>(launch_seen ? launch_word : 0);
 
   const std::lock_guard lock(lock_);
   std::uint32_t scope = launch_seen ? launch.scope.load(std::memory_order_relaxed) : 0;
-  if (scope == kOwnScope) return;
+  if (scope == kJoulemapScope) return;
   // The scope in which a node was captured is more specific than the scope of its graph's launch.
   if (facts.graph_node != 0) {
     if (const auto known = graph_scopes_.find(facts.graph_node); known != graph_scopes_.end() && known->second != 0)
@@ -130,9 +130,10 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   const std::uint32_t class_id = class_of(facts);
   if (!launch_seen && scope == 0) {
     // Replayed modules (probing) do not repeat the order of the steps.
-    const std::optional<std::uint32_t> repeated = is_between_ ? std::nullopt : repeated_.next(class_id);
-    ++(repeated ? counts_.repeated : counts_.unplaced);
-    scope = repeated.value_or(0);
+    const std::optional<std::uint32_t> scoped_by_repetition =
+        is_between_steps_ ? std::nullopt : scope_repetition_.next(class_id);
+    ++(scoped_by_repetition ? counts_.scoped_by_repetition : counts_.without_scope);
+    scope = scoped_by_repetition.value_or(0);
   }
   Kernel kernel{facts.start_ns, facts.end_ns, class_id, queue_of(facts), scope, facts.correlation, facts.bytes};
   const TallyKey key{kernel.class_id, kernel.queue, scope};
@@ -145,7 +146,7 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   steps_[step > closed_until_ ? step : kBeforeTheFirst].kernels.push_back(kernel);
 }
 
-void KernelLog::end_last(std::int64_t time_ns) {
+void KernelLog::end_last_step(std::int64_t time_ns) {
   if (steps_.empty() || steps_.rbegin()->second.ended) return;
   OpenStep& last = steps_.rbegin()->second;
   last.record.end_ns = time_ns;
@@ -154,55 +155,55 @@ void KernelLog::end_last(std::int64_t time_ns) {
 
 void KernelLog::end_step(std::int64_t time_ns) {
   const std::lock_guard lock(lock_);
-  end_last(time_ns);
-  is_between_ = true;
+  end_last_step(time_ns);
+  is_between_steps_ = true;
   detail_tokens_ = std::max(detail_tokens_, kDetailOfProbing);
 }
 
-void KernelLog::begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool listened) {
+void KernelLog::begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool traced) {
   const std::lock_guard lock(lock_);
-  end_last(time_ns);
-  is_between_ = false;
+  end_last_step(time_ns);
+  is_between_steps_ = false;
   OpenStep& fresh = steps_[step];
   fresh.record.number = number;
   fresh.record.begin_ns = time_ns;
-  fresh.record.listened = listened;
+  fresh.record.traced = traced;
 }
 
-bool KernelLog::spend(std::size_t kernels) {
+bool KernelLog::take_detail_tokens(std::size_t kernels) {
   if (detail_tokens_ < static_cast<double>(kernels)) return false;
   detail_tokens_ -= static_cast<double>(kernels);
   return true;
 }
 
 // Writes the kernels so far of a step that is too long for memory, or of the time before the first step.
-void KernelLog::spill(OpenStep& step, Activity& into) {
-  const bool kept = spend(step.kernels.size());
-  if (kept) into.kernels.insert(into.kernels.end(), step.kernels.begin(), step.kernels.end());
+void KernelLog::spill_step(OpenStep& step, Activity& into) {
+  const bool has_budget = take_detail_tokens(step.kernels.size());
+  if (has_budget) into.kernels.insert(into.kernels.end(), step.kernels.begin(), step.kernels.end());
   step.record.kernels += step.kernels.size();
   for (const Kernel& kernel : step.kernels) step.record.gpu_ns += kernel.end_ns - kernel.start_ns;
-  step.record.detailed = kept && (step.record.detailed || !step.spilled);
+  step.record.has_kernel_records = has_budget && (step.record.has_kernel_records || !step.spilled);
   step.spilled = true;
   step.kernels.clear();
 }
 
-void KernelLog::close(OpenStep& step, Activity& into) {
+void KernelLog::close_step(OpenStep& step, Activity& into) {
   std::sort(step.kernels.begin(), step.kernels.end(), [](const Kernel& a, const Kernel& b) {
     return std::tie(a.start_ns, a.queue, a.correlation) < std::tie(b.start_ns, b.queue, b.correlation);
   });
   StepRecord& record = step.record;
   bool is_kept_anyway = false;
   if (!step.spilled && !step.kernels.empty()) {
-    record.shape = shape_of(step.kernels);
-    if (record.listened) repeated_.remember(step.kernels);
-    is_kept_anyway = seen_shapes_.size() < kMostShapes && seen_shapes_[record.shape]++ < kKeptOfAShape;
+    record.kernel_sequence_hash = shape_of(step.kernels);
+    if (record.traced) scope_repetition_.remember(step.kernels);
+    is_kept_anyway = seen_shapes_.size() < kMaxShapes && seen_shapes_[record.kernel_sequence_hash]++ < kKeptOfAShape;
   }
   if (is_kept_anyway) detail_tokens_ = std::max(detail_tokens_, static_cast<double>(step.kernels.size()));
-  if (!step.kernels.empty()) spill(step, into);
-  if (!record.listened || record.end_ns <= record.begin_ns) return;
-  last_loads_[loads_++ % last_loads_.size()] = {.kernels = static_cast<double>(record.kernels),
-                                                .step_s = seconds(record.end_ns - record.begin_ns),
-                                                .gpu_s = seconds(record.gpu_ns)};
+  if (!step.kernels.empty()) spill_step(step, into);
+  if (!record.traced || record.end_ns <= record.begin_ns) return;
+  recent_loads_[load_count_++ % recent_loads_.size()] = {.kernels = static_cast<double>(record.kernels),
+                                                         .step_s = seconds(record.end_ns - record.begin_ns),
+                                                         .gpu_s = seconds(record.gpu_ns)};
 }
 
 void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
@@ -211,13 +212,13 @@ void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
     auto& [serial, step] = *entry;
     if (is_last && !step.ended) step.record.end_ns = into.end_ns;
     if (is_last || (step.ended && step.record.end_ns < settled_ns)) {
-      close(step, into);
+      close_step(step, into);
       if (serial != kBeforeTheFirst) into.steps.push_back(step.record);
       closed_until_ = std::max(closed_until_, serial);
       entry = steps_.erase(entry);
       continue;
     }
-    if (serial == kBeforeTheFirst || step.kernels.size() > kMostInMemory) spill(step, into);
+    if (serial == kBeforeTheFirst || step.kernels.size() > kMaxInMemory) spill_step(step, into);
     if (serial != kBeforeTheFirst) return;
     ++entry;
   }
@@ -225,13 +226,15 @@ void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
 
 void KernelLog::collect(Activity& into, std::int64_t settled_ns, bool with_tallies) {
   const std::lock_guard lock(lock_);
-  if (refilled_ns_ != 0 && detail_tokens_ < kMostSaved) {
-    detail_tokens_ = std::min(detail_tokens_ + kDetailPerSecond * seconds(into.end_ns - refilled_ns_), kMostSaved);
+  if (tokens_refilled_ns_ != 0 && detail_tokens_ < kMaxSaved) {
+    detail_tokens_ =
+        std::min(detail_tokens_ + kDetailPerSecond * seconds(into.end_ns - tokens_refilled_ns_), kMaxSaved);
   }
-  refilled_ns_ = into.end_ns;
+  tokens_refilled_ns_ = into.end_ns;
   collect_steps(into, settled_ns);
-  for (; classes_told_ < classes_.size(); ++classes_told_) into.classes.push_back(classes_[classes_told_]);
-  for (; queues_told_ < queues_.size(); ++queues_told_) into.queues.push_back(queues_[queues_told_]);
+  for (; classes_collected_ < classes_.size(); ++classes_collected_)
+    into.classes.push_back(classes_[classes_collected_]);
+  for (; queues_collected_ < queues_.size(); ++queues_collected_) into.queues.push_back(queues_[queues_collected_]);
   if (!with_tallies) return;
   for (const auto& [key, tally] : tallies_) into.kernel_tallies.push_back(tally);
   std::sort(into.kernel_tallies.begin(), into.kernel_tallies.end(), [](const KernelTally& a, const KernelTally& b) {
@@ -239,7 +242,7 @@ void KernelLog::collect(Activity& into, std::int64_t settled_ns, bool with_talli
   });
   if (!tallies_.empty()) {
     // Clamp: a clock jump must not stretch one second of tallies over an hour.
-    into.begin_ns = std::clamp(tallied_from_ns_, into.begin_ns - kMostLate_ns, into.end_ns);
+    into.begin_ns = std::clamp(tallied_from_ns_, into.begin_ns - kMaxLate_ns, into.end_ns);
     into.end_ns = std::clamp(tallied_until_ns_, into.begin_ns, into.end_ns);
   }
   tallied_from_ns_ = INT64_MAX;
@@ -256,21 +259,21 @@ void KernelLog::collect_names(Activity& into) const {
 KernelLog::Counts KernelLog::counts() const {
   const std::lock_guard lock(lock_);
   Counts counts = counts_;
-  counts.launches = launched_.load(std::memory_order_relaxed);
+  counts.launches = launch_count_.load(std::memory_order_relaxed);
   return counts;
 }
 
 KernelLog::Load KernelLog::load() const {
   const std::lock_guard lock(lock_);
-  const std::size_t count = std::min<std::uint64_t>(loads_, last_loads_.size());
+  const std::size_t count = std::min<std::uint64_t>(load_count_, recent_loads_.size());
   if (count == 0) return {};
   const auto median = [&](double StepLoad::*amount) {
-    std::array<double, std::tuple_size_v<decltype(last_loads_)>> amounts{};
-    std::transform(last_loads_.begin(), last_loads_.begin() + count, amounts.begin(), std::mem_fn(amount));
+    std::array<double, std::tuple_size_v<decltype(recent_loads_)>> amounts{};
+    std::transform(recent_loads_.begin(), recent_loads_.begin() + count, amounts.begin(), std::mem_fn(amount));
     std::nth_element(amounts.begin(), amounts.begin() + count / 2, amounts.begin() + count);
     return amounts[count / 2];
   };
-  return {.steps = loads_,
+  return {.steps = load_count_,
           .kernels_per_step = median(&StepLoad::kernels),
           .step_s = median(&StepLoad::step_s),
           .gpu_s = median(&StepLoad::gpu_s)};

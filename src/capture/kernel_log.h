@@ -54,7 +54,7 @@ class KernelLog {
   void on_kernel(const KernelFacts& facts);
 
   // Begins a step and ends the previous one. Steps begin in order.
-  void begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool listened);
+  void begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool traced);
   // Ends the last step without beginning another. Kernels outside of steps are then kept individually, within a budget
   // of about a minute of a busy GPU.
   void end_step(std::int64_t time_ns);
@@ -67,8 +67,8 @@ class KernelLog {
   struct Counts {
     std::uint64_t launches = 0;
     std::uint64_t kernels = 0;
-    std::uint64_t unplaced = 0;  // launch not seen, or overwritten since
-    std::uint64_t repeated = 0;  // launch not seen; scope taken from an earlier step
+    std::uint64_t without_scope = 0;         // launch not seen, or overwritten since
+    std::uint64_t scoped_by_repetition = 0;  // launch not seen; scope taken from an earlier step
   };
   Counts counts() const;
   // Load of the most recent traced steps; shows whether the program is launch bound. Medians, because first steps and
@@ -105,23 +105,23 @@ class KernelLog {
     }
   };
 
-  void end_last(std::int64_t time_ns);
+  void end_last_step(std::int64_t time_ns);
   std::uint32_t class_of(const KernelFacts& facts);
   std::uint32_t queue_of(const KernelFacts& facts);
   void collect_steps(Activity& into, std::int64_t settled_ns);
-  void close(OpenStep& step, Activity& into);
-  void spill(OpenStep& step, Activity& into);
-  bool spend(std::size_t kernels);
+  void close_step(OpenStep& step, Activity& into);
+  void spill_step(OpenStep& step, Activity& into);
+  bool take_detail_tokens(std::size_t kernels);
 
   std::unique_ptr<Launch[]> launches_;
-  std::atomic<std::uint64_t> launched_{0};
+  std::atomic<std::uint64_t> launch_count_{0};
 
   mutable std::mutex lock_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> class_ids_;  // by hash of name, kind, grid and block
   std::vector<KernelClass> classes_;
   std::vector<KernelQueue> queues_;
-  std::size_t classes_told_ = 0;
-  std::size_t queues_told_ = 0;
+  std::size_t classes_collected_ = 0;
+  std::size_t queues_collected_ = 0;
   std::map<std::uint32_t, std::string> devices_;
   std::unordered_map<std::uint64_t, std::uint32_t> graph_scopes_;
   std::map<std::uint32_t, OpenStep> steps_;
@@ -130,18 +130,18 @@ class KernelLog {
   std::int64_t tallied_until_ns_ = INT64_MIN;
   std::unordered_map<std::uint64_t, std::uint64_t> seen_shapes_;
   std::uint32_t closed_until_ = 0;  // steps up to this serial number are written
-  bool is_between_ = false;         // after end_step, before the next begin_step
+  bool is_between_steps_ = false;   // after end_step, before the next begin_step
   double detail_tokens_;
-  std::int64_t refilled_ns_ = 0;
-  ScopeRepetition repeated_;
+  std::int64_t tokens_refilled_ns_ = 0;
+  ScopeRepetition scope_repetition_;
   Counts counts_;
   struct StepLoad {
     double kernels;
     double step_s;
     double gpu_s;
   };
-  std::array<StepLoad, 15> last_loads_{};  // ring buffer
-  std::uint64_t loads_ = 0;
+  std::array<StepLoad, 15> recent_loads_{};  // ring buffer
+  std::uint64_t load_count_ = 0;
 };
 
 // Period between writes of the tallies, in ns. Short early in a run, so that short runs have detail; longer as the run

@@ -56,13 +56,13 @@ TEST(KernelLog, WhatTheRecorderLaunchesItselfIsNotTold) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
   log.on_launch(11, 5, 1);
-  log.on_launch(12, kOwnScope, 1);
+  log.on_launch(12, kJoulemapScope, 1);
   log.on_kernel(kernel(11, kMillisecond_ns));
   log.on_kernel(kernel(12, kMillisecond_ns));
   const Activity activity = collect_all(log);
   EXPECT_EQ(activity.kernels.size(), 1u);
   EXPECT_EQ(activity.steps.at(0).kernels, 1u);
-  EXPECT_EQ(log.counts().unplaced, 0u);
+  EXPECT_EQ(log.counts().without_scope, 0u);
 }
 
 TEST(KernelLog, WhatRunsAfterAStepHasEndedIsOfNoneAndIsKept) {
@@ -99,7 +99,7 @@ TEST(KernelLog, AKernelWhoseLaunchWasNotSeenIsCountedAndStandsAtTheRoot) {
   log.on_launch(1, 9, 1);
   log.on_launch(1 + (1u << 18), 9, 1);  // overwrites the first launch
   log.on_kernel(kernel(1, 0));
-  EXPECT_EQ(log.counts().unplaced, 1u);
+  EXPECT_EQ(log.counts().without_scope, 1u);
   EXPECT_EQ(collect_all(log).kernels.at(0).scope, 0u);
 }
 
@@ -150,9 +150,9 @@ TEST(KernelLog, StepsThatLaunchTheSameHaveTheSameShape) {
   play_step(log, 2, 10, kMillisecond_ns);
   play_step(log, 3, 11, kMillisecond_ns);
   const Activity activity = collect_all(log);
-  EXPECT_EQ(activity.steps.at(0).shape, activity.steps.at(1).shape);
-  EXPECT_NE(activity.steps.at(0).shape, activity.steps.at(2).shape);
-  EXPECT_NE(activity.steps.at(0).shape, 0u);
+  EXPECT_EQ(activity.steps.at(0).kernel_sequence_hash, activity.steps.at(1).kernel_sequence_hash);
+  EXPECT_NE(activity.steps.at(0).kernel_sequence_hash, activity.steps.at(2).kernel_sequence_hash);
+  EXPECT_NE(activity.steps.at(0).kernel_sequence_hash, 0u);
 }
 
 TEST(KernelLog, ItsLoadIsThatOfAnUsualStepWhateverTheFirstWasLike) {
@@ -193,8 +193,8 @@ TEST(KernelLog, KernelsWhoseLaunchIsNotSeenArePlacedAsInTheLastStepThatWas) {
   ASSERT_EQ(activity.kernels.size(), 9u);
   for (std::uint32_t i = 0; i < 8; ++i) EXPECT_EQ(activity.kernels[i].scope, scopes[i % 4]) << i;
   EXPECT_EQ(activity.kernels[8].scope, 0u);
-  EXPECT_EQ(log.counts().repeated, 8u);
-  EXPECT_EQ(log.counts().unplaced, 1u);
+  EXPECT_EQ(log.counts().scoped_by_repetition, 8u);
+  EXPECT_EQ(log.counts().without_scope, 1u);
 }
 
 TEST(KernelLog, WaitsForKernelsThatAreStillOut) {
@@ -214,7 +214,7 @@ TEST(KernelLog, WaitsForKernelsThatAreStillOut) {
 
 TEST(KernelLog, ALongRunKeepsTheSumsAndAStepNowAndThen) {
   KernelLog log;
-  std::uint64_t detailed = 0;
+  std::uint64_t has_kernel_records = 0;
   std::uint64_t steps = 0;
   std::uint64_t summed = 0;
   constexpr std::uint32_t kSteps = 25'000;
@@ -226,13 +226,13 @@ TEST(KernelLog, ALongRunKeepsTheSumsAndAStepNowAndThen) {
     Activity activity{.end_ns = serial * kStep_ns};
     log.collect(activity, activity.end_ns, true);
     steps += activity.steps.size();
-    for (const StepRecord& step : activity.steps) detailed += step.detailed ? 1 : 0;
+    for (const StepRecord& step : activity.steps) has_kernel_records += step.has_kernel_records ? 1 : 0;
     for (const KernelTally& tally : activity.kernel_tallies) summed += tally.count;
   }
   EXPECT_GE(steps, kSteps - 30u);
   EXPECT_GE(summed, kSteps * std::uint64_t{kKernels} - 30 * kKernels);
-  EXPECT_LT(detailed * kKernels, 10'000'000u);
-  EXPECT_GT(detailed * kKernels, 8'000'000u);
+  EXPECT_LT(has_kernel_records * kKernels, 10'000'000u);
+  EXPECT_GT(has_kernel_records * kKernels, 8'000'000u);
 }
 
 TEST(KernelLog, AProgramWithoutStepsIsWrittenAsItGoes) {

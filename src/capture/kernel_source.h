@@ -11,20 +11,20 @@
 namespace joulemap::capture {
 
 // Scope of kernels that Joulemap launches itself, to read a loss value. They are left out of the recording.
-inline constexpr std::uint32_t kOwnScope = 0xFFFF'FFFF;
+inline constexpr std::uint32_t kJoulemapScope = 0xFFFF'FFFF;
 
 class KernelSource {
  public:
   virtual ~KernelSource() = default;
-  virtual void listen(bool on) = 0;              // traces launches and kernels; between two steps
-  virtual void allow_closing(bool allowed) = 0;  // whether it may close while steps are untraced
-  virtual void poll(std::int64_t now_ns) = 0;    // about twice a second, by the capture's thread
+  virtual void set_tracing(bool on) = 0;        // traces launches and kernels; between two steps
+  virtual void allow_detach(bool allowed) = 0;  // whether it may close while steps are untraced
+  virtual void poll(std::int64_t now_ns) = 0;   // about twice a second, by the capture's thread
   // Time before which all launched kernels that have ended were delivered.
   virtual std::int64_t delivered_until_ns(std::int64_t now_ns) const = 0;
   // Another profiler in this process starts or stops.
-  virtual void someone_profiles(bool running, std::int64_t now_ns) = 0;
-  virtual void finish(Diagnostics& told) = 0;  // delivers all outstanding records
-  virtual void abandon() noexcept = 0;         // in the child of a fork
+  virtual void on_other_profiler(bool running, std::int64_t now_ns) = 0;
+  virtual void finish(Diagnostics& diagnostics) = 0;  // delivers all outstanding records
+  virtual void abandon_in_child() noexcept = 0;       // in the child of a fork
 };
 
 }  // namespace joulemap::capture

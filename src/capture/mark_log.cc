@@ -8,14 +8,14 @@
 #include "base/clock.h"
 #include "base/fork_generation.h"
 #include "base/futex.h"
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 
 namespace joulemap::capture {
 namespace {
 
 constexpr std::int64_t kWritePeriod_ns = 500 * kNanosecondsPerMillisecond;
 // About 100 MB, the limit for a program that marks faster than the disk writes. Dropped marks are counted.
-constexpr std::size_t kMostPending = 1'000'000;
+constexpr std::size_t kMaxPending = 1'000'000;
 
 // Cached, because it is a system call; after a fork the thread has another id.
 std::uint64_t id_of_this_thread() {
@@ -34,7 +34,7 @@ std::uint64_t id_of_this_thread() {
 
 MarkLog::MarkLog(std::unique_ptr<MarkSink> sink, LogCallbacks callbacks)
     : sink_(std::move(sink)), callbacks_(std::move(callbacks)) {
-  const SignalShield signals_are_for_the_program;
+  const ScopedSignalBlock signals_are_for_the_program;
   thread_ = std::thread([this] { run(); });
 }
 
@@ -62,13 +62,13 @@ void MarkLog::write_pending(bool is_last) {
   for (Mark& mark : batch.marks) sink_->add(std::move(mark));
   for (Metric& metric : batch.metrics) sink_->add(std::move(metric));
   for (EnvironmentFact& fact : batch.facts) sink_->add(std::move(fact));
-  if (callbacks_.gather) callbacks_.gather(*sink_, is_last);
+  if (callbacks_.collect_activity) callbacks_.collect_activity(*sink_, is_last);
   const Status written = sink_->flush();
   if (!written) failures_.add({"write_failed", 1, written.error().message, written.error().remedy});
 }
 
 void MarkLog::finish() {
-  const std::lock_guard only_once(finishing_);
+  const std::lock_guard only_once(finish_lock_);
   if (!thread_.joinable()) return;
   stopping_.store(1);
   wake_all(stopping_);
@@ -76,8 +76,8 @@ void MarkLog::finish() {
   write_pending(true);
   if (dropped_ > 0)
     failures_.add({"marks_dropped", dropped_, "marks came faster than they could be written; some are missing", ""});
-  failures_.add_all(told_);
-  callbacks_.tell(failures_);
+  failures_.add_all(diagnostics_);
+  callbacks_.add_diagnostics(failures_);
   const Status finished = sink_->finish(failures_);
   if (!finished) fmt::print(stderr, "joulemap: {}\n", finished.error().message);
 }
@@ -85,7 +85,7 @@ void MarkLog::finish() {
 void MarkLog::add(Mark mark) {
   mark.thread = id_of_this_thread();
   const std::lock_guard lock(lock_);
-  if (pending_.marks.size() < kMostPending) {
+  if (pending_.marks.size() < kMaxPending) {
     pending_.marks.push_back(std::move(mark));
   } else {
     ++dropped_;
@@ -98,8 +98,9 @@ void MarkLog::mark_at(std::int64_t time_ns, MarkKind kind, std::uint64_t id, std
   add({.time_ns = time_ns, .kind = kind, .id = id, .name = std::string(name)});
 }
 
-std::int64_t MarkLog::count(MarkKind kind, std::optional<std::int64_t>& last, std::optional<std::int64_t> number,
-                            std::int64_t time_ns, std::string_view name) {
+std::int64_t MarkLog::add_numbered_mark(MarkKind kind, std::optional<std::int64_t>& last,
+                                        std::optional<std::int64_t> number, std::int64_t time_ns,
+                                        std::string_view name) {
   std::int64_t now = 0;
   {
     const std::lock_guard lock(lock_);
@@ -111,18 +112,18 @@ std::int64_t MarkLog::count(MarkKind kind, std::optional<std::int64_t>& last, st
 }
 
 std::int64_t MarkLog::step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name) {
-  return count(MarkKind::step, step_, number, time_ns, name);
+  return add_numbered_mark(MarkKind::step, last_step_, number, time_ns, name);
 }
 
 std::int64_t MarkLog::epoch(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name) {
-  return count(MarkKind::epoch, epoch_, number, time_ns, name);
+  return add_numbered_mark(MarkKind::epoch, last_epoch_, number, time_ns, name);
 }
 
 void MarkLog::metric(std::string_view name, double value, std::int64_t time_ns) {
   Metric metric{.time_ns = time_ns, .name = std::string(name), .value = value};
   const std::lock_guard lock(lock_);
-  metric.step = step_;
-  if (pending_.metrics.size() < kMostPending) {
+  metric.step = last_step_;
+  if (pending_.metrics.size() < kMaxPending) {
     pending_.metrics.push_back(std::move(metric));
   } else {
     ++dropped_;
@@ -131,12 +132,12 @@ void MarkLog::metric(std::string_view name, double value, std::int64_t time_ns) 
 
 void MarkLog::fact(EnvironmentFact fact) {
   const std::lock_guard lock(lock_);
-  if (pending_.facts.size() < kMostPending) pending_.facts.push_back(std::move(fact));
+  if (pending_.facts.size() < kMaxPending) pending_.facts.push_back(std::move(fact));
 }
 
-void MarkLog::diagnose(Diagnostic diagnostic) {
+void MarkLog::add_diagnostic(Diagnostic diagnostic) {
   const std::lock_guard lock(lock_);
-  told_.add(std::move(diagnostic));
+  diagnostics_.add(std::move(diagnostic));
 }
 
 }  // namespace joulemap::capture

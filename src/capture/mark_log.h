@@ -39,8 +39,8 @@ class MarkSink {
 struct LogCallbacks {
   // Receives the CPU time this thread has used; returns the delay until the next call, in ns.
   std::function<std::int64_t(std::int64_t own_cpu_ns)> tick;
-  std::function<void(MarkSink&, bool is_last)> gather;           // before every write
-  std::function<void(Diagnostics&)> tell = [](Diagnostics&) {};  // at the end
+  std::function<void(MarkSink&, bool is_last)> collect_activity;            // before every write
+  std::function<void(Diagnostics&)> add_diagnostics = [](Diagnostics&) {};  // at the end
 };
 
 class MarkLog {
@@ -59,7 +59,7 @@ class MarkLog {
   std::int64_t epoch(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name = {});
   void metric(std::string_view name, double value, std::int64_t time_ns);
   void fact(EnvironmentFact fact);
-  void diagnose(Diagnostic diagnostic);
+  void add_diagnostic(Diagnostic diagnostic);
 
   // Writes what is pending and closes the recording's part; later marks are dropped. The first call does the work,
   // concurrent calls wait.
@@ -72,8 +72,8 @@ class MarkLog {
     std::vector<EnvironmentFact> facts;
   };
 
-  std::int64_t count(MarkKind kind, std::optional<std::int64_t>& last, std::optional<std::int64_t> number,
-                     std::int64_t time_ns, std::string_view name);
+  std::int64_t add_numbered_mark(MarkKind kind, std::optional<std::int64_t>& last, std::optional<std::int64_t> number,
+                                 std::int64_t time_ns, std::string_view name);
   void add(Mark mark);
   void run();
   void write_pending(bool is_last);
@@ -83,12 +83,12 @@ class MarkLog {
 
   std::mutex lock_;
   Batch pending_;
-  std::optional<std::int64_t> step_;
-  std::optional<std::int64_t> epoch_;
+  std::optional<std::int64_t> last_step_;
+  std::optional<std::int64_t> last_epoch_;
   std::uint64_t dropped_ = 0;
-  Diagnostics told_;
+  Diagnostics diagnostics_;
 
-  std::mutex finishing_;
+  std::mutex finish_lock_;
   Diagnostics failures_;  // of the log's thread
   std::atomic<std::uint32_t> stopping_{0};
   std::thread thread_;

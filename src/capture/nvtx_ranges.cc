@@ -21,9 +21,9 @@ struct OpenRange {
 // Ranges of this thread for this capture. Those of a fork's parent or of an ended recording have other depths.
 std::vector<OpenRange>& open_ranges(const Capture& capture) {
   thread_local std::vector<OpenRange> ranges;
-  thread_local std::uint64_t number = 0;
-  if (number != capture.number()) ranges.clear();
-  number = capture.number();
+  thread_local std::uint64_t instance_id = 0;
+  if (instance_id != capture.instance_id()) ranges.clear();
+  instance_id = capture.instance_id();
   return ranges;
 }
 
@@ -37,13 +37,13 @@ std::string_view present_module(const Capture& capture) {
 
 // An XLA instruction has the scope of its operation; an unregistered one becomes a region named after it.
 std::uint32_t scope_of_range(Capture& capture, std::string_view name, const std::optional<HloRange>& hlo) {
-  if (is_of_xla_compiler(name)) return capture.scope_in(0, ScopeKind::phase, kCompile);
-  if (!hlo) return capture.scope_in(capture.here(), ScopeKind::region, name);
+  if (is_xla_compiler_range(name)) return capture.child_scope(0, ScopeKind::phase, kCompile);
+  if (!hlo) return capture.child_scope(capture.current_scope(), ScopeKind::region, name);
   const std::string_view module = hlo->module.empty() ? present_module(capture) : hlo->module;
   if (const auto known = capture.scope_of_hlo(module, hlo->instruction)) return *known;
-  if (capture.is_hlo_trial(module)) return capture.scope_in(0, ScopeKind::phase, kCompile);
+  if (capture.is_hlo_autotuning(module)) return capture.child_scope(0, ScopeKind::phase, kCompile);
   const std::string_view region = hlo->instruction.empty() ? module : hlo->instruction;
-  return capture.scope_in(capture.here(), ScopeKind::region, region);
+  return capture.child_scope(capture.current_scope(), ScopeKind::region, region);
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ void nvtx_push(std::string_view name) noexcept {
   try {
     Capture* const capture = Capture::get();
     if (capture == nullptr) return;
-    const std::optional<HloRange> hlo = read_hlo_range(name);
+    const std::optional<HloRange> hlo = parse_hlo_range(name);
     const std::uint32_t scope = scope_of_range(*capture, name, hlo);
     open_ranges(*capture).push_back({capture->enter(scope), hlo ? std::string(hlo->module) : std::string()});
   } catch (const std::exception&) {

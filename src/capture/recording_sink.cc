@@ -61,8 +61,8 @@ std::string rank_of_this_process() {
 }  // namespace
 
 std::unique_ptr<MarkSink> open_recording_sink() {
-  const std::string folder = environment(recording::kFolderVariable);
-  const std::string id = environment(recording::kIdVariable);
+  const std::string folder = environment(recording::kRecordingFolderVariable);
+  const std::string id = environment(recording::kRecordingIdVariable);
   if (folder.empty() || id.empty()) return nullptr;
   const RecordingSource source = recording::describe_this_process(id, "process");
   Result<recording::RecordingWriter> writer =
@@ -72,7 +72,7 @@ std::unique_ptr<MarkSink> open_recording_sink() {
     return nullptr;
   }
   if (std::string rank = rank_of_this_process(); !rank.empty())
-    writer->add(EnvironmentFact{std::string(recording::kRankFact), std::move(rank)});
+    writer->add(EnvironmentFact{std::string(recording::kRankFactName), std::move(rank)});
   return std::make_unique<RecordingSink>(std::move(*writer));
 }
 

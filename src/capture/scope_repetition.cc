@@ -4,20 +4,20 @@
 namespace joulemap::capture {
 
 void ScopeRepetition::remember(std::span<const Kernel> step) {
-  step_.clear();  // keeps its capacity: called for every step
-  for (const Kernel& kernel : step) step_.emplace_back(kernel.class_id, kernel.scope);
-  if (!turns_.empty()) turns_.clear();
+  remembered_step_.clear();  // keeps its capacity: called for every step
+  for (const Kernel& kernel : step) remembered_step_.emplace_back(kernel.class_id, kernel.scope);
+  if (!scopes_by_class_.empty()) scopes_by_class_.clear();
 }
 
 std::optional<std::uint32_t> ScopeRepetition::next(std::uint32_t class_id) {
-  if (turns_.empty()) {
-    for (const auto& [known, scope] : step_) turns_[known].scopes.push_back(scope);
+  if (scopes_by_class_.empty()) {
+    for (const auto& [known, scope] : remembered_step_) scopes_by_class_[known].scopes.push_back(scope);
   }
-  const auto found = turns_.find(class_id);
-  if (found == turns_.end()) return std::nullopt;
-  Turns& turns = found->second;
-  const std::uint32_t scope = turns.scopes[turns.next];
-  turns.next = (turns.next + 1) % turns.scopes.size();
+  const auto found = scopes_by_class_.find(class_id);
+  if (found == scopes_by_class_.end()) return std::nullopt;
+  ClassScopes& class_scopes = found->second;
+  const std::uint32_t scope = class_scopes.scopes[class_scopes.next];
+  class_scopes.next = (class_scopes.next + 1) % class_scopes.scopes.size();
   return scope;
 }
 

@@ -27,13 +27,14 @@ class ScopeRepetition {
   std::optional<std::uint32_t> next(std::uint32_t class_id);
 
  private:
-  struct Turns {
+  struct ClassScopes {
     std::vector<std::uint32_t> scopes;
     std::size_t next = 0;
   };
 
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> step_;  // (class, scope)
-  std::unordered_map<std::uint32_t, Turns> turns_;             // by class; built on the first next() after remember()
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> remembered_step_;  // (class, scope)
+  std::unordered_map<std::uint32_t, ClassScopes>
+      scopes_by_class_;  // by class; built on the first next() after remember()
 };
 
 }  // namespace joulemap::capture

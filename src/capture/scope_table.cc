@@ -6,8 +6,8 @@ namespace joulemap::capture {
 std::uint32_t ScopeTable::child(std::uint32_t parent, ScopeKind kind, std::string_view name) {
   const std::lock_guard lock(lock_);
   if (const auto known = ids_.find(KeyView{parent, kind, name}); known != ids_.end()) return known->second;
-  if (scopes_.size() >= kMostScopes) {
-    ++refused_;
+  if (scopes_.size() >= kMaxScopes) {
+    ++refused_count_;
     return parent;
   }
   const auto id = static_cast<std::uint32_t>(scopes_.size() + 1);
@@ -18,19 +18,19 @@ std::uint32_t ScopeTable::child(std::uint32_t parent, ScopeKind kind, std::strin
 
 std::vector<Scope> ScopeTable::take_new() {
   const std::lock_guard lock(lock_);
-  std::vector<Scope> fresh(scopes_.begin() + static_cast<std::ptrdiff_t>(taken_), scopes_.end());
-  taken_ = scopes_.size();
+  std::vector<Scope> fresh(scopes_.begin() + static_cast<std::ptrdiff_t>(taken_count_), scopes_.end());
+  taken_count_ = scopes_.size();
   return fresh;
 }
 
-std::vector<Scope> ScopeTable::all() const {
+std::vector<Scope> ScopeTable::all_scopes() const {
   const std::lock_guard lock(lock_);
   return scopes_;
 }
 
-std::uint64_t ScopeTable::refused() const {
+std::uint64_t ScopeTable::refused_count() const {
   const std::lock_guard lock(lock_);
-  return refused_;
+  return refused_count_;
 }
 
 }  // namespace joulemap::capture

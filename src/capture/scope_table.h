@@ -19,15 +19,15 @@ namespace joulemap::capture {
 class ScopeTable {
  public:
   // Limit for programs that put numbers into the names of regions; beyond it child() returns the parent.
-  static constexpr std::uint32_t kMostScopes = 1'000'000;
+  static constexpr std::uint32_t kMaxScopes = 1'000'000;
 
   std::uint32_t child(std::uint32_t parent, ScopeKind kind, std::string_view name);
 
   // Scopes created since the last call.
   std::vector<Scope> take_new();
   // All scopes. Written again at the end of a recording, so that a reader who lost a part of the file finds them there.
-  std::vector<Scope> all() const;
-  std::uint64_t refused() const;
+  std::vector<Scope> all_scopes() const;
+  std::uint64_t refused_count() const;
 
  private:
   struct Key {
@@ -59,8 +59,8 @@ class ScopeTable {
   mutable std::mutex lock_;
   std::unordered_map<Key, std::uint32_t, Hash, Equal> ids_;
   std::vector<Scope> scopes_;
-  std::size_t taken_ = 0;
-  std::uint64_t refused_ = 0;
+  std::size_t taken_count_ = 0;
+  std::uint64_t refused_count_ = 0;
 };
 
 }  // namespace joulemap::capture

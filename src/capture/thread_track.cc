@@ -8,18 +8,18 @@
 namespace joulemap::capture {
 
 ScopeTally& ThreadTrack::tally(std::uint32_t scope) {
-  if (scope >= row_of_.size()) row_of_.resize(scope + std::size_t{1});
-  if (row_of_[scope] == 0) {
+  if (scope >= tally_index_.size()) tally_index_.resize(scope + std::size_t{1});
+  if (tally_index_[scope] == 0) {
     tallies_.push_back({.scope = scope});
-    row_of_[scope] = static_cast<std::uint32_t>(tallies_.size());
+    tally_index_[scope] = static_cast<std::uint32_t>(tallies_.size());
   }
-  return tallies_[row_of_[scope] - 1];
+  return tallies_[tally_index_[scope] - 1];
 }
 
 // Splits newly known CPU time over the pending scopes by wall time.
-void ThreadTrack::settle_cpu(std::int64_t cpu_ns) {
+void ThreadTrack::distribute_cpu_time(std::int64_t cpu_ns) {
   std::int64_t wall_ns = 0;
-  for (const Pending& some : pending_) wall_ns += some.wall_ns;
+  for (const PendingTime& pending : pending_) wall_ns += pending.wall_ns;
   std::int64_t left_ns = cpu_ns;
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     const bool last = i + 1 == pending_.size();
@@ -31,20 +31,20 @@ void ThreadTrack::settle_cpu(std::int64_t cpu_ns) {
   pending_.clear();
 }
 
-void ThreadTrack::pass_time(const EdgeClocks& clocks) {
+void ThreadTrack::account_time(const EdgeClocks& clocks) {
   const std::uint32_t scope = top();
   const std::int64_t wall_ns = std::max(clocks.now_ns - last_ns_, std::int64_t{0});
   last_ns_ = std::max(clocks.now_ns, last_ns_);
-  ScopeTally& here = tally(scope);
-  here.wall_ns += wall_ns;
-  here.helpers_ns += clocks.helpers_ns;
+  ScopeTally& current_tally = tally(scope);
+  current_tally.wall_ns += wall_ns;
+  current_tally.helper_threads_ns += clocks.helper_threads_ns;
   if (!pending_.empty() && pending_.back().scope == scope) {
     pending_.back().wall_ns += wall_ns;
   } else {
     pending_.push_back({scope, wall_ns});
   }
   if (clocks.thread_cpu_ns < 0) return;
-  settle_cpu(std::max(clocks.thread_cpu_ns - last_cpu_ns_, std::int64_t{0}));
+  distribute_cpu_time(std::max(clocks.thread_cpu_ns - last_cpu_ns_, std::int64_t{0}));
   last_cpu_ns_ = std::max(clocks.thread_cpu_ns, last_cpu_ns_);
 }
 
@@ -54,46 +54,46 @@ void ThreadTrack::count_entry(std::uint32_t scope, bool sampled) {
   if (sampled) ++entered.sampled;
 }
 
-void ThreadTrack::stand_at(std::uint32_t scope) { here_.store(scope, std::memory_order_relaxed); }
+void ThreadTrack::set_current_scope(std::uint32_t scope) { current_scope_.store(scope, std::memory_order_relaxed); }
 
 std::size_t ThreadTrack::enter(std::uint32_t scope, const EdgeClocks& clocks) {
   const std::lock_guard lock(lock_);
-  pass_time(clocks);
+  account_time(clocks);
   stack_.push_back(scope);
   count_entry(scope, clocks.sampled);
-  stand_at(scope);
+  set_current_scope(scope);
   return stack_.size() - 1;
 }
 
 void ThreadTrack::leave_to(std::size_t depth, const EdgeClocks& clocks) {
   const std::lock_guard lock(lock_);
   if (depth >= stack_.size()) return;
-  pass_time(clocks);
+  account_time(clocks);
   stack_.resize(depth);
-  stand_at(top());
+  set_current_scope(top());
 }
 
-void ThreadTrack::move_to(std::uint32_t scope, const EdgeClocks& clocks, Entry entry) {
+void ThreadTrack::replace_innermost(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry) {
   const std::lock_guard lock(lock_);
-  if (stack_.empty() || (stack_.back() == scope && entry == Entry::once)) return;
-  pass_time(clocks);
+  if (stack_.empty() || (stack_.back() == scope && entry == EntryCounting::once)) return;
+  account_time(clocks);
   stack_.back() = scope;
   count_entry(scope, clocks.sampled);
-  stand_at(scope);
+  set_current_scope(scope);
 }
 
-void ThreadTrack::lend(std::uint32_t scope, const EdgeClocks& clocks, Entry entry) {
+void ThreadTrack::set_base_scope(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry) {
   const std::lock_guard lock(lock_);
-  if (lent_ == scope && entry == Entry::once) return;
-  pass_time(clocks);
-  lent_ = scope;
+  if (base_scope_ == scope && entry == EntryCounting::once) return;
+  account_time(clocks);
+  base_scope_ = scope;
   if (scope != 0) count_entry(scope, clocks.sampled);
-  stand_at(top());
+  set_current_scope(top());
 }
 
 void ThreadTrack::tick(const EdgeClocks& clocks) {
   const std::lock_guard lock(lock_);
-  pass_time(clocks);
+  account_time(clocks);
 }
 
 std::int64_t ThreadTrack::read_cpu_ns() const {
@@ -103,24 +103,27 @@ std::int64_t ThreadTrack::read_cpu_ns() const {
 }
 
 std::int64_t ThreadTrack::advance_cpu(std::int64_t cpu_ns) {
-  std::int64_t told_ns = told_cpu_ns_.load(std::memory_order_relaxed);
-  while (cpu_ns > told_ns) {
-    if (told_cpu_ns_.compare_exchange_weak(told_ns, cpu_ns, std::memory_order_relaxed)) return cpu_ns - told_ns;
+  std::int64_t counted_ns = counted_cpu_ns_.load(std::memory_order_relaxed);
+  while (cpu_ns > counted_ns) {
+    if (counted_cpu_ns_.compare_exchange_weak(counted_ns, cpu_ns, std::memory_order_relaxed))
+      return cpu_ns - counted_ns;
   }
   return 0;
 }
 
 void ThreadTrack::take(std::vector<ScopeTally>& into) {
   const std::lock_guard lock(lock_);
-  for (const ScopeTally& mine : tallies_) {
-    row_of_[mine.scope] = 0;
-    if (mine.count == 0 && mine.wall_ns == 0 && mine.cpu_ns == 0 && mine.helpers_ns == 0) continue;
-    into.push_back(mine);
+  for (const ScopeTally& scope_tally : tallies_) {
+    tally_index_[scope_tally.scope] = 0;
+    if (scope_tally.count == 0 && scope_tally.wall_ns == 0 && scope_tally.cpu_ns == 0 &&
+        scope_tally.helper_threads_ns == 0)
+      continue;
+    into.push_back(scope_tally);
   }
   tallies_.clear();
 }
 
-void add_up(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums) {
+void sum_tallies(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums) {
   std::sort(rows.begin(), rows.end(), [](const ScopeTally& a, const ScopeTally& b) { return a.scope < b.scope; });
   for (const ScopeTally& row : rows) {
     if (sums.empty() || sums.back().scope != row.scope) sums.push_back({.scope = row.scope});
@@ -129,7 +132,7 @@ void add_up(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums) {
     sum.sampled += row.sampled;
     sum.wall_ns += row.wall_ns;
     sum.cpu_ns += row.cpu_ns;
-    sum.helpers_ns += row.helpers_ns;
+    sum.helper_threads_ns += row.helper_threads_ns;
   }
 }
 

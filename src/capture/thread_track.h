@@ -21,25 +21,25 @@ namespace joulemap::capture {
 struct EdgeClocks {
   std::int64_t now_ns = 0;
   std::int64_t thread_cpu_ns = -1;
-  std::int64_t helpers_ns = 0;  // CPU time of untracked threads since the last edge, if this thread leads
-  bool sampled = false;         // the current step is sampled
+  std::int64_t helper_threads_ns = 0;  // CPU time of untracked threads since the last edge, if this thread leads
+  bool sampled = false;                // the current step is sampled
 };
 
 class ThreadTrack {
  public:
   ThreadTrack(std::int64_t now_ns, std::int64_t thread_cpu_ns, clockid_t cpu_clock)
-      : cpu_clock_(cpu_clock), told_cpu_ns_(thread_cpu_ns), last_ns_(now_ns), last_cpu_ns_(thread_cpu_ns) {}
+      : cpu_clock_(cpu_clock), counted_cpu_ns_(thread_cpu_ns), last_ns_(now_ns), last_cpu_ns_(thread_cpu_ns) {}
 
   // Called by the tracked thread. enter() returns the depth before the entry.
   std::size_t enter(std::uint32_t scope, const EdgeClocks& clocks);
   void leave_to(std::size_t depth, const EdgeClocks& clocks);
   // Replaces the innermost scope. Entry::each counts a move to the same scope as another entry; Entry::once does not.
-  enum class Entry : std::uint8_t { once, each };
-  void move_to(std::uint32_t scope, const EdgeClocks& clocks, Entry entry = Entry::once);
+  enum class EntryCounting : std::uint8_t { once, each };
+  void replace_innermost(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry = EntryCounting::once);
   std::size_t depth() const { return stack_.size(); }
   // Sets the scope beneath the whole stack: one lent by the thread this one works for. Any thread may reset it with 0.
-  void lend(std::uint32_t scope, const EdgeClocks& clocks, Entry entry = Entry::once);
-  std::uint32_t here() const { return here_.load(std::memory_order_relaxed); }
+  void set_base_scope(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry = EntryCounting::once);
+  std::uint32_t current_scope() const { return current_scope_.load(std::memory_order_relaxed); }
 
   // Called by the capture's thread: accounts the time so far, as at an edge.
   void tick(const EdgeClocks& clocks);
@@ -54,34 +54,34 @@ class ThreadTrack {
   bool ended() const { return ended_.load(); }
 
  private:
-  struct Pending {
+  struct PendingTime {
     std::uint32_t scope;
     std::int64_t wall_ns;
   };
 
   ScopeTally& tally(std::uint32_t scope);
-  void pass_time(const EdgeClocks& clocks);
-  void settle_cpu(std::int64_t cpu_ns);
+  void account_time(const EdgeClocks& clocks);
+  void distribute_cpu_time(std::int64_t cpu_ns);
   void count_entry(std::uint32_t scope, bool sampled);
-  void stand_at(std::uint32_t scope);
-  std::uint32_t top() const { return stack_.empty() ? lent_ : stack_.back(); }
+  void set_current_scope(std::uint32_t scope);
+  std::uint32_t top() const { return stack_.empty() ? base_scope_ : stack_.back(); }
 
   const clockid_t cpu_clock_;
-  std::atomic<std::uint32_t> here_{0};
+  std::atomic<std::uint32_t> current_scope_{0};
   std::atomic<bool> ended_{false};
-  std::atomic<std::int64_t> told_cpu_ns_;
+  std::atomic<std::int64_t> counted_cpu_ns_;
 
   std::mutex lock_;
   std::vector<std::uint32_t> stack_;
-  std::uint32_t lent_ = 0;
+  std::uint32_t base_scope_ = 0;
   std::int64_t last_ns_;
   std::int64_t last_cpu_ns_;
-  std::vector<Pending> pending_;       // wall time whose CPU time is still unknown
-  std::vector<std::uint32_t> row_of_;  // by scope id: index in tallies_ plus one
+  std::vector<PendingTime> pending_;        // wall time whose CPU time is still unknown
+  std::vector<std::uint32_t> tally_index_;  // by scope id: index in tallies_ plus one
   std::vector<ScopeTally> tallies_;
 };
 
 // Adds up tallies of several threads by scope, in the order of scope ids.
-void add_up(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums);
+void sum_tallies(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums);
 
 }  // namespace joulemap::capture

@@ -3,17 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include "capture/helper_account.h"
+#include "capture/untracked_cpu_time.h"
 
 namespace joulemap::capture {
 namespace {
 
 std::vector<ScopeTally> sums(ThreadTrack& track) {
   std::vector<ScopeTally> rows;
-  std::vector<ScopeTally> told;
+  std::vector<ScopeTally> totals;
   track.take(rows);
-  add_up(rows, told);
-  return told;
+  sum_tallies(rows, totals);
+  return totals;
 }
 
 ScopeTally at(const std::vector<ScopeTally>& rows, std::uint32_t scope) {
@@ -52,13 +52,13 @@ TEST(ThreadTrack, CpuTimeThatIsReadSeldomIsSharedOutByWallTime) {
 
 TEST(ThreadTrack, APlaceThatIsLentLiesBeneathWhatTheThreadEntersItself) {
   ThreadTrack track(0, 0, CLOCK_THREAD_CPUTIME_ID);
-  track.lend(7, {.now_ns = 10});
-  EXPECT_EQ(track.here(), 7u);
+  track.set_base_scope(7, {.now_ns = 10});
+  EXPECT_EQ(track.current_scope(), 7u);
   track.enter(8, {.now_ns = 20});
-  track.lend(0, {.now_ns = 30});
-  EXPECT_EQ(track.here(), 8u);
+  track.set_base_scope(0, {.now_ns = 30});
+  EXPECT_EQ(track.current_scope(), 8u);
   track.leave_to(0, {.now_ns = 40});
-  EXPECT_EQ(track.here(), 0u);
+  EXPECT_EQ(track.current_scope(), 0u);
   EXPECT_EQ(at(sums(track), 7).wall_ns, 10);
 }
 
@@ -73,21 +73,21 @@ TEST(ThreadTrack, LeavingSkipsWhatAnExceptionLeftOpen) {
   EXPECT_EQ(at(sums(track), 3).wall_ns, 1);
 }
 
-TEST(HelperAccount, CreditsWhatNobodyFollowsAndMakesUpForWhatWasCreditedTooEarly) {
-  HelperAccount account(1000);
-  account.add_traced(100);
-  EXPECT_EQ(account.draw(1400), 300);
-  account.add_traced(50);  // used earlier, and credited to untracked threads by mistake
-  EXPECT_EQ(account.draw(1430), 0);
-  EXPECT_EQ(account.draw(1500), 50);
+TEST(UntrackedCpuTime, CreditsWhatNobodyFollowsAndMakesUpForWhatWasCreditedTooEarly) {
+  UntrackedCpuTime account(1000);
+  account.add_tracked(100);
+  EXPECT_EQ(account.take_untracked_ns(1400), 300);
+  account.add_tracked(50);  // used earlier, and credited to untracked threads by mistake
+  EXPECT_EQ(account.take_untracked_ns(1430), 0);
+  EXPECT_EQ(account.take_untracked_ns(1500), 50);
 }
 
 TEST(ThreadTrack, OperationsOfTheSamePlaceOneAfterTheOtherAreCountedEach) {
   ThreadTrack track(0, 0, {});
   track.enter(1, {.now_ns = 0});
-  track.move_to(2, {.now_ns = 10}, ThreadTrack::Entry::each);
-  track.move_to(2, {.now_ns = 30}, ThreadTrack::Entry::each);
-  track.move_to(2, {.now_ns = 50});
+  track.replace_innermost(2, {.now_ns = 10}, ThreadTrack::EntryCounting::each);
+  track.replace_innermost(2, {.now_ns = 30}, ThreadTrack::EntryCounting::each);
+  track.replace_innermost(2, {.now_ns = 50});
   track.leave_to(0, {.now_ns = 60});
   const ScopeTally operation = at(sums(track), 2);
   EXPECT_EQ(operation.count, 2u);

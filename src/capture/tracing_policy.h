@@ -19,25 +19,25 @@ enum class TracingMode : std::uint8_t { automatic, full, light };
 
 class TracingPolicy {
  public:
-  explicit TracingPolicy(TracingMode closeness) : closeness_(closeness) {}
+  explicit TracingPolicy(TracingMode tracing_mode) : tracing_mode_(tracing_mode) {}
 
-  struct Step {
-    bool followed = true;  // modules and kernels are traced
+  struct Decision {
+    bool traced = true;    // modules and kernels are traced
     bool sampled = false;  // operations and functions, too
   };
   // `load`: load of the traced steps so far.
-  Step next(std::int64_t now_ns, const KernelLog::Load& load);
+  Decision next(std::int64_t now_ns, const KernelLog::Load& load);
 
-  bool is_light() const { return light_; }
+  bool is_light() const { return is_light_; }
 
  private:
-  const TracingMode closeness_;
-  bool light_ = false;
-  std::uint64_t steps_ = 0;
-  std::uint64_t since_traced_ = 0;
+  const TracingMode tracing_mode_;
+  bool is_light_ = false;
+  std::uint64_t step_count_ = 0;
+  std::uint64_t steps_since_traced_ = 0;
   std::uint64_t consecutive_traced_ = 0;
   std::int64_t began_ns_ = 0;
-  std::int64_t traced_ns_ = 0;  // start of the last traced step
+  std::int64_t last_traced_ns_ = 0;  // start of the last traced step
   std::int64_t next_sample_ns_ = 0;
 };
 

@@ -9,11 +9,11 @@ namespace {
 constexpr KernelLog::Load kResNet50{.steps = 100, .kernels_per_step = 737, .step_s = 0.032, .gpu_s = 0.031};
 constexpr KernelLog::Load kLaunchBound{.steps = 100, .kernels_per_step = 537, .step_s = 0.016, .gpu_s = 0.003};
 
-double traced_share(TracingMode closeness, const KernelLog::Load& load, int steps) {
-  TracingPolicy plan(closeness);
-  int followed = 0;
-  for (int i = 0; i < steps; ++i) followed += plan.next(i * std::int64_t{16'000'000}, load).followed ? 1 : 0;
-  return followed / static_cast<double>(steps);
+double traced_share(TracingMode tracing_mode, const KernelLog::Load& load, int steps) {
+  TracingPolicy plan(tracing_mode);
+  int traced = 0;
+  for (int i = 0; i < steps; ++i) traced += plan.next(i * std::int64_t{16'000'000}, load).traced ? 1 : 0;
+  return traced / static_cast<double>(steps);
 }
 
 TEST(TracingPolicy, FollowsEveryStepOfAProgramThatKeepsItsGpuBusy) {
@@ -45,22 +45,22 @@ TEST(TracingPolicy, FollowsTwoStepsInARowBecauseTheFirstPaysForTurningOn) {
   int runs_of_two = 0;
   int run = 0;
   for (int i = 0; i < 4000; ++i) {
-    const bool followed = plan.next(i * std::int64_t{100'000'000}, kResNet50).followed;
-    run = followed ? run + 1 : 0;
-    if (i > 20 && last && !followed) ++runs_of_two;
+    const bool traced = plan.next(i * std::int64_t{100'000'000}, kResNet50).traced;
+    run = traced ? run + 1 : 0;
+    if (i > 20 && last && !traced) ++runs_of_two;
     if (i > 20) {
       EXPECT_LE(run, 2);
     }
-    last = followed;
+    last = traced;
   }
   EXPECT_GE(runs_of_two, 9) << "400 s: ever more seldom, up to once a minute";
 }
 
 TEST(TracingPolicy, LeavesStepsAloneForSecondsHoweverShortTheyAre) {
   TracingPolicy plan(TracingMode::light);
-  int followed = 0;
-  for (int i = 0; i < 30'000; ++i) followed += plan.next(i * std::int64_t{1'000'000}, kLaunchBound).followed ? 1 : 0;
-  EXPECT_EQ(followed, 12 + 3 * 2) << "30 s: the first steps, then two after 8, 16 and 25 seconds";
+  int traced = 0;
+  for (int i = 0; i < 30'000; ++i) traced += plan.next(i * std::int64_t{1'000'000}, kLaunchBound).traced ? 1 : 0;
+  EXPECT_EQ(traced, 12 + 3 * 2) << "30 s: the first steps, then two after 8, 16 and 25 seconds";
 }
 
 TEST(TracingPolicy, ACpuProgramIsNotLaunchBound) { EXPECT_FALSE(is_launch_bound({})); }

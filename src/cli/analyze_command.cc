@@ -45,7 +45,7 @@ struct AnalyzeFlags {
 
 Result<experiment::AnalysisOptions> options_of(const AnalyzeFlags& flags) {
   experiment::AnalysisOptions options;
-  const std::optional<statistics::Adjustment> adjustment = statistics::adjustment_of_name(flags.adjust);
+  const std::optional<statistics::Adjustment> adjustment = statistics::parse_adjustment(flags.adjust);
   if (!adjustment) {
     return Error{ErrorCode::usage, fmt::format("--adjust knows no {}", joulemap::quoted(flags.adjust)),
                  "holm, bonferroni, bh, none"};
@@ -63,10 +63,10 @@ std::string text_of(const AnalysisResult& result, const ExperimentData& data, co
   if (flags.json) return report::analysis_json(result) + "\n";
   if (flags.markdown) return report::analysis_markdown(result);
   if (flags.latex) return report::analysis_latex(result);
-  if (flags.csv_cells) return csv_table(report::exact_cells(result));
-  if (flags.csv_rows) return csv_table(report::exact_rows(data, result));
-  if (flags.csv_functions) return csv_table(report::exact_functions(result));
-  if (flags.csv) return csv_table(report::exact_comparisons(result));
+  if (flags.csv_cells) return csv_table(report::full_precision_cells_table(result));
+  if (flags.csv_rows) return csv_table(report::full_precision_rows_table(data, result));
+  if (flags.csv_functions) return csv_table(report::full_precision_functions_table(result));
+  if (flags.csv) return csv_table(report::full_precision_comparisons_table(result));
   return report::analysis_text(result, style_of_stdout());
 }
 
@@ -74,27 +74,27 @@ int run_analyze(const AnalyzeFlags& flags) {
   const int formats = int{flags.json} + int{flags.markdown} + int{flags.latex} + int{flags.csv} + int{flags.csv_cells} +
                       int{flags.csv_rows} + int{flags.csv_functions};
   if (formats > 1) {
-    return fail(
+    return print_error(
         {ErrorCode::usage, "--json, --markdown, --latex and the kinds of --csv are one or the other", "choose one"});
   }
   const Result<experiment::AnalysisOptions> options = options_of(flags);
-  if (!options) return fail(options.error());
+  if (!options) return print_error(options.error());
   const std::vector<std::string> inputs = experiment::experiment_files(flags.folder);
   Result<Output> html = Output::open(flags.html, inputs);
-  if (!html) return fail(html.error());
+  if (!html) return print_error(html.error());
   Result<Output> output = Output::open(flags.output, inputs);
-  if (!output) return fail(output.error());
+  if (!output) return print_error(output.error());
   const Result<ExperimentData> data = experiment::read_experiment(flags.folder);
-  if (!data) return fail(data.error());
+  if (!data) return print_error(data.error());
   const Result<AnalysisResult> result = experiment::analyze(*data, *options);
-  if (!result) return fail(result.error());
+  if (!result) return print_error(result.error());
   if (!flags.html.empty()) {
     const Status page = html->write(page::analysis_html(*result, *data));
-    if (!page) return fail(page.error());
-    if (formats == 0 && flags.output.empty()) return kDone;
+    if (!page) return print_error(page.error());
+    if (formats == 0 && flags.output.empty()) return kExitSuccess;
   }
   const Status written = output->write(text_of(*result, *data, flags));
-  return written ? kDone : fail(written.error());
+  return written ? kExitSuccess : print_error(written.error());
 }
 
 }  // namespace

@@ -26,48 +26,48 @@ struct CalibrateFlags {
   bool json = false;
   std::string output;
   bool predict = false;
-  PredictionCalibration prediction;
+  PredictionCalibrationOptions prediction;
 };
 
 int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   if (flags.predict) return calibrate_prediction(flags.prediction, flags.output);
   Result<Output> output = Output::open(flags.output, std::vector{line.replay, calibration_path()});
-  if (!output) return fail(output.error());
+  if (!output) return print_error(output.error());
   sampling::SensorOptions sensors{
       .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
   sensors.uses_file_capabilities = true;
   Result<sampling::OpenSensors> opened = sampling::open_sensors(sensors);
-  if (!opened) return fail(opened.error());
+  if (!opened) return print_error(opened.error());
   sampling::Sampler sampler(std::move(opened->sensors));
   if (sampler.channels().empty()) {
-    return fail({ErrorCode::unsupported, "there is no sensor to calibrate here", "joulemap doctor tells why"});
+    return print_error({ErrorCode::unsupported, "there is no sensor to calibrate here", "joulemap doctor tells why"});
   }
   calibration::CalibrationOptions options;
   options.idle_ns = static_cast<std::int64_t>(flags.seconds * static_cast<double>(kNanosecondsPerSecond));
-  options.loads = !flags.no_load && line.replay.empty();
+  options.loads_gpus = !flags.no_load && line.replay.empty();
   options.cuda_library = calibration::cuda_library(line.root.is_real());
   CalibrateResult result = calibration::calibrate(sampler, options);
   // Results of a fake or replayed machine do not apply to this one.
   if (line.root.is_real() && line.replay.empty()) {
     const std::string path = calibration_path();
-    const Status kept = recording::keep_calibrations(path, result.findings);
-    if (kept) {
-      result.kept_in = path;
+    const Status stored = recording::save_calibrations(path, result.findings);
+    if (stored) {
+      result.calibration_file = path;
     } else {
       result.diagnostics.add(
-          {"not_kept", 1, kept.error().message, "set JOULEMAP_DATA to a folder that can be written"});
+          {"not_kept", 1, stored.error().message, "set JOULEMAP_DATA to a folder that can be written"});
     }
   }
   const std::string text = flags.json ? report::calibrate_json(result) + "\n" : report::calibrate_text(result);
   const Status written = output->write(text);
-  return written ? kDone : fail(written.error());
+  return written ? kExitSuccess : print_error(written.error());
 }
 
 }  // namespace
 
 void add_calibrate_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<CalibrateFlags>();
-  line.opens_sensors.push_back(&verb);
+  line.verbs_opening_sensors.push_back(&verb);
   verb.add_option("--seconds", flags->seconds, "how long to watch idle (5); nothing else should run meanwhile")
       ->type_name("S")
       ->check(number_between(0.1, 600));

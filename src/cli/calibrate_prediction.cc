@@ -23,7 +23,7 @@ namespace {
 
 constexpr double kSecondsPerMinute = 60;
 
-Status collected(const PredictionCalibration& wanted, std::vector<std::string> options) {
+Status collected(const PredictionCalibrationOptions& wanted, std::vector<std::string> options) {
   std::vector<std::string> argv = {wanted.python, "-m", "joulemap", "collect"};
   argv.insert(argv.end(), options.begin(), options.end());
   sigset_t mask;
@@ -53,32 +53,34 @@ std::string measured_gpu(const std::string& folder) {
 
 }  // namespace
 
-int calibrate_prediction(const PredictionCalibration& wanted, const std::string& output) {
+int calibrate_prediction(const PredictionCalibrationOptions& wanted, const std::string& output) {
   const std::string rows = prediction_rows_folder() + "/rows";
   const std::string tables = prediction_rows_folder() + "/tables";
-  if (const Status made = make_private_folders(rows); !made) return fail(made.error());
+  if (const Status made = make_private_folders(rows); !made) return print_error(made.error());
   const std::string seconds = fmt::format("{:.0f}", wanted.minutes * kSecondsPerMinute);
-  if (const Status done = collected(wanted, {"--out", rows, "--seconds", seconds}); !done) return fail(done.error());
-  if (const Status done = collected(wanted, {"--out", rows, "--tables", tables}); !done) return fail(done.error());
+  if (const Status done = collected(wanted, {"--out", rows, "--seconds", seconds}); !done)
+    return print_error(done.error());
+  if (const Status done = collected(wanted, {"--out", rows, "--tables", tables}); !done)
+    return print_error(done.error());
   const std::string gpu = measured_gpu(tables);
   const Result<predict::FitTables> read = read_measured_tables({tables}, gpu.empty() ? "GPU" : gpu);
-  if (!read) return fail(read.error());
-  const Result<predict::Profile> profile = predict::fit_profile(*read);
-  if (!profile) return fail(profile.error());
+  if (!read) return print_error(read.error());
+  const Result<predict::DeviceProfile> profile = predict::fit_profile(*read);
+  if (!profile) return print_error(profile.error());
   const std::string path = output.empty() ? profile_path(profile->device) : output;
   if (const Status made = make_private_folders(std::filesystem::path(path).parent_path().string()); !made) {
-    return fail(made.error());
+    return print_error(made.error());
   }
   if (const Status written =
           write_to_file_or_stdout(path, predict::profile_json(*profile), measured_table_files({tables}));
       !written) {
-    return fail(written.error());
+    return print_error(written.error());
   }
-  const Status told =
+  const Status printed =
       write_to(Stream::out, fmt::format("{}: {}, fitted to {} operations\njoulemap predict MODEL --{}\n", path,
                                         profile->device, profile->operations,
                                         output.empty() ? "device \"" + profile->device + "\"" : "profile " + path));
-  return told ? kDone : fail(told.error());
+  return printed ? kExitSuccess : print_error(printed.error());
 }
 
 }  // namespace joulemap::cli

@@ -8,12 +8,12 @@
 
 namespace joulemap::cli {
 
-struct PredictionCalibration {
+struct PredictionCalibrationOptions {
   double minutes = 8;
   std::string python = "python3";
 };
 
 // Returns the exit code of the program. `output`: the profile's file; empty: the data folder of joulemap.
-int calibrate_prediction(const PredictionCalibration& wanted, const std::string& output);
+int calibrate_prediction(const PredictionCalibrationOptions& options, const std::string& output);
 
 }  // namespace joulemap::cli

@@ -30,13 +30,14 @@ std::string environment(const char* name) {
 
 // CUDA and NVTX load a library by name and accept only one.
 void inject(CaptureEnvironment& made, const char* variable, const std::string& library) {
-  const std::string taken = environment(variable);
-  if (taken.empty()) {
+  const std::string current_value = environment(variable);
+  if (current_value.empty()) {
     made.variables.push_back(fmt::format("{}={}", variable, library));
-  } else if (taken != library) {
-    made.diagnostics.add({"injection_taken", 1,
-                          fmt::format("{} names another tool already ({}): kernels are not recorded", variable, taken),
-                          fmt::format("unset {}", variable)});
+  } else if (current_value != library) {
+    made.diagnostics.add(
+        {"injection_taken", 1,
+         fmt::format("{} names another tool already ({}): kernels are not recorded", variable, current_value),
+         fmt::format("unset {}", variable)});
   }
 }
 
@@ -61,7 +62,7 @@ Result<CaptureFiles> find_capture_files(const std::string& program) {
   }
   const std::string shim =
       first_that_exists(folder, {"../inject/sitecustomize.py", "../python/joulemap/inject/sitecustomize.py"});
-  if (!shim.empty()) files.inject = fs::path(shim).parent_path();
+  if (!shim.empty()) files.sitecustomize_folder = fs::path(shim).parent_path();
   return files;
 }
 
@@ -72,14 +73,14 @@ CaptureEnvironment capture_environment(const CaptureFiles& files, std::string_vi
   inject(made, "CUDA_INJECTION64_PATH", files.capture_library);
   if (trace == "kernels") return made;
   inject(made, "NVTX_INJECTION64_PATH", files.capture_library);
-  if (files.inject.empty()) {
+  if (files.sitecustomize_folder.empty()) {
     made.diagnostics.add({"no_python_capture", 1,
                           "the Python package is not beside this program: layers are not recorded",
                           "install joulemap as a whole: the folder of make dist, or the wheel"});
     return made;
   }
   const std::string path = environment("PYTHONPATH");
-  made.variables.push_back(fmt::format("PYTHONPATH={}{}{}", files.inject, path.empty() ? "" : ":", path));
+  made.variables.push_back(fmt::format("PYTHONPATH={}{}{}", files.sitecustomize_folder, path.empty() ? "" : ":", path));
   return made;
 }
 

@@ -14,8 +14,8 @@
 namespace joulemap::cli {
 
 struct CaptureFiles {
-  std::string capture_library;  // libjoulemap_capture.so
-  std::string inject;           // the folder with our sitecustomize.py; empty if the Python package is missing
+  std::string capture_library;       // libjoulemap_capture.so
+  std::string sitecustomize_folder;  // the folder with our sitecustomize.py; empty if the Python package is missing
 };
 // `program`: the path of the running program.
 Result<CaptureFiles> find_capture_files(const std::string& program);

@@ -6,7 +6,7 @@
 #include "cli/device_profile.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
-#include "predict/evaluation/card.h"
+#include "predict/evaluation/operation_card.h"
 #include "report/text/card_text.h"
 
 namespace joulemap::cli {
@@ -20,16 +20,17 @@ struct CardFlags {
 };
 
 int run_card(const CardFlags& flags) {
-  const Result<predict::CardSubject> subject = predict::card_subject(flags.name);
-  if (!subject) return fail(subject.error());
-  const Result<predict::Profile> profile = profile_of(flags.device);
-  if (!profile) return fail(profile.error());
-  const predict::Card card = predict::make_card(*profile, *subject);
+  const Result<predict::CardOperation> subject = predict::find_card_operation(flags.name);
+  if (!subject) return print_error(subject.error());
+  const Result<predict::DeviceProfile> profile = load_profile(flags.device);
+  if (!profile) return print_error(profile.error());
+  const predict::OperationCard card = predict::make_operation_card(*profile, *subject);
   report::TextStyle style = style_of_stdout();
   if (!flags.output.empty()) style.colour = false;
-  const std::string text = flags.json ? report::card_json(card) + "\n" : report::card_text(card, style);
+  const std::string text =
+      flags.json ? report::operation_card_json(card) + "\n" : report::operation_card_text(card, style);
   const Status written = write_to_file_or_stdout(flags.output, text, std::vector{flags.device.profile});
-  return written ? kDone : fail(written.error());
+  return written ? kExitSuccess : print_error(written.error());
 }
 
 }  // namespace

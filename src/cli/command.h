@@ -20,22 +20,22 @@ namespace joulemap::cli {
 
 // Exit codes of joulemap itself. A verb that runs a command returns the command's code; these then appear only before
 // it starts.
-inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;
-inline constexpr int kWrongUsage = 2;
-inline constexpr int kDataLost = 3;  // with --strict only; if a command ran, only if it succeeded
-inline constexpr int kNotPossibleHere = 77;
+inline constexpr int kExitSuccess = 0;
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsageError = 2;
+inline constexpr int kExitDataLost = 3;  // with --strict only; if a command ran, only if it succeeded
+inline constexpr int kExitUnsupported = 77;
 
 // State shared by all commands: filled in while parsing, read when a command runs. Must outlive the parser.
 struct CommandLine {
   SystemRoot root;
-  std::string replay;                          // a recording that replaces the sensors
-  std::string program;                         // path of this executable
-  bool has_dashes = false;                     // the command line contains a --
-  std::vector<std::string> wrapped;            // the words after it
-  std::vector<const CLI::App*> takes_words;    // verbs that use `wrapped`; all others reject a --
-  std::vector<const CLI::App*> opens_sensors;  // all others drop file capabilities first
-  int exit_code = kDone;
+  std::string replay;                                  // a recording that replaces the sensors
+  std::string program;                                 // path of this executable
+  bool has_double_dash = false;                        // the command line contains a --
+  std::vector<std::string> wrapped_words;              // the words after it
+  std::vector<const CLI::App*> verbs_taking_command;   // verbs that use `wrapped_words`; all others reject a --
+  std::vector<const CLI::App*> verbs_opening_sensors;  // all others drop file capabilities first
+  int exit_code = kExitSuccess;
 };
 
 struct Command {
@@ -54,11 +54,11 @@ int exit_code_of(ErrorCode code);
 
 // Declares --strict, for verbs that print numbers. `strict` must outlive the parser.
 void add_strict_flag(CLI::App& verb, bool& strict);
-// Returns `code`, or kDataLost if --strict is set, `code` is success and data were lost or damaged.
+// Returns `code`, or kExitDataLost if --strict is set, `code` is success and data were lost or damaged.
 int strict_exit_code(int code, bool strict, const Diagnostics& diagnostics);
 
 // Prints "joulemap: message" and the remedy to stderr; returns the exit code. With `verb`, for messages that do not
 // identify it, prints "joulemap diff: message".
-int fail(const Error& error, std::string_view verb = {});
+int print_error(const Error& error, std::string_view verb = {});
 
 }  // namespace joulemap::cli

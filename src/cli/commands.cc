@@ -54,15 +54,15 @@ std::span<const Command> commands() { return kCommands; }
 int exit_code_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::usage:
-      return kWrongUsage;
+      return kExitUsageError;
     case ErrorCode::unsupported:
-      return kNotPossibleHere;
+      return kExitUnsupported;
     case ErrorCode::command_not_found:
       return 127;
     case ErrorCode::command_not_executable:
       return 126;
     default:
-      return kFailed;
+      return kExitFailure;
   }
 }
 
@@ -71,13 +71,13 @@ void add_strict_flag(CLI::App& verb, bool& strict) {
 }
 
 int strict_exit_code(int code, bool strict, const Diagnostics& diagnostics) {
-  if (!strict || code != kDone || !has_data_loss(diagnostics)) return code;
+  if (!strict || code != kExitSuccess || !has_data_loss(diagnostics)) return code;
   // If stderr is closed, the exit code is the only signal left.
   static_cast<void>(write_to(Stream::error, "joulemap: --strict: data were lost or damaged, see the notes\n"));
-  return kDataLost;
+  return kExitDataLost;
 }
 
-int fail(const Error& error, std::string_view verb) {
+int print_error(const Error& error, std::string_view verb) {
   std::string text = fmt::format("joulemap{}{}: {}\n", verb.empty() ? "" : " ", verb, error.message);
   if (!error.remedy.empty()) text += fmt::format("joulemap: -> {}\n", error.remedy);
   static_cast<void>(write_to(Stream::error, text));  // if stderr is closed, the exit code remains

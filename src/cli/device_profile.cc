@@ -17,21 +17,21 @@ void add_device_options(CLI::App& verb, DeviceFlags& flags) {
       ->excludes(device);
 }
 
-Result<predict::Profile> profile_of(const DeviceFlags& flags) {
+Result<predict::DeviceProfile> load_profile(const DeviceFlags& flags) {
   if (flags.profile.empty()) {
     // A profile made on this machine takes precedence over the built-in one.
     if (const std::string own = profile_path(flags.device); !flags.device.empty() && ::access(own.c_str(), R_OK) == 0) {
-      return profile_of({.device = {}, .profile = own});
+      return load_profile({.device = {}, .profile = own});
     }
-    return flags.device.empty() ? Result<predict::Profile>(predict::h200_profile())
-                                : predict::profile_for(flags.device);
+    return flags.device.empty() ? Result<predict::DeviceProfile>(predict::h200_profile())
+                                : predict::find_device_profile(flags.device);
   }
   const Result<std::string> text = read_maybe_gzip(flags.profile);
   if (!text) return text.error();
   return predict::read_profile(*text, flags.profile);
 }
 
-std::string assumed_device_note(const DeviceFlags& flags, const predict::Profile& profile) {
+std::string assumed_device_note(const DeviceFlags& flags, const predict::DeviceProfile& profile) {
   if (!flags.device.empty() || !flags.profile.empty()) return {};
   return fmt::format("no GPU was named: this is for {} (--device names another)", profile.device);
 }

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "cli/command.h"
-#include "predict/model/profile.h"
+#include "predict/model/device_profile.h"
 
 namespace joulemap::cli {
 
@@ -19,9 +19,9 @@ struct DeviceFlags {
 // --device and --profile.
 void add_device_options(CLI::App& verb, DeviceFlags& flags);
 
-Result<predict::Profile> profile_of(const DeviceFlags& flags);
+Result<predict::DeviceProfile> load_profile(const DeviceFlags& flags);
 
 // A note for the user if no GPU was named; else empty.
-std::string assumed_device_note(const DeviceFlags& flags, const predict::Profile& profile);
+std::string assumed_device_note(const DeviceFlags& flags, const predict::DeviceProfile& profile);
 
 }  // namespace joulemap::cli

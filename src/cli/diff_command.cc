@@ -22,7 +22,7 @@ struct DiffFlags {
   std::vector<std::string> baseline;
   std::string by = "layer";
   std::string per;
-  std::string fail_over;
+  std::string failure_threshold;
   std::string run_sd;
   bool whole_run = false;
   std::size_t top = 10;
@@ -67,33 +67,34 @@ Result<Sides> sides_of(const DiffFlags& flags) {
 Result<RunDifference> difference_of(const DiffFlags& flags) {
   const Result<Sides> sides = sides_of(flags);
   if (!sides) return sides.error();
-  const Result<std::optional<double>> fail_over = share_of("--fail-over", flags.fail_over);
-  if (!fail_over) return fail_over.error();
+  const Result<std::optional<double>> failure_threshold = share_of("--fail-over", flags.failure_threshold);
+  if (!failure_threshold) return failure_threshold.error();
   const Result<std::optional<double>> run_sd = share_of("--run-sd", flags.run_sd);
   if (!run_sd) return run_sd.error();
-  const attribution::Level level = attribution::level_named(flags.by).value_or(attribution::Level::layer);
-  return attribution::compare_recordings(sides->a, sides->b, level, {flags.per, *fail_over, *run_sd, flags.whole_run});
+  const attribution::RowLevel level = attribution::parse_level(flags.by).value_or(attribution::RowLevel::layer);
+  return attribution::compare_recordings(sides->a, sides->b, level,
+                                         {flags.per, *failure_threshold, *run_sd, flags.whole_run});
 }
 
 int run_diff(const DiffFlags& flags) {
   std::vector<std::string> inputs = flags.recordings;
   inputs.insert(inputs.end(), flags.baseline.begin(), flags.baseline.end());
   Result<Output> output = Output::open(flags.html.empty() ? flags.output : flags.html, inputs);
-  if (!output) return fail(output.error());
+  if (!output) return print_error(output.error());
   const Result<RunDifference> difference = difference_of(flags);
-  if (!difference) return fail(difference.error());
+  if (!difference) return print_error(difference.error());
   if (!flags.html.empty()) {
     const Status page = output->write(page::diff_html(*difference));
-    if (!page) return fail(page.error());
-    return strict_exit_code(difference->failed ? kFailed : kDone, flags.strict, difference->diagnostics);
+    if (!page) return print_error(page.error());
+    return strict_exit_code(difference->failed ? kExitFailure : kExitSuccess, flags.strict, difference->diagnostics);
   }
   report::TextStyle style = style_of_stdout();
   if (!flags.output.empty()) style.colour = false;
   const std::string text =
       flags.json ? report::diff_json(*difference) + "\n" : report::diff_text(*difference, flags.top, style);
   const Status written = output->write(text);
-  if (!written) return fail(written.error());
-  return strict_exit_code(difference->failed ? kFailed : kDone, flags.strict, difference->diagnostics);
+  if (!written) return print_error(written.error());
+  return strict_exit_code(difference->failed ? kExitFailure : kExitSuccess, flags.strict, difference->diagnostics);
 }
 
 }  // namespace
@@ -114,7 +115,7 @@ void add_diff_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--per", flags->per, "energies per sample, step, epoch or run; else the first that all have")
       ->type_name("UNIT")
       ->check(CLI::IsMember({"sample", "step", "epoch", "run"}));
-  verb.add_option("--fail-over", flags->fail_over,
+  verb.add_option("--fail-over", flags->failure_threshold,
                   "exit with 1 when the total grew by more than this share (5%), and beyond the noise")
       ->type_name("SHARE");
   verb.add_option("--top", flags->top, "lines under each heading (10); 0 shows all")

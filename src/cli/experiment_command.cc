@@ -8,7 +8,7 @@
 #include "base/small_file.h"
 #include "cli/analyze_command.h"
 #include "cli/experiment_folders.h"
-#include "cli/experiment_progress.h"
+#include "cli/experiment_progress_printer.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/value_checks.h"
@@ -42,10 +42,10 @@ struct PlanFlags {
 };
 
 int print_plan(const ExperimentPlan& plan, const PlanFlags& flags) {
-  const std::string text =
-      flags.json ? report::experiment_plan_json(plan) + "\n" : report::plan_text(plan, flags.top, style_of_stdout());
+  const std::string text = flags.json ? report::experiment_plan_json(plan) + "\n"
+                                      : report::experiment_plan_text(plan, flags.top, style_of_stdout());
   const Status written = write_to(Stream::out, text);
-  return written ? kDone : fail(written.error());
+  return written ? kExitSuccess : print_error(written.error());
 }
 
 int run_plan(const PlanFlags& flags, const CommandLine& line) {
@@ -53,33 +53,33 @@ int run_plan(const PlanFlags& flags, const CommandLine& line) {
   const bool is_folder = std::filesystem::is_directory(flags.plan, closed);
   if (!is_folder && flags.folder.empty() && !flags.pilot) {
     const Result<std::string> toml = read_small_file(flags.plan);
-    if (!toml) return fail(toml.error());
+    if (!toml) return print_error(toml.error());
     const Result<experiment::ExperimentSpec> spec = experiment::parse_spec(*toml, flags.plan);
-    if (!spec) return fail(spec.error());
-    const Result<ExperimentPlan> plan = experiment::summarize(*spec);
-    return plan ? print_plan(*plan, flags) : fail(plan.error());
+    if (!spec) return print_error(spec.error());
+    const Result<ExperimentPlan> plan = experiment::summarize_plan(*spec);
+    return plan ? print_plan(*plan, flags) : print_error(plan.error());
   }
-  Result<experiment::ExperimentFolder> folder = open_or_create(flags.plan, flags.folder);
-  if (!folder) return fail(folder.error());
+  Result<experiment::ExperimentFolder> folder = open_or_create_experiment(flags.plan, flags.folder);
+  if (!folder) return print_error(folder.error());
   if (flags.pilot) {
-    ExperimentProgress progress(folder->spec().factors);
+    ExperimentProgressPrinter progress(folder->spec().factors);
     const Result<experiment::RunOutcome> outcome =
         experiment::run_pilot(*folder, runner_options(line), progress.callback());
     progress.finish();
-    if (!outcome) return fail(outcome.error());
+    if (!outcome) return print_error(outcome.error());
     if (outcome->failed > 0) {
-      return fail({ErrorCode::io, std::to_string(outcome->failed) + " rows of the pilot failed",
-                   "see stderr.txt in " + folder->path() + "/pilot"});
+      return print_error({ErrorCode::io, std::to_string(outcome->failed) + " rows of the pilot failed",
+                          "see stderr.txt in " + folder->path() + "/pilot"});
     }
   }
-  return print_plan(experiment::summarize(*folder), flags);
+  return print_plan(experiment::summarize_plan(*folder), flags);
 }
 
 }  // namespace
 
 void add_experiment_plan(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<PlanFlags>();
-  line.opens_sensors.push_back(&verb);
+  line.verbs_opening_sensors.push_back(&verb);
   verb.add_option("PLAN", flags->plan, "experiment.toml, or the folder of an experiment")->required();
   verb.add_option("-o,--output", flags->folder, "make the folder of the experiment, so that rows can be run in it")
       ->type_name("FOLDER");
@@ -97,14 +97,14 @@ void add_experiment_status(CLI::App& verb, CommandLine& line) {
   verb.callback([flags, &line] {
     const Result<experiment::ExperimentFolder> folder = experiment::ExperimentFolder::open(flags->plan);
     if (!folder) {
-      line.exit_code = fail(folder.error());
+      line.exit_code = print_error(folder.error());
       return;
     }
-    ExperimentPlan plan = experiment::summarize(*folder);
-    plan.jobs = experiment::followed_jobs(*folder, plan.diagnostics);
+    ExperimentPlan plan = experiment::summarize_plan(*folder);
+    plan.jobs = experiment::query_slurm_jobs(*folder, plan.diagnostics);
     const Status written = write_to(Stream::out, flags->json ? report::experiment_plan_json(plan) + "\n"
-                                                             : report::status_text(plan, style_of_stdout()));
-    line.exit_code = written ? kDone : fail(written.error());
+                                                             : report::experiment_status_text(plan, style_of_stdout()));
+    line.exit_code = written ? kExitSuccess : print_error(written.error());
   });
 }
 

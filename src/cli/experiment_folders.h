@@ -13,7 +13,7 @@ namespace joulemap::cli {
 
 // `plan` is the folder of an experiment, or a plan file: then creates a folder `folder`, by default named after the
 // experiment in the working directory.
-Result<experiment::ExperimentFolder> open_or_create(const std::string& plan, const std::string& folder);
+Result<experiment::ExperimentFolder> open_or_create_experiment(const std::string& plan, const std::string& folder);
 
 experiment::RunnerOptions runner_options(const CommandLine& line);
 

@@ -8,7 +8,7 @@
 #include "base/small_file.h"
 #include "cli/experiment_command.h"
 #include "cli/experiment_folders.h"
-#include "cli/experiment_progress.h"
+#include "cli/experiment_progress_printer.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/value_checks.h"
@@ -36,48 +36,49 @@ struct RunFlags {
 };
 
 void tell_checks(const experiment::RunOutcome& outcome, const experiment::ChecksSpec& spec) {
-  Diagnostics told = outcome.diagnostics;
+  Diagnostics run_diagnostics = outcome.diagnostics;
   for (const experiment::CheckOutcome& check : outcome.checks) {
     const bool is_named = std::find(spec.warn.begin(), spec.warn.end(), check.name) != spec.warn.end();
     if (is_named && check.state == experiment::CheckState::warned) {
-      told.add({"check_" + check.name, 1, check.message, check.remedy});
+      run_diagnostics.add({"check_" + check.name, 1, check.message, check.remedy});
     }
   }
-  static_cast<void>(write_to(Stream::error, report::diagnostics_text(told)));  // also stored in the folder
+  static_cast<void>(write_to(Stream::error, report::diagnostics_text(run_diagnostics)));  // also stored in the folder
 }
 
 int run_rows_of(ExperimentFolder& folder, const experiment::RunRequest& request, const RunFlags& flags,
                 const CommandLine& line) {
-  ExperimentProgress progress(folder.spec().factors);
+  ExperimentProgressPrinter progress(folder.spec().factors);
   const Result<experiment::RunOutcome> outcome =
       experiment::run_rows(folder, request, runner_options(line), progress.callback());
   progress.finish();
-  if (!outcome) return fail(outcome.error());
+  if (!outcome) return print_error(outcome.error());
   tell_checks(*outcome, folder.spec().checks);
-  if (const Status read = folder.refresh(); !read) return fail(read.error());
-  const ExperimentPlan plan = experiment::summarize(folder);
+  if (const Status read = folder.refresh(); !read) return print_error(read.error());
+  const ExperimentPlan plan = experiment::summarize_plan(folder);
   const Status written = write_to(Stream::out, flags.json ? report::experiment_plan_json(plan) + "\n"
-                                                          : report::status_text(plan, style_of_stdout()));
-  if (!written) return fail(written.error());
+                                                          : report::experiment_status_text(plan, style_of_stdout()));
+  if (!written) return print_error(written.error());
   if (outcome->stopped) {
-    return fail({ErrorCode::io, "stopped before all rows had run", "joulemap experiment resume " + folder.path()});
+    return print_error(
+        {ErrorCode::io, "stopped before all rows had run", "joulemap experiment resume " + folder.path()});
   }
-  return outcome->failed > 0 ? kFailed : kDone;
+  return outcome->failed > 0 ? kExitFailure : kExitSuccess;
 }
 
 bool has_begun(const ExperimentFolder& folder) {
   return std::any_of(folder.table().begin(), folder.table().end(),
-                     [](const experiment::TableRow& row) { return row.state != RowState::todo; });
+                     [](const experiment::RunTableRow& row) { return row.state != RowState::todo; });
 }
 
 int run_run(const RunFlags& flags, const CommandLine& line) {
   std::error_code closed;  // opening it reports the reason
   const bool exists = fs::is_directory(flags.plan, closed);
-  Result<ExperimentFolder> folder = open_or_create(flags.plan, flags.folder);
-  if (!folder) return fail(folder.error());
+  Result<ExperimentFolder> folder = open_or_create_experiment(flags.plan, flags.folder);
+  if (!folder) return print_error(folder.error());
   if (exists && has_begun(*folder) && !flags.retry_failed) {
-    return fail({ErrorCode::usage, fmt::format("rows of {} have run already", folder->path()),
-                 "joulemap experiment resume " + folder->path()});
+    return print_error({ErrorCode::usage, fmt::format("rows of {} have run already", folder->path()),
+                        "joulemap experiment resume " + folder->path()});
   }
   experiment::RunRequest request;
   request.rows = rows_to_run(*folder, exists && flags.retry_failed, false);
@@ -88,21 +89,21 @@ int run_run(const RunFlags& flags, const CommandLine& line) {
 
 int run_resume(const RunFlags& flags, const CommandLine& line) {
   Result<ExperimentFolder> folder = ExperimentFolder::open(flags.plan);
-  if (!folder) return fail(folder.error());
+  if (!folder) return print_error(folder.error());
   experiment::RunRequest request;
   request.rows = rows_to_run(*folder, true, flags.force);
-  request.from_elsewhere = flags.force;
+  request.include_unknown_owners = flags.force;
   request.warm_up = !flags.no_warm_up;
   return run_rows_of(*folder, request, flags, line);
 }
 
 int run_run_row(const RunFlags& flags, const CommandLine& line) {
   Result<ExperimentFolder> folder = ExperimentFolder::open(flags.plan);
-  if (!folder) return fail(folder.error());
+  if (!folder) return print_error(folder.error());
   if (flags.rows.empty() == flags.blocks.empty()) {
-    return fail({ErrorCode::usage, "run-row needs rows or --block", "joulemap experiment run-row FOLDER 3"});
+    return print_error({ErrorCode::usage, "run-row needs rows or --block", "joulemap experiment run-row FOLDER 3"});
   }
-  const std::vector<experiment::TableRow>& table = folder->table();
+  const std::vector<experiment::RunTableRow>& table = folder->table();
   experiment::RunRequest request;
   for (std::size_t number = 0; number < table.size(); ++number) {
     const bool is_meant =
@@ -112,11 +113,12 @@ int run_run_row(const RunFlags& flags, const CommandLine& line) {
   }
   for (const std::size_t row : flags.rows) {
     if (row >= table.size()) {
-      return fail({ErrorCode::usage, fmt::format("there is no row {}: they go from 0 to {}", row, table.size() - 1),
-                   "joulemap experiment plan shows them"});
+      return print_error({ErrorCode::usage,
+                          fmt::format("there is no row {}: they go from 0 to {}", row, table.size() - 1),
+                          "joulemap experiment plan shows them"});
     }
   }
-  request.from_elsewhere = flags.force;
+  request.include_unknown_owners = flags.force;
   request.warm_up = !flags.no_warm_up;
   return run_rows_of(*folder, request, flags, line);
 }
@@ -128,7 +130,7 @@ void add_shared_flags(CLI::App& verb, RunFlags& flags) {
 
 }  // namespace
 
-Result<ExperimentFolder> open_or_create(const std::string& plan, const std::string& folder) {
+Result<ExperimentFolder> open_or_create_experiment(const std::string& plan, const std::string& folder) {
   std::error_code closed;  // opening it reports the reason
   if (fs::is_directory(plan, closed)) {
     if (folder.empty()) return ExperimentFolder::open(plan);
@@ -146,7 +148,7 @@ experiment::RunnerOptions runner_options(const CommandLine& line) { return {line
 
 void add_experiment_run(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
-  line.opens_sensors.push_back(&verb);
+  line.verbs_opening_sensors.push_back(&verb);
   verb.add_option("PLAN", flags->plan, "experiment.toml, or a folder that `plan -o` has made")->required();
   verb.add_option("-o,--output", flags->folder, "the folder to make; else it is called as the experiment")
       ->type_name("FOLDER");
@@ -157,7 +159,7 @@ void add_experiment_run(CLI::App& verb, CommandLine& line) {
 
 void add_experiment_resume(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
-  line.opens_sensors.push_back(&verb);
+  line.verbs_opening_sensors.push_back(&verb);
   verb.add_option("FOLDER", flags->plan, "of an experiment")->required();
   verb.add_flag("--force", flags->force, "rows, too, that are said to run on other machines");
   add_shared_flags(verb, *flags);
@@ -166,7 +168,7 @@ void add_experiment_resume(CLI::App& verb, CommandLine& line) {
 
 void add_experiment_run_row(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
-  line.opens_sensors.push_back(&verb);
+  line.verbs_opening_sensors.push_back(&verb);
   verb.add_option("FOLDER", flags->plan, "of an experiment")->required();
   verb.add_option("ROW", flags->rows, "numbers of rows; one that is done is left alone")->check(whole_number());
   verb.add_option("--block", flags->blocks, "all rows of block B")->type_name("B")->check(whole_number());

@@ -20,24 +20,24 @@ struct SubmitFlags {
 
 // The same JSON as `status`.
 std::string jobs_json(const experiment::ExperimentFolder& folder) {
-  ExperimentPlan plan = experiment::summarize(folder);
-  plan.jobs = experiment::followed_jobs(folder, plan.diagnostics);
+  ExperimentPlan plan = experiment::summarize_plan(folder);
+  plan.jobs = experiment::query_slurm_jobs(folder, plan.diagnostics);
   return report::experiment_plan_json(plan) + "\n";
 }
 
 int run_submit(const SubmitFlags& flags, const CommandLine& line) {
-  const Result<experiment::ExperimentFolder> folder = open_or_create(flags.path, "");
-  if (!folder) return fail(folder.error());
-  const auto submitted = experiment::submit_blocks(*folder, runner_options(line), line.wrapped);
-  if (!submitted) return fail(submitted.error());
+  const Result<experiment::ExperimentFolder> folder = open_or_create_experiment(flags.path, "");
+  if (!folder) return print_error(folder.error());
+  const auto submitted = experiment::submit_blocks(*folder, runner_options(line), line.wrapped_words);
+  if (!submitted) return print_error(submitted.error());
   std::string text = submitted->empty() ? "nothing is left to run\n" : "";
-  for (const experiment::SubmittedArray& array : *submitted) {
+  for (const experiment::SubmittedSlurmArray& array : *submitted) {
     text += fmt::format("job {}: {} blocks, from block {} on\n", array.job, array.blocks.indices.size(),
                         array.blocks.first);
   }
   if (!submitted->empty()) text += fmt::format("joulemap experiment status {} follows them\n", folder->path());
   const Status written = write_to(Stream::out, flags.json ? jobs_json(*folder) : text);
-  return written ? kDone : fail(written.error());
+  return written ? kExitSuccess : print_error(written.error());
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ int run_submit(const SubmitFlags& flags, const CommandLine& line) {
 void add_experiment_submit(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<SubmitFlags>();
   verb.footer("Usage: joulemap experiment submit PLAN [-- WORDS FOR SBATCH]");
-  line.takes_words.push_back(&verb);
+  line.verbs_taking_command.push_back(&verb);
   verb.add_option("PLAN", flags->path,
                   "experiment.toml, or the folder of an experiment, on a disk that all nodes share")
       ->required();

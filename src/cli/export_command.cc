@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "attribution/analysis/run_view_builder.h"
-#include "cli/event_folder.h"
+#include "cli/attribution_options.h"
 #include "cli/output.h"
-#include "cli/question.h"
+#include "cli/tensorboard_log_folder.h"
 #include "cli/terminal.h"
 #include "report/export/exports.h"
 #include "report/export/tensorboard_export.h"
@@ -20,58 +20,61 @@ struct ExportFlags {
   std::vector<std::string> files;
   std::string to;
   std::string by;
-  QuestionFlags question;
+  AttributionFlags attribution_options;
   std::string output;
 };
 
 // All individual steps and values, because consumers of an export need them. Power at the resolution of the sensors.
-constexpr ViewLimits kAll = {
-    .slices = 10'000, .stages = 1U << 30U, .metric_points = 1U << 30U, .spreads = 2000, .layer_points = 2000};
+constexpr ViewLimits kAll = {.slices = 10'000,
+                             .steps_and_epochs = 1U << 30U,
+                             .metric_points = 1U << 30U,
+                             .distributions = 2000,
+                             .layer_points = 2000};
 
-Result<RunView> view_of(const ExportFlags& flags, const std::vector<attribution::Level>& levels) {
-  Result<Question> question = question_of(flags.question);
-  if (!question) return std::move(question).error();
-  Result<RunView> view =
-      attribution::build_run_view(flags.files, {question->mode, question->within, std::move(question->library), false,
-                                                levels, kAll, std::move(question->without)});
-  if (view) view->run.diagnostics.add_all(question->diagnostics);
+Result<RunView> view_of(const ExportFlags& flags, const std::vector<attribution::RowLevel>& levels) {
+  Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
+  if (!attribution_options) return std::move(attribution_options).error();
+  Result<RunView> view = attribution::build_run_view(
+      flags.files, {attribution_options->mode, attribution_options->time_range, std::move(attribution_options->library),
+                    false, levels, kAll, std::move(attribution_options->excluded_domains)});
+  if (view) view->run.diagnostics.add_all(attribution_options->diagnostics);
   return view;
 }
 
 // Files that must not be overwritten.
 std::vector<std::string> inputs_of(const ExportFlags& flags) {
   std::vector<std::string> inputs = flags.files;
-  if (!flags.question.library.empty()) inputs.push_back(flags.question.library);
+  if (!flags.attribution_options.library.empty()) inputs.push_back(flags.attribution_options.library);
   return inputs;
 }
 
 int export_to_tensorboard(const ExportFlags& flags) {
   if (flags.output.empty())
-    return fail({ErrorCode::usage, "TensorBoard reads folders: -o names one", "-o runs/joules"});
-  if (const Status distinct = check_not_input(flags.output, with_parts(inputs_of(flags))); !distinct) {
-    return fail(distinct.error());
+    return print_error({ErrorCode::usage, "TensorBoard reads folders: -o names one", "-o runs/joules"});
+  if (const Status distinct = check_not_input(flags.output, with_part_folders(inputs_of(flags))); !distinct) {
+    return print_error(distinct.error());
   }
-  const Result<EventFolder> folder = EventFolder::open(flags.output);
-  if (!folder) return fail(folder.error());
-  const Result<RunView> view = view_of(flags, {attribution::Level::layer});
-  if (!view) return fail(view.error());
-  const auto kind = folder->is_shared() ? report::TensorboardFolder::shared : report::TensorboardFolder::own;
+  const Result<TensorboardLogFolder> folder = TensorboardLogFolder::open(flags.output);
+  if (!folder) return print_error(folder.error());
+  const Result<RunView> view = view_of(flags, {attribution::RowLevel::layer});
+  if (!view) return print_error(view.error());
+  const auto kind = folder->is_shared() ? report::TensorboardFolder::shared : report::TensorboardFolder::exclusive;
   const std::string host = view->run.hosts.empty() ? "" : view->run.hosts.front();
   const Result<std::string> file = folder->add_file(host, report::tensorboard_file(*view, kind));
-  return file ? kDone : fail(file.error());
+  return file ? kExitSuccess : print_error(file.error());
 }
 
 // The levels that an export needs for its content.
-std::vector<attribution::Level> levels_of(const report::ExportFormat& format, const std::string& by) {
-  using attribution::Level;
-  const std::vector<Level> least = {Level::phase};  // timelines are built only along with a level
+std::vector<attribution::RowLevel> levels_of(const report::ExportFormat& format, const std::string& by) {
+  using attribution::RowLevel;
+  const std::vector<RowLevel> least = {RowLevel::phase};  // timelines are built only along with a level
   if (format.levels == report::ExportLevels::none) return least;
   if (format.levels == report::ExportLevels::all) return attribution::ViewQuery{}.levels;
-  const std::optional<Level> level = attribution::level_named(by);
-  if (level && *level != Level::domain && *level != Level::step && *level != Level::epoch) return {*level};
-  if (by == "layer-step") return {Level::layer};
+  const std::optional<RowLevel> level = attribution::parse_level(by);
+  if (level && *level != RowLevel::domain && *level != RowLevel::step && *level != RowLevel::epoch) return {*level};
+  if (by == "layer-step") return {RowLevel::layer};
   if (!by.empty()) return least;
-  return {Level::layer, Level::function, Level::region, Level::kernel};
+  return {RowLevel::layer, RowLevel::function, RowLevel::region, RowLevel::kernel};
 }
 
 Status can_write(const report::ExportFormat& format, const ExportFlags& flags) {
@@ -81,23 +84,24 @@ Status can_write(const report::ExportFormat& format, const ExportFlags& flags) {
 }
 
 int export_to_file(const report::ExportFormat& format, const ExportFlags& flags) {
-  if (const Status possible = can_write(format, flags); !possible) return fail(possible.error());
+  if (const Status possible = can_write(format, flags); !possible) return print_error(possible.error());
   Result<Output> output = Output::open(flags.output, inputs_of(flags));
-  if (!output) return fail(output.error());
+  if (!output) return print_error(output.error());
   const Result<RunView> view = view_of(flags, levels_of(format, flags.by));
-  if (!view) return fail(view.error());
-  const Result<std::string> bytes = format.bytes_of(*view, {flags.by});
-  if (!bytes) return fail(bytes.error());
+  if (!view) return print_error(view.error());
+  const Result<std::string> bytes = format.serialize(*view, {flags.by});
+  if (!bytes) return print_error(bytes.error());
   const Status written = output->write_bytes(*bytes);
-  return written ? kDone : fail(written.error());
+  return written ? kExitSuccess : print_error(written.error());
 }
 
 int run_export(const ExportFlags& flags) {
   if (flags.to == "tensorboard") return export_to_tensorboard(flags);
-  if (const report::ExportFormat* const format = report::export_format(flags.to)) return export_to_file(*format, flags);
-  return fail({ErrorCode::unsupported, "Parquet is written by the Python package",
-               fmt::format("python3 -c 'import joulemap as jm; jm.load(\"{}\").to_parquet(\"run.parquet\")'",
-                           flags.files.front())});
+  if (const report::ExportFormat* const format = report::find_export_format(flags.to))
+    return export_to_file(*format, flags);
+  return print_error({ErrorCode::unsupported, "Parquet is written by the Python package",
+                      fmt::format("python3 -c 'import joulemap as jm; jm.load(\"{}\").to_parquet(\"run.parquet\")'",
+                                  flags.files.front())});
 }
 
 }  // namespace
@@ -118,7 +122,7 @@ void add_export_command(CLI::App& verb, CommandLine& line) {
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"layer", "phase", "op", "tensor", "function", "region", "kernel", "stack", "domain",
                              "step", "epoch", "layer-step", "power"}));
-  add_question_flags(verb, flags->question);
+  add_analysis_option_flags(verb, flags->attribution_options);
   verb.add_option("-o,--output", flags->output, "write to FILE, or into a folder")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_export(*flags); });
 }

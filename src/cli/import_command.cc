@@ -64,7 +64,7 @@ Status add_mapping(std::string_view text, ingest::ImportOptions& options) {
   }
   const std::optional<std::uint64_t> number = parse_u64(ordinal);
   if (!number || *number > UINT32_MAX) return wrong;
-  options.gpu_of[{input, static_cast<std::uint32_t>(*number)}] = std::string(text.substr(equals + 1));
+  options.gpu_mappings[{input, static_cast<std::uint32_t>(*number)}] = std::string(text.substr(equals + 1));
   return Done{};
 }
 
@@ -98,7 +98,7 @@ Result<std::optional<std::int64_t>> utc_offset_of(const ImportFlags& flags) {
 }
 
 bool makes_experiment(const ImportFlags& flags) {
-  return flags.format == kPrengdl || !flags.epochs.empty() || !flags.pattern.empty();
+  return flags.format == kPrengdlFormat || !flags.epochs.empty() || !flags.pattern.empty();
 }
 
 Result<ingest::PowerLog> read_power(const ImportFlags& flags) {
@@ -112,7 +112,7 @@ Result<ingest::PowerLog> read_power(const ImportFlags& flags) {
     if (!text) return text.error();
     Result<ingest::PowerLog> log = ingest::parse_power_log(text->view(), file, *utc_offset_s);
     if (!log) return std::move(log).error();
-    text->tell_damage(log->diagnostics);
+    text->report_damage(log->diagnostics);
     logs.push_back(std::move(*log));
   }
   return ingest::join_power_logs(std::move(logs));
@@ -120,7 +120,7 @@ Result<ingest::PowerLog> read_power(const ImportFlags& flags) {
 
 Result<ingest::ImportOptions> options_of(const ImportFlags& flags) {
   ingest::ImportOptions options;
-  options.file = flags.output;
+  options.output_path = flags.output;
   options.command = {"joulemap", "import", flags.format};
   options.command.insert(options.command.end(), flags.inputs.begin(), flags.inputs.end());
   options.command = redacted_arguments(options.command);
@@ -134,18 +134,18 @@ Result<ingest::ImportOptions> options_of(const ImportFlags& flags) {
     if (!text) return text.error();
     Result<scopes::ModuleNames> names = scopes::parse_module_names(*text);
     if (!names) return std::move(names).error().with_context(flags.modules);
-    options.modules = *std::move(names);
+    options.module_names = *std::move(names);
   }
   return options;
 }
 
 std::optional<Error> usage_error(const ImportFlags& flags) {
   if (makes_experiment(flags)) {
-    if (flags.format == kPrengdl || is_power_alone(flags)) return std::nullopt;
+    if (flags.format == kPrengdlFormat || is_power_alone(flags)) return std::nullopt;
     return usage("--epochs and --pattern go with logs of power",
                  "joulemap import nvidia-smi POWER.csv --epochs EPOCHS.csv");
   }
-  if (is_power_alone(flags) || ingest::trace_format_named(flags.format) != nullptr) return std::nullopt;
+  if (is_power_alone(flags) || ingest::find_trace_format(flags.format) != nullptr) return std::nullopt;
   std::string known;
   for (const ingest::TraceFormat& format : ingest::trace_formats()) known += std::string(format.name) + ", ";
   return usage(fmt::format("import knows no format {}", joulemap::quoted(flags.format)),
@@ -157,7 +157,7 @@ Result<ImportResult> import(const ImportFlags& flags) {
   if (!options) return std::move(options).error();
   Result<ingest::PowerLog> power = read_power(flags);
   if (!power) return std::move(power).error();
-  const ingest::TraceFormat* const format = ingest::trace_format_named(flags.format);
+  const ingest::TraceFormat* const format = ingest::find_trace_format(flags.format);
   std::optional<ingest::ImportSession> session;
   const auto begin = [&]() -> Status {
     if (session) return Done{};
@@ -200,19 +200,20 @@ std::vector<std::string> inputs_of(const ImportFlags& flags) {
 }
 
 int run_import(const ImportFlags& flags) {
-  if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
+  if (const std::optional<Error> error = usage_error(flags)) return print_error(*error);
   if (makes_experiment(flags)) {
     const Result<std::optional<std::int64_t>> utc_offset_s = utc_offset_of(flags);
-    if (!utc_offset_s) return fail(utc_offset_s.error());
+    if (!utc_offset_s) return print_error(utc_offset_s.error());
     return run_experiment_import(
         {flags.format, flags.inputs, flags.pattern, flags.epochs, *utc_offset_s, flags.output, flags.json});
   }
-  if (const Status distinct = check_not_input(flags.output, inputs_of(flags)); !distinct) return fail(distinct.error());
+  if (const Status distinct = check_not_input(flags.output, inputs_of(flags)); !distinct)
+    return print_error(distinct.error());
   const Result<ImportResult> result = import(flags);
-  if (!result) return fail(result.error());
+  if (!result) return print_error(result.error());
   const Status written = flags.json ? write_to(Stream::out, report::import_json(*result) + "\n")
                                     : write_to(Stream::error, report::import_text(*result));
-  return written ? kDone : fail(written.error());
+  return written ? kExitSuccess : print_error(written.error());
 }
 
 }  // namespace
@@ -221,11 +222,11 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ImportFlags>();
   std::string formats;
   for (const ingest::TraceFormat& format : ingest::trace_formats()) {
-    formats += fmt::format("  {:<12} {}\n", format.name, format.files);
+    formats += fmt::format("  {:<12} {}\n", format.name, format.file_description);
   }
   verb.footer(fmt::format("Formats:\n{}  {:<12} {}\n  {:<12} {}\n  {:<12} {}", formats, kNvidiaSmi,
                           "a log of power alone; with --epochs or --pattern an experiment", kPowerCsv,
-                          "the same, as time_unix_ns,domain,kind,value", kPrengdl,
+                          "the same, as time_unix_ns,domain,kind,value", kPrengdlFormat,
                           "the folder of PrEnGDL's measurements, as an experiment"));
   verb.add_option("FORMAT", flags->format, "what the inputs are: see below")->required();
   verb.add_option("INPUT", flags->inputs, "files; several are processes (ranks) of one run")->required();

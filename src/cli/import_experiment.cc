@@ -10,8 +10,8 @@
 namespace joulemap::cli {
 namespace {
 
-Result<ExperimentData> read(const ExperimentImport& import) {
-  if (import.format != kPrengdl) {
+Result<ExperimentData> read(const ExperimentImportOptions& import) {
+  if (import.format != kPrengdlFormat) {
     return ingest::read_power_experiment({import.inputs, import.pattern, import.epochs, import.utc_offset_s});
   }
   if (import.inputs.size() == 1) return ingest::read_prengdl(import.inputs.front());
@@ -20,14 +20,15 @@ Result<ExperimentData> read(const ExperimentImport& import) {
 
 }  // namespace
 
-int run_experiment_import(const ExperimentImport& import) {
+int run_experiment_import(const ExperimentImportOptions& import) {
   const Result<ExperimentData> data = read(import);
-  if (!data) return fail(data.error());
-  if (const Status written = experiment::write_experiment(import.output, *data); !written) return fail(written.error());
-  const report::ExperimentImported imported{import.format, import.inputs, import.output};
-  const Status told = import.json ? write_to(Stream::out, report::experiment_import_json(*data, imported) + "\n")
-                                  : write_to(Stream::error, report::experiment_import_text(*data, imported));
-  return told ? kDone : fail(told.error());
+  if (!data) return print_error(data.error());
+  if (const Status written = experiment::write_experiment(import.output, *data); !written)
+    return print_error(written.error());
+  const report::ExperimentImportSummary imported{import.format, import.inputs, import.output};
+  const Status printed = import.json ? write_to(Stream::out, report::experiment_import_json(*data, imported) + "\n")
+                                     : write_to(Stream::error, report::experiment_import_text(*data, imported));
+  return printed ? kExitSuccess : print_error(printed.error());
 }
 
 }  // namespace joulemap::cli

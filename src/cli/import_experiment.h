@@ -13,9 +13,9 @@
 
 namespace joulemap::cli {
 
-inline constexpr std::string_view kPrengdl = "prengdl";
+inline constexpr std::string_view kPrengdlFormat = "prengdl";
 
-struct ExperimentImport {
+struct ExperimentImportOptions {
   std::string format;
   std::vector<std::string> inputs;
   std::string pattern;
@@ -26,6 +26,6 @@ struct ExperimentImport {
 };
 
 // Returns the exit code.
-int run_experiment_import(const ExperimentImport& import);
+int run_experiment_import(const ExperimentImportOptions& import);
 
 }  // namespace joulemap::cli

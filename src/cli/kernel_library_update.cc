@@ -6,7 +6,7 @@
 #include "attribution/analysis/report_builder.h"
 #include "attribution/gpu/kernel_learning.h"
 #include "base/small_file.h"
-#include "recording/library_file.h"
+#include "recording/kernel_library_file.h"
 
 namespace joulemap::cli {
 namespace {
@@ -17,18 +17,18 @@ constexpr std::string_view kRemedy = "set JOULEMAP_DATA to a folder that can be 
 
 }  // namespace
 
-std::vector<KernelPower> known_powers(const std::string& library, const std::string& recording,
-                                      Diagnostics& diagnostics) {
+std::vector<KernelPower> read_library_powers(const std::string& library, const std::string& recording,
+                                             Diagnostics& diagnostics) {
   if (!file_exists(library)) return {};
-  Result<recording::LoadedLibrary> loaded = recording::load_library(library);
+  Result<recording::LoadedKernelLibrary> loaded = recording::load_kernel_library(library);
   if (!loaded) {
     diagnostics.add({"library_damaged", 1, loaded.error().message, "the next recording that teaches begins a new one"});
     return {};
   }
   diagnostics.add_all(loaded->diagnostics);
-  const auto priors = attribution::KernelPriors::of_library(std::move(loaded->powers));
+  const auto priors = attribution::KernelPriors::from_library(std::move(loaded->powers));
   if (priors.empty()) return {};
-  Result<std::vector<KernelPower>> needed = attribution::priors_needed({&recording, 1}, priors);
+  Result<std::vector<KernelPower>> needed = attribution::required_priors({&recording, 1}, priors);
   if (!needed) {
     diagnostics.add({"library_not_used", 1, needed.error().message, needed.error().remedy});
     return {};
@@ -36,7 +36,7 @@ std::vector<KernelPower> known_powers(const std::string& library, const std::str
   return std::move(*needed);
 }
 
-void learn_from(const std::string& library, RecordResult& result) {
+void update_kernel_library(const std::string& library, RecordResult& result) {
   if (result.file_bytes > kMostBytes) {
     result.diagnostics.add({"not_learnt", 1,
                             fmt::format("the recording is too large ({} MB) to be looked through for what kernels draw",
@@ -44,13 +44,13 @@ void learn_from(const std::string& library, RecordResult& result) {
                             "shorter recordings of the same program teach the kernel library as much"});
     return;
   }
-  Result<std::vector<KernelPower>> findings = attribution::learn_powers({&result.file, 1});
+  Result<std::vector<KernelPower>> findings = attribution::learn_kernel_powers({&result.file, 1});
   if (!findings) {
     result.diagnostics.add({"not_learnt", 1, findings.error().message, findings.error().remedy});
     return;
   }
   if (findings->empty()) return;
-  const Result<Diagnostics> added = recording::add_to_library(library, std::move(*findings));
+  const Result<Diagnostics> added = recording::add_to_kernel_library(library, std::move(*findings));
   if (added) {
     result.diagnostics.add_all(*added);
   } else {

@@ -14,10 +14,10 @@
 namespace joulemap::cli {
 
 // The library's powers for the kernel classes in this recording, or its parts, before the run.
-std::vector<KernelPower> known_powers(const std::string& library, const std::string& recording,
-                                      Diagnostics& diagnostics);
+std::vector<KernelPower> read_library_powers(const std::string& library, const std::string& recording,
+                                             Diagnostics& diagnostics);
 
 // Adds the powers fitted to the recording. Skips a large recording, because the user waits for it.
-void learn_from(const std::string& library, RecordResult& result);
+void update_kernel_library(const std::string& library, RecordResult& result);
 
 }  // namespace joulemap::cli

@@ -62,23 +62,23 @@ int help_or_fault(CLI::App& app, const CLI::ParseError& error, const std::option
     std::ostringstream text;
     app.exit(error, text, text);
     const Status written = write_to(Stream::out, text.str());
-    return written ? kDone : fail(written.error());
+    return written ? kExitSuccess : print_error(written.error());
   }
   const std::string verb = verb_path(app);
-  if (fault) return fail(*fault, verb);
-  return fail({ErrorCode::usage, error.what(), fmt::format("see joulemap {}--help", verb.empty() ? "" : verb + " ")},
-              verb);
+  if (fault) return print_error(*fault, verb);
+  return print_error(
+      {ErrorCode::usage, error.what(), fmt::format("see joulemap {}--help", verb.empty() ? "" : verb + " ")}, verb);
 }
 
 int run(std::vector<std::string> arguments) {
   CommandLine line;
   line.program = path_of_this_program();
-  if (Status same = refuse_other_user(line.program); !same) return fail(same.error());
-  if (Status unused = clear_effective_capabilities(); !unused) return fail(unused.error());
+  if (Status same = refuse_setuid(line.program); !same) return print_error(same.error());
+  if (Status unused = clear_effective_capabilities(); !unused) return print_error(unused.error());
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   if (dashes != arguments.end()) {
-    line.has_dashes = true;
-    line.wrapped.assign(dashes + 1, arguments.end());
+    line.has_double_dash = true;
+    line.wrapped_words.assign(dashes + 1, arguments.end());
     arguments.erase(dashes, arguments.end());
   }
 
@@ -87,27 +87,27 @@ int run(std::vector<std::string> arguments) {
   add_sysroot(app, line);
   add_replay(app, line);
   app.require_subcommand(0, 1);  // a second one is a surplus word
-  app.allow_extras();            // inherited by verbs; usage_fault rejects what they do not take
+  app.allow_extras();            // inherited by verbs; find_usage_error rejects what they do not take
   for (const Command& command : commands()) {
     CLI::App* verb = app.add_subcommand(std::string(command.name), std::string(command.summary));
     add_sysroot(*verb, line);  // before or after the verb
     command.add(*verb, line);
   }
-  refuse_empty_values(app);
+  reject_empty_values(app);
   std::optional<Error> fault;
   app.parse_complete_callback([&] {  // runs before the verb's callback
-    if (usage_fault(app, line, arguments)) throw CLI::ExtrasError(arguments);
+    if (find_usage_error(app, line, arguments)) throw CLI::ExtrasError(arguments);
     if (app.get_subcommands().empty()) throw CLI::RequiredError("a verb");
-    if (std::ranges::count(line.opens_sensors, innermost_verb(app)) > 0) return;
+    if (std::ranges::count(line.verbs_opening_sensors, innermost_verb(app)) > 0) return;
     const Status given_up = drop_capabilities();
     if (given_up) return;
     fault = given_up.error();
-    throw CLI::RuntimeError(kFailed);
+    throw CLI::RuntimeError(kExitFailure);
   });
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 expects them in reverse
   } catch (const CLI::ParseError& error) {
-    return help_or_fault(app, error, fault ? fault : usage_fault(app, line, arguments));
+    return help_or_fault(app, error, fault ? fault : find_usage_error(app, line, arguments));
   }
   return line.exit_code;
 }

@@ -68,7 +68,7 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
     // One list of networks applies to all folders.
     for (const auto& [operations, settings, name] :
          {std::tuple{&tables.network_operations, &tables.network_settings, "networks"},
-          std::tuple{&tables.seed_operations, &tables.seed_settings, "seed"}}) {
+          std::tuple{&tables.study_operations, &tables.study_settings, "seed"}}) {
       if (!operations->empty()) continue;
       if (const Status added = add(*operations, beside(folder, name), "operations"); !added) return added.error();
       if (const Status added = add(*settings, beside(folder, name), "settings"); !added) return added.error();

@@ -19,48 +19,48 @@ struct ModelFlags {
   std::string output;
   std::string predictions;
   std::string held_out;
-  int folds = predict::kFoldsOfIntervals;
+  int folds = predict::kIntervalFolds;
   bool json = false;
 };
 
 int run_fit(const ModelFlags& flags) {
   Result<Output> output = Output::open(flags.output, measured_table_files(flags.folders));
-  if (!output) return fail(output.error());
+  if (!output) return print_error(output.error());
   const Result<predict::FitTables> tables = read_measured_tables(flags.folders, flags.device);
-  if (!tables) return fail(tables.error());
-  const Result<predict::Profile> profile = predict::fit_profile(*tables);
-  if (!profile) return fail(profile.error());
+  if (!tables) return print_error(tables.error());
+  const Result<predict::DeviceProfile> profile = predict::fit_profile(*tables);
+  if (!profile) return print_error(profile.error());
   const std::string text = predict::profile_json(*profile) + "\n";
-  if (const Status written = output->write(text); !written) return fail(written.error());
-  const Status told = write_to(
+  if (const Status written = output->write(text); !written) return print_error(written.error());
+  const Status printed = write_to(
       Stream::out, fmt::format("{}: {}, fitted to {} operations and {} settings of networks; {} kB\n", flags.output,
                                profile->device, profile->operations, profile->networks, (text.size() + 999) / 1000));
-  return told ? kDone : fail(told.error());
+  return printed ? kExitSuccess : print_error(printed.error());
 }
 
 int run_eval(const ModelFlags& flags) {
   std::vector<std::string> inputs = measured_table_files(flags.folders);
   for (std::string& file : measured_table_files({flags.held_out})) inputs.push_back(std::move(file));
   Result<Output> output = Output::open(flags.output, inputs);
-  if (!output) return fail(output.error());
+  if (!output) return print_error(output.error());
   Result<Output> predictions = Output::open(flags.predictions, inputs);
-  if (!predictions) return fail(predictions.error());
+  if (!predictions) return print_error(predictions.error());
   Result<predict::FitTables> tables = read_measured_tables(flags.folders, flags.device);
-  if (!tables) return fail(tables.error());
+  if (!tables) return print_error(tables.error());
   if (!flags.held_out.empty()) {
     Result<std::string> networks = read_networks_table(flags.held_out);
-    if (!networks) return fail(networks.error());
+    if (!networks) return print_error(networks.error());
     tables->held_out = std::move(*networks);
   }
   const Result<predict::Evaluation> evaluation = predict::evaluate(*tables, flags.folds);
-  if (!evaluation) return fail(evaluation.error());
+  if (!evaluation) return print_error(evaluation.error());
   if (!flags.predictions.empty()) {
     const Status written = predictions->write(predict::predictions_csv(*evaluation));
-    if (!written) return fail(written.error());
+    if (!written) return print_error(written.error());
   }
   const Status written = output->write(flags.json ? predict::evaluation_json(*evaluation) + "\n"
                                                   : predict::evaluation_markdown(*evaluation));
-  return written ? kDone : fail(written.error());
+  return written ? kExitSuccess : print_error(written.error());
 }
 
 void add_table_options(CLI::App& verb, ModelFlags& flags) {

@@ -95,7 +95,7 @@ Result<std::string> read_maybe_gzip(const std::string& path) {
     if (*got == 0) break;
     if (text.size() > kMostUnpacked) return too_large(path, kMostUnpacked);
   }
-  if (file->end() == formats::StreamEnd::cut || file->end() == formats::StreamEnd::damaged) {
+  if (file->end() == formats::StreamState::truncated || file->end() == formats::StreamState::damaged) {
     return Error{ErrorCode::malformed, path + " is cut or damaged", "get it again"};
   }
   return text;

@@ -24,22 +24,22 @@ Status check_no_recording(const std::string& path) {
 }  // namespace
 
 Status write_to(Stream stream, std::string_view text) {
-  const std::string shown = printable_lines(text);
-  return stream == Stream::out ? write_fully(STDOUT_FILENO, shown, "stdout")
-                               : write_fully(STDERR_FILENO, shown, "stderr");
+  const std::string printable_text = printable_lines(text);
+  return stream == Stream::out ? write_fully(STDOUT_FILENO, printable_text, "stdout")
+                               : write_fully(STDERR_FILENO, printable_text, "stderr");
 }
 
-std::vector<std::string> with_parts(std::span<const std::string> inputs) {
-  std::vector<std::string> all(inputs.begin(), inputs.end());
+std::vector<std::string> with_part_folders(std::span<const std::string> inputs) {
+  std::vector<std::string> inputs_and_parts(inputs.begin(), inputs.end());
   for (const std::string& input : inputs) {
-    if (!input.empty()) all.push_back(recording::recording_folder(input));
+    if (!input.empty()) inputs_and_parts.push_back(recording::recording_folder(input));
   }
-  return all;
+  return inputs_and_parts;
 }
 
 Result<Output> Output::open(const std::string& path, std::span<const std::string> inputs) {
   if (path.empty()) return Output(std::nullopt);
-  Result<OutputFile> file = OutputFile::open(path, with_parts(inputs));
+  Result<OutputFile> file = OutputFile::open(path, with_part_folders(inputs));
   if (!file) return std::move(file).error();
   if (Status free = check_no_recording(path); !free) return std::move(free).error();
   return Output(std::move(*file));

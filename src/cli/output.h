@@ -39,6 +39,6 @@ class Output {
 Status write_to_file_or_stdout(const std::string& path, std::string_view text, std::span<const std::string> inputs);
 
 // Inputs, and for recordings among them their folders of parts.
-std::vector<std::string> with_parts(std::span<const std::string> inputs);
+std::vector<std::string> with_part_folders(std::span<const std::string> inputs);
 
 }  // namespace joulemap::cli

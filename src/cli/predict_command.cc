@@ -31,7 +31,7 @@ struct PredictFlags {
   std::string precision = "default";
   std::string mode = "eager";
   std::string optimizer = "adamw";
-  std::optional<std::string> explain;
+  std::optional<std::string> explained_layer;
   std::size_t top = 20;
   std::int64_t steps = 0;
   std::int64_t inferences = 0;
@@ -63,7 +63,7 @@ Result<predict::InputShape> shape_of(const std::string& text) {
     const std::optional<std::uint64_t> value = parse_u64(size);
     if (!value || *value == 0) return not_a_shape(text);
     elements *= static_cast<double>(*value);
-    if (elements > static_cast<double>(predict::kMostElements)) {
+    if (elements > static_cast<double>(predict::kMaxElements)) {
       return Error{ErrorCode::usage, fmt::format("--input {} is larger than any GPU's memory", quoted(text, 80)), ""};
     }
     shape.sizes.push_back(static_cast<std::int64_t>(*value));
@@ -86,8 +86,8 @@ predict::PredictionRequest request_of(const PredictFlags& flags, const predict::
   predict::PredictionRequest request;
   if (!flags.pass.empty()) request.training = flags.pass == "training";
   request.optimizer = flags.optimizer;
-  request.mode = flags.mode == "compiled" ? predict::Mode::compiled : predict::Mode::eager;
-  request.precision = predict::precision_of(flags.precision).value_or(predict::Precision::default_);
+  request.mode = flags.mode == "compiled" ? predict::ExecutionMode::compiled : predict::ExecutionMode::eager;
+  request.precision = predict::precision_of(flags.precision).value_or(predict::Precision::framework_default);
   request.host_factor = flags.host_factor;
   request.idle_w = flags.idle_w;
   request.batch = flags.batch;
@@ -97,7 +97,7 @@ predict::PredictionRequest request_of(const PredictFlags& flags, const predict::
   request.steps = flags.steps;
   request.inferences = flags.inferences;
   request.tariff = {flags.grid_gco2_kwh, flags.price_kwh, flags.pue};
-  request.explain = flags.explain;
+  request.explained_layer = flags.explained_layer;
   return request;
 }
 
@@ -111,7 +111,7 @@ std::string title_of(const std::string& graph_name, const std::string& path) {
 Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
   const Result<predict::GraphOptions> options = graph_options(flags);
   if (!options) return options.error();
-  const Result<predict::Profile> profile = profile_of(flags.device);
+  const Result<predict::DeviceProfile> profile = load_profile(flags.device);
   if (!profile) return profile.error();
   const Result<ModelFile> file = ModelFile::open(flags.model);
   if (!file) return file.error();
@@ -135,27 +135,27 @@ Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
 
 int run_predict(PredictFlags flags) {
   // --explain takes the next word as a layer: in `predict --explain model.onnx` that is the model.
-  if (flags.model.empty() && flags.explain) std::swap(flags.model, *flags.explain);
+  if (flags.model.empty() && flags.explained_layer) std::swap(flags.model, *flags.explained_layer);
   if (flags.model.empty()) {
-    return fail({ErrorCode::usage, "which model?", "joulemap predict model.onnx; - reads it from stdin"});
+    return print_error({ErrorCode::usage, "which model?", "joulemap predict model.onnx; - reads it from stdin"});
   }
   Result<Output> output = Output::open(flags.output, std::vector{flags.model, flags.device.profile});
-  if (!output) return fail(output.error());
+  if (!output) return print_error(output.error());
   const Result<predict::PredictionReport> report = report_of(flags);
-  if (!report) return fail(report.error());
+  if (!report) return print_error(report.error());
   report::TextStyle style = style_of_stdout();
   if (!flags.output.empty()) style.colour = false;
   const std::string text =
       flags.json ? report::prediction_json(*report) + "\n" : report::prediction_text(*report, flags.top, style);
   const Status written = output->write(text);
-  if (!written) return fail(written.error());
+  if (!written) return print_error(written.error());
   if (const std::string warning = predict::lower_bound_warning(report->prediction); !warning.empty()) {
     const Status warned = write_to(Stream::error, fmt::format("joulemap: warning: {}\n", printable(warning)));
-    if (!warned) return fail(warned.error());
+    if (!warned) return print_error(warned.error());
   }
-  if (report->prediction.is_total_sound) return kDone;
-  return fail({ErrorCode::malformed, "the sizes of some operations are not known: the total is too low",
-               "--input NAME=SHAPE gives the shapes of inputs; or export the model with static shapes"});
+  if (report->prediction.is_total_sound) return kExitSuccess;
+  return print_error({ErrorCode::malformed, "the sizes of some operations are not known: the total is too low",
+                      "--input NAME=SHAPE gives the shapes of inputs; or export the model with static shapes"});
 }
 
 void add_model_options(CLI::App& verb, PredictFlags& flags) {
@@ -163,7 +163,7 @@ void add_model_options(CLI::App& verb, PredictFlags& flags) {
   add_device_options(verb, flags.device);
   verb.add_option("--batch", flags.batch, "instead of the leading dimension of every input")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, predict::kMostElements));
+      ->check(CLI::Range(std::int64_t{1}, predict::kMaxElements));
   verb.add_option("--input", flags.inputs, "an input's shape: 8x3x224x224, or NAME=8x3x224x224; for each input again")
       ->type_name("SHAPE")
       ->expected(1)
@@ -216,7 +216,7 @@ void add_predict_command(CLI::App& verb, CommandLine& line) {
   add_model_options(verb, *flags);
   add_cost_options(verb, *flags);
   verb.add_option_function<std::string>(
-          "--explain", [flags](const std::string& layer) { flags->explain = layer; },
+          "--explain", [flags](const std::string& layer) { flags->explained_layer = layer; },
           "features and physics of a layer; of the one that draws most where none is named")
       ->type_name("[LAYER]")
       ->expected(0, 1)

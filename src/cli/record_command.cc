@@ -101,10 +101,10 @@ std::vector<std::string> command_line_of(int pid) {
   return command;
 }
 
-sensors::MeasuredProcesses measured_processes(const RecordFlags& flags, const std::string& recording_id) {
-  sensors::MeasuredProcesses measured;
+sensors::MeasuredProcessCriteria measured_processes(const RecordFlags& flags, const std::string& recording_id) {
+  sensors::MeasuredProcessCriteria measured;
   if (flags.pid) measured.roots.push_back(*flags.pid);
-  measured.variable = fmt::format("{}={}", recording::kIdVariable, recording_id);
+  measured.variable = fmt::format("{}={}", recording::kRecordingIdVariable, recording_id);
   std::error_code error;  // without a folder the other rules decide
   measured.recording_folder = std::filesystem::weakly_canonical(
       std::filesystem::absolute(recording::recording_folder(flags.file), error), error);
@@ -118,9 +118,9 @@ bool has_known_gpu(std::span<const Channel> channels) {
 }
 
 int run_record(const RecordFlags& flags, const CommandLine& line) {
-  if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
-  if (const Status distinct = check_not_input(flags.file, with_parts(std::vector{line.replay})); !distinct) {
-    return fail(distinct.error());
+  if (const std::optional<Error> error = usage_error(flags)) return print_error(*error);
+  if (const Status distinct = check_not_input(flags.file, with_part_folders(std::vector{line.replay})); !distinct) {
+    return print_error(distinct.error());
   }
   sampling::SensorOptions sensors{
       .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
@@ -131,10 +131,10 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   const std::string recording_id = recording::choose_recording_id(flags.run);
   sensors.measured = measured_processes(flags, recording_id);
   Result<sampling::Meter> meter = sampling::Meter::open(sensors);
-  if (!meter) return fail(meter.error());
+  if (!meter) return print_error(meter.error());
   session::RecordOptions options;
   options.command = flags.pid ? command_line_of(*flags.pid) : flags.command;
-  options.watched = flags.pid;
+  options.attached_pid = flags.pid;
   options.keep_arguments = flags.keep_arguments;
   if (flags.announce) {
     options.on_begun = [](std::span<const std::string> variables) {
@@ -147,7 +147,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   options.environment = session::describe_environment(line.root);
   // Without a calibration the recording contains the values that the channels declare.
   if (const auto known = recording::load_calibrations(calibration_path())) {
-    options.calibration = recording::calibrations_of(*known, meter->channels());
+    options.calibration = recording::calibrations_for_channels(*known, meter->channels());
   }
   Diagnostics capture_notes;
   if (flags.trace != "off") {
@@ -168,21 +168,21 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   const std::string library = kernel_library_path();
   if (is_real && flags.trace != "off") {
     options.known_powers = [&](const std::string& folder, Diagnostics& diagnostics) {
-      return known_powers(library, folder, diagnostics);
+      return read_library_powers(library, folder, diagnostics);
     };
   }
   Result<RecordResult> result = session::record(*meter, options);
-  if (!result) return fail(result.error());
+  if (!result) return print_error(result.error());
   const bool is_joined = result->file_bytes > 0;  // otherwise its parts stay in their folder
-  if (is_real && is_joined && !flags.no_learn && flags.trace != "off") learn_from(library, *result);
+  if (is_real && is_joined && !flags.no_learn && flags.trace != "off") update_kernel_library(library, *result);
   note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
   // The command may have left stdout within a line.
   const Status written = flags.json ? write_to(Stream::out, "\n" + report::record_json(*result) + "\n")
                                     : write_to(Stream::error, report::record_text(*result));
-  if (!written) fail(written.error());
-  Diagnostics all = result->diagnostics;
-  all.add_all(result->energy.diagnostics);
-  return strict_exit_code(result->exit_code.value_or(kDone), flags.strict, all);
+  if (!written) print_error(written.error());
+  Diagnostics all_diagnostics = result->diagnostics;
+  all_diagnostics.add_all(result->energy.diagnostics);
+  return strict_exit_code(result->exit_code.value_or(kExitSuccess), flags.strict, all_diagnostics);
 }
 
 }  // namespace
@@ -193,8 +193,8 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
       "Usage: joulemap record [OPTIONS] [--] COMMAND...\n   or: joulemap record -p PID [OPTIONS]\nThe summary goes to "
       "stderr; joulemap report FILE tells the rest.");
   verb.prefix_command();
-  line.takes_words.push_back(&verb);
-  line.opens_sensors.push_back(&verb);
+  line.verbs_taking_command.push_back(&verb);
+  line.verbs_opening_sensors.push_back(&verb);
   verb.add_option("-o,--output", flags->file, "write the recording to FILE (run.joule); an older one becomes FILE.old")
       ->type_name("FILE");
   verb.add_option("-p,--pid", flags->pid,

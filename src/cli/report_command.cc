@@ -8,9 +8,9 @@
 
 #include "attribution/analysis/report_builder.h"
 #include "attribution/analysis/run_view_builder.h"
+#include "cli/attribution_options.h"
 #include "cli/output.h"
-#include "cli/picture_file.h"
-#include "cli/question.h"
+#include "cli/plot_file.h"
 #include "cli/terminal.h"
 #include "cli/value_checks.h"
 #include "page/page_html.h"
@@ -29,7 +29,7 @@ constexpr std::size_t kPointsOfLines = 2000;  // twice the pixels of a plot
 struct ReportFlags {
   std::vector<std::string> files;
   std::string by;  // default: domains
-  QuestionFlags question;
+  AttributionFlags attribution_options;
   std::optional<std::size_t> depth;
   std::optional<std::size_t> top;
   std::optional<report::SortBy> sort;
@@ -41,7 +41,7 @@ struct ReportFlags {
   std::string format = "text";
   bool cite = false;
   bool model_card = false;
-  report::CardQuery card;
+  report::ModelCardOptions card;
   std::string output;
   bool strict = false;
 };
@@ -51,9 +51,10 @@ Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags
   if (flags.cite) return report::citation_text(result, flags.card.hardware, JOULEMAP_VERSION);
   if (flags.model_card) return report::model_card(result, flags.card, JOULEMAP_VERSION);
   const report::TreeQuery rows{flags.sort, flags.filter};
-  if (flags.format == "markdown") return report::table_text(result, report::TableFormat::markdown, {rows, flags.top});
-  if (flags.format == "latex") return report::table_text(result, report::TableFormat::latex, {rows, flags.top});
-  if (flags.format == "csv") return report::table_text(result, report::TableFormat::csv, {rows, flags.top});
+  if (flags.format == "markdown")
+    return report::formatted_table(result, report::TableFormat::markdown, {rows, flags.top});
+  if (flags.format == "latex") return report::formatted_table(result, report::TableFormat::latex, {rows, flags.top});
+  if (flags.format == "csv") return report::formatted_table(result, report::TableFormat::csv, {rows, flags.top});
   report::TextStyle style = style_of_stdout();
   if (!flags.output.empty()) style.colour = false;
   return report::report_text(result, {rows, flags.depth, flags.top}, style);
@@ -62,47 +63,50 @@ Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags
 // Files that must not be overwritten.
 std::vector<std::string> inputs_of(const ReportFlags& flags) {
   std::vector<std::string> inputs = flags.files;
-  if (!flags.question.library.empty()) inputs.push_back(flags.question.library);
+  if (!flags.attribution_options.library.empty()) inputs.push_back(flags.attribution_options.library);
   return inputs;
 }
 
 int run_plot(const ReportFlags& flags) {
   const report::PlotQuery query{report::plot_named(flags.plot).value_or(report::Plot::timeline), flags.by, flags.filter,
                                 flags.top, flags.smooth};
-  if (const Status possible = report::can_plot(query); !possible) return fail(possible.error());
-  Result<PictureFile> picture = PictureFile::open(flags.output, inputs_of(flags));
-  if (!picture) return fail(picture.error());
-  Result<Question> question = question_of(flags.question);
-  if (!question) return fail(question.error());
-  attribution::ViewQuery wanted{question->mode, question->within, std::move(question->library), true, {}};
-  wanted.without = std::move(question->without);
+  if (const Status possible = report::validate_plot_query(query); !possible) return print_error(possible.error());
+  Result<PlotFile> picture = PlotFile::open(flags.output, inputs_of(flags));
+  if (!picture) return print_error(picture.error());
+  Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
+  if (!attribution_options) return print_error(attribution_options.error());
+  attribution::ViewQuery wanted{
+      attribution_options->mode, attribution_options->time_range, std::move(attribution_options->library), true, {}};
+  wanted.excluded_domains = std::move(attribution_options->excluded_domains);
   if (query.plot == report::Plot::lines) wanted.limits.layer_points = kPointsOfLines;
-  if (report::spread_level_of(query) == "phase") wanted.limits.spreads_of = SpreadLevel::phase;
-  if (!flags.filter.empty()) wanted.limits.spreads = kMostLayers;  // the filtered layers may be small
-  const std::optional<attribution::Level> level = attribution::level_named(flags.by);
-  wanted.levels = level ? std::vector{*level} : std::vector{attribution::Level::layer, attribution::Level::kernel};
+  if (report::distribution_level(query) == "phase") wanted.limits.distribution_level = DistributionLevel::phase;
+  if (!flags.filter.empty()) wanted.limits.distributions = kMostLayers;  // the filtered layers may be small
+  const std::optional<attribution::RowLevel> level = attribution::parse_level(flags.by);
+  wanted.levels =
+      level ? std::vector{*level} : std::vector{attribution::RowLevel::layer, attribution::RowLevel::kernel};
   Result<RunView> view = attribution::build_run_view(flags.files, wanted);
-  if (!view) return fail(view.error());
-  view->run.diagnostics.add_all(question->diagnostics);
+  if (!view) return print_error(view.error());
+  view->run.diagnostics.add_all(attribution_options->diagnostics);
   const Result<std::string> svg = report::plot_svg(*view, query);
-  if (!svg) return fail(svg.error());
+  if (!svg) return print_error(svg.error());
   const Status written = picture->write(*svg);
-  return written ? strict_exit_code(kDone, flags.strict, view->run.diagnostics) : fail(written.error());
+  return written ? strict_exit_code(kExitSuccess, flags.strict, view->run.diagnostics) : print_error(written.error());
 }
 
 // The page contains all levels, and the user selects one there.
 int write_page(const ReportFlags& flags) {
   Result<Output> output = Output::open(flags.html, inputs_of(flags));
-  if (!output) return fail(output.error());
-  Result<Question> question = question_of(flags.question);
-  if (!question) return fail(question.error());
-  attribution::ViewQuery wanted{question->mode, question->within, std::move(question->library), true};
-  wanted.without = std::move(question->without);
+  if (!output) return print_error(output.error());
+  Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
+  if (!attribution_options) return print_error(attribution_options.error());
+  attribution::ViewQuery wanted{attribution_options->mode, attribution_options->time_range,
+                                std::move(attribution_options->library), true};
+  wanted.excluded_domains = std::move(attribution_options->excluded_domains);
   Result<RunView> view = attribution::build_run_view(flags.files, wanted);
-  if (!view) return fail(view.error());
-  view->run.diagnostics.add_all(question->diagnostics);
+  if (!view) return print_error(view.error());
+  view->run.diagnostics.add_all(attribution_options->diagnostics);
   const Status written = output->write(page::page_html(*view));
-  return written ? strict_exit_code(kDone, flags.strict, view->run.diagnostics) : fail(written.error());
+  return written ? strict_exit_code(kExitSuccess, flags.strict, view->run.diagnostics) : print_error(written.error());
 }
 
 // Each output flag has different content: only one is allowed.
@@ -115,26 +119,26 @@ Status is_one_output(const ReportFlags& flags) {
 }
 
 int run_report(const ReportFlags& flags) {
-  if (const Status is_clear = is_one_output(flags); !is_clear) return fail(is_clear.error());
+  if (const Status is_clear = is_one_output(flags); !is_clear) return print_error(is_clear.error());
   if (!flags.plot.empty()) return run_plot(flags);
   if (!flags.html.empty()) return write_page(flags);
   Result<Output> output = Output::open(flags.output, inputs_of(flags));
-  if (!output) return fail(output.error());
-  Result<Question> question = question_of(flags.question);
-  if (!question) return fail(question.error());
-  attribution::ReportQuery query{attribution::level_named(flags.by).value_or(attribution::Level::domain),
-                                 question->mode,
-                                 question->within,
-                                 std::move(question->library),
+  if (!output) return print_error(output.error());
+  Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
+  if (!attribution_options) return print_error(attribution_options.error());
+  attribution::ReportQuery query{attribution::parse_level(flags.by).value_or(attribution::RowLevel::domain),
+                                 attribution_options->mode,
+                                 attribution_options->time_range,
+                                 std::move(attribution_options->library),
                                  {!flags.json, flags.filter},
-                                 std::move(question->without)};
+                                 std::move(attribution_options->excluded_domains)};
   Result<ReportResult> result = attribution::build_report(flags.files, query);
-  if (!result) return fail(result.error());
-  result->diagnostics.add_all(question->diagnostics);
+  if (!result) return print_error(result.error());
+  result->diagnostics.add_all(attribution_options->diagnostics);
   const Result<std::string> text = text_of(*result, flags);
-  if (!text) return fail(text.error());
+  if (!text) return print_error(text.error());
   const Status written = output->write(*text);
-  return written ? strict_exit_code(kDone, flags.strict, result->diagnostics) : fail(written.error());
+  return written ? strict_exit_code(kExitSuccess, flags.strict, result->diagnostics) : print_error(written.error());
 }
 
 void add_view_flags(CLI::App& verb, ReportFlags& flags) {
@@ -195,7 +199,7 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step",
                              "epoch", "rank", "stack"}));
-  add_question_flags(verb, flags->question);
+  add_analysis_option_flags(verb, flags->attribution_options);
   add_view_flags(verb, *flags);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
   add_document_flags(verb, *flags);

@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "cli/output.h"
+#include "recording/anonymized_copy.h"
 #include "recording/recording_parts.h"
-#include "recording/share.h"
 #include "report/text/share_report.h"
 
 namespace joulemap::cli {
@@ -31,17 +31,18 @@ int run_share(const ShareFlags& flags) {
   const std::string folder = recording::recording_folder(flags.recording);
   std::error_code error;
   if (!std::filesystem::exists(flags.recording, error) && std::filesystem::is_directory(folder, error)) {
-    return fail({ErrorCode::usage, fmt::format("{} is not joined: its parts lie in {}", flags.recording, folder),
-                 "share a recording whose command has ended"});
+    return print_error({ErrorCode::usage, fmt::format("{} is not joined: its parts lie in {}", flags.recording, folder),
+                        "share a recording whose command has ended"});
   }
-  const Result<recording::ShareSummary> shared =
-      recording::share_recording(flags.recording, flags.output, name_of_this_user());
-  if (!shared) return fail(shared.error());
+  const Result<recording::AnonymizedCopySummary> shared =
+      recording::write_anonymized_copy(flags.recording, flags.output, name_of_this_user());
+  if (!shared) return print_error(shared.error());
   const report::SharedRecording result{flags.output, shared->bytes, shared->chunks, shared->dropped_chunks,
                                        shared->dropped_bytes};
-  const std::string text = flags.json ? report::share_json(result) + "\n" : report::share_text(result);
+  const std::string text =
+      flags.json ? report::shared_recording_json(result) + "\n" : report::shared_recording_text(result);
   const Status written = write_to(Stream::out, text);
-  return written ? kDone : fail(written.error());
+  return written ? kExitSuccess : print_error(written.error());
 }
 
 }  // namespace

@@ -49,9 +49,9 @@ std::optional<Error> usage_error(const StatFlags& flags) {
 
 int exit_code_of(const StatResult& result) {
   for (const StatRun& run : result.runs) {
-    if (run.exit_code.value_or(kDone) != kDone) return *run.exit_code;
+    if (run.exit_code.value_or(kExitSuccess) != kExitSuccess) return *run.exit_code;
   }
-  return kDone;
+  return kExitSuccess;
 }
 
 // Reports after the command has ended: its exit code stays, whatever happens here.
@@ -60,14 +60,14 @@ void deliver(const StatFlags& flags, const StatResult& result, Output& output) {
   if (!flags.output.empty()) {
     const Status written = output.write(text);
     if (written) return;
-    fail(written.error());  // a full disk: print the result to stderr instead
+    print_error(written.error());  // a full disk: print the result to stderr instead
     static_cast<void>(write_to(Stream::error, text));
     return;
   }
   // The command may have left stdout within a line.
   const Status written =
       flags.json ? write_to(Stream::out, flags.command.empty() ? text : "\n" + text) : write_to(Stream::error, text);
-  if (!written) fail(written.error());
+  if (!written) print_error(written.error());
 }
 
 session::StatOptions options_of(const StatFlags& flags) {
@@ -86,27 +86,28 @@ session::StatOptions options_of(const StatFlags& flags) {
 }
 
 int run_stat(const StatFlags& flags, const CommandLine& line) {
-  if (const std::optional<Error> error = usage_error(flags)) return fail(*error);
+  if (const std::optional<Error> error = usage_error(flags)) return print_error(*error);
   Result<Output> output = Output::open(flags.output, std::vector{line.replay});
-  if (!output) return fail(output.error());
+  if (!output) return print_error(output.error());
   sampling::SensorOptions sensors{
       .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
   sensors.uses_file_capabilities = true;
   if (flags.pid) sensors.measured.roots.push_back(*flags.pid);
   Result<sampling::Meter> meter = sampling::Meter::open(sensors);
-  if (!meter) return fail(meter.error());
+  if (!meter) return print_error(meter.error());
   if (!meter->has_channels() && flags.command.empty()) {
-    return fail({ErrorCode::unsupported, "nothing can be measured or estimated here", "joulemap doctor tells why"});
+    return print_error(
+        {ErrorCode::unsupported, "nothing can be measured or estimated here", "joulemap doctor tells why"});
   }
   Result<StatResult> result = session::measure(*meter, options_of(flags));
-  if (!result) return fail(result.error());
+  if (!result) return print_error(result.error());
   note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
   if (!flags.keep_arguments) result->command = redacted_arguments(result->command);
-  result->summary = report::summarize(result->runs, result->interval);
+  result->summary = report::summarize_runs(result->runs, result->interval);
   deliver(flags, *result, *output);
-  Diagnostics all = result->diagnostics;
-  for (const StatRun& run : result->runs) all.add_all(run.diagnostics);
-  return strict_exit_code(exit_code_of(*result), flags.strict, all);
+  Diagnostics all_diagnostics = result->diagnostics;
+  for (const StatRun& run : result->runs) all_diagnostics.add_all(run.diagnostics);
+  return strict_exit_code(exit_code_of(*result), flags.strict, all_diagnostics);
 }
 
 }  // namespace
@@ -117,8 +118,8 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
       "Usage around a command: joulemap stat [OPTIONS] [--] COMMAND...\nThe table goes to stderr, --json to "
       "stdout.");
   verb.prefix_command();
-  line.takes_words.push_back(&verb);
-  line.opens_sensors.push_back(&verb);
+  line.verbs_taking_command.push_back(&verb);
+  line.verbs_opening_sensors.push_back(&verb);
   verb.add_option("-r,--repeat", flags->repeat, "run the command N times: mean and 95 % interval")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));

@@ -118,7 +118,8 @@ std::string verb_path(const CLI::App& app) {
   return path;
 }
 
-std::optional<Error> usage_fault(const CLI::App& app, const CommandLine& line, const std::vector<std::string>& words) {
+std::optional<Error> find_usage_error(const CLI::App& app, const CommandLine& line,
+                                      const std::vector<std::string>& words) {
   const std::vector<const CLI::App*> chain = parsed_chain(app);
   if (std::optional<Error> misread = misread_word(chain, words)) return misread;
   const std::vector<std::string> unused = unused_words(chain);
@@ -126,8 +127,8 @@ std::optional<Error> usage_fault(const CLI::App& app, const CommandLine& line, c
       std::find_if(unused.begin(), unused.end(), [](const auto& word) { return word.starts_with('-'); });
   if (option != unused.end()) return unknown_option(chain, *option);
   if (!unused.empty()) return surplus_word(chain, unused.front());
-  const auto& takers = line.takes_words;
-  if (!line.has_dashes || chain.size() == 1) return std::nullopt;
+  const auto& takers = line.verbs_taking_command;
+  if (!line.has_double_dash || chain.size() == 1) return std::nullopt;
   if (std::find(takers.begin(), takers.end(), chain.back()) != takers.end()) return std::nullopt;
   return Error{ErrorCode::usage, "this verb runs no command", "leave out -- and what stands after it"};
 }

@@ -20,6 +20,7 @@ std::string verb_path(const CLI::App& app);
 //   an unknown option, a word that is no verb, a surplus word,
 //   words after "--" where the verb takes none, "--option=" without a value.
 // Words of a wrapped command are not checked. `words` are the arguments up to "--".
-std::optional<Error> usage_fault(const CLI::App& app, const CommandLine& line, const std::vector<std::string>& words);
+std::optional<Error> find_usage_error(const CLI::App& app, const CommandLine& line,
+                                      const std::vector<std::string>& words);
 
 }  // namespace joulemap::cli

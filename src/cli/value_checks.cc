@@ -38,13 +38,13 @@ CLI::Validator whole_number(std::uint64_t low, std::uint64_t high) {
           "", ""};
 }
 
-void refuse_empty_values(CLI::App& app) {
+void reject_empty_values(CLI::App& app) {
   const CLI::Validator not_empty(
       [](std::string& text) { return text.empty() ? std::string("the value is empty") : std::string(); }, "", "");
   for (CLI::Option* const option : app.get_options()) {
     if (option->get_items_expected_max() > 0) option->check(not_empty);
   }
-  for (CLI::App* const verb : app.get_subcommands([](const CLI::App*) { return true; })) refuse_empty_values(*verb);
+  for (CLI::App* const verb : app.get_subcommands([](const CLI::App*) { return true; })) reject_empty_values(*verb);
 }
 
 }  // namespace joulemap::cli

@@ -15,6 +15,6 @@ CLI::Validator number_between(double low, double high);
 CLI::Validator whole_number(std::uint64_t low = 0, std::uint64_t high = 1'000'000'000'000'000'000);
 
 // Makes options of `app` and of all its verbs reject an empty value, such as an unset variable of a script.
-void refuse_empty_values(CLI::App& app);
+void reject_empty_values(CLI::App& app);
 
 }  // namespace joulemap::cli

@@ -7,8 +7,8 @@ namespace joulemap::cli {
 
 std::vector<std::string> wrapped_command(const CLI::App& verb, const CommandLine& line) {
   std::vector<std::string> command = verb.remaining();
-  if (!command.empty() && line.has_dashes) command.emplace_back("--");
-  command.insert(command.end(), line.wrapped.begin(), line.wrapped.end());
+  if (!command.empty() && line.has_double_dash) command.emplace_back("--");
+  command.insert(command.end(), line.wrapped_words.begin(), line.wrapped_words.end());
   return command;
 }
 
@@ -17,7 +17,7 @@ void add_keep_arguments(CLI::App& verb, bool& keep) {
                 "write the command as it is; else values of options such as --api-key become ***");
 }
 
-void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool asked_by_name, Diagnostics& diagnostics) {
+void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool requested_by_name, Diagnostics& diagnostics) {
   bool measured = false;
   bool has_channels = false;
   for (const SensorStatus& sensor : sensors) {
@@ -27,7 +27,8 @@ void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool asked_
   for (const SensorStatus& sensor : sensors) {
     diagnostics.add_all(sensor.diagnostics);
     const bool denied = sensor.state == SensorState::denied && !measured;
-    const bool missed = asked_by_name && (sensor.state == SensorState::denied || sensor.state == SensorState::absent);
+    const bool missed =
+        requested_by_name && (sensor.state == SensorState::denied || sensor.state == SensorState::absent);
     if (!denied && !missed) continue;
     diagnostics.add({denied ? "sensor_denied" : "sensor_absent", 1, fmt::format("{}: {}", sensor.name, sensor.reason),
                      sensor.remedy});

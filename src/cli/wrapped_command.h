@@ -21,6 +21,6 @@ void add_keep_arguments(CLI::App& verb, bool& keep);
 
 // Adds the notes of all sensors, and names unavailable sensors with the remedy: denied ones if nothing is measured,
 // missing ones if requested by name.
-void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool asked_by_name, Diagnostics& diagnostics);
+void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool requested_by_name, Diagnostics& diagnostics);
 
 }  // namespace joulemap::cli

@@ -10,19 +10,19 @@
 namespace joulemap {
 namespace {
 
-constexpr std::size_t kFewestIntervals = 2;
+constexpr std::size_t kMinIntervals = 2;
 // Standard deviation over median absolute deviation of a normal distribution.
-constexpr double kDeviationOfMedian = 1.4826;
+constexpr double kSdPerMad = 1.4826;
 // With a larger fraction of slips among the changes, the updates are not regular.
-constexpr double kMostSlips = 0.05;
+constexpr double kMaxSlipShare = 0.05;
 
 }  // namespace
 
 ChannelBehaviour::ChannelBehaviour(const Channel& channel)
     : channel_(channel),
       energy_(channel),
-      clock_(channel.kind == ChannelKind::counter ? CounterClock::EqualValues::mean_no_step
-                                                  : CounterClock::EqualValues::prove_nothing) {}
+      clock_(channel.kind == ChannelKind::counter ? CounterClock::EqualValues::mean_no_update
+                                                  : CounterClock::EqualValues::are_inconclusive) {}
 
 void ChannelBehaviour::observe(const Reading& reading) {
   if (reading.code != ReadCode::ok) return;
@@ -38,24 +38,24 @@ void ChannelBehaviour::observe(const Reading& reading) {
   last_ = reading;
 }
 
-std::optional<ChannelBehaviour::Refresh> ChannelBehaviour::refresh() const {
-  if (intervals_s_.size() < kFewestIntervals) return std::nullopt;
-  const bool regular =
-      clock_.is_locked() && static_cast<double>(clock_.slips()) <= kMostSlips * static_cast<double>(changes_);
-  if (regular) {
+std::optional<ChannelBehaviour::UpdateTiming> ChannelBehaviour::update_timing() const {
+  if (intervals_s_.size() < kMinIntervals) return std::nullopt;
+  const bool is_regular = clock_.is_locked() && static_cast<double>(clock_.irregular_updates()) <=
+                                                    kMaxSlipShare * static_cast<double>(changes_);
+  if (is_regular) {
     constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
-    return Refresh{clock_.period_ns() / kSecond, clock_.period_uncertainty_ns() / kSecond, true};
+    return UpdateTiming{clock_.period_ns() / kSecond, clock_.period_uncertainty_ns() / kSecond, true};
   }
   const double period_s = median_or(intervals_s_, 0.0);
   std::vector<double> deviations;
   for (const double interval_s : intervals_s_) deviations.push_back(std::abs(interval_s - period_s));
-  return Refresh{period_s, kDeviationOfMedian * median_or(std::move(deviations), 0.0), false};
+  return UpdateTiming{period_s, kSdPerMad * median_or(std::move(deviations), 0.0), false};
 }
 
-std::optional<StepInterval> ChannelBehaviour::step_before(std::int64_t time_ns) const {
-  const std::optional<Refresh> known = refresh();
-  if (!known || !known->regular) return std::nullopt;
-  return clock_.last_step_before(time_ns);
+std::optional<UpdateInterval> ChannelBehaviour::update_before(std::int64_t time_ns) const {
+  const std::optional<UpdateTiming> known = update_timing();
+  if (!known || !known->is_regular) return std::nullopt;
+  return clock_.last_update_before(time_ns);
 }
 
 std::optional<double> ChannelBehaviour::median_read_s() const {
@@ -66,9 +66,9 @@ std::optional<double> ChannelBehaviour::median_read_s() const {
 std::optional<double> ChannelBehaviour::mean_w() const {
   const EnergyTally& tally = energy_.tally();
   const double seen_s = seconds(tally.last_ns - tally.first_ns - tally.gap_ns);
-  if (!measures_energy(channel_) || tally.good < 2 || seen_s <= 0) return std::nullopt;
+  if (!measures_energy(channel_) || tally.good_readings < 2 || seen_s <= 0) return std::nullopt;
   // A counter that never changed may be broken: do not report 0 W.
-  if (channel_.kind == ChannelKind::counter && tally.steps == 0) return std::nullopt;
+  if (channel_.kind == ChannelKind::counter && tally.updates == 0) return std::nullopt;
   return tally.joules / seen_s;
 }
 

@@ -21,16 +21,16 @@ class ChannelBehaviour {
 
   void observe(const Reading& reading);
 
-  struct Refresh {
+  struct UpdateTiming {
     double period_s = 0;
     double spread_s = 0;  // regular updates: uncertainty of the period; else spread of the intervals
-    bool regular = false;
+    bool is_regular = false;
   };
   // None when fewer than three changes were seen.
-  std::optional<Refresh> refresh() const;
+  std::optional<UpdateTiming> update_timing() const;
 
   // An update whose time is known well; defines the phase of a regular channel.
-  std::optional<StepInterval> step_before(std::int64_t time_ns) const;
+  std::optional<UpdateInterval> update_before(std::int64_t time_ns) const;
 
   std::optional<double> median_read_s() const;
   double total_read_s() const { return total_read_s_; }

@@ -51,9 +51,9 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
          fmt::format("{} fell in a way that no wrap explains{}; the energy of that moment is missing", subject, why),
          ""});
   }
-  if (energy.tally.blind_spots > 0) {
+  if (energy.tally.possible_missed_wraps > 0) {
     diagnostics.add(
-        {"wrap_missed", energy.tally.blind_spots,
+        {"wrap_missed", energy.tally.possible_missed_wraps,
          fmt::format("{} was not read for so long that it may have wrapped unseen; that time is missing", subject),
          "joulemap was stopped or starved of CPU time meanwhile"});
   }
@@ -65,21 +65,21 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
   } else if (energy.reason == "frozen") {
     diagnostics.add({"counter_frozen", 1, fmt::format("{} did not move all the time: no energy can be told", subject),
                      "firmware or a virtual machine holds it, or it is renewed more seldom than this run lasted"});
-  } else if (energy.reason == "too-short" && (energy.missing_s > 0 || !has_steps(channel))) {
-    diagnostics.add(
-        {"energy_missing", 1,
-         fmt::format("{}: {} readings do not cover the command: its energy is not known", subject, energy.tally.good),
-         ""});
+  } else if (energy.reason == "too-short" && (energy.missing_s > 0 || !has_counter_updates(channel))) {
+    diagnostics.add({"energy_missing", 1,
+                     fmt::format("{}: {} readings do not cover the command: its energy is not known", subject,
+                                 energy.tally.good_readings),
+                     ""});
   } else if (energy.reason == "too-short") {
     diagnostics.add({"window_too_short", 1,
                      fmt::format("{} did not move while the command ran: shorter than the sensor's refresh", subject),
                      "repeat it: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'"});
   }
-  if (energy.bridged_s > 0) {
+  if (energy.interpolated_s > 0) {
     diagnostics.add({"readings_missing", energy.pauses,
                      fmt::format("{} was not read for {:.3g} s; the energy of that time is estimated from the readings "
                                  "around it, and the interval covers the range of power that was seen",
-                                 channel.domain, energy.bridged_s),
+                                 channel.domain, energy.interpolated_s),
                      "joulemap was stopped or starved of CPU time meanwhile, or the sensor failed"});
   } else if (energy.unread_s > 0) {
     diagnostics.add(
@@ -89,7 +89,7 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
                      channel.domain, energy.unread_s),
          "joulemap was stopped or starved of CPU time meanwhile, or the sensor failed"});
   }
-  const double other_missing_s = energy.missing_s - energy.frozen_s - energy.bridged_s;
+  const double other_missing_s = energy.missing_s - energy.frozen_s - energy.interpolated_s;
   if (energy.joules && other_missing_s > 0.05) {
     diagnostics.add(
         {"energy_missing", 1,

@@ -13,28 +13,28 @@ namespace {
 constexpr double kDrift = 2e-5;
 
 // Relative width at which a first period estimate is accepted: it distinguishes steps for several periods.
-constexpr double kGoodGuess = 0.15;
+constexpr double kFirstPeriodTolerance = 0.15;
 constexpr double kShortestPeriod_ns = 1e6;
 
 // Every step of a counter changes its value; a gauge may hide a step between two changes, so a second interval must
 // confirm the period. Slips weigh more than steps that fit: no valid period has 20 % slips.
-constexpr int kWeightOfASlip = 4;
-constexpr int kSlipsUntilThePeriodIsDoubted = 3;
-constexpr std::uint64_t kSlipsUntilTheLatchIsDoubted = 3;
+constexpr int kSlipWeight = 4;
+constexpr int kSlipsUntilPeriodReset = 3;
+constexpr std::uint64_t kSlipsUntilLatchReset = 3;
 
 // An older anchor would make the period more certain than its drift allows.
-constexpr double kStepsPerAnchor = 1024;
+constexpr double kUpdatesPerAnchor = 1024;
 
-constexpr double kMostHiddenSteps = 5;
+constexpr double kMaxHiddenUpdates = 5;
 
 // Values of one firmware are assumed to have the same period, with this relative tolerance (on an H200 they agreed
-// within the resolution of 0.02 %). A period is shared only when it is known to kGoodPeriod.
-constexpr double kSamePeriod = 1e-4;
-constexpr double kGoodPeriod = 0.002;
+// within the resolution of 0.02 %). A period is shared only when it is known to kSharedPeriodTolerance.
+constexpr double kPeriodAgreement = 1e-4;
+constexpr double kSharedPeriodTolerance = 0.002;
 
 // Whether a value in [low, high] can be a multiple (two or more) of a value in [part_low, part_high].
 bool is_multiple(double low, double high, double part_low, double part_high) {
-  for (double times = 2; times <= kMostHiddenSteps; ++times) {
+  for (double times = 2; times <= kMaxHiddenUpdates; ++times) {
     if (low <= times * part_high && high >= times * part_low) return true;
   }
   return false;
@@ -43,12 +43,12 @@ bool is_multiple(double low, double high, double part_low, double part_high) {
 }  // namespace
 
 void CounterClock::observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept {
-  const bool early = slips_ < kSlipsUntilTheLatchIsDoubted;
+  const bool early = irregular_updates_ < kSlipsUntilLatchReset;
   const std::int64_t after_ns = early ? std::min(read_end_ns, before_ns + latched_within_ns_) : read_end_ns;
   if (!last_read_) {
     origin_ns_ = before_ns;
     last_read_ = Read{before_ns, raw};
-    resting_since_ns_ = last_end_ns_ = after_ns;
+    unchanged_since_ns_ = last_end_ns_ = after_ns;
     return;
   }
   const Read previous = *last_read_;
@@ -57,11 +57,11 @@ void CounterClock::observe(std::int64_t before_ns, std::int64_t read_end_ns, std
   last_end_ns_ = after_ns;
   const auto relative = [this](std::int64_t time_ns) { return static_cast<double>(time_ns - origin_ns_); };
   if (raw != previous.raw) {
-    resting_since_ns_ = after_ns;
+    unchanged_since_ns_ = after_ns;
     on_change({relative(previous.before_ns) - jitter_ns_, relative(after_ns) + jitter_ns_});
     trusted_period_ = period_;
-  } else if (equal_values_ == EqualValues::mean_no_step) {
-    on_rest({relative(resting_since_ns_) + jitter_ns_, relative(before_ns) - jitter_ns_});
+  } else if (equal_values_ == EqualValues::mean_no_update) {
+    on_unchanged_value({relative(unchanged_since_ns_) + jitter_ns_, relative(before_ns) - jitter_ns_});
   }
 }
 
@@ -77,29 +77,31 @@ void CounterClock::suggest_period(double period_ns, double tolerance_ns) noexcep
   }
   trusted_period_ = period_ = suggested;
   // A sharp change seen during the search for the period is a valid step.
-  if (sharpest_change_ && sharpest_change_->width() < period_->low) set_anchor(*sharpest_change_);
+  if (narrowest_change_ && narrowest_change_->width() < period_->low) set_anchor(*narrowest_change_);
   last_change_.reset();
-  sharpest_change_.reset();
+  narrowest_change_.reset();
 }
 
-CounterClock::Range CounterClock::after_steps(double steps) const {
-  if (steps >= 0) return {step_->low + steps * period_->low, step_->high + steps * period_->high};
-  return {step_->low + steps * period_->high, step_->high + steps * period_->low};
+CounterClock::Range CounterClock::after_updates(double updates) const {
+  if (updates >= 0) return {update_->low + updates * period_->low, update_->high + updates * period_->high};
+  return {update_->low + updates * period_->high, update_->high + updates * period_->low};
 }
 
-double CounterClock::steps_to(double time) const { return std::round((time - step_->middle()) / period_->middle()); }
+double CounterClock::updates_to(double time) const {
+  return std::round((time - update_->midpoint()) / period_->midpoint());
+}
 
 // Two changes with a rest between them are one period apart, or several when a step was missed. The shorter interval
 // wins: a change sooner than the period allows is a slip, and several slips restart the search for the period.
 void CounterClock::find_period(Range moments) noexcept {
   const std::optional<Range> previous = last_change_;
   last_change_ = moments;
-  if (!sharpest_change_ || moments.width() <= sharpest_change_->width()) sharpest_change_ = moments;
+  if (!narrowest_change_ || moments.width() <= narrowest_change_->width()) narrowest_change_ = moments;
   if (!previous) return;
   const Range guess{moments.low - previous->high, moments.high - previous->low};
-  if (guess.low < kShortestPeriod_ns || guess.width() / 2 > kGoodGuess * guess.middle()) return;
+  if (guess.low < kShortestPeriod_ns || guess.width() / 2 > kFirstPeriodTolerance * guess.midpoint()) return;
   Range agreed = guess;
-  if (equal_values_ == EqualValues::prove_nothing) {
+  if (equal_values_ == EqualValues::are_inconclusive) {
     if (!candidate_) {
       candidate_ = guess;
       return;
@@ -115,24 +117,24 @@ void CounterClock::find_period(Range moments) noexcept {
   period_ = agreed;
   candidate_.reset();
   last_change_.reset();
-  sharpest_change_.reset();
+  narrowest_change_.reset();
   set_anchor(moments);
 }
 
-void CounterClock::set_anchor(Range step) noexcept {
-  step_ = step;
-  anchor_ = step;
-  steps_from_anchor_ = 0;
+void CounterClock::set_anchor(Range update) noexcept {
+  update_ = update;
+  anchor_ = update;
+  updates_from_anchor_ = 0;
 }
 
 void CounterClock::slip() noexcept {
-  ++slips_;
-  step_.reset();
+  ++irregular_updates_;
+  update_.reset();
   period_ = trusted_period_;  // the rest that ended in the slip gave wrong constraints
   // Everything learned under the early-latch assumption is doubtful, too.
-  const bool doubts_latch = latched_within_ns_ < kWholeRead && slips_ == kSlipsUntilTheLatchIsDoubted;
-  recent_slips_ += kWeightOfASlip;
-  if (recent_slips_ < kWeightOfASlip * kSlipsUntilThePeriodIsDoubted && !doubts_latch) return;
+  const bool resets_latch = latched_within_ns_ < kLatchedDuringWholeRead && irregular_updates_ == kSlipsUntilLatchReset;
+  recent_slips_ += kSlipWeight;
+  if (recent_slips_ < kSlipWeight * kSlipsUntilPeriodReset && !resets_latch) return;
   recent_slips_ = 0;
   period_.reset();
 }
@@ -143,121 +145,125 @@ void CounterClock::on_change(Range moments) noexcept {
     return;
   }
   if (moments.width() >= period_->low) return;  // such a long interval always contains a step
-  if (!step_) {
+  if (!update_) {
     set_anchor(moments);
     return;
   }
-  const double nearest = steps_to(moments.middle());
-  if (after_steps(nearest).width() >= period_->low) {  // the known step is too old to identify this one
+  const double nearest = updates_to(moments.midpoint());
+  if (after_updates(nearest).width() >= period_->low) {  // the known step is too old to identify this one
     set_anchor(moments);
     return;
   }
   int candidates = 0;
-  double steps = 0;
+  double updates = 0;
   Range overlap;
   for (double n = nearest - 1; n <= nearest + 1; ++n) {
-    const Range step = after_steps(n);
-    const Range common{std::max(step.low, moments.low), std::min(step.high, moments.high)};
+    const Range update = after_updates(n);
+    const Range common{std::max(update.low, moments.low), std::min(update.high, moments.high)};
     if (common.empty()) continue;
     ++candidates;
-    steps = n;
+    updates = n;
     overlap = common;
   }
   if (candidates == 0) {
     slip();
     if (period_) set_anchor(moments);
   } else if (candidates == 1) {
-    narrow(steps, overlap);
+    narrow(updates, overlap);
   }
 }
 
-void CounterClock::on_rest(Range moments) noexcept {
-  if (!period_ || !step_ || moments.empty()) return;
+void CounterClock::on_unchanged_value(Range moments) noexcept {
+  if (!period_ || !update_ || moments.empty()) return;
   if (moments.width() >= period_->high) {
     slip();
     return;
   }
   // A rest may cut off the end of one step's interval and the start of the next one's.
-  const double first = steps_to(moments.low) - 1;
-  const double last = steps_to(moments.high) + 1;
+  const double first = updates_to(moments.low) - 1;
+  const double last = updates_to(moments.high) + 1;
   double moved = 0;
   for (double n = first; n <= last; ++n) {
-    Range step = after_steps(n - moved);
-    if (moments.low <= step.low && moments.high >= step.high) {
+    Range update = after_updates(n - moved);
+    if (moments.low <= update.low && moments.high >= update.high) {
       slip();
       return;
     }
-    const bool cuts_beginning = moments.low <= step.low && moments.high > step.low;
-    const bool cuts_end = moments.high >= step.high && moments.low < step.high;
+    const bool cuts_beginning = moments.low <= update.low && moments.high > update.low;
+    const bool cuts_end = moments.high >= update.high && moments.low < update.high;
     if (!cuts_beginning && !cuts_end) continue;
-    if (cuts_beginning) step.low = moments.high;
-    if (cuts_end) step.high = moments.low;
-    narrow(n - moved, step);
-    if (!period_ || !step_) return;
+    if (cuts_beginning) update.low = moments.high;
+    if (cuts_end) update.high = moments.low;
+    narrow(n - moved, update);
+    if (!period_ || !update_) return;
     moved = n;
   }
 }
 
-void CounterClock::narrow(double steps, Range step) noexcept {
-  step_ = step;
-  steps_from_anchor_ += steps;
+void CounterClock::narrow(double updates, Range update) noexcept {
+  update_ = update;
+  updates_from_anchor_ += updates;
   if (recent_slips_ > 0) --recent_slips_;
   narrow_period();
-  if (!step_) return;
-  const bool anchor_is_coarse = anchor_.width() > 2 * step_->width();
-  if (anchor_is_coarse || steps_from_anchor_ >= kStepsPerAnchor || steps_from_anchor_ < 0) set_anchor(*step_);
+  if (!update_) return;
+  const bool anchor_is_coarse = anchor_.width() > 2 * update_->width();
+  if (anchor_is_coarse || updates_from_anchor_ >= kUpdatesPerAnchor || updates_from_anchor_ < 0) set_anchor(*update_);
 }
 
 void CounterClock::narrow_period() noexcept {
-  if (steps_from_anchor_ < 1) return;
-  const Range seen{(step_->low - anchor_.high) / steps_from_anchor_, (step_->high - anchor_.low) / steps_from_anchor_};
+  if (updates_from_anchor_ < 1) return;
+  const Range seen{(update_->low - anchor_.high) / updates_from_anchor_,
+                   (update_->high - anchor_.low) / updates_from_anchor_};
   Range both{std::max(seen.low, period_->low), std::min(seen.high, period_->high)};
-  const double drift_ns = kDrift * period_->middle();
+  const double drift_ns = kDrift * period_->midpoint();
   if (both.low > both.high + 2 * drift_ns) {
     slip();
     return;
   }
-  if (both.width() < 2 * drift_ns) both = {both.middle() - drift_ns, both.middle() + drift_ns};
+  if (both.width() < 2 * drift_ns) both = {both.midpoint() - drift_ns, both.midpoint() + drift_ns};
   period_ = both;
 }
 
 bool CounterClock::is_locked() const {
-  return period_ && step_ && step_->width() < period_->low / 2 &&
-         period_->width() / 2 <= kGoodGuess * period_->middle();
+  return period_ && update_ && update_->width() < period_->low / 2 &&
+         period_->width() / 2 <= kFirstPeriodTolerance * period_->midpoint();
 }
 
 // Under load the power values of a GPU sometimes update late; a clock with slips therefore shares no period.
-std::optional<StepPeriod> CounterClock::shared_period() const {
-  if (!is_locked() || slips_ > 0 || period_uncertainty_ns() > kGoodPeriod * period_ns()) return std::nullopt;
-  return StepPeriod{period_ns(), period_uncertainty_ns() + kSamePeriod * period_ns()};
+std::optional<UpdatePeriod> CounterClock::shared_period() const {
+  if (!is_locked() || irregular_updates_ > 0 || period_uncertainty_ns() > kSharedPeriodTolerance * period_ns())
+    return std::nullopt;
+  return UpdatePeriod{period_ns(), period_uncertainty_ns() + kPeriodAgreement * period_ns()};
 }
 
 std::int64_t CounterClock::half_width_ns() const {
   JOULEMAP_CHECK(is_locked(), "the half width of a CounterClock that is not locked");
-  return static_cast<std::int64_t>(step_->width() / 2 + jitter_ns_);
+  return static_cast<std::int64_t>(update_->width() / 2 + jitter_ns_);
 }
 
-StepInterval CounterClock::step_at(double steps) const {
-  const Range step = after_steps(steps);
-  return {origin_ns_ + static_cast<std::int64_t>(std::floor(step.low - jitter_ns_)),
-          origin_ns_ + static_cast<std::int64_t>(std::ceil(step.high + jitter_ns_))};
+UpdateInterval CounterClock::update_at(double updates) const {
+  const Range update = after_updates(updates);
+  return {origin_ns_ + static_cast<std::int64_t>(std::floor(update.low - jitter_ns_)),
+          origin_ns_ + static_cast<std::int64_t>(std::ceil(update.high + jitter_ns_))};
 }
 
-double CounterClock::first_step_after(std::int64_t time_ns) const {
+double CounterClock::first_update_index_after(std::int64_t time_ns) const {
   JOULEMAP_CHECK(is_locked(), "a step of a CounterClock that is not locked");
   // latest_ns grows linearly on either side of step_; rounding is off by one update at most. No search: a damaged
   // recording may ask for a time that is years away.
-  const double ahead_ns = static_cast<double>(time_ns - origin_ns_) - jitter_ns_ - step_->high;
-  double steps = std::floor(ahead_ns / (ahead_ns >= 0 ? period_->high : period_->low));
-  if (step_at(steps).latest_ns > time_ns) --steps;
-  if (step_at(steps).latest_ns <= time_ns) ++steps;
-  return steps;
+  const double ahead_ns = static_cast<double>(time_ns - origin_ns_) - jitter_ns_ - update_->high;
+  double updates = std::floor(ahead_ns / (ahead_ns >= 0 ? period_->high : period_->low));
+  if (update_at(updates).latest_ns > time_ns) --updates;
+  if (update_at(updates).latest_ns <= time_ns) ++updates;
+  return updates;
 }
 
-StepInterval CounterClock::next_step_after(std::int64_t time_ns) const { return step_at(first_step_after(time_ns)); }
+UpdateInterval CounterClock::next_update_after(std::int64_t time_ns) const {
+  return update_at(first_update_index_after(time_ns));
+}
 
-StepInterval CounterClock::last_step_before(std::int64_t time_ns) const {
-  return step_at(first_step_after(time_ns) - 1);
+UpdateInterval CounterClock::last_update_before(std::int64_t time_ns) const {
+  return update_at(first_update_index_after(time_ns) - 1);
 }
 
 }  // namespace joulemap

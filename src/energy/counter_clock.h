@@ -21,22 +21,22 @@
 namespace joulemap {
 
 // Bounds of the time of a step.
-struct StepInterval {
+struct UpdateInterval {
   std::int64_t earliest_ns = 0;
   std::int64_t latest_ns = 0;
 
   std::int64_t width_ns() const { return latest_ns - earliest_ns; }
   std::int64_t half_width_ns() const { return width_ns() / 2; }
-  std::int64_t middle_ns() const { return earliest_ns + width_ns() / 2; }
+  std::int64_t midpoint_ns() const { return earliest_ns + width_ns() / 2; }
 };
 
-struct StepPeriod {
+struct UpdatePeriod {
   double period_ns = 0;
   double tolerance_ns = 0;
 };
 
 // A read may return the value of any moment of its duration.
-inline constexpr std::int64_t kWholeRead = INT64_MAX / 2;
+inline constexpr std::int64_t kLatchedDuringWholeRead = INT64_MAX / 2;
 // NVML's energy counter on an H200 (driver 580) returns the value at the start of the call, however long it takes. Of
 // 2,700 back-to-back calls, idle and loaded, those that began before a step returned the old value, those after it the
 // new one.
@@ -45,40 +45,40 @@ inline constexpr std::int64_t kNvmlLatch_ns = kNanosecondsPerMillisecond;
 class CounterClock {
  public:
   enum class EqualValues : std::uint8_t {
-    mean_no_step,   // a monotonic counter
-    prove_nothing,  // a gauge: an update may repeat the value
+    mean_no_update,    // a monotonic counter
+    are_inconclusive,  // a gauge: an update may repeat the value
   };
 
   // `latched_within_ns`: a read returns the value of a moment within this time after its start. If that is wrong, the
   // steps slip, and the clock assumes the whole read instead.
-  explicit CounterClock(EqualValues equal_values, std::int64_t latched_within_ns = kWholeRead)
+  explicit CounterClock(EqualValues equal_values, std::int64_t latched_within_ns = kLatchedDuringWholeRead)
       : equal_values_(equal_values),
         latched_within_ns_(latched_within_ns),
-        jitter_ns_(equal_values == EqualValues::mean_no_step ? kCounterJitter_ns : kGaugeJitter_ns) {}
+        jitter_ns_(equal_values == EqualValues::mean_no_update ? kCounterJitter_ns : kGaugeJitter_ns) {}
 
   void observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept;
 
   // Suggests a period from another source: adopted when none is known, and used to narrow ours when the two agree.
   void suggest_period(double period_ns, double tolerance_ns) noexcept;
 
-  bool knows_period() const { return period_.has_value(); }
+  bool has_period() const { return period_.has_value(); }
   // Whether period and phase are known well enough to distinguish neighbouring steps.
   bool is_locked() const;
 
-  // Require knows_period().
-  double period_ns() const { return period_->middle(); }
+  // Require has_period().
+  double period_ns() const { return period_->midpoint(); }
   double period_uncertainty_ns() const { return period_->width() / 2; }
 
   // Period to suggest to another value that the same firmware updates; none until it is known well.
-  std::optional<StepPeriod> shared_period() const;
+  std::optional<UpdatePeriod> shared_period() const;
 
   // The following require is_locked(). Half width at the last step that was constrained.
   std::int64_t half_width_ns() const;
   // The first step that is not certainly past at time_ns, and the last one that is: neighbours.
-  StepInterval next_step_after(std::int64_t time_ns) const;
-  StepInterval last_step_before(std::int64_t time_ns) const;
+  UpdateInterval next_update_after(std::int64_t time_ns) const;
+  UpdateInterval last_update_before(std::int64_t time_ns) const;
 
-  std::uint64_t slips() const { return slips_; }
+  std::uint64_t irregular_updates() const { return irregular_updates_; }
 
  private:
   // Measured on an H200: power updates are up to 0.4 ms early or late; the jitter of the counter is below the
@@ -90,7 +90,7 @@ class CounterClock {
     double low = 0;
     double high = 0;
     double width() const { return high - low; }
-    double middle() const { return low + (high - low) / 2; }
+    double midpoint() const { return low + (high - low) / 2; }
     bool empty() const { return low > high; }
   };
   struct Read {
@@ -98,17 +98,17 @@ class CounterClock {
     std::uint64_t raw = 0;
   };
 
-  Range after_steps(double steps) const;  // the known step, shifted by that many periods
-  double steps_to(double time) const;     // from the known step, rounded
+  Range after_updates(double updates) const;  // the known step, shifted by that many periods
+  double updates_to(double time) const;       // from the known step, rounded
   void on_change(Range moments) noexcept;
-  void on_rest(Range moments) noexcept;
+  void on_unchanged_value(Range moments) noexcept;
   void find_period(Range moments) noexcept;
-  void set_anchor(Range step) noexcept;
-  void narrow(double steps, Range step) noexcept;
+  void set_anchor(Range update) noexcept;
+  void narrow(double updates, Range update) noexcept;
   void narrow_period() noexcept;
   void slip() noexcept;
-  StepInterval step_at(double steps) const;
-  double first_step_after(std::int64_t time_ns) const;
+  UpdateInterval update_at(double updates) const;
+  double first_update_index_after(std::int64_t time_ns) const;
 
   EqualValues equal_values_;
   std::int64_t latched_within_ns_;
@@ -116,20 +116,20 @@ class CounterClock {
 
   std::optional<Read> last_read_;
   std::int64_t last_end_ns_ = 0;
-  std::int64_t resting_since_ns_ = 0;  // end of the first read that returned the current value
-  std::optional<Range> last_change_;   // while searching for the period
-  std::optional<Range> sharpest_change_;
+  std::int64_t unchanged_since_ns_ = 0;  // end of the first read that returned the current value
+  std::optional<Range> last_change_;     // while searching for the period
+  std::optional<Range> narrowest_change_;
   std::optional<Range> candidate_;  // for the period, until a second interval confirms it
   std::optional<Range> period_;
   std::optional<Range> trusted_period_;  // as of the last change
 
   // Times are relative to origin_ns_, where doubles are exact enough.
   std::int64_t origin_ns_ = 0;
-  std::optional<Range> step_;  // interval of one step, without jitter
-  Range anchor_;               // an earlier step; with steps_from_anchor_ it determines the period
-  double steps_from_anchor_ = 0;
+  std::optional<Range> update_;  // interval of one step, without jitter
+  Range anchor_;                 // an earlier step; with updates_from_anchor_ it determines the period
+  double updates_from_anchor_ = 0;
 
-  std::uint64_t slips_ = 0;
+  std::uint64_t irregular_updates_ = 0;
   int recent_slips_ = 0;
 };
 

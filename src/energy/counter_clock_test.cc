@@ -68,16 +68,16 @@ std::int64_t read_densely(Stepper& stepper, CounterClock& clock, std::int64_t fr
 
 // One read before the next step, one in the centre of its interval, one after it.
 std::int64_t visit_next_step(Stepper& stepper, CounterClock& clock, std::int64_t now_ns, std::int64_t takes_ns) {
-  const StepInterval step = clock.next_step_after(now_ns + 2 * takes_ns);
+  const UpdateInterval step = clock.next_update_after(now_ns + 2 * takes_ns);
   now_ns = stepper.read(clock, std::max(now_ns, step.earliest_ns - takes_ns), takes_ns);
-  now_ns = stepper.read(clock, std::max(now_ns, step.middle_ns() - takes_ns / 2), takes_ns);
+  now_ns = stepper.read(clock, std::max(now_ns, step.midpoint_ns() - takes_ns / 2), takes_ns);
   return stepper.read(clock, std::max(now_ns, step.latest_ns), takes_ns);
 }
 
 void expect_true_steps_inside(const Stepper& stepper, const CounterClock& clock, std::int64_t time_ns) {
   ASSERT_TRUE(clock.is_locked());
-  for (const StepInterval& step : {clock.last_step_before(time_ns), clock.next_step_after(time_ns)}) {
-    const std::int64_t true_ns = stepper.nearest_step_ns(step.middle_ns());
+  for (const UpdateInterval& step : {clock.last_update_before(time_ns), clock.next_update_after(time_ns)}) {
+    const std::int64_t true_ns = stepper.nearest_step_ns(step.midpoint_ns());
     EXPECT_GE(true_ns, step.earliest_ns);
     EXPECT_LE(true_ns, step.latest_ns);
   }
@@ -85,8 +85,8 @@ void expect_true_steps_inside(const Stepper& stepper, const CounterClock& clock,
 
 TEST(CounterClock, KnowsNothingBeforeItHasSeenTwoSteps) {
   Stepper stepper(1);
-  CounterClock clock(CounterClock::EqualValues::mean_no_step);
-  EXPECT_FALSE(clock.knows_period());
+  CounterClock clock(CounterClock::EqualValues::mean_no_update);
+  EXPECT_FALSE(clock.has_period());
   read_densely(stepper, clock, kStart_ns, 120 * kMs, [] { return 3 * kMs; });
   EXPECT_FALSE(clock.is_locked());
 }
@@ -94,7 +94,7 @@ TEST(CounterClock, KnowsNothingBeforeItHasSeenTwoSteps) {
 TEST(CounterClock, LocksOntoDenseReadsOfACounterAfterTwoSteps) {
   Stepper stepper(2);
   stepper.phase_ns = 37e6;
-  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  CounterClock clock(CounterClock::EqualValues::mean_no_update);
   const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 250 * kMs, [] { return 3 * kMs; });
   expect_true_steps_inside(stepper, clock, now_ns);
   EXPECT_NEAR(clock.period_ns(), 100e6, clock.period_uncertainty_ns());
@@ -104,23 +104,23 @@ TEST(CounterClock, LocksOntoDenseReadsOfACounterAfterTwoSteps) {
 TEST(CounterClock, FindsAnUpdateThatIsACenturyAway) {
   Stepper stepper(2);
   stepper.phase_ns = 37e6;
-  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  CounterClock clock(CounterClock::EqualValues::mean_no_update);
   const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 250 * kMs, [] { return 3 * kMs; });
   expect_true_steps_inside(stepper, clock, now_ns);
   ASSERT_TRUE(clock.is_locked());
   constexpr std::int64_t kCentury_ns = 100LL * 365 * 86400 * kNanosecondsPerSecond;
   for (const std::int64_t time_ns : {kStart_ns + kCentury_ns, kStart_ns - kCentury_ns}) {
-    EXPECT_GT(clock.next_step_after(time_ns).latest_ns, time_ns);
-    EXPECT_LE(clock.last_step_before(time_ns).latest_ns, time_ns);
+    EXPECT_GT(clock.next_update_after(time_ns).latest_ns, time_ns);
+    EXPECT_LE(clock.last_update_before(time_ns).latest_ns, time_ns);
   }
 }
 
 TEST(CounterClock, SaysNothingWhenEveryReadIsNew) {
   Stepper stepper(3);
-  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  CounterClock clock(CounterClock::EqualValues::mean_no_update);
   for (std::int64_t i = 0; i < 50; ++i) stepper.read(clock, kStart_ns + i * 1000 * kMs, 3 * kMs);
-  EXPECT_FALSE(clock.knows_period());
-  EXPECT_EQ(clock.slips(), 0u);
+  EXPECT_FALSE(clock.has_period());
+  EXPECT_EQ(clock.irregular_updates(), 0u);
 }
 
 TEST(CounterClock, HoldsTheTrueStepsAndNarrowsBelowTwoMillisecondsWithReadsOfThree) {
@@ -131,7 +131,7 @@ TEST(CounterClock, HoldsTheTrueStepsAndNarrowsBelowTwoMillisecondsWithReadsOfThr
     stepper.period_ns = 100e6 * (1 + 1e-4 * static_cast<double>(stepper.below(200) - 100) / 100);
     stepper.phase_ns = static_cast<double>(stepper.below(100 * kMs));
     stepper.jitter_ns = static_cast<double>(stepper.below(90'000));
-    CounterClock clock(CounterClock::EqualValues::mean_no_step);
+    CounterClock clock(CounterClock::EqualValues::mean_no_update);
     std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 420 * kMs, [] { return 3 * kMs; });
     for (int visit = 0; visit < 60; ++visit) {
       expect_true_steps_inside(stepper, clock, now_ns);
@@ -141,7 +141,7 @@ TEST(CounterClock, HoldsTheTrueStepsAndNarrowsBelowTwoMillisecondsWithReadsOfThr
     EXPECT_LT(clock.half_width_ns(), 2 * kMs);
     EXPECT_LE(std::abs(clock.period_ns() - stepper.period_ns), clock.period_uncertainty_ns());
     EXPECT_LT(clock.period_uncertainty_ns(), 5e-4 * stepper.period_ns);
-    EXPECT_EQ(clock.slips(), 0u);
+    EXPECT_EQ(clock.irregular_updates(), 0u);
   }
 }
 
@@ -152,11 +152,11 @@ TEST(CounterClock, BearsReadsThatTakeUpToThirtyMilliseconds) {
     Stepper stepper(seed);
     stepper.period_ns = 100e6 * (1 + 1e-4);
     stepper.phase_ns = static_cast<double>(stepper.below(100 * kMs));
-    CounterClock clock(CounterClock::EqualValues::mean_no_step);
+    CounterClock clock(CounterClock::EqualValues::mean_no_update);
     const auto takes_ns = [&] { return stepper.below(20) == 0 ? 15 * kMs + stepper.below(15 * kMs) : 3 * kMs; };
     const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 3000 * kMs, takes_ns);
     expect_true_steps_inside(stepper, clock, now_ns);
-    EXPECT_EQ(clock.slips(), 0u);
+    EXPECT_EQ(clock.irregular_updates(), 0u);
   }
 }
 
@@ -167,9 +167,9 @@ TEST(CounterClock, CountsAMissedStepAsASlipAndFindsThePhaseAgain) {
     Stepper stepper(seed);
     stepper.phase_ns = static_cast<double>(stepper.below(100 * kMs));
     stepper.is_missed = [](std::int64_t number) { return number % 20 == 10; };
-    CounterClock clock(CounterClock::EqualValues::mean_no_step);
+    CounterClock clock(CounterClock::EqualValues::mean_no_update);
     const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 4800 * kMs, [] { return 2 * kMs; });
-    EXPECT_GE(clock.slips(), 2u);
+    EXPECT_GE(clock.irregular_updates(), 2u);
     expect_true_steps_inside(stepper, clock, now_ns);
   }
 }
@@ -181,7 +181,7 @@ TEST(CounterClock, FindsThePeriodOfAGaugeThatRepeatsItsValues) {
     Stepper stepper(seed);
     stepper.phase_ns = static_cast<double>(stepper.below(100 * kMs));
     stepper.is_missed = [&](std::int64_t number) { return number % 3 == 0; };  // updated with the same value
-    CounterClock clock(CounterClock::EqualValues::prove_nothing);
+    CounterClock clock(CounterClock::EqualValues::are_inconclusive);
     const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 3000 * kMs, [] { return kMs / 100; });
     expect_true_steps_inside(stepper, clock, now_ns);
     EXPECT_NEAR(clock.period_ns(), 100e6, 1e6);
@@ -191,7 +191,7 @@ TEST(CounterClock, FindsThePeriodOfAGaugeThatRepeatsItsValues) {
 TEST(CounterClock, FollowsACardThatIsRenewedEveryTwentyMilliseconds) {
   Stepper stepper(5);
   stepper.period_ns = 20e6;
-  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  CounterClock clock(CounterClock::EqualValues::mean_no_update);
   const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 500 * kMs, [] { return kMs / 100; });
   expect_true_steps_inside(stepper, clock, now_ns);
   EXPECT_NEAR(clock.period_ns(), 20e6, 1e5);
@@ -200,7 +200,7 @@ TEST(CounterClock, FollowsACardThatIsRenewedEveryTwentyMilliseconds) {
 TEST(CounterClock, FindsThePhaseByPairsOfReadsOnceThePeriodIsTold) {
   Stepper stepper(6);
   stepper.phase_ns = 61e6;
-  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  CounterClock clock(CounterClock::EqualValues::mean_no_update);
   clock.suggest_period(100e6, 1e5);
   std::int64_t now_ns = kStart_ns;
   for (int pair = 0; pair < 20 && !clock.is_locked(); ++pair) {
@@ -212,18 +212,18 @@ TEST(CounterClock, FindsThePhaseByPairsOfReadsOnceThePeriodIsTold) {
 
 TEST(CounterClock, SeeksThePeriodAnewWhenTheDeviceChangesIt) {
   Stepper stepper(7);
-  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  CounterClock clock(CounterClock::EqualValues::mean_no_update);
   std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 1000 * kMs, [] { return kMs; });
   stepper.period_ns = 61e6;
   now_ns = read_densely(stepper, clock, now_ns, 2000 * kMs, [] { return kMs; });
-  EXPECT_GE(clock.slips(), 3u);
+  EXPECT_GE(clock.irregular_updates(), 3u);
   expect_true_steps_inside(stepper, clock, now_ns);
 }
 
 TEST(CounterClock, KnowsStepsBetterWhereReadsLatchEarly) {
   Stepper stepper(41);
-  CounterClock whole(CounterClock::EqualValues::mean_no_step);
-  CounterClock early(CounterClock::EqualValues::mean_no_step, kMs);
+  CounterClock whole(CounterClock::EqualValues::mean_no_update);
+  CounterClock early(CounterClock::EqualValues::mean_no_update, kMs);
   std::int64_t now_ns = kStart_ns;
   while (now_ns < kStart_ns + 5000 * kMs) {
     const std::int64_t takes_ns = 3 * kMs;
@@ -234,22 +234,22 @@ TEST(CounterClock, KnowsStepsBetterWhereReadsLatchEarly) {
   }
   expect_true_steps_inside(stepper, early, now_ns);
   EXPECT_LT(early.half_width_ns(), whole.half_width_ns());
-  EXPECT_EQ(early.slips(), 0u);
+  EXPECT_EQ(early.irregular_updates(), 0u);
 }
 
 TEST(CounterClock, TakesTheWholeReadWhenEarlyLatchingTurnsOutWrong) {
   Stepper stepper(43);
-  CounterClock clock(CounterClock::EqualValues::mean_no_step, kMs / 2);
+  CounterClock clock(CounterClock::EqualValues::mean_no_update, kMs / 2);
   std::int64_t now_ns = kStart_ns;
   while (now_ns < kStart_ns + 30'000 * kMs) now_ns = stepper.read(clock, now_ns, 5 * kMs) + 1 * kMs;
-  EXPECT_GE(clock.slips(), 3u);
+  EXPECT_GE(clock.irregular_updates(), 3u);
   expect_true_steps_inside(stepper, clock, now_ns);
 }
 
 TEST(CounterClock, ASuggestedPeriodMakesAStepOfTheLastChange) {
   Stepper stepper(47);
   stepper.phase_ns = 50e6;
-  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  CounterClock clock(CounterClock::EqualValues::mean_no_update);
   std::int64_t now_ns = kStart_ns;
   while (now_ns < kStart_ns + 70 * kMs) now_ns = stepper.read(clock, now_ns, 3 * kMs) + 5 * kMs;
   EXPECT_FALSE(clock.is_locked());
@@ -259,7 +259,7 @@ TEST(CounterClock, ASuggestedPeriodMakesAStepOfTheLastChange) {
 
 TEST(CounterClock, ASuggestionThatDoesNotFitIsIgnored) {
   Stepper stepper(53);
-  CounterClock clock(CounterClock::EqualValues::mean_no_step);
+  CounterClock clock(CounterClock::EqualValues::mean_no_update);
   const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 2000 * kMs, [] { return 3 * kMs; });
   clock.suggest_period(120e6, 1e5);
   expect_true_steps_inside(stepper, clock, now_ns);

@@ -8,63 +8,66 @@
 
 namespace joulemap {
 
-double share_of(std::int64_t time_ns, std::int64_t from_ns, std::int64_t to_ns) {
+double fraction_of_span(std::int64_t time_ns, std::int64_t from_ns, std::int64_t to_ns) {
   if (to_ns <= from_ns) return 1;
   return std::clamp(static_cast<double>(time_ns - from_ns) / static_cast<double>(to_ns - from_ns), 0.0, 1.0);
 }
 
-bool has_steps(const Channel& channel) {
+bool has_counter_updates(const Channel& channel) {
   return channel.kind == ChannelKind::counter && channel.provenance == Provenance::measured;
 }
 
-bool is_slow_counter(const Channel& channel) { return has_steps(channel) && channel.refresh_s >= kSlowRefresh_s; }
+bool is_slow_counter(const Channel& channel) {
+  return has_counter_updates(channel) && channel.refresh_s >= kSlowRefresh_s;
+}
 
-double unseen_half_width_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w) {
+double unobserved_half_width_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w) {
   const double most_j = std::min(to.joules, from.joules + most_w * seconds(edge.time_ns - from.time_ns));
   const double least_j = std::max(from.joules, to.joules - most_w * seconds(to.time_ns - edge.time_ns));
   return std::max({most_j - edge.joules, edge.joules - least_j, 0.0});
 }
 
-std::string reason_for_no_step(const EnergyTally& tally, double elapsed_s, double refresh_s) {
+std::string reason_for_no_update(const EnergyTally& tally, double elapsed_s, double refresh_s) {
   if (tally.last_code != ReadCode::ok) return std::string(to_string(tally.last_code));
-  return elapsed_s > std::max(kFrozenAfter_s, kFrozenAfterRefreshes * refresh_s) ? "frozen" : "too-short";
+  return elapsed_s > std::max(kFrozenAfter_s, kFrozenAfterUpdatePeriods * refresh_s) ? "frozen" : "too-short";
 }
 
 double window_uncertainty_j(const Channel& channel, double joules, const WindowErrors& errors) {
   const double known_s = std::max(errors.elapsed_s - errors.missing_s, 0.0);
-  const double missing_j = known_s > 0 ? kMostOfUnseen * joules / known_s * errors.missing_s : 0;
-  const double edges_j = in_quadrature(errors.begin_edge_j, errors.end_edge_j);
+  const double missing_j = known_s > 0 ? kMaxUnobservedPowerRatio * joules / known_s * errors.missing_s : 0;
+  const double edges_j = add_in_quadrature(errors.begin_edge_j, errors.end_edge_j);
   if (channel.provenance == Provenance::estimated) {
     const double model_w = channel.uncertainty_w;
-    return in_quadrature(channel.relative_uncertainty * joules, model_w * errors.elapsed_s, edges_j) + missing_j +
+    return add_in_quadrature(channel.relative_uncertainty * joules, model_w * errors.elapsed_s, edges_j) + missing_j +
            errors.bridged_j;
   }
-  const double quantum_j = has_steps(channel) ? channel.scale : channel.scale * errors.elapsed_s;
+  const double quantum_j = has_counter_updates(channel) ? channel.scale : channel.scale * errors.elapsed_s;
   // The value of an averaging gauge at an edge covers time partly outside the window. This allowance covers a load that
   // begins or ends at an edge, however short the window.
-  const double lag_j = errors.elapsed_s > 0 ? kMostOfUnseen * channel.averaged_s * joules / errors.elapsed_s : 0;
-  return in_quadrature(edges_j, quantum_j, errors.variation_j) + missing_j + errors.bridged_j + lag_j;
+  const double lag_j =
+      errors.elapsed_s > 0 ? kMaxUnobservedPowerRatio * channel.averaging_time_s * joules / errors.elapsed_s : 0;
+  return add_in_quadrature(edges_j, quantum_j, errors.trapezoid_error_j) + missing_j + errors.bridged_j + lag_j;
 }
 
-void RefreshEstimate::learn(const EnergyStep& previous, const EnergyStep& step) noexcept {
+void UpdatePeriodEstimate::add_interval(const CounterUpdate& previous, const CounterUpdate& step) noexcept {
   const std::int64_t interval_ns = step.time_ns - previous.time_ns;
-  const std::int64_t blur_ns = (step.time_ns - step.not_before_ns) + (previous.time_ns - previous.not_before_ns);
-  if (blur_ns * 2 > interval_ns) return;
-  const std::int64_t known_ns = ns().value_or(interval_ns);
+  const std::int64_t time_error_ns = (step.time_ns - step.not_before_ns) + (previous.time_ns - previous.not_before_ns);
+  if (time_error_ns * 2 > interval_ns) return;
+  const std::int64_t known_ns = period_ns().value_or(interval_ns);
   if (interval_ns > known_ns + known_ns / 2) return;     // it skipped an update
   if (interval_ns * 2 < known_ns) sum_ns_ = count_ = 0;  // the earlier intervals skipped one
   sum_ns_ += interval_ns;
   ++count_;
 }
 
-std::optional<std::int64_t> RefreshEstimate::ns() const {
+std::optional<std::int64_t> UpdatePeriodEstimate::period_ns() const {
   if (count_ == 0) return std::nullopt;
   return sum_ns_ / count_;
 }
 
-double typical_step_j(const EnergyTally& tally, std::optional<std::int64_t> refresh_ns) {
-  if (tally.steps == 0) return 0;
-  const double per_change_j = tally.joules / static_cast<double>(tally.steps);
+double typical_update_j(const EnergyTally& tally, std::optional<std::int64_t> refresh_ns) {
+  if (tally.updates == 0) return 0;
+  const double per_change_j = tally.joules / static_cast<double>(tally.updates);
   const double seen_s = seconds(tally.last_ns - tally.first_ns - tally.gap_ns);
   if (!refresh_ns || seen_s <= 0) return per_change_j;
   return std::min(per_change_j, tally.joules / seen_s * seconds(*refresh_ns));

@@ -28,7 +28,7 @@ void EnergyAccumulator::add(const Reading& reading) noexcept {
     last_ = point;
     last_change_ns_ = point.time_ns - kShortestRefresh_ns;
     tally_.first_ns = tally_.last_ns = point.time_ns;
-    ++tally_.good;
+    ++tally_.good_readings;
     return;
   }
   if (point.time_ns < last_->time_ns) return;  // out of order: not usable
@@ -51,7 +51,7 @@ std::optional<double> EnergyAccumulator::energy_between(const Point& from, const
   const double joules = static_cast<double>(units) * scale_;
   const std::int64_t elapsed_ns =
       std::max(to.time_ns - std::min(last_change_ns_, from.time_ns), kNanosecondsPerMillisecond);
-  if (joules / seconds(elapsed_ns) >= kMostPlausiblePower_w) return std::nullopt;
+  if (joules / seconds(elapsed_ns) >= kMaxPlausiblePower_w) return std::nullopt;
   return joules;
 }
 
@@ -63,22 +63,22 @@ void EnergyAccumulator::accept(const Point& from, const Point& to, double joules
         last_->joules / seconds(std::max(last_->time_ns - tally_.first_ns, kNanosecondsPerMillisecond));
     const std::int64_t unseen_ns = to.time_ns - seen_before_ns;
     if (usual_w * seconds(unseen_ns) >= static_cast<double>(*wrap_range_) * scale_) {
-      ++tally_.blind_spots;
+      ++tally_.possible_missed_wraps;
       tally_.gap_ns += unseen_ns;
     }
   }
   Point point = to;
   point.joules = from.joules + joules;
   if (to.raw != from.raw) {
-    ++tally_.steps;
+    ++tally_.updates;
     before_last_ = from;
     last_change_ns_ = to.time_ns;
-    last_step_ = EnergyStep{seen_before_ns, to.time_ns, point.joules};
+    last_update_ = CounterUpdate{seen_before_ns, to.time_ns, point.joules};
   }
   last_ = point;
   tally_.joules = point.joules;
   tally_.last_ns = point.time_ns;
-  ++tally_.good;
+  ++tally_.good_readings;
 }
 
 void EnergyAccumulator::add_counter(const Point& point) noexcept {
@@ -120,14 +120,14 @@ void EnergyAccumulator::add_gauge(const Point& point) noexcept {
   const double from_w = static_cast<double>(last_->raw) * scale_;
   const double to_w = static_cast<double>(point.raw) * scale_;
   tally_.joules += 0.5 * (from_w + to_w) * elapsed_s;
-  tally_.variation_j = in_quadrature(tally_.variation_j, 0.5 * (to_w - from_w) * elapsed_s);
+  tally_.trapezoid_error_j = add_in_quadrature(tally_.trapezoid_error_j, 0.5 * (to_w - from_w) * elapsed_s);
   if (point.raw != last_->raw) {
-    ++tally_.steps;
-    last_step_ = EnergyStep{last_->time_ns, point.time_ns, tally_.joules};
+    ++tally_.updates;
+    last_update_ = CounterUpdate{last_->time_ns, point.time_ns, tally_.joules};
   }
   last_ = point;
   tally_.last_ns = point.time_ns;
-  ++tally_.good;
+  ++tally_.good_readings;
 }
 
 }  // namespace joulemap

@@ -23,10 +23,10 @@
 namespace joulemap {
 
 // A fall or rise that implies more power is not energy. Far above any package or GPU, far below any reset.
-inline constexpr double kMostPlausiblePower_w = 10'000;
+inline constexpr double kMaxPlausiblePower_w = 10'000;
 
 // An observed change of the total. The true time lies between `not_before_ns` and `time_ns`.
-struct EnergyStep {
+struct CounterUpdate {
   std::int64_t not_before_ns = 0;
   std::int64_t time_ns = 0;
   double joules = 0;  // total from this time on
@@ -35,15 +35,15 @@ struct EnergyStep {
 struct EnergyTally {
   double joules = 0;  // since the first good reading
   std::int64_t first_ns = 0;
-  std::int64_t last_ns = 0;  // time of the last good reading
-  std::int64_t gap_ns = 0;   // time whose energy is unknown because the counter was reset
-  double variation_j = 0;    // gauges: integration error of the trapezoids, root of the sum of squares
-  std::uint64_t good = 0;
+  std::int64_t last_ns = 0;      // time of the last good reading
+  std::int64_t gap_ns = 0;       // time whose energy is unknown because the counter was reset
+  double trapezoid_error_j = 0;  // gauges: integration error of the trapezoids, root of the sum of squares
+  std::uint64_t good_readings = 0;
   std::uint64_t wraps = 0;
   std::uint64_t resets = 0;
-  std::uint64_t blind_spots = 0;                     // read gaps so long that the counter may have wrapped unseen
-  std::uint64_t steps = 0;                           // observed changes
-  std::array<std::uint64_t, kReadCodes> failures{};  // by ReadCode; torn includes values detected later
+  std::uint64_t possible_missed_wraps = 0;               // read gaps so long that the counter may have wrapped unseen
+  std::uint64_t updates = 0;                             // observed changes
+  std::array<std::uint64_t, kReadCodeCount> failures{};  // by ReadCode; torn includes values detected later
   ReadCode last_code = ReadCode::ok;
 };
 
@@ -56,7 +56,7 @@ class EnergyAccumulator {
 
   const EnergyTally& tally() const { return tally_; }
   // The last change, if there was one.
-  const std::optional<EnergyStep>& last_step() const { return last_step_; }
+  const std::optional<CounterUpdate>& last_update() const { return last_update_; }
 
  private:
   struct Point {
@@ -79,7 +79,7 @@ class EnergyAccumulator {
   std::optional<Point> last_;         // last good point
   std::optional<Point> before_last_;  // the good point before that, until the counter changes again
   std::optional<Point> suspect_;      // a point that fits no rule yet
-  std::optional<EnergyStep> last_step_;
+  std::optional<CounterUpdate> last_update_;
   std::int64_t last_change_ns_ = 0;
 };
 

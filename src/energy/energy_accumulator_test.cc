@@ -68,7 +68,7 @@ TEST(EnergyAccumulator, SaysWhenSoMuchTimePassedUnseenThatWholeRangesMayBeMissin
   for (std::int64_t tick = 0; tick <= 50; ++tick)
     accumulator.add(reading(static_cast<std::uint64_t>(tick) * 1'000'000, tick));
   accumulator.add(reading(51'000'000, 50 + 100));  // 50 W before; two seconds later the value looks like a small rise
-  EXPECT_EQ(accumulator.tally().blind_spots, 1u);
+  EXPECT_EQ(accumulator.tally().possible_missed_wraps, 1u);
   EXPECT_EQ(accumulator.tally().gap_ns, 100 * kTick_ns);
 }
 
@@ -124,7 +124,7 @@ TEST(EnergyAccumulator, IntegratesAGaugeByTrapezoids) {
   accumulator.add(reading(200'000'000, 50));  // 200 W one second later
   accumulator.add(reading(200'000'000, 100));
   EXPECT_NEAR(accumulator.tally().joules, 150.0 + 200.0, 1e-9);
-  EXPECT_NEAR(accumulator.tally().variation_j, 50.0, 1e-9);
+  EXPECT_NEAR(accumulator.tally().trapezoid_error_j, 50.0, 1e-9);
 }
 
 // Property: the sum is exact for any mixture of wraps and dropped reads.

@@ -22,7 +22,7 @@
 #include "energy/counter_clock.h"
 #include "energy/edge_rules.h"
 #include "energy/energy_accumulator.h"
-#include "energy/power_shape.h"
+#include "energy/power_profile.h"
 #include "energy/read_pauses.h"
 #include "model/thinning.h"
 
@@ -31,14 +31,14 @@ namespace joulemap {
 // The energy at one time and how well it is known.
 struct CurveEdge {
   std::int64_t time_ns = 0;
-  EdgeEnergy energy;           // since the first reading
-  bool settled = false;        // false: extrapolated from the last point
-  std::int64_t before_ns = 0;  // time of the preceding point
-  bool in_first_step = false;  // between the first reading of a counter and its first update
-  double missing_s = 0;        // time without information between the edge and the nearest point
+  EdgeEnergy energy;                    // since the first reading
+  bool is_settled = false;              // false: extrapolated from the last point
+  std::int64_t before_ns = 0;           // time of the preceding point
+  bool in_first_update_period = false;  // between the first reading of a counter and its first update
+  double missing_s = 0;                 // time without information between the edge and the nearest point
   // At the points before and after: integration error of gauges (squared), and time lost to resets.
-  double variation_before_j2 = 0;
-  double variation_after_j2 = 0;
+  double trapezoid_error_before_j2 = 0;
+  double trapezoid_error_after_j2 = 0;
   std::int64_t gap_before_ns = 0;
   std::int64_t gap_after_ns = 0;
 };
@@ -46,25 +46,25 @@ struct CurveEdge {
 class EnergyCurve {
  public:
   // About 4 s of a counter that updates every millisecond and is read densely; 20 s of one read every 5 ms.
-  static constexpr std::size_t kLatestPoints = kLatestKept;
+  static constexpr std::size_t kLatestPoints = kUnthinnedLatest;
   // Nearly two hours of a counter that is read 20 times a second; longer series are thinned.
-  static constexpr std::size_t kMostPoints = std::size_t{1} << 17;
+  static constexpr std::size_t kMaxPoints = std::size_t{1} << 17;
 
-  enum class Keep : std::uint8_t {
+  enum class Retention : std::uint8_t {
     all,     // from the first reading on, in bounded memory: long series are thinned
     latest,  // only the recent past; no allocation after construction
   };
   // `known_refresh_ns`: update period found by an earlier curve of the same channel.
-  explicit EnergyCurve(const Channel& channel, Keep keep = Keep::all,
+  explicit EnergyCurve(const Channel& channel, Retention retention = Retention::all,
                        std::optional<std::int64_t> known_refresh_ns = {});
 
   // Readings must come in order of time.
   void observe(const Reading& reading) noexcept;
-  void observe_history(const PowerPoint& point) { shape_.add(point); }
+  void observe_history(const PowerPoint& point) { profile_.add(point); }
   // Passes on the period of another value of the same device (CounterClock::suggest_period).
   void suggest_period(double period_ns, double tolerance_ns) noexcept;
   // Keeps the points around a time that will be queried, even when the curve is thinned.
-  void retain_around(std::int64_t time_ns) { kept_ns_.push_back(time_ns); }
+  void retain_around(std::int64_t time_ns) { retained_times_ns_.push_back(time_ns); }
 
   // None when the retained past does not reach back that far, or there is no good reading yet.
   std::optional<CurveEdge> edge_at(std::int64_t time_ns) const;
@@ -78,12 +78,12 @@ class EnergyCurve {
   // The same for a counter lag of `lag_ns`.
   double joules_at(std::int64_t time_ns, std::int64_t lag_ns) const;
   // The time span that the points cover.
-  std::optional<TimeSpan> covered() const;
+  std::optional<TimeSpan> covered_span() const;
   // Mean power of a span; none when the points cover less than half of it.
   std::optional<double> mean_w(TimeSpan span) const;
 
   // Number of points after a time. One settles it; with two, the first can no longer be discarded as torn.
-  std::size_t points_after(std::int64_t time_ns) const { return points_.size() - first_after(time_ns + lag_ns_); }
+  std::size_t points_after(std::int64_t time_ns) const { return points_.size() - first_point_after(time_ns + lag_ns_); }
   // Of a slow counter with known update times: its energy at each update that was read, and the time of that update.
   std::vector<EnergyPoint> updates() const;
 
@@ -98,22 +98,22 @@ class EnergyCurve {
   struct Point {
     std::int64_t time_ns = 0;
     double joules = 0;
-    std::int64_t blur_ns = 0;  // maximum distance to the true time
-    std::int64_t read_ns = 0;  // start of the first read that showed this value
-    double variation_j2 = 0;
+    std::int64_t time_error_ns = 0;  // maximum distance to the true time
+    std::int64_t read_ns = 0;        // start of the first read that showed this value
+    double trapezoid_error_j2 = 0;
     std::int64_t gap_ns = 0;
-    std::int64_t same_ns = 0;  // start of the last read that showed this value
+    std::int64_t last_seen_ns = 0;  // start of the last read that showed this value
 
     operator EnergyPoint() const { return {time_ns, joules}; }
   };
 
-  void observe_step(const std::optional<EnergyStep>& previous, std::int64_t read_ns) noexcept;
+  void observe_update(const std::optional<CounterUpdate>& previous, std::int64_t read_ns) noexcept;
   void add(Point point) noexcept;
-  void place_open_points(std::int64_t now_ns) noexcept;
-  std::int64_t update_shown_by(std::size_t index) const;
-  void place_first_point() noexcept;
+  void refine_open_points(std::int64_t now_ns) noexcept;
+  std::int64_t update_time_shown_by(std::size_t index) const;
+  void set_first_point_time() noexcept;
   // time_ns of the following functions is on the time axis of points: when the counter shows the energy.
-  std::size_t first_after(std::int64_t time_ns) const;  // index of the first point after it
+  std::size_t first_point_after(std::int64_t time_ns) const;  // index of the first point after it
   double energy_between_points(std::size_t after, std::int64_t time_ns) const;
   double energy_after_last(std::int64_t time_ns) const;
   double power_between(std::size_t from) const;  // between the point and the next
@@ -127,20 +127,20 @@ class EnergyCurve {
   void bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, double& half_width_j) const;
 
   Channel channel_;
-  Keep keep_;
+  Retention retention_;
   std::int64_t lag_ns_;
   EnergyAccumulator accumulator_;
-  RefreshEstimate refresh_;
+  UpdatePeriodEstimate refresh_;
   std::optional<CounterClock> clock_;  // of a slow counter
-  PowerShape shape_;
+  PowerProfile profile_;
   ReadPauses pauses_;
   std::vector<Point> points_;
-  std::size_t placed_ = 0;     // number of leading points that are final
-  bool has_first_ = true;      // the first point is the first reading
-  bool first_placed_ = false;  // set from the first update
-  double least_w_ = 0;         // of a gauge: range of its values
+  std::size_t final_points_ = 0;   // number of leading points that are final
+  bool has_first_reading_ = true;  // the first point is the first reading
+  bool has_first_time_ = false;    // set from the first update
+  double least_w_ = 0;             // of a gauge: range of its values
   double most_w_ = 0;
-  std::vector<std::int64_t> kept_ns_;
+  std::vector<std::int64_t> retained_times_ns_;
 };
 
 }  // namespace joulemap

@@ -65,7 +65,7 @@ ChannelEnergy between(const EnergyCurve& curve, std::int64_t begin_ns, std::int6
 
 TEST(EnergyCurve, TellsTheEnergyOfManyOverlappingWindowsFromOneStream) {
   const Machine machine;
-  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   watch(curve, machine, kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
   for (std::int64_t i = 0; i < 100; ++i) {
     const std::int64_t begin_ns = kSecond_ns + 100 * kMillisecond_ns + i * 3 * kMillisecond_ns;
@@ -96,7 +96,7 @@ TEST(EnergyCurve, StatesAnUncertaintyThatHoldsWhenThePowerChangesAtTheEdge) {
               .refresh_ns = refresh_ns,
               .phase_ns = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(refresh_ns)),
               .busy_from_ns = begin_ns};
-          EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+          EnergyCurve curve(package(), EnergyCurve::Retention::latest);
           watch(curve, machine, kSecond_ns, end_ns + 300 * kMillisecond_ns, period_us * kMicrosecond_ns);
           const ChannelEnergy energy = between(curve, begin_ns, end_ns);
           ASSERT_TRUE(energy.joules);
@@ -112,7 +112,7 @@ TEST(EnergyCurve, StatesAnUncertaintyThatHoldsWhenThePowerChangesAtTheEdge) {
 
 TEST(EnergyCurve, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZero) {
   const Machine machine;
-  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 100 * kMicrosecond_ns);
   for (std::int64_t offset_us = 0; offset_us < 1000; offset_us += 50) {
     const std::int64_t begin_ns = 2 * kSecond_ns - 20 * kMillisecond_ns + offset_us * kMicrosecond_ns;
@@ -125,20 +125,20 @@ TEST(EnergyCurve, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZero) {
 
 TEST(EnergyCurve, SettlesAnEdgeWithTheFirstPointAfterIt) {
   const Machine machine;
-  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
   const std::int64_t edge_ns = 2 * kSecond_ns;
-  EXPECT_FALSE(curve.edge_at(edge_ns)->settled);
+  EXPECT_FALSE(curve.edge_at(edge_ns)->is_settled);
   EXPECT_EQ(curve.points_after(edge_ns), 0u);
   const double carried_j = curve.edge_at(edge_ns)->energy.joules;
   watch(curve, machine, edge_ns, edge_ns + 10 * kMillisecond_ns, 5 * kMillisecond_ns);
-  EXPECT_TRUE(curve.edge_at(edge_ns)->settled);
+  EXPECT_TRUE(curve.edge_at(edge_ns)->is_settled);
   EXPECT_NEAR(curve.edge_at(edge_ns)->energy.joules, carried_j, 0.1);
 }
 
 TEST(EnergyCurve, AnEdgeKeptFromThePastServesAWindowOfHours) {
   const Machine machine;
-  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
   const std::int64_t begin_ns = 2 * kSecond_ns - 50 * kMillisecond_ns;
   const CurveEdge begin = *curve.edge_at(begin_ns);
@@ -151,7 +151,7 @@ TEST(EnergyCurve, AnEdgeKeptFromThePastServesAWindowOfHours) {
 
 TEST(EnergyCurve, SaysWhyThereIsNoEnergyYet) {
   const Machine machine;
-  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
   const ChannelEnergy energy = between(curve, 2 * kSecond_ns, 2 * kSecond_ns + kMillisecond_ns);
   EXPECT_FALSE(energy.joules);
@@ -176,7 +176,7 @@ TEST(EnergyCurve, HasNoEnergyOfAWindowThatNoReadingCovers) {
 
 TEST(EnergyCurve, TellsNoEnergyOfACounterThatStandsStill) {
   const Machine machine{.frozen_from_ns = 2 * kSecond_ns};
-  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   watch(curve, machine, kSecond_ns, 4 * kSecond_ns, 5 * kMillisecond_ns);
   const ChannelEnergy within = between(curve, 3 * kSecond_ns, 3 * kSecond_ns + kMillisecond_ns);
   EXPECT_FALSE(within.joules);
@@ -189,7 +189,7 @@ TEST(EnergyCurve, TellsNoEnergyOfACounterThatStandsStill) {
 }
 
 TEST(EnergyCurve, ATornRiseThatIsTakenBackLeavesNoPoint) {
-  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   curve.observe(good(1 * kMillisecond_ns, 100.0));
   curve.observe(good(2 * kMillisecond_ns, 100.1));
   curve.observe(good(3 * kMillisecond_ns, 105.0));  // torn, but plausible
@@ -211,7 +211,7 @@ TEST(EnergyCurve, IntegratesAGaugeAndSaysWhatItMayHaveMissed) {
 
 TEST(EnergyCurve, TheFaultsOfAWindowAreThoseSinceItsBeginning) {
   const Machine machine;
-  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   curve.observe({0, 1, 1, ReadCode::garbage});
   watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
   const EnergyTally at_begin = curve.tally();
@@ -258,7 +258,7 @@ TEST(EnergyCurve, WhereASlowCounterIsReadBetweenItsStepsDoesNotMoveThem) {
 
 TEST(EnergyCurve, AnEdgeBeforeTheFirstReadingIsMissingTime) {
   const Machine machine;
-  EnergyCurve curve(package(), EnergyCurve::Keep::latest);
+  EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   EXPECT_FALSE(curve.edge_at(kSecond_ns));
   watch(curve, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
   const ChannelEnergy energy = between(curve, kSecond_ns, 3 * kSecond_ns - 50 * kMillisecond_ns);

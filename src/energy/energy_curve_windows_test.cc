@@ -17,13 +17,13 @@ constexpr std::int64_t kWindowMs = 1'000'000;
 class MeteredWindow {
  public:
   explicit MeteredWindow(const Channel& channel, std::optional<std::int64_t> refresh_ns = {})
-      : curve_(channel, EnergyCurve::Keep::all, refresh_ns) {}
+      : curve_(channel, EnergyCurve::Retention::all, refresh_ns) {}
   void observe(const Reading& reading) { curve_.observe(reading); }
   void begin(std::int64_t time_ns) { begin_ns_ = time_ns; }
   void end(std::int64_t time_ns) { end_ns_ = time_ns; }
   bool is_settled() const {
     if (end_ns_ != 0) return curve_.points_after(end_ns_) > 0 || !curve_.refresh_is_known();
-    return curve_.refresh_is_known() && curve_.tally().steps > 0;
+    return curve_.refresh_is_known() && curve_.tally().updates > 0;
   }
   std::int64_t refresh_ns() const { return curve_.refresh_is_known() ? curve_.refresh_ns() : 0; }
   ChannelEnergy result() const { return curve_.energy_between(begin_ns_, end_ns_); }
@@ -249,7 +249,7 @@ TEST(EnergyCurveWindows, AllowsForTheLagOfAnAveragingGauge) {
       channel.kind = ChannelKind::gauge;
       channel.quantity = Quantity::power;
       channel.scale = 1e-3;
-      channel.averaged_s = 1;
+      channel.averaging_time_s = 1;
       MeteredWindow window(channel);
       const auto read_at = [&](double time_s) {
         const double watts = idle_w + (kLoad_w - idle_w) * std::min(time_s, 1.0);

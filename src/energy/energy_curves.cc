@@ -9,31 +9,32 @@ namespace {
 // A mean over at least this time changes at nearly every update, idle or not.
 constexpr double kLongMean_s = 0.5;
 // The period of a device is passed on at this interval and with this delay, which exceeds the lag between channels.
-constexpr std::int64_t kPassedOnEvery_ns = 4 * kNanosecondsPerSecond;
-constexpr std::int64_t kPassedOnAfter_ns = 2 * kNanosecondsPerSecond;
+constexpr std::int64_t kPeriodSharingInterval_ns = 4 * kNanosecondsPerSecond;
+constexpr std::int64_t kPeriodSharingDelay_ns = 2 * kNanosecondsPerSecond;
 
 bool is_clock_of_device(const Channel& channel) {
   return channel.kind == ChannelKind::gauge && channel.quantity == Quantity::power && !channel.device.empty() &&
-         channel.refresh_s >= kSlowRefresh_s && channel.averaged_s >= kLongMean_s;
+         channel.refresh_s >= kSlowRefresh_s && channel.averaging_time_s >= kLongMean_s;
 }
 
 }  // namespace
 
-EnergyCurves::EnergyCurves(std::span<const Channel> channels, EnergyCurve::Keep keep) {
+EnergyCurves::EnergyCurves(std::span<const Channel> channels, EnergyCurve::Retention retention) {
   for (const Channel& channel : channels) {
     Role& role = roles_.emplace_back();
     scales_.push_back(channel.scale);
-    role.clocks_device = is_clock_of_device(channel);
-    if (role.clocks_device) power_clocks_.try_emplace(channel.device);
+    role.is_device_clock = is_clock_of_device(channel);
+    if (role.is_device_clock) power_clocks_.try_emplace(channel.device);
     if (!measures_energy(channel)) continue;
     role.curve = curves_.size();
-    curves_.emplace_back(channel, keep);
+    curves_.emplace_back(channel, retention);
   }
   for (std::size_t i = 0; i < channels.size(); ++i) {
     if (channels[i].quantity != Quantity::power_history || channels[i].device.empty()) continue;
     for (std::size_t curve = 0; curve < curves_.size(); ++curve) {
       const Channel& counter = curves_[curve].channel();
-      if (has_steps(counter) && counter.device == channels[i].device) roles_[i].shaped.push_back(curve);
+      if (has_counter_updates(counter) && counter.device == channels[i].device)
+        roles_[i].counter_curves.push_back(curve);
     }
   }
 }
@@ -42,11 +43,11 @@ EnergyCurves::EnergyCurves(std::span<const Channel> channels, const EnergyCurves
   for (std::size_t i = 0; i < curves_.size() && i < earlier.curves_.size(); ++i) {
     const EnergyCurve& same = earlier.curves_[i];
     if (!same.refresh_is_known()) continue;
-    curves_[i] = EnergyCurve(same.channel(), EnergyCurve::Keep::all, same.refresh_ns());
+    curves_[i] = EnergyCurve(same.channel(), EnergyCurve::Retention::all, same.refresh_ns());
   }
 }
 
-const EnergyCurve* EnergyCurves::of(std::size_t channel) const {
+const EnergyCurve* EnergyCurves::curve_of(std::size_t channel) const {
   if (channel >= roles_.size() || !roles_[channel].curve) return nullptr;
   return &curves_[*roles_[channel].curve];
 }
@@ -62,14 +63,14 @@ void EnergyCurves::observe(const Sample& sample) noexcept {
   const bool is_good = reading.code == ReadCode::ok;
   if (is_good) {
     const PowerPoint point{reading.time_ns(), static_cast<double>(reading.raw) * scales_[sample.channel]};
-    for (const std::size_t curve : role.shaped) curves_[curve].observe_history(point);
+    for (const std::size_t curve : role.counter_curves) curves_[curve].observe_history(point);
   }
   if (!role.curve) return;
   EnergyCurve& curve = curves_[*role.curve];
-  if (role.clocks_device && is_good) {
+  if (role.is_device_clock && is_good) {
     PowerClock& device = power_clocks_.find(curve.channel().device)->second;
     if (!device.origin_ns) device.origin_ns = reading.time_ns();
-    const std::int64_t now = (reading.time_ns() - *device.origin_ns) / kPassedOnEvery_ns;
+    const std::int64_t now = (reading.time_ns() - *device.origin_ns) / kPeriodSharingInterval_ns;
     if (now > device.now) {
       device.before = device.latest;
       device.latest = {now, device.clock.shared_period()};
@@ -84,9 +85,10 @@ void EnergyCurves::observe(const Sample& sample) noexcept {
 void EnergyCurves::suggest_period(EnergyCurve& curve, std::int64_t time_ns) {
   const auto device = power_clocks_.find(curve.channel().device);
   if (device == power_clocks_.end() || !device->second.origin_ns) return;
-  const std::int64_t wanted = (time_ns - *device->second.origin_ns - kPassedOnAfter_ns) / kPassedOnEvery_ns;
-  const PowerClock::Known& latest = device->second.latest;
-  const PowerClock::Known& known = latest.until <= wanted ? latest : device->second.before;
+  const std::int64_t wanted =
+      (time_ns - *device->second.origin_ns - kPeriodSharingDelay_ns) / kPeriodSharingInterval_ns;
+  const PowerClock::KnownPeriod& latest = device->second.latest;
+  const PowerClock::KnownPeriod& known = latest.slot <= wanted ? latest : device->second.before;
   if (known.period) curve.suggest_period(known.period->period_ns, known.period->tolerance_ns);
 }
 

@@ -22,7 +22,8 @@ class EnergyCurves {
  public:
   EnergyCurves() = default;
   // `channels`: the list that Sample::channel indexes.
-  explicit EnergyCurves(std::span<const Channel> channels, EnergyCurve::Keep keep = EnergyCurve::Keep::all);
+  explicit EnergyCurves(std::span<const Channel> channels,
+                        EnergyCurve::Retention retention = EnergyCurve::Retention::all);
   // After a measurement of the same channels: reuses the update periods that it found.
   EnergyCurves(std::span<const Channel> channels, const EnergyCurves& earlier);
 
@@ -30,20 +31,20 @@ class EnergyCurves {
   void retain_around(std::int64_t time_ns);
 
   // Null for a channel that measures neither energy nor power.
-  const EnergyCurve* of(std::size_t channel) const;
-  std::span<const EnergyCurve> all() const { return curves_; }
+  const EnergyCurve* curve_of(std::size_t channel) const;
+  std::span<const EnergyCurve> curves() const { return curves_; }
 
  private:
   // Update clock of a device's mean power. Counters receive what was known at the end of an earlier time slot, so that
   // the result does not depend on which channel comes first.
   struct PowerClock {
-    CounterClock clock{CounterClock::EqualValues::prove_nothing};
-    struct Known {
-      std::int64_t until = INT64_MIN;  // index of the time slot
-      std::optional<StepPeriod> period;
+    CounterClock clock{CounterClock::EqualValues::are_inconclusive};
+    struct KnownPeriod {
+      std::int64_t slot = INT64_MIN;  // index of the time slot
+      std::optional<UpdatePeriod> period;
     };
-    Known latest;
-    Known before;
+    KnownPeriod latest;
+    KnownPeriod before;
     std::optional<std::int64_t> origin_ns;  // of slot 0: the first reading
     std::int64_t now = INT64_MIN;
   };
@@ -51,8 +52,8 @@ class EnergyCurves {
 
   struct Role {
     std::optional<std::size_t> curve;
-    std::vector<std::size_t> shaped;  // of a history: indices of the curves of its device's counters
-    bool clocks_device = false;
+    std::vector<std::size_t> counter_curves;  // of a history: indices of the curves of its device's counters
+    bool is_device_clock = false;
   };
   std::vector<Role> roles_;  // by channel
   std::vector<double> scales_;

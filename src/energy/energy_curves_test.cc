@@ -43,8 +43,8 @@ TEST(EnergyCurves, WindowsBetweenSeldomReadsFollowTheHistoryOfThePower) {
       for (double from_s = gpu.begin_s + 3; from_s + length_s < gpu.end_s() - 1; from_s += 0.37) {
         const double begin_s = gpu.update_before(from_s);
         const double end_s = gpu.update_before(from_s + length_s);
-        const ChannelEnergy energy = curves.of(0)->energy_between(H200Phases::to_ns(begin_s - H200Phases::kLag_s),
-                                                                  H200Phases::to_ns(end_s - H200Phases::kLag_s));
+        const ChannelEnergy energy = curves.curve_of(0)->energy_between(H200Phases::to_ns(begin_s - H200Phases::kLag_s),
+                                                                        H200Phases::to_ns(end_s - H200Phases::kLag_s));
         const double truth_j = gpu.counter_at(end_s + 1e-6) - gpu.counter_at(begin_s + 1e-6);
         ASSERT_TRUE(energy.joules);
         squares += std::pow(*energy.joules / truth_j - 1, 2);
@@ -63,7 +63,7 @@ TEST(EnergyCurves, StateAnUncertaintyThatCoversWindowsBetweenSeldomReads) {
     const EnergyCurves curves = curves_of(gpu);
     for (double from_s = gpu.begin_s + 3; from_s + 1 < gpu.end_s() - 1; from_s += 0.29, ++windows) {
       const ChannelEnergy energy =
-          curves.of(0)->energy_between(H200Phases::to_ns(from_s), H200Phases::to_ns(from_s + 0.5));
+          curves.curve_of(0)->energy_between(H200Phases::to_ns(from_s), H200Phases::to_ns(from_s + 0.5));
       const double truth_j = gpu.joules_until(from_s + 0.5) - gpu.joules_until(from_s);
       covered += std::abs(energy.joules.value() - truth_j) <= energy.uncertainty_j ? 1 : 0;
     }
@@ -81,7 +81,7 @@ TEST(EnergyCurves, AreTheSameInWhateverOrderTheChannelsCome) {
     channels[2].name = "gpu0-power-average";
     channels[2].kind = ChannelKind::gauge;
     channels[2].quantity = Quantity::power;
-    channels[2].averaged_s = 1;
+    channels[2].averaging_time_s = 1;
     std::vector<Sample> samples = gpu.samples();
     for (double at_s = gpu.begin_s - 0.2; at_s < gpu.end_s(); at_s += 0.0103) {
       const auto raw = static_cast<std::uint64_t>(1e3 * gpu.watts_at(gpu.update_before(at_s)));
@@ -131,7 +131,7 @@ TEST(EnergyCurves, APauseInAGaugeIsMissingTimeAndTheIntervalCoversItsRange) {
   const ChannelEnergy energy = curve.energy_between(1'000 * kCurvesMs, 639'000 * kCurvesMs);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(energy.missing_s, 600, 0.1);
-  EXPECT_NEAR(energy.bridged_s, 600, 0.1);
+  EXPECT_NEAR(energy.interpolated_s, 600, 0.1);
   EXPECT_NEAR(*energy.joules, 38 * 160 + 600 * 100, 400);
   EXPECT_GT(energy.uncertainty_j, 600 * 290.0) << "it may have been 400 W all the time";
   EXPECT_LT(energy.uncertainty_j, 600 * 320.0);

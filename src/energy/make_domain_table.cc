@@ -40,7 +40,7 @@ DomainEnergy row_from(const ChannelEnergy& energy, double elapsed_s) {
   DomainEnergy row;
   row.name = energy.channel.domain;
   row.part_of = energy.channel.part_of;
-  row.counted = energy.channel.countable;
+  row.counted = energy.channel.is_countable;
   row.sensor = energy.channel.sensor;
   row.channel = energy.channel.name;
   row.device_model = energy.channel.device_model;
@@ -50,7 +50,7 @@ DomainEnergy row_from(const ChannelEnergy& energy, double elapsed_s) {
   }
   row.joules = energy.joules;
   row.uncertainty_j = energy.uncertainty_j;
-  const double known_s = elapsed_s - energy.missing_s + energy.bridged_s;
+  const double known_s = elapsed_s - energy.missing_s + energy.interpolated_s;
   if (known_s > 0) row.mean_w = *energy.joules / known_s;
   row.provenance = energy.channel.provenance;
   row.model = energy.channel.model;

@@ -129,7 +129,7 @@ TEST(DomainTable, HasNoEstimateUnderAMeasuredPlatform) {
 
 TEST(DomainTable, NeverAddsWhatItDoesNotKnowTheExtentOf) {
   ChannelEnergy board = measured("power_meter-0", 500, DomainClass::other);
-  board.channel.countable = false;
+  board.channel.is_countable = false;
   const std::vector<ChannelEnergy> channels = {measured("package-0", 100, DomainClass::cpu), board};
   EXPECT_DOUBLE_EQ(joules_of(make_domain_table(channels, 10).totals.measured).value(), 100);
 }

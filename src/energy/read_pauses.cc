@@ -32,7 +32,7 @@ ReadPauses::ReadPauses(const Channel& channel)
     : shortest_ns_(static_cast<std::int64_t>(shortest_pause_s(channel) * static_cast<double>(kNanosecondsPerSecond))) {}
 
 // Each interval passes the centre position, where all its neighbours are present, exactly once.
-void ReadPauses::note(std::int64_t time_ns) noexcept {
+void ReadPauses::add_reading(std::int64_t time_ns) noexcept {
   if (is_pause(kNeighbours) && pauses_.size() < kMostPauses) {
     pauses_.push_back({times_ns_[kNeighbours], times_ns_[kNeighbours + 1]});
   }
@@ -44,10 +44,10 @@ void ReadPauses::note(std::int64_t time_ns) noexcept {
 bool ReadPauses::is_pause(std::size_t interval) const noexcept {
   const std::size_t first = times_ns_.size() - count_;
   const auto length_ns = [&](std::size_t i) { return times_ns_[i + 1] - times_ns_[i]; };
-  if (interval < first || interval >= kKept || length_ns(interval) < shortest_ns_) return false;
+  if (interval < first || interval >= kIntervalCount || length_ns(interval) < shortest_ns_) return false;
   std::int64_t longest_ns = 0;
   const std::size_t begin = std::max(first, interval - std::min(interval, kNeighbours));
-  const std::size_t end = std::min(kKept, interval + kNeighbours + 1);
+  const std::size_t end = std::min(kIntervalCount, interval + kNeighbours + 1);
   for (std::size_t i = begin; i < end; ++i) {
     if (i != interval) longest_ns = std::max(longest_ns, length_ns(i));
   }

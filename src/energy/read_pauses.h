@@ -20,26 +20,26 @@ class ReadPauses {
   explicit ReadPauses(const Channel& channel);
 
   // Adds a good reading; in order of time.
-  void note(std::int64_t time_ns) noexcept;
+  void add_reading(std::int64_t time_ns) noexcept;
 
   // Calls `use` for all pauses so far, including among the latest readings.
   template <class Use>
   void for_each(const Use& use) const {
     for (const TimeSpan& pause : pauses_) use(pause);
-    for (std::size_t i = kNeighbours; i < kKept; ++i) {
+    for (std::size_t i = kNeighbours; i < kIntervalCount; ++i) {
       if (is_pause(i)) use(TimeSpan{times_ns_[i], times_ns_[i + 1]});
     }
   }
 
  private:
-  static constexpr std::size_t kNeighbours = 3;              // on each side
-  static constexpr std::size_t kKept = 2 * kNeighbours + 1;  // intervals between the latest readings
+  static constexpr std::size_t kNeighbours = 3;                       // on each side
+  static constexpr std::size_t kIntervalCount = 2 * kNeighbours + 1;  // intervals between the latest readings
 
   bool is_pause(std::size_t interval) const noexcept;
 
-  std::int64_t shortest_ns_;                        // minimum length of a pause, whatever its neighbours
-  std::array<std::int64_t, kKept + 1> times_ns_{};  // ascending
-  std::size_t count_ = 0;                           // number of valid entries in times_ns_
+  std::int64_t shortest_ns_;                                 // minimum length of a pause, whatever its neighbours
+  std::array<std::int64_t, kIntervalCount + 1> times_ns_{};  // ascending
+  std::size_t count_ = 0;                                    // number of valid entries in times_ns_
   std::vector<TimeSpan> pauses_;
 };
 

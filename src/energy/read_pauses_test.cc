@@ -24,8 +24,8 @@ Channel paused_channel(ChannelKind kind, double refresh_s) {
 std::vector<std::int64_t> pauses_ms(const Channel& channel, const std::vector<std::int64_t>& intervals_ms) {
   ReadPauses pauses(channel);
   std::int64_t now_ns = 0;
-  pauses.note(now_ns);
-  for (const std::int64_t interval_ms : intervals_ms) pauses.note(now_ns += interval_ms * kPauseMs);
+  pauses.add_reading(now_ns);
+  for (const std::int64_t interval_ms : intervals_ms) pauses.add_reading(now_ns += interval_ms * kPauseMs);
   std::vector<std::int64_t> found_ms;
   pauses.for_each([&](const TimeSpan& pause) { found_ms.push_back((pause.end_ns - pause.begin_ns) / kPauseMs); });
   return found_ms;

@@ -104,7 +104,7 @@ inline const char* find_structure(const char* at, const char* end) {
   return end;
 }
 
-inline constexpr std::array<std::uint8_t, 256> kJsonBytes = [] {
+inline constexpr std::array<std::uint8_t, 256> kJsonByteClasses = [] {
   std::array<std::uint8_t, 256> kinds{};
   for (const char byte : {' ', '\n', '\r', '\t'})
     kinds[static_cast<unsigned char>(byte)] = 3;  // bit 0: whitespace; bit 1: ends a token
@@ -112,17 +112,17 @@ inline constexpr std::array<std::uint8_t, 256> kJsonBytes = [] {
   return kinds;
 }();
 
-inline bool is_json_space(char byte) { return (kJsonBytes[static_cast<unsigned char>(byte)] & 1) != 0; }
+inline bool is_json_space(char byte) { return (kJsonByteClasses[static_cast<unsigned char>(byte)] & 1) != 0; }
 
 // Whether this byte ends a value, a key or a separator. The zero of the padding ends it, too.
-inline bool ends_json_token(char byte) { return kJsonBytes[static_cast<unsigned char>(byte)] != 0; }
+inline bool ends_json_token(char byte) { return kJsonByteClasses[static_cast<unsigned char>(byte)] != 0; }
 
 // Returns the first byte that is not whitespace. Optimized for a newline followed by indentation.
-inline const char* past_indent(const char* at) {
+inline const char* skip_json_whitespace(const char* at) {
   while (is_json_space(*at)) {
     ++at;
-    const std::uint64_t others = load_8_bytes(at) ^ 0x2020202020202020;
-    at += others == 0 ? 8 : std::countr_zero(others) / 8;
+    const std::uint64_t non_spaces = load_8_bytes(at) ^ 0x2020202020202020;
+    at += non_spaces == 0 ? 8 : std::countr_zero(non_spaces) / 8;
   }
   return at;
 }
@@ -136,8 +136,8 @@ struct DigitRun {
 inline DigitRun read_digits(const char* at) {
   static_assert(std::endian::native == std::endian::little);
   const std::uint64_t digits = load_8_bytes(at) ^ 0x3030303030303030;
-  const std::uint64_t others = ((digits + 0x7676767676767676) | digits) & 0x8080808080808080;
-  const int count = std::countr_zero(others) / 8;  // 8 if all are digits
+  const std::uint64_t non_digits = ((digits + 0x7676767676767676) | digits) & 0x8080808080808080;
+  const int count = std::countr_zero(non_digits) / 8;  // 8 if all are digits
   if (count == 0) return {};
   std::uint64_t value = digits << (64 - 8 * count);  // pads with leading zeros
   value = value * 10 + (value >> 8);

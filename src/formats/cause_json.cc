@@ -4,7 +4,7 @@
 namespace joulemap::formats {
 
 void write_cause(JsonWriter& json, const std::optional<Cause>& cause) {
-  json.text_or_null("cause", cause ? to_string(cause->largest) : "");
+  json.text_or_null("cause", cause ? to_string(cause->largest_class) : "");
   json.text_or_null("cause_basis", cause ? to_string(cause->basis) : "").key("cause_s");
   if (!cause) {
     json.null();

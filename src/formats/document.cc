@@ -65,7 +65,7 @@ std::string DocumentValue::text_or_empty(std::string_view key) const {
   return member == nullptr ? std::string() : member->text().value_or("");
 }
 
-std::string toml_text(std::string_view text) {
+std::string toml_string_literal(std::string_view text) {
   std::string out = "\"";
   for (const char character : text) {
     if (character == '"' || character == '\\') {

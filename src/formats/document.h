@@ -57,6 +57,6 @@ Result<DocumentValue> read_toml(std::string_view text, std::string_view name);
 Result<DocumentValue> read_json(std::string_view text, std::string_view name);
 
 // A TOML string literal, including quotes.
-std::string toml_text(std::string_view text);
+std::string toml_string_literal(std::string_view text);
 
 }  // namespace joulemap::formats

@@ -58,7 +58,7 @@ TEST(Document, DamagedAndEndlesslyNestedJsonIsRefused) {
 
 TEST(Document, ATextSurvivesToml) {
   const std::string odd = "quote \" back \\ line\nend \x01 é";
-  const Result<DocumentValue> read = read_toml("a = " + toml_text(odd), "m");
+  const Result<DocumentValue> read = read_toml("a = " + toml_string_literal(odd), "m");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->text_or_empty("a"), odd);
 }

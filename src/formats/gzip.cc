@@ -60,35 +60,35 @@ Result<MaybeGzipFile> MaybeGzipFile::open(const std::string& path) {
 // Reads the next block of the file; all pending bytes must be consumed.
 Status MaybeGzipFile::refill() {
   pending_.resize(kPiece);
-  pending_at_ = 0;
+  pending_offset_ = 0;
   const std::span<char> room(reinterpret_cast<char*>(pending_.data()), pending_.size());
   const Result<std::size_t> got = read_fully(file_.get(), room, path_);
   if (!got) return got.error();
-  file_over_ = *got < pending_.size();
+  is_file_end_ = *got < pending_.size();
   pending_.resize(*got);
   return Done{};
 }
 
 Result<std::size_t> MaybeGzipFile::read(std::span<char> out) {
-  if (end_ != StreamEnd::not_yet) return std::size_t{0};
+  if (end_ != StreamState::reading) return std::size_t{0};
   return inflater_ == nullptr ? read_plain(out) : read_compressed(out);
 }
 
 // Returns the bytes read for format detection first, then reads directly into `out`.
 Result<std::size_t> MaybeGzipFile::read_plain(std::span<char> out) {
-  const std::size_t known = std::min(out.size(), pending_.size() - pending_at_);
-  std::memcpy(out.data(), pending_.data() + pending_at_, known);
-  pending_at_ += known;
+  const std::size_t known = std::min(out.size(), pending_.size() - pending_offset_);
+  std::memcpy(out.data(), pending_.data() + pending_offset_, known);
+  pending_offset_ += known;
   if (known == out.size()) return known;
   Result<std::size_t> got = read_fully(file_.get(), out.subspan(known), path_);
   if (!got) return got;
-  if (known + *got < out.size()) end_ = StreamEnd::whole;
+  if (known + *got < out.size()) end_ = StreamState::complete;
   return known + *got;
 }
 
 // Whether another member begins here. Zeros and other bytes after the last member are padding, as in gzip.
 bool MaybeGzipFile::begin_member() {
-  if (pending_at_ == pending_.size() || pending_[pending_at_] != kMagic[0]) return false;
+  if (pending_offset_ == pending_.size() || pending_[pending_offset_] != kMagic[0]) return false;
   isal_inflate_reset(&inflater_->state);
   inflater_->state.crc_flag = ISAL_GZIP;
   inflater_->in_member = true;
@@ -99,26 +99,26 @@ Result<std::size_t> MaybeGzipFile::read_compressed(std::span<char> out) {
   inflate_state& state = inflater_->state;
   state.next_out = reinterpret_cast<std::uint8_t*>(out.data());
   state.avail_out = static_cast<std::uint32_t>(out.size());
-  while (state.avail_out > 0 && end_ == StreamEnd::not_yet) {
-    if (pending_at_ == pending_.size() && !file_over_) {
+  while (state.avail_out > 0 && end_ == StreamState::reading) {
+    if (pending_offset_ == pending_.size() && !is_file_end_) {
       if (Status status = refill(); !status) return std::move(status).error();
     }
     if (!inflater_->in_member && !begin_member()) {
-      end_ = StreamEnd::whole;
+      end_ = StreamState::complete;
       break;
     }
     const std::uint32_t room_before = state.avail_out;
-    state.next_in = pending_.data() + pending_at_;
-    state.avail_in = static_cast<std::uint32_t>(pending_.size() - pending_at_);
+    state.next_in = pending_.data() + pending_offset_;
+    state.avail_in = static_cast<std::uint32_t>(pending_.size() - pending_offset_);
     const int code = isal_inflate(&state);
-    const bool moved = state.avail_out != room_before || state.avail_in != pending_.size() - pending_at_;
-    pending_at_ = pending_.size() - state.avail_in;
+    const bool moved = state.avail_out != room_before || state.avail_in != pending_.size() - pending_offset_;
+    pending_offset_ = pending_.size() - state.avail_in;
     if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT) {
-      end_ = StreamEnd::damaged;
+      end_ = StreamState::damaged;
     } else if (state.block_state == ISAL_BLOCK_FINISH) {
       inflater_->in_member = false;
-    } else if (!moved && file_over_ && pending_at_ == pending_.size()) {
-      end_ = StreamEnd::cut;
+    } else if (!moved && is_file_end_ && pending_offset_ == pending_.size()) {
+      end_ = StreamState::truncated;
     }
   }
   return out.size() - state.avail_out;

@@ -16,11 +16,11 @@
 
 namespace joulemap::formats {
 
-enum class StreamEnd : std::uint8_t {
-  not_yet,
-  whole,
-  cut,      // the compressed stream is truncated
-  damaged,  // invalid from here on, or wrong checksum
+enum class StreamState : std::uint8_t {
+  reading,
+  complete,
+  truncated,  // the compressed stream is truncated
+  damaged,    // invalid from here on, or wrong checksum
 };
 
 class MaybeGzipFile {
@@ -33,7 +33,7 @@ class MaybeGzipFile {
   // Fills `out` completely except at the end of the text; returns 0 from then on. Returns the valid data before damage.
   Result<std::size_t> read(std::span<char> out);
 
-  StreamEnd end() const { return end_; }
+  StreamState end() const { return end_; }
   bool is_compressed() const { return inflater_ != nullptr; }
 
  private:
@@ -48,9 +48,9 @@ class MaybeGzipFile {
   std::string path_;
   FileDescriptor file_;
   std::vector<unsigned char> pending_;  // bytes read from the file and not yet consumed
-  std::size_t pending_at_ = 0;
-  bool file_over_ = false;
-  StreamEnd end_ = StreamEnd::not_yet;
+  std::size_t pending_offset_ = 0;
+  bool is_file_end_ = false;
+  StreamState end_ = StreamState::reading;
   std::unique_ptr<Inflater> inflater_;  // null for an uncompressed file
 };
 

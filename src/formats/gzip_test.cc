@@ -38,7 +38,7 @@ std::string long_text() {
 
 struct Read {
   std::string text;
-  StreamEnd end = StreamEnd::not_yet;
+  StreamState end = StreamState::reading;
   bool is_compressed = false;
 };
 
@@ -65,11 +65,11 @@ TEST(MaybeGzipFile, IsToldByItsContent) {
   const Read plain = read(text);
   EXPECT_FALSE(plain.is_compressed);
   EXPECT_TRUE(plain.text == text);
-  EXPECT_EQ(plain.end, StreamEnd::whole);
+  EXPECT_EQ(plain.end, StreamState::complete);
   const Read packed = read(compressed(text));
   EXPECT_TRUE(packed.is_compressed);
   EXPECT_TRUE(packed.text == text);
-  EXPECT_EQ(packed.end, StreamEnd::whole);
+  EXPECT_EQ(packed.end, StreamState::complete);
 }
 
 TEST(MaybeGzipFile, PiecesOfAnySizeGiveTheSameText) {
@@ -84,19 +84,19 @@ TEST(MaybeGzipFile, SeveralMembersAreOneText) {
   const std::string text = long_text();
   const Read joined = read(compressed(text) + compressed("and ") + compressed("more") + std::string(10, '\0'));
   EXPECT_TRUE(joined.text == text + "and more");
-  EXPECT_EQ(joined.end, StreamEnd::whole);
+  EXPECT_EQ(joined.end, StreamState::complete);
 }
 
 TEST(MaybeGzipFile, AStreamThatIsCutGivesWhatItHolds) {
   const std::string text = long_text();
   const std::string whole = compressed(text);
   for (const std::size_t size : {whole.size() - 1, whole.size() - 8, whole.size() / 2, std::size_t{300'000}}) {
-    const Read cut = read(whole.substr(0, size));
-    EXPECT_EQ(cut.end, StreamEnd::cut) << size;
-    EXPECT_TRUE(text.starts_with(cut.text)) << size;
-    EXPECT_GT(cut.text.size(), size) << size;
+    const Read truncated = read(whole.substr(0, size));
+    EXPECT_EQ(truncated.end, StreamState::truncated) << size;
+    EXPECT_TRUE(text.starts_with(truncated.text)) << size;
+    EXPECT_GT(truncated.text.size(), size) << size;
   }
-  EXPECT_EQ(read(whole.substr(0, 5)).end, StreamEnd::cut);
+  EXPECT_EQ(read(whole.substr(0, 5)).end, StreamState::truncated);
 }
 
 TEST(MaybeGzipFile, DamageIsTold) {
@@ -104,16 +104,16 @@ TEST(MaybeGzipFile, DamageIsTold) {
   std::string bytes = compressed(text);
   bytes[bytes.size() - 6] ^= 1;  // a byte of the checksum
   const Read wrong = read(bytes);
-  EXPECT_EQ(wrong.end, StreamEnd::damaged);
+  EXPECT_EQ(wrong.end, StreamState::damaged);
   EXPECT_TRUE(wrong.text == text);
   std::string torn = compressed(text);
   for (std::size_t i = 0; i < 64; ++i) torn[torn.size() / 2 + i] = '\xff';
-  EXPECT_EQ(read(torn).end, StreamEnd::damaged);
+  EXPECT_EQ(read(torn).end, StreamState::damaged);
 }
 
 TEST(MaybeGzipFile, AFileThatIsNotThereIsAnError) {
   EXPECT_EQ(MaybeGzipFile::open("/no/such/file").error().code, ErrorCode::not_found);
-  EXPECT_EQ(read("").end, StreamEnd::whole);
+  EXPECT_EQ(read("").end, StreamState::complete);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace joulemap::formats {
 
 // Compresses in blocks, because ISA-L counts bytes in 32 bits.
-std::string gzip_bytes(std::string_view text) {
+std::string gzip_compress(std::string_view text) {
   constexpr std::size_t kPiece = std::numeric_limits<std::int32_t>::max();
   isal_zstream stream;
   isal_deflate_init(&stream);

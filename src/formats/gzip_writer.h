@@ -8,6 +8,6 @@
 
 namespace joulemap::formats {
 
-std::string gzip_bytes(std::string_view text);
+std::string gzip_compress(std::string_view text);
 
 }  // namespace joulemap::formats

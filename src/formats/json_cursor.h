@@ -19,23 +19,23 @@
 #include <string_view>
 
 #include "formats/byte_scan.h"
-#include "formats/json_steps.h"
+#include "formats/json_parsing.h"
 #include "formats/json_text.h"
 
 namespace joulemap::formats {
 
-// first_ends: standard JSON. likely_ends: a quote ends a string only if the following text permits it, for unescaped
+// strict: standard JSON. lenient: a quote ends a string only if the following text permits it, for unescaped
 // quotes.
-enum class QuoteRule : std::uint8_t { first_ends, likely_ends };
+enum class QuoteRule : std::uint8_t { strict, lenient };
 
 class JsonCursor {
  public:
-  JsonCursor(const char* begin, const char* end, QuoteRule rule = QuoteRule::first_ends)
-      : at_(begin), end_(end), likely_(rule == QuoteRule::likely_ends) {}
+  JsonCursor(const char* begin, const char* end, QuoteRule rule = QuoteRule::strict)
+      : at_(begin), end_(end), is_lenient_(rule == QuoteRule::lenient) {}
 
   const char* at() const { return at_; }
   bool failed() const { return failed_; }
-  bool wants_more() const { return failed_ && at_ >= end_; }  // failed at the end of the text
+  bool needs_more_text() const { return failed_ && at_ >= end_; }  // failed at the end of the text
 
   JOULEMAP_INLINE char peek() {  // first byte of the next value; 0 at the end
     skip_space();
@@ -61,7 +61,8 @@ class JsonCursor {
   JOULEMAP_INLINE bool integer(std::int64_t& value) {
     skip_space();
     const DigitRun run = read_digits(at_);
-    if (run.count == 0 || !ends_json_token(at_[run.count])) return follow(slow_number(at_, end_, likely_, 0), value);
+    if (run.count == 0 || !ends_json_token(at_[run.count]))
+      return advance_to(parse_json_number_slowly(at_, end_, is_lenient_, 0), value);
     at_ += run.count;
     value = run.value;
     return true;
@@ -69,7 +70,7 @@ class JsonCursor {
   // Reads a decimal number times 1000, exactly; drops further digits.
   JOULEMAP_INLINE bool thousandths(std::int64_t& value) {
     skip_space();
-    return follow(read_thousandths(at_, end_, likely_), value);
+    return advance_to(read_thousandths(at_, end_, is_lenient_), value);
   }
 
   JOULEMAP_INLINE void skip() {
@@ -80,7 +81,7 @@ class JsonCursor {
       ++at_;
       leave();
     } else {
-      follow(past_word(at_, end_, likely_));
+      advance_to(skip_json_word(at_, end_, is_lenient_));
     }
   }
   // Skips exactly these bytes if they come next: a fast path for expected text.
@@ -91,61 +92,61 @@ class JsonCursor {
     return true;
   }
   JOULEMAP_INLINE void leave() {  // skips the rest of the innermost entered object or array
-    follow(past_brackets(at_, end_, likely_));
-    fresh_ = false;
+    advance_to(skip_past_closing_bracket(at_, end_, is_lenient_));
+    is_before_first_element_ = false;
   }
 
  private:
   bool fail() { return !(failed_ = true); }
-  void follow(const JsonStep& step) {
-    at_ = step.at;
-    failed_ |= step.failed;
+  void advance_to(const JsonPosition& position) {
+    at_ = position.at;
+    failed_ |= position.failed;
   }
-  bool follow(const JsonNumber& number, std::int64_t& value) {
-    follow(number.step);
+  bool advance_to(const JsonNumber& number, std::int64_t& value) {
+    advance_to(number.position);
     if (number.is_number) value = number.value;
     return number.is_number;
   }
   JOULEMAP_INLINE void skip_space() {
-    if (is_json_space(*at_) && is_json_space(*++at_)) at_ = past_indent(at_);  // usually one blank or none
+    if (is_json_space(*at_) && is_json_space(*++at_)) at_ = skip_json_whitespace(at_);  // usually one blank or none
   }
   JOULEMAP_INLINE bool enter(char bracket) {
     skip_space();
     if (failed_ || *at_ != bracket) return fail();
     ++at_;
-    return fresh_ = true;
+    return is_before_first_element_ = true;
   }
   JOULEMAP_INLINE bool next(char closing) {
     skip_space();
     if (failed_ || *at_ == closing) {
       at_ += failed_ ? 0 : 1;
-      return fresh_ = false;
+      return is_before_first_element_ = false;
     }
-    if (!fresh_) {
+    if (!is_before_first_element_) {
       if (*at_ != ',') return fail();
       ++at_;
       skip_space();
     }
-    fresh_ = false;
+    is_before_first_element_ = false;
     return true;
   }
   JOULEMAP_INLINE JsonText string(JsonRole role) {
     const char* const begin = at_ + 1;
     const char* const stop = find_quote(begin, end_);
-    if (!likely_ && *stop == '"' && ends_json_token(stop[1])) {
+    if (!is_lenient_ && *stop == '"' && ends_json_token(stop[1])) {
       at_ = stop + 1;
       return {{begin, stop}, false};
     }
-    const JsonTextEnd found = find_text_end(stop, end_, likely_, role);
-    follow(found.step);
-    return found.step.failed ? JsonText() : JsonText{{begin, at_ - 1}, found.escaped};
+    const JsonTextEnd found = find_text_end(stop, end_, is_lenient_, role);
+    advance_to(found.position);
+    return found.position.failed ? JsonText() : JsonText{{begin, at_ - 1}, found.escaped};
   }
 
   const char* at_;
   const char* end_;
-  bool likely_ = false;
+  bool is_lenient_ = false;
   bool failed_ = false;
-  bool fresh_ = false;  // no element of the current object or array has been read
+  bool is_before_first_element_ = false;  // no element of the current object or array has been read
 };
 
 }  // namespace joulemap::formats

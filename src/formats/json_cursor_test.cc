@@ -13,7 +13,7 @@ namespace {
 class Padded {
  public:
   explicit Padded(std::string text) : size_(text.size()), text_(std::move(text)) { text_.append(kScanPadding, '\0'); }
-  JsonCursor cursor(QuoteRule rule = QuoteRule::first_ends) const {
+  JsonCursor cursor(QuoteRule rule = QuoteRule::strict) const {
     return JsonCursor(text_.data(), text_.data() + size_, rule);
   }
 
@@ -99,9 +99,9 @@ TEST(JsonCursor, AStrayQuoteFailsAndIsReadWithTheKinderRule) {
   strict.enter_object();
   while (strict.next_member(key)) strict.skip();
   EXPECT_TRUE(strict.failed());
-  EXPECT_FALSE(strict.wants_more());
+  EXPECT_FALSE(strict.needs_more_text());
 
-  JsonCursor kind = text.cursor(QuoteRule::likely_ends);
+  JsonCursor kind = text.cursor(QuoteRule::lenient);
   kind.enter_object();
   ASSERT_TRUE(kind.next_member(key));
   EXPECT_EQ(kind.text().raw, R"(operator()<"a">)");
@@ -121,7 +121,7 @@ TEST(JsonCursor, ATextThatEndsTooSoonWantsMore) {
     JsonCursor json = text.cursor();
     json.enter_object();
     for (std::string_view key; json.next_member(key);) json.skip();
-    EXPECT_TRUE(json.wants_more()) << size;
+    EXPECT_TRUE(json.needs_more_text()) << size;
   }
 }
 

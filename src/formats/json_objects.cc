@@ -93,7 +93,7 @@ class Scan {
  public:
   Scan(std::string_view text, const std::function<void(const JsonFields&)>& visit) : text_(text), visit_(visit) {}
 
-  JsonObjectsRead run() {
+  JsonObjectsResult run() {
     result_.found = find_array();
     while (result_.found && !result_.ended && at_ < text_.size()) {
       at_ = text_.find_first_not_of(" \t\r\n,", at_);
@@ -177,7 +177,7 @@ class Scan {
   std::string_view text_;
   const std::function<void(const JsonFields&)>& visit_;
   std::size_t at_ = 0;
-  JsonObjectsRead result_;
+  JsonObjectsResult result_;
   rapidjson::Reader reader_;
   JsonFields fields_;
   std::string repaired_;
@@ -228,7 +228,7 @@ std::optional<double> JsonFields::number(std::string_view path) const {
   return field->kind == Kind::integer ? static_cast<double>(field->integer) : field->real;
 }
 
-JsonObjectsRead for_each_json_object(std::string_view text, const std::function<void(const JsonFields&)>& visit) {
+JsonObjectsResult for_each_json_object(std::string_view text, const std::function<void(const JsonFields&)>& visit) {
   return Scan(text, visit).run();
 }
 

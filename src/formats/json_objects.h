@@ -5,7 +5,7 @@
 // by path, "args.op_name"; arrays are kept as source text, levels beyond the fifth are skipped. Numbers without
 // fraction are read as integers. Pure; holds one object in memory.
 //
-//   JsonObjectsRead read = for_each_json_object(text, [](const JsonFields& fields) { ... fields.text("name") ... });
+//   JsonObjectsResult read = for_each_json_object(text, [](const JsonFields& fields) { ... fields.text("name") ... });
 //
 // Trace writers often fail to escape. Control characters in strings are read as blanks. An invalid object is counted,
 // and reading resumes at the next text that looks like the start of an object.
@@ -54,14 +54,14 @@ class JsonFields {
   std::size_t size_ = 0;
 };
 
-struct JsonObjectsRead {
+struct JsonObjectsResult {
   bool found = false;         // the array exists
   bool ended = false;         // its end was reached
   std::uint64_t damaged = 0;  // number of invalid objects
 
-  bool whole() const { return found && ended && damaged == 0; }
+  bool is_complete() const { return found && ended && damaged == 0; }
 };
 
-JsonObjectsRead for_each_json_object(std::string_view text, const std::function<void(const JsonFields&)>& visit);
+JsonObjectsResult for_each_json_object(std::string_view text, const std::function<void(const JsonFields&)>& visit);
 
 }  // namespace joulemap::formats

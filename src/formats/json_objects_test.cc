@@ -11,7 +11,7 @@ namespace {
 TEST(JsonObjects, GivesEachObjectWithItsMembers) {
   std::vector<std::string> names;
   std::vector<std::int64_t> durations;
-  const JsonObjectsRead read = for_each_json_object(
+  const JsonObjectsResult read = for_each_json_object(
       R"([{"name": "a", "dur": 5, "args": {"op_name": "Conv", "deep": {"x": 1}, "list": [{"dur": 9}, 3]}}, {"name": "b"}])",
       [&](const JsonFields& fields) {
         names.push_back(std::string(fields.text("name")) + std::string(fields.text("args.op_name")));
@@ -20,14 +20,14 @@ TEST(JsonObjects, GivesEachObjectWithItsMembers) {
           EXPECT_EQ(fields.integer("args.deep.x"), 1);
         }
       });
-  EXPECT_TRUE(read.whole());
+  EXPECT_TRUE(read.is_complete());
   EXPECT_EQ(names, (std::vector<std::string>{"aConv", "b"}));
   EXPECT_EQ(durations, (std::vector<std::int64_t>{5, -1}));
 }
 
-std::vector<std::string> names_in(std::string_view text, JsonObjectsRead* read = nullptr) {
+std::vector<std::string> names_in(std::string_view text, JsonObjectsResult* read = nullptr) {
   std::vector<std::string> names;
-  const JsonObjectsRead result =
+  const JsonObjectsResult result =
       for_each_json_object(text, [&](const JsonFields& fields) { names.emplace_back(fields.text("name")); });
   if (read != nullptr) *read = result;
   return names;
@@ -49,7 +49,7 @@ TEST(JsonObjects, AnArrayIsTheTextItIsInTheFile) {
 }
 
 TEST(JsonObjects, ATextThatIsCutGivesWhatCameBefore) {
-  JsonObjectsRead read;
+  JsonObjectsResult read;
   EXPECT_EQ(names_in(R"([{"name": "a"}, {"name": )", &read), (std::vector<std::string>{"a"}));
   EXPECT_FALSE(read.ended);
   EXPECT_EQ(read.damaged, 1u);
@@ -59,24 +59,24 @@ TEST(JsonObjects, ATextThatIsCutGivesWhatCameBefore) {
 }
 
 TEST(JsonObjects, TheArrayMayBeAMember) {
-  JsonObjectsRead read;
+  JsonObjectsResult read;
   const std::string text =
       "\xef\xbb\xbf\r\n{\"of\": \"traceEvents\", \"traceEvents\" : [ {\"name\": \"a\"}], \"more\": [{\"name\": "
       "\"no\"}]}";
   EXPECT_EQ(names_in(text, &read), (std::vector<std::string>{"a"}));
-  EXPECT_TRUE(read.whole());
+  EXPECT_TRUE(read.is_complete());
 }
 
 TEST(JsonObjects, WhatHoldsNoSuchArrayIsNotFound) {
   for (const char* text : {"", "{}", "{\"a\": [{\"name\": 1}]}", "hello", "3"}) {
-    JsonObjectsRead read;
+    JsonObjectsResult read;
     EXPECT_TRUE(names_in(text, &read).empty()) << text;
     EXPECT_FALSE(read.found) << text;
   }
 }
 
 TEST(JsonObjects, AnUnescapedQuoteCostsItsObject) {
-  JsonObjectsRead read;
+  JsonObjectsResult read;
   const char* const text = R"([{"name": "a"}, {"name": "b"b", "list": [{"x": 1}, {"x": 2}]},
                                {"name": "c"}, {"name": "d"}])";
   std::vector<std::string> names = names_in(text, &read);
@@ -87,13 +87,13 @@ TEST(JsonObjects, AnUnescapedQuoteCostsItsObject) {
 }
 
 TEST(JsonObjects, ControlCharactersInATextAreBlanks) {
-  JsonObjectsRead read;
+  JsonObjectsResult read;
   EXPECT_EQ(names_in("[{\"name\": \"a\nb\x01\"}, {\"name\": \"c\"}]", &read), (std::vector<std::string>{"a b ", "c"}));
-  EXPECT_TRUE(read.whole());
+  EXPECT_TRUE(read.is_complete());
 }
 
 TEST(JsonObjects, ThingsThatAreNoObjectsAreCounted) {
-  JsonObjectsRead read;
+  JsonObjectsResult read;
   EXPECT_EQ(names_in(R"([{"name": "a"}, null, {"name": "b"},{"name": "c"}])", &read).size(), 2u);
   EXPECT_EQ(read.damaged, 1u);
 }

@@ -82,7 +82,7 @@ JsonWriter& JsonWriter::text_or_null(std::string_view name, std::string_view tex
 
 std::string JsonWriter::text() && {
   JOULEMAP_CHECK(state_->writer.IsComplete(), "an object or array was left open");
-  return with_json_escapes({state_->buffer.GetString(), state_->buffer.GetSize()});
+  return escape_unsafe_json({state_->buffer.GetString(), state_->buffer.GetSize()});
 }
 
 }  // namespace joulemap::formats

@@ -7,7 +7,7 @@
 
 namespace joulemap::formats {
 
-const char* past_any_varint(const char* at, const char* end, std::uint64_t& number) {
+const char* decode_varint_bytewise(const char* at, const char* end, std::uint64_t& number) {
   constexpr int kMostBits = 64;
   std::uint64_t sum = 0;
   for (int shift = 0; shift < kMostBits && at != end; shift += 7) {

@@ -43,14 +43,14 @@ class ProtobufReader {
         kind_ = Kind::number;
         return read_number(number_) || stop();
       case 1:
-        kind_ = Kind::real;
-        return read_real(number_) || stop();
+        kind_ = Kind::double_value;
+        return read_fixed_width(number_) || stop();
       case 2:
         kind_ = Kind::bytes;
         return read_bytes() || stop();
       case 5:
-        kind_ = Kind::short_real;
-        return read_real(short_real_) || stop();
+        kind_ = Kind::float_value;
+        return read_fixed_width(float_value_) || stop();
       default:
         return stop();  // groups: obsolete
     }
@@ -60,28 +60,28 @@ class ProtobufReader {
   std::size_t bytes_left() const { return static_cast<std::size_t>(end_ - at_); }
   // If the bytes end within a field, as in a truncated file: the available part of it; field() returns its number. Else
   // empty.
-  std::string_view cut() const { return cut_; }
+  std::string_view truncated_field() const { return truncated_field_; }
 
   std::uint32_t field() const { return field_; }
   std::uint64_t unsigned_number() const { return kind_ == Kind::number ? number_ : 0; }
   std::int64_t signed_number() const { return static_cast<std::int64_t>(unsigned_number()); }
-  double real() const { return kind_ == Kind::real ? std::bit_cast<double>(number_) : 0; }
-  float short_real() const { return kind_ == Kind::short_real ? short_real_ : 0; }
+  double double_value() const { return kind_ == Kind::double_value ? std::bit_cast<double>(number_) : 0; }
+  float float_value() const { return kind_ == Kind::float_value ? float_value_ : 0; }
   std::string_view bytes() const { return kind_ == Kind::bytes ? bytes_ : std::string_view(); }
   // A string, a message or packed numbers. Writers may encode repeated numbers packed or one by one.
   bool is_bytes() const { return kind_ == Kind::bytes; }
 
  private:
-  enum class Kind : std::uint8_t { none, number, real, short_real, bytes };
+  enum class Kind : std::uint8_t { none, number, double_value, float_value, bytes };
 
   [[gnu::always_inline]] bool read_number(std::uint64_t& number) {
-    const char* const behind = past_varint(at_, end_, end_, number);
+    const char* const behind = decode_varint(at_, end_, end_, number);
     if (behind == nullptr) return false;
     at_ = behind;
     return true;
   }
   template <class T>
-  bool read_real(T& real) {
+  bool read_fixed_width(T& real) {
     if (end_ - at_ < static_cast<std::ptrdiff_t>(sizeof real)) return false;
     std::memcpy(&real, at_, sizeof real);
     at_ += sizeof real;
@@ -92,7 +92,7 @@ class ProtobufReader {
     if (!read_number(size)) return false;
     const auto left = static_cast<std::uint64_t>(end_ - at_);
     if (size > left) {
-      cut_ = {at_, static_cast<std::size_t>(left)};
+      truncated_field_ = {at_, static_cast<std::size_t>(left)};
       return false;
     }
     bytes_ = {at_, static_cast<std::size_t>(size)};
@@ -109,10 +109,10 @@ class ProtobufReader {
   const char* at_;
   const char* end_;
   std::string_view bytes_;
-  std::string_view cut_;
+  std::string_view truncated_field_;
   std::uint64_t number_ = 0;
   std::uint32_t field_ = 0;
-  float short_real_ = 0;
+  float float_value_ = 0;
   Kind kind_ = Kind::none;
   bool damaged_ = false;
 };

@@ -17,7 +17,7 @@ TEST(Protobuf, ReadsBackWhatWasWritten) {
   EXPECT_EQ(fields.field(), 1u);
   EXPECT_EQ(fields.signed_number(), -7);
   ASSERT_TRUE(fields.next());
-  EXPECT_EQ(fields.real(), 0.5);
+  EXPECT_EQ(fields.double_value(), 0.5);
   ASSERT_TRUE(fields.next());
   EXPECT_EQ(fields.bytes(), "name");
   ASSERT_TRUE(fields.next());
@@ -33,7 +33,7 @@ TEST(Protobuf, AFieldOfAnotherTypeReadsAsNothing) {
   ProtobufReader fields(written.bytes());
   ASSERT_TRUE(fields.next());
   EXPECT_EQ(fields.signed_number(), 0);
-  EXPECT_EQ(fields.real(), 0);
+  EXPECT_EQ(fields.double_value(), 0);
 }
 
 TEST(Protobuf, SaysSoWhereTheBytesMakeNoSense) {
@@ -59,14 +59,14 @@ TEST(Protobuf, AnEmptyMessageIsWhole) {
 TEST(Protobuf, OfAFieldThatTheEndCutsItsBeginningIsTold) {
   const std::string bytes = ProtobufWriter().add(1, 7).add(2, "hello").bytes();
   ProtobufReader whole(bytes);
-  while (whole.next()) EXPECT_TRUE(whole.cut().empty());
-  EXPECT_TRUE(whole.cut().empty());
-  ProtobufReader cut(std::string_view(bytes).substr(0, bytes.size() - 2));
-  EXPECT_TRUE(cut.next());
-  EXPECT_FALSE(cut.next());
-  EXPECT_TRUE(cut.damaged());
-  EXPECT_EQ(cut.field(), 2u);
-  EXPECT_EQ(cut.cut(), "hel");
+  while (whole.next()) EXPECT_TRUE(whole.truncated_field().empty());
+  EXPECT_TRUE(whole.truncated_field().empty());
+  ProtobufReader truncated_field(std::string_view(bytes).substr(0, bytes.size() - 2));
+  EXPECT_TRUE(truncated_field.next());
+  EXPECT_FALSE(truncated_field.next());
+  EXPECT_TRUE(truncated_field.damaged());
+  EXPECT_EQ(truncated_field.field(), 2u);
+  EXPECT_EQ(truncated_field.truncated_field(), "hel");
 }
 
 TEST(Protobuf, ANumberIsTheSameWhetherItIsReadAtOnceOrByteByByte) {
@@ -80,12 +80,12 @@ TEST(Protobuf, ANumberIsTheSameWhetherItIsReadAtOnceOrByteByByte) {
     const char* const end = begin + random() % 13;
     std::uint64_t one_by_one = 0;
     std::uint64_t at_once = 0;
-    const char* const behind = past_any_varint(begin, end, one_by_one);
-    EXPECT_EQ(past_varint(begin, end, begin + bytes.size(), at_once), behind) << i;
+    const char* const behind = decode_varint_bytewise(begin, end, one_by_one);
+    EXPECT_EQ(decode_varint(begin, end, begin + bytes.size(), at_once), behind) << i;
     if (behind != nullptr) {
       EXPECT_EQ(at_once, one_by_one) << i;
     }
-    EXPECT_EQ(past_varint(begin, end, end, at_once), behind) << i;
+    EXPECT_EQ(decode_varint(begin, end, end, at_once), behind) << i;
   }
 }
 
@@ -94,11 +94,11 @@ TEST(Protobuf, NumbersOfFourBytesAreReadAndPackedOnesAreTold) {
   writer.add(1, 0.5F).add(2, "bytes").add(3, 7);
   ProtobufReader message(writer.bytes());
   ASSERT_TRUE(message.next());
-  EXPECT_EQ(message.short_real(), 0.5F);
+  EXPECT_EQ(message.float_value(), 0.5F);
   EXPECT_FALSE(message.is_bytes());
   ASSERT_TRUE(message.next());
   EXPECT_TRUE(message.is_bytes());
-  EXPECT_EQ(message.short_real(), 0);
+  EXPECT_EQ(message.float_value(), 0);
   ASSERT_TRUE(message.next());
   EXPECT_FALSE(message.is_bytes());
   EXPECT_FALSE(message.next());

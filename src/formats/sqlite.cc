@@ -67,7 +67,7 @@ Result<SqliteDatabase> SqliteDatabase::open(const std::string& path) {
   const int code = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<sqlite3, Closer> database(opened);
   if (code != SQLITE_OK) return not_a_database(path, opened);
-  return prepared(std::move(database), path, static_cast<std::uint64_t>(std::max<off_t>(status.st_size, 0)));
+  return check_opened(std::move(database), path, static_cast<std::uint64_t>(std::max<off_t>(status.st_size, 0)));
 }
 
 Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
@@ -84,21 +84,21 @@ Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
                           SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) != SQLITE_OK) {
     return not_a_database("bytes", opened);
   }
-  return prepared(std::move(database), "bytes", bytes.size());
+  return check_opened(std::move(database), "bytes", bytes.size());
 }
 
 // This query is the first access to the file's content.
-Result<SqliteDatabase> SqliteDatabase::prepared(std::unique_ptr<sqlite3, Closer> database, std::string_view name,
-                                                std::uint64_t bytes) {
+Result<SqliteDatabase> SqliteDatabase::check_opened(std::unique_ptr<sqlite3, Closer> database, std::string_view name,
+                                                    std::uint64_t bytes) {
   sqlite3_limit(database.get(), SQLITE_LIMIT_LENGTH, kLongestValue);
   sqlite3_db_config(database.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(database.get(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  SqliteDatabase made;
-  made.database_ = std::move(database);
-  made.bytes_ = bytes;
-  SqliteRows tables = made.query("SELECT count(*) FROM sqlite_master", {});
-  if (!tables.next()) return not_a_database(name, made.database_.get());
-  return made;
+  SqliteDatabase checked;
+  checked.database_ = std::move(database);
+  checked.bytes_ = bytes;
+  SqliteRows tables = checked.query("SELECT count(*) FROM sqlite_master", {});
+  if (!tables.next()) return not_a_database(name, checked.database_.get());
+  return checked;
 }
 
 SqliteRows SqliteDatabase::query(const std::string& sql, std::string_view argument) const {

@@ -17,19 +17,19 @@ ZstdCompressor::ZstdCompressor() : context_(ZSTD_createCCtx()) {
 
 std::string ZstdCompressor::compress(std::string_view plain) {
   constexpr int kLevel = 3;  // zstd's default: higher levels gain little on blocks of a few kilobytes
-  room_.resize(std::max(room_.size(), ZSTD_compressBound(plain.size())));
+  buffer_.resize(std::max(buffer_.size(), ZSTD_compressBound(plain.size())));
   const std::size_t size =
-      ZSTD_compressCCtx(context_.get(), room_.data(), room_.size(), plain.data(), plain.size(), kLevel);
+      ZSTD_compressCCtx(context_.get(), buffer_.data(), buffer_.size(), plain.data(), plain.size(), kLevel);
   JOULEMAP_CHECK(ZSTD_isError(size) == 0, "zstd failed although its bound was kept");
-  return room_.substr(0, size);
+  return buffer_.substr(0, size);
 }
 
 std::string zstd_compress(std::string_view plain) { return ZstdCompressor().compress(plain); }
 
-std::optional<std::string> zstd_decompress(std::string_view compressed, std::size_t plain_size) {
-  std::string plain(plain_size, '\0');
+std::optional<std::string> zstd_decompress(std::string_view compressed, std::size_t uncompressed_size) {
+  std::string plain(uncompressed_size, '\0');
   const std::size_t size = ZSTD_decompress(plain.data(), plain.size(), compressed.data(), compressed.size());
-  if (ZSTD_isError(size) != 0 || size != plain_size) return std::nullopt;
+  if (ZSTD_isError(size) != 0 || size != uncompressed_size) return std::nullopt;
   return plain;
 }
 

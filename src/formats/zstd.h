@@ -26,11 +26,11 @@ class ZstdCompressor {
     void operator()(ZSTD_CCtx_s* context) const;
   };
   std::unique_ptr<ZSTD_CCtx_s, Free> context_;
-  std::string room_;  // reused output buffer of the maximal compressed size
+  std::string buffer_;  // reused output buffer of the maximal compressed size
 };
 
-// Returns nullopt if the bytes are not a zstd frame or do not decompress to exactly plain_size bytes. Never allocates
+// Returns nullopt if the bytes are not a zstd frame or do not decompress to exactly uncompressed_size bytes. Never allocates
 // more than that, so the caller bounds the memory that a hostile file can request.
-std::optional<std::string> zstd_decompress(std::string_view compressed, std::size_t plain_size);
+std::optional<std::string> zstd_decompress(std::string_view compressed, std::size_t uncompressed_size);
 
 }  // namespace joulemap::formats

@@ -11,9 +11,9 @@
 #include "base/clock.h"
 #include "base/small_file.h"
 #include "base/text.h"
-#include "ingest/onnxruntime/onnxruntime_shares.h"
-#include "ingest/trace_note.h"
-#include "ingest/xplane/xplane_shares.h"
+#include "ingest/onnxruntime/onnxruntime_op_times.h"
+#include "ingest/trace_sidecar.h"
+#include "ingest/xplane/xplane_op_times.h"
 
 namespace joulemap::ingest {
 namespace {
@@ -28,29 +28,29 @@ constexpr std::size_t kLargestTrace = std::size_t{1} << 29;
 constexpr std::size_t kLargestNote = std::size_t{1} << 26;
 
 // For a function that was compiled as a whole, its operations show whether it trains.
-std::string mode_to_add(const TraceNote& note, const TraceShares& traced) {
-  for (const auto& [kind, name] : note.coarse) {
+std::string mode_to_add(const TraceSidecar& note, const OpTimes& traced) {
+  for (const auto& [kind, name] : note.coarse_scope) {
     if (kind == ScopeKind::mode) return {};
   }
-  const bool trains = std::any_of(traced.shares.begin(), traced.shares.end(),
-                                  [](const OpShare& share) { return share.scope.phase == "backward"; });
+  const bool trains = std::any_of(traced.op_times.begin(), traced.op_times.end(),
+                                  [](const OpTime& share) { return share.scope.phase == "backward"; });
   return trains ? "train" : "inference";
 }
 
 // Sums the shares of several traces.
-class Shares {
+class OpTimeSums {
  public:
-  void add(const TraceNote& note, const TraceShares& traced) {
-    std::uint32_t coarse = 0;
-    for (const auto& [kind, name] : note.coarse) coarse = scope_in(coarse, kind, name);
-    const std::uint32_t within = scope_in(coarse, ScopeKind::mode, mode_to_add(note, traced));
-    for (const OpShare& share : traced.shares) {
+  void add(const TraceSidecar& note, const OpTimes& traced) {
+    std::uint32_t coarse_scope = 0;
+    for (const auto& [kind, name] : note.coarse_scope) coarse_scope = scope_in(coarse_scope, kind, name);
+    const std::uint32_t within = scope_in(coarse_scope, ScopeKind::mode, mode_to_add(note, traced));
+    for (const OpTime& share : traced.op_times) {
       std::uint32_t scope = scope_in(within, ScopeKind::phase, share.scope.phase);
       scope = scope_in(scope, ScopeKind::module, share.scope.module);
       scope = scope_in(scope, ScopeKind::op, share.scope.op);
       scope = scope_in(scope, ScopeKind::tensors, share.scope.tensors);
-      ScopeShare& sum = sums_[{coarse, scope}];
-      sum.coarse = coarse;
+      ScopeShare& sum = sums_[{coarse_scope, scope}];
+      sum.coarse_scope = coarse_scope;
       sum.scope = scope;
       sum.count += share.count;
       sum.time_ns += share.time_ns;
@@ -83,12 +83,12 @@ Result<std::string> read_whole(const std::string& path) {
   return bytes;
 }
 
-Result<TraceShares> read_trace(const std::string& stem, const TraceNote& note) {
+Result<OpTimes> read_trace(const std::string& stem, const TraceSidecar& note) {
   const std::string json = stem + std::string(kOnnxRuntime);
   const bool is_json = file_exists(json);
   Result<std::string> bytes = read_whole(is_json ? json : stem + std::string(kXPlane));
   if (!bytes) return std::move(bytes).error();
-  return is_json ? shares_of_onnxruntime(*bytes) : shares_of_xplane(*bytes, note.name_scopes);
+  return is_json ? read_onnxruntime_op_times(*bytes) : read_xplane_op_times(*bytes, note.name_scopes);
 }
 
 }  // namespace
@@ -97,9 +97,9 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
   FrameworkActivity result;
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return result;  // no framework was profiled
-  Shares shares;
+  OpTimeSums shares;
   std::int64_t told_ns = 0;
-  std::int64_t placed_ns = 0;
+  std::int64_t time_with_scope_ns = 0;
   const auto note_failure = [&](const Error& error) {
     result.diagnostics.add({"trace_not_read", 1, error.message, "layers of those steps are not told"});
   };
@@ -111,8 +111,8 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
       note_failure(text.error());
       continue;
     }
-    const TraceNote note = read_trace_note(*text);
-    const Result<TraceShares> traced = read_trace(stem, note);
+    const TraceSidecar note = parse_trace_sidecar(*text);
+    const Result<OpTimes> traced = read_trace(stem, note);
     if (!traced) {
       note_failure(traced.error());
       continue;
@@ -120,7 +120,7 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
     shares.add(note, *traced);
     result.diagnostics.add_all(traced->diagnostics);
     told_ns += traced->time_ns();
-    placed_ns += traced->placed_ns();
+    time_with_scope_ns += traced->time_with_scope_ns();
   }
   shares.finish(result.activity);
   result.activity.begin_ns = result.activity.end_ns = monotonic_ns();
@@ -129,7 +129,7 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
         {"layers_from_profiler", 1,
          fmt::format("layers of compiled graphs are told by the framework's profiler in sampled steps; "
                      "{:.1f} % of the time of its operations has a layer",
-                     100.0 * static_cast<double>(placed_ns) / static_cast<double>(told_ns)),
+                     100.0 * static_cast<double>(time_with_scope_ns) / static_cast<double>(told_ns)),
          ""});
   }
   std::error_code ignored;  // files that cannot be removed stay beside the recording

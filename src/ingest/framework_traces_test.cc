@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "formats/protobuf.h"
-#include "ingest/trace_note.h"
+#include "ingest/trace_sidecar.h"
 #include "support/temporary_directory.h"
 
 namespace joulemap::ingest {
@@ -47,7 +47,7 @@ TEST_F(FrameworkTraces, BecomeSharesOfThePlaceThatTheNoteNames) {
   EXPECT_EQ(read.activity.shares[0].count, 2u);
   ASSERT_EQ(read.activity.scopes.size(), 4u);
   EXPECT_EQ(read.activity.scopes[0].name, "train");
-  EXPECT_EQ(read.activity.scopes[0].id, read.activity.shares[0].coarse);
+  EXPECT_EQ(read.activity.scopes[0].id, read.activity.shares[0].coarse_scope);
   EXPECT_EQ(read.activity.scopes[1].name, "forward");
   EXPECT_EQ(read.activity.scopes[2].name, "dense");
   EXPECT_EQ(read.activity.scopes[2].kind, ScopeKind::module);
@@ -90,11 +90,11 @@ TEST_F(FrameworkTraces, WithoutAFolderThereIsNothing) {
   EXPECT_TRUE(read.diagnostics.empty());
 }
 
-TEST(TraceNote, LeavesOutWhatItDoesNotKnow) {
-  const TraceNote note =
-      read_trace_note("coarse\tmode\ttrain\ncoarse\tcolour\tred\nfuture\tx\nscope\ta/b\toptimizer\tc\n\n");
-  ASSERT_EQ(note.coarse.size(), 1u);
-  EXPECT_EQ(note.coarse[0].second, "train");
+TEST(TraceSidecar, LeavesOutWhatItDoesNotKnow) {
+  const TraceSidecar note =
+      parse_trace_sidecar("coarse\tmode\ttrain\ncoarse\tcolour\tred\nfuture\tx\nscope\ta/b\toptimizer\tc\n\n");
+  ASSERT_EQ(note.coarse_scope.size(), 1u);
+  EXPECT_EQ(note.coarse_scope[0].second, "train");
   ASSERT_EQ(note.name_scopes.size(), 1u);
   EXPECT_EQ(note.name_scopes.at("a/b").phase, "optimizer");
   EXPECT_EQ(note.name_scopes.at("a/b").module, "c");

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "ingest/placing/activity_writer.h"
-#include "ingest/placing/placing.h"
+#include "ingest/placing/scope_assignment.h"
 #include "recording/recording_writer.h"
 
 namespace joulemap::ingest {
@@ -40,7 +40,7 @@ ImportSession::ImportSession(ImportOptions options, PowerLog power, recording::P
     : options_(std::move(options)), power_(std::move(power)), folder_(std::move(folder)) {
   for (const Sample& sample : power_.samples) {
     const std::int64_t time_ns = sample.reading.time_ns();
-    power_ns_ = std::min(power_ns_.value_or(time_ns), time_ns);
+    first_power_ns_ = std::min(first_power_ns_.value_or(time_ns), time_ns);
   }
   std::stable_sort(power_.samples.begin(), power_.samples.end(),
                    [](const Sample& a, const Sample& b) { return a.reading.time_ns() < b.reading.time_ns(); });
@@ -49,12 +49,12 @@ ImportSession::ImportSession(ImportOptions options, PowerLog power, recording::P
   for (Channel& channel : power_.channels) {
     if (!domains.contains(channel.part_of)) channel.part_of.clear();
   }
-  own_ = power_.diagnostics;
+  import_diagnostics_ = power_.diagnostics;
   result_.power_rows_dropped = power_.rows_dropped;
 }
 
 Result<ImportSession> ImportSession::begin(ImportOptions options, PowerLog power) {
-  Result<recording::PartFolder> folder = recording::PartFolder::create(options.file, options.command);
+  Result<recording::PartFolder> folder = recording::PartFolder::create(options.output_path, options.command);
   if (!folder) return std::move(folder).error();
   return ImportSession(std::move(options), std::move(power), std::move(*folder));
 }
@@ -64,7 +64,7 @@ RecordingSource ImportSession::source_of(const Trace* trace) const {
   RecordingSource source;
   source.boot_id = folder_.recording_id();
   source.role = trace == nullptr ? "recorder" : "process";
-  source.started_ns = static_cast<std::int64_t>(traces_);  // distinguishes two traces of one process
+  source.started_ns = static_cast<std::int64_t>(trace_count_);  // distinguishes two traces of one process
   if (trace == nullptr) source.command = options_.command;
   if (trace != nullptr) source.host = trace->host;
   if (source.host.empty()) source.host = "imported";
@@ -77,13 +77,14 @@ void ImportSession::set_clock(Trace& trace, const std::string& name) {
   if (trace.clock == TraceClock::since_start) {
     if (options_.start_ns) {
       offset_ns += *options_.start_ns;
-    } else if (power_ns_) {
+    } else if (first_power_ns_) {
       if (offset_ns == 0) {
-        own_.add({"clock_not_known", 1,
-                  fmt::format("{} does not tell when it began: it is taken to begin with the power", name),
-                  "--start UNIX_NS says when, or --offset-ms how long after the power"});
+        import_diagnostics_.add(
+            {"clock_not_known", 1,
+             fmt::format("{} does not tell when it began: it is taken to begin with the power", name),
+             "--start UNIX_NS says when, or --offset-ms how long after the power"});
       }
-      offset_ns += *power_ns_;
+      offset_ns += *first_power_ns_;
     }
   }
   shift_times(trace, offset_ns);
@@ -101,37 +102,38 @@ void ImportSession::name_gpus(Trace& trace) {
                        [&](const Channel& channel) { return channel.device == device; });
   };
   for (KernelQueue& queue : trace.queues) {
-    auto told = options_.gpu_of.find({traces_, queue.ordinal});
-    if (told == options_.gpu_of.end()) told = options_.gpu_of.find({std::nullopt, queue.ordinal});
-    if (told != options_.gpu_of.end()) {
-      used_mappings_.insert(told->first);
-      queue.device = device_of(told->second);
+    auto mapping = options_.gpu_mappings.find({trace_count_, queue.ordinal});
+    if (mapping == options_.gpu_mappings.end()) mapping = options_.gpu_mappings.find({std::nullopt, queue.ordinal});
+    if (mapping != options_.gpu_mappings.end()) {
+      used_mappings_.insert(mapping->first);
+      queue.device = device_of(mapping->second);
     } else if (queue.device.empty() || !is_measured(queue.device)) {
       queue.device = device_of(fmt::format("gpu{}", queue.ordinal));
     }
   }
 }
 
-void ImportSession::cover(Span span) {
-  if (!covered_) covered_ = span;
-  covered_->begin_ns = std::min(covered_->begin_ns, span.begin_ns);
-  covered_->end_ns = std::max(covered_->end_ns, span.end_ns);
+void ImportSession::extend_traced_span(Span span) {
+  if (!traced_span_) traced_span_ = span;
+  traced_span_->begin_ns = std::min(traced_span_->begin_ns, span.begin_ns);
+  traced_span_->end_ns = std::max(traced_span_->end_ns, span.end_ns);
 }
 
 Status ImportSession::add(Trace trace, const std::string& name) {
   if (trace.events_read == 0) {
-    own_.add({"no_events", 1, fmt::format("{} holds no events", name), "see that the profiler ran, and wrote its end"});
+    import_diagnostics_.add(
+        {"no_events", 1, fmt::format("{} holds no events", name), "see that the profiler ran, and wrote its end"});
   }
   set_clock(trace, name);
   name_gpus(trace);
-  Result<recording::RecordingWriter> writer = folder_.open_part_of(source_of(&trace));
+  Result<recording::RecordingWriter> writer = folder_.open_part_for_source(source_of(&trace));
   if (!writer) return std::move(writer).error();
-  for (const EnvironmentFact& fact : trace.facts) writer->add(fact);
-  if (trace.rank) writer->add(EnvironmentFact{std::string(recording::kRankFact), std::to_string(*trace.rank)});
-  const std::size_t threads = options_.threads > 0 ? options_.threads : ActivityWriter::threads_here();
+  for (const EnvironmentFact& fact : trace.environment) writer->add(fact);
+  if (trace.rank) writer->add(EnvironmentFact{std::string(recording::kRankFactName), std::to_string(*trace.rank)});
+  const std::size_t threads = options_.threads > 0 ? options_.threads : ActivityWriter::default_thread_count();
   ActivityWriter out(*writer, threads);
-  const PlacedTrace placed = place_trace(
-      trace, options_.modules, [&](Activity activity) { out.add(std::move(activity)); }, threads);
+  const ScopedTrace placed = assign_scopes(
+      trace, options_.module_names, [&](Activity activity) { out.add(std::move(activity)); }, threads);
   Status status = out.finish();
   for (const Mark& mark : placed.marks) writer->add(mark);
   RecordingEnd end;
@@ -140,20 +142,21 @@ Status ImportSession::add(Trace trace, const std::string& name) {
   result_.diagnostics.add_all(end.diagnostics);
   Status written = writer->finish(std::move(end), recording::Durability::until_joined);
   if (status && !written) status = std::move(written);
-  if (placed.end_ns > placed.begin_ns) cover({placed.begin_ns, placed.end_ns});
+  if (placed.end_ns > placed.begin_ns) extend_traced_span({placed.begin_ns, placed.end_ns});
   result_.events += trace.events_read;
   result_.events_dropped += trace.events_dropped;
   result_.kernels += placed.kernels;
-  result_.kernel_s += seconds(placed.kernel_ns);
-  result_.thread_s += seconds(placed.placed_thread_ns);
+  result_.kernel_s += seconds(placed.kernel_time_ns);
+  result_.thread_time_s += seconds(placed.thread_time_in_scopes_ns);
   result_.steps += placed.marks.size();
-  if (placed.kernel_ns > 0) {
-    const double without_s = seconds(placed.time_without_scope_ns);
-    const double placed_s = result_.placed_share.value_or(0) * (result_.kernel_s - seconds(placed.kernel_ns)) +
-                            seconds(placed.kernel_ns) - without_s;
-    result_.placed_share = placed_s / result_.kernel_s;
+  if (placed.kernel_time_ns > 0) {
+    const double without_s = seconds(placed.kernel_time_without_scope_ns);
+    const double placed_s =
+        result_.kernel_scope_share.value_or(0) * (result_.kernel_s - seconds(placed.kernel_time_ns)) +
+        seconds(placed.kernel_time_ns) - without_s;
+    result_.kernel_scope_share = placed_s / result_.kernel_s;
   }
-  ++traces_;
+  ++trace_count_;
   return status;
 }
 
@@ -171,7 +174,7 @@ std::optional<ImportSession::Span> ImportSession::span_of_domain(const std::stri
 }
 
 // Removes domains that were sampled at another time. Their energy is unknown; 0 would be wrong.
-void ImportSession::leave_out_domains(const std::vector<std::string>& domains) {
+void ImportSession::exclude_domains(const std::vector<std::string>& domains) {
   const auto is_left_out = [&](const Sample& sample) {
     const std::string& domain = power_.channels[sample.channel].domain;
     return std::find(domains.begin(), domains.end(), domain) != domains.end();
@@ -180,59 +183,61 @@ void ImportSession::leave_out_domains(const std::vector<std::string>& domains) {
 }
 
 // The interval that the traces and all domains sampled meanwhile have in common.
-ImportSession::Span ImportSession::overlap() {
-  std::optional<Span> all = covered_;
+ImportSession::Span ImportSession::overlap_of_traces_and_power() {
+  std::optional<Span> common_span = traced_span_;
   std::vector<std::string> elsewhere;
   for (const std::string& domain : domains_of(power_)) {
     const std::optional<Span> span = span_of_domain(domain);
     if (!span) continue;
-    const Span limits = all.value_or(*span);
+    const Span limits = common_span.value_or(*span);
     const Span common{std::max(limits.begin_ns, span->begin_ns), std::min(limits.end_ns, span->end_ns)};
     if (common.end_ns > common.begin_ns) {
-      all = common;
+      common_span = common;
       continue;
     }
     elsewhere.push_back(domain);
     if (span->begin_ns == span->end_ns) {
-      own_.add({"power_told_once", 1, fmt::format("{} was read only once: its energy is not known", domain), {}});
+      import_diagnostics_.add(
+          {"power_told_once", 1, fmt::format("{} was read only once: its energy is not known", domain), {}});
       continue;
     }
     const double apart_s = seconds(common.begin_ns - common.end_ns);
-    own_.add({"power_does_not_overlap", 1,
-              fmt::format("{} was sampled at another time than the rest, {:.3f} s apart: its energy is "
-                          "not known",
-                          domain, apart_s),
-              "--offset-ms moves the trace; --utc-offset says of which zone a log's times are"});
+    import_diagnostics_.add({"power_does_not_overlap", 1,
+                             fmt::format("{} was sampled at another time than the rest, {:.3f} s apart: its energy is "
+                                         "not known",
+                                         domain, apart_s),
+                             "--offset-ms moves the trace; --utc-offset says of which zone a log's times are"});
   }
-  leave_out_domains(elsewhere);
-  return all.value_or(Span{0, 0});
+  exclude_domains(elsewhere);
+  return common_span.value_or(Span{0, 0});
 }
 
-void ImportSession::tell_unused_mappings() {
-  for (const auto& [key, gpu] : options_.gpu_of) {
+void ImportSession::report_unused_mappings() {
+  for (const auto& [key, gpu] : options_.gpu_mappings) {
     if (used_mappings_.contains(key)) continue;
     const std::string input = key.first ? fmt::format("{}:", *key.first) : "";
-    own_.add({"map_not_used", 1, fmt::format("--map {}{}={}: no trace has that GPU", input, key.second, gpu),
-              "inputs and GPUs are counted from 0"});
+    import_diagnostics_.add({"map_not_used", 1,
+                             fmt::format("--map {}{}={}: no trace has that GPU", input, key.second, gpu),
+                             "inputs and GPUs are counted from 0"});
   }
 }
 
 Status ImportSession::write_recorder() {
-  tell_unused_mappings();
-  const Span span = overlap();
+  report_unused_mappings();
+  const Span span = overlap_of_traces_and_power();
   result_.elapsed_s = seconds(span.end_ns - span.begin_ns);
   const bool cpus_have_power = std::any_of(power_.samples.begin(), power_.samples.end(), [&](const Sample& sample) {
     const Channel& channel = power_.channels[sample.channel];
     return measures_energy(channel) && channel.domain_class != DomainClass::gpu;
   });
-  if (cpus_have_power && result_.thread_s > 0) {
-    own_.add({"cpu_time_from_trace",
-              1,
-              "a trace tells no CPU time: energy of CPUs is shared out by the time threads were at each "
-              "place, waiting included",
-              {}});
+  if (cpus_have_power && result_.thread_time_s > 0) {
+    import_diagnostics_.add({"cpu_time_from_trace",
+                             1,
+                             "a trace tells no CPU time: energy of CPUs is shared out by the time threads were at each "
+                             "place, waiting included",
+                             {}});
   }
-  Result<recording::RecordingWriter> writer = folder_.open_part_of(source_of(nullptr));
+  Result<recording::RecordingWriter> writer = folder_.open_part_for_source(source_of(nullptr));
   if (!writer) return std::move(writer).error();
   if (!power_.samples.empty()) writer->set_channels(power_.channels);
   writer->add(ClockPair{span.begin_ns, span.begin_ns});
@@ -248,8 +253,8 @@ Status ImportSession::write_recorder() {
   }
   result_.samples = power_.samples.size();
   RecordingEnd end;
-  end.diagnostics = own_;
-  result_.diagnostics.add_all(own_);
+  end.diagnostics = import_diagnostics_;
+  result_.diagnostics.add_all(import_diagnostics_);
   Status written = writer->finish(std::move(end), recording::Durability::until_joined);
   return status ? std::move(written) : std::move(status);
 }

@@ -8,7 +8,7 @@
 //   Status added = session->add(std::move(trace), "trace.json");
 //   Result<ImportResult> result = session->finish();
 //
-// - A GPU's number in a trace is its NVML index (gpu0, gpu1), unless `gpu_of` or the UUIDs specify another.
+// - A GPU's number in a trace is its NVML index (gpu0, gpu1), unless `gpu_mappings` or the UUIDs specify another.
 // - A trace with an unknown clock begins at `start_ns`, else where the power log begins; a diagnostic reports this.
 // - A trace has no CPU time: the wall time of a thread in a scope replaces it, with a diagnostic if CPUs have power.
 #pragma once
@@ -31,11 +31,11 @@
 namespace joulemap::ingest {
 
 struct ImportOptions {
-  std::string file;                  // an existing file of that name becomes FILE.old
+  std::string output_path;           // an existing file of that name becomes FILE.old
   std::vector<std::string> command;  // command line of the import
-  scopes::ModuleNames modules;
+  scopes::ModuleNames module_names;
   // By trace (none: all traces) and GPU ordinal: "gpu1".
-  std::map<std::pair<std::optional<std::size_t>, std::uint32_t>, std::string> gpu_of;
+  std::map<std::pair<std::optional<std::size_t>, std::uint32_t>, std::string> gpu_mappings;
   std::int64_t offset_ns = 0;            // added to the times of traces
   std::optional<std::int64_t> start_ns;  // start of traces without a clock, Unix ns
   std::size_t threads = 0;               // 0: number of cores; the result does not depend on it
@@ -61,21 +61,21 @@ class ImportSession {
   RecordingSource source_of(const Trace* trace) const;
   void set_clock(Trace& trace, const std::string& name);
   void name_gpus(Trace& trace);
-  void tell_unused_mappings();
-  void cover(Span span);
-  Span overlap();
+  void report_unused_mappings();
+  void extend_traced_span(Span span);
+  Span overlap_of_traces_and_power();
   std::optional<Span> span_of_domain(const std::string& domain) const;
-  void leave_out_domains(const std::vector<std::string>& domains);
+  void exclude_domains(const std::vector<std::string>& domains);
   Status write_recorder();
 
   ImportOptions options_;
   PowerLog power_;
   recording::PartFolder folder_;
-  std::set<std::pair<std::optional<std::size_t>, std::uint32_t>> used_mappings_;  // keys of options_.gpu_of
-  std::size_t traces_ = 0;
-  std::optional<Span> covered_;           // by the traces
-  std::optional<std::int64_t> power_ns_;  // first power sample, Unix ns
-  Diagnostics own_;                       // without the diagnostics of the traces
+  std::set<std::pair<std::optional<std::size_t>, std::uint32_t>> used_mappings_;  // keys of options_.gpu_mappings
+  std::size_t trace_count_ = 0;
+  std::optional<Span> traced_span_;             // by the traces
+  std::optional<std::int64_t> first_power_ns_;  // first power sample, Unix ns
+  Diagnostics import_diagnostics_;              // without the diagnostics of the traces
   ImportResult result_;
 };
 

@@ -48,14 +48,14 @@ std::vector<std::string> chunks_of(const std::string& path) {
 std::vector<std::string> imported(Trace trace, std::size_t threads) {
   const TemporaryDirectory directory;
   ImportOptions options;
-  options.file = directory.path() + "/run.joule";
+  options.output_path = directory.path() + "/run.joule";
   options.threads = threads;
   Result<ImportSession> session = ImportSession::begin(options, {});
   EXPECT_TRUE(session->add(std::move(trace), "made"));
   const Result<ImportResult> result = session->finish();
   EXPECT_TRUE(result);
   EXPECT_EQ(result->kernels, 4'000U);
-  return chunks_of(options.file);
+  return chunks_of(options.output_path);
 }
 
 TEST(ImportSession, WritesTheSameBytesWhateverTheNumberOfThreads) {

@@ -33,7 +33,7 @@ std::string_view copy_direction(std::int64_t cupti_kind) {
   return kDirections[is_known ? static_cast<std::size_t>(cupti_kind) : 0];
 }
 
-std::string_view copy_direction_in(std::string_view text) {
+std::string_view parse_copy_direction(std::string_view text) {
   for (std::size_t i = 1; i < kDirections.size(); ++i) {
     if (text.find(kDirections[i]) != std::string_view::npos) return kDirections[i];
   }
@@ -43,33 +43,33 @@ std::string_view copy_direction_in(std::string_view text) {
   return kDirections[0];
 }
 
-std::uint32_t number_at(std::string_view text) {
+std::uint32_t parse_leading_number(std::string_view text) {
   std::uint32_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
 }
 
 // "... grid:8,1,1 block:128,1,1 ..." and, in older versions, "... grid_x:8 grid_y:1 ...".
-std::array<std::uint32_t, 3> size_in(std::string_view details, std::string_view what) {
+std::array<std::uint32_t, 3> parse_dimensions(std::string_view details, std::string_view what) {
   std::array<std::uint32_t, 3> size{};
   const std::size_t at = details.find(what);
   if (at == std::string_view::npos) return size;
   std::string_view rest = details.substr(at + what.size());
   if (rest.starts_with(':') || rest.starts_with('=')) {
     const std::vector<std::string_view> parts = split(rest.substr(1, rest.find(' ') - 1), ',');
-    for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 3); ++i) size[i] = number_at(parts[i]);
+    for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 3); ++i) size[i] = parse_leading_number(parts[i]);
     return size;
   }
   for (std::size_t i = 0; i < 3; ++i) {
     const std::string key = fmt::format("{}_{:c}:", what, "xyz"[i]);
     if (const std::size_t axis = details.find(key); axis != std::string_view::npos) {
-      size[i] = number_at(details.substr(axis + key.size()));
+      size[i] = parse_leading_number(details.substr(axis + key.size()));
     }
   }
   return size;
 }
 
-std::uint64_t bytes_in(std::string_view details) {
+std::uint64_t parse_byte_count(std::string_view details) {
   for (const std::string_view key : {"num_bytes:", "size:", "bytes:", "num_bytes="}) {
     const std::size_t at = details.find(key);
     if (at == std::string_view::npos) continue;

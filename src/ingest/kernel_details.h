@@ -14,17 +14,17 @@
 namespace joulemap::ingest {
 
 // Returns the number at the start of the text.
-std::uint32_t number_at(std::string_view text);
+std::uint32_t parse_leading_number(std::string_view text);
 // `what`: "grid", "block"
-std::array<std::uint32_t, 3> size_in(std::string_view details, std::string_view what);
-std::uint64_t bytes_in(std::string_view details);
+std::array<std::uint32_t, 3> parse_dimensions(std::string_view details, std::string_view what);
+std::uint64_t parse_byte_count(std::string_view details);
 
 // Kernel class names that the capture gives to unnamed GPU work.
-inline constexpr std::string_view kFillName = "fill";
-inline constexpr std::string_view kGraphName = "graph";
+inline constexpr std::string_view kFillClassName = "fill";
+inline constexpr std::string_view kGraphClassName = "graph";
 // CUpti_ActivityMemcpyKind: 1 is "HtoD".
 std::string_view copy_direction(std::int64_t cupti_kind);
 // "MemcpyH2D", "MEMCPYHtoD", "MemcpyHostToDevice" give "HtoD"; other texts give "unknown direction".
-std::string_view copy_direction_in(std::string_view text);
+std::string_view parse_copy_direction(std::string_view text);
 
 }  // namespace joulemap::ingest

@@ -41,8 +41,9 @@ struct TraceEvent {
   std::uint32_t name = 0;         // on a thread: index in names; on a GPU: in classes
   std::uint32_t track = 0;        // on a thread: index in threads; on a GPU: in queues
   std::uint32_t correlation = 0;  // id of an api call and of the work it launched; 0: none. Ids repeat (graphs)
-  std::uint32_t external = 0;     // id of an op and of the work it launched; 0: none or unknown. See gpu_names_ops
-  std::uint32_t detail = 0;       // op: autograd's sequence number + 1; copy and fill: index in bytes; else 0
+  std::uint32_t external_id =
+      0;                     // id of an op and of the work it launched; 0: none or unknown. See gpu_events_identify_ops
+  std::uint32_t detail = 0;  // op: autograd's sequence number + 1; copy and fill: index in bytes; else 0
   EventKind kind = EventKind::op;
   bool is_backward = false;  // op: runs a node of the autograd graph, and detail is that of the forward op
 };
@@ -70,7 +71,7 @@ struct Trace {
   std::optional<std::int64_t> process;  // pid, if the trace is of one process
   std::optional<std::int64_t> rank;     // of a distributed run
   std::string host;
-  std::vector<EnvironmentFact> facts;  // versions, names of GPUs
+  std::vector<EnvironmentFact> environment;  // versions, names of GPUs
 
   std::vector<TraceName> names;
   std::vector<TraceThread> threads;
@@ -80,7 +81,7 @@ struct Trace {
   std::vector<std::vector<TraceEvent>> blocks;
   // Whether GPU events identify their op themselves (XLA programs, nodes of TensorFlow and ONNX Runtime). If so,
   // `external` of a GPU event is the index in names + 1, and that name's scope is the event's; 0: none.
-  bool gpu_names_ops = false;
+  bool gpu_events_identify_ops = false;
 
   std::uint64_t events_read = 0;     // all events in the file
   std::uint64_t events_dropped = 0;  // events of these that could not be parsed; diagnostics give the reasons

@@ -38,7 +38,7 @@ std::uint32_t TraceBuilder::name(std::string_view text, const scopes::OpScope& s
     trace_.names.push_back({to_valid_utf8(text), {}});
     return next;
   }
-  const auto [slot, is_new] = placed_names_.try_emplace({std::string(text), scope}, next);
+  const auto [slot, is_new] = scoped_names_.try_emplace({std::string(text), scope}, next);
   if (is_new) trace_.names.push_back({to_valid_utf8(text), scope});
   return slot->second;
 }
@@ -79,7 +79,7 @@ std::uint32_t TraceBuilder::bytes(std::uint64_t count) {
 
 bool TraceBuilder::add(const TraceEvent& event) {
   if (!is_possible(event)) {
-    drop("with an impossible time");
+    count_dropped("with an impossible time");
     return false;
   }
   ++trace_.events_read;
@@ -103,21 +103,21 @@ void TraceBuilder::add_blocks(std::vector<std::vector<TraceEvent>> blocks) {
 void TraceBuilder::add_counts(const TraceBuilder& other) {
   trace_.events_read += other.trace_.events_read;
   trace_.events_dropped += other.trace_.events_dropped;
-  for (const auto& [why, count] : other.dropped_) dropped_[why] += count;
+  for (const auto& [why, count] : other.dropped_by_reason_) dropped_by_reason_[why] += count;
 }
 
-void TraceBuilder::drop(std::string_view why, std::uint64_t count) {
+void TraceBuilder::count_dropped(std::string_view why, std::uint64_t count) {
   trace_.events_read += count;
   trace_.events_dropped += count;
-  const auto known = dropped_.find(why);
-  if (known == dropped_.end()) {
-    dropped_.emplace(why, count);
+  const auto known = dropped_by_reason_.find(why);
+  if (known == dropped_by_reason_.end()) {
+    dropped_by_reason_.emplace(why, count);
   } else {
     known->second += count;
   }
 }
 
-void TraceBuilder::note(std::string_view code, std::string message, std::string remedy) {
+void TraceBuilder::add_diagnostic(std::string_view code, std::string message, std::string remedy) {
   trace_.diagnostics.add({std::string(code), 1, std::move(message), std::move(remedy)});
 }
 
@@ -128,13 +128,13 @@ void TraceBuilder::shift_times(std::int64_t by_ns) {
     }
     const std::size_t dropped = std::erase_if(block, [](const TraceEvent& event) { return !is_possible(event); });
     if (dropped == 0) continue;
-    drop("with an impossible time", dropped);
+    count_dropped("with an impossible time", dropped);
     trace_.events_read -= dropped;  // they are already counted as read
   }
 }
 
 Trace TraceBuilder::finish() && {
-  for (const auto& [why, count] : dropped_) {
+  for (const auto& [why, count] : dropped_by_reason_) {
     trace_.diagnostics.add(
         {"events_dropped", count, fmt::format("{}: events {} are left out", trace_.format, why), {}});
   }

@@ -41,11 +41,11 @@ class TraceBuilder {
   // Counts the event as read. Returns false, and counts it as dropped, if its times are invalid.
   bool add(const TraceEvent& event);
   // Counts events that are read but not kept: metadata, waiting.
-  void skip(std::uint64_t count = 1) { trace_.events_read += count; }
+  void count_skipped(std::uint64_t count = 1) { trace_.events_read += count; }
   // Counts events that could not be parsed, by reason: "without a name". They also count as read.
-  void drop(std::string_view why, std::uint64_t count = 1);
+  void count_dropped(std::string_view why, std::uint64_t count = 1);
   // Adds another diagnostic for the user.
-  void note(std::string_view code, std::string message, std::string remedy = {});
+  void add_diagnostic(std::string_view code, std::string message, std::string remedy = {});
 
   // Merge the results of other builders for parts of the same trace: their events, already renumbered to this builder's
   // indices, and their counts of read and dropped events.
@@ -92,12 +92,12 @@ class TraceBuilder {
 
   Trace trace_;
   std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> plain_names_;
-  std::map<std::pair<std::string, scopes::OpScope>, std::uint32_t> placed_names_;
+  std::map<std::pair<std::string, scopes::OpScope>, std::uint32_t> scoped_names_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> threads_;
   std::unordered_map<ClassKey<std::string>, std::uint32_t, Hash, Equal> classes_;
   std::map<QueueKey, std::uint32_t> queues_;
   std::unordered_map<std::uint64_t, std::uint32_t> bytes_;
-  std::map<std::string, std::uint64_t, std::less<>> dropped_;  // by reason
+  std::map<std::string, std::uint64_t, std::less<>> dropped_by_reason_;  // by reason
 };
 
 }  // namespace joulemap::ingest

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 #include "base/small_file.h"
 #include "formats/gzip.h"
 
@@ -21,14 +21,14 @@ namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 20;
 constexpr off_t kLargeFile = 4 << 20;
-constexpr std::size_t kMostThreads = 4;
+constexpr std::size_t kMaxThreads = 4;
 
 std::optional<Diagnostic> damage_of(const formats::MaybeGzipFile& file, const std::string& path) {
-  if (file.end() == formats::StreamEnd::cut) {
+  if (file.end() == formats::StreamState::truncated) {
     return Diagnostic{
         "file_cut", 1, fmt::format("{}: the compressed file ends too soon: what it holds was read", path), {}};
   }
-  if (file.end() == formats::StreamEnd::damaged) {
+  if (file.end() == formats::StreamState::damaged) {
     return Diagnostic{"file_damaged",
                       1,
                       fmt::format("{}: the compressed file is damaged: what could be unpacked was read", path),
@@ -52,24 +52,24 @@ Result<std::size_t> read_part(int file, std::span<char> out, std::size_t offset,
 
 // Threads read one part each, because page faults of fresh memory take most of the time. Returns nothing if the file
 // has grown meanwhile.
-Result<std::optional<TraceBytes>> read_in_parts(const std::string& path, std::size_t size) {
+Result<std::optional<TraceBytes>> read_in_parallel(const std::string& path, std::size_t size) {
   Result<FileDescriptor> file = open_for_reading(path);
   if (!file) return std::move(file).error();
-  const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
   std::unique_ptr<char[]> bytes(new char[size + 1]);
   const auto begin_of = [&](std::size_t part) { return part == threads ? size + 1 : size / threads * part; };
   std::vector<Result<std::size_t>> got(threads, std::size_t{0});
   const auto read = [&](std::size_t part) {
-    const std::span<char> room(bytes.get() + begin_of(part), begin_of(part + 1) - begin_of(part));
-    got[part] = read_part(file->get(), room, begin_of(part), path);
+    const std::span<char> buffer(bytes.get() + begin_of(part), begin_of(part + 1) - begin_of(part));
+    got[part] = read_part(file->get(), buffer, begin_of(part), path);
   };
-  std::vector<std::thread> others;
+  std::vector<std::thread> workers;
   {
-    const SignalShield signals_are_for_the_program;
-    for (std::size_t part = 1; part < threads; ++part) others.emplace_back(read, part);
+    const ScopedSignalBlock signals_are_for_the_program;
+    for (std::size_t part = 1; part < threads; ++part) workers.emplace_back(read, part);
   }
   read(0);
-  for (std::thread& other : others) other.join();
+  for (std::thread& worker : workers) worker.join();
   std::size_t whole = 0;  // bytes up to the first gap
   for (std::size_t part = 0; part < threads && whole == begin_of(part); ++part) {
     if (!got[part]) return got[part].error();
@@ -88,7 +88,7 @@ Result<TraceBytes> read_trace_file(const std::string& path) {
   struct stat status {};
   const bool has_size = ::stat(path.c_str(), &status) == 0;
   if (has_size && S_ISREG(status.st_mode) && status.st_size >= kLargeFile && !file->is_compressed()) {
-    Result<std::optional<TraceBytes>> parts = read_in_parts(path, static_cast<std::size_t>(status.st_size));
+    Result<std::optional<TraceBytes>> parts = read_in_parallel(path, static_cast<std::size_t>(status.st_size));
     if (!parts) return std::move(parts).error();
     if (*parts) return **std::move(parts);
   }

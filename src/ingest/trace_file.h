@@ -22,7 +22,7 @@ class TraceBytes {
       : bytes_(std::move(bytes)), size_(size), damage_(std::move(damage)) {}
   std::string_view view() const { return {bytes_.get(), size_}; }
   // Adds a diagnostic if a compressed file is truncated or damaged.
-  void tell_damage(Diagnostics& diagnostics) const {
+  void report_damage(Diagnostics& diagnostics) const {
     if (damage_) diagnostics.add(*damage_);
   }
 

@@ -23,7 +23,7 @@ std::span<const TraceFormat> trace_formats() {
   return kFormats;
 }
 
-const TraceFormat* trace_format_named(std::string_view name) {
+const TraceFormat* find_trace_format(std::string_view name) {
   for (const TraceFormat& format : trace_formats()) {
     if (format.name == name) return &format;
   }

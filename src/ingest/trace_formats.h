@@ -14,11 +14,11 @@ namespace joulemap::ingest {
 
 struct TraceFormat {
   std::string_view name;
-  std::string_view files;  // common name of these files
+  std::string_view file_description;  // common name of these files
   Result<Trace> (*read)(const std::string& path);
 };
 
 std::span<const TraceFormat> trace_formats();
-const TraceFormat* trace_format_named(std::string_view name);
+const TraceFormat* find_trace_format(std::string_view name);
 
 }  // namespace joulemap::ingest

@@ -30,7 +30,7 @@ enum class ScopeKind : std::uint8_t {
   region,    // named by the program: jm.region, record_function, NVTX
   tensors,   // inputs of the enclosing operation, as scopes/tensor_text.h formats them
 };
-inline constexpr std::size_t kScopeKinds = 7;
+inline constexpr std::size_t kScopeKindCount = 7;
 // Mode of the code that runs only to measure the power of modules. It is not part of the run (docs/attribution.md).
 inline constexpr std::string_view kProbeMode = "probe";
 // Marks of this region delimit the probing interval.
@@ -47,17 +47,17 @@ struct Scope {
 
 struct ScopeTally {
   std::uint32_t scope = 0;
-  std::uint64_t count = 0;      // number of times a thread entered the scope
-  std::uint64_t sampled = 0;    // entries in steps whose operations were also recorded
-  std::int64_t wall_ns = 0;     // exclusive wall time of threads in this scope
-  std::int64_t cpu_ns = 0;      // CPU time of those threads
-  std::int64_t helpers_ns = 0;  // CPU time of threads that worked on their behalf, such as OpenMP threads
+  std::uint64_t count = 0;             // number of times a thread entered the scope
+  std::uint64_t sampled = 0;           // entries in steps whose operations were also recorded
+  std::int64_t wall_ns = 0;            // exclusive wall time of threads in this scope
+  std::int64_t cpu_ns = 0;             // CPU time of those threads
+  std::int64_t helper_threads_ns = 0;  // CPU time of threads that worked on their behalf, such as OpenMP threads
 };
 
 // How the time in a coarse scope divides among finer ones, measured by the framework's own profiler in some sampled
 // steps. Only the proportions are used; time and energy of the coarse scope come from its tallies.
 struct ScopeShare {
-  std::uint32_t coarse = 0;
+  std::uint32_t coarse_scope = 0;
   std::uint32_t scope = 0;
   std::uint64_t count = 0;
   std::int64_t time_ns = 0;
@@ -69,7 +69,7 @@ enum class KernelKind : std::uint8_t {
   fill,
   graph,  // a whole CUDA graph whose nodes are not reported one by one
 };
-inline constexpr std::size_t kKernelClasses = 4;
+inline constexpr std::size_t kKernelKindCount = 4;
 
 // Kernels of the same code launched with the same grid and block size.
 struct KernelClass {
@@ -112,11 +112,11 @@ struct StepRecord {
   std::int64_t number = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::uint64_t shape = 0;    // 0: unknown, because the kernels were not traced
-  std::uint64_t kernels = 0;  // number launched by the step
-  std::int64_t gpu_ns = 0;    // summed duration of its kernels
-  bool listened = false;      // kernels were traced
-  bool detailed = false;      // and are recorded one by one
+  std::uint64_t kernel_sequence_hash = 0;  // 0: unknown, because the kernels were not traced
+  std::uint64_t kernels = 0;               // number launched by the step
+  std::int64_t gpu_ns = 0;                 // summed duration of its kernels
+  bool traced = false;                     // kernels were traced
+  bool has_kernel_records = false;         // and are recorded one by one
 };
 
 // What ran in one interval.

@@ -35,15 +35,15 @@ struct Measure {
   MeasureKind kind = MeasureKind::energy;
   std::string unit;  // "J", "s", or the unit of the metric
   bool more_is_better = false;
-  bool weighed = true;                        // false: displayed only, part of no comparison
-  std::optional<Provenance> provenance = {};  // of energies
-  std::vector<std::string> domains = {};      // domains in the sum; empty: the rows have no domain in common
-  std::vector<std::string> left_out = {};     // domains that only some rows have, excluded from the sum
+  bool is_compared = true;                         // false: displayed only, part of no comparison
+  std::optional<Provenance> provenance = {};       // of energies
+  std::vector<std::string> domains = {};           // domains in the sum; empty: the rows have no domain in common
+  std::vector<std::string> excluded_domains = {};  // domains that only some rows have, excluded from the sum
   bool is_estimated() const { return provenance == Provenance::estimated; }
 };
 
 // The values of one measure in one cell.
-struct Spread {
+struct MeasureSummary {
   std::vector<double> values;  // in execution order, of the rows that have a value
   double mean = 0;
   double median = 0;
@@ -63,12 +63,12 @@ struct EpochSummary {
 };
 
 struct AnalysisCell {
-  std::vector<std::size_t> levels;              // one index into each factor's levels
-  std::size_t rows = 0;                         // planned
-  std::size_t n = 0;                            // done
-  std::vector<std::optional<Spread>> measures;  // same order as AnalysisResult::measures
+  std::vector<std::size_t> levels;                      // one index into each factor's levels
+  std::size_t rows = 0;                                 // planned
+  std::size_t n = 0;                                    // done
+  std::vector<std::optional<MeasureSummary>> measures;  // same order as AnalysisResult::measures
   std::optional<EpochSummary> epochs;
-  std::vector<CellFunction> functions;  // highest energy first; empty when no row was traced
+  std::vector<CellFunctionMean> functions;  // highest energy first; empty when no row was traced
   std::vector<AnalysisFlag> flags;
 };
 
@@ -79,7 +79,7 @@ struct Comparison {
   std::size_t factor = 0;
   std::optional<std::size_t> a;  // indices of levels of the factor
   std::optional<std::size_t> b;
-  std::vector<std::optional<std::size_t>> within;  // level of each factor; none for the compared factor
+  std::vector<std::optional<std::size_t>> fixed_levels;  // level of each factor; none for the compared factor
   std::size_t measure = 0;
   Pairing pairing = Pairing::paired;
   std::string test;  // "wilcoxon-signed-rank", "mann-whitney", "friedman", "kruskal-wallis"
@@ -88,13 +88,13 @@ struct Comparison {
   std::size_t n_b = 0;
   std::optional<double> p;           // none when the data do not allow the test; `verdict` gives the reason
   std::optional<double> p_adjusted;  // within the family: same factor, same pairing, two levels or omnibus
-  std::size_t family = 0;            // number of tests in the family
+  std::size_t family_size = 0;       // number of tests in the family
   std::optional<double> statistic;
-  std::optional<double> a12;      // Vargha-Delaney A12: P(a > b) + P(a = b) / 2
-  std::optional<double> a12_low;  // interval for two independent groups, even when the rows are paired
+  std::optional<double> vargha_delaney_a12;  // Vargha-Delaney A12: P(a > b) + P(a = b) / 2
+  std::optional<double> a12_low;             // interval for two independent groups, even when the rows are paired
   std::optional<double> a12_high;
-  std::optional<double> cliff;       // 2 a12 - 1
-  std::optional<double> difference;  // a - b, Hodges-Lehmann, in the measure's unit
+  std::optional<double> cliffs_delta;  // 2 a12 - 1
+  std::optional<double> difference;    // a - b, Hodges-Lehmann, in the measure's unit
   std::optional<double> low;
   std::optional<double> high;
   std::optional<double> percent;  // the difference in percent of the median of b
@@ -124,8 +124,8 @@ struct ParetoPoint {
   double probability = 0;    // of being on the front, over bootstrap resamples of the rows
 };
 struct ParetoSet {
-  std::vector<std::optional<std::size_t>> within;  // levels of the factors that are not compared
-  std::vector<std::size_t> measures;               // objectives of the front
+  std::vector<std::optional<std::size_t>> fixed_levels;  // levels of the factors that are not compared
+  std::vector<std::size_t> measures;                     // objectives of the front
   std::size_t resamples = 0;
   std::vector<ParetoPoint> points;
 };

@@ -14,12 +14,12 @@
 namespace joulemap {
 
 struct CalibrateResult {
-  double watched_s = 0;
+  double observed_s = 0;
   std::vector<Channel> channels;             // in sensor order
   std::vector<ChannelCalibration> findings;  // one for each channel
   std::vector<std::string> loaded;           // domains of the GPUs that calibration loaded
   std::vector<SamplerCost> samplers;
-  std::string kept_in;  // path of the calibration file; empty when nothing was saved
+  std::string calibration_file;  // path of the calibration file; empty when nothing was saved
   Diagnostics diagnostics;
 };
 

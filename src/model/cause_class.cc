@@ -52,17 +52,17 @@ constexpr std::array<Rule, 31> kRules = {{
 
 }  // namespace
 
-void ByCause::add(const ByCause& other, double share) {
+void AmountByCause::add(const AmountByCause& other, double share) {
   for (std::size_t i = 0; i < amounts_.size(); ++i) amounts_[i] += share * other.amounts_[i];
 }
 
-double ByCause::sum() const { return std::accumulate(amounts_.begin(), amounts_.end(), 0.0); }
+double AmountByCause::sum() const { return std::accumulate(amounts_.begin(), amounts_.end(), 0.0); }
 
-CauseClass ByCause::largest() const {
+CauseClass AmountByCause::largest_class() const {
   return kCauseClasses[static_cast<std::size_t>(std::max_element(amounts_.begin(), amounts_.end()) - amounts_.begin())];
 }
 
-std::optional<CauseClass> cause_in_name(std::string_view name) {
+std::optional<CauseClass> cause_class_from_name(std::string_view name) {
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
@@ -72,9 +72,9 @@ std::optional<CauseClass> cause_in_name(std::string_view name) {
   return std::nullopt;
 }
 
-Cause cause_by_name(std::string_view name, double time_s) {
-  Cause cause{cause_in_name(name).value_or(CauseClass::compute), CauseBasis::name};
-  cause.times_s[cause.largest] = time_s;
+Cause cause_from_name(std::string_view name, double time_s) {
+  Cause cause{cause_class_from_name(name).value_or(CauseClass::compute), CauseBasis::name};
+  cause.times_s[cause.largest_class] = time_s;
   return cause;
 }
 
@@ -94,7 +94,7 @@ std::string_view to_string(CauseClass cause) {
 
 std::string_view to_string(CauseBasis basis) { return basis == CauseBasis::ledger ? "ledger" : "name"; }
 
-std::optional<CauseClass> cause_class_of(std::string_view text) {
+std::optional<CauseClass> parse_cause_class(std::string_view text) {
   for (const CauseClass cause : kCauseClasses) {
     if (to_string(cause) == text) return cause;
   }

@@ -19,14 +19,14 @@ inline constexpr std::array<CauseClass, 4> kCauseClasses = {CauseClass::compute,
 enum class CauseBasis : std::uint8_t { ledger, name };
 
 // An amount for each class, in seconds or joules.
-class ByCause {
+class AmountByCause {
  public:
   double& operator[](CauseClass cause) { return amounts_[static_cast<std::size_t>(cause)]; }
   double operator[](CauseClass cause) const { return amounts_[static_cast<std::size_t>(cause)]; }
-  void add(const ByCause& other, double share = 1);
+  void add(const AmountByCause& other, double share = 1);
   double sum() const;
   // The class with the largest amount; the first of equals.
-  CauseClass largest() const;
+  CauseClass largest_class() const;
 
  private:
   std::array<double, kCauseClasses.size()> amounts_{};
@@ -34,18 +34,18 @@ class ByCause {
 
 // The class with the largest part of a row's time.
 struct Cause {
-  CauseClass largest = CauseClass::compute;
+  CauseClass largest_class = CauseClass::compute;
   CauseBasis basis = CauseBasis::ledger;  // evidence for `largest`
-  ByCause times_s = {};                   // sums to the time of the row
+  AmountByCause times_s = {};             // sums to the time of the row
 };
 
 // Returns nothing when the name matches no rule.
-std::optional<CauseClass> cause_in_name(std::string_view name);
+std::optional<CauseClass> cause_class_from_name(std::string_view name);
 // Assigns all of the time to the class of the name, or to compute when the name matches no rule.
-Cause cause_by_name(std::string_view name, double time_s);
+Cause cause_from_name(std::string_view name, double time_s);
 
 std::string_view to_string(CauseClass cause);
 std::string_view to_string(CauseBasis basis);
-std::optional<CauseClass> cause_class_of(std::string_view text);
+std::optional<CauseClass> parse_cause_class(std::string_view text);
 
 }  // namespace joulemap

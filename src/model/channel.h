@@ -33,14 +33,14 @@ enum class Quantity : std::uint8_t {
   cpu_time,          // of the whole machine, or of the recorded command
   power_history,  // power samples buffered by the device and read later: too late for totals, fine enough to attribute
 };
-inline constexpr std::size_t kQuantities = 10;
+inline constexpr std::size_t kQuantityCount = 10;
 
 // Channels of CPU time in a recording: of all processes of the machine, and of the recorded command.
 inline constexpr std::string_view kMachineCpuTime = "machine-cpu-time";
 inline constexpr std::string_view kCommandCpuTime = "command-cpu-time";
 
 // Suffix of the channel name for the GPU utilization of co-tenants (processes outside the recorded command).
-inline constexpr std::string_view kOthersUtilization = "others-utilization";
+inline constexpr std::string_view kCoTenantUtilization = "others-utilization";
 
 // Origin of a number. A number that is unavailable has no provenance and a reason instead.
 enum class Provenance { measured, estimated };
@@ -60,14 +60,14 @@ struct Channel {
   std::string device;  // UUID or PCI id of the measured device; empty for the machine itself
   std::string driver;  // versions of driver and firmware, where they matter: a calibration is valid for these
   std::string device_model = {};  // "NVIDIA H200"; empty when unknown
-  bool countable = true;          // false: displayed, but never part of a total, because its coverage is unknown
+  bool is_countable = true;       // false: displayed, but never part of a total, because its coverage is unknown
 
   ChannelKind kind = ChannelKind::counter;
   Quantity quantity = Quantity::energy;
   double scale = 1;                         // units (unit_of) per raw unit
   std::optional<std::uint64_t> wrap_range;  // raw value at which a counter wraps to zero, when known
   double refresh_s = 0.001;                 // nominal update period of the hardware
-  double averaged_s = 0;                    // averaging time of a gauge; 0 when unknown
+  double averaging_time_s = 0;              // averaging time of a gauge; 0 when unknown
 
   Provenance provenance = Provenance::measured;
   std::string model;                // formula of an estimate

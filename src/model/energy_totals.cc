@@ -13,10 +13,10 @@ std::optional<Amount> sum_of_known(bool is_first, const std::optional<Amount>& s
 
 template <Provenance kProvenance>
 void add_domain(std::optional<EnergySum<kProvenance>>& sum, const DomainEnergy& row) {
-  using Watts = SourcedAmount<WattUnit, kProvenance>;
+  using Watts = AmountWithProvenance<WattUnit, kProvenance>;
   const bool is_first = !sum;
   if (is_first) sum.emplace();
-  sum->energy += SourcedAmount<JouleUnit, kProvenance>(*row.joules);
+  sum->energy += AmountWithProvenance<JouleUnit, kProvenance>(*row.joules);
   sum->uncertainty_j = sum_of_known(is_first, sum->uncertainty_j, row.uncertainty_j);
   const std::optional<Watts> row_power = row.mean_w ? std::optional(Watts(*row.mean_w)) : std::nullopt;
   sum->power = sum_of_known(is_first, sum->power, row_power);
@@ -24,19 +24,19 @@ void add_domain(std::optional<EnergySum<kProvenance>>& sum, const DomainEnergy& 
 }
 
 template <Provenance kProvenance>
-std::optional<ShownEnergy> shown_sum(const std::optional<EnergySum<kProvenance>>& sum) {
+std::optional<EnergyWithProvenance> energy_with_provenance(const std::optional<EnergySum<kProvenance>>& sum) {
   if (!sum) return std::nullopt;
   const std::optional<double> mean_w = sum->power ? std::optional(sum->power->value()) : std::nullopt;
-  return ShownEnergy{kProvenance, sum->energy.value(), sum->uncertainty_j, mean_w, sum->domains};
+  return EnergyWithProvenance{kProvenance, sum->energy.value(), sum->uncertainty_j, mean_w, sum->domains};
 }
 
 template <class IsWanted>
-EnergyTotals total_of_wanted(std::span<const DomainEnergy> rows, const IsWanted& is_wanted) {
+EnergyTotals sum_matching_domains(std::span<const DomainEnergy> rows, const IsWanted& is_wanted) {
   EnergyTotals totals;
   for (const DomainEnergy& row : rows) {
     if (!row.counted || !is_wanted(row.name)) continue;
     if (!row.joules) {
-      totals.unread.push_back(row.name);
+      totals.domains_without_value.push_back(row.name);
     } else if (row.provenance == Provenance::measured) {
       add_domain(totals.measured, row);
     } else {
@@ -49,23 +49,24 @@ EnergyTotals total_of_wanted(std::span<const DomainEnergy> rows, const IsWanted&
 }  // namespace
 
 EnergyTotals total_energy(std::span<const DomainEnergy> rows) {
-  return total_of_wanted(rows, [](const std::string&) { return true; });
+  return sum_matching_domains(rows, [](const std::string&) { return true; });
 }
 
 EnergyTotals total_energy(std::span<const DomainEnergy> rows, const std::set<std::string>& only) {
-  return total_of_wanted(rows, [&](const std::string& name) { return only.contains(name); });
+  return sum_matching_domains(rows, [&](const std::string& name) { return only.contains(name); });
 }
 
-std::optional<ShownEnergy> energy_of(const EnergyTotals& totals, Provenance provenance) {
-  return provenance == Provenance::measured ? shown_sum(totals.measured) : shown_sum(totals.estimated);
+std::optional<EnergyWithProvenance> energy_by_provenance(const EnergyTotals& totals, Provenance provenance) {
+  return provenance == Provenance::measured ? energy_with_provenance(totals.measured)
+                                            : energy_with_provenance(totals.estimated);
 }
 
-std::optional<ShownEnergy> shown_energy(const EnergyTotals& totals) {
-  return totals.measured ? shown_sum(totals.measured) : shown_sum(totals.estimated);
+std::optional<EnergyWithProvenance> preferred_energy(const EnergyTotals& totals) {
+  return totals.measured ? energy_with_provenance(totals.measured) : energy_with_provenance(totals.estimated);
 }
 
-std::optional<ShownEnergy> complete_energy(const EnergyTotals& totals) {
-  return totals.unread.empty() ? shown_energy(totals) : std::nullopt;
+std::optional<EnergyWithProvenance> energy_if_complete(const EnergyTotals& totals) {
+  return totals.domains_without_value.empty() ? preferred_energy(totals) : std::nullopt;
 }
 
 PowerTotals total_power(const EnergyTotals& totals) {
@@ -75,20 +76,21 @@ PowerTotals total_power(const EnergyTotals& totals) {
   return power;
 }
 
-std::optional<double> power_of(const PowerTotals& totals, Provenance provenance) {
+std::optional<double> power_by_provenance(const PowerTotals& totals, Provenance provenance) {
   if (provenance == Provenance::measured && totals.measured) return totals.measured->value();
   if (provenance == Provenance::estimated && totals.estimated) return totals.estimated->value();
   return std::nullopt;
 }
 
-std::optional<double> shown_power(const PowerTotals& totals) {
-  return power_of(totals, totals.measured ? Provenance::measured : Provenance::estimated);
+std::optional<double> preferred_power(const PowerTotals& totals) {
+  return power_by_provenance(totals, totals.measured ? Provenance::measured : Provenance::estimated);
 }
 
-std::optional<ComparedPower> compared_power(const PowerTotals& power, const PowerTotals& reference) {
-  if (power.measured && reference.measured) return ComparedPower{power.measured->value(), reference.measured->value()};
+std::optional<PowerAndReference> comparable_power(const PowerTotals& power, const PowerTotals& reference) {
+  if (power.measured && reference.measured)
+    return PowerAndReference{power.measured->value(), reference.measured->value()};
   if (!power.estimated || !reference.estimated) return std::nullopt;
-  return ComparedPower{power.estimated->value(), reference.estimated->value()};
+  return PowerAndReference{power.estimated->value(), reference.estimated->value()};
 }
 
 }  // namespace joulemap

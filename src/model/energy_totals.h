@@ -21,35 +21,35 @@ struct WattUnit;
 
 // A number with unit and provenance in its type. value() is for serialization and ratios.
 template <class Unit, Provenance kProvenance>
-class SourcedAmount {
+class AmountWithProvenance {
  public:
-  constexpr explicit SourcedAmount(double value) : value_(value) {}
+  constexpr explicit AmountWithProvenance(double value) : value_(value) {}
   constexpr double value() const { return value_; }
-  constexpr SourcedAmount& operator+=(SourcedAmount other) {
+  constexpr AmountWithProvenance& operator+=(AmountWithProvenance other) {
     value_ += other.value_;
     return *this;
   }
-  friend constexpr SourcedAmount operator+(SourcedAmount a, SourcedAmount b) { return a += b; }
-  friend constexpr auto operator<=>(SourcedAmount, SourcedAmount) = default;
+  friend constexpr AmountWithProvenance operator+(AmountWithProvenance a, AmountWithProvenance b) { return a += b; }
+  friend constexpr auto operator<=>(AmountWithProvenance, AmountWithProvenance) = default;
 
  private:
   double value_;
 };
 
-using MeasuredJoules = SourcedAmount<JouleUnit, Provenance::measured>;
-using EstimatedJoules = SourcedAmount<JouleUnit, Provenance::estimated>;
-using MeasuredWatts = SourcedAmount<WattUnit, Provenance::measured>;
-using EstimatedWatts = SourcedAmount<WattUnit, Provenance::estimated>;
+using MeasuredJoules = AmountWithProvenance<JouleUnit, Provenance::measured>;
+using EstimatedJoules = AmountWithProvenance<JouleUnit, Provenance::estimated>;
+using MeasuredWatts = AmountWithProvenance<WattUnit, Provenance::measured>;
+using EstimatedWatts = AmountWithProvenance<WattUnit, Provenance::estimated>;
 
 // Sum over the counted domains of one provenance.
 template <Provenance kProvenance>
 struct EnergySum {
-  SourcedAmount<JouleUnit, kProvenance> energy{0};
+  AmountWithProvenance<JouleUnit, kProvenance> energy{0};
   // Half widths add linearly: domains are read at the same moments, and estimates share a model. None when a domain has
   // none.
   std::optional<double> uncertainty_j;
-  std::optional<SourcedAmount<WattUnit, kProvenance>> power;  // none when a domain has none
-  std::vector<std::string> domains;                           // in row order
+  std::optional<AmountWithProvenance<WattUnit, kProvenance>> power;  // none when a domain has none
+  std::vector<std::string> domains;                                  // in row order
 };
 using MeasuredSum = EnergySum<Provenance::measured>;
 using EstimatedSum = EnergySum<Provenance::estimated>;
@@ -57,7 +57,7 @@ using EstimatedSum = EnergySum<Provenance::estimated>;
 struct EnergyTotals {
   std::optional<MeasuredSum> measured;  // none when no counted domain has a measured value
   std::optional<EstimatedSum> estimated;
-  std::vector<std::string> unread;  // counted domains without a value; no sum contains them
+  std::vector<std::string> domains_without_value;  // counted domains without a value; no sum contains them
 };
 
 // Sums the counted domains; `only` restricts them to these names.
@@ -65,19 +65,19 @@ EnergyTotals total_energy(std::span<const DomainEnergy> rows);
 EnergyTotals total_energy(std::span<const DomainEnergy> rows, const std::set<std::string>& only);
 
 // The sum to display where only one fits: measured, else estimated.
-struct ShownEnergy {
+struct EnergyWithProvenance {
   Provenance provenance = Provenance::measured;
   double joules = 0;
   std::optional<double> uncertainty_j;
   std::optional<double> mean_w;
   std::vector<std::string> domains;
 };
-std::optional<ShownEnergy> shown_energy(const EnergyTotals& totals);
+std::optional<EnergyWithProvenance> preferred_energy(const EnergyTotals& totals);
 // The sum of that provenance, if there is one.
-std::optional<ShownEnergy> energy_of(const EnergyTotals& totals, Provenance provenance);
+std::optional<EnergyWithProvenance> energy_by_provenance(const EnergyTotals& totals, Provenance provenance);
 
 // For comparisons: none when a counted domain has no value, because a partial sum would look too low.
-std::optional<ShownEnergy> complete_energy(const EnergyTotals& totals);
+std::optional<EnergyWithProvenance> energy_if_complete(const EnergyTotals& totals);
 
 // Mean power by provenance, for example of an idle machine or at the start of a run.
 struct PowerTotals {
@@ -85,15 +85,15 @@ struct PowerTotals {
   std::optional<EstimatedWatts> estimated;
 };
 PowerTotals total_power(const EnergyTotals& totals);
-std::optional<double> power_of(const PowerTotals& totals, Provenance provenance);
+std::optional<double> power_by_provenance(const PowerTotals& totals, Provenance provenance);
 // Measured, else estimated.
-std::optional<double> shown_power(const PowerTotals& totals);
+std::optional<double> preferred_power(const PowerTotals& totals);
 // Power and reference of the same provenance; none when they share none.
-struct ComparedPower {
+struct PowerAndReference {
   double power_w = 0;
   double reference_w = 0;
 };
-std::optional<ComparedPower> compared_power(const PowerTotals& power, const PowerTotals& reference);
+std::optional<PowerAndReference> comparable_power(const PowerTotals& power, const PowerTotals& reference);
 
 // Accessors for serialization.
 template <Provenance kProvenance>

@@ -55,19 +55,19 @@ TEST(EnergyTotals, HaveASumForEachProvenanceOfTheCountedDomains) {
   EXPECT_EQ(totals.measured->power, MeasuredWatts(75));
   EXPECT_EQ(totals.measured->domains, (std::vector<std::string>{"package-0", "gpu0"}));
   EXPECT_EQ(totals.estimated->energy, EstimatedJoules(30));
-  EXPECT_EQ(totals.unread, std::vector<std::string>{"gpu1"});
+  EXPECT_EQ(totals.domains_without_value, std::vector<std::string>{"gpu1"});
 }
 
 TEST(EnergyTotals, OfNothingAreNothingAndNotZero) {
   const EnergyTotals totals = total_energy({});
-  EXPECT_FALSE(totals.measured || totals.estimated || shown_energy(totals));
+  EXPECT_FALSE(totals.measured || totals.estimated || preferred_energy(totals));
 }
 
 TEST(EnergyTotals, AreRestrictedToTheDomainsThatAreNamed) {
   const EnergyTotals totals = total_energy(machine(), {"gpu0", "dram-0"});
   EXPECT_EQ(joules_of(totals.measured), 50);
   EXPECT_EQ(joules_of(totals.estimated), 30);
-  EXPECT_TRUE(totals.unread.empty());
+  EXPECT_TRUE(totals.domains_without_value.empty());
 }
 
 TEST(EnergyTotals, AnUncertaintyOrPowerThatADomainLacksIsNotKnownOfTheSum) {
@@ -81,28 +81,28 @@ TEST(EnergyTotals, AnUncertaintyOrPowerThatADomainLacksIsNotKnownOfTheSum) {
 }
 
 TEST(EnergyTotals, ShowTheMeasuredSumElseTheEstimatedOne) {
-  EXPECT_EQ(shown_energy(total_energy(machine()))->joules, 150);
+  EXPECT_EQ(preferred_energy(total_energy(machine()))->joules, 150);
   const EnergyTotals estimates = total_energy(machine(), {"dram-0"});
-  EXPECT_EQ(shown_energy(estimates)->provenance, Provenance::estimated);
-  EXPECT_EQ(shown_energy(estimates)->joules, 30);
+  EXPECT_EQ(preferred_energy(estimates)->provenance, Provenance::estimated);
+  EXPECT_EQ(preferred_energy(estimates)->joules, 30);
 }
 
 TEST(EnergyTotals, AreCompleteOnlyWhereEveryCountedDomainHasAValue) {
-  EXPECT_FALSE(complete_energy(total_energy(machine())));
+  EXPECT_FALSE(energy_if_complete(total_energy(machine())));
   std::vector<DomainEnergy> rows = machine();
   rows.pop_back();
-  EXPECT_EQ(complete_energy(total_energy(rows))->joules, 150);
+  EXPECT_EQ(energy_if_complete(total_energy(rows))->joules, 150);
 }
 
 TEST(PowerTotals, AreComparedWithinOneProvenance) {
   const PowerTotals measured{MeasuredWatts(10), {}};
   const PowerTotals estimated{{}, EstimatedWatts(90)};
   const PowerTotals both{MeasuredWatts(20), EstimatedWatts(80)};
-  EXPECT_FALSE(compared_power(measured, estimated));
-  EXPECT_EQ(compared_power(both, measured)->power_w, 20);
-  EXPECT_EQ(compared_power(both, estimated)->power_w, 80);
-  EXPECT_EQ(shown_power(both), 20);
-  EXPECT_EQ(shown_power(estimated), 90);
+  EXPECT_FALSE(comparable_power(measured, estimated));
+  EXPECT_EQ(comparable_power(both, measured)->power_w, 20);
+  EXPECT_EQ(comparable_power(both, estimated)->power_w, 80);
+  EXPECT_EQ(preferred_power(both), 20);
+  EXPECT_EQ(preferred_power(estimated), 90);
 }
 
 }  // namespace

@@ -34,13 +34,13 @@ struct ExperimentMetric {
   std::string unit;
   bool more_is_better = false;
   // False: displayed only (utilisation, temperature): neither compared nor a Pareto objective unless requested.
-  bool weighed = true;
+  bool is_compared = true;
 };
 
 struct EpochResult {
   double start_s = 0;  // after the start of the row
   double elapsed_s = 0;
-  std::optional<double> energy_j;              // of the domains in shown_energy of the row, between the epoch marks
+  std::optional<double> energy_j;              // of the domains in preferred_energy of the row, between the epoch marks
   std::vector<std::optional<double>> metrics;  // of the epoch, same order as ExperimentData::metrics
 };
 
@@ -65,7 +65,7 @@ struct ExperimentRow {
   PowerTotals baseline;                        // idle power of the counted domains before the experiment
   PowerTotals first;                           // power when the row began: far above the baseline after too short a
                                                // pause
-  std::optional<double> stolen_share;          // fraction of CPU time taken by the hypervisor
+  std::optional<double> cpu_steal_share;       // fraction of CPU time taken by the hypervisor
   std::optional<double> throttled_share;       // fraction of time with clocks limited by heat or power
   std::vector<std::optional<double>> metrics;  // same order as ExperimentData::metrics
   std::vector<EpochResult> epochs;
@@ -77,7 +77,7 @@ struct ExperimentData {
   std::string name;
   std::vector<ExperimentFactor> factors;
   std::vector<ExperimentMetric> metrics;
-  bool blocked = false;  // blocks are part of the design: the analysis pairs rows of one block
+  bool is_blocked = false;  // blocks are part of the design: the analysis pairs rows of one block
   std::uint64_t seed = 0;
   double alpha = 0.05;
   std::vector<ExperimentRow> rows;

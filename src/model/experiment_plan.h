@@ -17,9 +17,9 @@ namespace joulemap {
 
 // Extrapolated from completed rows of the pilot or of the experiment itself.
 struct ExperimentForecast {
-  std::size_t based_on = 0;  // number of completed rows
-  std::size_t rows = 0;      // number of rows not done, which the forecast covers
-  double time_s = 0;         // includes baseline, warm-up and the pauses between rows
+  std::size_t completed_rows = 0;  // number of completed rows
+  std::size_t rows = 0;            // number of rows not done, which the forecast covers
+  double time_s = 0;               // includes baseline, warm-up and the pauses between rows
   std::optional<double> energy_j;
   std::optional<Provenance> provenance;  // of the energies it is based on
   std::optional<double> co2_g;
@@ -33,13 +33,13 @@ struct PlanStatistics {
   bool paired = false;          // paired by block: signed-rank test; else rank-sum test
   std::size_t comparisons = 0;  // pairs of cells that differ in one factor, for one measure
   double alpha = 0.05;
-  double least_p = 1;                          // smallest p value the test can return, however large the difference
-  bool can_show = false;                       // least_p x comparisons <= alpha: a result can survive the adjustment
-  std::size_t needed_repetitions = 0;          // repetitions needed for can_show
-  std::size_t measures = 2;                    // minimum: energy, time and the metrics; each domain adds one
-  std::size_t needed_for_all = 0;              // repetitions needed when all measures form one family, as in `analyze`
-  std::optional<double> noise;                 // of completed rows: standard deviation within cells, as a fraction
-  std::optional<double> difference_in_noises;  // detectable difference at 90 % power, in units of one row's noise
+  double least_p = 1;                       // smallest p value the test can return, however large the difference
+  bool can_be_significant = false;          // least_p x comparisons <= alpha: a result can survive the adjustment
+  std::size_t needed_repetitions = 0;       // repetitions needed for can_be_significant
+  std::size_t measures = 2;                 // minimum: energy, time and the metrics; each domain adds one
+  std::size_t needed_for_all_measures = 0;  // repetitions needed when all measures form one family, as in `analyze`
+  std::optional<double> noise;              // of completed rows: standard deviation within cells, as a fraction
+  std::optional<double> detectable_difference_sd;  // detectable difference at 90 % power, in units of one row's noise
 };
 
 struct ExperimentPlanRow {

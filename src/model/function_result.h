@@ -24,7 +24,7 @@ struct FunctionResult {
 };
 
 // Means over the rows of a cell that contain the function.
-struct CellFunction {
+struct CellFunctionMean {
   std::string name;
   std::string device;
   std::size_t n = 0;  // number of rows

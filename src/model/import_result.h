@@ -21,8 +21,8 @@ struct ImportResult {
   std::uint64_t events_dropped = 0;
   std::uint64_t kernels = 0;
   double kernel_s = 0;
-  std::optional<double> placed_share;  // fraction of kernel time with a scope; none without kernels
-  double thread_s = 0;                 // thread time in scopes
+  std::optional<double> kernel_scope_share;  // fraction of kernel time with a scope; none without kernels
+  double thread_time_s = 0;                  // thread time in scopes
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
   std::uint64_t power_rows_dropped = 0;

@@ -30,7 +30,7 @@ double product(const std::array<std::uint32_t, 3>& sides) {
   return all;
 }
 
-auto key_of(const KernelPower& known) { return std::tie(known.gpu, known.code); }
+auto key_of(const KernelPower& known) { return std::tie(known.gpu, known.kernel_key); }
 bool by_key(const KernelPower& a, const KernelPower& b) { return key_of(a) < key_of(b); }
 
 bool is_amount(double value, double most) { return value >= 0 && value <= most; }
@@ -42,8 +42,9 @@ std::size_t drop_least_known(std::vector<KernelPower>& library, std::size_t most
   for (auto from = library.begin(); from != library.end();) {
     const auto to = std::find_if(from, library.end(), [&](const KernelPower& one) { return one.gpu != from->gpu; });
     if (static_cast<std::size_t>(to - from) > most) {
-      std::stable_sort(from, to,
-                       [](const KernelPower& a, const KernelPower& b) { return a.evidence_s > b.evidence_s; });
+      std::stable_sort(from, to, [](const KernelPower& a, const KernelPower& b) {
+        return a.measured_kernel_s > b.measured_kernel_s;
+      });
       kept.insert(kept.end(), std::make_move_iterator(from),
                   std::make_move_iterator(from + static_cast<std::ptrdiff_t>(most)));
     } else {
@@ -63,15 +64,15 @@ std::size_t drop_least_known(std::vector<KernelPower>& library, std::size_t most
 }  // namespace
 
 // Varying shapes do not create new codes within a factor of two in size.
-KernelCode code_of(const KernelClass& known) {
+KernelPowerKey kernel_key_of(const KernelClass& known) {
   const double threads = std::min(product(known.grid) * product(known.block), kMostThreads);
   return {known.kind, known.name, static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(threads)))};
 }
 
-KernelCode idle_code() { return {KernelKind::kernel, "idle", 0}; }
+KernelPowerKey idle_key() { return {KernelKind::kernel, "idle", 0}; }
 
-ObservedKernels seen_kernels(const KernelClass& known, double time_s, std::uint64_t count) {
-  return {code_of(known), product(known.grid), product(known.block), time_s, count};
+ObservedKernels make_observed_kernels(const KernelClass& known, double time_s, std::uint64_t count) {
+  return {kernel_key_of(known), product(known.grid), product(known.block), time_s, count};
 }
 
 void ObservedKernels::add(const ObservedKernels& others) {
@@ -83,20 +84,20 @@ void ObservedKernels::add(const ObservedKernels& others) {
   count += others.count;
 }
 
-KernelPower finding(std::string gpu, const ObservedKernels& seen, double watts, double spread) {
-  KernelPower found = borrowed(std::move(gpu), seen, watts, spread);
-  found.evidence_s = seen.time_s;
+KernelPower entry_from_measurement(std::string gpu, const ObservedKernels& seen, double watts, double spread) {
+  KernelPower found = entry_from_similar_kernels(std::move(gpu), seen, watts, spread);
+  found.measured_kernel_s = seen.time_s;
   found.recordings = 1;
   return found;
 }
 
-KernelPower borrowed(std::string gpu, const ObservedKernels& seen, double watts, double spread) {
+KernelPower entry_from_similar_kernels(std::string gpu, const ObservedKernels& seen, double watts, double spread) {
   const double precision = 1 / (spread * spread);
   return {std::move(gpu),
-          seen.code,
+          seen.kernel_key,
           seen.blocks,
           seen.threads_per_block,
-          seen.kernel_s(),
+          seen.mean_kernel_s(),
           watts,
           precision,
           precision * precision,
@@ -106,49 +107,50 @@ KernelPower borrowed(std::string gpu, const ObservedKernels& seen, double watts,
 }
 
 void merge(KernelPower& known, const KernelPower& more) {
-  // Precision and evidence saturate at the bounds of is_sound: beyond them the entry would be invalid and discarded.
+  // Precision and evidence saturate at the bounds of is_valid_entry: beyond them the entry would be invalid and discarded.
   const double precision = known.precision + more.precision;
   const double share = more.precision / precision;
   const double mean_w = known.watts + share * (more.watts - known.watts);
   const double apart = mean_w > 0 ? (more.watts - known.watts) / mean_w : 0;
-  const double scatter = known.scatter + more.scatter + known.precision * share * apart * apart;
-  known.scatter = std::min(scatter, kMostPrecision);
+  const double cochran_q = known.cochran_q + more.cochran_q + known.precision * share * apart * apart;
+  known.cochran_q = std::min(cochran_q, kMostPrecision);
   known.watts = mean_w;
   known.precision = std::min(precision, kMostPrecision);
-  known.precision_squares = std::min(known.precision_squares + more.precision_squares, kMostPrecision * kMostPrecision);
-  const double evidence_s = known.evidence_s + more.evidence_s;
-  const double longer = evidence_s > 0 ? more.evidence_s / evidence_s : 0.5;
+  known.sum_of_squared_precisions =
+      std::min(known.sum_of_squared_precisions + more.sum_of_squared_precisions, kMostPrecision * kMostPrecision);
+  const double measured_kernel_s = known.measured_kernel_s + more.measured_kernel_s;
+  const double longer = measured_kernel_s > 0 ? more.measured_kernel_s / measured_kernel_s : 0.5;
   known.blocks += longer * (more.blocks - known.blocks);
   known.threads_per_block += longer * (more.threads_per_block - known.threads_per_block);
-  known.kernel_s += longer * (more.kernel_s - known.kernel_s);
-  known.evidence_s = std::min(evidence_s, kMostPrecision);
+  known.mean_kernel_s += longer * (more.mean_kernel_s - known.mean_kernel_s);
+  known.measured_kernel_s = std::min(measured_kernel_s, kMostPrecision);
   known.recordings = std::min(known.recordings, kMostRecordings) + std::min(more.recordings, kMostRecordings);
   known.recordings = std::min(known.recordings, kMostRecordings);
 }
 
-double spread_of(const KernelPower& known) {
+double predictive_relative_sd(const KernelPower& known) {
   const double of_mean = 1 / known.precision;
-  if (known.is_borrowed()) return std::clamp(std::sqrt(of_mean), kLeastSpread, kMostSpread);
+  if (known.is_from_similar_kernels()) return std::clamp(std::sqrt(of_mean), kLeastSpread, kMostSpread);
   const double recordings = static_cast<double>(known.recordings);
   const double free = recordings - 1;
   // Expected scatter when findings differ only by their own errors, and the excess above it.
-  const double scale = known.precision - known.precision_squares / known.precision;
-  const double between = free > 0 && scale > 0 ? std::max(known.scatter - free, 0.0) / scale : 0;
+  const double scale = known.precision - known.sum_of_squared_precisions / known.precision;
+  const double between = free > 0 && scale > 0 ? std::max(known.cochran_q - free, 0.0) / scale : 0;
   const double usual = kUsualSpread * kUsualSpread;
   const double shrunk = (free * between + kUsualCounts * usual) / (free + kUsualCounts);
   return std::clamp(std::sqrt(shrunk + shrunk / recordings + of_mean), kLeastSpread, kMostSpread);
 }
 
-bool is_sound(const KernelPower& known) {
+bool is_valid_entry(const KernelPower& known) {
   return is_amount(known.watts, kMostWatts) && known.watts >= kLeastWatts &&
          is_amount(known.precision, kMostPrecision) && known.precision >= kLeastPrecision &&
-         is_amount(known.precision_squares, kMostPrecision * kMostPrecision) &&
-         is_amount(known.scatter, kMostPrecision) && is_amount(known.evidence_s, kMostPrecision) &&
+         is_amount(known.sum_of_squared_precisions, kMostPrecision * kMostPrecision) &&
+         is_amount(known.cochran_q, kMostPrecision) && is_amount(known.measured_kernel_s, kMostPrecision) &&
          is_amount(known.blocks, kMostPrecision) && is_amount(known.threads_per_block, kMostPrecision) &&
-         is_amount(known.kernel_s, kMostPrecision) && known.recordings <= kMostRecordings;
+         is_amount(known.mean_kernel_s, kMostPrecision) && known.recordings <= kMostRecordings;
 }
 
-std::size_t merge_all(std::vector<KernelPower>& library, std::vector<KernelPower> findings, std::size_t most) {
+std::size_t merge_into_library(std::vector<KernelPower>& library, std::vector<KernelPower> findings, std::size_t most) {
   library.insert(library.end(), std::make_move_iterator(findings.begin()), std::make_move_iterator(findings.end()));
   // Stable: existing entries stay before new ones, because the last bits of the sums depend on the order.
   std::stable_sort(library.begin(), library.end(), by_key);
@@ -165,13 +167,14 @@ std::size_t merge_all(std::vector<KernelPower>& library, std::vector<KernelPower
   return drop_least_known(library, most);
 }
 
-const KernelPower* find_power(const std::vector<KernelPower>& library, const std::string& gpu, const KernelCode& code) {
+const KernelPower* find_power(const std::vector<KernelPower>& library, const std::string& gpu,
+                              const KernelPowerKey& kernel_key) {
   const auto at =
-      std::lower_bound(library.begin(), library.end(), std::tie(gpu, code),
-                       [](const KernelPower& one, const std::tuple<const std::string&, const KernelCode&>& key) {
+      std::lower_bound(library.begin(), library.end(), std::tie(gpu, kernel_key),
+                       [](const KernelPower& one, const std::tuple<const std::string&, const KernelPowerKey&>& key) {
                          return key_of(one) < key;
                        });
-  return at != library.end() && at->gpu == gpu && at->code == code ? &*at : nullptr;
+  return at != library.end() && at->gpu == gpu && at->kernel_key == kernel_key ? &*at : nullptr;
 }
 
 }  // namespace joulemap

@@ -16,93 +16,97 @@ TEST(KernelPower, SizesWithinAFactorOfTwoAreOneCode) {
   const KernelClass small{1, KernelKind::kernel, "add", {130, 1, 1}, {256, 1, 1}};
   const KernelClass larger{2, KernelKind::kernel, "add", {250, 1, 1}, {256, 1, 1}};
   const KernelClass large{3, KernelKind::kernel, "add", {1000, 1, 1}, {256, 1, 1}};
-  EXPECT_EQ(code_of(small), code_of(larger));
-  EXPECT_NE(code_of(small), code_of(large));
+  EXPECT_EQ(kernel_key_of(small), kernel_key_of(larger));
+  EXPECT_NE(kernel_key_of(small), kernel_key_of(large));
 }
 
 TEST(KernelPower, FindingsWeighAsTheyAreSure) {
-  KernelPower known = finding("H200", seen("add", 9), 400, 0.02);
-  merge(known, finding("H200", seen("add", 1), 500, 0.04));
+  KernelPower known = entry_from_measurement("H200", seen("add", 9), 400, 0.02);
+  merge(known, entry_from_measurement("H200", seen("add", 1), 500, 0.04));
   EXPECT_NEAR(known.watts, 420, 1e-9);  // four times the precision
   EXPECT_EQ(known.recordings, 2U);
-  EXPECT_NEAR(known.evidence_s, 10, 1e-12);
+  EXPECT_NEAR(known.measured_kernel_s, 10, 1e-12);
 }
 
 TEST(KernelPower, FindingsThatDisagreeMakeTheNextOneLessSure) {
-  KernelPower agree = finding("H200", seen("add"), 400, 0.02);
+  KernelPower agree = entry_from_measurement("H200", seen("add"), 400, 0.02);
   KernelPower disagree = agree;
   for (int i = 0; i < 5; ++i) {
-    merge(agree, finding("H200", seen("add"), 402, 0.02));
-    merge(disagree, finding("H200", seen("add"), i % 2 == 0 ? 520 : 400, 0.02));
+    merge(agree, entry_from_measurement("H200", seen("add"), 402, 0.02));
+    merge(disagree, entry_from_measurement("H200", seen("add"), i % 2 == 0 ? 520 : 400, 0.02));
   }
-  EXPECT_LT(spread_of(agree), spread_of(finding("H200", seen("add"), 400, 0.02)));
-  EXPECT_GT(spread_of(disagree), 0.1);
+  EXPECT_LT(predictive_relative_sd(agree),
+            predictive_relative_sd(entry_from_measurement("H200", seen("add"), 400, 0.02)));
+  EXPECT_GT(predictive_relative_sd(disagree), 0.1);
 }
 
 TEST(KernelPower, ABorrowedPowerIsAsUnsureAsItWasToldToBe) {
-  EXPECT_NEAR(spread_of(borrowed("H200", seen("add"), 400, 0.25)), 0.25, 1e-12);
+  EXPECT_NEAR(predictive_relative_sd(entry_from_similar_kernels("H200", seen("add"), 400, 0.25)), 0.25, 1e-12);
 }
 
 TEST(KernelLibrary, HoldsEachCodeOfAGpuOnce) {
   std::vector<KernelPower> library;
-  merge_all(library, {finding("H200", seen("b"), 300, 0.02), finding("H200", seen("a"), 400, 0.02)});
-  merge_all(library, {finding("H200", seen("b"), 310, 0.02), finding("A100", seen("b"), 200, 0.02)});
+  merge_into_library(library, {entry_from_measurement("H200", seen("b"), 300, 0.02),
+                               entry_from_measurement("H200", seen("a"), 400, 0.02)});
+  merge_into_library(library, {entry_from_measurement("H200", seen("b"), 310, 0.02),
+                               entry_from_measurement("A100", seen("b"), 200, 0.02)});
   ASSERT_EQ(library.size(), 3U);
-  const KernelPower* const found = find_power(library, "H200", seen("b").code);
+  const KernelPower* const found = find_power(library, "H200", seen("b").kernel_key);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->recordings, 2U);
-  EXPECT_NEAR(find_power(library, "A100", seen("b").code)->watts, 200, 1e-9);
-  EXPECT_EQ(find_power(library, "A100", seen("a").code), nullptr);
+  EXPECT_NEAR(find_power(library, "A100", seen("b").kernel_key)->watts, 200, 1e-9);
+  EXPECT_EQ(find_power(library, "A100", seen("a").kernel_key), nullptr);
 }
 
 TEST(KernelLibrary, DropsWhatHasTheLeastEvidence) {
   std::vector<KernelPower> library;
   std::vector<KernelPower> findings;
-  for (int i = 0; i < 10; ++i) findings.push_back(finding("H200", seen("k" + std::to_string(i), 1 + i), 300, 0.02));
-  findings.push_back(finding("A100", seen("only", 0.001), 300, 0.02));
-  EXPECT_EQ(merge_all(library, findings, 4), 6U);
+  for (int i = 0; i < 10; ++i)
+    findings.push_back(entry_from_measurement("H200", seen("k" + std::to_string(i), 1 + i), 300, 0.02));
+  findings.push_back(entry_from_measurement("A100", seen("only", 0.001), 300, 0.02));
+  EXPECT_EQ(merge_into_library(library, findings, 4), 6U);
   ASSERT_EQ(library.size(), 5U);
-  EXPECT_EQ(find_power(library, "H200", seen("k5").code), nullptr);
-  EXPECT_NE(find_power(library, "H200", seen("k6").code), nullptr);
-  EXPECT_NE(find_power(library, "A100", seen("only").code), nullptr);
+  EXPECT_EQ(find_power(library, "H200", seen("k5").kernel_key), nullptr);
+  EXPECT_NE(find_power(library, "H200", seen("k6").kernel_key), nullptr);
+  EXPECT_NE(find_power(library, "A100", seen("only").kernel_key), nullptr);
 }
 
 TEST(KernelPower, StaysSoundHoweverOftenItWasSeen) {
-  KernelPower known = finding("H200", seen("add"), 400, 1e-6);
+  KernelPower known = entry_from_measurement("H200", seen("add"), 400, 1e-6);
   for (int i = 0; i < 3; ++i) {
-    merge(known, finding("H200", seen("add"), 500, 1e-6));
+    merge(known, entry_from_measurement("H200", seen("add"), 500, 1e-6));
     merge(known, KernelPower(known));
-    EXPECT_TRUE(is_sound(known));
+    EXPECT_TRUE(is_valid_entry(known));
   }
   known.recordings = std::numeric_limits<std::uint64_t>::max();
-  EXPECT_FALSE(is_sound(known));
+  EXPECT_FALSE(is_valid_entry(known));
   merge(known, KernelPower(known));
-  EXPECT_FALSE(known.is_borrowed());
+  EXPECT_FALSE(known.is_from_similar_kernels());
 }
 
 TEST(KernelPower, NoEntryIsSurerOrLessSureThanCanBe) {
-  KernelPower odd = finding("H200", seen("add"), 400, 0.02);
+  KernelPower odd = entry_from_measurement("H200", seen("add"), 400, 0.02);
   odd.recordings = 1'000'000'000'000;
-  odd.scatter = 1e12;
-  odd.precision_squares = odd.precision * odd.precision * 0.999999999999;
-  EXPECT_TRUE(is_sound(odd));
-  EXPECT_LE(spread_of(odd), 10);
-  EXPECT_GE(spread_of(odd), 1e-4);
+  odd.cochran_q = 1e12;
+  odd.sum_of_squared_precisions = odd.precision * odd.precision * 0.999999999999;
+  EXPECT_TRUE(is_valid_entry(odd));
+  EXPECT_LE(predictive_relative_sd(odd), 10);
+  EXPECT_GE(predictive_relative_sd(odd), 1e-4);
   odd.watts = 1e-300;
-  EXPECT_FALSE(is_sound(odd));
+  EXPECT_FALSE(is_valid_entry(odd));
 }
 
 TEST(KernelPower, WhatCannotBeIsNotSound) {
-  KernelPower known = finding("H200", seen("add"), 400, 0.02);
-  EXPECT_TRUE(is_sound(known));
+  KernelPower known = entry_from_measurement("H200", seen("add"), 400, 0.02);
+  EXPECT_TRUE(is_valid_entry(known));
   for (const double bad :
        {-1.0, 0.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     KernelPower other = known;
     other.watts = bad;
-    EXPECT_FALSE(is_sound(other)) << bad;
+    EXPECT_FALSE(is_valid_entry(other)) << bad;
     other = known;
     other.precision = bad;
-    EXPECT_FALSE(is_sound(other)) << bad;
+    EXPECT_FALSE(is_valid_entry(other)) << bad;
   }
 }
 

@@ -19,11 +19,11 @@ struct LoadSpan {
 struct LoadPhases {
   LoadSpan idle;                // no CUDA context of ours
   LoadSpan active_idle;         // a context; only the kernels that time the load have run in it
-  LoadSpan waves;               // load on and off for random durations
-  std::vector<LoadSpan> loads;  // intervals within `waves` in which the load was on, in order of time
-  LoadSpan full;                // load on continuously
-  LoadSpan after;               // the context still exists, nothing runs
-  LoadSpan released;            // the context is destroyed
+  LoadSpan square_waves;        // load on and off for random durations
+  std::vector<LoadSpan> loads;  // intervals within `square_waves` in which the load was on, in order of time
+  LoadSpan full_load;           // load on continuously
+  LoadSpan after_load;          // the context still exists, nothing runs
+  LoadSpan after_context;       // the context is destroyed
 };
 
 }  // namespace joulemap

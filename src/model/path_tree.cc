@@ -52,21 +52,21 @@ std::vector<std::string> tree_path(std::span<const std::string> path, std::strin
   return out;
 }
 
-bool path_holds(std::span<const std::string> path, std::string_view device, std::string_view text) {
+bool path_matches(std::span<const std::string> path, std::string_view device, std::string_view text) {
   if (text.empty()) return true;
   std::string whole(device);
   for (const std::string& element : path) whole += " " + element;
-  const std::string told = lower(whole);
+  const std::string searched_text = lower(whole);
   const std::string wanted = lower(text);
   for (std::size_t begin = 0; begin <= wanted.size();) {
     const std::size_t end = std::min(wanted.find('|', begin), wanted.size());
-    if (end > begin && told.find(wanted.substr(begin, end - begin)) != std::string::npos) return true;
+    if (end > begin && searched_text.find(wanted.substr(begin, end - begin)) != std::string::npos) return true;
     begin = end + 1;
   }
   return false;
 }
 
-std::string joined_branches(std::string_view outer, std::string_view inner) {
+std::string join_branch_names(std::string_view outer, std::string_view inner) {
   return std::string(outer) + (inner.starts_with('.') ? "" : " ") + std::string(inner);
 }
 

@@ -22,19 +22,19 @@ TEST(PathTree, DotsOfOtherNamesAreNot) {
 }
 
 TEST(PathTree, BranchesThatHoldOneOtherAreOneName) {
-  EXPECT_EQ(joined_branches("transformer", ".h"), "transformer.h");
-  EXPECT_EQ(joined_branches("train", "backward"), "train backward");
+  EXPECT_EQ(join_branch_names("transformer", ".h"), "transformer.h");
+  EXPECT_EQ(join_branch_names("train", "backward"), "train backward");
 }
 
 TEST(PathTree, AFilterIsAPieceOfTheDeviceAndThePath) {
   const Path path = {"train", "backward", "layer4.0.conv2"};
-  EXPECT_TRUE(path_holds(path, "gpu0", ""));
-  EXPECT_TRUE(path_holds(path, "gpu0", "CONV"));
-  EXPECT_TRUE(path_holds(path, "gpu0", "gpu0 train"));
-  EXPECT_TRUE(path_holds(path, "gpu0", "backward layer4"));
-  EXPECT_FALSE(path_holds(path, "gpu0", "forward"));
-  EXPECT_TRUE(path_holds(path, "gpu0", "forward|layer4"));
-  EXPECT_FALSE(path_holds(path, "gpu0", "forward|"));
+  EXPECT_TRUE(path_matches(path, "gpu0", ""));
+  EXPECT_TRUE(path_matches(path, "gpu0", "CONV"));
+  EXPECT_TRUE(path_matches(path, "gpu0", "gpu0 train"));
+  EXPECT_TRUE(path_matches(path, "gpu0", "backward layer4"));
+  EXPECT_FALSE(path_matches(path, "gpu0", "forward"));
+  EXPECT_TRUE(path_matches(path, "gpu0", "forward|layer4"));
+  EXPECT_FALSE(path_matches(path, "gpu0", "forward|"));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ enum class ReadCode : std::uint8_t {
   failed,    // any other operating-system error
   skipped,   // not due: nothing was read and nothing is recorded
 };
-inline constexpr std::size_t kReadCodes = 7;
+inline constexpr std::size_t kReadCodeCount = 7;
 
 struct Reading {
   std::uint64_t raw = 0;  // meaningful only when code is ok
@@ -29,12 +29,12 @@ struct Reading {
   std::int64_t time_ns() const { return before_ns + (after_ns - before_ns) / 2; }
 };
 
-// Recordings store read times in units of 2^kReadTimeShift ns (512 ns: 0.5 mJ at 1 kW) to stay small.
-inline constexpr unsigned kReadTimeShift = 9;
+// Recordings store read times in units of 2^kReadTimeUnitLog2 ns (512 ns: 0.5 mJ at 1 kW) to stay small.
+inline constexpr unsigned kReadTimeUnitLog2 = 9;
 
 // Rounds the times as a recording does, so that live samples and samples read back are identical.
-constexpr Reading as_recorded(Reading reading) {
-  constexpr std::int64_t kUnit_ns = std::int64_t{1} << kReadTimeShift;
+constexpr Reading round_read_times(Reading reading) {
+  constexpr std::int64_t kUnit_ns = std::int64_t{1} << kReadTimeUnitLog2;
   reading.before_ns &= ~(kUnit_ns - 1);
   reading.after_ns = (reading.after_ns + kUnit_ns - 1) & ~(kUnit_ns - 1);
   return reading;

@@ -25,7 +25,7 @@ struct RecordResult {
   std::optional<int> exit_code;
   std::optional<int> signal;
   DomainTable energy;
-  double own_cpu_s = 0;
+  double overhead_cpu_s = 0;
   std::vector<SamplerCost> samplers;
   Diagnostics diagnostics;
 };

@@ -47,7 +47,7 @@ enum class MarkKind : std::uint8_t {
   window_end,
   kernels_lost,  // interval whose kernels were lost: time_ns is its begin, id its length in ns
 };
-inline constexpr std::size_t kMarkKinds = 9;
+inline constexpr std::size_t kMarkKindCount = 9;
 
 struct Mark {
   std::int64_t time_ns = 0;
@@ -84,34 +84,34 @@ struct ChannelCalibration {
   std::string driver;               // versions of driver and firmware it is valid for
   std::optional<double> refresh_s;  // update period of the value
   std::optional<double> refresh_spread_s;
-  std::optional<double> phase_s;      // of its updates relative to those of phase_of, modulo the period
-  std::string phase_of;               // name of another channel of the device
+  std::optional<double> phase_s;      // of its updates relative to those of phase_reference, modulo the period
+  std::string phase_reference;        // name of another channel of the device
   std::optional<double> read_wall_s;  // median duration of one read
   std::optional<double> read_cpu_s;
   std::optional<double> idle_w;  // mean idle power
-  std::int64_t made_unix_ns = 0;
+  std::int64_t created_unix_ns = 0;
   // Only of a GPU that was loaded with square waves (model/load_phases.h).
   std::optional<double> lag_s;      // a value published at t covers time up to t - lag_s; none when no lag fits best
   std::optional<double> lag_low_s;  // 90 % interval
   std::optional<double> lag_high_s;
-  std::optional<double> window_s;       // length of a gauge's moving average,
-  std::optional<double> memory_s;       // or time constant of its exponential average
-  std::optional<double> active_idle_w;  // with a CUDA context, nothing running
-  std::optional<double> loaded_w;       // mean power under load
-  std::optional<double> settle_s;       // time from the end of the load to 90 % of the fall to active idle
-  std::optional<double> settle_w;       // mean power in that time
-  std::optional<double> sleep_s;        // time from the end of the context to 90 % of the fall to idle
+  std::optional<double> window_s;         // length of a gauge's moving average,
+  std::optional<double> time_constant_s;  // or time constant of its exponential average
+  std::optional<double> active_idle_w;    // with a CUDA context, nothing running
+  std::optional<double> loaded_w;         // mean power under load
+  std::optional<double> settle_s;         // time from the end of the load to 90 % of the fall to active idle
+  std::optional<double> settle_w;         // mean power in that time
+  std::optional<double> sleep_s;          // time from the end of the context to 90 % of the fall to idle
   std::optional<double> sleep_w;
-  std::optional<double> gain;         // displayed watts per watt of gain_of
+  std::optional<double> gain;         // displayed watts per watt of gain_reference
   std::optional<double> gain_spread;  // standard deviation of gain; for the counter, of its own gain
-  std::string gain_of;
+  std::string gain_reference;
 };
 
 // Exit status of the recorded command and cost of recording it. Absent in a truncated recording.
 struct RecordingEnd {
   std::optional<int> exit_code;
   std::optional<int> signal;
-  double own_cpu_s = 0;
+  double overhead_cpu_s = 0;
   std::uint64_t missed_ticks = 0;
   std::uint64_t lost_samples = 0;
   Diagnostics diagnostics;  // of the recorder: denied sensors, failed writes

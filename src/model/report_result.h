@@ -31,12 +31,12 @@ struct ReportTrack {
 };
 
 // Update timing of a counter that updates at a regular period, as found in the recording.
-struct CounterSteps {
+struct CounterUpdateTiming {
   std::string channel;
   double period_s = 0;
-  double half_width_s = 0;        // half width of the known update times
-  std::int64_t last_step_ns = 0;  // one update time; CLOCK_MONOTONIC of its machine
-  std::uint64_t slips = 0;        // number of irregular updates
+  double half_width_s = 0;              // half width of the known update times
+  std::int64_t last_update_ns = 0;      // one update time; CLOCK_MONOTONIC of its machine
+  std::uint64_t irregular_updates = 0;  // number of irregular updates
 };
 
 struct ReportRow {
@@ -98,16 +98,16 @@ struct ReportResult {
   double slice_s = 0;
   std::vector<PowerSeries> power;
   std::vector<ReportTrack> tracks;
-  std::vector<CounterSteps> counter_steps;
+  std::vector<CounterUpdateTiming> counter_updates;
   std::uint64_t steps = 0;
   std::uint64_t epochs = 0;
   std::vector<ReportedMetric> metrics;
   std::vector<ChannelCalibration> calibration;
   std::vector<EnvironmentFact> environment;
 
-  std::optional<ProbeCost> probe;   // none: modules were not replayed
-  std::optional<double> dither_s;   // total delay inserted into the program; none: no dithering
-  std::optional<double> own_cpu_s;  // cost of recording; none in a truncated recording
+  std::optional<ProbeCost> probe;        // none: modules were not replayed
+  std::optional<double> dither_s;        // total delay inserted into the program; none: no dithering
+  std::optional<double> overhead_cpu_s;  // cost of recording; none in a truncated recording
   std::uint64_t samples = 0;
   std::uint64_t file_bytes = 0;
   Diagnostics diagnostics;

@@ -59,13 +59,13 @@ struct DifferenceEntry {
   std::optional<double> difference_j;  // b - a; an entry missing on one side counts as 0 there
   std::optional<double> low_j;
   std::optional<double> high_j;
-  std::optional<double> relative;  // to a
+  std::optional<double> relative_change;  // to a
   Verdict verdict = Verdict::unknown;
   std::optional<double> p_adjusted = {};  // of entries: Benjamini-Hochberg over all of them
 };
 
 // What a steady-state comparison excludes from one recording.
-struct LeftOut {
+struct SteadyStateExclusion {
   std::size_t warm_up_steps = 0;
   std::size_t long_steps = 0;  // rare long steps
   double time_s = 0;           // of everything excluded, including start-up and shutdown
@@ -79,8 +79,8 @@ struct ComparedRecording {
   double units = 1;  // compared
   double energy_j = 0;
   // Relative standard error of the energy, from the sensors and the variation of steps within the run.
-  double within = 0;
-  std::optional<LeftOut> left_out = {};  // none: the whole run is compared
+  double within_run_error = 0;
+  std::optional<SteadyStateExclusion> exclusion = {};  // none: the whole run is compared
 };
 
 // One side of the comparison.
@@ -90,7 +90,7 @@ struct ComparedRun {
   double units = 1;              // steps, samples, epochs or runs, over all recordings
   std::optional<double> time_s;  // per unit
   // Relative half width of the interval of the mean step, from the variation of steps within the run.
-  std::optional<double> scatter;
+  std::optional<double> mean_step_half_width;
   bool is_estimated = false;
   std::vector<ComparedRecording> recordings = {};
 };
@@ -99,35 +99,37 @@ struct ComparedRun {
 struct RunVariation {
   double prior_sd = 0;
   double prior_degrees_of_freedom = 0;
-  bool is_given = false;          // the user set the prior: --run-sd
+  bool is_user_prior = false;     // the user set the prior: --run-sd
   double sd = 0;                  // of one recording: the prior updated by repetitions, plus the variation within the
                                   // run
   double degrees_of_freedom = 0;  // of sd
 };
 
 // The smallest relative change of the total that this number of recordings per side detects with 80 % power.
-struct EstablishedChange {
+struct DetectableChange {
   std::size_t recordings = 0;
-  double relative = 0;
+  double relative_change = 0;
 };
 
 struct RunDifference {
   std::string by;
   std::string per;  // "step", "sample", "epoch", "run"
   double interval = 0.9;
-  bool is_steady = false;       // steady states are compared; else whole runs
-  double entry_interval = 0.9;  // confidence level of the entries' intervals, adjusted for the number of entries
+  bool is_steady = false;         // steady states are compared; else whole runs
+  double entry_confidence = 0.9;  // confidence level of the entries' intervals, adjusted for the number of entries
   RunVariation variation = {};
-  std::optional<double> smallest_change = {};     // smallest relative change of the total that these recordings can
-                                                  // establish
-  std::vector<EstablishedChange> establish = {};  // the same for 1, 3 and 5 recordings per side, at this variation
+  std::optional<double> smallest_detectable_change =
+      {};  // smallest relative change of the total that these recordings can
+           // establish
+  std::vector<DetectableChange> detectable_changes =
+      {};  // the same for 1, 3 and 5 recordings per side, at this variation
   ComparedRun a;
   ComparedRun b;
   std::vector<std::string> domains;  // domains in the total
   DifferenceEntry total;
-  std::vector<DifferenceEntry> entries;  // largest difference first
-  std::optional<double> fail_over;       // threshold as a fraction, if given
-  bool failed = false;                   // the total grew by more than fail_over, beyond the noise
+  std::vector<DifferenceEntry> entries;     // largest difference first
+  std::optional<double> failure_threshold;  // threshold as a fraction, if given
+  bool failed = false;                      // the total grew by more than failure_threshold, beyond the noise
   Diagnostics diagnostics;
 };
 

@@ -18,7 +18,7 @@ double probed_j(const ReportResult& result, Provenance provenance, double energy
 RunRates run_rates(const ReportResult& result) {
   RunRates rates;
   rates.time_s = std::max(result.elapsed_s - (result.probe ? result.probe->time_s : 0), 0.0);
-  if (const std::optional<ShownEnergy> shown = shown_energy(result.totals)) {
+  if (const std::optional<EnergyWithProvenance> shown = preferred_energy(result.totals)) {
     rates.provenance = shown->provenance;
     rates.energy_j = std::max(shown->joules - probed_j(result, shown->provenance, shown->joules), 0.0);
     rates.half_width_j = shown->uncertainty_j;

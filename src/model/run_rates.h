@@ -21,19 +21,19 @@ struct RunRates {
   std::optional<double> epochs;
   std::optional<double> samples;  // sum of the metric "samples"
 
-  std::optional<double> mean_w() const { return over(energy_j, time_s); }
-  std::optional<double> steps_per_s() const { return over(steps, time_s); }
-  std::optional<double> samples_per_s() const { return over(samples, time_s); }
+  std::optional<double> mean_w() const { return quotient(energy_j, time_s); }
+  std::optional<double> steps_per_s() const { return quotient(steps, time_s); }
+  std::optional<double> samples_per_s() const { return quotient(samples, time_s); }
   bool is_estimated() const { return provenance == Provenance::estimated; }
   std::optional<double> energy_delay_js() const { return energy_j ? std::optional(*energy_j * time_s) : std::nullopt; }
   // Energy per unit.
-  std::optional<double> energy_of(const std::optional<double>& units) const {
-    return over(energy_j, units.value_or(0));
+  std::optional<double> energy_per_unit(const std::optional<double>& units) const {
+    return quotient(energy_j, units.value_or(0));
   }
   double relative_half_width() const { return energy_j && *energy_j > 0 ? half_width_j.value_or(0) / *energy_j : 0; }
 
  private:
-  static std::optional<double> over(const std::optional<double>& value, double by) {
+  static std::optional<double> quotient(const std::optional<double>& value, double by) {
     return value && by > 0 ? std::optional(*value / by) : std::nullopt;
   }
 };

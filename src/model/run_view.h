@@ -29,7 +29,7 @@ struct LevelView {
 };
 
 // An interval with a name. When there are too many, neighbours are merged and `count` is their number.
-struct TimeBand {
+struct NamedTimeSpan {
   std::string name;
   double begin_s = 0;
   double end_s = 0;
@@ -37,7 +37,7 @@ struct TimeBand {
 };
 
 // A step or an epoch: energy of the whole machine while it lasted, excluding probing. Merged steps hold sums.
-struct StageView {
+struct StepOrEpochView {
   std::uint64_t number = 0;  // of the first merged step
   std::uint64_t count = 1;
   double begin_s = 0;
@@ -61,26 +61,26 @@ struct MetricSeries {
   std::vector<MetricPoint> points;  // every n-th value
 };
 
-struct LayerPoint {
+struct LayerEnergyPoint {
   double time_s = 0;  // begin of the step or interval
   double energy_j = 0;
   std::optional<std::int64_t> step;  // step number: a GPU runs a step later than the program begins it
 };
 
 // Level that the spreads describe.
-enum class SpreadLevel : unsigned char { layer, phase };
+enum class DistributionLevel : unsigned char { layer, phase };
 
 // Distribution of the energy of a layer or phase over the run.
-struct LayerSpread {
+struct LayerDistribution {
   std::vector<std::string> path;  // same as in the rows of that level
   std::string device;
   std::string per;            // "step": sums of single kernels, on CPUs means over time; "call": such means over calls
   std::uint64_t samples = 0;  // number of steps or intervals
   double mean_j = 0;
-  std::vector<double> quantiles_j;  // kSpreadQuantiles values, ascending
-  std::vector<LayerPoint> points;   // every n-th sample in order of time; only on request
+  std::vector<double> quantiles_j;       // kDistributionQuantileCount values, ascending
+  std::vector<LayerEnergyPoint> points;  // every n-th sample in order of time; only on request
 };
-inline constexpr std::size_t kSpreadQuantiles = 101;
+inline constexpr std::size_t kDistributionQuantileCount = 101;
 
 // Energy of a component of the machine: sum of its counted domains.
 struct ComponentEnergy {
@@ -90,12 +90,12 @@ struct ComponentEnergy {
 
 // Size limits of a RunView. Beyond them, neighbours are merged or only every n-th value is kept.
 struct ViewLimits {
-  std::size_t slices = 1200;  // of power over time
-  std::size_t stages = 2000;  // steps, epochs
+  std::size_t slices = 1200;            // of power over time
+  std::size_t steps_and_epochs = 2000;  // steps, epochs
   std::size_t metric_points = 2000;
-  std::size_t spreads = 40;
+  std::size_t distributions = 40;
   std::size_t layer_points = 0;  // of each spread
-  SpreadLevel spreads_of = SpreadLevel::layer;
+  DistributionLevel distribution_level = DistributionLevel::layer;
 };
 
 struct RunView {
@@ -106,14 +106,15 @@ struct RunView {
   std::vector<ComponentEnergy> components;
   std::vector<LevelView> levels;  // phase, layer, op, tensor, function, region, kernel; only those with rows
 
-  std::vector<StageView> steps;   // at most ViewLimits::stages; beyond that, merged
-  std::vector<StageView> epochs;  // likewise
-  std::vector<TimeBand> phases;   // dominant phase at each moment: of the GPU when its kernels are known, else of CPUs
-  std::vector<TimeBand> regions;  // named by the program
-  std::vector<TimeBand> probing;  // when modules were replayed
-  std::vector<TimeBand> dithering;  // when the program was delayed
+  std::vector<StepOrEpochView> steps;   // at most ViewLimits::stages; beyond that, merged
+  std::vector<StepOrEpochView> epochs;  // likewise
+  std::vector<NamedTimeSpan>
+      phases;  // dominant phase at each moment: of the GPU when its kernels are known, else of CPUs
+  std::vector<NamedTimeSpan> regions;    // named by the program
+  std::vector<NamedTimeSpan> probing;    // when modules were replayed
+  std::vector<NamedTimeSpan> dithering;  // when the program was delayed
   std::vector<MetricSeries> metrics;
-  std::vector<LayerSpread> layer_spreads;  // of the layers with the highest energy
+  std::vector<LayerDistribution> layer_distributions;  // of the layers with the highest energy
 
   const LevelView* level(std::string_view by) const {
     for (const LevelView& level : levels) {

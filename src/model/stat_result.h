@@ -37,7 +37,7 @@ struct StatRun {
   std::optional<double> process_cpu_s;  // sum of both; also set for an attached process
   std::optional<double> machine_cpu_s;  // of the whole machine in that time
   std::optional<double> process_share;  // process over machine
-  double own_cpu_s = 0;                 // cost of measuring
+  double overhead_cpu_s = 0;            // cost of measuring
   std::uint64_t missed_ticks = 0;
   std::vector<SamplerCost> samplers;  // cost by sensor
   Diagnostics diagnostics;
@@ -53,7 +53,7 @@ struct StatSummary {
 
 struct StatResult {
   std::vector<std::string> command;
-  std::optional<int> watched_pid;
+  std::optional<int> attached_pid;
   double interval = 0.95;
   std::vector<StatRun> runs;
   std::vector<StatSummary> summary;

@@ -10,13 +10,13 @@
 namespace joulemap {
 
 // Number of latest values that may still change or be queried at full resolution.
-inline constexpr std::size_t kLatestKept = 4096;
+inline constexpr std::size_t kUnthinnedLatest = 4096;
 
 // `is_needed(before, value)`: whether the value must stay, regardless of its index.
 template <class Value, class IsNeeded>
-void thin(std::vector<Value>& values, const IsNeeded& is_needed) {
-  if (values.size() <= kLatestKept + 2) return;
-  const std::size_t until = values.size() - kLatestKept;
+void thin_series(std::vector<Value>& values, const IsNeeded& is_needed) {
+  if (values.size() <= kUnthinnedLatest + 2) return;
+  const std::size_t until = values.size() - kUnthinnedLatest;
   std::size_t kept = 1;
   for (std::size_t i = 1; i < values.size(); ++i) {
     const bool stays = i >= until || i % 2 == 0 || is_needed(values[i - 1], values[i]);

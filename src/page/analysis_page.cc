@@ -25,9 +25,9 @@ constexpr std::string_view kOwnStyle =
 
 std::string html_table(const report::TextTable& table) {
   std::string out = fmt::format("<table><caption>{}</caption><thead><tr>", escaped_html(table.caption));
-  for (std::size_t i = 0; i < table.heads.size(); ++i) {
+  for (std::size_t i = 0; i < table.column_headers.size(); ++i) {
     out += fmt::format("<th scope=\"col\"{}>{}</th>", table.is_number[i] ? " class=\"n\"" : "",
-                       escaped_html(table.heads[i]));
+                       escaped_html(table.column_headers[i]));
   }
   out += "</tr></thead><tbody>\n";
   for (const std::vector<std::string>& row : table.rows) {
@@ -88,7 +88,7 @@ std::string analysis_html(const AnalysisResult& result, const ExperimentData& da
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
       "<title>{} · Joulemap</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n<h1>{}</h1>\n<p>{}</p>\n",
-      kPolicy, escaped_html(result.name), static_style(), kOwnStyle, escaped_html(result.name),
+      kPolicy, escaped_html(result.name), static_page_css(), kOwnStyle, escaped_html(result.name),
       escaped_html(report::analysis_headline(result)));
   page += section("flags", "Before the numbers", flags_list(result));
   page += pictures_of(result, data);

@@ -68,7 +68,7 @@ void write_run(JsonWriter& json, const ReportResult& run) {
   for (const EnvironmentFact& fact : run.environment) {
     json.begin_array().value(fact.name).value(fact.value).end_array();
   }
-  json.end_array().key("overhead").begin_object().member("cpu_s", run.own_cpu_s);
+  json.end_array().key("overhead").begin_object().member("cpu_s", run.overhead_cpu_s);
   json.member("probe_s", run.probe ? std::optional(run.probe->time_s) : std::nullopt)
       .member("probe_j", run.probe ? run.probe->energy_j : std::nullopt)
       .member("dither_s", run.dither_s)
@@ -83,10 +83,10 @@ void write_figures(JsonWriter& json, const RunRates& rates) {
       .member("time_s", rates.time_s > 0 ? std::optional(rates.time_s) : std::nullopt)
       .member("is_estimated", rates.is_estimated())
       .member("steps_per_s", rates.steps_per_s())
-      .member("joules_per_step", rates.energy_of(rates.steps))
-      .member("joules_per_epoch", rates.energy_of(rates.epochs))
+      .member("joules_per_step", rates.energy_per_unit(rates.steps))
+      .member("joules_per_epoch", rates.energy_per_unit(rates.epochs))
       .member("samples", rates.samples)
-      .member("joules_per_sample", rates.energy_of(rates.samples))
+      .member("joules_per_sample", rates.energy_per_unit(rates.samples))
       .member("samples_per_s", rates.samples_per_s())
       .member("energy_delay_js", rates.energy_delay_js())
       .end_object();
@@ -173,7 +173,7 @@ void write_row(JsonWriter& json, const ReportRow& row, std::string_view by, Name
       .value(brief(row.dynamic_j))
       .value(brief(row.power_w))
       .value(names.number_of(row.basis))
-      .value(names.number_of(std::string(row.cause ? to_string(row.cause->largest) : "")))
+      .value(names.number_of(std::string(row.cause ? to_string(row.cause->largest_class) : "")))
       .value(names.number_of(std::string(row.cause ? to_string(row.cause->basis) : "")))
       .end_array();
 }
@@ -237,9 +237,9 @@ void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limit
 }
 
 // [number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss]
-void write_stages(JsonWriter& json, std::string_view key, const std::vector<StageView>& stages) {
+void write_stages(JsonWriter& json, std::string_view key, const std::vector<StepOrEpochView>& stages) {
   json.key(key).begin_array();
-  for (const StageView& stage : stages) {
+  for (const StepOrEpochView& stage : stages) {
     json.begin_array()
         .value(stage.number)
         .value(stage.count)
@@ -255,9 +255,9 @@ void write_stages(JsonWriter& json, std::string_view key, const std::vector<Stag
 }
 
 // [name, begin_s, end_s, count]
-void write_bands(JsonWriter& json, std::string_view key, const std::vector<TimeBand>& bands, Names& names) {
+void write_bands(JsonWriter& json, std::string_view key, const std::vector<NamedTimeSpan>& bands, Names& names) {
   json.key(key).begin_array();
-  for (const TimeBand& band : bands) {
+  for (const NamedTimeSpan& band : bands) {
     json.begin_array()
         .value(names.number_of(band.name))
         .value(brief(band.begin_s))
@@ -282,7 +282,7 @@ void write_metrics(JsonWriter& json, const RunView& view) {
 
 void write_spreads(JsonWriter& json, const RunView& view, Names& names) {
   json.key("spreads").begin_array();
-  for (const LayerSpread& spread : view.layer_spreads) {
+  for (const LayerDistribution& spread : view.layer_distributions) {
     json.begin_object().key("path");
     names.write_path(json, spread.path);
     json.member("device", spread.device)

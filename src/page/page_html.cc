@@ -34,11 +34,12 @@ std::string put_together(const PageParts& parts, const PageBundle& bundle) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
       "<title>{} · Joulemap</title>\n<style>{}</style>\n</head>\n<body>\n",
-      kPolicy, escaped_html(parts.title), has_script ? bundle.style : static_style());
+      kPolicy, escaped_html(parts.title), has_script ? bundle.style : static_page_css());
   if (!has_script) return page + "<main id=\"page\">\n" + parts.without_script + "</main>\n</body>\n</html>\n";
-  page += fmt::format("<main id=\"page\"><noscript><style>{}</style>{}</noscript></main>\n", static_style(),
+  page += fmt::format("<main id=\"page\"><noscript><style>{}</style>{}</noscript></main>\n", static_page_css(),
                       parts.without_script);
-  page += "<script type=\"application/json\" id=\"joulemap-data\">" + embeddable(parts.data) + "</script>\n<script>";
+  page += "<script type=\"application/json\" id=\"joulemap-data\">" + escape_json_for_script(parts.data) +
+          "</script>\n<script>";
   page += bundle.script;
   return page + "</script>\n</body>\n</html>\n";
 }
@@ -73,7 +74,7 @@ std::string escaped_html(std::string_view text) {
 }
 
 // In JSON, '<' occurs in strings only.
-std::string embeddable(std::string_view json) {
+std::string escape_json_for_script(std::string_view json) {
   std::string safe;
   safe.reserve(json.size());
   for (const char character : json) {

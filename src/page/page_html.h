@@ -23,6 +23,6 @@ std::string diff_html(const RunDifference& difference, const PageBundle& bundle 
 // Escapes text for use between tags and in attributes.
 std::string escaped_html(std::string_view text);
 // Escapes JSON for a script element: the result contains no "</script>", whatever its strings contain.
-std::string embeddable(std::string_view json);
+std::string escape_json_for_script(std::string_view json);
 
 }  // namespace joulemap::page

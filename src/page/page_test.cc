@@ -59,8 +59,9 @@ TEST(Page, WithoutAScriptItIsStaticAndSaysTheSame) {
   EXPECT_EQ(page.find("<script"), page.npos);
   EXPECT_NE(page.find("<svg"), page.npos);
   EXPECT_NE(page.find("train forward conv1"), page.npos);
-  for (const char* told : {"idle</th><td></td><td>6.000 J", "not attributed</th><td></td><td>4.000 J", "odd"}) {
-    EXPECT_NE(page.find(told), page.npos) << told;
+  for (const char* expected_text :
+       {"idle</th><td></td><td>6.000 J", "not attributed</th><td></td><td>4.000 J", "odd"}) {
+    EXPECT_NE(page.find(expected_text), page.npos) << expected_text;
   }
 }
 

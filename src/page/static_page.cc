@@ -18,7 +18,7 @@ constexpr double kLeftOver = 1e-9;  // fraction of the total: rounding error of 
 
 std::string number(const std::optional<double>& value, std::string_view unit) {
   if (!value) return "–";
-  return fmt::format("{} {}", report::number(*value), unit);
+  return fmt::format("{} {}", report::format_number(*value), unit);
 }
 
 std::string cells(std::initializer_list<std::string> texts) {
@@ -31,9 +31,10 @@ std::string cells(std::initializer_list<std::string> texts) {
   return row + "</tr>\n";
 }
 
-std::string table_of(std::string_view caption, std::initializer_list<std::string_view> heads, const std::string& rows) {
+std::string table_of(std::string_view caption, std::initializer_list<std::string_view> column_headers,
+                     const std::string& rows) {
   std::string table = fmt::format("<table><caption>{}</caption><thead><tr>", escaped_html(caption));
-  for (const std::string_view head : heads) table += fmt::format("<th scope=\"col\">{}</th>", head);
+  for (const std::string_view head : column_headers) table += fmt::format("<th scope=\"col\">{}</th>", head);
   return table + "</tr></thead><tbody>\n" + rows + "</tbody></table>\n";
 }
 
@@ -48,12 +49,12 @@ std::string summary_of(const RunView& view) {
   add("measured", joules_of(run.totals.measured), "J");
   add("estimated", joules_of(run.totals.estimated), "J");
   add("elapsed", run.elapsed_s, "s");
-  add("per step", view.rates.energy_of(view.rates.steps), "J");
-  add("per epoch", view.rates.energy_of(view.rates.epochs), "J");
-  add("per sample", view.rates.energy_of(view.rates.samples), "J");
+  add("per step", view.rates.energy_per_unit(view.rates.steps), "J");
+  add("per epoch", view.rates.energy_per_unit(view.rates.epochs), "J");
+  add("per sample", view.rates.energy_per_unit(view.rates.samples), "J");
   add("samples per second", view.rates.samples_per_s(), "/s");
   add("energy x delay", view.rates.energy_delay_js(), "J s");
-  add("CPU time of the recorder", run.own_cpu_s, "s");
+  add("CPU time of the recorder", run.overhead_cpu_s, "s");
   if (run.probe) add("probing", run.probe->energy_j, "J");
   std::string domains;
   for (const DomainEnergy& domain : run.domains) {
@@ -67,7 +68,7 @@ std::string summary_of(const RunView& view) {
          "</section>\n";
 }
 
-std::string level_of(const LevelView& level) {
+std::string level_section(const LevelView& level) {
   std::string rows;
   const std::size_t shown = std::min(level.rows.size(), kRows);
   for (std::size_t i = 0; i < shown; ++i) {
@@ -75,9 +76,9 @@ std::string level_of(const LevelView& level) {
     std::string path;
     for (const std::string& part : row.path) path += (path.empty() ? "" : " ") + part;
     const std::string name = row.path.size() > 1 ? path : row.display_name;
-    const std::string interval =
-        row.low_j && row.high_j ? fmt::format("{} to {} J", report::number(*row.low_j), report::number(*row.high_j))
-                                : "–";
+    const std::string interval = row.low_j && row.high_j ? fmt::format("{} to {} J", report::format_number(*row.low_j),
+                                                                       report::format_number(*row.high_j))
+                                                         : "–";
     rows += cells({escaped_html(name), escaped_html(row.device), number(row.energy_j, "J"), interval,
                    number(row.time_s, "s"), row.count ? fmt::format("{}", *row.count) : "–", escaped_html(row.basis)});
   }
@@ -122,7 +123,7 @@ std::string picture(std::string_view id, std::string_view title, const Result<st
 
 }  // namespace
 
-std::string_view static_style() {
+std::string_view static_page_css() {
   return ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;margin:0 auto;max-width:1100px;"
          "padding:16px;font-variant-numeric:tabular-nums}table{border-collapse:collapse;margin:12px 0 28px}"
          "caption{text-align:left;opacity:.7;padding:4px 0}th,td{padding:3px 14px 3px 0;text-align:left;"
@@ -134,8 +135,8 @@ std::string static_page(const RunView& view) {
   std::string page = summary_of(view);
   page += picture("timeline", "Power over time", report::timeline_svg(view));
   page += picture("flame", "Flame graph", report::flame_svg(view, {report::Plot::flame, {}, {}, {}}));
-  for (const LevelView& level : view.levels) page += level_of(level);
-  page += picture("violins", "From step to step", report::spreads_svg(view, {report::Plot::violin, {}, {}, {}}));
+  for (const LevelView& level : view.levels) page += level_section(level);
+  page += picture("violins", "From step to step", report::distributions_svg(view, {report::Plot::violin, {}, {}, {}}));
   page += picture("loss", "Loss against energy", report::loss_svg(view));
   return page + notes_of(view);
 }

@@ -14,6 +14,6 @@ namespace joulemap::page {
 // The content of <main>.
 std::string static_page(const RunView& view);
 // The style sheet of the static page.
-std::string_view static_style();
+std::string_view static_page_css();
 
 }  // namespace joulemap::page

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "recording/column.h"
-#include "recording/last_durations.h"
+#include "recording/last_kernel_durations.h"
 #include "recording/record_codec.h"
 #include "recording/wire.h"
 
@@ -45,12 +45,12 @@ template <class Row>
 void put_times(WireWriter& out, const std::vector<Row>& rows, std::int64_t Row::*member, unsigned shift) {
   std::vector<std::uint64_t> values(rows.size());
   std::transform(rows.begin(), rows.end(), values.begin(), [=](const Row& row) { return bits(row.*member >> shift); });
-  put_column(out, values);
+  encode_column(out, values);
 }
 
 template <class Row>
 void take_times(WireReader& in, std::vector<Row>& rows, std::int64_t Row::*member, unsigned shift) {
-  const std::vector<std::uint64_t> values = take_column(in, rows.size());
+  const std::vector<std::uint64_t> values = decode_column(in, rows.size());
   if (!in.ok()) return;
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].*member = static_cast<std::int64_t>(values[i] << shift);
 }
@@ -63,7 +63,7 @@ void put_scopes(WireWriter& out, const std::vector<Scope>& scopes) {
     fields.varint(scope.id);
     fields.varint(scope.parent);
     fields.u8(static_cast<std::uint8_t>(scope.kind));
-    fields.text(std::string_view(scope.name).substr(0, kLongestText));
+    fields.text(std::string_view(scope.name).substr(0, kMaxTextBytes));
     out.text(fields.bytes());
   }
 }
@@ -78,7 +78,7 @@ void take_scopes(WireReader& in, DecodedActivity& decoded) {
     scope.name = fields.text();
     if (!fields.ok()) return in.fail();
     scope.kind = static_cast<ScopeKind>(kind);
-    kind < kScopeKinds ? decoded.activity.scopes.push_back(std::move(scope)) : void(++decoded.unknown);
+    kind < kScopeKindCount ? decoded.activity.scopes.push_back(std::move(scope)) : void(++decoded.unknown);
   }
 }
 
@@ -90,7 +90,7 @@ void put_classes(WireWriter& out, const std::vector<KernelClass>& classes) {
     fields.u8(static_cast<std::uint8_t>(known.kind));
     for (const std::uint32_t extent : known.grid) fields.varint(extent);
     for (const std::uint32_t extent : known.block) fields.varint(extent);
-    fields.text(std::string_view(known.name).substr(0, kLongestText));
+    fields.text(std::string_view(known.name).substr(0, kMaxTextBytes));
     out.text(fields.bytes());
   }
 }
@@ -106,7 +106,7 @@ void take_classes(WireReader& in, DecodedActivity& decoded) {
     known.name = fields.text();
     if (!fields.ok()) return in.fail();
     known.kind = static_cast<KernelKind>(kind);
-    kind < kKernelClasses ? decoded.activity.classes.push_back(std::move(known)) : void(++decoded.unknown);
+    kind < kKernelKindCount ? decoded.activity.classes.push_back(std::move(known)) : void(++decoded.unknown);
   }
 }
 
@@ -115,7 +115,7 @@ void put_queues(WireWriter& out, const std::vector<KernelQueue>& queues) {
   for (const KernelQueue& queue : queues) {
     WireWriter fields;
     fields.varint(queue.id);
-    fields.text(std::string_view(queue.device).substr(0, kLongestText));
+    fields.text(std::string_view(queue.device).substr(0, kMaxTextBytes));
     for (const std::uint32_t number : {queue.ordinal, queue.context, queue.stream}) fields.varint(number);
     out.text(fields.bytes());
   }
@@ -146,15 +146,15 @@ void put_scope_tallies(WireWriter& out, const std::vector<ScopeTally>& tallies, 
   // Traces contain only one of the two times and use it for both.
   const bool is_same = std::ranges::equal(tallies, tallies, {}, &ScopeTally::wall_ns, &ScopeTally::cpu_ns);
   is_same ? out.raw(walls.bytes()) : put_times(out, tallies, &ScopeTally::cpu_ns, shift);
-  put_times(out, tallies, &ScopeTally::helpers_ns, shift);
+  put_times(out, tallies, &ScopeTally::helper_threads_ns, shift);
 }
 
 void take_scope_tallies(WireReader& in, std::vector<ScopeTally>& tallies, unsigned shift) {
-  tallies.resize(take_rows(in, kMostRowsPerChunk));
+  tallies.resize(take_rows(in, kMaxRowsPerChunk));
   take_ids(in, tallies, &ScopeTally::scope);
   take_counts(in, tallies, &ScopeTally::count);
   take_counts(in, tallies, &ScopeTally::sampled);
-  for (const auto member : {&ScopeTally::wall_ns, &ScopeTally::cpu_ns, &ScopeTally::helpers_ns}) {
+  for (const auto member : {&ScopeTally::wall_ns, &ScopeTally::cpu_ns, &ScopeTally::helper_threads_ns}) {
     take_times(in, tallies, member, shift);
   }
 }
@@ -169,7 +169,7 @@ void put_kernel_tallies(WireWriter& out, const std::vector<KernelTally>& tallies
 }
 
 void take_kernel_tallies(WireReader& in, std::vector<KernelTally>& tallies, unsigned shift) {
-  tallies.resize(take_rows(in, kMostRowsPerChunk));
+  tallies.resize(take_rows(in, kMaxRowsPerChunk));
   for (const auto member : {&KernelTally::class_id, &KernelTally::queue, &KernelTally::scope}) {
     take_ids(in, tallies, member);
   }
@@ -179,8 +179,9 @@ void take_kernel_tallies(WireReader& in, std::vector<KernelTally>& tallies, unsi
 
 void put_steps(WireWriter& out, const std::vector<StepRecord>& steps, unsigned shift) {
   out.varint(steps.size());
-  for (const StepRecord& step : steps) out.u8((step.listened ? kListened : 0) | (step.detailed ? kDetailed : 0));
-  put_ids(out, steps, &StepRecord::shape);
+  for (const StepRecord& step : steps)
+    out.u8((step.traced ? kListened : 0) | (step.has_kernel_records ? kDetailed : 0));
+  put_ids(out, steps, &StepRecord::kernel_sequence_hash);
   put_ids(out, steps, &StepRecord::kernels);
   put_times(out, steps, &StepRecord::number, 0);
   for (const auto member : {&StepRecord::begin_ns, &StepRecord::end_ns, &StepRecord::gpu_ns}) {
@@ -189,13 +190,13 @@ void put_steps(WireWriter& out, const std::vector<StepRecord>& steps, unsigned s
 }
 
 void take_steps(WireReader& in, std::vector<StepRecord>& steps, unsigned shift) {
-  steps.resize(take_rows(in, kMostRowsPerChunk));
+  steps.resize(take_rows(in, kMaxRowsPerChunk));
   for (StepRecord& step : steps) {
     const std::uint8_t flags = in.u8();
-    step.listened = (flags & kListened) != 0;
-    step.detailed = (flags & kDetailed) != 0;
+    step.traced = (flags & kListened) != 0;
+    step.has_kernel_records = (flags & kDetailed) != 0;
   }
-  take_counts(in, steps, &StepRecord::shape);
+  take_counts(in, steps, &StepRecord::kernel_sequence_hash);
   take_counts(in, steps, &StepRecord::kernels);
   take_times(in, steps, &StepRecord::number, 0);
   for (const auto member : {&StepRecord::begin_ns, &StepRecord::end_ns, &StepRecord::gpu_ns}) {
@@ -205,15 +206,15 @@ void take_steps(WireReader& in, std::vector<StepRecord>& steps, unsigned shift) 
 
 void put_shares(WireWriter& out, const std::vector<ScopeShare>& shares, unsigned shift) {
   out.varint(shares.size());
-  put_ids(out, shares, &ScopeShare::coarse);
+  put_ids(out, shares, &ScopeShare::coarse_scope);
   put_ids(out, shares, &ScopeShare::scope);
   put_ids(out, shares, &ScopeShare::count);
   put_times(out, shares, &ScopeShare::time_ns, shift);
 }
 
 void take_shares(WireReader& in, std::vector<ScopeShare>& shares, unsigned shift) {
-  shares.resize(take_rows(in, kMostRowsPerChunk));
-  take_ids(in, shares, &ScopeShare::coarse);
+  shares.resize(take_rows(in, kMaxRowsPerChunk));
+  take_ids(in, shares, &ScopeShare::coarse_scope);
   take_ids(in, shares, &ScopeShare::scope);
   take_counts(in, shares, &ScopeShare::count);
   take_times(in, shares, &ScopeShare::time_ns, shift);
@@ -229,7 +230,7 @@ void put_kernels(WireWriter& out, const std::vector<Kernel>& kernels, std::int64
   put_ids(out, kernels, &Kernel::bytes);
   std::vector<std::uint64_t> gaps(kernels.size());
   std::vector<std::uint64_t> changes(kernels.size());
-  LastDurations last;
+  LastKernelDurations last;
   std::uint64_t end = bits(base_ns >> shift);
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const Kernel& kernel = kernels[i];
@@ -237,14 +238,14 @@ void put_kernels(WireWriter& out, const std::vector<Kernel>& kernels, std::int64
     const std::uint64_t duration = bits((kernel.end_ns - kernel.start_ns) >> shift);
     gaps[i] = start - end;
     end = start + duration;
-    changes[i] = duration - std::exchange(last.of(kernel), duration);
+    changes[i] = duration - std::exchange(last.last_duration(kernel), duration);
   }
-  put_column(out, gaps);
-  put_column(out, changes);
+  encode_column(out, gaps);
+  encode_column(out, changes);
 }
 
 void take_kernels(WireReader& in, std::vector<Kernel>& kernels, std::int64_t base_ns, unsigned shift) {
-  kernels.resize(take_rows(in, kMostKernelsPerChunk));
+  kernels.resize(take_rows(in, kMaxKernelsPerChunk));
   for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::scope}) take_ids(in, kernels, member);
   std::int64_t correlation = 0;
   for (Kernel& kernel : kernels) {
@@ -252,14 +253,14 @@ void take_kernels(WireReader& in, std::vector<Kernel>& kernels, std::int64_t bas
     kernel.correlation = static_cast<std::uint32_t>(correlation);
   }
   take_counts(in, kernels, &Kernel::bytes);
-  const std::vector<std::uint64_t> gaps = take_column(in, kernels.size());
-  const std::vector<std::uint64_t> changes = take_column(in, kernels.size());
+  const std::vector<std::uint64_t> gaps = decode_column(in, kernels.size());
+  const std::vector<std::uint64_t> changes = decode_column(in, kernels.size());
   if (!in.ok()) return;
-  LastDurations last;
+  LastKernelDurations last;
   std::uint64_t end = bits(base_ns >> shift);
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const std::uint64_t start = end + gaps[i];
-    const std::uint64_t duration = last.of(kernels[i]) += changes[i];
+    const std::uint64_t duration = last.last_duration(kernels[i]) += changes[i];
     end = start + duration;
     kernels[i].start_ns = static_cast<std::int64_t>(start << shift);
     kernels[i].end_ns = static_cast<std::int64_t>(end << shift);
@@ -276,7 +277,7 @@ bool is_sane(std::int64_t from_ns, std::int64_t to_ns) {
 
 bool is_sane(const Activity& activity) {
   const auto tally_is = [](const ScopeTally& tally) {
-    return is_sane(0, tally.wall_ns) && is_sane(0, tally.cpu_ns) && is_sane(0, tally.helpers_ns);
+    return is_sane(0, tally.wall_ns) && is_sane(0, tally.cpu_ns) && is_sane(0, tally.helper_threads_ns);
   };
   const auto sum_is = [](const KernelTally& tally) { return is_sane(0, tally.time_ns); };
   const auto step_is = [](const StepRecord& step) {
@@ -291,19 +292,19 @@ bool is_sane(const Activity& activity) {
 
 }  // namespace
 
-std::string encode_activity(const Activity& activity, unsigned time_shift) {
+std::string encode_activity(const Activity& activity, unsigned time_unit_log2) {
   WireWriter out;
-  out.u8(static_cast<std::uint8_t>(time_shift));
+  out.u8(static_cast<std::uint8_t>(time_unit_log2));
   out.svarint(activity.begin_ns);
   out.svarint(activity.end_ns);
   put_scopes(out, activity.scopes);
   put_classes(out, activity.classes);
   put_queues(out, activity.queues);
-  put_scope_tallies(out, activity.scope_tallies, time_shift);
-  put_kernel_tallies(out, activity.kernel_tallies, time_shift);
-  put_steps(out, activity.steps, time_shift);
-  put_kernels(out, activity.kernels, activity.begin_ns, time_shift);
-  put_shares(out, activity.shares, time_shift);
+  put_scope_tallies(out, activity.scope_tallies, time_unit_log2);
+  put_kernel_tallies(out, activity.kernel_tallies, time_unit_log2);
+  put_steps(out, activity.steps, time_unit_log2);
+  put_kernels(out, activity.kernels, activity.begin_ns, time_unit_log2);
+  put_shares(out, activity.shares, time_unit_log2);
   return std::move(out).take();
 }
 

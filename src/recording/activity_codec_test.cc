@@ -59,14 +59,14 @@ TEST(ActivityCodec, GivesBackEverything) {
   EXPECT_EQ(back.classes[0].grid, activity.classes[0].grid);
   EXPECT_EQ(back.classes[1].kind, KernelKind::copy);
   EXPECT_EQ(back.queues[0].stream, 7u);
-  EXPECT_EQ(back.scope_tallies[0].helpers_ns, 96'000);
+  EXPECT_EQ(back.scope_tallies[0].helper_threads_ns, 96'000);
   EXPECT_EQ(back.scope_tallies[0].sampled, 3u);
   EXPECT_EQ(back.kernel_tallies[0].time_ns, 3'200'000);
-  EXPECT_EQ(back.steps[0].shape, activity.steps[0].shape);
+  EXPECT_EQ(back.steps[0].kernel_sequence_hash, activity.steps[0].kernel_sequence_hash);
   EXPECT_EQ(back.steps[0].number, 41);
   EXPECT_EQ(back.shares[0].time_ns, 4096);
-  EXPECT_EQ(back.shares[0].coarse, 1u);
-  EXPECT_TRUE(back.steps[0].listened && !back.steps[0].detailed);
+  EXPECT_EQ(back.shares[0].coarse_scope, 1u);
+  EXPECT_TRUE(back.steps[0].traced && !back.steps[0].has_kernel_records);
   ASSERT_EQ(back.kernels.size(), activity.kernels.size());
   for (std::size_t i = 0; i < back.kernels.size(); ++i) ASSERT_TRUE(equal(back.kernels[i], activity.kernels[i])) << i;
 }
@@ -80,7 +80,7 @@ TEST(ActivityCodec, SplitsWhatDoesNotFitIntoAChunk) {
   std::size_t scopes = 0;
   for (const Activity& part : split_activity(std::move(activity))) {
     const std::string payload = encode_activity(part);
-    ASSERT_LE(payload.size(), kLargestPayload);
+    ASSERT_LE(payload.size(), kMaxPayloadBytes);
     const auto decoded = decode_activity(payload);
     ASSERT_TRUE(decoded);
     back.insert(back.end(), decoded->activity.kernels.begin(), decoded->activity.kernels.end());

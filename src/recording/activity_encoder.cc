@@ -10,7 +10,7 @@ EncodedActivity ActivityEncoder::encode(Activity activity) {
   EncodedActivity encoded;
   for (const Activity& part : split_activity(std::move(activity))) {
     encoded.chunks.push_back(
-        make_chunk(ChunkType::activity, kOnlySource, encode_activity(part, time_shift_), compressor_));
+        make_chunk(ChunkType::activity, kPartSourceNumber, encode_activity(part, time_unit_log2_), compressor_));
   }
   return encoded;
 }

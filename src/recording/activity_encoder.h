@@ -20,13 +20,13 @@ struct EncodedActivity {
 
 class ActivityEncoder {
  public:
-  explicit ActivityEncoder(unsigned time_shift) : time_shift_(time_shift) {}
+  explicit ActivityEncoder(unsigned time_unit_log2) : time_unit_log2_(time_unit_log2) {}
 
   // Accepts any size and splits it into chunks.
   EncodedActivity encode(Activity activity);
 
  private:
-  unsigned time_shift_;
+  unsigned time_unit_log2_;
   formats::ZstdCompressor compressor_;
 };
 

@@ -82,8 +82,8 @@ std::set<std::string> users_in(std::string_view text) {
 
 }  // namespace
 
-void Anonymizer::learn_user(std::string_view user) {
-  if (user.size() >= kLeastName && user != "root") words_.try_emplace(std::string(user), "user");
+void Anonymizer::add_user_name(std::string_view user) {
+  if (user.size() >= kLeastName && user != "root") replacements_.try_emplace(std::string(user), "user");
 }
 
 std::string Anonymizer::host(const RecordingSource& source) const {
@@ -92,10 +92,10 @@ std::string Anonymizer::host(const RecordingSource& source) const {
   return fmt::format("host-{}", known - imported_hosts_.begin() + 1);
 }
 
-void Anonymizer::learn(const RecordingSource& source) {
+void Anonymizer::collect_names(const RecordingSource& source) {
   recording_id_ = source.recording_id;
   for (const std::string& word : source.command) {
-    for (const std::string& user : users_in(word)) learn_user(user);
+    for (const std::string& user : users_in(word)) add_user_name(user);
   }
   if (source.host.empty()) return;
   if (is_imported(source) && std::ranges::count(imported_hosts_, source.host) == 0) {
@@ -103,7 +103,7 @@ void Anonymizer::learn(const RecordingSource& source) {
   }
   const std::string brief = source.host.substr(0, source.host.find('.'));
   for (const std::string& name : {source.host, brief}) {
-    if (name.size() >= kLeastName && name != "localhost") words_.insert_or_assign(name, host(source));
+    if (name.size() >= kLeastName && name != "localhost") replacements_.insert_or_assign(name, host(source));
   }
 }
 
@@ -157,12 +157,12 @@ std::string Anonymizer::replace_names(std::string_view text) const {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const bool begins_word = at == 0 || !is_word_character(text[at - 1]);
-    const auto known = !begins_word ? words_.end() : std::ranges::find_if(words_, [&](const auto& word) {
+    const auto known = !begins_word ? replacements_.end() : std::ranges::find_if(replacements_, [&](const auto& word) {
       const std::string_view rest = text.substr(at);
       return rest.starts_with(word.first) &&
              (rest.size() == word.first.size() || !is_word_character(rest[word.first.size()]));
     });
-    if (known == words_.end()) {
+    if (known == replacements_.end()) {
       out += text[at++];
     } else {
       out += known->second;

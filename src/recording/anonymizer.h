@@ -20,8 +20,8 @@ class Anonymizer {
  public:
   // Collects the names of a source: its host, and users from the home folders in its command. Call it for all sources
   // before the first replacement. `user`: a name from elsewhere.
-  void learn(const RecordingSource& source);
-  void learn_user(std::string_view user);
+  void collect_names(const RecordingSource& source);
+  void add_user_name(std::string_view user);
 
   RecordingSource source(const RecordingSource& source);
   // Replaces GPU UUIDs, host names and user names, and removes the folders of paths.
@@ -36,7 +36,8 @@ class Anonymizer {
   std::string replace_names(std::string_view text) const;
 
   std::string recording_id_;
-  std::map<std::string, std::string, std::greater<>> words_;  // hosts and users with their replacements, longest first
+  std::map<std::string, std::string, std::greater<>>
+      replacements_;  // hosts and users with their replacements, longest first
   std::vector<std::string> imported_hosts_;
   std::map<std::pair<std::string, std::int64_t>, std::int64_t> pids_;  // keyed by boot ID and PID
 };

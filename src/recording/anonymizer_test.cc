@@ -28,8 +28,8 @@ RecordingSource source_on(const std::string& host, const std::string& boot, std:
 class Names : public testing::Test {
  protected:
   void SetUp() override {
-    names.learn(first);
-    names.learn(second);
+    names.collect_names(first);
+    names.collect_names(second);
   }
   const RecordingSource first = source_on("node1.cluster.example", "boot-1", 4711);
   const RecordingSource second = source_on("node2", "boot-2", 4711);
@@ -51,7 +51,7 @@ TEST_F(Names, OfHostsBootsAndProcessesStayDistinctAndTheSame) {
 TEST_F(Names, OfAnImportStayThoseOfAnImport) {
   RecordingSource imported = first;
   imported.boot_id = imported.recording_id;
-  names.learn(imported);
+  names.collect_names(imported);
   EXPECT_TRUE(is_imported(names.source(imported)));
   EXPECT_EQ(names.source(imported).host, "host-1");
 }

@@ -12,13 +12,13 @@
 
 namespace joulemap::recording {
 
-Status make_folder_of(const std::string& path) {
+Status create_parent_folder(const std::string& path) {
   return make_private_folders(std::filesystem::path(path).parent_path().string());
 }
 
 Status replace_recording_atomically(const std::string& named, const std::string& kind,
                                     const std::function<void(RecordingWriter&)>& fill) {
-  if (Status own = refuse_planted(named); !own) return own;
+  if (Status own = refuse_planted_file(named); !own) return own;
   const std::string path = resolve_links(named);  // a symbolic link is kept
   const std::string fresh = fmt::format("{}.{}.tmp", path, ::getpid());
   std::error_code error;

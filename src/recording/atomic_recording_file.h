@@ -15,7 +15,7 @@
 namespace joulemap::recording {
 
 // Creates the folder that contains `path`.
-Status make_folder_of(const std::string& path);
+Status create_parent_folder(const std::string& path);
 
 // Writes a temporary file beside the target first. `kind`, for example "calibration", names the source of the
 // recording.

@@ -38,10 +38,10 @@ Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& pat
   return collector.take();
 }
 
-Status keep_calibrations(const std::string& path, std::span<const ChannelCalibration> findings) {
-  if (Status made = make_folder_of(path); !made) return made;
+Status save_calibrations(const std::string& path, std::span<const ChannelCalibration> findings) {
+  if (Status made = create_parent_folder(path); !made) return made;
   // Locks a separate file, as for the library, so that concurrent calibrations keep the findings of both.
-  const Result<FileLock> held = FileLock::take(path + ".lock", LockScope::shared, kCalibrationPatience);
+  const Result<FileLock> held = FileLock::acquire(path + ".lock", LockScope::shared, kCalibrationPatience);
   if (!held) return held.error();
   // Replaces a damaged file: calibrating again takes seconds. Keeps one of a newer version.
   Result<std::vector<ChannelCalibration>> known = load_calibrations(path);
@@ -56,8 +56,8 @@ Status keep_calibrations(const std::string& path, std::span<const ChannelCalibra
   });
 }
 
-std::vector<ChannelCalibration> calibrations_of(std::span<const ChannelCalibration> known,
-                                                std::span<const Channel> channels) {
+std::vector<ChannelCalibration> calibrations_for_channels(std::span<const ChannelCalibration> known,
+                                                          std::span<const Channel> channels) {
   std::vector<ChannelCalibration> chosen;
   for (const ChannelCalibration& entry : known) {
     const bool wanted = std::any_of(channels.begin(), channels.end(), [&](const Channel& channel) {

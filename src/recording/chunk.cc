@@ -24,8 +24,9 @@ std::uint32_t little_endian(std::string_view bytes, std::size_t at, std::size_t 
 
 }  // namespace
 
-bool is_known(std::uint8_t type) {
-  return type >= static_cast<std::uint8_t>(ChunkType::source) && type <= static_cast<std::uint8_t>(ChunkType::powers);
+bool is_known_chunk_type(std::uint8_t type) {
+  return type >= static_cast<std::uint8_t>(ChunkType::source) &&
+         type <= static_cast<std::uint8_t>(ChunkType::kernel_powers);
 }
 
 std::string to_bytes(const ChunkHeader& header) {
@@ -37,7 +38,7 @@ std::string to_bytes(const ChunkHeader& header) {
   put_little_endian(out, static_cast<unsigned>(flags), 1);
   put_little_endian(out, header.source, 2);
   put_little_endian(out, header.stored_size, 3);
-  put_little_endian(out, header.plain_size, 3);
+  put_little_endian(out, header.uncompressed_size, 3);
   put_little_endian(out, header.payload_crc, 4);
   put_little_endian(out, formats::crc32(out), 4);
   return out;
@@ -55,7 +56,7 @@ std::optional<ChunkHeader> parse_chunk_header(std::string_view bytes) {
   header.compressed = (flags & kFlagCompressed) != 0;
   header.source = static_cast<std::uint16_t>(little_endian(bytes, 8, 2));
   header.stored_size = little_endian(bytes, 10, 3);
-  header.plain_size = little_endian(bytes, 13, 3);
+  header.uncompressed_size = little_endian(bytes, 13, 3);
   header.payload_crc = little_endian(bytes, 16, 4);
   return header;
 }
@@ -67,26 +68,26 @@ std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view pa
 
 std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view payload,
                        formats::ZstdCompressor& compressor) {
-  JOULEMAP_CHECK(payload.size() <= kLargestPayload, "a chunk larger than its size field can say");
+  JOULEMAP_CHECK(payload.size() <= kMaxPayloadBytes, "a chunk larger than its size field can say");
   const std::string compressed = compressor.compress(payload);
   ChunkHeader header;
   header.type = static_cast<std::uint8_t>(type);
   header.required = type == ChunkType::source || type == ChunkType::samples;
   header.compressed = compressed.size() < payload.size();
-  header.plain_size = static_cast<std::uint32_t>(payload.size());
-  return with_source(header, source, header.compressed ? std::string_view(compressed) : payload);
+  header.uncompressed_size = static_cast<std::uint32_t>(payload.size());
+  return with_source_number(header, source, header.compressed ? std::string_view(compressed) : payload);
 }
 
-std::string with_source(ChunkHeader header, std::uint16_t source, std::string_view stored) {
+std::string with_source_number(ChunkHeader header, std::uint16_t source, std::string_view stored) {
   header.source = source;
   header.stored_size = static_cast<std::uint32_t>(stored.size());
   header.payload_crc = formats::crc32(stored);
   return to_bytes(header).append(stored);
 }
 
-std::optional<std::string> payload_of(const ChunkHeader& header, std::string_view stored) {
-  if (header.compressed) return formats::zstd_decompress(stored, header.plain_size);
-  if (stored.size() != header.plain_size) return std::nullopt;
+std::optional<std::string> decompress_payload(const ChunkHeader& header, std::string_view stored) {
+  if (header.compressed) return formats::zstd_decompress(stored, header.uncompressed_size);
+  if (stored.size() != header.uncompressed_size) return std::nullopt;
   return std::string(stored);
 }
 

@@ -19,32 +19,32 @@ inline constexpr std::uint8_t kFormatMinor = 2;  // older minor versions can, an
 
 inline constexpr std::string_view kChunkMagic = "\xB5J\r\n";
 inline constexpr std::size_t kChunkHeaderSize = 24;
-inline constexpr std::size_t kLargestPayload = (std::size_t{1} << 24) - 1;  // compressed and uncompressed
-inline constexpr std::size_t kMostSources = std::size_t{1} << 16;
-inline constexpr std::uint16_t kOnlySource = 0;  // number of the single source of a part
+inline constexpr std::size_t kMaxPayloadBytes = (std::size_t{1} << 24) - 1;  // compressed and uncompressed
+inline constexpr std::size_t kMaxSources = std::size_t{1} << 16;
+inline constexpr std::uint16_t kPartSourceNumber = 0;  // number of the single source of a part
 
 enum class ChunkType : std::uint8_t {
-  source = 1,    // identity of the writer and its channels; required
-  samples = 2,   // with the clock pairs of that time; required
-  events = 3,    // marks and metrics
-  facts = 4,     // environment and calibrations
-  end = 5,       // how the recording ended
-  notes = 6,     // diagnostics: losses while joining recordings
-  activity = 7,  // scopes, kernels, steps and their tallies
-  powers = 8,    // of kernel classes, from the kernel library
+  source = 1,         // identity of the writer and its channels; required
+  samples = 2,        // with the clock pairs of that time; required
+  events = 3,         // marks and metrics
+  facts = 4,          // environment and calibrations
+  end = 5,            // how the recording ended
+  diagnostics = 6,    // diagnostics: losses while joining recordings
+  activity = 7,       // scopes, kernels, steps and their tallies
+  kernel_powers = 8,  // of kernel classes, from the kernel library
 };
-bool is_known(std::uint8_t type);
+bool is_known_chunk_type(std::uint8_t type);
 
 struct ChunkHeader {
   std::uint8_t major = kFormatMajor;
   std::uint8_t minor = kFormatMinor;
-  std::uint8_t type = 0;          // a ChunkType, or a type added by a newer version
-  bool required = false;          // a reader that does not support the type must stop
-  bool compressed = false;        // the payload is a zstd frame
-  std::uint16_t source = 0;       // number of the source within the file
-  std::uint32_t stored_size = 0;  // size of the payload in the file, bytes
-  std::uint32_t plain_size = 0;   // size of the decompressed payload, bytes
-  std::uint32_t payload_crc = 0;  // CRC of the payload as stored
+  std::uint8_t type = 0;                // a ChunkType, or a type added by a newer version
+  bool required = false;                // a reader that does not support the type must stop
+  bool compressed = false;              // the payload is a zstd frame
+  std::uint16_t source = 0;             // number of the source within the file
+  std::uint32_t stored_size = 0;        // size of the payload in the file, bytes
+  std::uint32_t uncompressed_size = 0;  // size of the decompressed payload, bytes
+  std::uint32_t payload_crc = 0;        // CRC of the payload as stored
 
   bool is(ChunkType known) const { return type == static_cast<std::uint8_t>(known); }
 };
@@ -54,15 +54,15 @@ std::string to_bytes(const ChunkHeader& header);
 // Returns nullopt if the magic, the checksum or the sizes are wrong; needs kChunkHeaderSize bytes.
 std::optional<ChunkHeader> parse_chunk_header(std::string_view bytes);
 
-// Builds a whole chunk, compressed if that is shorter. The payload is at most kLargestPayload bytes.
+// Builds a whole chunk, compressed if that is shorter. The payload is at most kMaxPayloadBytes bytes.
 std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view payload);
 std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view payload,
                        formats::ZstdCompressor& compressor);
 
 // The same chunk with another source number; the stored payload is unchanged.
-std::string with_source(ChunkHeader header, std::uint16_t source, std::string_view stored);
+std::string with_source_number(ChunkHeader header, std::uint16_t source, std::string_view stored);
 
 // Decompresses the payload of a chunk with a correct checksum. Returns nullopt if its size differs from the header.
-std::optional<std::string> payload_of(const ChunkHeader& header, std::string_view stored);
+std::optional<std::string> decompress_payload(const ChunkHeader& header, std::string_view stored);
 
 }  // namespace joulemap::recording

@@ -15,7 +15,7 @@
 namespace joulemap::recording {
 
 Result<ChunkFile> ChunkFile::create(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kPrivateFile));
+  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kPrivateFileMode));
   if (!fd.is_open()) {
     const int failure = errno;
     Error error = system_error("create", path, failure);

@@ -28,14 +28,14 @@ Result<std::optional<ScannedChunk>> ChunkScanner::next() {
       offset_ = **candidate + kChunkHeaderSize + (*chunk)->header.stored_size;
       return chunk;
     }
-    Result<std::uint64_t> after = after_broken(**candidate);
+    Result<std::uint64_t> after = offset_after_broken_chunk(**candidate);
     if (!after) return std::move(after).error();
     from = *after;
   }
 }
 
 void ChunkScanner::note_damage(std::uint64_t begin, std::uint64_t end, bool at_end) {
-  if (end > begin) damage_ = Damage{begin, end - begin, at_end};
+  if (end > begin) damage_ = DamagedRange{begin, end - begin, at_end};
 }
 
 Result<std::optional<std::uint64_t>> ChunkScanner::find_magic(std::uint64_t from) {
@@ -58,13 +58,13 @@ Result<std::optional<ScannedChunk>> ChunkScanner::chunk_at(std::uint64_t offset)
   Result<std::string_view> stored = source_->read_at(offset + kChunkHeaderSize, header->stored_size);
   if (!stored) return std::move(stored).error();
   if (stored->size() < header->stored_size || formats::crc32(*stored) != header->payload_crc) {
-    wasted_ += stored->size();
+    failed_checksum_bytes_ += stored->size();
     return std::optional<ScannedChunk>();
   }
   return std::optional(ScannedChunk{*header, *stored});
 }
 
-Result<bool> ChunkScanner::starts_chunk(std::uint64_t offset) {
+Result<bool> ChunkScanner::is_chunk_start(std::uint64_t offset) {
   if (offset == source_->size()) return true;
   Result<std::string_view> start = source_->read_at(offset, kChunkHeaderSize);
   if (!start) return std::move(start).error();
@@ -72,7 +72,7 @@ Result<bool> ChunkScanner::starts_chunk(std::uint64_t offset) {
 }
 
 // Where to resume after a magic that does not start a whole chunk.
-Result<std::uint64_t> ChunkScanner::after_broken(std::uint64_t offset) {
+Result<std::uint64_t> ChunkScanner::offset_after_broken_chunk(std::uint64_t offset) {
   Result<std::string_view> start = source_->read_at(offset, kChunkHeaderSize);
   if (!start) return std::move(start).error();
   const std::optional<ChunkHeader> header = parse_chunk_header(*start);
@@ -80,12 +80,12 @@ Result<std::uint64_t> ChunkScanner::after_broken(std::uint64_t offset) {
   // Usual case: a flipped bit in the payload. The next chunk starts where this one ends, and bytes inside it that look
   // like a chunk are not one.
   const std::uint64_t claimed_end = offset + kChunkHeaderSize + header->stored_size;
-  Result<bool> whole_length = starts_chunk(claimed_end);
+  Result<bool> whole_length = is_chunk_start(claimed_end);
   if (!whole_length) return std::move(whole_length).error();
   if (*whole_length) return claimed_end;
   // Bytes are missing or were added. Searches inside the chunk, but with a limit: many headers that claim the same
   // megabytes would make the search quadratic.
-  const bool worn_out = wasted_ > 8 * source_->size();
+  const bool worn_out = failed_checksum_bytes_ > 8 * source_->size();
   return worn_out ? claimed_end : offset + kChunkMagic.size();
 }
 

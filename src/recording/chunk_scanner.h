@@ -24,7 +24,7 @@ struct ScannedChunk {
 };
 
 // Bytes between two whole chunks that belong to neither.
-struct Damage {
+struct DamagedRange {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   bool at_end = false;  // no whole chunk follows: an interrupted writer
@@ -40,20 +40,20 @@ class ChunkScanner {
   std::uint64_t position() const { return position_; }  // offset of the first byte of that chunk
 
   // The bytes skipped before the chunk, or the end, that next() returned last.
-  const std::optional<Damage>& damage() const { return damage_; }
+  const std::optional<DamagedRange>& damage() const { return damage_; }
 
  private:
   Result<std::optional<std::uint64_t>> find_magic(std::uint64_t from);
   Result<std::optional<ScannedChunk>> chunk_at(std::uint64_t offset);
-  Result<bool> starts_chunk(std::uint64_t offset);
-  Result<std::uint64_t> after_broken(std::uint64_t offset);
+  Result<bool> is_chunk_start(std::uint64_t offset);
+  Result<std::uint64_t> offset_after_broken_chunk(std::uint64_t offset);
   void note_damage(std::uint64_t begin, std::uint64_t end, bool at_end);
 
   ByteSource* source_;
   std::uint64_t offset_ = 0;  // where the search resumes
   std::uint64_t position_ = 0;
-  std::uint64_t wasted_ = 0;  // payload bytes of failed checksum tests
-  std::optional<Damage> damage_;
+  std::uint64_t failed_checksum_bytes_ = 0;  // payload bytes of failed checksum tests
+  std::optional<DamagedRange> damage_;
 };
 
 }  // namespace joulemap::recording

@@ -196,7 +196,7 @@ void put_same(WireWriter& out, std::uint64_t value, std::size_t count) {
 
 }  // namespace
 
-void put_column(WireWriter& out, std::span<const std::uint64_t> values) {
+void encode_column(WireWriter& out, std::span<const std::uint64_t> values) {
   if (values.empty()) return;
   const bool is_same = std::all_of(values.begin(), values.end(), [&](std::uint64_t v) { return v == values.front(); });
   if (is_same && values.front() < kSmallestOnGrid) return put_same(out, values.front(), values.size());
@@ -208,7 +208,7 @@ void put_column(WireWriter& out, std::span<const std::uint64_t> values) {
   put_points(out, points, grid);
 }
 
-std::vector<std::uint64_t> take_column(WireReader& in, std::size_t count) {
+std::vector<std::uint64_t> decode_column(WireReader& in, std::size_t count) {
   if (count == 0) return {};
   const std::uint8_t head = in.u8();
   const Grid grid = (head & kGrid) != 0 ? take_grid(in) : Grid{};

@@ -20,9 +20,9 @@
 
 namespace joulemap::recording {
 
-void put_column(WireWriter& out, std::span<const std::uint64_t> values);
+void encode_column(WireWriter& out, std::span<const std::uint64_t> values);
 
 // The caller bounds `count`. Fails `in` if the bytes are not a valid column.
-std::vector<std::uint64_t> take_column(WireReader& in, std::size_t count);
+std::vector<std::uint64_t> decode_column(WireReader& in, std::size_t count);
 
 }  // namespace joulemap::recording

@@ -15,13 +15,13 @@ using Values = std::vector<std::uint64_t>;
 
 std::string encoded(const Values& values) {
   WireWriter out;
-  put_column(out, values);
+  encode_column(out, values);
   return std::move(out).take();
 }
 
 Values decoded(const std::string& bytes, std::size_t count) {
   WireReader in(bytes);
-  Values values = take_column(in, count);
+  Values values = decode_column(in, count);
   EXPECT_TRUE(in.ok());
   EXPECT_TRUE(in.rest().empty());
   return values;
@@ -73,7 +73,7 @@ TEST(Column, CutBytesFailTheReader) {
   const std::string bytes = encoded({5, 1000, 70'000, 1'000'000, 3, 9});
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     WireReader in(std::string_view(bytes).substr(0, length));
-    static_cast<void>(take_column(in, 6));
+    static_cast<void>(decode_column(in, 6));
     EXPECT_FALSE(in.ok()) << length;
   }
 }
@@ -87,7 +87,7 @@ TEST(Column, AGridThatWouldOverflowFailsTheReader) {
   out.svarint(0);
   out.raw(std::string(16, '\0'));
   WireReader in(out.bytes());
-  static_cast<void>(take_column(in, 1));
+  static_cast<void>(decode_column(in, 1));
   EXPECT_FALSE(in.ok());
 }
 

@@ -19,13 +19,13 @@ double seconds_between(std::int64_t from_ns, std::int64_t to_ns) {
 
 void DamageLog::begin_file(std::string_view name) {
   name_ = name;
-  open_.reset();
-  seen_.reset();
+  pending_damage_.reset();
+  last_samples_.reset();
 }
 
-void DamageLog::add(const Damage& damage) {
-  if (open_) report("");
-  open_ = damage;
+void DamageLog::add(const DamagedRange& damage) {
+  if (pending_damage_) report("");
+  pending_damage_ = damage;
   ++ranges_;
   bytes_ += damage.bytes;
 }
@@ -35,37 +35,37 @@ void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::
   const auto [first, last] = std::minmax_element(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
     return a.reading.before_ns < b.reading.before_ns;
   });
-  if (open_) {
+  if (pending_damage_) {
     const double first_s = seconds_between(started_ns, first->reading.before_ns);
-    if (seen_ && seen_->source == source) {
-      const double last_s = seconds_between(started_ns, seen_->last_ns);
+    if (last_samples_ && last_samples_->source == source) {
+      const double last_s = seconds_between(started_ns, last_samples_->last_ns);
       report(fmt::format("; samples are missing from {:.3f} s to {:.3f} s after its start", last_s, first_s));
     } else {
       report(fmt::format("; samples before {:.3f} s after its start may be missing", first_s));
     }
   }
-  seen_ = Seen{source, last->reading.before_ns};
+  last_samples_ = LastSamples{source, last->reading.before_ns};
 }
 
 void DamageLog::end_file() {
-  if (!open_) return;
-  report(open_->at_end ? "; it was cut off while it was written, and what came after that is missing" : "");
+  if (!pending_damage_) return;
+  report(pending_damage_->at_end ? "; it was cut off while it was written, and what came after that is missing" : "");
 }
 
 void DamageLog::report(const std::string& missing_time) {
   if (reported_.list().size() >= kMaxReported) {
     ++unreported_ranges_;
-    unreported_bytes_ += open_->bytes;
+    unreported_bytes_ += pending_damage_->bytes;
   } else {
-    const std::string code = open_->at_end ? "recording_cut" : "recording_damaged";
-    const std::string what = open_->at_end ? "the last" : "damage:";
+    const std::string code = pending_damage_->at_end ? "recording_cut" : "recording_damaged";
+    const std::string what = pending_damage_->at_end ? "the last" : "damage:";
     reported_.add({code,
                    1,
-                   fmt::format("{}: {} {} bytes (from byte {}) are not whole{}", name_, what, open_->bytes,
-                               open_->offset, missing_time),
+                   fmt::format("{}: {} {} bytes (from byte {}) are not whole{}", name_, what, pending_damage_->bytes,
+                               pending_damage_->offset, missing_time),
                    {}});
   }
-  open_.reset();
+  pending_damage_.reset();
 }
 
 Diagnostics DamageLog::diagnostics() const {

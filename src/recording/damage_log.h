@@ -21,7 +21,7 @@ class DamageLog {
   // Starts a new file.
   void begin_file(std::string_view name);
 
-  void add(const Damage& damage);
+  void add(const DamagedRange& damage);
 
   // Reports samples of a source: they end the gap that the damage before them caused. `started_ns` is the origin of
   // times.
@@ -35,15 +35,15 @@ class DamageLog {
   Diagnostics diagnostics() const;
 
  private:
-  struct Seen {
+  struct LastSamples {
     std::uint32_t source = 0;
     std::int64_t last_ns = 0;
   };
   void report(const std::string& missing_time);
 
   std::string name_;
-  std::optional<Damage> open_;  // damage that waits for the next samples
-  std::optional<Seen> seen_;    // the last samples before the damage
+  std::optional<DamagedRange> pending_damage_;  // damage that waits for the next samples
+  std::optional<LastSamples> last_samples_;     // the last samples before the damage
   std::uint64_t ranges_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t unreported_ranges_ = 0;

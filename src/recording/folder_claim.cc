@@ -51,10 +51,10 @@ Error refused(std::string message, std::string remedy) {
 // Whether a recorder or the recorded processes create entries of that name.
 bool is_known_entry(const std::string& path, std::string_view name) {
   const mode_t kind = kind_of(path);
-  if (kind == S_IFDIR) return name == kTracesFolder || name == kProbingFolder;
+  if (kind == S_IFDIR) return name == kTracesFolderName || name == kProbingFolderName;
   if (kind != S_IFREG) return false;
   const bool is_lock = name.ends_with(kFolderLockName) || name.ends_with(kSamplerLockSuffix);
-  return is_lock || name == kJoinedName || name.ends_with(kPartSuffix);
+  return is_lock || name == kUnfinishedJoinFileName || name.ends_with(kPartSuffix);
 }
 
 std::optional<std::string> part_being_written(const std::string& folder) {
@@ -71,9 +71,9 @@ std::string holder_of(const std::string& folder) {
   const Result<std::string> text = read_small_file(lock_path(folder));
   if (!text || !text->starts_with(kMark)) return "another process";
   const std::string_view identity = std::string_view(*text).substr(kMark.size());
-  const std::vector<std::string_view> words = split_blanks(identity);
+  const std::vector<std::string_view> words = split_whitespace(identity);
   if (words.size() < 2) return "another process";
-  const bool is_elsewhere = state_of_process(identity) == OwnerProcess::elsewhere;
+  const bool is_elsewhere = owner_process_state(identity) == OwnerProcessState::not_local;
   return fmt::format("process {}{}", words[1], is_elsewhere ? " of another machine or container" : "");
 }
 
@@ -83,7 +83,7 @@ Error held(const std::string& folder) {
 }
 
 // Takes the lock of an abandoned folder. Returns nullopt if the folder changed meanwhile and the caller must retry.
-Result<std::optional<FileLock>> hold_left_folder(const std::string& folder, FileLock::LockCall lock) {
+Result<std::optional<FileLock>> hold_left_folder(const std::string& folder, FileLock::FlockFunction lock) {
   if (Status known = check_recording_folder(folder); !known) {
     if (!exists(folder)) return std::optional<FileLock>();
     return std::move(known).error();
@@ -94,11 +94,11 @@ Result<std::optional<FileLock>> hold_left_folder(const std::string& folder, File
       return refused(fmt::format("{} is being written", *part), "wait until its process has ended");
     }
   }
-  Result<std::optional<FileLock>> taken = FileLock::try_take(lock_path(folder), LockScope::shared, lock);
+  Result<std::optional<FileLock>> taken = FileLock::try_acquire(lock_path(folder), LockScope::shared, lock);
   if (!taken && !exists(folder)) return std::optional<FileLock>();
   if (!taken) return taken;
   if (!*taken) return held(folder);
-  if (!(*taken)->is_at(lock_path(folder))) return std::optional<FileLock>();
+  if (!(*taken)->is_lock_of_path(lock_path(folder))) return std::optional<FileLock>();
   return taken;
 }
 
@@ -127,12 +127,12 @@ struct FreshFolder {
 };
 
 // Creates a folder beside `wanted` with its lock held. A later rename makes it visible under that name atomically.
-Result<FreshFolder> create_locked(const std::string& wanted, FileLock::LockCall lock) {
+Result<FreshFolder> create_locked(const std::string& wanted, FileLock::FlockFunction lock) {
   std::string path;
   int failed = -1;
   for (int number = 0; failed != 0 && number < kMostTries; ++number) {
     path = fmt::format("{}.new-{}-{}", wanted, ::getpid(), number);
-    failed = ::mkdir(path.c_str(), kPrivateFolder);
+    failed = ::mkdir(path.c_str(), kPrivateFolderMode);
     if (failed != 0 && errno != EEXIST) break;
   }
   if (failed != 0) {
@@ -141,7 +141,7 @@ Result<FreshFolder> create_locked(const std::string& wanted, FileLock::LockCall 
     error.remedy = "choose another place with -o";
     return error;
   }
-  Result<std::optional<FileLock>> taken = FileLock::try_take(lock_path(path), LockScope::shared, lock);
+  Result<std::optional<FileLock>> taken = FileLock::try_acquire(lock_path(path), LockScope::shared, lock);
   if (!taken) {
     std::error_code ignored;
     fs::remove_all(path, ignored);
@@ -178,29 +178,30 @@ Status check_recording_folder(const std::string& folder) {
 }
 
 Status FolderClaim::move_aside() {
-  if (exists(older_)) {
-    if (Status known = check_recording_folder(older_); !known) return known;
-    if (const std::optional<std::string> part = part_being_written(older_)) {
+  if (exists(old_folder_)) {
+    if (Status known = check_recording_folder(old_folder_); !known) return known;
+    if (const std::optional<std::string> part = part_being_written(old_folder_)) {
       return refused(fmt::format("{} is still being written", *part), "wait until its process has ended");
     }
-    const std::string displaced = fmt::format("{}.{}", older_, ::getpid());
-    if (Status moved = rename_to(older_, displaced); !moved) return moved;
-    displaced_ = displaced;
+    const std::string displaced = fmt::format("{}.{}", old_folder_, ::getpid());
+    if (Status moved = rename_to(old_folder_, displaced); !moved) return moved;
+    displaced_old_folder_ = displaced;
   }
-  Status moved = rename_to(folder_, older_);
-  moved_ = moved.has_value();
+  Status moved = rename_to(folder_, old_folder_);
+  has_moved_to_old_ = moved.has_value();
   return moved;
 }
 
 void FolderClaim::move_back() {
-  if (moved_) static_cast<void>(rename_to(older_, folder_));
-  if (!displaced_.empty()) static_cast<void>(rename_to(displaced_, older_));
-  moved_ = false;
-  displaced_.clear();
+  if (has_moved_to_old_) static_cast<void>(rename_to(old_folder_, folder_));
+  if (!displaced_old_folder_.empty()) static_cast<void>(rename_to(displaced_old_folder_, old_folder_));
+  has_moved_to_old_ = false;
+  displaced_old_folder_.clear();
 }
 
-Result<FolderClaim> FolderClaim::take(const std::string& folder, const std::string& older, FileLock::LockCall lock) {
-  FolderClaim claim(folder, older);
+Result<FolderClaim> FolderClaim::take(const std::string& folder, const std::string& old_folder,
+                                      FileLock::FlockFunction lock) {
+  FolderClaim claim(folder, old_folder);
   Result<FreshFolder> fresh = create_locked(folder, lock);
   if (!fresh) return std::move(fresh).error();
   Status done = held(folder);
@@ -227,9 +228,9 @@ Result<FolderClaim> FolderClaim::take(const std::string& folder, const std::stri
 }
 
 void FolderClaim::commit() {
-  if (!displaced_.empty()) remove_recording_folder(displaced_);
-  displaced_.clear();
-  moved_ = false;
+  if (!displaced_old_folder_.empty()) remove_recording_folder(displaced_old_folder_);
+  displaced_old_folder_.clear();
+  has_moved_to_old_ = false;
 }
 
 void FolderClaim::rollback() {

@@ -22,24 +22,25 @@ inline constexpr std::string_view kFolderLockName = "joulemap.lock";
 
 class FolderClaim {
  public:
-  // Fails with ErrorCode::usage if another recorder holds `folder`, or if it or `older` is not a recording folder.
-  static Result<FolderClaim> take(const std::string& folder, const std::string& older,
-                                  FileLock::LockCall lock = &::flock);
+  // Fails with ErrorCode::usage if another recorder holds `folder`, or if it or `old_folder` is not a recording folder.
+  static Result<FolderClaim> take(const std::string& folder, const std::string& old_folder,
+                                  FileLock::FlockFunction lock = &::flock);
 
-  // The new recording has begun: removes the previous content of `older`.
+  // The new recording has begun: removes the previous content of `old_folder`.
   void commit();
   // Removes the folder and moves the earlier folders back.
   void rollback();
 
  private:
-  FolderClaim(std::string folder, std::string older) : folder_(std::move(folder)), older_(std::move(older)) {}
+  FolderClaim(std::string folder, std::string old_folder)
+      : folder_(std::move(folder)), old_folder_(std::move(old_folder)) {}
   Status move_aside();
   void move_back();
 
   std::string folder_;
-  std::string older_;
-  std::string displaced_;  // where the content of `older` was moved; empty if there was none
-  bool moved_ = false;     // the content of `folder` is now in `older`
+  std::string old_folder_;
+  std::string displaced_old_folder_;  // where the content of `old_folder` was moved; empty if there was none
+  bool has_moved_to_old_ = false;     // the content of `folder` is now in `old_folder`
   std::optional<FileLock> lock_;
 };
 

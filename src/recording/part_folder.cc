@@ -89,7 +89,7 @@ std::string choose_recording_id(std::string_view run) { return run.empty() ? new
 Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command,
                                       std::string recording_id) {
   if (Status named = check_file_name(file); !named) return std::move(named).error();
-  if (Status own = refuse_planted(file); !own) return std::move(own).error();
+  if (Status own = refuse_planted_file(file); !own) return std::move(own).error();
   std::error_code error;
   const std::string target = fs::absolute(resolve_links(file), error).string();
   if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another -o"};
@@ -106,20 +106,21 @@ Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::
 }
 
 std::vector<std::string> PartFolder::environment() const {
-  return {fmt::format("{}={}", kFolderVariable, path_), fmt::format("{}={}", kIdVariable, recording_id_)};
+  return {fmt::format("{}={}", kRecordingFolderVariable, path_),
+          fmt::format("{}={}", kRecordingIdVariable, recording_id_)};
 }
 
 Result<RecordingWriter> PartFolder::open_part(const std::string& role) {
   RecordingSource source = describe_this_process(recording_id_, role);
   source.command = command_;
-  Result<std::optional<SamplerLock>> lock = SamplerLock::try_take(path_, source.boot_id);
+  Result<std::optional<SamplerLock>> lock = SamplerLock::try_acquire(path_, source.boot_id);
   if (!lock) return std::move(lock).error();
   lock_ = std::move(*lock);
   const std::string part = recording_part_path(path_, source);
   return RecordingWriter::create(part, std::move(source));
 }
 
-void PartFolder::add_lock_notes(Diagnostics& diagnostics) const {
+void PartFolder::add_lock_diagnostics(Diagnostics& diagnostics) const {
   if (!lock_ || !lock_->is_owner_file()) return;
   diagnostics.add(
       {"flock_missing", 1,
@@ -135,16 +136,16 @@ Result<RecordingWriter> PartFolder::open_additional_part(const std::string& role
   return RecordingWriter::create(part, std::move(source));
 }
 
-Result<RecordingWriter> PartFolder::open_part_of(RecordingSource source) const {
+Result<RecordingWriter> PartFolder::open_part_for_source(RecordingSource source) const {
   source.recording_id = recording_id_;
   source.version = JOULEMAP_VERSION;
   const std::string part = recording_part_path(path_, source);
   return RecordingWriter::create(part, std::move(source), 0);
 }
 
-bool PartFolder::is_probed() const {
+bool PartFolder::is_probing_active() const {
   std::error_code error;  // an inaccessible folder counts as missing
-  return fs::exists(fs::path(path_) / kProbingFolder, error);
+  return fs::exists(fs::path(path_) / kProbingFolderName, error);
 }
 
 Status PartFolder::rename_older_recording() {
@@ -159,7 +160,7 @@ Status PartFolder::rename_older_recording() {
 
 Result<JoinSummary> PartFolder::join() {
   std::error_code error;  // ignored: removes the folder of a process killed while probing
-  fs::remove_all(fs::path(path_) / kProbingFolder, error);
+  fs::remove_all(fs::path(path_) / kProbingFolderName, error);
   return join_parts(path_, target_, [this]() -> Status {
     if (!has_begun_) return rename_older_recording();
     if (!exists(target_)) return Done{};

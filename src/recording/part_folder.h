@@ -23,11 +23,11 @@
 namespace joulemap::recording {
 
 // Environment variables of a recorded process.
-inline constexpr std::string_view kFolderVariable = "JOULEMAP_RECORDING";
-inline constexpr std::string_view kIdVariable = "JOULEMAP_RECORDING_ID";
-inline constexpr std::string_view kProbingFolder = "probing";
+inline constexpr std::string_view kRecordingFolderVariable = "JOULEMAP_RECORDING";
+inline constexpr std::string_view kRecordingIdVariable = "JOULEMAP_RECORDING_ID";
+inline constexpr std::string_view kProbingFolderName = "probing";
 // The environment fact that contains the rank of a distributed run which a process is or works for.
-inline constexpr std::string_view kRankFact = "rank";
+inline constexpr std::string_view kRankFactName = "rank";
 
 // This process as the source of a part: host, boot, process, start time.
 RecordingSource describe_this_process(std::string recording_id, std::string role);
@@ -51,16 +51,16 @@ class PartFolder {
   // Opens the recorder's own part and takes the lock that makes it the only sampler of this machine.
   Result<RecordingWriter> open_part(const std::string& role);
   // Adds a diagnostic if the folder's file system has no flock.
-  void add_lock_notes(Diagnostics& diagnostics) const;
+  void add_lock_diagnostics(Diagnostics& diagnostics) const;
   // Opens another part, which the recorder writes on behalf of a process that has ended.
   Result<RecordingWriter> open_additional_part(const std::string& role) const;
   // Opens a part that describes another process, possibly of another machine. Uses `source` except for its recording
   // ID. Times are exact.
-  Result<RecordingWriter> open_part_of(RecordingSource source) const;
+  Result<RecordingWriter> open_part_for_source(RecordingSource source) const;
   const std::string& recording_id() const { return recording_id_; }
 
   // Whether a process of the command is replaying its modules: a folder of that name exists then.
-  bool is_probed() const;
+  bool is_probing_active() const;
 
   // Call once the recording has begun: renames the older one to F.old. Without this call, join() renames it.
   Status rename_older_recording();

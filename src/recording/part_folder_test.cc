@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 class PartFolders : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
-  std::string made(const std::string& name, const std::string& content) const {
+  std::string create_file(const std::string& name, const std::string& content) const {
     return directory_.write(name, content);
   }
   static std::string content_of(const std::string& path) {
@@ -65,7 +65,7 @@ class PartFolders : public testing::Test {
 
 TEST_F(PartFolders, AFolderThatIsNotARecordingsIsLeftAlone) {
   fs::create_directory(path("conf.d"));
-  made("conf.d/settings", "precious");
+  create_file("conf.d/settings", "precious");
   expect_refused(path("conf"), "conf.d");
   fs::create_directory(path("empty.d"));
   expect_refused(path("empty"), "empty.d");
@@ -76,14 +76,14 @@ TEST_F(PartFolders, AFolderThatIsNotARecordingsIsLeftAlone) {
 TEST_F(PartFolders, AFolderInThePlaceOfTheOlderRecordingIsLeftAlone) {
   record(file_);
   fs::create_directory(path("run.joule.old"));
-  made("run.joule.old/notes", "precious");
+  create_file("run.joule.old/notes", "precious");
   expect_refused(file_, "run.joule.old");
   EXPECT_EQ(content_of(path("run.joule.old/notes")), "precious");
   EXPECT_EQ(names(), (std::vector<std::string>{"run.joule", "run.joule.old"}));
 }
 
 TEST_F(PartFolders, AnOlderFileThatIsNoRecordingIsMovedOnceAndNeverReplaced) {
-  made("run.joule", "a text of the user");
+  create_file("run.joule", "a text of the user");
   record(file_);
   EXPECT_EQ(content_of(path("run.joule.old")), "a text of the user");
   expect_refused(file_, "run.joule.old");
@@ -92,7 +92,7 @@ TEST_F(PartFolders, AnOlderFileThatIsNoRecordingIsMovedOnceAndNeverReplaced) {
 
 TEST_F(PartFolders, AFileOfTheUserAmongThePartsKeepsTheFolder) {
   leave_parts(file_);
-  made("run.joule.d/notes.txt", "precious");
+  create_file("run.joule.d/notes.txt", "precious");
   expect_refused(file_, "notes.txt");
   EXPECT_EQ(content_of(path("run.joule.d/notes.txt")), "precious");
 }
@@ -116,7 +116,7 @@ TEST_F(PartFolders, FoldersOfEarlierVersionsAreRecognizedByTheirParts) {
 TEST_F(PartFolders, WithoutAMarkAFileThatOnlyHasTheNameOfAPartKeepsTheFolder) {
   leave_parts(file_);
   fs::remove(path("run.joule.d") + "/" + std::string(kFolderLockName));
-  made("run.joule.d/notes.joule", "no recording");
+  create_file("run.joule.d/notes.joule", "no recording");
   expect_refused(file_, "notes.joule");
 }
 
@@ -192,7 +192,7 @@ TEST_F(PartFolders, AFileThatAppearsMeanwhileIsNotOverwritten) {
   Result<PartFolder> folder = PartFolder::create(file_, {"true"});
   Result<RecordingWriter> writer = folder->open_part("recorder");
   ASSERT_TRUE(folder->rename_older_recording() && writer->finish({}));
-  made("run.joule", "precious");
+  create_file("run.joule", "precious");
   EXPECT_FALSE(folder->join());
   EXPECT_EQ(content_of(file_), "precious");
   EXPECT_TRUE(open_recording(std::vector{path("run.joule.d")}));
@@ -209,7 +209,7 @@ TEST_F(PartFolders, ALinkStaysAndTheRecordingIsWhereItPoints) {
 }
 
 TEST_F(PartFolders, AFileBesideTheRecordingIsNotItsTemporaryOne) {
-  made("run.joule.tmp", "precious");
+  create_file("run.joule.tmp", "precious");
   record(file_);
   EXPECT_EQ(content_of(path("run.joule.tmp")), "precious");
 }

@@ -42,11 +42,11 @@ Result<ListedParts> list_parts(const std::string& folder) {
   Result<std::vector<std::string>> paths = list_files(folder, kPartSuffix);
   if (!paths) return std::move(paths).error();
   ListedParts listed;
-  for (std::string& path : *paths) (part_fault(path) ? listed.skipped : listed.parts).push_back(std::move(path));
+  for (std::string& path : *paths) (check_part_file(path) ? listed.skipped : listed.parts).push_back(std::move(path));
   return listed;
 }
 
-std::optional<Error> part_fault(const std::string& path) {
+std::optional<Error> check_part_file(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return system_error("stat", path, errno);
   if (S_ISREG(status.st_mode)) return std::nullopt;
@@ -54,7 +54,7 @@ std::optional<Error> part_fault(const std::string& path) {
                "move it away"};
 }
 
-Diagnostic skipped_part(const Error& fault) {
+Diagnostic skipped_part_diagnostic(const Error& fault) {
   return {"recording_part_skipped", 1, fault.message + "; it is left out", fault.remedy};
 }
 

@@ -14,8 +14,8 @@
 namespace joulemap::recording {
 
 inline constexpr std::string_view kPartSuffix = ".joule";
-inline constexpr std::string_view kTracesFolder = "traces";    // of framework profilers, until imported
-inline constexpr std::string_view kJoinedName = "joined.tmp";  // the joined file until it is complete
+inline constexpr std::string_view kTracesFolderName = "traces";            // of framework profilers, until imported
+inline constexpr std::string_view kUnfinishedJoinFileName = "joined.tmp";  // the joined file until it is complete
 
 // Paths of the files in the folder that end with `suffix`, sorted by name.
 Result<std::vector<std::string>> list_files(const std::string& folder, std::string_view suffix);
@@ -27,8 +27,8 @@ struct ListedParts {
 Result<ListedParts> list_parts(const std::string& folder);
 
 // Why a path cannot be a part: it is a FIFO, a socket, a device, a folder or a link. Never opens it.
-std::optional<Error> part_fault(const std::string& path);
+std::optional<Error> check_part_file(const std::string& path);
 
-Diagnostic skipped_part(const Error& fault);
+Diagnostic skipped_part_diagnostic(const Error& fault);
 
 }  // namespace joulemap::recording

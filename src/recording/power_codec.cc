@@ -14,12 +14,12 @@ constexpr std::size_t kComfortablePayload = std::size_t{1} << 20;
 
 std::string record_of(const KernelPower& known) {
   WireWriter fields;
-  fields.text(std::string_view(known.gpu).substr(0, kLongestText));
-  fields.u8(static_cast<std::uint8_t>(known.code.kind));
-  fields.text(std::string_view(known.code.name).substr(0, kLongestText));
-  fields.varint(known.code.size);
-  for (const double value : {known.blocks, known.threads_per_block, known.kernel_s, known.watts, known.precision,
-                             known.precision_squares, known.scatter, known.evidence_s}) {
+  fields.text(std::string_view(known.gpu).substr(0, kMaxTextBytes));
+  fields.u8(static_cast<std::uint8_t>(known.kernel_key.kind));
+  fields.text(std::string_view(known.kernel_key.name).substr(0, kMaxTextBytes));
+  fields.varint(known.kernel_key.size);
+  for (const double value : {known.blocks, known.threads_per_block, known.mean_kernel_s, known.watts, known.precision,
+                             known.sum_of_squared_precisions, known.cochran_q, known.measured_kernel_s}) {
     fields.f64(value);
   }
   fields.varint(known.recordings);
@@ -31,16 +31,16 @@ std::optional<KernelPower> take_power(WireReader& in) {
   KernelPower known;
   known.gpu = fields.text();
   const std::uint8_t kind = fields.u8();
-  known.code.name = fields.text();
-  known.code.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(fields.varint(), UINT32_MAX));
-  for (double* value : {&known.blocks, &known.threads_per_block, &known.kernel_s, &known.watts, &known.precision,
-                        &known.precision_squares, &known.scatter, &known.evidence_s}) {
+  known.kernel_key.name = fields.text();
+  known.kernel_key.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(fields.varint(), UINT32_MAX));
+  for (double* value : {&known.blocks, &known.threads_per_block, &known.mean_kernel_s, &known.watts, &known.precision,
+                        &known.sum_of_squared_precisions, &known.cochran_q, &known.measured_kernel_s}) {
     *value = fields.f64();
   }
   known.recordings = fields.varint();
   if (!fields.ok()) in.fail();
-  if (!in.ok() || kind >= kKernelClasses || !is_sound(known)) return std::nullopt;
-  known.code.kind = static_cast<KernelKind>(kind);
+  if (!in.ok() || kind >= kKernelKindCount || !is_valid_entry(known)) return std::nullopt;
+  known.kernel_key.kind = static_cast<KernelKind>(kind);
   return known;
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint8_t kDomainClasses = 5;
 constexpr std::size_t kMostDiagnostics = 1000;  // adding one compares it with all others
 
-void put_text(WireWriter& out, std::string_view text) { out.text(text.substr(0, kLongestText)); }
+void put_text(WireWriter& out, std::string_view text) { out.text(text.substr(0, kMaxTextBytes)); }
 
 void put_record(WireWriter& out, const WireWriter& fields) { out.text(fields.bytes()); }
 
@@ -32,14 +32,14 @@ void put_channel(WireWriter& out, const Channel& channel) {
   }
   fields.u8(static_cast<std::uint8_t>(channel.domain_class));
   put_text(fields, channel.device);
-  fields.u8(channel.countable ? 1 : 0);
+  fields.u8(channel.is_countable ? 1 : 0);
   fields.u8(static_cast<std::uint8_t>(channel.kind));
   fields.u8(static_cast<std::uint8_t>(channel.quantity));
   fields.f64(channel.scale);
   fields.u8(channel.wrap_range ? 1 : 0);
   if (channel.wrap_range) fields.varint(*channel.wrap_range);
   fields.f64(channel.refresh_s);
-  fields.f64(channel.averaged_s);
+  fields.f64(channel.averaging_time_s);
   fields.u8(static_cast<std::uint8_t>(channel.provenance));
   put_text(fields, channel.model);
   fields.f64(channel.relative_uncertainty);
@@ -50,7 +50,7 @@ void put_channel(WireWriter& out, const Channel& channel) {
 }
 
 bool all_finite(const Channel& channel) {
-  return std::isfinite(channel.scale) && std::isfinite(channel.refresh_s) && std::isfinite(channel.averaged_s) &&
+  return std::isfinite(channel.scale) && std::isfinite(channel.refresh_s) && std::isfinite(channel.averaging_time_s) &&
          std::isfinite(channel.relative_uncertainty) && std::isfinite(channel.uncertainty_w);
 }
 
@@ -64,13 +64,13 @@ std::optional<Channel> take_channel(WireReader& in) {
   const std::uint8_t domain_class = fields.u8();
   channel.domain_class = domain_class < kDomainClasses ? static_cast<DomainClass>(domain_class) : DomainClass::other;
   channel.device = fields.text();
-  channel.countable = fields.flag();
+  channel.is_countable = fields.flag();
   const std::uint8_t kind = fields.u8();
   const std::uint8_t quantity = fields.u8();
   channel.scale = fields.f64();
   if (fields.flag()) channel.wrap_range = fields.varint();
   channel.refresh_s = fields.f64();
-  channel.averaged_s = fields.f64();
+  channel.averaging_time_s = fields.f64();
   const std::uint8_t provenance = fields.u8();
   channel.model = fields.text();
   channel.relative_uncertainty = fields.f64();
@@ -81,7 +81,7 @@ std::optional<Channel> take_channel(WireReader& in) {
     in.fail();
     return std::nullopt;
   }
-  if (kind > 1 || quantity >= kQuantities || provenance > 1) return std::nullopt;
+  if (kind > 1 || quantity >= kQuantityCount || provenance > 1) return std::nullopt;
   channel.kind = static_cast<ChannelKind>(kind);
   channel.quantity = static_cast<Quantity>(quantity);
   channel.provenance = static_cast<Provenance>(provenance);
@@ -107,7 +107,7 @@ void take_mark(WireReader& in, EventBatch& batch) {
   mark.thread = fields.varint();
   mark.name = fields.text();
   if (!fields.ok()) return in.fail();
-  if (kind >= kMarkKinds) {
+  if (kind >= kMarkKindCount) {
     ++batch.unknown_marks;
     return;
   }
@@ -137,10 +137,10 @@ Metric take_metric(WireReader& in) {
 
 // In file order.
 constexpr std::optional<double> ChannelCalibration::*kFoundUnderLoad[] = {
-    &ChannelCalibration::lag_s,       &ChannelCalibration::lag_low_s, &ChannelCalibration::lag_high_s,
-    &ChannelCalibration::window_s,    &ChannelCalibration::memory_s,  &ChannelCalibration::active_idle_w,
-    &ChannelCalibration::loaded_w,    &ChannelCalibration::settle_s,  &ChannelCalibration::settle_w,
-    &ChannelCalibration::sleep_s,     &ChannelCalibration::sleep_w,   &ChannelCalibration::gain,
+    &ChannelCalibration::lag_s,       &ChannelCalibration::lag_low_s,       &ChannelCalibration::lag_high_s,
+    &ChannelCalibration::window_s,    &ChannelCalibration::time_constant_s, &ChannelCalibration::active_idle_w,
+    &ChannelCalibration::loaded_w,    &ChannelCalibration::settle_s,        &ChannelCalibration::settle_w,
+    &ChannelCalibration::sleep_s,     &ChannelCalibration::sleep_w,         &ChannelCalibration::gain,
     &ChannelCalibration::gain_spread,
 };
 
@@ -152,13 +152,13 @@ void put_calibration(WireWriter& out, const ChannelCalibration& calibration) {
   fields.optional_f64(calibration.refresh_s);
   fields.optional_f64(calibration.refresh_spread_s);
   fields.optional_f64(calibration.phase_s);
-  put_text(fields, calibration.phase_of);
+  put_text(fields, calibration.phase_reference);
   fields.optional_f64(calibration.read_wall_s);
   fields.optional_f64(calibration.read_cpu_s);
   fields.optional_f64(calibration.idle_w);
-  fields.svarint(calibration.made_unix_ns);
+  fields.svarint(calibration.created_unix_ns);
   for (const auto member : kFoundUnderLoad) fields.optional_f64(calibration.*member);
-  put_text(fields, calibration.gain_of);
+  put_text(fields, calibration.gain_reference);
   put_record(out, fields);
 }
 
@@ -171,15 +171,15 @@ ChannelCalibration take_calibration(WireReader& in) {
   calibration.refresh_s = fields.optional_f64();
   calibration.refresh_spread_s = fields.optional_f64();
   calibration.phase_s = fields.optional_f64();
-  calibration.phase_of = fields.text();
+  calibration.phase_reference = fields.text();
   calibration.read_wall_s = fields.optional_f64();
   calibration.read_cpu_s = fields.optional_f64();
   calibration.idle_w = fields.optional_f64();
-  calibration.made_unix_ns = fields.svarint();
+  calibration.created_unix_ns = fields.svarint();
   // Files written before load calibration existed end here.
   if (!fields.rest().empty()) {
     for (const auto member : kFoundUnderLoad) calibration.*member = fields.optional_f64();
-    calibration.gain_of = fields.text();
+    calibration.gain_reference = fields.text();
   }
   if (!fields.ok()) in.fail();
   return calibration;
@@ -312,7 +312,7 @@ std::string encode_end(const RecordingEnd& end) {
   WireWriter fields;
   fields.optional_svarint(end.exit_code);
   fields.optional_svarint(end.signal);
-  fields.f64(end.own_cpu_s);
+  fields.f64(end.overhead_cpu_s);
   fields.varint(end.missed_ticks);
   fields.varint(end.lost_samples);
   WireWriter out;
@@ -327,21 +327,21 @@ std::optional<RecordingEnd> decode_end(std::string_view payload) {
   RecordingEnd end;
   end.exit_code = take_optional_int(fields);
   end.signal = take_optional_int(fields);
-  end.own_cpu_s = fields.f64();
+  end.overhead_cpu_s = fields.f64();
   end.missed_ticks = fields.varint();
   end.lost_samples = fields.varint();
   end.diagnostics = take_diagnostics(in);
-  if (!in.ok() || !fields.ok() || !std::isfinite(end.own_cpu_s)) return std::nullopt;
+  if (!in.ok() || !fields.ok() || !std::isfinite(end.overhead_cpu_s)) return std::nullopt;
   return end;
 }
 
-std::string encode_notes(const Diagnostics& diagnostics) {
+std::string encode_diagnostics(const Diagnostics& diagnostics) {
   WireWriter out;
   put_diagnostics(out, diagnostics);
   return std::move(out).take();
 }
 
-std::optional<Diagnostics> decode_notes(std::string_view payload) {
+std::optional<Diagnostics> decode_diagnostics(std::string_view payload) {
   WireReader in(payload);
   Diagnostics diagnostics = take_diagnostics(in);
   return in.ok() ? std::optional(std::move(diagnostics)) : std::nullopt;

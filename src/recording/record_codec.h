@@ -19,7 +19,7 @@
 namespace joulemap::recording {
 
 // Longer names and values are truncated on writing: 128 KiB, the longest program argument on Linux.
-inline constexpr std::size_t kLongestText = std::size_t{128} << 10;
+inline constexpr std::size_t kMaxTextBytes = std::size_t{128} << 10;
 
 struct SourceDefinition {
   RecordingSource source;
@@ -56,7 +56,7 @@ std::optional<FactBatch> decode_facts(std::string_view payload);
 std::string encode_end(const RecordingEnd& end);
 std::optional<RecordingEnd> decode_end(std::string_view payload);
 
-std::string encode_notes(const Diagnostics& diagnostics);
-std::optional<Diagnostics> decode_notes(std::string_view payload);
+std::string encode_diagnostics(const Diagnostics& diagnostics);
+std::optional<Diagnostics> decode_diagnostics(std::string_view payload);
 
 }  // namespace joulemap::recording

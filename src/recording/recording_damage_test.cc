@@ -152,8 +152,8 @@ TEST(RecordingDamage, WhatIsNoRecordingIsAnErrorWithARemedy) {
 }
 
 std::string with_header(ChunkHeader header, const std::string& payload) {
-  header.plain_size = static_cast<std::uint32_t>(payload.size());
-  return with_source(header, 0, payload);
+  header.uncompressed_size = static_cast<std::uint32_t>(payload.size());
+  return with_source_number(header, 0, payload);
 }
 
 TEST(RecordingVersion, ANewerMinorIsReadAndItsNewPartsAreSkippedAndCounted) {
@@ -225,12 +225,12 @@ TEST(RecordingVersion, ANewerMajorIsAnErrorThatNamesTheVersion) {
 TEST(RecordingDamage, HeadersThatClaimMegabytesCostNeitherMemoryNorAges) {
   ChunkHeader header;
   header.type = 2;
-  header.stored_size = header.plain_size = kLargestPayload;
+  header.stored_size = header.uncompressed_size = kMaxPayloadBytes;
   std::string bytes = SmallFile().bytes;
   for (int i = 0; i < 20'000; ++i) bytes += to_bytes(header);
   header.compressed = true;
   header.stored_size = 10;
-  bytes += with_source(header, 0, "not a frame");
+  bytes += with_source_number(header, 0, "not a frame");
   const ReadBack back = read_back(bytes);  // would take minutes if the payload of each header were checked
   ASSERT_TRUE(back.summary);
   EXPECT_EQ(back.raws, SmallFile().raws_without(0, 0));

@@ -26,7 +26,7 @@ Status check_readable(const ChunkHeader& header, std::string_view name) {
                              name, header.major, header.minor, JOULEMAP_VERSION, kFormatMajor),
                  "update joulemap to the version that wrote it, or a later one"};
   }
-  if (header.required && !is_known(header.type)) {
+  if (header.required && !is_known_chunk_type(header.type)) {
     return Error{
         ErrorCode::unsupported,
         fmt::format("{} was written in version {}.{} of the recording format and holds a part (type {}) that must be "
@@ -41,7 +41,7 @@ SourceIdentity identity_of(const RecordingSource& source) {
   return {source.recording_id, source.boot_id, source.pid, source.started_ns};
 }
 
-Error not_a_recording(std::string_view name, std::uint64_t size) {
+Error not_a_recording_error(std::string_view name, std::uint64_t size) {
   if (size == 0) {
     return {ErrorCode::malformed, fmt::format("{} is empty: its process ended before it had written anything", name),
             "record again"};
@@ -50,11 +50,11 @@ Error not_a_recording(std::string_view name, std::uint64_t size) {
           "give a .joule file that joulemap record has made"};
 }
 
-Error description_lost(std::string_view name) {
+Error source_definition_lost_error(std::string_view name) {
   return {ErrorCode::malformed, fmt::format("{}: the description of what was measured is lost", name), "record again"};
 }
 
-Error different_recordings(std::string_view a, std::string_view a_id, std::string_view b, std::string_view b_id) {
+Error different_recordings_error(std::string_view a, std::string_view a_id, std::string_view b, std::string_view b_id) {
   return {ErrorCode::usage,
           fmt::format("{} and {} are different recordings (ids {} and {})", a, b, joulemap::quoted(a_id),
                       joulemap::quoted(b_id)),
@@ -66,8 +66,8 @@ Status RecordingDecoder::read(ByteSource& bytes, std::string_view name) {
   bytes_ = &bytes;
   name_ = name;
   source_indexes_.clear();
-  here_.clear();
-  looked_ahead_ = false;
+  sources_in_file_.clear();
+  has_read_definitions_ahead_ = false;
   const std::uint64_t chunks_before = summary_.chunks_read + summary_.chunks_skipped + summary_.chunks_repeated;
   damage_.begin_file(name);
   ChunkScanner scanner(bytes);
@@ -81,14 +81,14 @@ Status RecordingDecoder::read(ByteSource& bytes, std::string_view name) {
     if (!read) return read;
   }
   if (summary_.chunks_read + summary_.chunks_skipped + summary_.chunks_repeated == chunks_before) {
-    return not_a_recording(name, bytes.size());
+    return not_a_recording_error(name, bytes.size());
   }
   if (scanner.damage()) damage_.add(*scanner.damage());
   damage_.end_file();
   summary_.bytes += bytes.size();
-  earlier_.merge(here_);
+  sources_in_earlier_files_.merge(sources_in_file_);
   if (!source_indexes_.empty()) return Done{};
-  return description_lost(name);
+  return source_definition_lost_error(name);
 }
 
 Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
@@ -97,15 +97,15 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
   if (!readable) return readable;
   summary_.major = std::max<int>(summary_.major, header.major);
   summary_.minor = std::max<int>(summary_.minor, header.minor);
-  if (!is_known(header.type)) {
+  if (!is_known_chunk_type(header.type)) {
     ++summary_.chunks_skipped;
     return Done{};
   }
   if (header.is(ChunkType::source)) return read_definition(chunk);
-  // Decoded first: look_ahead() invalidates the chunk's bytes.
-  const std::optional<std::string> payload = payload_of(header, chunk.stored);
-  if (!header.is(ChunkType::notes) && !source_indexes_.contains(header.source) && !looked_ahead_) {
-    const Status looked = look_ahead();
+  // Decoded first: read_definitions_ahead() invalidates the chunk's bytes.
+  const std::optional<std::string> payload = decompress_payload(header, chunk.stored);
+  if (!header.is(ChunkType::diagnostics) && !source_indexes_.contains(header.source) && !has_read_definitions_ahead_) {
+    const Status looked = read_definitions_ahead();
     if (!looked) return looked;
   }
   const auto known = source_indexes_.find(header.source);
@@ -116,7 +116,7 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
   }
   ++summary_.chunks_read;
   bool understood = payload.has_value();
-  if (understood && header.is(ChunkType::notes)) {
+  if (understood && header.is(ChunkType::diagnostics)) {
     understood = read_notes(*payload);
   } else if (understood && known == source_indexes_.end()) {
     ++orphaned_chunks_;
@@ -133,19 +133,19 @@ Status RecordingDecoder::read_definition(const ScannedChunk& chunk) {
     return Done{};
   }
   ++summary_.chunks_read;
-  const std::optional<std::string> payload = payload_of(chunk.header, chunk.stored);
+  const std::optional<std::string> payload = decompress_payload(chunk.header, chunk.stored);
   std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
   if (!decoded) {
     damage_.add({position_, kChunkHeaderSize + chunk.header.stored_size, false});
     return Done{};
   }
   definition_bytes_ += payload->size();
-  return define(chunk.header.source, std::move(*decoded));
+  return define_source(chunk.header.source, std::move(*decoded));
 }
 
-Status RecordingDecoder::define(std::uint16_t number, DecodedSource decoded) {
+Status RecordingDecoder::define_source(std::uint16_t number, DecodedSource decoded) {
   const SourceIdentity identity = identity_of(decoded.source);
-  if (earlier_.contains(identity)) {
+  if (sources_in_earlier_files_.contains(identity)) {
     source_indexes_[number] = std::nullopt;
     return Done{};
   }
@@ -153,16 +153,16 @@ Status RecordingDecoder::define(std::uint16_t number, DecodedSource decoded) {
     summary_.recording_id = decoded.source.recording_id;
     first_name_ = name_;
   } else if (decoded.source.recording_id != summary_.recording_id) {
-    return different_recordings(first_name_, summary_.recording_id, name_, decoded.source.recording_id);
+    return different_recordings_error(first_name_, summary_.recording_id, name_, decoded.source.recording_id);
   }
-  if (definition_bytes_ > kMostDefinitionBytes || sources_.size() >= kMostSources) {
+  if (definition_bytes_ > kMostDefinitionBytes || sources_.size() >= kMaxSources) {
     return Error{
         ErrorCode::malformed, fmt::format("{} describes more processes and channels than can be read", name_), {}};
   }
-  here_.insert(identity);
+  sources_in_file_.insert(identity);
   const auto source = static_cast<std::uint32_t>(sources_.size());
   source_indexes_[number] = source;
-  const std::uint32_t first_channel = gate_.add_source(decoded.source, decoded.channels);
+  const std::uint32_t first_channel = sample_filter_.add_source(decoded.source, decoded.channels);
   std::vector<Channel> known;
   for (std::optional<Channel>& channel : decoded.channels) {
     if (channel) known.push_back(std::move(*channel));
@@ -175,8 +175,8 @@ Status RecordingDecoder::define(std::uint16_t number, DecodedSource decoded) {
 
 // Searches for a later copy of a damaged source definition. Runs at most once per file and takes all definitions that
 // it finds, so that a hostile file cannot cause repeated passes.
-Status RecordingDecoder::look_ahead() {
-  looked_ahead_ = true;
+Status RecordingDecoder::read_definitions_ahead() {
+  has_read_definitions_ahead_ = true;
   ChunkScanner scanner(*bytes_);
   while (true) {
     Result<std::optional<ScannedChunk>> chunk = scanner.next();
@@ -186,11 +186,11 @@ Status RecordingDecoder::look_ahead() {
     const Status readable = check_readable(header, name_);
     if (!readable) return readable;
     if (!header.is(ChunkType::source) || source_indexes_.contains(header.source)) continue;
-    const std::optional<std::string> payload = payload_of(header, (*chunk)->stored);
+    const std::optional<std::string> payload = decompress_payload(header, (*chunk)->stored);
     std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
     if (!decoded) continue;  // counted when the reader gets there
     definition_bytes_ += payload->size();
-    const Status defined = define(header.source, std::move(*decoded));
+    const Status defined = define_source(header.source, std::move(*decoded));
     if (!defined) return defined;
   }
 }
@@ -199,7 +199,7 @@ bool RecordingDecoder::read_payload(const ChunkHeader& header, std::string_view 
   if (header.is(ChunkType::samples)) return read_samples(payload, source);
   if (header.is(ChunkType::events)) return read_events(payload, source);
   if (header.is(ChunkType::facts)) return read_facts(payload, source);
-  if (header.is(ChunkType::powers)) return read_powers(payload, source);
+  if (header.is(ChunkType::kernel_powers)) return read_powers(payload, source);
   if (header.is(ChunkType::activity)) return read_activity(payload, source);
   return read_end(payload, source);
 }
@@ -209,7 +209,7 @@ bool RecordingDecoder::read_samples(std::string_view payload, std::uint32_t sour
   if (!batch) return false;
   for (const ClockPair& pair : batch->clocks) visitor_->on_clock(source, pair);
   damage_.add_samples(source, sources_[source].source.started_ns, batch->samples);
-  gate_.filter(source, batch->samples);
+  sample_filter_.filter(source, batch->samples);
   summary_.samples += batch->samples.size();
   if (!batch->samples.empty()) visitor_->on_samples(source, batch->samples);
   return true;
@@ -256,14 +256,14 @@ bool RecordingDecoder::read_end(std::string_view payload, std::uint32_t source) 
 }
 
 bool RecordingDecoder::read_notes(std::string_view payload) {
-  const std::optional<Diagnostics> notes = decode_notes(payload);
+  const std::optional<Diagnostics> notes = decode_diagnostics(payload);
   if (!notes) return false;
   constexpr std::size_t kMostTold = 1000;
   if (summary_.diagnostics.list().size() < kMostTold) summary_.diagnostics.add_all(*notes);
   return true;
 }
 
-void RecordingDecoder::describe_unended() {
+void RecordingDecoder::report_unended_sources() {
   std::uint64_t unended = 0;
   for (const SourceState& state : sources_) {
     if (state.ended || ++unended > kMostUnendedTold) continue;
@@ -288,7 +288,7 @@ RecordingSummary RecordingDecoder::finish() {
   summary_.damaged_ranges = damage_.ranges();
   summary_.damaged_bytes = damage_.bytes();
   summary_.diagnostics.add_all(damage_.diagnostics());
-  summary_.diagnostics.add_all(gate_.diagnostics());
+  summary_.diagnostics.add_all(sample_filter_.diagnostics());
   if (summary_.chunks_skipped > 0) {
     add_diagnostic({"chunks_skipped", summary_.chunks_skipped, "parts that only a newer joulemap knows were left out",
                     "update joulemap to see them"});
@@ -305,7 +305,7 @@ RecordingSummary RecordingDecoder::finish() {
     add_diagnostic(
         {"recording_source_lost", orphaned_chunks_, "parts of a process whose description is lost were left out", {}});
   }
-  describe_unended();
+  report_unended_sources();
   return std::move(summary_);
 }
 

@@ -19,7 +19,7 @@
 #include "recording/damage_log.h"
 #include "recording/record_codec.h"
 #include "recording/recording_reader.h"
-#include "recording/sample_gate.h"
+#include "recording/sample_filter.h"
 
 namespace joulemap::recording {
 
@@ -31,12 +31,12 @@ using SourceIdentity = std::tuple<std::string, std::string, std::int64_t, std::i
 SourceIdentity identity_of(const RecordingSource& source);
 
 // The error for a file without any whole chunk.
-Error not_a_recording(std::string_view name, std::uint64_t size);
+Error not_a_recording_error(std::string_view name, std::uint64_t size);
 // The error for a file in which no source definition is readable.
-Error description_lost(std::string_view name);
+Error source_definition_lost_error(std::string_view name);
 
 // The error for two files of different recordings.
-Error different_recordings(std::string_view a, std::string_view a_id, std::string_view b, std::string_view b_id);
+Error different_recordings_error(std::string_view a, std::string_view a_id, std::string_view b, std::string_view b_id);
 
 class RecordingDecoder {
  public:
@@ -56,8 +56,8 @@ class RecordingDecoder {
 
   Status read_chunk(const ScannedChunk& chunk);
   Status read_definition(const ScannedChunk& chunk);
-  Status define(std::uint16_t number, DecodedSource decoded);
-  Status look_ahead();
+  Status define_source(std::uint16_t number, DecodedSource decoded);
+  Status read_definitions_ahead();
   bool read_payload(const ChunkHeader& header, std::string_view payload, std::uint32_t source);
   bool read_samples(std::string_view payload, std::uint32_t source);
   bool read_events(std::string_view payload, std::uint32_t source);
@@ -66,14 +66,14 @@ class RecordingDecoder {
   bool read_activity(std::string_view payload, std::uint32_t source);
   bool read_end(std::string_view payload, std::uint32_t source);
   bool read_notes(std::string_view payload);
-  void describe_unended();
+  void report_unended_sources();
 
   RecordingVisitor* visitor_;
   RecordingSummary summary_;
   DamageLog damage_;
-  SampleFilter gate_;
+  SampleFilter sample_filter_;
   std::vector<SourceState> sources_;
-  std::set<SourceIdentity> earlier_;  // sources of the files read before
+  std::set<SourceIdentity> sources_in_earlier_files_;  // sources of the files read before
   std::uint64_t definition_bytes_ = 0;
   std::uint64_t unknown_marks_ = 0;
   std::uint64_t unknown_scopes_ = 0;
@@ -84,8 +84,8 @@ class RecordingDecoder {
   std::string name_;
   std::string first_name_;
   std::map<std::uint16_t, SourceIndex> source_indexes_;
-  std::set<SourceIdentity> here_;
-  bool looked_ahead_ = false;
+  std::set<SourceIdentity> sources_in_file_;
+  bool has_read_definitions_ahead_ = false;
   std::uint64_t position_ = 0;  // offset of the current chunk
 };
 

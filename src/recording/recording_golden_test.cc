@@ -32,7 +32,7 @@ std::vector<Channel> golden_channels() {
   gauge.scale = 0.001;
   gauge.wrap_range.reset();
   gauge.refresh_s = 0.1;
-  gauge.averaged_s = 1;
+  gauge.averaging_time_s = 1;
   return channels;
 }
 
@@ -47,7 +47,7 @@ void write_recorder(const std::string& folder) {
   calibration.driver = "580.1";
   calibration.refresh_s = 0.1;
   calibration.idle_w = 55.25;
-  calibration.made_unix_ns = 1'750'000'000'000'000'000;
+  calibration.created_unix_ns = 1'750'000'000'000'000'000;
   writer.add(calibration);
   writer.add(KernelPower{
       "NVIDIA H200", {KernelKind::kernel, "_Z4gemmPf", 14}, 128, 128, 3.2e-05, 512.5, 1600, 1280000, 2.5, 12.5, 2});
@@ -74,7 +74,7 @@ void write_recorder(const std::string& folder) {
   }
   RecordingEnd end;
   end.exit_code = 0;
-  end.own_cpu_s = 0.125;
+  end.overhead_cpu_s = 0.125;
   end.missed_ticks = 1;
   end.diagnostics.add({"sensor_denied", 2, "powercap: permission denied", "chmod"});
   EXPECT_TRUE(writer.finish(end));

@@ -48,8 +48,8 @@ class Joiner {
   ChunkFile* out_;
   std::string unwritten_;  // chunks, batched into one large write
   DamageLog damage_;
-  std::set<SourceIdentity> earlier_;
-  std::set<SourceIdentity> here_;
+  std::set<SourceIdentity> sources_in_earlier_files_;
+  std::set<SourceIdentity> sources_in_file_;
   std::size_t numbers_used_ = 0;
   std::string recording_id_;
   std::string first_path_;  // file that recording_id_ is from; empty until it is set
@@ -82,11 +82,11 @@ Status Joiner::add_file(const std::string& path) {
     const Status added = add_chunk(**chunk, scanner.position());
     if (!added) return added;
   }
-  if (!any_whole) return not_a_recording(path, file->size());
+  if (!any_whole) return not_a_recording_error(path, file->size());
   if (scanner.damage()) damage_.add(*scanner.damage());
   damage_.end_file();
-  earlier_.merge(here_);
-  here_.clear();
+  sources_in_earlier_files_.merge(sources_in_file_);
+  sources_in_file_.clear();
   return write_samples();
 }
 
@@ -101,8 +101,8 @@ Status Joiner::add_chunk(const ScannedChunk& chunk, std::uint64_t position) {
     const Status written = write_samples();
     if (!written) return written;
   }
-  if (!chunk.header.is(ChunkType::samples)) return put(with_source(chunk.header, **source, chunk.stored));
-  const std::optional<std::string> payload = payload_of(chunk.header, chunk.stored);
+  if (!chunk.header.is(ChunkType::samples)) return put(with_source_number(chunk.header, **source, chunk.stored));
+  const std::optional<std::string> payload = decompress_payload(chunk.header, chunk.stored);
   const std::optional<SampleBatch> batch = payload ? decode_samples(*payload) : std::nullopt;
   if (batch) {
     damage_.add_samples(**source, started_ns_[**source], batch->samples);
@@ -113,7 +113,7 @@ Status Joiner::add_chunk(const ScannedChunk& chunk, std::uint64_t position) {
 }
 
 Status Joiner::add_definition(const ScannedChunk& chunk, std::uint64_t position) {
-  const std::optional<std::string> payload = payload_of(chunk.header, chunk.stored);
+  const std::optional<std::string> payload = decompress_payload(chunk.header, chunk.stored);
   const std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
   if (!decoded) {
     damage_.add({position, kChunkHeaderSize + chunk.header.stored_size, false});
@@ -123,16 +123,16 @@ Status Joiner::add_definition(const ScannedChunk& chunk, std::uint64_t position)
     recording_id_ = decoded->source.recording_id;
     first_path_ = path_;
   } else if (decoded->source.recording_id != recording_id_) {
-    return different_recordings(first_path_, recording_id_, path_, decoded->source.recording_id);
+    return different_recordings_error(first_path_, recording_id_, path_, decoded->source.recording_id);
   }
   const SourceIdentity identity = identity_of(decoded->source);
-  if (earlier_.contains(identity)) source_indexes_.try_emplace(chunk.header.source, std::nullopt);
+  if (sources_in_earlier_files_.contains(identity)) source_indexes_.try_emplace(chunk.header.source, std::nullopt);
   Result<std::optional<std::uint16_t>> source = source_index_of(chunk.header.source);
   if (!source) return std::move(source).error();
   if (!*source) return Done{};
-  here_.insert(identity);
+  sources_in_file_.insert(identity);
   started_ns_[**source] = decoded->source.started_ns;
-  return put(with_source(chunk.header, **source, chunk.stored));
+  return put(with_source_number(chunk.header, **source, chunk.stored));
 }
 
 Result<std::optional<std::uint16_t>> Joiner::source_index_of(std::uint16_t number) {
@@ -145,8 +145,8 @@ Result<std::optional<std::uint16_t>> Joiner::source_index_of(std::uint16_t numbe
 }
 
 Result<std::uint16_t> Joiner::new_number() {
-  if (numbers_used_ >= kMostSources) {
-    return Error{ErrorCode::unsupported, fmt::format("more than {} processes in one recording", kMostSources),
+  if (numbers_used_ >= kMaxSources) {
+    return Error{ErrorCode::unsupported, fmt::format("more than {} processes in one recording", kMaxSources),
                  "record a part of the processes"};
   }
   return static_cast<std::uint16_t>(numbers_used_++);
@@ -154,17 +154,17 @@ Result<std::uint16_t> Joiner::new_number() {
 
 Status Joiner::add_samples(std::uint16_t source, const SampleBatch& batch) {
   const auto first_ns = [](const SampleBatch& some) { return some.samples.front().reading.before_ns; };
-  const bool fits = pending_.samples.size() + batch.samples.size() <= kMostSamplesPerChunk &&
-                    pending_.clocks.size() + batch.clocks.size() <= kMostClocksPerChunk;
+  const bool fits = pending_.samples.size() + batch.samples.size() <= kMaxSamplesPerChunk &&
+                    pending_.clocks.size() + batch.clocks.size() <= kMaxClockPairsPerChunk;
   const bool is_long =
       !pending_.samples.empty() && !batch.samples.empty() &&
       static_cast<double>(first_ns(batch)) - static_cast<double>(first_ns(pending_)) >= kJoinedChunk_ns;
-  if (source != pending_source_ || batch.time_shift != pending_.time_shift || !fits || is_long) {
+  if (source != pending_source_ || batch.time_unit_log2 != pending_.time_unit_log2 || !fits || is_long) {
     const Status written = write_samples();
     if (!written) return written;
   }
   pending_source_ = source;
-  pending_.time_shift = batch.time_shift;
+  pending_.time_unit_log2 = batch.time_unit_log2;
   pending_.samples.insert(pending_.samples.end(), batch.samples.begin(), batch.samples.end());
   pending_.clocks.insert(pending_.clocks.end(), batch.clocks.begin(), batch.clocks.end());
   return Done{};
@@ -187,7 +187,7 @@ Status Joiner::put(const std::string& chunk) {
 Status Joiner::finish(Diagnostics& diagnostics) {
   diagnostics.add_all(damage_.diagnostics());
   if (!diagnostics.empty()) {
-    const Status noted = put(make_chunk(ChunkType::notes, 0, encode_notes(diagnostics)));
+    const Status noted = put(make_chunk(ChunkType::diagnostics, 0, encode_diagnostics(diagnostics)));
     if (!noted) return noted;
   }
   const Status written = out_->append(unwritten_);
@@ -203,7 +203,8 @@ Result<JoinInputs> find_inputs(const std::string& folder, const std::string& pat
   Result<ListedParts> listed = list_parts(folder);
   if (!listed) return std::move(listed).error();
   for (const std::string& other : listed->skipped) {
-    if (const std::optional<Error> fault = part_fault(other)) summary.diagnostics.add(skipped_part(*fault));
+    if (const std::optional<Error> fault = check_part_file(other))
+      summary.diagnostics.add(skipped_part_diagnostic(*fault));
   }
   JoinInputs inputs;
   std::optional<std::string> id;
@@ -283,7 +284,7 @@ void remove_parts(const std::string& folder, const JoinInputs& inputs, JoinSumma
 }  // namespace
 
 Result<JoinSummary> join_parts(const std::string& folder, const std::string& path,
-                               const std::function<Status()>& make_room) {
+                               const std::function<Status()>& before_rename) {
   JoinSummary summary;
   Result<JoinInputs> inputs = find_inputs(folder, path, summary);
   if (!inputs) return std::move(inputs).error();
@@ -292,14 +293,14 @@ Result<JoinSummary> join_parts(const std::string& folder, const std::string& pat
                  "wait until the recorded processes have ended"};
   }
   // In the folder, which is ours: a file beside `path` may belong to the user.
-  const std::string temporary = fmt::format("{}/{}", folder, kJoinedName);
+  const std::string temporary = fmt::format("{}/{}", folder, kUnfinishedJoinFileName);
   if (is_being_written(temporary)) {
     return Error{ErrorCode::io, fmt::format("{} is being written by another process", temporary),
                  "wait until it is done"};
   }
   ::unlink(temporary.c_str());
   Result<std::uint64_t> size = write_joined(*inputs, temporary, summary);
-  if (Status free = size && make_room ? make_room() : Status(Done{}); !free) size = std::move(free).error();
+  if (Status free = size && before_rename ? before_rename() : Status(Done{}); !free) size = std::move(free).error();
   if (size && ::rename(temporary.c_str(), path.c_str()) != 0) size = system_error("rename to", path, errno);
   if (!size) {
     ::unlink(temporary.c_str());

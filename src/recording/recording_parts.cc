@@ -28,14 +28,14 @@ struct IdentifiedFile {
 // Compares the recording ID of a file with that of the first one. Ignores an unreadable part: its process was killed
 // early, and reading it reports that.
 Status check_same_recording(const RecordingFile& file, std::optional<IdentifiedFile>& first) {
-  if (file.is_part && part_fault(file.path)) return Done{};
+  if (file.is_part && check_part_file(file.path)) return Done{};
   Result<std::string> id = recording_id_of(file.path);
   if (!id && file.is_part && id.error().code != ErrorCode::unsupported) return Done{};
   if (!id) return std::move(id).error();
   if (!first) {
     first = IdentifiedFile{file.path, *id};
   } else if (first->id != *id) {
-    return different_recordings(first->path, first->id, file.path, *id);
+    return different_recordings_error(first->path, first->id, file.path, *id);
   }
   return Done{};
 }
@@ -115,11 +115,11 @@ Result<std::string> recording_id_of(const std::string& path) {
     const Status readable = check_readable((*chunk)->header, path);
     if (!readable) return readable.error();
     if (!(*chunk)->header.is(ChunkType::source)) continue;
-    const std::optional<std::string> payload = payload_of((*chunk)->header, (*chunk)->stored);
+    const std::optional<std::string> payload = decompress_payload((*chunk)->header, (*chunk)->stored);
     std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
     if (decoded) return std::move(decoded->source.recording_id);
   }
-  return any_whole ? description_lost(path) : not_a_recording(path, file->size());
+  return any_whole ? source_definition_lost_error(path) : not_a_recording_error(path, file->size());
 }
 
 Result<std::vector<RecordingFile>> open_recording(std::span<const std::string> paths) {

@@ -44,9 +44,9 @@ struct JoinSummary {
 // to the same recording, because an earlier join was interrupted, it is kept and completed; another recording of that
 // name is replaced. Unknown chunks are copied; unknown required chunks are an error. Samples are repacked into chunks
 // of several seconds, which halves their size.
-// `make_room` runs when the joined file is complete, before the rename; if it fails, nothing changes.
+// `before_rename` runs when the joined file is complete, before the rename; if it fails, nothing changes.
 Result<JoinSummary> join_parts(const std::string& folder, const std::string& path,
-                               const std::function<Status()>& make_room = {});
+                               const std::function<Status()>& before_rename = {});
 
 // The files behind the paths of a user: recordings, names of recordings not yet joined, or folders of parts. Fails with
 // a remedy if they belong to different recordings.

@@ -57,7 +57,7 @@ class RecordingParts : public testing::Test {
 TEST_F(RecordingParts, PartsAreJoinedIntoOneFileAndTheFolderIsGone) {
   write_part(recording_source(1), "package-0");
   write_part(recording_source(2), "package-1");
-  ASSERT_TRUE(*SamplerLock::try_take(folder_, "boot-a"));  // leaves its lock file
+  ASSERT_TRUE(*SamplerLock::try_acquire(folder_, "boot-a"));  // leaves its lock file
   const Result<JoinSummary> joined = join_parts(folder_, path_);
   ASSERT_TRUE(joined) << joined.error().message;
   EXPECT_EQ(joined->parts, 2u);
@@ -131,8 +131,8 @@ TEST_F(RecordingParts, UnknownChunksAreCopiedByAJoin) {
   ChunkHeader header;
   header.minor = 9;
   header.type = 77;
-  header.plain_size = static_cast<std::uint32_t>(content.size());
-  append(part, with_source(header, 0, content));
+  header.uncompressed_size = static_cast<std::uint32_t>(content.size());
+  append(part, with_source_number(header, 0, content));
   ASSERT_TRUE(join_parts(folder_, path_));
   EXPECT_NE(file_bytes(path_).find(content), std::string::npos);
   const Result<RecordingSummary> summary = read({path_});
@@ -145,7 +145,7 @@ TEST_F(RecordingParts, OfANewerMajorVersionStopTheJoinAndAreKept) {
   const std::string part = write_part(recording_source(1), "package-0");
   ChunkHeader header;
   header.major = 2;
-  append(part, with_source(header, 0, ""));
+  append(part, with_source_number(header, 0, ""));
   const Result<JoinSummary> joined = join_parts(folder_, path_);
   ASSERT_FALSE(joined);
   EXPECT_EQ(joined.error().code, ErrorCode::unsupported);
@@ -237,12 +237,12 @@ TEST_F(RecordingParts, AreMissingIsAnErrorWithARemedy) {
 
 TEST_F(RecordingParts, OneSamplerIsElectedForEachBoot) {
   {
-    const Result<std::optional<SamplerLock>> first = SamplerLock::try_take(folder_, "boot-a");
+    const Result<std::optional<SamplerLock>> first = SamplerLock::try_acquire(folder_, "boot-a");
     EXPECT_TRUE(*first);
-    EXPECT_FALSE(*SamplerLock::try_take(folder_, "boot-a"));
-    EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-b"));
+    EXPECT_FALSE(*SamplerLock::try_acquire(folder_, "boot-a"));
+    EXPECT_TRUE(*SamplerLock::try_acquire(folder_, "boot-b"));
   }
-  EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-a"));
+  EXPECT_TRUE(*SamplerLock::try_acquire(folder_, "boot-a"));
 }
 
 TEST_F(RecordingParts, OneSamplerIsElectedWhereFlockIsMissing) {
@@ -251,14 +251,14 @@ TEST_F(RecordingParts, OneSamplerIsElectedWhereFlockIsMissing) {
     return -1;
   };
   {
-    const Result<std::optional<SamplerLock>> first = SamplerLock::try_take(folder_, "boot-a", no_flock);
+    const Result<std::optional<SamplerLock>> first = SamplerLock::try_acquire(folder_, "boot-a", no_flock);
     ASSERT_TRUE(first) << first.error().message;
     ASSERT_TRUE(*first);
     EXPECT_TRUE((*first)->is_owner_file());
-    EXPECT_FALSE(*SamplerLock::try_take(folder_, "boot-a", no_flock));
-    EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-b", no_flock));
+    EXPECT_FALSE(*SamplerLock::try_acquire(folder_, "boot-a", no_flock));
+    EXPECT_TRUE(*SamplerLock::try_acquire(folder_, "boot-b", no_flock));
   }
-  EXPECT_TRUE(*SamplerLock::try_take(folder_, "boot-a", no_flock));
+  EXPECT_TRUE(*SamplerLock::try_acquire(folder_, "boot-a", no_flock));
 }
 
 TEST_F(RecordingParts, TheOwnerFileOfTheSamplerGoesWithTheFolder) {
@@ -267,7 +267,7 @@ TEST_F(RecordingParts, TheOwnerFileOfTheSamplerGoesWithTheFolder) {
     errno = EOPNOTSUPP;
     return -1;
   };
-  const Result<std::optional<SamplerLock>> held = SamplerLock::try_take(folder_, "boot-a", no_flock);
+  const Result<std::optional<SamplerLock>> held = SamplerLock::try_acquire(folder_, "boot-a", no_flock);
   ASSERT_TRUE(held && *held);
   const Result<JoinSummary> joined = join_parts(folder_, path_);
   ASSERT_TRUE(joined) << joined.error().message;

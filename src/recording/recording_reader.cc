@@ -11,8 +11,8 @@ namespace {
 
 // A part that cannot be opened is skipped; the others are read.
 Result<std::optional<FileSource>> open_file(RecordingDecoder& decoder, const RecordingFile& file) {
-  const std::optional<Error> fault = file.is_part ? part_fault(file.path) : std::nullopt;
-  if (fault) decoder.add_diagnostic(skipped_part(*fault));
+  const std::optional<Error> fault = file.is_part ? check_part_file(file.path) : std::nullopt;
+  if (fault) decoder.add_diagnostic(skipped_part_diagnostic(*fault));
   if (fault) return std::optional<FileSource>();
   Result<FileSource> opened = FileSource::open(file.path);
   if (opened) return std::optional(std::move(*opened));

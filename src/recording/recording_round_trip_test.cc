@@ -15,8 +15,9 @@ namespace {
 
 class RecordingRoundTrip : public testing::Test {
  protected:
-  RecordingWriter writer(const RecordingSource& source = recording_source(), unsigned time_shift = kTimeShift) {
-    return *RecordingWriter::create(path(), source, time_shift);
+  RecordingWriter writer(const RecordingSource& source = recording_source(),
+                         unsigned time_unit_log2 = kSampleTimeUnitLog2) {
+    return *RecordingWriter::create(path(), source, time_unit_log2);
   }
   std::string path() const { return directory_.path() + "/run.joule"; }
   Recorded read() {
@@ -37,13 +38,13 @@ TEST_F(RecordingRoundTrip, ChannelsComeBackFieldByField) {
   gauge.part_of = "psys";
   gauge.domain_class = DomainClass::gpu;
   gauge.device = "GPU-1";
-  gauge.countable = false;
+  gauge.is_countable = false;
   gauge.kind = ChannelKind::gauge;
   gauge.quantity = Quantity::throttle_reasons;
   gauge.scale = 0.001;
   gauge.wrap_range.reset();
   gauge.refresh_s = 0.1;
-  gauge.averaged_s = 1;
+  gauge.averaging_time_s = 1;
   gauge.provenance = Provenance::estimated;
   gauge.model = "linear";
   gauge.relative_uncertainty = 0.25;
@@ -60,10 +61,11 @@ TEST_F(RecordingRoundTrip, ChannelsComeBackFieldByField) {
   EXPECT_EQ(std::tie(back.name, back.sensor, back.source, back.domain, back.part_of, back.device, back.model),
             std::tie(gauge.name, gauge.sensor, gauge.source, gauge.domain, gauge.part_of, gauge.device, gauge.model));
   EXPECT_EQ(
-      std::tie(back.domain_class, back.countable, back.kind, back.quantity, back.wrap_range, back.provenance),
-      std::tie(gauge.domain_class, gauge.countable, gauge.kind, gauge.quantity, gauge.wrap_range, gauge.provenance));
-  EXPECT_EQ(std::tie(back.scale, back.refresh_s, back.averaged_s, back.relative_uncertainty, back.uncertainty_w),
-            std::tie(gauge.scale, gauge.refresh_s, gauge.averaged_s, gauge.relative_uncertainty, gauge.uncertainty_w));
+      std::tie(back.domain_class, back.is_countable, back.kind, back.quantity, back.wrap_range, back.provenance),
+      std::tie(gauge.domain_class, gauge.is_countable, gauge.kind, gauge.quantity, gauge.wrap_range, gauge.provenance));
+  EXPECT_EQ(
+      std::tie(back.scale, back.refresh_s, back.averaging_time_s, back.relative_uncertainty, back.uncertainty_w),
+      std::tie(gauge.scale, gauge.refresh_s, gauge.averaging_time_s, gauge.relative_uncertainty, gauge.uncertainty_w));
 }
 
 TEST_F(RecordingRoundTrip, EverythingButSamplesComesBack) {
@@ -76,16 +78,16 @@ TEST_F(RecordingRoundTrip, EverythingButSamplesComesBack) {
   ChannelCalibration calibration;
   calibration.channel = "gpu0";
   calibration.refresh_s = 0.1;
-  calibration.phase_of = "other";
-  calibration.made_unix_ns = -1;
+  calibration.phase_reference = "other";
+  calibration.created_unix_ns = -1;
   calibration.lag_s = 0.01;
   calibration.gain_spread = 0.004;
-  calibration.gain_of = "counter";
+  calibration.gain_reference = "counter";
   out.add(calibration);
   EXPECT_EQ(out.pending(), 6u);
   RecordingEnd end;
   end.exit_code = -3;
-  end.own_cpu_s = 1.5;
+  end.overhead_cpu_s = 1.5;
   end.missed_ticks = 7;
   end.lost_samples = 8;
   end.diagnostics.add({"denied", 3, "what", "how"});
@@ -112,7 +114,7 @@ TEST_F(RecordingRoundTrip, EverythingButSamplesComesBack) {
   EXPECT_EQ(in.calibrations[0].second.lag_s, 0.01);
   EXPECT_EQ(in.calibrations[0].second.lag_low_s, std::nullopt);
   EXPECT_EQ(in.calibrations[0].second.gain_spread, 0.004);
-  EXPECT_EQ(in.calibrations[0].second.gain_of, "counter");
+  EXPECT_EQ(in.calibrations[0].second.gain_reference, "counter");
   ASSERT_EQ(in.ends.size(), 1u);
   EXPECT_EQ(in.ends[0].second.exit_code, -3);
   EXPECT_EQ(in.ends[0].second.signal, std::nullopt);
@@ -175,7 +177,7 @@ TEST_F(RecordingRoundTrip, TheMomentOfAReadStaysBetweenItsTimes) {
   ASSERT_TRUE(out.finish({}));
   const std::vector<Reading> readings = read().readings_of(0);
   ASSERT_EQ(readings.size(), written.size());
-  constexpr std::int64_t kUnit_ns = 1 << kTimeShift;
+  constexpr std::int64_t kUnit_ns = 1 << kSampleTimeUnitLog2;
   for (std::size_t i = 0; i < readings.size(); ++i) {
     const Reading& before = written[i].reading;
     EXPECT_LE(readings[i].before_ns, before.before_ns);
@@ -198,7 +200,7 @@ TEST_F(RecordingRoundTrip, MoreThanAChunkHoldsIsSplit) {
   const Recorded in = read();
   EXPECT_EQ(in.samples.size(), 2u * kManyTicks);
   ASSERT_EQ(in.marks.size(), 30u);
-  EXPECT_EQ(in.marks[29].second.name.size(), kLongestText);
+  EXPECT_EQ(in.marks[29].second.name.size(), kMaxTextBytes);
 }
 
 TEST_F(RecordingRoundTrip, SkippedReadingsAreNotRecorded) {

@@ -70,12 +70,12 @@ std::uint64_t size_of(const std::string& path) {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
-Sizes record(const std::vector<Sample>& samples, std::size_t channels, unsigned time_shift) {
+Sizes record(const std::vector<Sample>& samples, std::size_t channels, unsigned time_unit_log2) {
   const TemporaryDirectory directory;
   const std::string folder = directory.path();
   const std::string part = recording_part_path(folder, recording_source());
   {
-    RecordingWriter writer = *RecordingWriter::create(part, recording_source(), time_shift);
+    RecordingWriter writer = *RecordingWriter::create(part, recording_source(), time_unit_log2);
     writer.set_channels(recorded_channels(channels));
     std::int64_t next_flush_ns = samples.front().reading.before_ns + kNanosecondsPerSecond;
     for (const Sample& sample : samples) {
@@ -104,7 +104,7 @@ std::vector<Sample> in_order_of_time(std::vector<Sample> samples) {
   return samples;
 }
 
-std::vector<Sample> together(std::vector<Sample> a, const std::vector<Sample>& b) {
+std::vector<Sample> concatenated(std::vector<Sample> a, const std::vector<Sample>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return in_order_of_time(std::move(a));
 }
@@ -119,13 +119,13 @@ std::vector<Stream> streams(Random& random) {
   return {{"1 RAPL counter", 1, rapl(random, 0, 1, 50)},
           {"4 RAPL counters", 4, rapl(random, 0, 4, 50)},
           {"1 NVML gauge", 1, nvml_power(random, 0)},
-          {"4 RAPL counters and an NVML gauge", 5, together(rapl(random, 0, 4, 50), nvml_power(random, 4))}};
+          {"4 RAPL counters and an NVML gauge", 5, concatenated(rapl(random, 0, 4, 50), nvml_power(random, 4))}};
 }
 
 TEST(RecordingSize, ASampleTakesAtMostFourBytes) {
   Random random(20240601);
   for (const Stream& stream : streams(random)) {
-    const Sizes usual = record(stream.samples, stream.channels, kTimeShift);
+    const Sizes usual = record(stream.samples, stream.channels, kSampleTimeUnitLog2);
     const Sizes exact = record(stream.samples, stream.channels, 0);
     fmt::print("{}: {:.2f} bytes per sample ({:.2f} before the join); with exact nanoseconds {:.2f} ({:.2f})\n",
                stream.name, usual.joined, usual.part, exact.joined, exact.part);
@@ -142,7 +142,7 @@ TEST(RecordingSize, ThreeDaysFitInto500Megabytes) {
     samples.insert(samples.end(), more.begin(), more.end());
   }
   const auto count = static_cast<double>(samples.size());
-  const Sizes sizes = record(in_order_of_time(std::move(samples)), 8, kTimeShift);
+  const Sizes sizes = record(in_order_of_time(std::move(samples)), 8, kSampleTimeUnitLog2);
   const double three_days = 72.0 * 3600 * kNanosecondsPerSecond / kRun_ns;
   fmt::print("72 hours: {:.0f} MB, {:.0f} MB before the join\n", three_days * count * sizes.joined / 1e6,
              three_days * count * sizes.part / 1e6);

@@ -37,7 +37,7 @@ Batch& batch_with_room(std::vector<Batch>& batches, std::size_t& last_bytes, std
 
 // Upper bound in bytes of the fields of a record except its strings.
 constexpr std::size_t kFixedFields = 96;
-std::size_t text_bytes(const std::string& text) { return std::min(text.size(), kLongestText); }
+std::size_t text_bytes(const std::string& text) { return std::min(text.size(), kMaxTextBytes); }
 
 void keep_first_error(Status& status, Status next) {
   if (status && !next) status = std::move(next);
@@ -45,16 +45,17 @@ void keep_first_error(Status& status, Status next) {
 
 }  // namespace
 
-RecordingWriter::RecordingWriter(ChunkFile file, RecordingSource source, unsigned time_shift)
-    : file_(std::move(file)), encoder_(activity_time_shift(time_shift)), definition_{std::move(source), {}} {
-  JOULEMAP_CHECK(time_shift <= kLargestTimeShift, "times coarser than the format allows");
-  samples_.time_shift = time_shift;
+RecordingWriter::RecordingWriter(ChunkFile file, RecordingSource source, unsigned time_unit_log2)
+    : file_(std::move(file)), encoder_(activity_time_unit_log2(time_unit_log2)), definition_{std::move(source), {}} {
+  JOULEMAP_CHECK(time_unit_log2 <= kMaxTimeUnitLog2, "times coarser than the format allows");
+  samples_.time_unit_log2 = time_unit_log2;
 }
 
-Result<RecordingWriter> RecordingWriter::create(const std::string& path, RecordingSource source, unsigned time_shift) {
+Result<RecordingWriter> RecordingWriter::create(const std::string& path, RecordingSource source,
+                                                unsigned time_unit_log2) {
   Result<ChunkFile> file = ChunkFile::create(path);
   if (!file) return std::move(file).error();
-  return RecordingWriter(std::move(*file), std::move(source), time_shift);
+  return RecordingWriter(std::move(*file), std::move(source), time_unit_log2);
 }
 
 void RecordingWriter::set_channels(std::span<const Channel> channels) {
@@ -85,8 +86,8 @@ void RecordingWriter::add(EnvironmentFact fact) {
 
 void RecordingWriter::add(ChannelCalibration calibration) {
   const std::size_t bytes = 2 * kFixedFields + text_bytes(calibration.channel) + text_bytes(calibration.device) +
-                            text_bytes(calibration.driver) + text_bytes(calibration.phase_of) +
-                            text_bytes(calibration.gain_of);
+                            text_bytes(calibration.driver) + text_bytes(calibration.phase_reference) +
+                            text_bytes(calibration.gain_reference);
   batch_with_room(facts_, last_facts_bytes_, bytes).calibrations.push_back(std::move(calibration));
 }
 
@@ -96,7 +97,9 @@ void RecordingWriter::add(EncodedActivity activity) {
   for (std::string& chunk : activity.chunks) activity_.push_back(std::move(chunk));
 }
 
-unsigned RecordingWriter::activity_time_shift(unsigned time_shift) { return std::min(time_shift, kKernelTimeShift); }
+unsigned RecordingWriter::activity_time_unit_log2(unsigned time_unit_log2) {
+  return std::min(time_unit_log2, kKernelTimeUnitLog2);
+}
 
 std::size_t RecordingWriter::pending() const {
   std::size_t count = samples_.samples.size() + samples_.clocks.size();
@@ -105,14 +108,14 @@ std::size_t RecordingWriter::pending() const {
   return count + powers_.size() + activity_.size();
 }
 
-bool RecordingWriter::definition_is_due() const {
+bool RecordingWriter::is_definition_due() const {
   if (definitions_written_ == 0) return true;
   if (definitions_written_ < kFewestDefinitions) return flushes_since_definition_ > 0;
   return flushes_since_definition_ >= kFlushesBetweenDefinitions;
 }
 
 Status RecordingWriter::append(ChunkType type, const std::string& payload) {
-  return append(make_chunk(type, kOnlySource, payload, compressor_));
+  return append(make_chunk(type, kPartSourceNumber, payload, compressor_));
 }
 
 Status RecordingWriter::append(const std::string& chunk) {
@@ -138,12 +141,12 @@ Status RecordingWriter::write_definition() {
 Status RecordingWriter::write_samples() {
   Status status = Done{};
   SampleBatch part;
-  part.time_shift = samples_.time_shift;
+  part.time_unit_log2 = samples_.time_unit_log2;
   std::span<const Sample> samples = samples_.samples;
   std::span<const ClockPair> clocks = samples_.clocks;
   while (!samples.empty() || !clocks.empty()) {
-    const auto some_samples = samples.first(std::min(samples.size(), kMostSamplesPerChunk));
-    const auto some_clocks = clocks.first(std::min(clocks.size(), kMostClocksPerChunk));
+    const auto some_samples = samples.first(std::min(samples.size(), kMaxSamplesPerChunk));
+    const auto some_clocks = clocks.first(std::min(clocks.size(), kMaxClockPairsPerChunk));
     part.samples.assign(some_samples.begin(), some_samples.end());
     part.clocks.assign(some_clocks.begin(), some_clocks.end());
     Status written = append(ChunkType::samples, encode_samples(part));
@@ -185,7 +188,7 @@ Status RecordingWriter::write_facts() {
 Status RecordingWriter::write_powers() {
   Status status = Done{};
   for (const std::string& payload : encode_powers(powers_)) {
-    Status written = append(ChunkType::powers, payload);
+    Status written = append(ChunkType::kernel_powers, payload);
     if (!written) ++lost_events_;
     keep_first_error(status, std::move(written));
   }
@@ -196,10 +199,10 @@ Status RecordingWriter::write_powers() {
 Status RecordingWriter::write_activity() {
   const std::vector<std::string> chunks = std::exchange(activity_, {});
   if (chunks.size() > 1) {
-    std::string together;
-    for (const std::string& chunk : chunks) together += chunk;
+    std::string joined_chunks;
+    for (const std::string& chunk : chunks) joined_chunks += chunk;
     const std::uint64_t size_before = file_.size();
-    Status written = file_.append(together);
+    Status written = file_.append(joined_chunks);
     if (written) return written;
     // If the file could not be truncated, some chunks are in it and must not be written twice.
     if (file_.size() != size_before) {
@@ -220,7 +223,7 @@ Status RecordingWriter::write_activity() {
 
 Status RecordingWriter::flush() {
   Status status = Done{};
-  if (definition_is_due()) keep_first_error(status, write_definition());
+  if (is_definition_due()) keep_first_error(status, write_definition());
   if (pending() == 0) return status;
   ++flushes_since_definition_;
   keep_first_error(status, write_facts());

@@ -39,9 +39,9 @@ enum class Durability : std::uint8_t {
 
 class RecordingWriter {
  public:
-  // `time_shift`: see sample_codec.h; 0 makes times of activity exact, too. Fails if the file exists.
+  // `time_unit_log2`: see sample_codec.h; 0 makes times of activity exact, too. Fails if the file exists.
   static Result<RecordingWriter> create(const std::string& path, RecordingSource source,
-                                        unsigned time_shift = kTimeShift);
+                                        unsigned time_unit_log2 = kSampleTimeUnitLog2);
 
   // Call once, before the first sample; Sample::channel is an index into this list.
   void set_channels(std::span<const Channel> channels);
@@ -56,7 +56,7 @@ class RecordingWriter {
   void add(Activity activity) { add(encoder_.encode(std::move(activity))); }
   // Adds activity that another thread encoded with an encoder from activity_encoder().
   void add(EncodedActivity activity);
-  ActivityEncoder activity_encoder() const { return ActivityEncoder(activity_time_shift(samples_.time_shift)); }
+  ActivityEncoder activity_encoder() const { return ActivityEncoder(activity_time_unit_log2(samples_.time_unit_log2)); }
 
   // Number of items waiting for a flush.
   std::size_t pending() const;
@@ -73,10 +73,10 @@ class RecordingWriter {
   std::uint64_t lost_events() const { return lost_events_; }  // marks, metrics, clock pairs, facts
 
  private:
-  RecordingWriter(ChunkFile file, RecordingSource source, unsigned time_shift);
+  RecordingWriter(ChunkFile file, RecordingSource source, unsigned time_unit_log2);
 
-  static unsigned activity_time_shift(unsigned time_shift);
-  bool definition_is_due() const;
+  static unsigned activity_time_unit_log2(unsigned time_unit_log2);
+  bool is_definition_due() const;
   Status write_definition();
   Status write_samples();
   Status write_events();

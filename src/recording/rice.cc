@@ -125,12 +125,12 @@ unsigned choose_rice_k(std::span<const std::uint64_t> values) {
   for (const std::uint64_t value : values) sum += static_cast<double>(value);
   const double mean = sum / static_cast<double>(values.size());
   const auto rounded = mean >= 0x1p63 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(mean);
-  const unsigned middle = static_cast<unsigned>(std::bit_width(rounded));
+  const unsigned best_k_estimate = static_cast<unsigned>(std::bit_width(rounded));
   // A few large values among zeros raise the mean; then k = 0 with escapes is best.
   unsigned best = 0;
   std::uint64_t fewest_bits = cost(values, 0);
-  const unsigned first = middle > kTriedAround ? middle - kTriedAround : 1;
-  for (unsigned k = first; k <= std::min(middle + 1, kRiceLargestK); ++k) {
+  const unsigned first = best_k_estimate > kTriedAround ? best_k_estimate - kTriedAround : 1;
+  for (unsigned k = first; k <= std::min(best_k_estimate + 1, kMaxRiceK); ++k) {
     const std::uint64_t bits = cost(values, k);
     if (bits >= fewest_bits) continue;
     best = k;

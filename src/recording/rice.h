@@ -14,7 +14,7 @@
 
 namespace joulemap::recording {
 
-inline constexpr unsigned kRiceLargestK = 63;
+inline constexpr unsigned kMaxRiceK = 63;
 
 // The k that encodes these values in the fewest bits.
 unsigned choose_rice_k(std::span<const std::uint64_t> values);

@@ -53,7 +53,7 @@ Column minus(const Column& values, const Column& others) {
 
 std::string column_bytes(const Column& values) {
   WireWriter out;
-  put_column(out, values);
+  encode_column(out, values);
   return std::move(out).take();
 }
 
@@ -83,8 +83,8 @@ void put_block(WireWriter& out, std::uint32_t channel, const Block& block, const
     last = block.failed_at[i];
   }
   put_before(out, block, previous, base);
-  put_column(out, minus(block.after, block.before));
-  put_column(out, block.raw);
+  encode_column(out, minus(block.after, block.before));
+  encode_column(out, block.raw);
 }
 
 void put_clocks(WireWriter& out, const std::vector<ClockPair>& clocks, std::uint64_t base_ns) {
@@ -95,8 +95,8 @@ void put_clocks(WireWriter& out, const std::vector<ClockPair>& clocks, std::uint
     ahead.push_back(static_cast<std::uint64_t>(pair.unix_ns) - static_cast<std::uint64_t>(pair.monotonic_ns));
   }
   out.varint(clocks.size());
-  put_column(out, monotonic);
-  put_column(out, ahead);
+  encode_column(out, monotonic);
+  encode_column(out, ahead);
 }
 
 std::int64_t first_time_ns(const SampleBatch& batch) {
@@ -106,9 +106,9 @@ std::int64_t first_time_ns(const SampleBatch& batch) {
 
 void take_clocks(WireReader& in, std::uint64_t base_ns, std::vector<ClockPair>& clocks) {
   const std::uint64_t count = in.varint();
-  if (count > kMostClocksPerChunk) return in.fail();
-  const Column monotonic = take_column(in, count);
-  const Column ahead = take_column(in, count);
+  if (count > kMaxClockPairsPerChunk) return in.fail();
+  const Column monotonic = decode_column(in, count);
+  const Column ahead = decode_column(in, count);
   if (!in.ok()) return;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t monotonic_ns = base_ns + monotonic[i];
@@ -130,7 +130,7 @@ std::vector<ReadCode> take_codes(WireReader& in, std::size_t count) {
     }
     at += step;
     // An error code that only a newer version defines is still a failure.
-    codes[at] = code < kReadCodes ? static_cast<ReadCode>(code) : ReadCode::failed;
+    codes[at] = code < kReadCodeCount ? static_cast<ReadCode>(code) : ReadCode::failed;
   }
   return codes;
 }
@@ -139,14 +139,14 @@ std::vector<ReadCode> take_codes(WireReader& in, std::size_t count) {
 void take_block(WireReader& in, std::uint64_t base, SampleBatch& batch, Column& previous_after) {
   const std::uint64_t channel = in.varint();
   const std::uint64_t count = in.varint();
-  if (channel > UINT32_MAX || count > kMostSamplesPerChunk - batch.samples.size()) return in.fail();
+  if (channel > UINT32_MAX || count > kMaxSamplesPerChunk - batch.samples.size()) return in.fail();
   const std::vector<ReadCode> codes = take_codes(in, count);
   const bool follows = in.flag();
   if (follows && previous_after.size() != count) in.fail();
-  const Column before = take_column(in, count);
-  const Column duration = take_column(in, count);
+  const Column before = decode_column(in, count);
+  const Column duration = decode_column(in, count);
   const auto succeeded = static_cast<std::size_t>(std::count(codes.begin(), codes.end(), ReadCode::ok));
-  const Column raw = take_column(in, succeeded);
+  const Column raw = decode_column(in, succeeded);
   if (!in.ok()) return;
   Column after(count);
   std::size_t next_raw = 0;
@@ -154,8 +154,9 @@ void take_block(WireReader& in, std::uint64_t base, SampleBatch& batch, Column& 
     const std::uint64_t begin = before[i] + (follows ? previous_after[i] : base);
     after[i] = begin + duration[i];
     const std::uint64_t value = codes[i] == ReadCode::ok ? raw[next_raw++] : 0;
-    batch.samples.push_back({static_cast<std::uint32_t>(channel),
-                             {value, to_ns(begin, batch.time_shift), to_ns(after[i], batch.time_shift), codes[i]}});
+    batch.samples.push_back(
+        {static_cast<std::uint32_t>(channel),
+         {value, to_ns(begin, batch.time_unit_log2), to_ns(after[i], batch.time_unit_log2), codes[i]}});
   }
   previous_after = std::move(after);
 }
@@ -163,28 +164,28 @@ void take_block(WireReader& in, std::uint64_t base, SampleBatch& batch, Column& 
 }  // namespace
 
 std::string encode_samples(const SampleBatch& batch) {
-  JOULEMAP_CHECK(batch.samples.size() <= kMostSamplesPerChunk, "more samples than a chunk may hold");
-  JOULEMAP_CHECK(batch.clocks.size() <= kMostClocksPerChunk, "more clock pairs than a chunk may hold");
+  JOULEMAP_CHECK(batch.samples.size() <= kMaxSamplesPerChunk, "more samples than a chunk may hold");
+  JOULEMAP_CHECK(batch.clocks.size() <= kMaxClockPairsPerChunk, "more clock pairs than a chunk may hold");
   std::vector<Sample> sorted = batch.samples;
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Sample& a, const Sample& b) { return a.channel < b.channel; });
-  const std::uint64_t base = units_down(first_time_ns(batch), batch.time_shift);
+  const std::uint64_t base = units_down(first_time_ns(batch), batch.time_unit_log2);
 
   WireWriter blocks;
   std::uint64_t block_count = 0;
   std::optional<Block> previous;
   for (auto first = sorted.begin(); first != sorted.end(); ++block_count) {
     const auto last = std::find_if(first, sorted.end(), [&](const Sample& s) { return s.channel != first->channel; });
-    Block block = make_block(std::span<const Sample>(first, last), batch.time_shift);
+    Block block = make_block(std::span<const Sample>(first, last), batch.time_unit_log2);
     put_block(blocks, first->channel, block, previous ? &*previous : nullptr, base);
     previous = std::move(block);
     first = last;
   }
 
   WireWriter out;
-  out.u8(static_cast<std::uint8_t>(batch.time_shift));
+  out.u8(static_cast<std::uint8_t>(batch.time_unit_log2));
   out.varint(zigzag(base));
-  put_clocks(out, batch.clocks, base << batch.time_shift);
+  put_clocks(out, batch.clocks, base << batch.time_unit_log2);
   out.varint(block_count);
   out.raw(blocks.bytes());
   return std::move(out).take();
@@ -193,10 +194,10 @@ std::string encode_samples(const SampleBatch& batch) {
 std::optional<SampleBatch> decode_samples(std::string_view payload) {
   WireReader in(payload);
   SampleBatch batch;
-  batch.time_shift = in.u8();
-  if (batch.time_shift > kLargestTimeShift) return std::nullopt;
+  batch.time_unit_log2 = in.u8();
+  if (batch.time_unit_log2 > kMaxTimeUnitLog2) return std::nullopt;
   const std::uint64_t base = unzigzag(in.varint());
-  take_clocks(in, base << batch.time_shift, batch.clocks);
+  take_clocks(in, base << batch.time_unit_log2, batch.clocks);
   const std::size_t blocks = in.count();
   Column previous_after;
   for (std::size_t i = 0; i < blocks && in.ok(); ++i) take_block(in, base, batch, previous_after);

@@ -7,10 +7,10 @@
 
 namespace joulemap::recording {
 
-Result<std::optional<SamplerLock>> SamplerLock::try_take(const std::string& folder, std::string_view boot_id,
-                                                         FileLock::LockCall lock) {
+Result<std::optional<SamplerLock>> SamplerLock::try_acquire(const std::string& folder, std::string_view boot_id,
+                                                            FileLock::FlockFunction lock) {
   const std::string path = fmt::format("{}/{}{}", folder, as_file_name(boot_id), kSamplerLockSuffix);
-  Result<std::optional<FileLock>> taken = FileLock::try_take(path, LockScope::machine, lock);
+  Result<std::optional<FileLock>> taken = FileLock::try_acquire(path, LockScope::machine, lock);
   if (!taken) return std::move(taken).error();
   return *taken ? std::optional(SamplerLock(std::move(**taken))) : std::nullopt;
 }

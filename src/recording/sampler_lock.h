@@ -17,8 +17,8 @@ namespace joulemap::recording {
 class SamplerLock {
  public:
   // Does not wait; nullopt if another process holds the lock.
-  static Result<std::optional<SamplerLock>> try_take(const std::string& folder, std::string_view boot_id,
-                                                     FileLock::LockCall lock = &::flock);
+  static Result<std::optional<SamplerLock>> try_acquire(const std::string& folder, std::string_view boot_id,
+                                                        FileLock::FlockFunction lock = &::flock);
   // True if the folder's file system has no flock.
   bool is_owner_file() const { return lock_.is_owner_file(); }
 

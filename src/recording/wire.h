@@ -28,22 +28,22 @@ class WireWriter {
     if (value < 0x80) return u8(static_cast<std::uint8_t>(value));
     long_varint(value);
   }
-  // Writes `of(item)` for each item; faster than single varint() calls.
-  template <class Items, class Of>
-  void varints(const Items& items, const Of& of) {
+  // Writes `value_of(item)` for each item; faster than single varint() calls.
+  template <class Items, class ValueOf>
+  void varints(const Items& items, const ValueOf& value_of) {
     constexpr std::size_t kLongest = 10;
-    std::array<char, 256> some;
+    std::array<char, 256> buffer;
     std::size_t size = 0;
     for (const auto& item : items) {
-      if (size + kLongest > some.size()) {
-        bytes_.append(some.data(), size);
+      if (size + kLongest > buffer.size()) {
+        bytes_.append(buffer.data(), size);
         size = 0;
       }
-      std::uint64_t value = of(item);
-      for (; value >= 0x80; value >>= 7) some[size++] = static_cast<char>(value | 0x80);
-      some[size++] = static_cast<char>(value);
+      std::uint64_t value = value_of(item);
+      for (; value >= 0x80; value >>= 7) buffer[size++] = static_cast<char>(value | 0x80);
+      buffer[size++] = static_cast<char>(value);
     }
-    bytes_.append(some.data(), size);
+    bytes_.append(buffer.data(), size);
   }
   void svarint(std::int64_t value) { varint(zigzag(static_cast<std::uint64_t>(value))); }
   void f64(double value);

@@ -12,8 +12,8 @@ namespace {
 using sensors::SamplingMode;
 
 // Period of processing samples. The rings hold much more.
-constexpr std::int64_t kTakeInPeriod_ns = 50 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kCloseTakeInPeriod_ns = 5 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kProcessPeriod_ns = 50 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kCloseProcessPeriod_ns = 5 * kNanosecondsPerMillisecond;
 
 // Before the window: two updates of a counter with a period of 1 ms, plus one of margin.
 constexpr std::int64_t kPrepareAtMost_ns = 4 * kNanosecondsPerMillisecond;
@@ -22,12 +22,12 @@ constexpr std::int64_t kFinePeriod_ns = 100 * kNanosecondsPerMicrosecond;
 constexpr std::int64_t kCloseAtMost_ns = 250 * kNanosecondsPerMillisecond;
 // After the window: the next update of a slow counter, unless the window is so long that it does not matter.
 constexpr std::int64_t kSettleAtMost_ns = 150 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kRefreshesThatDoNotMatter = 2000;
+constexpr std::int64_t kNegligibleUpdates = 2000;
 constexpr std::int64_t kQuickRefresh_ns = 5 * kNanosecondsPerMillisecond;
 // GPU energy counters were observed to take up to 30 ms; a device that takes longer has fallen off the bus.
 constexpr std::int64_t kAnswerWithin_ns = 100 * kNanosecondsPerMillisecond;
 // For interval lines, a counter without an update in this time after the beginning counts as frozen.
-constexpr double kStepsComeWithin_s = 1;
+constexpr double kMaxUpdateDelay_s = 1;
 
 }  // namespace
 
@@ -35,22 +35,22 @@ Result<Meter> Meter::open(const SensorOptions& options) {
   Result<OpenSensors> opened = open_sensors(options);
   if (!opened) return std::move(opened).error();
   Meter meter(std::move(opened->statuses), Sampler(std::move(opened->sensors)));
-  meter.check_estimates_ = opened->estimates_asked_for;
+  meter.check_estimates_ = opened->estimates_requested;
   return meter;
 }
 
 Meter::Meter(std::vector<SensorStatus> statuses, Sampler sampler)
     : statuses_(std::move(statuses)), sampler_(std::move(sampler)) {
   curves_ = EnergyCurves(sampler_.channels());
-  marks_.resize(curves_.all().size());
-  steps_at_begin_.resize(curves_.all().size());
+  interval_start_.resize(curves_.curves().size());
+  updates_at_begin_.resize(curves_.curves().size());
 }
 
 // Uses the time resolution of a recording, so that a summary and the report of its recording use identical samples.
-void Meter::take_in() {
-  sampler_.drain([this](const Sample& taken) {
-    const Sample sample{taken.channel, as_recorded(taken.reading)};
-    if (tap_) tap_(sample);
+void Meter::process_samples() {
+  sampler_.drain([this](const Sample& raw) {
+    const Sample sample{raw.channel, round_read_times(raw.reading)};
+    if (sample_callback_) sample_callback_(sample);
     curves_.observe(sample);
   });
 }
@@ -58,34 +58,34 @@ void Meter::take_in() {
 // Whether dense reading can stop. Before the end: the update period is known, and an update was seen. After the end:
 // the next update was seen, or no period is known to wait for. Gauges and estimates have no updates to wait for.
 bool Meter::is_settled(const EnergyCurve& curve) const {
-  if (!has_steps(curve.channel())) return true;
+  if (!has_counter_updates(curve.channel())) return true;
   if (ended_) return curve.points_after(end_ns_) > 0 || !curve.refresh_is_known();
-  return curve.refresh_is_known() && curve.tally().steps > 0;
+  return curve.refresh_is_known() && curve.tally().updates > 0;
 }
 
 bool Meter::is_settled(std::size_t sensor) const {
   const auto [first, count] = sampler_.channels_of(sensor);
   for (std::size_t channel = first; channel < first + count; ++channel) {
-    const EnergyCurve* const curve = curves_.of(channel);
+    const EnergyCurve* const curve = curves_.curve_of(channel);
     if (curve != nullptr && !is_settled(*curve)) return false;
   }
   return true;
 }
 
 bool Meter::all_settled() const {
-  return std::ranges::all_of(curves_.all(), [this](const EnergyCurve& curve) { return is_settled(curve); });
+  return std::ranges::all_of(curves_.curves(), [this](const EnergyCurve& curve) { return is_settled(curve); });
 }
 
 // Close sampling is expensive: it stops for each sensor as soon as its curves are settled.
-void Meter::relax_settled() {
-  if (relaxed_) return;
+void Meter::relax_settled_sensors() {
+  if (is_relaxed_) return;
   const bool long_enough = monotonic_ns() >= begin_ns_ + kCloseAtMost_ns;
-  relaxed_ = true;
+  is_relaxed_ = true;
   for (std::size_t sensor = 0; sensor < sampler_.sensor_count(); ++sensor) {
     if (long_enough || is_settled(sensor)) {
-      sampler_.set_mode(sensor, between_edges_);
+      sampler_.set_mode(sensor, mode_between_edges_);
     } else {
-      relaxed_ = false;
+      is_relaxed_ = false;
     }
   }
 }
@@ -93,16 +93,17 @@ void Meter::relax_settled() {
 void Meter::wait_until_settled(std::int64_t deadline_ns, std::int64_t period_ns) {
   while (!all_settled() && monotonic_ns() < deadline_ns) {
     sleep_until(monotonic_ns() + period_ns);
-    take_in();
+    process_samples();
   }
 }
 
-std::int64_t Meter::period_ns() const { return relaxed_ ? kTakeInPeriod_ns : kCloseTakeInPeriod_ns; }
+std::int64_t Meter::period_ns() const { return is_relaxed_ ? kProcessPeriod_ns : kCloseProcessPeriod_ns; }
 
-std::int64_t Meter::slowest_refresh_ns() const {
+std::int64_t Meter::slowest_update_ns() const {
   std::int64_t slowest_ns = 0;
-  for (const EnergyCurve& curve : curves_.all()) {
-    if (has_steps(curve.channel()) && curve.refresh_is_known()) slowest_ns = std::max(slowest_ns, curve.refresh_ns());
+  for (const EnergyCurve& curve : curves_.curves()) {
+    if (has_counter_updates(curve.channel()) && curve.refresh_is_known())
+      slowest_ns = std::max(slowest_ns, curve.refresh_ns());
   }
   return slowest_ns;
 }
@@ -110,8 +111,8 @@ std::int64_t Meter::slowest_refresh_ns() const {
 void Meter::prepare() {
   curves_ = EnergyCurves(sampler_.channels(), curves_);
   ended_ = false;
-  sampler_.set_mode(SamplingMode::close);
-  relaxed_ = false;
+  sampler_.set_mode(SamplingMode::near_edge);
+  is_relaxed_ = false;
   sampler_.start();
   wait_until_settled(monotonic_ns() + kPrepareAtMost_ns, kFinePeriod_ns);
 }
@@ -121,73 +122,73 @@ void Meter::begin() {
   begin_ns_ = monotonic_ns();
   own_cpu_at_begin_ns_ = own_cpu_ns();
   curves_.retain_around(begin_ns_);
-  const std::span<const EnergyCurve> curves = curves_.all();
+  const std::span<const EnergyCurve> curves = curves_.curves();
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    marks_[i] = {curves[i].tally().joules, curves[i].tally().steps};
-    steps_at_begin_[i] = curves[i].tally().steps;
+    interval_start_[i] = {curves[i].tally().joules, curves[i].tally().updates};
+    updates_at_begin_[i] = curves[i].tally().updates;
   }
 }
 
 void Meter::sample() {
-  take_in();
-  relax_settled();
+  process_samples();
+  relax_settled_sensors();
 }
 
-void Meter::watch_every_step(bool every) {
-  const SamplingMode wanted = every ? SamplingMode::steps : SamplingMode::relaxed;
-  if (wanted == between_edges_) return;
-  between_edges_ = wanted;
-  if (relaxed_) sampler_.set_mode(wanted);
+void Meter::read_every_update(bool every) {
+  const SamplingMode wanted = every ? SamplingMode::every_update : SamplingMode::relaxed;
+  if (wanted == mode_between_edges_) return;
+  mode_between_edges_ = wanted;
+  if (is_relaxed_) sampler_.set_mode(wanted);
 }
 
 void Meter::refresh() {
   // A sensor that does not answer has no reading, and the window reports that.
   static_cast<void>(sampler_.read_now(kAnswerWithin_ns));
-  take_in();
+  process_samples();
 }
 
 void Meter::end() {
   end_ns_ = monotonic_ns();
   ended_ = true;
   curves_.retain_around(end_ns_);
-  sampler_.set_mode(SamplingMode::close);
+  sampler_.set_mode(SamplingMode::near_edge);
   refresh();
   own_cpu_at_end_ns_ = own_cpu_ns();
-  const std::int64_t refresh_ns = slowest_refresh_ns();
+  const std::int64_t refresh_ns = slowest_update_ns();
   const bool quick = refresh_ns <= kQuickRefresh_ns;
-  if (quick || refresh_ns * kRefreshesThatDoNotMatter >= end_ns_ - begin_ns_) {
+  if (quick || refresh_ns * kNegligibleUpdates >= end_ns_ - begin_ns_) {
     const std::int64_t wait_ns = std::min(refresh_ns + refresh_ns / 2 + kNanosecondsPerMillisecond, kSettleAtMost_ns);
     wait_until_settled(end_ns_ + wait_ns, std::clamp(refresh_ns / 20, kFinePeriod_ns, kNanosecondsPerMillisecond));
   }
   sampler_.stop();
-  take_in();
+  process_samples();
   costs_ = sampler_.costs();
 }
 
 double Meter::elapsed_s() const { return seconds(end_ns_ - begin_ns_); }
 
-double Meter::own_cpu_s() const { return seconds(own_cpu_at_end_ns_ - own_cpu_at_begin_ns_); }
+double Meter::overhead_cpu_s() const { return seconds(own_cpu_at_end_ns_ - own_cpu_at_begin_ns_); }
 
 std::vector<DomainEnergy> Meter::interval(double elapsed_s) {
   if (!ended_) refresh();
   // All samples since the beginning decide which channel represents a domain. A counter without an update since the
   // last interval is not frozen and not replaced by the estimate. Its energy follows with its next update.
-  const bool young = seconds(monotonic_ns() - begin_ns_) < kStepsComeWithin_s;
+  const bool is_at_start = seconds(monotonic_ns() - begin_ns_) < kMaxUpdateDelay_s;
   std::vector<ChannelEnergy> energies;
   std::vector<std::string> waiting;
-  const std::span<const EnergyCurve> curves = curves_.all();
+  const std::span<const EnergyCurve> curves = curves_.curves();
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const Channel& channel = curves[i].channel();
     const EnergyTally& tally = curves[i].tally();
-    const Mark now{ended_ ? std::min(curves[i].joules_at(end_ns_), tally.joules) : tally.joules, tally.steps};
+    const CurveState now{ended_ ? std::min(curves[i].joules_at(end_ns_), tally.joules) : tally.joules, tally.updates};
     ChannelEnergy energy;
     energy.channel = channel;
-    const bool stepping = channel.kind == ChannelKind::counter && channel.provenance == Provenance::measured;
-    if (!stepping || now.steps > steps_at_begin_[i] || young)
-      energy.joules = std::max(now.joules - marks_[i].joules, 0.0);
+    const bool has_updates = channel.kind == ChannelKind::counter && channel.provenance == Provenance::measured;
+    if (!has_updates || now.steps > updates_at_begin_[i] || is_at_start)
+      energy.joules = std::max(now.joules - interval_start_[i].joules, 0.0);
     if (!energy.joules) energy.reason = "frozen";
-    if (stepping && energy.joules && now.steps == marks_[i].steps) waiting.push_back(channel.domain);
-    marks_[i] = now;
+    if (has_updates && energy.joules && now.steps == interval_start_[i].steps) waiting.push_back(channel.domain);
+    interval_start_[i] = now;
     energies.push_back(std::move(energy));
   }
   std::vector<DomainEnergy> rows = make_domain_table(energies, elapsed_s).rows;
@@ -205,7 +206,7 @@ std::vector<DomainEnergy> Meter::interval(double elapsed_s) {
 
 DomainTable Meter::result() const {
   std::vector<ChannelEnergy> energies;
-  for (const EnergyCurve& curve : curves_.all()) energies.push_back(curve.energy_between(begin_ns_, end_ns_));
+  for (const EnergyCurve& curve : curves_.curves()) energies.push_back(curve.energy_between(begin_ns_, end_ns_));
   for (const SensorStatus& status : statuses_) {
     for (const UnreadableChannel& unreadable : status.unreadable) {
       ChannelEnergy energy;
@@ -215,8 +216,8 @@ DomainTable Meter::result() const {
     }
   }
   DomainTable table = make_domain_table(energies, elapsed_s(), check_estimates_);
-  if (sampler_.hanging() > 0) {
-    table.diagnostics.add({"sensor_hangs", sampler_.hanging(),
+  if (sampler_.hanging_count() > 0) {
+    table.diagnostics.add({"sensor_hangs", sampler_.hanging_count(),
                            "a sensor did not come back from a read: it was given up",
                            "see dmesg; its device or driver hangs"});
   }

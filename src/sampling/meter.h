@@ -44,14 +44,14 @@ class Meter {
   std::int64_t period_ns() const;
 
   // Receives every sample, including faults and channels without energy: for a recording.
-  void set_tap(std::function<void(const Sample&)> tap) { tap_ = std::move(tap); }
+  void set_sample_callback(std::function<void(const Sample&)> callback) { sample_callback_ = std::move(callback); }
   std::span<const Channel> channels() const { return sampler_.channels(); }
 
   void prepare();
   void begin();
   void sample();  // processes what the sensor threads have read
   // Between edges: whether counters are read at each of their updates, which exceeds the usual cost limit.
-  void watch_every_step(bool every);
+  void read_every_update(bool every);
   void refresh();  // reads every sensor now and processes the samples
   void end();
 
@@ -59,7 +59,7 @@ class Meter {
   std::int64_t end_ns() const { return end_ns_; }
   double elapsed_s() const;
   // CPU time of this process between begin and end.
-  double own_cpu_s() const;
+  double overhead_cpu_s() const;
   // Timeliness and cost of the reads by sensor, for the last ended window.
   const std::vector<SamplerCost>& costs() const { return costs_; }
 
@@ -74,26 +74,26 @@ class Meter {
   bool is_settled(const EnergyCurve& curve) const;
   bool is_settled(std::size_t sensor) const;
   bool all_settled() const;
-  void take_in();
-  void relax_settled();
+  void process_samples();
+  void relax_settled_sensors();
   void wait_until_settled(std::int64_t deadline_ns, std::int64_t period_ns);
-  std::int64_t slowest_refresh_ns() const;
+  std::int64_t slowest_update_ns() const;
 
   std::vector<SensorStatus> statuses_;
   Sampler sampler_;
   EnergyCurves curves_;
   bool ended_ = false;
-  std::function<void(const Sample&)> tap_;
-  struct Mark {
+  std::function<void(const Sample&)> sample_callback_;
+  struct CurveState {
     double joules = 0;
     std::uint64_t steps = 0;
   };
-  std::vector<Mark> marks_;  // state of each curve at the last interval
-  std::vector<std::uint64_t> steps_at_begin_;
+  std::vector<CurveState> interval_start_;  // state of each curve at the last interval
+  std::vector<std::uint64_t> updates_at_begin_;
   std::vector<SamplerCost> costs_;
   bool check_estimates_ = false;  // --sensors names the estimate
-  bool relaxed_ = false;
-  sensors::SamplingMode between_edges_ = sensors::SamplingMode::relaxed;
+  bool is_relaxed_ = false;
+  sensors::SamplingMode mode_between_edges_ = sensors::SamplingMode::relaxed;
   std::int64_t begin_ns_ = 0;
   std::int64_t end_ns_ = 0;
   std::int64_t own_cpu_at_begin_ns_ = 0;

@@ -7,9 +7,10 @@
 
 namespace joulemap::sampling {
 
-Result<std::vector<sensors::Probe>> probe_backends(std::span<const sensors::SensorBackend* const> backends,
-                                                   const sensors::ProbeContext& context, bool uses_file_capabilities) {
-  std::vector<sensors::Probe> probes(backends.size());
+Result<std::vector<sensors::ProbeResult>> probe_backends(std::span<const sensors::SensorBackend* const> backends,
+                                                         const sensors::ProbeContext& context,
+                                                         bool uses_file_capabilities) {
+  std::vector<sensors::ProbeResult> probes(backends.size());
   const auto probe = [&](bool loads_library) {
     for (std::size_t i = 0; i < backends.size(); ++i) {
       if (backends[i]->loads_library == loads_library) probes[i] = backends[i]->probe(context);
@@ -38,11 +39,11 @@ Result<OpenSensors> open_sensors(const SensorOptions& options) {
   OpenSensors opened;
   const sensors::ProbeContext context(options.root, options.program, options.measured);
   for (const sensors::SensorBackend* backend : *backends) {
-    if (!options.sensors.empty() && backend->name == "estimate") opened.estimates_asked_for = true;
+    if (!options.sensors.empty() && backend->name == "estimate") opened.estimates_requested = true;
   }
-  Result<std::vector<sensors::Probe>> probes = probe_backends(*backends, context, options.uses_file_capabilities);
+  Result<std::vector<sensors::ProbeResult>> probes = probe_backends(*backends, context, options.uses_file_capabilities);
   if (!probes) return std::move(probes).error();
-  for (sensors::Probe& probe : *probes) {
+  for (sensors::ProbeResult& probe : *probes) {
     opened.statuses.push_back(std::move(probe.status));
     for (std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
       if (options.period_ns) sensor->request_period(*options.period_ns);

@@ -19,23 +19,24 @@ namespace joulemap::sampling {
 
 struct SensorOptions {
   SystemRoot root;
-  std::string sensors;                       // syntax of --sensors; empty for all
-  std::string program;                       // path of this executable, for remedies
-  std::string replay;                        // recording to replay instead of this machine's sensors
-  std::optional<std::int64_t> period_ns;     // read period that replaces each sensor's own
-  sensors::MeasuredProcesses measured = {};  // all other processes are background
-  bool uses_file_capabilities = false;       // of the program (base/file_capabilities.h); dropped during opening
+  std::string sensors;                             // syntax of --sensors; empty for all
+  std::string program;                             // path of this executable, for remedies
+  std::string replay;                              // recording to replay instead of this machine's sensors
+  std::optional<std::int64_t> period_ns;           // read period that replaces each sensor's own
+  sensors::MeasuredProcessCriteria measured = {};  // all other processes are background
+  bool uses_file_capabilities = false;             // of the program (base/file_capabilities.h); dropped during opening
 };
 
 struct OpenSensors {
   std::vector<SensorStatus> statuses;  // of all probed backends
   std::vector<std::unique_ptr<sensors::Sensor>> sensors;
-  bool estimates_asked_for = false;  // requested by name: they become cross-checks of measurements
+  bool estimates_requested = false;  // requested by name: they become cross-checks of measurements
 };
 
 // Probes each backend in order. Borrowed rights open files; they are dropped before a third-party library is loaded.
-Result<std::vector<sensors::Probe>> probe_backends(std::span<const sensors::SensorBackend* const> backends,
-                                                   const sensors::ProbeContext& context, bool uses_file_capabilities);
+Result<std::vector<sensors::ProbeResult>> probe_backends(std::span<const sensors::SensorBackend* const> backends,
+                                                         const sensors::ProbeContext& context,
+                                                         bool uses_file_capabilities);
 
 // Fails for an unknown sensor name and for an unreadable recording.
 Result<OpenSensors> open_sensors(const SensorOptions& options);

@@ -12,7 +12,7 @@
 namespace joulemap::sampling {
 namespace {
 
-constexpr std::size_t kMostSamples = 8'000'000;
+constexpr std::size_t kMaxSamples = 8'000'000;
 
 class Collector final : public recording::RecordingVisitor {
  public:
@@ -21,7 +21,7 @@ class Collector final : public recording::RecordingVisitor {
     for (std::size_t i = 0; i < channels.size(); ++i) channels_[first_channel + i] = channels[i];
   }
   void on_samples(std::uint32_t /*source*/, std::span<const Sample> samples) override {
-    if (samples_.size() + samples.size() > kMostSamples) {
+    if (samples_.size() + samples.size() > kMaxSamples) {
       too_many_ = true;
       return;
     }

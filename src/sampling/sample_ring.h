@@ -16,39 +16,39 @@ namespace joulemap::sampling {
 
 class SampleRing {
  public:
-  explicit SampleRing(std::size_t at_least) : slots_(std::bit_ceil(at_least)), mask_(slots_.size() - 1) {}
+  explicit SampleRing(std::size_t min_capacity) : slots_(std::bit_ceil(min_capacity)), mask_(slots_.size() - 1) {}
 
   // Sensor thread only.
   void push(const Sample& sample) noexcept {
-    const std::uint64_t written = written_.load(std::memory_order_relaxed);
-    if (written - taken_.load(std::memory_order_acquire) == slots_.size()) {
-      lost_.fetch_add(1, std::memory_order_relaxed);
+    const std::uint64_t written = written_count_.load(std::memory_order_relaxed);
+    if (written - read_count_.load(std::memory_order_acquire) == slots_.size()) {
+      lost_count_.fetch_add(1, std::memory_order_relaxed);
       return;
     }
     slots_[written & mask_] = sample;
-    written_.store(written + 1, std::memory_order_release);
+    written_count_.store(written + 1, std::memory_order_release);
   }
 
   // Consumer thread only: calls use(sample) for all available samples, oldest first.
   template <class Use>
   void drain(Use&& use) {
-    const std::uint64_t written = written_.load(std::memory_order_acquire);
-    std::uint64_t taken = taken_.load(std::memory_order_relaxed);
-    for (; taken != written; ++taken) {
-      use(slots_[taken & mask_]);
-      taken_.store(taken + 1, std::memory_order_release);
+    const std::uint64_t written = written_count_.load(std::memory_order_acquire);
+    std::uint64_t read = read_count_.load(std::memory_order_relaxed);
+    for (; read != written; ++read) {
+      use(slots_[read & mask_]);
+      read_count_.store(read + 1, std::memory_order_release);
     }
   }
 
-  std::uint64_t lost() const { return lost_.load(std::memory_order_relaxed); }
+  std::uint64_t lost_count() const { return lost_count_.load(std::memory_order_relaxed); }
 
  private:
   std::vector<Sample> slots_;
   std::uint64_t mask_;
   // On separate cache lines to avoid false sharing between the two threads.
-  alignas(64) std::atomic<std::uint64_t> written_{0};
-  alignas(64) std::atomic<std::uint64_t> taken_{0};
-  std::atomic<std::uint64_t> lost_{0};
+  alignas(64) std::atomic<std::uint64_t> written_count_{0};
+  alignas(64) std::atomic<std::uint64_t> read_count_{0};
+  std::atomic<std::uint64_t> lost_count_{0};
 };
 
 }  // namespace joulemap::sampling

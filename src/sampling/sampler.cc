@@ -31,7 +31,7 @@ Sampler& Sampler::operator=(Sampler&& other) noexcept {
   rings_ = std::move(other.rings_);
   channels_ = std::move(other.channels_);
   ranges_ = std::move(other.ranges_);
-  hanging_ = other.hanging_;
+  hanging_count_ = other.hanging_count_;
   running_ = std::exchange(other.running_, false);
   return *this;
 }
@@ -51,12 +51,12 @@ void Sampler::start() {
 // drained.
 void Sampler::stop() {
   for (const std::unique_ptr<SensorThread>& thread : threads_) {
-    if (thread) thread->ask_to_stop();
+    if (thread) thread->request_stop();
   }
   const std::int64_t deadline_ns = monotonic_ns() + kStopWithin_ns;
   for (std::unique_ptr<SensorThread>& thread : threads_) {
     if (thread && !thread->wait_for_stop(deadline_ns)) {
-      ++hanging_;
+      ++hanging_count_;
       static_cast<void>(thread.release());
     }
   }
@@ -77,11 +77,11 @@ bool Sampler::read_now(std::int64_t timeout_ns) {
   JOULEMAP_CHECK(running_, "only a running sampler reads");
   const std::int64_t deadline_ns = monotonic_ns() + timeout_ns;
   for (const std::unique_ptr<SensorThread>& thread : threads_) {
-    if (thread) thread->ask();
+    if (thread) thread->request_read();
   }
-  bool all = hanging_ == 0;
+  bool all = hanging_count_ == 0;
   for (const std::unique_ptr<SensorThread>& thread : threads_) {
-    if (thread) all = thread->wait_for_answer(deadline_ns) && all;
+    if (thread) all = thread->wait_for_read(deadline_ns) && all;
   }
   return all;
 }

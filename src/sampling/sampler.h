@@ -48,7 +48,7 @@ class Sampler {
   void start();
   // Waits at most a second for a sensor that hangs in a read; hanging() then counts it, and it is not used again.
   void stop();
-  std::size_t hanging() const { return hanging_; }
+  std::size_t hanging_count() const { return hanging_count_; }
   bool is_running() const { return running_; }
 
   // Sets the sampling mode of the sensors; takes effect at once, even on a sleeping thread.
@@ -73,7 +73,7 @@ class Sampler {
   std::vector<SampleRing*> rings_;
   std::vector<Channel> channels_;
   std::vector<ChannelRange> ranges_;
-  std::size_t hanging_ = 0;
+  std::size_t hanging_count_ = 0;
   bool running_ = false;
 };
 

@@ -47,10 +47,10 @@ class ScriptedSensor final : public Sensor {
     script_.changed.wait(lock, [this] { return !script_.blocked; });
     readings[0].before_ns = readings[0].after_ns = monotonic_ns();
     readings[0].raw = ++script_.reads;
-    readings[0].code = script_.skips && mode != SamplingMode::now ? ReadCode::skipped : ReadCode::ok;
+    readings[0].code = script_.skips && mode != SamplingMode::immediate ? ReadCode::skipped : ReadCode::ok;
   }
   std::int64_t next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept override {
-    return last_ns + (mode == SamplingMode::close ? kNanosecondsPerMillisecond : period_ns_);
+    return last_ns + (mode == SamplingMode::near_edge ? kNanosecondsPerMillisecond : period_ns_);
   }
 
  private:
@@ -163,7 +163,7 @@ TEST(Sampler, ClosesUpAtOnceThoughItSleeps) {
   Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
   sampler.start();
   wait_for([&] { return script.reads == 1; });
-  sampler.set_mode(SamplingMode::close);
+  sampler.set_mode(SamplingMode::near_edge);
   wait_for([&] { return script.reads >= 10; });
 }
 
@@ -185,7 +185,7 @@ TEST(Sampler, GivesUpASensorThatNeverComesBack) {
     script.set_blocked(true);
     wait_for([&] { return script.hangs == 1; });
     sampler.stop();
-    EXPECT_EQ(sampler.hanging(), 1u);
+    EXPECT_EQ(sampler.hanging_count(), 1u);
     EXPECT_EQ(sampler.costs().size(), 1u);
     EXPECT_GE(drained(sampler)[0].size(), 1u) << "what it gave before is kept";
     sampler.start();

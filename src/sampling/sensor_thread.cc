@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/futex.h"
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 
 namespace joulemap::sampling {
 namespace {
@@ -47,60 +47,62 @@ void SensorThread::start() {
   const std::string name = std::move(cost_.sensor);
   cost_ = {};
   cost_.sensor = name;
-  lost_before_ = ring_.lost();
+  lost_before_start_ = ring_.lost_count();
   stopping_.store(false);
-  finished_.store(0);
-  const SignalShield signals_are_for_the_program;
+  has_finished_.store(0);
+  const ScopedSignalBlock signals_are_for_the_program;
   thread_ = std::thread([this] { run(); });
 }
 
-void SensorThread::ask_to_stop() {
+void SensorThread::request_stop() {
   stopping_.store(true);
   wake();
 }
 
 bool SensorThread::wait_for_stop(std::int64_t deadline_ns) {
   if (!thread_.joinable()) return true;
-  while (finished_.load(std::memory_order_acquire) == 0) {
+  while (has_finished_.load(std::memory_order_acquire) == 0) {
     if (monotonic_ns() >= deadline_ns) {
       thread_.detach();
       return false;
     }
-    wait_for_change(finished_, 0, deadline_ns);
+    wait_for_change(has_finished_, 0, deadline_ns);
   }
   thread_.join();
   return true;
 }
 
 void SensorThread::wake() {
-  wakes_.fetch_add(1, std::memory_order_release);
-  wake_all(wakes_);
+  wake_count_.fetch_add(1, std::memory_order_release);
+  wake_all(wake_count_);
 }
 
 void SensorThread::set_mode(SamplingMode mode) {
   if (mode_.exchange(mode) != mode) wake();
 }
 
-void SensorThread::ask() {
-  asked_.fetch_add(1);
+void SensorThread::request_read() {
+  requested_reads_.fetch_add(1);
   wake();
 }
 
-bool SensorThread::answered() const { return answered_.load(std::memory_order_acquire) == asked_.load(); }
+bool SensorThread::is_read_done() const {
+  return completed_reads_.load(std::memory_order_acquire) == requested_reads_.load();
+}
 
-bool SensorThread::wait_for_answer(std::int64_t deadline_ns) const {
-  while (!answered()) {
-    const std::uint32_t seen = answered_.load(std::memory_order_acquire);
-    if (seen == asked_.load()) break;
+bool SensorThread::wait_for_read(std::int64_t deadline_ns) const {
+  while (!is_read_done()) {
+    const std::uint32_t completed = completed_reads_.load(std::memory_order_acquire);
+    if (completed == requested_reads_.load()) break;
     if (monotonic_ns() >= deadline_ns) return false;
-    wait_for_change(answered_, seen, deadline_ns);
+    wait_for_change(completed_reads_, completed, deadline_ns);
   }
   return true;
 }
 
 SamplerCost SensorThread::cost() const {
   SamplerCost cost = cost_;
-  cost.lost_samples = ring_.lost() - lost_before_;
+  cost.lost_samples = ring_.lost_count() - lost_before_start_;
   return cost;
 }
 
@@ -131,11 +133,12 @@ void SensorThread::run() noexcept {
   deadline_ns_ = monotonic_ns();
   SamplingMode mode = mode_.load();
   while (!stopping_.load()) {
-    const std::uint32_t wakes = wakes_.load(std::memory_order_acquire);
-    if (const std::uint32_t asked = asked_.load(); asked != answered_.load(std::memory_order_relaxed)) {
-      read(SamplingMode::now);
-      answered_.store(asked, std::memory_order_release);
-      wake_all(answered_);
+    const std::uint32_t wakes = wake_count_.load(std::memory_order_acquire);
+    if (const std::uint32_t requested = requested_reads_.load();
+        requested != completed_reads_.load(std::memory_order_relaxed)) {
+      read(SamplingMode::immediate);
+      completed_reads_.store(requested, std::memory_order_release);
+      wake_all(completed_reads_);
       continue;
     }
     if (const SamplingMode wanted = mode_.load(); wanted != mode) {
@@ -145,12 +148,12 @@ void SensorThread::run() noexcept {
     if (monotonic_ns() >= deadline_ns_) {
       read_when_due(mode);
     } else {
-      wait_for_change(wakes_, wakes, deadline_ns_);
+      wait_for_change(wake_count_, wakes, deadline_ns_);
     }
   }
   cost_.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  finished_.store(1, std::memory_order_release);
-  wake_all(finished_);
+  has_finished_.store(1, std::memory_order_release);
+  wake_all(has_finished_);
 }
 
 }  // namespace joulemap::sampling

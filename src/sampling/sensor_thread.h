@@ -29,17 +29,17 @@ class SensorThread {
   SampleRing& ring() { return ring_; }
 
   void start();
-  void ask_to_stop();
+  void request_stop();
   // Returns false when the thread hangs in a read beyond deadline_ns. The thread is then abandoned, and this object
   // must never be destroyed, because the thread may resume.
   bool wait_for_stop(std::int64_t deadline_ns);
 
   void set_mode(sensors::SamplingMode mode);
   // Requests a reading of all channels; answered() is true once it is in the ring.
-  void ask();
-  bool answered() const;
+  void request_read();
+  bool is_read_done() const;
   // Waits for the answer until deadline_ns of CLOCK_MONOTONIC.
-  bool wait_for_answer(std::int64_t deadline_ns) const;
+  bool wait_for_read(std::int64_t deadline_ns) const;
 
   // Since the last start. Valid only while the thread does not run.
   SamplerCost cost() const;
@@ -54,17 +54,17 @@ class SensorThread {
   std::uint32_t first_channel_;
   std::vector<Reading> readings_;
   SampleRing ring_;
-  std::uint64_t lost_before_ = 0;  // samples lost by the ring before the last start
+  std::uint64_t lost_before_start_ = 0;  // samples lost by the ring before the last start
   std::thread thread_;
 
-  // Owner to thread. Each change increments `wakes_`, on which the thread sleeps.
-  std::atomic<std::uint32_t> wakes_{0};
-  std::atomic<std::uint32_t> asked_{0};
+  // Owner to thread. Each change increments `wake_count_`, on which the thread sleeps.
+  std::atomic<std::uint32_t> wake_count_{0};
+  std::atomic<std::uint32_t> requested_reads_{0};
   std::atomic<sensors::SamplingMode> mode_{sensors::SamplingMode::relaxed};
   std::atomic<bool> stopping_{false};
   // Thread to owner.
-  std::atomic<std::uint32_t> answered_{0};
-  std::atomic<std::uint32_t> finished_{0};
+  std::atomic<std::uint32_t> completed_reads_{0};
+  std::atomic<std::uint32_t> has_finished_{0};
 
   // Used by the thread only.
   std::int64_t deadline_ns_ = 0;

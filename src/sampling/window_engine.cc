@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 #include "energy/channel_faults.h"
 #include "recording/part_folder.h"
 
@@ -18,16 +18,16 @@ namespace {
 
 using sensors::SamplingMode;
 
-constexpr std::int64_t kLookPeriod_ns = 20 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kPassPeriod_ns = 20 * kNanosecondsPerMillisecond;
 // While a caller waits: about half the update period of RAPL.
-constexpr std::int64_t kCloseLookPeriod_ns = kNanosecondsPerMillisecond / 2;
+constexpr std::int64_t kClosePassPeriod_ns = kNanosecondsPerMillisecond / 2;
 constexpr std::int64_t kWaitAtMost_ns = 300 * kNanosecondsPerMillisecond;
 // A hanging sensor must block neither the start nor a wait.
 constexpr std::int64_t kFirstReadAtMost_ns = 500 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kReadAtMost_ns = 50 * kNanosecondsPerMillisecond;
 // A window that ended this long ago is final, whatever the sensors do.
 constexpr std::int64_t kGiveUpAfter_ns = 2 * kNanosecondsPerSecond;
-constexpr std::int64_t kWatchCloselyAtStart_ns = 30 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kCloseModeAtStart_ns = 30 * kNanosecondsPerMillisecond;
 
 // A window may begin at any moment, and the accuracy of its edge depends on the distance of the readings around it. A
 // period of 5 ms costs about one percent of one CPU (bench/windows). An estimate takes longer to read, and is only
@@ -45,7 +45,7 @@ void request_periods(OpenSensors& opened) {
   for (const std::unique_ptr<sensors::Sensor>& sensor : opened.sensors) {
     if (!is_estimate(*sensor)) {
       sensor->request_period(kReadPeriod_ns);
-    } else if (!any_measured || opened.estimates_asked_for) {
+    } else if (!any_measured || opened.estimates_requested) {
       sensor->request_period(kEstimatePeriod_ns);
     }
   }
@@ -54,19 +54,19 @@ void request_periods(OpenSensors& opened) {
 // Whether waiting longer cannot improve the energy at `time_ns`.
 bool has_settled(const EnergyCurve& curve, std::int64_t time_ns) {
   // Two updates show the update period of a counter, and so the age of its first value.
-  const std::size_t enough = has_steps(curve.channel()) && !curve.refresh_is_known() ? 2 : 1;
+  const std::size_t enough = has_counter_updates(curve.channel()) && !curve.refresh_is_known() ? 2 : 1;
   if (curve.points_after(time_ns) >= enough) return true;
   const EnergyTally& tally = curve.tally();
-  if (tally.good > 0 && tally.last_code != ReadCode::ok) return true;
+  if (tally.good_readings > 0 && tally.last_code != ReadCode::ok) return true;
   // Read long enough afterwards without an update: the counter is frozen.
   const std::int64_t refresh_ns = std::max(curve.refresh_ns(), 2 * kNanosecondsPerMillisecond);
   return tally.last_ns > time_ns + refresh_ns + refresh_ns / 2;
 }
 
-// This process and its descendants; under `joulemap record` all processes of that recording.
-sensors::MeasuredProcesses processes_of_this_recording() {
-  sensors::MeasuredProcesses measured;
-  const std::string name(recording::kIdVariable);
+// This process and its descendants; under `joulemap state` all processes of that recording.
+sensors::MeasuredProcessCriteria processes_of_this_recording() {
+  sensors::MeasuredProcessCriteria measured;
+  const std::string name(recording::kRecordingIdVariable);
   const char* const id = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): as the program's own reads are
   if (id != nullptr) measured.variable = fmt::format("{}={}", name, id);
   return measured;
@@ -87,11 +87,11 @@ Result<std::unique_ptr<WindowEngine>> WindowEngine::start(WindowTable& table, co
 
 std::unique_ptr<WindowEngine> WindowEngine::start(WindowTable& table, OpenSensors sensors) {
   std::unique_ptr<WindowEngine> engine(new WindowEngine(table, std::move(sensors)));
-  engine->sampler_.set_mode(SamplingMode::close);
+  engine->sampler_.set_mode(SamplingMode::near_edge);
   engine->sampler_.start();
   engine->sampler_.read_now(kFirstReadAtMost_ns);
-  engine->watch_closely_until_ns_ = monotonic_ns() + kWatchCloselyAtStart_ns;
-  const SignalShield signals_are_for_the_program;
+  engine->close_mode_until_ns_ = monotonic_ns() + kCloseModeAtStart_ns;
+  const ScopedSignalBlock signals_are_for_the_program;
   engine->thread_ = std::thread([self = engine.get()] { self->run(); });
   return engine;
 }
@@ -99,9 +99,9 @@ std::unique_ptr<WindowEngine> WindowEngine::start(WindowTable& table, OpenSensor
 WindowEngine::WindowEngine(WindowTable& table, OpenSensors sensors)
     : table_(table),
       statuses_(std::move(sensors.statuses)),
-      check_estimates_(sensors.estimates_asked_for),
+      check_estimates_(sensors.estimates_requested),
       sampler_(std::move(sensors.sensors)),
-      curves_(sampler_.channels(), EnergyCurve::Keep::latest) {}
+      curves_(sampler_.channels(), EnergyCurve::Retention::latest) {}
 
 WindowEngine::~WindowEngine() { stop(); }
 
@@ -112,46 +112,46 @@ void WindowEngine::stop() {
   thread_.join();
   sampler_.stop();
   const std::lock_guard lock(lock_);
-  look();
+  update_windows();
 }
 
 void WindowEngine::wake() {
-  wakes_.fetch_add(1, std::memory_order_release);
-  wake_all(wakes_);
+  wake_count_.fetch_add(1, std::memory_order_release);
+  wake_all(wake_count_);
 }
 
 void WindowEngine::run() {
   pthread_setname_np(pthread_self(), "joulemap");
   while (!stopping_.load()) {
-    const std::uint32_t wakes = wakes_.load(std::memory_order_acquire);
+    const std::uint32_t wakes = wake_count_.load(std::memory_order_acquire);
     set_mode();
     {
       const std::lock_guard lock(lock_);
-      look();
+      update_windows();
     }
-    looks_.fetch_add(1, std::memory_order_release);
-    wake_all(looks_);
-    const std::int64_t period_ns = waiting_.load() > 0 ? kCloseLookPeriod_ns : kLookPeriod_ns;
-    wait_for_change(wakes_, wakes, monotonic_ns() + period_ns);
+    pass_count_.fetch_add(1, std::memory_order_release);
+    wake_all(pass_count_);
+    const std::int64_t period_ns = waiting_callers_.load() > 0 ? kClosePassPeriod_ns : kPassPeriod_ns;
+    wait_for_change(wake_count_, wakes, monotonic_ns() + period_ns);
   }
 }
 
 // Gauges and estimates have no updates to wait for: a waiting caller gets a fresh reading of them.
 void WindowEngine::set_mode() {
-  const bool somebody_waits = waiting_.load() > 0;
-  const bool at_start = monotonic_ns() < watch_closely_until_ns_;
-  sampler_.set_mode(somebody_waits || at_start ? SamplingMode::close : SamplingMode::relaxed);
-  if (somebody_waits && read_for_waiting_.exchange(false)) sampler_.read_now(kReadAtMost_ns);
+  const bool has_waiting_caller = waiting_callers_.load() > 0;
+  const bool at_start = monotonic_ns() < close_mode_until_ns_;
+  sampler_.set_mode(has_waiting_caller || at_start ? SamplingMode::near_edge : SamplingMode::relaxed);
+  if (has_waiting_caller && read_requested_.exchange(false)) sampler_.read_now(kReadAtMost_ns);
 }
 
-void WindowEngine::look() {
+void WindowEngine::update_windows() {
   adopt_windows();
   feed_curves();
   std::erase_if(unfinished_, [this](WindowId window) {
-    const auto found = records_.find(window);
-    if (found == records_.end()) return true;
+    const auto found = window_states_.find(window);
+    if (found == window_states_.end()) return true;
     store_settled_edges(window, found->second);
-    return found->second.begins_missing == 0 && found->second.ends_missing == 0;
+    return found->second.missing_begin_edges == 0 && found->second.missing_end_edges == 0;
   });
 }
 
@@ -160,18 +160,18 @@ void WindowEngine::adopt_windows() {
   const auto begun = [&](WindowId window, std::int64_t begin_ns) {
     if (!tallies) {
       std::vector<EnergyTally> now;
-      for (const EnergyCurve& curve : curves_.all()) now.push_back(curve.tally());
+      for (const EnergyCurve& curve : curves_.curves()) now.push_back(curve.tally());
       tallies = std::make_shared<const std::vector<EnergyTally>>(std::move(now));
     }
-    Record& record = records_[window];
-    record.begin_ns = begin_ns;
-    record.begin_edges.resize(curves_.all().size());
-    record.end_edges.resize(curves_.all().size());
-    record.begins_missing = record.ends_missing = curves_.all().size();
-    record.at_begin = tallies;
+    WindowState& state = window_states_[window];
+    state.begin_ns = begin_ns;
+    state.begin_edges.resize(curves_.curves().size());
+    state.end_edges.resize(curves_.curves().size());
+    state.missing_begin_edges = state.missing_end_edges = curves_.curves().size();
+    state.tallies_at_begin = tallies;
     unfinished_.push_back(window);
   };
-  table_.sweep(begun, [this](WindowId window) { records_.erase(window); });
+  table_.sweep(begun, [this](WindowId window) { window_states_.erase(window); });
 }
 
 void WindowEngine::feed_curves() {
@@ -179,83 +179,84 @@ void WindowEngine::feed_curves() {
 }
 
 // One point after an edge settles it; with two, the first can no longer be discarded as torn.
-void WindowEngine::keep_edges_at(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges,
-                                 std::size_t& missing, bool give_up) {
+void WindowEngine::store_edges_at(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges,
+                                  std::size_t& missing, bool give_up) {
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    if (edges[i] || (!give_up && curves_.all()[i].points_after(time_ns) < 2)) continue;
-    edges[i] = curves_.all()[i].edge_at(time_ns);
+    if (edges[i] || (!give_up && curves_.curves()[i].points_after(time_ns) < 2)) continue;
+    edges[i] = curves_.curves()[i].edge_at(time_ns);
     if (edges[i]) --missing;
   }
 }
 
-void WindowEngine::store_settled_edges(WindowId window, Record& record) {
-  if (record.begins_missing > 0) keep_edges_at(record.begin_ns, record.begin_edges, record.begins_missing, false);
-  if (record.end_ns == 0) record.end_ns = table_.end_ns(window);
-  if (record.end_ns == 0) return;
-  const bool give_up = monotonic_ns() > record.end_ns + kGiveUpAfter_ns;
-  if (give_up) keep_edges_at(record.begin_ns, record.begin_edges, record.begins_missing, true);
-  keep_edges_at(record.end_ns, record.end_edges, record.ends_missing, give_up);
-  if (give_up) record.begins_missing = record.ends_missing = 0;
-  if (record.begins_missing == 0 && record.ends_missing == 0) table_.complete(window);
+void WindowEngine::store_settled_edges(WindowId window, WindowState& state) {
+  if (state.missing_begin_edges > 0)
+    store_edges_at(state.begin_ns, state.begin_edges, state.missing_begin_edges, false);
+  if (state.end_ns == 0) state.end_ns = table_.end_ns(window);
+  if (state.end_ns == 0) return;
+  const bool give_up = monotonic_ns() > state.end_ns + kGiveUpAfter_ns;
+  if (give_up) store_edges_at(state.begin_ns, state.begin_edges, state.missing_begin_edges, true);
+  store_edges_at(state.end_ns, state.end_edges, state.missing_end_edges, give_up);
+  if (give_up) state.missing_begin_edges = state.missing_end_edges = 0;
+  if (state.missing_begin_edges == 0 && state.missing_end_edges == 0) table_.complete(window);
 }
 
-bool WindowEngine::is_settled(const Record& record) const {
-  for (std::size_t i = 0; i < curves_.all().size(); ++i) {
-    if (!record.end_edges[i] && !has_settled(curves_.all()[i], record.end_ns)) return false;
+bool WindowEngine::is_settled(const WindowState& state) const {
+  for (std::size_t i = 0; i < curves_.curves().size(); ++i) {
+    if (!state.end_edges[i] && !has_settled(curves_.curves()[i], state.end_ns)) return false;
   }
   return true;
 }
 
-Result<WindowResult> WindowEngine::result(WindowId window, Patience patience) {
+Result<WindowResult> WindowEngine::result(WindowId window, WaitPolicy wait_policy) {
   const std::int64_t deadline_ns = monotonic_ns() + kWaitAtMost_ns;
   bool waiting = false;
   Result<WindowResult> answer = Error{ErrorCode::not_found, "this window is not alive", "it was freed, or never begun"};
   while (true) {
-    const std::uint32_t looks = looks_.load(std::memory_order_acquire);
+    const std::uint32_t passes = pass_count_.load(std::memory_order_acquire);
     {
       const std::lock_guard lock(lock_);
-      auto found = records_.find(window);
+      auto found = window_states_.find(window);
       // A finished window does not need another pass over all windows.
-      if (found == records_.end() || found->second.begins_missing + found->second.ends_missing > 0) {
-        look();
-        found = records_.find(window);
+      if (found == window_states_.end() || found->second.missing_begin_edges + found->second.missing_end_edges > 0) {
+        update_windows();
+        found = window_states_.find(window);
       }
-      if (found == records_.end() || !table_.is_alive(window)) break;
-      Record& record = found->second;
-      if (record.end_ns == 0) record.end_ns = table_.end_ns(window);
-      if (patience == Patience::wait && record.end_ns == 0) {
+      if (found == window_states_.end() || !table_.is_alive(window)) break;
+      WindowState& state = found->second;
+      if (state.end_ns == 0) state.end_ns = table_.end_ns(window);
+      if (wait_policy == WaitPolicy::wait && state.end_ns == 0) {
         answer = Error{ErrorCode::usage, "this window has not ended", "end it before waiting for its energy"};
         break;
       }
-      const bool enough = patience == Patience::none || is_settled(record) || monotonic_ns() >= deadline_ns;
+      const bool enough = wait_policy == WaitPolicy::none || is_settled(state) || monotonic_ns() >= deadline_ns;
       if (enough || stopping_.load()) {
-        answer = measure(window, record);
+        answer = measure(window, state);
         break;
       }
     }
     if (!waiting) {
       waiting = true;
-      read_for_waiting_.store(true);
-      waiting_.fetch_add(1);
+      read_requested_.store(true);
+      waiting_callers_.fetch_add(1);
       wake();
     }
-    wait_for_change(looks_, looks, deadline_ns);
+    wait_for_change(pass_count_, passes, deadline_ns);
   }
-  if (waiting) waiting_.fetch_sub(1);
+  if (waiting) waiting_callers_.fetch_sub(1);
   return answer;
 }
 
-WindowResult WindowEngine::measure(WindowId window, const Record& record) const {
-  WindowResult result{.window = window, .begin_ns = record.begin_ns, .end_ns = record.end_ns, .energy = {}};
-  result.settled = record.end_ns != 0 && is_settled(record);
+WindowResult WindowEngine::measure(WindowId window, const WindowState& state) const {
+  WindowResult result{.window = window, .begin_ns = state.begin_ns, .end_ns = state.end_ns, .energy = {}};
+  result.settled = state.end_ns != 0 && is_settled(state);
   if (result.end_ns == 0) result.end_ns = monotonic_ns();
   std::vector<ChannelEnergy> energies;
-  for (std::size_t i = 0; i < curves_.all().size(); ++i) {
-    const EnergyCurve& curve = curves_.all()[i];
-    const auto begin = record.begin_edges[i] ? record.begin_edges[i] : curve.edge_at(record.begin_ns);
-    const auto end = record.end_edges[i] ? record.end_edges[i] : curve.edge_at(result.end_ns);
+  for (std::size_t i = 0; i < curves_.curves().size(); ++i) {
+    const EnergyCurve& curve = curves_.curves()[i];
+    const auto begin = state.begin_edges[i] ? state.begin_edges[i] : curve.edge_at(state.begin_ns);
+    const auto end = state.end_edges[i] ? state.end_edges[i] : curve.edge_at(result.end_ns);
     if (begin && end) {
-      energies.push_back(curve.energy_between(*begin, *end, (*record.at_begin)[i]));
+      energies.push_back(curve.energy_between(*begin, *end, (*state.tallies_at_begin)[i]));
       // The next update may still come.
       if (energies.back().reason == "too-short") energies.back().reason = "no-step";
     } else {

@@ -43,7 +43,7 @@ struct WindowOptions {
   std::optional<std::int64_t> period_ns;  // between two reads; default 5 ms, or a sensor's own period if longer
 };
 
-enum class Patience {
+enum class WaitPolicy {
   none,  // return what is known now; also for an open window
   wait,  // wait for sensor updates after its end, at most 300 ms
 };
@@ -69,34 +69,35 @@ class WindowEngine {
   WindowEngine& operator=(const WindowEngine&) = delete;
 
   // Returns not_found when the window does not exist, usage when the call waits for an open window.
-  Result<WindowResult> result(WindowId window, Patience patience);
+  Result<WindowResult> result(WindowId window, WaitPolicy wait_policy);
 
   void stop();
 
  private:
   // State of a window. Edges are in curve order; none until they are settled.
-  struct Record {
+  struct WindowState {
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
     std::vector<std::optional<CurveEdge>> begin_edges;
     std::vector<std::optional<CurveEdge>> end_edges;
-    std::size_t begins_missing = 0;
-    std::size_t ends_missing = 0;
-    std::shared_ptr<const std::vector<EnergyTally>> at_begin;  // shared by the windows that were adopted together
+    std::size_t missing_begin_edges = 0;
+    std::size_t missing_end_edges = 0;
+    std::shared_ptr<const std::vector<EnergyTally>>
+        tallies_at_begin;  // shared by the windows that were adopted together
   };
 
   WindowEngine(WindowTable& table, OpenSensors sensors);
   void run();
   void set_mode();
   // The following functions require lock_.
-  void look();
+  void update_windows();
   void adopt_windows();
   void feed_curves();
-  void store_settled_edges(WindowId window, Record& record);
-  void keep_edges_at(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges, std::size_t& missing,
-                     bool give_up);
-  bool is_settled(const Record& record) const;
-  WindowResult measure(WindowId window, const Record& record) const;
+  void store_settled_edges(WindowId window, WindowState& state);
+  void store_edges_at(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges, std::size_t& missing,
+                      bool give_up);
+  bool is_settled(const WindowState& state) const;
+  WindowResult measure(WindowId window, const WindowState& state) const;
   void wake();
 
   WindowTable& table_;
@@ -106,15 +107,15 @@ class WindowEngine {
 
   std::mutex lock_;
   EnergyCurves curves_;
-  std::unordered_map<WindowId, Record> records_;
+  std::unordered_map<WindowId, WindowState> window_states_;
   std::vector<WindowId> unfinished_;  // windows with edges that are not yet stored
 
-  std::atomic<std::uint32_t> wakes_{0};  // the engine thread sleeps on it
-  std::atomic<std::uint32_t> looks_{0};  // callers that wait for results sleep on it
-  std::atomic<int> waiting_{0};
-  std::atomic<bool> read_for_waiting_{false};  // a new caller waits: read every sensor once
+  std::atomic<std::uint32_t> wake_count_{0};  // the engine thread sleeps on it
+  std::atomic<std::uint32_t> pass_count_{0};  // callers that wait for results sleep on it
+  std::atomic<int> waiting_callers_{0};
+  std::atomic<bool> read_requested_{false};  // a new caller waits: read every sensor once
   std::atomic<bool> stopping_{false};
-  std::int64_t watch_closely_until_ns_ = 0;  // at the start, to find the update periods of the counters
+  std::int64_t close_mode_until_ns_ = 0;  // at the start, to find the update periods of the counters
   std::thread thread_;
 };
 

@@ -60,7 +60,7 @@ struct Bench {
     return knows;
   }
   WindowResult wait_for(WindowId window) {
-    Result<WindowResult> result = engine->result(window, Patience::wait);
+    Result<WindowResult> result = engine->result(window, WaitPolicy::wait);
     EXPECT_TRUE(result) << result.error().message;
     return std::move(*result);
   }
@@ -142,11 +142,11 @@ TEST(WindowEngine, PeeksIntoAWindowThatIsOpen) {
   const WindowId window = bench.table.begin();
   spin_for(2 * kNanosecondsPerMillisecond);
   wait_for_reads(bench, 3);  // the counter has updated since the begin and was read
-  const Result<WindowResult> result = bench.engine->result(window, Patience::none);
+  const Result<WindowResult> result = bench.engine->result(window, WaitPolicy::none);
   ASSERT_TRUE(result);
   EXPECT_FALSE(result->settled);
   expect_truth(*result);
-  EXPECT_FALSE(bench.engine->result(window, Patience::wait));  // it has not ended
+  EXPECT_FALSE(bench.engine->result(window, WaitPolicy::wait));  // it has not ended
 }
 
 TEST(WindowEngine, AResultIsTheSameWheneverItIsAskedFor) {
@@ -165,7 +165,7 @@ TEST(WindowEngine, AReleasedWindowIsNotAlive) {
   bench.table.end(window);
   bench.wait_for(window);
   bench.table.release(window);
-  const Result<WindowResult> result = bench.engine->result(window, Patience::none);
+  const Result<WindowResult> result = bench.engine->result(window, WaitPolicy::none);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::not_found);
 }
@@ -191,7 +191,7 @@ TEST(WindowEngine, WithoutSensorsAWindowHasItsTimeAndNoEnergy) {
   const WindowId window = table.begin();
   spin_for(kNanosecondsPerMillisecond);
   table.end(window);
-  const Result<WindowResult> result = engine->result(window, Patience::wait);
+  const Result<WindowResult> result = engine->result(window, WaitPolicy::wait);
   ASSERT_TRUE(result);
   EXPECT_GE(result->elapsed_s(), 0.001);
   EXPECT_TRUE(result->energy.rows.empty());
@@ -206,7 +206,7 @@ TEST(WindowEngine, ACounterThatStandsStillGivesAReasonAndNotAZero) {
   const WindowId window = table.begin();
   spin_for(kNanosecondsPerMillisecond);
   table.end(window);
-  const Result<WindowResult> result = (*engine)->result(window, Patience::wait);
+  const Result<WindowResult> result = (*engine)->result(window, WaitPolicy::wait);
   ASSERT_TRUE(result);
   ASSERT_FALSE(result->energy.rows.empty());
   for (const DomainEnergy& row : result->energy.rows) {

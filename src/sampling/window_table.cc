@@ -14,7 +14,7 @@ constexpr int kIndexBits = 20;
 constexpr int kGenerationBits = 28;
 constexpr std::uint64_t kIndexMask = (std::uint64_t{1} << kIndexBits) - 1;
 constexpr std::uint64_t kGenerationMask = (std::uint64_t{1} << kGenerationBits) - 1;
-static_assert(WindowTable::kMostWindows == kIndexMask + 1);
+static_assert(WindowTable::kMaxWindows == kIndexMask + 1);
 
 }  // namespace
 
@@ -30,7 +30,7 @@ WindowId WindowTable::id_of(std::uint32_t index, std::uint64_t word) const {
 
 WindowTable::Slot* WindowTable::find(WindowId window, std::uint64_t* word) const noexcept {
   const auto index = static_cast<std::uint32_t>(window & kIndexMask);
-  if (index >= slots_.load(std::memory_order_acquire)) return nullptr;
+  if (index >= slot_count_.load(std::memory_order_acquire)) return nullptr;
   Slot& found = slot(index);
   *word = found.word.load(std::memory_order_acquire);
   const State state = state_of(*word);
@@ -38,7 +38,7 @@ WindowTable::Slot* WindowTable::find(WindowId window, std::uint64_t* word) const
   return &found;
 }
 
-bool WindowTable::change(std::uint32_t index, std::uint64_t& word, State to) noexcept {
+bool WindowTable::change_state(std::uint32_t index, std::uint64_t& word, State to) noexcept {
   const std::uint64_t next = (word & ~std::uint64_t{0xff}) | static_cast<std::uint64_t>(to);
   return slot(index).word.compare_exchange_strong(word, next, std::memory_order_acq_rel);
 }
@@ -46,46 +46,46 @@ bool WindowTable::change(std::uint32_t index, std::uint64_t& word, State to) noe
 void WindowTable::recycle(std::uint32_t index, std::uint64_t word) noexcept {
   const std::uint64_t generation = ((word >> 8) + 1) & kGenerationMask;
   slot(index).word.store(generation << 8 | static_cast<std::uint64_t>(State::free), std::memory_order_release);
-  give_free(index);
+  push_free_slot(index);
 }
 
-std::uint32_t WindowTable::take_free() noexcept {
-  std::uint64_t top = free_.load(std::memory_order_acquire);
-  while (const auto taken = static_cast<std::uint32_t>(top)) {
-    const std::uint64_t next = slot(taken - 1).next_free.load(std::memory_order_relaxed);
+std::uint32_t WindowTable::pop_free_slot() noexcept {
+  std::uint64_t top = free_list_.load(std::memory_order_acquire);
+  while (const auto free_slot = static_cast<std::uint32_t>(top)) {
+    const std::uint64_t next = slot(free_slot - 1).next_free.load(std::memory_order_relaxed);
     const std::uint64_t tag = (top >> 32) + 1;
-    if (free_.compare_exchange_weak(top, tag << 32 | next, std::memory_order_acq_rel)) return taken;
+    if (free_list_.compare_exchange_weak(top, tag << 32 | next, std::memory_order_acq_rel)) return free_slot;
   }
   return 0;
 }
 
-void WindowTable::give_free(std::uint32_t index) noexcept {
-  std::uint64_t top = free_.load(std::memory_order_relaxed);
+void WindowTable::push_free_slot(std::uint32_t index) noexcept {
+  std::uint64_t top = free_list_.load(std::memory_order_relaxed);
   do {
     slot(index).next_free.store(static_cast<std::uint32_t>(top), std::memory_order_relaxed);
-  } while (!free_.compare_exchange_weak(top, ((top >> 32) + 1) << 32 | (index + 1), std::memory_order_acq_rel));
+  } while (!free_list_.compare_exchange_weak(top, ((top >> 32) + 1) << 32 | (index + 1), std::memory_order_acq_rel));
 }
 
-bool WindowTable::grow() noexcept {
-  const std::lock_guard lock(growing_);
-  if (static_cast<std::uint32_t>(free_.load()) != 0) return true;  // another thread was faster
-  const std::uint32_t first = slots_.load();
-  if (first == kMostWindows) return false;
+bool WindowTable::add_block() noexcept {
+  const std::lock_guard lock(growth_lock_);
+  if (static_cast<std::uint32_t>(free_list_.load()) != 0) return true;  // another thread was faster
+  const std::uint32_t first = slot_count_.load();
+  if (first == kMaxWindows) return false;
   auto* block = new (std::nothrow) Block;
   if (block == nullptr) return false;
-  blocks_[first / kSlotsInABlock].store(block, std::memory_order_release);
-  slots_.store(first + kSlotsInABlock, std::memory_order_release);
-  for (std::uint32_t index = first + kSlotsInABlock; index-- > first;) give_free(index);
+  blocks_[first / kSlotsPerBlock].store(block, std::memory_order_release);
+  slot_count_.store(first + kSlotsPerBlock, std::memory_order_release);
+  for (std::uint32_t index = first + kSlotsPerBlock; index-- > first;) push_free_slot(index);
   return true;
 }
 
 WindowId WindowTable::begin() noexcept {
-  std::uint32_t taken = take_free();
-  while (taken == 0) {
-    if (!grow()) return 0;
-    taken = take_free();
+  std::uint32_t free_slot = pop_free_slot();
+  while (free_slot == 0) {
+    if (!add_block()) return 0;
+    free_slot = pop_free_slot();
   }
-  const std::uint32_t index = taken - 1;
+  const std::uint32_t index = free_slot - 1;
   Slot& fresh = slot(index);
   const std::uint64_t word = fresh.word.load(std::memory_order_relaxed) | static_cast<std::uint64_t>(State::fresh);
   fresh.end_ns.store(0, std::memory_order_relaxed);
@@ -108,8 +108,8 @@ bool WindowTable::release(WindowId window) noexcept {
   while (find(window, &word) != nullptr) {
     const auto index = static_cast<std::uint32_t>(window & kIndexMask);
     if (state_of(word) != State::fresh) {
-      if (change(index, word, State::released)) return true;
-    } else if (change(index, word, State::free)) {
+      if (change_state(index, word, State::released)) return true;
+    } else if (change_state(index, word, State::free)) {
       recycle(index, word);
       return true;
     }
@@ -130,7 +130,8 @@ std::int64_t WindowTable::end_ns(WindowId window) const noexcept {
 
 void WindowTable::complete(WindowId window) noexcept {
   std::uint64_t word = 0;
-  if (find(window, &word) != nullptr) change(static_cast<std::uint32_t>(window & kIndexMask), word, State::complete);
+  if (find(window, &word) != nullptr)
+    change_state(static_cast<std::uint32_t>(window & kIndexMask), word, State::complete);
 }
 
 }  // namespace joulemap::sampling

@@ -22,7 +22,7 @@ using WindowId = std::uint64_t;
 
 class WindowTable {
  public:
-  static constexpr std::uint32_t kMostWindows = 1u << 20;  // alive at the same time
+  static constexpr std::uint32_t kMaxWindows = 1u << 20;  // alive at the same time
 
   // `epoch`: number of the table in this process (the child of a fork starts another). Not 0.
   explicit WindowTable(std::uint16_t epoch);
@@ -30,7 +30,7 @@ class WindowTable {
   WindowTable(const WindowTable&) = delete;
   WindowTable& operator=(const WindowTable&) = delete;
 
-  // Any thread. Returns 0 when kMostWindows are alive.
+  // Any thread. Returns 0 when kMaxWindows are alive.
   WindowId begin() noexcept;
   // Returns false when the window is not alive or has already ended.
   bool end(WindowId window) noexcept;
@@ -44,16 +44,16 @@ class WindowTable {
   enum class State : std::uint8_t { free, fresh, adopted, complete, released };
 
   // Adopts fresh windows, recycles released ones, and calls begun(window, begin_ns) and gone(window).
-  template <class Begun, class Gone>
-  void sweep(Begun&& begun, Gone&& gone) {
-    const std::uint32_t slots = slots_.load(std::memory_order_acquire);
+  template <class OnBegun, class OnReleased>
+  void sweep(OnBegun&& on_begun, OnReleased&& on_released) {
+    const std::uint32_t slots = slot_count_.load(std::memory_order_acquire);
     for (std::uint32_t index = 0; index < slots; ++index) {
       std::uint64_t word = slot(index).word.load(std::memory_order_acquire);
       if (state_of(word) == State::fresh) {
         const std::int64_t begin_ns = slot(index).begin_ns.load(std::memory_order_relaxed);
-        if (change(index, word, State::adopted)) begun(id_of(index, word), begin_ns);
+        if (change_state(index, word, State::adopted)) on_begun(id_of(index, word), begin_ns);
       } else if (state_of(word) == State::released) {
-        gone(id_of(index, word));
+        on_released(id_of(index, word));
         recycle(index, word);
       }
     }
@@ -69,26 +69,26 @@ class WindowTable {
     std::atomic<std::int64_t> end_ns{0};
     std::atomic<std::uint32_t> next_free{0};  // index + 1
   };
-  static constexpr std::uint32_t kSlotsInABlock = 1024;
-  using Block = std::array<Slot, kSlotsInABlock>;
+  static constexpr std::uint32_t kSlotsPerBlock = 1024;
+  using Block = std::array<Slot, kSlotsPerBlock>;
 
   static State state_of(std::uint64_t word) { return static_cast<State>(word & 0xff); }
   Slot& slot(std::uint32_t index) const {
-    return (*blocks_[index / kSlotsInABlock].load(std::memory_order_acquire))[index % kSlotsInABlock];
+    return (*blocks_[index / kSlotsPerBlock].load(std::memory_order_acquire))[index % kSlotsPerBlock];
   }
   WindowId id_of(std::uint32_t index, std::uint64_t word) const;
   Slot* find(WindowId window, std::uint64_t* word) const noexcept;
-  bool change(std::uint32_t index, std::uint64_t& word, State to) noexcept;
+  bool change_state(std::uint32_t index, std::uint64_t& word, State to) noexcept;
   void recycle(std::uint32_t index, std::uint64_t word) noexcept;
-  std::uint32_t take_free() noexcept;  // index + 1, or 0
-  void give_free(std::uint32_t index) noexcept;
-  bool grow() noexcept;
+  std::uint32_t pop_free_slot() noexcept;  // index + 1, or 0
+  void push_free_slot(std::uint32_t index) noexcept;
+  bool add_block() noexcept;
 
   const std::uint64_t epoch_;
-  alignas(64) std::atomic<std::uint64_t> free_{0};  // tag << 32 | index + 1: the tag prevents the ABA problem
-  alignas(64) std::atomic<std::uint32_t> slots_{0};
-  std::mutex growing_;
-  std::array<std::atomic<Block*>, kMostWindows / kSlotsInABlock> blocks_{};
+  alignas(64) std::atomic<std::uint64_t> free_list_{0};  // tag << 32 | index + 1: the tag prevents the ABA problem
+  alignas(64) std::atomic<std::uint32_t> slot_count_{0};
+  std::mutex growth_lock_;
+  std::array<std::atomic<Block*>, kMaxWindows / kSlotsPerBlock> blocks_{};
 };
 
 }  // namespace joulemap::sampling

@@ -85,7 +85,7 @@ struct XlaName {
 };
 
 // transpose(jvp(Net)) -> Net; records the transformations around it in `name`.
-std::string_view unwrapped(std::string_view part, XlaName& name, bool& is_derivative) {
+std::string_view unwrap(std::string_view part, XlaName& name, bool& is_derivative) {
   while (part.ends_with(')')) {
     const std::size_t bracket = part.find('(');
     if (bracket == std::string_view::npos) return part;
@@ -100,13 +100,13 @@ std::string_view unwrapped(std::string_view part, XlaName& name, bool& is_deriva
 }
 
 // A derivative of a derivative repeats the path from its start; the last repetition counts.
-XlaName analysed(std::string_view op_name) {
+XlaName parse_xla_name(std::string_view op_name) {
   XlaName name;
   const std::vector<std::string_view> parts = parts_of(op_name);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i] == "rematted_computation") name.recomputed = true;
     bool is_derivative = false;
-    const std::string_view inner = unwrapped(parts[i], name, is_derivative);
+    const std::string_view inner = unwrap(parts[i], name, is_derivative);
     if (is_derivative) {
       name.name_scopes.clear();
       name.root = inner;
@@ -153,7 +153,7 @@ bool is_within_layer(std::string_view part) {
 }
 
 // Without a table: the first part is the model; the following parts are its layers, up to the first operation.
-OpScope as_written(std::span<const std::string_view> parts, std::string_view phase) {
+OpScope scope_as_written(std::span<const std::string_view> parts, std::string_view phase) {
   OpScope scope;
   if (parts.size() < 2) return scope;
   const std::string_view first = without_number(parts.front());
@@ -203,7 +203,7 @@ std::optional<std::vector<std::string_view>> differentiated(std::span<const std:
 }
 
 // TensorFlow 1 updates a variable in the scope of the optimizer: Adam/update_net/dense/kernel/ResourceApplyAdam.
-std::optional<OpScope> place_of_update(std::span<const std::string_view> parts) {
+std::optional<OpScope> scope_of_update(std::span<const std::string_view> parts) {
   constexpr std::string_view kUpdate = "update_";
   for (std::size_t i = 1; i < parts.size(); ++i) {
     if (!parts[i].starts_with(kUpdate) || !is_one_of(kOptimizers, without_number(parts[i - 1]))) continue;
@@ -221,17 +221,17 @@ std::optional<OpScope> place_of_update(std::span<const std::string_view> parts) 
   return std::nullopt;
 }
 
-OpScope found_or_as_written(std::span<const std::string_view> parts, const NameScopes& name_scopes) {
+OpScope mapped_scope_or_as_written(std::span<const std::string_view> parts, const NameScopes& name_scopes) {
   if (const NameScope* const own = find_name_scope(joined(parts), name_scopes)) {
     return {own->phase.empty() ? std::string(kForward) : own->phase, own->module, {}};
   }
-  if (std::optional<OpScope> update = place_of_update(parts)) return *std::move(update);
+  if (std::optional<OpScope> update = scope_of_update(parts)) return *std::move(update);
   const std::optional<std::vector<std::string_view>> of = differentiated(parts);
-  if (!of) return as_written(parts, kForward);
+  if (!of) return scope_as_written(parts, kForward);
   if (const NameScope* const scope = find_name_scope(joined(*of), name_scopes)) {
     return {std::string(kBackward), scope->module, {}};
   }
-  OpScope scope = as_written(*of, kBackward);
+  OpScope scope = scope_as_written(*of, kBackward);
   scope.phase = kBackward;
   return scope;
 }
@@ -242,17 +242,17 @@ OpScope scope_of_tensorflow_op(std::string_view node, std::string_view type, con
   std::vector<std::string_view> parts = parts_of(node);
   std::erase_if(parts, is_call);
   if (parts.empty()) return {{}, {}, std::string(type)};
-  OpScope scope = found_or_as_written(parts, name_scopes);
+  OpScope scope = mapped_scope_or_as_written(parts, name_scopes);
   // The gradient tape adds gradients where paths join (AddN); that operation has no layer in its name.
   if (scope.phase.empty() && without_number(parts.front()) == "AddN") scope.phase = kBackward;
   scope.op = type.empty() ? without_number(parts.back()) : type;
   return scope;
 }
 
-bool is_of_gradients(std::string_view op_name) { return op_name.find("transpose(jvp(") != std::string_view::npos; }
+bool is_gradient_op(std::string_view op_name) { return op_name.find("transpose(jvp(") != std::string_view::npos; }
 
 OpScope scope_of_xla_op(std::string_view op_name, bool trains) {
-  const XlaName name = analysed(op_name);
+  const XlaName name = parse_xla_name(op_name);
   OpScope scope{.op = std::string(name.op)};
   // The compiler has lost the scopes of a name without any.
   if (name.name_scopes.empty() && name.root.empty() && !name.differentiated && !name.transposed &&

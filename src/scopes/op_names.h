@@ -41,7 +41,7 @@ OpScope scope_of_tensorflow_op(std::string_view node, std::string_view type, con
 // `trains`: the program computes gradients, so its operations outside of forward and backward update parameters.
 OpScope scope_of_xla_op(std::string_view op_name, bool trains);
 // Whether an operation of that name computes gradients.
-bool is_of_gradients(std::string_view op_name);
+bool is_gradient_op(std::string_view op_name);
 
 OpScope scope_of_onnx_node(std::string_view node, std::string_view type);
 

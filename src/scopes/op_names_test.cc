@@ -63,8 +63,8 @@ TEST(JaxNames, ANameWithoutScopesSaysNothingOfItsPhase) {
 }
 
 TEST(JaxNames, TellsGradientsApart) {
-  EXPECT_TRUE(is_of_gradients("jit(step)/transpose(jvp(Net))/mul"));
-  EXPECT_FALSE(is_of_gradients("jit(step)/Net/transpose"));
+  EXPECT_TRUE(is_gradient_op("jit(step)/transpose(jvp(Net))/mul"));
+  EXPECT_FALSE(is_gradient_op("jit(step)/Net/transpose"));
 }
 
 TEST(JaxNames, OddNamesDoNoHarm) {

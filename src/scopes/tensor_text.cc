@@ -88,7 +88,7 @@ void for_each_shape(std::string_view list, const Visit& visit) {
 }  // namespace
 
 void TensorText::add(std::string_view type, std::string_view shape) {
-  if (++count_ > kMostTensors) return;
+  if (++count_ > kMaxTensors) return;
   if (count_ > 1) text_ += ' ';
   text_.append(type_named(type)) += '[';
   for (const char c : shape.substr(0, kLongestShape)) {
@@ -99,10 +99,10 @@ void TensorText::add(std::string_view type, std::string_view shape) {
 
 std::string TensorText::text() const {
   if (count_ == 0) return "()";
-  return count_ > kMostTensors ? text_ + " and " + std::to_string(count_ - kMostTensors) + " more" : text_;
+  return count_ > kMaxTensors ? text_ + " and " + std::to_string(count_ - kMaxTensors) + " more" : text_;
 }
 
-std::string tensors_of_kineto(std::string_view shapes, std::string_view types) {
+std::string parse_kineto_tensors(std::string_view shapes, std::string_view types) {
   if (!shapes.starts_with('[')) return {};
   const std::vector<std::string_view> names = quoted(types);
   TensorText text;
@@ -117,7 +117,7 @@ std::string tensors_of_kineto(std::string_view shapes, std::string_view types) {
   return text.text();
 }
 
-std::string tensors_of_onnxruntime(std::string_view types_and_shapes) {
+std::string parse_onnxruntime_tensors(std::string_view types_and_shapes) {
   if (!types_and_shapes.starts_with('[')) return {};
   const std::vector<std::string_view> names = quoted(types_and_shapes);
   TensorText text;

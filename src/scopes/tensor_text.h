@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TensorText: the input tensors of an operation as `report --by tensor` shows them: "[64,3,224,224] [64,3,7,7]". A type
-// precedes the shape unless it is float32 or unknown: "int64[64]". The text lists the first kMostTensors tensors and
+// precedes the shape unless it is float32 or unknown: "int64[64]". The text lists the first kMaxTensors tensors and
 // the number of further ones; "()" is an operation without tensors. Live captures write the same text
 // (python/joulemap/_torch_shapes.py). Pure.
 #pragma once
@@ -14,7 +14,7 @@ namespace joulemap::scopes {
 
 class TensorText {
  public:
-  static constexpr std::size_t kMostTensors = 8;
+  static constexpr std::size_t kMaxTensors = 8;
 
   // `shape`: numbers separated by commas, with or without blanks. Accepts type names of C++, PyTorch, ONNX and XLA.
   void add(std::string_view type, std::string_view shape);
@@ -27,9 +27,9 @@ class TensorText {
 
 // Parses "Input Dims" and "Input type" of PyTorch's profiler, as written in the file: [[2, 3], [], [[4], [5]]] and
 // ["float", "Scalar", "TensorList"]. Returns an empty text for malformed input.
-std::string tensors_of_kineto(std::string_view shapes, std::string_view types);
+std::string parse_kineto_tensors(std::string_view shapes, std::string_view types);
 
 // Parses "input_type_shape" of ONNX Runtime's profiler: [{"float":[2,3]},{"int64":[]}].
-std::string tensors_of_onnxruntime(std::string_view types_and_shapes);
+std::string parse_onnxruntime_tensors(std::string_view types_and_shapes);
 
 }  // namespace joulemap::scopes

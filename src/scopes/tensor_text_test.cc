@@ -7,25 +7,25 @@ namespace joulemap::scopes {
 namespace {
 
 TEST(TensorText, ShapesOfPyTorchStandInOrderAndValuesThatAreNoTensorsDoNot) {
-  EXPECT_EQ(tensors_of_kineto("[[64, 3, 224, 224], [64, 3, 7, 7], [], [2, 2], []]",
-                              R"(["float", "float", "", "ScalarList", "Scalar"])"),
+  EXPECT_EQ(parse_kineto_tensors("[[64, 3, 224, 224], [64, 3, 7, 7], [], [2, 2], []]",
+                                 R"(["float", "float", "", "ScalarList", "Scalar"])"),
             "[64,3,224,224] [64,3,7,7]");
 }
 
 TEST(TensorText, ATypeThatIsNotFloat32StandsInFront) {
-  EXPECT_EQ(tensors_of_kineto("[[2, 10], [2], []]", R"(["c10::BFloat16", "long int", "double"])"),
+  EXPECT_EQ(parse_kineto_tensors("[[2, 10], [2], []]", R"(["c10::BFloat16", "long int", "double"])"),
             "bfloat16[2,10] int64[2] float64[]");
-  EXPECT_EQ(tensors_of_onnxruntime(R"([{"float":[1,3]},{"int64":[]},{"float16":[7]}])"), "[1,3] int64[] float16[7]");
+  EXPECT_EQ(parse_onnxruntime_tensors(R"([{"float":[1,3]},{"int64":[]},{"float16":[7]}])"), "[1,3] int64[] float16[7]");
 }
 
 TEST(TensorText, AListOfTensorsIsItsTensors) {
-  EXPECT_EQ(tensors_of_kineto("[[[2, 3], [4]], [5]]", R"(["TensorList", "float"])"), "[2,3] [4] [5]");
-  EXPECT_EQ(tensors_of_kineto("[[], [5]]", R"(["TensorList", "float"])"), "[5]");
+  EXPECT_EQ(parse_kineto_tensors("[[[2, 3], [4]], [5]]", R"(["TensorList", "float"])"), "[2,3] [4] [5]");
+  EXPECT_EQ(parse_kineto_tensors("[[], [5]]", R"(["TensorList", "float"])"), "[5]");
 }
 
 TEST(TensorText, AnOperationThatIsGivenNoTensorSaysSo) {
-  EXPECT_EQ(tensors_of_kineto("[[], []]", R"(["ScalarList", "Scalar"])"), "()");
-  EXPECT_EQ(tensors_of_onnxruntime("[]"), "()");
+  EXPECT_EQ(parse_kineto_tensors("[[], []]", R"(["ScalarList", "Scalar"])"), "()");
+  EXPECT_EQ(parse_onnxruntime_tensors("[]"), "()");
 }
 
 TEST(TensorText, OfManyTheFirstAreTold) {
@@ -35,15 +35,15 @@ TEST(TensorText, OfManyTheFirstAreTold) {
 }
 
 TEST(TensorText, WithoutTypesOnlyShapesWithNumbersAreTensors) {
-  EXPECT_EQ(tensors_of_kineto("[[2, 3], [], [4]]", ""), "[2,3] [4]");
+  EXPECT_EQ(parse_kineto_tensors("[[2, 3], [], [4]]", ""), "[2,3] [4]");
 }
 
 TEST(TensorText, DamagedTextsGiveNothingOrWhatIsThere) {
-  EXPECT_EQ(tensors_of_kineto("", ""), "");
-  EXPECT_EQ(tensors_of_kineto("7", "[]"), "");
-  EXPECT_EQ(tensors_of_kineto("[[2, 3", R"(["float)"), "()");
-  EXPECT_EQ(tensors_of_kineto("]]][[2]]", R"(["float"])"), "");
-  EXPECT_EQ(tensors_of_onnxruntime("{}"), "");
+  EXPECT_EQ(parse_kineto_tensors("", ""), "");
+  EXPECT_EQ(parse_kineto_tensors("7", "[]"), "");
+  EXPECT_EQ(parse_kineto_tensors("[[2, 3", R"(["float)"), "()");
+  EXPECT_EQ(parse_kineto_tensors("]]][[2]]", R"(["float"])"), "");
+  EXPECT_EQ(parse_onnxruntime_tensors("{}"), "");
 }
 
 }  // namespace

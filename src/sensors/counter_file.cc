@@ -50,8 +50,8 @@ Result<CounterFile> CounterFile::open(const std::string& path) {
   Result<FileDescriptor> fd = open_for_reading(path);
   if (!fd) return std::move(fd).error();
   struct statfs filesystem {};
-  const bool made_by_kernel = ::fstatfs(fd->get(), &filesystem) == 0 && filesystem.f_type == SYSFS_MAGIC;
-  return CounterFile(path, std::move(*fd), made_by_kernel);
+  const bool is_kernel_generated = ::fstatfs(fd->get(), &filesystem) == 0 && filesystem.f_type == SYSFS_MAGIC;
+  return CounterFile(path, std::move(*fd), is_kernel_generated);
 }
 
 ReadCode CounterFile::read_once(std::uint64_t& raw) noexcept {
@@ -73,7 +73,7 @@ ReadCode CounterFile::read_until_stable(std::uint64_t& raw) noexcept {
   const std::int64_t deadline_ns = monotonic_ns() + kPatience_ns;
   int tries = 0;
   ReadCode before = read_once(raw);
-  if (made_by_kernel_) return before;
+  if (is_kernel_generated_) return before;
   while (true) {
     std::uint64_t again = 0;
     const ReadCode code = read_once(again);
@@ -103,7 +103,7 @@ Reading CounterFile::read() noexcept {
   reading.before_ns = monotonic_ns();
   reading.code = read_until_stable(reading.raw);
   const bool suspicious = reading.code != ReadCode::ok || reading.raw == last_raw_;
-  if (!made_by_kernel_ && suspicious && reopen_if_replaced(reading.code) == Identity::reopened) {
+  if (!is_kernel_generated_ && suspicious && reopen_if_replaced(reading.code) == Identity::reopened) {
     reading.code = read_until_stable(reading.raw);
   }
   if (reading.code == ReadCode::ok) last_raw_ = reading.raw;

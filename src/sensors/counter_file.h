@@ -24,8 +24,8 @@ class CounterFile {
   const std::string& path() const { return path_; }
 
  private:
-  CounterFile(std::string path, FileDescriptor fd, bool made_by_kernel)
-      : path_(std::move(path)), fd_(std::move(fd)), made_by_kernel_(made_by_kernel) {}
+  CounterFile(std::string path, FileDescriptor fd, bool is_kernel_generated)
+      : path_(std::move(path)), fd_(std::move(fd)), is_kernel_generated_(is_kernel_generated) {}
 
   ReadCode read_once(std::uint64_t& raw) noexcept;
   ReadCode read_until_stable(std::uint64_t& raw) noexcept;
@@ -35,7 +35,7 @@ class CounterFile {
 
   std::string path_;
   FileDescriptor fd_;
-  bool made_by_kernel_;
+  bool is_kernel_generated_;
   std::uint64_t last_raw_ = 0;
 };
 

@@ -6,6 +6,6 @@
 namespace joulemap::sensors {
 
 // Intel SDM vol. 3B, "RAPL Interfaces": the energy status registers are updated about every millisecond.
-inline constexpr double kRaplRefresh_s = 0.001;
+inline constexpr double kRaplUpdatePeriod_s = 0.001;
 
 }  // namespace joulemap::sensors

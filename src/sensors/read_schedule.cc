@@ -21,7 +21,7 @@ constexpr double kHighPower_w = 1000;
 
 }  // namespace
 
-std::int64_t longest_period_ns(std::span<const Channel> channels) {
+std::int64_t max_wrap_safe_period_ns(std::span<const Channel> channels) {
   double period_ns = static_cast<double>(kLongestPeriod_ns);
   for (const Channel& channel : channels) {
     if (!channel.wrap_range) continue;
@@ -37,10 +37,10 @@ std::int64_t relaxed_period_ns(std::span<const Channel> channels) {
     if (channel.provenance == Provenance::estimated) continue;
     period_ns = std::min(period_ns, channel.kind == ChannelKind::gauge ? kGaugePeriod_ns : kCounterPeriod_ns);
   }
-  return std::min(period_ns, longest_period_ns(channels));
+  return std::min(period_ns, max_wrap_safe_period_ns(channels));
 }
 
-std::int64_t close_period_ns(std::span<const Channel> channels) {
+std::int64_t near_edge_period_ns(std::span<const Channel> channels) {
   std::int64_t period_ns = kEstimatePeriod_ns;
   for (const Channel& channel : channels) {
     if (channel.provenance == Provenance::estimated) continue;
@@ -51,10 +51,10 @@ std::int64_t close_period_ns(std::span<const Channel> channels) {
 }
 
 std::int64_t Sensor::next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept {
-  const bool is_usual = mode == SamplingMode::relaxed || mode == SamplingMode::steps;
-  if (!is_usual) return last_ns + close_period_ns(channels());
-  if (!requested_period_ns_ || mode == SamplingMode::steps) return last_ns + relaxed_period_ns(channels());
-  return last_ns + std::clamp(*requested_period_ns_, kFinePeriod_ns, longest_period_ns(channels()));
+  const bool is_usual = mode == SamplingMode::relaxed || mode == SamplingMode::every_update;
+  if (!is_usual) return last_ns + near_edge_period_ns(channels());
+  if (!requested_period_ns_ || mode == SamplingMode::every_update) return last_ns + relaxed_period_ns(channels());
+  return last_ns + std::clamp(*requested_period_ns_, kFinePeriod_ns, max_wrap_safe_period_ns(channels()));
 }
 
 }  // namespace joulemap::sensors

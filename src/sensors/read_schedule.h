@@ -15,9 +15,9 @@ namespace joulemap::sensors {
 std::int64_t relaxed_period_ns(std::span<const Channel> channels);
 
 // With a longer period a counter could wrap twice unnoticed.
-std::int64_t longest_period_ns(std::span<const Channel> channels);
+std::int64_t max_wrap_safe_period_ns(std::span<const Channel> channels);
 
 // Near a window edge: a fraction of the update period, so that an update is seen when it happens.
-std::int64_t close_period_ns(std::span<const Channel> channels);
+std::int64_t near_edge_period_ns(std::span<const Channel> channels);
 
 }  // namespace joulemap::sensors

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sensors/backends.h"
-#include "sensors/host_kind.h"
+#include "sensors/host_traits.h"
 #include "support/sysroots.h"
 #include "support/temporary_directory.h"
 
@@ -39,15 +39,15 @@ TEST(Remedies, NameTheFlagOfTheContainerInsideOne) {
 }
 
 TEST(HostTraits, TellsVirtualMachinesFromBareMetal) {
-  EXPECT_EQ(find_host_kind(SystemRoot{sysroot("no-sensors")}).machine, "virtual machine (Amazon EC2 m5.large)");
-  EXPECT_EQ(find_host_kind(SystemRoot{sysroot("intel-2socket")}).machine, "bare metal");
+  EXPECT_EQ(detect_host_traits(SystemRoot{sysroot("no-sensors")}).machine, "virtual machine (Amazon EC2 m5.large)");
+  EXPECT_EQ(detect_host_traits(SystemRoot{sysroot("intel-2socket")}).machine, "bare metal");
 }
 
 TEST(HostTraits, RecognisesContainersAndWsl) {
   const TemporaryDirectory directory;
   directory.write("proc/1/cgroup", "0::/kubepods/burstable/pod1/abc\n");
   directory.write("proc/version", "Linux version 5.15.0-microsoft-standard-WSL2\n");
-  const HostTraits host = find_host_kind(SystemRoot{directory.path()});
+  const HostTraits host = detect_host_traits(SystemRoot{directory.path()});
   EXPECT_EQ(host.container, "kubernetes");
   EXPECT_EQ(host.machine, "virtual machine (WSL)");
 }

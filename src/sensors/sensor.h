@@ -23,15 +23,15 @@
 #include "model/channel.h"
 #include "model/sample.h"
 #include "model/sensor_status.h"
-#include "sensors/own_processes.h"
+#include "sensors/measured_process_set.h"
 
 namespace joulemap::sensors {
 
 enum class SamplingMode : std::uint8_t {
-  relaxed,  // between edges: reads at low cost
-  close,    // near an edge: locate the counter updates
-  now,      // read every channel at once, at any cost
-  steps,    // for a while: read every counter update, when a read is cheapest
+  relaxed,       // between edges: reads at low cost
+  near_edge,     // near an edge: locate the counter updates
+  immediate,     // read every channel at once, at any cost
+  every_update,  // for a while: read every counter update, when a read is cheapest
 };
 
 class Sensor {
@@ -40,7 +40,7 @@ class Sensor {
   virtual std::span<const Channel> channels() const = 0;  // fixed after open
 
   // One reading for each channel, in their order. A channel that is not due gets ReadCode::skipped.
-  virtual void read(std::span<Reading> readings, SamplingMode mode = SamplingMode::now) noexcept = 0;
+  virtual void read(std::span<Reading> readings, SamplingMode mode = SamplingMode::immediate) noexcept = 0;
 
   // For channels that return several values at once: the values of the last read(), oldest first, with the device's
   // timestamps. Their entries in `readings` are skipped. Channel numbers start at this sensor's first channel.
@@ -59,22 +59,22 @@ class Sensor {
 // Inputs of a probe.
 class ProbeContext {
  public:
-  explicit ProbeContext(SystemRoot root, std::string program = {}, MeasuredProcesses measured = {})
+  explicit ProbeContext(SystemRoot root, std::string program = {}, MeasuredProcessCriteria measured = {})
       : root_(std::move(root)), program_(std::move(program)), measured_(std::move(measured)) {}
 
   const SystemRoot& root() const { return root_; }
   const std::string& program() const { return program_; }  // path of this executable, for remedies that name it
-  const MeasuredProcesses& measured() const { return measured_; }
+  const MeasuredProcessCriteria& measured() const { return measured_; }
   const HostTraits& host() const;  // computed on first use: most probes do not need it
 
  private:
   SystemRoot root_;
   std::string program_;
-  MeasuredProcesses measured_;
+  MeasuredProcessCriteria measured_;
   mutable std::optional<HostTraits> host_;
 };
 
-struct Probe {
+struct ProbeResult {
   SensorStatus status;
   std::vector<std::unique_ptr<Sensor>> sensors;  // not empty when the state is measured or estimated; one thread each
 };
@@ -82,7 +82,7 @@ struct Probe {
 struct SensorBackend {
   std::string_view name;
   std::string_view summary;
-  Probe (*probe)(const ProbeContext&);
+  ProbeResult (*probe)(const ProbeContext&);
   bool loads_library = false;  // loads a third-party library into this process
 };
 

@@ -17,7 +17,7 @@ namespace joulemap::session {
 namespace {
 
 // The kernel counts machine time in ticks of 10 ms per CPU: below this the ratio is meaningless.
-constexpr double kLeastMachineTime_s = 0.05;
+constexpr double kMinMachineTime_s = 0.05;
 
 bool has_living_children() {
   siginfo_t info{};
@@ -32,7 +32,7 @@ std::optional<double> machine_cpu_s() {
 
 }  // namespace
 
-double all_children_cpu_s() {
+double descendants_cpu_s() {
   const UserSystemTime finished = finished_children_cpu_time();
   double total_s = finished.user_s + finished.system_s;
   if (!has_living_children()) return total_s;
@@ -44,7 +44,7 @@ double all_children_cpu_s() {
   return total_s;
 }
 
-std::optional<double> watched_tree_cpu_s(pid_t pid) {
+std::optional<double> attached_tree_cpu_s(pid_t pid) {
   const std::vector<ProcessCpuTime> processes = read_all_process_cpu_times();
   const Result<double> tree_s = process_tree_cpu_s(processes, pid);
   if (!tree_s) return std::nullopt;
@@ -52,39 +52,40 @@ std::optional<double> watched_tree_cpu_s(pid_t pid) {
   return *tree_s - (::getppid() == pid && own_s ? *own_s : 0);
 }
 
-void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+void become_subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
-CommandCpuTime::CommandCpuTime(CpuTimeSubject subject) : subject_(subject), had_children_(has_living_children()) {}
+CommandCpuTime::CommandCpuTime(CpuTimeSubject subject)
+    : subject_(subject), had_other_children_(has_living_children()) {}
 
-std::optional<double> CommandCpuTime::watched_cpu_s() const {
-  const Result<ProcessCpuTime> process = read_process_cpu_time(*subject_.watched);
+std::optional<double> CommandCpuTime::attached_cpu_s() const {
+  const Result<ProcessCpuTime> process = read_process_cpu_time(*subject_.attached_pid);
   if (!process) return std::nullopt;
   return process->own_s + process->children_s + descendants_s_;
 }
 
 void CommandCpuTime::refresh() {
-  if (!subject_.watched) return;
+  if (!subject_.attached_pid) return;
   if (monotonic_ns() >= next_search_ns_) {
     const std::vector<ProcessCpuTime> processes = read_all_process_cpu_times();
-    const Result<double> tree_s = process_tree_cpu_s(processes, *subject_.watched);
+    const Result<double> tree_s = process_tree_cpu_s(processes, *subject_.attached_pid);
     const auto own = std::find_if(processes.begin(), processes.end(),
-                                  [&](const ProcessCpuTime& process) { return process.pid == *subject_.watched; });
+                                  [&](const ProcessCpuTime& process) { return process.pid == *subject_.attached_pid; });
     if (tree_s) descendants_s_ = *tree_s - own->own_s - own->children_s;
     next_search_ns_ = monotonic_ns() + kNanosecondsPerSecond;
   }
-  if (const std::optional<double> now_s = watched_cpu_s()) process_now_s_ = now_s;
+  if (const std::optional<double> now_s = attached_cpu_s()) process_latest_s_ = now_s;
 }
 
 void CommandCpuTime::begin(bool command_runs) {
   const UserSystemTime finished = finished_children_cpu_time();
   user_at_begin_s_ = finished.user_s;
   system_at_begin_s_ = finished.system_s;
-  if (subject_.watched) {
+  if (subject_.attached_pid) {
     refresh();
-    process_at_begin_s_ = std::exchange(process_now_s_, std::nullopt);
+    process_at_begin_s_ = std::exchange(process_latest_s_, std::nullopt);
   } else if (subject_.has_command) {
-    const bool search = command_runs || had_children_;
-    process_at_begin_s_ = search ? all_children_cpu_s() : finished.user_s + finished.system_s;
+    const bool search = command_runs || had_other_children_;
+    process_at_begin_s_ = search ? descendants_cpu_s() : finished.user_s + finished.system_s;
   }
   machine_at_begin_s_ = machine_cpu_s();
 }
@@ -93,24 +94,25 @@ void CommandCpuTime::end(StatRun& run) {
   const std::optional<double> machine_at_end_s = machine_cpu_s();
   if (machine_at_begin_s_ && machine_at_end_s)
     run.machine_cpu_s = std::max(*machine_at_end_s - *machine_at_begin_s_, 0.0);
-  if (subject_.watched) {
+  if (subject_.attached_pid) {
     refresh();
   } else if (subject_.has_command) {
-    process_now_s_ = all_children_cpu_s();
+    process_latest_s_ = descendants_cpu_s();
     const UserSystemTime finished = finished_children_cpu_time();
     run.user_s = finished.user_s - user_at_begin_s_;
     run.system_s = finished.system_s - system_at_begin_s_;
   }
-  if (process_now_s_ && process_at_begin_s_) run.process_cpu_s = std::max(*process_now_s_ - *process_at_begin_s_, 0.0);
+  if (process_latest_s_ && process_at_begin_s_)
+    run.process_cpu_s = std::max(*process_latest_s_ - *process_at_begin_s_, 0.0);
 
   const auto unknown = [&](std::string why) { run.diagnostics.add({"no_process_share", 1, std::move(why), ""}); };
   if (!run.machine_cpu_s) {
     unknown("the machine's CPU time cannot be read from /proc");
-  } else if (!run.process_cpu_s && subject_.watched) {
+  } else if (!run.process_cpu_s && subject_.attached_pid) {
     unknown("the process ended before its CPU time could be read");
   } else if (!run.process_cpu_s) {
     unknown("there is neither a command nor a process whose CPU time could be told");
-  } else if (std::max(*run.machine_cpu_s, *run.process_cpu_s) < kLeastMachineTime_s) {
+  } else if (std::max(*run.machine_cpu_s, *run.process_cpu_s) < kMinMachineTime_s) {
     unknown("too little CPU time passed to tell the command's share of it");
   } else {
     run.process_share = *run.process_cpu_s / std::max(*run.machine_cpu_s, *run.process_cpu_s);

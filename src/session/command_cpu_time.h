@@ -16,17 +16,17 @@
 namespace joulemap::session {
 
 // Makes this process the subreaper of orphaned descendants. Call once, before the first command.
-void adopt_orphans();
+void become_subreaper();
 
 // CPU time of all descendants of this process, finished and alive.
-double all_children_cpu_s();
+double descendants_cpu_s();
 // CPU time of another process and its descendants, excluding us when we are its child. None once it is gone.
-std::optional<double> watched_tree_cpu_s(pid_t pid);
+std::optional<double> attached_tree_cpu_s(pid_t pid);
 
 // The process tree whose time is compared with the machine's.
 struct CpuTimeSubject {
   bool has_command = false;
-  std::optional<pid_t> watched;  // attached process instead of the command
+  std::optional<pid_t> attached_pid;  // attached process instead of the command
 };
 
 class CommandCpuTime {
@@ -43,14 +43,14 @@ class CommandCpuTime {
   void end(StatRun& run);
 
  private:
-  std::optional<double> watched_cpu_s() const;
+  std::optional<double> attached_cpu_s() const;
 
   CpuTimeSubject subject_;
-  bool had_children_ = false;
+  bool had_other_children_ = false;
   std::optional<double> process_at_begin_s_;
   double descendants_s_ = 0;
   std::int64_t next_search_ns_ = 0;
-  std::optional<double> process_now_s_;  // since begin
+  std::optional<double> process_latest_s_;  // since begin
   double user_at_begin_s_ = 0;
   double system_at_begin_s_ = 0;
   std::optional<double> machine_at_begin_s_;

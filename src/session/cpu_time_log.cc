@@ -26,7 +26,7 @@ Channel channel_named(std::string_view name, std::string_view source) {
   channel.sensor = "proc";
   channel.source = source;
   channel.domain = "cpu-time";
-  channel.countable = false;
+  channel.is_countable = false;
   channel.quantity = Quantity::cpu_time;
   channel.scale = kMillisecond_s;
   channel.refresh_s = 0.01;
@@ -48,16 +48,16 @@ std::vector<Sample> CpuTimeLog::read() {
   std::vector<Sample> samples;
   const std::int64_t now_ns = monotonic_ns();
   if (const Result<MachineCpuTime> machine = read_machine_cpu_time(SystemRoot{})) {
-    samples.push_back(sample_of(first_, machine->busy_s, now_ns));
+    samples.push_back(sample_of(first_channel_, machine->busy_s, now_ns));
   }
   if (begun_ns_ == 0) begun_ns_ = now_ns;
   const std::int64_t took_ns = monotonic_ns() - now_ns;
   const std::int64_t close_ns = std::clamp(kPartOfACpu * took_ns, kClosePeriod_ns, kPeriod_ns);
-  next_ns_ = now_ns + (now_ns - begun_ns_ < kCloseFor_ns ? close_ns : kPeriod_ns);
+  next_read_ns_ = now_ns + (now_ns - begun_ns_ < kCloseFor_ns ? close_ns : kPeriod_ns);
   if (now_ns < next_search_ns_) return samples;
   next_search_ns_ = now_ns + kSearchPeriod_ns;
-  const std::optional<double> used_s = watched_ ? watched_tree_cpu_s(*watched_) : all_children_cpu_s();
-  if (used_s) samples.push_back(sample_of(first_ + 1, *used_s, now_ns));
+  const std::optional<double> used_s = attached_pid_ ? attached_tree_cpu_s(*attached_pid_) : descendants_cpu_s();
+  if (used_s) samples.push_back(sample_of(first_channel_ + 1, *used_s, now_ns));
   return samples;
 }
 

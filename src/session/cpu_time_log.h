@@ -20,21 +20,22 @@ namespace joulemap::session {
 
 class CpuTimeLog {
  public:
-  // `first`: index of its first channel. `watched`: attached process that is recorded instead of a command.
-  explicit CpuTimeLog(std::uint32_t first, std::optional<pid_t> watched = {}) : first_(first), watched_(watched) {}
+  // `first_channel`: index of its first channel. `attached_pid`: attached process that is recorded instead of a command.
+  explicit CpuTimeLog(std::uint32_t first_channel, std::optional<pid_t> attached_pid = {})
+      : first_channel_(first_channel), attached_pid_(attached_pid) {}
 
   static std::vector<Channel> channels();
   std::vector<Sample> read();
   // When the next read is due.
-  std::int64_t next_ns() const { return next_ns_; }
+  std::int64_t next_read_ns() const { return next_read_ns_; }
   // Makes the next read search for the command's processes, whatever the time.
-  void search_now() { next_search_ns_ = 0; }
+  void force_search() { next_search_ns_ = 0; }
 
  private:
-  std::uint32_t first_;
-  std::optional<pid_t> watched_;
+  std::uint32_t first_channel_;
+  std::optional<pid_t> attached_pid_;
   std::int64_t begun_ns_ = 0;
-  std::int64_t next_ns_ = 0;
+  std::int64_t next_read_ns_ = 0;
   std::int64_t next_search_ns_ = 0;
 };
 

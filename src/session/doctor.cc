@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kWatch_ns = 50 * kNanosecondsPerMillisecond;
 
 // Reads every channel of a probe, in order.
-std::vector<Reading> read_all(const sensors::Probe& probe) {
+std::vector<Reading> read_all(const sensors::ProbeResult& probe) {
   std::vector<Reading> all;
   for (const std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
     std::vector<Reading> readings(sensor->channels().size());
@@ -26,7 +26,7 @@ std::vector<Reading> read_all(const sensors::Probe& probe) {
   return all;
 }
 
-std::string still_counters(const sensors::Probe& probe, std::span<const Reading> before,
+std::string still_counters(const sensors::ProbeResult& probe, std::span<const Reading> before,
                            std::span<const Reading> after) {
   std::string still;
   std::size_t k = 0;
@@ -42,9 +42,9 @@ std::string still_counters(const sensors::Probe& probe, std::span<const Reading>
   return still;
 }
 
-void watch_for_still_counters(std::vector<sensors::Probe>& probes) {
+void watch_for_still_counters(std::vector<sensors::ProbeResult>& probes) {
   std::vector<std::vector<Reading>> before;
-  for (const sensors::Probe& probe : probes) before.push_back(read_all(probe));
+  for (const sensors::ProbeResult& probe : probes) before.push_back(read_all(probe));
   sleep_until(monotonic_ns() + kWatch_ns);
   for (std::size_t i = 0; i < probes.size(); ++i) {
     if (probes[i].status.state != SensorState::measured) continue;
@@ -58,17 +58,17 @@ void watch_for_still_counters(std::vector<sensors::Probe>& probes) {
 
 }  // namespace
 
-Result<DoctorResult> examine(const sampling::SensorOptions& options) {
+Result<DoctorResult> examine_sensors(const sampling::SensorOptions& options) {
   Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(options.sensors);
   if (!backends) return std::move(backends).error();
   const sensors::ProbeContext context(options.root, options.program);
-  Result<std::vector<sensors::Probe>> probes =
+  Result<std::vector<sensors::ProbeResult>> probes =
       sampling::probe_backends(*backends, context, options.uses_file_capabilities);
   if (!probes) return std::move(probes).error();
   watch_for_still_counters(*probes);
 
   DoctorResult result{JOULEMAP_VERSION, context.host(), {}};
-  for (sensors::Probe& probe : *probes) result.sensors.push_back(std::move(probe.status));
+  for (sensors::ProbeResult& probe : *probes) result.sensors.push_back(std::move(probe.status));
   return result;
 }
 

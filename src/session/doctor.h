@@ -11,6 +11,6 @@
 namespace joulemap::session {
 
 // Uses root, sensors, program and uses_file_capabilities of `options`. Fails for an unknown sensor name.
-Result<DoctorResult> examine(const sampling::SensorOptions& options);
+Result<DoctorResult> examine_sensors(const sampling::SensorOptions& options);
 
 }  // namespace joulemap::session

@@ -9,7 +9,8 @@ namespace joulemap::session {
 namespace {
 
 TEST(Doctor, NotesCountersThatDoNotMove) {
-  const Result<DoctorResult> result = examine({.root = SystemRoot{sysroot("frozen-counter")}, .sensors = "powercap"});
+  const Result<DoctorResult> result =
+      examine_sensors({.root = SystemRoot{sysroot("frozen-counter")}, .sensors = "powercap"});
   ASSERT_TRUE(result.has_value());
   EXPECT_TRUE(result->sensors[0].diagnostics.contains("counter_still"));
 }

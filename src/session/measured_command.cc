@@ -22,13 +22,13 @@ Status MeasuredCommand::prepare(std::span<const std::string> command, std::span<
   child_ = std::move(*child);
   // In addition to SIGCHLD: a library thread that does not block that signal may consume it. Older kernels have no
   // pidfd.
-  child_end_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, child_->pid(), 0)));
+  child_pidfd_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, child_->pid(), 0)));
   return Done{};
 }
 
-Status MeasuredCommand::watch(pid_t pid) {
-  watched_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (watched_.is_open()) return Done{};
+Status MeasuredCommand::attach(pid_t pid) {
+  attached_process_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (attached_process_.is_open()) return Done{};
   if (errno == ESRCH || errno == EINVAL) {
     return Error{ErrorCode::not_found, fmt::format("no process {}", pid), "see ps -e for the processes there are"};
   }
@@ -44,23 +44,23 @@ void MeasuredCommand::reap() {
   pid_t pid = 0;
   while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
     if (!child_ || pid != child_->pid()) continue;  // a reparented orphan
-    exit_ = ExitStatus::from_wait_status(status);
+    exit_status_ = ExitStatus::from_wait_status(status);
     ended_ = true;
   }
 }
 
-void MeasuredCommand::take_signals() {
+void MeasuredCommand::handle_signals() {
   while (const std::optional<signalfd_siginfo> signal = signals_.next()) {
     const int number = static_cast<int>(signal->ssi_signo);
     if (number == SIGCHLD) {
       reap();
       continue;
     }
-    const bool stops = asks_to_stop(*signal);
-    asked_to_stop_ = asked_to_stop_ || stops;
+    const bool stops = is_termination_signal(*signal);
+    stop_requested_ = stop_requested_ || stops;
     if (!child_) {
       ended_ = ended_ || stops;
-    } else if (!ended_ && !came_from_terminal(*signal)) {
+    } else if (!ended_ && !is_from_terminal(*signal)) {
       ::kill(child_->pid(), number);
     }
   }
@@ -68,12 +68,12 @@ void MeasuredCommand::take_signals() {
 
 void MeasuredCommand::wait_until(std::int64_t deadline_ns) {
   // With a command, only its end counts, whatever happens to the attached process.
-  const FileDescriptor& end = child_ ? child_end_ : watched_;
+  const FileDescriptor& end = child_ ? child_pidfd_ : attached_process_;
   std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {end.get(), POLLIN, 0}}};
   const nfds_t count = end.is_open() ? 2 : 1;
   const timespec timeout = to_timespec(std::max<std::int64_t>(deadline_ns - monotonic_ns(), 0));
   if (::ppoll(waited.data(), count, &timeout, nullptr) <= 0) return;
-  if (waited[0].revents != 0) take_signals();
+  if (waited[0].revents != 0) handle_signals();
   if (count == 1 || waited[1].revents == 0) return;
   if (child_) {
     reap();

@@ -12,41 +12,41 @@
 #include <span>
 #include <string>
 
+#include "base/blocked_signals.h"
 #include "base/child_process.h"
 #include "base/file_descriptor.h"
 #include "base/result.h"
-#include "base/signal_gate.h"
 
 namespace joulemap::session {
 
 class MeasuredCommand {
  public:
   // `signals` must outlive it.
-  explicit MeasuredCommand(SignalGate& signals) : signals_(signals) {}
+  explicit MeasuredCommand(BlockedSignals& signals) : signals_(signals) {}
 
   // Forks; nothing is executed before release(). `environment` ("NAME=value") is added to the command's.
   Status prepare(std::span<const std::string> command, std::span<const std::string> environment = {});
-  Status watch(pid_t pid);
+  Status attach(pid_t pid);
   Status release();
 
   // Returns at an event or at deadline_ns of CLOCK_MONOTONIC.
   void wait_until(std::int64_t deadline_ns);
 
   bool ended() const { return ended_; }
-  bool asked_to_stop() const { return asked_to_stop_; }  // a signal requests that we stop, too
-  const std::optional<ExitStatus>& exit() const { return exit_; }
+  bool stop_requested() const { return stop_requested_; }  // a signal requests that we stop, too
+  const std::optional<ExitStatus>& exit_status() const { return exit_status_; }
 
  private:
-  void take_signals();
+  void handle_signals();
   void reap();
 
-  SignalGate& signals_;
-  FileDescriptor watched_;
+  BlockedSignals& signals_;
+  FileDescriptor attached_process_;
   std::optional<ChildProcess> child_;
-  FileDescriptor child_end_;  // readable once it has ended
-  std::optional<ExitStatus> exit_;
+  FileDescriptor child_pidfd_;  // readable once it has ended
+  std::optional<ExitStatus> exit_status_;
   bool ended_ = false;
-  bool asked_to_stop_ = false;
+  bool stop_requested_ = false;
 };
 
 }  // namespace joulemap::session

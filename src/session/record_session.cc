@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "base/blocked_signals.h"
 #include "base/clock.h"
 #include "base/redaction.h"
-#include "base/signal_gate.h"
 #include "recording/part_folder.h"
 #include "recording/part_list.h"
 #include "recording/recording_writer.h"
@@ -29,7 +29,7 @@ std::vector<std::string> written_command(const RecordOptions& options) {
 // One recording, from the first sample to the last.
 class Recorder {
  public:
-  Recorder(sampling::Meter& meter, const RecordOptions& options, SignalGate& signals, recording::PartFolder& folder,
+  Recorder(sampling::Meter& meter, const RecordOptions& options, BlockedSignals& signals, recording::PartFolder& folder,
            recording::RecordingWriter writer)
       : meter_(meter), options_(options), folder_(folder), writer_(std::move(writer)), command_(signals) {}
 
@@ -83,17 +83,18 @@ void Recorder::flush() {
 Status Recorder::start() {
   std::vector<std::string> environment = folder_.environment();
   environment.insert(environment.end(), options_.variables.begin(), options_.variables.end());
-  Status ready = options_.watched ? command_.watch(*options_.watched) : command_.prepare(options_.command, environment);
+  Status ready =
+      options_.attached_pid ? command_.attach(*options_.attached_pid) : command_.prepare(options_.command, environment);
   if (!ready) return ready;
   result_.diagnostics = options_.diagnostics;
-  folder_.add_lock_notes(result_.diagnostics);
+  folder_.add_lock_diagnostics(result_.diagnostics);
   std::vector<Channel> channels(meter_.channels().begin(), meter_.channels().end());
-  cpu_times_.emplace(static_cast<std::uint32_t>(channels.size()), options_.watched);
+  cpu_times_.emplace(static_cast<std::uint32_t>(channels.size()), options_.attached_pid);
   for (Channel& channel : CpuTimeLog::channels()) channels.push_back(std::move(channel));
   writer_.set_channels(channels);
   for (const EnvironmentFact& fact : options_.environment) writer_.add(fact);
   for (const ChannelCalibration& known : options_.calibration) writer_.add(known);
-  meter_.set_tap([this](const Sample& sample) {
+  meter_.set_sample_callback([this](const Sample& sample) {
     ++result_.samples;
     writer_.add(sample);
   });
@@ -104,7 +105,7 @@ Status Recorder::start() {
   mark(MarkKind::command_begin, meter_.begin_ns());
   flush();
   if (options_.on_begun) {
-    if (Status told = options_.on_begun(environment); !told) return told;
+    if (Status begun = options_.on_begun(environment); !begun) return begun;
   }
   return command_.release();
 }
@@ -116,9 +117,9 @@ void Recorder::run() {
     const std::int64_t now_ns = monotonic_ns();
     if (now_ns < next_tick_ns) continue;
     meter_.sample();
-    meter_.watch_every_step(folder_.is_probed());
+    meter_.read_every_update(folder_.is_probing_active());
     if (now_ns >= next_clock_ns_) pair_clocks();
-    if (now_ns >= cpu_times_->next_ns()) read_cpu_times();
+    if (now_ns >= cpu_times_->next_read_ns()) read_cpu_times();
     if (now_ns >= next_flush_ns_) flush();
     const std::int64_t period_ns = meter_.period_ns();
     next_tick_ns += ((now_ns - next_tick_ns) / period_ns + 1) * period_ns;
@@ -128,21 +129,21 @@ void Recorder::run() {
 RecordResult Recorder::finish() {
   meter_.end();
   mark(MarkKind::command_end, meter_.end_ns());
-  cpu_times_->search_now();
+  cpu_times_->force_search();
   pair_clocks();
   read_cpu_times();
-  meter_.set_tap({});
+  meter_.set_sample_callback({});
   result_.command = written_command(options_);
   result_.elapsed_s = meter_.elapsed_s();
   result_.energy = meter_.result();
-  result_.own_cpu_s = meter_.own_cpu_s();
+  result_.overhead_cpu_s = meter_.overhead_cpu_s();
   result_.samplers = meter_.costs();
   RecordingEnd end;
-  if (command_.exit()) {
-    end.exit_code = result_.exit_code = command_.exit()->code;
-    end.signal = result_.signal = command_.exit()->signal;
+  if (command_.exit_status()) {
+    end.exit_code = result_.exit_code = command_.exit_status()->code;
+    end.signal = result_.signal = command_.exit_status()->signal;
   }
-  end.own_cpu_s = result_.own_cpu_s;
+  end.overhead_cpu_s = result_.overhead_cpu_s;
   for (const SamplerCost& cost : result_.samplers) {
     end.missed_ticks += cost.missed_ticks;
     end.lost_samples += cost.lost_samples;
@@ -157,10 +158,10 @@ RecordResult Recorder::finish() {
 }
 
 // Reads and removes the traces left by framework profilers; they become a part that is joined with the others.
-void take_in_traces(const recording::PartFolder& folder, const RecordOptions& options, RecordResult& result) {
+void add_framework_traces(const recording::PartFolder& folder, const RecordOptions& options, RecordResult& result) {
   if (!options.read_framework_traces) return;
   FrameworkActivity traces =
-      options.read_framework_traces(fmt::format("{}/{}", folder.path(), recording::kTracesFolder));
+      options.read_framework_traces(fmt::format("{}/{}", folder.path(), recording::kTracesFolderName));
   if (traces.activity.empty() && traces.diagnostics.empty()) return;
   Result<recording::RecordingWriter> writer = folder.open_additional_part("process");
   RecordingEnd end;
@@ -174,7 +175,7 @@ void take_in_traces(const recording::PartFolder& folder, const RecordOptions& op
 }
 
 // Stores the powers known before this run, so that its reports do not change when the library learns more.
-void keep_known_powers(const recording::PartFolder& folder, const RecordOptions& options, RecordResult& result) {
+void store_known_powers(const recording::PartFolder& folder, const RecordOptions& options, RecordResult& result) {
   if (!options.known_powers) return;
   std::vector<KernelPower> powers = options.known_powers(folder.path(), result.diagnostics);
   if (powers.empty()) return;
@@ -206,7 +207,7 @@ void join(recording::PartFolder& folder, RecordResult& result) {
 }  // namespace
 
 Result<RecordResult> record(sampling::Meter& meter, const RecordOptions& options) {
-  Result<SignalGate> signals = SignalGate::open();
+  Result<BlockedSignals> signals = BlockedSignals::open();
   if (!signals) return std::move(signals).error();
   Result<recording::PartFolder> folder =
       recording::PartFolder::create(options.file, written_command(options), options.recording_id);
@@ -216,18 +217,18 @@ Result<RecordResult> record(sampling::Meter& meter, const RecordOptions& options
     folder->remove();
     return std::move(writer).error();
   }
-  if (!options.watched) adopt_orphans();
+  if (!options.attached_pid) become_subreaper();
   Recorder recorder(meter, options, *signals, *folder, std::move(*writer));
   if (Status started = recorder.start(); !started) {
     folder->remove();
     return std::move(started).error();
   }
-  const Status kept = folder->rename_older_recording();
+  const Status renamed = folder->rename_older_recording();
   recorder.run();
   RecordResult result = recorder.finish();
-  if (!kept) result.diagnostics.add({"older_not_kept", 1, kept.error().message, kept.error().remedy});
-  take_in_traces(*folder, options, result);
-  keep_known_powers(*folder, options, result);
+  if (!renamed) result.diagnostics.add({"older_not_kept", 1, renamed.error().message, renamed.error().remedy});
+  add_framework_traces(*folder, options, result);
+  store_known_powers(*folder, options, result);
   join(*folder, result);
   return result;
 }

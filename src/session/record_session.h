@@ -26,7 +26,7 @@ struct RecordOptions {
   std::vector<std::string> command;
   bool keep_arguments = false;               // false: the recording and the result contain *** for secrets in the
                                              // command
-  std::optional<pid_t> watched;              // attached process; `command` is then its command line
+  std::optional<pid_t> attached_pid;         // attached process; `command` is then its command line
   std::string file;                          // an existing file of that name is kept as FILE.old
   std::string recording_id;                  // shared with recorders of the same run on other hosts; empty: a new one
   std::vector<EnvironmentFact> environment;  // written unchanged

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "base/blocked_signals.h"
 #include "base/clock.h"
-#include "base/signal_gate.h"
 #include "session/command_cpu_time.h"
 #include "session/measured_command.h"
 
@@ -21,7 +21,7 @@ struct StatOutcome {
 // One run.
 class Session {
  public:
-  Session(sampling::Meter& meter, SignalGate& signals, const StatOptions& options)
+  Session(sampling::Meter& meter, BlockedSignals& signals, const StatOptions& options)
       : meter_(meter), options_(options), command_(signals), cpu_time_({!options.command.empty(), options.pid}) {}
 
   Result<StatOutcome> run();
@@ -47,7 +47,7 @@ class Session {
 
 Status Session::start() {
   if (options_.pid) {
-    if (Status status = command_.watch(*options_.pid); !status) return status;
+    if (Status status = command_.attach(*options_.pid); !status) return status;
   }
   if (!options_.command.empty()) {
     if (Status status = command_.prepare(options_.command); !status) return status;
@@ -90,9 +90,9 @@ void Session::on_tick() {
 }
 
 void Session::finish() {
-  if (command_.exit()) {
-    run_.exit_code = command_.exit()->code;
-    run_.signal = command_.exit()->signal;
+  if (command_.exit_status()) {
+    run_.exit_code = command_.exit_status()->code;
+    run_.signal = command_.exit_status()->signal;
   }
   if (!begun_) {
     run_.diagnostics.add({"ended_before_delay", 1, "it ended before --delay was over: nothing was measured",
@@ -101,7 +101,7 @@ void Session::finish() {
   }
   meter_.end();
   run_.elapsed_s = meter_.elapsed_s();
-  run_.own_cpu_s = meter_.own_cpu_s();
+  run_.overhead_cpu_s = meter_.overhead_cpu_s();
   run_.samplers = meter_.costs();
   for (const SamplerCost& cost : run_.samplers) run_.missed_ticks += cost.missed_ticks;
   if (options_.interval_ns > 0 && run_.elapsed_s > interval_from_s_) add_interval(run_.elapsed_s);
@@ -124,25 +124,26 @@ Result<StatOutcome> Session::run() {
     command_.wait_until(deadline_ns);
   }
   finish();
-  return StatOutcome{std::move(run_), command_.asked_to_stop()};
+  return StatOutcome{std::move(run_), command_.stop_requested()};
 }
 
 // Handles signals between two runs, so that a stop request is not lost.
-bool was_asked_to_stop(SignalGate& signals) {
-  bool asked = false;
-  while (const std::optional<signalfd_siginfo> signal = signals.next()) asked = asked || asks_to_stop(*signal);
-  return asked;
+bool was_asked_to_stop(BlockedSignals& signals) {
+  bool stop_requested = false;
+  while (const std::optional<signalfd_siginfo> signal = signals.next())
+    stop_requested = stop_requested || is_termination_signal(*signal);
+  return stop_requested;
 }
 
 }  // namespace
 
 Result<StatResult> measure(sampling::Meter& meter, const StatOptions& options) {
-  Result<SignalGate> signals = SignalGate::open();
+  Result<BlockedSignals> signals = BlockedSignals::open();
   if (!signals) return std::move(signals).error();
-  adopt_orphans();
+  become_subreaper();
   StatResult result;
   result.command = options.command;
-  if (options.pid) result.watched_pid = *options.pid;
+  if (options.pid) result.attached_pid = *options.pid;
   bool interrupted = false;
   for (int run = 0; run < options.repeat && !interrupted; ++run) {
     Result<StatOutcome> outcome = Session(meter, *signals, options).run();

@@ -37,7 +37,7 @@ void step_up(std::vector<double>& p_values, std::span<const std::size_t> by_p) {
 
 }  // namespace
 
-std::vector<double> adjusted(std::span<const double> p_values, Adjustment adjustment) {
+std::vector<double> adjusted_p_values(std::span<const double> p_values, Adjustment adjustment) {
   std::vector<double> result(p_values.begin(), p_values.end());
   const std::vector<std::size_t> by_p = family_by_p(p_values);
   switch (adjustment) {
@@ -70,7 +70,7 @@ std::string_view name_of(Adjustment adjustment) {
   return "";
 }
 
-std::optional<Adjustment> adjustment_of_name(std::string_view name) {
+std::optional<Adjustment> parse_adjustment(std::string_view name) {
   for (const Adjustment adjustment :
        {Adjustment::holm, Adjustment::bonferroni, Adjustment::benjamini_hochberg, Adjustment::none}) {
     if (name == name_of(adjustment)) return adjustment;

@@ -19,9 +19,9 @@ enum class Adjustment {
   none,
 };
 
-std::vector<double> adjusted(std::span<const double> p_values, Adjustment adjustment);
+std::vector<double> adjusted_p_values(std::span<const double> p_values, Adjustment adjustment);
 
 std::string_view name_of(Adjustment adjustment);  // "holm", "bonferroni", "bh", "none"
-std::optional<Adjustment> adjustment_of_name(std::string_view name);
+std::optional<Adjustment> parse_adjustment(std::string_view name);
 
 }  // namespace joulemap::statistics

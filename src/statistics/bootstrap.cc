@@ -16,7 +16,7 @@ namespace {
 
 // Indices of 0 .. size - 1, two from each random number, whose halves are independent. Passes the half to `visit`.
 template <class Visit>
-void draw_indices(QuickRandom& random, std::size_t size, Visit visit) {
+void draw_indices(SplitMix64& random, std::size_t size, Visit visit) {
   for (std::size_t i = 0; i + 1 < size; i += 2) {
     const std::uint64_t bits = random.bits();
     visit(((bits >> 32) * size) >> 32, 0);
@@ -25,13 +25,13 @@ void draw_indices(QuickRandom& random, std::size_t size, Visit visit) {
   if (size % 2 == 1) visit(((random.bits() >> 32) * size) >> 32, 0);
 }
 
-double central_interval(std::span<const double> sorted) {
+double median_of_sorted(std::span<const double> sorted) {
   const std::size_t half = sorted.size() / 2;
   return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
 std::vector<double> mean_replicates(std::span<const double> values, const BootstrapOptions& options) {
-  QuickRandom random(options.seed);
+  SplitMix64 random(options.seed);
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
     double sums[2] = {0, 0};  // two, so that one addition need not wait for the other
@@ -54,7 +54,7 @@ double median_of_counts(std::span<const double> sorted, std::span<const std::uin
 }
 
 std::vector<double> median_replicates(std::span<const double> sorted, const BootstrapOptions& options) {
-  QuickRandom random(options.seed);
+  SplitMix64 random(options.seed);
   std::vector<std::uint32_t> counts(sorted.size());
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
@@ -65,7 +65,7 @@ std::vector<double> median_replicates(std::span<const double> sorted, const Boot
   return replicates;
 }
 
-std::vector<double> medians_without_each(std::span<const double> sorted) {
+std::vector<double> jackknife_medians(std::span<const double> sorted) {
   std::vector<double> medians;
   if (sorted.size() < 2) return medians;
   const std::size_t left = sorted.size() - 1;
@@ -76,7 +76,7 @@ std::vector<double> medians_without_each(std::span<const double> sorted) {
   return medians;
 }
 
-std::vector<double> without_each(std::span<const double> values, const Statistic& statistic) {
+std::vector<double> jackknife_values(std::span<const double> values, const Statistic& statistic) {
   std::vector<double> left(values.begin(), values.end());
   std::vector<double> results;
   if (left.size() < 2) return results;
@@ -137,8 +137,8 @@ std::optional<Bounds> bca_quantiles(std::span<const double> replicates, double e
   if (!a || equal == replicates.size() || !(share > 0 && share < 1)) return std::nullopt;
   const double bias = normal_quantile(share);
   const auto corrected = [&](double z) {
-    const double stretch = 1 - *a * (bias + z);
-    return stretch > 0 ? normal_cdf(bias + (bias + z) / stretch) : -1;
+    const double divisor = 1 - *a * (bias + z);
+    return divisor > 0 ? normal_cdf(bias + (bias + z) / divisor) : -1;
   };
   const double z = normal_quantile(tail);
   const Bounds bounds{corrected(z), corrected(-z)};
@@ -155,7 +155,7 @@ double mean_of(std::span<const double> values) {
 double median_of(std::span<const double> values) {
   std::vector<double> sorted(values.begin(), values.end());
   std::ranges::sort(sorted);
-  return central_interval(sorted);
+  return median_of_sorted(sorted);
 }
 
 double quantile_of_sorted(std::span<const double> sorted, double probability) {
@@ -191,15 +191,15 @@ std::optional<BootstrapInterval> bootstrap_median(std::span<const double> values
   if (values.empty()) return std::nullopt;
   std::vector<double> sorted(values.begin(), values.end());
   std::ranges::sort(sorted);
-  const std::vector<double> jackknife = medians_without_each(sorted);
+  const std::vector<double> jackknife = jackknife_medians(sorted);
   std::vector<double> replicates = median_replicates(sorted, options);
-  return bca_interval(replicates, central_interval(sorted), jackknife, options.confidence);
+  return bca_interval(replicates, median_of_sorted(sorted), jackknife, options.confidence);
 }
 
 std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const Statistic& statistic,
                                            const BootstrapOptions& options) {
   if (values.empty()) return std::nullopt;
-  QuickRandom random(options.seed);
+  SplitMix64 random(options.seed);
   std::vector<double> drawn(values.size());
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
@@ -207,12 +207,12 @@ std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const
     draw_indices(random, values.size(), [&](std::size_t position, int) { drawn[i++] = values[position]; });
     replicate = statistic(drawn);
   }
-  return bca_interval(replicates, statistic(values), without_each(values, statistic), options.confidence);
+  return bca_interval(replicates, statistic(values), jackknife_values(values, statistic), options.confidence);
 }
 
 std::uint64_t cell_seed(std::uint64_t seed, std::size_t cell) {
   // The seeds are drawn, so that cells are independent of each other and of the cells of the next seed.
-  return QuickRandom(QuickRandom(seed).bits() + static_cast<std::uint64_t>(cell)).bits();
+  return SplitMix64(SplitMix64(seed).bits() + static_cast<std::uint64_t>(cell)).bits();
 }
 
 std::vector<std::optional<BootstrapInterval>> bootstrap_cells(std::span<const std::vector<double>> cells, Centre centre,
@@ -227,10 +227,10 @@ std::vector<std::optional<BootstrapInterval>> bootstrap_cells(std::span<const st
     }
   };
   const std::size_t wanted = threads > 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
-  std::vector<std::thread> others(std::min(wanted, std::max<std::size_t>(cells.size(), 1)) - 1);
-  for (std::thread& other : others) other = std::thread(work);
+  std::vector<std::thread> workers(std::min(wanted, std::max<std::size_t>(cells.size(), 1)) - 1);
+  for (std::thread& worker : workers) worker = std::thread(work);
   work();
-  for (std::thread& other : others) other.join();
+  for (std::thread& worker : workers) worker.join();
   return intervals;
 }
 

@@ -2,7 +2,7 @@
 //
 // Bootstrap confidence intervals of a statistic. BCa (Efron 1987): corrected for bias and, by a jackknife, for a spread
 // that changes with the value. Where BCa is undefined (all replicates equal or on one side, or all values equal) the
-// interval is plain percentiles, and `degenerate` is set. Same seed and values give the same bits, with any number of
+// interval is plain percentiles, and `is_degenerate` is set. Same seed and values give the same bits, with any number of
 // threads.
 #pragma once
 
@@ -25,7 +25,7 @@ struct BootstrapInterval {
   double estimate = 0;  // statistic of the original values
   double low = 0;
   double high = 0;
-  bool degenerate = false;  // BCa is undefined: percentiles of the replicates
+  bool is_degenerate = false;  // BCa is undefined: percentiles of the replicates
 };
 
 using Statistic = std::function<double(std::span<const double>)>;

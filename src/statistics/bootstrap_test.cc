@@ -52,11 +52,11 @@ TEST(Bootstrap, HasOneAnswerForMeanAndMedianHoweverTheyAreAskedFor) {
 
 TEST(Bootstrap, SaysWhereOnlyPercentilesAreLeft) {
   const BootstrapInterval equal = *bootstrap_mean(std::vector<double>(9, 4.0));
-  EXPECT_TRUE(equal.degenerate);
+  EXPECT_TRUE(equal.is_degenerate);
   EXPECT_EQ(equal.low, 4);
   EXPECT_EQ(equal.high, 4);
-  EXPECT_TRUE(bootstrap_mean(std::vector<double>{4})->degenerate);
-  EXPECT_FALSE(bootstrap_mean(std::vector<double>{4, 5, 7})->degenerate);
+  EXPECT_TRUE(bootstrap_mean(std::vector<double>{4})->is_degenerate);
+  EXPECT_FALSE(bootstrap_mean(std::vector<double>{4, 5, 7})->is_degenerate);
   const auto least = [](std::span<const double> values) { return *std::ranges::min_element(values); };
   const BootstrapInterval of_least = *bootstrap(std::vector<double>{1, 2, 3, 4, 5}, least);
   EXPECT_GE(of_least.low, 1);

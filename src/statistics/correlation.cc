@@ -50,13 +50,13 @@ std::int64_t concordance(std::span<const std::int64_t> x, std::span<const std::i
 }
 
 double exact_spearman_p(const Ranks& x, const Ranks& y, std::int64_t products) {
-  const auto n = static_cast<std::int64_t>(x.doubled.size());
+  const auto n = static_cast<std::int64_t>(x.doubled_ranks.size());
   const std::int64_t mean = n * (n + 1) * (n + 1);  // mean of the sum of products of doubled ranks
   const std::int64_t distance = std::abs(products - mean);
-  std::vector<std::int64_t> permuted = y.doubled;
-  return share_of_permutations(permuted, [&] {
+  std::vector<std::int64_t> permuted = y.doubled_ranks;
+  return fraction_of_permutations(permuted, [&] {
     std::int64_t sum = -mean;
-    for (std::size_t i = 0; i < permuted.size(); ++i) sum += x.doubled[i] * permuted[i];
+    for (std::size_t i = 0; i < permuted.size(); ++i) sum += x.doubled_ranks[i] * permuted[i];
     return std::abs(sum) >= distance;
   });
 }
@@ -84,8 +84,9 @@ double untied_kendall_p(std::size_t n, std::int64_t s) {
 }
 
 double tied_kendall_p(const Ranks& x, const Ranks& y, std::int64_t s) {
-  std::vector<std::int64_t> permuted = y.doubled;
-  return share_of_permutations(permuted, [&] { return std::abs(concordance(x.doubled, permuted)) >= std::abs(s); });
+  std::vector<std::int64_t> permuted = y.doubled_ranks;
+  return fraction_of_permutations(permuted,
+                                  [&] { return std::abs(concordance(x.doubled_ranks, permuted)) >= std::abs(s); });
 }
 
 }  // namespace
@@ -98,16 +99,16 @@ KendallSum kendall_sum(std::span<const double> x, std::span<const double> y) {
   const TieSums y_ties = tie_sums(y_ranks);
   const double pairs = n * (n - 1) / 2;
   KendallSum result;
-  result.s = concordance(x_ranks.doubled, y_ranks.doubled);
+  result.s = concordance(x_ranks.doubled_ranks, y_ranks.doubled_ranks);
   const double untied = std::sqrt(pairs - x_ties.pairs) * std::sqrt(pairs - y_ties.pairs);
   if (untied > 0) result.tau_b = static_cast<double>(result.s) / untied;
   result.variance = (n * (n - 1) * (2 * n + 5) - x_ties.spread - y_ties.spread) / 18;
   if (n > 1) result.variance += x_ties.pairs * y_ties.pairs / pairs;
   if (n > 2) result.variance += x_ties.triples * y_ties.triples / (9 * n * (n - 1) * (n - 2));
-  const bool tied = x_ranks.tied() || y_ranks.tied();
-  if (untied > 0 && !tied && x.size() <= kExactKendallLimit) {
+  const bool has_ties = x_ranks.has_ties() || y_ranks.has_ties();
+  if (untied > 0 && !has_ties && x.size() <= kExactKendallLimit) {
     result.exact_p = untied_kendall_p(x.size(), result.s);
-  } else if (untied > 0 && tied && x.size() <= kExactTiedKendallLimit) {
+  } else if (untied > 0 && has_ties && x.size() <= kExactTiedKendallLimit) {
     result.exact_p = tied_kendall_p(x_ranks, y_ranks, result.s);
   }
   return result;
@@ -120,9 +121,10 @@ std::optional<TestResult> spearman(std::span<const double> x, std::span<const do
   if (x_ranks.tie_sizes.size() < 2 || y_ranks.tie_sizes.size() < 2) return std::nullopt;
   const auto n = static_cast<std::int64_t>(x.size());
   std::int64_t products = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) products += x_ranks.doubled[i] * y_ranks.doubled[i];
+  for (std::size_t i = 0; i < x.size(); ++i) products += x_ranks.doubled_ranks[i] * y_ranks.doubled_ranks[i];
   const auto cubes = static_cast<double>(n * n * n - n);
-  const double spread = std::sqrt((cubes - x_ranks.tie_cubes()) / 3) * std::sqrt((cubes - y_ranks.tie_cubes()) / 3);
+  const double spread =
+      std::sqrt((cubes - x_ranks.tie_correction()) / 3) * std::sqrt((cubes - y_ranks.tie_correction()) / 3);
   const double rho = std::clamp(static_cast<double>(products - n * (n + 1) * (n + 1)) / spread, -1.0, 1.0);
   if (x.size() <= kExactSpearmanLimit) {
     return TestResult{rho, exact_spearman_p(x_ranks, y_ranks, products), x.size(), PMethod::exact};

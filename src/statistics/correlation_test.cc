@@ -15,7 +15,7 @@ namespace {
 
 std::vector<double> drawn(Random& random, std::size_t n, std::size_t different) {
   std::vector<double> values(n);
-  for (double& value : values) value = static_cast<double>(random.below(different));
+  for (double& value : values) value = static_cast<double>(random.uniform_below(different));
   return values;
 }
 
@@ -68,9 +68,9 @@ TEST(RankCorrelations, AgreeWithAllOrdersCountedOneByOne) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
-    const std::size_t n = 3 + random.below(4);
-    const std::vector<double> x = drawn(random, n, 2 + random.below(50));
-    const std::vector<double> y = drawn(random, n, 2 + random.below(50));
+    const std::size_t n = 3 + random.uniform_below(4);
+    const std::vector<double> x = drawn(random, n, 2 + random.uniform_below(50));
+    const std::vector<double> y = drawn(random, n, 2 + random.uniform_below(50));
     const auto rho = spearman(x, y);
     const auto tau = kendall(x, y);
     ASSERT_EQ(rho.has_value(), tau.has_value());
@@ -107,16 +107,16 @@ TEST(RankCorrelations, DoNotExistWithoutSpread) {
 
 TEST(Adjustment, KeepsTheOrderAndLeavesOutWhatWasNotCompared) {
   const std::vector<double> p{0.04, std::nan(""), 0.01, 0.03};
-  const std::vector<double> holm = adjusted(p, Adjustment::holm);
+  const std::vector<double> holm = adjusted_p_values(p, Adjustment::holm);
   EXPECT_DOUBLE_EQ(holm[2], 0.03);
   EXPECT_DOUBLE_EQ(holm[3], 0.06);
   EXPECT_DOUBLE_EQ(holm[0], 0.06);
   EXPECT_TRUE(std::isnan(holm[1]));
-  EXPECT_DOUBLE_EQ(adjusted(p, Adjustment::bonferroni)[0], 0.12);
-  EXPECT_DOUBLE_EQ(adjusted(p, Adjustment::benjamini_hochberg)[3], 0.04);
-  EXPECT_EQ(adjusted(p, Adjustment::none)[0], 0.04);
-  EXPECT_EQ(adjustment_of_name("bh"), Adjustment::benjamini_hochberg);
-  EXPECT_FALSE(adjustment_of_name("sidak"));
+  EXPECT_DOUBLE_EQ(adjusted_p_values(p, Adjustment::bonferroni)[0], 0.12);
+  EXPECT_DOUBLE_EQ(adjusted_p_values(p, Adjustment::benjamini_hochberg)[3], 0.04);
+  EXPECT_EQ(adjusted_p_values(p, Adjustment::none)[0], 0.04);
+  EXPECT_EQ(parse_adjustment("bh"), Adjustment::benjamini_hochberg);
+  EXPECT_FALSE(parse_adjustment("sidak"));
 }
 
 }  // namespace

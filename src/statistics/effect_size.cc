@@ -81,11 +81,11 @@ double kth_least(const Pairs& pairs, std::size_t k) {
   std::int64_t low = ordered_bits(pairs.least());
   std::int64_t high = ordered_bits(pairs.greatest());
   while (low < high) {
-    const std::int64_t middle = std::midpoint(low, high);
-    if (pairs.count_at_most(of_ordered_bits(middle)) >= k) {
-      high = middle;
+    const std::int64_t midpoint = std::midpoint(low, high);
+    if (pairs.count_at_most(of_ordered_bits(midpoint)) >= k) {
+      high = midpoint;
     } else {
-      low = middle + 1;
+      low = midpoint + 1;
     }
   }
   return of_ordered_bits(low);
@@ -101,10 +101,10 @@ double median(const Pairs& pairs) {
 // rare: the rejection region of the test; least_tail: probability of its most extreme outcome, where it rejects
 // nothing.
 template <class Pairs>
-Shift shift_of(const Pairs& pairs, std::optional<RareSum> rare, double least_tail) {
-  const std::size_t k = rare ? rare->sum + 1 : 1;
+EffectEstimate shift_of(const Pairs& pairs, std::optional<CriticalValue> critical, double least_tail) {
+  const std::size_t k = critical ? critical->sum + 1 : 1;
   return {median(pairs), kth_least(pairs, k), kth_least(pairs, pairs.size() + 1 - k),
-          1 - 2 * (rare ? rare->tail : least_tail)};
+          1 - 2 * (critical ? critical->tail : least_tail)};
 }
 
 std::vector<double> differences_of(std::span<const double> first, std::span<const double> second) {
@@ -123,19 +123,19 @@ std::optional<std::vector<double>> logarithms_of(std::span<const double> values)
   return logarithms;
 }
 
-Shift in_percent(const Shift& of_logarithms) {
+EffectEstimate in_percent(const EffectEstimate& of_logarithms) {
   return {100 * std::expm1(of_logarithms.estimate), 100 * std::expm1(of_logarithms.low),
           100 * std::expm1(of_logarithms.high), of_logarithms.confidence};
 }
 
-using ShiftOf = std::optional<Shift>(std::span<const double>, std::span<const double>, double);
+using EffectFunction = std::optional<EffectEstimate>(std::span<const double>, std::span<const double>, double);
 
-std::optional<Shift> percent(ShiftOf shift, std::span<const double> first, std::span<const double> second,
-                             double confidence) {
+std::optional<EffectEstimate> percent(EffectFunction shift, std::span<const double> first,
+                                      std::span<const double> second, double confidence) {
   const auto log_first = logarithms_of(first);
   const auto log_second = logarithms_of(second);
   if (!log_first || !log_second) return std::nullopt;
-  const std::optional<Shift> of_logarithms = shift(*log_first, *log_second, confidence);
+  const std::optional<EffectEstimate> of_logarithms = shift(*log_first, *log_second, confidence);
   if (!of_logarithms) return std::nullopt;
   return in_percent(*of_logarithms);
 }
@@ -151,31 +151,32 @@ double a12_bound(double estimate, double end, double z, double n1, double n2) {
   double near = estimate;
   double far = end;
   for (int i = 0; i < 100; ++i) {
-    const double middle = (near + far) / 2;
-    const double distance = middle - estimate;
-    (distance * distance <= z * z * a12_variance(middle, n1, n2) ? near : far) = middle;
+    const double midpoint = (near + far) / 2;
+    const double distance = midpoint - estimate;
+    (distance * distance <= z * z * a12_variance(midpoint, n1, n2) ? near : far) = midpoint;
   }
   return near;
 }
 
 }  // namespace
 
-std::optional<Shift> a12_interval(std::span<const double> first, std::span<const double> second, double confidence) {
+std::optional<EffectEstimate> a12_interval(std::span<const double> first, std::span<const double> second,
+                                           double confidence) {
   if (first.empty() || second.empty()) return std::nullopt;
-  const double estimate = a12(first, second);
+  const double estimate = vargha_delaney_a12(first, second);
   const double z = normal_quantile((1 + confidence) / 2);
   const auto n1 = static_cast<double>(first.size());
   const auto n2 = static_cast<double>(second.size());
-  return Shift{estimate, a12_bound(estimate, 0, z, n1, n2), a12_bound(estimate, 1, z, n1, n2), confidence};
+  return EffectEstimate{estimate, a12_bound(estimate, 0, z, n1, n2), a12_bound(estimate, 1, z, n1, n2), confidence};
 }
 
-double a12(std::span<const double> first, std::span<const double> second) {
+double vargha_delaney_a12(std::span<const double> first, std::span<const double> second) {
   if (first.empty() || second.empty()) return 0.5;
   return rank_sum_u(first, second) / (static_cast<double>(first.size()) * static_cast<double>(second.size()));
 }
 
 double cliffs_delta(std::span<const double> first, std::span<const double> second) {
-  return 2 * a12(first, second) - 1;
+  return 2 * vargha_delaney_a12(first, second) - 1;
 }
 
 std::string_view magnitude_of_delta(double delta) {
@@ -183,28 +184,32 @@ std::string_view magnitude_of_delta(double delta) {
   return size < 0.147 ? "negligible" : size < 0.33 ? "small" : size < 0.474 ? "medium" : "large";
 }
 
-std::optional<Shift> paired_shift(std::span<const double> first, std::span<const double> second, double confidence) {
+std::optional<EffectEstimate> paired_shift(std::span<const double> first, std::span<const double> second,
+                                           double confidence) {
   std::vector<double> differences = differences_of(first, second);
   if (differences.empty()) return std::nullopt;
   const std::size_t n = differences.size();
-  const Shift sums = shift_of(PairSums(std::move(differences)), rare_signed_rank(n, (1 - confidence) / 2),
-                              std::exp2(-static_cast<double>(n)));
-  return Shift{sums.estimate / 2, sums.low / 2, sums.high / 2, sums.confidence};
+  const EffectEstimate sums =
+      shift_of(PairSums(std::move(differences)), signed_rank_critical_value(n, (1 - confidence) / 2),
+               std::exp2(-static_cast<double>(n)));
+  return EffectEstimate{sums.estimate / 2, sums.low / 2, sums.high / 2, sums.confidence};
 }
 
-std::optional<Shift> unpaired_shift(std::span<const double> first, std::span<const double> second, double confidence) {
+std::optional<EffectEstimate> unpaired_shift(std::span<const double> first, std::span<const double> second,
+                                             double confidence) {
   if (first.empty() || second.empty()) return std::nullopt;
-  const double least_tail = 1 / ways_to_choose(first.size() + second.size(), first.size());
-  return shift_of(PairDifferences(first, second), rare_rank_sum(first.size(), second.size(), (1 - confidence) / 2),
-                  least_tail);
+  const double least_tail = 1 / binomial_coefficient(first.size() + second.size(), first.size());
+  return shift_of(PairDifferences(first, second),
+                  rank_sum_critical_value(first.size(), second.size(), (1 - confidence) / 2), least_tail);
 }
 
-std::optional<Shift> paired_percent(std::span<const double> first, std::span<const double> second, double confidence) {
+std::optional<EffectEstimate> paired_percent(std::span<const double> first, std::span<const double> second,
+                                             double confidence) {
   return percent(paired_shift, first, second, confidence);
 }
 
-std::optional<Shift> unpaired_percent(std::span<const double> first, std::span<const double> second,
-                                      double confidence) {
+std::optional<EffectEstimate> unpaired_percent(std::span<const double> first, std::span<const double> second,
+                                               double confidence) {
   return percent(unpaired_shift, first, second, confidence);
 }
 

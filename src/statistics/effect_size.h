@@ -13,7 +13,7 @@ namespace joulemap::statistics {
 
 // Vargha and Delaney's A12: the probability that a value of the first is greater than one of the second, with ties
 // counted as half. 0.5 where a group is empty.
-double a12(std::span<const double> first, std::span<const double> second);
+double vargha_delaney_a12(std::span<const double> first, std::span<const double> second);
 // Cliff's delta, 2 A12 - 1: from -1 (first always less) to 1.
 double cliffs_delta(std::span<const double> first, std::span<const double> second);
 // "negligible", "small", "medium", "large": |delta| below 0.147, 0.33, 0.474 (Romano et al. 2006).
@@ -23,7 +23,7 @@ std::string_view magnitude_of_delta(double delta);
 // reject. `confidence` is the actual confidence: at least the requested one, or less where there are too few values, in
 // which case the interval spans all differences. Large samples: quantiles of the normal approximation, with continuity
 // correction.
-struct Shift {
+struct EffectEstimate {
   double estimate = 0;
   double low = 0;
   double high = 0;
@@ -33,18 +33,23 @@ struct Shift {
 // A12 with an interval (Newcombe 2006, method 5). The bounds are solved for, so they stay within 0 .. 1 and the
 // interval has a width even where the groups do not overlap. Nothing where a group is empty. For Cliff's delta take 2 x
 // - 1 of all three.
-std::optional<Shift> a12_interval(std::span<const double> first, std::span<const double> second, double confidence);
+std::optional<EffectEstimate> a12_interval(std::span<const double> first, std::span<const double> second,
+                                           double confidence);
 
 // For pairs: the median of all means of two differences (Walsh averages, including each with itself). Zero differences
 // count. Nothing without pairs. Time n log n, memory n.
-std::optional<Shift> paired_shift(std::span<const double> first, std::span<const double> second, double confidence);
+std::optional<EffectEstimate> paired_shift(std::span<const double> first, std::span<const double> second,
+                                           double confidence);
 // For independent groups: the median of all differences between a value of the first and one of the second. Nothing
 // where a group is empty.
-std::optional<Shift> unpaired_shift(std::span<const double> first, std::span<const double> second, double confidence);
+std::optional<EffectEstimate> unpaired_shift(std::span<const double> first, std::span<const double> second,
+                                             double confidence);
 
 // The same for ratios, in percent of the second: 3 means that the first is 3 % greater. Shifts of logarithms, so that
 // swapping the two gives the inverse ratio. Nothing where a value is not above 0.
-std::optional<Shift> paired_percent(std::span<const double> first, std::span<const double> second, double confidence);
-std::optional<Shift> unpaired_percent(std::span<const double> first, std::span<const double> second, double confidence);
+std::optional<EffectEstimate> paired_percent(std::span<const double> first, std::span<const double> second,
+                                             double confidence);
+std::optional<EffectEstimate> unpaired_percent(std::span<const double> first, std::span<const double> second,
+                                               double confidence);
 
 }  // namespace joulemap::statistics

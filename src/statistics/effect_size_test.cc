@@ -26,17 +26,17 @@ std::vector<double> drawn(Random& random, std::size_t n, double centre, bool rou
 TEST(A12, CountsPairsInWhichTheFirstIsGreater) {
   const std::vector<double> first{1, 2, 3};
   const std::vector<double> second{2, 2, 5};
-  EXPECT_DOUBLE_EQ(a12(first, second), (0 + 2 * 0.5 + 2) / 9);
-  EXPECT_DOUBLE_EQ(a12(first, second), 1 - a12(second, first));
-  EXPECT_DOUBLE_EQ(cliffs_delta(first, second), 2 * a12(first, second) - 1);
-  EXPECT_EQ(a12(second, std::vector<double>{9, 10}), 0);
+  EXPECT_DOUBLE_EQ(vargha_delaney_a12(first, second), (0 + 2 * 0.5 + 2) / 9);
+  EXPECT_DOUBLE_EQ(vargha_delaney_a12(first, second), 1 - vargha_delaney_a12(second, first));
+  EXPECT_DOUBLE_EQ(cliffs_delta(first, second), 2 * vargha_delaney_a12(first, second) - 1);
+  EXPECT_EQ(vargha_delaney_a12(second, std::vector<double>{9, 10}), 0);
 }
 
 TEST(A12Interval, TurnsRoundWhenTheSidesAreSwappedAndHasAWidthAtTheEnds) {
   const std::vector<double> low{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
   const std::vector<double> high{11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
-  const Shift below = *a12_interval(low, high, 0.95);
-  const Shift above = *a12_interval(high, low, 0.95);
+  const EffectEstimate below = *a12_interval(low, high, 0.95);
+  const EffectEstimate above = *a12_interval(high, low, 0.95);
   EXPECT_EQ(below.low, 0);
   EXPECT_GT(below.high, 0.1);
   EXPECT_LT(below.high, 0.35);
@@ -53,7 +53,7 @@ TEST(A12Interval, CoversTheTruthAboutAsOftenAsItSays) {
     int covered = 0;
     constexpr int kTrials = 2000;
     for (int trial = 0; trial < kTrials; ++trial) {
-      const Shift interval = *a12_interval(drawn(random, 10, shift, false), drawn(random, 12, 0, false), 0.95);
+      const EffectEstimate interval = *a12_interval(drawn(random, 10, shift, false), drawn(random, 12, 0, false), 0.95);
       covered += interval.low <= truth && truth <= interval.high ? 1 : 0;
     }
     EXPECT_GT(covered, 0.93 * kTrials) << shift;
@@ -61,12 +61,12 @@ TEST(A12Interval, CoversTheTruthAboutAsOftenAsItSays) {
   }
 }
 
-TEST(Shift, IsTheMedianOfAllPairsHoweverItIsFound) {
+TEST(EffectEstimate, IsTheMedianOfAllPairsHoweverItIsFound) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
-    const bool rounded = random.below(2) == 0;
-    const std::vector<double> first = drawn(random, 1 + random.below(25), 3, rounded);
+    const bool rounded = random.uniform_below(2) == 0;
+    const std::vector<double> first = drawn(random, 1 + random.uniform_below(25), 3, rounded);
     const std::vector<double> second = drawn(random, first.size(), 1, rounded);
     std::vector<double> walsh;
     std::vector<double> differences;
@@ -81,13 +81,13 @@ TEST(Shift, IsTheMedianOfAllPairsHoweverItIsFound) {
   }
 }
 
-TEST(Shift, TurnsRoundWhenTheSidesAreSwapped) {
+TEST(EffectEstimate, TurnsRoundWhenTheSidesAreSwapped) {
   Random random(11);
   const std::vector<double> first = drawn(random, 20, 30, false);
   const std::vector<double> second = drawn(random, 20, 20, false);
   for (const auto shift : {paired_shift, unpaired_shift}) {
-    const Shift there = *shift(first, second, 0.9);
-    const Shift back = *shift(second, first, 0.9);
+    const EffectEstimate there = *shift(first, second, 0.9);
+    const EffectEstimate back = *shift(second, first, 0.9);
     EXPECT_DOUBLE_EQ(there.estimate, -back.estimate);
     EXPECT_DOUBLE_EQ(there.low, -back.high);
   }
@@ -96,18 +96,18 @@ TEST(Shift, TurnsRoundWhenTheSidesAreSwapped) {
   EXPECT_NEAR((1 + there / 100) * (1 + back / 100), 1, 1e-12);
 }
 
-TEST(Shift, SaysThatFewValuesCannotHaveTheConfidenceAskedFor) {
+TEST(EffectEstimate, SaysThatFewValuesCannotHaveTheConfidenceAskedFor) {
   const std::vector<double> first{5, 6, 7, 9};
   const std::vector<double> second{1, 1, 1, 1};
-  const Shift paired = *paired_shift(first, second, 0.95);
+  const EffectEstimate paired = *paired_shift(first, second, 0.95);
   EXPECT_DOUBLE_EQ(paired.confidence, 1 - 2.0 / 16);
   EXPECT_EQ(paired.low, 4);
   EXPECT_EQ(paired.high, 8);
-  const Shift unpaired = *unpaired_shift(std::vector<double>{5, 6}, std::vector<double>{1, 2}, 0.95);
+  const EffectEstimate unpaired = *unpaired_shift(std::vector<double>{5, 6}, std::vector<double>{1, 2}, 0.95);
   EXPECT_DOUBLE_EQ(unpaired.confidence, 1 - 2.0 / 6);
 }
 
-TEST(Shift, CoversTheTruthAtLeastAsOftenAsItSays) {
+TEST(EffectEstimate, CoversTheTruthAtLeastAsOftenAsItSays) {
   Random random(20260101);
   int paired = 0;
   int unpaired = 0;
@@ -115,8 +115,8 @@ TEST(Shift, CoversTheTruthAtLeastAsOftenAsItSays) {
   for (int trial = 0; trial < kTrials; ++trial) {
     const std::vector<double> first = drawn(random, 12, 5, false);
     const std::vector<double> second = drawn(random, 12, 3, false);
-    const Shift of_pairs = *paired_shift(first, second, 0.95);
-    const Shift of_groups = *unpaired_shift(first, second, 0.95);
+    const EffectEstimate of_pairs = *paired_shift(first, second, 0.95);
+    const EffectEstimate of_groups = *unpaired_shift(first, second, 0.95);
     paired += of_pairs.low <= 2 && 2 <= of_pairs.high ? 1 : 0;
     unpaired += of_groups.low <= 2 && 2 <= of_groups.high ? 1 : 0;
   }
@@ -124,12 +124,12 @@ TEST(Shift, CoversTheTruthAtLeastAsOftenAsItSays) {
   EXPECT_GT(unpaired, 0.94 * kTrials);
 }
 
-TEST(Shift, IsFoundAmongThousandsOfValues) {
+TEST(EffectEstimate, IsFoundAmongThousandsOfValues) {
   Random random(3);
   const std::vector<double> first = drawn(random, 5'000, 10, false);
   const std::vector<double> second = drawn(random, 5'000, 8, false);
   EXPECT_NEAR(paired_shift(first, second, 0.95)->estimate, 2, 0.1);
-  const Shift shift = *unpaired_shift(first, second, 0.95);
+  const EffectEstimate shift = *unpaired_shift(first, second, 0.95);
   EXPECT_LT(shift.low, 2);
   EXPECT_GT(shift.high, 2);
   EXPECT_LT(shift.high - shift.low, 0.2);

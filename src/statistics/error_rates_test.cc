@@ -28,7 +28,7 @@ std::vector<double> family_p(Random& random, Design design, double difference_of
     for (double& value : second) value = 1 + 0.01 * random.normal();
     p_values.push_back(design == Design::paired ? signed_rank_test(first, second).p : rank_sum_test(first, second).p);
   }
-  return adjusted(p_values, Adjustment::holm);
+  return adjusted_p_values(p_values, Adjustment::holm);
 }
 
 class ErrorRates : public testing::TestWithParam<Design> {};

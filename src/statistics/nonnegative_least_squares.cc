@@ -22,20 +22,20 @@ struct Scaled {
   Vector scale;  // x = scale * solution
 };
 
-Scaled scaled(const GramSums& sums, std::span<const Prior> priors) {
+Scaled scaled(const NormalEquations& sums, std::span<const Prior> priors) {
   const auto size = static_cast<Eigen::Index>(sums.size());
   Scaled problem{Matrix(size, size), Vector(size), Vector(size)};
   for (Eigen::Index i = 0; i < size; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    JOULEMAP_CHECK(priors[at].pull > 0, "a prior needs a positive precision");
-    problem.scale[i] = 1 / std::sqrt(sums.gram(at, at) + priors[at].pull);
-    problem.target[i] = problem.scale[i] * (sums.moment(at) + priors[at].pull * priors[at].value);
+    JOULEMAP_CHECK(priors[at].precision > 0, "a prior needs a positive precision");
+    problem.scale[i] = 1 / std::sqrt(sums.gram(at, at) + priors[at].precision);
+    problem.target[i] = problem.scale[i] * (sums.moment(at) + priors[at].precision * priors[at].value);
   }
   for (Eigen::Index i = 0; i < size; ++i) {
     for (Eigen::Index j = 0; j < size; ++j) {
-      const double pull = i == j ? priors[static_cast<std::size_t>(i)].pull : 0;
+      const double precision = i == j ? priors[static_cast<std::size_t>(i)].precision : 0;
       const double gram = sums.gram(static_cast<std::size_t>(i), static_cast<std::size_t>(j));
-      problem.normal(i, j) = problem.scale[i] * problem.scale[j] * (gram + pull);
+      problem.normal(i, j) = problem.scale[i] * problem.scale[j] * (gram + precision);
     }
   }
   return problem;
@@ -55,7 +55,7 @@ class Pivoting {
     const std::size_t most_rounds = 20 + 10 * free_.size();
     for (std::size_t round = 0; round < most_rounds; ++round) {
       solve_free();
-      const std::vector<std::size_t> wrong = wrong_ones();
+      const std::vector<std::size_t> wrong = infeasible_unknowns();
       if (wrong.empty()) return true;
       if (wrong.size() < fewest) {
         fewest = wrong.size();
@@ -92,7 +92,7 @@ class Pivoting {
     slope_ = problem_.normal * x_ - problem_.target;
   }
 
-  std::vector<std::size_t> wrong_ones() const {
+  std::vector<std::size_t> infeasible_unknowns() const {
     const double tolerance = kTolerance * std::max(problem_.target.cwiseAbs().maxCoeff(), 1e-300);
     std::vector<std::size_t> wrong;
     for (std::size_t i = 0; i < free_.size(); ++i) {
@@ -110,7 +110,7 @@ class Pivoting {
 
 }  // namespace
 
-void GramSums::add_row(std::span<const double> row, double value, double weight) {
+void NormalEquations::add_observation(std::span<const double> row, double value, double weight) {
   JOULEMAP_CHECK(row.size() == size(), "a row of another problem");
   // Two thirds of a fit's time are spent here: only half of the matrix is computed, and Eigen adds two numbers at a
   // time.
@@ -123,18 +123,18 @@ void GramSums::add_row(std::span<const double> row, double value, double weight)
     Eigen::Map<Vector>(gram_.data() + i * size() + i, rest).noalias() += weighted * all.tail(rest);
   }
   squares_ += weight * value * value;
-  rows_ += weight;
+  total_weight_ += weight;
 }
 
-void GramSums::add(const GramSums& other, double weight) {
+void NormalEquations::add(const NormalEquations& other, double weight) {
   JOULEMAP_CHECK(other.size() == size(), "sums of another problem");
   for (std::size_t i = 0; i < gram_.size(); ++i) gram_[i] += weight * other.gram_[i];
   for (std::size_t i = 0; i < moments_.size(); ++i) moments_[i] += weight * other.moments_[i];
   squares_ += weight * other.squares_;
-  rows_ += weight * other.rows_;
+  total_weight_ += weight * other.total_weight_;
 }
 
-double GramSums::residual(std::span<const double> x) const {
+double NormalEquations::residual_sum_of_squares(std::span<const double> x) const {
   double sum = squares_;
   for (std::size_t i = 0; i < size(); ++i) {
     double product = 0;
@@ -144,19 +144,20 @@ double GramSums::residual(std::span<const double> x) const {
   return std::max(sum, 0.0);
 }
 
-GramSums GramSums::grouped(std::span<const std::size_t> group_of, std::size_t groups) const {
-  GramSums sums(groups);
+NormalEquations NormalEquations::with_grouped_unknowns(std::span<const std::size_t> group_of,
+                                                       std::size_t groups) const {
+  NormalEquations sums(groups);
   for (std::size_t i = 0; i < size(); ++i) {
     sums.moments_[group_of[i]] += moments_[i];
     for (std::size_t j = 0; j < size(); ++j) sums.gram_[group_of[i] * groups + group_of[j]] += gram(i, j);
   }
   sums.squares_ = squares_;
-  sums.rows_ = rows_;
+  sums.total_weight_ = total_weight_;
   return sums;
 }
 
-GramSums GramSums::with_common(std::size_t members) const {
-  GramSums sums(size() + 1);
+NormalEquations NormalEquations::with_common_unknown(std::size_t members) const {
+  NormalEquations sums(size() + 1);
   for (std::size_t i = 0; i < size(); ++i) {
     sums.moments_[i] = moments_[i];
     if (i < members) sums.moments_.back() += moments_[i];
@@ -168,12 +169,12 @@ GramSums GramSums::with_common(std::size_t members) const {
     }
   }
   sums.squares_ = squares_;
-  sums.rows_ = rows_;
+  sums.total_weight_ = total_weight_;
   return sums;
 }
 
-GramSums GramSums::above(std::size_t base) const {
-  GramSums sums = *this;
+NormalEquations NormalEquations::relative_to(std::size_t base) const {
+  NormalEquations sums = *this;
   std::vector<double> columns(size());
   double all = 0;
   for (std::size_t i = 0; i < size(); ++i) {
@@ -189,9 +190,9 @@ GramSums GramSums::above(std::size_t base) const {
   return sums;
 }
 
-GramSums GramSums::with_combination(std::span<const double> weights) const {
+NormalEquations NormalEquations::with_combined_unknown(std::span<const double> weights) const {
   JOULEMAP_CHECK(weights.size() == size(), "a weight for each unknown");
-  GramSums sums(size() + 1);
+  NormalEquations sums(size() + 1);
   for (std::size_t i = 0; i < size(); ++i) {
     double combined = 0;
     for (std::size_t j = 0; j < size(); ++j) {
@@ -204,11 +205,11 @@ GramSums GramSums::with_combination(std::span<const double> weights) const {
     sums.moments_.back() += weights[i] * moments_[i];
   }
   sums.squares_ = squares_;
-  sums.rows_ = rows_;
+  sums.total_weight_ = total_weight_;
   return sums;
 }
 
-NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const Prior> priors) {
+NonnegativeFit nonnegative_least_squares(const NormalEquations& sums, std::span<const Prior> priors) {
   JOULEMAP_CHECK(priors.size() == sums.size(), "one prior for each unknown");
   NonnegativeFit fit;
   if (sums.size() == 0) return fit;
@@ -222,7 +223,7 @@ NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const P
   return fit;
 }
 
-std::vector<double> least_squares(const GramSums& sums, std::span<const Prior> priors) {
+std::vector<double> least_squares(const NormalEquations& sums, std::span<const Prior> priors) {
   JOULEMAP_CHECK(priors.size() == sums.size(), "one prior for each unknown");
   if (sums.size() == 0) return {};
   const Scaled problem = scaled(sums, priors);
@@ -232,7 +233,7 @@ std::vector<double> least_squares(const GramSums& sums, std::span<const Prior> p
   return x;
 }
 
-std::vector<double> posterior_inverse(const GramSums& sums, std::span<const Prior> priors) {
+std::vector<double> unscaled_posterior_covariance(const NormalEquations& sums, std::span<const Prior> priors) {
   JOULEMAP_CHECK(priors.size() == sums.size(), "one prior for each unknown");
   if (sums.size() == 0) return {};
   const Scaled problem = scaled(sums, priors);

@@ -15,38 +15,38 @@
 namespace joulemap::statistics {
 
 // A'A, A'y and y'y of weighted observations. Sums add up: blocks of observations can be kept separately and added.
-class GramSums {
+class NormalEquations {
  public:
-  explicit GramSums(std::size_t unknowns = 0) : moments_(unknowns), gram_(unknowns * unknowns) {}
+  explicit NormalEquations(std::size_t unknowns = 0) : moments_(unknowns), gram_(unknowns * unknowns) {}
 
   std::size_t size() const { return moments_.size(); }
-  void add_row(std::span<const double> row, double value, double weight = 1);
-  void add(const GramSums& other, double weight = 1);
+  void add_observation(std::span<const double> row, double value, double weight = 1);
+  void add(const NormalEquations& other, double weight = 1);
 
   double gram(std::size_t i, std::size_t j) const { return i <= j ? gram_[i * size() + j] : gram_[j * size() + i]; }
   double moment(std::size_t i) const { return moments_[i]; }
-  double rows() const { return rows_; }  // sum of weights
+  double total_weight() const { return total_weight_; }  // sum of weights
   // Weighted sum of squared residuals of x.
-  double residual(std::span<const double> x) const;
+  double residual_sum_of_squares(std::span<const double> x) const;
   // Unknowns that share one value: column i of the observations is added to group_of[i].
-  GramSums grouped(std::span<const std::size_t> group_of, std::size_t groups) const;
+  NormalEquations with_grouped_unknowns(std::span<const std::size_t> group_of, std::size_t groups) const;
   // Adds a last unknown: the common part of the first `members`, which then become their differences from it.
-  GramSums with_common(std::size_t members) const;
+  NormalEquations with_common_unknown(std::size_t members) const;
   // The other unknowns become differences above `base`, whose column becomes the sum of all columns.
-  GramSums above(std::size_t base) const;
+  NormalEquations relative_to(std::size_t base) const;
   // Adds a last unknown whose column is the weighted sum of all columns.
-  GramSums with_combination(std::span<const double> weights) const;
+  NormalEquations with_combined_unknown(std::span<const double> weights) const;
 
  private:
   std::vector<double> moments_;
   std::vector<double> gram_;  // symmetric: only the upper triangle is used
   double squares_ = 0;
-  double rows_ = 0;
+  double total_weight_ = 0;
 };
 
 struct Prior {
   double value = 0;
-  double pull = 0;  // precision relative to the noise; must be above 0, which makes every problem solvable
+  double precision = 0;  // precision relative to the noise; must be above 0, which makes every problem solvable
 };
 
 struct NonnegativeFit {
@@ -54,11 +54,11 @@ struct NonnegativeFit {
   bool converged = true;  // false: x is feasible, but not optimal
 };
 
-NonnegativeFit nonnegative_least_squares(const GramSums& sums, std::span<const Prior> priors);
+NonnegativeFit nonnegative_least_squares(const NormalEquations& sums, std::span<const Prior> priors);
 // The same without the sign constraint.
-std::vector<double> least_squares(const GramSums& sums, std::span<const Prior> priors);
+std::vector<double> least_squares(const NormalEquations& sums, std::span<const Prior> priors);
 
 // The inverse of A'A + diag(pull), row by row: times the noise variance, the posterior covariance of x.
-std::vector<double> posterior_inverse(const GramSums& sums, std::span<const Prior> priors);
+std::vector<double> unscaled_posterior_covariance(const NormalEquations& sums, std::span<const Prior> priors);
 
 }  // namespace joulemap::statistics

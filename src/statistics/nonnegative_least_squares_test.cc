@@ -11,7 +11,7 @@ namespace joulemap::statistics {
 namespace {
 
 struct Problem {
-  GramSums sums;
+  NormalEquations sums;
   std::vector<Prior> priors;
 };
 
@@ -20,7 +20,7 @@ Problem random_problem(std::mt19937_64& random) {
   const std::size_t size = 1 + random() % 12;
   const std::size_t rows = random() % 40;
   std::normal_distribution<double> normal;
-  Problem problem{GramSums(size), {}};
+  Problem problem{NormalEquations(size), {}};
   std::vector<double> truth;
   for (std::size_t i = 0; i < size; ++i) {
     truth.push_back(100 * normal(random));
@@ -33,15 +33,15 @@ Problem random_problem(std::mt19937_64& random) {
       row[i] = i % 5 == 4 ? row[i - 1] : random() % 3 == 0 ? 0 : std::abs(normal(random));
       value += row[i] * truth[i];
     }
-    problem.sums.add_row(row, value, 0.5 + static_cast<double>(random() % 3));
+    problem.sums.add_observation(row, value, 0.5 + static_cast<double>(random() % 3));
   }
   return problem;
 }
 
 double cost(const Problem& problem, const std::vector<double>& x) {
-  double sum = problem.sums.residual(x);
+  double sum = problem.sums.residual_sum_of_squares(x);
   for (std::size_t i = 0; i < x.size(); ++i) {
-    sum += problem.priors[i].pull * (x[i] - problem.priors[i].value) * (x[i] - problem.priors[i].value);
+    sum += problem.priors[i].precision * (x[i] - problem.priors[i].value) * (x[i] - problem.priors[i].value);
   }
   return sum;
 }
@@ -55,8 +55,8 @@ std::optional<std::vector<double>> solve_for(const Problem& problem, std::uint32
   std::vector<std::vector<double>> lines;
   for (const std::size_t i : at) {
     std::vector<double> line;
-    for (const std::size_t j : at) line.push_back(problem.sums.gram(i, j) + (i == j ? problem.priors[i].pull : 0));
-    line.push_back(problem.sums.moment(i) + problem.priors[i].pull * problem.priors[i].value);
+    for (const std::size_t j : at) line.push_back(problem.sums.gram(i, j) + (i == j ? problem.priors[i].precision : 0));
+    line.push_back(problem.sums.moment(i) + problem.priors[i].precision * problem.priors[i].value);
     lines.push_back(line);
   }
   for (std::size_t c = 0; c < at.size(); ++c) {
@@ -99,59 +99,61 @@ TEST(NonnegativeLeastSquares, IsTheBestOfAllFeasibleSets) {
 
 TEST(NonnegativeLeastSquares, WithoutRowsBeliefIsAll) {
   const std::vector<Prior> priors = {{120, 0.1}, {300, 1}};
-  const NonnegativeFit fit = nonnegative_least_squares(GramSums(2), priors);
+  const NonnegativeFit fit = nonnegative_least_squares(NormalEquations(2), priors);
   EXPECT_NEAR(fit.x[0], 120, 1e-9);
   EXPECT_NEAR(fit.x[1], 300, 1e-9);
-  const std::vector<double> inverse = posterior_inverse(GramSums(2), priors);
+  const std::vector<double> inverse = unscaled_posterior_covariance(NormalEquations(2), priors);
   EXPECT_NEAR(1 - 0.1 * inverse[0], 0, 1e-12);
 }
 
 TEST(NonnegativeLeastSquares, WhatTheRowsCannotSeparateIsBeliefsAndTheSumIsTheirs) {
-  GramSums sums(2);
+  NormalEquations sums(2);
   const std::vector<double> row = {1, 1};
-  for (int i = 0; i < 1000; ++i) sums.add_row(row, 500);
+  for (int i = 0; i < 1000; ++i) sums.add_observation(row, 500);
   const std::vector<Prior> priors = {{100, 0.01}, {200, 0.01}};
   const NonnegativeFit fit = nonnegative_least_squares(sums, priors);
   EXPECT_NEAR(fit.x[0] + fit.x[1], 500, 0.1);
   EXPECT_NEAR(fit.x[1] - fit.x[0], 100, 0.1);
-  const std::vector<double> inverse = posterior_inverse(sums, priors);
+  const std::vector<double> inverse = unscaled_posterior_covariance(sums, priors);
   EXPECT_NEAR(1 - 0.01 * inverse[0], 0.5, 0.01);  // half of each: the sum is known, the difference is not
   const std::vector<std::size_t> together = {0, 0};
-  const GramSums one = sums.grouped(together, 1);
+  const NormalEquations one = sums.with_grouped_unknowns(together, 1);
   EXPECT_NEAR(nonnegative_least_squares(one, std::vector<Prior>{{100, 0.01}}).x[0], 250, 0.1);
 }
 
 TEST(NonnegativeLeastSquares, SumsOfBlocksAreTheSumsOfTheirRows) {
   constexpr std::uint64_t kSeed = 21;
   std::mt19937_64 random(kSeed);
-  GramSums whole(3);
-  GramSums first(3);
-  GramSums second(3);
+  NormalEquations whole(3);
+  NormalEquations first(3);
+  NormalEquations second(3);
   for (int i = 0; i < 20; ++i) {
     std::vector<double> row;
     for (int k = 0; k < 3; ++k) row.push_back(static_cast<double>(random() % 100));
     const auto value = static_cast<double>(random() % 1000);
-    whole.add_row(row, value);
-    (i < 8 ? first : second).add_row(row, value);
+    whole.add_observation(row, value);
+    (i < 8 ? first : second).add_observation(row, value);
   }
   first.add(second);
   const std::vector<double> x = {1, 2, 3};
-  EXPECT_NEAR(first.residual(x), whole.residual(x), 1e-6 * whole.residual(x)) << "seed " << kSeed;
-  EXPECT_DOUBLE_EQ(first.rows(), 20);
+  EXPECT_NEAR(first.residual_sum_of_squares(x), whole.residual_sum_of_squares(x),
+              1e-6 * whole.residual_sum_of_squares(x))
+      << "seed " << kSeed;
+  EXPECT_DOUBLE_EQ(first.total_weight(), 20);
 }
 
 TEST(NonnegativeLeastSquares, UnknownsCanStandForWhatTheyAreAboveOne) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937_64 random(seed);
-    const GramSums sums = random_problem(random).sums;
+    const NormalEquations sums = random_problem(random).sums;
     const std::size_t base = random() % sums.size();
     std::vector<double> above(sums.size());
     for (double& one : above) one = std::normal_distribution<double>()(random);
     std::vector<double> themselves = above;
     for (std::size_t i = 0; i < above.size(); ++i) themselves[i] += i == base ? 0 : above[base];
-    const double left = sums.residual(themselves);
-    EXPECT_NEAR(sums.above(base).residual(above), left, 1e-9 * (1 + left));
+    const double left = sums.residual_sum_of_squares(themselves);
+    EXPECT_NEAR(sums.relative_to(base).residual_sum_of_squares(relative_to), left, 1e-9 * (1 + left));
   }
 }
 
@@ -161,11 +163,11 @@ TEST(NonnegativeLeastSquares, HundredsOfUnknownsMeetTheConditionsOfTheBest) {
   std::mt19937_64 random(kSeed);
   std::normal_distribution<double> normal;
   constexpr std::size_t kSize = 200;
-  GramSums sums(kSize);
+  NormalEquations sums(kSize);
   for (int r = 0; r < 300; ++r) {
     std::vector<double> row(kSize);
     for (double& time : row) time = random() % 4 == 0 ? std::abs(normal(random)) : 0;
-    sums.add_row(row, 100 * normal(random));
+    sums.add_observation(row, 100 * normal(random));
   }
   const std::vector<Prior> priors(kSize, Prior{10, 0.5});
   const NonnegativeFit fit = nonnegative_least_squares(sums, priors);

@@ -14,7 +14,7 @@ namespace joulemap::statistics {
 // Fraction of all permutations of `values` for which `reached()` is true. It reads `values`, which this function
 // reorders in between.
 template <class Reached>
-double share_of_permutations(std::vector<std::int64_t>& values, Reached reached) {
+double fraction_of_permutations(std::vector<std::int64_t>& values, Reached reached) {
   std::vector<std::size_t> turns(values.size());
   std::uint64_t all = 1;
   std::uint64_t far = reached() ? 1 : 0;

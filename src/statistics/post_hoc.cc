@@ -46,11 +46,11 @@ std::vector<PairComparison> dunn_test(std::span<const std::vector<double>> group
   std::size_t at = 0;
   for (const std::vector<double>& group : groups) {
     double sum = 0;
-    for (std::size_t i = 0; i < group.size(); ++i) sum += static_cast<double>(ranks.doubled[at++]) / 2;
+    for (std::size_t i = 0; i < group.size(); ++i) sum += static_cast<double>(ranks.doubled_ranks[at++]) / 2;
     mean_ranks.push_back(group.empty() ? 0 : sum / static_cast<double>(group.size()));
   }
   const auto n = static_cast<double>(all.size());
-  const double variance = n < 2 ? 0 : (n * (n + 1) - ranks.tie_cubes() / (n - 1)) / 12;
+  const double variance = n < 2 ? 0 : (n * (n + 1) - ranks.tie_correction() / (n - 1)) / 12;
   std::vector<PairComparison> pairs;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     for (std::size_t j = i + 1; j < groups.size(); ++j) {
@@ -66,22 +66,22 @@ std::vector<PairComparison> dunn_test(std::span<const std::vector<double>> group
 }
 
 std::vector<PairComparison> nemenyi_test(std::span<const std::vector<double>> blocks) {
-  const std::size_t ways = blocks.empty() ? 0 : blocks.front().size();
-  std::vector<double> mean_ranks(ways);
+  const std::size_t treatments = blocks.empty() ? 0 : blocks.front().size();
+  std::vector<double> mean_ranks(treatments);
   for (const std::vector<double>& block : blocks) {
-    JOULEMAP_CHECK(block.size() == ways, "a block has a value of each way");
+    JOULEMAP_CHECK(block.size() == treatments, "a block has a value of each way");
     const Ranks ranks = midranks(block);
-    for (std::size_t i = 0; i < ways; ++i) {
-      mean_ranks[i] += static_cast<double>(ranks.doubled[i]) / (2 * static_cast<double>(blocks.size()));
+    for (std::size_t i = 0; i < treatments; ++i) {
+      mean_ranks[i] += static_cast<double>(ranks.doubled_ranks[i]) / (2 * static_cast<double>(blocks.size()));
     }
   }
-  const auto k = static_cast<double>(ways);
+  const auto k = static_cast<double>(treatments);
   std::vector<PairComparison> pairs;
-  for (std::size_t i = 0; i < ways; ++i) {
-    for (std::size_t j = i + 1; j < ways; ++j) {
+  for (std::size_t i = 0; i < treatments; ++i) {
+    for (std::size_t j = i + 1; j < treatments; ++j) {
       const double difference = mean_ranks[i] - mean_ranks[j];
       const double standard = std::sqrt(k * (k + 1) / (12 * static_cast<double>(blocks.size())));
-      pairs.push_back({i, j, difference, normal_range_tail(std::abs(difference) / standard, ways)});
+      pairs.push_back({i, j, difference, normal_range_tail(std::abs(difference) / standard, treatments)});
     }
   }
   return pairs;

@@ -17,7 +17,7 @@ class Random {
 
   double uniform() { return (static_cast<double>(engine_() >> 11) + 0.5) * 0x1p-53; }  // within 0 .. 1
   // An integer of 0 .. size - 1, size < 2^32; uniform to one part in 2^32.
-  std::size_t below(std::size_t size) { return static_cast<std::size_t>(((engine_() >> 32) * size) >> 32); }
+  std::size_t uniform_below(std::size_t size) { return static_cast<std::size_t>(((engine_() >> 32) * size) >> 32); }
   double exponential() { return -std::log(uniform()); }  // of mean 1
   double normal() { return std::sqrt(2 * exponential()) * std::cos(2 * M_PI * uniform()); }
 
@@ -27,9 +27,9 @@ class Random {
 
 // SplitMix64 (Steele, Lea, Flood 2014): the n-th number is a function of seed + n, so a processor computes several at
 // once. For resampling, where drawing dominates the cost.
-class QuickRandom {
+class SplitMix64 {
  public:
-  explicit QuickRandom(std::uint64_t seed) : state_(seed) {}
+  explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
 
   std::uint64_t bits() {
     state_ += 0x9e3779b97f4a7c15U;
@@ -38,7 +38,7 @@ class QuickRandom {
     return mixed ^ (mixed >> 31);
   }
   // The same range and uniformity as Random::below().
-  std::size_t below(std::size_t size) { return static_cast<std::size_t>(((bits() >> 32) * size) >> 32); }
+  std::size_t uniform_below(std::size_t size) { return static_cast<std::size_t>(((bits() >> 32) * size) >> 32); }
 
  private:
   std::uint64_t state_;

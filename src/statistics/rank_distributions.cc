@@ -23,26 +23,26 @@ std::vector<double> binomials(std::size_t n) {
 }
 
 // The largest sum s with counts[0] + ... + counts[s] <= tail * total.
-std::optional<RareSum> rare_sum(std::span<const double> counts, double total, double tail) {
-  std::optional<RareSum> rare;
+std::optional<CriticalValue> critical_value(std::span<const double> counts, double total, double tail) {
+  std::optional<CriticalValue> critical;
   double at_most = 0;
   for (std::size_t sum = 0; sum < counts.size(); ++sum) {
     at_most += counts[sum];
     if (at_most / total > tail) break;
-    rare = RareSum{sum, at_most / total};
+    critical = CriticalValue{sum, at_most / total};
   }
-  return rare;
+  return critical;
 }
 
-std::optional<RareSum> rare_normal_sum(double mean, double variance, double tail) {
+std::optional<CriticalValue> normal_critical_value(double mean, double variance, double tail) {
   const double sum = std::floor(mean + normal_quantile(tail) * std::sqrt(variance) - 0.5);
   if (!(sum >= 0)) return std::nullopt;
-  return RareSum{static_cast<std::size_t>(sum), normal_tail_at_most(sum, mean, variance)};
+  return CriticalValue{static_cast<std::size_t>(sum), normal_lower_tail(sum, mean, variance)};
 }
 
 }  // namespace
 
-bool rank_sum_is_exact(std::size_t n1, std::size_t n2) {
+bool is_rank_sum_exact(std::size_t n1, std::size_t n2) {
   const auto a = static_cast<double>(n1);
   const auto b = static_cast<double>(n2);
   return a * b * std::min(a, b) * (a + b) <= kExactRankSumWork;
@@ -92,7 +92,7 @@ std::vector<double> tied_rank_sum_counts(std::span<const std::size_t> tie_sizes,
 // The counts are the coefficients of a Gaussian binomial, the product over i = 1 .. n1 of (1 - q^(n2 + i)) / (1 - q^i):
 // factors are multiplied and divided in place. Intermediate differences may wrap modulo 2^128; the results do not.
 std::vector<double> rank_sum_counts(std::size_t n1, std::size_t n2, std::size_t up_to) {
-  if (ways_to_choose(n1 + n2, n1) > 0x1p127) {
+  if (binomial_coefficient(n1 + n2, n1) > 0x1p127) {
     std::vector<double> doubled = tied_rank_sum_counts(std::vector<std::size_t>(n1 + n2, 1), n1);
     std::vector<double> counts(up_to + 1);
     for (std::size_t u = 0; u <= up_to; ++u) counts[u] = doubled[2 * u];
@@ -108,7 +108,7 @@ std::vector<double> rank_sum_counts(std::size_t n1, std::size_t n2, std::size_t 
   return {counts.begin(), counts.end()};
 }
 
-double ways_to_choose(std::size_t n, std::size_t n1) {
+double binomial_coefficient(std::size_t n, std::size_t n1) {
   double ways = 1;
   for (std::size_t i = 1; i <= std::min(n1, n - n1); ++i) {
     ways *= static_cast<double>(n - i + 1) / static_cast<double>(i);
@@ -116,27 +116,27 @@ double ways_to_choose(std::size_t n, std::size_t n1) {
   return ways;
 }
 
-double normal_tail_at_most(double sum, double mean, double variance) {
+double normal_lower_tail(double sum, double mean, double variance) {
   return normal_cdf((sum + 0.5 - mean) / std::sqrt(variance));
 }
 
-std::optional<RareSum> rare_signed_rank(std::size_t n, double tail) {
+std::optional<CriticalValue> signed_rank_critical_value(std::size_t n, double tail) {
   const std::size_t all = n * (n + 1) / 2;
   if (n <= kExactSignedRankLimit) {
     std::vector<std::int64_t> ranks(n);
     std::iota(ranks.begin(), ranks.end(), 1);
-    return rare_sum(signed_rank_counts(ranks, all / 2), std::exp2(static_cast<double>(n)), tail);
+    return critical_value(signed_rank_counts(ranks, all / 2), std::exp2(static_cast<double>(n)), tail);
   }
   const auto size = static_cast<double>(n);
-  return rare_normal_sum(static_cast<double>(all) / 2, size * (size + 1) * (2 * size + 1) / 24, tail);
+  return normal_critical_value(static_cast<double>(all) / 2, size * (size + 1) * (2 * size + 1) / 24, tail);
 }
 
-std::optional<RareSum> rare_rank_sum(std::size_t n1, std::size_t n2, double tail) {
-  if (rank_sum_is_exact(n1, n2)) {
-    return rare_sum(rank_sum_counts(n1, n2, n1 * n2 / 2), ways_to_choose(n1 + n2, n1), tail);
+std::optional<CriticalValue> rank_sum_critical_value(std::size_t n1, std::size_t n2, double tail) {
+  if (is_rank_sum_exact(n1, n2)) {
+    return critical_value(rank_sum_counts(n1, n2, n1 * n2 / 2), binomial_coefficient(n1 + n2, n1), tail);
   }
   const double pairs = static_cast<double>(n1) * static_cast<double>(n2);
-  return rare_normal_sum(pairs / 2, pairs * static_cast<double>(n1 + n2 + 1) / 12, tail);
+  return normal_critical_value(pairs / 2, pairs * static_cast<double>(n1 + n2 + 1) / 12, tail);
 }
 
 }  // namespace joulemap::statistics

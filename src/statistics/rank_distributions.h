@@ -17,7 +17,7 @@ namespace joulemap::statistics {
 inline constexpr std::size_t kExactSignedRankLimit = 200;
 // The same for the rank-sum test: exact while n1 n2 min(n1, n2) (n1 + n2) does not exceed this, as for 50 against 50.
 inline constexpr double kExactRankSumWork = 2e7;
-bool rank_sum_is_exact(std::size_t n1, std::size_t n2);
+bool is_rank_sum_exact(std::size_t n1, std::size_t n2);
 
 // Number of sign assignments whose positive ranks sum to s, for s = 0 .. up_to. Ranks in any unit.
 std::vector<double> signed_rank_counts(std::span<const std::int64_t> ranks, std::size_t up_to);
@@ -27,19 +27,19 @@ std::vector<double> tied_rank_sum_counts(std::span<const std::size_t> tie_sizes,
 // The same without ties, for U = 0 .. up_to.
 std::vector<double> rank_sum_counts(std::size_t n1, std::size_t n2, std::size_t up_to);
 // Number of ways to choose n1 of n.
-double ways_to_choose(std::size_t n, std::size_t n1);
+double binomial_coefficient(std::size_t n, std::size_t n1);
 
 // A critical rank sum (or U): without ties, the probability of at most `sum` is `tail`.
-struct RareSum {
+struct CriticalValue {
   std::size_t sum = 0;
   double tail = 0;
 };
 // The largest sum whose tail is at most the given one; nothing where even 0 is more likely. Exact within the limits
 // above.
-std::optional<RareSum> rare_signed_rank(std::size_t n, double tail);
-std::optional<RareSum> rare_rank_sum(std::size_t n1, std::size_t n2, double tail);
+std::optional<CriticalValue> signed_rank_critical_value(std::size_t n, double tail);
+std::optional<CriticalValue> rank_sum_critical_value(std::size_t n1, std::size_t n2, double tail);
 
 // Normal approximation of the probability of at most `sum`, for integer sums, with continuity correction.
-double normal_tail_at_most(double sum, double mean, double variance);
+double normal_lower_tail(double sum, double mean, double variance);
 
 }  // namespace joulemap::statistics

@@ -22,15 +22,15 @@ std::vector<double> differences_of(std::span<const double> first, std::span<cons
 
 // Ranks of the nonzero differences, and the rank sum of the positive ones.
 struct SignedRanks {
-  std::vector<std::int64_t> doubled;
+  std::vector<std::int64_t> doubled_ranks;
   std::int64_t positive = 0;  // doubled W+
   std::int64_t all = 0;       // doubled sum of all ranks
 };
 
-SignedRanks signed_ranks(std::span<const double> differences, Zeros zeros) {
+SignedRanks signed_ranks(std::span<const double> differences, ZeroDifferences zeros) {
   std::vector<double> kept;
   for (const double difference : differences) {
-    if (difference != 0 || zeros == Zeros::pratt) kept.push_back(difference);
+    if (difference != 0 || zeros == ZeroDifferences::pratt) kept.push_back(difference);
   }
   std::vector<double> sizes(kept.size());
   std::ranges::transform(kept, sizes.begin(), [](double d) { return std::abs(d); });
@@ -38,32 +38,32 @@ SignedRanks signed_ranks(std::span<const double> differences, Zeros zeros) {
   SignedRanks result;
   for (std::size_t i = 0; i < kept.size(); ++i) {
     if (kept[i] == 0) continue;
-    result.doubled.push_back(ranks.doubled[i]);
-    result.all += ranks.doubled[i];
-    if (kept[i] > 0) result.positive += ranks.doubled[i];
+    result.doubled_ranks.push_back(ranks.doubled_ranks[i]);
+    result.all += ranks.doubled_ranks[i];
+    if (kept[i] > 0) result.positive += ranks.doubled_ranks[i];
   }
   return result;
 }
 
 // Halves the ranks if all are even: that halves the number of possible sums.
-std::int64_t common_unit(std::span<const std::int64_t> doubled) {
-  return std::ranges::all_of(doubled, [](std::int64_t rank) { return rank % 2 == 0; }) ? 2 : 1;
+std::int64_t common_unit(std::span<const std::int64_t> doubled_ranks) {
+  return std::ranges::all_of(doubled_ranks, [](std::int64_t rank) { return rank % 2 == 0; }) ? 2 : 1;
 }
 
 // The distribution is symmetric, with any ties: a sign assignment and its opposite are equally likely.
 double exact_signed_rank_p(SignedRanks ranks) {
-  const std::int64_t unit = common_unit(ranks.doubled);
-  for (std::int64_t& rank : ranks.doubled) rank /= unit;
+  const std::int64_t unit = common_unit(ranks.doubled_ranks);
+  for (std::int64_t& rank : ranks.doubled_ranks) rank /= unit;
   const std::int64_t lesser = std::min(ranks.positive, ranks.all - ranks.positive);
   if (2 * lesser == ranks.all) return 1;
-  const std::vector<double> counts = signed_rank_counts(ranks.doubled, static_cast<std::size_t>(lesser / unit));
+  const std::vector<double> counts = signed_rank_counts(ranks.doubled_ranks, static_cast<std::size_t>(lesser / unit));
   const double at_most = std::accumulate(counts.begin(), counts.end(), 0.0);
-  return std::min(1.0, std::ldexp(at_most, 1 - static_cast<int>(ranks.doubled.size())));
+  return std::min(1.0, std::ldexp(at_most, 1 - static_cast<int>(ranks.doubled_ranks.size())));
 }
 
 double normal_signed_rank_p(const SignedRanks& ranks) {
   double squares = 0;
-  for (const std::int64_t rank : ranks.doubled) squares += static_cast<double>(rank) * static_cast<double>(rank);
+  for (const std::int64_t rank : ranks.doubled_ranks) squares += static_cast<double>(rank) * static_cast<double>(rank);
   const double distance = std::abs(static_cast<double>(2 * ranks.positive - ranks.all)) / 4;  // of W+ from its mean
   return two_sided_normal_p(std::max(0.0, distance - 0.5) / std::sqrt(squares / 16));
 }
@@ -76,8 +76,8 @@ Ranks ranks_of_both(std::span<const double> first, std::span<const double> secon
 
 // u is doubled, here and below.
 std::int64_t doubled_u(const Ranks& ranks, std::size_t n1) {
-  const std::int64_t sum =
-      std::accumulate(ranks.doubled.begin(), ranks.doubled.begin() + static_cast<std::ptrdiff_t>(n1), std::int64_t{0});
+  const std::int64_t sum = std::accumulate(
+      ranks.doubled_ranks.begin(), ranks.doubled_ranks.begin() + static_cast<std::ptrdiff_t>(n1), std::int64_t{0});
   return sum - static_cast<std::int64_t>(n1 * (n1 + 1));
 }
 
@@ -85,11 +85,11 @@ std::int64_t doubled_u(const Ranks& ranks, std::size_t n1) {
 double untied_rank_sum_p(std::size_t n1, std::size_t n2, std::int64_t u) {
   const std::size_t lesser = std::min(static_cast<std::size_t>(u) / 2, n1 * n2 - static_cast<std::size_t>(u) / 2);
   const std::vector<double> counts = rank_sum_counts(n1, n2, lesser);
-  return std::min(1.0, 2 * std::accumulate(counts.begin(), counts.end(), 0.0) / ways_to_choose(n1 + n2, n1));
+  return std::min(1.0, 2 * std::accumulate(counts.begin(), counts.end(), 0.0) / binomial_coefficient(n1 + n2, n1));
 }
 
 double exact_rank_sum_p(const Ranks& ranks, std::size_t n1, std::size_t n2, std::int64_t u) {
-  if (!ranks.tied()) return untied_rank_sum_p(n1, n2, u);
+  if (!ranks.has_ties()) return untied_rank_sum_p(n1, n2, u);
   const std::vector<double> counts = tied_rank_sum_counts(ranks.tie_sizes, std::min(n1, n2));
   const auto mean = static_cast<std::int64_t>(n1 * n2);  // of the doubled U, which is 0 .. 2 n1 n2 for either group
   const std::int64_t distance = std::abs(u - mean);
@@ -105,7 +105,7 @@ double exact_rank_sum_p(const Ranks& ranks, std::size_t n1, std::size_t n2, std:
 double normal_rank_sum_p(const Ranks& ranks, std::size_t n1, std::size_t n2, std::int64_t u) {
   const double pairs = static_cast<double>(n1) * static_cast<double>(n2);
   const auto n = static_cast<double>(n1 + n2);
-  const double variance = pairs / 12 * (n + 1 - ranks.tie_cubes() / (n * (n - 1)));
+  const double variance = pairs / 12 * (n + 1 - ranks.tie_correction() / (n * (n - 1)));
   if (variance <= 0) return 1;
   const double distance = std::abs(static_cast<double>(u) - pairs) / 2;
   return two_sided_normal_p(std::max(0.0, distance - 0.5) / std::sqrt(variance));
@@ -113,21 +113,21 @@ double normal_rank_sum_p(const Ranks& ranks, std::size_t n1, std::size_t n2, std
 
 }  // namespace
 
-TestResult signed_rank_test(std::span<const double> differences, Zeros zeros) {
+TestResult signed_rank_test(std::span<const double> differences, ZeroDifferences zeros) {
   const SignedRanks ranks = signed_ranks(differences, zeros);
-  TestResult result{static_cast<double>(ranks.positive) / 2, 1, ranks.doubled.size(), PMethod::exact};
+  TestResult result{static_cast<double>(ranks.positive) / 2, 1, ranks.doubled_ranks.size(), PMethod::exact};
   if (result.n == 0) return result;
   if (result.n > kExactSignedRankLimit) result.method = PMethod::normal;
   result.p = result.method == PMethod::exact ? exact_signed_rank_p(ranks) : normal_signed_rank_p(ranks);
   return result;
 }
 
-TestResult signed_rank_test(std::span<const double> first, std::span<const double> second, Zeros zeros) {
+TestResult signed_rank_test(std::span<const double> first, std::span<const double> second, ZeroDifferences zeros) {
   return signed_rank_test(differences_of(first, second), zeros);
 }
 
 double signed_rank_sum(std::span<const double> first, std::span<const double> second) {
-  return static_cast<double>(signed_ranks(differences_of(first, second), Zeros::drop).positive) / 2;
+  return static_cast<double>(signed_ranks(differences_of(first, second), ZeroDifferences::drop).positive) / 2;
 }
 
 double rank_sum_u(std::span<const double> first, std::span<const double> second) {
@@ -142,7 +142,7 @@ TestResult rank_sum_test(std::span<const double> first, std::span<const double> 
   const std::int64_t u = doubled_u(ranks, first.size());
   result.statistic = static_cast<double>(u) / 2;
   if (ranks.tie_sizes.size() == 1) return result;
-  if (rank_sum_is_exact(first.size(), second.size())) {
+  if (is_rank_sum_exact(first.size(), second.size())) {
     result.p = exact_rank_sum_p(ranks, first.size(), second.size(), u);
   } else {
     result.method = PMethod::normal;
@@ -153,21 +153,21 @@ TestResult rank_sum_test(std::span<const double> first, std::span<const double> 
 
 TestResult friedman_test(std::span<const std::vector<double>> blocks) {
   TestResult result{0, 1, blocks.size(), PMethod::chi_squared};
-  const std::size_t ways = blocks.empty() ? 0 : blocks.front().size();
-  if (ways < 2) return result;
-  std::vector<double> rank_sums(ways);
-  double tie_cubes = 0;
+  const std::size_t treatments = blocks.empty() ? 0 : blocks.front().size();
+  if (treatments < 2) return result;
+  std::vector<double> rank_sums(treatments);
+  double tie_correction = 0;
   for (const std::vector<double>& block : blocks) {
-    JOULEMAP_CHECK(block.size() == ways, "a block has a value of each way");
+    JOULEMAP_CHECK(block.size() == treatments, "a block has a value of each way");
     const Ranks ranks = midranks(block);
-    tie_cubes += ranks.tie_cubes();
-    for (std::size_t i = 0; i < ways; ++i) rank_sums[i] += static_cast<double>(ranks.doubled[i]) / 2;
+    tie_correction += ranks.tie_correction();
+    for (std::size_t i = 0; i < treatments; ++i) rank_sums[i] += static_cast<double>(ranks.doubled_ranks[i]) / 2;
   }
-  const auto k = static_cast<double>(ways);
+  const auto k = static_cast<double>(treatments);
   const auto n = static_cast<double>(blocks.size());
   double squares = 0;
   for (const double sum : rank_sums) squares += (sum - n * (k + 1) / 2) * (sum - n * (k + 1) / 2);
-  const double untied = 1 - tie_cubes / (n * (k * k * k - k));
+  const double untied = 1 - tie_correction / (n * (k * k * k - k));
   if (untied <= 0) return result;
   result.statistic = 12 * squares / (n * k * (k + 1)) / untied;
   result.p = chi_squared_tail(result.statistic, k - 1);
@@ -189,12 +189,12 @@ TestResult kruskal_wallis_test(std::span<const std::vector<double>> groups) {
   std::size_t at = 0;
   for (const std::vector<double>& group : groups) {
     double sum = 0;
-    for (std::size_t i = 0; i < group.size(); ++i) sum += static_cast<double>(ranks.doubled[at++]) / 2;
+    for (std::size_t i = 0; i < group.size(); ++i) sum += static_cast<double>(ranks.doubled_ranks[at++]) / 2;
     if (group.empty()) continue;
     const auto size = static_cast<double>(group.size());
     spread += (sum / size - (n + 1) / 2) * (sum / size - (n + 1) / 2) * size;
   }
-  result.statistic = 12 * spread / (n * (n + 1)) / (1 - ranks.tie_cubes() / (n * n * n - n));
+  result.statistic = 12 * spread / (n * (n + 1)) / (1 - ranks.tie_correction() / (n * n * n - n));
   result.p = chi_squared_tail(result.statistic, static_cast<double>(filled - 1));
   return result;
 }

@@ -17,16 +17,17 @@
 namespace joulemap::statistics {
 
 // Treatment of pairs without a difference.
-enum class Zeros {
+enum class ZeroDifferences {
   drop,   // Wilcoxon: removed before ranking
   pratt,  // ranked with the others, then removed: many of them make p larger
 };
 
 // Wilcoxon's signed-rank test of pairs, first minus second; the spans must have equal length. statistic: W+, the sum of
 // the ranks of positive differences. n: number of nonzero differences.
-TestResult signed_rank_test(std::span<const double> first, std::span<const double> second, Zeros zeros = Zeros::pratt);
+TestResult signed_rank_test(std::span<const double> first, std::span<const double> second,
+                            ZeroDifferences zeros = ZeroDifferences::pratt);
 // The same for differences.
-TestResult signed_rank_test(std::span<const double> differences, Zeros zeros = Zeros::pratt);
+TestResult signed_rank_test(std::span<const double> differences, ZeroDifferences zeros = ZeroDifferences::pratt);
 
 // Mann-Whitney test (Wilcoxon's rank-sum test) of two independent groups. statistic: U of the first: pairs in which it
 // is greater, with ties counted as half. Two-sided as in R's coin: all U at least as far from n1 n2 / 2 as this one, on

@@ -16,7 +16,7 @@ namespace {
 std::vector<double> small_integers(Random& random, std::size_t n, std::size_t different) {
   std::vector<double> values(n);
   for (double& value : values)
-    value = static_cast<double>(random.below(different)) - static_cast<double>(different / 2);
+    value = static_cast<double>(random.uniform_below(different)) - static_cast<double>(different / 2);
   return values;
 }
 
@@ -35,8 +35,8 @@ std::vector<double> plain_ranks(const std::vector<double>& values) {
   return ranks;
 }
 
-double enumerated_signed_rank_p(std::vector<double> differences, Zeros zeros) {
-  if (zeros == Zeros::drop) std::erase(differences, 0.0);
+double enumerated_signed_rank_p(std::vector<double> differences, ZeroDifferences zeros) {
+  if (zeros == ZeroDifferences::drop) std::erase(differences, 0.0);
   std::vector<double> sizes;
   for (const double d : differences) sizes.push_back(std::abs(d));
   const std::vector<double> ranks = plain_ranks(sizes);
@@ -80,8 +80,9 @@ TEST(SignedRankTest, AgreesWithAllSignsCountedOneByOne) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
-    const std::vector<double> differences = small_integers(random, 1 + random.below(8), 2 + random.below(12));
-    for (const Zeros zeros : {Zeros::drop, Zeros::pratt}) {
+    const std::vector<double> differences =
+        small_integers(random, 1 + random.uniform_below(8), 2 + random.uniform_below(12));
+    for (const ZeroDifferences zeros : {ZeroDifferences::drop, ZeroDifferences::pratt}) {
       EXPECT_NEAR(signed_rank_test(differences, zeros).p, enumerated_signed_rank_p(differences, zeros), 1e-12);
     }
   }
@@ -91,9 +92,9 @@ TEST(RankSumTest, AgreesWithAllWaysToDealOutCountedOneByOne) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
-    const std::size_t different = 2 + random.below(15);
-    const std::vector<double> first = small_integers(random, 1 + random.below(7), different);
-    const std::vector<double> second = small_integers(random, 1 + random.below(7), different);
+    const std::size_t different = 2 + random.uniform_below(15);
+    const std::vector<double> first = small_integers(random, 1 + random.uniform_below(7), different);
+    const std::vector<double> second = small_integers(random, 1 + random.uniform_below(7), different);
     EXPECT_NEAR(rank_sum_test(first, second).p, enumerated_rank_sum_p(first, second), 1e-12);
   }
 }
@@ -102,7 +103,7 @@ TEST(RankTests, SayTheSameWhenTheTwoSidesAreSwappedOrShifted) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
-    const std::size_t n = 2 + random.below(40);
+    const std::size_t n = 2 + random.uniform_below(40);
     const std::vector<double> first = small_integers(random, n, 20);
     const std::vector<double> second = small_integers(random, n, 25);
     EXPECT_EQ(signed_rank_test(first, second).p, signed_rank_test(second, first).p);

@@ -12,7 +12,7 @@ namespace joulemap::statistics {
 
 Ranks midranks(std::span<const double> values) {
   Ranks ranks;
-  ranks.doubled.resize(values.size());
+  ranks.doubled_ranks.resize(values.size());
   ranks.order.resize(values.size());
   std::iota(ranks.order.begin(), ranks.order.end(), std::size_t{0});
   std::ranges::sort(ranks.order, {}, [&](std::size_t i) { return values[i]; });
@@ -21,14 +21,14 @@ Ranks midranks(std::span<const double> values) {
     while (end < values.size() && values[ranks.order[end]] == values[ranks.order[begin]]) ++end;
     // Ranks begin + 1 .. end, whose mean is (begin + 1 + end) / 2.
     for (std::size_t i = begin; i < end; ++i)
-      ranks.doubled[ranks.order[i]] = static_cast<std::int64_t>(begin + 1 + end);
+      ranks.doubled_ranks[ranks.order[i]] = static_cast<std::int64_t>(begin + 1 + end);
     ranks.tie_sizes.push_back(end - begin);
     begin = end;
   }
   return ranks;
 }
 
-double Ranks::tie_cubes() const {
+double Ranks::tie_correction() const {
   double sum = 0;
   for (const std::size_t size : tie_sizes) {
     const auto t = static_cast<double>(size);

@@ -14,11 +14,11 @@
 namespace joulemap::statistics {
 
 struct Ranks {
-  std::vector<std::int64_t> doubled;   // 2 x midrank of each value, in the order of the values: 2 for the smallest
-  std::vector<std::size_t> tie_sizes;  // count of values at each rank, from the lowest; 1 where nothing is tied
-  std::vector<std::size_t> order;      // indices of the values, from the smallest to the largest
-  double tie_cubes() const;            // sum of t^3 - t over ties, the term of all tie corrections
-  bool tied() const { return tie_sizes.size() < doubled.size(); }
+  std::vector<std::int64_t> doubled_ranks;  // 2 x midrank of each value, in the order of the values: 2 for the smallest
+  std::vector<std::size_t> tie_sizes;       // count of values at each rank, from the lowest; 1 where nothing is tied
+  std::vector<std::size_t> order;           // indices of the values, from the smallest to the largest
+  double tie_correction() const;            // sum of t^3 - t over ties, the term of all tie corrections
+  bool has_ties() const { return tie_sizes.size() < doubled_ranks.size(); }
 };
 
 Ranks midranks(std::span<const double> values);

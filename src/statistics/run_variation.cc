@@ -74,8 +74,8 @@ double t_probability(double ratio, double degrees_of_freedom) {
   return 2 * boost::math::cdf(boost::math::complement(distribution, std::abs(ratio)));
 }
 
-double smallest_change(double relative_sd, double degrees_of_freedom, std::size_t runs_a, std::size_t runs_b,
-                       double level, double power) {
+double smallest_detectable_change(double relative_sd, double degrees_of_freedom, std::size_t runs_a, std::size_t runs_b,
+                                  double level, double power) {
   const boost::math::students_t distribution(degrees_of_freedom);
   const double reach =
       (t_quantile(level, degrees_of_freedom) + boost::math::quantile(distribution, power)) * relative_sd;

@@ -46,7 +46,7 @@ double t_probability(double ratio, double degrees_of_freedom);
 // The relative change that this number of runs per side detects in 8 of 10 comparisons at that level. `relative_sd` is
 // that of one run, with `degrees_of_freedom`. The default power is above 0.8, because the next comparison will estimate
 // a different standard deviation.
-double smallest_change(double relative_sd, double degrees_of_freedom, std::size_t runs_a, std::size_t runs_b,
-                       double level, double power = 0.85);
+double smallest_detectable_change(double relative_sd, double degrees_of_freedom, std::size_t runs_a, std::size_t runs_b,
+                                  double level, double power = 0.85);
 
 }  // namespace joulemap::statistics

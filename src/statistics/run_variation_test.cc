@@ -87,7 +87,7 @@ TEST(RunVariation, TheSmallestChangeIsFoundInFourOfFiveComparisons) {
     Random random(kVariationSeed + 10 + runs);
     const std::vector<double> exact(runs, 0.0);
     const double freedom = kPrior.degrees_of_freedom + 2 * static_cast<double>(runs - 1);
-    const double change = smallest_change(0.02, freedom, runs, runs, kLevel);
+    const double change = smallest_detectable_change(0.02, freedom, runs, runs, kLevel);
     int found = 0;
     for (int pair = 0; pair < 2000; ++pair) {
       const std::vector<double> a = runs_around(10, 0.02, runs, random);
@@ -99,9 +99,9 @@ TEST(RunVariation, TheSmallestChangeIsFoundInFourOfFiveComparisons) {
 }
 
 TEST(RunVariation, MoreRunsEstablishSmallerChanges) {
-  const double one = smallest_change(0.02, 4, 1, 1, kLevel);
-  const double three = smallest_change(0.02, 8, 3, 3, kLevel);
-  const double five = smallest_change(0.02, 12, 5, 5, kLevel);
+  const double one = smallest_detectable_change(0.02, 4, 1, 1, kLevel);
+  const double three = smallest_detectable_change(0.02, 8, 3, 3, kLevel);
+  const double five = smallest_detectable_change(0.02, 12, 5, 5, kLevel);
   EXPECT_GT(one, three);
   EXPECT_GT(three, five);
 }

@@ -35,7 +35,7 @@ double lesser_sum(Pairing pairing, std::span<const double> first, std::span<cons
 double least_p_paired(std::size_t pairs) { return std::min(1.0, std::exp2(1 - static_cast<double>(pairs))); }
 
 double least_p_unpaired(std::size_t first, std::size_t second) {
-  return std::min(1.0, 2 / ways_to_choose(first + second, first));
+  return std::min(1.0, 2 / binomial_coefficient(first + second, first));
 }
 
 double least_p(Pairing pairing, std::size_t n) {
@@ -48,26 +48,27 @@ std::size_t least_repetitions(Pairing pairing, double alpha, std::size_t compari
   return n;
 }
 
-double simulated_power(Pairing pairing, std::size_t n, const SoughtDifference& sought, std::uint64_t seed,
+double simulated_power(Pairing pairing, std::size_t n, const TargetDifference& target, std::uint64_t seed,
                        std::size_t trials) {
   // Drawn values have no ties, so the test is the same for all trials: it rejects sums that are rare enough.
-  const double tail = sought.alpha / static_cast<double>(sought.comparisons) / 2;
-  const auto rare = pairing == Pairing::paired ? rare_signed_rank(n, tail) : rare_rank_sum(n, n, tail);
-  if (!rare || trials == 0) return 0;
+  const double tail = target.alpha / static_cast<double>(target.comparisons) / 2;
+  const auto critical =
+      pairing == Pairing::paired ? signed_rank_critical_value(n, tail) : rank_sum_critical_value(n, n, tail);
+  if (!critical || trials == 0) return 0;
   Random random(seed);
   std::size_t found = 0;
   for (std::size_t trial = 0; trial < trials; ++trial) {
-    const std::vector<double> first = drawn(random, n, 1 + sought.difference, sought.noise);
-    const std::vector<double> second = drawn(random, n, 1, sought.noise);
-    if (lesser_sum(pairing, first, second) <= static_cast<double>(rare->sum)) ++found;
+    const std::vector<double> first = drawn(random, n, 1 + target.difference, target.noise);
+    const std::vector<double> second = drawn(random, n, 1, target.noise);
+    if (lesser_sum(pairing, first, second) <= static_cast<double>(critical->sum)) ++found;
   }
   return static_cast<double>(found) / static_cast<double>(trials);
 }
 
-std::optional<std::size_t> repetitions_needed(Pairing pairing, const SoughtDifference& sought, double power,
+std::optional<std::size_t> repetitions_needed(Pairing pairing, const TargetDifference& target, double power,
                                               std::uint64_t seed, std::size_t limit) {
-  const auto enough = [&](std::size_t n) { return simulated_power(pairing, n, sought, seed) >= power; };
-  std::size_t low = least_repetitions(pairing, sought.alpha, sought.comparisons);
+  const auto enough = [&](std::size_t n) { return simulated_power(pairing, n, target, seed) >= power; };
+  std::size_t low = least_repetitions(pairing, target.alpha, target.comparisons);
   std::size_t high = low;
   while (high < limit && !enough(high)) {
     low = high + 1;
@@ -75,11 +76,11 @@ std::optional<std::size_t> repetitions_needed(Pairing pairing, const SoughtDiffe
   }
   if (high > limit || !enough(high)) return std::nullopt;
   while (low < high) {
-    const std::size_t middle = low + (high - low) / 2;
-    if (enough(middle)) {
-      high = middle;
+    const std::size_t midpoint = low + (high - low) / 2;
+    if (enough(midpoint)) {
+      high = midpoint;
     } else {
-      low = middle + 1;
+      low = midpoint + 1;
     }
   }
   return high;

@@ -24,7 +24,7 @@ std::size_t least_repetitions(Pairing pairing, double alpha, std::size_t compari
 
 // A difference to detect. Both are fractions of the value itself: 0.03 and 0.01 for 3 % at 1 % noise. Noise is normal
 // and independent for each value; it excludes what pairs have in common, which cancels.
-struct SoughtDifference {
+struct TargetDifference {
   double difference = 0;
   double noise = 0;
   double alpha = 0.05;
@@ -32,10 +32,10 @@ struct SoughtDifference {
 };
 
 // Fraction of simulated experiments that detect the difference.
-double simulated_power(Pairing pairing, std::size_t n, const SoughtDifference& sought, std::uint64_t seed = 1,
+double simulated_power(Pairing pairing, std::size_t n, const TargetDifference& target, std::uint64_t seed = 1,
                        std::size_t trials = 1'000);
 // The smallest n up to `limit` at which that fraction is at least `power`; nothing where even `limit` is too small.
-std::optional<std::size_t> repetitions_needed(Pairing pairing, const SoughtDifference& sought, double power = 0.9,
+std::optional<std::size_t> repetitions_needed(Pairing pairing, const TargetDifference& target, double power = 0.9,
                                               std::uint64_t seed = 1, std::size_t limit = 200);
 
 }  // namespace joulemap::statistics

@@ -31,9 +31,9 @@ TEST(LeastRepetitions, TenPairsDoNotSurviveTwentySixComparisons) {
 }
 
 TEST(SimulatedPower, GrowsWithRepetitionsAndIsAlphaWithoutADifference) {
-  const SoughtDifference sought{0.01, 0.01, 0.05, 1};
-  const double few = simulated_power(Pairing::paired, 8, sought);
-  const double many = simulated_power(Pairing::paired, 40, sought);
+  const TargetDifference target{0.01, 0.01, 0.05, 1};
+  const double few = simulated_power(Pairing::paired, 8, target);
+  const double many = simulated_power(Pairing::paired, 40, target);
   EXPECT_LT(few, many);
   EXPECT_GT(many, 0.95);
   EXPECT_LE(simulated_power(Pairing::unpaired, 12, {0, 0.01, 0.05, 1}), 0.05 + 2 * 0.007);
@@ -41,13 +41,13 @@ TEST(SimulatedPower, GrowsWithRepetitionsAndIsAlphaWithoutADifference) {
 }
 
 TEST(RepetitionsNeeded, IsTheLeastNumberWithThatPower) {
-  const SoughtDifference sought{0.03, 0.01, 0.05, 1};
+  const TargetDifference target{0.03, 0.01, 0.05, 1};
   for (const Pairing pairing : {Pairing::paired, Pairing::unpaired}) {
-    const auto n = repetitions_needed(pairing, sought);
+    const auto n = repetitions_needed(pairing, target);
     ASSERT_TRUE(n);
     EXPECT_LE(*n, 10U);
-    EXPECT_GE(simulated_power(pairing, *n, sought), 0.9);
-    EXPECT_LT(simulated_power(pairing, *n - 1, sought), 0.9);
+    EXPECT_GE(simulated_power(pairing, *n, target), 0.9);
+    EXPECT_LT(simulated_power(pairing, *n - 1, target), 0.9);
   }
   EXPECT_FALSE(repetitions_needed(Pairing::paired, {0.0001, 0.1, 0.05, 1}, 0.9, 1, 50));
 }

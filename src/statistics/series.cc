@@ -16,16 +16,16 @@ namespace joulemap::statistics {
 namespace {
 
 // Slopes are stored to find their median: for long series an evenly spread subset of the pairs is used.
-constexpr std::size_t kMostSlopes = 2'000'000;
+constexpr std::size_t kMaxSlopes = 2'000'000;
 constexpr std::size_t kExactChangeLimit = 8;
-constexpr std::size_t kMostPermutations = 9'999;
+constexpr std::size_t kMaxPermutations = 9'999;
 // A p of 0.05 then has a relative accuracy of a tenth, and series without a change cost only a few hundred
 // permutations.
-constexpr std::size_t kEnoughReached = 100;
+constexpr std::size_t kExtremeDrawsToStop = 100;
 
 double median_slope(std::span<const double> values) {
   const std::size_t pairs = values.size() * (values.size() - 1) / 2;
-  const std::size_t step = pairs / kMostSlopes + 1;
+  const std::size_t step = pairs / kMaxSlopes + 1;
   std::vector<double> slopes;
   for (std::size_t distance = 1; distance < values.size(); distance += step) {
     for (std::size_t i = 0; i + distance < values.size(); ++i) {
@@ -53,14 +53,14 @@ Split greatest_split(std::span<const std::int64_t> doubled_ranks) {
 }
 
 double drawn_change_p(std::vector<std::int64_t> ranks, std::int64_t size, std::uint64_t seed) {
-  QuickRandom random(seed);
+  SplitMix64 random(seed);
   std::size_t reached = 0;
-  for (std::size_t drawn = 1; drawn <= kMostPermutations; ++drawn) {
-    for (std::size_t i = ranks.size() - 1; i > 0; --i) std::swap(ranks[i], ranks[random.below(i + 1)]);
+  for (std::size_t drawn = 1; drawn <= kMaxPermutations; ++drawn) {
+    for (std::size_t i = ranks.size() - 1; i > 0; --i) std::swap(ranks[i], ranks[random.uniform_below(i + 1)]);
     if (greatest_split(ranks).size < size) continue;
-    if (++reached == kEnoughReached) return static_cast<double>(reached) / static_cast<double>(drawn);
+    if (++reached == kExtremeDrawsToStop) return static_cast<double>(reached) / static_cast<double>(drawn);
   }
-  return static_cast<double>(reached + 1) / static_cast<double>(kMostPermutations + 1);
+  return static_cast<double>(reached + 1) / static_cast<double>(kMaxPermutations + 1);
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ Trend mann_kendall(std::span<const double> values) {
 
 std::optional<ChangePoint> change_point(std::span<const double> values, std::uint64_t seed) {
   if (values.size() < 2) return std::nullopt;
-  std::vector<std::int64_t> ranks = midranks(values).doubled;
+  std::vector<std::int64_t> ranks = midranks(values).doubled_ranks;
   const Split split = greatest_split(ranks);
   ChangePoint change;
   change.first = split.first;
@@ -98,7 +98,7 @@ std::optional<ChangePoint> change_point(std::span<const double> values, std::uin
   change.test = {static_cast<double>(split.size), 1, values.size(), PMethod::exact};
   if (split.size == 0) return change;
   if (values.size() <= kExactChangeLimit) {
-    change.test.p = share_of_permutations(ranks, [&] { return greatest_split(ranks).size >= split.size; });
+    change.test.p = fraction_of_permutations(ranks, [&] { return greatest_split(ranks).size >= split.size; });
   } else {
     change.test.method = PMethod::permutation;
     change.test.p = drawn_change_p(std::move(ranks), split.size, seed);
@@ -106,15 +106,15 @@ std::optional<ChangePoint> change_point(std::span<const double> values, std::uin
   return change;
 }
 
-std::optional<ChangePoint> warm_up(std::span<const double> values, double alpha, std::uint64_t seed) {
+std::optional<ChangePoint> find_warm_up(std::span<const double> values, double alpha, std::uint64_t seed) {
   const std::optional<ChangePoint> change = change_point(values, seed);
   if (!change || change->test.p > alpha || 2 * change->first > values.size()) return std::nullopt;
   return change;
 }
 
 std::vector<std::size_t> modified_z_outliers(std::span<const double> values, double limit) {
-  std::vector<std::size_t> apart;
-  if (values.empty()) return apart;
+  std::vector<std::size_t> outliers;
+  if (values.empty()) return outliers;
   const double median = median_of(values);
   std::vector<double> distances(values.size());
   std::ranges::transform(values, distances.begin(), [&](double value) { return std::abs(value - median); });
@@ -123,23 +123,23 @@ std::vector<std::size_t> modified_z_outliers(std::span<const double> values, dou
   // deviations.
   const double standard = deviation > 0 ? deviation / 0.6745 : 1.253314 * mean_of(distances);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (distances[i] > limit * standard) apart.push_back(i);
+    if (distances[i] > limit * standard) outliers.push_back(i);
   }
-  return apart;
+  return outliers;
 }
 
 std::vector<std::size_t> tukey_outliers(std::span<const double> values, double reach) {
-  std::vector<std::size_t> apart;
-  if (values.empty()) return apart;
+  std::vector<std::size_t> outliers;
+  if (values.empty()) return outliers;
   std::vector<double> sorted(values.begin(), values.end());
   std::ranges::sort(sorted);
   const double lower = quantile_of_sorted(sorted, 0.25);
   const double upper = quantile_of_sorted(sorted, 0.75);
-  const double room = reach * (upper - lower);
+  const double fence = reach * (upper - lower);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] < lower - room || values[i] > upper + room) apart.push_back(i);
+    if (values[i] < lower - fence || values[i] > upper + fence) outliers.push_back(i);
   }
-  return apart;
+  return outliers;
 }
 
 }  // namespace joulemap::statistics

@@ -35,7 +35,7 @@ struct ChangePoint {
 // for fewer than two values.
 std::optional<ChangePoint> change_point(std::span<const double> values, std::uint64_t seed = 1);
 // A change with p <= alpha that leaves at least half of the values after it: the values before it are the warm-up.
-std::optional<ChangePoint> warm_up(std::span<const double> values, double alpha, std::uint64_t seed = 1);
+std::optional<ChangePoint> find_warm_up(std::span<const double> values, double alpha, std::uint64_t seed = 1);
 
 // Indices of outliers, in order. Modified z-score 0.6745 |x - median| / MAD above the limit (Iglewicz and Hoaglin:
 // 3.5). Where MAD is 0, because more than half of the values are equal, |x - median| / (1.2533 x the mean of such

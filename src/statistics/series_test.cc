@@ -19,7 +19,7 @@ std::vector<double> noise(Random& random, std::size_t n) {
 TEST(ChangePoint, FindsThePublishedRunThatWarmedUpForFiveRepetitions) {
   // Run times in seconds of one published inference cell, in the order of repetitions.
   const std::vector<double> times{336, 216, 217, 205, 66, 20, 19, 19, 19, 19};
-  const auto change = warm_up(times, 0.05);
+  const auto change = find_warm_up(times, 0.05);
   ASSERT_TRUE(change);
   EXPECT_EQ(change->first, 5U);
   EXPECT_EQ(change->median_before, 216);
@@ -52,7 +52,7 @@ TEST(ChangePoint, LateChangesAreNoWarmUp) {
   std::vector<double> values(20, 5);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] += 0.01 * static_cast<double>(i % 3) + (i >= 15 ? 10 : 0);
   ASSERT_LT(change_point(values)->test.p, 0.05);
-  EXPECT_FALSE(warm_up(values, 0.05));
+  EXPECT_FALSE(find_warm_up(values, 0.05));
   EXPECT_FALSE(change_point(std::vector<double>{1}));
   EXPECT_EQ(change_point(std::vector<double>(12, 3.0))->test.p, 1);
 }

@@ -123,7 +123,7 @@ EXPORTED CudaResult cuDeviceGetUuid_v2(CudaUuid* uuid, CudaDevice device) {
 }
 
 EXPORTED CudaResult cuDeviceGetAttribute(int* value, int attribute, CudaDevice) {
-  *value = attribute == kMultiprocessorCount ? 132 : 0;
+  *value = attribute == kMultiprocessorCountAttribute ? 132 : 0;
   return outcome_of("cuDeviceGetAttribute");
 }
 

@@ -17,12 +17,12 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-static_assert(static_cast<int>(Outcome::max_limit_reached) == CUPTI_ERROR_MAX_LIMIT_REACHED);
-static_assert(static_cast<int>(Outcome::not_initialized) == CUPTI_ERROR_NOT_INITIALIZED);
-static_assert(static_cast<int>(Outcome::insufficient_privileges) == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
-static_assert(static_cast<int>(Outcome::multiple_subscribers) == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
-static_assert(static_cast<int>(Domain::driver) == CUPTI_CB_DOMAIN_DRIVER_API);
-static_assert(static_cast<int>(Domain::resource) == CUPTI_CB_DOMAIN_RESOURCE);
+static_assert(static_cast<int>(CuptiResult::max_limit_reached) == CUPTI_ERROR_MAX_LIMIT_REACHED);
+static_assert(static_cast<int>(CuptiResult::not_initialized) == CUPTI_ERROR_NOT_INITIALIZED);
+static_assert(static_cast<int>(CuptiResult::insufficient_privileges) == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
+static_assert(static_cast<int>(CuptiResult::multiple_subscribers) == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+static_assert(static_cast<int>(CallbackDomain::driver) == CUPTI_CB_DOMAIN_DRIVER_API);
+static_assert(static_cast<int>(CallbackDomain::resource) == CUPTI_CB_DOMAIN_RESOURCE);
 static_assert(kGraphNodeCreated == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
 static_assert(kGraphNodeCloned == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 static_assert(kApiEnter == CUPTI_API_ENTER);

@@ -23,9 +23,9 @@ FakeGpu& gpu() {
 }
 
 template <class Call>
-Outcome unless_refused(const char* function, Call call) {
-  const Outcome outcome = gpu().entered(function);
-  if (outcome == Outcome::success) call();
+CuptiResult unless_refused(const char* function, Call call) {
+  const CuptiResult outcome = gpu().entered(function);
+  if (outcome == CuptiResult::success) call();
   return outcome;
 }
 
@@ -58,76 +58,77 @@ const FakeCupti kLevers = {
 
 EXPORTED const FakeCupti* fake_cupti() { return &kLevers; }
 
-EXPORTED Outcome cuptiGetVersion(std::uint32_t* version) {
+EXPORTED CuptiResult cuptiGetVersion(std::uint32_t* version) {
   return unless_refused("cuptiGetVersion", [&] { *version = gpu().version(); });
 }
 
-EXPORTED Outcome cuptiSubscribe(Subscriber* subscriber, Callback callback, void* user) {
-  const Outcome outcome = gpu().entered("cuptiSubscribe");
-  return outcome == Outcome::success ? gpu().subscribe(subscriber, callback, user) : outcome;
+EXPORTED CuptiResult cuptiSubscribe(Subscriber* subscriber, Callback callback, void* user) {
+  const CuptiResult outcome = gpu().entered("cuptiSubscribe");
+  return outcome == CuptiResult::success ? gpu().subscribe(subscriber, callback, user) : outcome;
 }
 
-EXPORTED Outcome cuptiUnsubscribe(Subscriber subscriber) {
-  const Outcome outcome = gpu().entered("cuptiUnsubscribe");
-  return outcome == Outcome::success ? gpu().unsubscribe(subscriber) : outcome;
+EXPORTED CuptiResult cuptiUnsubscribe(Subscriber subscriber) {
+  const CuptiResult outcome = gpu().entered("cuptiUnsubscribe");
+  return outcome == CuptiResult::success ? gpu().unsubscribe(subscriber) : outcome;
 }
 
-EXPORTED Outcome cuptiEnableCallback(std::uint32_t on, Subscriber subscriber, Domain domain, std::uint32_t id) {
-  const Outcome outcome = gpu().entered("cuptiEnableCallback");
-  return outcome == Outcome::success ? gpu().enable_callback(on != 0, subscriber, domain, id) : outcome;
+EXPORTED CuptiResult cuptiEnableCallback(std::uint32_t on, Subscriber subscriber, CallbackDomain domain,
+                                         std::uint32_t id) {
+  const CuptiResult outcome = gpu().entered("cuptiEnableCallback");
+  return outcome == CuptiResult::success ? gpu().enable_callback(on != 0, subscriber, domain, id) : outcome;
 }
 
-EXPORTED Outcome cuptiGetCallbackName(Domain domain, std::uint32_t id, const char** name) {
-  if (domain != Domain::driver) return Outcome::invalid_parameter;
-  const Outcome outcome = gpu().entered("cuptiGetCallbackName");
-  return outcome == Outcome::success ? FakeGpu::callback_name(id, name) : outcome;
+EXPORTED CuptiResult cuptiGetCallbackName(CallbackDomain domain, std::uint32_t id, const char** name) {
+  if (domain != CallbackDomain::driver) return CuptiResult::invalid_parameter;
+  const CuptiResult outcome = gpu().entered("cuptiGetCallbackName");
+  return outcome == CuptiResult::success ? FakeGpu::callback_name(id, name) : outcome;
 }
 
-EXPORTED Outcome cuptiActivityRegisterCallbacks(BufferRequested requested, BufferCompleted completed) {
+EXPORTED CuptiResult cuptiActivityRegisterCallbacks(BufferRequested requested, BufferCompleted completed) {
   return unless_refused("cuptiActivityRegisterCallbacks", [&] { gpu().register_buffers(requested, completed); });
 }
 
-EXPORTED Outcome cuptiActivityEnable(RecordKind kind) {
+EXPORTED CuptiResult cuptiActivityEnable(RecordKind kind) {
   return unless_refused("cuptiActivityEnable", [&] { gpu().set_kind(kind, true); });
 }
 
-EXPORTED Outcome cuptiActivityDisable(RecordKind kind) {
+EXPORTED CuptiResult cuptiActivityDisable(RecordKind kind) {
   return unless_refused("cuptiActivityDisable", [&] { gpu().set_kind(kind, false); });
 }
 
-EXPORTED Outcome cuptiActivityFlushAll(std::uint32_t flags) {
+EXPORTED CuptiResult cuptiActivityFlushAll(std::uint32_t flags) {
   return unless_refused("cuptiActivityFlushAll", [&] { gpu().flush((flags & kFlushForced) != 0); });
 }
 
-EXPORTED Outcome cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid_size, Record** record) {
-  const Outcome outcome = gpu().entered("cuptiActivityGetNextRecord");
-  return outcome == Outcome::success ? gpu().next_record(buffer, valid_size, record) : outcome;
+EXPORTED CuptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid_size, Record** record) {
+  const CuptiResult outcome = gpu().entered("cuptiActivityGetNextRecord");
+  return outcome == CuptiResult::success ? gpu().next_record(buffer, valid_size, record) : outcome;
 }
 
-EXPORTED Outcome cuptiActivityGetNumDroppedRecords(Context, std::uint32_t, std::size_t* dropped) {
+EXPORTED CuptiResult cuptiActivityGetNumDroppedRecords(Context, std::uint32_t, std::size_t* dropped) {
   return unless_refused("cuptiActivityGetNumDroppedRecords", [&] { *dropped = gpu().take_dropped(); });
 }
 
-EXPORTED Outcome cuptiGetTimestamp(std::uint64_t* timestamp) {
+EXPORTED CuptiResult cuptiGetTimestamp(std::uint64_t* timestamp) {
   return unless_refused("cuptiGetTimestamp", [&] { *timestamp = gpu().now(); });
 }
 
-EXPORTED Outcome cuptiGetResultString(Outcome outcome, const char** text) {
-  *text =
-      outcome == Outcome::multiple_subscribers ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : "CUPTI_ERROR_FAKE";
-  return Outcome::success;
+EXPORTED CuptiResult cuptiGetResultString(CuptiResult outcome, const char** text) {
+  *text = outcome == CuptiResult::multiple_subscribers ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+                                                       : "CUPTI_ERROR_FAKE";
+  return CuptiResult::success;
 }
 
 #ifndef FAKE_CUPTI_OLD
-EXPORTED Outcome cuptiActivityRegisterTimestampCallback(TimestampFunction clock) {
+EXPORTED CuptiResult cuptiActivityRegisterTimestampCallback(TimestampFunction clock) {
   return unless_refused("cuptiActivityRegisterTimestampCallback", [&] { gpu().register_clock(clock); });
 }
 
-EXPORTED Outcome cuptiFinalize() {
+EXPORTED CuptiResult cuptiFinalize() {
   return unless_refused("cuptiFinalize", [] { gpu().finalize(); });
 }
 
-EXPORTED Outcome cuptiGetGraphNodeId(GraphNode node, std::uint64_t* id) {
+EXPORTED CuptiResult cuptiGetGraphNodeId(GraphNode node, std::uint64_t* id) {
   return unless_refused("cuptiGetGraphNodeId", [&] { *id = reinterpret_cast<std::uint64_t>(node); });
 }
 #endif

@@ -88,11 +88,11 @@ void FakeGpu::reset(std::uint32_t version) {
   calls_.store(0);
 }
 
-Outcome FakeGpu::entered(const char* function) {
+CuptiResult FakeGpu::entered(const char* function) {
   calls_.fetch_add(1);
   const std::lock_guard hold(lock_);
   const auto refusal = refusals_.find(function);
-  return refusal == refusals_.end() ? Outcome::success : static_cast<Outcome>(refusal->second);
+  return refusal == refusals_.end() ? CuptiResult::success : static_cast<CuptiResult>(refusal->second);
 }
 
 void FakeGpu::refuse(const char* function, int outcome) {
@@ -137,11 +137,11 @@ void FakeGpu::call_driver(const char* function, std::uint32_t correlation) {
   call.correlation = correlation;
   for (const std::uint32_t site : {kApiEnter, 1U}) {
     call.site = site;
-    call_back(Domain::driver, id_of(function), &call);
+    call_back(CallbackDomain::driver, id_of(function), &call);
   }
 }
 
-void FakeGpu::call_back(Domain domain, std::uint32_t id, const void* data) {
+void FakeGpu::call_back(CallbackDomain domain, std::uint32_t id, const void* data) {
   Callback callback = nullptr;
   void* user = nullptr;
   {
@@ -161,7 +161,7 @@ std::uint64_t FakeGpu::capture_node() {
   }
   const GraphChange graph{nullptr, nullptr, reinterpret_cast<GraphNode>(node), nullptr};
   const ResourceData change{nullptr, nullptr, &graph};
-  call_back(Domain::resource, kGraphNodeCreated, &change);
+  call_back(CallbackDomain::resource, kGraphNodeCreated, &change);
   return node;
 }
 
@@ -173,7 +173,7 @@ std::uint64_t FakeGpu::clone_node(std::uint64_t original) {
   }
   const GraphChange graph{nullptr, nullptr, reinterpret_cast<GraphNode>(node), reinterpret_cast<GraphNode>(original)};
   const ResourceData change{nullptr, nullptr, &graph};
-  call_back(Domain::resource, kGraphNodeCloned, &change);
+  call_back(CallbackDomain::resource, kGraphNodeCloned, &change);
   return node;
 }
 
@@ -296,18 +296,18 @@ void FakeGpu::flush(bool forced) {
   deliver(true, forced);
 }
 
-Outcome FakeGpu::next_record(std::uint8_t* buffer, std::size_t valid_size, Record** record) {
+CuptiResult FakeGpu::next_record(std::uint8_t* buffer, std::size_t valid_size, Record** record) {
   const std::lock_guard hold(lock_);
   std::size_t& position = read_[buffer];
   if (position >= valid_size) {
     read_.erase(buffer);
-    return Outcome::max_limit_reached;
+    return CuptiResult::max_limit_reached;
   }
   RecordKind kind{};
   std::memcpy(&kind, buffer + position, sizeof kind);
   *record = reinterpret_cast<Record*>(buffer + position);
   position += size_of(kind);
-  return Outcome::success;
+  return CuptiResult::success;
 }
 
 void FakeGpu::unknown_record() {
@@ -317,15 +317,15 @@ void FakeGpu::unknown_record() {
   add({std::move(bytes), false});
 }
 
-Outcome FakeGpu::callback_name(std::uint32_t id, const char** name) {
-  if (id >= std::size(kDriverFunctions)) return Outcome::invalid_parameter;
+CuptiResult FakeGpu::callback_name(std::uint32_t id, const char** name) {
+  if (id >= std::size(kDriverFunctions)) return CuptiResult::invalid_parameter;
   *name = kDriverFunctions[id];
-  return Outcome::success;
+  return CuptiResult::success;
 }
 
 bool FakeGpu::callback_is_on(const char* driver_function) {
   const std::lock_guard hold(lock_);
-  return subscribed_ && enabled_callbacks_.count({Domain::driver, id_of(driver_function)}) != 0;
+  return subscribed_ && enabled_callbacks_.count({CallbackDomain::driver, id_of(driver_function)}) != 0;
 }
 
 }  // namespace joulemap::fake_cupti

@@ -52,17 +52,17 @@ class FakeGpu {
   std::uint64_t calls() const { return calls_.load(); }
 
   // CUPTI's functions. entered() counts the call and returns the outcome that the test has set.
-  Outcome entered(const char* function);
+  CuptiResult entered(const char* function);
   std::uint32_t version();
-  Outcome subscribe(Subscriber* subscriber, Callback callback, void* user);
-  Outcome unsubscribe(Subscriber subscriber);
-  Outcome enable_callback(bool on, Subscriber subscriber, Domain domain, std::uint32_t id);
-  static Outcome callback_name(std::uint32_t id, const char** name);
+  CuptiResult subscribe(Subscriber* subscriber, Callback callback, void* user);
+  CuptiResult unsubscribe(Subscriber subscriber);
+  CuptiResult enable_callback(bool on, Subscriber subscriber, CallbackDomain domain, std::uint32_t id);
+  static CuptiResult callback_name(std::uint32_t id, const char** name);
   void register_buffers(BufferRequested requested, BufferCompleted completed);
   void register_clock(TimestampFunction clock);
   void set_kind(RecordKind kind, bool on);
   void flush(bool forced);
-  Outcome next_record(std::uint8_t* buffer, std::size_t valid_size, Record** record);
+  CuptiResult next_record(std::uint8_t* buffer, std::size_t valid_size, Record** record);
   std::size_t take_dropped();
   std::uint64_t now();
 
@@ -78,7 +78,7 @@ class FakeGpu {
     bool running;
   };
 
-  void call_back(Domain domain, std::uint32_t id, const void* data);
+  void call_back(CallbackDomain domain, std::uint32_t id, const void* data);
   void call_driver(const char* function, std::uint32_t correlation);
   std::vector<std::uint8_t> record_of(const Launch& launch, std::uint32_t correlation);
   std::size_t size_of(RecordKind kind) const;
@@ -93,7 +93,7 @@ class FakeGpu {
   std::uintptr_t subscription_ = 0;
   bool subscribed_ = false;
   bool other_subscriber_ = false;
-  std::set<std::pair<Domain, std::uint32_t>> enabled_callbacks_;
+  std::set<std::pair<CallbackDomain, std::uint32_t>> enabled_callbacks_;
   std::set<RecordKind> kinds_;
   BufferRequested requested_ = nullptr;
   BufferCompleted completed_ = nullptr;

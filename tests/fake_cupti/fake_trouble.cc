@@ -32,33 +32,35 @@ std::uint32_t FakeGpu::version() {
   return version_;
 }
 
-Outcome FakeGpu::subscribe(Subscriber* subscriber, Callback callback, void* user) {
+CuptiResult FakeGpu::subscribe(Subscriber* subscriber, Callback callback, void* user) {
   const std::lock_guard hold(lock_);
-  if (subscribed_ || other_subscriber_) return Outcome::multiple_subscribers;
+  if (subscribed_ || other_subscriber_) return CuptiResult::multiple_subscribers;
   subscribed_ = true;
   callback_ = callback;
   user_ = user;
   enabled_callbacks_.clear();
   *subscriber = reinterpret_cast<Subscriber>(++subscription_);
-  return Outcome::success;
+  return CuptiResult::success;
 }
 
-Outcome FakeGpu::unsubscribe(Subscriber subscriber) {
+CuptiResult FakeGpu::unsubscribe(Subscriber subscriber) {
   const std::lock_guard hold(lock_);
-  if (!subscribed_ || reinterpret_cast<std::uintptr_t>(subscriber) != subscription_) return Outcome::invalid_parameter;
+  if (!subscribed_ || reinterpret_cast<std::uintptr_t>(subscriber) != subscription_)
+    return CuptiResult::invalid_parameter;
   subscribed_ = false;
-  return Outcome::success;
+  return CuptiResult::success;
 }
 
-Outcome FakeGpu::enable_callback(bool on, Subscriber subscriber, Domain domain, std::uint32_t id) {
+CuptiResult FakeGpu::enable_callback(bool on, Subscriber subscriber, CallbackDomain domain, std::uint32_t id) {
   const std::lock_guard hold(lock_);
-  if (!subscribed_ || reinterpret_cast<std::uintptr_t>(subscriber) != subscription_) return Outcome::invalid_parameter;
+  if (!subscribed_ || reinterpret_cast<std::uintptr_t>(subscriber) != subscription_)
+    return CuptiResult::invalid_parameter;
   if (on) {
     enabled_callbacks_.insert({domain, id});
   } else {
     enabled_callbacks_.erase({domain, id});
   }
-  return Outcome::success;
+  return CuptiResult::success;
 }
 
 void FakeGpu::register_buffers(BufferRequested requested, BufferCompleted completed) {

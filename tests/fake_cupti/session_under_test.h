@@ -43,7 +43,9 @@ class Heard final : public KernelSink {
     const std::lock_guard hold(lock_);
     devices.emplace_back(ordinal, std::move(uuid));
   }
-  void on_loss(std::int64_t since_ns, std::int64_t until_ns) override { losses.emplace_back(since_ns, until_ns); }
+  void on_records_lost(std::int64_t since_ns, std::int64_t until_ns) override {
+    losses.emplace_back(since_ns, until_ns);
+  }
   void on_kernel(const KernelFacts& facts) override {
     const std::lock_guard hold(lock_);
     kernels.push_back({std::string(facts.name), facts});
@@ -66,14 +68,15 @@ inline thread_local std::uint32_t step_here = 0;
 
 inline Result<CuptiApi> open_fake(const char* path) {
   CuptiSearch search;
-  search.named = path;
+  search.requested_path = path;
   return CuptiApi::open(search);
 }
 
 class SessionUnderTest : public ::testing::Test {
  protected:
-  static constexpr std::chrono::milliseconds kFarewell{500};
-  static constexpr Position kHere{[]() noexcept { return scope_here; }, []() noexcept { return step_here; }};
+  static constexpr std::chrono::milliseconds kFinishTimeout{500};
+  static constexpr LaunchContext kLaunchContext{[]() noexcept { return scope_here; },
+                                                []() noexcept { return step_here; }};
 
   explicit SessionUnderTest(const char* path = JOULEMAP_FAKE_CUPTI_LIBRARY, std::uint32_t version = kCuda130)
       : path_(path), fake(fake_cupti::load_fake_cupti(path)) {
@@ -92,7 +95,7 @@ class SessionUnderTest : public ::testing::Test {
     if (!session_) {
       Result<CuptiApi> api = open_fake(path_);
       EXPECT_TRUE(api.has_value());
-      session_ = std::make_unique<CuptiSession>(*std::move(api), heard, kHere, kFarewell);
+      session_ = std::make_unique<CuptiSession>(*std::move(api), heard, kLaunchContext, kFinishTimeout);
     }
     return *session_;
   }

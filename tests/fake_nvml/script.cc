@@ -136,11 +136,11 @@ double PowerCurve::joules_until(double time_s) const {
   return rounds * joules_of_points(points, *repeat_s) + joules_of_points(points, time_s - rounds * *repeat_s);
 }
 
-double PowerCurve::faded_w(double time_s, double memory_s) const {
+double PowerCurve::faded_w(double time_s, double time_constant_s) const {
   double shown_w = points.front().watts;
   for (std::size_t i = 0; i < points.size() && points[i].from_s < time_s; ++i) {
     const double to_s = i + 1 < points.size() ? std::min(points[i + 1].from_s, time_s) : time_s;
-    shown_w = points[i].watts + (shown_w - points[i].watts) * std::exp(-(to_s - points[i].from_s) / memory_s);
+    shown_w = points[i].watts + (shown_w - points[i].watts) * std::exp(-(to_s - points[i].from_s) / time_constant_s);
   }
   return shown_w;
 }

@@ -56,8 +56,8 @@ struct PowerCurve {
   std::optional<double> repeat_s;
 
   double joules_until(double time_s) const;  // J since second 0; negative before it
-  // Exponential average with time constant memory_s; only for curves that do not repeat.
-  double faded_w(double time_s, double memory_s) const;
+  // Exponential average with time constant time_constant_s; only for curves that do not repeat.
+  double faded_w(double time_s, double time_constant_s) const;
   double mean_w(double from_s, double to_s) const {
     return (joules_until(to_s) - joules_until(from_s)) / (to_s - from_s);
   }

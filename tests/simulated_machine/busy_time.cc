@@ -36,7 +36,7 @@ std::optional<ProcessIdentity> identity_of(pid_t pid) {
   const std::size_t open = stat->find('(');
   const std::size_t close = stat->rfind(')');
   if (open == std::string::npos || close == std::string::npos) return std::nullopt;
-  const std::vector<std::string_view> fields = split_blanks(std::string_view(*stat).substr(close + 1));
+  const std::vector<std::string_view> fields = split_whitespace(std::string_view(*stat).substr(close + 1));
   const std::optional<std::uint64_t> flags = fields.size() > 6 ? parse_u64(fields[6]) : std::nullopt;
   if (!flags) return std::nullopt;
   return ProcessIdentity{stat->substr(open + 1, close - open - 1), (*flags & kKernelThreadFlag) != 0};

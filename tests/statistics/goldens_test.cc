@@ -40,7 +40,7 @@ void expect_coefficient(const Golden& golden, const std::optional<TestResult>& o
   expect(golden.estimate, ours->statistic, "coefficient");
 }
 
-void expect_shift(const Golden& golden, const std::optional<Shift>& ours) {
+void expect_shift(const Golden& golden, const std::optional<EffectEstimate>& ours) {
   ASSERT_TRUE(ours);
   expect(golden.estimate, ours->estimate, "estimate");
   expect(golden.low, ours->low, "low");
@@ -62,7 +62,7 @@ void expect_bca(const Golden& golden, const GoldenInput& input, const Statistic&
   }
   std::vector<double> replicates = golden.values;
   const BootstrapInterval ours = bca_interval(replicates, statistic(input.first), jackknife, 0.95);
-  EXPECT_FALSE(ours.degenerate);
+  EXPECT_FALSE(ours.is_degenerate);
   expect(golden.low, ours.low, "low");
   expect(golden.high, ours.high, "high");
 }
@@ -91,8 +91,10 @@ const std::map<std::string, Comparison>& comparisons() {
   using G = const Golden&;
   using I = const GoldenInput&;
   static const std::map<std::string, Comparison> table{
-      {"signed_rank_drop", [](G g, I i) { expect_test(g, signed_rank_test(i.first, i.second, Zeros::drop)); }},
-      {"signed_rank_pratt", [](G g, I i) { expect_test(g, signed_rank_test(i.first, i.second, Zeros::pratt)); }},
+      {"signed_rank_drop",
+       [](G g, I i) { expect_test(g, signed_rank_test(i.first, i.second, ZeroDifferences::drop)); }},
+      {"signed_rank_pratt",
+       [](G g, I i) { expect_test(g, signed_rank_test(i.first, i.second, ZeroDifferences::pratt)); }},
       {"rank_sum", [](G g, I i) { expect_test(g, rank_sum_test(i.first, i.second)); }},
       {"friedman", [](G g, I i) { expect_test(g, friedman_test(i.lists())); }},
       {"kruskal_wallis", [](G g, I i) { expect_test(g, kruskal_wallis_test(i.lists())); }},
@@ -102,14 +104,14 @@ const std::map<std::string, Comparison>& comparisons() {
       {"kendall", [](G g, I i) { expect_coefficient(g, kendall(i.first, i.second)); }},
       {"mann_kendall", expect_trend},
       {"theil_sen", [](G g, I i) { expect(g.estimate, mann_kendall(i.first).slope, "slope"); }},
-      {"a12", [](G g, I i) { expect(g.estimate, a12(i.first, i.second), "A12"); }},
+      {"a12", [](G g, I i) { expect(g.estimate, vargha_delaney_a12(i.first, i.second), "A12"); }},
       {"paired_shift", [](G g, I i) { expect_shift(g, paired_shift(i.first, i.second, 0.95)); }},
       {"paired_interval", [](G g, I i) { expect_shift(g, paired_shift(i.first, i.second, 0.95)); }},
       {"unpaired_shift", [](G g, I i) { expect_shift(g, unpaired_shift(i.first, i.second, 0.95)); }},
       {"unpaired_interval", [](G g, I i) { expect_shift(g, unpaired_shift(i.first, i.second, 0.95)); }},
-      {"adjusted_holm", [](G g, I i) { expect_values(g, adjusted(i.first, Adjustment::holm)); }},
-      {"adjusted_bonferroni", [](G g, I i) { expect_values(g, adjusted(i.first, Adjustment::bonferroni)); }},
-      {"adjusted_bh", [](G g, I i) { expect_values(g, adjusted(i.first, Adjustment::benjamini_hochberg)); }},
+      {"adjusted_holm", [](G g, I i) { expect_values(g, adjusted_p_values(i.first, Adjustment::holm)); }},
+      {"adjusted_bonferroni", [](G g, I i) { expect_values(g, adjusted_p_values(i.first, Adjustment::bonferroni)); }},
+      {"adjusted_bh", [](G g, I i) { expect_values(g, adjusted_p_values(i.first, Adjustment::benjamini_hochberg)); }},
       {"bca_mean", [](G g, I i) { expect_bca(g, i, mean_of); }},
       {"bca_median", [](G g, I i) { expect_bca(g, i, median_of); }},
       {"quartiles", expect_quartiles},

@@ -84,7 +84,7 @@ ReportResult example_training() {
   result.epochs = 4;
   result.metrics = {{"loss", 400, 2.3, 0.4, 300}, {"samples", 400, 32, 32, 12'800}};
   result.environment = {{"cpu", "Example CPU"}, {"torch", "2.13.0"}};
-  result.own_cpu_s = 0.05;
+  result.overhead_cpu_s = 0.05;
   result.diagnostics.add(
       {"kernels_by_time", 1, "gpu0: 17 % of the kernels' energy is shared out by time", "record --probe"});
   return result;

@@ -25,9 +25,9 @@ class RecordingDump final : public recording::RecordingVisitor {
   void on_channels(std::uint32_t source, std::uint32_t first, std::span<const Channel> channels) override {
     for (const Channel& it : channels) {
       line("channel {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", first++, source, it.name, it.sensor,
-           it.source, it.domain, it.part_of, int(it.domain_class), it.device, int(it.countable), int(it.kind),
-           int(it.quantity), it.scale, known(it.wrap_range), it.refresh_s, it.averaged_s, int(it.provenance), it.model,
-           it.relative_uncertainty, it.uncertainty_w);
+           it.source, it.domain, it.part_of, int(it.domain_class), it.device, int(it.is_countable), int(it.kind),
+           int(it.quantity), it.scale, known(it.wrap_range), it.refresh_s, it.averaging_time_s, int(it.provenance),
+           it.model, it.relative_uncertainty, it.uncertainty_w);
     }
   }
   void on_samples(std::uint32_t, std::span<const Sample> samples) override {
@@ -50,13 +50,13 @@ class RecordingDump final : public recording::RecordingVisitor {
   }
   void on_calibration(std::uint32_t source, const ChannelCalibration& it) override {
     line("calibration {} {} {} {} {} {} {} {} {} {} {} {}", source, it.channel, it.device, it.driver,
-         known(it.refresh_s), known(it.refresh_spread_s), known(it.phase_s), it.phase_of, known(it.read_wall_s),
-         known(it.read_cpu_s), known(it.idle_w), it.made_unix_ns);
+         known(it.refresh_s), known(it.refresh_spread_s), known(it.phase_s), it.phase_reference, known(it.read_wall_s),
+         known(it.read_cpu_s), known(it.idle_w), it.created_unix_ns);
   }
   void on_power(std::uint32_t source, const KernelPower& it) override {
-    line("power {} {} {} {} {} {} {} {} {} {} {} {} {} {}", source, it.gpu, int(it.code.kind), it.code.name,
-         it.code.size, it.blocks, it.threads_per_block, it.kernel_s, it.watts, it.precision, it.precision_squares,
-         it.scatter, it.evidence_s, it.recordings);
+    line("power {} {} {} {} {} {} {} {} {} {} {} {} {} {}", source, it.gpu, int(it.kernel_key.kind), it.kernel_key.name,
+         it.kernel_key.size, it.blocks, it.threads_per_block, it.mean_kernel_s, it.watts, it.precision,
+         it.sum_of_squared_precisions, it.cochran_q, it.measured_kernel_s, it.recordings);
   }
   void on_activity(std::uint32_t source, const Activity& it) override {
     for (const Scope& row : it.scopes)
@@ -70,26 +70,26 @@ class RecordingDump final : public recording::RecordingVisitor {
     }
     for (const ScopeTally& row : it.scope_tallies) {
       line("time {} {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.scope, row.count, row.wall_ns,
-           row.cpu_ns, row.helpers_ns, row.sampled);
+           row.cpu_ns, row.helper_threads_ns, row.sampled);
     }
     for (const KernelTally& row : it.kernel_tallies) {
       line("kernels {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.class_id, row.queue, row.scope,
            row.count, row.time_ns);
     }
     for (const StepRecord& row : it.steps) {
-      line("step {} {} {} {} {} {} {} {}", source, row.number, row.begin_ns, row.end_ns, row.gpu_ns, row.shape,
-           row.kernels, (row.listened ? 1 : 0) + (row.detailed ? 2 : 0));
+      line("step {} {} {} {} {} {} {} {}", source, row.number, row.begin_ns, row.end_ns, row.gpu_ns,
+           row.kernel_sequence_hash, row.kernels, (row.traced ? 1 : 0) + (row.has_kernel_records ? 2 : 0));
     }
     for (const Kernel& row : it.kernels) {
       line("kernel {} {} {} {} {} {} {} {}", source, row.start_ns, row.end_ns, row.class_id, row.queue, row.scope,
            row.correlation, row.bytes);
     }
     for (const ScopeShare& row : it.shares) {
-      line("share {} {} {} {} {}", source, row.coarse, row.scope, row.count, row.time_ns);
+      line("share {} {} {} {} {}", source, row.coarse_scope, row.scope, row.count, row.time_ns);
     }
   }
   void on_end(std::uint32_t source, const RecordingEnd& it) override {
-    line("end {} {} {} {} {} {}", source, known(it.exit_code), known(it.signal), it.own_cpu_s, it.missed_ticks,
+    line("end {} {} {} {} {} {}", source, known(it.exit_code), known(it.signal), it.overhead_cpu_s, it.missed_ticks,
          it.lost_samples);
     for (const Diagnostic& d : it.diagnostics.list())
       line("diagnostic {} {} {} {}", d.code, d.count, d.message, d.remedy);

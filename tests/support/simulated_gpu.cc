@@ -189,7 +189,7 @@ void SimulatedGpu::keep_history(SimulatedRun& run) {
   for (const Stretch& stretch : stretches_) {
     double now_s = to_s(stretch.start_ns);
     const auto follow = [&](double until_s) {
-      shown_w = stretch.watts + (shown_w - stretch.watts) * std::exp((now_s - until_s) / traits_.memory_s);
+      shown_w = stretch.watts + (shown_w - stretch.watts) * std::exp((now_s - until_s) / traits_.time_constant_s);
       now_s = until_s;
     };
     for (; looked_s < to_s(stretch.end_ns); looked_s = next_s + up_to(traits_.kept_late_s)) {

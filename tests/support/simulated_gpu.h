@@ -51,16 +51,16 @@ class SimulatedGpu {
     double idle_w = 130;
     double period_s = 0.0999997;
     double lag_s = 0.010;
-    double noise_j = 2.0;        // standard deviation over 100 ms
-    double burst_spread = 0.02;  // relative standard deviation of a burst's power
-    double gain_spread = 0.005;  // relative standard deviation of the counter's gain
-    double late = 0.1;           // fraction of reads that are up to 40 ms late
-    double missing = 0.02;       // fraction of counter updates without a read
-    int steps_per_read = 1;      // counter updates per read; more for counters that are costly to read
-    double kept_every_s = 0.02;  // period of the driver's power history
-    double memory_s = 0.012;     // its time constant
-    double kept_late_s = 0.004;  // its largest delay
-    double kept_noise_w = 4;     // its noise, standard deviation
+    double noise_j = 2.0;            // standard deviation over 100 ms
+    double burst_spread = 0.02;      // relative standard deviation of a burst's power
+    double gain_spread = 0.005;      // relative standard deviation of the counter's gain
+    double late = 0.1;               // fraction of reads that are up to 40 ms late
+    double missing = 0.02;           // fraction of counter updates without a read
+    int steps_per_read = 1;          // counter updates per read; more for counters that are costly to read
+    double kept_every_s = 0.02;      // period of the driver's power history
+    double time_constant_s = 0.012;  // its time constant
+    double kept_late_s = 0.004;      // its largest delay
+    double kept_noise_w = 4;         // its noise, standard deviation
     // Clocks drop for 30 to 300 ms at a time. The first `computing` classes then take `slowness` times as long, and
     // their power above idle is divided by the cube of `slowness`.
     double slowdown = 1;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ingest/placing/placing.h"
+#include "ingest/placing/scope_assignment.h"
 #include "ingest/trace_builder.h"
 
 namespace joulemap::ingest {
@@ -53,19 +53,19 @@ class Program {
     builder.add(made);
   }
   void kernel(std::string_view name, std::int64_t start, std::int64_t length, std::uint32_t correlation,
-              std::uint32_t external = 0) {
+              std::uint32_t external_id = 0) {
     builder.add({.start_ns = start * 1000,
                  .duration_ns = length * 1000,
                  .name = builder.kernel_class(KernelKind::kernel, name),
                  .track = builder.queue({.ordinal = 0, .stream = 7}),
                  .correlation = correlation,
-                 .external = external,
+                 .external_id = external_id,
                  .kind = EventKind::kernel});
   }
 };
 
 struct Outcome {
-  PlacedTrace placed;
+  ScopedTrace placed;
   std::map<std::uint32_t, Scope> scopes;
   std::map<Path, ScopeTally> threads;
   std::map<Path, std::int64_t> kernel_us;  // by scope
@@ -86,7 +86,7 @@ inline Outcome scope(Program& program, const scopes::ModuleNames& modules = {}) 
   Trace trace = std::move(program.builder).finish();
   Outcome outcome;
   std::vector<Activity> activities;
-  outcome.placed = place_trace(trace, modules, [&](Activity activity) { activities.push_back(std::move(activity)); });
+  outcome.placed = assign_scopes(trace, modules, [&](Activity activity) { activities.push_back(std::move(activity)); });
   for (const Activity& activity : activities) {
     EXPECT_LE(activity.begin_ns, activity.end_ns);
     for (const Scope& made : activity.scopes) outcome.scopes[made.id] = made;

@@ -85,8 +85,8 @@ class Summary {
     const bool is_gpu = is_on_gpu(event.kind);
     count(names_[{event.kind, is_gpu ? trace_.classes[event.name].name : trace_.names[event.name].text}]);
     if (event.kind == EventKind::op) count(scopes_[trace_.names[event.name].scope]);
-    if (is_gpu && trace_.gpu_names_ops) {
-      count(scopes_[event.external == 0 ? scopes::OpScope{} : trace_.names[event.external - 1].scope]);
+    if (is_gpu && trace_.gpu_events_identify_ops) {
+      count(scopes_[event.external_id == 0 ? scopes::OpScope{} : trace_.names[event.external_id - 1].scope]);
     }
   }
 
@@ -101,7 +101,7 @@ std::int64_t peak_rss_bytes() {
   const Result<std::string> status = read_small_file("/proc/self/status");
   const std::size_t at = status ? status->find("VmHWM:") : std::string::npos;
   if (at == std::string::npos) return 0;
-  const std::vector<std::string_view> words = split_blanks(std::string_view(*status).substr(at, 64));
+  const std::vector<std::string_view> words = split_whitespace(std::string_view(*status).substr(at, 64));
   return static_cast<std::int64_t>(parse_u64(words.at(1)).value_or(0)) * 1024;
 }
 
@@ -123,7 +123,7 @@ std::string text_of(const Trace& trace, double read_s, double cpu_s) {
     json.member("stream", std::uint64_t{queue.stream}).end_object();
   }
   json.end_array().key("facts").begin_object();
-  for (const EnvironmentFact& fact : trace.facts) json.member(fact.name, fact.value);
+  for (const EnvironmentFact& fact : trace.environment) json.member(fact.name, fact.value);
   json.end_object();
   summary.write(json);
   json.key("diagnostics").begin_array();

@@ -168,7 +168,11 @@ class Training {
   }
 
   void play(Activity& activity, std::uint32_t step) {
-    StepRecord record{.number = step, .begin_ns = clock_.now_ns(), .shape = 1, .listened = true, .detailed = true};
+    StepRecord record{.number = step,
+                      .begin_ns = clock_.now_ns(),
+                      .kernel_sequence_hash = 1,
+                      .traced = true,
+                      .has_kernel_records = true};
     const std::size_t before = activity.kernels.size();
     writer_.add(Mark{clock_.now_ns(), MarkKind::step, step, 1, {}});
     for (std::uint32_t i = 0; i < 2 * shape_.layers; ++i) {
@@ -236,7 +240,7 @@ int main(int argc, char** argv) {
   Training(*writer, {number(2), number(3), number(4)}).run();
   RecordingEnd end;
   end.exit_code = 0;
-  end.own_cpu_s = 0.05;
+  end.overhead_cpu_s = 0.05;
   end.diagnostics.add({"made_up", 1, "nothing of this ever ran: <i>it was made up</i>", "do not believe it"});
   return writer->finish(end) ? 0 : 1;
 }

@@ -54,10 +54,10 @@ void gather_side(Gathered& gathered, std::span<const RecordingEntries> side, Sid
       one.entry.device = row.device;
       SideValues& here = one.*values;
       here.is_present = true;
-      here.energy_j[i] = *row.energy_j / side[i].units;
+      here.energy_j[i] = *row.energy_j / side[i].unit_count;
       if (!row.low_j || !row.high_j) here.is_known = false;
       if (!here.is_known) continue;
-      here.within_j[i] = 0.5 * (*row.high_j - *row.low_j) / kHalfWidth90 / side[i].units;
+      here.within_j[i] = 0.5 * (*row.high_j - *row.low_j) / kHalfWidth90 / side[i].unit_count;
     }
   }
 }
@@ -93,7 +93,7 @@ void judge_entry(GatheredEntry& one, double alpha, double half_widths) {
   fill_side(entry.a, one.a, half_widths * one.contrast.standard_error_a, one.a.is_known);
   fill_side(entry.b, one.b, half_widths * one.contrast.standard_error_b, one.b.is_known);
   entry.difference_j = (entry.b ? entry.b->energy_j : 0) - (entry.a ? entry.a->energy_j : 0);
-  if (entry.a && entry.a->energy_j > 0) entry.relative = *entry.difference_j / entry.a->energy_j;
+  if (entry.a && entry.a->energy_j > 0) entry.relative_change = *entry.difference_j / entry.a->energy_j;
   if (is_known) {
     entry.low_j = *entry.difference_j - half_widths * one.contrast.standard_error();
     entry.high_j = *entry.difference_j + half_widths * one.contrast.standard_error();
@@ -131,17 +131,20 @@ void compare_entries(std::span<const RecordingEntries> a, std::span<const Record
     one.contrast = statistics::contrast_of(group_of(one.a), group_of(one.b), {run.relative_sd, kEntryDegreesOfFreedom});
     probabilities.push_back(probability_of(one, factor));
   }
-  const std::vector<double> adjusted = statistics::adjusted(probabilities, statistics::Adjustment::benjamini_hochberg);
-  const auto tests = std::count_if(adjusted.begin(), adjusted.end(), [](double p) { return !std::isnan(p); });
-  const auto found = std::count_if(adjusted.begin(), adjusted.end(), [&](double p) { return p <= alpha; });
-  difference.entry_interval = 1 - alpha * static_cast<double>(std::max<std::ptrdiff_t>(found, 1)) /
-                                      static_cast<double>(std::max<std::ptrdiff_t>(tests, 1));
+  const std::vector<double> adjusted_p_values =
+      statistics::adjusted_p_values(probabilities, statistics::Adjustment::benjamini_hochberg);
+  const auto tests =
+      std::count_if(adjusted_p_values.begin(), adjusted_p_values.end(), [](double p) { return !std::isnan(p); });
+  const auto found =
+      std::count_if(adjusted_p_values.begin(), adjusted_p_values.end(), [&](double p) { return p <= alpha; });
+  difference.entry_confidence = 1 - alpha * static_cast<double>(std::max<std::ptrdiff_t>(found, 1)) /
+                                        static_cast<double>(std::max<std::ptrdiff_t>(tests, 1));
   std::size_t index = 0;
   for (auto& [key, one] : gathered) {
-    const double p = adjusted[index++];
+    const double p = adjusted_p_values[index++];
     if (!std::isnan(p)) one.entry.p_adjusted = p;
     judge_entry(one, alpha,
-                factor * statistics::t_quantile(difference.entry_interval, one.contrast.degrees_of_freedom));
+                factor * statistics::t_quantile(difference.entry_confidence, one.contrast.degrees_of_freedom));
     difference.entries.push_back(std::move(one.entry));
   }
   std::stable_sort(difference.entries.begin(), difference.entries.end(),

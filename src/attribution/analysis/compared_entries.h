@@ -18,7 +18,7 @@ inline constexpr double kHalfWidth90 = 1.6449;
 
 struct RecordingEntries {
   const ReportResult* rows = nullptr;
-  double units = 1;  // divisor of the rows
+  double unit_count = 1;  // divisor of the rows
 };
 
 // `run`: the contrast of the totals, which contains the variation between runs of this program. Fills in the entries,

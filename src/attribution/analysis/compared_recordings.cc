@@ -36,10 +36,10 @@ std::vector<StepEnergy> placed_steps(const std::vector<MachineView>& machines, c
 
 Result<ReadSteps> read_steps(const std::string& file) {
   const std::vector<std::string> files = {file};
-  Result<Analysis> found = analyse(files, {.levels = {Level::step}, .step_times = true});
+  Result<RecordingAnalysis> found = analyse_recording(files, {.levels = {RowLevel::step}, .with_step_times = true});
   if (!found) return std::move(found).error();
-  const LedgerResult& level = found->levels[Level::step];
-  ReadSteps read{placed_steps(found->machines, level.rows), found->summary.probe.has_value()};
+  const LedgerResult& level = found->ledgers[RowLevel::step];
+  ReadSteps read{placed_steps(found->machine_views, level.rows), found->summary.probe.has_value()};
   const RunRates rates = run_rates(found->summary);  // without probing
   read.elapsed_s = rates.time_s;
   read.energy_j = rates.energy_j;
@@ -47,17 +47,17 @@ Result<ReadSteps> read_steps(const std::string& file) {
 }
 
 // Probing follows the last step and identifies the powers of kernels, so rows of a probed run extend to its end.
-Result<RunReports> read_rows(const std::string& file, ReadSteps read, Level level, bool is_steady) {
+Result<RunReports> read_rows(const std::string& file, ReadSteps read, RowLevel level, bool is_steady) {
   const std::vector<std::string> files = {file};
   RunReports reports{.rows = {}, .steps = std::move(read.steps), .is_steady = is_steady};
-  reports.steady = steady_state(reports.steps);
+  reports.steady_state = find_steady_state(reports.steps);
   reports.elapsed_s = read.elapsed_s;
   reports.energy_j = read.energy_j;
   ReportQuery query{.level = level};
   if (is_steady) {
-    query.within.from_s = reports.steady->begin_s;
-    if (!read.is_probed) query.within.to_s = reports.steady->end_s;
-    reports.rows_steps = static_cast<double>(reports.steady->steps + (read.is_probed ? 1 : 0));
+    query.time_range.from_s = reports.steady_state->begin_s;
+    if (!read.is_probed) query.time_range.to_s = reports.steady_state->end_s;
+    reports.steps_in_rows = static_cast<double>(reports.steady_state->steps + (read.is_probed ? 1 : 0));
   }
   Result<ReportResult> rows = build_report(files, query);
   if (!rows) return std::move(rows).error();
@@ -67,7 +67,7 @@ Result<RunReports> read_rows(const std::string& file, ReadSteps read, Level leve
 
 }  // namespace
 
-Result<RunDifference> compare_recordings(std::span<const std::string> a, std::span<const std::string> b, Level level,
+Result<RunDifference> compare_recordings(std::span<const std::string> a, std::span<const std::string> b, RowLevel level,
                                          const ComparisonQuery& query) {
   std::vector<std::string> files(a.begin(), a.end());
   files.insert(files.end(), b.begin(), b.end());
@@ -76,10 +76,10 @@ Result<RunDifference> compare_recordings(std::span<const std::string> a, std::sp
   for (const std::string& file : files) {
     Result<ReadSteps> steps = read_steps(file);
     if (!steps) return std::move(steps).error();
-    steady.push_back(steady_state(steps->steps));
+    steady.push_back(find_steady_state(steps->steps));
     read.push_back(std::move(*steps));
   }
-  const bool is_steady = compares_steady_states(steady, query);
+  const bool is_steady = can_compare_steady_states(steady, query);
   std::vector<RunReports> reports;
   for (std::size_t i = 0; i < files.size(); ++i) {
     Result<RunReports> one = read_rows(files[i], std::move(read[i]), level, is_steady);

@@ -15,7 +15,7 @@
 namespace joulemap::attribution {
 
 // Each file is a recording. Fails if one is unreadable, and as compare_runs does.
-Result<RunDifference> compare_recordings(std::span<const std::string> a, std::span<const std::string> b, Level level,
+Result<RunDifference> compare_recordings(std::span<const std::string> a, std::span<const std::string> b, RowLevel level,
                                          const ComparisonQuery& query);
 
 }  // namespace joulemap::attribution

@@ -66,7 +66,7 @@ class Recorder {
   std::vector<std::string> runs(std::size_t count, double factor = 1) {
     std::vector<std::string> files;
     for (std::size_t i = 0; i < count; ++i) {
-      const double run = factor * (1 + kRunVariation.relative_sd * random_.normal());
+      const double run = factor * (1 + kRunVariationPrior.relative_sd * random_.normal());
       files.push_back(record_program(folder_.path() + "/" + std::to_string(count_++) + ".joule",
                                      {.startup_s = 1 + 2 * random_.uniform(), .step_w = 300 * run}, random_));
     }
@@ -84,7 +84,7 @@ class Recorder {
 
 Result<RunDifference> compare_files(const std::vector<std::string>& a, const std::vector<std::string>& b,
                                     const ComparisonQuery& query = {}) {
-  return compare_recordings(a, b, Level::domain, query);
+  return compare_recordings(a, b, RowLevel::domain, query);
 }
 
 TEST(ComparedRecordings, StartUpAndWarmUpAreNoPartOfASteadyStep) {
@@ -95,12 +95,12 @@ TEST(ComparedRecordings, StartUpAndWarmUpAreNoPartOfASteadyStep) {
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->is_steady);
   EXPECT_NEAR(found->total.a->energy_j, 6, 0.1);
-  EXPECT_NEAR(*found->total.relative, 0, 0.02);
+  EXPECT_NEAR(*found->total.relative_change, 0, 0.02);
   EXPECT_EQ(found->total.verdict, Verdict::within_noise);
   ASSERT_EQ(found->entries.size(), 1u);
   EXPECT_NEAR(found->entries[0].a->energy_j, 6, 0.15) << "rows are of the steady state, too";
-  EXPECT_GE(found->b.recordings[0].left_out->warm_up_steps, static_cast<std::size_t>(kWarmUpSteps));
-  EXPECT_GT(found->b.recordings[0].left_out->time_s, 6);
+  EXPECT_GE(found->b.recordings[0].exclusion->warm_up_steps, static_cast<std::size_t>(kWarmUpSteps));
+  EXPECT_GT(found->b.recordings[0].exclusion->time_s, 6);
   const Result<RunDifference> all = compare_files(brief, lengthy, {.whole_run = true});
   EXPECT_FALSE(all->is_steady);
   EXPECT_EQ(all->total.verdict, Verdict::grew) << "5 s more of start-up";
@@ -134,7 +134,7 @@ TEST(ComparedRecordings, ThreeASideFindAChangeOfTheSizeTheyPrint) {
   Recorder recorder(kRecordingsSeed + 2);
   int found = 0;
   for (int trial = 0; trial < 60; ++trial) {
-    const double printed = *compare_files(recorder.runs(3), recorder.runs(3))->smallest_change;
+    const double printed = *compare_files(recorder.runs(3), recorder.runs(3))->smallest_detectable_change;
     const Result<RunDifference> changed = compare_files(recorder.runs(3), recorder.runs(3, 1 + printed));
     found += changed->total.verdict == Verdict::grew ? 1 : 0;
   }

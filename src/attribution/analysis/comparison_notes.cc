@@ -17,7 +17,7 @@ double units_of_each(const ComparedRun& side) {
   return side.units / static_cast<double>(std::max<std::size_t>(side.recordings.size(), 1));
 }
 
-void note_whole_runs(RunDifference& difference, bool is_asked) {
+void note_whole_runs(RunDifference& difference, bool is_whole_run_requested) {
   const double a = units_of_each(difference.a);
   const double b = units_of_each(difference.b);
   if (difference.per != "run" && std::abs(b / a - 1) > kUnitsDiffer) {
@@ -27,12 +27,12 @@ void note_whole_runs(RunDifference& difference, bool is_asked) {
                      difference.per, b),
          "record as many of both"});
   }
-  if (!difference.a.scatter || !difference.b.scatter) {
+  if (!difference.a.mean_step_half_width || !difference.b.mean_step_half_width) {
     difference.diagnostics.add(
         {"scatter_unknown", 1, "too few steps to see how much they vary: the noise within a run is that of its sensors",
          "compare longer runs"});
   }
-  if (is_asked || difference.per == "run" || difference.per == "epoch") return;
+  if (is_whole_run_requested || difference.per == "run" || difference.per == "epoch") return;
   difference.diagnostics.add({"no_steady_state", 1,
                               "a recording has fewer than 12 steps: whole runs are compared, start-up included",
                               "mark steps (docs/capture.md), or record more of them"});
@@ -40,7 +40,7 @@ void note_whole_runs(RunDifference& difference, bool is_asked) {
 
 void note_unsettled(RunDifference& difference, std::string_view letter, const ComparedRun& side) {
   for (const ComparedRecording& recording : side.recordings) {
-    if (!recording.left_out || recording.left_out->is_settled) continue;
+    if (!recording.exclusion || recording.exclusion->is_settled) continue;
     difference.diagnostics.add(
         {"not_settled", 1,
          fmt::format("{}: the energy of a step still changes in the second half of {}", letter, recording.input),
@@ -62,7 +62,7 @@ std::optional<double> idle_share(const ReportResult& rows) {
 
 }  // namespace
 
-void note_waiting(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b) {
+void note_host_waiting(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b) {
   if (std::min(a.size(), b.size()) >= kRecordingsEnough) return;
   double most = 0;
   for (const auto& side : {a, b}) {
@@ -88,21 +88,24 @@ void note_diagnostics(RunDifference& difference, std::span<const RunReports> a, 
   }
 }
 
-void note_limits(RunDifference& difference, const std::set<std::string>& domains, bool is_asked) {
+void note_comparison_limits(RunDifference& difference, const std::set<std::string>& domains,
+                            bool is_whole_run_requested) {
   if (!domains.empty()) {
     difference.diagnostics.add(
         {"domains_differ", domains.size(),
          fmt::format("not all recordings measured {}: left out of the total", fmt::join(domains, ", ")),
          "joulemap doctor on the machine of the others shows why"});
   }
-  if (!difference.is_steady) note_whole_runs(difference, is_asked);
+  if (!difference.is_steady) note_whole_runs(difference, is_whole_run_requested);
   note_unsettled(difference, "A", difference.a);
   note_unsettled(difference, "B", difference.b);
-  if (!difference.fail_over || *difference.fail_over >= difference.smallest_change.value_or(0)) return;
+  if (!difference.failure_threshold ||
+      *difference.failure_threshold >= difference.smallest_detectable_change.value_or(0))
+    return;
   difference.diagnostics.add(
       {"gate_below_noise", 1,
        fmt::format("--fail-over {:g}% asks for less than the {:.1f} % that this comparison can establish",
-                   100 * *difference.fail_over, 100 * *difference.smallest_change),
+                   100 * *difference.failure_threshold, 100 * *difference.smallest_detectable_change),
        "record several of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3"});
 }
 

@@ -15,14 +15,14 @@ constexpr std::size_t kPhaseCells = 4096;
 // A cell that is busy for a smaller fraction of its time belongs to no phase.
 constexpr double kLeastBusy = 0.02;
 // More than any program has; further phases are not shown over time.
-constexpr std::size_t kMostPhases = 64;
+constexpr std::size_t kMaxPhases = 64;
 // Fewer samples show no distribution.
 constexpr std::size_t kLeastSamples = 5;
 
-std::string phase_name(const ScopeMeaning& meaning) {
-  if (meaning.probes()) return std::string(kProbeMode);
+std::string phase_name(const ResolvedScope& resolved_scope) {
+  if (resolved_scope.is_probe()) return std::string(kProbeMode);
   std::string name;
-  for (const std::string& part : meaning.phase_path()) name += (name.empty() ? "" : " ") + part;
+  for (const std::string& part : resolved_scope.phase_path()) name += (name.empty() ? "" : " ") + part;
   return name;
 }
 
@@ -34,7 +34,7 @@ std::vector<std::uint64_t> steps_of_kernels(const Activity& activity, std::uint6
   for (std::size_t i = 0; i < activity.steps.size(); ++i) {
     const StepRecord& step = activity.steps[i];
     const std::size_t left = activity.kernels.size() - steps.size();
-    if (step.detailed) steps.insert(steps.end(), std::min<std::uint64_t>(step.kernels, left + 1), first + i);
+    if (step.has_kernel_records) steps.insert(steps.end(), std::min<std::uint64_t>(step.kernels, left + 1), first + i);
     if (steps.size() > activity.kernels.size()) break;
   }
   if (steps.size() == activity.kernels.size()) return steps;
@@ -44,7 +44,7 @@ std::vector<std::uint64_t> steps_of_kernels(const Activity& activity, std::uint6
     const auto after = std::ranges::upper_bound(activity.steps, start_ns, {}, &StepRecord::begin_ns);
     if (after == activity.steps.begin()) continue;
     const auto step = std::prev(after);
-    if (step->detailed && start_ns < step->end_ns)
+    if (step->has_kernel_records && start_ns < step->end_ns)
       steps[k] = first + static_cast<std::size_t>(step - activity.steps.begin());
   }
   return steps;
@@ -52,24 +52,25 @@ std::vector<std::uint64_t> steps_of_kernels(const Activity& activity, std::uint6
 
 }  // namespace
 
-LayerSpread HostView::spread_of(const Layer& layer, std::string_view per, const Samples& samples,
-                                std::size_t most_points) {
+LayerDistribution HostView::spread_of(const Layer& layer, std::string_view per, const Samples& samples,
+                                      std::size_t max_points) {
   std::vector<float> joules;
-  for (const Sample& sample : samples.closed) joules.push_back(sample.energy_j);
-  LayerSpread spread{layer.first, layer.second, std::string(per), joules.size(), 0, {}, {}};
+  for (const Sample& sample : samples.closed_samples) joules.push_back(sample.energy_j);
+  LayerDistribution spread{layer.first, layer.second, std::string(per), joules.size(), 0, {}, {}};
   spread.mean_j = std::accumulate(joules.begin(), joules.end(), 0.0) / static_cast<double>(joules.size());
   std::ranges::sort(joules);
-  for (std::size_t i = 0; i < kSpreadQuantiles; ++i) {
-    const double at = static_cast<double>(i * (joules.size() - 1)) / static_cast<double>(kSpreadQuantiles - 1);
+  for (std::size_t i = 0; i < kDistributionQuantileCount; ++i) {
+    const double at =
+        static_cast<double>(i * (joules.size() - 1)) / static_cast<double>(kDistributionQuantileCount - 1);
     const auto below = static_cast<std::size_t>(at);
     const std::size_t above = std::min(below + 1, joules.size() - 1);
     const double part = at - static_cast<double>(below);
     spread.quantiles_j.push_back((1 - part) * joules[below] + part * joules[above]);
   }
-  if (most_points == 0) return spread;
-  const std::size_t stride = (joules.size() + most_points - 1) / most_points;
+  if (max_points == 0) return spread;
+  const std::size_t stride = (joules.size() + max_points - 1) / max_points;
   for (std::size_t i = 0; i < joules.size(); i += stride) {
-    const Sample& sample = samples.closed[i];
+    const Sample& sample = samples.closed_samples[i];
     spread.points.push_back({sample.begin_ms * 1e-3, sample.energy_j, {}});
     if (sample.step >= 0) spread.points.back().step = sample.step;
   }
@@ -80,18 +81,18 @@ std::uint32_t HostView::milliseconds_at(std::int64_t time_ns) const {
   return static_cast<std::uint32_t>(std::max<std::int64_t>(time_ns - span_.begin_ns, 0) / kNanosecondsPerMillisecond);
 }
 
-HostView::HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums, SpreadLevel level,
+HostView::HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums, DistributionLevel level,
                    std::vector<std::int64_t> steps_ns)
     : span_(span),
       energy_(energy),
       sums_(sums),
-      gpu_shares_(energy, sums),
-      cpu_shares_(energy, sums),
+      gpu_attribution_(energy, sums),
+      cpu_attribution_(energy, sums),
       level_(level),
       steps_ns_(std::move(steps_ns)) {}
 
-std::vector<std::string> HostView::spread_path(const ScopeMeaning& meaning) const {
-  return level_ == SpreadLevel::phase ? meaning.phase_path() : meaning.layer_path();
+std::vector<std::string> HostView::spread_path(const ResolvedScope& resolved_scope) const {
+  return level_ == DistributionLevel::phase ? resolved_scope.phase_path() : resolved_scope.layer_path();
 }
 
 std::uint64_t HostView::steps_between(std::int64_t begin_ns, std::int64_t end_ns) const {
@@ -99,75 +100,76 @@ std::uint64_t HostView::steps_between(std::int64_t begin_ns, std::int64_t end_ns
   return static_cast<std::uint64_t>(std::ranges::lower_bound(from, steps_ns_.end(), end_ns) - from);
 }
 
-TimeCurve* HostView::curve_of(PhaseCurves& curves, const ScopeMeaning& meaning) const {
-  std::string name = phase_name(meaning);
-  if (name.empty() || (curves.size() >= kMostPhases && !curves.contains(name))) return nullptr;
+TimeCurve* HostView::curve_of(PhaseCurves& curves, const ResolvedScope& resolved_scope) const {
+  std::string name = phase_name(resolved_scope);
+  if (name.empty() || (curves.size() >= kMaxPhases && !curves.contains(name))) return nullptr;
   return &curves.try_emplace(std::move(name), span_, kPhaseCells).first->second;
 }
 
-HostView::KernelMeaning& HostView::meaning_of(std::uint32_t process, const Kernel& kernel) {
-  const auto [slot, is_new] = kernel_meanings_.try_emplace({process, kernel.class_id, kernel.queue, kernel.scope});
-  KernelMeaning& known = slot->second;
+HostView::KernelAccumulators& HostView::kernel_accumulators(std::uint32_t process, const Kernel& kernel) {
+  const auto [slot, is_new] = kernel_accumulators_.try_emplace({process, kernel.class_id, kernel.queue, kernel.scope});
+  KernelAccumulators& known = slot->second;
   if (!is_new) return known;
   ProcessNames& names = sums_.names(process);
-  const ScopeMeaning& meaning = names.scopes.meaning(kernel.scope);
+  const ResolvedScope& resolved_scope = names.scopes.resolved_scope(kernel.scope);
   known.device = names.device_of(kernel.queue);
-  known.weight = gpu_shares_.weight(known.device, process, kernel.class_id).weight;
-  known.phase = curve_of(gpu_phases_, meaning);
+  known.weight = gpu_attribution_.weight(known.device, process, kernel.class_id).weight;
+  known.phase = curve_of(gpu_phases_, resolved_scope);
   const auto gpu = energy_.gpus.find(known.device);
-  std::vector<std::string> path = spread_path(meaning);
-  if (gpu == energy_.gpus.end() || path.empty() || meaning.probes()) return known;
+  std::vector<std::string> path = spread_path(resolved_scope);
+  if (gpu == energy_.gpus.end() || path.empty() || resolved_scope.is_probe()) return known;
   known.layer = &gpu_layers_[{std::move(path), gpu->second.domain}];
   return known;
 }
 
 void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
-  const std::uint64_t first = steps_seen_ + 1;
+  const std::uint64_t first = step_count_ + 1;
   const std::vector<std::uint64_t> steps = steps_of_kernels(activity, first);
-  steps_seen_ += activity.steps.size();
+  step_count_ += activity.steps.size();
   for (std::size_t i = 0; i < activity.kernels.size(); ++i) {
     const Kernel& kernel = activity.kernels[i];
-    const KernelMeaning& meaning = meaning_of(process, kernel);
+    const KernelAccumulators& accumulators = kernel_accumulators(process, kernel);
     const double time_s = seconds(kernel.end_ns - kernel.start_ns);
-    if (meaning.phase != nullptr) meaning.phase->add(kernel.start_ns, kernel.end_ns, time_s);
-    if (meaning.layer == nullptr || steps[i] == 0) continue;
-    Samples& layer = *meaning.layer;
-    if (layer.step != steps[i] && layer.step != 0) layer.close(layer.open_j);
+    if (accumulators.phase != nullptr) accumulators.phase->add(kernel.start_ns, kernel.end_ns, time_s);
+    if (accumulators.layer == nullptr || steps[i] == 0) continue;
+    Samples& layer = *accumulators.layer;
+    if (layer.step != steps[i] && layer.step != 0) layer.close(layer.open_sample_j);
     if (layer.step != steps[i]) {
-      layer.open_j = 0;
-      layer.open = {0, milliseconds_at(kernel.start_ns), activity.steps[steps[i] - first].number};
+      layer.open_sample_j = 0;
+      layer.open_sample = {0, milliseconds_at(kernel.start_ns), activity.steps[steps[i] - first].number};
     }
     layer.step = steps[i];
-    layer.open_j += time_s * meaning.weight * gpu_shares_.rate_of_kernel(meaning.device, kernel);
+    layer.open_sample_j += time_s * accumulators.weight * gpu_attribution_.rate_of_kernel(accumulators.device, kernel);
   }
 }
 
-HostView::ScopeHere& HostView::scope_of(std::uint32_t process, std::uint32_t scope) {
-  const auto [slot, is_new] = scopes_.try_emplace({process, scope});
+HostView::ScopeAccumulators& HostView::scope_accumulators(std::uint32_t process, std::uint32_t scope) {
+  const auto [slot, is_new] = scope_accumulators_.try_emplace({process, scope});
   if (!is_new) return slot->second;
-  const ScopeMeaning& meaning = sums_.names(process).scopes.meaning(scope);
-  slot->second.phase = curve_of(cpu_phases_, meaning);
-  slot->second.is_layer = meaning.op.empty() && meaning.function.empty();
-  std::vector<std::string> path = spread_path(meaning);
-  if (!path.empty() && !meaning.probes()) slot->second.layer = &cpu_layers_[{std::move(path), std::string(kCpu)}];
+  const ResolvedScope& resolved_scope = sums_.names(process).scopes.resolved_scope(scope);
+  slot->second.phase = curve_of(cpu_phases_, resolved_scope);
+  slot->second.is_layer = resolved_scope.op.empty() && resolved_scope.function.empty();
+  std::vector<std::string> path = spread_path(resolved_scope);
+  if (!path.empty() && !resolved_scope.is_probe())
+    slot->second.layer = &cpu_layers_[{std::move(path), std::string(kCpuDevice)}];
   return slot->second;
 }
 
 // Calls are counted where they begin: energy of an interval without a call is added to the next interval that has one.
 void HostView::add_scopes(std::uint32_t process, const Activity& activity) {
   if (activity.scope_tallies.empty()) return;
-  const CpuShares::Rates rates = cpu_shares_.rates(activity.begin_ns, activity.end_ns);
-  const std::vector<double> present_s = presence_s(activity);
+  const CpuAttribution::Rates rates = cpu_attribution_.rates(activity.begin_ns, activity.end_ns);
+  const std::vector<double> present_s = busy_wall_s(activity);
   const std::uint64_t steps = steps_between(activity.begin_ns, activity.end_ns);
   std::map<Samples*, std::uint64_t> calls;  // or steps, for phases
   for (std::size_t i = 0; i < activity.scope_tallies.size(); ++i) {
     const ScopeTally& tally = activity.scope_tallies[i];
-    const ScopeHere& here = scope_of(process, tally.scope);
-    const double cpu_s = seconds(tally.cpu_ns + tally.helpers_ns);
+    const ScopeAccumulators& here = scope_accumulators(process, tally.scope);
+    const double cpu_s = seconds(tally.cpu_ns + tally.helper_threads_ns);
     if (here.phase != nullptr) here.phase->add(activity.begin_ns, activity.end_ns, cpu_s);
     if (here.layer == nullptr || !energy_.cpu_j) continue;
-    here.layer->open_j += cpu_shares_.part(process, tally, present_s[i], rates).sum();
-    if (level_ == SpreadLevel::phase) {
+    here.layer->open_sample_j += cpu_attribution_.attribute_tally(process, tally, present_s[i], rates).sum();
+    if (level_ == DistributionLevel::phase) {
       calls[here.layer] = steps;
     } else if (here.is_layer) {
       calls[here.layer] += tally.count;
@@ -175,10 +177,10 @@ void HostView::add_scopes(std::uint32_t process, const Activity& activity) {
   }
   for (const auto& [layer, count] : calls) {
     if (count == 0) continue;
-    layer->open.begin_ms = milliseconds_at(activity.begin_ns);
-    layer->close(layer->open_j / static_cast<double>(count));
-    layer->sum_j += layer->open_j;
-    layer->open_j = 0;
+    layer->open_sample.begin_ms = milliseconds_at(activity.begin_ns);
+    layer->close(layer->open_sample_j / static_cast<double>(count));
+    layer->sum_j += layer->open_sample_j;
+    layer->open_sample_j = 0;
   }
 }
 
@@ -205,28 +207,29 @@ std::vector<PhaseSpan> HostView::phases() const {
   return spans;
 }
 
-std::vector<LayerSpread> HostView::spreads(const ViewLimits& limits) const {
+std::vector<LayerDistribution> HostView::spreads(const ViewLimits& limits) const {
   struct Candidate {
     double sum_j;
-    LayerSpread spread;
+    LayerDistribution spread;
   };
   std::vector<Candidate> all;
   for (const auto& [layer, samples] : gpu_layers_) {
     Samples whole = samples;
-    if (samples.step != 0) whole.close(samples.open_j);
-    if (whole.closed.size() < kLeastSamples) continue;
-    LayerSpread spread = spread_of(layer, "step", whole, limits.layer_points);
+    if (samples.step != 0) whole.close(samples.open_sample_j);
+    if (whole.closed_samples.size() < kLeastSamples) continue;
+    LayerDistribution spread = spread_of(layer, "step", whole, limits.layer_points);
     all.push_back({spread.mean_j * static_cast<double>(spread.samples), std::move(spread)});
   }
   for (const auto& [layer, samples] : cpu_layers_) {
-    if (samples.closed.size() < kLeastSamples) continue;
-    const std::string_view per = level_ == SpreadLevel::phase ? "step" : "call";
+    if (samples.closed_samples.size() < kLeastSamples) continue;
+    const std::string_view per = level_ == DistributionLevel::phase ? "step" : "call";
     all.push_back({samples.sum_j, spread_of(layer, per, samples, limits.layer_points)});
   }
   std::ranges::stable_sort(all, std::greater<>(), &Candidate::sum_j);
-  std::vector<LayerSpread> spreads;
-  for (std::size_t i = 0; i < all.size() && i < limits.spreads; ++i) spreads.push_back(std::move(all[i].spread));
-  return spreads;
+  std::vector<LayerDistribution> distributions;
+  for (std::size_t i = 0; i < all.size() && i < limits.distributions; ++i)
+    distributions.push_back(std::move(all[i].spread));
+  return distributions;
 }
 
 }  // namespace joulemap::attribution

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "attribution/cpu/cpu_shares.h"
-#include "attribution/gpu/gpu_shares.h"
+#include "attribution/cpu/cpu_attribution.h"
+#include "attribution/gpu/gpu_attribution.h"
 #include "attribution/ledger/activity_sums.h"
 #include "attribution/ledger/machine_energy.h"
 #include "attribution/ledger/step_rows.h"
@@ -42,21 +42,21 @@ struct MachineView {
   std::vector<TimeSpan> probing = {};
   std::vector<TimeSpan> dithering = {};
   std::vector<PhaseSpan> phases = {};
-  std::vector<LayerSpread> spreads = {};
+  std::vector<LayerDistribution> spreads = {};
 };
 
 class HostView {
  public:
   // `energy` and `sums` are finished and must outlive the HostView. `steps_ns`: begins of steps, sorted.
-  HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums, SpreadLevel level = SpreadLevel::layer,
-           std::vector<std::int64_t> steps_ns = {});
+  HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums,
+           DistributionLevel level = DistributionLevel::layer, std::vector<std::int64_t> steps_ns = {});
 
   void add(std::uint32_t process, const Activity& activity);
 
   // Sorted by time, without overlap. From kernels if any were recorded individually, else from CPU time.
   std::vector<PhaseSpan> phases() const;
   // The layers with the most energy.
-  std::vector<LayerSpread> spreads(const ViewLimits& limits) const;
+  std::vector<LayerDistribution> spreads(const ViewLimits& limits) const;
 
  private:
   struct Sample {  // of a step or interval
@@ -65,27 +65,27 @@ class HostView {
     std::int64_t step = -1;      // step number, on a GPU; -1: none
   };
   struct Samples {
-    std::vector<Sample> closed;
-    double sum_j = 0;        // on CPUs: of all samples
-    double open_j = 0;       // of the current step or interval
-    std::uint64_t step = 0;  // its serial number; 0: none yet
-    Sample open;
+    std::vector<Sample> closed_samples;
+    double sum_j = 0;          // on CPUs: of all samples
+    double open_sample_j = 0;  // of the current step or interval
+    std::uint64_t step = 0;    // its serial number; 0: none yet
+    Sample open_sample;
 
     void close(double energy_j) {
-      closed.push_back(open);
-      closed.back().energy_j = static_cast<float>(energy_j);
+      closed_samples.push_back(open_sample);
+      closed_samples.back().energy_j = static_cast<float>(energy_j);
     }
   };
   using Layer = std::pair<std::vector<std::string>, std::string>;  // path, device
   using PhaseCurves = std::map<std::string, TimeCurve>;
   // Values common to all kernels of a class in a scope.
-  struct KernelMeaning {
+  struct KernelAccumulators {
     std::string device;
     double weight = 0;
     TimeCurve* phase = nullptr;
     Samples* layer = nullptr;  // null: none
   };
-  struct ScopeHere {
+  struct ScopeAccumulators {
     TimeCurve* phase = nullptr;
     Samples* layer = nullptr;
     bool is_layer = false;  // the layer itself, not an operation or function in it
@@ -99,31 +99,31 @@ class HostView {
     }
   };
 
-  KernelMeaning& meaning_of(std::uint32_t process, const Kernel& kernel);
-  ScopeHere& scope_of(std::uint32_t process, std::uint32_t scope);
+  KernelAccumulators& kernel_accumulators(std::uint32_t process, const Kernel& kernel);
+  ScopeAccumulators& scope_accumulators(std::uint32_t process, std::uint32_t scope);
   void add_kernels(std::uint32_t process, const Activity& activity);
   void add_scopes(std::uint32_t process, const Activity& activity);
   std::uint32_t milliseconds_at(std::int64_t time_ns) const;
-  static LayerSpread spread_of(const Layer& layer, std::string_view per, const Samples& samples,
-                               std::size_t most_points);
-  std::vector<std::string> spread_path(const ScopeMeaning& meaning) const;
+  static LayerDistribution spread_of(const Layer& layer, std::string_view per, const Samples& samples,
+                                     std::size_t max_points);
+  std::vector<std::string> spread_path(const ResolvedScope& resolved_scope) const;
   std::uint64_t steps_between(std::int64_t begin_ns, std::int64_t end_ns) const;
-  TimeCurve* curve_of(PhaseCurves& curves, const ScopeMeaning& meaning) const;
+  TimeCurve* curve_of(PhaseCurves& curves, const ResolvedScope& resolved_scope) const;
 
   TimeSpan span_;
   const MachineEnergy& energy_;
   ActivitySums& sums_;
-  GpuShares gpu_shares_;
-  CpuShares cpu_shares_;
-  SpreadLevel level_;
+  GpuAttribution gpu_attribution_;
+  CpuAttribution cpu_attribution_;
+  DistributionLevel level_;
   std::vector<std::int64_t> steps_ns_;
   PhaseCurves gpu_phases_;
   PhaseCurves cpu_phases_;
   std::map<Layer, Samples> gpu_layers_;
   std::map<Layer, Samples> cpu_layers_;
-  std::unordered_map<KernelKey, KernelMeaning, KeyHash> kernel_meanings_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, ScopeHere> scopes_;
-  std::uint64_t steps_seen_ = 0;
+  std::unordered_map<KernelKey, KernelAccumulators, KeyHash> kernel_accumulators_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, ScopeAccumulators> scope_accumulators_;
+  std::uint64_t step_count_ = 0;
 };
 
 }  // namespace joulemap::attribution

@@ -83,32 +83,32 @@ TEST(PowerOverTime, TheFirstStepsOfATrainingAreGivenWhatTheyDrewAndNotAMeanOfSta
   const std::int64_t begin_ns = gpu.begin_ns() + 1800 * kMillisecond;
   const RecordedEnergy::Result energy = energy_of_h200(gpu, span);
   ASSERT_EQ(energy.curves.size(), 1u);
-  std::vector<NumberedMoment> moments;
+  std::vector<NumberedMark> moments;
   for (std::uint64_t step = 0; step < 100; ++step)
     moments.push_back({begin_ns + static_cast<std::int64_t>(step) * 70 * kMillisecond, step});
-  const EnergyBetween between = [&](std::int64_t from_ns, std::int64_t to_ns) {
+  const EnergyFunction between = [&](std::int64_t from_ns, std::int64_t to_ns) {
     return energy.curves[0].curve.joules_at(to_ns) - energy.curves[0].curve.joules_at(from_ns);
   };
-  const std::vector<NumberedEnergy> steps = energies_of(moments, between, span, ProbeSpans(span));
+  const std::vector<NumberedEnergy> steps = energies_between_marks(moments, between, span, ProbeSpans(span));
   for (std::size_t step = 0; step < 99; ++step) EXPECT_NEAR(steps[step].energy_j.value(), 35, 2.5) << "step " << step;
 }
 
 // No mark shows the end of the last step: work after the loop is not part of it.
 TEST(PowerOverTime, TheLastStepIsAsLongAsTheOthers) {
   const TimeSpan span{0, 20 * kNanosecondsPerSecond};
-  const EnergyBetween energy_j = [](std::int64_t from_ns, std::int64_t to_ns) {
+  const EnergyFunction energy_j = [](std::int64_t from_ns, std::int64_t to_ns) {
     return 100 * seconds(to_ns - from_ns);
   };
-  std::vector<NumberedMoment> moments;
+  std::vector<NumberedMark> moments;
   for (std::uint64_t step = 0; step < 50; ++step)
     moments.push_back({static_cast<std::int64_t>(step) * 30 * kMillisecond, step});
-  const LedgerResult steps = rows_of("step", moments, energy_j, span, ProbeSpans(span));
+  const LedgerResult steps = step_rows("step", moments, energy_j, span, ProbeSpans(span));
   for (const ReportRow& row : steps.rows) EXPECT_NEAR(row.energy_j.value(), 3, 1e-9) << row.name;
   EXPECT_NEAR(steps.unattributed_j.value(), 2000 - 150, 1e-6);
-  const LedgerResult epochs = rows_of("epoch", moments, energy_j, span, ProbeSpans(span));
+  const LedgerResult epochs = step_rows("epoch", moments, energy_j, span, ProbeSpans(span));
   EXPECT_NEAR(epochs.rows.back().energy_j.value(), 2000 - 49 * 3, 1e-6) << "an epoch ends with the command";
   moments.resize(2);
-  const LedgerResult few = rows_of("step", moments, energy_j, span, ProbeSpans(span));
+  const LedgerResult few = step_rows("step", moments, energy_j, span, ProbeSpans(span));
   EXPECT_NEAR(few.rows.back().energy_j.value(), 2000 - 3, 1e-6) << "two do not show how long a step takes";
 }
 

@@ -25,7 +25,7 @@ class EnergyPass final : public recording::RecordingVisitor {
     for (std::uint32_t i = 0; i < sources.size(); ++i) {
       const std::optional<TimeSpan> span = sources[i].span();
       // A recorder without sensors still records when the command ran.
-      if (!span || sources[i].is_repeated || (sources[i].channels.empty() && sources[i].source.role != "recorder"))
+      if (!span || sources[i].is_duplicate || (sources[i].channels.empty() && sources[i].source.role != "recorder"))
         continue;
       passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, slices)});
     }
@@ -40,7 +40,7 @@ class EnergyPass final : public recording::RecordingVisitor {
   }
   void on_activity(std::uint32_t source, const Activity& activity) override { ledgers_.add_sums(source, activity); }
   void on_mark(std::uint32_t source, const Mark& mark) override {
-    ledgers_.add_moment(source, mark);
+    ledgers_.add_mark(source, mark);
     if (events_ != nullptr) events_->add(source, mark);
   }
   void on_metric(std::uint32_t source, const Metric& metric) override {
@@ -84,9 +84,9 @@ void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::stri
     track.name = prefix + track.name;
     result.tracks.push_back(std::move(track));
   }
-  for (CounterSteps& steps : energy.steps) {
-    steps.channel = prefix + steps.channel;
-    result.counter_steps.push_back(std::move(steps));
+  for (CounterUpdateTiming& counter_updates : energy.counter_updates) {
+    counter_updates.channel = prefix + counter_updates.channel;
+    result.counter_updates.push_back(std::move(counter_updates));
   }
   result.slice_s = energy.slice_s;
   result.diagnostics.add_all(energy.table.diagnostics);
@@ -161,7 +161,7 @@ void note_missing_dither(ReportResult& result) {
 
 }  // namespace
 
-Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery& query) {
+Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, const AnalysisQuery& query) {
   // Floating-point sums depend on their order in the last bits: the order of the files must not matter.
   std::vector<std::string> ordered(paths.begin(), paths.end());
   std::sort(ordered.begin(), ordered.end());
@@ -171,13 +171,13 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   Result<recording::RecordingSummary> summary = recording::read_recording(*files, survey);
   if (!summary) return std::move(summary).error();
   survey.finish();
-  if (const Status clipped = survey.clip(query.within); !clipped) return clipped.error();
-  survey.leave_out(query.without);
+  if (const Status clipped = survey.clip(query.time_range); !clipped) return clipped.error();
+  survey.exclude_domains(query.excluded_domains);
   const KernelPriors priors =
-      query.library ? KernelPriors::of_library(*query.library) : KernelPriors::frozen(survey.powers());
-  const auto spreads = query.views ? std::optional(query.views->spreads_of) : std::nullopt;
+      query.library ? KernelPriors::from_library(*query.library) : KernelPriors::from_recording(survey.powers());
+  const auto spreads = query.views ? std::optional(query.views->distribution_level) : std::nullopt;
   HostLedgers ledgers(survey.sources(), {query.levels, spreads}, query.mode, priors);
-  Analysis found{.summary = {}, .sources = survey.sources(), .levels = {}};
+  RecordingAnalysis found{.summary = {}, .sources = survey.sources(), .ledgers = {}};
   EnergyPass energy(survey.sources(), query.slices, ledgers, query.views ? &found.events : nullptr);
   Result<recording::RecordingSummary> again = recording::read_recording(*files, energy);
   if (!again) return std::move(again).error();
@@ -190,31 +190,31 @@ Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery
   survey.describe(result);
   const bool all_written = !result.diagnostics.contains("recording_write_failed");
   result.complete = summary->ended && summary->damaged_ranges == 0 && all_written;
-  const bool several = energy.count() > 1 && survey.machines() > 1;
+  const bool several = energy.count() > 1 && survey.machine_count() > 1;
   const std::vector<std::string> hosts = survey.host_names();
   std::vector<SourceEnergy> energies;
-  energy.finish([&](std::uint32_t source, RecordedEnergy::Result told) {
-    energies.push_back({source, std::move(told)});
+  energy.finish([&](std::uint32_t source, RecordedEnergy::Result source_energy) {
+    energies.push_back({source, std::move(source_energy)});
   });
   keep_one_provenance(energies, hosts, result.diagnostics);
-  for (auto& [source, told] : energies) {
+  for (auto& [source, source_energy] : energies) {
     const std::string prefix = several ? hosts[source] + "/" : "";
-    ledgers.set_energy(source, told, prefix);
+    ledgers.set_energy(source, source_energy, prefix);
     for (const Channel& channel : survey.sources()[source].channels) {
-      if (measures_energy(channel)) found.class_of.try_emplace(prefix + channel.domain, channel.domain_class);
+      if (measures_energy(channel)) found.domain_class_of.try_emplace(prefix + channel.domain, channel.domain_class);
     }
-    add_to(result, std::move(told), prefix);
+    add_to(result, std::move(source_energy), prefix);
   }
   result.totals = total_energy(result.domains);
   result.probe = ledgers.probe_cost();
   result.dither_s = ledgers.dither_s();
-  if (std::ranges::all_of(query.levels, [](Level level) { return level == Level::domain; })) return found;
+  if (std::ranges::all_of(query.levels, [](RowLevel level) { return level == RowLevel::domain; })) return found;
   LedgerPass pass(ledgers);
   if (const auto read = recording::read_recording(*files, pass); !read) return read.error();
-  for (const Level level : query.levels) {
-    if (level != Level::domain) found.levels.emplace(level, ledgers.finish(level, query.grouping));
+  for (const RowLevel level : query.levels) {
+    if (level != RowLevel::domain) found.ledgers.emplace(level, ledgers.finish(level, query.grouping));
   }
-  if (query.views || query.step_times) found.machines = ledgers.views(query.views.value_or(ViewLimits{}));
+  if (query.views || query.with_step_times) found.machine_views = ledgers.views(query.views.value_or(ViewLimits{}));
   return found;
 }
 
@@ -224,14 +224,14 @@ void note_empty_level(const std::vector<ReportRow>& rows, std::string_view by, D
                    "record a program that uses PyTorch, CUDA or joulemap's regions and steps; see docs/capture.md"});
 }
 
-void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource>& sources) {
+void note_missing_data(ReportResult& result, const std::vector<SurveyedSource>& sources) {
   note_missing_samples(result, sources);
   note_missing_probe(result);
   note_missing_dither(result);
 }
 
 void add_domain_rows(ReportResult& result) {
-  const std::optional<ShownEnergy> shown = shown_energy(result.totals);
+  const std::optional<EnergyWithProvenance> shown = preferred_energy(result.totals);
   if (!shown) return;
   for (const DomainEnergy& domain : result.domains) {
     if (!domain.counted || !domain.joules || domain.provenance != shown->provenance) continue;
@@ -253,21 +253,22 @@ void add_domain_rows(ReportResult& result) {
   result.idle_j = result.unattributed_j = 0;
 }
 
-Result<std::vector<KernelPower>> learn_powers(std::span<const std::string> paths, const SecondsWithin& within,
-                                              const std::string& unnamed_gpu) {
+Result<std::vector<KernelPower>> learn_kernel_powers(std::span<const std::string> paths,
+                                                     const CommandTimeRange& time_range,
+                                                     const std::string& default_gpu_model) {
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
   if (!files) return std::move(files).error();
   RecordingSurvey survey;
   if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
   survey.finish();
-  if (const Status clipped = survey.clip(within); !clipped) return clipped.error();
+  if (const Status clipped = survey.clip(time_range); !clipped) return clipped.error();
   // Without priors: learning from them would count the same data repeatedly.
   const KernelPriors none;
-  HostLedgers ledgers(survey.sources(), {{Level::kernel}}, Mode::regress, none);
-  EnergyPass energy(survey.sources(), kReportSlices, ledgers, nullptr);
+  HostLedgers ledgers(survey.sources(), {{RowLevel::kernel}}, AttributionMode::regress, none);
+  EnergyPass energy(survey.sources(), kReportPowerSlices, ledgers, nullptr);
   if (const auto read = recording::read_recording(*files, energy); !read) return read.error();
   energy.finish([&](std::uint32_t source, RecordedEnergy::Result found) { ledgers.set_energy(source, found, ""); });
-  return ledgers.findings(unnamed_gpu);
+  return ledgers.learned_kernel_powers(default_gpu_model);
 }
 
 }  // namespace joulemap::attribution

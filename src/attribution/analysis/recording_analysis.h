@@ -20,44 +20,45 @@
 namespace joulemap::attribution {
 
 // Finer than any terminal.
-inline constexpr std::size_t kReportSlices = 240;
+inline constexpr std::size_t kReportPowerSlices = 240;
 
 struct AnalysisQuery {
-  std::vector<Level> levels;
-  Mode mode = Mode::regress;
-  SecondsWithin within = {};
+  std::vector<RowLevel> levels;
+  AttributionMode mode = AttributionMode::regress;
+  CommandTimeRange time_range = {};
   std::optional<std::vector<KernelPower>> library = {};  // replaces the library in the recording
-  std::size_t slices = kReportSlices;                    // of power over time
+  std::size_t slices = kReportPowerSlices;               // of power over time
   std::optional<ViewLimits> views = {};                  // also build timelines
   Grouping grouping = {};
-  std::vector<DomainClass> without = {};  // domains that are not counted
-  bool step_times = false;                // also return times of steps and epochs, without the rest of the views
+  std::vector<DomainClass> excluded_domains = {};  // domains that are not counted
+  bool with_step_times = false;  // also return times of steps and epochs, without the rest of the views
 };
 
-struct Analysis {
+struct RecordingAnalysis {
   ReportResult summary;  // without rows
   std::vector<SurveyedSource> sources;
-  std::map<Level, LedgerResult> levels;  // except Level::domain
-  // Filled if the query asks for views; for step_times only `machines`.
-  std::vector<MachineView> machines = {};
+  std::map<RowLevel, LedgerResult> ledgers;  // except Level::domain
+  // Filled if the query asks for views; for with_step_times only `machine_views`.
+  std::vector<MachineView> machine_views = {};
   RunEvents events = {};
-  std::map<std::string, DomainClass> class_of = {};  // by domain
+  std::map<std::string, DomainClass> domain_class_of = {};  // by domain
 };
 
 // `paths`: the files of one recording, or of its parts. Fails if none is readable, if they do not belong together, or
 // if they end before the requested time begins.
-Result<Analysis> analyse(std::span<const std::string> paths, const AnalysisQuery& query);
+Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, const AnalysisQuery& query);
 
 // Adds a row for each counted domain: the measured ones, or the estimated ones if nothing was measured.
 void add_domain_rows(ReportResult& result);
 // Adds diagnostics about expected but missing content of a recording.
-void note_what_is_missing(ReportResult& result, const std::vector<SurveyedSource>& sources);
+void note_missing_data(ReportResult& result, const std::vector<SurveyedSource>& sources);
 // Adds a diagnostic with the reason if a level has no rows.
 void note_empty_level(const std::vector<ReportRow>& rows, std::string_view by, Diagnostics& diagnostics);
 
-// Finds the powers of kernel classes in the same files (kernel_learning.h), in the time of a report. `unnamed_gpu`: the
+// Finds the powers of kernel classes in the same files (kernel_learning.h), in the time of a report. `default_gpu_model`: the
 // model of GPUs whose recording does not contain it.
-Result<std::vector<KernelPower>> learn_powers(std::span<const std::string> paths, const SecondsWithin& within = {},
-                                              const std::string& unnamed_gpu = {});
+Result<std::vector<KernelPower>> learn_kernel_powers(std::span<const std::string> paths,
+                                                     const CommandTimeRange& time_range = {},
+                                                     const std::string& default_gpu_model = {});
 
 }  // namespace joulemap::attribution

@@ -60,7 +60,7 @@ void RecordingSurvey::on_mark(std::uint32_t source, const Mark& mark) {
 }
 
 void RecordingSurvey::on_metric(std::uint32_t /*source*/, const Metric& metric) {
-  const auto [slot, is_new] = metric_of_.try_emplace(metric.name, metrics_.size());
+  const auto [slot, is_new] = metric_index_.try_emplace(metric.name, metrics_.size());
   if (is_new) metrics_.push_back({metric.name, 0, metric.value, metric.value, 0});
   ReportedMetric& known = metrics_[slot->second];
   ++known.count;
@@ -69,7 +69,7 @@ void RecordingSurvey::on_metric(std::uint32_t /*source*/, const Metric& metric) 
 }
 
 void RecordingSurvey::on_fact(std::uint32_t source, const EnvironmentFact& fact) {
-  if (fact.name == recording::kRankFact) {
+  if (fact.name == recording::kRankFactName) {
     at(source).rank = fact.value;
     return;
   }
@@ -95,7 +95,7 @@ void RecordingSurvey::on_activity(std::uint32_t source, const Activity& activity
 
 void RecordingSurvey::on_end(std::uint32_t source, const RecordingEnd& end) { at(source).end = end; }
 
-void RecordingSurvey::leave_out(std::span<const DomainClass> classes) {
+void RecordingSurvey::exclude_domains(std::span<const DomainClass> classes) {
   const auto holds = [&](DomainClass wanted) {
     return std::find(classes.begin(), classes.end(), wanted) != classes.end();
   };
@@ -105,7 +105,7 @@ void RecordingSurvey::leave_out(std::span<const DomainClass> classes) {
     for (Channel& channel : seen.channels) {
       const bool is_left_platform = leaves_platform && channel.domain_class == DomainClass::platform;
       if (is_left_platform) platforms.push_back(channel.domain);
-      if (is_left_platform || holds(channel.domain_class)) channel.countable = false;
+      if (is_left_platform || holds(channel.domain_class)) channel.is_countable = false;
     }
     // The parts of an excluded platform count by themselves.
     for (Channel& channel : seen.channels) {
@@ -120,17 +120,17 @@ void RecordingSurvey::finish() {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     const std::optional<TimeSpan> span = sources_[i].span();
     if (sources_[i].source.role != "recorder" || !span) continue;
-    for (std::size_t j = 0; j < i && !sources_[i].is_repeated; ++j) {
+    for (std::size_t j = 0; j < i && !sources_[i].is_duplicate; ++j) {
       const std::optional<TimeSpan> first = sources_[j].span();
-      const bool is_same = sources_[j].source.role == "recorder" && !sources_[j].is_repeated &&
+      const bool is_same = sources_[j].source.role == "recorder" && !sources_[j].is_duplicate &&
                            sources_[j].source.boot_id == sources_[i].source.boot_id;
-      sources_[i].is_repeated = is_same && first && first->begin_ns < span->end_ns && span->begin_ns < first->end_ns;
+      sources_[i].is_duplicate = is_same && first && first->begin_ns < span->end_ns && span->begin_ns < first->end_ns;
     }
   }
 }
 
-Status RecordingSurvey::clip(const SecondsWithin& within) {
-  if (within.is_all()) return Done{};
+Status RecordingSurvey::clip(const CommandTimeRange& time_range) {
+  if (time_range.is_whole_run()) return Done{};
   constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
   double longest_s = 0;
   bool is_any_left = false;
@@ -139,8 +139,8 @@ Status RecordingSurvey::clip(const SecondsWithin& within) {
     if (!span) continue;
     const double length_s = seconds(span->end_ns - span->begin_ns);
     longest_s = std::max(longest_s, length_s);
-    const double from_s = std::clamp(within.from_s, 0.0, length_s);
-    const double to_s = std::clamp(within.to_s.value_or(length_s), from_s, length_s);
+    const double from_s = std::clamp(time_range.from_s, 0.0, length_s);
+    const double to_s = std::clamp(time_range.to_s.value_or(length_s), from_s, length_s);
     seen.command_begin_ns = span->begin_ns + static_cast<std::int64_t>(from_s * kSecond);
     seen.command_end_ns = span->begin_ns + static_cast<std::int64_t>(to_s * kSecond);
     seen.is_clipped = true;
@@ -169,7 +169,7 @@ void RecordingSurvey::count_steps(ReportResult& result) const {
   result.epochs += epochs_of_ranks;
 }
 
-std::size_t RecordingSurvey::machines() const {
+std::size_t RecordingSurvey::machine_count() const {
   std::set<std::string> boots;
   for (const SurveyedSource& seen : sources_) boots.insert(seen.source.boot_id);
   return boots.size();
@@ -204,7 +204,7 @@ void RecordingSurvey::describe(ReportResult& result) const {
       const bool went_well = result.exit_code.value_or(0) == 0 && !result.signal;
       if (went_well) result.exit_code = seen.end->exit_code;
       if (went_well) result.signal = seen.end->signal;
-      result.own_cpu_s = result.own_cpu_s.value_or(0) + seen.end->own_cpu_s;
+      result.overhead_cpu_s = result.overhead_cpu_s.value_or(0) + seen.end->overhead_cpu_s;
     }
     const std::optional<TimeSpan> span = seen.span();
     if (!span) continue;

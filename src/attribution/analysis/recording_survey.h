@@ -19,11 +19,11 @@
 namespace joulemap::attribution {
 
 // Seconds since the command began; without `to_s`, until its end.
-struct SecondsWithin {
+struct CommandTimeRange {
   double from_s = 0;
   std::optional<double> to_s;
 
-  bool is_all() const { return from_s <= 0 && !to_s; }
+  bool is_whole_run() const { return from_s <= 0 && !to_s; }
 };
 
 struct SurveyedSource {
@@ -36,9 +36,9 @@ struct SurveyedSource {
   std::optional<std::int64_t> last_sample_ns;
   std::optional<ClockPair> clock;
   std::optional<RecordingEnd> end;
-  bool is_clipped = false;   // to less than the command's time
-  bool is_repeated = false;  // another recorder recorded this machine at the same time and counts instead
-  std::string cpus_online;   // a list such as "0-3"; empty if not recorded
+  bool is_clipped = false;    // to less than the command's time
+  bool is_duplicate = false;  // another recorder recorded this machine at the same time and counts instead
+  std::string cpus_online;    // a list such as "0-3"; empty if not recorded
   std::vector<ChannelCalibration> calibration;
   std::string rank;  // of a distributed run; empty if none or unknown
   TracedSteps traced_steps;
@@ -66,16 +66,16 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   // Called after the last callback.
   void finish();
   // Limits the span of every source. Fails if nothing remains.
-  Status clip(const SecondsWithin& within);
+  Status clip(const CommandTimeRange& time_range);
 
   // Excludes domains of these classes, and a platform that contains them, from the totals; they are still reported.
-  void leave_out(std::span<const DomainClass> classes);
+  void exclude_domains(std::span<const DomainClass> classes);
 
   const std::vector<SurveyedSource>& sources() const { return sources_; }
   // Kernel powers stored in the recording when it was made.
   const std::vector<KernelPower>& powers() const { return powers_; }
   // Number of machines, by boot id.
-  std::size_t machines() const;
+  std::size_t machine_count() const;
   // Machine name of each source, with a number where several machines have the same name.
   std::vector<std::string> host_names() const;
   // Fills in all that needs no samples.
@@ -87,7 +87,7 @@ class RecordingSurvey final : public recording::RecordingVisitor {
 
   std::vector<SurveyedSource> sources_;
   std::vector<ReportedMetric> metrics_;
-  std::map<std::string, std::size_t> metric_of_;
+  std::map<std::string, std::size_t> metric_index_;
   std::vector<EnvironmentFact> facts_;
   std::vector<ChannelCalibration> calibration_;
   std::vector<KernelPower> powers_;

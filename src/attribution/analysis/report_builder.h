@@ -18,12 +18,12 @@
 namespace joulemap::attribution {
 
 struct ReportQuery {
-  Level level = Level::domain;
-  Mode mode = Mode::regress;
-  SecondsWithin within;                                  // limits the report, and the data that powers are fitted to
+  RowLevel level = RowLevel::domain;
+  AttributionMode mode = AttributionMode::regress;
+  CommandTimeRange time_range;                           // limits the report, and the data that powers are fitted to
   std::optional<std::vector<KernelPower>> library = {};  // replaces the library in the recording; empty: none
   Grouping grouping = {};
-  std::vector<DomainClass> without = {};  // domains that are not counted
+  std::vector<DomainClass> excluded_domains = {};  // domains that are not counted
 };
 
 // `paths`: the files of one recording, or of its parts. Fails if none is readable, if they do not belong together, or

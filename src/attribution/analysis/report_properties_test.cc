@@ -95,7 +95,7 @@ std::vector<std::string> record(const TemporaryDirectory& folder, std::uint64_t 
   return files;
 }
 
-ReportResult report(std::span<const std::string> files, Level level) {
+ReportResult report(std::span<const std::string> files, RowLevel level) {
   const Result<ReportResult> result = build_report(files, {level});
   EXPECT_TRUE(result) << result.error().message;
   return result ? *result : ReportResult();
@@ -110,17 +110,19 @@ std::string ledger_text(const ReportResult& result) {
         fmt::format("{} {} {} {:a} {:a} {:a} {:a} {}\n", fmt::join(row.path, "/"), row.device, row.count.value_or(0),
                     row.time_s, row.energy_j.value_or(-1), row.low_j.value_or(-1), row.high_j.value_or(-1), row.basis);
   }
-  for (const Diagnostic& told : result.diagnostics.list()) text += fmt::format("{} {}\n", told.code, told.message);
+  for (const Diagnostic& diagnostic : result.diagnostics.list())
+    text += fmt::format("{} {}\n", diagnostic.code, diagnostic.message);
   return text;
 }
 
-constexpr Level kLevels[] = {Level::phase, Level::layer, Level::op, Level::tensor, Level::function, Level::kernel};
+constexpr RowLevel kLevels[] = {RowLevel::phase,  RowLevel::layer,    RowLevel::op,
+                                RowLevel::tensor, RowLevel::function, RowLevel::kernel};
 
 TEST(ReportProperties, AttributedIdleAndUnattributedAreWhatWasMeasured) {
   const TemporaryDirectory folder;
   for (const std::uint64_t seed : kSeeds) {
     const std::vector<std::string> files = record(folder, seed, 0);
-    for (const Level level : kLevels) {
+    for (const RowLevel level : kLevels) {
       SCOPED_TRACE(fmt::format("seed {} by {}", seed, name_of(level)));
       const ReportResult result = report(files, level);
       ASSERT_TRUE(joules_of(result.totals.measured) && result.attributed_j && result.idle_j && result.unattributed_j);
@@ -147,7 +149,7 @@ TEST(ReportProperties, BranchesHoldWhatLiesInThemAndTheirIntervalsKnowHowErrorsH
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const std::vector<std::string> files = record(folder, seed, 0);
     ReportQuery query;
-    query.level = Level::layer;
+    query.level = RowLevel::layer;
     query.grouping = {true, ""};
     const Result<ReportResult> result = build_report(files, query);
     ASSERT_TRUE(result);
@@ -175,7 +177,7 @@ TEST(ReportProperties, TheOrderOfFilesMakesNoDifferenceToTheLastBit) {
   for (const std::uint64_t seed : kSeeds) {
     std::vector<std::string> files = record(folder, seed, 0);
     std::mt19937_64 random(seed);
-    for (const Level level : kLevels) {
+    for (const RowLevel level : kLevels) {
       const std::string first = ledger_text(report(files, level));
       for (int i = 0; i < 3; ++i) {
         SCOPED_TRACE(fmt::format("seed {} by {}", seed, name_of(level)));
@@ -192,19 +194,19 @@ TEST(ReportProperties, AViewOfAllLevelsSaysOfEachWhatItsReportSaysToTheLastBit) 
     const std::vector<std::string> files = record(folder, seed, 0);
     const Result<RunView> view = build_run_view(files);
     ASSERT_TRUE(view) << view.error().message;
-    for (const Level level : kLevels) {
+    for (const RowLevel level : kLevels) {
       SCOPED_TRACE(fmt::format("seed {} by {}", seed, name_of(level)));
       const LevelView* const shown = view->level(name_of(level));
       ASSERT_NE(shown, nullptr);
-      const ReportResult told = report(files, level);
+      const ReportResult expected = report(files, level);
       ReportResult same;
       same.rows = shown->rows;
       same.attributed_j = shown->attributed_j;
       same.idle_j = shown->idle_j;
       same.unattributed_j = shown->unattributed_j;
-      same.diagnostics = told.diagnostics;
-      EXPECT_EQ(ledger_text(same), ledger_text(told));
-      for (const Diagnostic& note : shown->diagnostics.list()) EXPECT_TRUE(told.diagnostics.contains(note.code));
+      same.diagnostics = expected.diagnostics;
+      EXPECT_EQ(ledger_text(same), ledger_text(expected));
+      for (const Diagnostic& note : shown->diagnostics.list()) EXPECT_TRUE(expected.diagnostics.contains(note.code));
     }
   }
 }
@@ -215,7 +217,7 @@ TEST(ReportProperties, MovingAllTimesMakesNoDifference) {
     const std::vector<std::string> files = record(folder, seed, 0);
     for (const std::int64_t shift_ns : {std::int64_t{1}, std::int64_t{123'456'789'123}, std::int64_t{1} << 50}) {
       const std::vector<std::string> moved = record(folder, seed, shift_ns);
-      for (const Level level : {Level::op, Level::kernel}) {
+      for (const RowLevel level : {RowLevel::op, RowLevel::kernel}) {
         SCOPED_TRACE(fmt::format("seed {} moved by {} ns, by {}", seed, shift_ns, name_of(level)));
         const ReportResult before = report(files, level);
         const ReportResult after = report(moved, level);

@@ -46,7 +46,7 @@ struct Measured {
 };
 
 std::set<std::string> counted_domains(const ReportResult& result, Provenance provenance) {
-  const std::optional<ShownEnergy> sum = energy_of(total_energy(result.domains), provenance);
+  const std::optional<EnergyWithProvenance> sum = energy_by_provenance(total_energy(result.domains), provenance);
   return sum ? std::set<std::string>(sum->domains.begin(), sum->domains.end()) : std::set<std::string>();
 }
 
@@ -68,21 +68,21 @@ Result<std::string> unit_to_use(const std::vector<Measured>& all, const std::str
 void keep_common(Measured& one, const std::set<std::string>& domains) {
   const std::vector<DomainEnergy>& rows = one.reports->rows.domains;
   const Provenance provenance = one.rates.provenance.value_or(Provenance::measured);
-  const std::optional<ShownEnergy> all = energy_of(total_energy(rows), provenance);
-  const std::optional<ShownEnergy> common = energy_of(total_energy(rows, domains), provenance);
+  const std::optional<EnergyWithProvenance> all = energy_by_provenance(total_energy(rows), provenance);
+  const std::optional<EnergyWithProvenance> common = energy_by_provenance(total_energy(rows, domains), provenance);
   const double common_j = common ? common->joules : 0;
   if (all && all->joules > 0) one.common = common_j / all->joules;
   if (common_j > 0) one.sensors = common->uncertainty_j.value_or(0) / kHalfWidth90 / common_j;
 }
 
 // Excluded time and energy are those of the run minus those of the steady steps.
-LeftOut left_out_of(const RunReports& reports) {
-  const SteadyState& steady = *reports.steady;
-  const double kept = static_cast<double>(steady.steps - steady.long_steps);
-  LeftOut left{.warm_up_steps = steady.first_step, .long_steps = steady.long_steps};
-  left.time_s = std::max(reports.elapsed_s - kept * steady.time_s, 0.0);
-  if (reports.energy_j) left.energy_j = std::max(*reports.energy_j - kept * steady.energy_j, 0.0);
-  left.is_settled = steady.is_settled;
+SteadyStateExclusion left_out_of(const RunReports& reports) {
+  const SteadyState& steady_state = *reports.steady_state;
+  const double kept = static_cast<double>(steady_state.steps - steady_state.long_steps);
+  SteadyStateExclusion left{.warm_up_steps = steady_state.first_step, .long_steps = steady_state.long_steps};
+  left.time_s = std::max(reports.elapsed_s - kept * steady_state.time_s, 0.0);
+  if (reports.energy_j) left.energy_j = std::max(*reports.energy_j - kept * steady_state.energy_j, 0.0);
+  left.is_settled = steady_state.is_settled;
   return left;
 }
 
@@ -93,16 +93,16 @@ void measure(Measured& one, std::string_view per, bool is_steady) {
   recording.steps = one.rates.steps.value_or(0);
   const double units = units_of(one.rates, per).value_or(1);
   double scatter = 0;
-  if (reports.steady && reports.steady->energy_j > 0)
-    scatter = reports.steady->standard_error_j / reports.steady->energy_j;
-  recording.within = in_quadrature(one.sensors, scatter);
+  if (reports.steady_state && reports.steady_state->energy_j > 0)
+    scatter = reports.steady_state->standard_error_j / reports.steady_state->energy_j;
+  recording.within_run_error = add_in_quadrature(one.sensors, scatter);
   if (is_steady) {
     const double of_step = units / recording.steps;
-    recording.units = of_step * static_cast<double>(reports.steady->steps - reports.steady->long_steps);
-    recording.energy_j = one.common * reports.steady->energy_j / of_step;
-    recording.left_out = left_out_of(reports);
-    one.row_units = of_step * reports.rows_steps;
-    one.time_s = reports.steady->time_s / of_step;
+    recording.units = of_step * static_cast<double>(reports.steady_state->steps - reports.steady_state->long_steps);
+    recording.energy_j = one.common * reports.steady_state->energy_j / of_step;
+    recording.exclusion = left_out_of(reports);
+    one.row_units = of_step * reports.steps_in_rows;
+    one.time_s = reports.steady_state->time_s / of_step;
   } else {
     recording.units = one.row_units = units;
     recording.energy_j = one.common * one.rates.energy_j.value_or(0) / units;
@@ -121,9 +121,10 @@ ComparedRun side_of(std::span<const Measured> side) {
     run.recordings.push_back(one.recording);
     run.units += one.recording.units;
     *run.time_s += one.time_s / n;
-    const std::optional<SteadyState>& steady = one.reports->steady;
-    if (!steady || steady->energy_j <= 0) continue;
-    run.scatter = run.scatter.value_or(0) + kHalfWidth90 * steady->standard_error_j / steady->energy_j / n;
+    const std::optional<SteadyState>& steady_state = one.reports->steady_state;
+    if (!steady_state || steady_state->energy_j <= 0) continue;
+    run.mean_step_half_width = run.mean_step_half_width.value_or(0) +
+                               kHalfWidth90 * steady_state->standard_error_j / steady_state->energy_j / n;
   }
   return run;
 }
@@ -135,7 +136,7 @@ statistics::RunContrast contrast_totals(std::span<const Measured> a, std::span<c
   for (const std::size_t side : {0, 1}) {
     for (const Measured& one : side == 0 ? a : b) {
       energy_j[side].push_back(one.recording.energy_j);
-      within_j[side].push_back(one.recording.within * one.recording.energy_j);
+      within_j[side].push_back(one.recording.within_run_error * one.recording.energy_j);
     }
   }
   return statistics::contrast_of({energy_j[0], within_j[0]}, {energy_j[1], within_j[1]}, prior);
@@ -153,7 +154,7 @@ void judge_total(RunDifference& difference, const statistics::RunContrast& contr
   total.difference_j = contrast.difference();
   total.low_j = *total.difference_j - widths * contrast.standard_error();
   total.high_j = *total.difference_j + widths * contrast.standard_error();
-  if (contrast.mean_a > 0) total.relative = *total.difference_j / contrast.mean_a;
+  if (contrast.mean_a > 0) total.relative_change = *total.difference_j / contrast.mean_a;
   total.verdict = *total.low_j > 0 ? Verdict::grew : *total.high_j < 0 ? Verdict::shrank : Verdict::within_noise;
 }
 
@@ -162,13 +163,13 @@ void state_power(RunDifference& difference, const statistics::RunContrast& contr
   difference.variation.sd = contrast.relative_sd;
   difference.variation.degrees_of_freedom = contrast.degrees_of_freedom;
   const auto smallest = [&](double freedom, std::size_t of_a, std::size_t of_b) {
-    return statistics::smallest_change(contrast.relative_sd, freedom, of_a, of_b, difference.interval);
+    return statistics::smallest_detectable_change(contrast.relative_sd, freedom, of_a, of_b, difference.interval);
   };
-  difference.smallest_change =
+  difference.smallest_detectable_change =
       smallest(contrast.degrees_of_freedom, difference.a.recordings.size(), difference.b.recordings.size());
   for (const std::size_t runs : kRecordingsASide) {
     const double freedom = prior.degrees_of_freedom + 2 * static_cast<double>(runs - 1);
-    difference.establish.push_back({runs, smallest(freedom, runs, runs)});
+    difference.detectable_changes.push_back({runs, smallest(freedom, runs, runs)});
   }
 }
 
@@ -200,9 +201,10 @@ std::vector<RecordingEntries> entries_of(std::span<const Measured> side) {
 
 }  // namespace
 
-bool compares_steady_states(std::span<const std::optional<SteadyState>> steady, const ComparisonQuery& query) {
+bool can_compare_steady_states(std::span<const std::optional<SteadyState>> steady_state, const ComparisonQuery& query) {
   if (query.whole_run || query.per == "run" || query.per == "epoch") return false;
-  return std::all_of(steady.begin(), steady.end(), [](const auto& one) { return one && one->energy_j > 0; });
+  return std::all_of(steady_state.begin(), steady_state.end(),
+                     [](const auto& one) { return one && one->energy_j > 0; });
 }
 
 Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<const RunReports> b,
@@ -229,7 +231,7 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
   const Result<std::string> per = unit_to_use(all, query.per);
   if (!per) return per.error();
 
-  statistics::VariationPrior prior = kRunVariation;
+  statistics::VariationPrior prior = kRunVariationPrior;
   if (query.run_sd) prior.relative_sd = *query.run_sd;
   const ReportResult& first = a.front().rows;
   RunDifference difference{.by = first.by, .per = *per, .interval = first.interval};
@@ -249,12 +251,12 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
   judge_total(difference, contrast);
   state_power(difference, contrast, prior);
   compare_entries(entries_of(of_a), entries_of(of_b), contrast, difference);
-  difference.fail_over = query.fail_over;
-  difference.failed = query.fail_over && difference.total.verdict == Verdict::grew &&
-                      difference.total.relative.value_or(0) > *query.fail_over;
+  difference.failure_threshold = query.failure_threshold;
+  difference.failed = query.failure_threshold && difference.total.verdict == Verdict::grew &&
+                      difference.total.relative_change.value_or(0) > *query.failure_threshold;
   note_diagnostics(difference, a, b);
-  note_waiting(difference, a, b);
-  note_limits(difference, shared.others, query.whole_run);
+  note_host_waiting(difference, a, b);
+  note_comparison_limits(difference, shared.others, query.whole_run);
   return difference;
 }
 

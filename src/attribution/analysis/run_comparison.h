@@ -5,7 +5,7 @@
 //
 // Noise: runs of the same program differ by a standard deviation that repeated recordings show and a prior states where
 // there are none (statistics/run_variation.h). The energy of each recording is also uncertain, by its sensors and by
-// the variation of its steps (steady_state.h). The verdict on the total is a t interval over runs. Entries are many:
+// the variation of its steps (find_steady_state.h). The verdict on the total is a t interval over runs. Entries are many:
 // their verdicts control the false discovery rate (Benjamini and Hochberg), and their intervals have the level that
 // goes with it (Benjamini and Yekutieli 2005), so that an entry is changed if its interval does not contain 0. Pure.
 #pragma once
@@ -28,28 +28,28 @@ namespace joulemap::attribution {
 // (data/h200/networks.csv.gz, 22 settings above 300 W), and the same UNet recorded twice differed by 2.6 %. Settings
 // vary by widely different amounts, so the prior has few degrees of freedom. bench/h200/diff_false_positives.py checks
 // both.
-inline constexpr statistics::VariationPrior kRunVariation{0.02, 4};
+inline constexpr statistics::VariationPrior kRunVariationPrior{0.02, 4};
 
 struct ComparisonQuery {
-  std::string per = {};                  // empty: samples, steps, epochs or the run, the first that all have
-  std::optional<double> fail_over = {};  // relative increase
-  std::optional<double> run_sd = {};     // replaces the prior's
-  bool whole_run = false;                // include start-up, warm-up and shutdown
+  std::string per = {};                          // empty: samples, steps, epochs or the run, the first that all have
+  std::optional<double> failure_threshold = {};  // relative increase
+  std::optional<double> run_sd = {};             // replaces the prior's
+  bool whole_run = false;                        // include start-up, warm-up and shutdown
 };
 
 // Results of one recording.
 struct RunReports {
-  ReportResult rows;                       // at the compared level; of the steady state if `is_steady`
-  std::vector<StepEnergy> steps;           // of the whole run
-  std::optional<SteadyState> steady = {};  // of `steps`
+  ReportResult rows;                             // at the compared level; of the steady state if `is_steady`
+  std::vector<StepEnergy> steps;                 // of the whole run
+  std::optional<SteadyState> steady_state = {};  // of `steps`
   bool is_steady = false;
-  double rows_steps = 0;  // steps in the rows, if `is_steady`
-  double elapsed_s = 0;   // of the whole run, like energy_j
+  double steps_in_rows = 0;  // steps in the rows, if `is_steady`
+  double elapsed_s = 0;      // of the whole run, like energy_j
   std::optional<double> energy_j = {};
 };
 
 // Whether to compare steady states: per step or sample, if all recordings have one.
-bool compares_steady_states(std::span<const std::optional<SteadyState>> steady, const ComparisonQuery& query);
+bool can_compare_steady_states(std::span<const std::optional<SteadyState>> steady_state, const ComparisonQuery& query);
 
 // Needs at least one recording on each side. Fails if some were measured and others only estimated, or if a recording
 // lacks the requested unit.

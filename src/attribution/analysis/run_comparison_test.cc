@@ -27,17 +27,17 @@ std::vector<StepEnergy> compared_steps(double factor, double spread_j = 0.1) {
 // Whole runs: the rows include start-up.
 RunReports whole(double factor) {
   RunReports reports{.rows = example_training_times(factor), .steps = compared_steps(factor)};
-  reports.steady = steady_state(reports.steps);
+  reports.steady_state = find_steady_state(reports.steps);
   reports.elapsed_s = 10;
   reports.energy_j = joules_of(reports.rows.totals.measured);
   return reports;
 }
 
-RunReports steady(double factor) {
+RunReports steady_state(double factor) {
   RunReports reports = whole(factor);
   reports.is_steady = true;
   reports.rows.is_clipped = true;
-  reports.rows_steps = static_cast<double>(reports.steady->steps);
+  reports.steps_in_rows = static_cast<double>(reports.steady_state->steps);
   return reports;
 }
 
@@ -60,7 +60,7 @@ bool names_an_entry(const RunDifference& difference) {
 }
 
 TEST(RunComparison, ARunAgainstItselfIsAllNoise) {
-  const Result<RunDifference> found = compare_pair(steady(1), steady(1), {.fail_over = 0.0});
+  const Result<RunDifference> found = compare_pair(steady_state(1), steady_state(1), {.failure_threshold = 0.0});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->per, "sample");
   EXPECT_TRUE(found->is_steady);
@@ -70,14 +70,14 @@ TEST(RunComparison, ARunAgainstItselfIsAllNoise) {
 }
 
 TEST(RunComparison, SteadyStepsAreComparedAndWhatIsLeftOutIsStated) {
-  const Result<RunDifference> found = compare_pair(steady(1), steady(1), {.per = "step"});
+  const Result<RunDifference> found = compare_pair(steady_state(1), steady_state(1), {.per = "step"});
   ASSERT_TRUE(found);
   EXPECT_NEAR(found->total.a->energy_j, 10, 0.01) << "not the 30 J of warm-up";
   const ComparedRecording& recording = found->a.recordings.front();
-  ASSERT_TRUE(recording.left_out);
-  EXPECT_EQ(recording.left_out->warm_up_steps, 40u);
-  EXPECT_NEAR(recording.left_out->time_s, 10 - 359 * kStep_s, 1e-9);
-  EXPECT_NEAR(*recording.left_out->energy_j, 4500 - 359 * 10, 5);
+  ASSERT_TRUE(recording.exclusion);
+  EXPECT_EQ(recording.exclusion->warm_up_steps, 40u);
+  EXPECT_NEAR(recording.exclusion->time_s, 10 - 359 * kStep_s, 1e-9);
+  EXPECT_NEAR(*recording.exclusion->energy_j, 4500 - 359 * 10, 5);
   EXPECT_NEAR(found->a.units, 359, 1e-9);
   EXPECT_NEAR(*found->a.time_s, kStep_s, 1e-9);
 }
@@ -98,62 +98,63 @@ TEST(RunComparison, EnergiesArePerUnitAndTheIntervalCoversTheDifference) {
 }
 
 TEST(RunComparison, OneRecordingOfEachEstablishesNothingThatRunsOfOneProgramDifferBy) {
-  const Result<RunDifference> found = compare_pair(steady(1), steady(1.026), {.fail_over = 0.01});
+  const Result<RunDifference> found = compare_pair(steady_state(1), steady_state(1.026), {.failure_threshold = 0.01});
   EXPECT_EQ(found->total.verdict, Verdict::within_noise) << "2.6 % between two runs of one program on an H200";
   EXPECT_FALSE(found->failed);
-  EXPECT_GT(*found->smallest_change, 0.05);
+  EXPECT_GT(*found->smallest_detectable_change, 0.05);
   EXPECT_TRUE(found->diagnostics.contains("gate_below_noise"));
-  ASSERT_EQ(found->establish.size(), 3u);
-  EXPECT_NEAR(found->establish[0].relative, *found->smallest_change, 1e-12);
-  EXPECT_GT(found->establish[1].relative, found->establish[2].relative);
-  EXPECT_EQ(compare_pair(steady(1), steady(1.026), {.run_sd = 0.002})->total.verdict, Verdict::grew)
+  ASSERT_EQ(found->detectable_changes.size(), 3u);
+  EXPECT_NEAR(found->detectable_changes[0].relative_change, *found->smallest_detectable_change, 1e-12);
+  EXPECT_GT(found->detectable_changes[1].relative_change, found->detectable_changes[2].relative_change);
+  EXPECT_EQ(compare_pair(steady_state(1), steady_state(1.026), {.run_sd = 0.002})->total.verdict, Verdict::grew)
       << "by a stated prior";
 }
 
 TEST(RunComparison, FailsOnlyWhenTheTotalGrewByMoreThanAllowedAndBeyondTheNoise) {
-  EXPECT_TRUE(compare_pair(steady(1), steady(1.2), {.fail_over = 0.05})->failed);
-  EXPECT_FALSE(compare_pair(steady(1), steady(1.12), {.fail_over = 0.15})->failed) << "grew, but by less";
-  EXPECT_FALSE(compare_pair(steady(1.2), steady(1), {.fail_over = 0.05})->failed) << "shrank";
-  EXPECT_FALSE(compare_pair(steady(1), steady(1.2), {})->failed) << "no gate was given";
-  RunReports unsure = steady(1.2);
+  EXPECT_TRUE(compare_pair(steady_state(1), steady_state(1.2), {.failure_threshold = 0.05})->failed);
+  EXPECT_FALSE(compare_pair(steady_state(1), steady_state(1.12), {.failure_threshold = 0.15})->failed)
+      << "grew, but by less";
+  EXPECT_FALSE(compare_pair(steady_state(1.2), steady_state(1), {.failure_threshold = 0.05})->failed) << "shrank";
+  EXPECT_FALSE(compare_pair(steady_state(1), steady_state(1.2), {})->failed) << "no gate was given";
+  RunReports unsure = steady_state(1.2);
   unsure.rows.domains[0].uncertainty_j = 2000;
-  EXPECT_FALSE(compare_pair(steady(1), unsure, {.fail_over = 0.05})->failed) << "grew within the noise";
+  EXPECT_FALSE(compare_pair(steady_state(1), unsure, {.failure_threshold = 0.05})->failed) << "grew within the noise";
 }
 
 TEST(RunComparison, StepsThatVarySlowlyMakeNoise) {
-  RunReports calm = steady(1.1);
-  RunReports wild = steady(1.1);
+  RunReports calm = steady_state(1.1);
+  RunReports wild = steady_state(1.1);
   for (std::size_t i = 0; i < wild.steps.size(); ++i) wild.steps[i].energy_j = 11 + 4 * std::sin(double(i) / 40);
-  wild.steady = steady_state(wild.steps);
-  EXPECT_EQ(compare_pair(steady(1), calm)->total.verdict, Verdict::grew);
-  EXPECT_EQ(compare_pair(steady(1), wild)->total.verdict, Verdict::within_noise);
+  wild.steady_state = find_steady_state(wild.steps);
+  EXPECT_EQ(compare_pair(steady_state(1), calm)->total.verdict, Verdict::grew);
+  EXPECT_EQ(compare_pair(steady_state(1), wild)->total.verdict, Verdict::within_noise);
 }
 
 TEST(RunComparison, WhatOnlyOneHasIsNewOrGone) {
-  RunReports b = steady(1);
+  RunReports b = steady_state(1);
   b.rows.rows[0].path.back() = b.rows.rows[0].name = "layer1.0.conv9";
-  const Result<RunDifference> found = compare_pair(steady(1), b);
+  const Result<RunDifference> found = compare_pair(steady_state(1), b);
   EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv9").verdict, Verdict::appeared);
   EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, Verdict::gone);
 }
 
 TEST(RunComparison, AMeasurementDoesNotCompareToAnEstimate) {
-  RunReports b = steady(1);
+  RunReports b = steady_state(1);
   b.rows.domains.erase(b.rows.domains.begin());
   b.rows.totals = total_energy(b.rows.domains);
-  EXPECT_FALSE(compare_pair(steady(1), b));
+  EXPECT_FALSE(compare_pair(steady_state(1), b));
 }
 
 TEST(RunComparison, OnlyDomainsOfAllAreInTheTotal) {
-  RunReports b = steady(1);
+  RunReports b = steady_state(1);
   b.rows.domains[1].provenance = Provenance::measured;
   b.rows.totals = total_energy(b.rows.domains);
   for (StepEnergy& step : b.steps) step.energy_j *= 4800.0 / 4500;
-  b.steady = steady_state(b.steps);
-  const Result<RunDifference> found = compare_pair(steady(1), b);
+  b.steady_state = find_steady_state(b.steps);
+  const Result<RunDifference> found = compare_pair(steady_state(1), b);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->domains, std::vector<std::string>{"gpu0"});
-  EXPECT_NEAR(*found->total.relative, 0, 1e-9);
+  EXPECT_NEAR(*found->total.relative_change, 0, 1e-9);
   EXPECT_TRUE(found->diagnostics.contains("domains_differ"));
 }
 
@@ -168,7 +169,7 @@ TEST(RunComparison, RunsWithoutStepsAreComparedWholeAndSaySo) {
   RunReports bare{.rows = example_training()};
   bare.rows.steps = bare.rows.epochs = 0;
   bare.rows.metrics.clear();
-  EXPECT_FALSE(compares_steady_states(std::vector<std::optional<SteadyState>>{std::nullopt}, {}));
+  EXPECT_FALSE(can_compare_steady_states(std::vector<std::optional<SteadyState>>{std::nullopt}, {}));
   const Result<RunDifference> found = compare_pair(bare, bare);
   EXPECT_EQ(found->per, "run");
   EXPECT_FALSE(found->is_steady);
@@ -178,12 +179,12 @@ TEST(RunComparison, RunsWithoutStepsAreComparedWholeAndSaySo) {
 }
 
 TEST(RunComparison, EpochsAndRunsAreWhole) {
-  const std::vector<std::optional<SteadyState>> both = {steady(1).steady, steady(1).steady};
-  EXPECT_TRUE(compares_steady_states(both, {}));
-  EXPECT_TRUE(compares_steady_states(both, {.per = "step"}));
-  EXPECT_FALSE(compares_steady_states(both, {.per = "epoch"}));
-  EXPECT_FALSE(compares_steady_states(both, {.per = "run"}));
-  EXPECT_FALSE(compares_steady_states(both, {.whole_run = true}));
+  const std::vector<std::optional<SteadyState>> both = {steady_state(1).steady_state, steady_state(1).steady_state};
+  EXPECT_TRUE(can_compare_steady_states(both, {}));
+  EXPECT_TRUE(can_compare_steady_states(both, {.per = "step"}));
+  EXPECT_FALSE(can_compare_steady_states(both, {.per = "epoch"}));
+  EXPECT_FALSE(can_compare_steady_states(both, {.per = "run"}));
+  EXPECT_FALSE(can_compare_steady_states(both, {.whole_run = true}));
 }
 
 // Runs of one program: a common factor per run, and row errors that match their intervals.
@@ -194,7 +195,7 @@ class Runs {
   std::vector<RunReports> of(std::size_t count, double factor = 1) {
     std::vector<RunReports> runs;
     for (std::size_t i = 0; i < count; ++i) {
-      runs.push_back(steady(factor * (1 + kRunVariation.relative_sd * random_.normal())));
+      runs.push_back(steady_state(factor * (1 + kRunVariationPrior.relative_sd * random_.normal())));
       for (ReportRow& row : runs.back().rows.rows) {
         if (!row.energy_j || !row.low_j) continue;
         const double off_j = 0.5 * (*row.high_j - *row.low_j) / 1.6449 * random_.normal();
@@ -228,7 +229,7 @@ TEST(RunComparison, ThreeRecordingsASideFindAChangeOfTheSizeTheyPrint) {
   Runs runs(kComparisonSeed + 7);
   int found = 0;
   for (int pair = 0; pair < 200; ++pair) {
-    const double printed = *compare_runs(runs.of(3), runs.of(3), {})->smallest_change;
+    const double printed = *compare_runs(runs.of(3), runs.of(3), {})->smallest_detectable_change;
     found += compare_runs(runs.of(3), runs.of(3, 1 + printed), {})->total.verdict == Verdict::grew ? 1 : 0;
   }
   EXPECT_GE(found, 150) << "of 200, seed " << kComparisonSeed + 7;
@@ -243,7 +244,7 @@ TEST(RunComparison, IntervalsOfEntriesAgreeWithTheirVerdicts) {
   }
   const Result<RunDifference> found = compare_runs(runs.of(3), b, {});
   EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, Verdict::grew);
-  EXPECT_GE(found->entry_interval, found->interval);
+  EXPECT_GE(found->entry_confidence, found->interval);
   for (const DifferenceEntry& one : found->entries) {
     const bool excludes_zero = *one.low_j > 0 || *one.high_j < 0;
     EXPECT_EQ(excludes_zero, one.verdict == Verdict::grew || one.verdict == Verdict::shrank) << one.name;

@@ -14,12 +14,12 @@ constexpr std::size_t kMostRegions = 200'000;
 
 }  // namespace
 
-void ReportedValues::add(const ReportedValue& value) {
-  if (count++ % stride == 0) kept.push_back(value);
+void MetricValues::add(const MetricValue& value) {
+  if (count++ % stride == 0) values.push_back(value);
   sum += value.value;
-  if (kept.size() < kMostValues) return;
-  for (std::size_t i = 1; 2 * i < kept.size(); ++i) kept[i] = kept[2 * i];
-  kept.resize((kept.size() + 1) / 2);
+  if (values.size() < kMostValues) return;
+  for (std::size_t i = 1; 2 * i < values.size(); ++i) values[i] = values[2 * i];
+  values.resize((values.size() + 1) / 2);
   stride *= 2;
 }
 
@@ -29,12 +29,12 @@ void RunEvents::add(std::uint32_t source, const Metric& metric) {
 
 void RunEvents::add(std::uint32_t source, const Mark& mark) {
   if (mark.name == kProbeRegion || mark.name == kDitherRegion) return;
-  if (mark.kind == MarkKind::region_begin) open_[{source, mark.id}] = {mark.name, {mark.time_ns, mark.time_ns}};
+  if (mark.kind == MarkKind::region_begin) open_regions_[{source, mark.id}] = {mark.name, {mark.time_ns, mark.time_ns}};
   if (mark.kind != MarkKind::region_end) return;
-  const auto begun = open_.find({source, mark.id});
-  if (begun == open_.end()) return;
+  const auto begun = open_regions_.find({source, mark.id});
+  if (begun == open_regions_.end()) return;
   NamedSpan region = std::move(begun->second);
-  open_.erase(begun);
+  open_regions_.erase(begun);
   region.span.end_ns = std::max(mark.time_ns, region.span.begin_ns);
   std::vector<NamedSpan>& all = regions_[source];
   if (all.size() < kMostRegions) all.push_back(std::move(region));

@@ -17,20 +17,20 @@
 
 namespace joulemap::attribution {
 
-struct ReportedValue {
+struct MetricValue {
   std::int64_t time_ns = 0;
   std::optional<std::int64_t> step;
   double value = 0;
 };
 
 // Values of one metric of one process.
-struct ReportedValues {
-  std::vector<ReportedValue> kept;  // every `stride`-th
+struct MetricValues {
+  std::vector<MetricValue> values;  // every `stride`-th
   std::uint64_t stride = 1;
   std::uint64_t count = 0;
   double sum = 0;
 
-  void add(const ReportedValue& value);
+  void add(const MetricValue& value);
 };
 
 struct NamedSpan {
@@ -45,13 +45,13 @@ class RunEvents {
   void add(std::uint32_t source, const Metric& metric);
   void add(std::uint32_t source, const Mark& mark);
 
-  const std::map<Key, ReportedValues>& metrics() const { return metrics_; }
+  const std::map<Key, MetricValues>& metrics() const { return metrics_; }
   // Closed regions by source, without probing and dithering.
   const std::map<std::uint32_t, std::vector<NamedSpan>>& regions() const { return regions_; }
 
  private:
-  std::map<Key, ReportedValues> metrics_;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, NamedSpan> open_;  // by source and the mark's id
+  std::map<Key, MetricValues> metrics_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, NamedSpan> open_regions_;  // by source and the mark's id
   std::map<std::uint32_t, std::vector<NamedSpan>> regions_;
 };
 

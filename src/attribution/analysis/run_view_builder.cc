@@ -14,7 +14,7 @@ namespace joulemap::attribution {
 namespace {
 
 // Most region names shown over time; a program that numbers its regions has any number.
-constexpr std::size_t kMostRegionNames = 40;
+constexpr std::size_t kMaxRegionNames = 40;
 
 constexpr std::array<std::pair<DomainClass, std::string_view>, 5> kComponents = {{{DomainClass::gpu, "GPU"},
                                                                                   {DomainClass::cpu, "CPU"},
@@ -24,17 +24,17 @@ constexpr std::array<std::pair<DomainClass, std::string_view>, 5> kComponents = 
 
 double since(const TimeSpan& span, std::int64_t time_ns) { return seconds(time_ns - span.begin_ns); }
 
-std::vector<StageView> stages_of(const std::vector<NumberedEnergy>& told, const TimeSpan& command,
-                                 const ViewLimits& limits) {
-  std::vector<StageView> stages;
-  const std::size_t together = (told.size() + limits.stages - 1) / limits.stages;
-  for (std::size_t i = 0; i < told.size(); ++i) {
-    const NumberedEnergy& one = told[i];
-    if (i % together == 0) {
+std::vector<StepOrEpochView> stages_of(const std::vector<NumberedEnergy>& energies, const TimeSpan& command,
+                                       const ViewLimits& limits) {
+  std::vector<StepOrEpochView> stages;
+  const std::size_t group_size = (energies.size() + limits.steps_and_epochs - 1) / limits.steps_and_epochs;
+  for (std::size_t i = 0; i < energies.size(); ++i) {
+    const NumberedEnergy& one = energies[i];
+    if (i % group_size == 0) {
       stages.push_back({.number = one.number, .count = 0, .begin_s = since(command, one.span.begin_ns)});
       if (one.energy_j) stages.back().energy_j = 0;
     }
-    StageView& stage = stages.back();
+    StepOrEpochView& stage = stages.back();
     ++stage.count;
     stage.end_s = since(command, one.span.end_ns);
     stage.time_s += one.time_s;
@@ -43,8 +43,9 @@ std::vector<StageView> stages_of(const std::vector<NumberedEnergy>& told, const 
   return stages;
 }
 
-std::vector<TimeBand> bands_of(const std::vector<TimeSpan>& spans, const TimeSpan& command, std::string_view name) {
-  std::vector<TimeBand> bands;
+std::vector<NamedTimeSpan> bands_of(const std::vector<TimeSpan>& spans, const TimeSpan& command,
+                                    std::string_view name) {
+  std::vector<NamedTimeSpan> bands;
   for (const TimeSpan& span : spans) {
     bands.push_back({std::string(name), since(command, span.begin_ns), since(command, span.end_ns)});
   }
@@ -52,10 +53,10 @@ std::vector<TimeBand> bands_of(const std::vector<TimeSpan>& spans, const TimeSpa
 }
 
 // Merges neighbouring bands of one name whose gap is too small to see.
-std::vector<TimeBand> joined_bands(std::vector<TimeBand> bands, double least_gap_s) {
-  std::ranges::sort(bands, {}, [](const TimeBand& band) { return std::tie(band.name, band.begin_s); });
-  std::vector<TimeBand> joined;
-  for (TimeBand& band : bands) {
+std::vector<NamedTimeSpan> joined_bands(std::vector<NamedTimeSpan> bands, double least_gap_s) {
+  std::ranges::sort(bands, {}, [](const NamedTimeSpan& band) { return std::tie(band.name, band.begin_s); });
+  std::vector<NamedTimeSpan> joined;
+  for (NamedTimeSpan& band : bands) {
     if (!joined.empty() && joined.back().name == band.name && band.begin_s - joined.back().end_s < least_gap_s) {
       joined.back().end_s = std::max(joined.back().end_s, band.end_s);
       joined.back().count += band.count;
@@ -67,15 +68,15 @@ std::vector<TimeBand> joined_bands(std::vector<TimeBand> bands, double least_gap
 }
 
 // The regions that took the most time.
-std::vector<TimeBand> bands_of_regions(const std::vector<NamedSpan>& regions, const TimeSpan& command,
-                                       const ViewLimits& limits) {
+std::vector<NamedTimeSpan> bands_of_regions(const std::vector<NamedSpan>& regions, const TimeSpan& command,
+                                            const ViewLimits& limits) {
   std::map<std::string, double> time_s;
   for (const NamedSpan& region : regions) time_s[region.name] += seconds(region.span.end_ns - region.span.begin_ns);
   std::vector<std::pair<double, std::string>> names;
   for (const auto& [name, sum_s] : time_s) names.emplace_back(sum_s, name);
   std::ranges::sort(names, std::greater<>());
-  std::vector<TimeBand> bands;
-  if (names.size() > kMostRegionNames) names.resize(kMostRegionNames);
+  std::vector<NamedTimeSpan> bands;
+  if (names.size() > kMaxRegionNames) names.resize(kMaxRegionNames);
   for (const auto& [sum_s, name] : names) {
     for (const NamedSpan& region : regions) {
       if (region.name != name || region.span.end_ns < command.begin_ns || region.span.begin_ns > command.end_ns)
@@ -85,22 +86,22 @@ std::vector<TimeBand> bands_of_regions(const std::vector<NamedSpan>& regions, co
     }
   }
   const double length_s = seconds(command.end_ns - command.begin_ns);
-  if (bands.size() > limits.stages)
-    bands = joined_bands(std::move(bands), length_s / static_cast<double>(limits.stages));
-  std::ranges::stable_sort(bands, {}, &TimeBand::begin_s);
+  if (bands.size() > limits.steps_and_epochs)
+    bands = joined_bands(std::move(bands), length_s / static_cast<double>(limits.steps_and_epochs));
+  std::ranges::stable_sort(bands, {}, &NamedTimeSpan::begin_s);
   return bands;
 }
 
 // The losses of a stage are those reported during it; both are sorted by time.
-void add_losses(std::vector<StageView>& stages, const ReportedValues& losses, const TimeSpan& command) {
+void add_losses(std::vector<StepOrEpochView>& stages, const MetricValues& losses, const TimeSpan& command) {
   std::size_t next = 0;
   std::optional<double> before;
-  for (StageView& stage : stages) {
+  for (StepOrEpochView& stage : stages) {
     double sum = 0;
     std::size_t count = 0;
-    for (; next < losses.kept.size() && since(command, losses.kept[next].time_ns) < stage.end_s; ++next) {
-      if (since(command, losses.kept[next].time_ns) < stage.begin_s) continue;
-      sum += losses.kept[next].value;
+    for (; next < losses.values.size() && since(command, losses.values[next].time_ns) < stage.end_s; ++next) {
+      if (since(command, losses.values[next].time_ns) < stage.begin_s) continue;
+      sum += losses.values[next].value;
       ++count;
     }
     if (count == 0) continue;
@@ -111,12 +112,12 @@ void add_losses(std::vector<StageView>& stages, const ReportedValues& losses, co
   }
 }
 
-MetricSeries series_of(const std::string& name, const ReportedValues& values, const TimeSpan& command,
-                       std::size_t most_points) {
+MetricSeries series_of(const std::string& name, const MetricValues& values, const TimeSpan& command,
+                       std::size_t max_points) {
   MetricSeries series{name, values.count, {}};
-  const std::size_t stride = (values.kept.size() + most_points - 1) / most_points;
-  for (std::size_t i = 0; i < values.kept.size(); i += stride) {
-    const ReportedValue& value = values.kept[i];
+  const std::size_t stride = (values.values.size() + max_points - 1) / max_points;
+  for (std::size_t i = 0; i < values.values.size(); i += stride) {
+    const MetricValue& value = values.values[i];
     if (value.time_ns < command.begin_ns || value.time_ns > command.end_ns) continue;
     series.points.push_back({since(command, value.time_ns), value.step, value.value});
   }
@@ -136,24 +137,24 @@ const TimeSpan* command_of(const std::vector<SurveyedSource>& sources, std::uint
   return known == by_boot.end() ? nullptr : &known->second;
 }
 
-void add_events(RunView& view, const Analysis& found, const ViewLimits& limits) {
+void add_events(RunView& view, const RecordingAnalysis& found, const ViewLimits& limits) {
   std::map<std::string, TimeSpan> by_boot;
   std::map<std::string, std::uint32_t>
-      teller;  // of several processes with the same metric, the one with the most values
+      source_of_metric;  // of several processes with the same metric, the one with the most values
   for (const auto& [key, values] : found.events.metrics()) {
-    const auto [known, is_new] = teller.try_emplace(key.second, key.first);
+    const auto [known, is_new] = source_of_metric.try_emplace(key.second, key.first);
     if (!is_new && values.count > found.events.metrics().at({known->second, key.second}).count)
       known->second = key.first;
     if (key.second == "samples") view.rates.samples = view.rates.samples.value_or(0) + values.sum;
   }
   bool has_loss = false;
-  for (const auto& [name, source] : teller) {
+  for (const auto& [name, source] : source_of_metric) {
     const TimeSpan* const command = command_of(found.sources, source, by_boot);
     if (command == nullptr) continue;
-    const ReportedValues& values = found.events.metrics().at({source, name});
+    const MetricValues& values = found.events.metrics().at({source, name});
     view.metrics.push_back(series_of(name, values, *command, limits.metric_points));
     if (has_loss || name.find("loss") == std::string::npos) continue;
-    if (teller.contains("loss") && name != "loss") continue;
+    if (source_of_metric.contains("loss") && name != "loss") continue;
     has_loss = true;
     add_losses(view.steps, values, *command);
     add_losses(view.epochs, values, *command);
@@ -177,11 +178,13 @@ std::size_t add_times(RunView& view, const std::vector<MachineView>& machines, c
     view.phases.push_back({phase.name, since(most->span, phase.span.begin_ns), since(most->span, phase.span.end_ns)});
   }
   for (const MachineView& machine : machines) {
-    view.layer_spreads.insert(view.layer_spreads.end(), machine.spreads.begin(), machine.spreads.end());
+    view.layer_distributions.insert(view.layer_distributions.end(), machine.spreads.begin(), machine.spreads.end());
   }
-  const auto sum_j = [](const LayerSpread& spread) { return spread.mean_j * static_cast<double>(spread.samples); };
-  std::ranges::stable_sort(view.layer_spreads, std::greater<>(), sum_j);
-  if (view.layer_spreads.size() > limits.spreads) view.layer_spreads.resize(limits.spreads);
+  const auto sum_j = [](const LayerDistribution& spread) {
+    return spread.mean_j * static_cast<double>(spread.samples);
+  };
+  std::ranges::stable_sort(view.layer_distributions, std::greater<>(), sum_j);
+  if (view.layer_distributions.size() > limits.distributions) view.layer_distributions.resize(limits.distributions);
   return most->steps.size();
 }
 
@@ -197,25 +200,26 @@ void add_rates(RunView& view, std::size_t steps) {
   view.rates.samples = samples;
 }
 
-void add_components(RunView& view, const std::map<std::string, DomainClass>& class_of) {
+void add_components(RunView& view, const std::map<std::string, DomainClass>& domain_class_of) {
   for (const auto& [domain_class, name] : kComponents) {
     std::set<std::string> names;
-    for (const auto& [domain, known] : class_of) {
+    for (const auto& [domain, known] : domain_class_of) {
       if (known == domain_class) names.insert(domain);
     }
     ComponentEnergy component{std::string(name), total_energy(view.run.domains, names)};
-    if (shown_energy(component.totals)) view.components.push_back(std::move(component));
+    if (preferred_energy(component.totals)) view.components.push_back(std::move(component));
   }
 }
 
-void add_levels(RunView& view, Analysis& found, const std::vector<Level>& levels) {
-  for (const Level level : levels) {
-    const auto told = found.levels.find(level);
-    if (told == found.levels.end() || told->second.rows.empty()) continue;
-    LedgerResult& result = told->second;
+void add_levels(RunView& view, RecordingAnalysis& found, const std::vector<RowLevel>& levels) {
+  for (const RowLevel level : levels) {
+    const auto ledger = found.ledgers.find(level);
+    if (ledger == found.ledgers.end() || ledger->second.rows.empty()) continue;
+    LedgerResult& result = ledger->second;
     // Without kernels, a stack contains no more than the layers.
-    const bool has_kernels = std::ranges::any_of(result.rows, [](const ReportRow& row) { return row.device != kCpu; });
-    if (level == Level::stack && !has_kernels) continue;
+    const bool has_kernels =
+        std::ranges::any_of(result.rows, [](const ReportRow& row) { return row.device != kCpuDevice; });
+    if (level == RowLevel::stack && !has_kernels) continue;
     view.levels.push_back({std::string(name_of(level)), std::move(result.rows), std::move(result.groups),
                            result.attributed_j, result.idle_j, result.unattributed_j, std::move(result.diagnostics)});
   }
@@ -224,23 +228,23 @@ void add_levels(RunView& view, Analysis& found, const std::vector<Level>& levels
 }  // namespace
 
 Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQuery& query) {
-  Result<Analysis> found = analyse(paths, {query.levels,
-                                           query.mode,
-                                           query.within,
-                                           query.library,
-                                           query.limits.slices,
-                                           query.limits,
-                                           {query.groups},
-                                           query.without});
+  Result<RecordingAnalysis> found = analyse_recording(paths, {query.levels,
+                                                              query.mode,
+                                                              query.time_range,
+                                                              query.library,
+                                                              query.limits.slices,
+                                                              query.limits,
+                                                              {query.groups},
+                                                              query.excluded_domains});
   if (!found) return std::move(found).error();
   RunView view;
   view.run = std::move(found->summary);
   add_domain_rows(view.run);
-  note_what_is_missing(view.run, found->sources);
-  const std::size_t steps = add_times(view, found->machines, query.limits);
+  note_missing_data(view.run, found->sources);
+  const std::size_t steps = add_times(view, found->machine_views, query.limits);
   add_events(view, *found, query.limits);
   add_rates(view, steps);
-  add_components(view, found->class_of);
+  add_components(view, found->domain_class_of);
   add_levels(view, *found, query.levels);
   return view;
 }

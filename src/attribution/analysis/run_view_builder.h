@@ -15,15 +15,15 @@
 namespace joulemap::attribution {
 
 struct ViewQuery {
-  Mode mode = Mode::regress;
-  SecondsWithin within = {};
+  AttributionMode mode = AttributionMode::regress;
+  CommandTimeRange time_range = {};
   std::optional<std::vector<KernelPower>> library = {};  // as in ReportQuery
   bool groups = false;                                   // sums over branches of the levels' trees (model/path_tree.h)
   // Levels to build; a plot needs one, and others cost nothing.
-  std::vector<Level> levels = {Level::phase,    Level::layer,  Level::op,     Level::tensor,
-                               Level::function, Level::region, Level::kernel, Level::stack};
+  std::vector<RowLevel> levels = {RowLevel::phase,    RowLevel::layer,  RowLevel::op,     RowLevel::tensor,
+                                  RowLevel::function, RowLevel::region, RowLevel::kernel, RowLevel::stack};
   ViewLimits limits = {};
-  std::vector<DomainClass> without = {};  // as in ReportQuery
+  std::vector<DomainClass> excluded_domains = {};  // as in ReportQuery
 };
 
 // Fails as build_report does.

@@ -54,18 +54,18 @@ RunView view_of(const std::string& file) {
   return view ? std::move(*view) : RunView();
 }
 
-double sum_of(const std::vector<StageView>& stages) {
+double sum_of(const std::vector<StepOrEpochView>& stages) {
   double sum_j = 0;
-  for (const StageView& stage : stages) sum_j += stage.energy_j.value_or(0);
+  for (const StepOrEpochView& stage : stages) sum_j += stage.energy_j.value_or(0);
   return sum_j;
 }
 
 TEST(RunView, VeryManyStepsArePutTogetherAndKeepTheirEnergy) {
   const TemporaryDirectory folder;
   const RunView view = view_of(record_steps(folder));
-  EXPECT_LE(view.steps.size(), ViewLimits{}.stages);
+  EXPECT_LE(view.steps.size(), ViewLimits{}.steps_and_epochs);
   std::uint64_t steps = 0;
-  for (const StageView& stage : view.steps) steps += stage.count;
+  for (const StepOrEpochView& stage : view.steps) steps += stage.count;
   EXPECT_EQ(steps, kSteps);
   EXPECT_NEAR(sum_of(view.steps), 500, 1);
   EXPECT_EQ(view.epochs.size(), 5u);
@@ -76,7 +76,7 @@ TEST(RunView, WhoAsksForAllStepsGetsAll) {
   const TemporaryDirectory folder;
   const std::string file = record_steps(folder);
   ViewQuery query;
-  query.limits.stages = 10'000;
+  query.limits.steps_and_epochs = 10'000;
   const Result<RunView> view = build_run_view({&file, 1}, query);
   ASSERT_TRUE(view);
   ASSERT_EQ(view->steps.size(), kSteps);
@@ -97,9 +97,9 @@ TEST(RunView, FiguresFollowFromEnergyTimeAndWhatTheProgramReported) {
   const TemporaryDirectory folder;
   const RunView view = view_of(record_steps(folder));
   const RunRates& rates = view.rates;
-  EXPECT_NEAR(rates.energy_of(rates.steps).value(), 0.1, 1e-3);
-  EXPECT_NEAR(rates.energy_of(rates.epochs).value(), 100, 1);
-  EXPECT_NEAR(rates.energy_of(rates.samples).value(), 500.0 / 40'000, 1e-4);
+  EXPECT_NEAR(rates.energy_per_unit(rates.steps).value(), 0.1, 1e-3);
+  EXPECT_NEAR(rates.energy_per_unit(rates.epochs).value(), 100, 1);
+  EXPECT_NEAR(rates.energy_per_unit(rates.samples).value(), 500.0 / 40'000, 1e-4);
   EXPECT_NEAR(rates.samples_per_s().value(), 4000, 1);
   EXPECT_NEAR(rates.energy_delay_js().value(), 5000, 10);
   ASSERT_EQ(view.components.size(), 1u);
@@ -158,12 +158,12 @@ TEST(RunView, SpreadsAreOfPhasesWhereThatIsAskedFor) {
   ViewQuery query;
   const Result<RunView> layers = build_run_view({&file, 1}, query);
   ASSERT_TRUE(layers);
-  ASSERT_EQ(layers->layer_spreads.size(), 3u);
-  EXPECT_EQ(layers->layer_spreads[0].per, "call");
-  query.limits.spreads_of = SpreadLevel::phase;
+  ASSERT_EQ(layers->layer_distributions.size(), 3u);
+  EXPECT_EQ(layers->layer_distributions[0].per, "call");
+  query.limits.distribution_level = DistributionLevel::phase;
   const Result<RunView> phases = build_run_view({&file, 1}, query);
-  ASSERT_EQ(phases->layer_spreads.size(), 2u);
-  for (const LayerSpread& phase : phases->layer_spreads) {
+  ASSERT_EQ(phases->layer_distributions.size(), 2u);
+  for (const LayerDistribution& phase : phases->layer_distributions) {
     EXPECT_EQ(phase.path.size(), 2u);
     EXPECT_EQ(phase.per, "step");
     EXPECT_NEAR(phase.mean_j, 50.0 * 0.05 / 2, 0.05) << phase.path.back();

@@ -119,7 +119,7 @@ BlockMean block_mean(std::span<const double> energies_j) {
 
 }  // namespace
 
-std::optional<SteadyState> steady_state(std::span<const StepEnergy> steps) {
+std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> steps) {
   if (steps.size() < kLeastSteps) return std::nullopt;
   std::vector<double> energies_j;
   for (const StepEnergy& step : steps.first(steps.size() - 1)) energies_j.push_back(step.energy_j);

@@ -39,6 +39,6 @@ struct SteadyState {
 };
 
 // Empty for fewer than 12 steps.
-std::optional<SteadyState> steady_state(std::span<const StepEnergy> steps);
+std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> steps);
 
 }  // namespace joulemap::attribution

@@ -12,43 +12,46 @@ constexpr std::uint64_t kHwSlowdown = 0x8;
 constexpr std::uint64_t kSwThermalSlowdown = 0x20;
 constexpr std::uint64_t kHwThermalSlowdown = 0x40;
 constexpr std::uint64_t kHwPowerBrake = 0x80;
-constexpr std::uint64_t kSlowed = kHwSlowdown | kSwThermalSlowdown | kHwThermalSlowdown | kHwPowerBrake;
+constexpr std::uint64_t kSlowdownReasons = kHwSlowdown | kSwThermalSlowdown | kHwThermalSlowdown | kHwPowerBrake;
 
 // One reading per second does not resolve moments, but characterizes a run.
 constexpr std::uint64_t kFewestReadings = 2;
-constexpr double kWorthTelling = 0.02;
+constexpr double kMinReportedFraction = 0.02;
 
 }  // namespace
 
 void Throttling::add(std::uint64_t reasons) {
   ++readings_;
-  if ((reasons & kSwPowerCap) != 0) ++at_power_limit_;
-  if ((reasons & kSlowed) != 0) ++slowed_;
+  if ((reasons & kSwPowerCap) != 0) ++power_limited_readings_;
+  if ((reasons & kSlowdownReasons) != 0) ++thermal_slowdown_readings_;
 }
 
-double Throttling::power_limited() const {
-  return readings_ > 0 ? static_cast<double>(at_power_limit_) / static_cast<double>(readings_) : 0;
+double Throttling::power_limited_fraction() const {
+  return readings_ > 0 ? static_cast<double>(power_limited_readings_) / static_cast<double>(readings_) : 0;
 }
 
-bool Throttling::is_often(std::uint64_t count) const {
-  return readings_ >= kFewestReadings && static_cast<double>(count) >= kWorthTelling * static_cast<double>(readings_);
+bool Throttling::is_frequent(std::uint64_t count) const {
+  return readings_ >= kFewestReadings &&
+         static_cast<double>(count) >= kMinReportedFraction * static_cast<double>(readings_);
 }
 
-bool Throttling::held_back() const { return is_often(at_power_limit_) || is_often(slowed_); }
+bool Throttling::is_throttled() const {
+  return is_frequent(power_limited_readings_) || is_frequent(thermal_slowdown_readings_);
+}
 
 void Throttling::describe(const std::string& domain, Diagnostics& diagnostics) const {
   const auto share = [&](std::uint64_t count) { return static_cast<double>(count) / static_cast<double>(readings_); };
-  if (is_often(at_power_limit_)) {
-    diagnostics.add({"power_limited", at_power_limit_,
+  if (is_frequent(power_limited_readings_)) {
+    diagnostics.add({"power_limited", power_limited_readings_,
                      fmt::format("{} was held at its power limit in {:.0f} % of the readings: kernels draw less then "
                                  "than in a short burst",
-                                 domain, 100 * share(at_power_limit_)),
+                                 domain, 100 * share(power_limited_readings_)),
                      "compare runs at the same limit only"});
   }
-  if (is_often(slowed_)) {
-    diagnostics.add({"clocks_slowed", slowed_,
+  if (is_frequent(thermal_slowdown_readings_)) {
+    diagnostics.add({"clocks_slowed", thermal_slowdown_readings_,
                      fmt::format("{} was slowed down by heat or by its hardware in {:.0f} % of the readings", domain,
-                                 100 * share(slowed_)),
+                                 100 * share(thermal_slowdown_readings_)),
                      "see that it is cooled, and measure again"});
   }
 }

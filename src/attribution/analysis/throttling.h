@@ -15,18 +15,18 @@ class Throttling {
  public:
   void add(std::uint64_t reasons);
   // Fraction of the readings, 0 .. 1.
-  double power_limited() const;
+  double power_limited_fraction() const;
   // True if a power limit, heat or the hardware reduced clocks often enough to report.
-  bool held_back() const;
+  bool is_throttled() const;
   // Adds nothing if it hardly ever happened.
   void describe(const std::string& domain, Diagnostics& diagnostics) const;
 
  private:
-  bool is_often(std::uint64_t count) const;
+  bool is_frequent(std::uint64_t count) const;
 
   std::uint64_t readings_ = 0;
-  std::uint64_t at_power_limit_ = 0;
-  std::uint64_t slowed_ = 0;  // by heat, or by hardware slowdown
+  std::uint64_t power_limited_readings_ = 0;
+  std::uint64_t thermal_slowdown_readings_ = 0;  // by heat, or by hardware slowdown
 };
 
 }  // namespace joulemap::attribution

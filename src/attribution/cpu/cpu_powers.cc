@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "attribution/cpu/cpu_rows.h"
+#include "attribution/cpu/cpu_observations.h"
 #include "attribution/gpu/power_regression.h"
 #include "attribution/gpu/separable_groups.h"
 #include "base/median.h"
@@ -17,7 +17,7 @@ namespace {
 
 using statistics::Random;
 
-constexpr std::size_t kFewestRows = 20;
+constexpr std::size_t kMinObservations = 20;
 constexpr int kRounds = 5;
 constexpr double kHuber = 1.345;
 constexpr std::uint64_t kSeed = 0x6A6F756C65;
@@ -30,12 +30,13 @@ constexpr double kSpread = 0.3;
 // machine was seen idle.
 constexpr std::array<double, 3> kIdleShares = {0.25, 0.12, 0.38};
 constexpr double kIdleSpread = 0.02;
-constexpr double kAtRest = 0.12;  // maximum count of busy CPUs at idle; ticks of 10 ms alone look like half of that
-constexpr std::size_t kFewestAtRest = 5;
+constexpr double kMaxIdleCpus =
+    0.12;  // maximum count of busy CPUs at idle; ticks of 10 ms alone look like half of that
+constexpr std::size_t kMinIdleObservations = 5;
 // Candidate exponents of power over the number of busy CPUs.
 constexpr std::array<double, 6> kGrowths = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
 // Lower bound of the power of a busy CPU, against outliers; a power of 0 would have no interval.
-constexpr double kLeastAtWork = 0.02;
+constexpr double kMinRelativePower = 0.02;
 // Relative model error of each column: clocks that change with the number of busy CPUs, threads that share a core.
 constexpr double kModelError = 0.04;
 // The times at which other processes ran are known to a fifth of a second at best, which biases their power low: by 8
@@ -58,16 +59,16 @@ double size_of(std::span<const double> residuals, std::span<const double> weight
 // Ratio of the standard deviation of block sums to that of independent residuals.
 double autocorrelation_inflation(std::span<const double> residuals, std::span<const double> weights) {
   double blocks = 0;
-  double rows = 0;
+  double row_squares = 0;
   for (std::size_t begin = 0; begin + kBlock <= residuals.size(); begin += kBlock) {
     double sum = 0;
     for (std::size_t i = begin; i < begin + kBlock; ++i) {
       sum += weights[i] * residuals[i];
-      rows += weights[i] * residuals[i] * weights[i] * residuals[i];
+      row_squares += weights[i] * residuals[i] * weights[i] * residuals[i];
     }
     blocks += sum * sum;
   }
-  return rows > 0 ? std::max(std::sqrt(blocks / rows), 1.0) : 1;
+  return row_squares > 0 ? std::max(std::sqrt(blocks / row_squares), 1.0) : 1;
 }
 
 std::vector<double> huber_weights(std::span<const double> residuals) {
@@ -86,47 +87,50 @@ struct Fit {
   std::vector<double> watts;
   std::vector<double> weights;
   std::vector<double> inverse;  // of the last round: times the noise variance, the covariance of the watts
-  std::vector<double> from_data;
-  std::vector<double> left;  // residual of each observation
+  std::vector<double> data_fractions;
+  std::vector<double> residuals;  // residual of each observation
   double noise = 0;
-  double growth = 1;
-  std::vector<double> crowded_s;  // by unknown: sum over all observations
-  double disbelief = 0;           // cost of the distance between watts and prior
+  double growth_exponent = 1;
+  std::vector<double> weighted_cpu_s;  // by unknown: sum over all observations
+  double prior_cost = 0;               // cost of the distance between watts and prior
 };
 
-double usual_value(const CpuRows& rows) {
-  return rows.joules() / std::sqrt(rows.time_s() * static_cast<double>(rows.size()));
+double usual_value(const CpuObservations& observations) {
+  return observations.total_j() / std::sqrt(observations.time_s() * static_cast<double>(observations.size()));
 }
 
 // Prior of the unknowns: busy CPUs have a common power of any value, with a spread about it; and an idle power.
 class Priors {
  public:
-  Priors(const CpuRows& rows, double idle_w)
-      : mean_w_(rows.joules() / rows.time_s()), idle_w_(idle_w), members_(rows.unknowns() - 1) {
-    double crowded_s = 0;
-    for (std::size_t k = 0; k < members_; ++k) crowded_s += rows.crowded_s()[k];
-    common_w_ = std::max(rows.joules() - idle_w * rows.time_s(), 0.1 * rows.joules()) / std::max(crowded_s, 1e-9);
+  Priors(const CpuObservations& observations, double idle_w)
+      : mean_w_(observations.total_j() / observations.time_s()),
+        idle_w_(idle_w),
+        members_(observations.unknowns() - 1) {
+    double weighted_cpu_s = 0;
+    for (std::size_t k = 0; k < members_; ++k) weighted_cpu_s += observations.weighted_cpu_s()[k];
+    common_w_ = std::max(observations.total_j() - idle_w * observations.time_s(), 0.1 * observations.total_j()) /
+                std::max(weighted_cpu_s, 1e-9);
   }
 
   double common_w() const { return common_w_; }
   double spread_w() const { return kSpread * common_w_; }
   // Prior observations: each power differs from the mean of all by zero, with a precision given by the spread.
-  void add_to(statistics::GramSums& sums, double noise) const {
-    const double others = -1.0 / static_cast<double>(members_);
+  void add_to(statistics::NormalEquations& sums, double noise) const {
+    const double other_weight = -1.0 / static_cast<double>(members_);
     for (std::size_t k = 0; k < members_; ++k) {
-      std::vector<double> row(members_ + 1, others);
+      std::vector<double> row(members_ + 1, other_weight);
       row[k] += 1;
       row[members_] = 0;
-      sums.add_row(row, 0, std::pow(noise / spread_w(), 2));
+      sums.add_observation(row, 0, std::pow(noise / spread_w(), 2));
     }
   }
-  std::vector<statistics::Prior> pulls(double noise) const {
+  std::vector<statistics::Prior> solver_priors(double noise) const {
     std::vector<statistics::Prior> priors(members_, {common_w_, std::pow(noise / common_w_, 2)});
     priors.push_back({idle_w_, std::pow(noise / (kIdleSpread * mean_w_), 2)});
     return priors;
   }
   // Fraction of each unknown that comes from data; for busy CPUs, of their difference from the mean of all.
-  std::vector<double> from_data(const Fit& fit) const {
+  std::vector<double> data_fractions(const Fit& fit) const {
     const std::size_t size = members_ + 1;
     std::vector<double> row_sums(members_);
     double all = 0;
@@ -145,7 +149,7 @@ class Priors {
     return shares;
   }
 
-  double disbelief(const std::vector<double>& watts) const {
+  double prior_cost(const std::vector<double>& watts) const {
     double mean = 0;
     for (std::size_t k = 0; k < members_; ++k) mean += watts[k] / static_cast<double>(members_);
     double sum = std::pow((watts.back() - idle_w_) / (kIdleSpread * mean_w_), 2);
@@ -160,43 +164,43 @@ class Priors {
   std::size_t members_;  // all unknowns but idle
 };
 
-Fit robust_fit(const CpuRows& rows, double idle_w) {
-  const double mean = usual_value(rows);
-  const Priors priors(rows, idle_w);
+Fit robust_fit(const CpuObservations& observations, double idle_w) {
+  const double mean = usual_value(observations);
+  const Priors priors(observations, idle_w);
   Fit fit;
-  fit.weights.assign(rows.size(), 1.0);
+  fit.weights.assign(observations.size(), 1.0);
   fit.noise = mean / 10;
   for (int round = 0; round < kRounds; ++round) {
-    statistics::GramSums sums = rows.sums(fit.weights);
+    statistics::NormalEquations sums = observations.sums(fit.weights);
     priors.add_to(sums, fit.noise);
-    const std::vector<statistics::Prior> pulls = priors.pulls(fit.noise);
-    fit.watts = statistics::nonnegative_least_squares(sums, pulls).x;
-    fit.inverse = statistics::posterior_inverse(sums, pulls);
-    fit.from_data = priors.from_data(fit);
+    const std::vector<statistics::Prior> solver_priors = priors.solver_priors(fit.noise);
+    fit.watts = statistics::nonnegative_least_squares(sums, solver_priors).x;
+    fit.inverse = statistics::unscaled_posterior_covariance(sums, solver_priors);
+    fit.data_fractions = priors.data_fractions(fit);
     double used = 0;
-    for (const double share : fit.from_data) used += std::max(share, 0.0);
-    fit.left = rows.residuals(fit.watts);
-    fit.weights = huber_weights(fit.left);
-    const double together = autocorrelation_inflation(fit.left, fit.weights);
-    fit.noise = std::max(size_of(fit.left, fit.weights, used) * together, kLeastNoise * mean);
+    for (const double share : fit.data_fractions) used += std::max(share, 0.0);
+    fit.residuals = observations.residuals(fit.watts);
+    fit.weights = huber_weights(fit.residuals);
+    const double inflation = autocorrelation_inflation(fit.residuals, fit.weights);
+    fit.noise = std::max(size_of(fit.residuals, fit.weights, used) * inflation, kLeastNoise * mean);
   }
-  fit.disbelief = priors.disbelief(fit.watts);
-  fit.crowded_s = rows.crowded_s();
+  fit.prior_cost = priors.prior_cost(fit.watts);
+  fit.weighted_cpu_s = observations.weighted_cpu_s();
   for (std::size_t k = 0; k + 1 < fit.watts.size(); ++k) {
-    fit.watts[k] = std::max(fit.watts[k], kLeastAtWork * priors.common_w());
+    fit.watts[k] = std::max(fit.watts[k], kMinRelativePower * priors.common_w());
   }
   return fit;
 }
 
 // Median power of observations with hardly any busy CPU; nothing where there are too few.
-std::optional<double> power_at_rest_w(const CpuRows& rows) {
+std::optional<double> measured_idle_w(const CpuObservations& observations) {
   std::vector<double> watts;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const std::span<const double> entries = rows[row];
-    const double at_work = std::accumulate(entries.begin(), entries.end() - 1, 0.0);
-    if (at_work < kAtRest * entries.back()) watts.push_back(rows.value(row) / entries.back());
+  for (std::size_t row = 0; row < observations.size(); ++row) {
+    const std::span<const double> entries = observations[row];
+    const double busy_cpus = std::accumulate(entries.begin(), entries.end() - 1, 0.0);
+    if (busy_cpus < kMaxIdleCpus * entries.back()) watts.push_back(observations.value(row) / entries.back());
   }
-  if (watts.size() < kFewestAtRest) return std::nullopt;
+  if (watts.size() < kMinIdleObservations) return std::nullopt;
   return median_or(std::move(watts), 0.0);
 }
 
@@ -233,7 +237,7 @@ std::vector<std::vector<double>> draw(const std::vector<Fit>& fits, const std::v
     for (std::size_t i = 0; i < size; ++i) {
       double off = 0;
       for (std::size_t k = 0; k <= i; ++k) off += lower[law][i * size + k] * z[k];
-      const double same_j = best.crowded_s[i] > 0 ? fits[law].crowded_s[i] / best.crowded_s[i] : 1;
+      const double same_j = best.weighted_cpu_s[i] > 0 ? fits[law].weighted_cpu_s[i] / best.weighted_cpu_s[i] : 1;
       const double watts = (fits[law].watts[i] + fits[law].noise * off) * same_j;
       const double error = i + 2 == size ? kOthersError : kModelError;
       drawn[i][r] = std::max(watts * (1 + error * random.normal()), 0.0);
@@ -244,8 +248,8 @@ std::vector<std::vector<double>> draw(const std::vector<Fit>& fits, const std::v
 
 // Cost of a fit: Huber loss of the residuals, in units of the noise, plus the prior's cost.
 double cost_of(const Fit& fit, double noise) {
-  double cost = fit.disbelief;
-  for (const double residual : fit.left) {
+  double cost = fit.prior_cost;
+  for (const double residual : fit.residuals) {
     const double size = std::abs(residual) / noise;
     cost += size <= kHuber ? size * size / 2 : kHuber * (size - kHuber / 2);
   }
@@ -266,7 +270,7 @@ CpuPowers equal_cpu_powers(std::size_t columns) {
   CpuPowers powers;
   powers.columns = columns;
   powers.watts.assign(columns + 2, 1.0);
-  powers.regressed.assign(columns + 2, false);
+  powers.is_regressed.assign(columns + 2, false);
   Random random(kSeed);
   for (std::size_t k = 0; k < columns + 2; ++k) {
     std::vector<double>& drawn = powers.replicates.emplace_back();
@@ -277,26 +281,27 @@ CpuPowers equal_cpu_powers(std::size_t columns) {
   return powers;
 }
 
-std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineTime& machine,
+std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime& machine,
                                         std::span<const std::vector<EnergyPoint>> domains) {
-  if (domains.empty() || use.pieces.empty()) return std::nullopt;
+  if (domains.empty() || use.slices.empty()) return std::nullopt;
   std::vector<Fit> fits;
   CpuPowers powers;
   powers.columns = use.columns;
-  for (const double growth : kGrowths) {
-    const CpuRows rows(use, machine, domains, growth);
-    if (rows.size() < kFewestRows || rows.joules() <= 0 || rows.cpu_s() <= 0) return std::nullopt;
-    const std::optional<double> at_rest_w = power_at_rest_w(rows);
-    powers.idle_known = at_rest_w.has_value();
+  for (const double growth_exponent : kGrowths) {
+    const CpuObservations observations(use, machine, domains, growth_exponent);
+    if (observations.size() < kMinObservations || observations.total_j() <= 0 || observations.cpu_s() <= 0)
+      return std::nullopt;
+    const std::optional<double> idle_w = measured_idle_w(observations);
+    powers.is_idle_measured = idle_w.has_value();
     for (const double share : kIdleShares) {
-      fits.push_back(robust_fit(rows, at_rest_w.value_or(share * rows.joules() / rows.time_s())));
-      fits.back().growth = growth;
-      if (at_rest_w) break;
+      fits.push_back(robust_fit(observations, idle_w.value_or(share * observations.total_j() / observations.time_s())));
+      fits.back().growth_exponent = growth_exponent;
+      if (idle_w) break;
     }
-    powers.rows = rows.size();
-    powers.residual = fits.back().noise / usual_value(rows);
+    powers.observations = observations.size();
+    powers.relative_residual = fits.back().noise / usual_value(observations);
   }
-  const std::size_t idles = powers.idle_known ? 1 : kIdleShares.size();
+  const std::size_t idles = powers.is_idle_measured ? 1 : kIdleShares.size();
   double noise = fits.front().noise;
   for (const Fit& fit : fits) noise = std::min(noise, fit.noise);
   const auto cost = [&](const Fit& fit) { return cost_of(fit, noise); };
@@ -308,12 +313,12 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineTime& ma
   for (std::size_t i = 0; i < fits.size(); ++i) odds.push_back(std::exp(cost(best) - cost(fits[i - i % idles])));
   const double all = std::accumulate(odds.begin(), odds.end(), 0.0);
   for (double& one : odds) one /= all;
-  powers.growth = best.growth;
+  powers.growth_exponent = best.growth_exponent;
   powers.watts = best.watts;
-  for (const double share : best.from_data) powers.regressed.push_back(share >= kKnownFromData);
-  powers.regressed[powers.idle()] = powers.idle_known;
+  for (const double share : best.data_fractions) powers.is_regressed.push_back(share >= kMinDataFraction);
+  powers.is_regressed[powers.idle_index()] = powers.is_idle_measured;
   powers.replicates = draw(fits, odds, best);
-  powers.fitted = true;
+  powers.is_fitted = true;
   return powers;
 }
 

@@ -23,31 +23,31 @@ namespace joulemap::attribution {
 struct CpuPowers {
   std::size_t columns = 0;
   std::vector<double> watts;                    // by unknown; for columns: of a single busy CPU, above idle
-  std::vector<bool> regressed;                  // by unknown: from the data; false: CPU time or prior
+  std::vector<bool> is_regressed;               // by unknown: from the data; false: CPU time or prior
   std::vector<std::vector<double>> replicates;  // by unknown, then by replicate
   std::vector<double> gains;                    // by replicate: gain factor of the counter
-  double growth = 1;                            // see crowding()
-  bool idle_known = false;                      // idle power was measured while the machine was idle
-  bool fitted = false;                          // false: all powers are equal, idle included
-  std::size_t rows = 0;
-  double residual = 0;  // noise of an observation, as a fraction of its usual energy
+  double growth_exponent = 1;                   // see crowding()
+  bool is_idle_measured = false;                // idle power was measured while the machine was idle
+  bool is_fitted = false;                       // false: all powers are equal, idle included
+  std::size_t observations = 0;
+  double relative_residual = 0;  // noise of an observation, as a fraction of its usual energy
 
-  std::size_t other() const { return columns; }
-  std::size_t idle() const { return columns + 1; }
+  std::size_t other_index() const { return columns; }
+  std::size_t idle_index() const { return columns + 1; }
 };
 
 // All inputs of CPU attribution besides the energy.
-struct CpuKnowledge {
+struct CpuAttributionInputs {
   CpuUse use;
   CpuPowers powers;
-  TimeCurve other_s;                                      // CPU time of all work that was not captured
+  TimeCurve other_cpu_s;                                  // CPU time of all work that was not captured
   double cpus = std::numeric_limits<double>::infinity();  // CPU count of the machine
   std::vector<std::int64_t> readings_ns = {};             // of the counters: between two of them only the sum is known
   bool estimated = false;                                 // the energy is an estimate
 };
 
 // `domains`: readings of each counter. Returns nothing where there are too few.
-std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineTime& machine,
+std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime& machine,
                                         std::span<const std::vector<EnergyPoint>> domains);
 
 // Equal powers, for recordings without any knowledge of them.

@@ -12,19 +12,19 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::size_t kMostColumns = 40;
+constexpr std::size_t kMaxColumns = 40;
 // Merges readings that are closer than this: ticks of 10 ms would dominate them.
 constexpr double kShortestWindow_s = 0.18;
 
-double used_s(const ScopeTally& tally) { return seconds(tally.cpu_ns + tally.helpers_ns); }
+double used_s(const ScopeTally& tally) { return seconds(tally.cpu_ns + tally.helper_threads_ns); }
 
 // Phase and layer; regions where there is neither. Empty: outside of all scopes.
-std::vector<std::string> key_of(const ScopeMeaning& meaning) { return meaning.layer_path(); }
+std::vector<std::string> key_of(const ResolvedScope& resolved_scope) { return resolved_scope.layer_path(); }
 
 // Other processes demand the same number of CPUs in all intervals, and get what is left of all `cpus`: water filling,
 // with vessels as wide as the intervals are long.
 void fill(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s, double cpus, double amount_s,
-          std::span<double> others_s) {
+          std::span<double> other_cpu_s) {
   if (amount_s <= 0) return;
   struct Vessel {
     double height;
@@ -49,23 +49,23 @@ void fill(std::span<const std::int64_t> edges_ns, std::span<const double> captur
     width_s -= vessel.width_s;
   }
   for (std::size_t i = 0; i < vessels.size(); ++i) {
-    others_s[i] = std::min(vessels[i].height, level) * vessels[i].width_s;
+    other_cpu_s[i] = std::min(vessels[i].height, level) * vessels[i].width_s;
   }
 }
 
 }  // namespace
 
-std::vector<double> presence_s(const Activity& activity) {
-  std::vector<double> present_s;
+std::vector<double> busy_wall_s(const Activity& activity) {
+  std::vector<double> tally_wall_s;
   double sum_s = 0;
   for (const ScopeTally& tally : activity.scope_tallies) {
-    present_s.push_back(std::max(std::min(seconds(tally.wall_ns), used_s(tally)), 0.0));
-    sum_s += present_s.back();
+    tally_wall_s.push_back(std::max(std::min(seconds(tally.wall_ns), used_s(tally)), 0.0));
+    sum_s += tally_wall_s.back();
   }
   const double length_s = seconds(activity.end_ns - activity.begin_ns);
-  if (sum_s <= length_s) return present_s;
-  for (double& one_s : present_s) one_s *= std::max(length_s, 0.0) / sum_s;
-  return present_s;
+  if (sum_s <= length_s) return tally_wall_s;
+  for (double& one_s : tally_wall_s) one_s *= std::max(length_s, 0.0) / sum_s;
+  return tally_wall_s;
 }
 
 std::uint16_t CpuUse::column(std::uint32_t process, std::uint32_t scope) const {
@@ -76,18 +76,19 @@ std::uint16_t CpuUse::column(std::uint32_t process, std::uint32_t scope) const {
 void CpuWork::add(std::uint32_t process, const Activity& activity) {
   const bool outside = activity.end_ns <= span_.begin_ns || activity.begin_ns >= span_.end_ns;
   if (outside || activity.end_ns <= activity.begin_ns) return;
-  const std::vector<double> present_s = presence_s(activity);
-  for (std::size_t i = 0; i < present_s.size(); ++i) {
+  const std::vector<double> tally_wall_s = busy_wall_s(activity);
+  for (std::size_t i = 0; i < tally_wall_s.size(); ++i) {
     const ScopeTally& tally = activity.scope_tallies[i];
     if (used_s(tally) <= 0) continue;
-    stretches_.push_back({process, tally.scope, {activity.begin_ns, activity.end_ns, 0, used_s(tally), present_s[i]}});
+    scope_slices_.push_back(
+        {process, tally.scope, {activity.begin_ns, activity.end_ns, 0, used_s(tally), tally_wall_s[i]}});
   }
 }
 
 CpuUse CpuWork::finish(ActivitySums& sums) {
   std::map<std::vector<std::string>, double> cpu_s;
-  for (const Stretch& stretch : stretches_) {
-    cpu_s[key_of(sums.names(stretch.process).scopes.meaning(stretch.scope))] += stretch.piece.cpu_s;
+  for (const ScopeSlice& scope_slice : scope_slices_) {
+    cpu_s[key_of(sums.names(scope_slice.process).scopes.resolved_scope(scope_slice.scope))] += scope_slice.slice.cpu_s;
   }
   std::vector<std::pair<double, std::vector<std::string>>> order;
   order.reserve(cpu_s.size());
@@ -95,25 +96,26 @@ CpuUse CpuWork::finish(ActivitySums& sums) {
   std::sort(order.begin(), order.end());
   std::map<std::vector<std::string>, std::uint16_t> columns;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    columns[order[i].second] = static_cast<std::uint16_t>(std::min(i, kMostColumns - 1));
+    columns[order[i].second] = static_cast<std::uint16_t>(std::min(i, kMaxColumns - 1));
   }
   std::map<std::uint32_t, double> by_process;
-  for (const Stretch& stretch : stretches_) by_process[stretch.process] += stretch.piece.cpu_s;
+  for (const ScopeSlice& scope_slice : scope_slices_) by_process[scope_slice.process] += scope_slice.slice.cpu_s;
   const auto leader = std::max_element(by_process.begin(), by_process.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
   CpuUse use;
-  use.columns = std::clamp<std::size_t>(order.size(), 1, kMostColumns);
-  for (Stretch& stretch : stretches_) {
-    stretch.piece.column = columns[key_of(sums.names(stretch.process).scopes.meaning(stretch.scope))];
-    use.column_of[{stretch.process, stretch.scope}] = stretch.piece.column;
-    use.pieces.push_back(stretch.piece);
-    if (stretch.process != leader->first) continue;
-    if (!use.stretches.empty() && stretch.piece.begin_ns < use.stretches.back().end_ns) continue;
-    use.stretches.push_back({stretch.piece.begin_ns, stretch.piece.end_ns});
+  use.columns = std::clamp<std::size_t>(order.size(), 1, kMaxColumns);
+  for (ScopeSlice& scope_slice : scope_slices_) {
+    scope_slice.slice.column =
+        columns[key_of(sums.names(scope_slice.process).scopes.resolved_scope(scope_slice.scope))];
+    use.column_of[{scope_slice.process, scope_slice.scope}] = scope_slice.slice.column;
+    use.slices.push_back(scope_slice.slice);
+    if (scope_slice.process != leader->first) continue;
+    if (!use.sample_spans.empty() && scope_slice.slice.begin_ns < use.sample_spans.back().end_ns) continue;
+    use.sample_spans.push_back({scope_slice.slice.begin_ns, scope_slice.slice.end_ns});
   }
-  stretches_.clear();
-  std::stable_sort(use.pieces.begin(), use.pieces.end(),
-                   [](const CpuUse::Piece& a, const CpuUse::Piece& b) { return a.begin_ns < b.begin_ns; });
+  scope_slices_.clear();
+  std::stable_sort(use.slices.begin(), use.slices.end(),
+                   [](const CpuUse::Slice& a, const CpuUse::Slice& b) { return a.begin_ns < b.begin_ns; });
   return use;
 }
 
@@ -121,10 +123,12 @@ double any_cpu_busy_fraction(double command, double other_cpus) {
   return 1 - (1 - std::clamp(command, 0.0, 1.0)) * (1 - std::clamp(other_cpus, 0.0, 1.0));
 }
 
-double crowding(double cpus, double growth) { return std::pow(std::max(cpus, 1.0), growth - 1); }
+double cpu_power_factor(double cpus, double growth_exponent) {
+  return std::pow(std::max(cpus, 1.0), growth_exponent - 1);
+}
 
-double others_crowding(double other_s, double captured_s, double length_s, double growth) {
-  return crowding(std::max(other_s / length_s, 1.0) + captured_s / length_s, growth);
+double other_cpu_power_factor(double other_s, double captured_s, double length_s, double growth_exponent) {
+  return cpu_power_factor(std::max(other_s / length_s, 1.0) + captured_s / length_s, growth_exponent);
 }
 
 std::optional<double> count_cpus(std::string_view list) {
@@ -141,9 +145,9 @@ std::optional<double> count_cpus(std::string_view list) {
   return count > 0 ? std::optional(count) : std::nullopt;
 }
 
-std::vector<double> others_between(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s,
-                                   std::span<const CpuTimePoint> machine, double cpus, double full) {
-  std::vector<double> others_s(captured_s.size());
+std::vector<double> other_cpu_s_between(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s,
+                                        std::span<const CpuTimePoint> machine, double cpus, double full_fraction) {
+  std::vector<double> other_cpu_s(captured_s.size());
   const auto interval_at = [&](std::int64_t time_ns) {  // index of the first whose midpoint is later
     const auto is_before = [&](std::size_t i) { return edges_ns[i] + (edges_ns[i + 1] - edges_ns[i]) / 2 < time_ns; };
     std::size_t first = 0;
@@ -166,14 +170,14 @@ std::vector<double> others_between(std::span<const std::int64_t> edges_ns, std::
     if (last <= first || window_s < kShortestWindow_s) continue;
     const double inside_s = seconds(edges_ns[last] - edges_ns[first]);
     double left_s = std::min(inside_s / window_s, 1.0) * (machine[i].used_s - machine[from].used_s) - owed_s;
-    const bool is_full = left_s >= full * cpus * std::min(inside_s, window_s);
+    const bool is_full = left_s >= full_fraction * cpus * std::min(inside_s, window_s);
     for (std::size_t k = first; k < last; ++k) left_s -= captured_s[k];
     owed_s = std::max(-left_s, 0.0);
     fill(edges_ns.subspan(first, last - first + 1), captured_s.subspan(first, last - first), cpus,
-         is_full ? cpus * inside_s : left_s, std::span(others_s).subspan(first, last - first));
+         is_full ? cpus * inside_s : left_s, std::span(other_cpu_s).subspan(first, last - first));
     from = i;
   }
-  return others_s;
+  return other_cpu_s;
 }
 
 TimeCurve other_cpu_time(std::span<const CpuTimePoint> machine, const TimeCurve& captured_s, double cpus) {
@@ -185,8 +189,8 @@ TimeCurve other_cpu_time(std::span<const CpuTimePoint> machine, const TimeCurve&
     edges_ns.push_back(captured_s.span().begin_ns + std::llround(static_cast<double>(cell) * cell_ns));
     if (cell < captured_s.size()) cells_s.push_back(captured_s[cell]);
   }
-  const std::vector<double> others_s = others_between(edges_ns, cells_s, machine, cpus, 1);
-  for (std::size_t cell = 0; cell < others_s.size(); ++cell) other_s.set(cell, others_s[cell]);
+  const std::vector<double> other_cpu_s = other_cpu_s_between(edges_ns, cells_s, machine, cpus, 1);
+  for (std::size_t cell = 0; cell < other_cpu_s.size(); ++cell) other_s.set(cell, other_cpu_s[cell]);
   other_s.finish();
   return other_s;
 }

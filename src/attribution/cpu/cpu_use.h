@@ -25,21 +25,21 @@
 namespace joulemap::attribution {
 
 // By tally of the activity. The sum never exceeds the length of the stretch.
-std::vector<double> presence_s(const Activity& activity);
+std::vector<double> busy_wall_s(const Activity& activity);
 
 struct CpuUse {
-  struct Piece {
+  struct Slice {
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
     std::uint16_t column = 0;
     double cpu_s = 0;
-    double presence_s = 0;
+    double busy_wall_s = 0;
 
-    double cpus() const { return presence_s > 0 ? cpu_s / presence_s : 1; }
+    double cpus() const { return busy_wall_s > 0 ? cpu_s / busy_wall_s : 1; }
   };
   std::size_t columns = 0;
-  std::vector<Piece> pieces;        // by begin
-  std::vector<TimeSpan> stretches;  // of the process that used the most CPU time: spans of its samples
+  std::vector<Slice> slices;           // by begin
+  std::vector<TimeSpan> sample_spans;  // of the process that used the most CPU time: spans of its samples
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t> column_of;  // by process and scope
 
   std::uint16_t column(std::uint32_t process, std::uint32_t scope) const;
@@ -54,13 +54,13 @@ class CpuWork {
   CpuUse finish(ActivitySums& sums);
 
  private:
-  struct Stretch {
+  struct ScopeSlice {
     std::uint32_t process;
     std::uint32_t scope;
-    CpuUse::Piece piece;
+    CpuUse::Slice slice;
   };
   TimeSpan span_;
-  std::vector<Stretch> stretches_;
+  std::vector<ScopeSlice> scope_slices_;
 };
 
 // Fraction of time with any busy CPU. `command`: fraction of time in which the command had one; `other_cpus`: mean
@@ -68,13 +68,13 @@ class CpuWork {
 double any_cpu_busy_fraction(double command, double other_cpus);
 
 // Power of a CPU second relative to that of a single busy CPU. It falls with the number of busy CPUs, because the first
-// wakes shared parts and clocks fall. `growth`: exponent of power over the number of busy CPUs; 1: no such effect.
-double crowding(double cpus, double growth);
+// wakes shared parts and clocks fall. `growth_exponent`: exponent of power over the number of busy CPUs; 1: no such effect.
+double cpu_power_factor(double cpus, double growth_exponent);
 // The same for work that was not captured, within a span of this length.
-double others_crowding(double other_s, double captured_s, double length_s, double growth);
+double other_cpu_power_factor(double other_s, double captured_s, double length_s, double growth_exponent);
 
 // CPU time of the whole machine.
-struct MachineTime {
+struct MachineCpuTime {
   std::vector<CpuTimePoint> readings;
   double cpus = std::numeric_limits<double>::infinity();
 };
@@ -85,9 +85,9 @@ std::optional<double> count_cpus(std::string_view list);
 // CPU time of the machine beyond the captured time. Its readings are far apart and coarse (10 ms ticks). Assumes that
 // between two of them other processes demand a constant number of CPUs, and get those of all `cpus` that the captured
 // work leaves. A reading that shows less than was captured, because of its coarse clock, is compensated in the next.
-// `full`: if the machine's CPUs were busy for at least this fraction of a window, they count as busy for all of it.
-std::vector<double> others_between(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s,
-                                   std::span<const CpuTimePoint> machine, double cpus, double full);
+// `full_fraction`: if the machine's CPUs were busy for at least this fraction of a window, they count as busy for all of it.
+std::vector<double> other_cpu_s_between(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s,
+                                        std::span<const CpuTimePoint> machine, double cpus, double full_fraction);
 TimeCurve other_cpu_time(std::span<const CpuTimePoint> machine, const TimeCurve& captured_s, double cpus);
 
 }  // namespace joulemap::attribution

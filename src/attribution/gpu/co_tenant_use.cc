@@ -18,47 +18,47 @@ constexpr std::int64_t kHoldsFor_ns = 5 * kNanosecondsPerSecond;
 }  // namespace
 
 bool is_co_tenant_utilization(const Channel& channel) {
-  return channel.quantity == Quantity::utilization && channel.name.ends_with(kOthersUtilization);
+  return channel.quantity == Quantity::utilization && channel.name.ends_with(kCoTenantUtilization);
 }
 
 void CoTenantUse::add(const Reading& reading) {
   const bool ok = reading.code == ReadCode::ok;
   const double share = ok ? std::min(kPercent * static_cast<double>(reading.raw), 1.0) : kNotKnown;
   points_.push_back({reading.time_ns(), share});
-  any_ = any_ || share > 0;
-  if (!ok) ++failed_;
+  has_co_tenants_ = has_co_tenants_ || share > 0;
+  if (!ok) ++failed_readings_;
 }
 
-std::vector<BusyStretch> CoTenantUse::inside(TimeSpan span) const {
-  std::vector<BusyStretch> stretches;
+std::vector<BusySlice> CoTenantUse::busy_slices(TimeSpan span) const {
+  std::vector<BusySlice> slices;
   const auto add = [&](std::int64_t from_ns, std::int64_t to_ns, double share) {
     const std::int64_t begin_ns = std::max(from_ns, span.begin_ns);
     const std::int64_t end_ns = std::min(to_ns, span.end_ns);
-    if (share > 0 && end_ns > begin_ns) stretches.push_back({begin_ns, end_ns, share * seconds(end_ns - begin_ns)});
+    if (share > 0 && end_ns > begin_ns) slices.push_back({begin_ns, end_ns, share * seconds(end_ns - begin_ns)});
   };
   std::int64_t last_ns = span.begin_ns;
   for (const Point& point : points_) {
-    add(last_ns, point.time_ns, point.share);
+    add(last_ns, point.time_ns, point.busy_fraction);
     last_ns = std::max(last_ns, point.time_ns);
   }
-  if (!points_.empty()) add(last_ns, std::min(span.end_ns, last_ns + kHoldsFor_ns), points_.back().share);
-  return stretches;
+  if (!points_.empty()) add(last_ns, std::min(span.end_ns, last_ns + kHoldsFor_ns), points_.back().busy_fraction);
+  return slices;
 }
 
 void CoTenantUse::describe(const std::string& domain, Diagnostics& diagnostics) const {
-  if (failed_ == 0) return;
+  if (failed_readings_ == 0) return;
   diagnostics.add(
-      {"gpu_shared_untold", failed_,
+      {"gpu_shared_untold", failed_readings_,
        fmt::format("{}: {} readings could not separate the use of other processes: their energy, if any, is in "
                    "idle, unattributed or the command's rows",
-                   domain, failed_),
+                   domain, failed_readings_),
        "for the energy of one program, let it have the GPU alone; in a container, give it the host's process "
        "numbers (docker run --pid=host)"});
 }
 
-TimeCurve curve_of(const std::vector<BusyStretch>& stretches, TimeSpan span) {
-  TimeCurve curve(span, cells_for(span));
-  for (const BusyStretch& stretch : stretches) curve.add(stretch.begin_ns, stretch.end_ns, stretch.busy_s);
+TimeCurve busy_curve(const std::vector<BusySlice>& slices, TimeSpan span) {
+  TimeCurve curve(span, cell_count_for(span));
+  for (const BusySlice& slice : slices) curve.add(slice.begin_ns, slice.end_ns, slice.busy_s);
   curve.finish();
   return curve;
 }

@@ -16,7 +16,7 @@
 
 namespace joulemap::attribution {
 
-struct BusyStretch {
+struct BusySlice {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   double busy_s = 0;
@@ -28,22 +28,22 @@ class CoTenantUse {
  public:
   // Readings must be added in order of time.
   void add(const Reading& reading);
-  bool is_any() const { return any_; }
+  bool has_co_tenants() const { return has_co_tenants_; }
   // Busy time of co-tenants. The last reading holds until the end.
-  std::vector<BusyStretch> inside(TimeSpan span) const;
+  std::vector<BusySlice> busy_slices(TimeSpan span) const;
   // Reports readings at which co-tenants were present but their use could not be measured.
   void describe(const std::string& domain, Diagnostics& diagnostics) const;
 
  private:
   struct Point {
     std::int64_t time_ns;
-    double share;  // busy fraction since the previous point; below 0: unknown
+    double busy_fraction;  // busy fraction since the previous point; below 0: unknown
   };
   std::vector<Point> points_;
-  bool any_ = false;
-  std::uint64_t failed_ = 0;
+  bool has_co_tenants_ = false;
+  std::uint64_t failed_readings_ = 0;
 };
 
-TimeCurve curve_of(const std::vector<BusyStretch>& stretches, TimeSpan span);
+TimeCurve busy_curve(const std::vector<BusySlice>& slices, TimeSpan span);
 
 }  // namespace joulemap::attribution

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <iostream>
 
-#include "attribution/gpu/gpu_shares.h"
+#include "attribution/gpu/gpu_attribution.h"
 #include "attribution/gpu/kernel_learning.h"
 #include "attribution/ledger/ledger.h"
 #include "attribution/ledger/recorded_energy.h"
@@ -24,33 +24,33 @@ Reading percent(double time_s, std::uint64_t raw, ReadCode code = ReadCode::ok) 
   return {raw, time_ns, time_ns, code};
 }
 
-double total_s(const std::vector<BusyStretch>& stretches) {
+double total_s(const std::vector<BusySlice>& slices) {
   double sum_s = 0;
-  for (const BusyStretch& stretch : stretches) sum_s += stretch.busy_s;
+  for (const BusySlice& slice : slices) sum_s += slice.busy_s;
   return sum_s;
 }
 
 TEST(CoTenantUse, IsToldByEachReadingForTheTimeSinceTheOneBefore) {
   CoTenantUse use;
   for (const Reading& reading : {percent(-1, 90), percent(2, 50), percent(4, 0), percent(8, 25)}) use.add(reading);
-  EXPECT_TRUE(use.is_any());
-  const std::vector<BusyStretch> stretches = use.inside(kSpan);
-  ASSERT_EQ(stretches.size(), 3u);
-  EXPECT_NEAR(stretches[0].busy_s, 1, 1e-9);    // half of the first two seconds
-  EXPECT_NEAR(stretches[1].busy_s, 1, 1e-9);    // from 4 to 8
-  EXPECT_NEAR(stretches[2].busy_s, 0.5, 1e-9);  // the last reading holds until the end
-  EXPECT_NEAR(curve_of(stretches, kSpan).total(), 2.5, 1e-6);
+  EXPECT_TRUE(use.has_co_tenants());
+  const std::vector<BusySlice> slices = use.busy_slices(kSpan);
+  ASSERT_EQ(slices.size(), 3u);
+  EXPECT_NEAR(slices[0].busy_s, 1, 1e-9);    // half of the first two seconds
+  EXPECT_NEAR(slices[1].busy_s, 1, 1e-9);    // from 4 to 8
+  EXPECT_NEAR(slices[2].busy_s, 0.5, 1e-9);  // the last reading holds until the end
+  EXPECT_NEAR(busy_curve(slices, kSpan).total(), 2.5, 1e-6);
 }
 
 TEST(CoTenantUse, IsNoneWithoutReadingsAndWhereNobodyRan) {
-  EXPECT_TRUE(CoTenantUse().inside(kSpan).empty());
-  CoTenantUse nobody;
-  nobody.add(percent(1, 0));
-  nobody.add(percent(3, 0));
-  EXPECT_TRUE(nobody.inside(kSpan).empty());
-  EXPECT_FALSE(nobody.is_any());
+  EXPECT_TRUE(CoTenantUse().busy_slices(kSpan).empty());
+  CoTenantUse no_co_tenants;
+  no_co_tenants.add(percent(1, 0));
+  no_co_tenants.add(percent(3, 0));
+  EXPECT_TRUE(no_co_tenants.busy_slices(kSpan).empty());
+  EXPECT_FALSE(no_co_tenants.has_co_tenants());
   Diagnostics diagnostics;
-  nobody.describe("gpu0", diagnostics);
+  no_co_tenants.describe("gpu0", diagnostics);
   EXPECT_TRUE(diagnostics.empty());
 }
 
@@ -58,7 +58,7 @@ TEST(CoTenantUse, ThatCouldNotBeReadIsSaidAndNotGuessed) {
   CoTenantUse use;
   for (const Reading& reading : {percent(0, 0), percent(2, 40), percent(4, 0, ReadCode::denied), percent(6, 40)})
     use.add(reading);
-  EXPECT_NEAR(total_s(use.inside({0, 6 * kSecond_ns})), 1.6, 1e-9);
+  EXPECT_NEAR(total_s(use.busy_slices({0, 6 * kSecond_ns})), 1.6, 1e-9);
   Diagnostics diagnostics;
   use.describe("gpu0", diagnostics);
   EXPECT_TRUE(diagnostics.contains("gpu_shared_untold"));
@@ -68,11 +68,11 @@ TEST(CoTenantUse, OfARecorderThatWasKilledIsNotStretched) {
   CoTenantUse use;
   use.add(percent(0, 0));
   use.add(percent(1, 100));
-  EXPECT_NEAR(total_s(use.inside({0, 100 * kSecond_ns})), 1 + 5, 1e-9);
+  EXPECT_NEAR(total_s(use.busy_slices({0, 100 * kSecond_ns})), 1 + 5, 1e-9);
 }
 
 TimeCurve evenly(double amount) {
-  TimeCurve curve(kSpan, cells_for(kSpan));
+  TimeCurve curve(kSpan, cell_count_for(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
   return curve;
@@ -82,10 +82,10 @@ TimeCurve evenly(double amount) {
 struct SharedGpu {
   LedgerResult result;
 
-  SharedGpu(double ours_s, double others_s, Level level = Level::kernel) {
+  SharedGpu(double ours_s, double co_tenant_s, RowLevel level = RowLevel::kernel) {
     MachineEnergy energy;
     MachineEnergy::Gpu gpu{"gpu0", evenly(3000)};
-    if (others_s > 0) gpu.others_s = evenly(others_s);
+    if (co_tenant_s > 0) gpu.co_tenant_s = evenly(co_tenant_s);
     energy.gpus.emplace("GPU-1", std::move(gpu));
     Activity activity;
     activity.begin_ns = kSpan.begin_ns;
@@ -120,7 +120,7 @@ TEST(OthersOnAGpu, HaveTheMomentsInWhichNothingOfOursRan) {
   EXPECT_NEAR(gpu.energy_j("background"), 900, 1);
   EXPECT_NEAR(*gpu.result.idle_j, 600, 1);
   EXPECT_NEAR(gpu.row("background")->time_s, 3, 1e-6);
-  EXPECT_EQ(gpu.row("background")->basis, kByTimeShare);
+  EXPECT_EQ(gpu.row("background")->basis, kTimeShareBasis);
   EXPECT_EQ(gpu.row("background")->path, std::vector<std::string>{"background"});
 }
 
@@ -132,7 +132,7 @@ TEST(OthersOnAGpu, ShareTheMomentsInWhichBothRan) {
 }
 
 TEST(OthersOnAGpu, AreARowAtEveryLevelThatHasRowsOfGpus) {
-  for (const Level level : {Level::phase, Level::layer, Level::op, Level::kernel, Level::region})
+  for (const RowLevel level : {RowLevel::phase, RowLevel::layer, RowLevel::op, RowLevel::kernel, RowLevel::region})
     EXPECT_NEAR(SharedGpu(5, 3, level).energy_j("background"), 900, 1) << name_of(level);
 }
 
@@ -179,15 +179,15 @@ LedgerResult mixture_with_others(const SimulatedRun& run, std::uint32_t first_ot
     work.add(kProcess, activity);
   }
   sums.finish();
-  work.add_others("GPU-1", use.inside(span));
+  work.add_co_tenants("GPU-1", use.busy_slices(span));
   std::map<std::string, DeviceWork> works = work.finish(sums.processes());
   MachineEnergy::Gpu gpu{"gpu0", energy.curves.at(0).energy_j};
-  gpu.others_s = curve_of(use.inside(span), span);
-  gpu.powers = find_powers(std::move(works.at("GPU-1")), {energy.curves[0].steps}, span);
+  gpu.co_tenant_s = busy_curve(use.busy_slices(span), span);
+  gpu.powers = find_kernel_powers(std::move(works.at("GPU-1")), {energy.curves[0].counter_updates}, span);
   MachineEnergy machine;
   machine.gpus.emplace("GPU-1", std::move(gpu));
-  EXPECT_TRUE(findings_of(machine, "a GPU").empty());
-  Ledger ledger(Level::kernel, machine, sums);
+  EXPECT_TRUE(learned_powers(machine, "a GPU").empty());
+  Ledger ledger(RowLevel::kernel, machine, sums);
   for (const Activity& activity : activities) ledger.add(kProcess, activity);
   return ledger.finish();
 }
@@ -202,16 +202,16 @@ void expect_intervals_that_hold(std::uint32_t first_other) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", others from kind " << first_other << " on");
     const SimulatedRun run = SimulatedGpu({}, seed).mixture(60);
-    const LedgerResult told = mixture_with_others(run, first_other);
+    const LedgerResult ledger = mixture_with_others(run, first_other);
     double theirs_j = 0;
     for (std::size_t kind = first_other; kind < run.joules.size(); ++kind) theirs_j += run.joules[kind];
-    for (const ReportRow& row : told.rows) {
+    for (const ReportRow& row : ledger.rows) {
       const bool is_theirs = row.name == "background";
       const double truth_j = is_theirs ? theirs_j : run.joules[static_cast<std::size_t>(row.name.back() - '0')];
       if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++held;
       ++rows;
       if (!is_theirs) continue;
-      EXPECT_EQ(row.basis, kByTimeShare);
+      EXPECT_EQ(row.basis, kTimeShareBasis);
       squares += (*row.energy_j / truth_j - 1) * (*row.energy_j / truth_j - 1);
       widths += (*row.high_j - *row.low_j) / 2 / *row.energy_j;
     }

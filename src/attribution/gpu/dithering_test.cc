@@ -41,7 +41,7 @@ Worth worth_of(const SimulatedGpu::Dither& dither, double length_s, std::size_t 
     for (const Sample& sample : run.history) {
       history.push_back({sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * 1e-3});
     }
-    const std::optional<PowerFit> fit = fit_powers(timeline_of(run), {recorded.curves.at(0).steps, history});
+    const std::optional<PowerFit> fit = fit_powers(timeline_of(run), {recorded.curves.at(0).counter_updates, history});
     double busy_j = 0;
     double busy_s = 0;
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {

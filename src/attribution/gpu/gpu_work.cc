@@ -14,55 +14,55 @@ namespace {
 
 // Maximum number of classes with a column of their own: enough for a network, few enough for a quick fit. Classes with
 // a smaller fraction of time carry too little information.
-constexpr std::size_t kMostClasses = 60;
+constexpr std::size_t kMaxClasses = 60;
 constexpr double kLeastShare = 0.002;
 // Sums count records when they are delivered, a little after the kernels ran: this fraction of a stretch counts as
 // complete.
-constexpr double kWhole = 0.98;
-constexpr double kWholeStretch = 0.7;
+constexpr double kComplete = 0.98;
+constexpr double kCompleteSlice = 0.7;
 // Sample size per class for the usual duration.
 constexpr std::uint64_t kSampledLengths = 2000;
 
-KernelCode code_in(const ProcessNames& names, std::uint32_t class_id) {
+KernelPowerKey code_in(const ProcessNames& names, std::uint32_t class_id) {
   const auto known = names.classes.find(class_id);
-  return known == names.classes.end() ? KernelCode() : code_of(known->second);
+  return known == names.classes.end() ? KernelPowerKey() : kernel_key_of(known->second);
 }
 
 // The classes with the most time get a column each, the others one for each kind.
-std::map<KernelCode, std::uint16_t> columns_for(const std::map<KernelCode, std::int64_t>& times) {
-  std::vector<std::pair<std::int64_t, KernelCode>> ranked;
+std::map<KernelPowerKey, std::uint16_t> columns_for(const std::map<KernelPowerKey, std::int64_t>& times) {
+  std::vector<std::pair<std::int64_t, KernelPowerKey>> ranked;
   double all_ns = 0;
-  for (const auto& [code, time_ns] : times) {
-    ranked.emplace_back(time_ns, code);
+  for (const auto& [kernel_key, time_ns] : times) {
+    ranked.emplace_back(time_ns, kernel_key);
     all_ns += static_cast<double>(time_ns);
   }
   std::sort(ranked.begin(), ranked.end(),
             [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
-  std::map<KernelCode, std::uint16_t> columns;
+  std::map<KernelPowerKey, std::uint16_t> columns;
   std::map<KernelKind, std::uint16_t> rest;
   std::uint16_t next = 0;
-  for (const auto& [time_ns, code] : ranked) {
-    if (next < kMostClasses && static_cast<double>(time_ns) >= kLeastShare * all_ns) {
-      columns.emplace(code, next++);
+  for (const auto& [time_ns, kernel_key] : ranked) {
+    if (next < kMaxClasses && static_cast<double>(time_ns) >= kLeastShare * all_ns) {
+      columns.emplace(kernel_key, next++);
       continue;
     }
-    const auto [column, is_new] = rest.try_emplace(code.kind, next);
+    const auto [column, is_new] = rest.try_emplace(kernel_key.kind, next);
     if (is_new) ++next;
-    columns.emplace(code, column->second);
+    columns.emplace(kernel_key, column->second);
   }
   return columns;
 }
 
 }  // namespace
 
-std::uint32_t GpuWork::line_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool probes) {
-  const auto [line, is_new] =
-      lines_.try_emplace(Line{process, queue, class_id, probes}, static_cast<std::uint32_t>(lines_.size()));
+std::uint32_t GpuWork::series_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool is_probe) {
+  const auto [series, is_new] = series_index_.try_emplace(KernelSeries{process, queue, class_id, is_probe},
+                                                          static_cast<std::uint32_t>(series_index_.size()));
   if (is_new) {
-    line_ns_.push_back(0);
-    line_count_.push_back(0);
+    series_ns_.push_back(0);
+    series_kernel_count_.push_back(0);
   }
-  return line->second;
+  return series->second;
 }
 
 void GpuWork::add(std::uint32_t process, const Activity& activity, const ScopePaths& scopes) {
@@ -72,14 +72,14 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const ScopePa
     if (end_ns <= begin_ns || tally.time_ns <= 0) continue;
     const double inside = seconds(end_ns - begin_ns) / seconds(activity.end_ns - activity.begin_ns);
     const auto time_ns = static_cast<std::int64_t>(inside * static_cast<double>(tally.time_ns));
-    const std::uint32_t line = line_of(process, tally.queue, tally.class_id, scopes.probes(tally.scope));
-    line_ns_[line] += time_ns;
-    line_count_[line] += tally.count;
+    const std::uint32_t series = series_of(process, tally.queue, tally.class_id, scopes.is_probe(tally.scope));
+    series_ns_[series] += time_ns;
+    series_kernel_count_[series] += tally.count;
     const double mean_ns =
         static_cast<double>(tally.time_ns) / static_cast<double>(std::max<std::uint64_t>(tally.count, 1));
-    sums_.push_back({begin_ns, end_ns, time_ns, line, static_cast<float>(mean_ns)});
+    sums_.push_back({begin_ns, end_ns, time_ns, series, static_cast<float>(mean_ns)});
   }
-  std::uint32_t line = 0;
+  std::uint32_t series = 0;
   const Kernel* last = nullptr;
   for (const Kernel& kernel : activity.kernels) {
     const std::int64_t start_ns = std::max(kernel.start_ns, span_.begin_ns);
@@ -87,151 +87,156 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const ScopePa
     if (end_ns <= start_ns) continue;
     const bool same = last != nullptr && last->queue == kernel.queue && last->class_id == kernel.class_id;
     // Only its class matters: single kernels never extrapolate.
-    if (!same) line = line_of(process, kernel.queue, kernel.class_id, false);
+    if (!same) series = series_of(process, kernel.queue, kernel.class_id, false);
     last = &kernel;
     const std::int64_t most_ns = std::numeric_limits<std::uint32_t>::max();
-    kernels_.push_back({start_ns, static_cast<std::uint32_t>(std::min(end_ns - start_ns, most_ns)), line});
+    kernels_.push_back({start_ns, static_cast<std::uint32_t>(std::min(end_ns - start_ns, most_ns)), series});
   }
 }
 
-std::vector<GpuWork::Where> GpuWork::scope_lines(const std::map<std::uint32_t, ProcessNames>& names,
-                                                 std::map<std::string, DeviceWork>& devices) const {
-  std::map<std::string, std::map<KernelCode, std::int64_t>> times;
-  for (const auto& [line, index] : lines_) {
-    const auto process = names.find(line.process);
+std::vector<GpuWork::SeriesColumn> GpuWork::assign_columns(const std::map<std::uint32_t, ProcessNames>& names,
+                                                           std::map<std::string, DeviceWork>& devices) const {
+  std::map<std::string, std::map<KernelPowerKey, std::int64_t>> times;
+  for (const auto& [series, index] : series_index_) {
+    const auto process = names.find(series.process);
     if (process == names.end()) continue;
-    const std::string device = process->second.device_of(line.queue);
-    times[device][code_in(process->second, line.class_id)] += line_ns_[index];
+    const std::string device = process->second.device_of(series.queue);
+    times[device][code_in(process->second, series.class_id)] += series_ns_[index];
   }
-  for (const auto& [device, stretches] : others_) times.try_emplace(device);
-  std::map<std::string, std::map<KernelCode, std::uint16_t>> columns;
+  for (const auto& [device, slices] : co_tenant_slices_) times.try_emplace(device);
+  std::map<std::string, std::map<KernelPowerKey, std::uint16_t>> columns;
   for (const auto& [device, of_device] : times) {
     columns[device] = columns_for(of_device);
     std::size_t count = 0;
-    for (const auto& [code, column] : columns[device]) count = std::max<std::size_t>(count, column + 1U);
-    std::optional<std::uint16_t> others;
-    if (others_.contains(device)) others = static_cast<std::uint16_t>(count++);
+    for (const auto& [kernel_key, column] : columns[device]) count = std::max<std::size_t>(count, column + 1U);
+    std::optional<std::uint16_t> co_tenant_column;
+    if (co_tenant_slices_.contains(device)) co_tenant_column = static_cast<std::uint16_t>(count++);
     devices.emplace(
-        device, DeviceWork{KernelTimeline(count), {}, {}, std::vector<std::vector<ObservedKernels>>(count), others});
+        device,
+        DeviceWork{KernelTimeline(count), {}, {}, std::vector<std::vector<ObservedKernels>>(count), co_tenant_column});
   }
-  std::vector<Where> where(lines_.size());
-  std::map<std::string, std::map<KernelCode, ObservedKernels>> seen;
-  for (const auto& [line, index] : lines_) {
-    const auto process = names.find(line.process);
+  std::vector<SeriesColumn> series_columns(series_index_.size());
+  std::map<std::string, std::map<KernelPowerKey, ObservedKernels>> seen;
+  for (const auto& [series, index] : series_index_) {
+    const auto process = names.find(series.process);
     if (process == names.end()) continue;
-    const std::string device = process->second.device_of(line.queue);
+    const std::string device = process->second.device_of(series.queue);
     DeviceWork& work = devices.at(device);
-    const std::uint16_t column = columns[device].at(code_in(process->second, line.class_id));
-    work.column_of[{line.process, line.class_id}] = column;
-    where[index] = {&work, column, &process->second, line.probes, line.class_id, 0};
-    const auto known = process->second.classes.find(line.class_id);
-    if (known == process->second.classes.end() || line.class_id == kLostClass) continue;
+    const std::uint16_t column = columns[device].at(code_in(process->second, series.class_id));
+    work.column_of[{series.process, series.class_id}] = column;
+    series_columns[index] = {&work, column, &process->second, series.is_probe, series.class_id, 0};
+    const auto known = process->second.classes.find(series.class_id);
+    if (known == process->second.classes.end() || series.class_id == kLostKernelClass) continue;
     if (known->second.name == kOtherKernels) continue;  // a mixture of classes, which no power describes
-    const ObservedKernels some = seen_kernels(known->second, seconds(line_ns_[index]), line_count_[index]);
-    const auto [same, is_new] = seen[device].try_emplace(some.code, some);
-    if (!is_new) same->second.add(some);
+    const ObservedKernels observed =
+        make_observed_kernels(known->second, seconds(series_ns_[index]), series_kernel_count_[index]);
+    const auto [same, is_new] = seen[device].try_emplace(observed.kernel_key, observed);
+    if (!is_new) same->second.add(observed);
   }
   for (const auto& [device, of_device] : seen) {
-    for (const auto& [code, some] : of_device) devices.at(device).kernels[columns[device].at(code)].push_back(some);
+    for (const auto& [kernel_key, observed] : of_device)
+      devices.at(device).kernels[columns[device].at(kernel_key)].push_back(observed);
   }
-  return where;
+  return series_columns;
 }
 
 // The distribution within a stretch is unknown. The command's own kernels in it remain known exactly.
-void GpuWork::place_others(std::map<std::string, DeviceWork>& devices) const {
-  for (const auto& [device, stretches] : others_) {
+void GpuWork::add_co_tenant_slices(std::map<std::string, DeviceWork>& devices) const {
+  for (const auto& [device, slices] : co_tenant_slices_) {
     DeviceWork& work = devices.at(device);
-    for (const BusyStretch& some : stretches) {
-      work.stretches.push_back({some.begin_ns, some.end_ns, *work.others, some.busy_s});
-      work.timeline.add_sum(some.begin_ns, some.end_ns, *work.others, some.busy_s);
+    for (const BusySlice& slice : slices) {
+      work.slices.push_back({slice.begin_ns, slice.end_ns, *work.co_tenant_column, slice.busy_s});
+      work.timeline.add_sum(slice.begin_ns, slice.end_ns, *work.co_tenant_column, slice.busy_s);
     }
   }
 }
 
 // Kernels of a class take as long in every queue, in the run or in probing.
-void GpuWork::find_usual_lengths(std::vector<Where>& where) const {
-  std::vector<std::uint64_t> counts(where.size());
-  for (const Kept& kernel : kernels_) ++counts[kernel.line];
-  std::vector<std::uint64_t> seen(where.size());
-  std::vector<std::vector<std::uint32_t>> lengths_ns(where.size());
-  for (const Kept& kernel : kernels_) {
-    const std::uint64_t every = counts[kernel.line] / kSampledLengths + 1;
-    if (seen[kernel.line]++ % every == 0) lengths_ns[kernel.line].push_back(kernel.length_ns);
+void GpuWork::find_full_speed_durations(std::vector<SeriesColumn>& series_columns) const {
+  std::vector<std::uint64_t> counts(series_columns.size());
+  for (const StoredKernel& kernel : kernels_) ++counts[kernel.series];
+  std::vector<std::uint64_t> seen(series_columns.size());
+  std::vector<std::vector<std::uint32_t>> lengths_ns(series_columns.size());
+  for (const StoredKernel& kernel : kernels_) {
+    const std::uint64_t every = counts[kernel.series] / kSampledLengths + 1;
+    if (seen[kernel.series]++ % every == 0) lengths_ns[kernel.series].push_back(kernel.length_ns);
   }
   std::map<std::tuple<const DeviceWork*, std::uint32_t, std::uint32_t>, std::uint64_t> most;  // of the largest line
-  for (const auto& [line, index] : lines_) {
-    if (where[index].device == nullptr || counts[index] == 0) continue;
-    std::uint64_t& so_far = most[{where[index].device, line.process, line.class_id}];
+  for (const auto& [series, index] : series_index_) {
+    if (series_columns[index].device == nullptr || counts[index] == 0) continue;
+    std::uint64_t& so_far = most[{series_columns[index].device, series.process, series.class_id}];
     if (counts[index] <= so_far) continue;
     so_far = counts[index];
-    where[index].device->usual_ns[{line.process, line.class_id}] = usual_length_ns(std::move(lengths_ns[index]));
+    series_columns[index].device->full_speed_ns[{series.process, series.class_id}] =
+        full_speed_duration_ns(std::move(lengths_ns[index]));
   }
-  for (const auto& [line, index] : lines_) {
-    if (where[index].device == nullptr) continue;
-    const auto usual = where[index].device->usual_ns.find({line.process, line.class_id});
-    if (usual != where[index].device->usual_ns.end()) where[index].usual_ns = usual->second;
+  for (const auto& [series, index] : series_index_) {
+    if (series_columns[index].device == nullptr) continue;
+    const auto usual = series_columns[index].device->full_speed_ns.find({series.process, series.class_id});
+    if (usual != series_columns[index].device->full_speed_ns.end()) series_columns[index].full_speed_ns = usual->second;
   }
 }
 
-Extrapolation GpuWork::Where::extrapolation_of(const Sum& sum) const {
-  const TimeSpan told{sum.begin_ns, sum.end_ns};
-  return names == nullptr ? Extrapolation{told, 1} : names->extrapolation_of(told, probes, class_id);
+Extrapolation GpuWork::SeriesColumn::extrapolation_of(const Sum& sum) const {
+  const TimeSpan recorded_span{sum.begin_ns, sum.end_ns};
+  return names == nullptr ? Extrapolation{recorded_span, 1}
+                          : names->extrapolation_of(recorded_span, is_probe, class_id);
 }
 
 // For each sum: true if the kernels that it counts were also recorded singly.
-std::vector<bool> GpuWork::detailed_stretches(const std::vector<Where>& where) const {
+std::vector<bool> GpuWork::find_detailed_sums(const std::vector<SeriesColumn>& series_columns) const {
   std::vector<bool> detailed(sums_.size(), false);
   double kept_s = 0;
-  double told_s = 0;
-  for (const Kept& kernel : kernels_) kept_s += seconds(kernel.length_ns);
-  std::map<std::pair<std::int64_t, std::int64_t>, double> stretches;
+  double summed_s = 0;
+  for (const StoredKernel& kernel : kernels_) kept_s += seconds(kernel.length_ns);
+  std::map<std::pair<std::int64_t, std::int64_t>, double> slices;
   std::set<std::pair<std::int64_t, std::int64_t>> scaled;  // sums that extrapolate beyond themselves
   for (const Sum& sum : sums_) {
-    told_s += seconds(sum.time_ns);
-    stretches[{sum.begin_ns, sum.end_ns}] += seconds(sum.time_ns);
-    if (where[sum.line].extrapolation_of(sum).weight != 1) scaled.emplace(sum.begin_ns, sum.end_ns);
+    summed_s += seconds(sum.time_ns);
+    slices[{sum.begin_ns, sum.end_ns}] += seconds(sum.time_ns);
+    if (series_columns[sum.series].extrapolation_of(sum).weight != 1) scaled.emplace(sum.begin_ns, sum.end_ns);
   }
-  if (scaled.empty() && kept_s >= kWhole * told_s) return std::vector<bool>(sums_.size(), true);
-  TimeCurve kept(span_, cells_for(span_));
-  for (const Kept& kernel : kernels_) {
+  if (scaled.empty() && kept_s >= kComplete * summed_s) return std::vector<bool>(sums_.size(), true);
+  TimeCurve kept(span_, cell_count_for(span_));
+  for (const StoredKernel& kernel : kernels_) {
     kept.add(kernel.start_ns, kernel.start_ns + kernel.length_ns, seconds(kernel.length_ns));
   }
   kept.finish();
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     if (scaled.contains({sums_[i].begin_ns, sums_[i].end_ns})) continue;
     const double here_s = kept.between(sums_[i].begin_ns, sums_[i].end_ns);
-    detailed[i] = here_s >= kWholeStretch * stretches[{sums_[i].begin_ns, sums_[i].end_ns}];
+    detailed[i] = here_s >= kCompleteSlice * slices[{sums_[i].begin_ns, sums_[i].end_ns}];
   }
   return detailed;
 }
 
 std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, ProcessNames>& names) {
   std::map<std::string, DeviceWork> devices;
-  std::vector<Where> where = scope_lines(names, devices);
-  find_usual_lengths(where);
-  const std::vector<bool> detailed = detailed_stretches(where);
+  std::vector<SeriesColumn> series_columns = assign_columns(names, devices);
+  find_full_speed_durations(series_columns);
+  const std::vector<bool> detailed = find_detailed_sums(series_columns);
   std::set<std::pair<std::int64_t, std::int64_t>> coarse;  // by end: where sums represent kernels
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     const Sum& sum = sums_[i];
-    const Where& at = where[sum.line];
+    const SeriesColumn& at = series_columns[sum.series];
     if (at.device == nullptr) continue;
     const Extrapolation all = at.extrapolation_of(sum);
     const double busy_s = seconds(sum.time_ns) * all.weight;
-    at.device->stretches.push_back(
-        {all.span.begin_ns, all.span.end_ns, at.column, busy_s, slowdown_of(sum.mean_ns, at.usual_ns)});
+    at.device->slices.push_back(
+        {all.span.begin_ns, all.span.end_ns, at.column, busy_s, slowdown_of(sum.mean_ns, at.full_speed_ns)});
     if (detailed[i]) continue;
     at.device->timeline.add_sum(all.span.begin_ns, all.span.end_ns, at.column, busy_s);
     coarse.emplace(all.span.end_ns, all.span.begin_ns);
   }
-  for (const Kept& kernel : kernels_) {
-    const Where& at = where[kernel.line];
-    const auto stretch = coarse.upper_bound({kernel.start_ns, std::numeric_limits<std::int64_t>::max()});
-    const bool is_in_sum = stretch != coarse.end() && stretch->second <= kernel.start_ns;
+  for (const StoredKernel& kernel : kernels_) {
+    const SeriesColumn& at = series_columns[kernel.series];
+    const auto slice = coarse.upper_bound({kernel.start_ns, std::numeric_limits<std::int64_t>::max()});
+    const bool is_in_sum = slice != coarse.end() && slice->second <= kernel.start_ns;
     if (at.device == nullptr || is_in_sum) continue;
     at.device->timeline.add_kernel(kernel.start_ns, kernel.start_ns + kernel.length_ns, at.column,
-                                   slowdown_of(kernel.length_ns, at.usual_ns));
+                                   slowdown_of(kernel.length_ns, at.full_speed_ns));
   }
-  place_others(devices);
+  add_co_tenant_slices(devices);
   kernels_ = {};
   sums_ = {};
   for (auto& [device, work] : devices) work.timeline.finish();

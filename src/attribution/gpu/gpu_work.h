@@ -25,36 +25,36 @@
 namespace joulemap::attribution {
 
 // Timeline column of each kernel class of each process.
-using ColumnOf = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t>;  // process, class id
+using ClassColumns = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t>;  // process, class id
 
 struct DeviceWork {
   KernelTimeline timeline;
-  ColumnOf column_of;
+  ClassColumns column_of;
   // Kernel sums as recorded: busy time of each column in each time span.
-  struct Stretch {
+  struct Slice {
     std::int64_t begin_ns;
     std::int64_t end_ns;
     std::uint16_t column;
     double busy_s;
     double slowdown = 1;  // mean slowdown of these kernels
   };
-  std::vector<Stretch> stretches;
+  std::vector<Slice> slices;
   // By column: the classes in it. One class, except in columns that collect the rest of a kind.
   std::vector<std::vector<ObservedKernels>> kernels = {};
   // The column of co-tenants' work.
-  std::optional<std::uint16_t> others = {};
-  UsualLengths usual_ns = {};
+  std::optional<std::uint16_t> co_tenant_column = {};
+  FullSpeedDurations full_speed_ns = {};
 };
 
 class GpuWork {
  public:
   explicit GpuWork(TimeSpan span) : span_(span) {}
 
-  // `places`: scopes of that process recorded so far.
+  // `scopes`: scopes of that process recorded so far.
   void add(std::uint32_t process, const Activity& activity, const ScopePaths& scopes = {});
   // Co-tenants' busy time on that device, as a class of its own. Call before finish().
-  void add_others(const std::string& device, std::vector<BusyStretch> stretches) {
-    others_.insert_or_assign(device, std::move(stretches));
+  void add_co_tenants(const std::string& device, std::vector<BusySlice> slices) {
+    co_tenant_slices_.insert_or_assign(device, std::move(slices));
   }
   // Call once, after everything was added. `names`: complete names of its processes. Returns timelines by device name
   // as in ProcessNames, and empties this object.
@@ -62,53 +62,53 @@ class GpuWork {
 
  private:
   // Kernels of one class in one queue of one process, either of the run or of probing.
-  struct Line {
+  struct KernelSeries {
     std::uint32_t process;
     std::uint32_t queue;
     std::uint32_t class_id;
-    bool probes;
-    bool operator<(const Line& other) const {
-      return std::tie(process, queue, class_id, probes) <
-             std::tie(other.process, other.queue, other.class_id, other.probes);
+    bool is_probe;
+    bool operator<(const KernelSeries& other) const {
+      return std::tie(process, queue, class_id, is_probe) <
+             std::tie(other.process, other.queue, other.class_id, other.is_probe);
     }
   };
-  struct Kept {
+  struct StoredKernel {
     std::int64_t start_ns;
     std::uint32_t length_ns;
-    std::uint32_t line;
+    std::uint32_t series;
   };
   struct Sum {
     std::int64_t begin_ns;
     std::int64_t end_ns;
     std::int64_t time_ns;
-    std::uint32_t line;
+    std::uint32_t series;
     float mean_ns;  // mean kernel duration
   };
-  struct Where {
+  struct SeriesColumn {
     DeviceWork* device = nullptr;
     std::uint16_t column = 0;
     const ProcessNames* names = nullptr;
-    bool probes = false;
+    bool is_probe = false;
     std::uint32_t class_id = 0;
-    double usual_ns = 0;  // kernel duration at full speed; 0: unknown
+    double full_speed_ns = 0;  // kernel duration at full speed; 0: unknown
 
     Extrapolation extrapolation_of(const Sum& sum) const;
   };
 
-  std::uint32_t line_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool probes);
-  std::vector<Where> scope_lines(const std::map<std::uint32_t, ProcessNames>& names,
-                                 std::map<std::string, DeviceWork>& devices) const;
-  void place_others(std::map<std::string, DeviceWork>& devices) const;
-  void find_usual_lengths(std::vector<Where>& where) const;
-  std::vector<bool> detailed_stretches(const std::vector<Where>& where) const;
+  std::uint32_t series_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool is_probe);
+  std::vector<SeriesColumn> assign_columns(const std::map<std::uint32_t, ProcessNames>& names,
+                                           std::map<std::string, DeviceWork>& devices) const;
+  void add_co_tenant_slices(std::map<std::string, DeviceWork>& devices) const;
+  void find_full_speed_durations(std::vector<SeriesColumn>& series_columns) const;
+  std::vector<bool> find_detailed_sums(const std::vector<SeriesColumn>& series_columns) const;
 
   TimeSpan span_;
-  std::map<Line, std::uint32_t> lines_;
-  std::vector<std::int64_t> line_ns_;      // time of each line, from sums
-  std::vector<std::uint64_t> line_count_;  // kernel count of each line, from sums
-  std::vector<Kept> kernels_;
+  std::map<KernelSeries, std::uint32_t> series_index_;
+  std::vector<std::int64_t> series_ns_;             // time of each line, from sums
+  std::vector<std::uint64_t> series_kernel_count_;  // kernel count of each line, from sums
+  std::vector<StoredKernel> kernels_;
   std::vector<Sum> sums_;
-  std::map<std::string, std::vector<BusyStretch>> others_;  // by device
+  std::map<std::string, std::vector<BusySlice>> co_tenant_slices_;  // by device
 };
 
 }  // namespace joulemap::attribution

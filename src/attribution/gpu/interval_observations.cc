@@ -21,30 +21,31 @@ constexpr double kLeastNoise_j = 1e-6;
 constexpr int kCoarseRounds = 8;
 
 // Effective degrees of freedom of the fit.
-double used_up(const statistics::GramSums& sums, double pull) {
-  const std::vector<statistics::Prior> priors(sums.size(), statistics::Prior{0, pull});
-  const std::vector<double> inverse = statistics::posterior_inverse(sums, priors);
+double effective_unknowns(const statistics::NormalEquations& sums, double precision) {
+  const std::vector<statistics::Prior> priors(sums.size(), statistics::Prior{0, precision});
+  const std::vector<double> inverse = statistics::unscaled_posterior_covariance(sums, priors);
   double used = 0;
-  for (std::size_t i = 0; i < sums.size(); ++i) used += 1 - pull * inverse[i * sums.size() + i];
+  for (std::size_t i = 0; i < sums.size(); ++i) used += 1 - precision * inverse[i * sums.size() + i];
   return used;
 }
 
-double noise_of(const std::vector<double>& residuals, double used, double usual_j) {
+double noise_of(const std::vector<double>& residuals, double used, double median_j) {
   std::vector<double> sizes;
   sizes.reserve(residuals.size());
   for (const double residual : residuals) sizes.push_back(std::abs(residual));
-  const double rows = static_cast<double>(residuals.size());
+  const double observations = static_cast<double>(residuals.size());
   const double typical_j = kMadToDeviation * median_or(std::move(sizes), 0.0);
-  return std::max({typical_j * std::sqrt(rows / std::max(rows - used, 1.0)), kLeastNoise * usual_j, kLeastNoise_j});
+  return std::max({typical_j * std::sqrt(observations / std::max(observations - used, 1.0)), kLeastNoise * median_j,
+                   kLeastNoise_j});
 }
 
 // The precision of the prior grows with the residual variance, outliers included: when a few observations fit by chance
 // and others are far off, the data carry little information.
-double pull_of(const std::vector<double>& residuals, double noise, double used, double spread_w) {
+double prior_precision_of(const std::vector<double>& residuals, double noise, double used, double spread_w) {
   double squares = 0;
   for (const double residual : residuals) squares += residual * residual;
-  const double rows = static_cast<double>(residuals.size());
-  return std::max(squares / std::max(rows - used, 1.0), noise * noise) / (spread_w * spread_w);
+  const double observations = static_cast<double>(residuals.size());
+  return std::max(squares / std::max(observations - used, 1.0), noise * noise) / (spread_w * spread_w);
 }
 
 std::vector<double> huber_weights(const std::vector<double>& residuals, double noise) {
@@ -59,37 +60,37 @@ std::vector<double> huber_weights(const std::vector<double>& residuals, double n
 }  // namespace
 
 IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::span<const EnergyPoint> points,
-                                           const Sensing& sensing) {
+                                           const SensorParameters& parameters) {
   std::vector<std::int64_t> edges_ns;
   std::vector<double> lengths_s;
-  for (const EnergyPoint& point : points) edges_ns.push_back(point.time_ns - sensing.lag_ns);
+  for (const EnergyPoint& point : points) edges_ns.push_back(point.time_ns - parameters.lag_ns);
   for (std::size_t i = 1; i < points.size(); ++i) {
     joules_.push_back(points[i].joules - points[i - 1].joules);
     lengths_s.push_back(seconds(edges_ns[i] - edges_ns[i - 1]));
   }
-  busy_ = timeline.busy(edges_ns, sensing.pace);
+  busy_ = timeline.busy_times(edges_ns, parameters.slowdown_exponent);
   const double usual_s = std::max(median_or(lengths_s, 0.0), 1e-9);
   for (std::size_t i = 0; i < joules_.size(); ++i) {
     const double scale = std::sqrt(std::max(lengths_s[i] / usual_s, 1.0));
     joules_[i] /= scale;
     for (std::size_t k = 0; k < busy_.columns; ++k) busy_.seconds[i * busy_.columns + k] /= scale;
   }
-  usual_j_ = median_or(joules_, 0.0);
+  median_j_ = median_or(joules_, 0.0);
 }
 
-IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::span<const PowerPoint> shown,
-                                           const Sensing& sensing, double period_s) {
+IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::span<const PowerPoint> samples,
+                                           const SensorParameters& parameters, double period_s) {
   std::vector<std::int64_t> moments_ns;
-  for (const PowerPoint& point : shown) {
-    moments_ns.push_back(point.time_ns - sensing.lag_ns);
+  for (const PowerPoint& point : samples) {
+    moments_ns.push_back(point.time_ns - parameters.lag_ns);
     joules_.push_back(point.watts * period_s);
   }
-  busy_ = timeline.remembered(moments_ns, sensing.memory_ns, sensing.pace);
+  busy_ = timeline.exponential_averages(moments_ns, parameters.time_constant_ns, parameters.slowdown_exponent);
   for (double& share : busy_.seconds) share *= period_s;
-  usual_j_ = median_or(joules_, 0.0);
+  median_j_ = median_or(joules_, 0.0);
 }
 
-std::vector<double> IntervalObservations::times_s() const {
+std::vector<double> IntervalObservations::column_times_s() const {
   std::vector<double> times(columns());
   for (std::size_t i = 0; i < size(); ++i) {
     for (std::size_t k = 0; k < columns(); ++k) times[k] += busy_[i][k];
@@ -98,73 +99,76 @@ std::vector<double> IntervalObservations::times_s() const {
 }
 
 std::vector<double> IntervalObservations::residuals(std::span<const double> watts) const {
-  std::vector<double> left;
+  std::vector<double> residuals;
   for (std::size_t i = 0; i < size(); ++i) {
     double modelled_j = 0;
     const std::span<const double> row = busy_[i];
     for (std::size_t k = 0; k < row.size(); ++k) modelled_j += row[k] * watts[k];
-    left.push_back(joules_[i] - modelled_j);
+    residuals.push_back(joules_[i] - modelled_j);
   }
-  return left;
+  return residuals;
 }
 
-statistics::GramSums IntervalObservations::sums(std::span<const double> weights, std::size_t from,
-                                                std::size_t to) const {
-  statistics::GramSums sums(columns());
-  for (std::size_t i = from; i < to; ++i) sums.add_row(busy_[i], joules_[i], weights[i]);
+statistics::NormalEquations IntervalObservations::sums(std::span<const double> weights, std::size_t from,
+                                                       std::size_t to) const {
+  statistics::NormalEquations sums(columns());
+  for (std::size_t i = from; i < to; ++i) sums.add_observation(busy_[i], joules_[i], weights[i]);
   return sums;
 }
 
-std::vector<statistics::Prior> priors_for(std::size_t columns, const PowerPrior& prior, double pull) {
-  std::vector<statistics::Prior> priors(columns, statistics::Prior{prior.busy_w, pull});
+std::vector<statistics::Prior> priors_for(std::size_t columns, const PowerPrior& prior, double precision) {
+  std::vector<statistics::Prior> priors(columns, statistics::Prior{prior.busy_w, precision});
   priors.back().value = prior.idle_w;
   return priors;
 }
 
-double mean_power(const IntervalObservations& rows) {
-  const std::vector<double> weights(rows.size(), 1.0);
-  const statistics::GramSums one = rows.sums(weights).grouped(std::vector<std::size_t>(rows.columns(), 0), 1);
+double mean_power(const IntervalObservations& observations) {
+  const std::vector<double> weights(observations.size(), 1.0);
+  const statistics::NormalEquations one =
+      observations.sums(weights).with_grouped_unknowns(std::vector<std::size_t>(observations.columns(), 0), 1);
   return one.gram(0, 0) > 0 ? one.moment(0) / one.gram(0, 0) : 0;
 }
 
-PowerPrior coarse_prior(const IntervalObservations& rows) {
-  std::vector<std::size_t> group_of(rows.columns(), 0);
+PowerPrior coarse_prior(const IntervalObservations& observations) {
+  std::vector<std::size_t> group_of(observations.columns(), 0);
   group_of.back() = 1;
-  std::vector<double> weights(rows.size(), 1.0);
-  const double mean_w = mean_power(rows);
+  std::vector<double> weights(observations.size(), 1.0);
+  const double mean_w = mean_power(observations);
   const double spread_w = std::max(kPriorSpread * mean_w, 1e-6);
   PowerPrior prior{mean_w, mean_w, spread_w};
   for (int round = 0; round < kCoarseRounds; ++round) {
-    std::vector<double> watts(rows.columns(), prior.busy_w);
+    std::vector<double> watts(observations.columns(), prior.busy_w);
     watts.back() = prior.idle_w;
-    const std::vector<double> left = rows.residuals(watts);
-    const double noise = noise_of(left, 2, rows.usual_j());
-    weights = huber_weights(left, noise);
-    const double pull = pull_of(left, noise, 2, spread_w);
-    const std::vector<statistics::Prior> priors(2, statistics::Prior{mean_w, pull});
-    const auto fit = statistics::nonnegative_least_squares(rows.sums(weights).grouped(group_of, 2), priors);
+    const std::vector<double> residuals = observations.residuals(watts);
+    const double noise = noise_of(residuals, 2, observations.median_j());
+    weights = huber_weights(residuals, noise);
+    const double precision = prior_precision_of(residuals, noise, 2, spread_w);
+    const std::vector<statistics::Prior> priors(2, statistics::Prior{mean_w, precision});
+    const auto fit =
+        statistics::nonnegative_least_squares(observations.sums(weights).with_grouped_unknowns(group_of, 2), priors);
     prior.busy_w = fit.x[0];
     prior.idle_w = fit.x[1];
   }
   return prior;
 }
 
-RobustFit robust_fit(const IntervalObservations& rows, const PowerPrior& prior, int rounds) {
+RobustFit robust_fit(const IntervalObservations& observations, const PowerPrior& prior, int rounds) {
   RobustFit fit;
-  fit.watts.assign(rows.columns(), prior.busy_w);
+  fit.watts.assign(observations.columns(), prior.busy_w);
   fit.watts.back() = prior.idle_w;
-  std::vector<double> left = rows.residuals(fit.watts);
-  fit.noise = noise_of(left, 2, rows.usual_j());
-  fit.weights = huber_weights(left, fit.noise);
-  fit.pull = pull_of(left, fit.noise, 2, prior.spread_w);
+  std::vector<double> residuals = observations.residuals(fit.watts);
+  fit.noise = noise_of(residuals, 2, observations.median_j());
+  fit.weights = huber_weights(residuals, fit.noise);
+  fit.prior_precision = prior_precision_of(residuals, fit.noise, 2, prior.spread_w);
   for (int round = 0; round < rounds; ++round) {
-    const statistics::GramSums sums = rows.sums(fit.weights);
-    fit.watts = statistics::nonnegative_least_squares(sums, priors_for(rows.columns(), prior, fit.pull)).x;
-    left = rows.residuals(fit.watts);
-    const double used = used_up(sums, fit.pull);
-    fit.noise = noise_of(left, used, rows.usual_j());
-    fit.weights = huber_weights(left, fit.noise);
-    fit.pull = pull_of(left, fit.noise, used, prior.spread_w);
+    const statistics::NormalEquations sums = observations.sums(fit.weights);
+    fit.watts =
+        statistics::nonnegative_least_squares(sums, priors_for(observations.columns(), prior, fit.prior_precision)).x;
+    residuals = observations.residuals(fit.watts);
+    const double used = effective_unknowns(sums, fit.prior_precision);
+    fit.noise = noise_of(residuals, used, observations.median_j());
+    fit.weights = huber_weights(residuals, fit.noise);
+    fit.prior_precision = prior_precision_of(residuals, fit.noise, used, prior.spread_w);
   }
   return fit;
 }

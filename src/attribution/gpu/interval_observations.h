@@ -22,51 +22,52 @@ struct PowerPrior {
 };
 
 // Sensor model. A value published at t covers time up to t - lag; a gauge is also an exponential average with the time
-// constant memory_ns. A counter integrates all energy between its updates. `pace` is the exponent by which slowed-down
-// kernels use less power (kernel_pace.h).
-struct Sensing {
+// constant time_constant_ns. A counter integrates all energy between its updates. `slowdown_exponent` is the exponent by which slowed-down
+// kernels use less power (kernel_slowdown.h).
+struct SensorParameters {
   std::int64_t lag_ns = 0;
-  std::int64_t memory_ns = 0;
-  double pace = 0;
+  std::int64_t time_constant_ns = 0;
+  double slowdown_exponent = 0;
 };
 
 class IntervalObservations {
  public:
   // From the values of a gauge, about `period_s` apart: an observation is the gauge's power over that period.
-  IntervalObservations(const KernelTimeline& timeline, std::span<const PowerPoint> shown, const Sensing& sensing,
-                       double period_s);
+  IntervalObservations(const KernelTimeline& timeline, std::span<const PowerPoint> samples,
+                       const SensorParameters& parameters, double period_s);
   // Between counter updates. `points`: the updates to use, all of them.
-  IntervalObservations(const KernelTimeline& timeline, std::span<const EnergyPoint> points, const Sensing& sensing);
+  IntervalObservations(const KernelTimeline& timeline, std::span<const EnergyPoint> points,
+                       const SensorParameters& parameters);
 
   std::size_t size() const { return joules_.size(); }
   std::size_t columns() const { return busy_.columns; }
-  double usual_j() const { return usual_j_; }  // median energy of an observation
-  std::vector<double> times_s() const;         // total time of each column over all observations
+  double median_j() const { return median_j_; }  // median energy of an observation
+  std::vector<double> column_times_s() const;    // total time of each column over all observations
   // In units of the noise scale of a median-length observation: the noise of longer observations is larger.
   std::vector<double> residuals(std::span<const double> watts) const;
-  statistics::GramSums sums(std::span<const double> weights, std::size_t from, std::size_t to) const;
-  statistics::GramSums sums(std::span<const double> weights) const { return sums(weights, 0, size()); }
+  statistics::NormalEquations sums(std::span<const double> weights, std::size_t from, std::size_t to) const;
+  statistics::NormalEquations sums(std::span<const double> weights) const { return sums(weights, 0, size()); }
 
  private:
-  BusyRows busy_;               // divided by the observation's scale
+  BusyTimeMatrix busy_;         // divided by the observation's scale
   std::vector<double> joules_;  // divided by the observation's scale
-  double usual_j_ = 0;
+  double median_j_ = 0;
 };
 
 // Mean power over busy and idle time.
-double mean_power(const IntervalObservations& rows);
+double mean_power(const IntervalObservations& observations);
 // The coarsest fit, with one busy and one idle power: the prior of the finer fit.
-PowerPrior coarse_prior(const IntervalObservations& rows);
+PowerPrior coarse_prior(const IntervalObservations& observations);
 
 struct RobustFit {
   std::vector<double> watts;
   std::vector<double> weights;  // of observations, 0 .. 1
   double noise = 0;             // standard deviation of an observation
-  double pull = 0;              // precision of the prior: (noise / spread)^2, with outliers included
+  double prior_precision = 0;   // precision of the prior: (noise / spread)^2, with outliers included
 };
 // Runs `rounds` rounds of reweighting. Every unknown is shrunk towards the prior.
-RobustFit robust_fit(const IntervalObservations& rows, const PowerPrior& prior, int rounds);
-std::vector<statistics::Prior> priors_for(std::size_t columns, const PowerPrior& prior, double pull);
+RobustFit robust_fit(const IntervalObservations& observations, const PowerPrior& prior, int rounds);
+std::vector<statistics::Prior> priors_for(std::size_t columns, const PowerPrior& prior, double precision);
 
 // Huber's loss: quadratic near zero, linear in the tails. In units of `noise`.
 double huber_cost(std::span<const double> residuals, double noise);

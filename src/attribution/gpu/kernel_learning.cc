@@ -21,12 +21,12 @@ constexpr double kMostSpread = 0.2;
 constexpr double kLeastSpread = 0.01;
 // Relative difference between powers at a permanent power limit and those at full speed.
 constexpr double kLimitedSpread = 0.1;
-// Not applied if the slowdown of kernels separates the two and enough kernels ran at full speed (kernel_pace.cc).
+// Not applied if the slowdown of kernels separates the two and enough kernels ran at full speed (kernel_slowdown.cc).
 constexpr double kMostlyLimited = 0.8;
 
 // Empty where the data do not identify the power, or not well enough.
 std::optional<double> spread_in(const ClassPower& found) {
-  if (!found.regressed || found.watts <= 0) return std::nullopt;
+  if (!found.is_regressed || found.watts <= 0) return std::nullopt;
   const double own = (found.high_w - found.low_w) / 2 / kNinety / found.watts;
   if (own > kMostSpread) return std::nullopt;
   return std::max(own, kLeastSpread);
@@ -49,21 +49,21 @@ class ClassSurvey final : public recording::RecordingVisitor {
     }
   }
   std::vector<KernelPower> priors(const KernelPriors& known) const {
-    std::map<KernelCode, ObservedKernels> by_code;
+    std::map<KernelPowerKey, ObservedKernels> by_code;
     for (const auto& [id, one] : classes_) {
       const auto time = times_.find(id);
       if (time == times_.end()) continue;
-      const ObservedKernels seen = seen_kernels(one, time->second.time_s, time->second.count);
-      const auto [same, is_new] = by_code.try_emplace(seen.code, seen);
+      const ObservedKernels seen = make_observed_kernels(one, time->second.time_s, time->second.count);
+      const auto [same, is_new] = by_code.try_emplace(seen.kernel_key, seen);
       if (!is_new) same->second.add(seen);
     }
     std::vector<ObservedKernels> seen;
     if (by_code.empty()) return {};
-    for (const auto& [code, one] : by_code) seen.push_back(one);
-    seen.push_back({idle_code(), 0, 0, 0, 0});
+    for (const auto& [kernel_key, one] : by_code) seen.push_back(one);
+    seen.push_back({idle_key(), 0, 0, 0, 0});
     std::vector<KernelPower> all;
     for (const std::string& gpu : gpus_) {
-      for (KernelPower& one : known.of(gpu, seen)) all.push_back(std::move(one));
+      for (KernelPower& one : known.powers_for(gpu, seen)) all.push_back(std::move(one));
     }
     return all;
   }
@@ -81,36 +81,36 @@ class ClassSurvey final : public recording::RecordingVisitor {
 
 }  // namespace
 
-std::vector<KernelPower> findings_of(const MachineEnergy& energy, const std::string& unnamed) {
+std::vector<KernelPower> learned_powers(const MachineEnergy& energy, const std::string& default_gpu_model) {
   std::vector<KernelPower> findings;
   for (const auto& [device, gpu] : energy.gpus) {
-    const std::string& model = gpu.model.empty() ? unnamed : gpu.model;
+    const std::string& model = gpu.model.empty() ? default_gpu_model : gpu.model;
     // Next to co-tenants kernels take longer and use a different power than alone.
-    if (!gpu.powers || gpu.powers->others || model.empty()) continue;
+    if (!gpu.powers || gpu.powers->co_tenant_column || model.empty()) continue;
     // A busy GPU uses no less power than an idle one: a fit that contradicts this is wrong.
     const double least_w = std::max(gpu.powers->fit.idle().watts, 1.5);
-    const bool at_full_speed = gpu.powers->fit.pace > 0 && gpu.power_limited < kMostlyLimited;
-    const double limited = at_full_speed ? 0 : kLimitedSpread * gpu.power_limited;
-    ObservedKernels idle{idle_code(), 0, 0, 0, 1};
+    const bool at_full_speed = gpu.powers->fit.slowdown_exponent > 0 && gpu.power_limited_fraction < kMostlyLimited;
+    const double limited = at_full_speed ? 0 : kLimitedSpread * gpu.power_limited_fraction;
+    ObservedKernels idle{idle_key(), 0, 0, 0, 1};
     for (std::size_t column = 0; column < gpu.powers->kernels.size(); ++column) {
       const std::vector<ObservedKernels>& seen = gpu.powers->kernels[column];
       const ClassPower& found = gpu.powers->fit.classes[column];
       for (const ObservedKernels& one : seen) idle.time_s += one.time_s;
       if (seen.size() != 1 || found.watts < least_w) continue;
       if (const std::optional<double> own = spread_in(found)) {
-        findings.push_back(finding(model, seen.front(), found.watts, in_quadrature(*own, limited)));
+        findings.push_back(entry_from_measurement(model, seen.front(), found.watts, add_in_quadrature(*own, limited)));
       }
     }
     // Its time is that of all classes, so the library drops it last.
     const ClassPower& waiting = gpu.powers->fit.idle();
     if (const std::optional<double> own = spread_in(waiting); own && idle.time_s > 0) {
-      findings.push_back(finding(model, idle, waiting.watts, *own));
+      findings.push_back(entry_from_measurement(model, idle, waiting.watts, *own));
     }
   }
   return findings;
 }
 
-Result<std::vector<KernelPower>> priors_needed(std::span<const std::string> paths, const KernelPriors& priors) {
+Result<std::vector<KernelPower>> required_priors(std::span<const std::string> paths, const KernelPriors& priors) {
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
   if (!files) return std::move(files).error();
   ClassSurvey survey;

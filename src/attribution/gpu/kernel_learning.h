@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a recording adds to the kernel library: class powers that its own data identify, without any prior. Findings are
-// merged into the kernel library (recording/library_file.h). Also the reverse: the library entries that a recording
+// merged into the kernel library (recording/kernel_library_file.h). Also the reverse: the library entries that a recording
 // needs. Watts, seconds.
 #pragma once
 
@@ -17,11 +17,11 @@
 namespace joulemap::attribution {
 
 // Powers of classes that have a column of their own and that the regression identifies. GPUs without a model name give
-// nothing; for a GPU at its power limit most of the time the spread is larger. `unnamed`: model name for GPUs that do
+// nothing; for a GPU at its power limit most of the time the spread is larger. `default_gpu_model`: model name for GPUs that do
 // not report one.
-std::vector<KernelPower> findings_of(const MachineEnergy& energy, const std::string& unnamed = {});
+std::vector<KernelPower> learned_powers(const MachineEnergy& energy, const std::string& default_gpu_model = {});
 
 // Priors of each class in the recording, on each of its GPUs, to be frozen into it. Makes one pass over the recording.
-Result<std::vector<KernelPower>> priors_needed(std::span<const std::string> paths, const KernelPriors& priors);
+Result<std::vector<KernelPower>> required_priors(std::span<const std::string> paths, const KernelPriors& priors);
 
 }  // namespace joulemap::attribution

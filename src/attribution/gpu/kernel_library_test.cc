@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <random>
 
-#include "attribution/gpu/gpu_shares.h"
+#include "attribution/gpu/gpu_attribution.h"
 #include "attribution/gpu/kernel_learning.h"
 #include "attribution/ledger/ledger.h"
 #include "attribution/ledger/recorded_energy.h"
@@ -40,13 +40,13 @@ Accounted account(const SimulatedRun& run, const KernelPriors& known, double pow
   }
   sums.finish();
   DeviceWork device = std::move(work.finish(sums.processes()).at("GPU-1"));
-  const std::vector<ClassPrior> priors = known.of_columns(kGpu, device.kernels);
+  const std::vector<ClassPrior> priors = known.column_priors(kGpu, device.kernels);
   Accounted result;
   MachineEnergy::Gpu gpu{"gpu0", energy.curves.at(0).energy_j, {}, kGpu, power_limited};
-  gpu.powers = find_powers(std::move(device), {energy.curves[0].steps}, span, priors);
-  gpu.energy_j = curve_between(energy.curves[0].curve, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
+  gpu.powers = find_kernel_powers(std::move(device), {energy.curves[0].counter_updates}, span, priors);
+  gpu.energy_j = lag_corrected_curve(energy.curves[0].curve, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
   result.machine.gpus.emplace("GPU-1", std::move(gpu));
-  Ledger ledger(Level::kernel, result.machine, sums);
+  Ledger ledger(RowLevel::kernel, result.machine, sums);
   for (const Activity& activity : activities) ledger.add(kProcess, activity);
   result.ledger = ledger.finish();
   return result;
@@ -67,7 +67,7 @@ std::vector<KernelPower> taught_by(int recordings, std::uint64_t seed) {
   for (int i = 0; i < recordings; ++i) {
     SimulatedGpu gpu(another_card(seed * 100 + static_cast<std::uint64_t>(i)),
                      seed * 10 + static_cast<std::uint64_t>(i));
-    merge_all(library, findings_of(account(gpu.mixture(40), {}).machine));
+    merge_into_library(library, learned_powers(account(gpu.mixture(40), {}).machine));
   }
   return library;
 }
@@ -93,7 +93,7 @@ TEST(KernelLibrary, TellsWhatTheKernelsOfEqualStepsDraw) {
   Tally by_time;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const KernelPriors priors = KernelPriors::of_library(taught_by(2, seed));
+    const KernelPriors priors = KernelPriors::from_library(taught_by(2, seed));
     SimulatedGpu gpu(another_card(seed * 1000), seed);
     const SimulatedRun run = gpu.steady_loop(20, 5);
     const LedgerResult result = account(run, priors).ledger;
@@ -116,7 +116,7 @@ TEST(KernelLibrary, AMixtureThatTellsByItselfIsHardlyMovedByIt) {
   const SimulatedRun run = gpu.mixture(60);
   Tally known;
   Tally alone;
-  add_rows(known, account(run, KernelPriors::of_library(library)).ledger, run);
+  add_rows(known, account(run, KernelPriors::from_library(library)).ledger, run);
   add_rows(alone, account(run, {}).ledger, run);
   EXPECT_LT(known.rms(), alone.rms() + 0.01);
 }
@@ -125,44 +125,45 @@ TEST(KernelLibrary, AMixtureThatTellsByItselfIsHardlyMovedByIt) {
 TEST(KernelLibrary, ClassesThatItDoesNotKnowAreBorrowedAndWide) {
   std::vector<KernelPower> library = taught_by(2, 5);
   const auto is_dropped = [](const KernelPower& known) {
-    return known.code != idle_code() && (known.code.name.back() - '0') % 2 == 1;
+    return known.kernel_key != idle_key() && (known.kernel_key.name.back() - '0') % 2 == 1;
   };
   std::erase_if(library, is_dropped);
   SimulatedGpu gpu(another_card(11), 11);
   const SimulatedRun run = gpu.steady_loop(20, 5);
-  const Accounted result = account(run, KernelPriors::of_library(library));
+  const Accounted result = account(run, KernelPriors::from_library(library));
   Tally all;
   add_rows(all, result.ledger, run);
   EXPECT_GE(all.inside, all.count - 2);
   for (const ReportRow& row : result.ledger.rows) {
     const double half = (*row.high_j - *row.low_j) / 2 / *row.energy_j;
-    const bool is_borrowed = (row.name.back() - '0') % 2 == 1;
-    EXPECT_EQ(half > 0.25, is_borrowed) << row.name << " " << half;
+    const bool is_from_similar_kernels = (row.name.back() - '0') % 2 == 1;
+    EXPECT_EQ(half > 0.25, is_from_similar_kernels) << row.name << " " << half;
   }
 }
 
 TEST(KernelLibrary, WhatWasBelievedIsNotLearntAgain) {
   SimulatedGpu gpu({}, 4);
   const SimulatedRun run = gpu.steady_loop(20, 5);
-  const Accounted result = account(run, KernelPriors::of_library(taught_by(1, 4)));
-  for (const KernelPower& found : findings_of(result.machine)) EXPECT_EQ(found.code, idle_code()) << found.code.name;
+  const Accounted result = account(run, KernelPriors::from_library(taught_by(1, 4)));
+  for (const KernelPower& found : learned_powers(result.machine))
+    EXPECT_EQ(found.kernel_key, idle_key()) << found.kernel_key.name;
 }
 
 TEST(KernelLibrary, AGpuThatWasHeldAtItsPowerLimitTeachesLess) {
   SimulatedGpu gpu({}, 6);
   const SimulatedRun run = gpu.mixture(40);
-  const std::vector<KernelPower> free = findings_of(account(run, {}).machine);
-  const std::vector<KernelPower> held = findings_of(account(run, {}, 1.0).machine);
+  const std::vector<KernelPower> free = learned_powers(account(run, {}).machine);
+  const std::vector<KernelPower> held = learned_powers(account(run, {}, 1.0).machine);
   ASSERT_EQ(free.size(), held.size());
   ASSERT_GE(free.size(), 9U);
   for (std::size_t i = 0; i < free.size(); ++i) {
-    if (free[i].code == idle_code()) continue;
-    EXPECT_GT(spread_of(held[i]), spread_of(free[i]) + 0.03);
+    if (free[i].kernel_key == idle_key()) continue;
+    EXPECT_GT(predictive_relative_sd(held[i]), predictive_relative_sd(free[i]) + 0.03);
   }
 }
 
 TEST(KernelLibrary, SameInputSameBits) {
-  const KernelPriors priors = KernelPriors::of_library(taught_by(1, 2));
+  const KernelPriors priors = KernelPriors::from_library(taught_by(1, 2));
   SimulatedGpu gpu({}, 2);
   const SimulatedRun run = gpu.steady_loop(10, 5);
   const LedgerResult once = account(run, priors).ledger;
@@ -176,7 +177,7 @@ TEST(KernelLibrary, SameInputSameBits) {
 
 // For a recording that is too short for any regression.
 TEST(KernelLibrary, AFewMomentsAreSharedOutByItAlone) {
-  const KernelPriors priors = KernelPriors::of_library(taught_by(2, 8));
+  const KernelPriors priors = KernelPriors::from_library(taught_by(2, 8));
   SimulatedGpu gpu(another_card(8), 8);
   const SimulatedRun run = gpu.steady_loop(1.2, 5);
   const LedgerResult result = account(run, priors).ledger;

@@ -6,7 +6,7 @@
 #include <limits>
 #include <tuple>
 
-#include "attribution/gpu/kernel_classes.h"
+#include "attribution/gpu/kernel_power_hierarchy.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -15,12 +15,12 @@ namespace {
 constexpr double kNothingKnown = 0.5;
 
 ClassPrior prior_from(const KernelPower& known) {
-  const double spread = spread_of(known);
-  return {known.watts, spread, spread < kUsualDifference};
+  const double spread = predictive_relative_sd(known);
+  return {known.watts, spread, spread < kDefaultClassSpread};
 }
 
 // Prior of a column with several classes: their time-weighted mean.
-ClassPrior together(std::span<const ObservedKernels> seen, std::span<const ClassPrior> priors) {
+ClassPrior combined_prior(std::span<const ObservedKernels> seen, std::span<const ClassPrior> priors) {
   double all_s = 0;
   for (const ObservedKernels& one : seen) all_s += one.time_s;
   ClassPrior mean{0, 0, false};
@@ -31,7 +31,7 @@ ClassPrior together(std::span<const ObservedKernels> seen, std::span<const Class
     squares += std::pow(share * priors[i].spread * priors[i].watts, 2);
   }
   mean.spread = std::sqrt(squares) / mean.watts;
-  mean.known = mean.spread < kUsualDifference;
+  mean.is_known = mean.spread < kDefaultClassSpread;
   return mean;
 }
 
@@ -41,62 +41,62 @@ KernelPriors::KernelPriors(std::vector<KernelPower> powers, bool is_frozen)
     : powers_(std::move(powers)), is_frozen_(is_frozen) {}
 
 // Several machines of a recording may hold the same entries: keeps one of each.
-KernelPriors KernelPriors::frozen(std::vector<KernelPower> powers) {
-  const auto key = [](const KernelPower& one) { return std::tie(one.gpu, one.code); };
+KernelPriors KernelPriors::from_recording(std::vector<KernelPower> powers) {
+  const auto key = [](const KernelPower& one) { return std::tie(one.gpu, one.kernel_key); };
   std::stable_sort(powers.begin(), powers.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
   const auto same = [&](const auto& a, const auto& b) { return key(a) == key(b); };
   powers.erase(std::unique(powers.begin(), powers.end(), same), powers.end());
   return {std::move(powers), true};
 }
 
-KernelPriors KernelPriors::of_library(std::vector<KernelPower> library) {
+KernelPriors KernelPriors::from_library(std::vector<KernelPower> library) {
   std::vector<KernelPower> sorted;
-  merge_all(sorted, std::move(library), std::numeric_limits<std::size_t>::max());
+  merge_into_library(sorted, std::move(library), std::numeric_limits<std::size_t>::max());
   return {std::move(sorted), false};
 }
 
-std::string KernelPriors::gpu_for(const std::string& gpu) const {
+std::string KernelPriors::resolve_gpu_model(const std::string& gpu) const {
   const bool is_only_one = !powers_.empty() && powers_.front().gpu == powers_.back().gpu;
   return gpu.empty() && is_only_one ? powers_.front().gpu : gpu;
 }
 
-std::vector<KernelPower> KernelPriors::of(const std::string& gpu, std::span<const ObservedKernels> seen) const {
-  const std::string model = gpu_for(gpu);
+std::vector<KernelPower> KernelPriors::powers_for(const std::string& gpu, std::span<const ObservedKernels> seen) const {
+  const std::string model = resolve_gpu_model(gpu);
   std::vector<KernelPower> of_gpu;
   for (const KernelPower& known : powers_) {
     if (known.gpu == model) of_gpu.push_back(known);
   }
   std::vector<KernelPower> found;
-  const KernelClasses kinds(of_gpu);
-  if (kinds.empty()) return found;
+  const KernelPowerHierarchy hierarchy(of_gpu);
+  if (hierarchy.empty()) return found;
   for (const ObservedKernels& one : seen) {
-    if (const KernelPower* known = find_power(of_gpu, model, one.code)) {
+    if (const KernelPower* known = find_power(of_gpu, model, one.kernel_key)) {
       found.push_back(*known);
       continue;
     }
-    if (one.code == idle_code()) continue;
-    const ClassPrior prior = kinds.prior_of(one);
-    found.push_back(
-        borrowed(model, one, prior.watts, is_frozen_ ? std::max(prior.spread, kNothingKnown) : prior.spread));
+    if (one.kernel_key == idle_key()) continue;
+    const ClassPrior prior = hierarchy.prior_of(one);
+    found.push_back(entry_from_similar_kernels(model, one, prior.watts,
+                                               is_frozen_ ? std::max(prior.spread, kNothingKnown) : prior.spread));
   }
   return found;
 }
 
-std::vector<ClassPrior> KernelPriors::of_columns(const std::string& gpu,
-                                                 std::span<const std::vector<ObservedKernels>> columns) const {
+std::vector<ClassPrior> KernelPriors::column_priors(const std::string& gpu,
+                                                    std::span<const std::vector<ObservedKernels>> columns) const {
   std::vector<ObservedKernels> seen;
   for (const std::vector<ObservedKernels>& column : columns) seen.insert(seen.end(), column.begin(), column.end());
-  const std::vector<KernelPower> found = of(gpu, seen);
+  const std::vector<KernelPower> found = powers_for(gpu, seen);
   std::vector<ClassPrior> priors;
   if (found.empty()) return priors;
-  const KernelClasses kinds(found);
+  const KernelPowerHierarchy hierarchy(found);
   auto next = found.begin();
   for (const std::vector<ObservedKernels>& column : columns) {
     std::vector<ClassPrior> members;
     for (std::size_t i = 0; i < column.size(); ++i) members.push_back(prior_from(*next++));
-    priors.push_back(members.empty() ? kinds.prior_of({}) : together(column, members));
+    priors.push_back(members.empty() ? hierarchy.prior_of({}) : combined_prior(column, members));
   }
-  const KernelPower* const idle = find_power(powers_, gpu_for(gpu), idle_code());
+  const KernelPower* const idle = find_power(powers_, resolve_gpu_model(gpu), idle_key());
   priors.push_back(idle != nullptr ? prior_from(*idle) : ClassPrior{});
   return priors;
 }

@@ -17,20 +17,20 @@ class KernelPriors {
  public:
   KernelPriors() = default;  // no priors
   // As stored in a recording; includes powers borrowed from similar classes.
-  static KernelPriors frozen(std::vector<KernelPower> powers);
-  static KernelPriors of_library(std::vector<KernelPower> library);
+  static KernelPriors from_recording(std::vector<KernelPower> powers);
+  static KernelPriors from_library(std::vector<KernelPower> library);
 
   bool empty() const { return powers_.empty(); }
   // One power for each class seen on that GPU; empty where the library has no entry for that GPU model.
-  std::vector<KernelPower> of(const std::string& gpu, std::span<const ObservedKernels> seen) const;
+  std::vector<KernelPower> powers_for(const std::string& gpu, std::span<const ObservedKernels> seen) const;
   // The same for regression columns that combine several classes each; the last is idle.
-  std::vector<ClassPrior> of_columns(const std::string& gpu,
-                                     std::span<const std::vector<ObservedKernels>> columns) const;
+  std::vector<ClassPrior> column_priors(const std::string& gpu,
+                                        std::span<const std::vector<ObservedKernels>> columns) const;
 
  private:
   KernelPriors(std::vector<KernelPower> powers, bool is_frozen);
   // For a recording without a GPU model: the library's GPU model, if the library has only one.
-  std::string gpu_for(const std::string& gpu) const;
+  std::string resolve_gpu_model(const std::string& gpu) const;
 
   std::vector<KernelPower> powers_;  // sorted
   bool is_frozen_ = false;

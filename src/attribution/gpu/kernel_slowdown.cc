@@ -21,28 +21,28 @@ constexpr double kPackedStep = 0.005;
 
 }  // namespace
 
-double usual_length_ns(std::vector<std::uint32_t> lengths_ns) {
+double full_speed_duration_ns(std::vector<std::uint32_t> lengths_ns) {
   if (lengths_ns.size() < kFewestSimilar) return 0;
   const auto fast =
       lengths_ns.begin() + static_cast<std::ptrdiff_t>(kFastShare * static_cast<double>(lengths_ns.size()));
   std::nth_element(lengths_ns.begin(), fast, lengths_ns.end());
-  const double usual_ns = *fast;
-  if (usual_ns < kShortest_ns) return 0;
-  const auto alike = std::count_if(lengths_ns.begin(), lengths_ns.end(), [&](std::uint32_t length_ns) {
-    return length_ns >= kMostFast * usual_ns && length_ns <= kMostSlow * usual_ns;
+  const double full_speed_ns = *fast;
+  if (full_speed_ns < kShortest_ns) return 0;
+  const auto similar = std::count_if(lengths_ns.begin(), lengths_ns.end(), [&](std::uint32_t length_ns) {
+    return length_ns >= kMostFast * full_speed_ns && length_ns <= kMostSlow * full_speed_ns;
   });
-  return static_cast<double>(alike) >= kLeastSimilar * static_cast<double>(lengths_ns.size()) ? usual_ns : 0;
+  return static_cast<double>(similar) >= kLeastSimilar * static_cast<double>(lengths_ns.size()) ? full_speed_ns : 0;
 }
 
-double slowdown_of(double length_ns, double usual_ns) {
-  if (usual_ns <= 0 || length_ns <= usual_ns || length_ns > kMostSlow * usual_ns) return 1;
-  return length_ns / usual_ns;
+double slowdown_of(double length_ns, double full_speed_ns) {
+  if (full_speed_ns <= 0 || length_ns <= full_speed_ns || length_ns > kMostSlow * full_speed_ns) return 1;
+  return length_ns / full_speed_ns;
 }
 
-std::uint8_t packed_slowdown(double slowdown) {
+std::uint8_t pack_slowdown(double slowdown) {
   return static_cast<std::uint8_t>(std::clamp(std::round((slowdown - 1) / kPackedStep), 0.0, 255.0));
 }
 
-double slowdown_of_packed(std::uint8_t packed) { return 1 + kPackedStep * packed; }
+double unpack_slowdown(std::uint8_t packed) { return 1 + kPackedStep * packed; }
 
 }  // namespace joulemap::attribution

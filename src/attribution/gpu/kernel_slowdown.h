@@ -17,17 +17,17 @@
 namespace joulemap::attribution {
 
 // Full-speed kernel duration, by process and class. Omits classes whose kernels do not all do the same work.
-using UsualLengths = std::map<std::pair<std::uint32_t, std::uint32_t>, double>;
+using FullSpeedDurations = std::map<std::pair<std::uint32_t, std::uint32_t>, double>;
 
 // From the durations of one class's kernels, or a sufficient sample. 0 where too few are similar or they are too short
 // to resolve.
-double usual_length_ns(std::vector<std::uint32_t> lengths_ns);
+double full_speed_duration_ns(std::vector<std::uint32_t> lengths_ns);
 
 // 1: full speed or unknown.
-double slowdown_of(double length_ns, double usual_ns);
+double slowdown_of(double length_ns, double full_speed_ns);
 
 // Quantized to one byte, for storage with each kernel.
-std::uint8_t packed_slowdown(double slowdown);
-double slowdown_of_packed(std::uint8_t packed);
+std::uint8_t pack_slowdown(double slowdown);
+double unpack_slowdown(std::uint8_t packed);
 
 }  // namespace joulemap::attribution

@@ -17,15 +17,15 @@ TEST(KernelPace, AFastOneOfManyAlikeIsUsual) {
   std::vector<std::uint32_t> lengths_ns(100, 10'000);
   for (std::size_t i = 0; i < 40; ++i) lengths_ns[i] = 12'000;
   lengths_ns[50] = 2'000;
-  EXPECT_EQ(usual_length_ns(lengths_ns), 10'000);
+  EXPECT_EQ(full_speed_duration_ns(lengths_ns), 10'000);
 }
 
 TEST(KernelPace, KernelsThatDoNotDoTheSameHaveNoUsualLength) {
   std::vector<std::uint32_t> lengths_ns;
   for (std::uint32_t i = 0; i < 100; ++i) lengths_ns.push_back(10'000 + 300 * i);
-  EXPECT_EQ(usual_length_ns(lengths_ns), 0);
-  EXPECT_EQ(usual_length_ns(std::vector<std::uint32_t>(3, 10'000)), 0) << "too few";
-  EXPECT_EQ(usual_length_ns(std::vector<std::uint32_t>(100, 1'000)), 0) << "as long as the clock's steps";
+  EXPECT_EQ(full_speed_duration_ns(lengths_ns), 0);
+  EXPECT_EQ(full_speed_duration_ns(std::vector<std::uint32_t>(3, 10'000)), 0) << "too few";
+  EXPECT_EQ(full_speed_duration_ns(std::vector<std::uint32_t>(100, 1'000)), 0) << "as long as the clock's steps";
 }
 
 TEST(KernelPace, WhatIsFarLongerDoesOtherWork) {
@@ -37,7 +37,7 @@ TEST(KernelPace, WhatIsFarLongerDoesOtherWork) {
 
 TEST(KernelPace, AByteHoldsItToHalfAPercent) {
   for (double slowdown = 1; slowdown < 1.6; slowdown += 0.013) {
-    EXPECT_NEAR(slowdown_of_packed(packed_slowdown(slowdown)), slowdown, 0.003);
+    EXPECT_NEAR(unpack_slowdown(pack_slowdown(slowdown)), slowdown, 0.003);
   }
 }
 
@@ -54,12 +54,12 @@ PacedRun paced_run(const SimulatedGpu::Traits& traits, std::uint64_t seed, doubl
   for (const SimulatedKernel& kernel : paced.run.kernels) {
     lengths_ns[kernel.kind].push_back(static_cast<std::uint32_t>(kernel.end_ns - kernel.start_ns));
   }
-  std::vector<double> usual_ns;
-  for (const std::vector<std::uint32_t>& of_kind : lengths_ns) usual_ns.push_back(usual_length_ns(of_kind));
+  std::vector<double> full_speed_ns;
+  for (const std::vector<std::uint32_t>& of_kind : lengths_ns) full_speed_ns.push_back(full_speed_duration_ns(of_kind));
   for (const SimulatedKernel& kernel : paced.run.kernels) {
     const auto length_ns = static_cast<double>(kernel.end_ns - kernel.start_ns);
     paced.timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind),
-                              slowdown_of(length_ns, usual_ns[kernel.kind]));
+                              slowdown_of(length_ns, full_speed_ns[kernel.kind]));
   }
   paced.timeline.finish();
   for (const Sample& sample : paced.run.history) {
@@ -90,8 +90,8 @@ TEST(KernelPace, PowersAtALimitThatComesAndGoesAreToldApart) {
     const std::optional<PowerFit> plain = fit_powers(paced.timeline, {{}, paced.history});
     const std::optional<PowerFit> fit = fit_powers(paced.timeline, {{}, paced.history, {}, {}, true});
     ASSERT_TRUE(plain && fit);
-    EXPECT_EQ(plain->pace, 0) << "nothing says that clocks were held back";
-    EXPECT_NEAR(fit->pace, 3, 0.5);
+    EXPECT_EQ(plain->slowdown_exponent, 0) << "nothing says that clocks were held back";
+    EXPECT_NEAR(fit->slowdown_exponent, 3, 0.5);
     EXPECT_LT(fit->residual_j, plain->residual_j);
     for (std::size_t kind = 0; kind < traits.computing; ++kind) {
       const double slowed_w = paced.run.slowed_j[kind] / paced.run.slowed_s[kind];
@@ -126,7 +126,7 @@ TEST(KernelPace, LengthsThatSayNothingOfPowersAreLeftAlone) {
     timeline.finish();
     const std::optional<PowerFit> fit = fit_powers(timeline, {{}, paced.history, {}, {}, true});
     ASSERT_TRUE(fit);
-    EXPECT_EQ(fit->pace, 0);
+    EXPECT_EQ(fit->slowdown_exponent, 0);
   }
 }
 

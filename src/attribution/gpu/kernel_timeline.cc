@@ -12,16 +12,16 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::int64_t kLongestPiece_ns = 4 * kNanosecondsPerSecond;  // fits into 32 bits
-constexpr std::size_t kMostTogether = 255;                            // more than a GPU runs at once
-constexpr std::int64_t kForgotten = 20;                               // time constants of relevant past
+constexpr std::size_t kMaxConcurrentKernels = 255;                    // more than a GPU runs at once
+constexpr std::int64_t kRelevantTimeConstants = 20;                   // time constants of relevant past
 
 // Fraction of a kernel's time that counts as busy, by packed slowdown.
-std::array<double, 256> paced_shares(double pace) {
-  std::array<double, 256> paced{};
-  for (std::size_t i = 0; i < paced.size(); ++i) {
-    paced[i] = std::pow(slowdown_of_packed(static_cast<std::uint8_t>(i)), -pace);
+std::array<double, 256> busy_fraction_by_slowdown(double slowdown_exponent) {
+  std::array<double, 256> busy_fraction{};
+  for (std::size_t i = 0; i < busy_fraction.size(); ++i) {
+    busy_fraction[i] = std::pow(unpack_slowdown(static_cast<std::uint8_t>(i)), -slowdown_exponent);
   }
-  return paced;
+  return busy_fraction;
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ void KernelTimeline::add_kernel(std::int64_t start_ns, std::int64_t end_ns, std:
   end_ns_ = std::max(end_ns_, end_ns);
   for (std::int64_t from_ns = start_ns; from_ns < end_ns; from_ns += kLongestPiece_ns) {
     const std::int64_t length_ns = std::min(end_ns - from_ns, kLongestPiece_ns);
-    pieces_.push_back({from_ns, static_cast<std::uint32_t>(length_ns), class_index, 1, packed_slowdown(slowdown)});
+    pieces_.push_back({from_ns, static_cast<std::uint32_t>(length_ns), class_index, 1, pack_slowdown(slowdown)});
   }
 }
 
@@ -51,7 +51,7 @@ void KernelTimeline::finish() {
     return a.class_index != b.class_index ? a.class_index < b.class_index : a.length_ns < b.length_ns;
   };
   if (!std::is_sorted(pieces_.begin(), pieces_.end(), earlier)) std::sort(pieces_.begin(), pieces_.end(), earlier);
-  share_moments();
+  split_concurrent_time();
   std::sort(sums_.begin(), sums_.end(), [](const Sum& a, const Sum& b) {
     if (a.begin_ns != b.begin_ns) return a.begin_ns < b.begin_ns;
     return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.class_index < b.class_index;
@@ -59,7 +59,7 @@ void KernelTimeline::finish() {
 }
 
 // Cuts time where a kernel starts or ends while another runs; leaves kernels that run alone unchanged.
-void KernelTimeline::share_moments() {
+void KernelTimeline::split_concurrent_time() {
   struct Running {
     std::int64_t end_ns;
     std::uint16_t class_index;
@@ -73,11 +73,11 @@ void KernelTimeline::share_moments() {
     while (!running.empty() && now_ns < until_ns) {
       std::int64_t next_ns = until_ns;
       for (const Running& one : running) next_ns = std::min(next_ns, one.end_ns);
-      const auto together = static_cast<std::uint8_t>(running.size());
+      const auto concurrent_kernels = static_cast<std::uint8_t>(running.size());
       for (const Running& one : running) {
         if (next_ns <= now_ns) break;
         shared.push_back(
-            {now_ns, static_cast<std::uint32_t>(next_ns - now_ns), one.class_index, together, one.slowdown});
+            {now_ns, static_cast<std::uint32_t>(next_ns - now_ns), one.class_index, concurrent_kernels, one.slowdown});
       }
       now_ns = next_ns;
       std::erase_if(running, [&](const Running& one) { return one.end_ns <= now_ns; });
@@ -87,7 +87,7 @@ void KernelTimeline::share_moments() {
   for (const Piece& piece : pieces_) {
     advance(piece.start_ns);
     now_ns = piece.start_ns;
-    if (running.size() < kMostTogether) {
+    if (running.size() < kMaxConcurrentKernels) {
       running.push_back({piece.start_ns + piece.length_ns, piece.class_index, piece.slowdown});
     }
   }
@@ -95,7 +95,7 @@ void KernelTimeline::share_moments() {
   pieces_ = std::move(shared);
 }
 
-void KernelTimeline::add_busy(BusyRows& rows, std::span<const std::int64_t> edges_ns, std::size_t row,
+void KernelTimeline::add_busy(BusyTimeMatrix& rows, std::span<const std::int64_t> edges_ns, std::size_t row,
                               std::int64_t from_ns, std::int64_t to_ns, std::size_t column, double busy_per_s) const {
   for (; row + 1 < edges_ns.size() && edges_ns[row] < to_ns; ++row) {
     const std::int64_t begin_ns = std::max(from_ns, edges_ns[row]);
@@ -104,16 +104,16 @@ void KernelTimeline::add_busy(BusyRows& rows, std::span<const std::int64_t> edge
   }
 }
 
-BusyRows KernelTimeline::busy(std::span<const std::int64_t> edges_ns, double pace) const {
-  BusyRows rows{classes_ + 1, {}};
+BusyTimeMatrix KernelTimeline::busy_times(std::span<const std::int64_t> edges_ns, double slowdown_exponent) const {
+  BusyTimeMatrix rows{classes_ + 1, {}};
   if (edges_ns.size() < 2) return rows;
   rows.seconds.resize((edges_ns.size() - 1) * rows.columns);
-  const std::array<double, 256> paced = paced_shares(pace);
+  const std::array<double, 256> busy_fraction = busy_fraction_by_slowdown(slowdown_exponent);
   std::size_t row = 0;
   for (const Piece& piece : pieces_) {
     while (row + 2 < edges_ns.size() && edges_ns[row + 1] <= piece.start_ns) ++row;
     add_busy(rows, edges_ns, row, piece.start_ns, piece.start_ns + piece.length_ns, piece.class_index,
-             paced[piece.slowdown] / piece.together);
+             busy_fraction[piece.slowdown] / piece.concurrent_kernels);
   }
   for (const Sum& sum : sums_) {
     const auto after = std::upper_bound(edges_ns.begin(), edges_ns.end(), sum.begin_ns);
@@ -134,37 +134,37 @@ BusyRows KernelTimeline::busy(std::span<const std::int64_t> edges_ns, double pac
   return rows;
 }
 
-BusyRows KernelTimeline::remembered(std::span<const std::int64_t> moments_ns, std::int64_t memory_ns,
-                                    double pace) const {
-  BusyRows rows{classes_ + 1, {}};
+BusyTimeMatrix KernelTimeline::exponential_averages(std::span<const std::int64_t> moments_ns,
+                                                    std::int64_t time_constant_ns, double slowdown_exponent) const {
+  BusyTimeMatrix rows{classes_ + 1, {}};
   rows.seconds.resize(moments_ns.size() * rows.columns);
-  const double per_ns = -1.0 / static_cast<double>(memory_ns);
+  const double per_ns = -1.0 / static_cast<double>(time_constant_ns);
   const auto left_of = [&](std::int64_t ago_ns) { return std::exp(per_ns * static_cast<double>(ago_ns)); };
-  const std::array<double, 256> paced = paced_shares(pace);
-  std::vector<double> mind(classes_);
+  const std::array<double, 256> busy_fraction = busy_fraction_by_slowdown(slowdown_exponent);
+  std::vector<double> averages(classes_);
   auto next = pieces_.begin();
   std::int64_t last_ns = INT64_MIN;
   for (std::size_t row = 0; row < moments_ns.size(); ++row) {
     const std::int64_t now_ns = moments_ns[row];
-    const std::int64_t forgotten_ns = now_ns - kForgotten * memory_ns;
-    if (last_ns < forgotten_ns) {
-      std::fill(mind.begin(), mind.end(), 0.0);
-      last_ns = forgotten_ns;
+    const std::int64_t horizon_ns = now_ns - kRelevantTimeConstants * time_constant_ns;
+    if (last_ns < horizon_ns) {
+      std::fill(averages.begin(), averages.end(), 0.0);
+      last_ns = horizon_ns;
       next = std::partition_point(next, pieces_.end(),
-                                  [&](const Piece& piece) { return piece.start_ns + piece.length_ns <= forgotten_ns; });
+                                  [&](const Piece& piece) { return piece.start_ns + piece.length_ns <= horizon_ns; });
     }
     const double left = left_of(now_ns - last_ns);
-    for (double& share : mind) share *= left;
+    for (double& share : averages) share *= left;
     // Pieces that share time have the same begin and end; all others are disjoint and in order.
     for (auto piece = next; piece != pieces_.end() && piece->start_ns < now_ns; ++piece) {
       const std::int64_t from_ns = std::max(piece->start_ns, last_ns);
       const std::int64_t to_ns = std::min(piece->start_ns + piece->length_ns, now_ns);
-      const double counted = paced[piece->slowdown] / piece->together;
-      mind[piece->class_index] += (left_of(now_ns - to_ns) - left_of(now_ns - from_ns)) * counted;
+      const double counted = busy_fraction[piece->slowdown] / piece->concurrent_kernels;
+      averages[piece->class_index] += (left_of(now_ns - to_ns) - left_of(now_ns - from_ns)) * counted;
       if (piece->start_ns + piece->length_ns <= now_ns) next = piece + 1;
     }
     double busy = 0;
-    for (std::size_t k = 0; k < classes_; ++k) busy += rows.seconds[row * rows.columns + k] = mind[k];
+    for (std::size_t k = 0; k < classes_; ++k) busy += rows.seconds[row * rows.columns + k] = averages[k];
     rows.seconds[row * rows.columns + classes_] = std::max(1 - busy, 0.0);
     last_ns = now_ns;
   }

@@ -13,7 +13,7 @@
 namespace joulemap::attribution {
 
 // Busy seconds: a row for each interval, a column for each class and a last column for idle time.
-struct BusyRows {
+struct BusyTimeMatrix {
   std::size_t columns = 0;
   std::vector<double> seconds;
 
@@ -28,7 +28,7 @@ class KernelTimeline {
   explicit KernelTimeline(std::size_t classes = 0) : classes_(classes) {}
 
   std::size_t classes() const { return classes_; }
-  // `slowness`: duration relative to full speed (kernel_pace.h).
+  // `slowdown`: duration relative to full speed (kernel_slowdown.h).
   void add_kernel(std::int64_t start_ns, std::int64_t end_ns, std::uint16_t class_index, double slowdown = 1);
   void add_sum(std::int64_t begin_ns, std::int64_t end_ns, std::uint16_t class_index, double busy_s);
   // Call once, after everything was added: sorts, and divides time among concurrent kernels.
@@ -39,10 +39,11 @@ class KernelTimeline {
   std::int64_t end_ns() const { return end_ns_; }
   // Row i lies between edge i and edge i + 1; edges must increase. Of a slowed-down kernel's time the fraction
   // slowdown^-pace counts as busy, and the rest as idle.
-  BusyRows busy(std::span<const std::int64_t> edges_ns, double pace = 0) const;
+  BusyTimeMatrix busy_times(std::span<const std::int64_t> edges_ns, double slowdown_exponent = 0) const;
   // Exponential moving average with this time constant, at increasing times: a row for each time, with the fraction of
   // every class and of idle; each row sums to 1.
-  BusyRows remembered(std::span<const std::int64_t> moments_ns, std::int64_t memory_ns, double pace = 0) const;
+  BusyTimeMatrix exponential_averages(std::span<const std::int64_t> moments_ns, std::int64_t time_constant_ns,
+                                      double slowdown_exponent = 0) const;
   // True if all kernels between these times were recorded singly.
   bool is_detailed(std::int64_t from_ns, std::int64_t to_ns) const;
   // Indices of edges that are useful as ends of rows: at most one within a time span that is known only as a sum.
@@ -53,8 +54,8 @@ class KernelTimeline {
     std::int64_t start_ns;
     std::uint32_t length_ns;
     std::uint16_t class_index;
-    std::uint8_t together;  // count of kernels running at that time
-    std::uint8_t slowdown;  // packed
+    std::uint8_t concurrent_kernels;  // count of kernels running at that time
+    std::uint8_t slowdown;            // packed
   };
   struct Sum {
     std::int64_t begin_ns;
@@ -63,8 +64,8 @@ class KernelTimeline {
     std::uint16_t class_index;
   };
 
-  void share_moments();
-  void add_busy(BusyRows& rows, std::span<const std::int64_t> edges_ns, std::size_t row, std::int64_t from_ns,
+  void split_concurrent_time();
+  void add_busy(BusyTimeMatrix& rows, std::span<const std::int64_t> edges_ns, std::size_t row, std::int64_t from_ns,
                 std::int64_t to_ns, std::size_t column, double busy_per_s) const;
 
   std::size_t classes_;

@@ -16,7 +16,7 @@ TEST(KernelTimeline, TellsHowLongEachClassWasBusyBetweenEdges) {
   timeline.add_kernel(50 * kMillisecond_ns, 150 * kMillisecond_ns, 0);
   timeline.add_kernel(160 * kMillisecond_ns, 190 * kMillisecond_ns, 1);
   timeline.finish();
-  const BusyRows rows = timeline.busy(std::vector<std::int64_t>{0, kSecond_ns / 10, 2 * kSecond_ns / 10});
+  const BusyTimeMatrix rows = timeline.busy_times(std::vector<std::int64_t>{0, kSecond_ns / 10, 2 * kSecond_ns / 10});
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_NEAR(rows[0][0], 0.05, 1e-12);
   EXPECT_NEAR(rows[0][2], 0.05, 1e-12);
@@ -43,7 +43,7 @@ TEST(KernelTimeline, KernelsThatRunTogetherShareTheMoment) {
     }
     timeline.finish();
     const std::vector<std::int64_t> edges = {0, 20 * kMillisecond_ns, 37 * kMillisecond_ns, 100 * kMillisecond_ns};
-    const BusyRows rows = timeline.busy(edges);
+    const BusyTimeMatrix rows = timeline.busy_times(edges);
     for (std::size_t row = 0; row < rows.size(); ++row) {
       std::vector<double> expected(4);
       for (auto at = static_cast<std::size_t>(edges[row] / kMillisecond_ns);
@@ -68,7 +68,7 @@ TEST(KernelTimeline, SumsAreSpreadAndMakeCoarseRows) {
   for (const std::size_t edge : timeline.useful_edges(edges)) kept.push_back(edges[edge]);
   EXPECT_EQ(kept, (std::vector<std::int64_t>{0, kSecond_ns, 2 * kSecond_ns, 5 * kSecond_ns, 6 * kSecond_ns,
                                              9 * kSecond_ns, 10 * kSecond_ns}));
-  const BusyRows rows = timeline.busy(edges);
+  const BusyTimeMatrix rows = timeline.busy_times(edges);
   EXPECT_NEAR(rows[2][0], 0.5, 1e-12);
   EXPECT_NEAR(rows[6][0], 1, 1e-12);  // busy time is capped at elapsed time
   EXPECT_NEAR(rows[6][1], 0, 1e-12);
@@ -81,7 +81,7 @@ TEST(KernelTimeline, NonsenseTimesAreNoTime) {
   timeline.add_kernel(0, 1, 7);
   timeline.finish();
   EXPECT_TRUE(timeline.empty());
-  EXPECT_EQ(timeline.busy({}).size(), 0u);
+  EXPECT_EQ(timeline.busy_times({}).size(), 0u);
 }
 
 }  // namespace

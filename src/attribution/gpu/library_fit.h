@@ -22,8 +22,8 @@ namespace joulemap::attribution {
 // Prior power of a class.
 struct ClassPrior {
   double watts = 0;
-  double spread = 0;   // relative standard deviation
-  bool known = false;  // spread is smaller than the usual spread between classes
+  double spread = 0;      // relative standard deviation
+  bool is_known = false;  // spread is smaller than the usual spread between classes
 };
 
 class LibraryFit {
@@ -32,36 +32,36 @@ class LibraryFit {
   LibraryFit(std::span<const ClassPrior> priors, const PowerPrior& prior, double noise);
 
   // Watts by class; the last is idle.
-  std::vector<double> solve(const statistics::GramSums& sums) const;
-  std::vector<double> draw(const statistics::GramSums& sums, statistics::Random& random) const;
+  std::vector<double> solve(const statistics::NormalEquations& sums) const;
+  std::vector<double> draw(const statistics::NormalEquations& sums, statistics::Random& random) const;
   // By class, idle last: fraction of its deviation from the prior that the observations identify, 0 .. 1.
-  std::vector<double> from_data(const statistics::GramSums& sums) const;
+  std::vector<double> data_fractions(const statistics::NormalEquations& sums) const;
 
  private:
-  std::vector<double> solve(const statistics::GramSums& sums, std::span<const double> moved_w) const;
-  std::vector<statistics::Prior> differences(std::span<const double> moved_w) const;
+  std::vector<double> solve(const statistics::NormalEquations& sums, std::span<const double> perturbed_w) const;
+  std::vector<statistics::Prior> deviation_priors(std::span<const double> perturbed_w) const;
 
   std::vector<double> watts_;  // prior watts, 0 for idle
   std::vector<double> spread_w_;
-  std::vector<double> pulls_;  // precisions of all, idle last
+  std::vector<double> precisions_;  // precisions of all, idle last
   double idle_w_ = 0;
-  double level_pull_;
+  double level_precision_;
 };
 
 // Idle power of a GPU between kernels as a fraction of its busy power, where it is unknown.
-inline constexpr double kUsualIdle = 0.25;
+inline constexpr double kDefaultIdleFraction = 0.25;
 
 // Replaces a coarse fit in which nearly identical observations give a higher idle than busy power. Uses the library's
 // busy and idle power or, without a library, defaults.
-PowerPrior fallback_coarse_prior(std::span<const ClassPrior> priors, const IntervalObservations& rows);
+PowerPrior fallback_coarse_prior(std::span<const ClassPrior> priors, const IntervalObservations& observations);
 
 // Observations that hardly separate classes repeat one another, and so do their errors. Returns the factor by which to
 // reduce their number when weighed against a library: all of them where nothing is separated, so that they only
-// determine the level. `alone`: by class, how much of it the observations identify (separable_groups.h).
-double repeats_of(const IntervalObservations& rows, std::span<const double> alone);
+// determine the level. `identified_fractions`: by class, how much of it the observations identify (separable_groups.h).
+double redundancy_factor(const IntervalObservations& observations, std::span<const double> identified_fractions);
 
 // By class, idle last: true if the library contributes more to its power than the observations do.
 std::vector<bool> is_prior_dominated(const LibraryFit& library, std::span<const ClassPrior> priors,
-                                     const statistics::GramSums& sums);
+                                     const statistics::NormalEquations& sums);
 
 }  // namespace joulemap::attribution

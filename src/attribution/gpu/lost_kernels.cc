@@ -12,7 +12,7 @@ constexpr std::uint64_t kLongest_ns = std::uint64_t{1} << 62;
 
 }  // namespace
 
-Activity lost_kernels(const Mark& mark, const ProcessNames& names) {
+Activity lost_kernel_activity(const Mark& mark, const ProcessNames& names) {
   Activity lost;
   std::int64_t end_ns = 0;
   if (mark.id == 0 || mark.id > kLongest_ns) return lost;
@@ -25,11 +25,11 @@ Activity lost_kernels(const Mark& mark, const ProcessNames& names) {
   if (queue_of.empty()) return lost;
   lost.begin_ns = mark.time_ns;
   lost.end_ns = end_ns;
-  lost.classes = {{kLostClass, KernelKind::kernel, "kernels that were lost", {}, {}}};
+  lost.classes = {{kLostKernelClass, KernelKind::kernel, "kernels that were lost", {}, {}}};
   const auto time_ns = static_cast<std::int64_t>(mark.id);
   for (const auto& [device, queue] : queue_of) {
-    lost.kernel_tallies.push_back({kLostClass, queue, 0, 1, time_ns});
-    lost.kernels.push_back({.start_ns = mark.time_ns, .end_ns = end_ns, .class_id = kLostClass, .queue = queue});
+    lost.kernel_tallies.push_back({kLostKernelClass, queue, 0, 1, time_ns});
+    lost.kernels.push_back({.start_ns = mark.time_ns, .end_ns = end_ns, .class_id = kLostKernelClass, .queue = queue});
   }
   return lost;
 }

@@ -15,10 +15,10 @@
 namespace joulemap::attribution {
 
 // Larger than any class id of a process.
-inline constexpr std::uint32_t kLostClass = 0xFFFF'FFFF;
+inline constexpr std::uint32_t kLostKernelClass = 0xFFFF'FFFF;
 
 // The activity that a mark of kind kernels_lost represents. `names`: complete names of its process. Empty where the
 // process used no known GPU or the mark is invalid. Add it to sums and work, not to a ledger.
-Activity lost_kernels(const Mark& mark, const ProcessNames& names);
+Activity lost_kernel_activity(const Mark& mark, const ProcessNames& names);
 
 }  // namespace joulemap::attribution

@@ -10,12 +10,12 @@ namespace {
 
 TEST(LostKernels, AMarkThatMakesNoSenseOrAProcessWithoutAGpuIsNothing) {
   ProcessNames names;
-  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
+  EXPECT_TRUE(lost_kernel_activity({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
   names.queues[0] = {0, "GPU-1", 0, 1, 7};
-  EXPECT_FALSE(lost_kernels({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
-  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, 0, 0, {}}, names).empty());
-  EXPECT_TRUE(lost_kernels({5, MarkKind::kernels_lost, UINT64_MAX, 0, {}}, names).empty());
-  EXPECT_TRUE(lost_kernels({INT64_MAX - 5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
+  EXPECT_FALSE(lost_kernel_activity({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
+  EXPECT_TRUE(lost_kernel_activity({5, MarkKind::kernels_lost, 0, 0, {}}, names).empty());
+  EXPECT_TRUE(lost_kernel_activity({5, MarkKind::kernels_lost, UINT64_MAX, 0, {}}, names).empty());
+  EXPECT_TRUE(lost_kernel_activity({INT64_MAX - 5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
 }
 
 }  // namespace

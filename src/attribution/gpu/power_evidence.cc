@@ -26,14 +26,14 @@ constexpr Range kCounterLag{-5 * kMs, 60 * kMs, kUsualCounterLag_ns};
 constexpr Range kGaugeLag{-15 * kMs, 25 * kMs, 0};
 constexpr std::int64_t kLagGrid_ns = 5 * kMs;
 constexpr std::int64_t kLagRefined_ns = kMs / 4;
-constexpr std::int64_t kUsualMemory_ns = 12 * kMs;
+constexpr std::int64_t kDefaultTimeConstant_ns = 12 * kMs;
 // Standard deviations of gauges about the default or, if "good", about the calibration; relative for the time constant.
-constexpr double kMemorySpread = 0.3;
-constexpr double kGoodMemory = 0.06;
+constexpr double kTimeConstantSpread = 0.3;
+constexpr double kCalibratedTimeConstantSpread = 0.06;
 constexpr std::int64_t kLagSpread_ns = 5 * kMs;
-constexpr std::int64_t kGoodLag_ns = kMs;
-constexpr std::int64_t kMemories_ns[] = {4 * kMs, 8 * kMs, 12 * kMs, 18 * kMs, 27 * kMs};
-constexpr std::int64_t kLongestMemory_ns = 200 * kMs;
+constexpr std::int64_t kCalibratedLagSpread_ns = kMs;
+constexpr std::int64_t kTimeConstants_ns[] = {4 * kMs, 8 * kMs, 12 * kMs, 18 * kMs, 27 * kMs};
+constexpr std::int64_t kMaxTimeConstant_ns = 200 * kMs;
 // In units of the noise variance: half of chi squared with one degree of freedom. Flat: the cost varies over the grid
 // by no more than chance. Unsure: the 90 % interval.
 constexpr double kFlatCost = 6;
@@ -43,40 +43,40 @@ constexpr double kUnsureCost = 1.35;
 constexpr double kUnsureOfTwo = 2.3;
 constexpr double kModelCost = 0.001;
 // Step size and number of steps to either side when other time constants and lags are tried.
-constexpr double kOtherMemory = 1.2;
-constexpr std::int64_t kOtherLag_ns = 5 * kMs / 4;
-constexpr int kMostOthers = 6;
+constexpr double kTimeConstantStep = 1.2;
+constexpr std::int64_t kLagStep_ns = 5 * kMs / 4;
+constexpr int kMaxAlternatives = 6;
 // Power is proportional to frequency times voltage squared, and voltage falls with frequency: exponent 3, or a little
 // more where other units idle while they wait.
-constexpr double kPaces[] = {0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5};
+constexpr double kSlowdownExponents[] = {0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5};
 
 // This many observations, in a few separate stretches, suffice to estimate two parameters.
 constexpr std::size_t kSearchedRows = 2400;
-constexpr std::size_t kSearchedStretches = 6;
+constexpr std::size_t kSearchedSlices = 6;
 
 // From the first kernel on: before it the GPU may be in a sleep state, whose power differs from idle between kernels.
-std::vector<EnergyPoint> useful_steps(const KernelTimeline& timeline, std::span<const EnergyPoint> points) {
-  std::vector<EnergyPoint> within;
+std::vector<EnergyPoint> usable_updates(const KernelTimeline& timeline, std::span<const EnergyPoint> points) {
+  std::vector<EnergyPoint> in_range;
   for (const EnergyPoint& point : points) {
     if (point.time_ns < timeline.begin_ns() - kCounterLag.most_ns) continue;
-    if (!within.empty() && point.time_ns <= within.back().time_ns) continue;
-    within.push_back(point);
+    if (!in_range.empty() && point.time_ns <= in_range.back().time_ns) continue;
+    in_range.push_back(point);
     if (point.time_ns > timeline.end_ns() + kCounterLag.most_ns) break;
   }
   std::vector<std::int64_t> edges_ns;
-  edges_ns.reserve(within.size());
-  for (const EnergyPoint& point : within) edges_ns.push_back(point.time_ns);
+  edges_ns.reserve(in_range.size());
+  for (const EnergyPoint& point : in_range) edges_ns.push_back(point.time_ns);
   std::vector<EnergyPoint> useful;
-  for (const std::size_t edge : timeline.useful_edges(edges_ns)) useful.push_back(within[edge]);
+  for (const std::size_t edge : timeline.useful_edges(edges_ns)) useful.push_back(in_range[edge]);
   return useful;
 }
 
 // Times before which all kernels were recorded singly for longer than any gauge's time constant matters.
-std::vector<PowerPoint> useful_history(const KernelTimeline& timeline, std::span<const PowerPoint> points) {
+std::vector<PowerPoint> usable_history(const KernelTimeline& timeline, std::span<const PowerPoint> points) {
   std::vector<PowerPoint> useful;
   for (const PowerPoint& point : points) {
     if (!useful.empty() && point.time_ns <= useful.back().time_ns) continue;
-    if (timeline.is_detailed(point.time_ns - kLongestMemory_ns, point.time_ns + kLagGrid_ns)) useful.push_back(point);
+    if (timeline.is_detailed(point.time_ns - kMaxTimeConstant_ns, point.time_ns + kLagGrid_ns)) useful.push_back(point);
   }
   return useful;
 }
@@ -85,43 +85,43 @@ double usual_period_s(const std::vector<PowerPoint>& points) {
   std::vector<std::int64_t> apart_ns;
   for (std::size_t i = 1; i < points.size(); ++i) apart_ns.push_back(points[i].time_ns - points[i - 1].time_ns);
   if (apart_ns.empty()) return 1;
-  const auto middle = apart_ns.begin() + static_cast<std::ptrdiff_t>(apart_ns.size() / 2);
-  std::nth_element(apart_ns.begin(), middle, apart_ns.end());
-  return seconds(*middle);
+  const auto median = apart_ns.begin() + static_cast<std::ptrdiff_t>(apart_ns.size() / 2);
+  std::nth_element(apart_ns.begin(), median, apart_ns.end());
+  return seconds(*median);
 }
 
 // Cost of each lag and time constant. Results are cached, because refinement asks for some again.
 class SensorModelSearch {
  public:
-  SensorModelSearch(const UsefulEvidence& evidence, const SensorModel& known)
+  SensorModelSearch(const UsableEvidence& evidence, const SensorModel& known)
       : evidence_(evidence),
         range_(evidence.is_gauge() ? kGaugeLag : kCounterLag),
         calibrated_(evidence.is_gauge() ? known.history : known.counter) {}
 
-  FoundSensorModel find() {
+  SensorModelEstimate find() {
     if (evidence_.is_gauge()) {
-      for (const std::int64_t memory_ns : kMemories_ns) try_lags(memory_ns);
-      refine_memory();
+      for (const std::int64_t time_constant_ns : kTimeConstants_ns) try_lags(time_constant_ns);
+      refine_time_constant();
     } else {
       try_lags(0);
     }
     refine_lag();
     const Key best = best_key();
-    FoundSensorModel found{{best.second, best.first}, range_.least_ns, range_.most_ns, false};
+    SensorModelEstimate found{{best.second, best.first}, range_.least_ns, range_.most_ns, false};
     noise_ = tried_.at(best).noise;
     double most = 0;
     for (const auto& [key, tried] : tried_) {
-      if (key.first == best.first) most = std::max(most, told_cost(key) - told_cost(best));
+      if (key.first == best.first) most = std::max(most, residual_cost(key) - residual_cost(best));
     }
-    found.known = most > kFlatCost;
-    if (!found.known) {
-      found.best = {range_.usual_ns, evidence_.is_gauge() ? kUsualMemory_ns : 0};
+    found.is_identified = most > kFlatCost;
+    if (!found.is_identified) {
+      found.best = {range_.usual_ns, evidence_.is_gauge() ? kDefaultTimeConstant_ns : 0};
       if (!calibrated_) return found;
-      return {{calibrated_->lag_ns, calibrated_->memory_ns}, calibrated_->low_ns, calibrated_->high_ns, false};
+      return {{calibrated_->lag_ns, calibrated_->time_constant_ns}, calibrated_->low_ns, calibrated_->high_ns, false};
     }
-    found.low_ns = crossing(best, -1);
-    found.high_ns = crossing(best, 1);
-    if (evidence_.is_gauge()) found.others = others_than(best);
+    found.lag_low_ns = crossing(best, -1);
+    found.lag_high_ns = crossing(best, 1);
+    if (evidence_.is_gauge()) found.alternatives = alternatives_to(best);
     return found;
   }
 
@@ -132,50 +132,51 @@ class SensorModelSearch {
     double noise = 0;
   };
   // Moves outwards from the best while the fit is nearly as good.
-  std::vector<AlternativeSensorModel> others_than(Key best) {
+  std::vector<AlternativeSensorModel> alternatives_to(Key best) {
     const double tolerance = std::max(kUnsureOfTwo, kModelCost * cost(best));
-    std::vector<AlternativeSensorModel> others;
+    std::vector<AlternativeSensorModel> alternatives;
     const auto is_near = [&](Key key) {
       const double worse = cost(key) - cost(best);
-      if (worse <= tolerance && key != best) others.push_back(other(key, std::exp(-kUnsureOfTwo * worse / tolerance)));
+      if (worse <= tolerance && key != best)
+        alternatives.push_back(alternative(key, std::exp(-kUnsureOfTwo * worse / tolerance)));
       return worse <= tolerance;
     };
-    for (const double by : {kOtherMemory, 1 / kOtherMemory}) {
+    for (const double by : {kTimeConstantStep, 1 / kTimeConstantStep}) {
       Key key = best;
-      for (int i = 0; i < kMostOthers; ++i) {
+      for (int i = 0; i < kMaxAlternatives; ++i) {
         key = best_lag_for(static_cast<std::int64_t>(static_cast<double>(key.first) * by), key.second);
         if (!is_near(key)) break;
       }
     }
     for (const int side : {-1, 1}) {
-      for (int i = 1; i <= kMostOthers; ++i) {
-        const Key key{best.first, best.second + side * i * kOtherLag_ns};
+      for (int i = 1; i <= kMaxAlternatives; ++i) {
+        const Key key{best.first, best.second + side * i * kLagStep_ns};
         if (!try_sensor_model(key) || !is_near(key)) break;
       }
     }
-    if (!others.empty()) others.insert(others.begin(), other(best, 1));
-    return others;
+    if (!alternatives.empty()) alternatives.insert(alternatives.begin(), alternative(best, 1));
+    return alternatives;
   }
-  AlternativeSensorModel other(Key key, double weight) const {
-    const IntervalObservations rows = evidence_.rows_at({key.second, key.first});
-    const RobustFit fit = robust_fit(rows, coarse_prior(rows), 2);
-    return {{key.second, key.first}, weight, rows.sums(fit.weights), fit.watts};
+  AlternativeSensorModel alternative(Key key, double weight) const {
+    const IntervalObservations observations = evidence_.observations_with({key.second, key.first});
+    const RobustFit fit = robust_fit(observations, coarse_prior(observations), 2);
+    return {{key.second, key.first}, weight, observations.sums(fit.weights), fit.watts};
   }
-  Key best_lag_for(std::int64_t memory_ns, std::int64_t lag_ns) {
-    Key best{memory_ns, lag_ns};
+  Key best_lag_for(std::int64_t time_constant_ns, std::int64_t lag_ns) {
+    Key best{time_constant_ns, lag_ns};
     try_sensor_model(best);
     for (const std::int64_t step_ns : {kLagGrid_ns / 4, kLagGrid_ns / 8}) {
       for (const std::int64_t away_ns : {-step_ns, step_ns}) {
-        const Key key{memory_ns, best.second + away_ns};
+        const Key key{time_constant_ns, best.second + away_ns};
         if (try_sensor_model(key) && cost(key) < cost(best)) best = key;
       }
     }
     return best;
   }
 
-  void try_lags(std::int64_t memory_ns) {
+  void try_lags(std::int64_t time_constant_ns) {
     for (std::int64_t lag_ns = range_.least_ns; lag_ns <= range_.most_ns; lag_ns += kLagGrid_ns) {
-      try_sensor_model({memory_ns, lag_ns});
+      try_sensor_model({time_constant_ns, lag_ns});
     }
   }
   // Returns false outside of the search range.
@@ -183,18 +184,18 @@ class SensorModelSearch {
     if (key.second < range_.least_ns || key.second > range_.most_ns) return false;
     const auto [tried, is_new] = tried_.try_emplace(key);
     if (!is_new) return true;
-    const IntervalObservations rows = evidence_.rows_at({key.second, key.first});
-    const RobustFit fit = robust_fit(rows, coarse_prior(rows), 2);
-    tried->second = {rows.residuals(fit.watts), fit.noise};
+    const IntervalObservations observations = evidence_.observations_with({key.second, key.first});
+    const RobustFit fit = robust_fit(observations, coarse_prior(observations), 2);
+    tried->second = {observations.residuals(fit.watts), fit.noise};
     if (tried_.size() == 1 || fit.noise < noise_) noise_ = fit.noise;
     return true;
   }
   // Lag and time constant are partly interchangeable: a larger lag looks like a longer time constant.
-  void refine_memory() {
+  void refine_time_constant() {
     for (const double factor : {1.25, 1.1}) {
-      const auto [memory_ns, lag_ns] = best_key();
+      const auto [time_constant_ns, lag_ns] = best_key();
       for (const double by : {factor, 1 / factor}) {
-        const auto other_ns = static_cast<std::int64_t>(static_cast<double>(memory_ns) * by);
+        const auto other_ns = static_cast<std::int64_t>(static_cast<double>(time_constant_ns) * by);
         for (const std::int64_t away_ns : {-kLagGrid_ns / 2, std::int64_t{0}, kLagGrid_ns / 2}) {
           try_sensor_model({other_ns, lag_ns + away_ns});
         }
@@ -211,24 +212,24 @@ class SensorModelSearch {
   }
   // Residual cost plus the prior's cost: the distance from the calibration or the default, which matters where the
   // observations carry little information.
-  double cost(Key key) const { return told_cost(key) + unusual_cost(key); }
-  double told_cost(Key key) const { return huber_cost(tried_.at(key).residuals, noise_); }
-  double unusual_cost(Key key) const {
+  double cost(Key key) const { return residual_cost(key) + prior_cost(key); }
+  double residual_cost(Key key) const { return huber_cost(tried_.at(key).residuals, noise_); }
+  double prior_cost(Key key) const {
     if (!evidence_.is_gauge()) return 0;
-    const bool calibrated = calibrated_ && calibrated_->memory_ns > 0;
-    const auto usual_ns = static_cast<double>(calibrated ? calibrated_->memory_ns : kUsualMemory_ns);
-    const double memory =
-        std::log(static_cast<double>(key.first) / usual_ns) / (calibrated ? kGoodMemory : kMemorySpread);
+    const bool calibrated = calibrated_ && calibrated_->time_constant_ns > 0;
+    const auto usual_ns = static_cast<double>(calibrated ? calibrated_->time_constant_ns : kDefaultTimeConstant_ns);
+    const double time_constant = std::log(static_cast<double>(key.first) / usual_ns) /
+                                 (calibrated ? kCalibratedTimeConstantSpread : kTimeConstantSpread);
     const double lag_ns = static_cast<double>(key.second - (calibrated ? calibrated_->lag_ns : range_.usual_ns));
-    const double lag = lag_ns / static_cast<double>(calibrated ? kGoodLag_ns : kLagSpread_ns);
-    return (memory * memory + lag * lag) / 2;
+    const double lag = lag_ns / static_cast<double>(calibrated ? kCalibratedLagSpread_ns : kLagSpread_ns);
+    return (time_constant * time_constant + lag * lag) / 2;
   }
   Key best_key() const {
     Key best = tried_.begin()->first;
     double least = cost(best);
     for (const auto& [key, tried] : tried_) {
-      const double its = cost(key);
-      if (its < least) std::tie(best, least) = std::pair(key, its);
+      const double key_cost = cost(key);
+      if (key_cost < least) std::tie(best, least) = std::pair(key, key_cost);
     }
     return best;
   }
@@ -252,66 +253,67 @@ class SensorModelSearch {
     }
   }
 
-  const UsefulEvidence& evidence_;
+  const UsableEvidence& evidence_;
   Range range_;
-  std::optional<KnownLag> calibrated_;
+  std::optional<CalibratedLag> calibrated_;
   std::map<Key, Tried> tried_;
   double noise_ = 0;
 };
 
 }  // namespace
 
-UsefulEvidence::UsefulEvidence(const KernelTimeline& timeline, const PowerEvidence& evidence)
+UsableEvidence::UsableEvidence(const KernelTimeline& timeline, const PowerEvidence& evidence)
     : timeline_(&timeline),
-      steps_(useful_steps(timeline, evidence.steps)),
-      history_(useful_history(timeline, evidence.history)),
-      period_s_(usual_period_s(history_)) {
-  if (history_.size() <= steps_.size()) history_.clear();
+      counter_updates_(usable_updates(timeline, evidence.counter_updates)),
+      power_history_(usable_history(timeline, evidence.power_history)),
+      period_s_(usual_period_s(power_history_)) {
+  if (power_history_.size() <= counter_updates_.size()) power_history_.clear();
 }
 
-IntervalObservations UsefulEvidence::rows_at(const Sensing& sensing) const {
-  if (is_gauge()) return IntervalObservations(*timeline_, history_, sensing, period_s_);
-  return IntervalObservations(*timeline_, steps_, sensing);
+IntervalObservations UsableEvidence::observations_with(const SensorParameters& parameters) const {
+  if (is_gauge()) return IntervalObservations(*timeline_, power_history_, parameters, period_s_);
+  return IntervalObservations(*timeline_, counter_updates_, parameters);
 }
 
-TimeSpan UsefulEvidence::span_of(std::size_t row) const {
-  if (!is_gauge()) return {steps_[row].time_ns, steps_[row + 1].time_ns};
-  return {history_[row].time_ns - kLongestMemory_ns, history_[row].time_ns};
+TimeSpan UsableEvidence::span_of(std::size_t row) const {
+  if (!is_gauge()) return {counter_updates_[row].time_ns, counter_updates_[row + 1].time_ns};
+  return {power_history_[row].time_ns - kMaxTimeConstant_ns, power_history_[row].time_ns};
 }
 
-UsefulEvidence UsefulEvidence::some() const {
-  UsefulEvidence part = *this;
-  if (history_.size() <= kSearchedRows) return part;
-  part.history_.clear();
-  for (std::size_t i = 0; i < kSearchedStretches; ++i) {
-    const std::size_t from = i * history_.size() / kSearchedStretches;
-    const auto begin = history_.begin() + static_cast<std::ptrdiff_t>(from);
-    part.history_.insert(part.history_.end(), begin, begin + kSearchedRows / kSearchedStretches);
+UsableEvidence UsableEvidence::subset() const {
+  UsableEvidence part = *this;
+  if (power_history_.size() <= kSearchedRows) return part;
+  part.power_history_.clear();
+  for (std::size_t i = 0; i < kSearchedSlices; ++i) {
+    const std::size_t from = i * power_history_.size() / kSearchedSlices;
+    const auto begin = power_history_.begin() + static_cast<std::ptrdiff_t>(from);
+    part.power_history_.insert(part.power_history_.end(), begin, begin + kSearchedRows / kSearchedSlices);
   }
   return part;
 }
 
-FoundSensorModel find_sensor_model(const UsefulEvidence& evidence, const SensorModel& known) {
-  const UsefulEvidence some = evidence.some();
-  return SensorModelSearch(some, known).find();
+SensorModelEstimate find_sensor_model(const UsableEvidence& evidence, const SensorModel& known) {
+  const UsableEvidence subset = evidence.subset();
+  return SensorModelSearch(subset, known).find();
 }
 
-double find_slowdown_exponent(const UsefulEvidence& evidence, const Sensing& sensing) {
-  const UsefulEvidence some = evidence.some();
-  std::vector<std::vector<double>> left;
+double find_slowdown_exponent(const UsableEvidence& evidence, const SensorParameters& parameters) {
+  const UsableEvidence subset = evidence.subset();
+  std::vector<std::vector<double>> residuals;
   double noise = 0;
-  for (const double pace : kPaces) {
-    const IntervalObservations rows = some.rows_at({sensing.lag_ns, sensing.memory_ns, pace});
-    const RobustFit fit = robust_fit(rows, coarse_prior(rows), 2);
-    left.push_back(rows.residuals(fit.watts));
-    if (left.size() == 1 || fit.noise < noise) noise = fit.noise;
+  for (const double slowdown_exponent : kSlowdownExponents) {
+    const IntervalObservations observations =
+        subset.observations_with({parameters.lag_ns, parameters.time_constant_ns, slowdown_exponent});
+    const RobustFit fit = robust_fit(observations, coarse_prior(observations), 2);
+    residuals.push_back(observations.residuals(fit.watts));
+    if (residuals.size() == 1 || fit.noise < noise) noise = fit.noise;
   }
-  const double without = huber_cost(left.front(), noise);
+  const double without = huber_cost(residuals.front(), noise);
   double least = without - kFlatCost;
   double best = 0;
-  for (std::size_t i = 1; i < left.size(); ++i) {
-    const double cost = huber_cost(left[i], noise);
-    if (cost < least) std::tie(best, least) = std::pair(kPaces[i], cost);
+  for (std::size_t i = 1; i < residuals.size(); ++i) {
+    const double cost = huber_cost(residuals[i], noise);
+    if (cost < least) std::tie(best, least) = std::pair(kSlowdownExponents[i], cost);
   }
   return best;
 }

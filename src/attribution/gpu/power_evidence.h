@@ -19,56 +19,58 @@ namespace joulemap::attribution {
 
 // In order of time.
 struct PowerEvidence {
-  std::span<const EnergyPoint> steps;
-  std::span<const PowerPoint> history = {};
+  std::span<const EnergyPoint> counter_updates;
+  std::span<const PowerPoint> power_history = {};
   std::span<const TimeSpan> probing = {};  // when modules were replayed to separate their powers
-  SensorModel known = {};                  // from a calibration
-  bool held_back = false;                  // clocks were lowered at times, by a power or thermal limit
+  SensorModel calibrated = {};             // from a calibration
+  bool is_throttled = false;               // clocks were lowered at times, by a power or thermal limit
 };
 
 // The part of the evidence that is usable as observations: counter updates or history, whichever gives more, while
 // kernels were recorded. The timeline must outlive this object.
-class UsefulEvidence {
+class UsableEvidence {
  public:
-  UsefulEvidence(const KernelTimeline& timeline, const PowerEvidence& evidence);
+  UsableEvidence(const KernelTimeline& timeline, const PowerEvidence& evidence);
 
-  bool is_gauge() const { return !history_.empty(); }
-  std::size_t rows() const { return is_gauge() ? history_.size() : steps_.size() - (steps_.empty() ? 0 : 1); }
-  IntervalObservations rows_at(const Sensing& sensing) const;
+  bool is_gauge() const { return !power_history_.empty(); }
+  std::size_t observation_count() const {
+    return is_gauge() ? power_history_.size() : counter_updates_.size() - (counter_updates_.empty() ? 0 : 1);
+  }
+  IntervalObservations observations_with(const SensorParameters& parameters) const;
   // Time span of an observation, by the sensor's timestamps.
   TimeSpan span_of(std::size_t row) const;
   // A subset that is large enough to estimate the lag.
-  UsefulEvidence some() const;
+  UsableEvidence subset() const;
 
  private:
   const KernelTimeline* timeline_;
-  std::vector<EnergyPoint> steps_;
-  std::vector<PowerPoint> history_;
+  std::vector<EnergyPoint> counter_updates_;
+  std::vector<PowerPoint> power_history_;
   double period_s_ = 0;  // of the history
 };
 
 // Another lag or time constant that fits nearly as well.
 struct AlternativeSensorModel {
-  Sensing sensing;
+  SensorParameters parameters;
   double weight = 1;  // relative to the best: 1
-  statistics::GramSums sums{};
+  statistics::NormalEquations sums{};
   std::vector<double> watts{};  // all unknowns, without grouping
 };
 
-struct FoundSensorModel {
-  Sensing best;
-  std::int64_t low_ns = 0;  // 90 % interval of the lag
-  std::int64_t high_ns = 0;
-  bool known = false;  // false: no lag fits better than another
+struct SensorModelEstimate {
+  SensorParameters best;
+  std::int64_t lag_low_ns = 0;  // 90 % interval of the lag
+  std::int64_t lag_high_ns = 0;
+  bool is_identified = false;  // false: no lag fits better than another
   // Alternative sensor models for the same observations, the best first; empty where the sensor is well known. With
   // identical repeating steps, another lag only permutes the powers cyclically, and another time constant scales their
   // spread.
-  std::vector<AlternativeSensorModel> others = {};
+  std::vector<AlternativeSensorModel> alternatives = {};
 };
 // Where no lag fits better than another: the lag of the calibration, or the default.
-FoundSensorModel find_sensor_model(const UsefulEvidence& evidence, const SensorModel& known = {});
+SensorModelEstimate find_sensor_model(const UsableEvidence& evidence, const SensorModel& known = {});
 // The exponent by which slowed-down kernels use less power (power ~ slowdown^-pace), with the smallest residual; 0
 // where none fits better than 0.
-double find_slowdown_exponent(const UsefulEvidence& evidence, const Sensing& sensing);
+double find_slowdown_exponent(const UsableEvidence& evidence, const SensorParameters& parameters);
 
 }  // namespace joulemap::attribution

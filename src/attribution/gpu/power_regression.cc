@@ -38,9 +38,9 @@ constexpr double kModelSpread = 0.025;
 // A busy GPU uses no less power than an idle one. Observations that contradict this contain outliers.
 constexpr double kLeastBusy = 0.9;
 
-bool tells_any(const SeparableGroups& groups) {
-  const auto is_known = [](double share) { return share >= kKnownFromData; };
-  return std::any_of(groups.alone.begin(), groups.alone.end() - 1, is_known);
+bool identifies_any_class(const SeparableGroups& groups) {
+  const auto is_known = [](double share) { return share >= kMinDataFraction; };
+  return std::any_of(groups.identified_fractions.begin(), groups.identified_fractions.end() - 1, is_known);
 }
 
 // `watts` and `times_s` by class, idle last.
@@ -57,39 +57,39 @@ bool is_plausible(std::span<const double> watts, std::span<const double> times_s
 // The fit with one unknown per separable group.
 class GroupedFit {
  public:
-  GroupedFit(const PowerPrior& prior, double pull, const SeparableGroups& groups) : groups_(groups) {
+  GroupedFit(const PowerPrior& prior, double precision, const SeparableGroups& groups) : groups_(groups) {
     std::vector<std::size_t> members(groups.groups);
     for (const std::size_t group : groups.group_of) ++members[group];
     // Known groups have a prior, too: otherwise the least identified ones would get 0 or more power than a GPU can use.
-    priors_.assign(groups.groups, {prior.busy_w, pull});
+    priors_.assign(groups.groups, {prior.busy_w, precision});
     idle_ = groups.group_of.back();
     const double idle_w = members[idle_] == 1 ? prior.idle_w : prior.busy_w;
     for (statistics::Prior& above : priors_) above.value = std::max(prior.busy_w - idle_w, 0.0);
     priors_[idle_].value = idle_w;
-    for (const double share : groups.alone) alone_.push_back(share >= kKnownFromData);
+    for (const double share : groups.identified_fractions) is_identified_.push_back(share >= kMinDataFraction);
   }
-  std::vector<double> solve(const statistics::GramSums& grouped) const {
-    const std::vector<double> above_w = statistics::nonnegative_least_squares(grouped.above(idle_), priors_).x;
+  std::vector<double> solve(const statistics::NormalEquations& grouped) const {
+    const std::vector<double> above_w = statistics::nonnegative_least_squares(grouped.relative_to(idle_), priors_).x;
     std::vector<double> all;
     for (const std::size_t group : groups_.group_of) {
       all.push_back(above_w[idle_] + (group == idle_ ? 0 : above_w[group]));
     }
     return all;
   }
-  statistics::GramSums grouped(const statistics::GramSums& sums) const {
-    return sums.grouped(groups_.group_of, groups_.groups);
+  statistics::NormalEquations grouped(const statistics::NormalEquations& sums) const {
+    return sums.with_grouped_unknowns(groups_.group_of, groups_.groups);
   }
-  bool is_known_alone(std::size_t column) const { return alone_[column]; }
+  bool is_identified(std::size_t column) const { return is_identified_[column]; }
 
  private:
   const SeparableGroups& groups_;
   std::size_t idle_ = 0;  // index of the group of idle; other groups are power above idle, which is never negative
   std::vector<statistics::Prior> priors_;
-  std::vector<bool> alone_;
+  std::vector<bool> is_identified_;
 };
 
 // Weights of observations with the probing excluded.
-std::vector<double> weights_without(std::span<const TimeSpan> probing, const UsefulEvidence& evidence,
+std::vector<double> weights_without(std::span<const TimeSpan> probing, const UsableEvidence& evidence,
                                     std::vector<double> weights, std::int64_t lag_ns) {
   for (std::size_t row = 0; row < weights.size(); ++row) {
     const TimeSpan seen = evidence.span_of(row);
@@ -101,77 +101,79 @@ std::vector<double> weights_without(std::span<const TimeSpan> probing, const Use
 }
 
 // By class: whether it is known without the probing as well.
-std::vector<bool> known_without(std::span<const TimeSpan> probing, const UsefulEvidence& evidence,
-                                const IntervalObservations& rows, const RobustFit& fit, std::int64_t lag_ns) {
-  std::vector<bool> known(rows.columns(), true);
+std::vector<bool> known_without(std::span<const TimeSpan> probing, const UsableEvidence& evidence,
+                                const IntervalObservations& observations, const RobustFit& fit, std::int64_t lag_ns) {
+  std::vector<bool> known(observations.columns(), true);
   if (probing.empty()) return known;
-  const statistics::GramSums sums = rows.sums(weights_without(probing, evidence, fit.weights, lag_ns));
-  const SeparableGroups groups = sure_groups(sums, fit.pull, rows.times_s(), {});
-  for (std::size_t k = 0; k < known.size(); ++k) known[k] = groups.alone[k] >= kKnownFromData;
+  const statistics::NormalEquations sums = observations.sums(weights_without(probing, evidence, fit.weights, lag_ns));
+  const SeparableGroups groups =
+      groups_with_sensor_uncertainty(sums, fit.prior_precision, observations.column_times_s(), {});
+  for (std::size_t k = 0; k < known.size(); ++k) known[k] = groups.identified_fractions[k] >= kMinDataFraction;
   return known;
 }
 
 // How to compute powers from Gram sums of observations, once separability is known.
 struct Solution {
-  std::function<statistics::GramSums(const statistics::GramSums&)> prepared;
-  std::function<std::vector<double>(const statistics::GramSums&)> solve;  // takes prepared sums
-  std::function<std::vector<double>(Random&)> moved;  // from all observations, with perturbed priors; or empty
-  std::vector<double> spreads;                        // by class: relative model error
-  double told = 0;                                    // effective number of unknowns that the data identify
+  std::function<statistics::NormalEquations(const statistics::NormalEquations&)> prepare;
+  std::function<std::vector<double>(const statistics::NormalEquations&)> solve;  // takes prepared sums
+  std::function<std::vector<double>(Random&)> perturbed;  // from all observations, with perturbed priors; or empty
+  std::vector<double> spreads;                            // by class: relative model error
+  double effective_unknowns = 0;                          // effective number of unknowns that the data identify
 };
 
 Solution by_groups(const GroupedFit& fit, const SeparableGroups& groups) {
-  Solution solution{[&fit](const statistics::GramSums& sums) { return fit.grouped(sums); },
-                    [&fit](const statistics::GramSums& sums) { return fit.solve(sums); },
+  Solution solution{[&fit](const statistics::NormalEquations& sums) { return fit.grouped(sums); },
+                    [&fit](const statistics::NormalEquations& sums) { return fit.solve(sums); },
                     {},
                     {},
                     0};
-  for (const double share : groups.from_data) solution.told += share;
-  for (std::size_t k = 0; k < groups.alone.size(); ++k) {
-    solution.spreads.push_back(fit.is_known_alone(k) ? kModelSpread : kTimeShareSpread);
+  for (const double share : groups.data_fractions) solution.effective_unknowns += share;
+  for (std::size_t k = 0; k < groups.identified_fractions.size(); ++k) {
+    solution.spreads.push_back(fit.is_identified(k) ? kModelSpread : kTimeShareSpread);
   }
   return solution;
 }
 
-Solution by_library(const LibraryFit& fit, const statistics::GramSums& sums) {
-  Solution solution{[](const statistics::GramSums& some) { return some; },
-                    [&fit](const statistics::GramSums& some) { return fit.solve(some); },
+Solution by_library(const LibraryFit& fit, const statistics::NormalEquations& sums) {
+  Solution solution{[](const statistics::NormalEquations& some) { return some; },
+                    [&fit](const statistics::NormalEquations& some) { return fit.solve(some); },
                     [&fit, &sums](Random& random) { return fit.draw(sums, random); },
                     std::vector<double>(sums.size(), kModelSpread), 0};
-  for (const double share : fit.from_data(sums)) solution.told += share;
+  for (const double share : fit.data_fractions(sums)) solution.effective_unknowns += share;
   return solution;
 }
 
 class Replication {
  public:
-  Replication(const IntervalObservations& rows, const RobustFit& robust, const Solution& solution)
+  Replication(const IntervalObservations& observations, const RobustFit& robust, const Solution& solution)
       : solution_(solution) {
-    const std::size_t count = std::clamp<std::size_t>(rows.size() / kFewestPerBlock, 2, kMostBlocks);
+    const std::size_t count = std::clamp<std::size_t>(observations.size() / kFewestPerBlock, 2, kMostBlocks);
     for (std::size_t i = 0; i < count; ++i) {
-      blocks_.push_back(
-          solution.prepared(rows.sums(robust.weights, i * rows.size() / count, (i + 1) * rows.size() / count)));
+      blocks_.push_back(solution.prepare(
+          observations.sums(robust.weights, i * observations.size() / count, (i + 1) * observations.size() / count)));
     }
   }
 
-  // `watts`: the fitted powers. `lag_w`: their change per standard deviation of the lag. `sensing`: changes under
+  // `watts`: the fitted powers. `lag_w`: their change per standard deviation of the lag. `sensor_changes`: changes under
   // alternative sensor models. Returns watts by class, then by replicate.
   std::vector<std::vector<double>> draw(const std::vector<double>& watts, const std::vector<double>& lag_w,
-                                        const SensorModelChanges& sensing) {
+                                        const SensorModelChanges& sensor_changes) {
     // A fit follows the noise of the blocks by its degrees of freedom, so errors look smaller than they are.
     const double blocks = static_cast<double>(blocks_.size());
-    const double wider = std::sqrt(blocks / std::max(blocks - solution_.told, 1.0));
+    const double widening = std::sqrt(blocks / std::max(blocks - solution_.effective_unknowns, 1.0));
     std::vector<std::vector<double>> drawn(watts.size(), std::vector<double>(kReplicates));
     for (std::size_t r = 0; r < kReplicates; ++r) {
-      statistics::GramSums sums(blocks_.front().size());
-      for (const statistics::GramSums& block : blocks_) sums.add(block, random_.exponential());
+      statistics::NormalEquations sums(blocks_.front().size());
+      for (const statistics::NormalEquations& block : blocks_) sums.add(block, random_.exponential());
       const std::vector<double> found = solution_.solve(sums);
-      const std::vector<double> moved = solution_.moved ? solution_.moved(random_) : watts;
+      const std::vector<double> perturbed = solution_.perturbed ? solution_.perturbed(random_) : watts;
       const double lag = random_.normal();
-      const std::span<const double> sensed_w = sensing.draw(random_);
+      const std::span<const double> sensed_w = sensor_changes.draw(random_);
       for (std::size_t k = 0; k < watts.size(); ++k) {
         const double spread_w = solution_.spreads[k] * watts[k] * random_.normal();
-        const double moved_w = moved[k] - watts[k] + (sensed_w.empty() ? 0 : sensed_w[k]);
-        drawn[k][r] = std::max(watts[k] + wider * (found[k] - watts[k]) + lag * lag_w[k] + spread_w + moved_w, 0.0);
+        const double perturbed_w = perturbed[k] - watts[k] + (sensed_w.empty() ? 0 : sensed_w[k]);
+        drawn[k][r] =
+            std::max(watts[k] + widening * (found[k] - watts[k]) + lag * lag_w[k] + spread_w + perturbed_w, 0.0);
       }
     }
     return drawn;
@@ -179,7 +181,7 @@ class Replication {
 
  private:
   const Solution& solution_;
-  std::vector<statistics::GramSums> blocks_;
+  std::vector<statistics::NormalEquations> blocks_;
   Random random_{kSeed};
 };
 
@@ -198,13 +200,13 @@ std::pair<double, double> central_interval(std::vector<double> values, double sh
 
 double PowerFit::watts_at(std::size_t column, double slowdown) const {
   const double full_w = classes[column].watts;
-  if (pace <= 0 || slowdown <= 1 || full_w <= idle().watts) return full_w;
-  return idle().watts + (full_w - idle().watts) * std::pow(slowdown, -pace);
+  if (slowdown_exponent <= 0 || slowdown <= 1 || full_w <= idle().watts) return full_w;
+  return idle().watts + (full_w - idle().watts) * std::pow(slowdown, -slowdown_exponent);
 }
 
 void PowerFit::widen_gains(double spread) {
-  const double wider = in_quadrature(gain_spread, spread) / gain_spread;
-  for (double& gain : gains) gain = 1 + wider * (gain - 1);
+  const double widening = add_in_quadrature(gain_spread, spread) / gain_spread;
+  for (double& gain : gains) gain = 1 + widening * (gain - 1);
 }
 
 PowerFit prior_powers(std::span<const ClassPrior> priors, double gain_spread) {
@@ -216,13 +218,13 @@ PowerFit prior_powers(std::span<const ClassPrior> priors, double gain_spread) {
     mean_w += priors[k].watts / static_cast<double>(priors.size() - 1);
   for (std::size_t k = 0; k < priors.size(); ++k) {
     const bool is_guess = priors[k].watts <= 0;
-    const double watts = is_guess ? kUsualIdle * mean_w : priors[k].watts;
-    const double spread = is_guess ? kTimeShareSpread : in_quadrature(priors[k].spread, kModelSpread);
+    const double watts = is_guess ? kDefaultIdleFraction * mean_w : priors[k].watts;
+    const double spread = is_guess ? kTimeShareSpread : add_in_quadrature(priors[k].spread, kModelSpread);
     std::vector<double>& drawn = fit.replicates.emplace_back();
     for (std::size_t r = 0; r < kReplicates; ++r)
       drawn.push_back(std::max(watts * (1 + spread * random.normal()), 0.0));
     const auto [low, high] = central_interval(drawn, 0.9);
-    fit.classes.push_back({watts, low, high, 0, false, false, k + 1 < priors.size() && priors[k].known});
+    fit.classes.push_back({watts, low, high, 0, false, false, k + 1 < priors.size() && priors[k].is_known});
   }
   for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + gain_spread * random.normal());
   fit.groups = priors.size();
@@ -248,64 +250,70 @@ PowerFit equal_powers(std::size_t classes, double gain_spread) {
 std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEvidence& evidence,
                                    std::span<const ClassPrior> priors) {
   if (timeline.empty()) return std::nullopt;
-  const UsefulEvidence useful(timeline, evidence);
-  if (useful.rows() < kFewestRows) return std::nullopt;
-  FoundSensorModel lag = find_sensor_model(useful, evidence.known);
-  if (evidence.held_back) lag.best.pace = find_slowdown_exponent(useful, lag.best);
-  const IntervalObservations rows = useful.rows_at(lag.best);
-  PowerPrior prior = coarse_prior(rows);
-  const bool misled = prior.busy_w < kLeastBusy * prior.idle_w;
-  if (misled) prior = fallback_coarse_prior(priors, rows);
-  const RobustFit robust = robust_fit(rows, prior, 5);
-  const statistics::GramSums sums = rows.sums(robust.weights);
-  const std::vector<double> doubts = sensor_model_uncertainty(lag.others, prior.spread_w);
-  const SeparableGroups groups = sure_groups(sums, robust.pull, rows.times_s(), doubts);
-  const GroupedFit grouped(prior, robust.pull, groups);
-  const double repeats = repeats_of(rows, misled ? std::vector<double>(rows.columns()) : groups.alone);
-  const LibraryFit library(priors, prior, repeats * robust.pull * prior.spread_w * prior.spread_w);
+  const UsableEvidence useful(timeline, evidence);
+  if (useful.observation_count() < kFewestRows) return std::nullopt;
+  SensorModelEstimate lag = find_sensor_model(useful, evidence.calibrated);
+  if (evidence.is_throttled) lag.best.slowdown_exponent = find_slowdown_exponent(useful, lag.best);
+  const IntervalObservations observations = useful.observations_with(lag.best);
+  PowerPrior prior = coarse_prior(observations);
+  const bool is_implausible = prior.busy_w < kLeastBusy * prior.idle_w;
+  if (is_implausible) prior = fallback_coarse_prior(priors, observations);
+  const RobustFit robust = robust_fit(observations, prior, 5);
+  const statistics::NormalEquations sums = observations.sums(robust.weights);
+  const std::vector<double> sensor_variance = sensor_model_uncertainty(lag.alternatives, prior.spread_w);
+  const SeparableGroups groups =
+      groups_with_sensor_uncertainty(sums, robust.prior_precision, observations.column_times_s(), sensor_variance);
+  const GroupedFit grouped(prior, robust.prior_precision, groups);
+  const double redundancy = redundancy_factor(
+      observations, is_implausible ? std::vector<double>(observations.columns()) : groups.identified_fractions);
+  const LibraryFit library(priors, prior, redundancy * robust.prior_precision * prior.spread_w * prior.spread_w);
   const bool has_library = !priors.empty();
-  if (misled && !has_library && !tells_any(groups)) return std::nullopt;
+  if (is_implausible && !has_library && !identifies_any_class(groups)) return std::nullopt;
   Solution solution = has_library ? by_library(library, sums) : by_groups(grouped, groups);
-  const auto solved = [&](const statistics::GramSums& some) { return solution.solve(solution.prepared(some)); };
+  const auto solved = [&](const statistics::NormalEquations& some) { return solution.solve(solution.prepare(some)); };
   const std::vector<double> watts = solved(sums);
-  if (misled && !has_library && !is_plausible(watts, rows.times_s())) return std::nullopt;
+  if (is_implausible && !has_library && !is_plausible(watts, observations.column_times_s())) return std::nullopt;
   // A class at idle power is there because of the constraint; the observations show nothing but that bound.
   for (std::size_t k = 0; k + 1 < watts.size(); ++k) {
     if (watts[k] <= watts.back()) solution.spreads[k] = kTimeShareSpread;
   }
   const auto watts_at = [&](std::int64_t lag_ns) {
-    return solved(useful.rows_at({lag_ns, lag.best.memory_ns, lag.best.pace}).sums(robust.weights));
+    return solved(
+        useful.observations_with({lag_ns, lag.best.time_constant_ns, lag.best.slowdown_exponent}).sums(robust.weights));
   };
-  const std::vector<double> low_w = watts_at(lag.low_ns);
-  const std::vector<double> high_w = watts_at(lag.high_ns);
+  const std::vector<double> low_w = watts_at(lag.lag_low_ns);
+  const std::vector<double> high_w = watts_at(lag.lag_high_ns);
   std::vector<double> lag_w;
   for (std::size_t k = 0; k < watts.size(); ++k) lag_w.push_back((high_w[k] - low_w[k]) / 2 / kNinety);
 
   PowerFit fit;
-  const SensorModelChanges sensing(lag.others, solved);
-  fit.replicates = Replication(rows, robust, solution).draw(watts, lag_w, sensing);
-  const std::vector<bool> without = known_without(evidence.probing, useful, rows, robust, lag.best.lag_ns);
-  const std::vector<bool> believed = has_library ? is_prior_dominated(library, priors, sums) : std::vector<bool>();
+  const SensorModelChanges sensor_changes(lag.alternatives, solved);
+  fit.replicates = Replication(observations, robust, solution).draw(watts, lag_w, sensor_changes);
+  const std::vector<bool> without = known_without(evidence.probing, useful, observations, robust, lag.best.lag_ns);
+  const std::vector<bool> prior_dominated =
+      has_library ? is_prior_dominated(library, priors, sums) : std::vector<bool>();
   Random random(kSeed + 1);
-  fit.gain_spread = evidence.known.gain_spread;
+  fit.gain_spread = evidence.calibrated.gain_spread;
   for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + fit.gain_spread * random.normal());
   for (std::size_t k = 0; k < watts.size(); ++k) {
     std::vector<double> drawn = fit.replicates[k];
     for (std::size_t r = 0; r < kReplicates; ++r) drawn[r] *= fit.gains[r];
     const auto [low, high] = central_interval(std::move(drawn), 0.9);
-    const bool known = grouped.is_known_alone(k) && !(misled && has_library) && !(has_library && believed[k]);
-    const bool by_library = has_library && !known && k + 1 < priors.size() && priors[k].known;
-    fit.classes.push_back({watts[k], low, high, groups.alone[k], known, known && !without[k], by_library});
+    const bool is_known =
+        grouped.is_identified(k) && !(is_implausible && has_library) && !(has_library && prior_dominated[k]);
+    const bool by_library = has_library && !is_known && k + 1 < priors.size() && priors[k].is_known;
+    fit.classes.push_back(
+        {watts[k], low, high, groups.identified_fractions[k], is_known, is_known && !without[k], by_library});
   }
   fit.lag_ns = lag.best.lag_ns;
-  fit.memory_ns = lag.best.memory_ns;
-  fit.pace = lag.best.pace;
-  fit.counter_lag_ns = useful.is_gauge() ? evidence.known.counter_lag_ns() : lag.best.lag_ns;
-  fit.lag_low_ns = lag.low_ns;
-  fit.lag_high_ns = lag.high_ns;
-  fit.lag_known = lag.known;
+  fit.time_constant_ns = lag.best.time_constant_ns;
+  fit.slowdown_exponent = lag.best.slowdown_exponent;
+  fit.counter_lag_ns = useful.is_gauge() ? evidence.calibrated.counter_lag_ns() : lag.best.lag_ns;
+  fit.lag_low_ns = lag.lag_low_ns;
+  fit.lag_high_ns = lag.lag_high_ns;
+  fit.is_lag_identified = lag.is_identified;
   fit.residual_j = robust.noise;
-  fit.rows = rows.size();
+  fit.observations = observations.size();
   fit.groups = has_library ? sums.size() : groups.groups;
   return fit;
 }

@@ -36,10 +36,10 @@ struct ClassPower {
   double watts = 0;
   double low_w = 0;  // 90 % interval
   double high_w = 0;
-  double from_data = 0;     // fraction from the data, not the prior
-  bool regressed = false;   // false: time-proportional, grouped with the classes it cannot be separated from
-  bool probed = false;      // regressed, and only because of the probing
-  bool by_library = false;  // not regressed: power from the kernel library's entry of the class or of its kind
+  double data_fraction = 0;      // fraction from the data, not the prior
+  bool is_regressed = false;     // false: time-proportional, grouped with the classes it cannot be separated from
+  bool is_probed = false;        // regressed, and only because of the probing
+  bool is_from_library = false;  // not regressed: power from the kernel library's entry of the class or of its kind
 };
 
 struct PowerFit {
@@ -47,20 +47,20 @@ struct PowerFit {
   // By class, then by replicate: watts, given a correct counter gain. `gains`: the gain factor of each replicate.
   std::vector<std::vector<double>> replicates;
   std::vector<double> gains;
-  double gain_spread = kUsualGainSpread;
+  double gain_spread = kDefaultGainSpread;
   std::int64_t lag_ns = 0;
-  std::int64_t memory_ns = 0;       // time constant of the gauge used; 0: the counter was used
-  double pace = 0;                  // exponent; class powers are at full speed and fall with slowdown (kernel_pace.h)
+  std::int64_t time_constant_ns = 0;  // time constant of the gauge used; 0: the counter was used
+  double slowdown_exponent = 0;  // exponent; class powers are at full speed and fall with slowdown (kernel_slowdown.h)
   std::int64_t counter_lag_ns = 0;  // delay between energy use and the counter update that contains it
   std::int64_t lag_low_ns = 0;
   std::int64_t lag_high_ns = 0;
-  bool lag_known = false;
+  bool is_lag_identified = false;
   double residual_j = 0;  // robust standard deviation of the residual of an observation
-  std::size_t rows = 0;
+  std::size_t observations = 0;
   std::size_t groups = 0;
 
   const ClassPower& idle() const { return classes.back(); }
-  // Power of kernels of a class that take `slowness` times as long as at full speed.
+  // Power of kernels of a class that take `slowdown` times as long as at full speed.
   double watts_at(std::size_t column, double slowdown) const;
   // Adds uncertainty of the attributed energy itself, a relative standard deviation, to the gains.
   void widen_gains(double spread);
@@ -72,9 +72,9 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
                                    std::span<const ClassPrior> priors = {});
 
 // Powers from priors alone, for recordings with too few observations.
-PowerFit prior_powers(std::span<const ClassPrior> priors, double gain_spread = kUsualGainSpread);
+PowerFit prior_powers(std::span<const ClassPrior> priors, double gain_spread = kDefaultGainSpread);
 // Equal powers of 1 W, for recordings without any knowledge; the replicates have the usual spread of class powers.
-PowerFit equal_powers(std::size_t classes, double gain_spread = kUsualGainSpread);
+PowerFit equal_powers(std::size_t classes, double gain_spread = kDefaultGainSpread);
 
 // Bounds of the central `share` of the values. Needs at least one value.
 std::pair<double, double> central_interval(std::vector<double> values, double share);

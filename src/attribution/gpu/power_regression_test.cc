@@ -31,7 +31,7 @@ std::vector<EnergyPoint> steps_of(const SimulatedRun& run) {
   RecordedEnergy energy(channels, {run.begin_ns, run.end_ns}, 10);
   for (const Sample& sample : run.samples) energy.add(sample);
   const RecordedEnergy::Result result = energy.finish();
-  return result.curves.empty() ? std::vector<EnergyPoint>() : result.curves.front().steps;
+  return result.curves.empty() ? std::vector<EnergyPoint>() : result.curves.front().counter_updates;
 }
 
 // Mean power of each kind if every kernel has the power of the last sample before it.
@@ -90,7 +90,7 @@ TEST(PowerRegression, FindsThePowersOfAMixtureAndSaysHowWell) {
     const std::size_t kinds = run.busy_s.size();
     const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, kinds), {steps_of(run)});
     ASSERT_TRUE(fit);
-    EXPECT_TRUE(fit->lag_known);
+    EXPECT_TRUE(fit->is_lag_identified);
     EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 2.5e6);
     EXPECT_NEAR(fit->idle().watts, 130, 20);
     double busy_j = 0;
@@ -103,7 +103,7 @@ TEST(PowerRegression, FindsThePowersOfAMixtureAndSaysHowWell) {
     for (std::size_t kind = 0; kind < kinds; ++kind) {
       const double truth = truth_of(run, kind);
       const ClassPower& found = fit->classes[kind];
-      EXPECT_TRUE(found.regressed) << kind;
+      EXPECT_TRUE(found.is_regressed) << kind;
       regressed.add(found.watts, truth);
       held.add(hold[kind], truth);
       shared.add(busy_j / busy_s, truth);
@@ -133,12 +133,12 @@ TEST(PowerRegression, WhatTheDriverKeptTellsPowersInTenSeconds) {
     const std::optional<PowerFit> fit =
         fit_powers(timeline_of(run.kernels, run.busy_s.size()), {steps_of(run), history});
     ASSERT_TRUE(fit);
-    EXPECT_TRUE(fit->lag_known);
-    EXPECT_NEAR(static_cast<double>(fit->memory_ns), 12e6, 4e6);
+    EXPECT_TRUE(fit->is_lag_identified);
+    EXPECT_NEAR(static_cast<double>(fit->time_constant_ns), 12e6, 4e6);
     EXPECT_NEAR(static_cast<double>(fit->lag_ns), 2e6, 4e6) << "on average it is kept 2 ms late";
     EXPECT_EQ(fit->counter_lag_ns, kUsualCounterLag_ns);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
-      EXPECT_TRUE(fit->classes[kind].regressed) << kind;
+      EXPECT_TRUE(fit->classes[kind].is_regressed) << kind;
       errors.add(fit->classes[kind].watts, truth_of(run, kind));
       if (fit->classes[kind].low_w <= usual.watts[kind] && usual.watts[kind] <= fit->classes[kind].high_w) ++inside;
     }
@@ -158,7 +158,7 @@ TEST(PowerRegression, ASteadyLoopIsSharedByTime) {
     const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, run.busy_s.size()), {steps_of(run)});
     ASSERT_TRUE(fit);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
-      EXPECT_FALSE(fit->classes[kind].regressed) << kind;
+      EXPECT_FALSE(fit->classes[kind].is_regressed) << kind;
       EXPECT_NEAR(fit->classes[kind].watts, fit->classes[0].watts, 1e-9) << kind;
       EXPECT_LT(fit->classes[kind].low_w, fit->classes[kind].watts * 0.7);
     }
@@ -193,7 +193,7 @@ TEST(PowerRegression, ALongRunIsAsGoodAsAShortOne) {
   const SimulatedRun run = gpu.mixture(1500);
   const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, run.busy_s.size()), {steps_of(run)});
   ASSERT_TRUE(fit);
-  EXPECT_TRUE(fit->lag_known);
+  EXPECT_TRUE(fit->is_lag_identified);
   EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 4e6);
   for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
     EXPECT_NEAR(fit->classes[kind].watts / truth_of(run, kind), 1, 0.03) << kind;

@@ -50,11 +50,12 @@ double ProbeSpans::time_between_s(std::int64_t from_ns, std::int64_t to_ns) cons
   return seconds(sum_ns);
 }
 
-double ProbeSpans::sum_of(const EnergyBetween& energy_j) const {
-  return sum_between(energy_j, command_.begin_ns, command_.end_ns);
+double ProbeSpans::energy_in_spans(const EnergyFunction& energy_j) const {
+  return energy_in_spans_between(energy_j, command_.begin_ns, command_.end_ns);
 }
 
-double ProbeSpans::sum_between(const EnergyBetween& energy_j, std::int64_t from_ns, std::int64_t to_ns) const {
+double ProbeSpans::energy_in_spans_between(const EnergyFunction& energy_j, std::int64_t from_ns,
+                                           std::int64_t to_ns) const {
   double sum = 0;
   for (const TimeSpan& span : spans_) {
     const TimeSpan part = common(span, {from_ns, to_ns});

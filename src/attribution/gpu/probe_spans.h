@@ -20,7 +20,7 @@
 namespace joulemap::attribution {
 
 // The energy between two times, J.
-using EnergyBetween = std::function<double(std::int64_t from_ns, std::int64_t to_ns)>;
+using EnergyFunction = std::function<double(std::int64_t from_ns, std::int64_t to_ns)>;
 
 class ProbeSpans {
  public:
@@ -37,8 +37,8 @@ class ProbeSpans {
   double time_s() const;
   double time_between_s(std::int64_t from_ns, std::int64_t to_ns) const;
   // The energy within the spans, in total and within a part of the time.
-  double sum_of(const EnergyBetween& energy_j) const;
-  double sum_between(const EnergyBetween& energy_j, std::int64_t from_ns, std::int64_t to_ns) const;
+  double energy_in_spans(const EnergyFunction& energy_j) const;
+  double energy_in_spans_between(const EnergyFunction& energy_j, std::int64_t from_ns, std::int64_t to_ns) const;
 
  private:
   TimeSpan command_;

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "attribution/gpu/gpu_shares.h"
+#include "attribution/gpu/gpu_attribution.h"
 #include "attribution/gpu/probe_spans.h"
 #include "attribution/ledger/ledger.h"
 #include "attribution/ledger/recorded_energy.h"
@@ -47,13 +47,14 @@ TEST(Probing, TellsWhatTheKernelsOfEqualStepsDraw) {
     SimulatedGpu gpu({}, seed);
     const SimulatedRun run = gpu.probed_loop(20, 5, 15);
     const std::vector<TimeSpan> probing = {{run.probe_begin_ns, run.end_ns}};
-    const std::optional<PowerFit> fit = fit_powers(timeline_of(run), {energy_of(run).curves.at(0).steps, {}, probing});
+    const std::optional<PowerFit> fit =
+        fit_powers(timeline_of(run), {energy_of(run).curves.at(0).counter_updates, {}, probing});
     ASSERT_TRUE(fit);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       const double truth_w = run.joules[kind] / run.busy_s[kind];
       const ClassPower& found = fit->classes[kind];
-      EXPECT_TRUE(found.regressed) << kind;
-      EXPECT_TRUE(found.probed) << kind;
+      EXPECT_TRUE(found.is_regressed) << kind;
+      EXPECT_TRUE(found.is_probed) << kind;
       squares += std::pow(found.watts / truth_w - 1, 2);
       if (found.low_w <= truth_w && truth_w <= found.high_w) ++inside;
       ++count;
@@ -70,11 +71,12 @@ TEST(Probing, AMixtureThatTellsByItselfStaysRegressed) {
   SimulatedGpu gpu({}, 3);
   const SimulatedRun run = gpu.mixture(60);
   const std::vector<TimeSpan> probing = {{run.end_ns - 10 * kNanosecondsPerSecond, run.end_ns}};
-  const std::optional<PowerFit> fit = fit_powers(timeline_of(run), {energy_of(run).curves.at(0).steps, {}, probing});
+  const std::optional<PowerFit> fit =
+      fit_powers(timeline_of(run), {energy_of(run).curves.at(0).counter_updates, {}, probing});
   ASSERT_TRUE(fit);
   for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
-    EXPECT_TRUE(fit->classes[kind].regressed) << kind;
-    EXPECT_FALSE(fit->classes[kind].probed) << kind;
+    EXPECT_TRUE(fit->classes[kind].is_regressed) << kind;
+    EXPECT_FALSE(fit->classes[kind].is_probed) << kind;
   }
 }
 
@@ -91,7 +93,7 @@ std::vector<Activity> probed_activities_of(const SimulatedRun& run) {
 }
 
 // `activities`: the recorded activity, where it is not the whole run.
-LedgerResult account(const SimulatedRun& run, Level level, std::vector<Activity> activities = {}) {
+LedgerResult account(const SimulatedRun& run, RowLevel level, std::vector<Activity> activities = {}) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<TimeSpan> probing = {{run.probe_begin_ns, run.end_ns}};
   const RecordedEnergy::Result energy = energy_of(run);
@@ -106,8 +108,8 @@ LedgerResult account(const SimulatedRun& run, Level level, std::vector<Activity>
   std::map<std::string, DeviceWork> works = work.finish(sums.processes());
   MachineEnergy machine;
   MachineEnergy::Gpu gpu{"gpu0", energy.curves.at(0).energy_j, {}};
-  gpu.powers = find_powers(std::move(works.at("GPU-1")), {energy.curves[0].steps, {}, probing}, span);
-  gpu.energy_j = curve_between(energy.curves[0].curve, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
+  gpu.powers = find_kernel_powers(std::move(works.at("GPU-1")), {energy.curves[0].counter_updates, {}, probing}, span);
+  gpu.energy_j = lag_corrected_curve(energy.curves[0].curve, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
   machine.gpus.emplace("GPU-1", std::move(gpu));
   Ledger ledger(level, machine, sums);
   for (const Activity& activity : activities) ledger.add(kProcess, activity);
@@ -123,7 +125,7 @@ double sum_of(const std::vector<double>& values) {
 TEST(Probing, RowsHoldWhatTheRunDrewAndTheProbingIsARowOfItsOwn) {
   SimulatedGpu gpu({}, 11);
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
-  const LedgerResult result = account(run, Level::kernel);
+  const LedgerResult result = account(run, RowLevel::kernel);
   ASSERT_EQ(result.rows.size(), run.joules.size() + 1);
   int inside = 0;
   for (const ReportRow& row : result.rows) {
@@ -143,7 +145,7 @@ TEST(Probing, RowsHoldWhatTheRunDrewAndTheProbingIsARowOfItsOwn) {
 TEST(Probing, LayersOfTheRunAreNotMixedWithTheirReplays) {
   SimulatedGpu gpu({}, 12);
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
-  for (const Level level : {Level::layer, Level::phase, Level::op, Level::region}) {
+  for (const RowLevel level : {RowLevel::layer, RowLevel::phase, RowLevel::op, RowLevel::region}) {
     SCOPED_TRACE(name_of(level));
     const LedgerResult result = account(run, level);
     bool probed = false;
@@ -171,9 +173,9 @@ TEST(Probing, KernelsOfReplaysStandForThemselvesInLightMode) {
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
   std::vector<Activity> activities = probed_activities_of(run);
   const std::int64_t half_ns = run.probe_begin_ns / 2;
-  activities.front().steps = {{.number = 0, .begin_ns = 0, .end_ns = half_ns, .listened = true},
+  activities.front().steps = {{.number = 0, .begin_ns = 0, .end_ns = half_ns, .traced = true},
                               {.number = 1, .begin_ns = half_ns, .end_ns = run.probe_begin_ns}};
-  for (const ReportRow& row : account(run, Level::layer, activities).rows) {
+  for (const ReportRow& row : account(run, RowLevel::layer, activities).rows) {
     const bool is_probe = row.path.front() == "probe";
     EXPECT_NEAR(row.time_s / time_at(run, is_probe), is_probe ? 1 : 2, 1e-6);
   }
@@ -206,13 +208,13 @@ TEST(Probing, IsNoPartOfAnyStep) {
   TimeCurve energy_j(span, 100);
   energy_j.add(0, span.end_ns, 1000);
   energy_j.finish();
-  const EnergyBetween between = [&](std::int64_t from_ns, std::int64_t to_ns) {
+  const EnergyFunction between = [&](std::int64_t from_ns, std::int64_t to_ns) {
     return energy_j.between(from_ns, to_ns);
   };
   ProbeSpans probing(span);
   probing.add(1, region(MarkKind::region_begin, 1, 6));
   probing.finish();
-  const LedgerResult result = rows_of("step", {{0, 0}, {2 * kNanosecondsPerSecond, 1}}, between, span, probing);
+  const LedgerResult result = step_rows("step", {{0, 0}, {2 * kNanosecondsPerSecond, 1}}, between, span, probing);
   ASSERT_EQ(result.rows.size(), 3U);
   EXPECT_NEAR(*result.rows[0].energy_j, 200, 1e-6);
   EXPECT_NEAR(*result.rows[1].energy_j, 400, 1e-6);

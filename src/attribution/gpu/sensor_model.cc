@@ -8,14 +8,15 @@ namespace {
 
 std::int64_t in_ns(double time_s) { return static_cast<std::int64_t>(time_s * 1e9); }
 
-std::optional<KnownLag> lag_of(const ChannelCalibration& known) {
+std::optional<CalibratedLag> lag_of(const ChannelCalibration& known) {
   if (!known.lag_s) return std::nullopt;
-  KnownLag lag;
+  CalibratedLag lag;
   lag.lag_ns = in_ns(*known.lag_s);
   lag.low_ns = in_ns(known.lag_low_s.value_or(*known.lag_s));
   lag.high_ns = in_ns(known.lag_high_s.value_or(*known.lag_s));
   // A moving average over a window has the same mean delay as a time constant of half its length.
-  if (known.memory_s || known.window_s) lag.memory_ns = in_ns(known.memory_s ? *known.memory_s : *known.window_s / 2);
+  if (known.time_constant_s || known.window_s)
+    lag.time_constant_ns = in_ns(known.time_constant_s ? *known.time_constant_s : *known.window_s / 2);
   return lag;
 }
 
@@ -23,21 +24,23 @@ std::optional<KnownLag> lag_of(const ChannelCalibration& known) {
 
 SensorModel sensor_model(std::span<const ChannelCalibration> calibrations, std::span<const Channel> channels,
                          std::string_view device) {
-  SensorModel sensing;
+  SensorModel model;
   for (const ChannelCalibration& known : calibrations) {
-    const auto is_it = [&](const Channel& its) { return its.name == known.channel && its.device == known.device; };
-    const auto channel = std::find_if(channels.begin(), channels.end(), is_it);
+    const auto is_same_channel = [&](const Channel& candidate) {
+      return candidate.name == known.channel && candidate.device == known.device;
+    };
+    const auto channel = std::find_if(channels.begin(), channels.end(), is_same_channel);
     if (channel == channels.end() || known.device != device) continue;
     if (channel->quantity == Quantity::energy) {
-      sensing.counter = lag_of(known);
-      if (known.gain_spread) sensing.gain_spread = *known.gain_spread;
+      model.counter = lag_of(known);
+      if (known.gain_spread) model.gain_spread = *known.gain_spread;
     } else if (channel->quantity == Quantity::power_history) {
-      sensing.history = lag_of(known);
+      model.history = lag_of(known);
       // The regression models time constants only.
-      if (sensing.history && sensing.history->memory_ns <= 0) sensing.history.reset();
+      if (model.history && model.history->time_constant_ns <= 0) model.history.reset();
     }
   }
-  return sensing;
+  return model;
 }
 
 }  // namespace joulemap::attribution

@@ -17,19 +17,19 @@ namespace joulemap::attribution {
 
 // Relative standard deviation of the counter's gain without a calibration: on an H200 the counter and the integral of
 // its power differ by 0.76 %.
-inline constexpr double kUsualGainSpread = 0.005;
+inline constexpr double kDefaultGainSpread = 0.005;
 
-struct KnownLag {
+struct CalibratedLag {
   std::int64_t lag_ns = 0;
   std::int64_t low_ns = 0;  // 90 % interval
   std::int64_t high_ns = 0;
-  std::int64_t memory_ns = 0;  // time constant of a gauge
+  std::int64_t time_constant_ns = 0;  // time constant of a gauge
 };
 
 struct SensorModel {
-  std::optional<KnownLag> counter;
-  std::optional<KnownLag> history;  // of the device's power history
-  double gain_spread = kUsualGainSpread;
+  std::optional<CalibratedLag> counter;
+  std::optional<CalibratedLag> history;  // of the device's power history
+  double gain_spread = kDefaultGainSpread;
 
   std::int64_t counter_lag_ns() const { return counter ? counter->lag_ns : kUsualCounterLag_ns; }
 };

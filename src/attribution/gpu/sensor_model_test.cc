@@ -11,11 +11,11 @@ namespace joulemap::attribution {
 namespace {
 
 Channel channel(std::string name, std::string device, Quantity quantity) {
-  Channel its;
-  its.name = std::move(name);
-  its.device = std::move(device);
-  its.quantity = quantity;
-  return its;
+  Channel result;
+  result.name = std::move(name);
+  result.device = std::move(device);
+  result.quantity = quantity;
+  return result;
 }
 
 ChannelCalibration found(std::string name, std::string device, std::optional<double> lag_s) {
@@ -43,7 +43,7 @@ std::vector<EnergyPoint> steps_of(const SimulatedRun& run) {
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy energy(channels, {run.begin_ns, run.end_ns}, 10);
   for (const Sample& sample : run.samples) energy.add(sample);
-  return energy.finish().curves.at(0).steps;
+  return energy.finish().curves.at(0).counter_updates;
 }
 
 TEST(SensorModel, TakesWhatWasFoundForThatDevice) {
@@ -52,14 +52,14 @@ TEST(SensorModel, TakesWhatWasFoundForThatDevice) {
   counter.lag_high_s = 0.017;
   counter.gain_spread = 0.008;
   ChannelCalibration history = found("gpu0-power-history", "GPU-0", 0.001);
-  history.memory_s = 0.015;
+  history.time_constant_s = 0.015;
   const std::vector<ChannelCalibration> all = {counter, history, found("gpu1-energy", "GPU-1", 0.03)};
   const SensorModel sensing = sensor_model(all, kChannels, "GPU-0");
   ASSERT_TRUE(sensing.counter && sensing.history);
   EXPECT_EQ(sensing.counter_lag_ns(), 14'000'000);
   EXPECT_EQ(sensing.counter->low_ns, 12'000'000);
   EXPECT_EQ(sensing.counter->high_ns, 17'000'000);
-  EXPECT_EQ(sensing.history->memory_ns, 15'000'000);
+  EXPECT_EQ(sensing.history->time_constant_ns, 15'000'000);
   EXPECT_DOUBLE_EQ(sensing.gain_spread, 0.008);
 }
 
@@ -71,7 +71,7 @@ TEST(SensorModel, IsWhatIsUsualWhereNothingWasFound) {
   EXPECT_FALSE(sensing.counter);
   EXPECT_FALSE(sensing.history) << "a lag alone does not say what it remembers";
   EXPECT_EQ(sensing.counter_lag_ns(), kUsualCounterLag_ns);
-  EXPECT_DOUBLE_EQ(sensing.gain_spread, kUsualGainSpread);
+  EXPECT_DOUBLE_EQ(sensing.gain_spread, kDefaultGainSpread);
 }
 
 // A noisy run of a steady loop fits every lag: the fit then takes the calibrated lag, whose uncertainty is small.
@@ -83,17 +83,17 @@ TEST(SensorModel, StandsInForALagThatTheRunDoesNotTell) {
 
   const std::optional<PowerFit> usual = fit_powers(timeline, {steps});
   SensorModel known;
-  known.counter = KnownLag{14'000'000, 12'000'000, 17'000'000, 0};
+  known.counter = CalibratedLag{14'000'000, 12'000'000, 17'000'000, 0};
   known.gain_spread = 0.02;
   const std::optional<PowerFit> calibrated = fit_powers(timeline, {steps, {}, {}, known});
   ASSERT_TRUE(usual && calibrated);
-  ASSERT_FALSE(usual->lag_known);
+  ASSERT_FALSE(usual->is_lag_identified);
   EXPECT_EQ(usual->lag_ns, kUsualCounterLag_ns);
   EXPECT_EQ(calibrated->lag_ns, 14'000'000);
   EXPECT_EQ(calibrated->counter_lag_ns, 14'000'000);
   EXPECT_EQ(calibrated->lag_low_ns, 12'000'000);
   EXPECT_EQ(calibrated->lag_high_ns, 17'000'000);
-  EXPECT_FALSE(calibrated->lag_known);
+  EXPECT_FALSE(calibrated->is_lag_identified);
   const auto [low, high] = central_interval(calibrated->gains, 0.9);
   EXPECT_NEAR(high - low, 2 * 1.645 * 0.02, 0.01);
 }
@@ -105,10 +105,10 @@ TEST(SensorModel, GivesWayToWhatTheRunTells) {
   const KernelTimeline timeline = timeline_of(run);
   const std::vector<EnergyPoint> steps = steps_of(run);
   SensorModel known;
-  known.counter = KnownLag{40'000'000, 39'000'000, 41'000'000, 0};
+  known.counter = CalibratedLag{40'000'000, 39'000'000, 41'000'000, 0};
   const std::optional<PowerFit> fit = fit_powers(timeline, {steps, {}, {}, known});
   ASSERT_TRUE(fit);
-  EXPECT_TRUE(fit->lag_known);
+  EXPECT_TRUE(fit->is_lag_identified);
   EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 4e6);
 }
 

@@ -6,36 +6,36 @@
 
 namespace joulemap::attribution {
 
-std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorModel> others, double spread_w) {
-  if (others.empty()) return {};
+std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorModel> alternatives, double spread_w) {
+  if (alternatives.empty()) return {};
   double all = 0;
-  for (const AlternativeSensorModel& other : others) all += other.weight;
-  std::vector<double> doubts(others.front().watts.size());
+  for (const AlternativeSensorModel& other : alternatives) all += other.weight;
+  std::vector<double> doubts(alternatives.front().watts.size());
   for (std::size_t k = 0; k < doubts.size(); ++k) {
-    for (const AlternativeSensorModel& other : others) {
-      const double change = (other.watts[k] - others.front().watts[k]) / spread_w;
+    for (const AlternativeSensorModel& other : alternatives) {
+      const double change = (other.watts[k] - alternatives.front().watts[k]) / spread_w;
       doubts[k] += other.weight / all * change * change;
     }
   }
   return doubts;
 }
 
-SensorModelChanges::SensorModelChanges(std::span<const AlternativeSensorModel> others, const Solve& solve) {
+SensorModelChanges::SensorModelChanges(std::span<const AlternativeSensorModel> alternatives, const Solve& solve) {
   std::vector<double> best_w;
-  for (const AlternativeSensorModel& other : others) {
+  for (const AlternativeSensorModel& other : alternatives) {
     std::vector<double> watts = solve(other.sums);
     if (best_w.empty()) best_w = watts;
     for (std::size_t k = 0; k < watts.size(); ++k) watts[k] -= best_w[k];
-    until_.push_back(other.weight + (until_.empty() ? 0 : until_.back()));
+    cumulative_weights_.push_back(other.weight + (cumulative_weights_.empty() ? 0 : cumulative_weights_.back()));
     changes_w_.push_back(std::move(watts));
   }
 }
 
 std::span<const double> SensorModelChanges::draw(statistics::Random& random) const {
-  if (until_.empty()) return {};
-  const double chosen = random.uniform() * until_.back();
-  const auto at = std::upper_bound(until_.begin(), until_.end() - 1, chosen);
-  return changes_w_[static_cast<std::size_t>(at - until_.begin())];
+  if (cumulative_weights_.empty()) return {};
+  const double chosen = random.uniform() * cumulative_weights_.back();
+  const auto at = std::upper_bound(cumulative_weights_.begin(), cumulative_weights_.end() - 1, chosen);
+  return changes_w_[static_cast<std::size_t>(at - cumulative_weights_.begin())];
 }
 
 }  // namespace joulemap::attribution

@@ -17,19 +17,19 @@ namespace joulemap::attribution {
 
 // By unknown: variance of its power over the alternative sensor models, as a fraction of the prior variance. Empty
 // where the sensor is known.
-std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorModel> others, double spread_w);
+std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorModel> alternatives, double spread_w);
 
 // Changes of the fitted powers under each alternative sensor model.
 class SensorModelChanges {
  public:
-  using Solve = std::function<std::vector<double>(const statistics::GramSums&)>;
-  SensorModelChanges(std::span<const AlternativeSensorModel> others, const Solve& solve);
+  using Solve = std::function<std::vector<double>(const statistics::NormalEquations&)>;
+  SensorModelChanges(std::span<const AlternativeSensorModel> alternatives, const Solve& solve);
 
   // By unknown, for one randomly drawn alternative; empty where the sensor is known.
   std::span<const double> draw(statistics::Random& random) const;
 
  private:
-  std::vector<double> until_;  // cumulative weights
+  std::vector<double> cumulative_weights_;  // cumulative weights
   std::vector<std::vector<double>> changes_w_;
 };
 

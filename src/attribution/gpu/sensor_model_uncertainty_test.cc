@@ -17,15 +17,15 @@
 namespace joulemap::attribution {
 namespace {
 
-struct Told {
+struct ClassCounts {
   int regressed = 0;
   int inside = 0;
   int kinds = 0;
 };
 
 // Nine kinds in steps of `step_ms`. Powers of kinds and time constants of gauges vary a little about the default.
-Told told_by_steps(double step_ms, std::uint64_t seed) {
-  SimulatedGpu::Traits traits{.steps_per_read = 25, .memory_s = seed % 2 == 0 ? 0.0145 : 0.0105};
+ClassCounts count_classes(double step_ms, std::uint64_t seed) {
+  SimulatedGpu::Traits traits{.steps_per_read = 25, .time_constant_s = seed % 2 == 0 ? 0.0145 : 0.0105};
   const std::vector<double> usual_w = traits.watts;
   std::mt19937_64 random(seed);
   for (double& watts : traits.watts) watts *= 1 + 0.025 * std::normal_distribution<>()(random);
@@ -43,28 +43,28 @@ Told told_by_steps(double step_ms, std::uint64_t seed) {
     history.push_back({sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * 1e-3});
   }
   const std::optional<PowerFit> fit = fit_powers(timeline, {{}, history});
-  Told told;
+  ClassCounts counts;
   for (std::size_t kind = 0; fit && kind < usual_w.size(); ++kind) {
     const ClassPower& power = fit->classes[kind];
-    ++told.kinds;
-    if (!power.regressed) continue;
-    ++told.regressed;
-    if (power.low_w <= usual_w[kind] && usual_w[kind] <= power.high_w) ++told.inside;
+    ++counts.kinds;
+    if (!power.is_regressed) continue;
+    ++counts.regressed;
+    if (power.low_w <= usual_w[kind] && usual_w[kind] <= power.high_w) ++counts.inside;
   }
-  return told;
+  return counts;
 }
 
 TEST(SensingDoubts, WhatEqualStepsSeemToTellHasIntervalsThatHold) {
-  Told all;
+  ClassCounts all;
   for (const double step_ms : {5.0, 9.0, 13.0, 19.0, 20.0, 37.0}) {
-    Told of_length;
+    ClassCounts of_length;
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-      const Told told = told_by_steps(step_ms, seed);
-      if (told.inside + 3 < told.regressed) std::printf("steps of %.0f ms, seed %lu: ", step_ms, seed);
-      if (told.inside + 3 < told.regressed) std::printf("%d of %d hold\n", told.inside, told.regressed);
-      of_length.regressed += told.regressed;
-      of_length.inside += told.inside;
-      of_length.kinds += told.kinds;
+      const ClassCounts counts = count_classes(step_ms, seed);
+      if (counts.inside + 3 < counts.regressed) std::printf("steps of %.0f ms, seed %lu: ", step_ms, seed);
+      if (counts.inside + 3 < counts.regressed) std::printf("%d of %d hold\n", counts.inside, counts.regressed);
+      of_length.regressed += counts.regressed;
+      of_length.inside += counts.inside;
+      of_length.kinds += counts.kinds;
     }
     std::printf("steps of %.0f ms, seeds 1 to 4: %d of %d kinds are told apart, %d intervals hold\n", step_ms,
                 of_length.regressed, of_length.kinds, of_length.inside);
@@ -78,9 +78,9 @@ TEST(SensingDoubts, WhatEqualStepsSeemToTellHasIntervalsThatHold) {
 }
 
 TEST(SensingDoubts, AreTheSpreadAmongWhatTheSensorMayBe) {
-  const std::vector<AlternativeSensorModel> others = {{{0, 12}, 1, statistics::GramSums(), {100, 50}},
-                                                      {{0, 15}, 1, statistics::GramSums(), {120, 50}}};
-  const std::vector<double> doubts = sensor_model_uncertainty(others, 50);
+  const std::vector<AlternativeSensorModel> alternatives = {{{0, 12}, 1, statistics::NormalEquations(), {100, 50}},
+                                                            {{0, 15}, 1, statistics::NormalEquations(), {120, 50}}};
+  const std::vector<double> doubts = sensor_model_uncertainty(alternatives, 50);
   ASSERT_EQ(doubts.size(), 2U);
   EXPECT_NEAR(doubts[0], 20.0 * 20 / 2 / 2500, 1e-12);
   EXPECT_EQ(doubts[1], 0);

@@ -16,40 +16,41 @@ constexpr double kConfusedWithKnown = -0.5;
 constexpr double kFreeLevel = 1e-4;
 constexpr double kNoDifference = 1e-9;
 
-struct Known {
+struct Posterior {
   std::vector<double> inverse;
-  std::vector<double> from_data;
+  std::vector<double> data_fractions;
 };
 
-Known known_from(const statistics::GramSums& sums, double pull) {
-  const std::vector<statistics::Prior> priors(sums.size(), statistics::Prior{0, pull});
-  Known known{statistics::posterior_inverse(sums, priors), {}};
+Posterior posterior_of(const statistics::NormalEquations& sums, double precision) {
+  const std::vector<statistics::Prior> priors(sums.size(), statistics::Prior{0, precision});
+  Posterior known{statistics::unscaled_posterior_covariance(sums, priors), {}};
   for (std::size_t i = 0; i < sums.size(); ++i)
-    known.from_data.push_back(1 - pull * known.inverse[i * sums.size() + i]);
+    known.data_fractions.push_back(1 - precision * known.inverse[i * sums.size() + i]);
   return known;
 }
 
-SeparableGroups with_groups(const statistics::GramSums& sums, double pull, std::vector<std::size_t> group_of,
-                            std::vector<double> alone) {
+SeparableGroups with_groups(const statistics::NormalEquations& sums, double precision,
+                            std::vector<std::size_t> group_of, std::vector<double> identified_fractions) {
   const std::size_t count = 1 + *std::max_element(group_of.begin(), group_of.end());
-  Known known = known_from(sums.grouped(group_of, count), pull);
-  return {std::move(group_of), count, std::move(known.from_data), std::move(alone)};
+  Posterior known = posterior_of(sums.with_grouped_unknowns(group_of, count), precision);
+  return {std::move(group_of), count, std::move(known.data_fractions), std::move(identified_fractions)};
 }
 
 // The pair whose errors are most anti-correlated, so that one gains what the other loses; at least one is unknown.
-std::optional<std::pair<std::size_t, std::size_t>> most_confused(const Known& known, std::size_t idle) {
-  const std::size_t size = known.from_data.size();
-  const auto is_known = [&](std::size_t i) { return known.from_data[i] >= kKnownFromData; };
+std::optional<std::pair<std::size_t, std::size_t>> most_confused(const Posterior& known, std::size_t idle) {
+  const std::size_t size = known.data_fractions.size();
+  const auto is_known = [&](std::size_t i) { return known.data_fractions[i] >= kMinDataFraction; };
   std::optional<std::pair<std::size_t, std::size_t>> found;
   double worst = 0;
   for (std::size_t i = 0; i < size; ++i) {
     for (std::size_t j = i + 1; j < size; ++j) {
       if (is_known(i) && is_known(j)) continue;
       if ((i == idle && is_known(i)) || (j == idle && is_known(j))) continue;
-      const double alike =
+      const double correlation =
           known.inverse[i * size + j] / std::sqrt(known.inverse[i * size + i] * known.inverse[j * size + j]);
-      if (alike >= (is_known(i) || is_known(j) ? kConfusedWithKnown : kConfused) || alike >= worst) continue;
-      worst = alike;
+      if (correlation >= (is_known(i) || is_known(j) ? kConfusedWithKnown : kConfused) || correlation >= worst)
+        continue;
+      worst = correlation;
       found = {i, j};
     }
   }
@@ -58,38 +59,40 @@ std::optional<std::pair<std::size_t, std::size_t>> most_confused(const Known& kn
 
 // The total power of all classes carries no information on their differences. So that level gets a weak prior, and this
 // computes how much the data reduce the variance of each deviation from the mean.
-std::vector<double> known_differences(const statistics::GramSums& sums, double pull, std::span<const double> times_s,
-                                      const std::vector<double>& themselves) {
+std::vector<double> known_differences(const statistics::NormalEquations& sums, double precision,
+                                      std::span<const double> times_s, const std::vector<double>& own_fractions) {
   const std::size_t classes = sums.size() - 1;
-  std::vector<statistics::Prior> priors(sums.size() + 1, statistics::Prior{0, pull});
-  priors.back().pull = pull * kFreeLevel;
-  const std::vector<double> inverse = statistics::posterior_inverse(sums.with_common(classes), priors);
+  std::vector<statistics::Prior> priors(sums.size() + 1, statistics::Prior{0, precision});
+  priors.back().precision = precision * kFreeLevel;
+  const std::vector<double> inverse =
+      statistics::unscaled_posterior_covariance(sums.with_common_unknown(classes), priors);
   double all_s = 0;
   for (std::size_t k = 0; k < classes; ++k) all_s += times_s[k];
-  std::vector<double> known = themselves;
+  std::vector<double> known = own_fractions;
   for (std::size_t k = 0; k < classes && all_s > 0; ++k) {
     std::vector<double> difference(classes);
     for (std::size_t j = 0; j < classes; ++j) difference[j] = (j == k ? 1 : 0) - times_s[j] / all_s;
     double before = 0;
     double after = 0;
     for (std::size_t i = 0; i < classes; ++i) {
-      before += difference[i] * difference[i] / pull;
+      before += difference[i] * difference[i] / precision;
       for (std::size_t j = 0; j < classes; ++j) after += difference[i] * difference[j] * inverse[i * priors.size() + j];
     }
     // A single class equals the mean and has no difference.
-    if (before * pull > kNoDifference) known[k] = std::min(themselves[k], 1 - after / before);
+    if (before * precision > kNoDifference) known[k] = std::min(own_fractions[k], 1 - after / before);
   }
   return known;
 }
 
 }  // namespace
 
-SeparableGroups separable_groups(const statistics::GramSums& sums, double pull, std::span<const double> times_s) {
+SeparableGroups separable_groups(const statistics::NormalEquations& sums, double precision,
+                                 std::span<const double> times_s) {
   SeparableGroups result;
   for (std::size_t i = 0; i < sums.size(); ++i) result.group_of.push_back(i);
   result.groups = sums.size();
-  Known known = known_from(sums, pull);
-  result.alone = known_differences(sums, pull, times_s, known.from_data);
+  Posterior known = posterior_of(sums, precision);
+  result.identified_fractions = known_differences(sums, precision, times_s, known.data_fractions);
   while (const std::optional<std::pair<std::size_t, std::size_t>> pair =
              most_confused(known, result.group_of.empty() ? 0 : result.group_of.back())) {
     for (std::size_t& group : result.group_of) {
@@ -97,42 +100,44 @@ SeparableGroups separable_groups(const statistics::GramSums& sums, double pull, 
       if (group > pair->second) --group;
     }
     --result.groups;
-    known = known_from(sums.grouped(result.group_of, result.groups), pull);
+    known = posterior_of(sums.with_grouped_unknowns(result.group_of, result.groups), precision);
   }
-  result.from_data = known.from_data;
+  result.data_fractions = known.data_fractions;
   return result;
 }
 
-SeparableGroups sure_groups(const statistics::GramSums& sums, double pull, std::span<const double> times_s,
-                            std::span<const double> doubts) {
-  SeparableGroups found = separable_groups(sums, pull, times_s);
+SeparableGroups groups_with_sensor_uncertainty(const statistics::NormalEquations& sums, double precision,
+                                               std::span<const double> times_s,
+                                               std::span<const double> sensor_variance) {
+  SeparableGroups found = separable_groups(sums, precision, times_s);
   const std::size_t classes = found.group_of.size() - 1;
-  std::vector<bool> doubted(found.groups);
+  std::vector<bool> is_uncertain(found.groups);
   bool any_known = false;
-  for (std::size_t k = 0; k < found.alone.size() && !doubts.empty(); ++k) {
-    const bool seemed_known = found.alone[k] >= kKnownFromData;
-    found.alone[k] = std::max(found.alone[k] - doubts[k], 0.0);
-    if (k < classes && seemed_known && found.alone[k] < kKnownFromData) doubted[found.group_of[k]] = true;
+  for (std::size_t k = 0; k < found.identified_fractions.size() && !sensor_variance.empty(); ++k) {
+    const bool seemed_known = found.identified_fractions[k] >= kMinDataFraction;
+    found.identified_fractions[k] = std::max(found.identified_fractions[k] - sensor_variance[k], 0.0);
+    if (k < classes && seemed_known && found.identified_fractions[k] < kMinDataFraction)
+      is_uncertain[found.group_of[k]] = true;
   }
-  for (std::size_t k = 0; k < classes; ++k) any_known = any_known || found.alone[k] >= kKnownFromData;
+  for (std::size_t k = 0; k < classes; ++k) any_known = any_known || found.identified_fractions[k] >= kMinDataFraction;
   if (!any_known) {
-    std::vector<std::size_t> together(classes + 1, 0);
-    together.back() = found.alone.back() >= kKnownFromData ? 1 : 0;
-    return with_groups(sums, pull, std::move(together), std::move(found.alone));
+    std::vector<std::size_t> merged(classes + 1, 0);
+    merged.back() = found.identified_fractions.back() >= kMinDataFraction ? 1 : 0;
+    return with_groups(sums, precision, std::move(merged), std::move(found.identified_fractions));
   }
-  const auto first = std::find(doubted.begin(), doubted.end(), true);
-  if (first == doubted.end()) return found;
-  doubted[found.group_of.back()] = false;
+  const auto first = std::find(is_uncertain.begin(), is_uncertain.end(), true);
+  if (first == is_uncertain.end()) return found;
+  is_uncertain[found.group_of.back()] = false;
   // Renumber groups in order of their first members.
   std::vector<std::size_t> number(found.groups + 1, found.groups + 1);
   std::size_t next = 0;
   std::vector<std::size_t> group_of;
   for (const std::size_t group : found.group_of) {
-    std::size_t& its = number[doubted[group] ? found.groups : group];
-    if (its > found.groups) its = next++;
-    group_of.push_back(its);
+    std::size_t& new_group = number[is_uncertain[group] ? found.groups : group];
+    if (new_group > found.groups) new_group = next++;
+    group_of.push_back(new_group);
   }
-  return with_groups(sums, pull, std::move(group_of), std::move(found.alone));
+  return with_groups(sums, precision, std::move(group_of), std::move(found.identified_fractions));
 }
 
 }  // namespace joulemap::attribution

@@ -15,26 +15,28 @@ namespace joulemap::attribution {
 
 // An unknown is known if at least this fraction of it comes from the data. With a prior spread of half the mean power,
 // the interval of one that just passes is about a third of that power wide to either side.
-inline constexpr double kKnownFromData = 0.8;
+inline constexpr double kMinDataFraction = 0.8;
 
 struct SeparableGroups {
   std::vector<std::size_t> group_of;  // by unknown
   std::size_t groups = 0;
-  std::vector<double> from_data;  // by group: 0 prior alone .. 1 data alone
+  std::vector<double> data_fractions;  // by group: 0 prior alone .. 1 data alone
   // By unknown: known fraction of its deviation from the time-weighted mean of all. For idle: of its own power.
-  std::vector<double> alone;
+  std::vector<double> identified_fractions;
 };
 
-// All priors are equal except for their value; `pull` as in statistics::Prior. A group has the same prior precision as
+// All priors are equal except for their value; `precision` as in statistics::Prior. A group has the same prior precision as
 // one unknown. The last unknown is idle: nothing is merged with it where it is known. `times_s`: total busy time of
 // each unknown.
-SeparableGroups separable_groups(const statistics::GramSums& sums, double pull, std::span<const double> times_s);
+SeparableGroups separable_groups(const statistics::NormalEquations& sums, double precision,
+                                 std::span<const double> times_s);
 
-// The same, with sensor-model uncertainty: `doubts`, by unknown, is the variance that the sensor model leaves open, as
+// The same, with sensor-model uncertainty: `sensor_variance`, by unknown, is the variance that the sensor model leaves open, as
 // a fraction of the prior variance. Unknowns that only seemed separable share one value. If no single class can be
 // separated from the others, all share one value, except idle if it is known: a separable group would then be chance or
 // an edge of a step.
-SeparableGroups sure_groups(const statistics::GramSums& sums, double pull, std::span<const double> times_s,
-                            std::span<const double> doubts);
+SeparableGroups groups_with_sensor_uncertainty(const statistics::NormalEquations& sums, double precision,
+                                               std::span<const double> times_s,
+                                               std::span<const double> sensor_variance);
 
 }  // namespace joulemap::attribution

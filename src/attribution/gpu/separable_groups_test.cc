@@ -10,7 +10,7 @@ namespace joulemap::attribution {
 namespace {
 
 // Not real times, but sufficient: they are used as weights only.
-std::vector<double> times_of(const statistics::GramSums& sums) {
+std::vector<double> times_of(const statistics::NormalEquations& sums) {
   std::vector<double> times;
   for (std::size_t i = 0; i < sums.size(); ++i) times.push_back(std::sqrt(sums.gram(i, i)));
   return times;
@@ -19,40 +19,40 @@ std::vector<double> times_of(const statistics::GramSums& sums) {
 TEST(SeparableGroups, WhatAlwaysRunsTogetherIsOneGroupAndTheOthersStandAlone) {
   constexpr std::uint64_t kSeed = 8;
   std::mt19937_64 random(kSeed);
-  statistics::GramSums sums(4);
+  statistics::NormalEquations sums(4);
   for (int i = 0; i < 500; ++i) {
     const double both = static_cast<double>(random() % 100) / 1000;
     const double third = static_cast<double>(random() % 100) / 1000;
     const double fourth = static_cast<double>(random() % 100) / 1000;
-    sums.add_row(std::vector<double>{both, third, 2 * both, fourth}, 10);
+    sums.add_observation(std::vector<double>{both, third, 2 * both, fourth}, 10);
   }
   const SeparableGroups groups = separable_groups(sums, 1e-4, times_of(sums));
   EXPECT_EQ(groups.group_of, (std::vector<std::size_t>{0, 1, 0, 2})) << "seed " << kSeed;
   EXPECT_EQ(groups.groups, 3u);
-  EXPECT_LT(groups.alone[0], kKnownFromData);
-  for (const double share : groups.from_data) EXPECT_GT(share, kKnownFromData);
+  EXPECT_LT(groups.identified_fractions[0], kMinDataFraction);
+  for (const double share : groups.data_fractions) EXPECT_GT(share, kMinDataFraction);
 }
 
 TEST(SeparableGroups, EqualStepsAreOneGroup) {
-  statistics::GramSums sums(6);
-  for (int i = 0; i < 500; ++i) sums.add_row(std::vector<double>{0.01, 0.02, 0.03, 0.01, 0.02, 0.01}, 50);
+  statistics::NormalEquations sums(6);
+  for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0.01, 0.02, 0.03, 0.01, 0.02, 0.01}, 50);
   const SeparableGroups groups = separable_groups(sums, 1e-4, times_of(sums));
   EXPECT_EQ(groups.groups, 1u);
 }
 
 // Its power is known well because it uses nearly all of the energy; its difference from the others is not.
 TEST(SeparableGroups, ALargeClassOfASteadyLoopIsNotToldFromTheOthers) {
-  statistics::GramSums sums(4);
-  for (int i = 0; i < 500; ++i) sums.add_row(std::vector<double>{0.08, 0.01, 0.01, 0}, 50);
-  for (int i = 0; i < 500; ++i) sums.add_row(std::vector<double>{0, 0, 0, 0.1}, 10);
+  statistics::NormalEquations sums(4);
+  for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0.08, 0.01, 0.01, 0}, 50);
+  for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0, 0, 0, 0.1}, 10);
   const SeparableGroups groups = separable_groups(sums, 1e-4, times_of(sums));
-  for (std::size_t k = 0; k < 3; ++k) EXPECT_LT(groups.alone[k], 0.1) << k;
-  EXPECT_GT(groups.alone[3], kKnownFromData);
+  for (std::size_t k = 0; k < 3; ++k) EXPECT_LT(groups.identified_fractions[k], 0.1) << k;
+  EXPECT_GT(groups.identified_fractions[3], kMinDataFraction);
 }
 
 TEST(SeparableGroups, WithoutDataNothingIsKnown) {
-  const SeparableGroups groups = separable_groups(statistics::GramSums(2), 1, std::vector<double>{1, 1});
-  for (const double share : groups.from_data) EXPECT_NEAR(share, 0, 1e-12);
+  const SeparableGroups groups = separable_groups(statistics::NormalEquations(2), 1, std::vector<double>{1, 1});
+  for (const double share : groups.data_fractions) EXPECT_NEAR(share, 0, 1e-12);
 }
 
 }  // namespace

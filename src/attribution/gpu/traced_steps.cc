@@ -9,55 +9,56 @@ namespace joulemap::attribution {
 namespace {
 
 // A longer run consists mostly of its own steps, so its steps are not compared one by one.
-constexpr std::size_t kLookedAt = 64;
+constexpr std::size_t kMaxComparedSteps = 64;
 // Traced steps are slower by up to a half, and others may pause. Beyond this ratio a step is of another kind.
-constexpr double kAlike = 3;
+constexpr double kMaxDurationRatio = 3;
 
 bool overlap(TimeSpan a, TimeSpan b) { return a.begin_ns < b.end_ns && b.begin_ns < a.end_ns; }
 
 }  // namespace
 
 void TracedSteps::add(const StepRecord& step) {
-  ++all_;
-  if (step.listened) {
-    ++followed_;
-    if (runs_.empty() || runs_.back().left_alone > 0) runs_.push_back({.begin_ns = step.begin_ns});
+  ++step_count_;
+  if (step.traced) {
+    ++traced_count_;
+    if (runs_.empty() || runs_.back().untraced_count > 0) runs_.push_back({.begin_ns = step.begin_ns});
     Run& run = runs_.back();
-    ++run.followed;
+    ++run.traced_count;
     run.until_ns = step.end_ns;
-    if (run.steps.size() < kLookedAt) run.steps.push_back({{step.begin_ns, step.end_ns}, step.kernels});
+    if (run.steps.size() < kMaxComparedSteps) run.steps.push_back({{step.begin_ns, step.end_ns}, step.kernels});
   } else if (!runs_.empty()) {
     Run& run = runs_.back();
-    ++run.left_alone;
-    run.left_alone_s += seconds(step.end_ns - step.begin_ns);
+    ++run.untraced_count;
+    run.untraced_s += seconds(step.end_ns - step.begin_ns);
     run.until_ns = std::max(run.until_ns, step.end_ns);
   }
 }
 
-bool TracedSteps::is_usual(const Run& run, const Step& step) {
-  const double usual_s = run.left_alone_s / static_cast<double>(run.left_alone);
+bool TracedSteps::is_typical(const Run& run, const Step& step) {
+  const double typical_s = run.untraced_s / static_cast<double>(run.untraced_count);
   const double step_s = seconds(step.span.end_ns - step.span.begin_ns);
-  return step_s <= kAlike * usual_s && usual_s <= kAlike * step_s;
+  return step_s <= kMaxDurationRatio * typical_s && typical_s <= kMaxDurationRatio * step_s;
 }
 
 // For a run that extrapolates to untraced steps. 0: no step resembles them, or the run is too long to compare; then all
 // traced steps count.
-std::uint64_t TracedSteps::usual_steps(const Run& run) {
-  if (run.followed > kLookedAt) return 0;
-  const auto usual = std::count_if(run.steps.begin(), run.steps.end(), [&](const Step& s) { return is_usual(run, s); });
-  return static_cast<std::uint64_t>(usual);
+std::uint64_t TracedSteps::typical_step_count(const Run& run) {
+  if (run.traced_count > kMaxComparedSteps) return 0;
+  const auto typical =
+      std::count_if(run.steps.begin(), run.steps.end(), [&](const Step& s) { return is_typical(run, s); });
+  return static_cast<std::uint64_t>(typical);
 }
 
-void TracedSteps::weigh(const Run& run, TimeSpan told, Weights& weights) {
-  const std::uint64_t usual = usual_steps(run);
-  const auto standing = static_cast<double>(usual > 0 ? usual : run.followed);
-  const double weight = (standing + static_cast<double>(run.left_alone)) / standing;
+void TracedSteps::add_weights(const Run& run, TimeSpan traced_span, Weights& weights) {
+  const std::uint64_t typical = typical_step_count(run);
+  const auto extrapolated_from = static_cast<double>(typical > 0 ? typical : run.traced_count);
+  const double weight = (extrapolated_from + static_cast<double>(run.untraced_count)) / extrapolated_from;
   Weights of_steps;
   for (const Step& step : run.steps) {
-    if (!overlap(step.span, told)) continue;
+    if (!overlap(step.span, traced_span)) continue;
     const auto kernels = static_cast<double>(std::max<std::uint64_t>(step.kernels, 1));
     of_steps.kernels += kernels;
-    of_steps.sum += kernels * (usual == 0 || is_usual(run, step) ? weight : 1);
+    of_steps.sum += kernels * (typical == 0 || is_typical(run, step) ? weight : 1);
   }
   // Kernels that ran after the last step ended, or of steps that were not compared.
   if (of_steps.kernels <= 0) of_steps = {weight, 1};
@@ -65,20 +66,20 @@ void TracedSteps::weigh(const Run& run, TimeSpan told, Weights& weights) {
   weights.kernels += of_steps.kernels;
 }
 
-Extrapolation TracedSteps::of(TimeSpan told) const {
-  Extrapolation result{told, 1};
-  const auto first =
-      std::partition_point(runs_.begin(), runs_.end(), [&](const Run& run) { return run.until_ns <= told.begin_ns; });
+Extrapolation TracedSteps::extrapolate(TimeSpan traced_span) const {
+  Extrapolation result{traced_span, 1};
+  const auto first = std::partition_point(runs_.begin(), runs_.end(),
+                                          [&](const Run& run) { return run.until_ns <= traced_span.begin_ns; });
   Weights weights;
-  TimeSpan span = told;
-  for (auto run = first; run != runs_.end() && run->begin_ns < told.end_ns; ++run) {
-    if (run->left_alone == 0) {
+  TimeSpan span = traced_span;
+  for (auto run = first; run != runs_.end() && run->begin_ns < traced_span.end_ns; ++run) {
+    if (run->untraced_count == 0) {
       // Counts among the other runs in the span; alone it extrapolates only to itself.
-      weights.sum += static_cast<double>(run->followed);
-      weights.kernels += static_cast<double>(run->followed);
+      weights.sum += static_cast<double>(run->traced_count);
+      weights.kernels += static_cast<double>(run->traced_count);
       continue;
     }
-    weigh(*run, told, weights);
+    add_weights(*run, traced_span, weights);
     span = {std::min(span.begin_ns, run->begin_ns), std::max(span.end_ns, run->until_ns)};
   }
   if (weights.kernels <= 0 || weights.sum <= weights.kernels) return result;

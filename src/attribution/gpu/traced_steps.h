@@ -27,12 +27,12 @@ class TracedSteps {
  public:
   void add(const StepRecord& step);
 
-  std::uint64_t all() const { return all_; }
-  std::uint64_t followed() const { return followed_; }
-  bool is_light() const { return followed_ > 0 && followed_ < all_; }
+  std::uint64_t step_count() const { return step_count_; }
+  std::uint64_t traced_count() const { return traced_count_; }
+  bool is_light_mode() const { return traced_count_ > 0 && traced_count_ < step_count_; }
 
-  // The time span and weight that kernels traced in the span `told` extrapolate to.
-  Extrapolation of(TimeSpan told) const;
+  // The time span and weight that kernels traced in the span `traced_span` extrapolate to.
+  Extrapolation extrapolate(TimeSpan traced_span) const;
 
  private:
   struct Step {
@@ -42,9 +42,9 @@ class TracedSteps {
   struct Run {
     std::int64_t begin_ns = 0;
     std::int64_t until_ns = 0;  // end of the last step that the run extrapolates to
-    std::uint64_t followed = 0;
-    std::uint64_t left_alone = 0;
-    double left_alone_s = 0;
+    std::uint64_t traced_count = 0;
+    std::uint64_t untraced_count = 0;
+    double untraced_s = 0;
     std::vector<Step> steps;  // traced steps; only the first ones of a long run
   };
   struct Weights {
@@ -52,13 +52,13 @@ class TracedSteps {
     double kernels = 0;
   };
 
-  static bool is_usual(const Run& run, const Step& step);
-  static std::uint64_t usual_steps(const Run& run);
-  static void weigh(const Run& run, TimeSpan told, Weights& weights);
+  static bool is_typical(const Run& run, const Step& step);
+  static std::uint64_t typical_step_count(const Run& run);
+  static void add_weights(const Run& run, TimeSpan traced_span, Weights& weights);
 
   std::vector<Run> runs_;
-  std::uint64_t all_ = 0;
-  std::uint64_t followed_ = 0;
+  std::uint64_t step_count_ = 0;
+  std::uint64_t traced_count_ = 0;
 };
 
 }  // namespace joulemap::attribution

@@ -20,7 +20,7 @@ struct Program {
       followed.add({.begin_ns = end_ns,
                     .end_ns = end_ns + length_ns,
                     .kernels = kind == '-' ? 0U : 100U,
-                    .listened = kind != '-'});
+                    .traced = kind != '-'});
       end_ns += length_ns;
     }
   }
@@ -33,12 +33,12 @@ struct Program {
 
 TEST(TracedSteps, KernelsOfARunStandForTheStepsUntilTheNextOne) {
   const Program program("ff--------ff------");
-  EXPECT_TRUE(program.followed.is_light());
-  const Extrapolation first = program.followed.of(program.span(0, 1));
+  EXPECT_TRUE(program.followed.is_light_mode());
+  const Extrapolation first = program.followed.extrapolate(program.span(0, 1));
   EXPECT_DOUBLE_EQ(first.weight, 5);
   EXPECT_EQ(first.span.begin_ns, 0);
   EXPECT_EQ(first.span.end_ns, 100 * kMs);
-  const Extrapolation second = program.followed.of(program.span(10, 11));
+  const Extrapolation second = program.followed.extrapolate(program.span(10, 11));
   EXPECT_DOUBLE_EQ(second.weight, 4);
   EXPECT_EQ(second.span.begin_ns, 100 * kMs);
   EXPECT_EQ(second.span.end_ns, program.end_ns);
@@ -46,55 +46,55 @@ TEST(TracedSteps, KernelsOfARunStandForTheStepsUntilTheNextOne) {
 
 TEST(TracedSteps, HalvesOfARunStandForAsMuchAsTheWhole) {
   const Program program("ff--------");
-  const Extrapolation half = program.followed.of({0, 5 * kMs});
+  const Extrapolation half = program.followed.extrapolate({0, 5 * kMs});
   EXPECT_DOUBLE_EQ(half.weight, 5);
   EXPECT_EQ(half.span.end_ns, program.end_ns);
 }
 
 TEST(TracedSteps, AFirstStepThatIsLikeNoOtherStandsForItself) {
   const Program program("Fff------");
-  const Extrapolation first = program.followed.of({0, 500 * kMs});
+  const Extrapolation first = program.followed.extrapolate({0, 500 * kMs});
   EXPECT_EQ(first.weight, 1);
   EXPECT_EQ(first.span.end_ns, 500 * kMs);
-  EXPECT_DOUBLE_EQ(program.followed.of(program.span(1, 2)).weight, 4);
+  EXPECT_DOUBLE_EQ(program.followed.extrapolate(program.span(1, 2)).weight, 4);
   // A sum of all three has as many kernels as 1 + 2 * 4 steps.
-  EXPECT_DOUBLE_EQ(program.followed.of({0, 520 * kMs}).weight, 3);
+  EXPECT_DOUBLE_EQ(program.followed.extrapolate({0, 520 * kMs}).weight, 3);
 }
 
 TEST(TracedSteps, WhereNoStepIsLikeTheOthersAllHaveToDo) {
   const Program program("F----");
-  EXPECT_DOUBLE_EQ(program.followed.of({0, 500 * kMs}).weight, 5);
+  EXPECT_DOUBLE_EQ(program.followed.extrapolate({0, 500 * kMs}).weight, 5);
 }
 
 TEST(TracedSteps, KernelsThatRanOnStandForTheSame) {
   const Program program("ff--------");
-  EXPECT_DOUBLE_EQ(program.followed.of({20 * kMs, 24 * kMs}).weight, 5);
+  EXPECT_DOUBLE_EQ(program.followed.extrapolate({20 * kMs, 24 * kMs}).weight, 5);
 }
 
 TEST(TracedSteps, WhatIsOutsideOfStepsStandsForItself) {
   const Program program("ff--------");
-  const Extrapolation before = program.followed.of({-100 * kMs, -50 * kMs});
+  const Extrapolation before = program.followed.extrapolate({-100 * kMs, -50 * kMs});
   EXPECT_EQ(before.weight, 1);
   EXPECT_EQ(before.span.begin_ns, -100 * kMs);
-  EXPECT_EQ(program.followed.of({program.end_ns, program.end_ns + kMs}).weight, 1);
+  EXPECT_EQ(program.followed.extrapolate({program.end_ns, program.end_ns + kMs}).weight, 1);
 }
 
 TEST(TracedSteps, ASumOverSeveralRunsStandsForAllTheirSteps) {
   const Program program("ff------ff----------");
-  const Extrapolation both = program.followed.of(program.span(0, 9));
+  const Extrapolation both = program.followed.extrapolate(program.span(0, 9));
   EXPECT_DOUBLE_EQ(both.weight, 5);
   EXPECT_EQ(both.span.end_ns, program.end_ns);
 }
 
 TEST(TracedSteps, WithoutLightModeKernelsAreThemselves) {
   const Program program("Ffffff");
-  EXPECT_FALSE(program.followed.is_light());
-  EXPECT_EQ(program.followed.of(program.span(1, 5)).weight, 1);
+  EXPECT_FALSE(program.followed.is_light_mode());
+  EXPECT_EQ(program.followed.extrapolate(program.span(1, 5)).weight, 1);
 }
 
 TEST(TracedSteps, ALongRunThatEndsInLightModeStandsForWhatFollows) {
   const Program program(std::string(1000, 'f') + std::string(500, '-'));
-  EXPECT_DOUBLE_EQ(program.followed.of(program.span(900, 999)).weight, 1.5);
+  EXPECT_DOUBLE_EQ(program.followed.extrapolate(program.span(900, 999)).weight, 1.5);
 }
 
 }  // namespace

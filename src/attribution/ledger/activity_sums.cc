@@ -14,20 +14,20 @@ std::string ProcessNames::device_of(std::uint32_t queue) const {
   return known->second.device.empty() ? "ordinal " + std::to_string(known->second.ordinal) : known->second.device;
 }
 
-Extrapolation ProcessNames::extrapolation_of(TimeSpan told, bool probes, std::uint32_t class_id) const {
-  if (probes || class_id == kLostClass || !steps.is_light()) return {told, 1};
-  return steps.of(told);
+Extrapolation ProcessNames::extrapolation_of(TimeSpan span, bool is_probe, std::uint32_t class_id) const {
+  if (is_probe || class_id == kLostKernelClass || !steps.is_light_mode()) return {span, 1};
+  return steps.extrapolate(span);
 }
 
 void ProcessNames::group_kernels() {
-  if (classes.size() > kMostKernelNames) {
+  if (classes.size() > kMaxKernelNames) {
     std::vector<std::pair<std::int64_t, std::uint32_t>> ranked;
     ranked.reserve(classes.size());
     for (const auto& [id, known] : classes) {
       const auto time = kernel_ns.find(id);
       ranked.emplace_back(time == kernel_ns.end() ? 0 : time->second, id);
     }
-    const auto last_named = ranked.begin() + static_cast<std::ptrdiff_t>(kMostKernelNames);
+    const auto last_named = ranked.begin() + static_cast<std::ptrdiff_t>(kMaxKernelNames);
     std::ranges::nth_element(ranked, last_named, [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first > b.first : a.second < b.second;
     });
@@ -35,7 +35,7 @@ void ProcessNames::group_kernels() {
       const KernelKind kind = classes[other->second].kind;
       classes[other->second] = {other->second, kind, std::string(kOtherKernels), {}, {}};
     }
-    grouped_kernels = classes.size() - kMostKernelNames;
+    grouped_kernels = classes.size() - kMaxKernelNames;
   }
   kernel_ns.clear();
 }
@@ -46,12 +46,12 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   for (const KernelClass& known : activity.classes) names.classes.insert_or_assign(known.id, known);
   for (const KernelQueue& queue : activity.queues) names.queues.insert_or_assign(queue.id, queue);
   double cpu_s = 0;
-  for (const ScopeTally& tally : activity.scope_tallies) cpu_s += seconds(tally.cpu_ns + tally.helpers_ns);
+  for (const ScopeTally& tally : activity.scope_tallies) cpu_s += seconds(tally.cpu_ns + tally.helper_threads_ns);
   captured_s_.add(activity.begin_ns, activity.end_ns, cpu_s);
   std::map<std::pair<std::uint32_t, bool>, double> busy_s;
   for (const KernelTally& tally : activity.kernel_tallies) {
-    const bool stands_for_itself = names.scopes.probes(tally.scope) || tally.class_id == kLostClass;
-    busy_s[{tally.queue, stands_for_itself}] += seconds(tally.time_ns);
+    const bool is_not_extrapolated = names.scopes.is_probe(tally.scope) || tally.class_id == kLostKernelClass;
+    busy_s[{tally.queue, is_not_extrapolated}] += seconds(tally.time_ns);
     names.kernel_ns[tally.class_id] += tally.time_ns;
   }
   for (const auto& [key, time_s] : busy_s) {
@@ -62,26 +62,26 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
 }
 
 void ActivitySums::add_used_queues(std::uint32_t process, const Activity& activity) {
-  for (const KernelTally& tally : activity.kernel_tallies) used_.emplace(process, tally.queue);
+  for (const KernelTally& tally : activity.kernel_tallies) used_queues_.emplace(process, tally.queue);
 }
 
 void ActivitySums::finish() {
   captured_s_.finish();
   for (auto& [process, names] : processes_) names.group_kernels();
-  for (const auto& [process, queue] : used_) {
+  for (const auto& [process, queue] : used_queues_) {
     const std::string device = processes_[process].device_of(queue);
-    gpu_busy_s_.try_emplace(device, span_, cells_for(span_));
-    gpu_stretches_[device];
+    gpu_busy_s_.try_emplace(device, span_, cell_count_for(span_));
+    gpu_slices_[device];
   }
-  for (const Busy& busy : busy_) {
+  for (const BusyInterval& busy : busy_) {
     const ProcessNames& names = processes_[busy.process];
     const std::string device = names.device_of(busy.queue);
-    TimeCurve& curve = gpu_busy_s_.try_emplace(device, span_, cells_for(span_)).first->second;
-    const Extrapolation all = names.extrapolation_of(busy.told, busy.stands_for_itself, 0);
+    TimeCurve& curve = gpu_busy_s_.try_emplace(device, span_, cell_count_for(span_)).first->second;
+    const Extrapolation all = names.extrapolation_of(busy.span, busy.is_not_extrapolated, 0);
     curve.add(all.span.begin_ns, all.span.end_ns, busy.busy_s * all.weight);
-    gpu_stretches_[device].push_back(all.span);
+    gpu_slices_[device].push_back(all.span);
   }
-  for (auto& [device, stretches] : gpu_stretches_) std::ranges::sort(stretches, {}, &TimeSpan::begin_ns);
+  for (auto& [device, slices] : gpu_slices_) std::ranges::sort(slices, {}, &TimeSpan::begin_ns);
   for (auto& [device, curve] : gpu_busy_s_) curve.finish();
   busy_.clear();
 }

@@ -24,12 +24,12 @@ namespace joulemap::attribution {
 
 // Most kernel classes that get a row each; a program has some hundred. Further classes share one row, which bounds
 // memory for a trace that names each of a million kernels differently.
-inline constexpr std::size_t kMostKernelNames = 20000;
+inline constexpr std::size_t kMaxKernelNames = 20000;
 inline constexpr std::string_view kOtherKernels = "other kernels";
 
 // Steps of the whole run.
 struct StepCounts {
-  std::uint64_t traced = 0;
+  std::uint64_t traced_steps = 0;
   std::uint64_t all = 0;
 };
 
@@ -39,24 +39,24 @@ struct ProcessNames {
   std::unordered_map<std::uint32_t, KernelClass> classes;
   std::unordered_map<std::uint32_t, KernelQueue> queues;
   TracedSteps steps;
-  StepCounts traced;
+  StepCounts traced_steps;
   std::string rank = {};                                           // rank in a distributed run
   std::unordered_map<std::uint32_t, std::int64_t> kernel_ns = {};  // by class
   std::size_t grouped_kernels = 0;                                 // classes that share the name kOtherKernels
 
-  // The interval and weight that kernel sums of the interval `told` extrapolate to. Probe kernels and lost kernels do
+  // The interval and weight that kernel sums of the interval `span` extrapolate to. Probe kernels and lost kernels do
   // not extrapolate.
-  Extrapolation extrapolation_of(TimeSpan told, bool probes, std::uint32_t class_id) const;
+  Extrapolation extrapolation_of(TimeSpan span, bool is_probe, std::uint32_t class_id) const;
   // The GPU of a queue: its UUID, or "ordinal N".
   std::string device_of(std::uint32_t queue) const;
-  // Called after all activities were added. Beyond kMostKernelNames classes, those with the least time lose their
+  // Called after all activities were added. Beyond kMaxKernelNames classes, those with the least time lose their
   // names.
   void group_kernels();
 };
 
 class ActivitySums {
  public:
-  explicit ActivitySums(TimeSpan span) : span_(span), captured_s_(span, cells_for(span)) {}
+  explicit ActivitySums(TimeSpan span) : span_(span), captured_s_(span, cell_count_for(span)) {}
 
   void add(std::uint32_t process, const Activity& activity);
   // For an activity outside the span: marks its GPUs as idle inside the span instead of unknown.
@@ -72,24 +72,24 @@ class ActivitySums {
   // Kernel time of each GPU, by device.
   const std::map<std::string, TimeCurve>& gpu_busy_s() const { return gpu_busy_s_; }
   // The intervals that kernel time was reported for; it is spread evenly within each. By device, sorted by begin.
-  const std::map<std::string, std::vector<TimeSpan>>& gpu_stretches() const { return gpu_stretches_; }
+  const std::map<std::string, std::vector<TimeSpan>>& gpu_slices() const { return gpu_slices_; }
 
  private:
-  struct Busy {
+  struct BusyInterval {
     std::uint32_t process;
     std::uint32_t queue;
-    bool stands_for_itself;
-    TimeSpan told;
+    bool is_not_extrapolated;
+    TimeSpan span;
     double busy_s;
   };
 
   TimeSpan span_;
   std::map<std::uint32_t, ProcessNames> processes_;
   TimeCurve captured_s_;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> used_;  // process and queue
-  std::vector<Busy> busy_;                                  // until the devices of the queues are known
+  std::set<std::pair<std::uint32_t, std::uint32_t>> used_queues_;  // process and queue
+  std::vector<BusyInterval> busy_;                                 // until the devices of the queues are known
   std::map<std::string, TimeCurve> gpu_busy_s_;
-  std::map<std::string, std::vector<TimeSpan>> gpu_stretches_;
+  std::map<std::string, std::vector<TimeSpan>> gpu_slices_;
   bool has_activity_ = false;
 };
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "attribution/gpu/kernel_classes.h"
+#include "attribution/gpu/kernel_power_hierarchy.h"
 #include "base/clock.h"
 #include "base/demangle.h"
 
@@ -21,9 +21,9 @@ bool is_plain_fill(const std::string& demangled_name) {
   return demangled_name.find("FillFunctor") != std::string::npos;
 }
 
-CauseClass class_of(GpuActivityKind doing) {
-  if (doing == GpuActivityKind::computes) return CauseClass::compute;
-  return doing == GpuActivityKind::exchanges ? CauseClass::synchronisation : CauseClass::memory;
+CauseClass class_of(GpuActivityKind kind) {
+  if (kind == GpuActivityKind::computes) return CauseClass::compute;
+  return kind == GpuActivityKind::exchanges ? CauseClass::synchronisation : CauseClass::memory;
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void CauseEvidence::add(const CauseEvidence& other, double share) {
   read_backs += share * other.read_backs;
 }
 
-CauseEvidence CauseEvidence::of_what_was_seen() const {
+CauseEvidence CauseEvidence::unclassified() const {
   CauseEvidence seen;
   seen.unclassified_s = worked_s + waited_s + unclassified_s;
   seen.gpu_s = gpu_s;
@@ -60,17 +60,17 @@ CauseEvidence CauseEvidence::of_what_was_seen() const {
 CauseEvidence evidence_of(const ScopeTally& tally) {
   CauseEvidence evidence;
   const double wall_s = seconds(tally.wall_ns);
-  evidence.worked_s = std::clamp(seconds(tally.cpu_ns + tally.helpers_ns), 0.0, wall_s);
+  evidence.worked_s = std::clamp(seconds(tally.cpu_ns + tally.helper_threads_ns), 0.0, wall_s);
   evidence.waited_s = wall_s - evidence.worked_s;
   return evidence;
 }
 
-CauseEvidence evidence_of(GpuActivityKind doing, double time_s, double count) {
+CauseEvidence evidence_of(GpuActivityKind kind, double time_s, double count) {
   CauseEvidence evidence;
-  evidence.gpu_s[class_of(doing)] = time_s;
+  evidence.gpu_s[class_of(kind)] = time_s;
   evidence.launches = count;
-  if (doing == GpuActivityKind::copies) evidence.copies = count;
-  if (doing == GpuActivityKind::reads_back) evidence.read_backs = count;
+  if (kind == GpuActivityKind::copies) evidence.copies = count;
+  if (kind == GpuActivityKind::reads_back) evidence.read_backs = count;
   return evidence;
 }
 
@@ -82,22 +82,22 @@ void RowCauses::finish() {
     of_one_s.push_back(all.worked_s / all.launches);
   }
   if (of_one_s.empty()) return;
-  const auto middle = of_one_s.begin() + static_cast<std::ptrdiff_t>(of_one_s.size() / 2);
-  std::nth_element(of_one_s.begin(), middle, of_one_s.end());
-  usual_launch_s_ = *middle;
+  const auto median = of_one_s.begin() + static_cast<std::ptrdiff_t>(of_one_s.size() / 2);
+  std::nth_element(of_one_s.begin(), median, of_one_s.end());
+  usual_launch_s_ = *median;
 }
 
-std::optional<Cause> RowCauses::of_gpu(const CauseEvidence& evidence) const {
+std::optional<Cause> RowCauses::gpu_cause(const CauseEvidence& evidence) const {
   if (evidence.gpu_s.sum() <= 0) return std::nullopt;
-  return Cause{evidence.gpu_s.largest(), CauseBasis::ledger, evidence.gpu_s};
+  return Cause{evidence.gpu_s.largest_class(), CauseBasis::ledger, evidence.gpu_s};
 }
 
-std::optional<Cause> RowCauses::of_cpu(const Path& path, const CauseEvidence& evidence) const {
+std::optional<Cause> RowCauses::cpu_cause(const Path& path, const CauseEvidence& evidence) const {
   if (evidence.worked_s + evidence.waited_s + evidence.unclassified_s <= 0) return std::nullopt;
-  ByCause told_s;
-  told_s[CauseClass::synchronisation] = std::max(evidence.waited_s, 0.0);
-  ByCause named_s;
-  const std::optional<CauseClass> name = reads_names_ ? cause_in_name(path.back()) : std::nullopt;
+  AmountByCause cause_s;
+  cause_s[CauseClass::synchronisation] = std::max(evidence.waited_s, 0.0);
+  AmountByCause named_s;
+  const std::optional<CauseClass> name = has_function_names_ ? cause_class_from_name(path.back()) : std::nullopt;
   named_s[name.value_or(CauseClass::compute)] = evidence.unclassified_s;
   const auto known = by_path_.find(path);
   const CauseEvidence all = known == by_path_.end() ? CauseEvidence() : known->second;
@@ -105,17 +105,17 @@ std::optional<Cause> RowCauses::of_cpu(const Path& path, const CauseEvidence& ev
     const bool has_copies = all.read_backs > 0 || 2 * all.copies > all.launches;
     const double launching_s =
         has_copies ? std::min(evidence.worked_s, usual_launch_s_ * all.launches) : evidence.worked_s;
-    told_s[CauseClass::launch] = launching_s;
-    told_s[all.read_backs > 0 ? CauseClass::synchronisation : CauseClass::memory] += evidence.worked_s - launching_s;
+    cause_s[CauseClass::launch] = launching_s;
+    cause_s[all.read_backs > 0 ? CauseClass::synchronisation : CauseClass::memory] += evidence.worked_s - launching_s;
   } else {
-    const bool only_name_tells = name || !has_host_evidence_;
-    (only_name_tells ? named_s : told_s)[name.value_or(CauseClass::compute)] += evidence.worked_s;
+    const bool is_name_only_evidence = name || !has_host_evidence_;
+    (is_name_only_evidence ? named_s : cause_s)[name.value_or(CauseClass::compute)] += evidence.worked_s;
   }
   Cause cause;
-  cause.times_s.add(told_s);
+  cause.times_s.add(cause_s);
   cause.times_s.add(named_s);
-  cause.largest = cause.times_s.largest();
-  cause.basis = named_s[cause.largest] > told_s[cause.largest] ? CauseBasis::name : CauseBasis::ledger;
+  cause.largest_class = cause.times_s.largest_class();
+  cause.basis = named_s[cause.largest_class] > cause_s[cause.largest_class] ? CauseBasis::name : CauseBasis::ledger;
   return cause;
 }
 

@@ -29,39 +29,39 @@ struct CauseEvidence {
   double worked_s = 0;        // threads or their helpers on a CPU
   double waited_s = 0;        // threads blocked
   double unclassified_s = 0;  // either of the two
-  ByCause gpu_s = {};
+  AmountByCause gpu_s = {};
   double launches = 0;    // of GPU work; includes copies and read_backs
   double copies = 0;      // to the device or within it
   double read_backs = 0;  // from the device to the host
 
   void add(const CauseEvidence& other, double share = 1);
   // For a function known from stack samples only: its threads' work and wait times are known for the whole scope only.
-  CauseEvidence of_what_was_seen() const;
+  CauseEvidence unclassified() const;
 };
 
 CauseEvidence evidence_of(const ScopeTally& tally);
-CauseEvidence evidence_of(GpuActivityKind doing, double time_s, double count);
+CauseEvidence evidence_of(GpuActivityKind kind, double time_s, double count);
 
 class RowCauses {
  public:
   using Path = std::vector<std::string>;
 
-  // `has_host_evidence`: the launches and the blocked time of CPU threads are recorded. `reads_names`: paths end in a
+  // `has_host_evidence`: the launches and the blocked time of CPU threads are recorded. `has_function_names`: paths end in a
   // function name.
-  RowCauses(bool has_host_evidence, bool reads_names)
-      : has_host_evidence_(has_host_evidence), reads_names_(reads_names) {}
+  RowCauses(bool has_host_evidence, bool has_function_names)
+      : has_host_evidence_(has_host_evidence), has_function_names_(has_function_names) {}
 
   // Add every row, then call finish().
   void add(const Path& path, const CauseEvidence& evidence) { by_path_[path].add(evidence); }
   void finish();
 
   // Empty without evidence.
-  std::optional<Cause> of_gpu(const CauseEvidence& evidence) const;
-  std::optional<Cause> of_cpu(const Path& path, const CauseEvidence& evidence) const;
+  std::optional<Cause> gpu_cause(const CauseEvidence& evidence) const;
+  std::optional<Cause> cpu_cause(const Path& path, const CauseEvidence& evidence) const;
 
  private:
   bool has_host_evidence_;
-  bool reads_names_;
+  bool has_function_names_;
   std::map<Path, CauseEvidence> by_path_;  // of all devices
   double usual_launch_s_ = 0;              // median CPU time of a launch; 0: only copies were launched
 };

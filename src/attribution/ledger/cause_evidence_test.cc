@@ -13,7 +13,7 @@ constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
 constexpr std::uint32_t kProcess = 3;
 
 TimeCurve evenly(double amount) {
-  TimeCurve curve(kSpan, cells_for(kSpan));
+  TimeCurve curve(kSpan, cell_count_for(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
   return curve;
@@ -55,10 +55,10 @@ Activity training() {
 
 class Causes {
  public:
-  explicit Causes(const Activity& activity, Level level = Level::function, bool has_gpu = true,
+  explicit Causes(const Activity& activity, RowLevel level = RowLevel::function, bool has_gpu = true,
                   bool is_recorded = true) {
     MachineEnergy energy{.cpu_j = evenly(100)};
-    energy.samples_calls = is_recorded;
+    energy.has_sampled_operations = is_recorded;
     if (has_gpu) energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
     ActivitySums sums(kSpan);
     sums.add(kProcess, activity);
@@ -88,14 +88,14 @@ TEST(CauseEvidence, AGpuComputesMovesMemoryOrExchangesWithOthersByWhatRan) {
   activity.kernel_tallies = {gpu(kGemm, kConv, 10, 3), gpu(kHtoD, kConv, 5, 1), gpu(kCopyKernel, kTo, 5, 2),
                              gpu(kNccl, kAugment, 1, 1)};
   const Causes causes(activity);
-  EXPECT_EQ(causes.of("torch.conv2d", "gpu0").largest, CauseClass::compute);
+  EXPECT_EQ(causes.of("torch.conv2d", "gpu0").largest_class, CauseClass::compute);
   EXPECT_NEAR(causes.of("torch.conv2d", "gpu0").times_s[CauseClass::memory], 1, 1e-9);
-  EXPECT_EQ(causes.of("torch.Tensor.to", "gpu0").largest, CauseClass::memory);
-  EXPECT_EQ(causes.of("augment", "gpu0").largest, CauseClass::synchronisation);
+  EXPECT_EQ(causes.of("torch.Tensor.to", "gpu0").largest_class, CauseClass::memory);
+  EXPECT_EQ(causes.of("augment", "gpu0").largest_class, CauseClass::synchronisation);
   EXPECT_EQ(causes.of("augment", "gpu0").basis, CauseBasis::ledger);
-  const Causes by_kernel(activity, Level::kernel);
-  EXPECT_EQ(by_kernel.of("HtoD", "gpu0").largest, CauseClass::memory);
-  EXPECT_EQ(by_kernel.of("_Z4gemmv", "gpu0").largest, CauseClass::compute);
+  const Causes by_kernel(activity, RowLevel::kernel);
+  EXPECT_EQ(by_kernel.of("HtoD", "gpu0").largest_class, CauseClass::memory);
+  EXPECT_EQ(by_kernel.of("_Z4gemmv", "gpu0").largest_class, CauseClass::compute);
 }
 
 TEST(CauseEvidence, AThreadThatGivesOutKernelsLaunches) {
@@ -103,7 +103,7 @@ TEST(CauseEvidence, AThreadThatGivesOutKernelsLaunches) {
   activity.scope_tallies = {host(kConv, 2, 1.75)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
   const Cause cause = Causes(activity).of("torch.conv2d");
-  EXPECT_EQ(cause.largest, CauseClass::launch);
+  EXPECT_EQ(cause.largest_class, CauseClass::launch);
   EXPECT_EQ(cause.basis, CauseBasis::ledger);
   EXPECT_NEAR(cause.times_s[CauseClass::launch], 1.75, 1e-9);
   EXPECT_NEAR(cause.times_s[CauseClass::synchronisation], 0.25, 1e-9);
@@ -115,7 +115,7 @@ TEST(CauseEvidence, AThreadThatSpinsUntilItsCopyIsThereWaits) {
   activity.scope_tallies = {host(kConv, 1, 1), host(kItem, 2, 2)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3), gpu(kDtoH, kItem, 20, 0.001)};
   const Cause cause = Causes(activity).of("torch.Tensor.item");
-  EXPECT_EQ(cause.largest, CauseClass::synchronisation);
+  EXPECT_EQ(cause.largest_class, CauseClass::synchronisation);
   EXPECT_EQ(cause.basis, CauseBasis::ledger);
   EXPECT_NEAR(cause.times_s[CauseClass::launch], 0.02, 1e-9);
 }
@@ -125,24 +125,24 @@ TEST(CauseEvidence, AThreadThatTakesLongToHandOverCopiesMovesMemory) {
   activity.scope_tallies = {host(kConv, 1, 1), host(kTo, 2, 2)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3), gpu(kHtoD, kTo, 20, 0.5)};
   const Causes causes(activity);
-  EXPECT_EQ(causes.of("torch.Tensor.to").largest, CauseClass::memory);
-  EXPECT_EQ(causes.of("torch.conv2d").largest, CauseClass::launch);
+  EXPECT_EQ(causes.of("torch.Tensor.to").largest_class, CauseClass::memory);
+  EXPECT_EQ(causes.of("torch.conv2d").largest_class, CauseClass::launch);
 }
 
 TEST(CauseEvidence, AThreadThatStandsStillWaitsWhateverItsName) {
   Activity activity = training();
   activity.scope_tallies = {host(kAugment, 2, 0.5)};
-  const Cause cause = Causes(activity, Level::function, false).of("augment");
-  EXPECT_EQ(cause.largest, CauseClass::synchronisation);
+  const Cause cause = Causes(activity, RowLevel::function, false).of("augment");
+  EXPECT_EQ(cause.largest_class, CauseClass::synchronisation);
   EXPECT_EQ(cause.basis, CauseBasis::ledger);
 }
 
 TEST(CauseEvidence, ALeaderWhoseHelpersWorkDoesNotWait) {
   Activity activity = training();
   ScopeTally tally = host(kAugment, 2, 0.5);
-  tally.helpers_ns = 6 * kSecond_ns;
+  tally.helper_threads_ns = 6 * kSecond_ns;
   activity.scope_tallies = {tally};
-  EXPECT_EQ(Causes(activity, Level::function, false).of("augment").largest, CauseClass::compute);
+  EXPECT_EQ(Causes(activity, RowLevel::function, false).of("augment").largest_class, CauseClass::compute);
 }
 
 TEST(CauseEvidence, OnlyANameTellsSpinningFromComputing) {
@@ -150,9 +150,9 @@ TEST(CauseEvidence, OnlyANameTellsSpinningFromComputing) {
   activity.scope_tallies = {host(kAugment, 1, 1), host(kSynchronize, 1, 1), host(kConv, 1, 1)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
   const Causes causes(activity);
-  EXPECT_EQ(causes.of("torch.cuda.synchronize").largest, CauseClass::synchronisation);
+  EXPECT_EQ(causes.of("torch.cuda.synchronize").largest_class, CauseClass::synchronisation);
   EXPECT_EQ(causes.of("torch.cuda.synchronize").basis, CauseBasis::name);
-  EXPECT_EQ(causes.of("augment").largest, CauseClass::compute);
+  EXPECT_EQ(causes.of("augment").largest_class, CauseClass::compute);
   EXPECT_EQ(causes.of("augment").basis, CauseBasis::ledger);
 }
 
@@ -160,16 +160,16 @@ TEST(CauseEvidence, WhereNobodyListenedToTheGpuNamesTellWhatCpusDid) {
   Activity activity = training();
   activity.scope_tallies = {host(kConv, 1, 1)};
   EXPECT_EQ(Causes(activity).of("torch.conv2d").basis, CauseBasis::name);
-  EXPECT_EQ(Causes(activity, Level::function, false).of("torch.conv2d").basis, CauseBasis::ledger);
+  EXPECT_EQ(Causes(activity, RowLevel::function, false).of("torch.conv2d").basis, CauseBasis::ledger);
 }
 
 TEST(CauseEvidence, TracesOfOthersTellNoCpuTimeSoNamesTellWhoWaits) {
   Activity activity = training();
   activity.scope_tallies = {host(kConv, 1, 1), host(kAugment, 1, 1)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
-  const Causes causes(activity, Level::function, true, false);
+  const Causes causes(activity, RowLevel::function, true, false);
   EXPECT_EQ(causes.of("augment").basis, CauseBasis::name);
-  EXPECT_EQ(causes.of("torch.conv2d").largest, CauseClass::launch);
+  EXPECT_EQ(causes.of("torch.conv2d").largest_class, CauseClass::launch);
   EXPECT_EQ(causes.of("torch.conv2d").basis, CauseBasis::ledger);
 }
 
@@ -179,9 +179,9 @@ TEST(CauseEvidence, OfFunctionsThatWereOnlySeenNamesTellWhatThreadsDid) {
   activity.scopes.push_back({21, 2, ScopeKind::function, "init_weights"});
   activity.scope_tallies = {host(2, 4, 1)};
   activity.shares = {{2, 20, 30, 3000}, {2, 21, 10, 1000}};
-  const Causes causes(activity, Level::function, false);
-  EXPECT_EQ(causes.of("torch.cuda.synchronize").largest, CauseClass::synchronisation);
-  EXPECT_EQ(causes.of("init_weights").largest, CauseClass::compute) << "its place waited, not itself perhaps";
+  const Causes causes(activity, RowLevel::function, false);
+  EXPECT_EQ(causes.of("torch.cuda.synchronize").largest_class, CauseClass::synchronisation);
+  EXPECT_EQ(causes.of("init_weights").largest_class, CauseClass::compute) << "its place waited, not itself perhaps";
   EXPECT_EQ(causes.of("init_weights").basis, CauseBasis::name);
 }
 
@@ -194,11 +194,11 @@ TEST(CauseEvidence, WhatNobodyCapturedHasNoCause) {
   ActivitySums sums(kSpan);
   sums.add(kProcess, activity);
   sums.finish();
-  Ledger ledger(Level::function, energy, sums);
+  Ledger ledger(RowLevel::function, energy, sums);
   ledger.add(kProcess, activity);
   bool has_background = false;
   for (const ReportRow& row : ledger.finish().rows) {
-    if (row.name != kBackground) continue;
+    if (row.name != kBackgroundRow) continue;
     has_background = true;
     EXPECT_FALSE(row.cause);
   }

@@ -28,7 +28,7 @@ void scale_tallies(Activity& activity, double share) {
     tally.sampled = part_of(tally.sampled, share);
     tally.wall_ns = part_of(tally.wall_ns, share);
     tally.cpu_ns = part_of(tally.cpu_ns, share);
-    tally.helpers_ns = part_of(tally.helpers_ns, share);
+    tally.helper_threads_ns = part_of(tally.helper_threads_ns, share);
   }
   for (KernelTally& tally : activity.kernel_tallies) {
     tally.count = part_of(tally.count, share);
@@ -42,7 +42,7 @@ bool is_inside(const Activity& activity, TimeSpan span) {
   return activity.begin_ns >= span.begin_ns && activity.end_ns <= span.end_ns;
 }
 
-Activity clipped(const Activity& activity, TimeSpan span) {
+Activity clip_activity(const Activity& activity, TimeSpan span) {
   const TimeSpan inside{std::max(activity.begin_ns, span.begin_ns), std::min(activity.end_ns, span.end_ns)};
   const double share = share_inside(activity, inside);
   Activity rest;
@@ -71,23 +71,23 @@ Activity clipped(const Activity& activity, TimeSpan span) {
   return rest;
 }
 
-std::vector<Activity> clipped(const Activity& activity, TimeSpan span, const TracedSteps& steps,
-                              const ScopePaths& scopes) {
+std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, const TracedSteps& steps,
+                                    const ScopePaths& scopes) {
   Activity traced = activity;
   Activity extrapolated;
   traced.kernel_tallies.clear();
   for (const KernelTally& tally : activity.kernel_tallies) {
-    const bool is_alone = scopes.probes(tally.scope) || tally.class_id == kLostClass;
+    const bool is_alone = scopes.is_probe(tally.scope) || tally.class_id == kLostKernelClass;
     (is_alone ? traced : extrapolated).kernel_tallies.push_back(tally);
   }
-  for (StepRecord& step : traced.steps) step.listened = true;
-  std::vector<Activity> parts = {clipped(traced, span)};
+  for (StepRecord& step : traced.steps) step.traced = true;
+  std::vector<Activity> parts = {clip_activity(traced, span)};
   if (extrapolated.kernel_tallies.empty()) return parts;
-  const Extrapolation all = steps.of({activity.begin_ns, activity.end_ns});
+  const Extrapolation all = steps.extrapolate({activity.begin_ns, activity.end_ns});
   extrapolated.begin_ns = all.span.begin_ns;
   extrapolated.end_ns = all.span.end_ns;
   scale_tallies(extrapolated, all.weight);
-  Activity part = clipped(extrapolated, span);
+  Activity part = clip_activity(extrapolated, span);
   if (!part.kernel_tallies.empty()) parts.push_back(std::move(part));
   return parts;
 }

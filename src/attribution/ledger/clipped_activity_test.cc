@@ -17,18 +17,18 @@ Activity ten_to_twenty() {
 }
 
 TEST(ClippedActivity, takes_of_sums_what_their_time_has_inside) {
-  const Activity half = clipped(ten_to_twenty(), {15, 100});
+  const Activity half = clip_activity(ten_to_twenty(), {15, 100});
   EXPECT_EQ(half.begin_ns, 15);
   EXPECT_EQ(half.end_ns, 20);
   EXPECT_EQ(half.scope_tallies[0].count, 5u);
   EXPECT_EQ(half.scope_tallies[0].cpu_ns, 40);
-  EXPECT_EQ(half.scope_tallies[0].helpers_ns, 10);
+  EXPECT_EQ(half.scope_tallies[0].helper_threads_ns, 10);
   EXPECT_EQ(half.kernel_tallies[0].count, 3u);
   EXPECT_EQ(half.kernel_tallies[0].time_ns, 4);
 }
 
 TEST(ClippedActivity, cuts_single_kernels_at_the_edge) {
-  const Activity half = clipped(ten_to_twenty(), {15, 100});
+  const Activity half = clip_activity(ten_to_twenty(), {15, 100});
   ASSERT_EQ(half.kernels.size(), 2u);
   EXPECT_EQ(half.kernels[0].start_ns, 15);
   EXPECT_EQ(half.kernels[0].end_ns, 17);
@@ -37,7 +37,7 @@ TEST(ClippedActivity, cuts_single_kernels_at_the_edge) {
 }
 
 TEST(ClippedActivity, keeps_names_and_nothing_else_of_what_lies_outside) {
-  const Activity none = clipped(ten_to_twenty(), {30, 40});
+  const Activity none = clip_activity(ten_to_twenty(), {30, 40});
   EXPECT_EQ(none.scopes.size(), 1u);
   EXPECT_TRUE(none.scope_tallies.empty());
   EXPECT_TRUE(none.kernel_tallies.empty());
@@ -47,10 +47,10 @@ TEST(ClippedActivity, keeps_names_and_nothing_else_of_what_lies_outside) {
 TEST(ClippedActivity, keeps_how_places_divide_where_that_was_told_of_the_whole_run) {
   Activity of_the_run;
   of_the_run.shares = {{1, 2, 3, 1000}};
-  EXPECT_EQ(clipped(of_the_run, {30, 40}).shares.size(), 1u);
+  EXPECT_EQ(clip_activity(of_the_run, {30, 40}).shares.size(), 1u);
   Activity of_a_stretch = ten_to_twenty();
   of_a_stretch.shares = of_the_run.shares;
-  EXPECT_TRUE(clipped(of_a_stretch, {30, 40}).shares.empty());
+  EXPECT_TRUE(clip_activity(of_a_stretch, {30, 40}).shares.empty());
 }
 
 TEST(ClippedActivity, is_whole_where_the_span_holds_it) {
@@ -62,7 +62,7 @@ TEST(ClippedActivity, is_whole_where_the_span_holds_it) {
 TracedSteps light_run() {
   TracedSteps steps;
   for (std::int64_t i = 0; i < 100; ++i) {
-    steps.add({.number = i, .begin_ns = 10 * i, .end_ns = 10 * (i + 1), .kernels = i < 2 ? 3U : 0U, .listened = i < 2});
+    steps.add({.number = i, .begin_ns = 10 * i, .end_ns = 10 * (i + 1), .kernels = i < 2 ? 3U : 0U, .traced = i < 2});
   }
   return steps;
 }
@@ -71,7 +71,7 @@ TEST(ClippedActivity, a_window_without_traced_steps_has_the_kernels_that_extrapo
   Activity traced{.begin_ns = 0, .end_ns = 20};
   traced.scope_tallies = {{1, 10, 4, 100, 80, 20}};
   traced.kernel_tallies = {{0, 0, 1, 6, 8}};
-  const std::vector<Activity> parts = clipped(traced, {500, 600}, light_run(), ScopePaths());
+  const std::vector<Activity> parts = clip_activity(traced, {500, 600}, light_run(), ScopePaths());
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_TRUE(parts[0].scope_tallies.empty());
   EXPECT_EQ(parts[1].begin_ns, 500);
@@ -86,7 +86,7 @@ TEST(ClippedActivity, windows_one_after_another_hold_all_that_extrapolates) {
   traced.kernel_tallies = {{0, 0, 1, 600, 800}};
   std::int64_t time_ns = 0;
   for (std::int64_t from = 0; from < 1000; from += 50) {
-    for (const Activity& part : clipped(traced, {from, from + 50}, light_run(), ScopePaths())) {
+    for (const Activity& part : clip_activity(traced, {from, from + 50}, light_run(), ScopePaths())) {
       for (const KernelTally& tally : part.kernel_tallies) time_ns += tally.time_ns;
     }
   }

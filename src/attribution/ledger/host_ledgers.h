@@ -26,27 +26,28 @@ namespace joulemap::attribution {
 
 class HostLedgers {
  public:
-  struct Wanted {
-    std::vector<Level> levels;              // at least one
-    std::optional<SpreadLevel> views = {};  // also build HostViews, with distributions at this level
+  struct Outputs {
+    std::vector<RowLevel> levels;                 // at least one
+    std::optional<DistributionLevel> views = {};  // also build HostViews, with distributions at this level
   };
   // `priors` must outlive the HostLedgers.
-  HostLedgers(const std::vector<SurveyedSource>& sources, Wanted wanted, Mode mode, const KernelPriors& priors);
+  HostLedgers(const std::vector<SurveyedSource>& sources, Outputs outputs, AttributionMode mode,
+              const KernelPriors& priors);
 
   // Second pass over the recording.
   void add_sums(std::uint32_t source, const Activity& activity);
-  void add_moment(std::uint32_t source, const Mark& mark);
+  void add_mark(std::uint32_t source, const Mark& mark);
   // After the second pass: the energy of the recorder `source`. `prefix` precedes the names of its domains.
   void set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix);
   // Third pass over the recording.
   void add(std::uint32_t source, const Activity& activity);
 
   // Call once for each wanted level.
-  LedgerResult finish(Level level, const Grouping& grouping = {});
+  LedgerResult finish(RowLevel level, const Grouping& grouping = {});
   // After the third pass: one view for each machine.
   std::vector<MachineView> views(const ViewLimits& limits) const;
   // After set_energy: the kernel powers found on the GPUs of all machines.
-  std::vector<KernelPower> findings(const std::string& unnamed_gpu) const;
+  std::vector<KernelPower> learned_kernel_powers(const std::string& default_gpu_model) const;
   bool has_activity() const;
   // After set_energy.
   std::optional<ProbeCost> probe_cost() const;
@@ -66,13 +67,13 @@ class HostLedgers {
     std::vector<ChannelCalibration> calibration;
     CpuWork cpu_work;
     MachineEnergy energy;
-    std::vector<EnergyCurve> curves;                             // of all counted domains
-    std::map<std::uint32_t, std::vector<NumberedMoment>> steps;  // by process
-    std::map<std::uint32_t, std::vector<NumberedMoment>> epochs;
-    std::vector<std::pair<std::uint32_t, Mark>> losses;  // lost kernels, with their process
-    std::map<std::string, TimeCurve> others_s;           // by device: time other processes kept it busy
-    std::string prefix;                                  // of the names of its devices
-    std::map<Level, Ledger> ledgers;
+    std::vector<EnergyCurve> curves;                           // of all counted domains
+    std::map<std::uint32_t, std::vector<NumberedMark>> steps;  // by process
+    std::map<std::uint32_t, std::vector<NumberedMark>> epochs;
+    std::vector<std::pair<std::uint32_t, Mark>> lost_kernel_marks;  // lost kernels, with their process
+    std::map<std::string, TimeCurve> co_tenant_s;                   // by device: time other processes kept it busy
+    std::string prefix;                                             // of the names of its devices
+    std::map<RowLevel, Ledger> ledgers;
     std::optional<HostView> view;
 
     Host(std::string boot, TimeSpan command)
@@ -90,27 +91,27 @@ class HostLedgers {
                      const std::function<void(const Activity&)>& use);
   void add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const;
   bool attributes_energy() const;
-  bool finds_powers() const { return mode_ == Mode::regress && attributes_energy(); }
-  void add_losses(Host& host);
-  void add_others(Host& host, const RecordedEnergy::Result& energy) const;
+  bool finds_powers() const { return mode_ == AttributionMode::regress && attributes_energy(); }
+  void add_lost_kernels(Host& host);
+  void add_co_tenants(Host& host, const RecordedEnergy::Result& energy) const;
   struct GpuName {
     const std::string& prefix;  // of its domain
     const std::string& device;
   };
   MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
                             const GpuName& name) const;
-  CpuKnowledge cpu_knowledge(Host& host, RecordedEnergy::Result& energy) const;
-  static EnergyBetween energy_of(const Host& host);
-  static std::vector<NumberedEnergy> energies(const Host& host, Level level);
-  LedgerResult result_of(Host& host, Level level, const Grouping& grouping) const;
+  CpuAttributionInputs cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const;
+  static EnergyFunction energy_of(const Host& host);
+  static std::vector<NumberedEnergy> energies(const Host& host, RowLevel level);
+  LedgerResult result_of(Host& host, RowLevel level, const Grouping& grouping) const;
 
-  Wanted wanted_;
-  Mode mode_;
+  Outputs outputs_;
+  AttributionMode mode_;
   const KernelPriors& priors_;
-  std::vector<std::string> boot_of_;            // by source
-  std::vector<std::int64_t> started_ns_;        // by source
-  std::map<std::uint32_t, Host> hosts_;         // by recorder
-  std::map<std::uint32_t, TracedSteps> light_;  // in light mode, if only a part of the run is wanted
+  std::vector<std::string> boot_ids_;                      // by source
+  std::vector<std::int64_t> start_times_ns_;               // by source
+  std::map<std::uint32_t, Host> hosts_;                    // by recorder
+  std::map<std::uint32_t, TracedSteps> light_mode_steps_;  // in light mode, if only a part of the run is wanted
 };
 
 }  // namespace joulemap::attribution

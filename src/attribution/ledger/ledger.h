@@ -4,9 +4,9 @@
 // of the energy over time, relative to the sums of what ran.
 //
 // - CPU and memory: while something runs, their energy is attributed by CPU time and by the power of layers, to the
-//   scopes of the command and to all other processes ("background"); while nothing runs it is idle (cpu_shares.h).
+//   scopes of the command and to all other processes ("background"); while nothing runs it is idle (cpu_attribution.h).
 //   Basis "regressed", or "cpu-time" where all layers are assumed to have equal power; "estimated" without a counter.
-// - GPU: its energy at each moment belongs to what runs then, by the power of kernel classes (gpu_shares.h). Basis
+// - GPU: its energy at each moment belongs to what runs then, by the power of kernel classes (gpu_attribution.h). Basis
 //   "regressed" or "probed", or "time-share" where most of a row's energy is of classes that could not be separated.
 //   Work of other processes there is one more class, and "background", by time.
 // - Operations are recorded in sampled steps only. A module's energy is split among its operations in proportion to
@@ -26,8 +26,8 @@
 #include <string_view>
 #include <vector>
 
-#include "attribution/cpu/cpu_shares.h"
-#include "attribution/gpu/gpu_shares.h"
+#include "attribution/cpu/cpu_attribution.h"
+#include "attribution/gpu/gpu_attribution.h"
 #include "attribution/ledger/activity_sums.h"
 #include "attribution/ledger/cause_evidence.h"
 #include "attribution/ledger/machine_energy.h"
@@ -38,7 +38,7 @@
 namespace joulemap::attribution {
 
 // `stack`: layers, and below them the GPU work they ran.
-enum class Level : std::uint8_t {
+enum class RowLevel : std::uint8_t {
   domain,
   phase,
   layer,
@@ -52,12 +52,12 @@ enum class Level : std::uint8_t {
   rank,
   stack
 };
-std::optional<Level> level_named(std::string_view name);
-std::string_view name_of(Level level);
+std::optional<RowLevel> parse_level(std::string_view name);
+std::string_view name_of(RowLevel level);
 
 // Sums over the branches of the tree of rows (model/path_tree.h).
 struct Grouping {
-  bool wanted = false;
+  bool is_enabled = false;
   std::string filter = {};  // only rows that contain it
 };
 
@@ -70,12 +70,12 @@ struct LedgerResult {
   Diagnostics diagnostics;
 };
 
-inline constexpr std::string_view kCpu = "cpu";                // device of the rows of CPUs and memory
-inline constexpr std::string_view kBackground = "background";  // row of the processes outside the command
+inline constexpr std::string_view kCpuDevice = "cpu";             // device of the rows of CPUs and memory
+inline constexpr std::string_view kBackgroundRow = "background";  // row of the processes outside the command
 
 class Ledger {
  public:
-  Ledger(Level level, const MachineEnergy& energy, ActivitySums& sums);
+  Ledger(RowLevel level, const MachineEnergy& energy, ActivitySums& sums);
 
   void add(std::uint32_t process, const Activity& activity);
   LedgerResult finish(const Grouping& grouping = {});
@@ -106,22 +106,22 @@ class Ledger {
   void add_scope(std::uint32_t process, const ScopeTally& tally, const ClassJoules& joules);
   struct KernelRate {
     std::string device;
-    double rate = 0;              // J per second of a kernel of weight 1
-    double extrapolation_of = 1;  // kernels each traced one extrapolates to, in light mode
+    double rate = 0;                  // J per second of a kernel of weight 1
+    double extrapolation_factor = 1;  // kernels each traced one extrapolates to, in light mode
   };
   void add_kernels(std::uint32_t process, const Activity& activity, double inside);
   void add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel);
   void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
-              const ScopeMeaning& meaning, std::string_view basis, bool has_energy);
-  std::vector<std::string> path_at_level(std::uint32_t process, const ScopeMeaning& meaning) const;
-  std::string part_at_level(const ScopeMeaning& meaning) const;
+              const ResolvedScope& resolved_scope, std::string_view basis, bool has_energy);
+  std::vector<std::string> path_at_level(std::uint32_t process, const ResolvedScope& resolved_scope) const;
+  std::string part_at_level(const ResolvedScope& resolved_scope) const;
   const std::string& kernel_name(std::uint32_t process, std::uint32_t class_id);
-  GpuActivityKind kernel_doing(std::uint32_t process, std::uint32_t class_id);
+  GpuActivityKind kernel_activity_kind(std::uint32_t process, std::uint32_t class_id);
   void split_scope(const std::vector<std::string>& coarse, const Parts& parts);
   void split_scopes();
   double steps_for_each_sampled() const;
   double share_of_parts(const Key& key, const Entry& entry, double sampled_s, double steps) const;
-  void split_entry(const Key& key, const Entry& entry, std::map<Key, Entry>& told);
+  void split_entry(const Key& key, const Entry& entry, std::map<Key, Entry>& split_entries);
   void split_parts();
   void split_off_parts();
   void gather_functions();
@@ -131,15 +131,15 @@ class Ledger {
   std::vector<ReportRow> groups(const Grouping& grouping) const;
   void balance(LedgerResult& result) const;
 
-  Level level_;
+  RowLevel level_;
   const MachineEnergy& energy_;
   ActivitySums& sums_;
-  CpuShares cpu_shares_;
-  GpuShares gpu_shares_;
+  CpuAttribution cpu_attribution_;
+  GpuAttribution gpu_attribution_;
   std::map<Key, Entry> entries_;
   std::map<Key, std::set<std::uint32_t>> processes_;                             // of ranks
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> kernel_names_;  // for stacks; by process and class
-  std::map<std::pair<std::uint32_t, std::uint32_t>, GpuActivityKind> kernel_doings_;  // likewise
+  std::map<std::pair<std::uint32_t, std::uint32_t>, GpuActivityKind> kernel_activity_kinds_;  // likewise
   // What a coarse scope divides into, by its path.
   std::map<std::vector<std::string>, Parts> shares_;
   std::map<std::vector<std::string>, Parts> function_shares_;

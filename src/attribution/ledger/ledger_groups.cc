@@ -18,7 +18,7 @@ std::vector<ReportRow> Ledger::groups(const Grouping& grouping) const {
   };
   std::map<Key, Group> groups;
   for (const auto& [key, entry] : entries_) {
-    if (!path_holds(key.first, key.second, grouping.filter)) continue;
+    if (!path_matches(key.first, key.second, grouping.filter)) continue;
     std::vector<std::string> branch = tree_path(key.first, name_of(level_));
     const std::size_t depth = branch.size();
     for (std::size_t length = 0; length <= depth; ++length) {

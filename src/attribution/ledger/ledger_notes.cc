@@ -7,31 +7,31 @@ namespace joulemap::attribution {
 
 void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
   for (const auto& [process, names] : sums.processes()) {
-    if (names.traced.traced == 0) continue;
+    if (names.traced_steps.traced_steps == 0) continue;
     diagnostics.add({"kernels_sampled", 1,
                      fmt::format("kernels were recorded in {} of {} steps; the others are taken to be like them",
-                                 names.traced.traced, names.traced.all),
+                                 names.traced_steps.traced_steps, names.traced_steps.all),
                      "record --trace full records all, at a cost"});
   }
 }
 
-void note_grouped_kernels(const ActivitySums& sums, Level level, Diagnostics& diagnostics) {
-  if (level != Level::kernel && level != Level::stack) return;
+void note_grouped_kernels(const ActivitySums& sums, RowLevel level, Diagnostics& diagnostics) {
+  if (level != RowLevel::kernel && level != RowLevel::stack) return;
   for (const auto& [process, names] : sums.processes()) {
     if (names.grouped_kernels == 0) continue;
     diagnostics.add(
         {"kernels_grouped", names.grouped_kernels,
          fmt::format("of {} different kernels the {} with the most time have rows of their own; the others are "
                      "one row, '{}'",
-                     names.classes.size(), kMostKernelNames, kOtherKernels),
+                     names.classes.size(), kMaxKernelNames, kOtherKernels),
          ""});
   }
 }
 
 void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics) {
-  ScopePaths::Operations all;
+  ScopePaths::OperationCounts all;
   for (const auto& [process, names] : sums.processes()) {
-    const ScopePaths::Operations some = names.scopes.operations();
+    const ScopePaths::OperationCounts some = names.scopes.operations();
     all.all += some.all;
     all.without_tensors += some.without_tensors;
   }
@@ -48,7 +48,7 @@ void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostic
 void mark_unknown_counts(LedgerResult& result) {
   std::uint64_t unknown = 0;
   for (ReportRow& row : result.rows) {
-    const bool is_background = row.path == std::vector<std::string>{std::string(kBackground)};
+    const bool is_background = row.path == std::vector<std::string>{std::string(kBackgroundRow)};
     if (row.count != 0u || row.time_s <= 0 || is_background) continue;
     row.count.reset();
     ++unknown;

@@ -11,7 +11,7 @@ namespace joulemap::attribution {
 
 void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics);
 // At levels whose rows are kernels.
-void note_grouped_kernels(const ActivitySums& sums, Level level, Diagnostics& diagnostics);
+void note_grouped_kernels(const ActivitySums& sums, RowLevel level, Diagnostics& diagnostics);
 void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics);
 // Resets counts that are unknown to empty.
 void mark_unknown_counts(LedgerResult& result);

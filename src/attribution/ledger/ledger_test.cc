@@ -13,7 +13,7 @@ constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
 constexpr std::uint32_t kProcess = 3;
 
 TimeCurve evenly(double amount) {
-  TimeCurve curve(kSpan, cells_for(kSpan));
+  TimeCurve curve(kSpan, cell_count_for(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
   return curve;
@@ -51,7 +51,7 @@ struct Outcome {
   }
 };
 
-Outcome account(Level level, const MachineEnergy& energy, Activity activity) {
+Outcome account(RowLevel level, const MachineEnergy& energy, Activity activity) {
   activity.begin_ns = kSpan.begin_ns;
   activity.end_ns = kSpan.end_ns;
   ActivitySums sums(kSpan);
@@ -69,7 +69,7 @@ Outcome account(Level level, const MachineEnergy& energy, Activity activity) {
 TEST(Ledger, SharesTheEnergyOfACpuByCpuTime) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 6), cpu(7, 3), cpu(0, 1)};
-  const Outcome outcome = account(Level::layer, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::layer, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 600, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 300, 1e-6);
   EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // the root: outside of all scopes
@@ -79,7 +79,7 @@ TEST(Ledger, SharesTheEnergyOfACpuByCpuTime) {
 TEST(Ledger, WhileNothingRunsTheEnergyIsIdle) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 2.5)};
-  const Outcome outcome = account(Level::phase, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::phase, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward"}), 250, 1e-6);
   EXPECT_NEAR(*outcome.result.idle_j, 750, 1e-6);
 }
@@ -90,7 +90,7 @@ TEST(Ledger, WhatOthersUsedIsBackground) {
   MachineEnergy energy{.cpu_j = evenly(1000)};
   energy.machine_cpu_s = evenly(20);
   energy.command_cpu_s = 10;  // five of which were not captured
-  const Outcome outcome = account(Level::layer, energy, activity);
+  const Outcome outcome = account(RowLevel::layer, energy, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 250, 1e-6);
   EXPECT_NEAR(outcome.energy({"background"}), 500, 1e-6);
   EXPECT_NEAR(*outcome.result.unattributed_j, 250, 1e-6);
@@ -100,7 +100,7 @@ TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
   Activity activity = names();
   // One step of ten was sampled: there the layer's time is that of its operations.
   activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1)};
-  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::op, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);
   EXPECT_EQ(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
@@ -112,7 +112,7 @@ TEST(Ledger, OperationsOutsideOfAllLayersTakeWhatTheyTookAndNotWhatTheProgramDoe
   activity.scopes.push_back({12, 1, ScopeKind::op, "Tensor.item"});
   // One step of ten was sampled. The program read its files for nine seconds, and called item() once in a step.
   activity.scope_tallies = {cpu(4, 1, 20, 2), cpu(1, 9, 0), cpu(12, 0.1, 1, 1)};
-  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::op, {.cpu_j = evenly(1000)}, activity);
   const ReportRow* const item = outcome.row({"train", "Tensor.item"});
   ASSERT_NE(item, nullptr);
   EXPECT_EQ(item->count, 10u);
@@ -129,20 +129,20 @@ TEST(Ledger, OperationsOfAPhaseDoNotTakeTheTimeInWhichItWaits) {
   ScopeTally waits = cpu(12, 0.001, 20, 2);  // for its workers; two of twenty calls were in sampled steps
   waits.wall_ns = 7'000'000'000;
   activity.scope_tallies = {cpu(4, 1, 20, 2), waits, cpu(13, 0.0001, 1, 1)};
-  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::op, {.cpu_j = evenly(1000)}, activity);
   const ReportRow* const empty = outcome.row({"train", "dataloader", "torch.empty"});
   const ReportRow* const loader = outcome.row({"train", "dataloader"});
   ASSERT_TRUE(empty != nullptr && loader != nullptr && empty->cause && loader->cause);
   EXPECT_NEAR(empty->time_s, 0.001, 1e-6);
   EXPECT_EQ(empty->count, 10u);
   EXPECT_NEAR(loader->time_s, 6.9991, 1e-3);
-  EXPECT_EQ(loader->cause->largest, CauseClass::synchronisation);
+  EXPECT_EQ(loader->cause->largest_class, CauseClass::synchronisation);
 }
 
 TEST(Ledger, OperationsOfAModuleThatComputesWithoutThemTakeTheirOwnTimeOnly) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 9.9, 20, 2), cpu(5, 0.01, 2, 2)};
-  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::op, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->time_s, 0.1, 1e-6);
   EXPECT_NEAR(outcome.row({"train", "forward", "net.conv"})->time_s, 9.81, 1e-6);
 }
@@ -152,7 +152,7 @@ TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
   activity.scopes.push_back({10, 5, ScopeKind::tensors, "[64,3,224,224] [64,3,7,7]"});
   activity.scopes.push_back({11, 5, ScopeKind::tensors, "[64,64,56,56] [64,64,3,3]"});
   activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(10, 0.5, 2, 2), cpu(11, 0.25, 1, 1), cpu(9, 0.25, 1, 1)};
-  const Outcome tensors = account(Level::tensor, {.cpu_j = evenly(1000)}, activity);
+  const Outcome tensors = account(RowLevel::tensor, {.cpu_j = evenly(1000)}, activity);
   const ReportRow* const first =
       tensors.row({"train", "forward", "net.conv", "torch.conv2d [64,3,224,224] [64,3,7,7]"});
   ASSERT_NE(first, nullptr);
@@ -160,7 +160,7 @@ TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
   EXPECT_EQ(first->count, 20u);
   EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.conv2d [64,64,56,56] [64,64,3,3]"}), 250, 1e-6);
   EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);  // its shapes are unknown
-  const Outcome operations = account(Level::op, {.cpu_j = evenly(1000)}, activity);
+  const Outcome operations = account(RowLevel::op, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(operations.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_EQ(operations.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
 }
@@ -176,9 +176,9 @@ TEST(Ledger, WhileKernelsWereLostAGpuIsNeitherIdleNorAnybodys) {
     ActivitySums sums(kSpan);
     sums.add(kProcess, activity);
     const Mark mark{7 * kSecond_ns, MarkKind::kernels_lost, 3 * kSecond_ns, 0, {}};
-    if (is_lost) sums.add(kProcess, lost_kernels(mark, sums.names(kProcess)));
+    if (is_lost) sums.add(kProcess, lost_kernel_activity(mark, sums.names(kProcess)));
     sums.finish();
-    for (const Level level : {Level::layer, Level::kernel}) {
+    for (const RowLevel level : {RowLevel::layer, RowLevel::kernel}) {
       Ledger ledger(level, energy, sums);
       ledger.add(kProcess, activity);
       const Outcome outcome{ledger.finish()};
@@ -201,7 +201,7 @@ TEST(ScopePaths, OperationsWhoseInputsAreNotKnownAreCounted) {
 TEST(Ledger, WhereEveryCallWasToldOperationsHaveTheirOwnTimeAndTheLayerTheRest) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 9, 20), cpu(5, 0.75, 3), cpu(9, 0.25, 1), cpu(7, 0, 1)};
-  const Outcome outcome = account(Level::op, {.cpu_j = evenly(1000), .samples_calls = false}, activity);
+  const Outcome outcome = account(RowLevel::op, {.cpu_j = evenly(1000), .has_sampled_operations = false}, activity);
   const std::vector<std::string> layer = {"train", "forward", "net.conv"};
   const ReportRow* const conv = outcome.row({"train", "forward", "net.conv", "torch.conv2d"});
   ASSERT_NE(conv, nullptr);
@@ -217,7 +217,7 @@ TEST(Ledger, AFunctionIsTheSameWhereverItIsCalledFrom) {
   activity.scopes.push_back({10, 7, ScopeKind::op, "torch.relu"});
   activity.scope_tallies = {cpu(4, 4.5, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1),
                             cpu(7, 4, 20, 2),   cpu(10, 0.5, 2, 2), cpu(8, 1)};
-  const Outcome outcome = account(Level::function, {.cpu_j = evenly(1100)}, activity);
+  const Outcome outcome = account(RowLevel::function, {.cpu_j = evenly(1100)}, activity);
   EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 412.5, 1e-6);
   EXPECT_NEAR(outcome.energy({"torch.relu"}), 137.5 + 450, 1e-6);
   EXPECT_EQ(outcome.row({"torch.relu"})->count, 10u + 20u);
@@ -231,12 +231,12 @@ TEST(Ledger, WhereNoOperationIsToldFunctionsAreThoseTheProgramWasSeenIn) {
   activity.scopes.push_back({12, 4, ScopeKind::function, "torch.nn.functional.conv2d"});
   activity.scope_tallies = {cpu(0, 2), cpu(8, 3), cpu(4, 4.5, 20, 2), cpu(5, 0.5, 3, 3)};
   activity.shares = {{0, 10, 2, 1000}, {8, 11, 5, 1000}, {4, 12, 9, 1000}};
-  const Outcome outcome = account(Level::function, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::function, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"__main__.augment"}), 200, 1e-6);
   EXPECT_NEAR(outcome.energy({"json.loads"}), 300, 1e-6);
   EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 500, 1e-6);  // its operation was recorded
   EXPECT_EQ(outcome.row({"json.loads"})->count, 0u);
-  const Outcome by_layer = account(Level::layer, {.cpu_j = evenly(1000)}, activity);
+  const Outcome by_layer = account(RowLevel::layer, {.cpu_j = evenly(1000)}, activity);
   EXPECT_EQ(by_layer.row({"train", "forward", "net.conv"})->count, 20u);
 }
 
@@ -244,7 +244,7 @@ TEST(Ledger, AProfilersSharesDivideACoarsePlace) {
   Activity activity = names();
   activity.scope_tallies = {cpu(1, 10)};
   activity.shares = {{1, 4, 2, 3'000'000}, {1, 7, 1, 1'000'000}};
-  const Outcome outcome = account(Level::layer, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::layer, {.cpu_j = evenly(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 750, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 250, 1e-6);
   EXPECT_EQ(outcome.row({"train"}), nullptr);
@@ -255,11 +255,11 @@ TEST(Ledger, AGpusEnergyBelongsToWhatRunsAndIdlesBetween) {
   activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 0, 10, 2 * kSecond_ns}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
-  const Outcome by_layer = account(Level::layer, energy, activity);
+  const Outcome by_layer = account(RowLevel::layer, energy, activity);
   EXPECT_NEAR(by_layer.energy({"train", "forward", "net.conv"}, "gpu0"), 600, 1e-6);
   EXPECT_NEAR(*by_layer.result.idle_j, 200, 1e-6);
   EXPECT_NEAR(*by_layer.result.unattributed_j, 200, 1e-6);
-  const Outcome by_kernel = account(Level::kernel, energy, activity);
+  const Outcome by_kernel = account(RowLevel::kernel, energy, activity);
   EXPECT_NEAR(by_kernel.energy({"_Z4gemmv"}, "gpu0"), 600, 1e-6);
   EXPECT_EQ(by_kernel.row({"_Z4gemmv"}, "gpu0")->display_name, "gemm()");
   EXPECT_NEAR(by_kernel.energy({"HtoD"}, "gpu0"), 200, 1e-6);
@@ -271,11 +271,11 @@ TEST(Ledger, AStackIsOfLayersAndEndsInTheirKernels) {
   activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 4, 10, 2 * kSecond_ns}};
   MachineEnergy energy{.cpu_j = evenly(100)};
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
-  const Outcome stacks = account(Level::stack, energy, activity);
+  const Outcome stacks = account(RowLevel::stack, energy, activity);
   EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "gemm()"}, "gpu0"), 600, 1e-6);
   EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "HtoD"}, "gpu0"), 200, 1e-6);
   EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv"}), 20, 1e-6);
-  EXPECT_NEAR(*stacks.result.attributed_j, *account(Level::layer, energy, activity).result.attributed_j, 1e-6);
+  EXPECT_NEAR(*stacks.result.attributed_j, *account(RowLevel::layer, energy, activity).result.attributed_j, 1e-6);
 }
 
 TEST(Ledger, KernelsThatRunTogetherShareTheEnergy) {
@@ -283,7 +283,7 @@ TEST(Ledger, KernelsThatRunTogetherShareTheEnergy) {
   activity.kernel_tallies = {{0, 0, 4, 100, 15 * kSecond_ns}, {1, 0, 4, 10, 5 * kSecond_ns}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
-  const Outcome outcome = account(Level::kernel, energy, activity);
+  const Outcome outcome = account(RowLevel::kernel, energy, activity);
   EXPECT_NEAR(outcome.energy({"_Z4gemmv"}, "gpu0"), 750, 1e-6);
   EXPECT_NEAR(*outcome.result.idle_j, 0, 1e-6);
 }
@@ -296,7 +296,7 @@ TEST(Ledger, StepsThatWereNotListenedToAreLikeTheOthers) {
   }
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
-  const Outcome outcome = account(Level::kernel, energy, activity);
+  const Outcome outcome = account(RowLevel::kernel, energy, activity);
   EXPECT_EQ(outcome.row({"_Z4gemmv"}, "gpu0")->count, 1000u);
   EXPECT_NEAR(outcome.row({"_Z4gemmv"}, "gpu0")->time_s, 10, 1e-6);
   EXPECT_NEAR(outcome.energy({"_Z4gemmv"}, "gpu0"), 1000, 1e-6);
@@ -306,7 +306,7 @@ TEST(Ledger, WithoutSamplesTheTimesStand) {
   Activity activity = names();
   activity.scope_tallies = {cpu(8, 4)};
   activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
-  const Outcome outcome = account(Level::layer, {}, activity);
+  const Outcome outcome = account(RowLevel::layer, {}, activity);
   ASSERT_NE(outcome.row({"setup"}), nullptr);
   EXPECT_FALSE(outcome.row({"setup"})->energy_j);
   EXPECT_NEAR(outcome.row({"setup"})->time_s, 4, 1e-9);
@@ -316,24 +316,24 @@ TEST(Ledger, WithoutSamplesTheTimesStand) {
 
 // 1000 steps of 10 ms; two were traced, and their kernels are reported for the 20 ms in which they ran.
 TEST(Ledger, KernelsOfTwoFollowedStepsGetTheEnergyOfAllSteps) {
-  Activity told = names();
-  told.begin_ns = 0;
-  told.end_ns = kSecond_ns / 50;
-  told.kernel_tallies = {{0, 0, 4, 20, 4'000'000}};  // 2 ms of each step
+  Activity activity = names();
+  activity.begin_ns = 0;
+  activity.end_ns = kSecond_ns / 50;
+  activity.kernel_tallies = {{0, 0, 4, 20, 4'000'000}};  // 2 ms of each step
   for (std::int64_t i = 0; i < 1000; ++i) {
-    told.steps.push_back({.number = i,
-                          .begin_ns = i * kSecond_ns / 100,
-                          .end_ns = (i + 1) * kSecond_ns / 100,
-                          .kernels = i < 2 ? 10U : 0U,
-                          .listened = i < 2});
+    activity.steps.push_back({.number = i,
+                              .begin_ns = i * kSecond_ns / 100,
+                              .end_ns = (i + 1) * kSecond_ns / 100,
+                              .kernels = i < 2 ? 10U : 0U,
+                              .traced = i < 2});
   }
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
   ActivitySums sums(kSpan);
-  sums.add(kProcess, told);
+  sums.add(kProcess, activity);
   sums.finish();
-  Ledger ledger(Level::layer, energy, sums);
-  ledger.add(kProcess, told);
+  Ledger ledger(RowLevel::layer, energy, sums);
+  ledger.add(kProcess, activity);
   const Outcome outcome{ledger.finish()};
   const ReportRow* const row = outcome.row({"train", "forward", "net.conv"}, "gpu0");
   ASSERT_NE(row, nullptr);

@@ -20,21 +20,21 @@
 namespace joulemap::attribution {
 
 // How the energy of a GPU is attributed to what ran.
-enum class Mode : std::uint8_t {
-  regress,   // by the power of each kernel class, where it is identifiable; else as integral
-  integral,  // by time
-  hold,      // by time, at the power that the sensor showed last: what other tools do, for comparison
+enum class AttributionMode : std::uint8_t {
+  regress,          // by the power of each kernel class, where it is identifiable; else as integral
+  integral,         // by time
+  sample_and_hold,  // by time, at the power that the sensor showed last: what other tools do, for comparison
 };
-std::optional<Mode> mode_named(std::string_view name);
+std::optional<AttributionMode> parse_attribution_mode(std::string_view name);
 
 // Powers of the kernel classes of one GPU.
 struct GpuPowers {
   PowerFit fit;
-  ColumnOf column_of;
+  ClassColumns column_of;
   TimeCurve modelled_j;                                    // J predicted for the kernel sums, without idle power
   std::vector<std::vector<ObservedKernels>> kernels = {};  // by column
-  std::optional<std::uint16_t> others = {};                // the column of other processes
-  UsualLengths usual_ns = {};
+  std::optional<std::uint16_t> co_tenant_column = {};      // the column of other processes
+  FullSpeedDurations full_speed_ns = {};
 };
 
 struct MachineEnergy {
@@ -42,28 +42,28 @@ struct MachineEnergy {
   struct Gpu {
     std::string domain;
     TimeCurve energy_j;
-    std::optional<GpuPowers> powers = {};    // empty: all classes have equal power
-    std::string model = {};                  // "NVIDIA H200"; empty if unknown
-    double power_limited = 0;                // fraction of the time at the power limit
-    std::optional<TimeCurve> others_s = {};  // s other processes kept it busy; empty: none
+    std::optional<GpuPowers> powers = {};       // empty: all classes have equal power
+    std::string model = {};                     // "NVIDIA H200"; empty if unknown
+    double power_limited_fraction = 0;          // fraction of the time at the power limit
+    std::optional<TimeCurve> co_tenant_s = {};  // s other processes kept it busy; empty: none
   };
-  std::map<std::string, Gpu> gpus;         // by UUID, and by "ordinal N"
-  std::optional<TimeCurve> machine_cpu_s;  // used by all processes
-  std::optional<double> command_cpu_s;     // used by the command's processes
-  bool samples_calls = true;               // operations were recorded in some steps only; else in all
-  bool has_idle_time = true;               // time without a tally was idle; else unknown: an imported trace
-  std::optional<CpuKnowledge> cpu = {};    // empty: equal powers, of unknown uncertainty
+  std::map<std::string, Gpu> gpus;               // by UUID, and by "ordinal N"
+  std::optional<TimeCurve> machine_cpu_s;        // used by all processes
+  std::optional<double> command_cpu_s;           // used by the command's processes
+  bool has_sampled_operations = true;            // operations were recorded in some steps only; else in all
+  bool has_idle_time = true;                     // time without a tally was idle; else unknown: an imported trace
+  std::optional<CpuAttributionInputs> cpu = {};  // empty: equal powers, of unknown uncertainty
 };
 
 // Finds the powers of a GPU's kernel classes from its sensor readings and what ran. If the readings do not suffice,
 // returns the prior powers, or equal powers without priors.
-GpuPowers find_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
-                      std::span<const ClassPrior> priors = {});
+GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
+                             std::span<const ClassPrior> priors = {});
 
-// The energy of a counter that lags by `lag_ns`, in the cells of `like` and scaled to the same sum. Returns `like`
+// The energy of a counter that lags by `lag_ns`, in the cells of `grid` and scaled to the same sum. Returns `grid`
 // itself if the counter's updates are unknown.
-TimeCurve curve_between(const EnergyCurve& curve, std::int64_t lag_ns, const TimeCurve& like);
+TimeCurve lag_corrected_curve(const EnergyCurve& curve, std::int64_t lag_ns, const TimeCurve& grid);
 // The same if each moment had the power that the counter update before it showed.
-TimeCurve held_curve(std::span<const EnergyPoint> steps, const TimeCurve& like);
+TimeCurve sample_and_hold_curve(std::span<const EnergyPoint> counter_updates, const TimeCurve& grid);
 
 }  // namespace joulemap::attribution

@@ -5,7 +5,7 @@
 
 namespace joulemap::attribution {
 
-void name_machine(std::vector<ReportRow>& rows, const std::string& prefix) {
+void prefix_devices(std::vector<ReportRow>& rows, const std::string& prefix) {
   for (ReportRow& row : rows) {
     if (row.device.empty() || row.device.starts_with(prefix)) continue;
     row.device = prefix + row.device;
@@ -13,16 +13,16 @@ void name_machine(std::vector<ReportRow>& rows, const std::string& prefix) {
   }
 }
 
-void append(LedgerResult& all, LedgerResult one) {
+void merge_result(LedgerResult& all, LedgerResult added) {
   const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
     if (part) sum = sum.value_or(0) + *part;
   };
-  add(all.attributed_j, one.attributed_j);
-  add(all.idle_j, one.idle_j);
-  add(all.unattributed_j, one.unattributed_j);
-  all.diagnostics.add_all(one.diagnostics);
-  all.groups.insert(all.groups.end(), std::make_move_iterator(one.groups.begin()),
-                    std::make_move_iterator(one.groups.end()));
+  add(all.attributed_j, added.attributed_j);
+  add(all.idle_j, added.idle_j);
+  add(all.unattributed_j, added.unattributed_j);
+  all.diagnostics.add_all(added.diagnostics);
+  all.groups.insert(all.groups.end(), std::make_move_iterator(added.groups.begin()),
+                    std::make_move_iterator(added.groups.end()));
 }
 
 }  // namespace joulemap::attribution

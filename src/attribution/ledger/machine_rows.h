@@ -12,9 +12,9 @@
 namespace joulemap::attribution {
 
 // Prepends the machine's prefix to each device name, because devices of different machines have the same numbers.
-void name_machine(std::vector<ReportRow>& rows, const std::string& prefix);
+void prefix_devices(std::vector<ReportRow>& rows, const std::string& prefix);
 
-// Adds the energies, notes and groups of `one`; does not add rows.
-void append(LedgerResult& all, LedgerResult one);
+// Adds the energies, notes and groups of `added`; does not add rows.
+void merge_result(LedgerResult& all, LedgerResult added);
 
 }  // namespace joulemap::attribution

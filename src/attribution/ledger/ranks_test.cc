@@ -79,7 +79,7 @@ std::string write_rank(const TemporaryDirectory& folder, const Machine& machine,
   const std::string path = folder.path() + fmt::format("/{}-rank{}.joule", machine.boot, source.pid);
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(path, source, 0);
   EXPECT_TRUE(writer);
-  writer->add(EnvironmentFact{std::string(recording::kRankFact), std::to_string(machine.first_rank + local)});
+  writer->add(EnvironmentFact{std::string(recording::kRankFactName), std::to_string(machine.first_rank + local)});
   for (int step = 0; step < machine.steps; ++step) {
     const std::int64_t time_ns = machine.begin_ns + step * kLength_s * kSecond_ns / machine.steps;
     writer->add(Mark{time_ns, MarkKind::step, static_cast<std::uint64_t>(step), 0, {}});
@@ -111,8 +111,8 @@ std::vector<std::string> write_run(const TemporaryDirectory& folder, const std::
   return files;
 }
 
-ReportResult report(std::span<const std::string> files, Level level) {
-  const Result<ReportResult> result = build_report(files, {level, Mode::integral});
+ReportResult report(std::span<const std::string> files, RowLevel level) {
+  const Result<ReportResult> result = build_report(files, {level, AttributionMode::integral});
   EXPECT_TRUE(result) << result.error().message;
   return result ? *result : ReportResult();
 }
@@ -147,7 +147,7 @@ constexpr double kAll_j = kLength_s * (2 * kPackage_w + 3 * kGpu_w);
 
 TEST(Ranks, OfOneMachineAreOneRowForEachPathAndDevice) {
   const TemporaryDirectory folder;
-  const ReportResult layers = report(write_run(folder, {kTwo[0]}), Level::layer);
+  const ReportResult layers = report(write_run(folder, {kTwo[0]}), RowLevel::layer);
   expect_sound(layers);
   EXPECT_EQ(layers.rows.size(), 3u);  // the CPUs together, and two GPUs
   EXPECT_NEAR(find(layers, {"train", "forward", "conv"}, "cpu")->energy_j.value_or(0), kLength_s * kPackage_w, 10);
@@ -159,13 +159,13 @@ TEST(Ranks, OfOneMachineAreOneRowForEachPathAndDevice) {
 TEST(Ranks, OfTwoMachinesKeepTheirDevicesApart) {
   const TemporaryDirectory folder;
   const std::vector<std::string> files = write_run(folder, kTwo);
-  for (const Level level : {Level::domain, Level::phase, Level::layer, Level::kernel, Level::rank}) {
+  for (const RowLevel level : {RowLevel::domain, RowLevel::phase, RowLevel::layer, RowLevel::kernel, RowLevel::rank}) {
     SCOPED_TRACE(name_of(level));
     const ReportResult result = report(files, level);
     expect_sound(result);
     EXPECT_NEAR(*joules_of(result.totals.measured), kAll_j, 0.01 * kAll_j);
   }
-  const ReportResult layers = report(files, Level::layer);
+  const ReportResult layers = report(files, RowLevel::layer);
   std::set<std::string> devices;
   for (const ReportRow& row : layers.rows) devices.insert(row.device);
   EXPECT_EQ(devices, (std::set<std::string>{"node-1/cpu", "node-1/gpu0", "node-1/gpu1", "node-2/cpu", "node-2/gpu0"}));
@@ -177,7 +177,7 @@ TEST(Ranks, OfAMachineWithoutSensorsAreNotAddedToWhatOthersMeasured) {
   std::vector<Machine> machines = kTwo;
   machines[1].is_estimated = true;
   const std::vector<std::string> files = write_run(folder, machines);
-  for (const Level level : {Level::domain, Level::phase, Level::layer, Level::kernel, Level::step}) {
+  for (const RowLevel level : {RowLevel::domain, RowLevel::phase, RowLevel::layer, RowLevel::kernel, RowLevel::step}) {
     SCOPED_TRACE(name_of(level));
     const ReportResult result = report(files, level);
     const double measured_j = joules_of(result.totals.measured).value_or(0);
@@ -190,7 +190,7 @@ TEST(Ranks, OfAMachineWithoutSensorsAreNotAddedToWhatOthersMeasured) {
 
 TEST(Ranks, HaveAShareEach) {
   const TemporaryDirectory folder;
-  const ReportResult ranks = report(write_run(folder, kTwo), Level::rank);
+  const ReportResult ranks = report(write_run(folder, kTwo), RowLevel::rank);
   const ReportRow* const first = find(ranks, {"rank 0"}, "node-1/gpu0");
   const ReportRow* const on_cpu = find(ranks, {"rank 1"}, "node-1/cpu");
   const ReportRow* const last = find(ranks, {"rank 2"}, "node-2/cpu");
@@ -205,7 +205,7 @@ TEST(Ranks, OfOneNumberAreOneStepWhateverTheirClocks) {
   const TemporaryDirectory folder;
   std::vector<Machine> machines = kTwo;
   machines[1].steps = 4;  // as if it was ahead when the run was interrupted
-  const ReportResult steps = report(write_run(folder, machines), Level::step);
+  const ReportResult steps = report(write_run(folder, machines), RowLevel::step);
   expect_sound(steps);
   ASSERT_EQ(steps.rows.size(), 5u);
   EXPECT_NEAR(steps.rows[0].energy_j.value_or(0), 2 * (kPackage_w + 2 * kGpu_w) + 2.5 * (kPackage_w + kGpu_w), 20);
@@ -218,7 +218,7 @@ TEST(Ranks, OfMachinesOfOneNameAreToldApart) {
   const TemporaryDirectory folder;
   std::vector<Machine> machines = kTwo;
   machines[1].host = "node-1";
-  const ReportResult result = report(write_run(folder, machines), Level::kernel);
+  const ReportResult result = report(write_run(folder, machines), RowLevel::kernel);
   expect_sound(result);
   EXPECT_NE(find(result, {"gemm"}, "node-1:0/gpu0"), nullptr);
   EXPECT_NE(find(result, {"gemm"}, "node-1:1/gpu0"), nullptr);
@@ -228,17 +228,17 @@ TEST(Ranks, ThatFailOnOneMachineFailTheRun) {
   const TemporaryDirectory folder;
   std::vector<Machine> machines = kTwo;
   machines[0].exit_code = 3;
-  EXPECT_EQ(report(write_run(folder, machines), Level::domain).exit_code, 3);
+  EXPECT_EQ(report(write_run(folder, machines), RowLevel::domain).exit_code, 3);
 }
 
 TEST(Ranks, OfAMachineThatTwoSampledAreMeasuredOnce) {
   const TemporaryDirectory folder;
   std::vector<std::string> files = write_run(folder, {kTwo[0]});
-  const double alone_j = joules_of(report(files, Level::domain).totals.measured).value_or(0);
+  const double alone_j = joules_of(report(files, RowLevel::domain).totals.measured).value_or(0);
   Machine again = kTwo[0];
   again.begin_ns += kSecond_ns / 10;  // two ranks that each started a recorder
   files.push_back(write_recorder(folder, again, 101));
-  for (const Level level : {Level::domain, Level::layer, Level::rank}) {
+  for (const RowLevel level : {RowLevel::domain, RowLevel::layer, RowLevel::rank}) {
     const ReportResult result = report(files, level);
     EXPECT_NEAR(joules_of(result.totals.measured).value_or(0), alone_j, 1e-3 * alone_j) << name_of(level);
     EXPECT_TRUE(result.diagnostics.contains("duplicate_samples"));
@@ -252,10 +252,10 @@ TEST(Ranks, OfAMachineThatWasRecordedTwiceInARowAreAddedUp) {
   Machine later = kTwo[0];
   later.begin_ns += 100 * kSecond_ns;
   std::vector<std::string> files = write_run(folder, {kTwo[0]});
-  const double once_j = report(files, Level::layer).attributed_j.value_or(0);
+  const double once_j = report(files, RowLevel::layer).attributed_j.value_or(0);
   files.push_back(write_recorder(folder, later, 101));
   files.push_back(write_rank(folder, later, 0, 301));
-  const ReportResult both = report(files, Level::layer);
+  const ReportResult both = report(files, RowLevel::layer);
   EXPECT_GT(both.attributed_j.value_or(0), 1.4 * once_j);
   EXPECT_EQ(both.rows.size(), 3u);
   EXPECT_EQ(find(both, {"train", "forward", "conv"}, "cpu")->count, 30u);
@@ -264,7 +264,7 @@ TEST(Ranks, OfAMachineThatWasRecordedTwiceInARowAreAddedUp) {
 TEST(Ranks, ThatNobodyToldAreNone) {
   const TemporaryDirectory folder;
   std::vector<std::string> files = {write_recorder(folder, kTwo[0])};
-  const ReportResult result = report(files, Level::rank);
+  const ReportResult result = report(files, RowLevel::rank);
   EXPECT_TRUE(result.diagnostics.contains("nothing_captured"));
 }
 

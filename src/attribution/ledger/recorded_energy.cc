@@ -17,7 +17,7 @@ constexpr std::size_t kMostReadings = 200'000;
 
 // The curve in equal cells.
 TimeCurve in_cells(const EnergyCurve& curve, TimeSpan span) {
-  TimeCurve cells(span, cells_for(span));
+  TimeCurve cells(span, cell_count_for(span));
   const auto edge_ns = [&](std::size_t cell) {
     if (cell == cells.size()) return span.end_ns;
     return span.begin_ns + static_cast<std::int64_t>(cells.cell_s() * 1e9 * static_cast<double>(cell));
@@ -39,64 +39,64 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
   curves_.retain_around(span.begin_ns);
   curves_.retain_around(span.end_ns);
   for (const Channel& channel : channels) {
-    Follower& follower = followers_.emplace_back(Follower{channel});
+    ChannelState& state = channel_states_.emplace_back(ChannelState{channel});
     if (measures_energy(channel) || channel.quantity == Quantity::power_history) continue;
     if (channel.quantity == Quantity::cpu_time) {
-      follower.cpu_time.emplace(CpuTime{TimeCurve(span, cells_for(span)), {}, {}});
+      state.cpu_time.emplace(CpuTime{TimeCurve(span, cell_count_for(span)), {}, {}});
     } else {
-      follower.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
-      if (is_co_tenant_utilization(channel)) follower.track.others.emplace();
+      state.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
+      if (is_co_tenant_utilization(channel)) state.track.co_tenants.emplace();
     }
   }
 }
 
 void RecordedEnergy::add(const Sample& sample) {
-  if (sample.channel >= followers_.size()) return;  // the reader has reported it
-  Follower& follower = followers_[sample.channel];
+  if (sample.channel >= channel_states_.size()) return;  // the reader has reported it
+  ChannelState& state = channel_states_[sample.channel];
   curves_.observe(sample);
-  if (curves_.of(sample.channel) != nullptr) {
-    follow_energy(sample.channel, sample.reading);
-  } else if (follower.cpu_time) {
-    follow_cpu_time(follower, sample.reading);
-  } else if (follower.channel.quantity == Quantity::power_history) {
-    if (sample.reading.code != ReadCode::ok || follower.history.size() >= kMostHistory) return;
-    follower.history.push_back(
-        {sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * follower.channel.scale});
+  if (curves_.curve_of(sample.channel) != nullptr) {
+    add_energy_reading(sample.channel, sample.reading);
+  } else if (state.cpu_time) {
+    add_cpu_time_reading(state, sample.reading);
+  } else if (state.channel.quantity == Quantity::power_history) {
+    if (sample.reading.code != ReadCode::ok || state.power_history.size() >= kMostHistory) return;
+    state.power_history.push_back(
+        {sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * state.channel.scale});
   } else {
-    follow_track(follower, sample.reading);
+    add_track_reading(state, sample.reading);
   }
 }
 
-void RecordedEnergy::follow_energy(std::size_t channel, const Reading& reading) {
-  Follower& follower = followers_[channel];
-  const bool is_quick = follower.channel.kind == ChannelKind::counter && follower.channel.refresh_s < kSlowRefresh_s;
-  if (!is_quick || reading.code != ReadCode::ok || follower.readings.size() >= kMostReadings) return;
-  const double joules = curves_.of(channel)->tally().joules;
-  const double before_j = follower.readings.empty() ? 0 : follower.readings.back().joules;
-  if (joules > before_j) follower.readings.push_back({reading.time_ns(), joules});
+void RecordedEnergy::add_energy_reading(std::size_t channel, const Reading& reading) {
+  ChannelState& state = channel_states_[channel];
+  const bool is_quick = state.channel.kind == ChannelKind::counter && state.channel.refresh_s < kSlowRefresh_s;
+  if (!is_quick || reading.code != ReadCode::ok || state.readings.size() >= kMostReadings) return;
+  const double joules = curves_.curve_of(channel)->tally().joules;
+  const double before_j = state.readings.empty() ? 0 : state.readings.back().joules;
+  if (joules > before_j) state.readings.push_back({reading.time_ns(), joules});
 }
 
-void RecordedEnergy::follow_cpu_time(Follower& follower, const Reading& reading) const {
+void RecordedEnergy::add_cpu_time_reading(ChannelState& state, const Reading& reading) const {
   if (reading.code != ReadCode::ok) return;
-  CpuTime& known = *follower.cpu_time;
+  CpuTime& known = *state.cpu_time;
   if (known.last && reading.raw > known.last->raw) {
-    const double used_s = static_cast<double>(reading.raw - known.last->raw) * follower.channel.scale;
+    const double used_s = static_cast<double>(reading.raw - known.last->raw) * state.channel.scale;
     known.used_s.add(known.last->time_ns(), reading.time_ns(), used_s);
   }
   known.last = reading;
-  known.readings.push_back({reading.time_ns(), static_cast<double>(reading.raw) * follower.channel.scale});
+  known.readings.push_back({reading.time_ns(), static_cast<double>(reading.raw) * state.channel.scale});
 }
 
-void RecordedEnergy::follow_track(Follower& follower, const Reading& reading) const {
-  if (follower.track.others) follower.track.others->add(reading);
+void RecordedEnergy::add_track_reading(ChannelState& state, const Reading& reading) const {
+  if (state.track.co_tenants) state.track.co_tenants->add(reading);
   const std::int64_t into_ns = reading.time_ns() - span_.begin_ns;
   const std::int64_t length_ns = std::max<std::int64_t>(span_.end_ns - span_.begin_ns, 1);
   if (reading.code != ReadCode::ok || into_ns < 0 || into_ns >= length_ns) return;
   const auto slice = static_cast<std::size_t>(static_cast<double>(into_ns) / static_cast<double>(length_ns) *
                                               static_cast<double>(slices_));
-  follower.track.sums[std::min(slice, slices_ - 1)] += static_cast<double>(reading.raw) * follower.channel.scale;
-  ++follower.track.counts[std::min(slice, slices_ - 1)];
-  if (follower.channel.quantity == Quantity::throttle_reasons) follower.track.throttling.add(reading.raw);
+  state.track.sums[std::min(slice, slices_ - 1)] += static_cast<double>(reading.raw) * state.channel.scale;
+  ++state.track.counts[std::min(slice, slices_ - 1)];
+  if (state.channel.quantity == Quantity::throttle_reasons) state.track.throttling.add(reading.raw);
 }
 
 RecordedEnergy::Result RecordedEnergy::finish() {
@@ -106,9 +106,9 @@ RecordedEnergy::Result RecordedEnergy::finish() {
   add_tracks(result);
   result.table = make_domain_table(energies, seconds(span_.end_ns - span_.begin_ns));
   for (const ChannelEnergy& energy : energies) result.table.diagnostics.add_all(describe_faults(energy));
-  for (const Follower& follower : followers_) {
-    follower.track.throttling.describe(follower.channel.domain, result.table.diagnostics);
-    if (follower.track.others) follower.track.others->describe(follower.channel.domain, result.table.diagnostics);
+  for (const ChannelState& state : channel_states_) {
+    state.track.throttling.describe(state.channel.domain, result.table.diagnostics);
+    if (state.track.co_tenants) state.track.co_tenants->describe(state.channel.domain, result.table.diagnostics);
   }
   add_power(result);
   add_curves(result);
@@ -118,34 +118,34 @@ RecordedEnergy::Result RecordedEnergy::finish() {
 std::vector<ChannelEnergy> RecordedEnergy::channel_energies(Result& result) const {
   constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
   std::vector<ChannelEnergy> energies;
-  for (const EnergyCurve& curve : curves_.all()) {
+  for (const EnergyCurve& curve : curves_.curves()) {
     energies.push_back(curve.energy_between(span_.begin_ns, span_.end_ns));
     const CounterClock* const clock = curve.clock();
     if (clock == nullptr || !clock->is_locked()) continue;
-    const StepInterval last = clock->last_step_before(span_.end_ns);
-    result.steps.push_back({curve.channel().name, clock->period_ns() / kSecond, seconds(last.half_width_ns()),
-                            last.middle_ns(), clock->slips()});
+    const UpdateInterval last = clock->last_update_before(span_.end_ns);
+    result.counter_updates.push_back({curve.channel().name, clock->period_ns() / kSecond, seconds(last.half_width_ns()),
+                                      last.midpoint_ns(), clock->irregular_updates()});
   }
   return energies;
 }
 
 void RecordedEnergy::add_tracks(Result& result) const {
-  for (const Follower& follower : followers_) {
-    const bool without_others = follower.track.others && !follower.track.others->is_any();
-    if (follower.track.sums.empty() || without_others) continue;
-    ReportTrack track{follower.channel.name, follower.channel.quantity, {}};
+  for (const ChannelState& state : channel_states_) {
+    const bool without_others = state.track.co_tenants && !state.track.co_tenants->has_co_tenants();
+    if (state.track.sums.empty() || without_others) continue;
+    ReportTrack track{state.channel.name, state.channel.quantity, {}};
     for (std::size_t i = 0; i < slices_; ++i) {
-      const auto count = static_cast<double>(follower.track.counts[i]);
-      track.values.push_back(count > 0 ? std::optional(follower.track.sums[i] / count) : std::nullopt);
+      const auto count = static_cast<double>(state.track.counts[i]);
+      track.values.push_back(count > 0 ? std::optional(state.track.sums[i] / count) : std::nullopt);
     }
     result.tracks.push_back(std::move(track));
   }
 }
 
 std::optional<std::size_t> RecordedEnergy::channel_of(const DomainEnergy& row) const {
-  for (std::size_t i = 0; i < followers_.size(); ++i) {
-    const Channel& channel = followers_[i].channel;
-    if (curves_.of(i) != nullptr && channel.name == row.channel && channel.sensor == row.sensor) return i;
+  for (std::size_t i = 0; i < channel_states_.size(); ++i) {
+    const Channel& channel = channel_states_[i].channel;
+    if (curves_.curve_of(i) != nullptr && channel.name == row.channel && channel.sensor == row.sensor) return i;
   }
   return std::nullopt;
 }
@@ -161,36 +161,36 @@ void RecordedEnergy::add_power(Result& result) const {
     if (!channel) continue;
     PowerSeries& series = result.power.emplace_back(PowerSeries{row.name, {}});
     for (std::size_t i = 0; i < slices_; ++i)
-      series.watts.push_back(curves_.of(*channel)->mean_w({edge_ns(i), edge_ns(i + 1)}));
+      series.watts.push_back(curves_.curve_of(*channel)->mean_w({edge_ns(i), edge_ns(i + 1)}));
   }
 }
 
 std::vector<PowerPoint> RecordedEnergy::history_of(const std::string& device) {
-  for (Follower& follower : followers_) {
-    if (follower.channel.quantity == Quantity::power_history && follower.channel.device == device)
-      return std::move(follower.history);
+  for (ChannelState& state : channel_states_) {
+    if (state.channel.quantity == Quantity::power_history && state.channel.device == device)
+      return std::move(state.power_history);
   }
   return {};
 }
 
-double RecordedEnergy::power_limited(const std::string& device) const {
+double RecordedEnergy::power_limited_fraction(const std::string& device) const {
   double share = 0;
-  for (const Follower& follower : followers_) {
-    if (follower.channel.device == device) share = std::max(share, follower.track.throttling.power_limited());
+  for (const ChannelState& state : channel_states_) {
+    if (state.channel.device == device) share = std::max(share, state.track.throttling.power_limited_fraction());
   }
   return share;
 }
 
-std::vector<BusyStretch> RecordedEnergy::co_tenants_on(const std::string& device) const {
-  for (const Follower& follower : followers_) {
-    if (follower.track.others && follower.channel.device == device) return follower.track.others->inside(span_);
+std::vector<BusySlice> RecordedEnergy::co_tenants_on(const std::string& device) const {
+  for (const ChannelState& state : channel_states_) {
+    if (state.track.co_tenants && state.channel.device == device) return state.track.co_tenants->busy_slices(span_);
   }
   return {};
 }
 
-bool RecordedEnergy::held_back(const std::string& device) const {
-  return std::any_of(followers_.begin(), followers_.end(), [&](const Follower& follower) {
-    return follower.channel.device == device && follower.track.throttling.held_back();
+bool RecordedEnergy::is_throttled(const std::string& device) const {
+  return std::any_of(channel_states_.begin(), channel_states_.end(), [&](const ChannelState& state) {
+    return state.channel.device == device && state.track.throttling.is_throttled();
   });
 }
 
@@ -200,28 +200,28 @@ void RecordedEnergy::add_curves(Result& result) {
   for (const DomainEnergy& row : result.table.rows) {
     const std::optional<std::size_t> index = channel_of(row);
     if (!row.counted || !row.joules || row.provenance != shown || !index) continue;
-    Follower& follower = followers_[*index];
-    const EnergyCurve& curve = *curves_.of(*index);
-    const std::string& device = follower.channel.device;
+    ChannelState& state = channel_states_[*index];
+    const EnergyCurve& curve = *curves_.curve_of(*index);
+    const std::string& device = state.channel.device;
     result.curves.push_back({.domain = row.name,
-                             .domain_class = follower.channel.domain_class,
+                             .domain_class = state.channel.domain_class,
                              .device = device,
                              .energy_j = in_cells(curve, span_),
                              .curve = curve,
-                             .steps = curve.updates(),
-                             .readings = std::move(follower.readings),
-                             .history = history_of(device),
+                             .counter_updates = curve.updates(),
+                             .readings = std::move(state.readings),
+                             .power_history = history_of(device),
                              .uncertainty = *row.joules > 0 ? row.uncertainty_j.value_or(0) / *row.joules : 0,
-                             .device_model = follower.channel.device_model,
-                             .power_limited = power_limited(device),
-                             .held_back = held_back(device),
-                             .others = co_tenants_on(device)});
+                             .device_model = state.channel.device_model,
+                             .power_limited_fraction = power_limited_fraction(device),
+                             .is_throttled = is_throttled(device),
+                             .co_tenant_slices = co_tenants_on(device)});
   }
-  for (Follower& follower : followers_) {
-    if (!follower.cpu_time) continue;
-    follower.cpu_time->used_s.finish();
-    result.cpu_times_s.emplace(follower.channel.name, std::move(follower.cpu_time->used_s));
-    result.cpu_time_readings.emplace(follower.channel.name, std::move(follower.cpu_time->readings));
+  for (ChannelState& state : channel_states_) {
+    if (!state.cpu_time) continue;
+    state.cpu_time->used_s.finish();
+    result.cpu_times_s.emplace(state.channel.name, std::move(state.cpu_time->used_s));
+    result.cpu_time_readings.emplace(state.channel.name, std::move(state.cpu_time->readings));
   }
 }
 

@@ -33,9 +33,9 @@ class RecordedEnergy {
 
   struct Result {
     DomainTable table;
-    std::vector<PowerSeries> power;   // of the domains of the table that have a value
-    std::vector<ReportTrack> tracks;  // of channels that measure no energy
-    std::vector<CounterSteps> steps;  // of slow counters that update regularly
+    std::vector<PowerSeries> power;                    // of the domains of the table that have a value
+    std::vector<ReportTrack> tracks;                   // of channels that measure no energy
+    std::vector<CounterUpdateTiming> counter_updates;  // of slow counters that update regularly
     double slice_s = 0;
 
     struct DomainCurve {
@@ -45,15 +45,15 @@ class RecordedEnergy {
       TimeCurve energy_j;  // finished: `curve` in equal cells, for attribution
       EnergyCurve curve;
       // Slow counter with known updates: its values at the updates that were read.
-      std::vector<EnergyPoint> steps = {};
+      std::vector<EnergyPoint> counter_updates = {};
       // Fast counter: its values when read; in a long recording only the first ones.
       std::vector<EnergyPoint> readings = {};
-      std::vector<PowerPoint> history = {};  // power history kept by the device, as far as it was read
-      double uncertainty = 0;                // relative half width at 95 % of its sum
+      std::vector<PowerPoint> power_history = {};  // power history kept by the device, as far as it was read
+      double uncertainty = 0;                      // relative half width at 95 % of its sum
       std::string device_model = {};
-      double power_limited = 0;              // fraction of the time
-      bool held_back = false;                // by power limit or heat, often enough to matter
-      std::vector<BusyStretch> others = {};  // where other processes ran on it
+      double power_limited_fraction = 0;             // fraction of the time
+      bool is_throttled = false;                     // by power limit or heat, often enough to matter
+      std::vector<BusySlice> co_tenant_slices = {};  // where other processes ran on it
     };
     std::vector<DomainCurve> curves;               // of all counted domains
     std::map<std::string, TimeCurve> cpu_times_s;  // by channel
@@ -73,32 +73,32 @@ class RecordedEnergy {
     std::vector<double> sums;
     std::vector<std::uint64_t> counts;
     Throttling throttling = {};
-    std::optional<CoTenantUse> others = {};
+    std::optional<CoTenantUse> co_tenants = {};
   };
-  struct Follower {
+  struct ChannelState {
     Channel channel;
     std::optional<CpuTime> cpu_time = {};
-    std::vector<EnergyPoint> readings = {};  // of a fast counter
-    std::vector<PowerPoint> history = {};    // power history kept by the device: its first part
+    std::vector<EnergyPoint> readings = {};      // of a fast counter
+    std::vector<PowerPoint> power_history = {};  // power history kept by the device: its first part
     Track track = {};
   };
 
-  void follow_energy(std::size_t channel, const Reading& reading);
-  void follow_cpu_time(Follower& follower, const Reading& reading) const;
-  void follow_track(Follower& follower, const Reading& reading) const;
+  void add_energy_reading(std::size_t channel, const Reading& reading);
+  void add_cpu_time_reading(ChannelState& state, const Reading& reading) const;
+  void add_track_reading(ChannelState& state, const Reading& reading) const;
   std::vector<ChannelEnergy> channel_energies(Result& result) const;
   void add_tracks(Result& result) const;
   void add_power(Result& result) const;
   void add_curves(Result& result);
   std::optional<std::size_t> channel_of(const DomainEnergy& row) const;
   std::vector<PowerPoint> history_of(const std::string& device);
-  double power_limited(const std::string& device) const;
-  std::vector<BusyStretch> co_tenants_on(const std::string& device) const;
-  bool held_back(const std::string& device) const;
+  double power_limited_fraction(const std::string& device) const;
+  std::vector<BusySlice> co_tenants_on(const std::string& device) const;
+  bool is_throttled(const std::string& device) const;
 
   TimeSpan span_;
   std::size_t slices_;
-  std::vector<Follower> followers_;  // by channel
+  std::vector<ChannelState> channel_states_;  // by channel
   EnergyCurves curves_;
 };
 

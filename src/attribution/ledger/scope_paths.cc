@@ -21,22 +21,22 @@ void keep_first(std::string& known, const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> ScopeMeaning::phase_path() const {
+std::vector<std::string> ResolvedScope::phase_path() const {
   std::vector<std::string> path;
   add_if_known(path, mode);
   add_if_known(path, phase);
   return path.empty() ? regions : path;
 }
 
-std::vector<std::string> ScopeMeaning::layer_path() const {
+std::vector<std::string> ResolvedScope::layer_path() const {
   std::vector<std::string> path = phase_path();
   add_if_known(path, module);
   return path;
 }
 
-std::string ScopeMeaning::op_with_tensors() const { return op.empty() || tensors.empty() ? op : op + " " + tensors; }
+std::string ResolvedScope::op_with_tensors() const { return op.empty() || tensors.empty() ? op : op + " " + tensors; }
 
-bool ScopePaths::probes(std::uint32_t scope) const {
+bool ScopePaths::is_probe(std::uint32_t scope) const {
   for (int depth = 0; scope != 0 && depth < kDeepest; ++depth) {
     const auto known = scopes_.find(scope);
     if (known == scopes_.end()) return false;
@@ -46,29 +46,29 @@ bool ScopePaths::probes(std::uint32_t scope) const {
   return false;
 }
 
-const ScopeMeaning& ScopePaths::meaning(std::uint32_t scope) {
-  const auto [slot, is_new] = meanings_.try_emplace(scope);
+const ResolvedScope& ScopePaths::resolved_scope(std::uint32_t scope) {
+  const auto [slot, is_new] = resolved_scopes_.try_emplace(scope);
   if (!is_new) return slot->second;
-  ScopeMeaning& meaning = slot->second;
+  ResolvedScope& resolved_scope = slot->second;
   for (int depth = 0; scope != 0 && depth < kDeepest; ++depth) {
     const auto known = scopes_.find(scope);
     if (known == scopes_.end()) break;
     const auto& [id, parent, kind, name] = known->second;
-    if (kind == ScopeKind::mode) keep_first(meaning.mode, name);
-    if (kind == ScopeKind::phase) keep_first(meaning.phase, name);
-    if (kind == ScopeKind::module) keep_first(meaning.module, name);
-    if (kind == ScopeKind::op) keep_first(meaning.op, name);
-    if (kind == ScopeKind::tensors && meaning.op.empty()) keep_first(meaning.tensors, name);
-    if (kind == ScopeKind::function) keep_first(meaning.function, name);
-    if (kind == ScopeKind::region) meaning.regions.push_back(name);
+    if (kind == ScopeKind::mode) keep_first(resolved_scope.mode, name);
+    if (kind == ScopeKind::phase) keep_first(resolved_scope.phase, name);
+    if (kind == ScopeKind::module) keep_first(resolved_scope.module, name);
+    if (kind == ScopeKind::op) keep_first(resolved_scope.op, name);
+    if (kind == ScopeKind::tensors && resolved_scope.op.empty()) keep_first(resolved_scope.tensors, name);
+    if (kind == ScopeKind::function) keep_first(resolved_scope.function, name);
+    if (kind == ScopeKind::region) resolved_scope.regions.push_back(name);
     scope = parent;
   }
-  std::reverse(meaning.regions.begin(), meaning.regions.end());
-  return meaning;
+  std::reverse(resolved_scope.regions.begin(), resolved_scope.regions.end());
+  return resolved_scope;
 }
 
-ScopePaths::Operations ScopePaths::operations() const {
-  Operations counts;
+ScopePaths::OperationCounts ScopePaths::operations() const {
+  OperationCounts counts;
   std::unordered_set<std::uint32_t> with_tensors;
   for (const auto& [id, scope] : scopes_) {
     if (scope.kind == ScopeKind::op) ++counts.all;

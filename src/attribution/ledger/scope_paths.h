@@ -13,7 +13,7 @@
 
 namespace joulemap::attribution {
 
-struct ScopeMeaning {
+struct ResolvedScope {
   std::string mode;
   std::string phase;
   std::string module;  // innermost
@@ -27,27 +27,27 @@ struct ScopeMeaning {
   std::vector<std::string> phase_path() const;
   // "aten::conv2d [64,3,224,224] [64,3,7,7]"; the operation alone if its inputs are unknown.
   std::string op_with_tensors() const;
-  bool probes() const { return mode == kProbeMode; }
+  bool is_probe() const { return mode == kProbeMode; }
 };
 
 class ScopePaths {
  public:
   void add(const Scope& scope) { scopes_.insert_or_assign(scope.id, scope); }
   // The reference is valid until the next add().
-  const ScopeMeaning& meaning(std::uint32_t scope);
+  const ResolvedScope& resolved_scope(std::uint32_t scope);
   // Count of operations, and of those with unknown inputs.
-  struct Operations {
+  struct OperationCounts {
     std::size_t all = 0;
     std::size_t without_tensors = 0;
   };
-  Operations operations() const;
+  OperationCounts operations() const;
   // Considers the scopes defined so far.
-  bool probes(std::uint32_t scope) const;
-  bool knows(std::uint32_t scope) const { return scope == 0 || scopes_.contains(scope); }
+  bool is_probe(std::uint32_t scope) const;
+  bool contains(std::uint32_t scope) const { return scope == 0 || scopes_.contains(scope); }
 
  private:
   std::unordered_map<std::uint32_t, Scope> scopes_;
-  std::unordered_map<std::uint32_t, ScopeMeaning> meanings_;
+  std::unordered_map<std::uint32_t, ResolvedScope> resolved_scopes_;
 };
 
 }  // namespace joulemap::attribution

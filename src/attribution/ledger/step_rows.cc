@@ -28,7 +28,7 @@ ReportRow row_of(std::string name, double time_s, std::optional<double> energy_j
 constexpr std::size_t kFewestToJudgeTheLast = 3;
 
 // Estimates where the last step ended, from the lengths of the others.
-std::int64_t end_of_last(const std::vector<NumberedMoment>& moments, std::int64_t latest_ns) {
+std::int64_t end_of_last(const std::vector<NumberedMark>& moments, std::int64_t latest_ns) {
   std::vector<std::int64_t> lengths_ns;
   for (std::size_t i = 1; i < moments.size(); ++i) lengths_ns.push_back(moments[i].time_ns - moments[i - 1].time_ns);
   if (lengths_ns.size() < kFewestToJudgeTheLast) return latest_ns;
@@ -55,43 +55,44 @@ void add_to(ReportRow& sum, const ReportRow& row) {
 
 }  // namespace
 
-std::vector<std::int64_t> begins_of(const std::vector<NumberedMoment>* moments) {
+std::vector<std::int64_t> begin_times(const std::vector<NumberedMark>* moments) {
   std::vector<std::int64_t> begins_ns;
   if (moments == nullptr) return begins_ns;
-  for (const NumberedMoment& moment : *moments) begins_ns.push_back(moment.time_ns);
+  for (const NumberedMark& moment : *moments) begins_ns.push_back(moment.time_ns);
   std::sort(begins_ns.begin(), begins_ns.end());
   return begins_ns;
 }
 
-std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
-                                        TimeSpan span, const ProbeSpans& probing, LastEnds last) {
+std::vector<NumberedEnergy> energies_between_marks(std::vector<NumberedMark> moments, const EnergyFunction& energy_j,
+                                                   TimeSpan span, const ProbeSpans& probing, LastStepEnd last) {
   std::sort(moments.begin(), moments.end(),
-            [](const NumberedMoment& a, const NumberedMoment& b) { return a.time_ns < b.time_ns; });
-  const std::int64_t last_ns = last == LastEnds::after_the_median ? end_of_last(moments, span.end_ns) : span.end_ns;
+            [](const NumberedMark& a, const NumberedMark& b) { return a.time_ns < b.time_ns; });
+  const std::int64_t last_ns =
+      last == LastStepEnd::after_median_length ? end_of_last(moments, span.end_ns) : span.end_ns;
   std::vector<NumberedEnergy> energies;
   energies.reserve(moments.size());
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const std::int64_t begin_ns = std::max(moments[i].time_ns, span.begin_ns);
     const std::int64_t end_ns = i + 1 < moments.size() ? moments[i + 1].time_ns : last_ns;
     std::optional<double> own_j;
-    if (energy_j) own_j = energy_j(begin_ns, end_ns) - probing.sum_between(energy_j, begin_ns, end_ns);
+    if (energy_j) own_j = energy_j(begin_ns, end_ns) - probing.energy_in_spans_between(energy_j, begin_ns, end_ns);
     const double time_s = seconds(end_ns - begin_ns) - probing.time_between_s(begin_ns, end_ns);
     energies.push_back({moments[i].number, {begin_ns, end_ns}, std::max(time_s, 0.0), own_j});
   }
   return energies;
 }
 
-LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
-                     TimeSpan span, const ProbeSpans& probing) {
+LedgerResult step_rows(std::string_view name, std::vector<NumberedMark> moments, const EnergyFunction& energy_j,
+                       TimeSpan span, const ProbeSpans& probing) {
   LedgerResult result;
   double attributed_j = 0;
-  const LastEnds last = name == "step" ? LastEnds::after_the_median : LastEnds::with_the_command;
-  for (const NumberedEnergy& one : energies_of(std::move(moments), energy_j, span, probing, last)) {
+  const LastStepEnd last = name == "step" ? LastStepEnd::after_median_length : LastStepEnd::at_command_end;
+  for (const NumberedEnergy& one : energies_between_marks(std::move(moments), energy_j, span, probing, last)) {
     result.rows.push_back(row_of(fmt::format("{} {}", name, one.number), one.time_s, one.energy_j));
     result.rows.back().name = fmt::format("{}", one.number);
   }
   if (!probing.empty() && !result.rows.empty()) {
-    const std::optional<double> probed_j = energy_j ? std::optional(probing.sum_of(energy_j)) : std::nullopt;
+    const std::optional<double> probed_j = energy_j ? std::optional(probing.energy_in_spans(energy_j)) : std::nullopt;
     result.rows.push_back(row_of(std::string(kProbeMode), probing.time_s(), probed_j));
   }
   for (const ReportRow& row : result.rows) attributed_j += row.energy_j.value_or(0);
@@ -105,7 +106,7 @@ LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments,
   return result;
 }
 
-std::vector<ReportRow> same_moments_of(const std::vector<std::vector<ReportRow>>& of_machines) {
+std::vector<ReportRow> merge_step_rows(const std::vector<std::vector<ReportRow>>& of_machines) {
   std::vector<ReportRow> all;
   std::map<std::pair<std::vector<std::string>, std::uint64_t>, std::size_t> index_of;  // by path and occurrence
   for (const std::vector<ReportRow>& rows : of_machines) {
@@ -125,7 +126,7 @@ std::vector<ReportRow> same_moments_of(const std::vector<std::vector<ReportRow>>
   return all;
 }
 
-std::vector<ReportRow> rows_of_all(std::vector<std::vector<ReportRow>> of_machines) {
+std::vector<ReportRow> merge_rows(std::vector<std::vector<ReportRow>> of_machines) {
   std::map<std::pair<std::vector<std::string>, std::string>, ReportRow> all;
   for (std::vector<ReportRow>& rows : of_machines) {
     for (ReportRow& row : rows) {

@@ -15,13 +15,13 @@
 
 namespace joulemap::attribution {
 
-struct NumberedMoment {
+struct NumberedMark {
   std::int64_t time_ns = 0;
   std::uint64_t number = 0;
 };
 
 // Sorted; empty for null.
-std::vector<std::int64_t> begins_of(const std::vector<NumberedMoment>* moments);
+std::vector<std::int64_t> begin_times(const std::vector<NumberedMark>* moments);
 
 struct NumberedEnergy {
   std::uint64_t number = 0;
@@ -29,22 +29,22 @@ struct NumberedEnergy {
   double time_s = 0;  // without probing, like the energy
   std::optional<double> energy_j;
 };
-enum class LastEnds : std::uint8_t { with_the_command, after_the_median };
-std::vector<NumberedEnergy> energies_of(std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
-                                        TimeSpan span, const ProbeSpans& probing,
-                                        LastEnds last = LastEnds::with_the_command);
+enum class LastStepEnd : std::uint8_t { at_command_end, after_median_length };
+std::vector<NumberedEnergy> energies_between_marks(std::vector<NumberedMark> moments, const EnergyFunction& energy_j,
+                                                   TimeSpan span, const ProbeSpans& probing,
+                                                   LastStepEnd last = LastStepEnd::at_command_end);
 
 // `name`: "step" or "epoch"; the last step ends after the median length. `energy_j`: of all counted domains; empty if
 // none is known. Several processes of one run (ranks) number the same steps: the caller passes those of the process
 // with the most.
-LedgerResult rows_of(std::string_view name, std::vector<NumberedMoment> moments, const EnergyBetween& energy_j,
-                     TimeSpan span, const ProbeSpans& probing);
+LedgerResult step_rows(std::string_view name, std::vector<NumberedMark> moments, const EnergyFunction& energy_j,
+                       TimeSpan span, const ProbeSpans& probing);
 
 // The same steps on several machines: one row for each number, with the energy of all and the time of the slowest. A
 // number that a machine reports repeatedly is matched with those of the other machines in order.
-std::vector<ReportRow> same_moments_of(const std::vector<std::vector<ReportRow>>& of_machines);
+std::vector<ReportRow> merge_step_rows(const std::vector<std::vector<ReportRow>>& of_machines);
 // Other rows of several machines, the largest first. Merges rows of equal path and device, from a machine that was
 // recorded several times.
-std::vector<ReportRow> rows_of_all(std::vector<std::vector<ReportRow>> of_machines);
+std::vector<ReportRow> merge_rows(std::vector<std::vector<ReportRow>> of_machines);
 
 }  // namespace joulemap::attribution

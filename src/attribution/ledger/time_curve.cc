@@ -14,7 +14,7 @@ constexpr std::int64_t kMostCells = 200'000;
 
 }  // namespace
 
-std::size_t cells_for(TimeSpan span) {
+std::size_t cell_count_for(TimeSpan span) {
   return static_cast<std::size_t>(std::clamp<std::int64_t>((span.end_ns - span.begin_ns) / kCell_ns, 1, kMostCells));
 }
 
@@ -51,14 +51,14 @@ void TimeCurve::finish() {
   for (const double cell : cells_) sums_.push_back(sums_.back() + cell);
 }
 
-double TimeCurve::until(double position) const {
+double TimeCurve::cumulative_at(double position) const {
   const auto cell = std::min(static_cast<std::size_t>(position), cells_.size() - 1);
   return sums_[cell] + (position - static_cast<double>(cell)) * cells_[cell];
 }
 
 double TimeCurve::between(std::int64_t from_ns, std::int64_t to_ns) const {
   if (to_ns <= from_ns || sums_.empty()) return 0;
-  return until(position(to_ns)) - until(position(from_ns));
+  return cumulative_at(position(to_ns)) - cumulative_at(position(from_ns));
 }
 
 double TimeCurve::mean_rate(std::int64_t from_ns, std::int64_t to_ns) const {

@@ -44,7 +44,7 @@ class TimeCurve {
 
  private:
   double position(std::int64_t time_ns) const;  // in cells, within the span
-  double until(double position) const;
+  double cumulative_at(double position) const;
 
   TimeSpan span_;
   double cell_ns_ = 1;
@@ -53,6 +53,6 @@ class TimeCurve {
 };
 
 // Number of cells for a span: fine enough for a GPU counter, few enough for three days.
-std::size_t cells_for(TimeSpan span);
+std::size_t cell_count_for(TimeSpan span);
 
 }  // namespace joulemap::attribution

@@ -8,21 +8,21 @@
 #include <thread>
 #include <utility>
 
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 
 namespace joulemap::capture::cupti {
 
-std::optional<Outcome> outcome_within(std::chrono::milliseconds limit, std::function<Outcome()> call) {
+std::optional<CuptiResult> call_with_timeout(std::chrono::milliseconds limit, std::function<CuptiResult()> call) {
   struct Shared {
     std::mutex lock;
     std::condition_variable returned;
-    std::optional<Outcome> outcome;
+    std::optional<CuptiResult> outcome;
   };
   const auto shared = std::make_shared<Shared>();
   try {
-    const SignalShield signals_are_for_the_program;
+    const ScopedSignalBlock signals_are_for_the_program;
     std::thread([shared, call = std::move(call)] {
-      const Outcome outcome = call();
+      const CuptiResult outcome = call();
       const std::lock_guard hold(shared->lock);
       shared->outcome = outcome;
       shared->returned.notify_all();

@@ -13,60 +13,60 @@ constexpr std::size_t kAlignment = 8;  // ACTIVITY_RECORD_ALIGNMENT
 
 // Reserves the lists at full length: functions that CUPTI calls must not throw.
 BufferPool::BufferPool() {
-  free_.reserve(kMostBuffers);
-  given_out_.reserve(kMostBuffers);
+  free_buffers_.reserve(kMaxBuffers);
+  lent_.reserve(kMaxBuffers);
 }
 
 std::uint8_t* BufferPool::take(const Loan& loan) {
   const std::lock_guard hold(lock_);
-  if (given_out_.size() >= kMostBuffers) return nullptr;
+  if (lent_.size() >= kMaxBuffers) return nullptr;
   Buffer buffer;
-  if (free_.empty()) {
+  if (free_buffers_.empty()) {
     buffer.reset(static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, kLargestBufferBytes)));
     if (buffer == nullptr) return nullptr;
   } else {
-    buffer = std::move(free_.back());
-    free_.pop_back();
+    buffer = std::move(free_buffers_.back());
+    free_buffers_.pop_back();
   }
-  given_out_.push_back({std::move(buffer), loan});
-  return given_out_.back().buffer.get();
+  lent_.push_back({std::move(buffer), loan});
+  return lent_.back().buffer.get();
 }
 
 std::size_t BufferPool::find(const std::uint8_t* buffer) const {
   std::size_t slot = 0;
-  while (slot < given_out_.size() && given_out_[slot].buffer.get() != buffer) ++slot;
+  while (slot < lent_.size() && lent_[slot].buffer.get() != buffer) ++slot;
   return slot;
 }
 
 std::optional<BufferPool::Loan> BufferPool::loan_of(const std::uint8_t* buffer) const {
   const std::lock_guard hold(lock_);
   const std::size_t slot = find(buffer);
-  if (slot == given_out_.size()) return std::nullopt;
-  return given_out_[slot].loan;
+  if (slot == lent_.size()) return std::nullopt;
+  return lent_[slot].loan;
 }
 
 void BufferPool::give_back(const std::uint8_t* buffer) {
   const std::lock_guard hold(lock_);
   const std::size_t slot = find(buffer);
-  if (slot == given_out_.size()) return;
-  free_.push_back(std::move(given_out_[slot].buffer));
-  given_out_.erase(given_out_.begin() + static_cast<std::ptrdiff_t>(slot));
+  if (slot == lent_.size()) return;
+  free_buffers_.push_back(std::move(lent_[slot].buffer));
+  lent_.erase(lent_.begin() + static_cast<std::ptrdiff_t>(slot));
 }
 
-void BufferPool::write_off() {
+void BufferPool::abandon_lent() {
   const std::lock_guard hold(lock_);
-  for (GivenOut& given : given_out_) given.is_waited_for = false;
+  for (LentBuffer& entry : lent_) entry.is_awaited = false;
 }
 
-BufferPool::Lent BufferPool::lent() const {
+BufferPool::LentBuffers BufferPool::lent_buffers() const {
   const std::lock_guard hold(lock_);
-  Lent lent;
-  for (const GivenOut& given : given_out_) {
-    if (!given.is_waited_for) continue;
-    lent.bytes += given.loan.bytes;
-    lent.oldest_ns = std::min(lent.oldest_ns.value_or(given.loan.since_ns), given.loan.since_ns);
+  LentBuffers lent_buffers;
+  for (const LentBuffer& entry : lent_) {
+    if (!entry.is_awaited) continue;
+    lent_buffers.bytes += entry.loan.bytes;
+    lent_buffers.oldest_ns = std::min(lent_buffers.oldest_ns.value_or(entry.loan.since_ns), entry.loan.since_ns);
   }
-  return lent;
+  return lent_buffers;
 }
 
 }  // namespace joulemap::capture::cupti

@@ -22,22 +22,22 @@ namespace joulemap::capture::cupti {
 
 inline constexpr std::size_t kLargestBufferBytes = 256UL * 1024;  // 1200 kernels
 inline constexpr std::size_t kSmallestBufferBytes = 32UL * 1024;  // 150 kernels
-inline constexpr std::size_t kMostBuffers = 256;                  // 64 MB; beyond it CUPTI drops and counts records
+inline constexpr std::size_t kMaxBuffers = 256;                   // 64 MB; beyond it CUPTI drops and counts records
 inline constexpr std::size_t kSmallestRecordBytes = 72;           // of a fill in CUDA 11.0
 
 // Chooses the size of the next buffer.
 class BufferSizing {
  public:
-  std::size_t next_bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  void on_full(std::int64_t took_ns) {
-    const std::size_t bytes = next_bytes();
-    if (took_ns < kSoonNs && bytes < kLargestBufferBytes) bytes_.store(bytes * 2);
-    if (took_ns > kLateNs && bytes > kSmallestBufferBytes) bytes_.store(bytes / 2);
+  std::size_t next_buffer_bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  void on_full(std::int64_t fill_time_ns) {
+    const std::size_t bytes = next_buffer_bytes();
+    if (fill_time_ns < kFastFillNs && bytes < kLargestBufferBytes) bytes_.store(bytes * 2);
+    if (fill_time_ns > kSlowFillNs && bytes > kSmallestBufferBytes) bytes_.store(bytes / 2);
   }
 
  private:
-  static constexpr std::int64_t kSoonNs = kNanosecondsPerSecond / 8;
-  static constexpr std::int64_t kLateNs = kNanosecondsPerSecond / 2;
+  static constexpr std::int64_t kFastFillNs = kNanosecondsPerSecond / 8;
+  static constexpr std::int64_t kSlowFillNs = kNanosecondsPerSecond / 2;
   std::atomic<std::size_t> bytes_{2 * kSmallestBufferBytes};
 };
 
@@ -49,36 +49,36 @@ class BufferPool {
     std::int64_t since_ns = 0;
     std::size_t bytes = 0;
   };
-  // Aligned to 8 bytes. Null when kMostBuffers are lent already, or no memory is left.
+  // Aligned to 8 bytes. Null when kMaxBuffers are lent already, or no memory is left.
   std::uint8_t* take(const Loan& loan);
   // Returns nullopt for a buffer that is not ours, or not lent.
   std::optional<Loan> loan_of(const std::uint8_t* buffer) const;
   void give_back(const std::uint8_t* buffer);
 
   // Stops waiting for all buffers that are lent now; they may still come back.
-  void write_off();
+  void abandon_lent();
   // Buffers whose return is awaited.
-  struct Lent {
+  struct LentBuffers {
     std::size_t bytes = 0;
     std::optional<std::int64_t> oldest_ns;
   };
-  Lent lent() const;
+  LentBuffers lent_buffers() const;
 
  private:
-  struct Free {
+  struct FreeDeleter {
     void operator()(std::uint8_t* memory) const { std::free(memory); }
   };
-  using Buffer = std::unique_ptr<std::uint8_t, Free>;
-  struct GivenOut {
+  using Buffer = std::unique_ptr<std::uint8_t, FreeDeleter>;
+  struct LentBuffer {
     Buffer buffer;
     Loan loan;
-    bool is_waited_for = true;
+    bool is_awaited = true;
   };
   std::size_t find(const std::uint8_t* buffer) const;
 
   mutable std::mutex lock_;
-  std::vector<Buffer> free_;
-  std::vector<GivenOut> given_out_;  // usually a few
+  std::vector<Buffer> free_buffers_;
+  std::vector<LentBuffer> lent_;  // usually a few
 };
 
 }  // namespace joulemap::capture::cupti

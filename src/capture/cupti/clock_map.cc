@@ -6,20 +6,20 @@
 
 namespace joulemap::capture::cupti {
 
-void ClockMap::add_moment(std::int64_t record_ns, std::int64_t monotonic_ns) {
-  const Moment moment{record_ns, monotonic_ns};
+void ClockMap::add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns) {
+  const ClockReadings moment{record_ns, monotonic_ns};
   const bool continues = !segments_.empty() && record_ns >= segments_.back().back().record_ns &&
                          std::abs(moment.offset_ns() - segments_.back().back().offset_ns()) <= kClockJumpNs;
   if (!continues) segments_.emplace_back();
   segments_.back().push_back(moment);
-  if (++moments_ > kMomentsKept) forget_oldest();
+  if (++pair_count_ > kMaxClockPairs) drop_oldest_pair();
 }
 
-void ClockMap::forget_oldest() {
+void ClockMap::drop_oldest_pair() {
   // Drops half a segment at a time, to spread the cost of moving the rest.
   Segment& oldest = segments_.front();
   const std::size_t leaving = segments_.size() > 1 ? oldest.size() : oldest.size() / 2;
-  moments_ -= leaving;
+  pair_count_ -= leaving;
   if (leaving == oldest.size()) {
     segments_.erase(segments_.begin());
   } else {
@@ -27,11 +27,12 @@ void ClockMap::forget_oldest() {
   }
 }
 
-std::int64_t ClockMap::map_within(const Segment& segment, std::int64_t record_ns) {
-  const auto after = std::upper_bound(segment.begin(), segment.end(), record_ns,
-                                      [](std::int64_t time, const Moment& moment) { return time < moment.record_ns; });
+std::int64_t ClockMap::interpolate(const Segment& segment, std::int64_t record_ns) {
+  const auto after =
+      std::upper_bound(segment.begin(), segment.end(), record_ns,
+                       [](std::int64_t time, const ClockReadings& moment) { return time < moment.record_ns; });
   if (after == segment.begin()) return record_ns + segment.front().offset_ns();
-  const Moment& left = *(after - 1);
+  const ClockReadings& left = *(after - 1);
   if (after == segment.end()) return record_ns + left.offset_ns();
   const double share =
       static_cast<double>(record_ns - left.record_ns) / static_cast<double>(after->record_ns - left.record_ns);
@@ -43,17 +44,17 @@ std::optional<std::int64_t> ClockMap::to_monotonic(std::int64_t record_ns, std::
   if (segments_.empty()) return std::nullopt;
   for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
     if (record_ns >= segment->front().record_ns && record_ns <= segment->back().record_ns) {
-      return map_within(*segment, record_ns);
+      return interpolate(*segment, record_ns);
     }
   }
   // Newest segment first. Its clock still runs since the last pair, so it extends up to now; others extend only by the
   // slack.
   const auto plausible = [&](std::int64_t monotonic_ns) {
-    return monotonic_ns >= earliest_ns_ && monotonic_ns <= now_ns + kFutureNs;
+    return monotonic_ns >= earliest_ns_ && monotonic_ns <= now_ns + kMaxFutureNs;
   };
   for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
     const bool newest = segment == segments_.rbegin();
-    const std::int64_t mapped_ns = map_within(*segment, record_ns);
+    const std::int64_t mapped_ns = interpolate(*segment, record_ns);
     if (!plausible(mapped_ns)) continue;
     const std::int64_t last_ns = segment->back().record_ns;
     if (record_ns > last_ns && (newest || record_ns - last_ns <= kClockSlackNs)) return mapped_ns;

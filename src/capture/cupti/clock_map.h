@@ -19,34 +19,34 @@ namespace joulemap::capture::cupti {
 
 inline constexpr std::int64_t kClockJumpNs = kNanosecondsPerMillisecond;
 inline constexpr std::int64_t kClockSlackNs = 2 * kNanosecondsPerSecond;  // how far a segment extends beyond its pairs
-inline constexpr std::int64_t kFutureNs = kNanosecondsPerSecond;          // largest time of a record beyond now
-inline constexpr std::size_t kMomentsKept = 8192;  // about two hours: no record arrives later than that
+inline constexpr std::int64_t kMaxFutureNs = kNanosecondsPerSecond;       // largest time of a record beyond now
+inline constexpr std::size_t kMaxClockPairs = 8192;  // about two hours: no record arrives later than that
 
 class ClockMap {
  public:
   // Records before earliest_ns (CLOCK_MONOTONIC) are rejected.
   explicit ClockMap(std::int64_t earliest_ns) : earliest_ns_(earliest_ns) {}
 
-  void add_moment(std::int64_t record_ns, std::int64_t monotonic_ns);
+  void add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns);
 
   std::optional<std::int64_t> to_monotonic(std::int64_t record_ns, std::int64_t now_ns) const;
 
   std::size_t segments() const { return segments_.size(); }
 
  private:
-  struct Moment {
+  struct ClockReadings {
     std::int64_t record_ns;
     std::int64_t monotonic_ns;
     std::int64_t offset_ns() const { return monotonic_ns - record_ns; }
   };
-  using Segment = std::vector<Moment>;  // ascending, never empty
+  using Segment = std::vector<ClockReadings>;  // ascending, never empty
 
-  static std::int64_t map_within(const Segment& segment, std::int64_t record_ns);
-  void forget_oldest();
+  static std::int64_t interpolate(const Segment& segment, std::int64_t record_ns);
+  void drop_oldest_pair();
 
   const std::int64_t earliest_ns_;
   std::vector<Segment> segments_;  // newest last
-  std::size_t moments_ = 0;
+  std::size_t pair_count_ = 0;
 };
 
 }  // namespace joulemap::capture::cupti

@@ -11,31 +11,31 @@ constexpr std::int64_t kUnix = 1'700'000'000 * kSecond;  // offset of another cl
 
 TEST(ClockMap, PutsTimesOfAnotherClockOnOurs) {
   ClockMap map(0);
-  map.add_moment(kUnix + 10 * kSecond, 10 * kSecond);
-  map.add_moment(kUnix + 11 * kSecond, 11 * kSecond);
+  map.add_clock_pair(kUnix + 10 * kSecond, 10 * kSecond);
+  map.add_clock_pair(kUnix + 11 * kSecond, 11 * kSecond);
   EXPECT_EQ(map.to_monotonic(kUnix + 10 * kSecond + 500, 11 * kSecond), 10 * kSecond + 500);
 }
 
 TEST(ClockMap, FollowsADriftBetweenTwoMoments) {
   ClockMap map(0);
-  map.add_moment(10 * kSecond, 10 * kSecond);
-  map.add_moment(11 * kSecond, 11 * kSecond + 200'000);
+  map.add_clock_pair(10 * kSecond, 10 * kSecond);
+  map.add_clock_pair(11 * kSecond, 11 * kSecond + 200'000);
   EXPECT_EQ(map.segments(), 1U);
   EXPECT_EQ(map.to_monotonic(10 * kSecond + kSecond / 2, 12 * kSecond), 10 * kSecond + kSecond / 2 + 100'000);
 }
 
 TEST(ClockMap, ReadsOnAfterTheLastMomentUpToNow) {
   ClockMap map(0);
-  map.add_moment(10 * kSecond, 20 * kSecond);
+  map.add_clock_pair(10 * kSecond, 20 * kSecond);
   EXPECT_EQ(map.to_monotonic(40 * kSecond, 50 * kSecond), 50 * kSecond);
   EXPECT_EQ(map.to_monotonic(40 * kSecond, 48 * kSecond), std::nullopt) << "more than a second after now";
 }
 
 TEST(ClockMap, BeginsANewSegmentWhereTheClockJumps) {
   ClockMap map(0);
-  map.add_moment(10 * kSecond, 10 * kSecond);
-  map.add_moment(11 * kSecond, 11 * kSecond);
-  map.add_moment(kUnix + 12 * kSecond, 12 * kSecond);
+  map.add_clock_pair(10 * kSecond, 10 * kSecond);
+  map.add_clock_pair(11 * kSecond, 11 * kSecond);
+  map.add_clock_pair(kUnix + 12 * kSecond, 12 * kSecond);
   EXPECT_EQ(map.segments(), 2U);
   EXPECT_EQ(map.to_monotonic(kUnix + 12 * kSecond + 7, 13 * kSecond), 12 * kSecond + 7);
   EXPECT_EQ(map.to_monotonic(kUnix + 11 * kSecond + 7, 13 * kSecond), 11 * kSecond + 7) << "between poll and jump";
@@ -44,8 +44,8 @@ TEST(ClockMap, BeginsANewSegmentWhereTheClockJumps) {
 
 TEST(ClockMap, AClockThatWasSetBackIsANewSegmentToo) {
   ClockMap map(0);
-  map.add_moment(100 * kSecond, 10 * kSecond);
-  map.add_moment(50 * kSecond, 11 * kSecond);
+  map.add_clock_pair(100 * kSecond, 10 * kSecond);
+  map.add_clock_pair(50 * kSecond, 11 * kSecond);
   EXPECT_EQ(map.segments(), 2U);
   EXPECT_EQ(map.to_monotonic(50 * kSecond + 9, 11 * kSecond), 11 * kSecond + 9);
   EXPECT_EQ(map.to_monotonic(100 * kSecond, 11 * kSecond), 10 * kSecond);
@@ -54,7 +54,7 @@ TEST(ClockMap, AClockThatWasSetBackIsANewSegmentToo) {
 TEST(ClockMap, RefusesATimeOfAClockItHasNeverSeen) {
   ClockMap map(9 * kSecond);
   EXPECT_EQ(map.to_monotonic(10 * kSecond, 10 * kSecond), std::nullopt) << "nothing was seen yet";
-  map.add_moment(10 * kSecond, 10 * kSecond);
+  map.add_clock_pair(10 * kSecond, 10 * kSecond);
   EXPECT_EQ(map.to_monotonic(kUnix, 10 * kSecond), std::nullopt);
   EXPECT_EQ(map.to_monotonic(42, 10 * kSecond), std::nullopt);
   EXPECT_EQ(map.to_monotonic(9 * kSecond - 1, 10 * kSecond), std::nullopt) << "before anything was recorded";
@@ -63,8 +63,9 @@ TEST(ClockMap, RefusesATimeOfAClockItHasNeverSeen) {
 
 TEST(ClockMap, ForgetsWhatIsHoursOldAndStaysRight) {
   ClockMap map(0);
-  const auto last = static_cast<std::int64_t>(3 * kMomentsKept);
-  for (std::int64_t second = 1; second <= last; ++second) map.add_moment(kUnix + second * kSecond, second * kSecond);
+  const auto last = static_cast<std::int64_t>(3 * kMaxClockPairs);
+  for (std::int64_t second = 1; second <= last; ++second)
+    map.add_clock_pair(kUnix + second * kSecond, second * kSecond);
   EXPECT_EQ(map.to_monotonic(kUnix + last * kSecond - 5, last * kSecond), last * kSecond - 5);
   EXPECT_EQ(map.to_monotonic(kUnix + kSecond, last * kSecond), std::nullopt);
 }

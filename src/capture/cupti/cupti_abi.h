@@ -13,7 +13,7 @@
 namespace joulemap::capture::cupti {
 
 // CUptiResult
-enum class Outcome : int {
+enum class CuptiResult : int {
   success = 0,
   invalid_parameter = 1,
   max_limit_reached = 12,  // no further record in this buffer
@@ -23,16 +23,16 @@ enum class Outcome : int {
   unknown = 999,
 };
 
-enum class Domain : int { driver = 1, runtime = 2, resource = 3 };  // CUpti_CallbackDomain
+enum class CallbackDomain : int { driver = 1, runtime = 2, resource = 3 };  // CUpti_CallbackDomain
 
-inline constexpr std::uint32_t kGraphNodeCreated = 13;  // CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED
-inline constexpr std::uint32_t kGraphExecCreated = 18;  // CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED
-inline constexpr std::uint32_t kGraphNodeCloned = 20;   // CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED
-inline constexpr std::uint32_t kGraphNodeUpdated = 22;  // CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED
-inline constexpr std::uint32_t kGraphNodeSet = 23;      // CUPTI_CBID_RESOURCE_GRAPH_NODE_SET_PARAMS
-inline constexpr std::uint32_t kApiEnter = 0;           // CUPTI_API_ENTER
-inline constexpr std::uint32_t kApiExit = 1;            // CUPTI_API_EXIT
-inline constexpr std::uint32_t kFlushForced = 1;        // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
+inline constexpr std::uint32_t kGraphNodeCreated = 13;    // CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED
+inline constexpr std::uint32_t kGraphExecCreated = 18;    // CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED
+inline constexpr std::uint32_t kGraphNodeCloned = 20;     // CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED
+inline constexpr std::uint32_t kGraphNodeUpdated = 22;    // CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED
+inline constexpr std::uint32_t kGraphNodeParamsSet = 23;  // CUPTI_CBID_RESOURCE_GRAPH_NODE_SET_PARAMS
+inline constexpr std::uint32_t kApiEnter = 0;             // CUPTI_API_ENTER
+inline constexpr std::uint32_t kApiExit = 1;              // CUPTI_API_EXIT
+inline constexpr std::uint32_t kFlushForced = 1;          // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
 
 // CUpti_ActivityKind: the first member of every record
 enum class RecordKind : std::uint32_t {
@@ -85,33 +85,33 @@ struct ResourceData {
   const GraphChange* descriptor;  // for changes of a graph
 };
 
-using Callback = void (*)(void* user, Domain domain, std::uint32_t id, const void* data);
+using Callback = void (*)(void* user, CallbackDomain domain, std::uint32_t id, const void* data);
 using BufferRequested = void (*)(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records);
 using BufferCompleted = void (*)(Context context, std::uint32_t stream, std::uint8_t* buffer, std::size_t size,
                                  std::size_t valid_size);
 using TimestampFunction = std::uint64_t (*)();
 
-struct Functions {
+struct CuptiFunctions {
   // Required for records.
-  Outcome (*version)(std::uint32_t*) = nullptr;
-  Outcome (*register_buffers)(BufferRequested, BufferCompleted) = nullptr;
-  Outcome (*enable)(RecordKind) = nullptr;
-  Outcome (*disable)(RecordKind) = nullptr;
-  Outcome (*flush_all)(std::uint32_t flags) = nullptr;
-  Outcome (*next_record)(std::uint8_t* buffer, std::size_t valid_size, Record** record) = nullptr;
-  Outcome (*timestamp)(std::uint64_t*) = nullptr;
+  CuptiResult (*version)(std::uint32_t*) = nullptr;
+  CuptiResult (*register_buffers)(BufferRequested, BufferCompleted) = nullptr;
+  CuptiResult (*enable)(RecordKind) = nullptr;
+  CuptiResult (*disable)(RecordKind) = nullptr;
+  CuptiResult (*flush_all)(std::uint32_t flags) = nullptr;
+  CuptiResult (*next_record)(std::uint8_t* buffer, std::size_t valid_size, Record** record) = nullptr;
+  CuptiResult (*timestamp)(std::uint64_t*) = nullptr;
   // Required for the scopes of kernels.
-  Outcome (*subscribe)(Subscriber*, Callback, void* user) = nullptr;
-  Outcome (*unsubscribe)(Subscriber) = nullptr;
-  Outcome (*enable_callback)(std::uint32_t on, Subscriber, Domain, std::uint32_t id) = nullptr;
-  Outcome (*callback_name)(Domain, std::uint32_t id, const char** name) = nullptr;
+  CuptiResult (*subscribe)(Subscriber*, Callback, void* user) = nullptr;
+  CuptiResult (*unsubscribe)(Subscriber) = nullptr;
+  CuptiResult (*enable_callback)(std::uint32_t on, Subscriber, CallbackDomain, std::uint32_t id) = nullptr;
+  CuptiResult (*callback_name)(CallbackDomain, std::uint32_t id, const char** name) = nullptr;
   // Optional.
-  Outcome (*register_clock)(TimestampFunction) = nullptr;  // since CUDA 11.6
-  Outcome (*dropped_records)(Context, std::uint32_t stream, std::size_t*) = nullptr;
-  Outcome (*graph_node_id)(GraphNode, std::uint64_t*) = nullptr;  // since CUDA 11.1
-  Outcome (*graph_id)(void* graph, std::uint32_t*) = nullptr;     // since CUDA 11.1
-  Outcome (*outcome_text)(Outcome, const char**) = nullptr;
-  Outcome (*finalize)() = nullptr;
+  CuptiResult (*register_clock)(TimestampFunction) = nullptr;  // since CUDA 11.6
+  CuptiResult (*dropped_records)(Context, std::uint32_t stream, std::size_t*) = nullptr;
+  CuptiResult (*graph_node_id)(GraphNode, std::uint64_t*) = nullptr;  // since CUDA 11.1
+  CuptiResult (*graph_id)(void* graph, std::uint32_t*) = nullptr;     // since CUDA 11.1
+  CuptiResult (*get_result_string)(CuptiResult, const char**) = nullptr;
+  CuptiResult (*finalize)() = nullptr;
 };
 
 // Functions of libcuda.so.1, which the program has loaded. CUresult 0 is success.

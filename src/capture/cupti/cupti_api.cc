@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 
 namespace joulemap::capture::cupti {
 namespace {
@@ -16,8 +16,8 @@ void find(void* library, Function& function, const char* name) {
   function = reinterpret_cast<Function>(::dlsym(library, name));
 }
 
-Functions find_functions(void* library) {
-  Functions functions;
+CuptiFunctions find_functions(void* library) {
+  CuptiFunctions functions;
   find(library, functions.version, "cuptiGetVersion");
   find(library, functions.register_buffers, "cuptiActivityRegisterCallbacks");
   find(library, functions.enable, "cuptiActivityEnable");
@@ -33,13 +33,13 @@ Functions find_functions(void* library) {
   find(library, functions.dropped_records, "cuptiActivityGetNumDroppedRecords");
   find(library, functions.graph_node_id, "cuptiGetGraphNodeId");
   find(library, functions.graph_id, "cuptiGetGraphId");
-  find(library, functions.outcome_text, "cuptiGetResultString");
+  find(library, functions.get_result_string, "cuptiGetResultString");
   find(library, functions.finalize, "cuptiFinalize");
   return functions;
 }
 
 DriverFunctions find_driver(void* cupti) {
-  void* library = loaded_driver();
+  void* library = loaded_driver_handle();
   if (library == nullptr) library = cupti;  // the fake library of the tests contains both
   DriverFunctions driver;
   find(library, driver.version, "cuDriverGetVersion");
@@ -50,7 +50,7 @@ DriverFunctions find_driver(void* cupti) {
   return driver;
 }
 
-bool can_record(const Functions& functions) {
+bool can_record(const CuptiFunctions& functions) {
   return functions.version != nullptr && functions.register_buffers != nullptr && functions.enable != nullptr &&
          functions.disable != nullptr && functions.flush_all != nullptr && functions.next_record != nullptr &&
          functions.timestamp != nullptr;
@@ -59,12 +59,12 @@ bool can_record(const Functions& functions) {
 }  // namespace
 
 // With older versions, programs that use CUDA graphs crash when CUPTI is reopened.
-bool CuptiApi::can_close() const {
+bool CuptiApi::can_detach() const {
   constexpr std::uint32_t kCuda126 = 24;
   return functions_.finalize != nullptr && version_ >= kCuda126;
 }
 
-bool CuptiApi::can_place() const {
+bool CuptiApi::can_trace_launches() const {
   return functions_.subscribe != nullptr && functions_.unsubscribe != nullptr &&
          functions_.enable_callback != nullptr && functions_.callback_name != nullptr;
 }
@@ -74,16 +74,16 @@ Result<CuptiApi> CuptiApi::open(const CuptiSearch& search) {
   Error useless{ErrorCode::not_found, "libcupti was not found: no kernels are recorded",
                 "JOULEMAP_CUPTI=/path/to/libcupti.so.12 names it; pip install nvidia-cuda-cupti brings it"};
   for (const std::string& path : cupti_candidates(search)) {
-    Result<CuptiApi> api = open_one(path, search.driver_major);
+    Result<CuptiApi> api = open_library(path, search.driver_major);
     if (api) return api;
-    if (api.error().code != ErrorCode::not_found || !search.named.empty()) useless = std::move(api).error();
+    if (api.error().code != ErrorCode::not_found || !search.requested_path.empty()) useless = std::move(api).error();
   }
   return useless;
 }
 
-Result<CuptiApi> CuptiApi::open_one(const std::string& path, int driver_major) {
+Result<CuptiApi> CuptiApi::open_library(const std::string& path, int driver_major) {
   // Threads that the library starts must not take this program's signals.
-  const SignalShield signals_are_for_the_program;
+  const ScopedSignalBlock signals_are_for_the_program;
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
     const char* why = ::dlerror();
@@ -96,16 +96,16 @@ Result<CuptiApi> CuptiApi::open_one(const std::string& path, int driver_major) {
   if (!can_record(api.functions_)) {
     return Error{ErrorCode::unsupported, path + " lacks functions that every libcupti has", ""};
   }
-  Status version = api.take_version(driver_major);
+  Status version = api.read_version(driver_major);
   if (!version) return std::move(version).error();
-  api.note_what_is_missing();
+  api.diagnose_missing_functions();
   return api;
 }
 
-Status CuptiApi::take_version(int driver_major) {
-  const Outcome outcome = functions_.version(&version_);
-  if (outcome != Outcome::success) {
-    return Error{ErrorCode::io, path_ + " does not tell its version: " + text_of(outcome), ""};
+Status CuptiApi::read_version(int driver_major) {
+  const CuptiResult outcome = functions_.version(&version_);
+  if (outcome != CuptiResult::success) {
+    return Error{ErrorCode::io, path_ + " does not tell its version: " + result_text(outcome), ""};
   }
   const std::optional<ChosenLayout> chosen = layout_of_version(version_);
   if (!chosen) {
@@ -128,8 +128,8 @@ Status CuptiApi::take_version(int driver_major) {
   return Done{};
 }
 
-void CuptiApi::note_what_is_missing() {
-  if (!can_place()) {
+void CuptiApi::diagnose_missing_functions() {
+  if (!can_trace_launches()) {
     diagnostics_.add({"kernels_without_places", 1, path_ + " has no callbacks: kernels are not tied to layers", ""});
   }
   if (!can_set_clock()) {
@@ -139,7 +139,7 @@ void CuptiApi::note_what_is_missing() {
              ") keeps its own clock: times of kernels are mapped from pairs of readings, to some microseconds",
          "CUDA 11.6 or newer takes our clock"});
   }
-  if (can_place() && !can_trace_graphs()) {
+  if (can_trace_launches() && !can_trace_graphs()) {
     diagnostics_.add({"graphs_without_places", 1,
                       path_ +
                           " does not number the nodes of CUDA graphs: their kernels belong to the place that launched "
@@ -164,9 +164,9 @@ std::optional<std::string> CuptiApi::device_uuid(std::uint32_t ordinal) const {
   return text;
 }
 
-std::string CuptiApi::text_of(Outcome outcome) const {
+std::string CuptiApi::result_text(CuptiResult outcome) const {
   const char* text = nullptr;
-  if (functions_.outcome_text != nullptr) functions_.outcome_text(outcome, &text);
+  if (functions_.get_result_string != nullptr) functions_.get_result_string(outcome, &text);
   const std::string number = "CUPTI error " + std::to_string(static_cast<int>(outcome));
   return text != nullptr ? std::string(text) + " (" + number + ")" : number;
 }

@@ -22,30 +22,30 @@ class CuptiApi {
   // Fails when no library is found, its version is unsupported, or it lacks the functions that records need.
   static Result<CuptiApi> open(const CuptiSearch& search = CuptiSearch::of_this_process());
 
-  const Functions& functions() const { return functions_; }
+  const CuptiFunctions& functions() const { return functions_; }
   const RecordLayout& layout() const { return *layout_; }
   std::uint32_t version() const { return version_; }
   const std::string& path() const { return path_; }
   // Effects of missing functions and of an unknown version.
   const Diagnostics& diagnostics() const { return diagnostics_; }
 
-  bool can_place() const;
+  bool can_trace_launches() const;
   bool can_set_clock() const { return functions_.register_clock != nullptr; }
-  bool can_close() const;
+  bool can_detach() const;
   bool can_trace_graphs() const { return functions_.graph_node_id != nullptr; }
 
   // "GPU-8f0c...", in NVML's notation. nullopt when the driver does not report it.
   std::optional<std::string> device_uuid(std::uint32_t ordinal) const;
-  std::string text_of(Outcome outcome) const;
+  std::string result_text(CuptiResult outcome) const;
 
  private:
   CuptiApi() = default;
-  static Result<CuptiApi> open_one(const std::string& path, int driver_major);
-  Status take_version(int driver_major);
-  void note_what_is_missing();
+  static Result<CuptiApi> open_library(const std::string& path, int driver_major);
+  Status read_version(int driver_major);
+  void diagnose_missing_functions();
 
   std::string path_;
-  Functions functions_;
+  CuptiFunctions functions_;
   DriverFunctions driver_;
   std::uint32_t version_ = 0;
   const RecordLayout* layout_ = nullptr;

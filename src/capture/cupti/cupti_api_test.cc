@@ -25,7 +25,7 @@ TEST_F(CuptiApiTest, OpensTheLibraryThatIsNamed) {
   const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
   ASSERT_TRUE(api.has_value());
   EXPECT_EQ(api->version(), kCuda130);
-  EXPECT_TRUE(api->can_place() && api->can_set_clock() && api->can_trace_graphs());
+  EXPECT_TRUE(api->can_trace_launches() && api->can_set_clock() && api->can_trace_graphs());
   EXPECT_TRUE(api->diagnostics().empty());
 }
 
@@ -55,7 +55,7 @@ TEST_F(CuptiApiTest, UsesWhatIsNewerThanItKnowsAndSaysSo) {
 TEST_F(CuptiApiTest, RefusesALibraryThatIsNewerThanTheDriver) {
   whole.reset(kCuda130);
   CuptiSearch search;
-  search.named = JOULEMAP_FAKE_CUPTI_LIBRARY;
+  search.requested_path = JOULEMAP_FAKE_CUPTI_LIBRARY;
   search.driver_major = 12;
   const Result<CuptiApi> api = CuptiApi::open(search);
   ASSERT_FALSE(api.has_value());
@@ -81,9 +81,9 @@ TEST(RealCupti, HasEveryFunctionAndNamesTheCallsThatLaunch) {
   const Result<CuptiApi> api = CuptiApi::open(search);
   if (!api) GTEST_SKIP() << api.error().message;
   EXPECT_GE(api->version(), 13U);
-  EXPECT_TRUE(api->can_place());
+  EXPECT_TRUE(api->can_trace_launches());
   EXPECT_NE(api->functions().dropped_records, nullptr);
-  EXPECT_NE(api->functions().outcome_text, nullptr);
+  EXPECT_NE(api->functions().get_result_string, nullptr);
   if (api->version() >= 17) {
     EXPECT_TRUE(api->can_set_clock());
     EXPECT_TRUE(api->can_trace_graphs());

@@ -9,7 +9,7 @@ namespace joulemap::capture::cupti {
 namespace {
 
 // CUpti_ActivityKernel5 to 10, Memcpy3 to 6, Memset2 to 4, MemcpyPtoP2 to 4, GraphTrace and GraphTrace2.
-constexpr RecordMembers kSinceCuda11[] = {
+constexpr RecordOffsets kSinceCuda11[] = {
     {.record = RecordKind::concurrent_kernel,
      .kind = KernelKind::kernel,
      .start = 16,
@@ -98,11 +98,11 @@ Value value_at(const Record* record, std::uint16_t offset) {
 
 template <class Value>
 Value value_or_zero(const Record* record, std::uint16_t offset) {
-  return offset == kNowhere ? Value{} : value_at<Value>(record, offset);
+  return offset == kNoOffset ? Value{} : value_at<Value>(record, offset);
 }
 
-std::string_view name_of(const RecordMembers& members, const Record* record) {
-  if (members.copy_kind != kNowhere) {
+std::string_view name_of(const RecordOffsets& members, const Record* record) {
+  if (members.copy_kind != kNoOffset) {
     const auto direction = value_at<std::uint8_t>(record, members.copy_kind);
     return kCopyDirections[direction < std::size(kCopyDirections) ? direction : 0];
   }
@@ -112,7 +112,7 @@ std::string_view name_of(const RecordMembers& members, const Record* record) {
   return name != nullptr ? std::string_view(name) : std::string_view("unnamed kernel");
 }
 
-const RecordMembers* members_of(const RecordLayout& layout, RecordKind kind) {
+const RecordOffsets* members_of(const RecordLayout& layout, RecordKind kind) {
   if (kind == RecordKind::kernel) kind = RecordKind::concurrent_kernel;
   for (std::size_t i = 0; i < layout.count; ++i) {
     if (layout.members[i].record == kind) return &layout.members[i];
@@ -149,7 +149,7 @@ int cuda_major_of(std::uint32_t version) {
 }
 
 DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelFacts& into) {
-  const RecordMembers* members = members_of(layout, value_at<RecordKind>(record, 0));
+  const RecordOffsets* members = members_of(layout, value_at<RecordKind>(record, 0));
   if (members == nullptr) return DecodeOutcome::unknown;
   const auto start = value_at<std::uint64_t>(record, members->start);
   const auto end = value_at<std::uint64_t>(record, members->end);

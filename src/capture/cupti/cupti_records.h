@@ -16,9 +16,9 @@
 
 namespace joulemap::capture::cupti {
 
-// Offsets of the members of one kind of record, in bytes. kNowhere: the record lacks the member.
-inline constexpr std::uint16_t kNowhere = 0xffff;
-struct RecordMembers {
+// Offsets of the members of one kind of record, in bytes. kNoOffset: the record lacks the member.
+inline constexpr std::uint16_t kNoOffset = 0xffff;
+struct RecordOffsets {
   RecordKind record;
   KernelKind kind;
   std::uint16_t start;
@@ -27,12 +27,12 @@ struct RecordMembers {
   std::uint16_t context;
   std::uint16_t stream;
   std::uint16_t correlation;
-  std::uint16_t graph_node = kNowhere;
-  std::uint16_t bytes = kNowhere;
-  std::uint16_t copy_kind = kNowhere;
-  std::uint16_t grid = kNowhere;  // three 32-bit numbers
-  std::uint16_t block = kNowhere;
-  std::uint16_t name = kNowhere;
+  std::uint16_t graph_node = kNoOffset;
+  std::uint16_t bytes = kNoOffset;
+  std::uint16_t copy_kind = kNoOffset;
+  std::uint16_t grid = kNoOffset;  // three 32-bit numbers
+  std::uint16_t block = kNoOffset;
+  std::uint16_t name = kNoOffset;
 };
 
 // A range of cuptiGetVersion values: consecutive up to 28 (CUDA 12.9); since 13.0 they spell out major, minor and patch
@@ -40,7 +40,7 @@ struct RecordMembers {
 struct RecordLayout {
   std::uint32_t first_version;
   std::uint32_t last_version;
-  const RecordMembers* members;
+  const RecordOffsets* members;
   std::size_t count;
 };
 

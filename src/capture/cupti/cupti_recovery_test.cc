@@ -65,11 +65,11 @@ TEST_F(CuptiRecoveryTest, SurvivesAProfilerThatClosesCuptiForEverybody) {
 TEST_F(CuptiRecoveryTest, LeavesCuptiToAProfilerThatIsAnnounced) {
   start();
   fake.launch({.name = "before"});
-  session().someone_profiles(true, now_ns);
+  session().on_other_profiler(true, now_ns);
   EXPECT_EQ(heard.kernels.size(), 1U) << "what CUPTI had is fetched first";
   EXPECT_FALSE(fake.is_subscribed());
   EXPECT_FALSE(fake.kind_is_on(kKernels));
-  EXPECT_FALSE(session().hears());
+  EXPECT_FALSE(session().is_tracing());
   fake.steal(true);
   const std::uint64_t calls = fake.calls();
   poll_for(10);
@@ -78,12 +78,12 @@ TEST_F(CuptiRecoveryTest, LeavesCuptiToAProfilerThatIsAnnounced) {
 
 TEST_F(CuptiRecoveryTest, GoesOnAfterAnAnnouncedProfilerAndSaysWhatIsMissing) {
   start();
-  session().someone_profiles(true, now_ns);
+  session().on_other_profiler(true, now_ns);
   fake.steal(true);
   fake.launch({.name = "profiled"});
   fake.thief_leaves();
   poll_for(4);
-  session().someone_profiles(false, now_ns);
+  session().on_other_profiler(false, now_ns);
   scope_here = 9;
   const std::uint32_t correlation = fake.launch({.name = "after"});
   poll_for(1);
@@ -95,9 +95,9 @@ TEST_F(CuptiRecoveryTest, GoesOnAfterAnAnnouncedProfilerAndSaysWhatIsMissing) {
 
 TEST_F(CuptiRecoveryTest, WithoutPlacesWhenTheProfilerStaysSubscribed) {
   start();
-  session().someone_profiles(true, now_ns);
+  session().on_other_profiler(true, now_ns);
   fake.other_subscriber(true);
-  session().someone_profiles(false, now_ns);
+  session().on_other_profiler(false, now_ns);
   fake.launch({});
   poll_for(1);
   EXPECT_EQ(heard.kernels.size(), 1U);
@@ -106,12 +106,12 @@ TEST_F(CuptiRecoveryTest, WithoutPlacesWhenTheProfilerStaysSubscribed) {
 
 TEST_F(CuptiRecoveryTest, WhatListenAskedForDuringAProfileHoldsAfterwards) {
   start();
-  session().someone_profiles(true, now_ns);
-  session().listen(false);
-  session().someone_profiles(false, now_ns);
-  EXPECT_FALSE(session().hears());
+  session().on_other_profiler(true, now_ns);
+  session().set_tracing(false);
+  session().on_other_profiler(false, now_ns);
+  EXPECT_FALSE(session().is_tracing());
   EXPECT_FALSE(fake.kind_is_on(kKernels));
-  session().listen(true);
+  session().set_tracing(true);
   fake.launch({});
   poll_for(1);
   EXPECT_EQ(heard.kernels.size(), 1U);
@@ -151,8 +151,8 @@ TEST_F(CuptiRecoveryTest, FinishFetchesEvenWhatIsIncompleteAndLetsGo) {
   const std::uint64_t calls = fake.calls();
   session().finish();
   poll_for(1);
-  session().listen(false);
-  session().someone_profiles(true, now_ns);
+  session().set_tracing(false);
+  session().on_other_profiler(true, now_ns);
   EXPECT_EQ(fake.calls(), calls) << "nothing is done twice";
 }
 
@@ -189,8 +189,8 @@ TEST_F(CuptiRecoveryTest, WhatCuptiHandsOutAfterTheEndIsNotTaken) {
 
 TEST_F(CuptiRecoveryTest, ADriverThatIsGoneAtTheEndIsADiagnostic) {
   start();
-  fake.refuse("cuptiActivityFlushAll", static_cast<int>(Outcome::not_initialized));
-  fake.refuse("cuptiActivityDisable", static_cast<int>(Outcome::not_initialized));
+  fake.refuse("cuptiActivityFlushAll", static_cast<int>(CuptiResult::not_initialized));
+  fake.refuse("cuptiActivityDisable", static_cast<int>(CuptiResult::not_initialized));
   session().finish();
   EXPECT_TRUE(session().diagnostics().contains("cupti_flush"));
 }
@@ -208,11 +208,11 @@ TEST_F(CuptiRecoveryTest, AForksChildTouchesNothing) {
   fake.launch({});
   const pid_t child = ::fork();
   if (child == 0) {
-    session().abandon();
+    session().abandon_in_child();
     const std::uint64_t calls = fake.calls();
     poll_for(3);
-    session().listen(false);
-    session().someone_profiles(true, now_ns);
+    session().set_tracing(false);
+    session().on_other_profiler(true, now_ns);
     session().finish();
     ::_exit(fake.calls() == calls && heard.kernels.empty() ? 0 : 1);
   }

@@ -101,7 +101,7 @@ void add_toolkits(CandidateList& candidates, const std::vector<int>& majors) {
 }
 
 int newest_cuda_of_driver() {
-  void* driver = loaded_driver();
+  void* driver = loaded_driver_handle();
   if (driver == nullptr) return 0;
   const auto version = reinterpret_cast<int (*)(int*)>(::dlsym(driver, "cuDriverGetVersion"));
   int number = 0;
@@ -111,13 +111,13 @@ int newest_cuda_of_driver() {
 
 }  // namespace
 
-void* loaded_driver() { return ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); }
+void* loaded_driver_handle() { return ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); }
 
 CuptiSearch CuptiSearch::of_this_process() {
   CuptiSearch search;
   // secure_getenv: a setuid program must not load a library that its user names.
   const char* asked_for = ::secure_getenv("JOULEMAP_CUPTI");
-  search.named = asked_for != nullptr ? asked_for : "";
+  search.requested_path = asked_for != nullptr ? asked_for : "";
   ::dl_iterate_phdr(
       [](dl_phdr_info* library, std::size_t, void* names) {
         if (library->dlpi_name != nullptr && library->dlpi_name[0] != '\0') {
@@ -125,19 +125,19 @@ CuptiSearch CuptiSearch::of_this_process() {
         }
         return 0;
       },
-      &search.loaded);
+      &search.loaded_libraries);
   search.driver_major = newest_cuda_of_driver();
   return search;
 }
 
 std::vector<std::string> cupti_candidates(const CuptiSearch& search) {
-  if (!search.named.empty()) return {search.named};
+  if (!search.requested_path.empty()) return {search.requested_path};
   CandidateList candidates;
-  for (const std::string& library : search.loaded) {
+  for (const std::string& library : search.loaded_libraries) {
     if (is_cupti(library)) candidates.add(library);
   }
   const std::vector<int> majors = majors_to_try(search.driver_major);
-  for (const std::string& library : search.loaded) {
+  for (const std::string& library : search.loaded_libraries) {
     if (belongs_to_cuda(library)) add_beside(candidates, library, majors);
   }
   add_toolkits(candidates, majors);

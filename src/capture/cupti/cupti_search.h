@@ -11,9 +11,9 @@
 namespace joulemap::capture::cupti {
 
 struct CuptiSearch {
-  std::string named;                // JOULEMAP_CUPTI; excludes all others
-  std::vector<std::string> loaded;  // paths of the libraries in this process
-  int driver_major = 0;             // newest CUDA version the driver supports; 0: unknown
+  std::string requested_path;                 // JOULEMAP_CUPTI; excludes all others
+  std::vector<std::string> loaded_libraries;  // paths of the libraries in this process
+  int driver_major = 0;                       // newest CUDA version the driver supports; 0: unknown
 
   static CuptiSearch of_this_process();
 };
@@ -23,6 +23,6 @@ struct CuptiSearch {
 std::vector<std::string> cupti_candidates(const CuptiSearch& search);
 
 // Handle of the CUDA driver if this process has loaded it, else null. Do not close it.
-void* loaded_driver();
+void* loaded_driver_handle();
 
 }  // namespace joulemap::capture::cupti

@@ -8,9 +8,9 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-std::vector<std::string> candidates(std::vector<std::string> loaded, int driver_major = 13) {
+std::vector<std::string> candidates(std::vector<std::string> loaded_libraries, int driver_major = 13) {
   CuptiSearch search;
-  search.loaded = std::move(loaded);
+  search.loaded_libraries = std::move(loaded_libraries);
   search.driver_major = driver_major;
   return cupti_candidates(search);
 }
@@ -22,8 +22,8 @@ std::size_t rank(const std::vector<std::string>& list, std::string_view path) {
 
 TEST(CuptiSearch, TheOneThatIsNamedIsTheOnlyOne) {
   CuptiSearch search;
-  search.named = "/some/libcupti.so";
-  search.loaded = {"/x/libcupti.so.12"};
+  search.requested_path = "/some/libcupti.so";
+  search.loaded_libraries = {"/x/libcupti.so.12"};
   EXPECT_EQ(cupti_candidates(search), std::vector<std::string>{"/some/libcupti.so"});
 }
 
@@ -58,7 +58,7 @@ TEST(CuptiSearch, LeavesOutWhatIsNewerThanTheDriver) {
 
 TEST(CuptiSearch, ATestProgramHasNoDriver) {
   const CuptiSearch search = CuptiSearch::of_this_process();
-  EXPECT_FALSE(search.loaded.empty());
+  EXPECT_FALSE(search.loaded_libraries.empty());
 }
 
 }  // namespace

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 #include "capture/cupti/bounded_call.h"
 
 namespace joulemap::capture::cupti {
 namespace {
 
-constexpr std::chrono::seconds kPatience{2};  // longest wait for another thread that is inside CUPTI
+constexpr std::chrono::seconds kLockTimeout{2};  // longest wait for another thread that is inside CUPTI
 
 // Global state: CUPTI's buffer and clock callbacks carry no user pointer.
 struct ProcessHooks {
@@ -41,77 +41,82 @@ std::uint64_t own_clock() {
 
 }  // namespace
 
-CuptiSession::CuptiSession(CuptiApi api, KernelSink& sink, Position position, std::chrono::milliseconds farewell)
+CuptiSession::CuptiSession(CuptiApi api, KernelSink& sink, LaunchContext launch_context,
+                           std::chrono::milliseconds finish_timeout)
     : api_(std::move(api)),
       sink_(sink),
-      position_(position),
-      farewell_(farewell),
+      launch_context_(launch_context),
+      finish_timeout_(finish_timeout),
       // CUPTI fits its clock to the device's with a line, so its times can be slightly early.
       intake_(api_, sink, monotonic_ns() - kNanosecondsPerSecond) {}
 
 CuptiSession::~CuptiSession() {
   finish();
-  RecordIntake* mine = &intake_;  // still set if finish() gave up
-  hooks.intake.compare_exchange_strong(mine, nullptr);
+  RecordIntake* own_intake = &intake_;  // still set if finish() gave up
+  hooks.intake.compare_exchange_strong(own_intake, nullptr);
 }
 
 Status CuptiSession::start() {
-  const SignalShield signals_are_for_the_program;  // CUPTI's threads must not take them
-  const std::lock_guard hold_control(control_);
-  RecordIntake* nobody = nullptr;
-  if (!hooks.intake.compare_exchange_strong(nobody, &intake_)) {
+  const ScopedSignalBlock signals_are_for_the_program;  // CUPTI's threads must not take them
+  const std::lock_guard hold_control(control_lock_);
+  RecordIntake* no_intake = nullptr;
+  if (!hooks.intake.compare_exchange_strong(no_intake, &intake_)) {
     return Error{ErrorCode::usage, "this process records its kernels already", ""};
   }
-  const std::lock_guard hold(switches_);
-  listening_ = true;
-  alive_.store(true);
-  Status acquired = acquire();
+  const std::lock_guard hold(enable_lock_);
+  tracing_requested_ = true;
+  is_active_.store(true);
+  Status acquired = acquire_cupti();
   if (!acquired) {
-    alive_.store(false);
+    is_active_.store(false);
     unsubscribe();
     hooks.intake.store(nullptr);
     return std::move(acquired).error().with_context("recording kernels with " + api_.path());
   }
-  note_moment();
-  losses_.restart(seen(monotonic_ns()));
+  read_clock_pair();
+  loss_detector_.restart(snapshot(monotonic_ns()));
   return Done{};
 }
 
-Status CuptiSession::acquire() {
+Status CuptiSession::acquire_cupti() {
   subscribe();
   set_clock();  // before any kind is enabled, so that all records use one clock
-  const Outcome outcome = api_.functions().register_buffers(on_buffer_requested, on_buffer_completed);
-  if (outcome != Outcome::success) return Error{ErrorCode::io, "registering buffers: " + api_.text_of(outcome), ""};
-  if (listening_) return set_kinds(true);
+  const CuptiResult outcome = api_.functions().register_buffers(on_buffer_requested, on_buffer_completed);
+  if (outcome != CuptiResult::success)
+    return Error{ErrorCode::io, "registering buffers: " + api_.result_text(outcome), ""};
+  if (tracing_requested_) return enable_record_kinds(true);
   return Done{};
 }
 
 void CuptiSession::subscribe() {
-  if (!api_.can_place() || subscriber_ != nullptr) return;
-  const Outcome outcome = api_.functions().subscribe(&subscriber_, on_callback, this);
-  if (outcome != Outcome::success) {
+  if (!api_.can_trace_launches() || subscriber_ != nullptr) return;
+  const CuptiResult outcome = api_.functions().subscribe(&subscriber_, on_callback, this);
+  if (outcome != CuptiResult::success) {
     subscriber_ = nullptr;
-    const bool taken = outcome == Outcome::multiple_subscribers;
-    note("kernels_without_places",
-         taken ? "another profiler is subscribed to CUPTI: from then on launches of kernels are not seen"
-               : "CUPTI did not tell of launches, so kernels are not tied to layers: " + api_.text_of(outcome),
-         taken ? "run without the other profiler (nsys, ncu, cuda-gdb, torch.profiler)" : "");
+    const bool has_other_subscriber = outcome == CuptiResult::multiple_subscribers;
+    add_diagnostic(
+        "kernels_without_places",
+        has_other_subscriber
+            ? "another profiler is subscribed to CUPTI: from then on launches of kernels are not seen"
+            : "CUPTI did not tell of launches, so kernels are not tied to layers: " + api_.result_text(outcome),
+        has_other_subscriber ? "run without the other profiler (nsys, ncu, cuda-gdb, torch.profiler)" : "");
     return;
   }
   if (callbacks_.launches.empty()) callbacks_ = find_launch_callbacks(api_.functions());
-  if (callbacks_.launches.empty()) note("kernels_without_places", "CUPTI does not name the calls that launch kernels");
-  const auto enable = [this](Domain domain, std::uint32_t id) {
+  if (callbacks_.launches.empty())
+    add_diagnostic("kernels_without_places", "CUPTI does not name the calls that launch kernels");
+  const auto enable = [this](CallbackDomain domain, std::uint32_t id) {
     api_.functions().enable_callback(1, subscriber_, domain, id);
   };
-  for (const std::uint32_t id : callbacks_.copies) enable(Domain::driver, id);
+  for (const std::uint32_t id : callbacks_.copies) enable(CallbackDomain::driver, id);
   if (api_.can_trace_graphs()) {
     // Always enabled: a graph may be captured in an untraced step and launched in a traced one.
     for (const std::uint32_t id :
-         {kGraphNodeCreated, kGraphNodeCloned, kGraphExecCreated, kGraphNodeUpdated, kGraphNodeSet}) {
-      enable(Domain::resource, id);
+         {kGraphNodeCreated, kGraphNodeCloned, kGraphExecCreated, kGraphNodeUpdated, kGraphNodeParamsSet}) {
+      enable(CallbackDomain::resource, id);
     }
   }
-  set_launch_callbacks(listening_);
+  enable_launch_callbacks(tracing_requested_);
 }
 
 void CuptiSession::unsubscribe() {
@@ -120,177 +125,180 @@ void CuptiSession::unsubscribe() {
 }
 
 void CuptiSession::set_clock() {
-  own_clock_ = false;
+  uses_own_clock_ = false;
   if (!api_.can_set_clock()) return;
-  const Outcome outcome = api_.functions().register_clock(own_clock);
-  own_clock_ = outcome == Outcome::success;
-  if (!own_clock_) note("cupti_clock", "CUPTI keeps its own clock: " + api_.text_of(outcome));
-  can_probe_ = own_clock_ && !clock_is_taken();
+  const CuptiResult outcome = api_.functions().register_clock(own_clock);
+  uses_own_clock_ = outcome == CuptiResult::success;
+  if (!uses_own_clock_) add_diagnostic("cupti_clock", "CUPTI keeps its own clock: " + api_.result_text(outcome));
+  can_check_clock_ = uses_own_clock_ && !clock_is_replaced();
 }
 
 // Callbacks of copies stay enabled in untraced steps: they are few, and return at once.
-void CuptiSession::set_launch_callbacks(bool on) {
+void CuptiSession::enable_launch_callbacks(bool on) {
   if (subscriber_ == nullptr) return;
   for (const std::uint32_t id : callbacks_.launches) {
-    api_.functions().enable_callback(on ? 1 : 0, subscriber_, Domain::driver, id);
+    api_.functions().enable_callback(on ? 1 : 0, subscriber_, CallbackDomain::driver, id);
   }
 }
 
 // A noted launch without a record costs nothing; a record without a noted launch has no scope. So noting launches
 // starts before records and stops after them.
-Status CuptiSession::set_kinds(bool on) {
-  if (on) hears_.store(true);
+Status CuptiSession::enable_record_kinds(bool on) {
+  if (on) is_tracing_.store(true);
   for (const RecordKind kind : kRecordedKinds) {
-    const Outcome outcome = on ? api_.functions().enable(kind) : api_.functions().disable(kind);
-    if (outcome == Outcome::success) continue;
+    const CuptiResult outcome = on ? api_.functions().enable(kind) : api_.functions().disable(kind);
+    if (outcome == CuptiResult::success) continue;
     if (on && kind == RecordKind::concurrent_kernel) {
-      hears_.store(false);
-      return kernels_refused(api_.text_of(outcome), outcome);
+      is_tracing_.store(false);
+      return kernels_refused_error(api_.result_text(outcome), outcome);
     }
-    note("cupti_kind", "CUPTI did not switch records of kind " + std::to_string(static_cast<unsigned>(kind)) +
-                           (on ? " on: " : " off: ") + api_.text_of(outcome));
+    add_diagnostic("cupti_kind", "CUPTI did not switch records of kind " + std::to_string(static_cast<unsigned>(kind)) +
+                                     (on ? " on: " : " off: ") + api_.result_text(outcome));
   }
-  hears_.store(on);
+  is_tracing_.store(on);
   return Done{};
 }
 
-void CuptiSession::on_callback(void* user, Domain domain, std::uint32_t id, const void* data) {
+void CuptiSession::on_callback(void* user, CallbackDomain domain, std::uint32_t id, const void* data) {
   auto& session = *static_cast<CuptiSession*>(user);
-  if (domain == Domain::driver) {
+  if (domain == CallbackDomain::driver) {
     const auto& call = *static_cast<const ApiCall*>(data);
-    if (call.site == kApiExit && session.rest_.load(std::memory_order_relaxed) == Rest::leaving) {
-      return session.close_in_callback();
+    if (call.site == kApiExit && session.attachment_.load(std::memory_order_relaxed) == Attachment::detaching) {
+      return session.detach_in_callback();
     }
-    if (call.site != kApiEnter || !session.hears()) return;
+    if (call.site != kApiEnter || !session.is_tracing()) return;
     session.launches_.fetch_add(1, std::memory_order_relaxed);
-    session.sink_.on_launch(call.correlation, session.position_.scope(), session.position_.step());
-  } else if (domain == Domain::resource && session.alive_.load(std::memory_order_relaxed)) {
+    session.sink_.on_launch(call.correlation, session.launch_context_.scope(), session.launch_context_.step());
+  } else if (domain == CallbackDomain::resource && session.is_active_.load(std::memory_order_relaxed)) {
     const auto& change = *static_cast<const ResourceData*>(data);
-    if (change.descriptor != nullptr) session.on_graph(id, *change.descriptor);
+    if (change.descriptor != nullptr) session.on_graph_change(id, *change.descriptor);
   }
 }
 
-void CuptiSession::on_graph(std::uint32_t id, const GraphChange& change) {
-  rest_is_allowed_.store(false, std::memory_order_relaxed);
+void CuptiSession::on_graph_change(std::uint32_t id, const GraphChange& change) {
+  detach_is_allowed_.store(false, std::memory_order_relaxed);
   // Most nodes get parameters individually, and often.
-  if (id == kGraphNodeSet && !nested_graphs_.update_is_open()) return;
+  if (id == kGraphNodeParamsSet && !nested_graphs_.has_pending_update()) return;
   std::uint64_t node = 0;
   std::uint64_t original = 0;
   std::uint32_t graph = 0;
-  const Functions& functions = api_.functions();
+  const CuptiFunctions& functions = api_.functions();
   const bool is_executable = id == kGraphExecCreated;
-  if (!is_executable && functions.graph_node_id(change.node, &node) != Outcome::success) return;
+  if (!is_executable && functions.graph_node_id(change.node, &node) != CuptiResult::success) return;
   try {
     if (id == kGraphNodeCreated) {
-      nested_graphs_.on_created(node);
-      sink_.on_graph_node(node, position_.scope());
-    } else if (id == kGraphNodeCloned && functions.graph_node_id(change.original_node, &original) == Outcome::success) {
-      nested_graphs_.on_copied(original, node);
+      nested_graphs_.on_node_created(node);
+      sink_.on_graph_node(node, launch_context_.scope());
+    } else if (id == kGraphNodeCloned &&
+               functions.graph_node_id(change.original_node, &original) == CuptiResult::success) {
+      nested_graphs_.on_node_copied(original, node);
       sink_.on_graph_node_copied(original, node);
     } else if (is_executable && functions.graph_id != nullptr &&
-               functions.graph_id(change.graph, &graph) == Outcome::success) {
-      for (const auto& [told, same] : nested_graphs_.on_executable(graph)) sink_.on_graph_node_copied(told, same);
+               functions.graph_id(change.graph, &graph) == CuptiResult::success) {
+      for (const auto& [reported, equivalent] : nested_graphs_.on_instantiated(graph))
+        sink_.on_graph_node_copied(reported, equivalent);
     } else if (id == kGraphNodeUpdated) {
-      nested_graphs_.on_updated(node);
-    } else if (id == kGraphNodeSet) {
+      nested_graphs_.on_node_updated(node);
+    } else if (id == kGraphNodeParamsSet) {
       const auto pair = nested_graphs_.on_parameters_set(node);
       if (pair) sink_.on_graph_node_copied(pair->first, pair->second);
     }
   } catch (const std::bad_alloc&) {
-    unplaced_nodes_.fetch_add(1);  // the program goes on; diagnostics() reports it
+    lost_graph_nodes_.fetch_add(1);  // the program goes on; diagnostics() reports it
   }
 }
 
-bool CuptiSession::clock_is_taken() {
+bool CuptiSession::clock_is_replaced() {
   const std::uint64_t calls = hooks.clock_calls.load();
   std::uint64_t ignored = 0;
-  if (api_.functions().timestamp(&ignored) != Outcome::success) return false;
+  if (api_.functions().timestamp(&ignored) != CuptiResult::success) return false;
   return hooks.clock_calls.load() == calls;
 }
 
-void CuptiSession::note_moment() {
+void CuptiSession::read_clock_pair() {
   const std::int64_t before_ns = monotonic_ns();
-  if (own_clock_) return intake_.add_moment(before_ns, before_ns);
+  if (uses_own_clock_) return intake_.add_clock_pair(before_ns, before_ns);
   std::uint64_t theirs_ns = 0;
-  if (api_.functions().timestamp(&theirs_ns) != Outcome::success) return;
-  intake_.add_moment(static_cast<std::int64_t>(theirs_ns), before_ns + (monotonic_ns() - before_ns) / 2);
+  if (api_.functions().timestamp(&theirs_ns) != CuptiResult::success) return;
+  intake_.add_clock_pair(static_cast<std::int64_t>(theirs_ns), before_ns + (monotonic_ns() - before_ns) / 2);
 }
 
-LossWatch::Seen CuptiSession::seen(std::int64_t now_ns) {
+RecordLossDetector::Snapshot CuptiSession::snapshot(std::int64_t now_ns) {
   return {.now_ns = now_ns,
           .launches = launches(),
           .records = intake_.counts().records,
-          .room = intake_.room_lent(),
-          .clock_is_taken = can_probe_ && clock_is_taken()};
+          .lent_capacity = intake_.lent_capacity(),
+          .clock_is_replaced = can_check_clock_ && clock_is_replaced()};
 }
 
 void CuptiSession::poll(std::int64_t now_ns) {
-  const std::unique_lock hold_control(control_, std::try_to_lock);
-  if (!hold_control || !alive_.load() || profiled_since_ns_ || rest_.load() != Rest::awake) return;
-  if (has_woken_.exchange(false)) losses_.restart(seen(now_ns));
-  if (!can_probe_ || !clock_is_taken()) note_moment();
-  note_flush(api_.functions().flush_all(0));
-  const std::optional<std::int64_t> since_ns = losses_.lost_since(seen(now_ns));
-  if (!since_ns) return consider_rest(now_ns);
-  recover(now_ns);
-  note_loss(lost_to_silence_, *since_ns, now_ns);
+  const std::unique_lock hold_control(control_lock_, std::try_to_lock);
+  if (!hold_control || !is_active_.load() || other_profiler_since_ns_ || attachment_.load() != Attachment::attached)
+    return;
+  if (has_reattached_.exchange(false)) loss_detector_.restart(snapshot(now_ns));
+  if (!can_check_clock_ || !clock_is_replaced()) read_clock_pair();
+  check_flush(api_.functions().flush_all(0));
+  const std::optional<std::int64_t> since_ns = loss_detector_.lost_since(snapshot(now_ns));
+  if (!since_ns) return detach_if_idle(now_ns);
+  reacquire_cupti(now_ns);
+  note_record_loss(unexplained_losses_, *since_ns, now_ns);
 }
 
-void CuptiSession::recover(std::int64_t now_ns) {
-  const SignalShield signals_are_for_the_program;
+void CuptiSession::reacquire_cupti(std::int64_t now_ns) {
+  const ScopedSignalBlock signals_are_for_the_program;
   {
-    const std::lock_guard hold(switches_);
-    lent_ = false;
-    is_shared_ = true;
-    rest_.store(Rest::awake);
-    intake_.write_off_buffers();
+    const std::lock_guard hold(enable_lock_);
+    is_yielded_ = false;
+    was_shared_ = true;
+    attachment_.store(Attachment::attached);
+    intake_.abandon_lent_buffers();
     unsubscribe();  // may be invalid: the other profiler may have closed CUPTI for the whole process
-    const Status acquired = acquire();
-    if (!acquired) note("cupti_lost", acquired.error().message, acquired.error().remedy);
+    const Status acquired = acquire_cupti();
+    if (!acquired) add_diagnostic("cupti_lost", acquired.error().message, acquired.error().remedy);
   }
-  note_moment();
-  losses_.restart(seen(now_ns));
+  read_clock_pair();
+  loss_detector_.restart(snapshot(now_ns));
 }
 
-void CuptiSession::someone_profiles(bool running, std::int64_t now_ns) {
-  const std::unique_lock hold_control(control_, kPatience);
-  if (!hold_control || !alive_.load() || running == profiled_since_ns_.has_value()) return;
+void CuptiSession::on_other_profiler(bool running, std::int64_t now_ns) {
+  const std::unique_lock hold_control(control_lock_, kLockTimeout);
+  if (!hold_control || !is_active_.load() || running == other_profiler_since_ns_.has_value()) return;
   if (running) {
-    profiled_since_ns_ = now_ns;
-    return lend();
+    other_profiler_since_ns_ = now_ns;
+    return yield_to_profiler();
   }
-  note_loss(lost_to_profiler_, *profiled_since_ns_, now_ns);
-  profiled_since_ns_.reset();
-  recover(now_ns);
+  note_record_loss(profiler_losses_, *other_profiler_since_ns_, now_ns);
+  other_profiler_since_ns_.reset();
+  reacquire_cupti(now_ns);
 }
 
-void CuptiSession::lend() {
+void CuptiSession::yield_to_profiler() {
   {
-    const std::lock_guard hold(switches_);
-    lent_ = true;
-    is_shared_ = true;
-    if (rest_.load() == Rest::closed) return;
-    rest_.store(Rest::awake);
-    const Status switched_off = set_kinds(false);
-    if (!switched_off) note("cupti_kind", switched_off.error().message);
+    const std::lock_guard hold(enable_lock_);
+    is_yielded_ = true;
+    was_shared_ = true;
+    if (attachment_.load() == Attachment::detached) return;
+    attachment_.store(Attachment::attached);
+    const Status switched_off = enable_record_kinds(false);
+    if (!switched_off) add_diagnostic("cupti_kind", switched_off.error().message);
     unsubscribe();  // some profilers fail when they cannot subscribe
   }
   // Forced: CUPTI would give its current buffers to the other profiler, which discards them.
-  note_flush(api_.functions().flush_all(kFlushForced));
+  check_flush(api_.functions().flush_all(kFlushForced));
 }
 
 void CuptiSession::finish() {
-  if (!alive_.load()) return;
-  const std::unique_lock hold_control(control_, kPatience);
-  std::unique_lock hold(switches_, kPatience);
+  if (!is_active_.load()) return;
+  const std::unique_lock hold_control(control_lock_, kLockTimeout);
+  std::unique_lock hold(enable_lock_, kLockTimeout);
   if (!hold_control || !hold)
-    return note("cupti_hangs", "CUPTI was still busy at the end: its last records are missing");
-  if (!alive_.exchange(false)) return;
-  hears_.store(false);
-  if (profiled_since_ns_) note_loss(lost_to_profiler_, *profiled_since_ns_, monotonic_ns());
-  const bool has_records = !lent_ && rest_.exchange(Rest::awake) != Rest::closed;
+    return add_diagnostic("cupti_hangs", "CUPTI was still busy at the end: its last records are missing");
+  if (!is_active_.exchange(false)) return;
+  is_tracing_.store(false);
+  if (other_profiler_since_ns_) note_record_loss(profiler_losses_, *other_profiler_since_ns_, monotonic_ns());
+  const bool has_records = !is_yielded_ && attachment_.exchange(Attachment::attached) != Attachment::detached;
   const auto let_go = [functions = api_.functions(), subscriber = std::exchange(subscriber_, nullptr), has_records] {
-    Outcome flushed = Outcome::success;
+    CuptiResult flushed = CuptiResult::success;
     if (has_records) {
       for (const RecordKind kind : kRecordedKinds) functions.disable(kind);
       flushed = functions.flush_all(kFlushForced);
@@ -299,47 +307,49 @@ void CuptiSession::finish() {
     return flushed;
   };
   hold.unlock();
-  const std::optional<Outcome> flushed = outcome_within(farewell_, let_go);
+  const std::optional<CuptiResult> flushed = call_with_timeout(finish_timeout_, let_go);
   intake_.close();
   // Buffers that come back later are ignored; another session may start.
-  RecordIntake* mine = &intake_;
-  hooks.intake.compare_exchange_strong(mine, nullptr);
-  if (!flushed) return note("cupti_hangs", "CUPTI did not come back from its last flush: its last records are missing");
-  note_flush(*flushed);
+  RecordIntake* own_intake = &intake_;
+  hooks.intake.compare_exchange_strong(own_intake, nullptr);
+  if (!flushed)
+    return add_diagnostic("cupti_hangs", "CUPTI did not come back from its last flush: its last records are missing");
+  check_flush(*flushed);
 }
 
-void CuptiSession::abandon() noexcept {
-  alive_.store(false);
-  hears_.store(false);
-  rest_.store(Rest::awake);
+void CuptiSession::abandon_in_child() noexcept {
+  is_active_.store(false);
+  is_tracing_.store(false);
+  attachment_.store(Attachment::attached);
   intake_.close();
   hooks.intake.store(nullptr);
 }
 
-void CuptiSession::note(std::string code, std::string message, std::string remedy) {
-  const std::lock_guard hold(notes_);
-  noted_.add({std::move(code), 1, std::move(message), std::move(remedy)});
+void CuptiSession::add_diagnostic(std::string code, std::string message, std::string remedy) {
+  const std::lock_guard hold(diagnostics_lock_);
+  diagnostics_.add({std::move(code), 1, std::move(message), std::move(remedy)});
 }
 
-void CuptiSession::note_flush(Outcome outcome) {
-  if (outcome != Outcome::success) note("cupti_flush", "CUPTI did not hand out its records: " + api_.text_of(outcome));
+void CuptiSession::check_flush(CuptiResult outcome) {
+  if (outcome != CuptiResult::success)
+    add_diagnostic("cupti_flush", "CUPTI did not hand out its records: " + api_.result_text(outcome));
 }
 
-void CuptiSession::note_loss(Losses& losses, std::int64_t since_ns, std::int64_t now_ns) {
-  sink_.on_loss(since_ns, now_ns);
-  const std::lock_guard hold(notes_);
+void CuptiSession::note_record_loss(RecordLosses& losses, std::int64_t since_ns, std::int64_t now_ns) {
+  sink_.on_records_lost(since_ns, now_ns);
+  const std::lock_guard hold(diagnostics_lock_);
   losses.add(since_ns, now_ns);
 }
 
 Diagnostics CuptiSession::diagnostics() const {
   Diagnostics all = api_.diagnostics();
   {
-    const std::lock_guard hold(notes_);
-    all.add_all(noted_);
-    report_losses(lost_to_silence_, lost_to_profiler_, all);
+    const std::lock_guard hold(diagnostics_lock_);
+    all.add_all(diagnostics_);
+    report_record_losses(unexplained_losses_, profiler_losses_, all);
   }
   report_counts(intake_.counts(), all);
-  if (const std::uint64_t nodes = unplaced_nodes_.load(); nodes > 0) {
+  if (const std::uint64_t nodes = lost_graph_nodes_.load(); nodes > 0) {
     all.add({"graphs_without_places", nodes, "nodes of CUDA graphs were not noted, for want of memory", ""});
   }
   return all;

@@ -6,7 +6,7 @@
 //
 // One at a time in a process. A started session lives until the process ends, because CUPTI's threads refer to it.
 // (Tests destroy theirs when nothing launches any more.) Call start once. The capture's thread calls poll about twice a
-// second; any thread may call listen, someone_profiles and finish. Call finish from an atexit handler registered after
+// second; any thread may call listen, on_other_profiler and finish. Call finish from an atexit handler registered after
 // start, so that it runs before CUPTI's own. Errors after start become diagnostics and never reach the program.
 #pragma once
 
@@ -20,9 +20,9 @@
 #include "capture/cupti/cupti_api.h"
 #include "capture/cupti/kernel_sink.h"
 #include "capture/cupti/launch_calls.h"
-#include "capture/cupti/loss_watch.h"
 #include "capture/cupti/nested_graphs.h"
 #include "capture/cupti/record_intake.h"
+#include "capture/cupti/record_loss_detector.h"
 #include "capture/cupti/session_report.h"
 #include "capture/cupti/timed_mutex.h"
 #include "model/diagnostics.h"
@@ -30,16 +30,16 @@
 namespace joulemap::capture::cupti {
 
 // Scope and step of the calling thread. Called at every launch.
-struct Position {
+struct LaunchContext {
   std::uint32_t (*scope)() noexcept;
   std::uint32_t (*step)() noexcept;
 };
 
 class CuptiSession {
  public:
-  // The sink outlives the session. `farewell`: how long finish waits for CUPTI.
-  CuptiSession(CuptiApi api, KernelSink& sink, Position position,
-               std::chrono::milliseconds farewell = std::chrono::seconds(5));
+  // The sink outlives the session. `finish_timeout`: how long finish waits for CUPTI.
+  CuptiSession(CuptiApi api, KernelSink& sink, LaunchContext launch_context,
+               std::chrono::milliseconds finish_timeout = std::chrono::seconds(5));
   ~CuptiSession();  // calls finish()
   CuptiSession(const CuptiSession&) = delete;
   CuptiSession& operator=(const CuptiSession&) = delete;
@@ -48,24 +48,24 @@ class CuptiSession {
   Status start();
 
   // Enables or disables records and launch callbacks, between steps of launch-bound programs. Enabled after start.
-  void listen(bool on);
+  void set_tracing(bool on);
   // Whether CUPTI may be closed while steps stay untraced for long: while open, it slows every launch down by a
   // microsecond. Not allowed where CUDA graphs are created, because their nodes would be missed. Initially not allowed.
-  void allow_closing(bool allowed);
-  bool rests() const { return rest_.load() == Rest::closed; }
+  void allow_detach(bool allowed);
+  bool is_detached() const { return attachment_.load() == Attachment::detached; }
   // Whether launches are recorded now.
-  bool hears() const { return hears_.load(std::memory_order_relaxed); }
+  bool is_tracing() const { return is_tracing_.load(std::memory_order_relaxed); }
 
   void poll(std::int64_t now_ns);
 
   // Another profiler of this process starts (and gets CUPTI for itself) or has stopped.
-  void someone_profiles(bool running, std::int64_t now_ns);
+  void on_other_profiler(bool running, std::int64_t now_ns);
 
   // Fetches the remaining records and releases CUPTI. Returns within seconds in any state of the driver. Idempotent.
   void finish();
 
   // Called in the child of a fork: CUDA does not survive a fork, so CUPTI is not touched any more.
-  void abandon() noexcept;
+  void abandon_in_child() noexcept;
 
   // Time before which all launched kernels that have ended were delivered: CUPTI holds buffers back while their kernels
   // run.
@@ -75,64 +75,64 @@ class CuptiSession {
   Diagnostics diagnostics() const;
 
  private:
-  static void on_callback(void* session, Domain domain, std::uint32_t id, const void* data);
-  void on_graph(std::uint32_t id, const GraphChange& change);
+  static void on_callback(void* session, CallbackDomain domain, std::uint32_t id, const void* data);
+  void on_graph_change(std::uint32_t id, const GraphChange& change);
 
-  Status acquire();  // subscription, clock, buffers, kinds
+  Status acquire_cupti();  // subscription, clock, buffers, kinds
   void subscribe();
   void unsubscribe();
   void set_clock();
-  Status set_kinds(bool on);
-  void set_launch_callbacks(bool on);
-  bool clock_is_taken();
-  void note_moment();
-  void lend();
-  void recover(std::int64_t now_ns);
-  void note_loss(Losses& losses, std::int64_t since_ns, std::int64_t now_ns);
-  void note_flush(Outcome outcome);
-  void note(std::string code, std::string message, std::string remedy = "");
-  LossWatch::Seen seen(std::int64_t now_ns);
+  Status enable_record_kinds(bool on);
+  void enable_launch_callbacks(bool on);
+  bool clock_is_replaced();
+  void read_clock_pair();
+  void yield_to_profiler();
+  void reacquire_cupti(std::int64_t now_ns);
+  void note_record_loss(RecordLosses& losses, std::int64_t since_ns, std::int64_t now_ns);
+  void check_flush(CuptiResult outcome);
+  void add_diagnostic(std::string code, std::string message, std::string remedy = "");
+  RecordLossDetector::Snapshot snapshot(std::int64_t now_ns);
   // cupti_rest.cc
-  bool may_rest() const;
-  void consider_rest(std::int64_t now_ns);
-  void close_in_callback() noexcept;
-  Status wake();
+  bool may_detach() const;
+  void detach_if_idle(std::int64_t now_ns);
+  void detach_in_callback() noexcept;
+  Status reattach();
 
   const CuptiApi api_;
   KernelSink& sink_;
-  const Position position_;
-  const std::chrono::milliseconds farewell_;
+  const LaunchContext launch_context_;
+  const std::chrono::milliseconds finish_timeout_;
   RecordIntake intake_;
   NestedGraphs nested_graphs_;
 
-  std::atomic<bool> alive_{false};  // started, and neither finished nor abandoned
-  std::atomic<bool> hears_{false};
+  std::atomic<bool> is_active_{false};  // started, and neither finished nor abandoned
+  std::atomic<bool> is_tracing_{false};
   std::atomic<std::uint64_t> launches_{0};
-  std::atomic<std::uint64_t> unplaced_nodes_{0};
+  std::atomic<std::uint64_t> lost_graph_nodes_{0};
 
-  TimedMutex control_;  // for poll, someone_profiles, finish; held while CUPTI flushes
-  LossWatch losses_;
-  std::optional<std::int64_t> profiled_since_ns_;
-  bool own_clock_ = false;  // CUPTI uses our clock
-  bool can_probe_ = false;  // a timestamp query shows whether CUPTI still uses it
+  TimedMutex control_lock_;  // for poll, on_other_profiler, finish; held while CUPTI flushes
+  RecordLossDetector loss_detector_;
+  std::optional<std::int64_t> other_profiler_since_ns_;
+  bool uses_own_clock_ = false;   // CUPTI uses our clock
+  bool can_check_clock_ = false;  // a timestamp query shows whether CUPTI still uses it
 
-  TimedMutex switches_;  // for what is enabled; never held while CUPTI flushes, because listen waits for it
+  TimedMutex enable_lock_;  // for what is enabled; never held while CUPTI flushes, because listen waits for it
   Subscriber subscriber_ = nullptr;
   LaunchCallbacks callbacks_;
-  bool listening_ = false;  // last argument of listen
-  bool lent_ = false;       // another profiler uses CUPTI
-  bool is_shared_ = false;  // another profiler has used CUPTI, so it must not be closed
-  std::int64_t silent_since_ns_ = 0;
+  bool tracing_requested_ = false;  // last argument of listen
+  bool is_yielded_ = false;         // another profiler uses CUPTI
+  bool was_shared_ = false;         // another profiler has used CUPTI, so it must not be closed
+  std::int64_t untraced_since_ns_ = 0;
 
-  enum class Rest : std::uint8_t { awake, leaving, closed };
-  std::atomic<Rest> rest_{Rest::awake};  // leaving: CUPTI is closed when the next launch returns
-  std::atomic<bool> rest_is_allowed_{false};
-  std::atomic<bool> has_woken_{false};
+  enum class Attachment : std::uint8_t { attached, detaching, detached };
+  std::atomic<Attachment> attachment_{Attachment::attached};  // leaving: CUPTI is closed when the next launch returns
+  std::atomic<bool> detach_is_allowed_{false};
+  std::atomic<bool> has_reattached_{false};
 
-  mutable std::mutex notes_;
-  Diagnostics noted_;
-  Losses lost_to_silence_;
-  Losses lost_to_profiler_;
+  mutable std::mutex diagnostics_lock_;
+  Diagnostics diagnostics_;
+  RecordLosses unexplained_losses_;
+  RecordLosses profiler_losses_;
 };
 
 }  // namespace joulemap::capture::cupti

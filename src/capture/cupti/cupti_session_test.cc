@@ -110,7 +110,7 @@ TEST_F(CuptiSessionTest, KernelsOfAGraphShareACorrelationAndKeepTheirNodes) {
 
 TEST_F(CuptiSessionTest, AGraphThatIsCapturedWhileNobodyListensHasItsPlaces) {
   start();
-  session().listen(false);
+  session().set_tracing(false);
   scope_here = 8;
   const std::uint64_t node = fake.capture_node();
   EXPECT_EQ(heard.nodes.at(node), 8U);
@@ -143,13 +143,13 @@ TEST_F(CuptiSessionTest, AKernelThatStillRunsIsWaitedFor) {
 TEST_F(CuptiSessionTest, WhenNobodyListensNothingIsRecordedOrCounted) {
   start();
   fake.launch({});
-  session().listen(false);
-  EXPECT_FALSE(session().hears());
+  session().set_tracing(false);
+  EXPECT_FALSE(session().is_tracing());
   EXPECT_FALSE(fake.kind_is_on(kKernels));
   EXPECT_FALSE(fake.callback_is_on("cuLaunchKernel"));
   const std::uint32_t unheard = fake.launch({});
   fake.launch({.work = Work::copy});
-  session().listen(true);
+  session().set_tracing(true);
   fake.launch({});
   poll_for(1);
   EXPECT_EQ(heard.kernels.size(), 2U);
@@ -163,7 +163,7 @@ TEST_F(CuptiSessionTest, AGraphsKernelThatRanWhenRecordsWereSwitchedOffIsMissing
   const std::uint32_t graph = fake.launch_graph();
   fake.launch({.name = "before", .graph_node = node, .correlation = graph});
   fake.launch({.name = "on the edge", .graph_node = node, .correlation = graph, .keeps_running = true});
-  session().listen(false);
+  session().set_tracing(false);
   fake.end_running();
   poll_for(1);
   ASSERT_EQ(heard.kernels.size(), 1U);
@@ -182,7 +182,7 @@ TEST_F(CuptiSessionTest, AnotherSubscriberCostsThePlacesAndNothingElse) {
 }
 
 TEST_F(CuptiSessionTest, ADriverThatForbidsRecordsIsAnErrorWithARemedy) {
-  fake.refuse("cuptiActivityEnable", static_cast<int>(Outcome::insufficient_privileges));
+  fake.refuse("cuptiActivityEnable", static_cast<int>(CuptiResult::insufficient_privileges));
   const Status started = session().start();
   ASSERT_FALSE(started.has_value());
   EXPECT_EQ(started.error().code, ErrorCode::permission);
@@ -195,7 +195,7 @@ TEST_F(CuptiSessionTest, ADriverThatForbidsRecordsIsAnErrorWithARemedy) {
 TEST_F(CuptiSessionTest, ThereIsOneInAProcess) {
   start();
   Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
-  CuptiSession second(*std::move(api), heard, kHere);
+  CuptiSession second(*std::move(api), heard, kLaunchContext);
   EXPECT_FALSE(second.start().has_value());
 }
 
@@ -205,7 +205,7 @@ TEST_F(CuptiSessionTest, AnotherMayBeginWhenOneHasFinished) {
   Heard heard_later;
   {
     Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
-    CuptiSession second(*std::move(api), heard_later, kHere);
+    CuptiSession second(*std::move(api), heard_later, kLaunchContext);
     ASSERT_TRUE(second.start().has_value());
     fake.launch({.name = "gemm"});
     second.finish();
@@ -219,7 +219,7 @@ TEST_F(CuptiSessionTest, WhatItHearsReachesTheKernelLog) {
   KernelLog log;
   KernelLogSink sink(log);
   Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
-  CuptiSession over_log(*std::move(api), sink, kHere, kFarewell);
+  CuptiSession over_log(*std::move(api), sink, kLaunchContext, kFinishTimeout);
   ASSERT_TRUE(over_log.start().has_value());
   step_here = 1;
   log.begin_step(1, 0, monotonic_ns(), true);
@@ -236,21 +236,21 @@ TEST_F(CuptiSessionTest, WhatItHearsReachesTheKernelLog) {
   EXPECT_EQ(activity.kernels[1].scope, 6U) << "of the node, not of the graph's launch";
   EXPECT_EQ(activity.steps.at(0).kernels, 2U);
   EXPECT_EQ(activity.queues.at(0).device, "GPU-20212223-2425-2627-2829-2a2b2c2d2e2f");
-  EXPECT_EQ(log.counts().unplaced, 0U);
+  EXPECT_EQ(log.counts().without_scope, 0U);
 }
 
 // Runs where the real library is installed, with or without a GPU.
 TEST_F(CuptiSessionTest, OverTheRealLibraryItStartsOrSaysWhyNot) {
   Result<CuptiApi> api = CuptiApi::open(CuptiSearch{});
   if (!api) GTEST_SKIP() << api.error().message;
-  CuptiSession real(*std::move(api), heard, kHere, kFarewell);
+  CuptiSession real(*std::move(api), heard, kLaunchContext, kFinishTimeout);
   const Status started = real.start();
   if (!started) {
     EXPECT_NE(started.error().message.find("CUPTI error"), std::string::npos) << started.error().message;
   }
   real.poll(monotonic_ns());
   real.finish();
-  EXPECT_FALSE(real.hears());
+  EXPECT_FALSE(real.is_tracing());
 }
 
 // Like CUDA 11.0: no custom clock, no ids of graph nodes, shorter records.

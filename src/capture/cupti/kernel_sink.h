@@ -22,7 +22,7 @@ class KernelSink {
   virtual void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) = 0;
   virtual void set_device(std::uint32_t ordinal, std::string uuid) = 0;  // before the first kernel of that device
   virtual void on_kernel(const KernelFacts& facts) = 0;
-  virtual void on_loss(std::int64_t since_ns, std::int64_t until_ns) = 0;  // kernels of this interval are lost
+  virtual void on_records_lost(std::int64_t since_ns, std::int64_t until_ns) = 0;  // kernels of this interval are lost
 };
 
 class KernelLogSink final : public KernelSink {
@@ -39,7 +39,7 @@ class KernelLogSink final : public KernelSink {
   }
   void set_device(std::uint32_t ordinal, std::string uuid) override { log_.set_device(ordinal, std::move(uuid)); }
   void on_kernel(const KernelFacts& facts) override { log_.on_kernel(facts); }
-  void on_loss(std::int64_t since_ns, std::int64_t until_ns) override {
+  void on_records_lost(std::int64_t since_ns, std::int64_t until_ns) override {
     if (marks_ == nullptr || until_ns <= since_ns) return;
     marks_->mark_at(since_ns, MarkKind::kernels_lost, static_cast<std::uint64_t>(until_ns - since_ns), {});
   }

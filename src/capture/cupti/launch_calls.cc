@@ -4,7 +4,7 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-constexpr std::uint32_t kMostCallbacks = 10'000;  // CUDA 13.0 has 807; ids have no holes
+constexpr std::uint32_t kMaxCallbacks = 10'000;  // CUDA 13.0 has 807; ids have no holes
 
 bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> beginnings) {
   for (const std::string_view beginning : beginnings) {
@@ -23,11 +23,11 @@ LaunchCall launch_call_of(std::string_view driver_function) {
   return LaunchCall::none;
 }
 
-LaunchCallbacks find_launch_callbacks(const Functions& cupti) {
+LaunchCallbacks find_launch_callbacks(const CuptiFunctions& cupti) {
   LaunchCallbacks found;
-  for (std::uint32_t id = 1; id < kMostCallbacks; ++id) {
+  for (std::uint32_t id = 1; id < kMaxCallbacks; ++id) {
     const char* name = nullptr;
-    if (cupti.callback_name(Domain::driver, id, &name) != Outcome::success || name == nullptr) break;
+    if (cupti.callback_name(CallbackDomain::driver, id, &name) != CuptiResult::success || name == nullptr) break;
     switch (launch_call_of(name)) {
       case LaunchCall::launch:
         found.launches.push_back(id);

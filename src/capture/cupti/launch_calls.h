@@ -25,6 +25,6 @@ struct LaunchCallbacks {
   std::vector<std::uint32_t> launches;
   std::vector<std::uint32_t> copies;
 };
-LaunchCallbacks find_launch_callbacks(const Functions& cupti);
+LaunchCallbacks find_launch_callbacks(const CuptiFunctions& cupti);
 
 }  // namespace joulemap::capture::cupti

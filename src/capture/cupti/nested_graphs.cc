@@ -7,7 +7,7 @@ namespace joulemap::capture::cupti {
 namespace {
 
 constexpr std::size_t kMostPending = 1 << 20;  // limit for a thread that creates graphs and never instantiates one
-constexpr std::size_t kMostThreads = 1024;
+constexpr std::size_t kMaxThreads = 1024;
 
 std::uint32_t graph_of(std::uint64_t node) { return static_cast<std::uint32_t>(node >> 32); }
 std::uint32_t index_of(std::uint64_t node) { return static_cast<std::uint32_t>(node); }
@@ -33,22 +33,22 @@ std::vector<std::uint64_t> nodes_nobody_told_of(const std::vector<std::uint64_t>
 
 }  // namespace
 
-void NestedGraphs::on_created(std::uint64_t node) {
+void NestedGraphs::on_node_created(std::uint64_t node) {
   const std::lock_guard hold(lock_);
-  if (threads_.size() >= kMostThreads) threads_.clear();
-  Thread& thread = threads_[std::this_thread::get_id()];
+  if (threads_.size() >= kMaxThreads) threads_.clear();
+  ThreadNodes& thread = threads_[std::this_thread::get_id()];
   if (thread.created.size() < kMostPending) thread.created.push_back(node);
 }
 
-void NestedGraphs::on_copied(std::uint64_t original, std::uint64_t copy) {
+void NestedGraphs::on_node_copied(std::uint64_t original, std::uint64_t copy) {
   const std::lock_guard hold(lock_);
-  Thread& thread = threads_[std::this_thread::get_id()];
+  ThreadNodes& thread = threads_[std::this_thread::get_id()];
   if (thread.copied.size() < kMostPending) thread.copied.emplace_back(original, copy);
 }
 
-std::vector<NestedGraphs::NodePair> NestedGraphs::on_executable(std::uint32_t graph) {
+std::vector<NestedGraphs::NodePair> NestedGraphs::on_instantiated(std::uint32_t graph) {
   const std::lock_guard hold(lock_);
-  const Thread thread = std::exchange(threads_[std::this_thread::get_id()], {});
+  const ThreadNodes thread = std::exchange(threads_[std::this_thread::get_id()], {});
   const auto outer = std::find_if(thread.copied.rbegin(), thread.copied.rend(),
                                   [&](const NodePair& pair) { return graph_of(pair.first) == graph; });
   if (outer == thread.copied.rend()) return {};
@@ -65,13 +65,13 @@ std::vector<NestedGraphs::NodePair> NestedGraphs::on_executable(std::uint32_t gr
   return pairs;
 }
 
-void NestedGraphs::on_updated(std::uint64_t node) {
+void NestedGraphs::on_node_updated(std::uint64_t node) {
   const std::lock_guard hold(lock_);
   std::deque<std::uint64_t>& updated = threads_[std::this_thread::get_id()].updated;
   if (updated.size() < kMostPending) updated.push_back(node);
 }
 
-bool NestedGraphs::update_is_open() const {
+bool NestedGraphs::has_pending_update() const {
   const std::lock_guard hold(lock_);
   const auto thread = threads_.find(std::this_thread::get_id());
   return thread != threads_.end() && !thread->second.updated.empty();

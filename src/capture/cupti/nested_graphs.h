@@ -27,24 +27,24 @@ class NestedGraphs {
  public:
   using NodePair = std::pair<std::uint64_t, std::uint64_t>;  // a reported node and its equivalent
 
-  void on_created(std::uint64_t node);
-  void on_copied(std::uint64_t original, std::uint64_t copy);
+  void on_node_created(std::uint64_t node);
+  void on_node_copied(std::uint64_t original, std::uint64_t copy);
   // Called when an executable was instantiated from that graph.
-  std::vector<NodePair> on_executable(std::uint32_t graph);
+  std::vector<NodePair> on_instantiated(std::uint32_t graph);
 
-  void on_updated(std::uint64_t node);
-  bool update_is_open() const;
+  void on_node_updated(std::uint64_t node);
+  bool has_pending_update() const;
   std::optional<NodePair> on_parameters_set(std::uint64_t node);
 
  private:
-  struct Thread {
+  struct ThreadNodes {
     std::vector<std::uint64_t> created;  // since the last executable
     std::vector<NodePair> copied;
     std::deque<std::uint64_t> updated;  // originals whose copies await new parameters
   };
 
   mutable std::mutex lock_;
-  std::unordered_map<std::thread::id, Thread> threads_;
+  std::unordered_map<std::thread::id, ThreadNodes> threads_;
 };
 
 }  // namespace joulemap::capture::cupti

@@ -15,66 +15,66 @@ std::uint64_t node(std::uint32_t graph, std::uint32_t index) { return std::uint6
 // when it is instantiated.
 void make_command_buffer(NestedGraphs& graphs) {
   const auto copy = [&](std::uint64_t original, std::uint64_t copied) {
-    graphs.on_created(copied);
-    graphs.on_copied(original, copied);
+    graphs.on_node_created(copied);
+    graphs.on_node_copied(original, copied);
   };
-  graphs.on_created(node(2, 0));
+  graphs.on_node_created(node(2, 0));
   copy(node(2, 0), node(3, 0));
-  graphs.on_created(node(1, 0));
-  graphs.on_created(node(1, 1));
-  graphs.on_created(node(4, 0));
+  graphs.on_node_created(node(1, 0));
+  graphs.on_node_created(node(1, 1));
+  graphs.on_node_created(node(4, 0));
   copy(node(4, 0), node(5, 0));
-  graphs.on_created(node(1, 2));
-  graphs.on_created(node(1, 3));
+  graphs.on_node_created(node(1, 2));
+  graphs.on_node_created(node(1, 3));
   copy(node(3, 0), node(19, 0));
   copy(node(1, 0), node(18, 0));
   copy(node(1, 1), node(18, 1));
   copy(node(5, 0), node(20, 0));
   copy(node(1, 2), node(18, 2));
   copy(node(1, 3), node(18, 3));
-  graphs.on_created(node(27, 0));
-  graphs.on_created(node(18, 6));  // 4 and 5 are the matrix products
+  graphs.on_node_created(node(27, 0));
+  graphs.on_node_created(node(18, 6));  // 4 and 5 are the matrix products
 }
 
 TEST(NestedGraphs, NodesThatNobodyToldOfAreTheNestedOnesInTheirOrder) {
   NestedGraphs graphs;
   make_command_buffer(graphs);
-  EXPECT_EQ(graphs.on_executable(1),
+  EXPECT_EQ(graphs.on_instantiated(1),
             (std::vector<NestedGraphs::NodePair>{{node(19, 0), node(18, 4)}, {node(20, 0), node(18, 5)}}));
-  EXPECT_TRUE(graphs.on_executable(1).empty());
+  EXPECT_TRUE(graphs.on_instantiated(1).empty());
 }
 
 TEST(NestedGraphs, NothingIsGuessedWhenTheCountsDiffer) {
   NestedGraphs graphs;
   make_command_buffer(graphs);
-  graphs.on_created(node(18, 8));
-  EXPECT_TRUE(graphs.on_executable(1).empty());
+  graphs.on_node_created(node(18, 8));
+  EXPECT_TRUE(graphs.on_instantiated(1).empty());
 }
 
 TEST(NestedGraphs, AGraphWithoutOthersInItHasNone) {
   NestedGraphs graphs;
-  graphs.on_created(node(1, 0));
-  graphs.on_created(node(2, 0));
-  graphs.on_copied(node(1, 0), node(2, 0));
-  EXPECT_TRUE(graphs.on_executable(1).empty());
+  graphs.on_node_created(node(1, 0));
+  graphs.on_node_created(node(2, 0));
+  graphs.on_node_copied(node(1, 0), node(2, 0));
+  EXPECT_TRUE(graphs.on_instantiated(1).empty());
 }
 
 TEST(NestedGraphs, WhatAnotherThreadBuildsMeanwhileDoesNotMatter) {
   NestedGraphs graphs;
   make_command_buffer(graphs);
   std::thread([&] {
-    graphs.on_created(node(40, 0));
-    graphs.on_copied(node(40, 0), node(41, 0));
+    graphs.on_node_created(node(40, 0));
+    graphs.on_node_copied(node(40, 0), node(41, 0));
   }).join();
-  EXPECT_EQ(graphs.on_executable(1).size(), 2u);
+  EXPECT_EQ(graphs.on_instantiated(1).size(), 2u);
 }
 
 TEST(NestedGraphs, NewParametersTellTheNodeTheyComeFrom) {
   NestedGraphs graphs;
-  EXPECT_FALSE(graphs.update_is_open());
-  graphs.on_updated(node(36, 0));
-  graphs.on_updated(node(36, 1));
-  EXPECT_TRUE(graphs.update_is_open());
+  EXPECT_FALSE(graphs.has_pending_update());
+  graphs.on_node_updated(node(36, 0));
+  graphs.on_node_updated(node(36, 1));
+  EXPECT_TRUE(graphs.has_pending_update());
   EXPECT_EQ(graphs.on_parameters_set(node(18, 4)), (NestedGraphs::NodePair{node(36, 0), node(18, 4)}));
   EXPECT_EQ(graphs.on_parameters_set(node(18, 5)), (NestedGraphs::NodePair{node(36, 1), node(18, 5)}));
   EXPECT_FALSE(graphs.on_parameters_set(node(18, 1)));

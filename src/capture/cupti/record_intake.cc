@@ -19,9 +19,9 @@ constexpr std::size_t kLargestRecordBytes = 256;  // a kernel has 216 in CUDA 13
 RecordIntake::RecordIntake(const CuptiApi& api, KernelSink& sink, std::int64_t earliest_ns)
     : api_(api), sink_(sink), clock_(earliest_ns) {}
 
-void RecordIntake::add_moment(std::int64_t record_ns, std::int64_t monotonic_ns) {
+void RecordIntake::add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns) {
   const std::lock_guard hold(lock_);
-  clock_.add_moment(record_ns, monotonic_ns);
+  clock_.add_clock_pair(record_ns, monotonic_ns);
 }
 
 RecordIntake::Counts RecordIntake::counts() const {
@@ -30,18 +30,19 @@ RecordIntake::Counts RecordIntake::counts() const {
 }
 
 void RecordIntake::on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) noexcept {
-  const BufferPool::Loan loan{monotonic_ns(), sizing_.next_bytes()};
-  *buffer = open_.load() ? pool_.take(loan) : nullptr;
+  const BufferPool::Loan loan{monotonic_ns(), sizing_.next_buffer_bytes()};
+  *buffer = is_open_.load() ? pool_.take(loan) : nullptr;
   *size = *buffer != nullptr ? loan.bytes : 0;
   *max_records = 0;  // 0: as many as fit
 }
 
-std::uint64_t RecordIntake::room_lent() const {
-  return (pool_.lent().bytes + kLargestBufferBytes) / kSmallestRecordBytes;  // plus one that may be requested now
+std::uint64_t RecordIntake::lent_capacity() const {
+  return (pool_.lent_buffers().bytes + kLargestBufferBytes) /
+         kSmallestRecordBytes;  // plus one that may be requested now
 }
 
 std::int64_t RecordIntake::delivered_until_ns(std::int64_t now_ns) const {
-  return std::max(pool_.lent().oldest_ns.value_or(now_ns), now_ns - kLongestLoanNs);
+  return std::max(pool_.lent_buffers().oldest_ns.value_or(now_ns), now_ns - kLongestLoanNs);
 }
 
 void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, std::uint8_t* buffer,
@@ -55,30 +56,30 @@ void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, st
     return;
   }
   if (valid_bytes + kLargestRecordBytes > loan->bytes) sizing_.on_full(monotonic_ns() - loan->since_ns);
-  if (open_.load()) {
+  if (is_open_.load()) {
     const std::int64_t now_ns = monotonic_ns();
     Record* record = nullptr;
-    Outcome outcome = Outcome::max_limit_reached;
+    CuptiResult outcome = CuptiResult::max_limit_reached;
     while (valid_bytes > 0) {
       outcome = api_.functions().next_record(buffer, valid_bytes, &record);
-      if (outcome != Outcome::success) break;
+      if (outcome != CuptiResult::success) break;
       try {
-        take_record(record, now_ns);
+        process_record(record, now_ns);
       } catch (const std::bad_alloc&) {
         ++counts_.dropped;
       }
     }
-    if (outcome != Outcome::max_limit_reached) ++counts_.broken_buffers;
+    if (outcome != CuptiResult::max_limit_reached) ++counts_.broken_buffers;
     std::size_t dropped = 0;
     if (api_.functions().dropped_records != nullptr &&
-        api_.functions().dropped_records(context, stream, &dropped) == Outcome::success) {
+        api_.functions().dropped_records(context, stream, &dropped) == CuptiResult::success) {
       counts_.dropped += dropped;
     }
   }
   pool_.give_back(buffer);
 }
 
-void RecordIntake::take_record(const Record* record, std::int64_t now_ns) {
+void RecordIntake::process_record(const Record* record, std::int64_t now_ns) {
   KernelFacts facts;
   switch (decode_record(api_.layout(), record, facts)) {
     case DecodeOutcome::unknown:
@@ -96,24 +97,24 @@ void RecordIntake::take_record(const Record* record, std::int64_t now_ns) {
     ++counts_.foreign_clock;
     return;
   }
-  const std::int64_t silent_since_ns = silent_since_ns_.load();
+  const std::int64_t silent_since_ns = disabled_since_ns_.load();
   if (facts.graph_node != 0 && *start_ns<silent_since_ns&& * end_ns> silent_since_ns) {
     ++counts_.incomplete;
     return;
   }
   facts.start_ns = *start_ns;
   facts.end_ns = *end_ns;
-  introduce_device(facts.ordinal);
+  register_device(facts.ordinal);
   sink_.on_kernel(facts);
   ++counts_.records;
 }
 
-void RecordIntake::introduce_device(std::uint32_t ordinal) {
-  constexpr std::uint32_t kMostDevices = 1024;  // a larger ordinal is a damaged record
-  if (ordinal >= kMostDevices) return;
-  if (ordinal >= introduced_.size()) introduced_.resize(ordinal + 1);
-  if (introduced_[ordinal]) return;
-  introduced_[ordinal] = true;
+void RecordIntake::register_device(std::uint32_t ordinal) {
+  constexpr std::uint32_t kMaxDevices = 1024;  // a larger ordinal is a damaged record
+  if (ordinal >= kMaxDevices) return;
+  if (ordinal >= registered_devices_.size()) registered_devices_.resize(ordinal + 1);
+  if (registered_devices_[ordinal]) return;
+  registered_devices_[ordinal] = true;
   std::optional<std::string> uuid = api_.device_uuid(ordinal);
   if (uuid) sink_.set_device(ordinal, *std::move(uuid));
 }

@@ -28,10 +28,10 @@ class RecordIntake {
                            std::size_t valid_bytes) noexcept;
 
   // Adds a pair of simultaneous readings of CUPTI's clock and ours.
-  void add_moment(std::int64_t record_ns, std::int64_t monotonic_ns);
+  void add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns);
 
   // Stops lending buffers and passing records on.
-  void close() { open_.store(false); }
+  void close() { is_open_.store(false); }
 
   struct Counts {
     std::uint64_t records = 0;          // passed on
@@ -45,32 +45,32 @@ class RecordIntake {
   Counts counts() const;
 
   // Upper bound of the records that CUPTI holds and has not delivered.
-  std::uint64_t room_lent() const;
+  std::uint64_t lent_capacity() const;
   // Time before which all launched kernels that have ended were delivered. (A buffer lent for very long is empty or
   // lost.)
   std::int64_t delivered_until_ns(std::int64_t now_ns) const;
-  bool has_lent() const { return pool_.lent().bytes > 0; }
+  bool has_lent_buffers() const { return pool_.lent_buffers().bytes > 0; }
   // Records were disabled at since_ns. CUPTI reports a graph kernel that was still running then as ended when its graph
   // was last launched again; such records are left out.
-  void note_silence(std::int64_t since_ns) { silent_since_ns_.store(since_ns); }
+  void note_records_disabled(std::int64_t since_ns) { disabled_since_ns_.store(since_ns); }
   // The lent buffers will not come back: another profiler got them.
-  void write_off_buffers() { pool_.write_off(); }
+  void abandon_lent_buffers() { pool_.abandon_lent(); }
 
  private:
-  void take_record(const Record* record, std::int64_t now_ns);
-  void introduce_device(std::uint32_t ordinal);
+  void process_record(const Record* record, std::int64_t now_ns);
+  void register_device(std::uint32_t ordinal);
 
   const CuptiApi& api_;
   KernelSink& sink_;
   BufferPool pool_;
   BufferSizing sizing_;
-  std::atomic<bool> open_{true};
-  std::atomic<std::int64_t> silent_since_ns_{INT64_MAX};
+  std::atomic<bool> is_open_{true};
+  std::atomic<std::int64_t> disabled_since_ns_{INT64_MAX};
 
   mutable std::mutex lock_;
   ClockMap clock_;
   Counts counts_;
-  std::vector<bool> introduced_;  // by device ordinal
+  std::vector<bool> registered_devices_;  // by device ordinal
 };
 
 }  // namespace joulemap::capture::cupti

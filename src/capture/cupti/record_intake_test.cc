@@ -50,7 +50,7 @@ TEST_F(RecordIntakeTest, ABufferThatComesBackTwiceIsReadOnce) {
 }
 
 TEST_F(RecordIntakeTest, LendsNoMoreThanItMay) {
-  for (std::size_t i = 0; i < kMostBuffers; ++i) ASSERT_NE(request(), nullptr);
+  for (std::size_t i = 0; i < kMaxBuffers; ++i) ASSERT_NE(request(), nullptr);
   EXPECT_EQ(request(), nullptr);
 }
 
@@ -72,13 +72,13 @@ TEST_F(RecordIntakeTest, KnowsUntilWhenEverythingHasBeenTold) {
   EXPECT_LE(intake.delivered_until_ns(after_ns), after_ns);
   const std::int64_t later_ns = after_ns + 60 * kNanosecondsPerSecond;
   EXPECT_GT(intake.delivered_until_ns(later_ns), after_ns) << "nothing is waited for that long";
-  intake.write_off_buffers();
+  intake.abandon_lent_buffers();
   EXPECT_EQ(intake.delivered_until_ns(later_ns), later_ns);
 }
 
 TEST_F(RecordIntakeTest, ABufferThatWasWrittenOffMayComeBack) {
   std::uint8_t* buffer = request();
-  intake.write_off_buffers();
+  intake.abandon_lent_buffers();
   intake.on_buffer_completed(nullptr, 0, buffer, 0);
   EXPECT_EQ(intake.counts().foreign_buffers, 0U);
   EXPECT_EQ(request(), buffer);
@@ -87,12 +87,12 @@ TEST_F(RecordIntakeTest, ABufferThatWasWrittenOffMayComeBack) {
 TEST(BufferSizing, BuffersGrowWhileTheyFillFastAndShrinkWhileTheyFillSlowly) {
   BufferSizing sizing;
   for (int i = 0; i < 20; ++i) sizing.on_full(kNanosecondsPerMillisecond);
-  EXPECT_EQ(sizing.next_bytes(), kLargestBufferBytes);
-  const std::size_t before = sizing.next_bytes();
+  EXPECT_EQ(sizing.next_buffer_bytes(), kLargestBufferBytes);
+  const std::size_t before = sizing.next_buffer_bytes();
   sizing.on_full(kNanosecondsPerSecond / 4);
-  EXPECT_EQ(sizing.next_bytes(), before);
+  EXPECT_EQ(sizing.next_buffer_bytes(), before);
   for (int i = 0; i < 20; ++i) sizing.on_full(kNanosecondsPerSecond);
-  EXPECT_EQ(sizing.next_bytes(), kSmallestBufferBytes);
+  EXPECT_EQ(sizing.next_buffer_bytes(), kSmallestBufferBytes);
 }
 
 // End to end: CUPTI drops records without a buffer; the next returned buffer reports how many.
@@ -101,7 +101,7 @@ class DroppedRecordsTest : public SessionUnderTest {};
 TEST_F(DroppedRecordsTest, AreADiagnostic) {
   start();
   fake.hold_records(true);
-  const int more_than_fit = static_cast<int>(kMostBuffers * kLargestBufferBytes / 216) + 100;
+  const int more_than_fit = static_cast<int>(kMaxBuffers * kLargestBufferBytes / 216) + 100;
   for (int i = 0; i < more_than_fit; ++i) fake.launch({.keeps_running = true});
   fake.hold_records(false);
   fake.release_records(false);

@@ -20,13 +20,13 @@ void report(Diagnostics& into, const char* code, std::uint64_t count, const std:
 
 }  // namespace
 
-void report_losses(const Losses& to_silence, const Losses& to_profiler, Diagnostics& into) {
-  report(into, "kernels_lost", to_silence.stretches,
-         "another profiler in this process took the records of kernels: those of " + seconds_text(to_silence.time_ns) +
+void report_record_losses(const RecordLosses& unexplained, const RecordLosses& by_profiler, Diagnostics& into) {
+  report(into, "kernels_lost", unexplained.intervals,
+         "another profiler in this process took the records of kernels: those of " + seconds_text(unexplained.time_ns) +
              " are missing",
          "run without the other profiler");
-  report(into, "kernels_lost", to_profiler.stretches,
-         "torch.profiler had CUPTI: the kernels of " + seconds_text(to_profiler.time_ns) + " are missing",
+  report(into, "kernels_lost", by_profiler.intervals,
+         "torch.profiler had CUPTI: the kernels of " + seconds_text(by_profiler.time_ns) + " are missing",
          "run without torch.profiler");
 }
 
@@ -45,8 +45,8 @@ void report_counts(const RecordIntake::Counts& counts, Diagnostics& into) {
   report(into, "records_unknown", counts.unknown, "records were of a kind that is not read", "");
 }
 
-Error kernels_refused(const std::string& why, Outcome outcome) {
-  if (outcome == Outcome::insufficient_privileges) {
+Error kernels_refused_error(const std::string& why, CuptiResult outcome) {
+  if (outcome == CuptiResult::insufficient_privileges) {
     return {
         ErrorCode::permission, "kernels are not recorded: " + why,
         "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-profiling.conf "

@@ -14,20 +14,20 @@
 namespace joulemap::capture::cupti {
 
 // Intervals without kernel records.
-struct Losses {
-  std::uint64_t stretches = 0;
+struct RecordLosses {
+  std::uint64_t intervals = 0;
   std::int64_t time_ns = 0;
   void add(std::int64_t since_ns, std::int64_t now_ns) {
-    ++stretches;
+    ++intervals;
     time_ns += now_ns - since_ns;
   }
 };
 
 // Add a diagnostic for each kind of loss that occurred; none when nothing was lost.
-void report_losses(const Losses& to_silence, const Losses& to_profiler, Diagnostics& into);
+void report_record_losses(const RecordLosses& unexplained, const RecordLosses& by_profiler, Diagnostics& into);
 void report_counts(const RecordIntake::Counts& counts, Diagnostics& into);
 
 // The error for a CUPTI that refuses to record kernels, with CUPTI's own text.
-Error kernels_refused(const std::string& why, Outcome outcome);
+Error kernels_refused_error(const std::string& why, CuptiResult outcome);
 
 }  // namespace joulemap::capture::cupti

@@ -152,8 +152,8 @@ bool attach(GetExportTable tables, RangeHooks hooks) {
   if (tables == nullptr) return false;
   const auto* callbacks = static_cast<const CallbackTables*>(tables(kCallbackTables));
   if (callbacks == nullptr || callbacks->struct_size < sizeof(CallbackTables)) return false;
-  FunctionTable core(*callbacks, kCore);
-  FunctionTable core2(*callbacks, kCore2);
+  FunctionTable core(*callbacks, kModuleCore);
+  FunctionTable core2(*callbacks, kModuleCore2);
   if (core.empty()) return false;
   push_hook.store(hooks.push);
   pop_hook.store(hooks.pop);

@@ -35,8 +35,8 @@ struct CallbackTables {
   int (*functions_of)(std::uint32_t module, AnyFunction*** functions, unsigned* count);
 };
 inline constexpr std::uint32_t kCallbackTables = 1;  // NVTX_ETID_CALLBACKS
-inline constexpr std::uint32_t kCore = 1;            // NVTX_CB_MODULE_CORE
-inline constexpr std::uint32_t kCore2 = 5;           // NVTX_CB_MODULE_CORE2: with domains
+inline constexpr std::uint32_t kModuleCore = 1;      // NVTX_CB_MODULE_CORE
+inline constexpr std::uint32_t kModuleCore2 = 5;     // NVTX_CB_MODULE_CORE2: with domains
 
 // NvtxCallbackIdCore
 inline constexpr unsigned kRangePushEx = 8;

@@ -25,8 +25,8 @@ struct NvtxCopy {
 NvtxCopy* copy_under_test = nullptr;
 
 int functions_of(std::uint32_t module, AnyFunction*** functions, unsigned* count) {
-  if (module != kCore && module != kCore2) return 0;
-  *functions = module == kCore ? copy_under_test->core_table : copy_under_test->core2_table;
+  if (module != kModuleCore && module != kModuleCore2) return 0;
+  *functions = module == kModuleCore ? copy_under_test->core_table : copy_under_test->core2_table;
   *count = 16;
   return 1;
 }

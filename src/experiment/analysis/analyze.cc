@@ -27,9 +27,9 @@ double standard_deviation(const std::vector<double>& values, double mean) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-std::optional<Spread> spread_of(std::vector<double> values, const statistics::BootstrapOptions& options) {
+std::optional<MeasureSummary> spread_of(std::vector<double> values, const statistics::BootstrapOptions& options) {
   if (values.empty()) return std::nullopt;
-  Spread spread;
+  MeasureSummary spread;
   spread.mean = statistics::mean_of(values);
   spread.median = statistics::median_of(values);
   spread.low = spread.high = spread.mean;
@@ -65,7 +65,7 @@ std::optional<EpochSummary> epochs_of(const ExperimentData& data, const Experime
   for (const std::size_t index : cell.rows) {
     const std::vector<EpochResult>& epochs = data.rows[index].epochs;
     summary.epochs = std::max(summary.epochs, epochs.size());
-    const bool has_energies = shows_basis(table.energy, data.rows[index]);
+    const bool has_energies = covers_basis(table.energy, data.rows[index]);
     for (std::size_t i = 0; i < epochs.size(); ++i) {
       if (has_energies) (i == 0 ? first_j : later_j).add(epochs[i].energy_j);
       (i == 0 ? first_s : later_s).add(epochs[i].elapsed_s);
@@ -121,7 +121,7 @@ Result<AnalysisResult> analyze(const ExperimentData& data, const AnalysisOptions
   if (!(alpha > 0 && alpha < 1)) return Error{ErrorCode::usage, "alpha must lie between 0 and 1", "--alpha 0.05"};
   Result<std::vector<std::size_t>> factors = compared_factors(data, options);
   if (!factors) return std::move(factors).error();
-  Result<ExperimentTable> table = table_of(data, options.measures);
+  Result<ExperimentTable> table = make_experiment_table(data, options.measures);
   if (!table) return std::move(table).error();
   const bool has_rows =
       std::any_of(table->cells.begin(), table->cells.end(), [](const CellRows& cell) { return !cell.rows.empty(); });
@@ -135,7 +135,7 @@ Result<AnalysisResult> analyze(const ExperimentData& data, const AnalysisOptions
   for (ExperimentFactor& factor : result.factors) factor.compared = false;
   for (const std::size_t factor : *factors) result.factors[factor].compared = true;
   result.measures = table->measures;
-  result.is_blocked = data.blocked;
+  result.is_blocked = data.is_blocked;
   result.alpha = alpha;
   result.adjustment = statistics::name_of(options.adjustment);
   result.seed = data.seed;

@@ -18,7 +18,7 @@ ExperimentData twice_as_much(bool is_blocked) {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m", "n"}, 10, [](std::size_t a, std::size_t, std::size_t i) {
     return 100.0 * static_cast<double>(1 + a) + wobble(i);
   });
-  data.blocked = is_blocked;
+  data.is_blocked = is_blocked;
   return data;
 }
 
@@ -42,7 +42,7 @@ TEST(Analyze, BlockedRowsAreComparedBlockByBlock) {
   ASSERT_EQ(energy.size(), 2);  // one per model
   EXPECT_EQ(energy[0].test, "wilcoxon-signed-rank");
   EXPECT_DOUBLE_EQ(*energy[0].p, 2.0 / 1024);
-  EXPECT_EQ(energy[0].a12, 0);
+  EXPECT_EQ(energy[0].vargha_delaney_a12, 0);
   EXPECT_GT(*energy[0].a12_high, 0.05);  // ten lower rows out of ten do not prove that every row is lower
   EXPECT_LT(*energy[0].a12_high, 0.4);
   EXPECT_NEAR(*energy[0].difference, -100, 1e-9);
@@ -69,7 +69,7 @@ TEST(Analyze, MoreThanTwoLevelsGetATestOfAllAndOneOfEachPair) {
   ASSERT_EQ(blocked.size(), 4);
   EXPECT_EQ(blocked[0].test, "friedman");
   EXPECT_FALSE(blocked[0].a);
-  data.blocked = false;
+  data.is_blocked = false;
   const std::vector<Comparison> free = of_measure(analyzed(data), "energy_j");
   ASSERT_EQ(free.size(), 8);
   EXPECT_EQ(free[4].test, "kruskal-wallis");
@@ -87,7 +87,7 @@ TEST(Analyze, FactorsThatAreNotComparedOnlySayWhere) {
 TEST(Analyze, AFamilyIsTheTestsOfOneFactorAndOnePairing) {
   const AnalysisResult result = analyzed(twice_as_much(false), {.adjustment = statistics::Adjustment::bonferroni});
   for (const Comparison& one : result.comparisons) {
-    EXPECT_EQ(one.family, 4);  // two models x (energy, time)
+    EXPECT_EQ(one.family_size, 4);  // two models x (energy, time)
     EXPECT_DOUBLE_EQ(*one.p_adjusted, std::min(1.0, 4 * *one.p));
   }
 }
@@ -158,7 +158,8 @@ TEST(Analyze, DomainsOfOneKindAreOneMeasure) {
   EXPECT_EQ(kind_of_domain("psys"), "psys");
   ExperimentData data = synthetic_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 30.0; });
   for (ExperimentRow& row : data.rows) {
-    row.domains = {made_domain("package-0", 10), made_domain("package-1", 10), made_domain("gpu0", 10)};
+    row.domains = {make_domain_energy("package-0", 10), make_domain_energy("package-1", 10),
+                   make_domain_energy("gpu0", 10)};
   }
   const AnalysisResult result = analyzed(data);
   ASSERT_EQ(result.measures.size(), 4);  // energy, package, gpu, time
@@ -171,8 +172,8 @@ ExperimentData measured_beside_estimates() {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
   for (ExperimentRow& row : data.rows) {
     const double estimate_j = 1000.0 * static_cast<double>(1 + row.levels[0]);
-    row.domains = {made_domain("gpu0", 100 + wobble(row.block + 5 * row.levels[0])),
-                   made_domain("package-0", estimate_j, Provenance::estimated)};
+    row.domains = {make_domain_energy("gpu0", 100 + wobble(row.block + 5 * row.levels[0])),
+                   make_domain_energy("package-0", estimate_j, Provenance::estimated)};
   }
   return data;
 }
@@ -216,13 +217,13 @@ TEST(Analyze, WhereNothingIsMeasuredEstimatesAreComparedAndCalledThat) {
 TEST(Analyze, RowsOfDifferentDomainsAreComparedByThoseThatAllHave) {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
   for (ExperimentRow& row : data.rows) {
-    row.domains = {made_domain("gpu0", 100 + wobble(row.block + 5 * row.levels[0]))};
-    if (row.levels[0] == 1) row.domains.push_back(made_domain("package-0", 500));
+    row.domains = {make_domain_energy("gpu0", 100 + wobble(row.block + 5 * row.levels[0]))};
+    if (row.levels[0] == 1) row.domains.push_back(make_domain_energy("package-0", 500));
   }
   const AnalysisResult result = analyzed(data);
   EXPECT_TRUE(has_flag(result.flags, "domains_differ"));
   EXPECT_EQ(result.measures[0].domains, std::vector<std::string>{"gpu0"});
-  EXPECT_EQ(result.measures[0].left_out, std::vector<std::string>{"package-0"});
+  EXPECT_EQ(result.measures[0].excluded_domains, std::vector<std::string>{"package-0"});
   EXPECT_FALSE(of_measure(result, "energy_j")[0].is_different);
   EXPECT_EQ(result.row_flags[0], std::vector<std::string>{"domains_differ"}) << "it lacks what others have";
   EXPECT_TRUE(result.row_flags[1].empty());
@@ -230,7 +231,7 @@ TEST(Analyze, RowsOfDifferentDomainsAreComparedByThoseThatAllHave) {
 
 TEST(Analyze, RowsWithoutACommonDomainAreNotComparedAndTheReasonIsGiven) {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
-  for (ExperimentRow& row : data.rows) row.domains = {made_domain(row.levels[0] == 0 ? "gpu0" : "psys", 100)};
+  for (ExperimentRow& row : data.rows) row.domains = {make_domain_energy(row.levels[0] == 0 ? "gpu0" : "psys", 100)};
   const AnalysisResult result = analyzed(data);
   EXPECT_TRUE(has_flag(result.flags, "no_common_domain"));
   const std::vector<Comparison> energy = of_measure(result, "energy_j");
@@ -243,7 +244,7 @@ TEST(Analyze, RowsWithoutACommonDomainAreNotComparedAndTheReasonIsGiven) {
 TEST(Analyze, EpochsOfARowThatWasOnlyEstimatedAreInNoMean) {
   ExperimentData data = synthetic_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 10.0; });
   for (ExperimentRow& row : data.rows) row.epochs = {{0, 3, row.block == 0 ? 6.0 : 600.0, {}}};
-  data.rows[1].domains = {made_domain("package-0", 1000, Provenance::estimated)};
+  data.rows[1].domains = {make_domain_energy("package-0", 1000, Provenance::estimated)};
   const AnalysisResult result = analyzed(data);
   EXPECT_EQ(result.cells[0].epochs->first_j, 6);
 }

@@ -55,15 +55,15 @@ void flag_rows(const CellView& view, std::vector<AnalysisFlag>& flags) {
   if (const std::size_t open = cell.planned - cell.failed - cell.rows.size(); open > 0) {
     flags.push_back({"unfinished_rows", fmt::format("{} of {} rows have not run yet", open, cell.planned), ""});
   }
-  std::map<std::string, std::pair<std::uint64_t, std::string>> told;
+  std::map<std::string, std::pair<std::uint64_t, std::string>> diagnostics_by_code;
   for (std::size_t i = 0; i < cell.rows.size(); ++i) {
     for (const Diagnostic& diagnostic : view.row(i).diagnostics.list()) {
-      auto& [count, message] = told[diagnostic.code];
+      auto& [count, message] = diagnostics_by_code[diagnostic.code];
       ++count;
       if (message.empty()) message = diagnostic.message;
     }
   }
-  for (const auto& [code, known] : told) {
+  for (const auto& [code, known] : diagnostics_by_code) {
     flags.push_back({code, fmt::format("{} of {} rows: {}", known.first, cell.rows.size(), known.second), ""});
   }
 }
@@ -74,7 +74,7 @@ void flag_energies(const CellView& view, std::vector<AnalysisFlag>& flags) {
   std::map<std::string, std::vector<std::size_t>> negative;
   for (std::size_t i = 0; i < view.cell.rows.size(); ++i) {
     const ExperimentRow& row = view.row(i);
-    if (!energy_on(view.table.energy, row)) missing.push_back(row.number);
+    if (!comparable_energy_j(view.table.energy, row)) missing.push_back(row.number);
     for (const DomainEnergy& domain : row.domains) {
       if (domain.joules && *domain.joules == 0) zero[domain.name].push_back(row.number);
       if (domain.joules && *domain.joules < 0) negative[domain.name].push_back(row.number);
@@ -143,9 +143,9 @@ void flag_pauses(const CellView& view, std::vector<AnalysisFlag>& flags) {
   std::optional<double> idle_w;
   std::vector<double> later_w;
   for (std::size_t i = 0; i < view.cell.rows.size(); ++i) {
-    const std::optional<double> first_w = power_of(view.row(i).first, provenance);
+    const std::optional<double> first_w = power_by_provenance(view.row(i).first, provenance);
     if (!first_w) continue;
-    const std::optional<double> own_w = power_of(view.row(i).baseline, provenance);
+    const std::optional<double> own_w = power_by_provenance(view.row(i).baseline, provenance);
     if (own_w || idle_w) later_w.push_back(*first_w);
     if (!idle_w) idle_w = own_w ? own_w : first_w;
   }
@@ -155,7 +155,7 @@ void flag_pauses(const CellView& view, std::vector<AnalysisFlag>& flags) {
   flags.push_back(
       {"cool_down",
        fmt::format("the pause between rows does not reach idle: rows begin at {:.1f} W (median), {} {:.1f} W", usual_w,
-                   power_of(view.row(0).baseline, provenance) ? "idle are" : "the first began at", *idle_w),
+                   power_by_provenance(view.row(0).baseline, provenance) ? "idle are" : "the first began at", *idle_w),
        "cool down until power and temperature are near the baseline, not for a fixed time"});
 }
 
@@ -164,7 +164,7 @@ std::string percent_of_change(double before, double after) {
 }
 
 // Flags a change point and a drift. Energy and time usually change together; each measure gets its own flag.
-void flag_order(const Measure& measure, const Spread& spread, double alpha, std::vector<AnalysisFlag>& flags) {
+void flag_order(const Measure& measure, const MeasureSummary& spread, double alpha, std::vector<AnalysisFlag>& flags) {
   const std::vector<double>& values = spread.values;
   if (values.size() < kFewestForTrend) return;
   const double size = std::abs(spread.median);
@@ -193,7 +193,7 @@ void flag_order(const Measure& measure, const Spread& spread, double alpha, std:
   }
 }
 
-void flag_spread(const CellView& view, const Measure& measure, const Spread& spread, std::size_t measure_index,
+void flag_spread(const CellView& view, const Measure& measure, const MeasureSummary& spread, std::size_t measure_index,
                  std::vector<AnalysisFlag>& flags) {
   const std::vector<double>& values = spread.values;
   if (values.size() < kFewestForSpread) return;
@@ -233,13 +233,13 @@ bool is_above_idle(double power_w, double idle_w) {
 }
 
 std::vector<AnalysisFlag> cell_flags(const ExperimentData& data, const ExperimentTable& table, const CellRows& cell,
-                                     const std::vector<std::optional<Spread>>& spreads, double alpha) {
+                                     const std::vector<std::optional<MeasureSummary>>& spreads, double alpha) {
   const CellView view{data, table, cell};
   std::vector<AnalysisFlag> flags;
   flag_rows(view, flags);
   flag_energies(view, flags);
   flag_share(view, "throttled", "clocks were held down by heat or power", &ExperimentRow::throttled_share, flags);
-  flag_share(view, "stolen_time", "a hypervisor took CPU time", &ExperimentRow::stolen_share, flags);
+  flag_share(view, "stolen_time", "a hypervisor took CPU time", &ExperimentRow::cpu_steal_share, flags);
   flag_pauses(view, flags);
   flag_sums(view, flags);
   for (std::size_t i = 0; i < spreads.size(); ++i) {

@@ -28,7 +28,7 @@ struct Sums {
   RunningMean energy_j;
   double of_rows_j = 0;  // energy of the rows in which the function's energy is known
   double within_j = 0;
-  ByCause causes_s;
+  AmountByCause causes_s;
   std::vector<CauseClass> named;  // cause classes derived from the function name
 };
 
@@ -43,39 +43,39 @@ void add_function(Sums& sums, const FunctionResult& function, const std::optiona
   }
   if (!function.cause) return;
   sums.causes_s.add(function.cause->times_s);
-  if (function.cause->basis == CauseBasis::name) sums.named.push_back(function.cause->largest);
+  if (function.cause->basis == CauseBasis::name) sums.named.push_back(function.cause->largest_class);
 }
 
 std::optional<Cause> cause_of(const Sums& sums) {
   if (sums.causes_s.sum() <= 0) return std::nullopt;
-  Cause cause{sums.causes_s.largest(), CauseBasis::ledger};
-  if (std::ranges::find(sums.named, cause.largest) != sums.named.end()) cause.basis = CauseBasis::name;
+  Cause cause{sums.causes_s.largest_class(), CauseBasis::ledger};
+  if (std::ranges::find(sums.named, cause.largest_class) != sums.named.end()) cause.basis = CauseBasis::name;
   cause.times_s.add(sums.causes_s, 1 / static_cast<double>(sums.time_s.rows));
   return cause;
 }
 
 }  // namespace
 
-std::vector<CellFunction> functions_of_cell(const ExperimentData& data, const CellRows& cell,
-                                            const EnergyBasis& energy) {
+std::vector<CellFunctionMean> functions_of_cell(const ExperimentData& data, const CellRows& cell,
+                                                const EnergyBasis& energy) {
   std::map<std::pair<std::string, std::string>, Sums> by_name;  // by (name, device)
   for (const std::size_t index : cell.rows) {
     const ExperimentRow& row = data.rows[index];
-    const std::optional<double> row_j = shows_basis(energy, row) ? energy_on(energy, row) : std::nullopt;
+    const std::optional<double> row_j = covers_basis(energy, row) ? comparable_energy_j(energy, row) : std::nullopt;
     for (const FunctionResult& function : row.functions) {
       add_function(by_name[{function.name, function.device}], function, row_j);
     }
   }
-  std::vector<CellFunction> functions;
+  std::vector<CellFunctionMean> functions;
   for (const auto& [key, sums] : by_name) {
-    CellFunction function{key.first, key.second, sums.time_s.rows, sums.count.mean()};
+    CellFunctionMean function{key.first, key.second, sums.time_s.rows, sums.count.mean()};
     function.time_s = sums.time_s.mean().value_or(0);
     function.energy_j = sums.energy_j.mean();
     if (sums.of_rows_j > 0) function.share = sums.within_j / sums.of_rows_j;
     function.cause = cause_of(sums);
     functions.push_back(std::move(function));
   }
-  std::ranges::stable_sort(functions, [](const CellFunction& a, const CellFunction& b) {
+  std::ranges::stable_sort(functions, [](const CellFunctionMean& a, const CellFunctionMean& b) {
     return std::pair(a.energy_j.value_or(0), a.time_s) > std::pair(b.energy_j.value_or(0), b.time_s);
   });
   return functions;

@@ -29,7 +29,7 @@ TEST(CellFunctions, AreMeansOfTheRowsThatTellThemTheLargestFirst) {
   const ExperimentData data = one_cell();
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
-  const std::vector<CellFunction>& functions = result->cells[0].functions;
+  const std::vector<CellFunctionMean>& functions = result->cells[0].functions;
   ASSERT_EQ(functions.size(), 2u);
   EXPECT_EQ(functions[0].name, "conv2d");
   EXPECT_EQ(functions[0].n, 2u);
@@ -43,10 +43,10 @@ TEST(CellFunctions, AreMeansOfTheRowsThatTellThemTheLargestFirst) {
 
 TEST(CellFunctions, EnergiesOfARowThatWasOnlyEstimatedAreLeftOut) {
   ExperimentData data = one_cell();
-  data.rows[1].domains = {made_domain("package-0", 100, Provenance::estimated)};
+  data.rows[1].domains = {make_domain_energy("package-0", 100, Provenance::estimated)};
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
-  const CellFunction& function = result->cells[0].functions[0];
+  const CellFunctionMean& function = result->cells[0].functions[0];
   EXPECT_EQ(function.name, "conv2d");
   EXPECT_EQ(function.energy_j, 60);
   EXPECT_EQ(function.time_s, 3) << "of both rows";
@@ -56,10 +56,10 @@ TEST(CellFunctions, TheirCauseIsThatOfTheMostTimeAndSaysWhereANameToldIt) {
   const ExperimentData data = one_cell();
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
-  const std::vector<CellFunction>& functions = result->cells[0].functions;
-  EXPECT_EQ(functions[0].cause->largest, CauseClass::compute);
+  const std::vector<CellFunctionMean>& functions = result->cells[0].functions;
+  EXPECT_EQ(functions[0].cause->largest_class, CauseClass::compute);
   EXPECT_EQ(functions[0].cause->basis, CauseBasis::ledger);
-  EXPECT_EQ(functions[1].cause->largest, CauseClass::launch);
+  EXPECT_EQ(functions[1].cause->largest_class, CauseClass::launch);
   EXPECT_EQ(functions[1].cause->basis, CauseBasis::name);
   EXPECT_NEAR(functions[1].cause->times_s.sum(), functions[1].time_s, 1e-12);
 }
@@ -77,7 +77,7 @@ TEST(CellFunctions, ComeBackFromRowJsonAndWithoutACauseNamesTellIt) {
   const Result<ExperimentRow> others = parse_row_json(
       R"({"schema": "joulemap.row/1", "functions": [{"name": "cudaMemcpy", "time_s": 2}]})", "row.json", data);
   ASSERT_TRUE(others);
-  EXPECT_EQ(others->functions[0].cause->largest, CauseClass::memory);
+  EXPECT_EQ(others->functions[0].cause->largest_class, CauseClass::memory);
   EXPECT_EQ(others->functions[0].cause->basis, CauseBasis::name);
 }
 

@@ -19,7 +19,7 @@ namespace {
 // The cells that differ only in the level of one factor.
 struct Group {
   std::size_t factor = 0;
-  std::vector<std::optional<std::size_t>> within;
+  std::vector<std::optional<std::size_t>> fixed_levels;
   std::vector<std::optional<std::size_t>> cells;  // by level of the factor
 };
 
@@ -33,8 +33,8 @@ std::vector<Group> groups_of(const ExperimentData& data, const ExperimentTable& 
     if (group.cells.empty()) {
       group.factor = factor;
       group.cells.resize(data.factors[factor].levels.size());
-      group.within.assign(table.cells[cell].levels.begin(), table.cells[cell].levels.end());
-      group.within[factor].reset();
+      group.fixed_levels.assign(table.cells[cell].levels.begin(), table.cells[cell].levels.end());
+      group.fixed_levels[factor].reset();
     }
     group.cells[level] = cell;
   }
@@ -68,8 +68,8 @@ std::vector<std::vector<double>> common_blocks(const ExperimentData& data, const
   return lists;
 }
 
-void set_shift(Comparison& comparison, const std::optional<statistics::Shift>& shift,
-               const std::optional<statistics::Shift>& percent) {
+void set_shift(Comparison& comparison, const std::optional<statistics::EffectEstimate>& shift,
+               const std::optional<statistics::EffectEstimate>& percent) {
   if (shift) {
     comparison.difference = shift->estimate;
     comparison.low = shift->low;
@@ -92,9 +92,9 @@ void test_two(Comparison& comparison, const std::vector<double>& a, const std::v
   comparison.p = test.p;
   comparison.statistic = test.statistic;
   comparison.is_exact = test.method == statistics::PMethod::exact;
-  comparison.a12 = statistics::a12(a, b);
-  comparison.cliff = 2 * *comparison.a12 - 1;
-  if (const std::optional<statistics::Shift> chance = statistics::a12_interval(a, b, confidence)) {
+  comparison.vargha_delaney_a12 = statistics::vargha_delaney_a12(a, b);
+  comparison.cliffs_delta = 2 * *comparison.vargha_delaney_a12 - 1;
+  if (const std::optional<statistics::EffectEstimate> chance = statistics::a12_interval(a, b, confidence)) {
     comparison.a12_low = chance->low;
     comparison.a12_high = chance->high;
   }
@@ -142,7 +142,7 @@ void add_tasks(const Group& group, std::size_t measure, Pairing pairing, std::ve
   }
   Comparison comparison;
   comparison.factor = group.factor;
-  comparison.within = group.within;
+  comparison.fixed_levels = group.fixed_levels;
   comparison.measure = measure;
   comparison.pairing = pairing;
   if (levels.size() > 2) tasks.push_back({comparison, cells});
@@ -188,15 +188,15 @@ void adjust(std::vector<Comparison>& comparisons, const ComparisonOptions& optio
   for (const auto& [key, members] : families) {
     std::vector<double> p;
     for (const std::size_t i : members) p.push_back(*comparisons[i].p);
-    const std::vector<double> adjusted = statistics::adjusted(p, options.adjustment);
+    const std::vector<double> adjusted_p_values = statistics::adjusted_p_values(p, options.adjustment);
     const auto pairing =
         std::get<1>(key) == Pairing::paired ? statistics::Pairing::paired : statistics::Pairing::unpaired;
     const std::size_t minimum_n = statistics::least_repetitions(pairing, options.alpha, members.size());
     for (std::size_t k = 0; k < members.size(); ++k) {
       Comparison& one = comparisons[members[k]];
-      one.p_adjusted = adjusted[k];
-      one.family = members.size();
-      one.is_different = adjusted[k] < options.alpha;
+      one.p_adjusted = adjusted_p_values[k];
+      one.family_size = members.size();
+      one.is_different = adjusted_p_values[k] < options.alpha;
       if (one.a) one.minimum_n = minimum_n;
     }
   }
@@ -207,13 +207,13 @@ void adjust(std::vector<Comparison>& comparisons, const ComparisonOptions& optio
 std::vector<Comparison> compare_levels(const ExperimentData& data, const ExperimentTable& table,
                                        const ComparisonOptions& options) {
   std::vector<Pairing> pairings;
-  if (data.blocked || has_repetitions(data, table)) pairings.push_back(Pairing::paired);
-  if (!data.blocked) pairings.push_back(Pairing::unpaired);
+  if (data.is_blocked || has_repetitions(data, table)) pairings.push_back(Pairing::paired);
+  if (!data.is_blocked) pairings.push_back(Pairing::unpaired);
   std::vector<Task> tasks;
   for (const std::size_t factor : options.factors) {
     for (const Group& group : groups_of(data, table, factor)) {
       for (std::size_t measure = 0; measure < table.measures.size(); ++measure) {
-        if (!table.measures[measure].weighed) continue;
+        if (!table.measures[measure].is_compared) continue;
         for (const Pairing pairing : pairings) add_tasks(group, measure, pairing, tasks);
       }
     }

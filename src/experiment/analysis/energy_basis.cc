@@ -22,7 +22,7 @@ EnergyTotals totals_of_kind(const ExperimentRow& row, std::string_view kind) {
 }
 
 bool lacks_a_reading(const EnergyTotals& totals, const std::vector<std::string>& domains) {
-  return std::any_of(totals.unread.begin(), totals.unread.end(),
+  return std::any_of(totals.domains_without_value.begin(), totals.domains_without_value.end(),
                      [&](const std::string& name) { return holds_name(domains, name); });
 }
 
@@ -38,9 +38,9 @@ EnergyBasis energy_basis(std::span<const ExperimentRow> rows, std::string_view k
   basis.provenance = is_measured ? Provenance::measured : Provenance::estimated;
   std::vector<std::string> known;
   for (const EnergyTotals& one : totals) {
-    const std::optional<ShownEnergy> energy = energy_of(one, basis.provenance);
+    const std::optional<EnergyWithProvenance> energy = energy_by_provenance(one, basis.provenance);
     if (!energy) continue;
-    basis.is_known = true;
+    basis.has_energy = true;
     for (const std::string& name : energy->domains) {
       if (!holds_name(known, name)) known.push_back(name);
     }
@@ -48,30 +48,31 @@ EnergyBasis energy_basis(std::span<const ExperimentRow> rows, std::string_view k
   std::size_t whole_rows = 0;
   std::vector<std::size_t> rows_with(known.size());
   for (const EnergyTotals& one : totals) {
-    const std::optional<ShownEnergy> energy = energy_of(one, basis.provenance);
+    const std::optional<EnergyWithProvenance> energy = energy_by_provenance(one, basis.provenance);
     if (!energy || lacks_a_reading(one, known)) continue;
     ++whole_rows;
     for (std::size_t i = 0; i < known.size(); ++i) rows_with[i] += holds_name(energy->domains, known[i]) ? 1 : 0;
   }
   for (std::size_t i = 0; i < known.size(); ++i) {
     const bool is_common = whole_rows > 0 && rows_with[i] == whole_rows;
-    (is_common ? basis.domains : basis.left_out).push_back(known[i]);
+    (is_common ? basis.domains : basis.excluded_domains).push_back(known[i]);
   }
   return basis;
 }
 
-std::optional<double> energy_on(const EnergyBasis& basis, const ExperimentRow& row) {
+std::optional<double> comparable_energy_j(const EnergyBasis& basis, const ExperimentRow& row) {
   if (!basis.is_comparable()) return std::nullopt;
   const std::set<std::string> names(basis.domains.begin(), basis.domains.end());
-  const std::optional<ShownEnergy> energy = energy_of(total_energy(row.domains, names), basis.provenance);
+  const std::optional<EnergyWithProvenance> energy =
+      energy_by_provenance(total_energy(row.domains, names), basis.provenance);
   if (!energy || energy->domains.size() != names.size()) return std::nullopt;
   const EnergyTotals all = total_energy(row.domains);
-  if (lacks_a_reading(all, basis.left_out)) return std::nullopt;
+  if (lacks_a_reading(all, basis.excluded_domains)) return std::nullopt;
   return energy->joules;
 }
 
-bool shows_basis(const EnergyBasis& basis, const ExperimentRow& row) {
-  const std::optional<ShownEnergy> shown = shown_energy(total_energy(row.domains));
+bool covers_basis(const EnergyBasis& basis, const ExperimentRow& row) {
+  const std::optional<EnergyWithProvenance> shown = preferred_energy(total_energy(row.domains));
   return shown && shown->provenance == basis.provenance &&
          std::is_permutation(shown->domains.begin(), shown->domains.end(), basis.domains.begin(), basis.domains.end());
 }

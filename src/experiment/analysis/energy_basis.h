@@ -18,9 +18,9 @@ namespace joulemap::experiment {
 
 struct EnergyBasis {
   Provenance provenance = Provenance::measured;
-  std::vector<std::string> domains;   // domains that are summed, in row order; empty: the rows have none in common
-  std::vector<std::string> left_out;  // domains of that provenance that only some rows have; not summed
-  bool is_known = false;              // at least one row has an energy
+  std::vector<std::string> domains;  // domains that are summed, in row order; empty: the rows have none in common
+  std::vector<std::string> excluded_domains;  // domains of that provenance that only some rows have; not summed
+  bool has_energy = false;                    // at least one row has an energy
 
   bool is_comparable() const { return !domains.empty(); }
 };
@@ -29,10 +29,10 @@ struct EnergyBasis {
 EnergyBasis energy_basis(std::span<const ExperimentRow> rows, std::string_view kind = {});
 
 // Sum over the domains of the basis. None if the row lacks one of them or could not read a domain that other rows have.
-std::optional<double> energy_on(const EnergyBasis& basis, const ExperimentRow& row);
+std::optional<double> comparable_energy_j(const EnergyBasis& basis, const ExperimentRow& row);
 
 // Whether the row's recording covers exactly the domains of the basis, so that its epochs and functions are comparable.
-bool shows_basis(const EnergyBasis& basis, const ExperimentRow& row);
+bool covers_basis(const EnergyBasis& basis, const ExperimentRow& row);
 
 // "package-1" -> "package", "gpu0" -> "gpu".
 std::string_view kind_of_domain(std::string_view name);

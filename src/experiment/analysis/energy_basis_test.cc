@@ -18,59 +18,63 @@ ExperimentRow row_with(std::vector<DomainEnergy> domains) {
 }
 
 DomainEnergy estimate(std::string name, double joules) {
-  return made_domain(std::move(name), joules, Provenance::estimated);
+  return make_domain_energy(std::move(name), joules, Provenance::estimated);
 }
 
 TEST(EnergyBasis, IsMeasuredWhereAnyRowHasAMeasurement) {
   const std::vector<ExperimentRow> rows = {row_with({estimate("package-0", 5)}),
-                                           row_with({made_domain("package-0", 7), estimate("dram-0", 2)})};
+                                           row_with({make_domain_energy("package-0", 7), estimate("dram-0", 2)})};
   const EnergyBasis basis = energy_basis(rows);
   EXPECT_EQ(basis.provenance, Provenance::measured);
   EXPECT_EQ(basis.domains, Names{"package-0"});
-  EXPECT_FALSE(energy_on(basis, rows[0])) << "an estimate does not stand in for a measurement";
-  EXPECT_EQ(energy_on(basis, rows[1]), 7);
+  EXPECT_FALSE(comparable_energy_j(basis, rows[0])) << "an estimate does not stand in for a measurement";
+  EXPECT_EQ(comparable_energy_j(basis, rows[1]), 7);
 }
 
 TEST(EnergyBasis, IsTheDomainsOfAllRows) {
-  const std::vector<ExperimentRow> rows = {row_with({made_domain("package-0", 5), made_domain("gpu0", 9)}),
-                                           row_with({made_domain("gpu0", 8), made_domain("gpu1", 8)})};
+  const std::vector<ExperimentRow> rows = {
+      row_with({make_domain_energy("package-0", 5), make_domain_energy("gpu0", 9)}),
+      row_with({make_domain_energy("gpu0", 8), make_domain_energy("gpu1", 8)})};
   const EnergyBasis basis = energy_basis(rows);
   EXPECT_EQ(basis.domains, Names{"gpu0"});
-  EXPECT_EQ(basis.left_out, (Names{"package-0", "gpu1"}));
-  EXPECT_EQ(energy_on(basis, rows[0]), 9);
-  EXPECT_EQ(energy_on(basis, rows[1]), 8);
-  EXPECT_FALSE(shows_basis(basis, rows[0])) << "its epochs and functions hold package-0, too";
+  EXPECT_EQ(basis.excluded_domains, (Names{"package-0", "gpu1"}));
+  EXPECT_EQ(comparable_energy_j(basis, rows[0]), 9);
+  EXPECT_EQ(comparable_energy_j(basis, rows[1]), 8);
+  EXPECT_FALSE(covers_basis(basis, rows[0])) << "its epochs and functions hold package-0, too";
   EXPECT_TRUE(energy_basis(rows, "gpu").is_comparable());
   EXPECT_EQ(energy_basis(rows, "package").domains, Names{"package-0"});
 }
 
 TEST(EnergyBasis, OfRowsWithoutACommonDomainComparesNothing) {
-  const std::vector<ExperimentRow> rows = {row_with({made_domain("psys", 5)}), row_with({made_domain("gpu0", 8)})};
+  const std::vector<ExperimentRow> rows = {row_with({make_domain_energy("psys", 5)}),
+                                           row_with({make_domain_energy("gpu0", 8)})};
   const EnergyBasis basis = energy_basis(rows);
   EXPECT_FALSE(basis.is_comparable());
-  EXPECT_EQ(basis.left_out, (Names{"psys", "gpu0"}));
-  EXPECT_FALSE(energy_on(basis, rows[0]));
+  EXPECT_EQ(basis.excluded_domains, (Names{"psys", "gpu0"}));
+  EXPECT_FALSE(comparable_energy_j(basis, rows[0]));
 }
 
 TEST(EnergyBasis, ARowThatCouldNotReadADomainOfTheOthersHasNoEnergyAndCostsThemNothing) {
-  const std::vector<ExperimentRow> rows = {row_with({made_domain("package-0", 5), made_domain("gpu0", 9)}),
-                                           row_with({made_domain("package-0", 5), made_domain("gpu0", {})})};
+  const std::vector<ExperimentRow> rows = {
+      row_with({make_domain_energy("package-0", 5), make_domain_energy("gpu0", 9)}),
+      row_with({make_domain_energy("package-0", 5), make_domain_energy("gpu0", {})})};
   const EnergyBasis basis = energy_basis(rows);
   EXPECT_EQ(basis.domains, (Names{"package-0", "gpu0"}));
-  EXPECT_EQ(energy_on(basis, rows[0]), 14);
-  EXPECT_FALSE(energy_on(basis, rows[1]));
+  EXPECT_EQ(comparable_energy_j(basis, rows[0]), 14);
+  EXPECT_FALSE(comparable_energy_j(basis, rows[1]));
 }
 
 TEST(EnergyBasis, ADomainThatNoRowCouldReadIsNotMissed) {
-  const std::vector<ExperimentRow> rows = {row_with({made_domain("gpu0", 9), made_domain("gpu1", {})}),
-                                           row_with({made_domain("gpu0", 8), made_domain("gpu1", {})})};
+  const std::vector<ExperimentRow> rows = {row_with({make_domain_energy("gpu0", 9), make_domain_energy("gpu1", {})}),
+                                           row_with({make_domain_energy("gpu0", 8), make_domain_energy("gpu1", {})})};
   const EnergyBasis basis = energy_basis(rows);
   EXPECT_EQ(basis.domains, Names{"gpu0"});
-  EXPECT_EQ(energy_on(basis, rows[1]), 8);
+  EXPECT_EQ(comparable_energy_j(basis, rows[1]), 8);
 }
 
 TEST(EnergyBasis, RowsThatFailedDoNotCount) {
-  std::vector<ExperimentRow> rows = {row_with({made_domain("gpu0", 9)}), row_with({made_domain("psys", 8)})};
+  std::vector<ExperimentRow> rows = {row_with({make_domain_energy("gpu0", 9)}),
+                                     row_with({make_domain_energy("psys", 8)})};
   rows[1].state = RowState::failed;
   EXPECT_EQ(energy_basis(rows).domains, Names{"gpu0"});
 }
@@ -78,7 +82,7 @@ TEST(EnergyBasis, RowsThatFailedDoNotCount) {
 TEST(EnergyBasis, OfRowsWithoutEnergyIsNotKnown) {
   const std::vector<ExperimentRow> rows = {row_with({})};
   const EnergyBasis basis = energy_basis(rows);
-  EXPECT_FALSE(basis.is_known || basis.is_comparable());
+  EXPECT_FALSE(basis.has_energy || basis.is_comparable());
 }
 
 }  // namespace

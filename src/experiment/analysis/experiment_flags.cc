@@ -17,7 +17,7 @@ namespace {
 void flag_not_interleaved(const ExperimentData& data, const ExperimentTable& table, std::vector<AnalysisFlag>& flags) {
   if (table.cells.size() < 2) return;
   std::vector<const ExperimentRow*> order;
-  for (const std::size_t index : order_of_run(data)) {
+  for (const std::size_t index : rows_in_run_order(data)) {
     if (data.rows[index].state == RowState::done) order.push_back(&data.rows[index]);
   }
   std::size_t changes = 0;
@@ -65,11 +65,12 @@ std::string names_text(const std::vector<std::string>& names) {
 
 // Lists each estimated domain once: estimates are excluded from the energy if measurements exist.
 void flag_estimates(const ExperimentData& data, const EnergyBasis& energy, std::vector<AnalysisFlag>& flags) {
-  if (!energy.is_known) return;
+  if (!energy.has_energy) return;
   std::vector<std::string> estimated;
   for (const ExperimentRow& row : data.rows) {
     if (row.state != RowState::done) continue;
-    const std::optional<ShownEnergy> sum = energy_of(total_energy(row.domains), Provenance::estimated);
+    const std::optional<EnergyWithProvenance> sum =
+        energy_by_provenance(total_energy(row.domains), Provenance::estimated);
     if (!sum) continue;
     for (const std::string& name : sum->domains) {
       if (std::ranges::find(estimated, name) == estimated.end()) estimated.push_back(name);
@@ -86,18 +87,19 @@ void flag_estimates(const ExperimentData& data, const EnergyBasis& energy, std::
 
 // Rows are compared over the domains that all of them have.
 void flag_differing_domains(const EnergyBasis& energy, std::vector<AnalysisFlag>& flags) {
-  if (energy.left_out.empty()) return;
+  if (energy.excluded_domains.empty()) return;
   const std::string_view how = to_string(energy.provenance);
-  const std::string left_out = names_text(energy.left_out);
+  const std::string excluded_domains = names_text(energy.excluded_domains);
   if (!energy.is_comparable()) {
-    flags.push_back({"no_common_domain",
-                     fmt::format("rows have no {} domain in common ({}): energies are not compared", how, left_out),
-                     "run the rows where the same sensors can be read, or choose a domain with --metric"});
+    flags.push_back(
+        {"no_common_domain",
+         fmt::format("rows have no {} domain in common ({}): energies are not compared", how, excluded_domains),
+         "run the rows where the same sensors can be read, or choose a domain with --metric"});
     return;
   }
   flags.push_back({"domains_differ",
                    fmt::format("rows do not have the same {} domains: energies are those of {}; left out: {}", how,
-                               names_text(energy.domains), left_out),
+                               names_text(energy.domains), excluded_domains),
                    "run again the rows that are flagged domains_differ, where the same sensors can be read"});
 }
 
@@ -124,14 +126,14 @@ void flag_floor(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) 
     const auto& [n, any] = family;
     const bool is_paired = any->pairing == Pairing::paired;
     const double floor = is_paired ? statistics::least_p_paired(n) : statistics::least_p_unpaired(n, n);
-    const double times = static_cast<double>(any->family);
+    const double times = static_cast<double>(any->family_size);
     if (floor * times <= result.alpha) continue;
     flags.push_back(
         {"p_floor",
          fmt::format(
              "{} {} cannot go below p = {}: with {} comparisons of {} nothing survives Bonferroni or Holm at {} "
              "(least p x comparisons = {:.2g})",
-             n, is_paired ? "pairs" : "rows of each", p_text(floor), any->family, result.factors[any->factor].name,
+             n, is_paired ? "pairs" : "rows of each", p_text(floor), any->family_size, result.factors[any->factor].name,
              result.alpha, floor * times),
          fmt::format("{} repetitions, or fewer comparisons (--metric, --factor)", any->minimum_n.value_or(0))});
   }

@@ -32,9 +32,9 @@ std::vector<std::string> domain_kinds(const ExperimentData& data) {
 
 Measure energy_measure(std::string name, MeasureKind kind, const EnergyBasis& basis) {
   Measure measure{std::move(name), kind, "J"};
-  if (basis.is_known) measure.provenance = basis.provenance;
+  if (basis.has_energy) measure.provenance = basis.provenance;
   measure.domains = basis.domains;
-  measure.left_out = basis.left_out;
+  measure.excluded_domains = basis.excluded_domains;
   return measure;
 }
 
@@ -44,25 +44,25 @@ std::vector<Measure> all_measures(const ExperimentData& data) {
   for (const std::string& kind : domain_kinds(data)) {
     Measure part = energy_measure(kind, MeasureKind::domain, energy_basis(data.rows, kind));
     const Measure& whole = measures.front();
-    part.weighed = part.provenance == whole.provenance && part.domains != whole.domains;
+    part.is_compared = part.provenance == whole.provenance && part.domains != whole.domains;
     measures.push_back(std::move(part));
   }
   measures.push_back({"time_s", MeasureKind::time, "s"});
   for (const ExperimentMetric& metric : data.metrics) {
-    measures.push_back({metric.name, MeasureKind::metric, metric.unit, metric.more_is_better, metric.weighed});
+    measures.push_back({metric.name, MeasureKind::metric, metric.unit, metric.more_is_better, metric.is_compared});
   }
   return measures;
 }
 
-Result<std::vector<Measure>> chosen_measures(const ExperimentData& data, std::span<const std::string> wanted) {
+Result<std::vector<Measure>> chosen_measures(const ExperimentData& data, std::span<const std::string> measure_names) {
   std::vector<Measure> all = all_measures(data);
-  if (wanted.empty()) return all;
+  if (measure_names.empty()) return all;
   std::vector<Measure> chosen;
-  for (const std::string& name : wanted) {
+  for (const std::string& name : measure_names) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const Measure& one) { return one.name == name; });
     if (found != all.end()) {
       chosen.push_back(*found);
-      chosen.back().weighed = true;  // the user requested it
+      chosen.back().is_compared = true;  // the user requested it
       continue;
     }
     std::string known;
@@ -76,9 +76,9 @@ std::optional<double> value_of(const ExperimentData& data, const ExperimentRow& 
   switch (measure.kind) {
     case MeasureKind::energy:
     case MeasureKind::domain:
-      return finite(energy_on({measure.provenance.value_or(Provenance::measured), measure.domains, measure.left_out,
-                               measure.provenance.has_value()},
-                              row));
+      return finite(comparable_energy_j({measure.provenance.value_or(Provenance::measured), measure.domains,
+                                         measure.excluded_domains, measure.provenance.has_value()},
+                                        row));
     case MeasureKind::time:
       return finite(row.elapsed_s);
     case MeasureKind::metric:
@@ -92,7 +92,7 @@ std::optional<double> value_of(const ExperimentData& data, const ExperimentRow& 
 
 }  // namespace
 
-std::vector<std::size_t> order_of_run(const ExperimentData& data) {
+std::vector<std::size_t> rows_in_run_order(const ExperimentData& data) {
   std::vector<std::size_t> order(data.rows.size());
   std::iota(order.begin(), order.end(), 0);
   const bool has_times = std::all_of(data.rows.begin(), data.rows.end(), [](const ExperimentRow& row) {
@@ -126,19 +126,19 @@ std::optional<std::size_t> ExperimentTable::index_of_cell(std::span<const std::s
   return static_cast<std::size_t>(found - cells.begin());
 }
 
-const CellRows* ExperimentTable::cell_at(std::span<const std::size_t> levels) const {
+const CellRows* ExperimentTable::find_cell(std::span<const std::size_t> levels) const {
   const std::optional<std::size_t> index = index_of_cell(levels);
   return index ? &cells[*index] : nullptr;
 }
 
-Result<ExperimentTable> table_of(const ExperimentData& data, std::span<const std::string> wanted) {
-  Result<std::vector<Measure>> measures = chosen_measures(data, wanted);
+Result<ExperimentTable> make_experiment_table(const ExperimentData& data, std::span<const std::string> measure_names) {
+  Result<std::vector<Measure>> measures = chosen_measures(data, measure_names);
   if (!measures) return std::move(measures).error();
   ExperimentTable table;
   table.measures = std::move(*measures);
   table.energy = energy_basis(data.rows);
   std::map<std::vector<std::size_t>, CellRows> cells;
-  for (const std::size_t index : order_of_run(data)) {
+  for (const std::size_t index : rows_in_run_order(data)) {
     const ExperimentRow& row = data.rows[index];
     CellRows& cell = cells[row.levels];
     cell.levels = row.levels;
@@ -155,8 +155,8 @@ Result<ExperimentTable> table_of(const ExperimentData& data, std::span<const std
   return table;
 }
 
-std::string levels_text(const std::vector<ExperimentFactor>& factors,
-                        std::span<const std::optional<std::size_t>> levels) {
+std::string factor_levels_text(const std::vector<ExperimentFactor>& factors,
+                               std::span<const std::optional<std::size_t>> levels) {
   std::string text;
   for (std::size_t i = 0; i < levels.size(); ++i) {
     if (!levels[i]) continue;
@@ -165,9 +165,9 @@ std::string levels_text(const std::vector<ExperimentFactor>& factors,
   return text;
 }
 
-std::string levels_text(const std::vector<ExperimentFactor>& factors, std::span<const std::size_t> levels) {
+std::string factor_levels_text(const std::vector<ExperimentFactor>& factors, std::span<const std::size_t> levels) {
   const std::vector<std::optional<std::size_t>> known(levels.begin(), levels.end());
-  return levels_text(factors, std::span<const std::optional<std::size_t>>(known));
+  return factor_levels_text(factors, std::span<const std::optional<std::size_t>>(known));
 }
 
 }  // namespace joulemap::experiment

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ExperimentTable: the rows of an experiment as numbers, grouped by cell; the input of every part of the analysis.
-// Domains of one kind form one measure: "package-0" and "package-1" are summed to "package". table_of builds it once;
+// Domains of one kind form one measure: "package-0" and "package-1" are summed to "package". make_experiment_table builds it once;
 // it holds no pointers into the data. Pure; joules, seconds.
 #pragma once
 
@@ -34,19 +34,19 @@ struct ExperimentTable {
 
   // Values of the rows of a cell that have one, in run order.
   std::vector<double> values_of(const CellRows& cell, std::size_t measure) const;
-  const CellRows* cell_at(std::span<const std::size_t> levels) const;
+  const CellRows* find_cell(std::span<const std::size_t> levels) const;
   std::optional<std::size_t> index_of_cell(std::span<const std::size_t> levels) const;
 };
 
-// `wanted`: names of measures; empty: all. Fails on a name that no row has.
-Result<ExperimentTable> table_of(const ExperimentData& data, std::span<const std::string> wanted);
+// `measure_names`: names of measures; empty: all. Fails on a name that no row has.
+Result<ExperimentTable> make_experiment_table(const ExperimentData& data, std::span<const std::string> measure_names);
 
 // Indices of all rows in run order: by start time if every row has one, else by row number.
-std::vector<std::size_t> order_of_run(const ExperimentData& data);
+std::vector<std::size_t> rows_in_run_order(const ExperimentData& data);
 
 // "phase train, model gnmt, framework PyTorch"; empty levels are left out.
-std::string levels_text(const std::vector<ExperimentFactor>& factors,
-                        std::span<const std::optional<std::size_t>> levels);
-std::string levels_text(const std::vector<ExperimentFactor>& factors, std::span<const std::size_t> levels);
+std::string factor_levels_text(const std::vector<ExperimentFactor>& factors,
+                               std::span<const std::optional<std::size_t>> levels);
+std::string factor_levels_text(const std::vector<ExperimentFactor>& factors, std::span<const std::size_t> levels);
 
 }  // namespace joulemap::experiment

@@ -22,8 +22,8 @@ void parallel_for(std::size_t count, unsigned threads, const Work& work) {
   const auto run = [&] {
     for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) work(i);
   };
-  std::vector<std::jthread> others;
-  for (std::size_t i = 1; i < workers; ++i) others.emplace_back(run);
+  std::vector<std::jthread> helper_threads;
+  for (std::size_t i = 1; i < workers; ++i) helper_threads.emplace_back(run);
   run();
 }
 

@@ -71,7 +71,7 @@ std::vector<bool> front_of(const std::vector<Costs>& points) {
 std::vector<std::size_t> weighed_measures(const ExperimentTable& table) {
   std::vector<std::size_t> weighed;
   for (std::size_t i = 0; i < table.measures.size(); ++i) {
-    if (table.measures[i].kind == MeasureKind::domain || !table.measures[i].weighed) continue;
+    if (table.measures[i].kind == MeasureKind::domain || !table.measures[i].is_compared) continue;
     std::optional<double> first;
     bool differs = false;
     for (const auto& row : table.values) {
@@ -149,16 +149,17 @@ std::vector<ParetoSet> pareto_sets(const ExperimentData& data, const ExperimentT
   if (measures.size() < 2) return {};
   std::map<std::vector<std::optional<std::size_t>>, std::vector<std::size_t>> groups;
   for (std::size_t cell = 0; cell < table.cells.size(); ++cell) {
-    std::vector<std::optional<std::size_t>> within(table.cells[cell].levels.begin(), table.cells[cell].levels.end());
-    for (const std::size_t factor : options.factors) within[factor].reset();
-    groups[within].push_back(cell);
+    std::vector<std::optional<std::size_t>> fixed_levels(table.cells[cell].levels.begin(),
+                                                         table.cells[cell].levels.end());
+    for (const std::size_t factor : options.factors) fixed_levels[factor].reset();
+    groups[fixed_levels].push_back(cell);
   }
   std::vector<ParetoSet> sets;
   std::vector<std::vector<Candidate>> candidates;
-  for (const auto& [within, cells] : groups) {
+  for (const auto& [fixed_levels, cells] : groups) {
     std::vector<Candidate> found = candidates_of(table, cells, measures);
     if (found.size() < 2) continue;
-    sets.push_back({within, measures, 0, {}});
+    sets.push_back({fixed_levels, measures, 0, {}});
     candidates.push_back(std::move(found));
   }
   parallel_for(sets.size(), options.threads, [&](std::size_t i) {

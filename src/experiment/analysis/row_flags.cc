@@ -13,12 +13,12 @@ void add_code(Codes& codes, std::string_view code) {
 }
 
 void add_energy_codes(const ExperimentRow& row, const EnergyBasis& energy, Codes& codes) {
-  const std::optional<ShownEnergy> own = energy_of(total_energy(row.domains), energy.provenance);
+  const std::optional<EnergyWithProvenance> own = energy_by_provenance(total_energy(row.domains), energy.provenance);
   const auto lacks = [&](const std::string& name) {
     return std::ranges::find(own->domains, name) == own->domains.end();
   };
-  if (own && std::ranges::any_of(energy.left_out, lacks)) add_code(codes, "domains_differ");
-  if (!energy_on(energy, row)) return add_code(codes, "missing_energy");
+  if (own && std::ranges::any_of(energy.excluded_domains, lacks)) add_code(codes, "domains_differ");
+  if (!comparable_energy_j(energy, row)) return add_code(codes, "missing_energy");
   const auto look_at = [&](const std::optional<double>& joules) {
     if (joules && *joules == 0) add_code(codes, "zero_energy");
     if (joules && *joules < 0) add_code(codes, "negative_energy");
@@ -48,8 +48,8 @@ std::vector<Codes> row_flags(const ExperimentData& data, const ExperimentTable& 
     if (row.state == RowState::failed) add_code(flags[i], "failed");
     if (row.state == RowState::done) add_energy_codes(row, table.energy, flags[i]);
     if (row.throttled_share.value_or(0) > kDisturbedShare) add_code(flags[i], "throttled");
-    if (row.stolen_share.value_or(0) > kDisturbedShare) add_code(flags[i], "stolen_time");
-    const std::optional<ComparedPower> began = compared_power(row.first, row.baseline);
+    if (row.cpu_steal_share.value_or(0) > kDisturbedShare) add_code(flags[i], "stolen_time");
+    const std::optional<PowerAndReference> began = comparable_power(row.first, row.baseline);
     if (began && is_above_idle(began->power_w, began->reference_w)) add_code(flags[i], "cool_down");
     for (const Diagnostic& diagnostic : row.diagnostics.list()) add_code(flags[i], diagnostic.code);
   }

@@ -12,8 +12,8 @@
 
 namespace joulemap::experiment {
 
-inline DomainEnergy made_domain(std::string name, std::optional<double> joules,
-                                Provenance provenance = Provenance::measured) {
+inline DomainEnergy make_domain_energy(std::string name, std::optional<double> joules,
+                                       Provenance provenance = Provenance::measured) {
   DomainEnergy domain;
   domain.name = std::move(name);
   domain.joules = joules;
@@ -24,7 +24,7 @@ inline DomainEnergy made_domain(std::string name, std::optional<double> joules,
 
 // Makes a measured package the row's only domain; nullopt: the domain could not be read.
 inline void set_energy(ExperimentRow& row, std::optional<double> joules) {
-  row.domains = {made_domain("package-0", joules)};
+  row.domains = {make_domain_energy("package-0", joules)};
 }
 
 // `energy_j` takes (level of the first factor, level of the second, repetition). Time is energy / 10. Blocks run in
@@ -35,7 +35,7 @@ inline ExperimentData synthetic_experiment(
   ExperimentData data;
   data.name = "made";
   data.factors = {{"framework", std::move(first), true}, {"model", std::move(second), false}};
-  data.blocked = true;
+  data.is_blocked = true;
   for (std::size_t block = 0; block < repetitions; ++block) {
     for (std::size_t a = 0; a < data.factors[0].levels.size(); ++a) {
       for (std::size_t b = 0; b < data.factors[1].levels.size(); ++b) {

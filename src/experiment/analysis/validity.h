@@ -19,7 +19,7 @@ bool is_above_idle(double power_w, double idle_w);
 
 // Flags of one cell. `spreads`: as in AnalysisCell. `alpha`: level of the tests for change points and drift.
 std::vector<AnalysisFlag> cell_flags(const ExperimentData& data, const ExperimentTable& table, const CellRows& cell,
-                                     const std::vector<std::optional<Spread>>& spreads, double alpha);
+                                     const std::vector<std::optional<MeasureSummary>>& spreads, double alpha);
 
 // Flag codes for each row of the data: its energies, disturbances, outliers and the diagnostics of its measurement.
 // `cells` is parallel to the table's cells.

@@ -77,8 +77,8 @@ TEST(Validity, OutliersAreToldAndKept) {
 
 TEST(Validity, ThrottlingAndStolenTimeAreTold) {
   EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { row.throttled_share = 0.3; }), "throttled"));
-  EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { row.stolen_share = 0.05; }), "stolen_time"));
-  EXPECT_FALSE(holds(flags_when([](ExperimentRow& row) { row.stolen_share = 0.001; }), "stolen_time"));
+  EXPECT_TRUE(holds(flags_when([](ExperimentRow& row) { row.cpu_steal_share = 0.05; }), "stolen_time"));
+  EXPECT_FALSE(holds(flags_when([](ExperimentRow& row) { row.cpu_steal_share = 0.001; }), "stolen_time"));
 }
 
 TEST(Validity, PausesThatDoNotReachIdleAreTold) {
@@ -110,7 +110,7 @@ TEST(Validity, AnEstimatedPowerIsNotHeldAgainstAMeasuredBaseline) {
 TEST(Validity, SumsOfSamplesAreSetAgainstIntegration) {
   const auto with_sum = [](double sum_j) {
     return [=](ExperimentRow& row) {
-      DomainEnergy gpu = made_domain("gpu0", 100);
+      DomainEnergy gpu = make_domain_energy("gpu0", 100);
       gpu.checks = {{"nvidia-smi", "sum of samples", sum_j, 0}};
       row.domains = {gpu};
     };
@@ -147,7 +147,7 @@ TEST(Validity, RepetitionsThatRanOneAfterAnotherAreTold) {
 
 TEST(Validity, PairsByNumberAloneAreCalledArbitrary) {
   ExperimentData data = calm();
-  data.blocked = false;
+  data.is_blocked = false;
   EXPECT_TRUE(holds(analyzed(data).flags, "arbitrary_pairing"));
 }
 

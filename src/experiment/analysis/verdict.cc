@@ -28,8 +28,9 @@ std::string change_words(const Measure& measure, double difference, std::optiona
   const std::string amount =
       percent ? fmt::format("{:.3g} %", std::abs(*percent)) : amount_text(std::abs(difference), measure.unit);
   const std::string_view estimated = measure.is_estimated() ? "estimated " : "";
-  const bool is_part = measure.kind == MeasureKind::domain || !measure.left_out.empty();
-  const std::string of = !is_part ? "" : " of " + (measure.left_out.empty() ? measure.name : domains_text(measure));
+  const bool is_part = measure.kind == MeasureKind::domain || !measure.excluded_domains.empty();
+  const std::string of =
+      !is_part ? "" : " of " + (measure.excluded_domains.empty() ? measure.name : domains_text(measure));
   switch (measure.kind) {
     case MeasureKind::energy:
     case MeasureKind::domain:
@@ -64,7 +65,7 @@ std::string doubts(const Comparison& one, const AnalysisResult& result) {
   for (const std::optional<std::size_t> level : {one.a, one.b}) {
     if (!level) continue;
     std::vector<std::size_t> levels;
-    for (const std::optional<std::size_t>& fixed : one.within) levels.push_back(fixed.value_or(*level));
+    for (const std::optional<std::size_t>& fixed : one.fixed_levels) levels.push_back(fixed.value_or(*level));
     const auto cell = std::find_if(result.cells.begin(), result.cells.end(),
                                    [&](const AnalysisCell& other) { return other.levels == levels; });
     if (cell == result.cells.end()) continue;
@@ -90,7 +91,8 @@ std::string verdict_of_all(const Comparison& one, const AnalysisResult& result) 
 }  // namespace
 
 std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
-  if (const Measure& energy = result.measures[one.measure]; energy.domains.empty() && !energy.left_out.empty()) {
+  if (const Measure& energy = result.measures[one.measure];
+      energy.domains.empty() && !energy.excluded_domains.empty()) {
     return "not compared: rows have no domain in common whose energy is known";
   }
   if (!one.p) return "cannot be tested: fewer than two values of a level";
@@ -103,17 +105,18 @@ std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
   if (one.is_different) {
     return fmt::format("{} {} than {} ({}; {} effect, A12 {:.2f}; {}){}", a,
                        change_words(measure, one.difference.value_or(0), one.percent), b, interval_words(one, measure),
-                       statistics::magnitude_of_delta(one.cliff.value_or(0)), one.a12.value_or(0.5), p_words(one),
-                       after);
+                       statistics::magnitude_of_delta(one.cliffs_delta.value_or(0)),
+                       one.vargha_delaney_a12.value_or(0.5), p_words(one), after);
   }
   const bool is_family_wise = result.adjustment == "holm" || result.adjustment == "bonferroni";
-  const double needed = result.alpha / static_cast<double>(is_family_wise ? std::max<std::size_t>(one.family, 1) : 1);
+  const double needed =
+      result.alpha / static_cast<double>(is_family_wise ? std::max<std::size_t>(one.family_size, 1) : 1);
   const double floor = floor_of(one);
   if (*one.p < result.alpha && floor > needed) {
     return fmt::format(
         "cannot be shown with {} {}: p = {} is near the least possible ({}), {} comparisons need {}; if "
         "true, {} {} than {} ({}){}",
-        one.n_a, one.pairing == Pairing::paired ? "pairs" : "rows", p_text(*one.p), p_text(floor), one.family,
+        one.n_a, one.pairing == Pairing::paired ? "pairs" : "rows", p_text(*one.p), p_text(floor), one.family_size,
         p_text(needed), a, change_words(measure, one.difference.value_or(0), one.percent), b,
         interval_words(one, measure), after);
   }
@@ -139,7 +142,7 @@ std::string tests_sentence(const AnalysisResult& result) {
 
 std::string family_sentence(const AnalysisResult& result) {
   std::size_t largest = 0;
-  for (const Comparison& one : result.comparisons) largest = std::max(largest, one.family);
+  for (const Comparison& one : result.comparisons) largest = std::max(largest, one.family_size);
   if (result.adjustment == "none") return fmt::format("p-values of up to {} comparisons were not adjusted", largest);
   const std::string_view how = result.adjustment == "holm"         ? "Holm's method"
                                : result.adjustment == "bonferroni" ? "Bonferroni's method"

@@ -39,7 +39,7 @@ std::string replaced(std::string_view text,
       const std::size_t end = at + 1 + name.size() + 2;
       if (!name.empty() && end < text.size() && text[end] == '}') {
         out += fmt::format("{{{}}}", name);
-        for (const char c : out.substr(out.size() - name.size() - 2)) shell.see(c);
+        for (const char c : out.substr(out.size() - name.size() - 2)) shell.consume(c);
         at = end;
         continue;
       }
@@ -47,10 +47,10 @@ std::string replaced(std::string_view text,
     const std::string_view name = opens ? name_at(text, at) : std::string_view();
     if (name.empty()) {
       out += text[at];
-      shell.see(text[at]);
+      shell.consume(text[at]);
     } else {
       out += value_of(name, shell);
-      shell.see('x');  // a quoted word: the next character does not begin a word
+      shell.consume('x');  // a quoted word: the next character does not begin a word
       at += name.size() + 1;
     }
   }
@@ -103,35 +103,35 @@ PlaceholderValues placeholder_values(std::span<const ExperimentFactor> factors, 
 Status check_template(const CommandSpec& command, std::span<const ExperimentFactor> factors) {
   std::string problem;
   const bool is_shell = !command.shell.empty();
-  const auto look = [&](std::string_view name, const ShellContext& shell) {
+  const auto check_placeholder = [&](std::string_view name, const ShellContext& shell) {
     const bool is_known = is_reserved_placeholder(name) ||
                           std::any_of(factors.begin(), factors.end(), [&](const auto& f) { return f.name == name; });
     if (!is_known) {
       problem = fmt::format("{{{0}}} names no factor; {{{{{0}}}}} stands for the text itself", name);
-    } else if (is_shell && !shell.why_not().empty()) {
-      problem = fmt::format("{{{}}} {}", name, shell.why_not());
+    } else if (is_shell && !shell.unsafe_reason().empty()) {
+      problem = fmt::format("{{{}}} {}", name, shell.unsafe_reason());
     }
     return std::string();
   };
-  if (is_shell) replaced(command.shell, look);
-  for (const std::string& word : command.words) replaced(word, look);
+  if (is_shell) replaced(command.shell, check_placeholder);
+  for (const std::string& word : command.arguments) replaced(word, check_placeholder);
   if (!problem.empty()) return Error{ErrorCode::usage, problem, ""};
   return Done{};
 }
 
-std::string filled_text(std::string_view text, const PlaceholderValues& values) {
+std::string expand_placeholders(std::string_view text, const PlaceholderValues& values) {
   return replaced(text, [&](std::string_view name, const ShellContext&) { return value_named(name, values); });
 }
 
-std::vector<std::string> filled_command(const CommandSpec& command, const PlaceholderValues& values) {
+std::vector<std::string> expand_command(const CommandSpec& command, const PlaceholderValues& values) {
   if (!command.shell.empty()) {
     return {"sh", "-c", replaced(command.shell, [&](std::string_view name, const ShellContext&) {
               return shell_quoted(value_named(name, values));
             })};
   }
-  std::vector<std::string> words;
-  for (const std::string& word : command.words) words.push_back(filled_text(word, values));
-  return words;
+  std::vector<std::string> arguments;
+  for (const std::string& word : command.arguments) arguments.push_back(expand_placeholders(word, values));
+  return arguments;
 }
 
 }  // namespace joulemap::experiment

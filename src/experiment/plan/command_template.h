@@ -38,7 +38,7 @@ std::string_view reserved_placeholders();  // "row, block, ..."
 Status check_template(const CommandSpec& command, std::span<const ExperimentFactor> factors);
 
 // Returns the argument vector to execute; a shell text becomes sh -c TEXT.
-std::vector<std::string> filled_command(const CommandSpec& command, const PlaceholderValues& values);
-std::string filled_text(std::string_view text, const PlaceholderValues& values);
+std::vector<std::string> expand_command(const CommandSpec& command, const PlaceholderValues& values);
+std::string expand_placeholders(std::string_view text, const PlaceholderValues& values);
 
 }  // namespace joulemap::experiment

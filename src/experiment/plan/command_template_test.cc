@@ -35,13 +35,13 @@ TEST(CommandTemplate, WordsAreFilledWithinTheirWords) {
   const std::vector<std::string> filled = {"train",   "--variant=" + kFactors[0].levels[1],
                                            "32",      "/exp/rows/00000/attempt-1/m.json",
                                            "{batch}", "${HOME} {} {\"a\": {}}"};
-  EXPECT_EQ(filled_command(command, values(1)), filled);
+  EXPECT_EQ(expand_command(command, values(1)), filled);
 }
 
 TEST(CommandTemplate, AShellTakesALevelAsItIsWhateverItHolds) {
   const CommandSpec command{{}, "printf '%s|' {variant} x{batch}"};
   ASSERT_TRUE(check_template(command, kFactors));
-  EXPECT_EQ(output_of(filled_command(command, values(1))), kFactors[0].levels[1] + "|x32|");
+  EXPECT_EQ(output_of(expand_command(command, values(1))), kFactors[0].levels[1] + "|x32|");
 }
 
 TEST(CommandTemplate, APlaceholderWithinQuotesOfTheShellIsRefused) {
@@ -89,8 +89,8 @@ TEST(CommandTemplate, AnUnknownNameIsRefused) {
 }
 
 TEST(CommandTemplate, SeedsOfRowsDifferAndStayTheSame) {
-  EXPECT_EQ(filled_text("{seed}", values(0, 3)), filled_text("{seed}", values(1, 3)));
-  EXPECT_NE(filled_text("{seed}", values(0, 3)), filled_text("{seed}", values(0, 4)));
+  EXPECT_EQ(expand_placeholders("{seed}", values(0, 3)), expand_placeholders("{seed}", values(1, 3)));
+  EXPECT_NE(expand_placeholders("{seed}", values(0, 3)), expand_placeholders("{seed}", values(0, 4)));
 }
 
 }  // namespace

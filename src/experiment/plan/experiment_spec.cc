@@ -29,60 +29,60 @@ bool is_name(std::string_view text) {
 }
 
 // The experiment name becomes the name of a folder, a job and a page.
-void check_experiment_name(const DocumentValue* value, const ExperimentSpec& spec, Mistakes& mistakes) {
+void check_experiment_name(const DocumentValue* value, const ExperimentSpec& spec, SpecErrors& errors) {
   constexpr std::size_t kMostName_bytes = 100;
   const auto is_odd = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '/'; };
   const bool is_path = spec.name == "." || spec.name == ".." || std::ranges::any_of(spec.name, is_odd);
   if (!is_path && spec.name.size() <= kMostName_bytes) return;
-  mistakes.add(value == nullptr ? 0 : value->line,
-               fmt::format("name names a folder here: at most {} bytes, no /, no control character, not {}",
-                           kMostName_bytes, joulemap::quoted(spec.name)));
+  errors.add(value == nullptr ? 0 : value->line,
+             fmt::format("name names a folder here: at most {} bytes, no /, no control character, not {}",
+                         kMostName_bytes, joulemap::quoted(spec.name)));
 }
 
-void read_levels(const DocumentMember& member, ExperimentFactor& factor, Mistakes& mistakes) {
+void read_levels(const DocumentMember& member, ExperimentFactor& factor, SpecErrors& errors) {
   const DocumentValue::Array* const levels = member.value.array();
   for (const DocumentValue& element : levels == nullptr ? DocumentValue::Array{} : *levels) {
     const std::optional<std::string> level = level_text(element);
     if (!level) {
-      mistakes.add(element.line, fmt::format("levels of {} must be texts or numbers", factor.name));
+      errors.add(element.line, fmt::format("levels of {} must be texts or numbers", factor.name));
     } else if (std::find(factor.levels.begin(), factor.levels.end(), *level) != factor.levels.end()) {
-      mistakes.add(element.line, fmt::format("{} has the level {} twice", factor.name, joulemap::quoted(*level)));
+      errors.add(element.line, fmt::format("{} has the level {} twice", factor.name, joulemap::quoted(*level)));
     } else {
       factor.levels.push_back(*level);
     }
   }
   if (factor.levels.empty()) {
-    mistakes.add(member.value.line, fmt::format("{} needs a list of levels: [\"a\", \"b\"]", factor.name));
+    errors.add(member.value.line, fmt::format("{} needs a list of levels: [\"a\", \"b\"]", factor.name));
   }
 }
 
-void read_factors(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mistakes) {
+void read_factors(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& errors) {
   if (table == nullptr || table->table() == nullptr || table->table()->empty()) {
-    mistakes.add(table == nullptr ? 0 : table->line,
-                 "[factors] is missing: what is varied, such as variant = [\"a\", \"b\"]");
+    errors.add(table == nullptr ? 0 : table->line,
+               "[factors] is missing: what is varied, such as variant = [\"a\", \"b\"]");
     return;
   }
   for (const DocumentMember& member : *table->table()) {
     ExperimentFactor factor{member.key, {}, true};
     if (!is_name(member.key) || is_reserved_placeholder(member.key)) {
-      mistakes.add(member.value.line, fmt::format("a factor cannot be called {}: letters, digits, - and _, and not {}",
-                                                  joulemap::quoted(member.key), reserved_placeholders()));
+      errors.add(member.value.line, fmt::format("a factor cannot be called {}: letters, digits, - and _, and not {}",
+                                                joulemap::quoted(member.key), reserved_placeholders()));
     }
-    read_levels(member, factor, mistakes);
+    read_levels(member, factor, errors);
     spec.factors.push_back(std::move(factor));
   }
 }
 
 // Reads one level or a list of levels.
 std::vector<std::size_t> matched_levels(const DocumentMember& member, const ExperimentFactor& factor,
-                                        Mistakes& mistakes) {
+                                        SpecErrors& errors) {
   const DocumentValue::Array single{member.value};
   std::vector<std::size_t> matched;
   for (const DocumentValue& element : member.value.array() == nullptr ? single : *member.value.array()) {
     const auto level = std::find(factor.levels.begin(), factor.levels.end(), level_text(element).value_or(""));
     if (level == factor.levels.end()) {
-      mistakes.add(member.value.line, fmt::format("[[exclude]]: {} has no level {}", factor.name,
-                                                  joulemap::quoted(level_text(element).value_or("?"))));
+      errors.add(member.value.line, fmt::format("[[exclude]]: {} has no level {}", factor.name,
+                                                joulemap::quoted(level_text(element).value_or("?"))));
     } else {
       matched.push_back(static_cast<std::size_t>(level - factor.levels.begin()));
     }
@@ -90,57 +90,56 @@ std::vector<std::size_t> matched_levels(const DocumentMember& member, const Expe
   return matched;
 }
 
-void read_exclusions(const DocumentValue* list, ExperimentSpec& spec, Mistakes& mistakes) {
+void read_exclusions(const DocumentValue* list, ExperimentSpec& spec, SpecErrors& errors) {
   if (list == nullptr) return;
   if (list->array() == nullptr) {
-    mistakes.add(list->line, "exclusions are written as [[exclude]], with two brackets");
+    errors.add(list->line, "exclusions are written as [[exclude]], with two brackets");
     return;
   }
   for (const DocumentValue& table : *list->array()) {
     Exclusion exclusion(spec.factors.size());
     if (table.table() == nullptr || table.table()->empty()) {
-      mistakes.add(table.line, "an [[exclude]] names levels of factors that are not combined");
+      errors.add(table.line, "an [[exclude]] names levels of factors that are not combined");
       continue;
     }
     for (const DocumentMember& member : *table.table()) {
       const auto factor = std::find_if(spec.factors.begin(), spec.factors.end(),
                                        [&](const ExperimentFactor& each) { return each.name == member.key; });
       if (factor == spec.factors.end()) {
-        mistakes.add(member.value.line,
-                     fmt::format("[[exclude]]: there is no factor {}", joulemap::quoted(member.key)));
+        errors.add(member.value.line, fmt::format("[[exclude]]: there is no factor {}", joulemap::quoted(member.key)));
       } else {
-        exclusion[static_cast<std::size_t>(factor - spec.factors.begin())] = matched_levels(member, *factor, mistakes);
+        exclusion[static_cast<std::size_t>(factor - spec.factors.begin())] = matched_levels(member, *factor, errors);
       }
     }
     spec.exclusions.push_back(std::move(exclusion));
   }
 }
 
-void check_pattern(const MetricSpec& metric, const DocumentValue& value, Mistakes& mistakes) {
+void check_pattern(const MetricSpec& metric, const DocumentValue& value, SpecErrors& errors) {
   try {
     const std::regex pattern(metric.pattern);
     if (pattern.mark_count() != 1) {
-      mistakes.add(value.line,
-                   fmt::format("the pattern of {} needs one group, (...), around the number", metric.metric.name));
+      errors.add(value.line,
+                 fmt::format("the pattern of {} needs one group, (...), around the number", metric.metric.name));
     }
   } catch (const std::regex_error& error) {
-    mistakes.add(value.line,
-                 fmt::format("the pattern of {} is no regular expression: {}", metric.metric.name, error.what()));
+    errors.add(value.line,
+               fmt::format("the pattern of {} is no regular expression: {}", metric.metric.name, error.what()));
   }
 }
 
-MetricSpec read_metric(const DocumentMember& member, Mistakes& mistakes) {
+MetricSpec read_metric(const DocumentMember& member, SpecErrors& errors) {
   MetricSpec metric;
   metric.metric.name = member.key;
   const std::string where = fmt::format("[metrics.{}]", member.key);
-  SpecReader reader(&member.value, where, mistakes);
+  SpecReader reader(&member.value, where, errors);
   reader.choice<MetricSource>(
       "from", metric.source,
       {{"json", MetricSource::json}, {"output", MetricSource::output}, {"recording", MetricSource::recording}});
   reader.text("unit", metric.metric.unit);
-  reader.truth("more_is_better", metric.metric.more_is_better);
-  reader.truth("weighed", metric.metric.weighed);
-  reader.choice<MetricReduction>("take", metric.take,
+  reader.boolean("more_is_better", metric.metric.more_is_better);
+  reader.boolean("weighed", metric.metric.is_compared);
+  reader.choice<MetricReduction>("take", metric.reduction,
                                  {{"last", MetricReduction::last},
                                   {"first", MetricReduction::first},
                                   {"lowest", MetricReduction::lowest},
@@ -150,48 +149,48 @@ MetricSpec read_metric(const DocumentMember& member, Mistakes& mistakes) {
   if (metric.source == MetricSource::json) {
     metric.file = "metrics.json";
     reader.text("file", metric.file);
-    if (!is_path_beneath(metric.file)) {
-      mistakes.add(member.value.line,
-                   fmt::format("file of {} must lie in the attempt's folder: a relative path without ..", where));
+    if (!is_relative_path_without_parent(metric.file)) {
+      errors.add(member.value.line,
+                 fmt::format("file of {} must lie in the attempt's folder: a relative path without ..", where));
     }
   }
   if (metric.source != MetricSource::output) reader.text("key", metric.key);
   if (metric.source == MetricSource::output) {
     reader.text("pattern", metric.pattern);
-    check_pattern(metric, member.value, mistakes);
+    check_pattern(metric, member.value, errors);
   }
   reader.finish();
   return metric;
 }
 
-void read_metrics(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mistakes) {
+void read_metrics(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& errors) {
   if (table == nullptr) return;
   if (table->table() == nullptr) {
-    mistakes.add(table->line, "a metric is a table of its own: [metrics.accuracy]");
+    errors.add(table->line, "a metric is a table of its own: [metrics.accuracy]");
     return;
   }
-  for (const DocumentMember& member : *table->table()) spec.metrics.push_back(read_metric(member, mistakes));
+  for (const DocumentMember& member : *table->table()) spec.metrics.push_back(read_metric(member, errors));
 }
 
-void read_environment(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mistakes) {
+void read_environment(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& errors) {
   if (table == nullptr) return;
   if (table->table() == nullptr) {
-    mistakes.add(table->line, "[environment] must be a table: NAME = \"value\"");
+    errors.add(table->line, "[environment] must be a table: NAME = \"value\"");
     return;
   }
   for (const DocumentMember& member : *table->table()) {
     const std::optional<std::string> value = level_text(member.value);
     if (!value || member.key.find('=') != std::string::npos) {
-      mistakes.add(member.value.line,
-                   fmt::format("[environment]: {} must be a text or a number", joulemap::quoted(member.key)));
+      errors.add(member.value.line,
+                 fmt::format("[environment]: {} must be a text or a number", joulemap::quoted(member.key)));
     } else {
       spec.environment.emplace_back(member.key, *value);
     }
   }
 }
 
-void read_cool_down(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mistakes) {
-  SpecReader reader(table, "[cool_down]", mistakes);
+void read_cool_down(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& errors) {
+  SpecReader reader(table, "[cool_down]", errors);
   reader.number("power_within", spec.cool_down.power_within, 0.001, 100);
   reader.number("temperature_within_c", spec.cool_down.temperature_within_c, 0.1, 200);
   reader.number("limit_s", spec.cool_down.limit_s, 0, kDay_s);
@@ -199,61 +198,61 @@ void read_cool_down(const DocumentValue* table, ExperimentSpec& spec, Mistakes& 
 }
 
 void check_names(const DocumentValue* table, std::string_view key, const std::vector<std::string>& names,
-                 std::string_view known, Mistakes& mistakes) {
+                 std::string_view known, SpecErrors& errors) {
   for (const std::string& name : names) {
     const std::vector<std::string_view> all = split(known, ' ');
     if (std::find(all.begin(), all.end(), name) != all.end()) continue;
     const DocumentValue* const value = table == nullptr ? nullptr : table->find(key);
-    mistakes.add(value == nullptr ? 0 : value->line,
-                 fmt::format("{} of [checks] knows no {}; it knows: {}", key, joulemap::quoted(name), known));
+    errors.add(value == nullptr ? 0 : value->line,
+               fmt::format("{} of [checks] knows no {}; it knows: {}", key, joulemap::quoted(name), known));
   }
 }
 
-void read_checks(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mistakes) {
+void read_checks(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& errors) {
   ChecksSpec& checks = spec.checks;
   for (const std::string_view name : split(kCheckNames, ' ')) {
     if (name != "sensors") checks.warn.emplace_back(name);
   }
-  SpecReader reader(table, "[checks]", mistakes);
-  reader.texts("require", checks.require);
-  reader.texts("warn", checks.warn);
-  reader.texts("set", checks.set);
+  SpecReader reader(table, "[checks]", errors);
+  reader.text_list("require", checks.require);
+  reader.text_list("warn", checks.warn);
+  reader.text_list("set", checks.set);
   reader.text("governor", checks.governor);
-  reader.truth("turbo", checks.turbo);
+  reader.boolean("turbo", checks.turbo);
   reader.number("load_within", checks.load_within, 0, 1);
   reader.number("temperature_limit_c", checks.temperature_limit_c, 0, 200);
   reader.command("preflight", checks.preflight);
   reader.finish();
-  check_names(table, "require", checks.require, kCheckNames, mistakes);
-  check_names(table, "warn", checks.warn, kCheckNames, mistakes);
-  check_names(table, "set", checks.set, kSettingNames, mistakes);
+  check_names(table, "require", checks.require, kCheckNames, errors);
+  check_names(table, "warn", checks.warn, kCheckNames, errors);
+  check_names(table, "set", checks.set, kSettingNames, errors);
 }
 
-void read_costs(const DocumentValue* table, ExperimentSpec& spec, Mistakes& mistakes) {
-  SpecReader reader(table, "[costs]", mistakes);
+void read_costs(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& errors) {
+  SpecReader reader(table, "[costs]", errors);
   reader.number("price_per_kwh", spec.costs.price_per_kwh, 0, 1e6);
   reader.text("currency", spec.costs.currency);
   reader.number("gco2_per_kwh", spec.costs.gco2_per_kwh, 0, 1e5);
   reader.finish();
 }
 
-void read_seed(const DocumentValue* value, std::string_view toml, ExperimentSpec& spec, Mistakes& mistakes) {
+void read_seed(const DocumentValue* value, std::string_view toml, ExperimentSpec& spec, SpecErrors& errors) {
   spec.seed = formats::crc32(toml);
   if (value == nullptr) return;
   const std::optional<std::int64_t> seed = value->integer();
   if (!seed || *seed < 0) {
-    mistakes.add(value->line, "seed must be a whole number, 0 or more");
+    errors.add(value->line, "seed must be a whole number, 0 or more");
   } else {
     spec.seed = static_cast<std::uint64_t>(*seed);
   }
 }
 
 // An unknown placeholder would reach the command unexpanded.
-void check_placeholders(const DocumentValue& document, const ExperimentSpec& spec, Mistakes& mistakes) {
+void check_placeholders(const DocumentValue& document, const ExperimentSpec& spec, SpecErrors& errors) {
   const auto check = [&](const DocumentValue* value, const CommandSpec& command) {
     if (value == nullptr) return;
     const Status known = check_template(command, spec.factors);
-    if (!known) mistakes.add(value->line, known.error().message);
+    if (!known) errors.add(value->line, known.error().message);
   };
   check(document.find("command"), spec.command);
   const DocumentValue* const checks = document.find("checks");
@@ -271,38 +270,38 @@ Result<ExperimentSpec> parse_spec(std::string_view toml, std::string_view name) 
   const Result<DocumentValue> document = formats::read_toml(toml, name);
   if (!document) return document.error();
   ExperimentSpec spec;
-  Mistakes mistakes(name);
-  SpecReader reader(&*document, "", mistakes);
+  SpecErrors errors(name);
+  SpecReader reader(&*document, "", errors);
   spec.name = "experiment";
   reader.text("name", spec.name);
-  check_experiment_name(document->find("name"), spec, mistakes);
+  check_experiment_name(document->find("name"), spec, errors);
   reader.count("repetitions", spec.repetitions, 1, kMostRepetitions);
   reader.choice<RowOrder>("order", spec.order,
                           {{"blocked-random", RowOrder::blocked_random},
                            {"blocked", RowOrder::blocked},
                            {"random", RowOrder::random},
                            {"sequential", RowOrder::sequential}});
-  read_seed(reader.any("seed"), toml, spec, mistakes);
+  read_seed(reader.raw_value("seed"), toml, spec, errors);
   reader.number("alpha", spec.alpha, 1e-9, 0.5);
   reader.command("command", spec.command);
   reader.text("directory", spec.directory);
-  reader.truth("keep_arguments", spec.keep_arguments);
+  reader.boolean("keep_arguments", spec.keep_arguments);
   reader.number("time_limit_s", spec.time_limit_s, 0.1, 1000 * kDay_s);
   reader.count("warm_up_runs", spec.warm_up_runs, 0, 1000);
   reader.number("baseline_s", spec.baseline_s, 0, kDay_s);
   reader.text("trace", spec.trace);
   reader.text("sensors", spec.sensors);
-  read_factors(reader.any("factors"), spec, mistakes);
-  read_analysis(reader, spec, mistakes);
-  read_exclusions(reader.any("exclude"), spec, mistakes);
-  read_environment(reader.any("environment"), spec, mistakes);
-  read_cool_down(reader.any("cool_down"), spec, mistakes);
-  read_checks(reader.any("checks"), spec, mistakes);
-  read_metrics(reader.any("metrics"), spec, mistakes);
-  read_costs(reader.any("costs"), spec, mistakes);
+  read_factors(reader.raw_value("factors"), spec, errors);
+  read_analysis_members(reader, spec, errors);
+  read_exclusions(reader.raw_value("exclude"), spec, errors);
+  read_environment(reader.raw_value("environment"), spec, errors);
+  read_cool_down(reader.raw_value("cool_down"), spec, errors);
+  read_checks(reader.raw_value("checks"), spec, errors);
+  read_metrics(reader.raw_value("metrics"), spec, errors);
+  read_costs(reader.raw_value("costs"), spec, errors);
   reader.finish();
-  if (mistakes.empty()) check_placeholders(*document, spec, mistakes);
-  if (!mistakes.empty()) return mistakes.error();
+  if (errors.empty()) check_placeholders(*document, spec, errors);
+  if (!errors.empty()) return errors.error();
   return spec;
 }
 

@@ -18,12 +18,12 @@
 
 namespace joulemap::experiment {
 
-// `words` is executed without a shell; `shell` goes to `sh -c`. At most one of them is set.
+// `arguments` is executed without a shell; `shell` goes to `sh -c`. At most one of them is set.
 struct CommandSpec {
-  std::vector<std::string> words;
+  std::vector<std::string> arguments;
   std::string shell;
 
-  bool is_empty() const { return words.empty() && shell.empty(); }
+  bool is_empty() const { return arguments.empty() && shell.empty(); }
 };
 
 enum class RowOrder {
@@ -42,7 +42,7 @@ struct MetricSpec {
   std::string file;     // json: path relative to the folder of the attempt
   std::string key;      // json: "test.accuracy"; recording: name of the metric
   std::string pattern;  // output: regular expression with one group
-  MetricReduction take = MetricReduction::last;
+  MetricReduction reduction = MetricReduction::last;
 };
 
 // Cool-down before each row: wait until power and temperatures are this close to the baseline, at most limit_s.
@@ -104,7 +104,7 @@ struct ExperimentSpec {
 Result<ExperimentSpec> parse_spec(std::string_view toml, std::string_view name);
 
 // Returns the plan that an importer writes for rows that already exist.
-std::string describing_spec(const ExperimentData& data);
+std::string imported_experiment_toml(const ExperimentData& data);
 
 std::string_view to_string(RowOrder order);
 // Whether rows of one block are planned to be compared with each other.

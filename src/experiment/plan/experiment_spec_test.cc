@@ -68,7 +68,7 @@ TEST(ExperimentSpec, EveryKeyOfThePlanIsRead) {
   const Result<ExperimentSpec> spec = parse_spec(kWhole, "e.toml");
   ASSERT_TRUE(spec) << spec.error().message;
   EXPECT_EQ(spec->name, "frameworks");
-  EXPECT_EQ(spec->command.words.back(), "{batch}");
+  EXPECT_EQ(spec->command.arguments.back(), "{batch}");
   EXPECT_EQ(spec->repetitions, 5u);
   EXPECT_EQ(spec->order, RowOrder::random);
   EXPECT_EQ(spec->seed, 42u);
@@ -86,7 +86,7 @@ TEST(ExperimentSpec, EveryKeyOfThePlanIsRead) {
   ASSERT_EQ(spec->metrics.size(), 2u);
   EXPECT_TRUE(spec->metrics[0].metric.more_is_better);
   EXPECT_EQ(spec->metrics[0].key, "test.accuracy");
-  EXPECT_EQ(spec->metrics[1].take, MetricReduction::lowest);
+  EXPECT_EQ(spec->metrics[1].reduction, MetricReduction::lowest);
   EXPECT_EQ(spec->costs.gco2_per_kwh, 400);
 }
 
@@ -137,7 +137,7 @@ TEST(ExperimentSpec, APlanOfImportedRowsIsReadAgain) {
   data.metrics = {{"f1", "%", true}};
   data.rows.resize(3);
   data.rows[2].block = 4;
-  const Result<ExperimentSpec> spec = parse_spec(describing_spec(data), "e.toml");
+  const Result<ExperimentSpec> spec = parse_spec(imported_experiment_toml(data), "e.toml");
   ASSERT_TRUE(spec) << spec.error().message;
   EXPECT_EQ(spec->name, data.name);
   EXPECT_EQ(spec->repetitions, 5u);

@@ -38,8 +38,8 @@ std::optional<double> detectable_difference(statistics::Pairing pairing, std::si
   constexpr double kNoise = 0.01;
   if (n > kMostSimulated) return std::nullopt;
   for (const double times : {0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0}) {
-    const statistics::SoughtDifference sought{times * kNoise, kNoise, alpha, comparisons};
-    if (statistics::simulated_power(pairing, n, sought, 1, kTrials) >= kWantedPower) return times;
+    const statistics::TargetDifference target{times * kNoise, kNoise, alpha, comparisons};
+    if (statistics::simulated_power(pairing, n, target, 1, kTrials) >= kWantedPower) return times;
   }
   return std::nullopt;
 }
@@ -48,16 +48,17 @@ PlanStatistics statistics_of(const ExperimentSpec& spec, const std::vector<Level
   PlanStatistics plan;
   plan.repetitions = spec.repetitions;
   plan.paired = is_blocked(spec.order);
-  plan.comparisons = comparisons_of(cells);
+  plan.comparisons = count_comparisons(cells);
   plan.alpha = spec.alpha;
   const statistics::Pairing pairing = plan.paired ? statistics::Pairing::paired : statistics::Pairing::unpaired;
   plan.least_p = statistics::least_p(pairing, spec.repetitions);
   const std::size_t family = std::max<std::size_t>(plan.comparisons, 1);
-  plan.can_show = plan.least_p * static_cast<double>(family) <= spec.alpha;
+  plan.can_be_significant = plan.least_p * static_cast<double>(family) <= spec.alpha;
   plan.needed_repetitions = statistics::least_repetitions(pairing, spec.alpha, family);
-  for (const MetricSpec& metric : spec.metrics) plan.measures += metric.metric.weighed ? 1 : 0;
-  plan.needed_for_all = statistics::least_repetitions(pairing, spec.alpha, family * plan.measures);
-  if (plan.can_show) plan.difference_in_noises = detectable_difference(pairing, spec.repetitions, spec.alpha, family);
+  for (const MetricSpec& metric : spec.metrics) plan.measures += metric.metric.is_compared ? 1 : 0;
+  plan.needed_for_all_measures = statistics::least_repetitions(pairing, spec.alpha, family * plan.measures);
+  if (plan.can_be_significant)
+    plan.detectable_difference_sd = detectable_difference(pairing, spec.repetitions, spec.alpha, family);
   return plan;
 }
 
@@ -87,15 +88,15 @@ std::vector<ExperimentRow> pilot_rows(const ExperimentFolder& folder, const std:
 
 }  // namespace
 
-std::size_t comparisons_of(const std::vector<Levels>& cells) {
+std::size_t count_comparisons(const std::vector<Levels>& cells) {
   // Ignore one factor's level: each two cells that are equal then form a comparison.
   std::size_t comparisons = 0;
   const std::size_t factors = cells.empty() ? 0 : cells.front().size();
   for (std::size_t factor = 0; factor < factors; ++factor) {
-    std::map<Levels, std::size_t> alike;
+    std::map<Levels, std::size_t> cells_by_other_levels;
     for (Levels cell : cells) {
       cell[factor] = 0;
-      comparisons += alike[cell]++;
+      comparisons += cells_by_other_levels[cell]++;
     }
   }
   return comparisons;
@@ -105,7 +106,7 @@ std::optional<double> noise_within_cells(std::span<const ExperimentRow> rows) {
   std::map<Levels, std::vector<double>> cells;
   const EnergyBasis basis = energy_basis(rows);
   for (const ExperimentRow& row : rows) {
-    const std::optional<double> value = basis.is_comparable() ? energy_on(basis, row) : row.elapsed_s;
+    const std::optional<double> value = basis.is_comparable() ? comparable_energy_j(basis, row) : row.elapsed_s;
     if (row.state == RowState::done && value && *value > 0) cells[row.levels].push_back(*value);
   }
   double squares = 0;
@@ -133,9 +134,9 @@ std::optional<ExperimentForecast> forecast(const ExperimentSpec& spec, std::span
   for (const std::span<const ExperimentRow> some : {rows, pilot}) {
     for (const ExperimentRow& row : some) {
       if (row.state != RowState::done) continue;
-      ++forecast.based_on;
+      ++forecast.completed_rows;
       time_of[row.levels].add(row.elapsed_s);
-      const std::optional<double> row_j = energy_on(basis, row);
+      const std::optional<double> row_j = comparable_energy_j(basis, row);
       energy_of[row.levels].add(row_j);
       time.add(row.elapsed_s);
       energy.add(row_j);
@@ -165,7 +166,7 @@ std::optional<ExperimentForecast> forecast(const ExperimentSpec& spec, std::span
   return forecast;
 }
 
-Result<ExperimentPlan> summarize(const ExperimentSpec& spec) {
+Result<ExperimentPlan> summarize_plan(const ExperimentSpec& spec) {
   const Result<std::vector<PlannedRow>> rows = plan_rows(spec);
   if (!rows) return rows.error();
   ExperimentPlan plan = header_of(spec, cells_of(spec));
@@ -179,7 +180,7 @@ Result<ExperimentPlan> summarize(const ExperimentSpec& spec) {
   return plan;
 }
 
-ExperimentPlan summarize(const ExperimentFolder& folder) {
+ExperimentPlan summarize_plan(const ExperimentFolder& folder) {
   const std::vector<Levels> cells = cells_of(folder.spec());
   ExperimentPlan plan = header_of(folder.spec(), cells);
   plan.folder = folder.path();
@@ -187,7 +188,7 @@ ExperimentPlan summarize(const ExperimentFolder& folder) {
   plan.diagnostics = data.diagnostics;
   for (const ExperimentRow& row : data.rows) {
     plan.rows.push_back({row.number, row.block, row.levels, row.state, row.attempts, row.node, row.elapsed_s, {}, {}});
-    if (const std::optional<ShownEnergy> shown = complete_energy(total_energy(row.domains))) {
+    if (const std::optional<EnergyWithProvenance> shown = energy_if_complete(total_energy(row.domains))) {
       plan.rows.back().energy_j = shown->joules;
       plan.rows.back().provenance = shown->provenance;
     }

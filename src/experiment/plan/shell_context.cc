@@ -13,82 +13,82 @@ bool ends_word(char c) { return is_blank(c) || std::string_view("\n;&|()<>").fin
 
 }  // namespace
 
-std::string_view ShellContext::why_not() const {
-  if (in_document_)
+std::string_view ShellContext::unsafe_reason() const {
+  if (in_here_document_)
     return "stands in a here-document, where the shell executes $(...): pass it as an argument or variable";
-  if (quote_ != 0 || end_quote_ != 0) return "stands within quotes: leave them out, it is quoted by itself";
+  if (quote_ != 0 || delimiter_quote_ != 0) return "stands within quotes: leave them out, it is quoted by itself";
   if (escaped_) return "stands behind a backslash, which takes its quotes away: leave it out";
   if (in_backquotes_) return "stands in backquotes, which a level may close: write $(...)";
-  if (reads_end_ || less_signs_ == 2) return "stands where a here-document names its end";
+  if (reads_delimiter_ || less_than_count_ == 2) return "stands where a here-document names its end";
   if (has_ansi_quotes_) return "follows $'...', which not every sh reads: use other quotes";
   return {};
 }
 
-void ShellContext::see(char c) {
-  if (in_document_) {
-    see_document(c);
+void ShellContext::consume(char c) {
+  if (in_here_document_) {
+    consume_in_here_document(c);
   } else if (in_comment_) {
     in_comment_ = c != '\n';
-    if (!in_comment_) see_plain(c);
-  } else if (reads_end_ && see_document_end(c)) {
+    if (!in_comment_) consume_unquoted(c);
+  } else if (reads_delimiter_ && consume_delimiter(c)) {
     return;
   } else if (escaped_) {
     escaped_ = false;
-    less_signs_ = 0;
+    less_than_count_ = 0;
     previous_ = 'x';  // an escaped character counts as an ordinary letter
   } else if (quote_ != 0) {
-    see_quoted(c);
+    consume_quoted(c);
   } else {
-    see_plain(c);
+    consume_unquoted(c);
   }
 }
 
-void ShellContext::see_document(char c) {
+void ShellContext::consume_in_here_document(char c) {
   if (c != '\n') {
     line_ += c;
     return;
   }
   std::string_view line = line_;
-  while (documents_.front().strips_tabs && line.starts_with('\t')) line.remove_prefix(1);
-  if (line == documents_.front().end) documents_.pop_front();
-  in_document_ = !documents_.empty();
+  while (here_documents_.front().strips_tabs && line.starts_with('\t')) line.remove_prefix(1);
+  if (line == here_documents_.front().delimiter) here_documents_.pop_front();
+  in_here_document_ = !here_documents_.empty();
   line_.clear();
   previous_ = '\n';
 }
 
-bool ShellContext::see_document_end(char c) {
-  if (end_quote_ != 0) {
-    if (c == end_quote_) {
-      end_quote_ = 0;
+bool ShellContext::consume_delimiter(char c) {
+  if (delimiter_quote_ != 0) {
+    if (c == delimiter_quote_) {
+      delimiter_quote_ = 0;
     } else {
-      opened_.end += c;
+      pending_document_.delimiter += c;
     }
     return true;
   }
-  if (!end_has_begun_ && c == '-' && previous_ == '<') {
-    opened_.strips_tabs = true;
+  if (!delimiter_has_begun_ && c == '-' && previous_ == '<') {
+    pending_document_.strips_tabs = true;
     previous_ = c;
     return true;
   }
-  if (!end_has_begun_ && is_blank(c)) {
+  if (!delimiter_has_begun_ && is_blank(c)) {
     previous_ = c;
     return true;
   }
   if (ends_word(c)) {
-    documents_.push_back(std::exchange(opened_, {}));
-    reads_end_ = end_has_begun_ = false;
+    here_documents_.push_back(std::exchange(pending_document_, {}));
+    reads_delimiter_ = delimiter_has_begun_ = false;
     return false;
   }
-  end_has_begun_ = true;
+  delimiter_has_begun_ = true;
   if (c == '\'' || c == '"') {
-    end_quote_ = c;
+    delimiter_quote_ = c;
   } else if (c != '\\') {
-    opened_.end += c;
+    pending_document_.delimiter += c;
   }
   return true;
 }
 
-void ShellContext::see_quoted(char c) {
+void ShellContext::consume_quoted(char c) {
   if (c == '\\' && quote_ == '"') {
     escaped_ = true;
   } else if (c == '`' && quote_ == '"') {
@@ -99,12 +99,12 @@ void ShellContext::see_quoted(char c) {
   previous_ = 'x';
 }
 
-void ShellContext::see_plain(char c) {
-  const bool ends_signs = c != '<' && less_signs_ == 2;  // "<<<" is a here-string
-  less_signs_ = c == '<' ? less_signs_ + 1 : 0;
+void ShellContext::consume_unquoted(char c) {
+  const bool ends_signs = c != '<' && less_than_count_ == 2;  // "<<<" is a here-string
+  less_than_count_ = c == '<' ? less_than_count_ + 1 : 0;
   if (ends_signs) {
-    reads_end_ = true;
-    if (see_document_end(c)) return;
+    reads_delimiter_ = true;
+    if (consume_delimiter(c)) return;
   }
   if (c == '\\') {
     escaped_ = true;
@@ -115,8 +115,8 @@ void ShellContext::see_plain(char c) {
     in_backquotes_ = !in_backquotes_;
   } else if (c == '#' && ends_word(previous_)) {
     in_comment_ = true;
-  } else if (c == '\n' && !documents_.empty()) {
-    in_document_ = true;
+  } else if (c == '\n' && !here_documents_.empty()) {
+    in_here_document_ = true;
   }
   previous_ = c;
 }

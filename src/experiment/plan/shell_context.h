@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ShellContext parses a text for sh character by character. It determines whether a single-quoted word inserted at the
-// current position reaches the command unchanged. If not, why_not() returns the reason: within quotes, after a
+// current position reaches the command unchanged. If not, unsafe_reason() returns the reason: within quotes, after a
 // backslash, in backquotes, in a here-document. When in doubt it refuses. One owner; stores only the delimiters of open
 // here-documents.
 #pragma once
@@ -14,20 +14,20 @@ namespace joulemap::experiment {
 
 class ShellContext {
  public:
-  void see(char c);
+  void consume(char c);
   // Reason why a quoted word is not safe here; empty if it is safe.
-  std::string_view why_not() const;
+  std::string_view unsafe_reason() const;
 
  private:
   struct HereDocument {
-    std::string end;  // delimiter line
+    std::string delimiter;  // delimiter line
     bool strips_tabs = false;
   };
 
-  void see_document(char c);
-  bool see_document_end(char c);  // whether `c` belongs to the delimiter word after <<
-  void see_quoted(char c);
-  void see_plain(char c);
+  void consume_in_here_document(char c);
+  bool consume_delimiter(char c);  // whether `c` belongs to the delimiter word after <<
+  void consume_quoted(char c);
+  void consume_unquoted(char c);
 
   char quote_ = 0;
   bool escaped_ = false;
@@ -35,13 +35,13 @@ class ShellContext {
   bool in_backquotes_ = false;
   bool has_ansi_quotes_ = false;  // $'...', which not every shell supports
   char previous_ = '\n';
-  int less_signs_ = 0;  // count of consecutive '<'
-  bool reads_end_ = false;
-  bool end_has_begun_ = false;
-  char end_quote_ = 0;
-  HereDocument opened_;                 // here-document whose delimiter is being read
-  std::deque<HereDocument> documents_;  // started on this line, or currently open
-  bool in_document_ = false;
+  int less_than_count_ = 0;  // count of consecutive '<'
+  bool reads_delimiter_ = false;
+  bool delimiter_has_begun_ = false;
+  char delimiter_quote_ = 0;
+  HereDocument pending_document_;            // here-document whose delimiter is being read
+  std::deque<HereDocument> here_documents_;  // started on this line, or currently open
+  bool in_here_document_ = false;
   std::string line_;  // current line of the here-document, so far
 };
 

@@ -11,14 +11,14 @@ namespace joulemap::experiment {
 namespace {
 
 // Marks the factors whose levels are compared; all if `names` is empty.
-void read_compared(const std::vector<std::string>& names, std::size_t line, ExperimentSpec& spec, Mistakes& mistakes) {
+void read_compared(const std::vector<std::string>& names, std::size_t line, ExperimentSpec& spec, SpecErrors& errors) {
   if (names.empty()) return;
   for (ExperimentFactor& factor : spec.factors) factor.compared = false;
   for (const std::string& name : names) {
     const auto factor = std::find_if(spec.factors.begin(), spec.factors.end(),
                                      [&](const ExperimentFactor& each) { return each.name == name; });
     if (factor == spec.factors.end()) {
-      mistakes.add(line, fmt::format("compare: there is no factor {}", joulemap::quoted(name)));
+      errors.add(line, fmt::format("compare: there is no factor {}", joulemap::quoted(name)));
     } else {
       factor->compared = true;
     }
@@ -26,16 +26,16 @@ void read_compared(const std::vector<std::string>& names, std::size_t line, Expe
 }
 
 // Notes of an importer, which every report of the experiment shows.
-void read_notes(const formats::DocumentValue* list, ExperimentSpec& spec, Mistakes& mistakes) {
+void read_notes(const formats::DocumentValue* list, ExperimentSpec& spec, SpecErrors& errors) {
   if (list == nullptr) return;
   if (list->array() == nullptr) {
-    mistakes.add(list->line, "notes are written as [[note]], with two brackets");
+    errors.add(list->line, "notes are written as [[note]], with two brackets");
     return;
   }
   for (const formats::DocumentValue& table : *list->array()) {
     Diagnostic note;
     std::size_t count = 1;
-    SpecReader reader(&table, "[[note]]", mistakes);
+    SpecReader reader(&table, "[[note]]", errors);
     reader.text("code", note.code);
     reader.text("message", note.message);
     reader.text("remedy", note.remedy);
@@ -48,12 +48,12 @@ void read_notes(const formats::DocumentValue* list, ExperimentSpec& spec, Mistak
 
 }  // namespace
 
-void read_analysis(SpecReader& reader, ExperimentSpec& spec, Mistakes& mistakes) {
+void read_analysis_members(SpecReader& reader, ExperimentSpec& spec, SpecErrors& errors) {
   std::vector<std::string> compared;
-  reader.texts("compare", compared);
-  const formats::DocumentValue* const given = reader.any("compare");
-  read_compared(compared, given == nullptr ? 0 : given->line, spec, mistakes);
-  read_notes(reader.any("note"), spec, mistakes);
+  reader.text_list("compare", compared);
+  const formats::DocumentValue* const given = reader.raw_value("compare");
+  read_compared(compared, given == nullptr ? 0 : given->line, spec, errors);
+  read_notes(reader.raw_value("note"), spec, errors);
 }
 
 }  // namespace joulemap::experiment

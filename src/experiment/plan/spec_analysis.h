@@ -9,6 +9,6 @@
 
 namespace joulemap::experiment {
 
-void read_analysis(SpecReader& reader, ExperimentSpec& spec, Mistakes& mistakes);
+void read_analysis_members(SpecReader& reader, ExperimentSpec& spec, SpecErrors& errors);
 
 }  // namespace joulemap::experiment

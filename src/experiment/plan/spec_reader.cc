@@ -11,12 +11,12 @@ namespace joulemap::experiment {
 using formats::DocumentMember;
 using formats::DocumentValue;
 
-void Mistakes::add(std::size_t line, const std::string& what) {
+void SpecErrors::add(std::size_t line, const std::string& what) {
   lines_.emplace_back(line,
                       line > 0 ? fmt::format("{}:{}: {}", file_, line, what) : fmt::format("{}: {}", file_, what));
 }
 
-Error Mistakes::error() const {
+Error SpecErrors::error() const {
   std::vector<std::pair<std::size_t, std::string>> sorted = lines_;
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string message;
@@ -24,72 +24,72 @@ Error Mistakes::error() const {
   return {ErrorCode::usage, message, "docs/experiment.md has the reference of this file"};
 }
 
-SpecReader::SpecReader(const DocumentValue* table, std::string where, Mistakes& mistakes)
-    : table_(table), where_(std::move(where)), mistakes_(mistakes) {
+SpecReader::SpecReader(const DocumentValue* table, std::string where, SpecErrors& errors)
+    : table_(table), table_name_(std::move(where)), errors_(errors) {
   if (table_ == nullptr || table_->table() != nullptr) return;
-  mistakes_.add(table_->line, where_ + " must be a table");
+  errors_.add(table_->line, table_name_ + " must be a table");
   table_ = nullptr;
 }
 
 std::size_t SpecReader::line() const { return table_ == nullptr ? 0 : table_->line; }
 
-std::string SpecReader::named(std::string_view key) const {
-  return where_.empty() ? std::string(key) : fmt::format("{} of {}", key, where_);
+std::string SpecReader::qualified_key(std::string_view key) const {
+  return table_name_.empty() ? std::string(key) : fmt::format("{} of {}", key, table_name_);
 }
 
-void SpecReader::wrong(const DocumentValue& value, const std::string& what) { mistakes_.add(value.line, what); }
+void SpecReader::add_error(const DocumentValue& value, const std::string& what) { errors_.add(value.line, what); }
 
-const DocumentValue* SpecReader::any(std::string_view key) {
-  asked_.emplace_back(key);
+const DocumentValue* SpecReader::raw_value(std::string_view key) {
+  read_keys_.emplace_back(key);
   return table_ == nullptr ? nullptr : table_->find(key);
 }
 
 void SpecReader::text(std::string_view key, std::string& into) {
-  const DocumentValue* const value = any(key);
+  const DocumentValue* const value = raw_value(key);
   if (value == nullptr) return;
   const std::optional<std::string> text = value->text();
   if (text && !text->empty()) {
     into = *text;
   } else {
-    wrong(*value, named(key) + " must be a text in quotes, and not empty");
+    add_error(*value, qualified_key(key) + " must be a text in quotes, and not empty");
   }
 }
 
-void SpecReader::texts(std::string_view key, std::vector<std::string>& into) {
-  const DocumentValue* const value = any(key);
+void SpecReader::text_list(std::string_view key, std::vector<std::string>& into) {
+  const DocumentValue* const value = raw_value(key);
   if (value == nullptr) return;
   std::vector<std::string> texts;
   for (const DocumentValue& element : value->array() == nullptr ? DocumentValue::Array{} : *value->array()) {
     if (const std::optional<std::string> text = element.text()) texts.push_back(*text);
   }
   if (value->array() == nullptr || texts.size() != value->array()->size()) {
-    wrong(*value, named(key) + " must be a list of texts: [\"a\", \"b\"]");
+    add_error(*value, qualified_key(key) + " must be a list of texts: [\"a\", \"b\"]");
     return;
   }
   into = std::move(texts);
 }
 
-void SpecReader::truth(std::string_view key, std::optional<bool>& into) {
-  const DocumentValue* const value = any(key);
+void SpecReader::boolean(std::string_view key, std::optional<bool>& into) {
+  const DocumentValue* const value = raw_value(key);
   if (value == nullptr) return;
   into = value->boolean();
-  if (!into) wrong(*value, named(key) + " must be true or false");
+  if (!into) add_error(*value, qualified_key(key) + " must be true or false");
 }
 
-void SpecReader::truth(std::string_view key, bool& into) {
+void SpecReader::boolean(std::string_view key, bool& into) {
   std::optional<bool> given;
-  truth(key, given);
+  boolean(key, given);
   into = given.value_or(into);
 }
 
 void SpecReader::number(std::string_view key, std::optional<double>& into, double least, double most) {
-  const DocumentValue* const value = any(key);
+  const DocumentValue* const value = raw_value(key);
   if (value == nullptr) return;
   const std::optional<double> number = value->number();
   if (number && *number >= least && *number <= most) {
     into = number;
   } else {
-    wrong(*value, fmt::format("{} must be a number from {:g} to {:g}", named(key), least, most));
+    add_error(*value, fmt::format("{} must be a number from {:g} to {:g}", qualified_key(key), least, most));
   }
 }
 
@@ -100,47 +100,49 @@ void SpecReader::number(std::string_view key, double& into, double least, double
 }
 
 void SpecReader::count(std::string_view key, std::size_t& into, std::size_t least, std::size_t most) {
-  const DocumentValue* const value = any(key);
+  const DocumentValue* const value = raw_value(key);
   if (value == nullptr) return;
   const std::optional<std::int64_t> number = value->integer();
   if (number && *number >= static_cast<std::int64_t>(least) && *number <= static_cast<std::int64_t>(most)) {
     into = static_cast<std::size_t>(*number);
   } else {
-    wrong(*value, fmt::format("{} must be a whole number from {} to {}", named(key), least, most));
+    add_error(*value, fmt::format("{} must be a whole number from {} to {}", qualified_key(key), least, most));
   }
 }
 
 void SpecReader::command(std::string_view key, CommandSpec& into) {
-  const DocumentValue* const value = any(key);
+  const DocumentValue* const value = raw_value(key);
   if (value == nullptr) return;
   if (const std::optional<std::string> shell = value->text()) {
-    if (trim(*shell).empty()) wrong(*value, named(key) + " is empty");
+    if (trim(*shell).empty()) add_error(*value, qualified_key(key) + " is empty");
     into.shell = *shell;
     return;
   }
-  std::vector<std::string> words;
+  std::vector<std::string> arguments;
   if (const DocumentValue::Array* const elements = value->array()) {
     for (const DocumentValue& element : *elements) {
-      if (const std::optional<std::string> word = level_text(element)) words.push_back(*word);
+      if (const std::optional<std::string> word = level_text(element)) arguments.push_back(*word);
     }
-    if (!words.empty() && words.size() == elements->size() && !words.front().empty()) {
-      into.words = std::move(words);
+    if (!arguments.empty() && arguments.size() == elements->size() && !arguments.front().empty()) {
+      into.arguments = std::move(arguments);
       return;
     }
   }
-  wrong(*value, named(key) + " must be a list of words, [\"python\", \"train.py\"], or a text for the shell");
+  add_error(*value,
+            qualified_key(key) + " must be a list of words, [\"python\", \"train.py\"], or a text for the shell");
 }
 
 void SpecReader::finish() {
   if (table_ == nullptr) return;
   for (const DocumentMember& member : *table_->table()) {
-    if (std::find(asked_.begin(), asked_.end(), member.key) != asked_.end()) continue;
+    if (std::find(read_keys_.begin(), read_keys_.end(), member.key) != read_keys_.end()) continue;
     std::string known;
-    for (auto key = asked_.begin(); key != asked_.end(); ++key) {
-      if (std::find(asked_.begin(), key, *key) == key) known += (known.empty() ? "" : ", ") + *key;
+    for (auto key = read_keys_.begin(); key != read_keys_.end(); ++key) {
+      if (std::find(read_keys_.begin(), key, *key) == key) known += (known.empty() ? "" : ", ") + *key;
     }
-    wrong(member.value, fmt::format("{} knows no {}; it knows {}", where_.empty() ? "an experiment" : where_,
-                                    joulemap::quoted(member.key), known));
+    add_error(member.value,
+              fmt::format("{} knows no {}; it knows {}", table_name_.empty() ? "an experiment" : table_name_,
+                          joulemap::quoted(member.key), known));
   }
 }
 

@@ -19,9 +19,9 @@
 namespace joulemap::experiment {
 
 // Messages "file:12: what is wrong"; shared by the readers of one file.
-class Mistakes {
+class SpecErrors {
  public:
-  explicit Mistakes(std::string_view file) : file_(file) {}
+  explicit SpecErrors(std::string_view file) : file_(file) {}
   void add(std::size_t line, const std::string& what);
   bool empty() const { return lines_.empty(); }
   Error error() const;
@@ -35,13 +35,13 @@ class SpecReader {
  public:
   // `where` names the table in messages: "[checks]"; empty for the top level. Null `table`: every value keeps its
   // default.
-  SpecReader(const formats::DocumentValue* table, std::string where, Mistakes& mistakes);
+  SpecReader(const formats::DocumentValue* table, std::string where, SpecErrors& errors);
 
-  const formats::DocumentValue* any(std::string_view key);  // unchecked value; the caller validates it
+  const formats::DocumentValue* raw_value(std::string_view key);  // unchecked value; the caller validates it
   void text(std::string_view key, std::string& into);
-  void texts(std::string_view key, std::vector<std::string>& into);
-  void truth(std::string_view key, bool& into);
-  void truth(std::string_view key, std::optional<bool>& into);
+  void text_list(std::string_view key, std::vector<std::string>& into);
+  void boolean(std::string_view key, bool& into);
+  void boolean(std::string_view key, std::optional<bool>& into);
   void number(std::string_view key, double& into, double least, double most);
   void number(std::string_view key, std::optional<double>& into, double least, double most);
   void count(std::string_view key, std::size_t& into, std::size_t least, std::size_t most);
@@ -59,20 +59,20 @@ class SpecReader {
       }
       known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", name);
     }
-    wrong(*any(key), fmt::format("{} is one of {}", named(key), known));
+    add_error(*raw_value(key), fmt::format("{} is one of {}", qualified_key(key), known));
   }
 
   // Reports the members that were never read.
   void finish();
-  std::string named(std::string_view key) const;
-  void wrong(const formats::DocumentValue& value, const std::string& what);
+  std::string qualified_key(std::string_view key) const;
+  void add_error(const formats::DocumentValue& value, const std::string& what);
   std::size_t line() const;
 
  private:
   const formats::DocumentValue* table_;
-  std::string where_;
-  Mistakes& mistakes_;
-  std::vector<std::string> asked_;
+  std::string table_name_;
+  SpecErrors& errors_;
+  std::vector<std::string> read_keys_;
 };
 
 // A level as text, as written in the file; none if the value is not a scalar.

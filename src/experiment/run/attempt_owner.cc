@@ -39,16 +39,16 @@ std::string node_name() {
 Status write_owner(const std::string& attempt_path) {
   const std::string pid = fmt::format("{}", ::getpid());
   return replace_own_file(attempt_path + "/owner",
-                          fmt::format("{} {} {} {}\n", boot_id(), pid, process_start(pid), node_name()));
+                          fmt::format("{} {} {} {}\n", boot_id(), pid, process_start_ticks_text(pid), node_name()));
 }
 
 OwnerState owner_state(const std::string& attempt_path) {
   const Result<std::string> text = read_small_file(attempt_path + "/owner");
-  if (!text) return OwnerState::gone;
-  const std::vector<std::string_view> words = split_blanks(*text);
-  if (words.size() < 3) return OwnerState::gone;
-  if (words[0] != boot_id()) return OwnerState::elsewhere;
-  return process_start(words[1]) == words[2] ? OwnerState::at_work : OwnerState::gone;
+  if (!text) return OwnerState::exited;
+  const std::vector<std::string_view> words = split_whitespace(*text);
+  if (words.size() < 3) return OwnerState::exited;
+  if (words[0] != boot_id()) return OwnerState::unknown;
+  return process_start_ticks_text(words[1]) == words[2] ? OwnerState::running : OwnerState::exited;
 }
 
 }  // namespace joulemap::experiment

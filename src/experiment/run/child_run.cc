@@ -24,7 +24,7 @@ namespace {
 constexpr double kGrace_s = 10;  // from SIGTERM to SIGKILL
 
 Result<FileDescriptor> new_file(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kPrivateFile));
+  FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kPrivateFileMode));
   if (!fd.is_open()) return system_error("open", path, errno);
   return fd;
 }
@@ -45,14 +45,14 @@ void kill_tree(pid_t root) {
 
 class Waiting {
  public:
-  Waiting(SignalGate& signals, const ChildRun& run, pid_t pid)
+  Waiting(BlockedSignals& signals, const ChildCommand& run, pid_t pid)
       : signals_(signals),
         run_(run),
         pid_(pid),
         end_fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
         begin_ns_(monotonic_ns()) {}
 
-  ChildEnd until_end(const std::function<void(double)>& on_tick) {
+  ChildResult until_end(const std::function<void(double)>& on_tick) {
     while (!reaped()) {
       std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {end_fd_.get(), POLLIN, 0}}};
       const timespec second = to_timespec(kNanosecondsPerSecond);
@@ -69,19 +69,19 @@ class Waiting {
   bool reaped() {
     int status = 0;
     const pid_t pid = ::waitpid(pid_, &status, WNOHANG);
-    if (pid == pid_) end_.exit = ExitStatus::from_wait_status(status);
+    if (pid == pid_) end_.exit_status = ExitStatus::from_wait_status(status);
     return pid == pid_ || (pid < 0 && errno == ECHILD);
   }
 
   void take_signals() {
     while (const std::optional<signalfd_siginfo> signal = signals_.next()) {
-      if (!asks_to_stop(*signal)) continue;
-      if (end_.asked_to_stop) {
+      if (!is_termination_signal(*signal)) continue;
+      if (end_.stop_requested) {
         kill_tree(pid_);
-      } else if (!came_from_terminal(*signal)) {
+      } else if (!is_from_terminal(*signal)) {
         ::kill(pid_, static_cast<int>(signal->ssi_signo));
       }
-      end_.asked_to_stop = true;
+      end_.stop_requested = true;
     }
   }
 
@@ -92,22 +92,23 @@ class Waiting {
     if (elapsed_s > *run_.time_limit_s + kGrace_s) kill_tree(pid_);
   }
 
-  SignalGate& signals_;
-  const ChildRun& run_;
+  BlockedSignals& signals_;
+  const ChildCommand& run_;
   pid_t pid_;
   FileDescriptor end_fd_;  // readable when the child ends; older kernels only send the signal
   std::int64_t begin_ns_;
-  ChildEnd end_;
+  ChildResult end_;
 };
 
 }  // namespace
 
-Result<ChildEnd> run_child(SignalGate& signals, const ChildRun& run, const std::function<void(double)>& on_tick) {
+Result<ChildResult> run_child(BlockedSignals& signals, const ChildCommand& run,
+                              const std::function<void(double)>& on_tick) {
   const Result<FileDescriptor> output = new_file(run.output_path);
   if (!output) return output.error();
   const Result<FileDescriptor> error_output = new_file(run.error_path);
   if (!error_output) return error_output.error();
-  const ChildSetting setting{run.directory, output->get(), error_output->get(), SIGTERM};
+  const ChildProcessOptions setting{run.directory, output->get(), error_output->get(), SIGTERM};
   Result<ChildProcess> child = ChildProcess::prepare(run.command, signals.original_mask(), run.environment, setting);
   if (!child) return std::move(child).error();
   if (Status started = child->release(); !started) return std::move(started).error();

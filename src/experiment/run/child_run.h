@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "base/blocked_signals.h"
 #include "base/child_process.h"
 #include "base/result.h"
-#include "base/signal_gate.h"
 
 namespace joulemap::experiment {
 
-struct ChildRun {
+struct ChildCommand {
   std::vector<std::string> command;
   std::string directory;
   std::vector<std::string> environment;  // "NAME=value", added to this process's environment
@@ -25,13 +25,14 @@ struct ChildRun {
   std::optional<double> time_limit_s;
 };
 
-struct ChildEnd {
-  ExitStatus exit;
-  bool asked_to_stop = false;
+struct ChildResult {
+  ExitStatus exit_status;
+  bool stop_requested = false;
   bool timed_out = false;
 };
 
 // Calls `on_tick` about once a second with the elapsed seconds. Fails if the program cannot be started.
-Result<ChildEnd> run_child(SignalGate& signals, const ChildRun& run, const std::function<void(double)>& on_tick);
+Result<ChildResult> run_child(BlockedSignals& signals, const ChildCommand& run,
+                              const std::function<void(double)>& on_tick);
 
 }  // namespace joulemap::experiment

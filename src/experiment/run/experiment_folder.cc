@@ -31,7 +31,7 @@ constexpr std::string_view kAttemptPrefix = "attempt-";
 
 // Lock held while the table is read, changed and replaced.
 Result<FileLock> lock_table(const std::string& folder) {
-  return FileLock::take(folder + "/run_table.lock", LockScope::shared, kTablePatience);
+  return FileLock::acquire(folder + "/run_table.lock", LockScope::shared, kTablePatience);
 }
 
 // Content of plan.json: the working directory of commands and the time of planning, which experiment.toml lacks.
@@ -48,7 +48,7 @@ std::string plan_json(const ExperimentSpec& spec, const std::string& directory) 
 }
 
 Status make_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), kPrivateFolder) == 0) return Done{};
+  if (::mkdir(path.c_str(), kPrivateFolderMode) == 0) return Done{};
   Error error = system_error("make the folder", path, errno);
   if (errno == EEXIST) error.remedy = "choose another name, or joulemap experiment resume " + path;
   return error;
@@ -80,7 +80,7 @@ Result<ExperimentRow> read_attempt(const std::string& row_path, std::uint32_t at
 }
 
 // Updates a row, whose table entry may be stale, from the attempts on disk.
-void reconcile(TableRow& row, const std::string& row_path, const ExperimentData& header) {
+void reconcile(RunTableRow& row, const std::string& row_path, const ExperimentData& header) {
   const std::vector<std::uint32_t> attempts = attempts_in(row_path);
   if (attempts.empty()) {
     row.state = RowState::todo;
@@ -94,20 +94,20 @@ void reconcile(TableRow& row, const std::string& row_path, const ExperimentData&
   if (result) {
     row.state = result->state;
   } else {
-    const bool is_gone = owner_state(attempt_path(row_path, attempts.back())) == OwnerState::gone;
+    const bool is_gone = owner_state(attempt_path(row_path, attempts.back())) == OwnerState::exited;
     row.state = is_gone ? RowState::failed : RowState::running;
   }
 }
 
 }  // namespace
 
-Result<ExperimentFolder> ExperimentFolder::create(const std::string& given_path, std::string_view toml,
+Result<ExperimentFolder> ExperimentFolder::create(const std::string& folder_path, std::string_view toml,
                                                   const std::string& directory) {
   Result<ExperimentSpec> spec = parse_spec(toml, "experiment.toml");
   if (!spec) return std::move(spec).error();
   const Result<std::vector<PlannedRow>> rows = plan_rows(*spec);
   if (!rows) return rows.error();
-  const std::string path = fs::absolute(given_path).lexically_normal().string();
+  const std::string path = fs::absolute(folder_path).lexically_normal().string();
   if (Status made = make_directory(path); !made) return std::move(made).error();
   const fs::path commands_run_in = fs::absolute(directory) / spec->directory;
   ExperimentFolder folder(path, std::move(*spec), commands_run_in.lexically_normal().string());
@@ -120,8 +120,8 @@ Result<ExperimentFolder> ExperimentFolder::create(const std::string& given_path,
   return folder;
 }
 
-Result<ExperimentFolder> ExperimentFolder::open(const std::string& given_path) {
-  const std::string path = fs::absolute(given_path).lexically_normal().string();
+Result<ExperimentFolder> ExperimentFolder::open(const std::string& folder_path) {
+  const std::string path = fs::absolute(folder_path).lexically_normal().string();
   const Result<std::string> toml = read_small_file(path + "/experiment.toml");
   if (!toml) {
     Error error = Error(toml.error()).with_context(path + " is no folder of an experiment");
@@ -144,19 +144,19 @@ Result<ExperimentFolder> ExperimentFolder::open(const std::string& given_path) {
 
 Status ExperimentFolder::refresh() {
   if (Status read = read_table(); !read) return read;
-  const ExperimentData names = header();
+  const ExperimentData names = data_without_rows();
   for (std::size_t number = 0; number < table_.size(); ++number) {
     reconcile(table_[number], row_path("rows", number), names);
   }
   return Done{};
 }
 
-ExperimentData ExperimentFolder::header() const {
+ExperimentData ExperimentFolder::data_without_rows() const {
   ExperimentData data;
   data.name = spec_.name;
   data.factors = spec_.factors;
   for (const MetricSpec& metric : spec_.metrics) data.metrics.push_back(metric.metric);
-  data.blocked = is_blocked(spec_.order);
+  data.is_blocked = is_blocked(spec_.order);
   data.seed = spec_.seed;
   data.alpha = spec_.alpha;
   data.diagnostics = spec_.notes;
@@ -165,7 +165,7 @@ ExperimentData ExperimentFolder::header() const {
 
 std::optional<ExperimentRow> ExperimentFolder::last_result(std::string_view kind, std::size_t number,
                                                            Diagnostics& diagnostics) const {
-  const ExperimentData names = header();
+  const ExperimentData names = data_without_rows();
   const std::string path = row_path(kind, number);
   const std::vector<std::uint32_t> attempts = attempts_in(path);
   for (auto attempt = attempts.rbegin(); attempt != attempts.rend(); ++attempt) {
@@ -179,9 +179,9 @@ std::optional<ExperimentRow> ExperimentFolder::last_result(std::string_view kind
 }
 
 ExperimentData ExperimentFolder::read() const {
-  ExperimentData data = header();
+  ExperimentData data = data_without_rows();
   for (std::size_t number = 0; number < table_.size(); ++number) {
-    const TableRow& entry = table_[number];
+    const RunTableRow& entry = table_[number];
     ExperimentRow row;
     row.metrics.resize(data.metrics.size());
     if (entry.attempts > 0) row = last_result("rows", number, data.diagnostics).value_or(row);
@@ -205,7 +205,7 @@ Result<Attempt> ExperimentFolder::begin_attempt(std::string_view kind, std::size
   const std::vector<std::uint32_t> known = attempts_in(path);
   for (std::uint32_t next = known.empty() ? 1 : known.back() + 1;; ++next) {
     Attempt attempt{next, attempt_path(path, next)};
-    if (::mkdir(attempt.path.c_str(), kPrivateFolder) == 0) {
+    if (::mkdir(attempt.path.c_str(), kPrivateFolderMode) == 0) {
       if (Status owned = write_owner(attempt.path); !owned) return std::move(owned).error();
       return attempt;
     }
@@ -214,8 +214,8 @@ Result<Attempt> ExperimentFolder::begin_attempt(std::string_view kind, std::size
 }
 
 Status ExperimentFolder::finish_attempt(const Attempt& attempt, const ExperimentRow& row,
-                                        const RowSetting& setting) const {
-  return replace_own_file(attempt.path + "/row.json", row_json(row, setting, header()));
+                                        const AttemptConditions& conditions) const {
+  return replace_own_file(attempt.path + "/row.json", row_json(row, conditions, data_without_rows()));
 }
 
 Status ExperimentFolder::write_table() const {
@@ -226,7 +226,7 @@ Status ExperimentFolder::write_table() const {
 Status ExperimentFolder::read_table() {
   const Result<std::string> csv = read_file_start(path_ + "/run_table.csv", kMostTable_bytes);
   if (!csv) return csv.error();
-  Result<std::vector<TableRow>> table = parse_run_table(*csv, spec_.factors);
+  Result<std::vector<RunTableRow>> table = parse_run_table(*csv, spec_.factors);
   if (!table) return std::move(table).error();
   table_ = std::move(*table);
   return Done{};
@@ -242,15 +242,15 @@ Status ExperimentFolder::set_state(std::size_t row, RowState state, std::uint32_
   return write_table();
 }
 
-Result<std::optional<Attempt>> ExperimentFolder::claim(std::size_t row, bool from_elsewhere) {
+Result<std::optional<Attempt>> ExperimentFolder::claim_row(std::size_t row, bool include_unknown_owners) {
   const Result<FileLock> lock = lock_table(path_);
   if (!lock) return lock.error();
   if (Status read = read_table(); !read) return std::move(read).error();
   const std::string path = row_path("rows", row);
-  reconcile(table_.at(row), path, header());
+  reconcile(table_.at(row), path, data_without_rows());
   const bool is_taken =
       table_[row].state == RowState::running &&
-      (!from_elsewhere || owner_state(attempt_path(path, table_[row].attempts)) == OwnerState::at_work);
+      (!include_unknown_owners || owner_state(attempt_path(path, table_[row].attempts)) == OwnerState::running);
   if (table_[row].state == RowState::done || is_taken) return std::optional<Attempt>();
   Result<Attempt> attempt = begin_attempt("rows", row);
   if (!attempt) return std::move(attempt).error();

@@ -32,32 +32,32 @@ struct Attempt {
 class ExperimentFolder {
  public:
   // Fails if the path exists. `directory` is the folder of the plan: commands run there.
-  static Result<ExperimentFolder> create(const std::string& given_path, std::string_view toml,
+  static Result<ExperimentFolder> create(const std::string& folder_path, std::string_view toml,
                                          const std::string& directory);
-  static Result<ExperimentFolder> open(const std::string& given_path);
+  static Result<ExperimentFolder> open(const std::string& folder_path);
 
   const std::string& path() const { return path_; }  // absolute
   const ExperimentSpec& spec() const { return spec_; }
   const std::string& directory() const { return directory_; }  // working directory of commands
 
   // Rows in plan order; states and attempts as last read from disk.
-  const std::vector<TableRow>& table() const { return table_; }
+  const std::vector<RunTableRow>& table() const { return table_; }
   // Re-reads the disk: other launchers may have run rows.
   Status refresh();
   // Reads all rows for the analysis. Damaged rows become diagnostics.
   ExperimentData read() const;
   // Names of factors and metrics, without rows.
-  ExperimentData header() const;
+  ExperimentData data_without_rows() const;
 
   // "rows/00003" under the folder; `kind` is "rows", "warm-up" or "pilot".
   std::string row_path(std::string_view kind, std::size_t number) const;
   // Creates the folder of the next attempt; no two launchers get the same one.
   Result<Attempt> begin_attempt(std::string_view kind, std::size_t number) const;
   // Like begin_attempt for a row of the table, which it marks as running. None if the row is done or another runner
-  // owns it; `from_elsewhere` also takes rows of machines whose state is unknown.
-  Result<std::optional<Attempt>> claim(std::size_t row, bool from_elsewhere = false);
+  // owns it; `include_unknown_owners` also takes rows of machines whose state is unknown.
+  Result<std::optional<Attempt>> claim_row(std::size_t row, bool include_unknown_owners = false);
   // Writes the result of the attempt atomically.
-  Status finish_attempt(const Attempt& attempt, const ExperimentRow& row, const RowSetting& setting) const;
+  Status finish_attempt(const Attempt& attempt, const ExperimentRow& row, const AttemptConditions& conditions) const;
   // Writes this row's new state into the table; other rows keep the state on disk.
   Status set_state(std::size_t row, RowState state, std::uint32_t attempts);
 
@@ -73,7 +73,7 @@ class ExperimentFolder {
   std::string path_;
   ExperimentSpec spec_;
   std::string directory_;
-  std::vector<TableRow> table_;
+  std::vector<RunTableRow> table_;
 };
 
 // Reads the data of a folder, the input of `analyze`.

@@ -54,7 +54,7 @@ TEST(OldRows, ASumOverMeasurementsAndEstimatesIsReadByDomain) {
                   {"name": "package-0", "joules": 1000, "provenance": "estimated", "counted": true}]})");
   EXPECT_EQ(energy_j(row), 100);
   EXPECT_EQ(joules_of(total_energy(row.domains).estimated), 1000);
-  EXPECT_FALSE(shown_power(row.baseline)) << "nobody knows which part of it was measured";
+  EXPECT_FALSE(preferred_power(row.baseline)) << "nobody knows which part of it was measured";
   EXPECT_TRUE(row.diagnostics.contains("mixed_idle_power"));
 }
 
@@ -101,7 +101,7 @@ TEST_F(ExperimentFolderTest, WhatARowGaveIsReadAsItWasWritten) {
   ASSERT_TRUE(folder->set_state(2, RowState::done, attempt->number));
   const Result<ExperimentData> data = read_experiment(path);
   ASSERT_TRUE(data) << data.error().message;
-  EXPECT_TRUE(data->blocked);
+  EXPECT_TRUE(data->is_blocked);
   ASSERT_EQ(data->rows.size(), 6u);
   const ExperimentRow& row = data->rows[2];
   EXPECT_EQ(row.state, RowState::done);
@@ -191,7 +191,7 @@ TEST_F(ExperimentFolderTest, ImportedRowsAreReadAsTheyWere) {
   const Result<ExperimentData> read = read_experiment(path);
   ASSERT_TRUE(read) << read.error().message;
   ASSERT_EQ(read->rows.size(), 4u);
-  EXPECT_FALSE(read->blocked);
+  EXPECT_FALSE(read->is_blocked);
   EXPECT_EQ(read->rows[3].levels, std::vector<std::size_t>{1});
   EXPECT_EQ(read->rows[3].block, 1u);
   EXPECT_EQ(energy_j(read->rows[3]), 30.25);

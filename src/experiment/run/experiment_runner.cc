@@ -12,7 +12,7 @@ namespace {
 
 class Runner {
  public:
-  Runner(ExperimentFolder& folder, const RunnerOptions& options, const OnProgress& on_progress)
+  Runner(ExperimentFolder& folder, const RunnerOptions& options, const ProgressCallback& on_progress)
       : folder_(folder), options_(options), on_progress_(on_progress) {}
 
   Status begin(std::size_t total) {
@@ -27,13 +27,13 @@ class Runner {
 
   // Runs the first rows without analysing them, so that caches, clocks and just-in-time compilers reach steady state.
   Status warm_up() {
-    for (std::size_t run = 0; run < folder_.spec().warm_up_runs && !session_->asked_to_stop(); ++run) {
+    for (std::size_t run = 0; run < folder_.spec().warm_up_runs && !session_->stop_requested(); ++run) {
       const PlannedRow& like = folder_.table()[run % folder_.table().size()].plan;
       const RowTask task{"warm-up", run, like.block, like.levels};
       const Result<AttemptOutcome> outcome = session_->run(task, [&] { return new_attempt(task); });
       if (!outcome) return outcome.error();
-      if (!outcome->ran) continue;
-      if (outcome->row.state != RowState::done && !outcome->asked_to_stop) {
+      if (!outcome->has_run) continue;
+      if (outcome->row.state != RowState::done && !outcome->stop_requested) {
         return Error{ErrorCode::io, fmt::format("the warm-up run ended with {}", outcome->row.exit_code.value_or(-1)),
                      fmt::format("see {}", folder_.row_path("warm-up", run))};
       }
@@ -42,17 +42,18 @@ class Runner {
   }
 
   // Runs the rows and returns those that failed.
-  Result<std::vector<std::size_t>> run(const std::vector<std::size_t>& rows, bool from_elsewhere) {
+  Result<std::vector<std::size_t>> run(const std::vector<std::size_t>& rows, bool include_unknown_owners) {
     std::vector<std::size_t> failed;
     for (const std::size_t number : rows) {
-      if (session_->asked_to_stop()) break;
+      if (session_->stop_requested()) break;
       ++progress_.position;
       const PlannedRow& plan = folder_.table().at(number).plan;
       const RowTask task{"rows", number, plan.block, plan.levels};
-      const Result<AttemptOutcome> outcome = session_->run(task, [&] { return folder_.claim(number, from_elsewhere); });
+      const Result<AttemptOutcome> outcome =
+          session_->run(task, [&] { return folder_.claim_row(number, include_unknown_owners); });
       if (!outcome) return outcome.error();
-      if (!outcome->ran) {
-        if (!outcome->asked_to_stop) ++outcome_.skipped;
+      if (!outcome->has_run) {
+        if (!outcome->stop_requested) ++outcome_.skipped;
         continue;
       }
       if (Status set = folder_.set_state(number, outcome->row.state, outcome->row.attempts); !set) {
@@ -65,12 +66,12 @@ class Runner {
   }
 
   Status run_pilot(const std::vector<std::vector<std::size_t>>& cells) {
-    for (std::size_t cell = 0; cell < cells.size() && !session_->asked_to_stop(); ++cell) {
+    for (std::size_t cell = 0; cell < cells.size() && !session_->stop_requested(); ++cell) {
       ++progress_.position;
       const RowTask task{"pilot", cell, 0, cells[cell]};
       const Result<AttemptOutcome> outcome = session_->run(task, [&] { return new_attempt(task); });
       if (!outcome) return outcome.error();
-      if (!outcome->ran) continue;
+      if (!outcome->has_run) continue;
       if (outcome->row.state != RowState::done) ++outcome_.failed;
       finish(task, outcome->row);
     }
@@ -82,12 +83,12 @@ class Runner {
     if (const Status restored = session_->end(); !restored) {
       outcome_.diagnostics.add({"not_restored", 1, restored.error().message, restored.error().remedy});
     }
-    outcome_.stopped = session_->asked_to_stop();
+    outcome_.stopped = session_->stop_requested();
     outcome_.checks = session_->checks();
     return std::move(outcome_);
   }
 
-  bool asked_to_stop() const { return session_->asked_to_stop(); }
+  bool stop_requested() const { return session_->stop_requested(); }
   void allow_again(std::size_t rows) { progress_.total += rows; }
   RunOutcome& outcome() { return outcome_; }
 
@@ -103,7 +104,7 @@ class Runner {
     progress_.phase = phase;
     progress_.task = task == nullptr ? std::nullopt : std::optional(*task);
     progress_.elapsed_s = elapsed_s;
-    progress_.left_s = left_s();
+    progress_.remaining_s = remaining_s();
     on_progress_(progress_);
   }
 
@@ -114,14 +115,14 @@ class Runner {
     last_end_ns_ = monotonic_ns();
     progress_.phase = RunPhase::row;
     progress_.task = task;
-    progress_.left_s = left_s();
-    progress_.finished = row;
+    progress_.remaining_s = remaining_s();
+    progress_.finished_row = row;
     on_progress_(progress_);
-    progress_.finished.reset();
+    progress_.finished_row.reset();
   }
 
   // The mean time per row includes cool-down and other time between rows.
-  std::optional<double> left_s() const {
+  std::optional<double> remaining_s() const {
     if (ended_ == 0) return std::nullopt;
     const double since_s = seconds(monotonic_ns() - last_end_ns_);
     return std::max(mean_s_ * static_cast<double>(progress_.total - std::min(ended_, progress_.total)) - since_s, 0.0);
@@ -129,7 +130,7 @@ class Runner {
 
   ExperimentFolder& folder_;
   const RunnerOptions& options_;
-  const OnProgress& on_progress_;
+  const ProgressCallback& on_progress_;
   std::optional<RunSession> session_;
   RunProgress progress_;
   RunOutcome outcome_;
@@ -141,12 +142,12 @@ class Runner {
 
 }  // namespace
 
-std::vector<std::size_t> rows_to_run(const ExperimentFolder& folder, bool failed_too, bool running_too) {
+std::vector<std::size_t> rows_to_run(const ExperimentFolder& folder, bool include_failed, bool include_running) {
   std::vector<std::size_t> rows;
   for (std::size_t number = 0; number < folder.table().size(); ++number) {
     const RowState state = folder.table()[number].state;
-    if (state == RowState::todo || (failed_too && state == RowState::failed) ||
-        (running_too && state == RowState::running)) {
+    if (state == RowState::todo || (include_failed && state == RowState::failed) ||
+        (include_running && state == RowState::running)) {
       rows.push_back(number);
     }
   }
@@ -154,27 +155,29 @@ std::vector<std::size_t> rows_to_run(const ExperimentFolder& folder, bool failed
 }
 
 Result<RunOutcome> run_rows(ExperimentFolder& folder, const RunRequest& request, const RunnerOptions& options,
-                            const OnProgress& on_progress) {
+                            const ProgressCallback& on_progress) {
   if (request.rows.empty()) return RunOutcome{};
   Runner runner(folder, options, on_progress);
   if (Status begun = runner.begin(request.rows.size()); !begun) return std::move(begun).error();
   if (request.warm_up) {
     if (Status warm = runner.warm_up(); !warm) return std::move(warm).error();
   }
-  Result<std::vector<std::size_t>> failed = runner.run(request.rows, request.from_elsewhere);
+  Result<std::vector<std::size_t>> failed = runner.run(request.rows, request.include_unknown_owners);
   if (!failed) return std::move(failed).error();
-  if (request.retry_failed && !failed->empty() && !runner.asked_to_stop()) {
+  if (request.retry_failed && !failed->empty() && !runner.stop_requested()) {
     runner.allow_again(failed->size());
     failed = runner.run(*failed, false);
     if (!failed) return std::move(failed).error();
   }
   RunOutcome& outcome = runner.outcome();
   outcome.failed = failed->size();
-  outcome.left = request.rows.size() - std::min(request.rows.size(), outcome.done + outcome.failed + outcome.skipped);
+  outcome.remaining =
+      request.rows.size() - std::min(request.rows.size(), outcome.done + outcome.failed + outcome.skipped);
   return runner.end();
 }
 
-Result<RunOutcome> run_pilot(ExperimentFolder& folder, const RunnerOptions& options, const OnProgress& on_progress) {
+Result<RunOutcome> run_pilot(ExperimentFolder& folder, const RunnerOptions& options,
+                             const ProgressCallback& on_progress) {
   const std::vector<std::vector<std::size_t>> cells = cells_of(folder.spec());
   Runner runner(folder, options, on_progress);
   if (Status begun = runner.begin(cells.size()); !begun) return std::move(begun).error();

@@ -21,15 +21,15 @@ struct RunProgress {
   std::optional<RowTask> task;
   std::size_t position = 0;  // index among the rows to run, from 1
   std::size_t total = 0;
-  double elapsed_s = 0;                   // since the start of the phase
-  std::optional<double> left_s;           // estimate for all remaining rows; none before the first row has ended
-  std::optional<ExperimentRow> finished;  // row that has just ended
+  double elapsed_s = 0;                       // since the start of the phase
+  std::optional<double> remaining_s;          // estimate for all remaining rows; none before the first row has ended
+  std::optional<ExperimentRow> finished_row;  // row that has just ended
 };
 
 struct RunRequest {
-  std::vector<std::size_t> rows;  // run in this order
-  bool retry_failed = false;      // run failed rows once more, after the others
-  bool from_elsewhere = false;    // also take rows of machines whose state is unknown
+  std::vector<std::size_t> rows;        // run in this order
+  bool retry_failed = false;            // run failed rows once more, after the others
+  bool include_unknown_owners = false;  // also take rows of machines whose state is unknown
   bool warm_up = true;
 };
 
@@ -37,22 +37,23 @@ struct RunOutcome {
   std::size_t done = 0;
   std::size_t failed = 0;
   std::size_t skipped = 0;  // another runner owns them or has finished them
-  std::size_t left = 0;
+  std::size_t remaining = 0;
   bool stopped = false;              // by Ctrl-C or another stop request
   std::vector<CheckOutcome> checks;  // last check of the machine
   Diagnostics diagnostics;
 };
 
-using OnProgress = std::function<void(const RunProgress&)>;
+using ProgressCallback = std::function<void(const RunProgress&)>;
 
 // Fails before the first row, if a required check fails, or if the folder cannot be written; finished rows are kept.
 Result<RunOutcome> run_rows(ExperimentFolder& folder, const RunRequest& request, const RunnerOptions& options,
-                            const OnProgress& on_progress);
+                            const ProgressCallback& on_progress);
 
 // Runs one row of each cell, stored under pilot/ of the folder, separate from the experiment's rows.
-Result<RunOutcome> run_pilot(ExperimentFolder& folder, const RunnerOptions& options, const OnProgress& on_progress);
+Result<RunOutcome> run_pilot(ExperimentFolder& folder, const RunnerOptions& options,
+                             const ProgressCallback& on_progress);
 
 // Rows in state todo, and optionally failed or running, in plan order.
-std::vector<std::size_t> rows_to_run(const ExperimentFolder& folder, bool failed_too, bool running_too);
+std::vector<std::size_t> rows_to_run(const ExperimentFolder& folder, bool include_failed, bool include_running);
 
 }  // namespace joulemap::experiment

@@ -21,12 +21,12 @@ namespace {
 
 std::string toml_list(const std::vector<std::string>& texts) {
   std::string list;
-  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + formats::toml_text(text);
+  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + formats::toml_string_literal(text);
   return "[" + list + "]";
 }
 
-std::vector<TableRow> table_of(const ExperimentData& data) {
-  std::vector<TableRow> table;
+std::vector<RunTableRow> table_of(const ExperimentData& data) {
+  std::vector<RunTableRow> table;
   std::map<std::vector<std::size_t>, std::size_t> cells;
   for (const ExperimentRow& row : data.rows) {
     const std::size_t cell = cells.try_emplace(row.levels, cells.size()).first->second;
@@ -37,20 +37,20 @@ std::vector<TableRow> table_of(const ExperimentData& data) {
 
 // Writes without fsync: an import can be repeated.
 Status write_file(const std::string& path, std::string_view content) {
-  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFile));
+  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFileMode));
   if (!fd.is_open()) return system_error("open", path, errno);
   return write_fully(fd.get(), content, path);
 }
 
 }  // namespace
 
-std::string describing_spec(const ExperimentData& data) {
+std::string imported_experiment_toml(const ExperimentData& data) {
   std::size_t repetitions = 1;
   for (const ExperimentRow& row : data.rows) repetitions = std::max(repetitions, row.block + 1);
   std::string toml = fmt::format("# Rows that were run elsewhere and imported: there is no command.\nname = {}\n",
-                                 formats::toml_text(data.name));
+                                 formats::toml_string_literal(data.name));
   toml += fmt::format("repetitions = {}\norder = \"{}\"\nseed = {}\nalpha = {}\n", repetitions,
-                      data.blocked ? "blocked" : "sequential", data.seed, data.alpha);
+                      data.is_blocked ? "blocked" : "sequential", data.seed, data.alpha);
   std::vector<std::string> compared;
   for (const ExperimentFactor& factor : data.factors) {
     if (factor.compared) compared.push_back(factor.name);
@@ -58,26 +58,26 @@ std::string describing_spec(const ExperimentData& data) {
   if (compared.size() < data.factors.size()) toml += fmt::format("compare = {}\n", toml_list(compared));
   toml += "\n[factors]\n";
   for (const ExperimentFactor& factor : data.factors) {
-    toml += fmt::format("{} = {}\n", formats::toml_text(factor.name), toml_list(factor.levels));
+    toml += fmt::format("{} = {}\n", formats::toml_string_literal(factor.name), toml_list(factor.levels));
   }
   for (const ExperimentMetric& metric : data.metrics) {
-    toml +=
-        fmt::format("\n[metrics.{}]\nmore_is_better = {}\n", formats::toml_text(metric.name), metric.more_is_better);
-    if (!metric.weighed) toml += "weighed = false\n";
-    if (!metric.unit.empty()) toml += fmt::format("unit = {}\n", formats::toml_text(metric.unit));
+    toml += fmt::format("\n[metrics.{}]\nmore_is_better = {}\n", formats::toml_string_literal(metric.name),
+                        metric.more_is_better);
+    if (!metric.is_compared) toml += "weighed = false\n";
+    if (!metric.unit.empty()) toml += fmt::format("unit = {}\n", formats::toml_string_literal(metric.unit));
   }
   for (const Diagnostic& note : data.diagnostics.list()) {
-    toml += fmt::format("\n[[note]]\ncode = {}\ncount = {}\nmessage = {}\n", formats::toml_text(note.code), note.count,
-                        formats::toml_text(note.message));
-    if (!note.remedy.empty()) toml += fmt::format("remedy = {}\n", formats::toml_text(note.remedy));
+    toml += fmt::format("\n[[note]]\ncode = {}\ncount = {}\nmessage = {}\n", formats::toml_string_literal(note.code),
+                        note.count, formats::toml_string_literal(note.message));
+    if (!note.remedy.empty()) toml += fmt::format("remedy = {}\n", formats::toml_string_literal(note.remedy));
   }
   return toml;
 }
 
 Status write_experiment(const std::string& path, const ExperimentData& data) {
-  const std::string toml = describing_spec(data);
+  const std::string toml = imported_experiment_toml(data);
   if (const Result<ExperimentSpec> spec = parse_spec(toml, "experiment.toml"); !spec) return spec.error();
-  if (::mkdir(path.c_str(), kPrivateFolder) != 0) {
+  if (::mkdir(path.c_str(), kPrivateFolderMode) != 0) {
     Error error = system_error("make the folder", path, errno);
     error.remedy = "choose another name: nothing is overwritten";
     return error;

@@ -47,7 +47,7 @@ CheckOutcome check_governor(const SystemRoot& root, const ChecksSpec& spec) {
 }
 
 CheckOutcome check_turbo(const SystemRoot& root, const ChecksSpec& spec) {
-  const std::optional<bool> on = turbo(root);
+  const std::optional<bool> on = is_turbo_enabled(root);
   if (!on) return unknown("turbo", "this machine does not tell whether clocks may go beyond the nominal");
   const std::string found = *on ? "on" : "off";
   if (!spec.turbo || *spec.turbo == *on) return passed("turbo", found);
@@ -92,7 +92,7 @@ CheckOutcome check_throttling(const std::optional<IdleState>& idle) {
 CheckOutcome check_temperature(const SystemRoot& root, const ChecksSpec& spec, const std::optional<IdleState>& idle) {
   IdleState now = idle.value_or(IdleState{});
   if (!idle) now.temperatures_c = cpu_temperatures(root);
-  const std::optional<double> hottest = now.hottest_c();
+  const std::optional<double> hottest = now.max_temperature_c();
   if (!hottest) return unknown("temperature", "this machine tells no temperature");
   const std::string found = fmt::format("{:.0f} degC", *hottest);
   if (*hottest <= spec.temperature_limit_c) return passed("temperature", found);
@@ -118,7 +118,7 @@ std::vector<CheckOutcome> check_machine(const SystemRoot& root, const ChecksSpec
   return checks;
 }
 
-const CheckOutcome* first_failure(std::span<const CheckOutcome> checks) {
+const CheckOutcome* first_failed_requirement(std::span<const CheckOutcome> checks) {
   const auto failed = std::find_if(checks.begin(), checks.end(),
                                    [](const CheckOutcome& check) { return check.state == CheckState::failed; });
   return failed == checks.end() ? nullptr : &*failed;

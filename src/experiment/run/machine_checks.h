@@ -11,7 +11,7 @@
 
 #include "base/system_root.h"
 #include "experiment/plan/experiment_spec.h"
-#include "experiment/run/idle_watch.h"
+#include "experiment/run/idle_monitor.h"
 #include "experiment/run/row_json.h"
 #include "model/sensor_status.h"
 
@@ -23,6 +23,6 @@ std::vector<CheckOutcome> check_machine(const SystemRoot& root, const ChecksSpec
                                         const std::optional<IdleState>& idle, std::span<const SensorStatus> sensors);
 
 // The first required check that did not pass; null if the row may start.
-const CheckOutcome* first_failure(std::span<const CheckOutcome> checks);
+const CheckOutcome* first_failed_requirement(std::span<const CheckOutcome> checks);
 
 }  // namespace joulemap::experiment

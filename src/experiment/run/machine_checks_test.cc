@@ -42,14 +42,14 @@ TEST_F(MachineChecks, AGovernorThatDiffersFromCpuToCpuIsToldWithAllOfThem) {
   EXPECT_EQ(check("governor").state, CheckState::passed);
   write("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave\n");
   EXPECT_EQ(check("governor").state, CheckState::warned);
-  EXPECT_EQ(check("governor").found, "performance, powersave");
+  EXPECT_EQ(check("governor").found_value, "performance, powersave");
   EXPECT_NE(check("governor").remedy, "");
 }
 
 TEST_F(MachineChecks, WhatIsRequiredAndNotKnownFails) {
   spec_.require = {"governor"};
   const std::vector<CheckOutcome> outcomes = check_machine({directory_.path()}, spec_, idle_, sensors_);
-  const CheckOutcome* const failure = first_failure(outcomes);
+  const CheckOutcome* const failure = first_failed_requirement(outcomes);
   ASSERT_NE(failure, nullptr);
   EXPECT_EQ(failure->name, "governor");
 }
@@ -85,24 +85,24 @@ DomainEnergy idle_domain(std::string name, double mean_w, Provenance provenance 
 TEST(CoolDown, LooksAtMeasuredPowerAndNotAtEstimates) {
   IdleState baseline;
   baseline.domains = {idle_domain("gpu0", 100), idle_domain("package-0", 10, Provenance::estimated)};
-  IdleState now = baseline;
-  now.domains[1] = idle_domain("package-0", 300, Provenance::estimated);
-  EXPECT_TRUE(is_cool(now, baseline, {}));
-  EXPECT_EQ(shown_power(idle_powers(now, baseline).now), 100);
-  now.domains[0] = idle_domain("gpu0", 150);
-  EXPECT_FALSE(is_cool(now, baseline, {}));
+  IdleState current = baseline;
+  current.domains[1] = idle_domain("package-0", 300, Provenance::estimated);
+  EXPECT_TRUE(has_cooled_down(current, baseline, {}));
+  EXPECT_EQ(preferred_power(idle_powers(current, baseline).current), 100);
+  current.domains[0] = idle_domain("gpu0", 150);
+  EXPECT_FALSE(has_cooled_down(current, baseline, {}));
   const std::vector<DomainEnergy> estimates = {idle_domain("package-0", 300, Provenance::estimated)};
   baseline.domains.erase(baseline.domains.begin());
-  now.domains = estimates;
-  EXPECT_FALSE(is_cool(now, baseline, {})) << "without a measurement estimates have to do";
+  current.domains = estimates;
+  EXPECT_FALSE(has_cooled_down(current, baseline, {})) << "without a measurement estimates have to do";
 }
 
 TEST(CoolDown, ComparesTheDomainsThatBothLooksHave) {
   IdleState baseline;
   baseline.domains = {idle_domain("gpu0", 100), idle_domain("gpu1", 100)};
-  IdleState now;
-  now.domains = {idle_domain("gpu0", 150)};  // gpu1 is missing: 150 W must not be compared with 200 W
-  EXPECT_FALSE(is_cool(now, baseline, {}));
+  IdleState current;
+  current.domains = {idle_domain("gpu0", 150)};  // gpu1 is missing: 150 W must not be compared with 200 W
+  EXPECT_FALSE(has_cooled_down(current, baseline, {}));
 }
 
 TEST(CoolDown, EndsWhenPowerAndEveryTemperatureAreNearTheBaseline) {
@@ -110,31 +110,31 @@ TEST(CoolDown, EndsWhenPowerAndEveryTemperatureAreNearTheBaseline) {
   IdleState baseline;
   baseline.domains = {idle_domain("gpu0", 100)};
   baseline.temperatures_c = {{"gpu0", 35}, {"cpu", 40}};
-  IdleState now = baseline;
-  EXPECT_TRUE(is_cool(now, baseline, spec));
-  now.domains = {idle_domain("gpu0", 115)};
-  EXPECT_FALSE(is_cool(now, baseline, spec)) << "more than a tenth above";
-  now.domains = {idle_domain("gpu0", 105)};
-  now.temperatures_c["gpu0"] = 48;
-  EXPECT_FALSE(is_cool(now, baseline, spec)) << "one of two is warm";
-  now.temperatures_c["gpu0"] = 39;
-  EXPECT_TRUE(is_cool(now, baseline, spec));
+  IdleState current = baseline;
+  EXPECT_TRUE(has_cooled_down(current, baseline, spec));
+  current.domains = {idle_domain("gpu0", 115)};
+  EXPECT_FALSE(has_cooled_down(current, baseline, spec)) << "more than a tenth above";
+  current.domains = {idle_domain("gpu0", 105)};
+  current.temperatures_c["gpu0"] = 48;
+  EXPECT_FALSE(has_cooled_down(current, baseline, spec)) << "one of two is warm";
+  current.temperatures_c["gpu0"] = 39;
+  EXPECT_TRUE(has_cooled_down(current, baseline, spec));
 }
 
 TEST(CoolDown, WhatNobodyTellsIsNotWaitedFor) {
   IdleState baseline;
   baseline.temperatures_c = {{"gpu0", 35}};
-  EXPECT_TRUE(is_cool({}, baseline, CoolDownSpec{}));
+  EXPECT_TRUE(has_cooled_down({}, baseline, CoolDownSpec{}));
 }
 
 TEST(RowMetrics, NumbersOfAnOutputAreThoseThatThePatternFinds) {
   const std::string text = "epoch 1 accuracy=0.25\nnoise\nepoch 2 accuracy=0.75\nepoch 3 accuracy=0.5\n";
-  const std::vector<double> found = numbers_in(text, "accuracy=([0-9.]+)");
+  const std::vector<double> found = match_numbers(text, "accuracy=([0-9.]+)");
   EXPECT_EQ(found, (std::vector<double>{0.25, 0.75, 0.5}));
-  EXPECT_EQ(taken(MetricReduction::last, found), 0.5);
-  EXPECT_EQ(taken(MetricReduction::highest, found), 0.75);
-  EXPECT_EQ(taken(MetricReduction::mean, found), 0.5);
-  EXPECT_EQ(taken(MetricReduction::last, std::vector<double>{}), std::nullopt);
+  EXPECT_EQ(reduce_values(MetricReduction::last, found), 0.5);
+  EXPECT_EQ(reduce_values(MetricReduction::highest, found), 0.75);
+  EXPECT_EQ(reduce_values(MetricReduction::mean, found), 0.5);
+  EXPECT_EQ(reduce_values(MetricReduction::last, std::vector<double>{}), std::nullopt);
 }
 
 }  // namespace

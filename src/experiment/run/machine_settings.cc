@@ -59,7 +59,7 @@ constexpr std::string_view kGovernors = "performance powersave userspace ondeman
 bool is_offered_governor(const std::string& governor_file, std::string_view value) {
   const std::string folder = governor_file.substr(0, governor_file.rfind('/'));
   const Result<std::string> listed = read_small_file(folder + "/scaling_available_governors");
-  const std::vector<std::string_view> offered = split_blanks(listed ? std::string_view(*listed) : kGovernors);
+  const std::vector<std::string_view> offered = split_whitespace(listed ? std::string_view(*listed) : kGovernors);
   return std::find(offered.begin(), offered.end(), value) != offered.end();
 }
 
@@ -104,13 +104,13 @@ Result<std::string> read_memory(const std::string& path) {
 }
 
 // If a killed runner left settings changed, its saved values count as the previous values.
-void remember_older(const SystemRoot& root, const std::string& memory, std::vector<SettingChange>& changes,
+void remember_older(const SystemRoot& root, const std::string& backup_path, std::vector<SettingChange>& changes,
                     Diagnostics& diagnostics) {
   const auto refuse = [&](const std::string& why) {
-    diagnostics.add({"settings_refused", 1, fmt::format("a setting was not restored from {}: {}", memory, why),
+    diagnostics.add({"settings_refused", 1, fmt::format("a setting was not restored from {}: {}", backup_path, why),
                      "look at the governor and turbo of this machine; joulemap writes that file itself"});
   };
-  const Result<std::string> text = read_memory(memory);
+  const Result<std::string> text = read_memory(backup_path);
   if (!text) return refuse(text.error().message);
   for (const formats::CsvRecord& record : formats::read_csv(*text)) {
     if (const std::string why = why_foreign(root, record); !why.empty()) {
@@ -129,15 +129,16 @@ void remember_older(const SystemRoot& root, const std::string& memory, std::vect
 
 }  // namespace
 
-Result<MachineSettings> MachineSettings::apply(const SystemRoot& root, const ChecksSpec& spec, std::string memory) {
+Result<MachineSettings> MachineSettings::apply(const SystemRoot& root, const ChecksSpec& spec,
+                                               std::string backup_path) {
   Result<std::vector<SettingChange>> changes = wanted_changes(root, spec);
   if (!changes) return std::move(changes).error();
-  MachineSettings settings(std::move(memory));
-  remember_older(root, settings.memory_, *changes, settings.diagnostics_);
+  MachineSettings settings(std::move(backup_path));
+  remember_older(root, settings.backup_path_, *changes, settings.diagnostics_);
   if (changes->empty()) return settings;
   std::string text;
   for (const SettingChange& change : *changes) text += formats::csv_line({change.path, change.before, change.after});
-  if (Status kept = replace_own_file(settings.memory_, text); !kept) return std::move(kept).error();
+  if (Status kept = replace_own_file(settings.backup_path_, text); !kept) return std::move(kept).error();
   for (SettingChange& change : *changes) {
     Status written = write_setting(change.path, change.after);
     settings.changes_.push_back(std::move(change));
@@ -150,7 +151,7 @@ Result<MachineSettings> MachineSettings::apply(const SystemRoot& root, const Che
 }
 
 MachineSettings::MachineSettings(MachineSettings&& other) noexcept
-    : memory_(std::move(other.memory_)),
+    : backup_path_(std::move(other.backup_path_)),
       changes_(std::exchange(other.changes_, {})),
       diagnostics_(std::move(other.diagnostics_)) {}
 
@@ -160,7 +161,7 @@ Status MachineSettings::restore() {
   for (const SettingChange& change : std::exchange(changes_, {})) {
     if (Status written = write_setting(change.path, change.before); !written) result = std::move(written);
   }
-  if (result && was_changed) ::unlink(memory_.c_str());
+  if (result && was_changed) ::unlink(backup_path_.c_str());
   return result;
 }
 

@@ -18,8 +18,8 @@ namespace joulemap::experiment {
 
 class MachineSettings {
  public:
-  // `memory` is the path of the file with the previous values. Fails if a file cannot be written, with nothing changed.
-  static Result<MachineSettings> apply(const SystemRoot& root, const ChecksSpec& spec, std::string memory);
+  // `backup_path` is the path of the file with the previous values. Fails if a file cannot be written, with nothing changed.
+  static Result<MachineSettings> apply(const SystemRoot& root, const ChecksSpec& spec, std::string backup_path);
   MachineSettings(MachineSettings&& other) noexcept;
   MachineSettings& operator=(MachineSettings&&) = delete;
   ~MachineSettings();
@@ -30,9 +30,9 @@ class MachineSettings {
   Status restore();
 
  private:
-  explicit MachineSettings(std::string memory) : memory_(std::move(memory)) {}
+  explicit MachineSettings(std::string backup_path) : backup_path_(std::move(backup_path)) {}
 
-  std::string memory_;
+  std::string backup_path_;
   std::vector<SettingChange> changes_;
   Diagnostics diagnostics_;
 };

@@ -39,15 +39,15 @@ std::vector<std::string> cpu_folders(const SystemRoot& root) {
 
 std::optional<double> share_of(std::uint64_t part, const std::optional<CpuTicks>& begin,
                                const std::optional<CpuTicks>& end) {
-  if (!begin || !end || end->all <= begin->all) return std::nullopt;
-  return static_cast<double>(part) / static_cast<double>(end->all - begin->all);
+  if (!begin || !end || end->total <= begin->total) return std::nullopt;
+  return static_cast<double>(part) / static_cast<double>(end->total - begin->total);
 }
 
 // Parses a line such as "SwapFree:        1024 kB".
 std::optional<std::uint64_t> meminfo_kb(std::string_view meminfo, std::string_view key) {
   for (const std::string_view line : split(meminfo, '\n')) {
     if (!line.starts_with(key)) continue;
-    const std::vector<std::string_view> words = split_blanks(line);
+    const std::vector<std::string_view> words = split_whitespace(line);
     return words.size() > 1 ? parse_u64(words[1]) : std::nullopt;
   }
   return std::nullopt;
@@ -77,7 +77,7 @@ void add_hwmon(const std::string& folder, std::map<std::string, double>& tempera
 std::optional<CpuTicks> read_cpu_ticks(const SystemRoot& root) {
   const Result<std::string> text = read_file_start(root.path("/proc/stat"), kStatStart_bytes);
   if (!text) return std::nullopt;
-  const std::vector<std::string_view> words = split_blanks(std::string_view(*text).substr(0, text->find('\n')));
+  const std::vector<std::string_view> words = split_whitespace(std::string_view(*text).substr(0, text->find('\n')));
   if (words.size() < 1 + kFieldsOfTime || words[0] != "cpu") return std::nullopt;
   std::array<std::uint64_t, kFieldsOfTime> ticks{};
   CpuTicks sums;
@@ -85,10 +85,10 @@ std::optional<CpuTicks> read_cpu_ticks(const SystemRoot& root) {
     const std::optional<std::uint64_t> value = parse_u64(words[i + 1]);
     if (!value) return std::nullopt;
     ticks[i] = *value;
-    sums.all += *value;
+    sums.total += *value;
   }
   sums.stolen = ticks[7];
-  sums.busy = sums.all - ticks[3] - ticks[4] - ticks[7];
+  sums.busy = sums.total - ticks[3] - ticks[4] - ticks[7];
   return sums;
 }
 
@@ -96,13 +96,13 @@ std::optional<double> busy_share(const std::optional<CpuTicks>& begin, const std
   return share_of(begin && end && end->busy > begin->busy ? end->busy - begin->busy : 0, begin, end);
 }
 
-std::optional<double> stolen_share(const std::optional<CpuTicks>& begin, const std::optional<CpuTicks>& end) {
+std::optional<double> cpu_steal_share(const std::optional<CpuTicks>& begin, const std::optional<CpuTicks>& end) {
   return share_of(begin && end && end->stolen > begin->stolen ? end->stolen - begin->stolen : 0, begin, end);
 }
 
 std::optional<double> load_per_cpu(const SystemRoot& root) {
   const std::string text = text_of(root.path("/proc/loadavg")).value_or("");
-  const std::vector<std::string_view> words = split_blanks(text);
+  const std::vector<std::string_view> words = split_whitespace(text);
   const std::optional<double> load = words.empty() ? std::nullopt : parse_double(words[0]);
   const auto online = parse_cpu_list(text_of(root.path("/sys/devices/system/cpu/online")).value_or(""));
   if (!load || !online || online->empty()) return std::nullopt;
@@ -135,7 +135,7 @@ std::optional<TurboFile> turbo_file(const SystemRoot& root) {
   return std::nullopt;
 }
 
-std::optional<bool> turbo(const SystemRoot& root) {
+std::optional<bool> is_turbo_enabled(const SystemRoot& root) {
   const std::optional<TurboFile> file = turbo_file(root);
   const std::optional<std::string> text = file ? text_of(file->path) : std::nullopt;
   if (!text) return std::nullopt;

@@ -19,12 +19,12 @@ namespace joulemap::experiment {
 struct CpuTicks {
   std::uint64_t busy = 0;
   std::uint64_t stolen = 0;
-  std::uint64_t all = 0;
+  std::uint64_t total = 0;
 };
 std::optional<CpuTicks> read_cpu_ticks(const SystemRoot& root);
 // None if no time passed, as on a fake machine.
 std::optional<double> busy_share(const std::optional<CpuTicks>& begin, const std::optional<CpuTicks>& end);
-std::optional<double> stolen_share(const std::optional<CpuTicks>& begin, const std::optional<CpuTicks>& end);
+std::optional<double> cpu_steal_share(const std::optional<CpuTicks>& begin, const std::optional<CpuTicks>& end);
 
 // One-minute load average divided by the number of CPUs.
 std::optional<double> load_per_cpu(const SystemRoot& root);
@@ -40,7 +40,7 @@ struct TurboFile {
   std::string off;
 };
 std::optional<TurboFile> turbo_file(const SystemRoot& root);
-std::optional<bool> turbo(const SystemRoot& root);
+std::optional<bool> is_turbo_enabled(const SystemRoot& root);
 
 std::optional<std::uint64_t> swap_used_bytes(const SystemRoot& root);
 

@@ -41,7 +41,7 @@ void write_domains(JsonWriter& json, const std::vector<DomainEnergy>& domains) {
 
 // `energy_j` is the measured sum if anything was measured, else the estimated sum; null if a domain has no value.
 void write_totals(JsonWriter& json, const EnergyTotals& totals) {
-  const std::optional<ShownEnergy> shown = complete_energy(totals);
+  const std::optional<EnergyWithProvenance> shown = energy_if_complete(totals);
   json.member("energy_j", shown ? std::optional(shown->joules) : std::nullopt)
       .text_or_null("energy_provenance", shown ? joulemap::to_string(shown->provenance) : "")
       .member("measured_j", joules_of(totals.measured))
@@ -52,8 +52,8 @@ void write_totals(JsonWriter& json, const EnergyTotals& totals) {
 
 void write_powers(JsonWriter& json, std::string_view name, const PowerTotals& power) {
   const std::string prefix(name);
-  json.member(prefix + "_measured_w", power_of(power, Provenance::measured))
-      .member(prefix + "_estimated_w", power_of(power, Provenance::estimated));
+  json.member(prefix + "_measured_w", power_by_provenance(power, Provenance::measured))
+      .member(prefix + "_estimated_w", power_by_provenance(power, Provenance::estimated));
 }
 
 void write_metrics(JsonWriter& json, const std::vector<std::optional<double>>& values, const ExperimentData& data) {
@@ -88,20 +88,20 @@ void write_functions(JsonWriter& json, const std::vector<FunctionResult>& functi
   json.end_array();
 }
 
-void write_checks(JsonWriter& json, const RowSetting& setting) {
+void write_checks(JsonWriter& json, const AttemptConditions& conditions) {
   json.key("checks").begin_array();
-  for (const CheckOutcome& check : setting.checks) {
+  for (const CheckOutcome& check : conditions.checks) {
     json.begin_object()
         .member("name", check.name)
         .member("state", to_string(check.state))
         .member("required", check.required)
-        .text_or_null("found", check.found)
+        .text_or_null("found", check.found_value)
         .text_or_null("message", check.message)
         .text_or_null("remedy", check.remedy)
         .end_object();
   }
   json.end_array().key("settings").begin_array();
-  for (const SettingChange& change : setting.settings) {
+  for (const SettingChange& change : conditions.settings) {
     json.begin_object()
         .member("path", change.path)
         .member("before", change.before)
@@ -109,31 +109,31 @@ void write_checks(JsonWriter& json, const RowSetting& setting) {
         .end_object();
   }
   json.end_array().key("cool_down");
-  if (!setting.cool_down) {
+  if (!conditions.cool_down) {
     json.null();
     return;
   }
   json.begin_object()
-      .member("waited_s", setting.cool_down->waited_s)
-      .member("reached", setting.cool_down->reached)
-      .member("power_w", shown_power(setting.cool_down->power))
-      .member("temperature_c", setting.cool_down->temperature_c)
-      .member("baseline_temperature_c", setting.cool_down->baseline_temperature_c);
-  write_powers(json, "power", setting.cool_down->power);
+      .member("waited_s", conditions.cool_down->waited_s)
+      .member("reached", conditions.cool_down->reached_baseline)
+      .member("power_w", preferred_power(conditions.cool_down->power))
+      .member("temperature_c", conditions.cool_down->temperature_c)
+      .member("baseline_temperature_c", conditions.cool_down->baseline_temperature_c);
+  write_powers(json, "power", conditions.cool_down->power);
   json.end_object();
 }
 
-void write_setting(JsonWriter& json, const RowSetting& setting) {
+void write_setting(JsonWriter& json, const AttemptConditions& conditions) {
   json.key("command").begin_array();
-  for (const std::string& word : setting.command) json.value(word);
+  for (const std::string& word : conditions.command) json.value(word);
   json.end_array()
-      .text_or_null("directory", setting.directory)
-      .text_or_null("recording", setting.recording)
-      .text_or_null("error", setting.error);
+      .text_or_null("directory", conditions.directory)
+      .text_or_null("recording", conditions.recording)
+      .text_or_null("error", conditions.error);
   json.key("environment").begin_object();
-  for (const EnvironmentFact& fact : setting.environment) json.member(fact.name, fact.value);
+  for (const EnvironmentFact& fact : conditions.environment) json.member(fact.name, fact.value);
   json.end_object();
-  write_checks(json, setting);
+  write_checks(json, conditions);
 }
 
 std::vector<CrossCheck> read_domain_checks(const DocumentValue& domain) {
@@ -194,9 +194,9 @@ std::vector<EpochResult> read_epochs(const DocumentValue& row, const ExperimentD
 
 // Without a ledger, the cause is derived from the name.
 Cause read_cause(const DocumentValue& function, const FunctionResult& of) {
-  const std::optional<CauseClass> largest = cause_class_of(function.text_or_empty("cause"));
+  const std::optional<CauseClass> largest = parse_cause_class(function.text_or_empty("cause"));
   const DocumentValue* const times = function.find("cause_s");
-  if (!largest || times == nullptr || times->table() == nullptr) return cause_by_name(of.name, of.time_s);
+  if (!largest || times == nullptr || times->table() == nullptr) return cause_from_name(of.name, of.time_s);
   Cause cause{*largest, function.text_or_empty("cause_basis") == "ledger" ? CauseBasis::ledger : CauseBasis::name};
   for (const CauseClass each : kCauseClasses) {
     cause.times_s[each] = times->number(joulemap::to_string(each)).value_or(0);
@@ -244,7 +244,7 @@ void read_idle_powers(const DocumentValue& json, ExperimentRow& row) {
   row.first = read_powers(json, "first");
   const std::optional<double> baseline_w = json.number("baseline_w");
   const std::optional<double> first_w = json.number("first_w");
-  if (shown_power(row.baseline) || shown_power(row.first) || (!baseline_w && !first_w)) return;
+  if (preferred_power(row.baseline) || preferred_power(row.first) || (!baseline_w && !first_w)) return;
   const EnergyTotals totals = total_energy(row.domains);
   if (totals.measured && totals.estimated) {
     row.diagnostics.add({"mixed_idle_power", 1, "its idle power adds measurements and estimates, and is not used",
@@ -285,7 +285,7 @@ std::string_view to_string(CheckState state) {
   return "";
 }
 
-std::string row_json(const ExperimentRow& row, const RowSetting& setting, const ExperimentData& data) {
+std::string row_json(const ExperimentRow& row, const AttemptConditions& conditions, const ExperimentData& data) {
   JsonWriter json;
   json.begin_object().member("schema", "joulemap.row/1").member("number", static_cast<std::uint64_t>(row.number));
   json.key("levels").begin_object();
@@ -300,16 +300,16 @@ std::string row_json(const ExperimentRow& row, const RowSetting& setting, const 
       .member("start_unix_ns", row.start_unix_ns)
       .member("elapsed_s", row.elapsed_s);
   write_totals(json, total_energy(row.domains));
-  json.member("baseline_w", shown_power(row.baseline)).member("first_w", shown_power(row.first));
+  json.member("baseline_w", preferred_power(row.baseline)).member("first_w", preferred_power(row.first));
   write_powers(json, "baseline", row.baseline);
   write_powers(json, "first", row.first);
-  json.member("stolen_share", row.stolen_share).member("throttled_share", row.throttled_share);
+  json.member("stolen_share", row.cpu_steal_share).member("throttled_share", row.throttled_share);
   write_domains(json, row.domains);
   write_metrics(json, row.metrics, data);
   write_epochs(json, row.epochs, data);
   write_functions(json, row.functions);
   formats::write_diagnostics(json, row.diagnostics);
-  write_setting(json, setting);
+  write_setting(json, conditions);
   json.end_object();
   return std::move(json).text() + "\n";
 }
@@ -328,7 +328,7 @@ Result<ExperimentRow> parse_row_json(std::string_view text, std::string_view nam
   if (const std::optional<std::int64_t> code = json->integer("exit_code")) row.exit_code = static_cast<int>(*code);
   row.start_unix_ns = json->integer("start_unix_ns");
   row.elapsed_s = json->number("elapsed_s");
-  row.stolen_share = json->number("stolen_share");
+  row.cpu_steal_share = json->number("stolen_share");
   row.throttled_share = json->number("throttled_share");
   row.domains = read_domains(*json);
   row.metrics = read_metrics(*json, data);

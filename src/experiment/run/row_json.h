@@ -23,14 +23,14 @@ struct CheckOutcome {
   std::string name;
   CheckState state = CheckState::unknown;
   bool required = false;
-  std::string found;    // value on the machine
-  std::string message;  // what is wrong, or why it is unknown; empty if passed
+  std::string found_value;  // value on the machine
+  std::string message;      // what is wrong, or why it is unknown; empty if passed
   std::string remedy;
 };
 
 struct CoolDownOutcome {
   double waited_s = 0;
-  bool reached = false;                 // power and temperatures came near the baseline within the limit
+  bool reached_baseline = false;        // power and temperatures came near the baseline within the limit
   PowerTotals power;                    // at the end
   std::optional<double> temperature_c;  // hottest sensor
   std::optional<double> baseline_temperature_c;
@@ -43,7 +43,7 @@ struct SettingChange {
 };
 
 // Conditions of an attempt, for people and other programs that compare two rows; the analysis does not read it.
-struct RowSetting {
+struct AttemptConditions {
   std::vector<std::string> command;
   std::string directory;
   std::string recording;  // file name beside row.json; empty if there is none
@@ -57,7 +57,7 @@ struct RowSetting {
 std::string_view to_string(CheckState state);
 
 // `data` provides the names of factors and metrics.
-std::string row_json(const ExperimentRow& row, const RowSetting& setting, const ExperimentData& data);
+std::string row_json(const ExperimentRow& row, const AttemptConditions& conditions, const ExperimentData& data);
 
 // Parses the numbers of the row; the caller sets number, levels, block and attempts. Missing members are unknown.
 Result<ExperimentRow> parse_row_json(std::string_view json, std::string_view name, const ExperimentData& data);

@@ -49,11 +49,11 @@ constexpr std::size_t kMostFunctions = 50;
 // Functions in the order of the report, largest first.
 std::vector<FunctionResult> functions_of(const RunView& view) {
   std::vector<FunctionResult> functions;
-  const LevelView* const level = view.level(attribution::name_of(attribution::Level::function));
+  const LevelView* const level = view.level(attribution::name_of(attribution::RowLevel::function));
   if (level == nullptr) return functions;
   std::map<std::string, std::size_t> kept;
   for (const ReportRow& row : level->rows) {
-    const bool is_function = row.name != kProbeMode && row.name != attribution::kBackground;
+    const bool is_function = row.name != kProbeMode && row.name != attribution::kBackgroundRow;
     if (!is_function || kept[row.device] == kMostFunctions) continue;
     ++kept[row.device];
     functions.push_back({row.display_name, row.device, row.count, row.time_s, row.energy_j, row.cause});
@@ -63,10 +63,11 @@ std::vector<FunctionResult> functions_of(const RunView& view) {
 
 }  // namespace
 
-Status measure_row(const std::string& attempt_path, std::span<const MetricSpec> metrics, ExperimentRow& row) {
-  const std::vector<std::string> files = {attempt_path + "/" + std::string(kRecordingName)};
+Status fill_row_from_recording(const std::string& attempt_path, std::span<const MetricSpec> metrics,
+                               ExperimentRow& row) {
+  const std::vector<std::string> files = {attempt_path + "/" + std::string(kRecordingFileName)};
   attribution::ViewQuery query;
-  query.levels = {attribution::Level::function};
+  query.levels = {attribution::RowLevel::function};
   Result<RunView> view = attribution::build_run_view(files, query);
   row.metrics = read_metrics(metrics, attempt_path, view ? &*view : nullptr, row.diagnostics);
   if (!view) return std::move(view).error();
@@ -75,7 +76,7 @@ Status measure_row(const std::string& attempt_path, std::span<const MetricSpec> 
   row.exit_code = view->run.exit_code;
   row.domains = view->run.domains;
   row.diagnostics.add_all(view->run.diagnostics);
-  for (const StageView& epoch : view->epochs) {
+  for (const StepOrEpochView& epoch : view->epochs) {
     row.epochs.push_back({epoch.begin_s, epoch.end_s - epoch.begin_s, epoch.energy_j,
                           metrics_between(metrics, *view, epoch.begin_s, epoch.end_s)});
   }

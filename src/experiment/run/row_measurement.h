@@ -16,8 +16,9 @@ namespace joulemap::experiment {
 
 // Fills in what the files of the attempt contain. Fails if there is no readable recording; metrics from other files are
 // filled in even then.
-Status measure_row(const std::string& attempt_path, std::span<const MetricSpec> metrics, ExperimentRow& row);
+Status fill_row_from_recording(const std::string& attempt_path, std::span<const MetricSpec> metrics,
+                               ExperimentRow& row);
 
-inline constexpr std::string_view kRecordingName = "run.joule";
+inline constexpr std::string_view kRecordingFileName = "run.joule";
 
 }  // namespace joulemap::experiment

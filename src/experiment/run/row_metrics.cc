@@ -22,7 +22,7 @@ void note_missing(const MetricSpec& metric, const std::string& why, Diagnostics&
                    fmt::format("see [metrics.{}] of experiment.toml", metric.metric.name)});
 }
 
-// A list has for example one value per epoch; `take` selects.
+// A list has for example one value per epoch; `reduction` selects.
 std::vector<double> numbers_of(const formats::DocumentValue& value) {
   std::vector<double> numbers;
   if (const std::optional<double> number = value.number()) numbers.push_back(*number);
@@ -43,7 +43,8 @@ std::optional<double> from_json(const MetricSpec& metric, const std::string& att
     return std::nullopt;
   }
   const formats::DocumentValue* const value = json->find_path(metric.key);
-  const std::optional<double> number = value == nullptr ? std::nullopt : taken(metric.take, numbers_of(*value));
+  const std::optional<double> number =
+      value == nullptr ? std::nullopt : reduce_values(metric.reduction, numbers_of(*value));
   if (!number)
     note_missing(metric, fmt::format("{} has no number {}", path, joulemap::quoted(metric.key)), diagnostics);
   return number;
@@ -56,7 +57,7 @@ std::optional<double> from_output(const MetricSpec& metric, const std::string& a
     note_missing(metric, text.error().message, diagnostics);
     return std::nullopt;
   }
-  const std::optional<double> number = taken(metric.take, numbers_in(*text, metric.pattern));
+  const std::optional<double> number = reduce_values(metric.reduction, match_numbers(*text, metric.pattern));
   if (!number) note_missing(metric, fmt::format("nothing in {} matches {}", path, metric.pattern), diagnostics);
   return number;
 }
@@ -77,10 +78,10 @@ std::optional<double> from_recording(const MetricSpec& metric, const RunView* vi
   if (view == nullptr) return std::nullopt;  // the missing recording is already reported
   for (const ReportedMetric& reported : view->run.metrics) {
     if (reported.name != metric.key || reported.count == 0) continue;
-    if (metric.take == MetricReduction::last) return reported.last;
-    if (metric.take == MetricReduction::first) return reported.first;
-    if (metric.take == MetricReduction::mean) return reported.sum / static_cast<double>(reported.count);
-    return taken(metric.take, values_between(*view, metric.key, -1e300, 1e300));
+    if (metric.reduction == MetricReduction::last) return reported.last;
+    if (metric.reduction == MetricReduction::first) return reported.first;
+    if (metric.reduction == MetricReduction::mean) return reported.sum / static_cast<double>(reported.count);
+    return reduce_values(metric.reduction, values_between(*view, metric.key, -1e300, 1e300));
   }
   note_missing(metric, fmt::format("the program reported no {}", joulemap::quoted(metric.key)), diagnostics);
   return std::nullopt;
@@ -88,9 +89,9 @@ std::optional<double> from_recording(const MetricSpec& metric, const RunView* vi
 
 }  // namespace
 
-std::optional<double> taken(MetricReduction take, std::span<const double> values) {
+std::optional<double> reduce_values(MetricReduction reduction, std::span<const double> values) {
   if (values.empty()) return std::nullopt;
-  switch (take) {
+  switch (reduction) {
     case MetricReduction::last:
       return values.back();
     case MetricReduction::first:
@@ -105,7 +106,7 @@ std::optional<double> taken(MetricReduction take, std::span<const double> values
   return std::nullopt;
 }
 
-std::vector<double> numbers_in(std::string_view text, const std::string& pattern) {
+std::vector<double> match_numbers(std::string_view text, const std::string& pattern) {
   std::vector<double> numbers;
   const std::regex expression(pattern);  // parse_spec has validated it
   for (std::string_view line : split(text, '\n')) {
@@ -142,7 +143,7 @@ std::vector<std::optional<double>> metrics_between(std::span<const MetricSpec> m
   std::vector<std::optional<double>> values;
   for (const MetricSpec& metric : metrics) {
     values.push_back(metric.source == MetricSource::recording
-                         ? taken(metric.take, values_between(view, metric.key, begin_s, end_s))
+                         ? reduce_values(metric.reduction, values_between(view, metric.key, begin_s, end_s))
                          : std::nullopt);
   }
   return values;

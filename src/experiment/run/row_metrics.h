@@ -25,9 +25,9 @@ std::vector<std::optional<double>> metrics_between(std::span<const MetricSpec> m
                                                    double begin_s, double end_s);
 
 // Reduces several values to one: last, first, lowest, highest or mean.
-std::optional<double> taken(MetricReduction take, std::span<const double> values);
+std::optional<double> reduce_values(MetricReduction reduction, std::span<const double> values);
 
 // Every number that the group of the pattern matched, line by line.
-std::vector<double> numbers_in(std::string_view text, const std::string& pattern);
+std::vector<double> match_numbers(std::string_view text, const std::string& pattern);
 
 }  // namespace joulemap::experiment

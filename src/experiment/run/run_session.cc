@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 // Two concurrent rows on one machine would disturb each other's energy.
 Result<FileLock> lock_machine(const ExperimentFolder& folder) {
   const std::string path = fmt::format("{}/runner-{}.lock", folder.path(), node_name());
-  Result<std::optional<FileLock>> lock = FileLock::try_take(path, LockScope::machine);
+  Result<std::optional<FileLock>> lock = FileLock::try_acquire(path, LockScope::machine);
   if (!lock) return std::move(lock).error();
   if (*lock) return std::move(**lock);
   return Error{ErrorCode::usage, fmt::format("another runner is at work in {} on this machine", folder.path()),
@@ -47,7 +47,8 @@ Status check_runnable(const ExperimentFolder& folder) {
 
 std::vector<std::string> environment_of(const ExperimentSpec& spec, const PlaceholderValues& values) {
   std::vector<std::string> environment;
-  for (const auto& [name, value] : spec.environment) environment.push_back(name + "=" + filled_text(value, values));
+  for (const auto& [name, value] : spec.environment)
+    environment.push_back(name + "=" + expand_placeholders(value, values));
   for (const auto& [name, value] : values) {
     if (name == "folder") environment.push_back("JOULEMAP_ROW_FOLDER=" + value);
     if (name == "row") environment.push_back("JOULEMAP_ROW=" + value);
@@ -72,33 +73,33 @@ std::string last_line_of(const std::string& path) {
 
 }  // namespace
 
-Status RunSession::open_watch() {
+Status RunSession::open_idle_monitor() {
   // Sensors opened with borrowed privileges cannot be opened again: they stay open and are not read between watches.
-  if (watch_ && has_file_capabilities()) return Done{};
+  if (idle_monitor_ && has_file_capabilities()) return Done{};
   sampling::SensorOptions options{
       .root = options_.root, .sensors = folder_.spec().sensors, .program = options_.program, .replay = options_.replay};
   options.uses_file_capabilities = true;
-  Result<IdleWatch> watch = IdleWatch::open(options, *signals_);
-  if (!watch) return std::move(watch).error();
-  watch_.emplace(std::move(*watch));
+  Result<IdleMonitor> monitor = IdleMonitor::open(options, *signals_);
+  if (!monitor) return std::move(monitor).error();
+  idle_monitor_.emplace(std::move(*monitor));
   return Done{};
 }
 
-void RunSession::close_watch() {
-  if (!has_file_capabilities()) watch_.reset();
+void RunSession::close_idle_monitor() {
+  if (!has_file_capabilities()) idle_monitor_.reset();
 }
 
-Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase) {
+Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions options, PhaseCallback on_phase) {
   if (Status runnable = check_runnable(folder); !runnable) return std::move(runnable).error();
   Result<FileLock> lock = lock_machine(folder);
   if (!lock) return std::move(lock).error();
-  Result<SignalGate> signals = SignalGate::open();
+  Result<BlockedSignals> signals = BlockedSignals::open();
   if (!signals) return std::move(signals).error();
   Result<MachineSettings> settings = MachineSettings::apply(
       options.root, folder.spec().checks, fmt::format("{}/settings-before-{}.csv", folder.path(), node_name()));
   if (!settings) return std::move(settings).error();
-  RunSession session(folder, std::move(options), std::move(on_phase), std::make_unique<SignalGate>(std::move(*signals)),
-                     std::move(*lock), std::move(*settings));
+  RunSession session(folder, std::move(options), std::move(on_phase),
+                     std::make_unique<BlockedSignals>(std::move(*signals)), std::move(*lock), std::move(*settings));
   if (Status done = session.run_preflights(); !done) return std::move(done).error();
   if (Status done = session.measure_baseline(); !done) return std::move(done).error();
   return session;
@@ -116,8 +117,8 @@ Status RunSession::run_preflights() {
     const Result<Attempt> attempt = folder_.begin_attempt("preflight", 0);
     if (!attempt) return attempt.error();
     const PlaceholderValues values = values_of(folder_, {"preflight", 0, 0, levels}, attempt->path);
-    ChildRun run;
-    run.command = filled_command(spec.checks.preflight, values);
+    ChildCommand run;
+    run.command = expand_command(spec.checks.preflight, values);
     const bool is_new = commands.insert(run.command).second;
     if (!is_new) {
       std::error_code left;  // ignored: an empty folder is harmless
@@ -128,11 +129,11 @@ Status RunSession::run_preflights() {
     run.environment = environment_of(spec, values);
     run.output_path = attempt->path + "/stdout.txt";
     run.error_path = attempt->path + "/stderr.txt";
-    const Result<ChildEnd> end = run_child(*signals_, run, {});
+    const Result<ChildResult> end = run_child(*signals_, run, {});
     if (!end) return end.error();
-    if (end->exit.code != 0) {
+    if (end->exit_status.code != 0) {
       return Error{ErrorCode::unsupported,
-                   fmt::format("the preflight ended with {}: {}", end->exit.code, last_line_of(run.error_path)),
+                   fmt::format("the preflight ended with {}: {}", end->exit_status.code, last_line_of(run.error_path)),
                    "see " + run.error_path};
     }
   }
@@ -141,56 +142,56 @@ Status RunSession::run_preflights() {
 
 Status RunSession::measure_baseline() {
   const ExperimentSpec& spec = folder_.spec();
-  if (Status opened = open_watch(); !opened) return opened;
+  if (Status opened = open_idle_monitor(); !opened) return opened;
   if (spec.baseline_s > 0) {
     on_phase_(RunPhase::baseline, nullptr, 0);
-    baseline_ = watch_->watch(spec.baseline_s);
-    asked_to_stop_ = watch_->asked_to_stop();
+    baseline_ = idle_monitor_->measure_idle(spec.baseline_s);
+    stop_requested_ = idle_monitor_->stop_requested();
   }
-  checks_ = check_machine(options_.root, spec.checks, baseline_, watch_->sensors());
-  close_watch();
-  if (const CheckOutcome* const failed = first_failure(checks_)) {
+  checks_ = check_machine(options_.root, spec.checks, baseline_, idle_monitor_->sensors());
+  close_idle_monitor();
+  if (const CheckOutcome* const failed = first_failed_requirement(checks_)) {
     return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed->name, failed->message), failed->remedy};
   }
   return Done{};
 }
 
-Status RunSession::prepare(const RowTask& task, RowSetting& setting, ExperimentRow& row) {
+Status RunSession::prepare(const RowTask& task, AttemptConditions& conditions, ExperimentRow& row) {
   const ExperimentSpec& spec = folder_.spec();
-  if (Status opened = open_watch(); !opened) return opened;
+  if (Status opened = open_idle_monitor(); !opened) return opened;
   std::optional<IdleState> idle;
   if (baseline_) {
     on_phase_(RunPhase::cool_down, &task, 0);
     idle.emplace();
-    setting.cool_down = watch_->cool_down(*baseline_, spec.cool_down, *idle);
-    asked_to_stop_ = asked_to_stop_ || watch_->asked_to_stop();
+    conditions.cool_down = idle_monitor_->cool_down(*baseline_, spec.cool_down, *idle);
+    stop_requested_ = stop_requested_ || idle_monitor_->stop_requested();
     const IdlePowers powers = idle_powers(*idle, *baseline_);
     row.baseline = powers.baseline;
-    row.first = powers.now;
-    if (!setting.cool_down->reached && !asked_to_stop_) {
+    row.first = powers.current;
+    if (!conditions.cool_down->reached_baseline && !stop_requested_) {
       row.diagnostics.add({"not_cooled_down", 1,
                            fmt::format("the machine was not back near its baseline after {:.0f} s: the row before may "
                                        "be in its energy",
-                                       setting.cool_down->waited_s),
+                                       conditions.cool_down->waited_s),
                            "a longer limit_s of [cool_down]"});
     }
   }
-  checks_ = setting.checks = check_machine(options_.root, spec.checks, idle, watch_->sensors());
-  close_watch();
-  if (asked_to_stop_) return Done{};
-  const CheckOutcome* const failed = first_failure(checks_);
+  checks_ = conditions.checks = check_machine(options_.root, spec.checks, idle, idle_monitor_->sensors());
+  close_idle_monitor();
+  if (stop_requested_) return Done{};
+  const CheckOutcome* const failed = first_failed_requirement(checks_);
   if (failed == nullptr) return Done{};
   return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed->name, failed->message), failed->remedy};
 }
 
-Result<ChildEnd> RunSession::record(const RowTask& task, const Attempt& attempt, RowSetting& setting) {
+Result<ChildResult> RunSession::record(const RowTask& task, const Attempt& attempt, AttemptConditions& conditions) {
   const ExperimentSpec& spec = folder_.spec();
   const PlaceholderValues values = values_of(folder_, task, attempt.path);
-  const std::vector<std::string> command = filled_command(spec.command, values);
-  setting.command = spec.keep_arguments ? command : redacted_arguments(command);
-  setting.directory = folder_.directory();
-  ChildRun run;
-  run.command = {options_.program, "record",  "-o",      attempt.path + "/" + std::string(kRecordingName),
+  const std::vector<std::string> command = expand_command(spec.command, values);
+  conditions.command = spec.keep_arguments ? command : redacted_arguments(command);
+  conditions.directory = folder_.directory();
+  ChildCommand run;
+  run.command = {options_.program, "record",  "-o",      attempt.path + "/" + std::string(kRecordingFileName),
                  "--no-learn",     "--trace", spec.trace};
   const auto add = [&](const std::string& flag, const std::string& value) {
     if (!value.empty()) run.command.insert(run.command.end(), {flag, value});
@@ -214,61 +215,62 @@ Result<ChildEnd> RunSession::record(const RowTask& task, const Attempt& attempt,
 }
 
 // Fills in the result of the attempt and decides whether the row is done or failed.
-void RunSession::judge(const Result<ChildEnd>& end, const Attempt& attempt, RowSetting& setting, ExperimentRow& row) {
+void RunSession::classify_outcome(const Result<ChildResult>& end, const Attempt& attempt, AttemptConditions& conditions,
+                                  ExperimentRow& row) {
   row.state = RowState::failed;
   if (!end) {
-    setting.error = end.error().message;
+    conditions.error = end.error().message;
     return;
   }
-  const Status measured = measure_row(attempt.path, folder_.spec().metrics, row);
+  const Status measured = fill_row_from_recording(attempt.path, folder_.spec().metrics, row);
   if (measured) {
-    setting.recording = kRecordingName;
+    conditions.recording = kRecordingFileName;
   } else {
-    setting.error = measured.error().message;
+    conditions.error = measured.error().message;
   }
-  row.exit_code = end->exit.code;
-  if (end->asked_to_stop) {
-    setting.error = "it was interrupted";
+  row.exit_code = end->exit_status.code;
+  if (end->stop_requested) {
+    conditions.error = "it was interrupted";
   } else if (end->timed_out) {
-    setting.error = fmt::format("it took longer than time_limit_s, {:g} s", folder_.spec().time_limit_s.value_or(0));
-  } else if (end->exit.code != 0) {
-    setting.error = fmt::format("the command ended with {}: see stderr.txt", end->exit.code);
+    conditions.error = fmt::format("it took longer than time_limit_s, {:g} s", folder_.spec().time_limit_s.value_or(0));
+  } else if (end->exit_status.code != 0) {
+    conditions.error = fmt::format("the command ended with {}: see stderr.txt", end->exit_status.code);
   } else if (measured) {
     row.state = RowState::done;
   }
 }
 
-Result<AttemptOutcome> RunSession::run(const RowTask& task, const Take& take) {
+Result<AttemptOutcome> RunSession::run(const RowTask& task, const ClaimCallback& claim) {
   AttemptOutcome outcome;
   ExperimentRow& row = outcome.row;
   row.number = task.number;
   row.block = task.block;
   row.levels = task.levels;
   row.node = node_name();
-  RowSetting setting;
-  setting.environment = session::describe_environment(options_.root);
-  setting.settings = settings_.changes();
-  if (!asked_to_stop_) {
-    if (Status ready = prepare(task, setting, row); !ready) return std::move(ready).error();
+  AttemptConditions conditions;
+  conditions.environment = session::describe_environment(options_.root);
+  conditions.settings = settings_.changes();
+  if (!stop_requested_) {
+    if (Status ready = prepare(task, conditions, row); !ready) return std::move(ready).error();
   }
-  outcome.asked_to_stop = asked_to_stop_;
-  if (asked_to_stop_) return outcome;
-  const Result<std::optional<Attempt>> attempt = take();
+  outcome.stop_requested = stop_requested_;
+  if (stop_requested_) return outcome;
+  const Result<std::optional<Attempt>> attempt = claim();
   if (!attempt) return attempt.error();
   if (!*attempt) return outcome;
   const std::optional<CpuTicks> begin = read_cpu_ticks(options_.root);
   const std::optional<std::uint64_t> throttles = thermal_throttles(options_.root);
   row.start_unix_ns = unix_ns();
-  const Result<ChildEnd> end = record(task, **attempt, setting);
-  row.stolen_share = stolen_share(begin, read_cpu_ticks(options_.root));
-  judge(end, **attempt, setting, row);
+  const Result<ChildResult> end = record(task, **attempt, conditions);
+  row.cpu_steal_share = cpu_steal_share(begin, read_cpu_ticks(options_.root));
+  classify_outcome(end, **attempt, conditions, row);
   if (throttles && thermal_throttles(options_.root).value_or(0) > *throttles) {
     row.diagnostics.add({"cpu_throttled", thermal_throttles(options_.root).value_or(0) - *throttles,
                          "CPUs were slowed down by heat while it ran", "see that they are cooled, and run it again"});
   }
-  if (Status written = folder_.finish_attempt(**attempt, row, setting); !written) return std::move(written).error();
-  outcome.ran = true;
-  asked_to_stop_ = outcome.asked_to_stop = end && end->asked_to_stop;
+  if (Status written = folder_.finish_attempt(**attempt, row, conditions); !written) return std::move(written).error();
+  outcome.has_run = true;
+  stop_requested_ = outcome.stop_requested = end && end->stop_requested;
   row.attempts = (*attempt)->number;
   return outcome;
 }

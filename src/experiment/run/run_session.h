@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "base/blocked_signals.h"
 #include "base/file_lock.h"
 #include "base/result.h"
-#include "base/signal_gate.h"
 #include "experiment/run/child_run.h"
 #include "experiment/run/experiment_folder.h"
-#include "experiment/run/idle_watch.h"
+#include "experiment/run/idle_monitor.h"
 #include "experiment/run/machine_settings.h"
 
 namespace joulemap::experiment {
@@ -40,32 +40,32 @@ struct RowTask {
 
 struct AttemptOutcome {
   ExperimentRow row;
-  bool ran = false;            // false: another runner owns the row, or a stop request came first
-  bool asked_to_stop = false;  // a stop request came; start nothing more
+  bool has_run = false;         // false: another runner owns the row, or a stop request came first
+  bool stop_requested = false;  // a stop request came; start nothing more
 };
 
 class RunSession {
  public:
   // Called when a phase begins, and about once a second while a command runs.
-  using OnPhase = std::function<void(RunPhase, const RowTask*, double elapsed_s)>;
+  using PhaseCallback = std::function<void(RunPhase, const RowTask*, double elapsed_s)>;
 
   // Takes the lock, applies settings, runs preflights, measures the baseline, checks. `folder` must outlive the
   // session.
-  static Result<RunSession> begin(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase);
+  static Result<RunSession> begin(ExperimentFolder& folder, RunnerOptions options, PhaseCallback on_phase);
 
-  // Cools down, checks, runs, measures, writes. Fails if a required check fails or the folder cannot be written. `take`
+  // Cools down, checks, runs, measures, writes. Fails if a required check fails or the folder cannot be written. `claim`
   // creates the attempt's folder at the last moment; it returns none if another runner owns the row.
-  using Take = std::function<Result<std::optional<Attempt>>()>;
-  Result<AttemptOutcome> run(const RowTask& task, const Take& take);
+  using ClaimCallback = std::function<Result<std::optional<Attempt>>()>;
+  Result<AttemptOutcome> run(const RowTask& task, const ClaimCallback& claim);
 
-  bool asked_to_stop() const { return asked_to_stop_; }
+  bool stop_requested() const { return stop_requested_; }
   const std::vector<CheckOutcome>& checks() const { return checks_; }  // last check of the machine
   const Diagnostics& diagnostics() const { return settings_.diagnostics(); }
   Status end();  // restores the settings; the destructor does, too
 
  private:
-  RunSession(ExperimentFolder& folder, RunnerOptions options, OnPhase on_phase, std::unique_ptr<SignalGate> signals,
-             FileLock lock, MachineSettings settings)
+  RunSession(ExperimentFolder& folder, RunnerOptions options, PhaseCallback on_phase,
+             std::unique_ptr<BlockedSignals> signals, FileLock lock, MachineSettings settings)
       : folder_(folder),
         options_(std::move(options)),
         on_phase_(std::move(on_phase)),
@@ -73,25 +73,26 @@ class RunSession {
         lock_(std::move(lock)),
         settings_(std::move(settings)) {}
 
-  Status open_watch();  // closed after each watch: Joulemap reads no sensor while a row is recorded
-  void close_watch();
+  Status open_idle_monitor();  // closed after each watch: Joulemap reads no sensor while a row is recorded
+  void close_idle_monitor();
   Status run_preflights();
   Status measure_baseline();
   // Prepares a row: cool-down, initial power, checks.
-  Status prepare(const RowTask& task, RowSetting& setting, ExperimentRow& row);
-  Result<ChildEnd> record(const RowTask& task, const Attempt& attempt, RowSetting& setting);
-  void judge(const Result<ChildEnd>& end, const Attempt& attempt, RowSetting& setting, ExperimentRow& row);
+  Status prepare(const RowTask& task, AttemptConditions& conditions, ExperimentRow& row);
+  Result<ChildResult> record(const RowTask& task, const Attempt& attempt, AttemptConditions& conditions);
+  void classify_outcome(const Result<ChildResult>& end, const Attempt& attempt, AttemptConditions& conditions,
+                        ExperimentRow& row);
 
   ExperimentFolder& folder_;
   RunnerOptions options_;
-  OnPhase on_phase_;
-  std::unique_ptr<SignalGate> signals_;  // on the heap: the watch keeps a reference when the session moves
+  PhaseCallback on_phase_;
+  std::unique_ptr<BlockedSignals> signals_;  // on the heap: the watch keeps a reference when the session moves
   FileLock lock_;
   MachineSettings settings_;
-  std::optional<IdleWatch> watch_;
+  std::optional<IdleMonitor> idle_monitor_;
   std::optional<IdleState> baseline_;
   std::vector<CheckOutcome> checks_;
-  bool asked_to_stop_ = false;
+  bool stop_requested_ = false;
 };
 
 }  // namespace joulemap::experiment

@@ -22,7 +22,7 @@ formats::CsvRecord header_of(const std::vector<ExperimentFactor>& factors) {
 
 std::optional<RowState> state_of(std::string_view word) {
   for (const RowState state : {RowState::todo, RowState::running, RowState::done, RowState::failed}) {
-    if (table_word(state) == word) return state;
+    if (run_table_state(state) == word) return state;
   }
   return std::nullopt;
 }
@@ -33,8 +33,8 @@ std::size_t cell_of(std::string_view run_id) {
   return parts.size() > 1 ? parse_u64(parts[1]).value_or(0) : 0;
 }
 
-Result<TableRow> row_of(const formats::CsvRecord& record, const std::vector<ExperimentFactor>& factors) {
-  TableRow row;
+Result<RunTableRow> row_of(const formats::CsvRecord& record, const std::vector<ExperimentFactor>& factors) {
+  RunTableRow row;
   const std::optional<RowState> state = state_of(record[1]);
   const std::optional<std::uint64_t> block = parse_u64(record[3]);
   const std::optional<std::uint64_t> attempts = parse_u64(record.back());
@@ -58,7 +58,7 @@ Result<TableRow> row_of(const formats::CsvRecord& record, const std::vector<Expe
 
 }  // namespace
 
-std::string_view table_word(RowState state) {
+std::string_view run_table_state(RowState state) {
   switch (state) {
     case RowState::todo:
       return "TODO";
@@ -72,12 +72,12 @@ std::string_view table_word(RowState state) {
   return "";
 }
 
-std::string run_table_csv(const std::vector<ExperimentFactor>& factors, const std::vector<TableRow>& rows) {
+std::string run_table_csv(const std::vector<ExperimentFactor>& factors, const std::vector<RunTableRow>& rows) {
   std::string csv = formats::csv_line(header_of(factors));
   for (std::size_t number = 0; number < rows.size(); ++number) {
-    const TableRow& row = rows[number];
+    const RunTableRow& row = rows[number];
     formats::CsvRecord record{fmt::format("run_{}_repetition_{}", row.plan.cell, row.plan.block),
-                              std::string(table_word(row.state)), fmt::format("{}", number),
+                              std::string(run_table_state(row.state)), fmt::format("{}", number),
                               fmt::format("{}", row.plan.block)};
     for (std::size_t i = 0; i < factors.size(); ++i) record.push_back(factors[i].levels.at(row.plan.levels.at(i)));
     record.push_back(fmt::format("{}", row.attempts));
@@ -86,7 +86,7 @@ std::string run_table_csv(const std::vector<ExperimentFactor>& factors, const st
   return csv;
 }
 
-Result<std::vector<TableRow>> parse_run_table(std::string_view csv, const std::vector<ExperimentFactor>& factors) {
+Result<std::vector<RunTableRow>> parse_run_table(std::string_view csv, const std::vector<ExperimentFactor>& factors) {
   const std::vector<formats::CsvRecord> records = formats::read_csv(csv);
   const formats::CsvRecord header = header_of(factors);
   if (records.empty() || records.front() != header) {
@@ -96,11 +96,12 @@ Result<std::vector<TableRow>> parse_run_table(std::string_view csv, const std::v
                  fmt::format("run_table.csv does not fit experiment.toml: it should begin {}", expected),
                  "the plan of a folder stays as it was: change a copy of it, and begin another folder"};
   }
-  std::vector<TableRow> rows;
+  std::vector<RunTableRow> rows;
   for (std::size_t line = 1; line < records.size(); ++line) {
     const bool is_whole = records[line].size() == header.size();
-    Result<TableRow> row = is_whole ? row_of(records[line], factors)
-                                    : Result<TableRow>(Error{ErrorCode::malformed, "too few or too many columns", ""});
+    Result<RunTableRow> row = is_whole
+                                  ? row_of(records[line], factors)
+                                  : Result<RunTableRow>(Error{ErrorCode::malformed, "too few or too many columns", ""});
     if (!row) return std::move(row).error().with_context(fmt::format("run_table.csv:{}", line + 1));
     rows.push_back(std::move(*row));
   }

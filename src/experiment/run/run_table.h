@@ -15,18 +15,18 @@
 
 namespace joulemap::experiment {
 
-struct TableRow {
+struct RunTableRow {
   PlannedRow plan;
   RowState state = RowState::todo;
   std::uint32_t attempts = 0;
 };
 
 // "TODO", "RUNNING", "DONE" or "FAILED".
-std::string_view table_word(RowState state);
+std::string_view run_table_state(RowState state);
 
-std::string run_table_csv(const std::vector<ExperimentFactor>& factors, const std::vector<TableRow>& rows);
+std::string run_table_csv(const std::vector<ExperimentFactor>& factors, const std::vector<RunTableRow>& rows);
 
 // Returns rows in table order. On a mismatch with the factors, fails with the line number.
-Result<std::vector<TableRow>> parse_run_table(std::string_view csv, const std::vector<ExperimentFactor>& factors);
+Result<std::vector<RunTableRow>> parse_run_table(std::string_view csv, const std::vector<ExperimentFactor>& factors);
 
 }  // namespace joulemap::experiment

@@ -25,7 +25,7 @@ namespace joulemap::experiment {
 namespace {
 
 using attribution::build_report;
-using attribution::Level;
+using attribution::RowLevel;
 
 constexpr std::int64_t kEqualMs = kNanosecondsPerMillisecond;
 
@@ -136,7 +136,7 @@ class RandomSensor final : public sensors::Sensor {
   }
   std::span<const Sample> history() const noexcept override { return history_; }
   std::int64_t next_read_ns(std::int64_t last_ns, sensors::SamplingMode attention) const noexcept override {
-    return last_ns + (attention == sensors::SamplingMode::close ? kEqualMs / 4 : 3 * kEqualMs);
+    return last_ns + (attention == sensors::SamplingMode::near_edge ? kEqualMs / 4 : 3 * kEqualMs);
   }
 
  private:
@@ -170,7 +170,7 @@ RandomRun random_recording(std::uint64_t seed) {
         std::min(std::abs(now_ns - recorded.span.begin_ns), std::abs(now_ns - recorded.span.end_ns)) < 200 * kEqualMs;
     for (std::uint32_t channel = 0; channel < 4; ++channel) {
       if (now_ns < next_ns[channel]) continue;
-      recorded.samples.push_back({channel, as_recorded(reader.read(channel, now_ns))});
+      recorded.samples.push_back({channel, round_read_times(reader.read(channel, now_ns))});
       const std::int64_t pause_ns = channel == 1 ? between_ms(500, 2500) : between_ms(5, 80);
       next_ns[channel] = now_ns + (is_edge ? between_ms(0.5, 4) : pause_ns);
       for (const std::int64_t edge_ns :
@@ -179,7 +179,7 @@ RandomRun random_recording(std::uint64_t seed) {
       if (random() % 50 == 0) recorded.samples.back().reading.code = ReadCode::failed;
     }
     if (now_ns < next_history_ns) continue;
-    recorded.samples.push_back({4, as_recorded(reader.history(now_ns))});
+    recorded.samples.push_back({4, round_read_times(reader.history(now_ns))});
     next_history_ns = now_ns + 20 * kEqualMs;
   }
   return recorded;
@@ -229,7 +229,7 @@ TEST_P(SameEnergy, OfASummaryAndTheReportOfItsRecording) {
   sensors.push_back(std::make_unique<RandomSensor>(GetParam(), reads));
   sampling::Meter meter({}, sampling::Sampler(std::move(sensors)));
   RandomRun recorded;
-  meter.set_tap([&](const Sample& sample) { recorded.samples.push_back(sample); });
+  meter.set_sample_callback([&](const Sample& sample) { recorded.samples.push_back(sample); });
   meter.prepare();
   meter.begin();
   while (reads < 200 + GetParam() % 7 * 30) meter.sample();
@@ -266,12 +266,12 @@ TEST_P(SameEnergy, OfWindowsAndTheCurvesOfWhatTheirSensorsRead) {
   EnergyCurves curves(RandomMachine::channels());
   for (const Sample& sample : log) curves.observe(sample);
   for (const sampling::WindowId window : windows) {
-    const Result<sampling::WindowResult> result = engine->result(window, sampling::Patience::none);
+    const Result<sampling::WindowResult> result = engine->result(window, sampling::WaitPolicy::none);
     ASSERT_TRUE(result);
     for (const DomainEnergy& row : result->energy.rows) {
       if (row.name == "gpu0") continue;  // the second query has seen more of its counter updates
       const auto channel = static_cast<std::size_t>(row.name == "package-0" ? 0 : row.name == "fan" ? 2 : 3);
-      const ChannelEnergy same = curves.of(channel)->energy_between(result->begin_ns, result->end_ns);
+      const ChannelEnergy same = curves.curve_of(channel)->energy_between(result->begin_ns, result->end_ns);
       EXPECT_EQ(row.joules, same.joules) << row.name;
     }
   }
@@ -290,7 +290,7 @@ TEST_P(SameEnergy, OfAReportItsPartsItsStepsItsPowerAndItsPage) {
   EnergyCurves curves(RandomMachine::channels());
   for (const Sample& sample : recorded.samples) curves.observe(sample);
   const auto joules = [&](std::size_t channel, std::int64_t from_ns, std::int64_t to_ns) {
-    return curves.of(channel)->joules_at(to_ns) - curves.of(channel)->joules_at(from_ns);
+    return curves.curve_of(channel)->joules_at(to_ns) - curves.curve_of(channel)->joules_at(from_ns);
   };
 
   const ReportResult whole = report_of(file, {});
@@ -303,7 +303,7 @@ TEST_P(SameEnergy, OfAReportItsPartsItsStepsItsPowerAndItsPage) {
   for (int part = 0; part < 10; ++part) {
     const double from_s = std::uniform_real_distribution<>(0, 6.5)(random);
     const double to_s = from_s + std::uniform_real_distribution<>(0.1, 1.5)(random);
-    const ReportResult clipped = report_of(file, {.within = {from_s, to_s}});
+    const ReportResult clipped = report_of(file, {.time_range = {from_s, to_s}});
     const std::int64_t from_ns = recorded.span.begin_ns + static_cast<std::int64_t>(from_s * 1e9);
     const std::int64_t to_ns = recorded.span.begin_ns + static_cast<std::int64_t>(to_s * 1e9);
     for (const DomainEnergy& row : clipped.domains) {
@@ -312,7 +312,7 @@ TEST_P(SameEnergy, OfAReportItsPartsItsStepsItsPowerAndItsPage) {
     }
   }
   // The energy of a step sums all measured channels.
-  const ReportResult by_step = report_of(file, {.level = Level::step});
+  const ReportResult by_step = report_of(file, {.level = RowLevel::step});
   ASSERT_EQ(by_step.rows.size(), steps_ns.size());
   for (std::size_t i = 0; i + 1 < steps_ns.size(); ++i) {
     double sum_j = 0;

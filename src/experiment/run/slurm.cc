@@ -28,13 +28,13 @@ std::string slurm_folder(const ExperimentFolder& folder) { return folder.path() 
 // Returns the output of a Slurm tool.
 Result<std::string> output_of(const ExperimentFolder& folder, std::vector<std::string> command) {
   if (Status made = make_private_folders(slurm_folder(folder)); !made) return std::move(made).error();
-  Result<SignalGate> signals = SignalGate::open();
+  Result<BlockedSignals> signals = BlockedSignals::open();
   if (!signals) return std::move(signals).error();
-  ChildRun run;
+  ChildCommand run;
   run.output_path = fmt::format("{}/tool-{}.out", slurm_folder(folder), ::getpid());
   run.error_path = fmt::format("{}/tool-{}.err", slurm_folder(folder), ::getpid());
   run.command = std::move(command);
-  const Result<ChildEnd> end = run_child(*signals, run, {});
+  const Result<ChildResult> end = run_child(*signals, run, {});
   const Result<std::string> output = read_file_start(run.output_path, kMostOutput_bytes);
   const Result<std::string> errors = read_file_start(run.error_path, kMostOutput_bytes);
   ::unlink(run.output_path.c_str());
@@ -43,7 +43,7 @@ Result<std::string> output_of(const ExperimentFolder& folder, std::vector<std::s
     return Error{ErrorCode::unsupported, fmt::format("Slurm is not here: {}", end.error().message),
                  "submit where sbatch is; or have any launcher call joulemap experiment run-row FOLDER --block B"};
   }
-  if (end->exit.code != 0) {
+  if (end->exit_status.code != 0) {
     return Error{ErrorCode::io, fmt::format("{}: {}", run.command.front(), errors ? trim(*errors) : "failed"), ""};
   }
   return output;
@@ -78,21 +78,21 @@ std::string job_script(const ExperimentFolder& folder, const RunnerOptions& opti
 
 std::vector<std::size_t> blocks_to_run(const ExperimentFolder& folder) {
   std::set<std::size_t> blocks;
-  for (const TableRow& row : folder.table()) {
+  for (const RunTableRow& row : folder.table()) {
     if (row.state == RowState::todo || row.state == RowState::failed) blocks.insert(row.plan.block);
   }
   return {blocks.begin(), blocks.end()};
 }
 
-Result<SubmittedArray> submit_array(const ExperimentFolder& folder, const BlockArray& blocks,
-                                    std::span<const std::string> words) {
+Result<SubmittedSlurmArray> submit_array(const ExperimentFolder& folder, const SlurmBlockArray& blocks,
+                                         std::span<const std::string> words) {
   std::vector<std::string> command = {"sbatch",
                                       "--parsable",
                                       "--exclusive",
                                       "--nodes=1",
                                       "--job-name=" + folder.spec().name,
                                       "--chdir=" + folder.directory(),
-                                      "--array=" + array_text(blocks.indices),
+                                      "--array=" + slurm_array_text(blocks.indices),
                                       fmt::format("--output={}/%A_%a.txt", slurm_folder(folder)),
                                       fmt::format("--export=ALL,JOULEMAP_FIRST_BLOCK={}", blocks.first)};
   command.insert(command.end(), words.begin(), words.end());
@@ -100,17 +100,17 @@ Result<SubmittedArray> submit_array(const ExperimentFolder& folder, const BlockA
   const Result<std::string> output = output_of(folder, std::move(command));
   if (!output) return output.error();
   // "1234" or "1234;cluster".
-  return SubmittedArray{std::string(trim(split(*output, ';').front())), blocks};
+  return SubmittedSlurmArray{std::string(trim(split(*output, ';').front())), blocks};
 }
 
-std::string jobs_line(const SubmittedArray& array) {
-  return formats::csv_line({array.job, fmt::format("{}", array.blocks.first), array_text(array.blocks.indices)});
+std::string jobs_line(const SubmittedSlurmArray& array) {
+  return formats::csv_line({array.job, fmt::format("{}", array.blocks.first), slurm_array_text(array.blocks.indices)});
 }
 
 }  // namespace
 
-std::vector<BlockArray> arrays_of(std::span<const std::size_t> blocks, std::size_t most) {
-  std::vector<BlockArray> arrays;
+std::vector<SlurmBlockArray> split_into_arrays(std::span<const std::size_t> blocks, std::size_t most) {
+  std::vector<SlurmBlockArray> arrays;
   for (const std::size_t block : blocks) {
     if (arrays.empty() || block - arrays.back().first >= most) arrays.push_back({block, {}});
     arrays.back().indices.push_back(block - arrays.back().first);
@@ -118,7 +118,7 @@ std::vector<BlockArray> arrays_of(std::span<const std::size_t> blocks, std::size
   return arrays;
 }
 
-std::string array_text(std::span<const std::size_t> indices) {
+std::string slurm_array_text(std::span<const std::size_t> indices) {
   std::string text;
   for (std::size_t begin = 0; begin < indices.size();) {
     std::size_t end = begin + 1;
@@ -130,17 +130,17 @@ std::string array_text(std::span<const std::size_t> indices) {
   return text;
 }
 
-Result<std::vector<SubmittedArray>> submit_blocks(const ExperimentFolder& folder, const RunnerOptions& options,
-                                                  std::span<const std::string> words) {
+Result<std::vector<SubmittedSlurmArray>> submit_blocks(const ExperimentFolder& folder, const RunnerOptions& options,
+                                                       std::span<const std::string> words) {
   // Checked first, so that a machine without Slurm fails before anything is written.
   if (const Result<std::string> version = output_of(folder, {"sbatch", "--version"}); !version) return version.error();
   if (Status written = replace_own_file(slurm_folder(folder) + "/block.sh", job_script(folder, options)); !written) {
     return std::move(written).error();
   }
   const std::string known = slurm_folder(folder) + "/jobs.csv";
-  std::vector<SubmittedArray> submitted;
-  for (const BlockArray& blocks : arrays_of(blocks_to_run(folder), max_array_size(folder))) {
-    Result<SubmittedArray> array = submit_array(folder, blocks, words);
+  std::vector<SubmittedSlurmArray> submitted;
+  for (const SlurmBlockArray& blocks : split_into_arrays(blocks_to_run(folder), max_array_size(folder))) {
+    Result<SubmittedSlurmArray> array = submit_array(folder, blocks, words);
     if (!array) return std::move(array).error();
     const Result<std::string> before = read_small_file(known);
     const Status kept = replace_own_file(known, (before ? *before : std::string()) + jobs_line(*array));
@@ -150,7 +150,7 @@ Result<std::vector<SubmittedArray>> submit_blocks(const ExperimentFolder& folder
   return submitted;
 }
 
-std::vector<ExperimentJob> followed_jobs(const ExperimentFolder& folder, Diagnostics& diagnostics) {
+std::vector<ExperimentJob> query_slurm_jobs(const ExperimentFolder& folder, Diagnostics& diagnostics) {
   std::vector<ExperimentJob> jobs;
   const Result<std::string> known = read_small_file(slurm_folder(folder) + "/jobs.csv");
   if (!known) return jobs;

@@ -18,27 +18,27 @@
 namespace joulemap::experiment {
 
 // Tasks of one array: block = first + index.
-struct BlockArray {
+struct SlurmBlockArray {
   std::size_t first = 0;
   std::vector<std::size_t> indices;
 };
 
 // `blocks` in ascending order; every index is below `most`.
-std::vector<BlockArray> arrays_of(std::span<const std::size_t> blocks, std::size_t most);
+std::vector<SlurmBlockArray> split_into_arrays(std::span<const std::size_t> blocks, std::size_t most);
 // "0-4,7": the syntax of --array.
-std::string array_text(std::span<const std::size_t> indices);
+std::string slurm_array_text(std::span<const std::size_t> indices);
 
-struct SubmittedArray {
+struct SubmittedSlurmArray {
   std::string job;
-  BlockArray blocks;
+  SlurmBlockArray blocks;
 };
 
 // Submits every block with rows that are not done. `words` are passed to sbatch: "--partition=gpu". Without Slurm:
 // unsupported.
-Result<std::vector<SubmittedArray>> submit_blocks(const ExperimentFolder& folder, const RunnerOptions& options,
-                                                  std::span<const std::string> words);
+Result<std::vector<SubmittedSlurmArray>> submit_blocks(const ExperimentFolder& folder, const RunnerOptions& options,
+                                                       std::span<const std::string> words);
 
 // State of the submitted jobs from the cluster; empty if none were submitted.
-std::vector<ExperimentJob> followed_jobs(const ExperimentFolder& folder, Diagnostics& diagnostics);
+std::vector<ExperimentJob> query_slurm_jobs(const ExperimentFolder& folder, Diagnostics& diagnostics);
 
 }  // namespace joulemap::experiment

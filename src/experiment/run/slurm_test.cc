@@ -19,7 +19,7 @@ TEST(SlurmArrays, EveryBlockIsInOneArrayAndNoIndexReachesTheLimit) {
     }
     const std::size_t most = 1 + random() % 100;
     std::vector<std::size_t> covered;
-    for (const BlockArray& array : arrays_of(blocks, most)) {
+    for (const SlurmBlockArray& array : split_into_arrays(blocks, most)) {
       for (const std::size_t index : array.indices) {
         ASSERT_LT(index, most);
         covered.push_back(array.first + index);
@@ -30,8 +30,8 @@ TEST(SlurmArrays, EveryBlockIsInOneArrayAndNoIndexReachesTheLimit) {
 }
 
 TEST(SlurmArrays, NeighboursAreWrittenAsRanges) {
-  EXPECT_EQ(array_text(std::vector<std::size_t>{0, 1, 2, 4, 7, 8}), "0-2,4,7-8");
-  EXPECT_EQ(array_text(std::vector<std::size_t>{5}), "5");
+  EXPECT_EQ(slurm_array_text(std::vector<std::size_t>{0, 1, 2, 4, 7, 8}), "0-2,4,7-8");
+  EXPECT_EQ(slurm_array_text(std::vector<std::size_t>{5}), "5");
 }
 
 }  // namespace

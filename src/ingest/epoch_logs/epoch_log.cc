@@ -46,9 +46,9 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
   EpochLog log;
   std::optional<Columns> columns;
   std::uint64_t dropped = 0;
-  bool is_cut = false;
+  bool is_truncated = false;
   for_each_line(text, [&](std::string_view line) {
-    const std::vector<std::string> fields = fields_of(line);
+    const std::vector<std::string> fields = split_fields(line);
     if (!columns) {
       columns = columns_of(fields);
       return;
@@ -62,7 +62,7 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
     EpochEnd end{*time_ns, {}};
     if (is_whole_second(fields[columns->time])) {
       end.time_ns += kNanosecondsPerSecond / 2;
-      is_cut = true;
+      is_truncated = true;
     }
     for (const std::size_t column : columns->metrics) {
       end.metrics.push_back(column < fields.size() ? parse_double(fields[column]) : std::nullopt);
@@ -77,7 +77,7 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
   std::stable_sort(log.epochs.begin(), log.epochs.end(),
                    [](const EpochEnd& a, const EpochEnd& b) { return a.time_ns < b.time_ns; });
   if (dropped > 0) log.diagnostics.add({"epochs_dropped", dropped, fmt::format("lines of {} have no time", name), ""});
-  if (is_cut) {
+  if (is_truncated) {
     log.diagnostics.add(
         {"epoch_times_cut", 1,
          "ends of epochs are told in whole seconds, so each may be half a second off, and its energy by as "
@@ -87,7 +87,7 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
   return log;
 }
 
-bool more_is_better(std::string_view metric) {
+bool is_higher_better(std::string_view metric) {
   constexpr std::array<std::string_view, 6> kLess = {"loss", "error", "perplexity", "mse", "mae", "wer"};
   return std::none_of(kLess.begin(), kLess.end(),
                       [&](std::string_view word) { return metric.find(word) != std::string_view::npos; });

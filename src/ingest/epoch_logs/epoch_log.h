@@ -32,6 +32,6 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
                                  std::optional<std::int64_t> utc_offset_s = {});
 
 // Whether larger values of the metric are better: it is not a loss, an error or a perplexity.
-bool more_is_better(std::string_view metric);
+bool is_higher_better(std::string_view metric);
 
 }  // namespace joulemap::ingest

@@ -71,8 +71,8 @@ TEST(EpochLog, WholeSecondsAreTakenForTheirMiddle) {
 }
 
 TEST(EpochLog, LossesAreToBeSmall) {
-  EXPECT_FALSE(more_is_better("val_loss"));
-  EXPECT_TRUE(more_is_better("accuracy"));
+  EXPECT_FALSE(is_higher_better("val_loss"));
+  EXPECT_TRUE(is_higher_better("accuracy"));
 }
 
 TEST_F(PowerExperiment, EnergyOfEpochsIsTheIntegralBetweenTheirEnds) {
@@ -91,7 +91,7 @@ TEST_F(PowerExperiment, EnergyOfEpochsIsTheIntegralBetweenTheirEnds) {
   EXPECT_TRUE(data->metrics[2].more_is_better);
   EXPECT_EQ(row.metrics[2], 0.7);
   EXPECT_EQ(data->metrics[4].name, "gpu_utilization");
-  EXPECT_FALSE(data->metrics[4].weighed);
+  EXPECT_FALSE(data->metrics[4].is_compared);
   EXPECT_EQ(row.metrics[4], 50);
   EXPECT_EQ(row.metrics[6], 1024);
 }
@@ -120,7 +120,7 @@ TEST_F(PowerExperiment, AMissingLogOfEpochsIsTold) {
   write("run1-x-ENERGY.csv", kPower);
   const Result<ExperimentData> data = read_power_experiment({{folder_}, "run{run}-{m}-ENERGY.csv", "{m}.csv", 0});
   ASSERT_TRUE(data);
-  EXPECT_TRUE(complete_energy(total_energy(data->rows.front().domains)));
+  EXPECT_TRUE(energy_if_complete(total_energy(data->rows.front().domains)));
   EXPECT_TRUE(data->rows.front().diagnostics.contains("epochs_missing"));
 }
 

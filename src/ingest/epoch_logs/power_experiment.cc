@@ -25,17 +25,17 @@ namespace fs = std::filesystem;
 bool is_repetition(std::string_view field) { return field == "run" || field == "rep" || field == "repetition"; }
 
 // A metric of the log besides power.
-struct Aside {
+struct GaugeMetric {
   std::string_view channel;  // of gpu0
   std::string_view name;
   std::string_view unit;
   bool is_mean;  // otherwise the maximum
   double factor;
 };
-constexpr std::array kAsides = {Aside{"utilization", "gpu_utilization", "%", true, 1},
-                                Aside{"memory-utilization", "memory_utilization", "%", true, 1},
-                                Aside{"memory-used", "memory_used", "MiB", false, 1.0 / (1 << 20)},
-                                Aside{"temperature", "temperature", "degC", false, 1}};
+constexpr std::array kGaugeMetrics = {GaugeMetric{"utilization", "gpu_utilization", "%", true, 1},
+                                      GaugeMetric{"memory-utilization", "memory_utilization", "%", true, 1},
+                                      GaugeMetric{"memory-used", "memory_used", "MiB", false, 1.0 / (1 << 20)},
+                                      GaugeMetric{"temperature", "temperature", "degC", false, 1}};
 
 struct InputFile {
   std::string path;
@@ -81,20 +81,20 @@ Result<std::vector<InputFile>> find_files(const PowerExperimentOptions& options,
   return Error{ErrorCode::not_found, "no file fits the pattern", "look at one name and put its parts in braces"};
 }
 
-std::optional<double> aside_value(const PowerLog& log, const Aside& aside) {
+std::optional<double> gauge_metric_value(const PowerLog& log, const GaugeMetric& gauge_metric) {
   double sum = 0;
   double most = std::numeric_limits<double>::lowest();
   std::size_t count = 0;
   for (const Sample& sample : log.samples) {
     const Channel& channel = log.channels[sample.channel];
-    if (channel.name != "gpu0-" + std::string(aside.channel)) continue;
-    const double value = static_cast<double>(sample.reading.raw) * channel.scale * aside.factor;
+    if (channel.name != "gpu0-" + std::string(gauge_metric.channel)) continue;
+    const double value = static_cast<double>(sample.reading.raw) * channel.scale * gauge_metric.factor;
     sum += value;
     most = std::max(most, value);
     ++count;
   }
   if (count == 0) return std::nullopt;
-  return aside.is_mean ? sum / static_cast<double>(count) : most;
+  return gauge_metric.is_mean ? sum / static_cast<double>(count) : most;
 }
 
 // One integral per GPU, over its first power channel.
@@ -102,8 +102,9 @@ std::vector<std::pair<std::string, PowerIntegral>> integrals_of(const PowerLog& 
   std::vector<std::pair<std::string, PowerIntegral>> integrals;
   for (std::uint32_t i = 0; i < log.channels.size(); ++i) {
     const Channel& channel = log.channels[i];
-    const bool is_known =
-        std::any_of(integrals.begin(), integrals.end(), [&](const auto& one) { return one.first == channel.domain; });
+    const bool is_known = std::any_of(integrals.begin(), integrals.end(), [&](const auto& domain_integral) {
+      return domain_integral.first == channel.domain;
+    });
     if (channel.quantity != Quantity::power || is_known) continue;
     PowerIntegral integral(log, i);
     if (!integral.is_empty()) integrals.emplace_back(channel.domain, std::move(integral));
@@ -111,9 +112,9 @@ std::vector<std::pair<std::string, PowerIntegral>> integrals_of(const PowerLog& 
   return integrals;
 }
 
-class RowMaker {
+class RowBuilder {
  public:
-  explicit RowMaker(ExperimentData& data) : data_(data) {}
+  explicit RowBuilder(ExperimentData& data) : data_(data) {}
 
   Status add(const PowerLog& log, const EpochLog* epochs, ExperimentRow row) {
     const auto integrals = integrals_of(log);
@@ -127,7 +128,7 @@ class RowMaker {
     row.attempts = 1;
     row.first.measured = MeasuredWatts(0);
     for (const auto& [name, integral] : integrals) add_domain(name, integral, row);
-    take_notes(log.diagnostics, row);
+    take_diagnostics(log.diagnostics, row);
     set_metrics(log, epochs, row);
     if (epochs != nullptr) add_epochs(*epochs, integrals, origin_ns, row);
     data_.rows.push_back(std::move(row));
@@ -136,7 +137,7 @@ class RowMaker {
 
  private:
   // Diagnostics that apply to all such logs are reported once, not for every row.
-  void take_notes(const Diagnostics& notes, ExperimentRow& row) {
+  void take_diagnostics(const Diagnostics& notes, ExperimentRow& row) {
     constexpr std::array<std::string_view, 4> kOfAll = {"local_time", "power_is_mean", "columns_guessed",
                                                         "epoch_times_cut"};
     for (Diagnostic note : notes.list()) {
@@ -159,15 +160,15 @@ class RowMaker {
     domain.counted = true;
     domain.sensor = "nvidia-smi";
     domain.channel = "power";
-    *row.first.measured += MeasuredWatts(integral.first_w());
+    *row.first.measured += MeasuredWatts(integral.first_power_w());
     row.domains.push_back(std::move(domain));
   }
 
-  std::size_t metric_index(const std::string& name, std::string_view unit, bool is_more, bool is_weighed) {
+  std::size_t metric_index(const std::string& name, std::string_view unit, bool higher_is_better, bool is_weighed) {
     for (std::size_t i = 0; i < data_.metrics.size(); ++i) {
       if (data_.metrics[i].name == name) return i;
     }
-    data_.metrics.push_back({name, std::string(unit), is_more, is_weighed});
+    data_.metrics.push_back({name, std::string(unit), higher_is_better, is_weighed});
     return data_.metrics.size() - 1;
   }
 
@@ -178,18 +179,18 @@ class RowMaker {
 
   void set_metrics(const PowerLog& log, const EpochLog* epochs, ExperimentRow& row) {
     for (std::size_t i = 0; epochs != nullptr && i < epochs->metrics.size(); ++i) {
-      const std::size_t index = metric_index(epochs->metrics[i], "", more_is_better(epochs->metrics[i]), true);
+      const std::size_t index = metric_index(epochs->metrics[i], "", is_higher_better(epochs->metrics[i]), true);
       set(row.metrics, index, epochs->epochs.empty() ? std::nullopt : epochs->epochs.back().metrics[i]);
     }
-    for (const Aside& aside : kAsides) {
-      const std::optional<double> value = aside_value(log, aside);
-      if (value) set(row.metrics, metric_index(std::string(aside.name), aside.unit, false, false), value);
+    for (const GaugeMetric& gauge_metric : kGaugeMetrics) {
+      const std::optional<double> value = gauge_metric_value(log, gauge_metric);
+      if (value) set(row.metrics, metric_index(std::string(gauge_metric.name), gauge_metric.unit, false, false), value);
     }
   }
 
   void add_epochs(const EpochLog& log, const std::vector<std::pair<std::string, PowerIntegral>>& integrals,
                   std::int64_t origin_ns, ExperimentRow& row) {
-    take_notes(log.diagnostics, row);
+    take_diagnostics(log.diagnostics, row);
     double begin_s = 0;
     for (const EpochEnd& end : log.epochs) {
       const double end_s = seconds(end.time_ns - origin_ns);
@@ -204,7 +205,7 @@ class RowMaker {
       epoch.energy_j = 0;
       for (const auto& [name, integral] : integrals) *epoch.energy_j += integral.energy_j(begin_s, end_s);
       for (std::size_t i = 0; i < log.metrics.size(); ++i) {
-        set(epoch.metrics, metric_index(log.metrics[i], "", more_is_better(log.metrics[i]), true), end.metrics[i]);
+        set(epoch.metrics, metric_index(log.metrics[i], "", is_higher_better(log.metrics[i]), true), end.metrics[i]);
       }
       row.epochs.push_back(std::move(epoch));
       begin_s = end_s;
@@ -272,7 +273,7 @@ Result<std::vector<ExperimentFactor>> factors_of(const NamePattern* names) {
 }
 
 // Sorts the rows by start time and completes their metrics.
-ExperimentData finished(ExperimentData data) {
+ExperimentData finish_experiment(ExperimentData data) {
   sort_levels(data);
   std::stable_sort(data.rows.begin(), data.rows.end(),
                    [](const ExperimentRow& a, const ExperimentRow& b) { return a.start_unix_ns < b.start_unix_ns; });
@@ -297,7 +298,7 @@ Status add_row(const InputFile& file, const NamePattern& epoch_names, const Powe
     return Done{};
   }
   std::optional<EpochLog> epochs;
-  if (!options.epochs.empty()) {
+  if (!options.epoch_logs.empty()) {
     Result<EpochLog> read = read_epochs(file, epoch_names, options.utc_offset_s);
     if (read) {
       epochs = *std::move(read);
@@ -307,7 +308,7 @@ Status add_row(const InputFile& file, const NamePattern& epoch_names, const Powe
       row.diagnostics.add({"epochs_missing", 1, read.error().message, read.error().remedy});
     }
   }
-  Status added = RowMaker(data).add(*log, epochs ? &*epochs : nullptr, std::move(row));
+  Status added = RowBuilder(data).add(*log, epochs ? &*epochs : nullptr, std::move(row));
   return added ? Status(Done{}) : Status(std::move(added).error().with_context(file.path));
 }
 
@@ -316,7 +317,7 @@ Status add_row(const InputFile& file, const NamePattern& epoch_names, const Powe
 Result<ExperimentData> read_power_experiment(const PowerExperimentOptions& options) {
   const Result<NamePattern> pattern = NamePattern::parse(options.pattern);
   if (!pattern) return pattern.error();
-  const Result<NamePattern> epoch_names = NamePattern::parse(options.epochs);
+  const Result<NamePattern> epoch_names = NamePattern::parse(options.epoch_logs);
   if (!epoch_names) return epoch_names.error();
   const NamePattern* const names = options.pattern.empty() ? nullptr : &*pattern;
   const Result<std::vector<InputFile>> files = find_files(options, names);
@@ -332,7 +333,7 @@ Result<ExperimentData> read_power_experiment(const PowerExperimentOptions& optio
       return std::move(added).error();
     }
   }
-  return finished(std::move(data));
+  return finish_experiment(std::move(data));
 }
 
 }  // namespace joulemap::ingest

@@ -23,7 +23,7 @@ struct PowerExperimentOptions {
   // repetition, the others are factors. Empty: all logs are repetitions of one cell.
   std::string pattern;
   // Epoch logs: a file, or a pattern of its name, filled in with the fields of the power log's name. May be empty.
-  std::string epochs;
+  std::string epoch_logs;
   std::optional<std::int64_t> utc_offset_s;
 };
 

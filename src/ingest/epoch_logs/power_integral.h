@@ -17,17 +17,17 @@ class PowerIntegral {
   PowerIntegral(const PowerLog& log, std::uint32_t channel);
   bool is_empty() const { return times_s_.empty(); }
   double energy_j(double from_s, double to_s) const;  // seconds since the origin
-  double first_w() const { return watts_.front(); }
+  double first_power_w() const { return watts_.front(); }
 
   // First sample time over all channels of a log, so that their times are comparable.
   static std::int64_t origin_ns(const PowerLog& log);
 
  private:
-  double up_to(double time_s) const;
+  double cumulative_energy_j(double time_s) const;
 
   std::vector<double> times_s_;
   std::vector<double> watts_;
-  std::vector<double> joules_;  // cumulative energy up to each sample
+  std::vector<double> cumulative_j_;  // cumulative energy up to each sample
 };
 
 }  // namespace joulemap::ingest

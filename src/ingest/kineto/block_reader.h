@@ -16,20 +16,20 @@
 namespace joulemap::ingest::kineto {
 
 enum class BlockEnd : std::uint8_t {
-  clean,        // after an event
-  unfinished,   // inside an event that begins at `end_at`
-  events_over,  // the list of events ends; `end_at` is after its bracket
+  after_event,        // after an event
+  inside_event,       // inside an event that begins at `end_offset`
+  end_of_event_list,  // the list of events ends; `end_offset` is after its bracket
 };
 
-struct ReadBlock {
+struct ParsedBlock {
   std::vector<TraceEvent> events;
-  EventNotes notes;
-  std::optional<std::size_t> first_damage;  // offset in the text
-  BlockEnd end = BlockEnd::clean;
-  std::size_t end_at = 0;
+  EventCounts counts;
+  std::optional<std::size_t> first_damage_offset;  // offset in the text
+  BlockEnd end = BlockEnd::after_event;
+  std::size_t end_offset = 0;
 };
 
 // `is_last`: no text follows, so an unfinished event is broken.
-ReadBlock read_block(std::string_view text, bool is_last, EventTables& tables);
+ParsedBlock parse_block(std::string_view text, bool is_last, EventTables& tables);
 
 }  // namespace joulemap::ingest::kineto

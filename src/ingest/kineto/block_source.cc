@@ -14,13 +14,13 @@ constexpr std::size_t kLongestHeader = 16 << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kList = "\"traceEvents\"";
 
-Error no_trace(std::string_view why) {
+Error not_a_trace_error(std::string_view why) {
   return Error{ErrorCode::malformed, std::string(why),
                "give the file that torch.profiler's export_chrome_trace or tensorboard_trace_handler wrote"};
 }
 
 // Finds the start of the list by pattern alone: for a header with unescaped quotes.
-std::size_t search_list(std::string_view text) {
+std::size_t search_event_list(std::string_view text) {
   for (std::size_t at = text.find(kList); at != std::string_view::npos; at = text.find(kList, at + 1)) {
     std::size_t next = at + kList.size();
     const auto skip_space = [&] {
@@ -36,10 +36,10 @@ std::size_t search_list(std::string_view text) {
 
 }  // namespace
 
-void BlockText::resize(std::size_t size) {
-  if (room_ < size + formats::kScanPadding) {
-    room_ = std::max(size + formats::kScanPadding, room_ + room_ / 2);
-    std::unique_ptr<char[]> larger = std::make_unique_for_overwrite<char[]>(room_);
+void BlockBuffer::resize(std::size_t size) {
+  if (capacity_ < size + formats::kScanPadding) {
+    capacity_ = std::max(size + formats::kScanPadding, capacity_ + capacity_ / 2);
+    std::unique_ptr<char[]> larger = std::make_unique_for_overwrite<char[]>(capacity_);
     if (size_ > 0) std::memcpy(larger.get(), bytes_.get(), size_);
     bytes_ = std::move(larger);
   }
@@ -47,26 +47,26 @@ void BlockText::resize(std::size_t size) {
   std::memset(bytes_.get() + size_, 0, formats::kScanPadding);
 }
 
-void BlockText::cut(std::size_t size) { resize(size); }
+void BlockBuffer::truncate(std::size_t size) { resize(size); }
 
-void BlockText::assign(std::string_view text) {
+void BlockBuffer::assign(std::string_view text) {
   size_ = 0;
   append(text);
 }
 
-void BlockText::append(std::string_view text) {
+void BlockBuffer::append(std::string_view text) {
   const std::size_t before = size_;
   resize(before + text.size());
   if (!text.empty()) std::memcpy(bytes_.get() + before, text.data(), text.size());
 }
 
-void BlockText::drop_front(std::size_t from) {
+void BlockBuffer::drop_front(std::size_t from) {
   std::memmove(bytes_.get(), bytes_.get() + from, size_ - from);
   offset += from;
   resize(size_ - from);
 }
 
-Result<bool> BlockText::read_more(const ReadText& read, std::size_t count) {
+Result<bool> BlockBuffer::read_more(const TextReader& read, std::size_t count) {
   const std::size_t before = size_;
   resize(before + count);
   Result<std::size_t> got = read({bytes_.get() + before, count});
@@ -76,7 +76,7 @@ Result<bool> BlockText::read_more(const ReadText& read, std::size_t count) {
 }
 
 // Sets `begin` behind the bracket of the member "traceEvents", or of a bare list.
-bool BlockSource::find_list(std::string_view text, bool is_all, std::size_t& begin, bool& wants_more) {
+bool BlockSource::find_event_list(std::string_view text, bool is_all, std::size_t& begin, bool& wants_more) {
   formats::JsonCursor json(text.data() + begin, text.data() + text.size());
   if (json.peek() == '[') {
     json.enter_array();
@@ -96,7 +96,7 @@ bool BlockSource::find_list(std::string_view text, bool is_all, std::size_t& beg
   wants_more = json.wants_more();
   if (wants_more && !is_all) return false;
   header_is_damaged_ = json.failed();
-  const std::size_t found = json.failed() ? search_list(text) : std::string_view::npos;
+  const std::size_t found = json.failed() ? search_event_list(text) : std::string_view::npos;
   if (found == std::string_view::npos) {
     wants_more = json.failed();
     return false;
@@ -106,42 +106,42 @@ bool BlockSource::find_list(std::string_view text, bool is_all, std::size_t& beg
   return true;
 }
 
-Status BlockSource::find_events() {
+Status BlockSource::read_header() {
   std::size_t begin = 0;
   for (bool wants_more = true; wants_more;) {
-    Result<bool> more = rest_.read_more(read_, block_bytes_);
+    Result<bool> more = pending_.read_more(read_, block_bytes_);
     if (!more) return std::move(more).error();
-    over_ = !*more;
-    const std::string_view text = rest_.view();
+    is_at_end_ = !*more;
+    const std::string_view text = pending_.view();
     begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
     const std::size_t first = text.find_first_not_of(" \t\r\n", begin);
-    if (first == std::string_view::npos && !over_) continue;
-    if (first == std::string_view::npos) return no_trace("the file is empty");
-    if (text[first] != '{' && text[first] != '[') return no_trace("this is no JSON");
-    const bool is_all = over_ || text.size() > kLongestHeader;
-    if (find_list(text, is_all, begin, wants_more)) {
-      rest_.drop_front(begin);
+    if (first == std::string_view::npos && !is_at_end_) continue;
+    if (first == std::string_view::npos) return not_a_trace_error("the file is empty");
+    if (text[first] != '{' && text[first] != '[') return not_a_trace_error("this is no JSON");
+    const bool is_all = is_at_end_ || text.size() > kLongestHeader;
+    if (find_event_list(text, is_all, begin, wants_more)) {
+      pending_.drop_front(begin);
       return Done{};
     }
     if (is_all) break;
   }
-  return no_trace("this is JSON, but it has no list \"traceEvents\"");
+  return not_a_trace_error("this is JSON, but it has no list \"traceEvents\"");
 }
 
-Result<bool> BlockSource::next(BlockText& block) {
-  if (!over_) {
-    Result<bool> more = rest_.read_more(read_, block_bytes_);
+Result<bool> BlockSource::next(BlockBuffer& block) {
+  if (!is_at_end_) {
+    Result<bool> more = pending_.read_more(read_, block_bytes_);
     if (!more) return std::move(more).error();
-    over_ = !*more;
+    is_at_end_ = !*more;
   }
-  const std::string_view text = rest_.view();
+  const std::string_view text = pending_.view();
   if (text.empty()) return false;
-  const std::size_t edge = over_ ? std::string_view::npos : find_last_event(text);
+  const std::size_t edge = is_at_end_ ? std::string_view::npos : find_last_event_start(text);
   const std::size_t size = edge == std::string_view::npos ? text.size() : edge;
-  std::swap(block, rest_);  // moves the text; copies only the part after the edge
-  rest_.offset = block.offset + size;
-  rest_.assign(block.view().substr(size));
-  block.cut(size);
+  std::swap(block, pending_);  // moves the text; copies only the part after the edge
+  pending_.offset = block.offset + size;
+  pending_.assign(block.view().substr(size));
+  block.truncate(size);
   return true;
 }
 

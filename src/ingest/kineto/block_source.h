@@ -17,10 +17,10 @@
 namespace joulemap::ingest::kineto {
 
 // Fills the whole span except at the end of the text; returns 0 from then on.
-using ReadText = std::function<Result<std::size_t>(std::span<char>)>;
+using TextReader = std::function<Result<std::size_t>(std::span<char>)>;
 
 // A range of text with the padding that formats/byte_scan.h requires.
-class BlockText {
+class BlockBuffer {
  public:
   std::string_view view() const { return {bytes_.get(), size_}; }
   std::uint64_t offset = 0;  // of its first byte in the whole text
@@ -30,39 +30,39 @@ class BlockText {
   // Keeps the text from offset `from` on.
   void drop_front(std::size_t from);
   // Appends up to `count` bytes. Returns false at the end of the text.
-  Result<bool> read_more(const ReadText& read, std::size_t count);
-  void cut(std::size_t size);
+  Result<bool> read_more(const TextReader& read, std::size_t count);
+  void truncate(std::size_t size);
 
  private:
   void resize(std::size_t size);
 
   std::unique_ptr<char[]> bytes_;
-  std::size_t room_ = 0;
+  std::size_t capacity_ = 0;
   std::size_t size_ = 0;
 };
 
 class BlockSource {
  public:
-  BlockSource(ReadText read, std::size_t block_bytes) : read_(std::move(read)), block_bytes_(block_bytes) {}
+  BlockSource(TextReader read, std::size_t block_bytes) : read_(std::move(read)), block_bytes_(block_bytes) {}
 
   // Reads up to the list of events. Fails if the text has none or cannot be read.
-  Status find_events();
+  Status read_header();
   const std::string& header() const { return header_; }
   bool header_is_damaged() const { return header_is_damaged_; }
   bool is_bare_list() const { return header_.empty(); }
 
   // Returns false at the end. The blocks together are all of the text after the header.
-  Result<bool> next(BlockText& block);
+  Result<bool> next(BlockBuffer& block);
 
  private:
-  bool find_list(std::string_view text, bool is_all, std::size_t& begin, bool& wants_more);
+  bool find_event_list(std::string_view text, bool is_all, std::size_t& begin, bool& wants_more);
 
-  ReadText read_;
+  TextReader read_;
   std::size_t block_bytes_;
   std::string header_;
   bool header_is_damaged_ = false;
-  BlockText rest_;  // read but not yet returned
-  bool over_ = false;
+  BlockBuffer pending_;  // read but not yet returned
+  bool is_at_end_ = false;
 };
 
 }  // namespace joulemap::ingest::kineto

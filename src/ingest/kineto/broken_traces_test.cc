@@ -63,7 +63,7 @@ TEST(BrokenKinetoTrace, MembersMayComeInAnyOrderAndHoldAnything) {
       op("c"));
   const Trace trace = read_kineto_text(text);
   EXPECT_EQ(names_of(trace), (Names{"a\n\"b\"", "c"}));
-  EXPECT_EQ(trace.blocks[0][0].external, 9u);
+  EXPECT_EQ(trace.blocks[0][0].external_id, 9u);
   EXPECT_EQ(trace.blocks[0][0].start_ns, 1'669'783'687'464'181'250);
   EXPECT_EQ(trace.blocks[0][0].duration_ns, 1500);
   EXPECT_EQ(codes_of(trace), "");
@@ -74,7 +74,7 @@ TEST(BrokenKinetoTrace, StrayQuotesAreReadAsTheyWereMeantAndTold) {
       file_of(op("a") + "," + op("<lambda \"x\"> y") + "," +
               op("c", R"(, "args": {"Concrete Inputs": ["say "hi"", "z"], "External id": 4})") + "," + op("d")));
   EXPECT_EQ(names_of(trace), (Names{"a", "<lambda \"x\"> y", "c", "d"}));
-  EXPECT_EQ(trace.blocks[0][2].external, 4u);
+  EXPECT_EQ(trace.blocks[0][2].external_id, 4u);
   EXPECT_EQ(codes_of(trace), "import.events-repaired 2;");
 }
 

@@ -12,61 +12,61 @@ namespace {
 constexpr std::array<std::string_view, 11> kMembers = {"ph",  "name", "cat",  "pid", "tid", "ts",
                                                        "dur", "id",   "args", "s",   "bp"};
 
-std::size_t past_space(std::string_view text, std::size_t at) {
+std::size_t skip_spaces(std::string_view text, std::size_t at) {
   while (at < text.size() && formats::is_json_space(text[at])) ++at;
   return at;
 }
 
 bool looks_like_event(std::string_view text, std::size_t brace) {
-  const std::size_t quote = past_space(text, brace + 1);
+  const std::size_t quote = skip_spaces(text, brace + 1);
   if (quote >= text.size() || text[quote] != '"') return false;
   const std::string_view key = text.substr(quote + 1, 5);
   const std::size_t end = key.find('"');
   if (end == std::string_view::npos) return false;
   if (std::find(kMembers.begin(), kMembers.end(), key.substr(0, end)) == kMembers.end()) return false;
-  const std::size_t colon = past_space(text, quote + 1 + end + 1);
+  const std::size_t colon = skip_spaces(text, quote + 1 + end + 1);
   return colon < text.size() && text[colon] == ':';
 }
 
 // Moves `at` to the last non-blank byte before it; returns false if that byte is not `wanted`.
-bool step_back(std::string_view text, std::size_t& at, char wanted) {
+bool match_backwards(std::string_view text, std::size_t& at, char expected) {
   while (at > 0 && formats::is_json_space(text[at - 1])) --at;
-  return at > 0 && text[--at] == wanted;
+  return at > 0 && text[--at] == expected;
 }
 
 bool follows_object(std::string_view text, std::size_t brace) {
-  return step_back(text, brace, ',') && step_back(text, brace, '}');
+  return match_backwards(text, brace, ',') && match_backwards(text, brace, '}');
 }
 
 }  // namespace
 
-std::size_t find_event(std::string_view text, std::size_t from) {
+std::size_t find_event_start(std::string_view text, std::size_t from) {
   for (std::size_t at = text.find('{', from); at != std::string_view::npos; at = text.find('{', at + 1)) {
     if (looks_like_event(text, at)) return at;
   }
   return std::string_view::npos;
 }
 
-std::size_t find_event_behind_another(std::string_view text, std::size_t from) {
-  std::size_t at = find_event(text, from);
-  while (at != std::string_view::npos && !follows_object(text, at)) at = find_event(text, at + 1);
+std::size_t find_event_start_after_event(std::string_view text, std::size_t from) {
+  std::size_t at = find_event_start(text, from);
+  while (at != std::string_view::npos && !follows_object(text, at)) at = find_event_start(text, at + 1);
   return at;
 }
 
-std::size_t find_last_event(std::string_view text) {
+std::size_t find_last_event_start(std::string_view text) {
   for (std::size_t at = text.rfind('{'); at != std::string_view::npos && at > 0; at = text.rfind('{', at - 1)) {
     if (looks_like_event(text, at) && follows_object(text, at)) return at;
   }
   return std::string_view::npos;
 }
 
-std::size_t find_end_of_events(std::string_view text, std::size_t from) {
+std::size_t find_event_list_end(std::string_view text, std::size_t from) {
   for (std::size_t at = text.find(']', from); at != std::string_view::npos; at = text.find(']', at + 1)) {
     std::size_t before = at;
-    if (!step_back(text, before, '}')) continue;
-    const std::size_t next = past_space(text, at + 1);
-    const bool ends = next >= text.size() || (text[next] == '}' && past_space(text, next + 1) >= text.size());
-    const std::size_t after_comma = past_space(text, next + 1);
+    if (!match_backwards(text, before, '}')) continue;
+    const std::size_t next = skip_spaces(text, at + 1);
+    const bool ends = next >= text.size() || (text[next] == '}' && skip_spaces(text, next + 1) >= text.size());
+    const std::size_t after_comma = skip_spaces(text, next + 1);
     const bool goes_on =
         next < text.size() && text[next] == ',' && after_comma < text.size() && text[after_comma] == '"';
     if (ends || goes_on) return at + 1;

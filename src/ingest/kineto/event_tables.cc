@@ -34,18 +34,18 @@ bool is_gpu(Category category) {
 }  // namespace
 
 EventTables::EventTables() {
-  words.number_of("");
-  number_of(sizes, std::uint64_t{0});
+  track_name.intern("");
+  intern(sizes, std::uint64_t{0});
 }
 
-bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, EventNotes& notes) {
-  ++notes.seen;
-  if (raw.phase == 'M' && raw.name == "thread_name") thread_names[thread_of(raw)] = plain(raw.label);
+bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, EventCounts& notes) {
+  ++notes.total;
+  if (raw.phase == 'M' && raw.name == "thread_name") thread_names[intern_thread(raw)] = unescape(raw.thread_name);
   if (raw.phase == 'B' || raw.phase == 'E') {  // begin and end events: no version of the profiler writes them
     ++notes.dropped;
     return false;
   }
-  if (raw.phase != 'X' || raw.category == Category::without_time) return true;
+  if (raw.phase != 'X' || raw.category == Category::ignored) return true;
   if (raw.category == Category::none || raw.category == Category::unknown) {
     const auto known = notes.unknown_categories.find(raw.category_text);
     if (known != notes.unknown_categories.end()) {
@@ -65,9 +65,10 @@ bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, Even
   }
   TraceEvent event{.start_ns = *raw.start_ns, .duration_ns = *raw.duration_ns};
   event.correlation = id_of(raw.correlation);
-  event.external = id_of(raw.external);
-  if (event.correlation != 0 && event.external != 0) {
-    ++(event.correlation == event.external ? notes.same_ids : notes.different_ids);
+  event.external_id = id_of(raw.external_id);
+  if (event.correlation != 0 && event.external_id != 0) {
+    ++(event.correlation == event.external_id ? notes.external_ids_equal_to_correlation
+                                              : notes.external_ids_unlike_correlation);
   }
   if (is_gpu(raw.category)) {
     add_on_gpu(raw, event, notes);
@@ -79,7 +80,7 @@ bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, Even
 }
 
 void EventTables::add_on_thread(const RawEvent& raw, TraceEvent& event) {
-  std::string_view name = plain(raw.name);
+  std::string_view name = unescape(raw.name);
   switch (raw.category) {
     case Category::python:
       event.kind = name.starts_with(kModule) ? EventKind::module : EventKind::function;
@@ -93,40 +94,40 @@ void EventTables::add_on_thread(const RawEvent& raw, TraceEvent& event) {
       break;
     default:
       event.kind = is_old_annotation(name) ? EventKind::annotation : EventKind::op;
-      if (raw.sequence < 0) break;
-      event.detail = static_cast<std::uint32_t>(raw.sequence + 1);
+      if (raw.sequence_number < 0) break;
+      event.detail = static_cast<std::uint32_t>(raw.sequence_number + 1);
       event.is_backward = raw.forward_thread != 0 || name.starts_with(kAutogradNode);
   }
-  event.name = name_of(name, raw);
-  event.track = thread_of(raw);
+  event.name = intern_name(name, raw);
+  event.track = intern_thread(raw);
 }
 
-void EventTables::add_on_gpu(const RawEvent& raw, TraceEvent& event, EventNotes& notes) {
+void EventTables::add_on_gpu(const RawEvent& raw, TraceEvent& event, EventCounts& notes) {
   const bool is_kernel = raw.category == Category::kernel;
   event.kind = is_kernel ? EventKind::kernel : raw.category == Category::copy ? EventKind::copy : EventKind::fill;
   const KernelKind kind = is_kernel                       ? KernelKind::kernel
                           : event.kind == EventKind::copy ? KernelKind::copy
                                                           : KernelKind::fill;
-  event.name = number_of(classes, ClassKey{.name = kernel_names.number_of(plain(raw.name)),
-                                           .kind = static_cast<std::uint32_t>(kind),
-                                           .grid = raw.grid,
-                                           .block = raw.block});
+  event.name = intern(classes, ClassKey{.name = kernel_names.intern(unescape(raw.name)),
+                                        .kind = static_cast<std::uint32_t>(kind),
+                                        .grid = raw.grid,
+                                        .block = raw.block});
   const std::int64_t device = raw.device >= 0 ? raw.device : raw.process.number;  // the profiler's process id of a GPU
   const std::int64_t stream = raw.stream >= 0 ? raw.stream : raw.thread.number;
-  if (device >= kMostDevices) ++notes.odd_devices;
+  if (device >= kMostDevices) ++notes.invalid_devices;
   event.track =
-      number_of(queues, QueueKey{.device = id_of(device), .context = id_of(raw.context), .stream = id_of(stream)});
-  if (!is_kernel && raw.bytes > 0) event.detail = number_of(sizes, static_cast<std::uint64_t>(raw.bytes));
+      intern(queues, QueueKey{.device = id_of(device), .context = id_of(raw.context), .stream = id_of(stream)});
+  if (!is_kernel && raw.bytes > 0) event.detail = intern(sizes, static_cast<std::uint64_t>(raw.bytes));
 }
 
-std::uint32_t EventTables::thread_of(const RawEvent& raw) {
+std::uint32_t EventTables::intern_thread(const RawEvent& raw) {
   ThreadKey key{.process = raw.process.number, .thread = raw.thread.number};
-  const bool is_plain = raw.process.words.empty() && raw.thread.words.empty();
+  const bool is_plain = raw.process.track_name.empty() && raw.thread.track_name.empty();
   const bool is_last = key.process == last_thread_.process && key.thread == last_thread_.thread;
   if (is_plain && is_last && last_thread_number_) return *last_thread_number_;
-  if (!raw.process.words.empty()) key.process_words = words.number_of(raw.process.words);
-  if (!raw.thread.words.empty()) key.thread_words = words.number_of(raw.thread.words);
-  const std::uint32_t number = number_of(threads, key);
+  if (!raw.process.track_name.empty()) key.process_text = track_name.intern(raw.process.track_name);
+  if (!raw.thread.track_name.empty()) key.thread_text = track_name.intern(raw.thread.track_name);
+  const std::uint32_t number = intern(threads, key);
   if (is_plain) {
     last_thread_ = key;
     last_thread_number_ = number;
@@ -134,23 +135,23 @@ std::uint32_t EventTables::thread_of(const RawEvent& raw) {
   return number;
 }
 
-std::uint32_t EventTables::name_of(std::string_view name, const RawEvent& raw) {
-  const std::uint32_t number = names.number_of(name);
+std::uint32_t EventTables::intern_name(std::string_view name, const RawEvent& raw) {
+  const std::uint32_t number = names.intern(name);
   if (raw.hierarchy.raw.empty() && raw.shapes.empty()) return number;
-  const std::string_view hierarchy = plain(raw.hierarchy);
-  const PlacedKey key{.name = number,
-                      .hierarchy_size = static_cast<std::uint32_t>(hierarchy.size()),
-                      .shapes_size = static_cast<std::uint32_t>(raw.shapes.size())};
+  const std::string_view hierarchy = unescape(raw.hierarchy);
+  const ScopedNameKey key{.name = number,
+                          .hierarchy_size = static_cast<std::uint32_t>(hierarchy.size()),
+                          .shapes_size = static_cast<std::uint32_t>(raw.shapes.size())};
   key_.assign(reinterpret_cast<const char*>(&key), sizeof key);
   key_.append(hierarchy).append(raw.shapes).append(raw.types);
-  return placed.number_of(key_) | kPlacedName;
+  return scoped_names.intern(key_) | kScopedNameFlag;
 }
 
-std::string_view EventTables::plain(const formats::JsonText& text) {
+std::string_view EventTables::unescape(const formats::JsonText& text) {
   if (!text.escaped) return text.raw;
-  scratch_.clear();
-  formats::unescape_json(text.raw, scratch_);
-  return scratch_;
+  unescaped_.clear();
+  formats::unescape_json(text.raw, unescaped_);
+  return unescaped_;
 }
 
 }  // namespace joulemap::ingest::kineto

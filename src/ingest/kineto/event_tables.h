@@ -13,20 +13,20 @@
 #include <vector>
 
 #include "ingest/kineto/raw_event.h"
-#include "ingest/kineto/text_table.h"
+#include "ingest/kineto/string_pool.h"
 #include "ingest/trace.h"
 
 namespace joulemap::ingest::kineto {
 
 // Flag of a name with a TorchScript module hierarchy or shapes: its index is in `placed`, not in `names`.
-inline constexpr std::uint32_t kPlacedName = 0x8000'0000;
+inline constexpr std::uint32_t kScopedNameFlag = 0x8000'0000;
 
 // Table keys, stored as their bytes. `name` and the words are indices in other tables of the same thread.
 struct ThreadKey {
   std::int64_t process = 0;
   std::int64_t thread = 0;
-  std::uint32_t process_words = 0;
-  std::uint32_t thread_words = 0;
+  std::uint32_t process_text = 0;
+  std::uint32_t thread_text = 0;
 };
 struct ClassKey {
   std::uint32_t name = 0;
@@ -34,7 +34,7 @@ struct ClassKey {
   std::array<std::uint32_t, 3> grid{};
   std::array<std::uint32_t, 3> block{};
 };
-struct PlacedKey {
+struct ScopedNameKey {
   std::uint32_t name = 0;
   std::uint32_t hierarchy_size = 0;
   std::uint32_t shapes_size = 0;
@@ -46,13 +46,14 @@ struct QueueKey {
 };
 
 // Counts for a block of text besides its events.
-struct EventNotes {
-  std::uint64_t seen = 0;         // all events
-  std::uint64_t dropped = 0;      // invalid
-  std::uint64_t repaired = 0;     // had unescaped quotes
-  std::uint64_t odd_devices = 0;  // on a GPU number that no machine has
-  std::uint64_t same_ids = 0;     // GPU or runtime events whose external id is only the correlation id again
-  std::uint64_t different_ids = 0;
+struct EventCounts {
+  std::uint64_t total = 0;            // all events
+  std::uint64_t dropped = 0;          // invalid
+  std::uint64_t repaired = 0;         // had unescaped quotes
+  std::uint64_t invalid_devices = 0;  // on a GPU number that no machine has
+  std::uint64_t external_ids_equal_to_correlation =
+      0;  // GPU or runtime events whose external id is only the correlation id again
+  std::uint64_t external_ids_unlike_correlation = 0;
   std::map<std::string, std::uint64_t, std::less<>> unknown_categories;
 };
 
@@ -61,39 +62,39 @@ class EventTables {
   EventTables();
 
   // Appends the event if it has a duration. Returns false if it is invalid.
-  bool add(const RawEvent& raw, std::vector<TraceEvent>& events, EventNotes& notes);
+  bool add(const RawEvent& raw, std::vector<TraceEvent>& events, EventCounts& notes);
 
   // Copies a key back from its bytes in the table.
   template <class Key>
-  static Key key_of(const TextTable& table, std::uint32_t number) {
+  static Key load_key(const StringPool& table, std::uint32_t number) {
     Key key;
     std::memcpy(&key, table.text(number).data(), sizeof key);
     return key;
   }
   template <class Key>
-  static std::uint32_t number_of(TextTable& table, const Key& key) {
-    return table.number_of({reinterpret_cast<const char*>(&key), sizeof key});
+  static std::uint32_t intern(StringPool& table, const Key& key) {
+    return table.intern({reinterpret_cast<const char*>(&key), sizeof key});
   }
 
-  TextTable names;         // of events on threads
-  TextTable placed;        // PlacedKey, then module hierarchy, shapes and types
-  TextTable kernel_names;  // of kernels, copies and fills
-  TextTable words;         // names of processes and threads that are not numbers; [0] is empty
-  TextTable threads;       // ThreadKey
-  TextTable classes;       // ClassKey
-  TextTable queues;        // QueueKey
-  TextTable sizes;         // std::uint64_t; [0] is 0
+  StringPool names;         // of events on threads
+  StringPool scoped_names;  // ScopedNameKey, then module hierarchy, shapes and types
+  StringPool kernel_names;  // of kernels, copies and fills
+  StringPool track_name;    // names of processes and threads that are not numbers; [0] is empty
+  StringPool threads;       // ThreadKey
+  StringPool classes;       // ClassKey
+  StringPool queues;        // QueueKey
+  StringPool sizes;         // std::uint64_t; [0] is 0
   std::map<std::uint32_t, std::string> thread_names;
-  std::vector<TraceEvent> scratch;  // events of the current block
+  std::vector<TraceEvent> block_events;  // events of the current block
 
  private:
   void add_on_thread(const RawEvent& raw, TraceEvent& event);
-  void add_on_gpu(const RawEvent& raw, TraceEvent& event, EventNotes& notes);
-  std::uint32_t thread_of(const RawEvent& raw);
-  std::uint32_t name_of(std::string_view name, const RawEvent& raw);
-  std::string_view plain(const formats::JsonText& text);
+  void add_on_gpu(const RawEvent& raw, TraceEvent& event, EventCounts& notes);
+  std::uint32_t intern_thread(const RawEvent& raw);
+  std::uint32_t intern_name(std::string_view name, const RawEvent& raw);
+  std::string_view unescape(const formats::JsonText& text);
 
-  std::string scratch_;
+  std::string unescaped_;
   std::string key_;
   ThreadKey last_thread_;  // most events are on the same thread as the previous one
   std::optional<std::uint32_t> last_thread_number_;

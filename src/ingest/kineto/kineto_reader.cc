@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 #include "base/text.h"
 #include "formats/gzip.h"
 #include "ingest/kineto/block_reader.h"
@@ -23,7 +23,7 @@ namespace {
 
 using namespace kineto;
 
-constexpr std::size_t kMostThreads = 4;
+constexpr std::size_t kMaxThreads = 4;
 constexpr std::int64_t kFirstLikelyUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};  // September 2001
 constexpr std::int64_t kLatestBase_ns = std::int64_t{1} << 61;
 
@@ -33,26 +33,26 @@ class BlockReaders {
   BlockReaders(BlockSource& source, TraceAssembly& assembly) : source_(source), assembly_(assembly) {}
 
   Status run(std::size_t threads) {
-    std::vector<std::thread> others;
+    std::vector<std::thread> workers;
     {
-      const SignalShield signals_are_for_the_program;
-      for (std::size_t i = 1; i < threads; ++i) others.emplace_back([this, i] { work(i); });
+      const ScopedSignalBlock signals_are_for_the_program;
+      for (std::size_t i = 1; i < threads; ++i) workers.emplace_back([this, i] { work(i); });
     }
     work(0);
-    for (std::thread& other : others) other.join();
+    for (std::thread& worker : workers) worker.join();
     if (error_) return *std::move(error_);
     return Done{};
   }
 
  private:
   void work(std::size_t thread) {
-    BlockText text;
+    BlockBuffer text;
     while (const std::optional<std::uint64_t> number = next(text)) {
-      assembly_.add(thread, *number, text, read_block(text.view(), false, assembly_.tables(thread)));
+      assembly_.add(thread, *number, text, parse_block(text.view(), false, assembly_.tables(thread)));
     }
   }
 
-  std::optional<std::uint64_t> next(BlockText& text) {
+  std::optional<std::uint64_t> next(BlockBuffer& text) {
     const std::lock_guard lock(mutex_);
     if (error_) return std::nullopt;
     Result<bool> got = source_.next(text);
@@ -70,47 +70,47 @@ class BlockReaders {
   std::optional<Error> error_;
 };
 
-std::size_t threads_for(const KinetoReading& reading) {
+std::size_t threads_for(const KinetoReadOptions& reading) {
   if (reading.threads > 0) return reading.threads;
-  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
 }
 
-std::string scope_in(const AssembledEvents& events) {
-  if (!events.first_damage) return "";
-  return "; the first at byte " + std::to_string(*events.first_damage) + " of its text";
+std::string describe_damage_offset(const AssemblyResult& events) {
+  if (!events.first_damage_offset) return "";
+  return "; the first at byte " + std::to_string(*events.first_damage_offset) + " of its text";
 }
 
-void tell_damage(const AssembledEvents& events, const BlockSource& source, Trace& trace) {
+void report_damage(const AssemblyResult& events, const BlockSource& source, Trace& trace) {
   Diagnostics& diagnostics = trace.diagnostics;
-  if (events.notes.dropped > 0) {
-    diagnostics.add({"import.events-dropped", events.notes.dropped,
-                     "events of the trace make no sense and were left out" + scope_in(events),
+  if (events.counts.dropped > 0) {
+    diagnostics.add({"import.events-dropped", events.counts.dropped,
+                     "events of the trace make no sense and were left out" + describe_damage_offset(events),
                      "what they took is missing; if there are many, export the trace again"});
   }
-  if (events.notes.repaired > 0) {
-    diagnostics.add(
-        {"import.events-repaired", events.notes.repaired,
-         "events hold quotes that are not escaped and were read as they were likely meant" + scope_in(events),
-         "a newer PyTorch escapes them"});
+  if (events.counts.repaired > 0) {
+    diagnostics.add({"import.events-repaired", events.counts.repaired,
+                     "events hold quotes that are not escaped and were read as they were likely meant" +
+                         describe_damage_offset(events),
+                     "a newer PyTorch escapes them"});
   }
-  if (events.notes.odd_devices > 0) {
-    diagnostics.add({"import.odd-devices", events.notes.odd_devices,
+  if (events.counts.invalid_devices > 0) {
+    diagnostics.add({"import.odd-devices", events.counts.invalid_devices,
                      "events are on GPUs of numbers that no machine has: their energy is not known",
                      "say with --map which GPU is meant"});
   }
-  if (events.cut && !source.is_bare_list()) {
+  if (events.is_truncated && !source.is_bare_list()) {
     diagnostics.add({"import.truncated", 1, "the trace ends too soon: what it holds was read, its end is missing", ""});
   }
-  for (const auto& [category, count] : events.notes.unknown_categories) {
+  for (const auto& [category, count] : events.counts.unknown_categories) {
     diagnostics.add({"import.unknown-category", count,
                      "events of the category " + joulemap::quoted(category) + " are not known and were left out", ""});
   }
 }
 
 // Adds the base time to all events and determines the clock.
-void settle_clock(const Metadata& metadata, const AssembledEvents& events, Trace& trace) {
-  const std::int64_t base_ns = metadata.base_ns.value_or(0);
-  if (base_ns > kLatestBase_ns) {
+void set_clock(const Metadata& metadata, const AssemblyResult& events, Trace& trace) {
+  const std::int64_t base_time_ns = metadata.base_time_ns.value_or(0);
+  if (base_time_ns > kLatestBase_ns) {
     trace.clock = TraceClock::since_start;
     trace.diagnostics.add({"import.no-base-time", 1, "the trace's base of times is no moment of this age", ""});
     return;
@@ -120,19 +120,20 @@ void settle_clock(const Metadata& metadata, const AssembledEvents& events, Trace
   std::uint64_t unlikely = 0;
   for (std::vector<TraceEvent>& block : trace.blocks) {
     for (TraceEvent& event : block) {
-      event.start_ns += base_ns;
+      event.start_ns += base_time_ns;
       ++(event.start_ns >= kFirstLikelyUnix_ns ? likely : unlikely);
     }
   }
   if (likely >= unlikely) return;
   trace.clock = TraceClock::since_start;
-  const std::string_view why = events.cut ? "its end, which may tell it, is missing" : "no event can be that old";
+  const std::string_view why =
+      events.is_truncated ? "its end, which may tell it, is missing" : "no event can be that old";
   trace.diagnostics.add({"import.no-base-time", 1,
                          "the trace does not tell at which moment its times begin: " + std::string(why),
                          "--start UNIX_NS says when; else it is taken to begin with the power"});
 }
 
-void settle_process(Trace& trace) {
+void set_process(Trace& trace) {
   std::set<std::int64_t> processes;
   for (const TraceThread& thread : trace.threads) {
     if (thread.process > 0) processes.insert(thread.process);
@@ -140,60 +141,61 @@ void settle_process(Trace& trace) {
   if (processes.size() == 1) trace.process = *processes.begin();
 }
 
-Error not_of_pytorch(const EventNotes& notes) {
+Error not_a_pytorch_trace_error(const EventCounts& notes) {
   return Error{ErrorCode::malformed,
                "none of its events is of a category that PyTorch's profiler writes; there is " +
                    joulemap::quoted(notes.unknown_categories.begin()->first),
                "a profile of ONNX Runtime or TensorFlow has a format of its own: joulemap import --help"};
 }
 
-Result<Trace> read_all(ReadText read, const KinetoReading& reading) {
+Result<Trace> read_all(TextReader read, const KinetoReadOptions& reading) {
   BlockSource source(std::move(read), std::max<std::size_t>(reading.block_bytes, 1));
-  if (Status found = source.find_events(); !found) return std::move(found).error();
+  if (Status found = source.read_header(); !found) return std::move(found).error();
   const std::size_t threads = threads_for(reading);
   TraceAssembly assembly(threads);
   if (Status status = BlockReaders(source, assembly).run(threads); !status) return std::move(status).error();
 
   Trace trace{.format = "kineto"};
-  const AssembledEvents events = assembly.finish(trace);
-  if (trace.blocks.empty() && !events.notes.unknown_categories.empty()) return not_of_pytorch(events.notes);
-  trace.events_read = events.notes.seen;
-  trace.events_dropped = events.notes.dropped;
+  const AssemblyResult events = assembly.finish(trace);
+  if (trace.blocks.empty() && !events.counts.unknown_categories.empty())
+    return not_a_pytorch_trace_error(events.counts);
+  trace.events_read = events.counts.total;
+  trace.events_dropped = events.counts.dropped;
   Metadata metadata;
   read_metadata(source.header(), metadata);
   read_metadata(events.footer, metadata);
-  tell_damage(events, source, trace);
-  if (source.header_is_damaged() || metadata.damaged) {
+  report_damage(events, source, trace);
+  if (source.header_is_damaged() || metadata.is_damaged) {
     trace.diagnostics.add({"import.damaged-header", 1, "what the trace tells about itself is damaged in part", ""});
   }
-  settle_clock(metadata, events, trace);
-  settle_process(trace);
+  set_clock(metadata, events, trace);
+  set_process(trace);
   trace.rank = metadata.rank;
   trace.host = to_valid_utf8(metadata.host);
-  trace.facts = std::move(metadata.facts);
+  trace.environment = std::move(metadata.environment);
   return trace;
 }
 
 }  // namespace
 
-Result<Trace> read_kineto(const std::string& path, const KinetoReading& reading) {
+Result<Trace> read_kineto(const std::string& path, const KinetoReadOptions& reading) {
   Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
   if (!file) return std::move(file).error();
-  Result<Trace> trace = read_all([&](std::span<char> room) { return file->read(room); }, reading);
+  Result<Trace> trace = read_all([&](std::span<char> buffer) { return file->read(buffer); }, reading);
   if (!trace) return std::move(trace).error().with_context(path);
-  if (file->end() == formats::StreamEnd::cut) {
+  if (file->end() == formats::StreamState::truncated) {
     trace->diagnostics.add({"import.truncated", 1, "the compressed file ends too soon: what it holds was read", ""});
-  } else if (file->end() == formats::StreamEnd::damaged) {
+  } else if (file->end() == formats::StreamState::damaged) {
     trace->diagnostics.add(
         {"import.damaged-file", 1, "the compressed file is damaged: what could be unpacked was read", ""});
   }
   return trace;
 }
 
-Trace read_kineto_text(std::string_view json, const KinetoReading& reading) {
-  const auto read = [&](std::span<char> room) -> Result<std::size_t> {
-    const std::size_t count = std::min(room.size(), json.size());
-    if (count > 0) std::memcpy(room.data(), json.data(), count);
+Trace read_kineto_text(std::string_view json, const KinetoReadOptions& reading) {
+  const auto read = [&](std::span<char> buffer) -> Result<std::size_t> {
+    const std::size_t count = std::min(buffer.size(), json.size());
+    if (count > 0) std::memcpy(buffer.data(), json.data(), count);
     json.remove_prefix(count);
     return count;
   };

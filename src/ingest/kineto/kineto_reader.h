@@ -17,15 +17,15 @@
 
 namespace joulemap::ingest {
 
-struct KinetoReading {
+struct KinetoReadOptions {
   std::size_t block_bytes = 1 << 18;  // fits a core's cache between reading and parsing
   std::size_t threads = 0;            // 0: number of cores, at most four
 };
 
 // Fails if the file cannot be read or is not such a trace.
-Result<Trace> read_kineto(const std::string& path, const KinetoReading& reading = {});
+Result<Trace> read_kineto(const std::string& path, const KinetoReadOptions& reading = {});
 
 // The same for text in memory; errors become a diagnostic and an empty trace.
-Trace read_kineto_text(std::string_view json, const KinetoReading& reading = {});
+Trace read_kineto_text(std::string_view json, const KinetoReadOptions& reading = {});
 
 }  // namespace joulemap::ingest

@@ -51,7 +51,7 @@ TEST(KinetoReader, AnOperationHasItsTimesThreadAndIds) {
   EXPECT_EQ(events[0].start_ns, kBase_ns + 4'203'669'604'595'407);
   EXPECT_EQ(events[0].duration_ns, 340'024);
   EXPECT_EQ(events[0].kind, EventKind::op);
-  EXPECT_EQ(events[0].external, 513u);
+  EXPECT_EQ(events[0].external_id, 513u);
   EXPECT_EQ(events[0].detail, 8u);
   EXPECT_FALSE(events[0].is_backward);
   EXPECT_EQ(trace.names[events[0].name].text, "aten::add");
@@ -128,7 +128,7 @@ TEST(KinetoReader, WorkOfAGpuHasAClassAQueueAndASize) {
   EXPECT_EQ(gemm.id, events[0].name);
   EXPECT_NE(events[1].name, events[0].name);
   EXPECT_EQ(events[0].correlation, 12u);
-  EXPECT_EQ(events[0].external, 6u);
+  EXPECT_EQ(events[0].external_id, 6u);
   const KernelQueue& at = trace.queues[events[0].track];
   EXPECT_EQ(at.ordinal, 2u);
   EXPECT_EQ(at.context, 1u);
@@ -145,8 +145,8 @@ TEST(KinetoReader, WorkOfAGpuHasAClassAQueueAndASize) {
 TEST(KinetoReader, AnExternalIdThatOnlyRepeatsTheCorrelationIsNone) {
   const Trace old = read_kineto_text(file_of(event("kernel", "k", "1", "2", R"("External id": 77, "correlation": 77)") +
                                              "," + event("cpu_op", "a", "1", "2", R"("External id": 77)")));
-  EXPECT_EQ(events_of(old)[0].external, 0u);
-  EXPECT_EQ(events_of(old)[1].external, 77u);
+  EXPECT_EQ(events_of(old)[0].external_id, 0u);
+  EXPECT_EQ(events_of(old)[1].external_id, 77u);
 }
 
 TEST(KinetoReader, CategoriesAndIdsOfTheFirstProfilersAreKnown) {
@@ -158,7 +158,7 @@ TEST(KinetoReader, CategoriesAndIdsOfTheFirstProfilersAreKnown) {
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[0].kind, EventKind::annotation);
-  EXPECT_EQ(events[0].external, 3u);
+  EXPECT_EQ(events[0].external_id, 3u);
   EXPECT_EQ(events[1].kind, EventKind::op);
   EXPECT_EQ(events[2].kind, EventKind::api);
   EXPECT_EQ(events[3].kind, EventKind::copy);
@@ -200,9 +200,9 @@ TEST(KinetoReader, WhatTheFileTellsAboutItselfIsKept) {
       R"(, "distributedInfo": {"backend": "nccl", "rank": 34, "world_size": 300, "pg_config": [{"ranks": [0, 1]}]})"));
   EXPECT_EQ(trace.rank, 34);
   EXPECT_EQ(trace.host, "node7");
-  std::string facts;
-  for (const EnvironmentFact& fact : trace.facts) facts += fact.name + "=" + fact.value + ";";
-  EXPECT_EQ(facts, "gpu0=NVIDIA H200;gpu1=NVIDIA H200;cuda_driver_version=13000;backend=nccl;world_size=300;");
+  std::string environment;
+  for (const EnvironmentFact& fact : trace.environment) environment += fact.name + "=" + fact.value + ";";
+  EXPECT_EQ(environment, "gpu0=NVIDIA H200;gpu1=NVIDIA H200;cuda_driver_version=13000;backend=nccl;world_size=300;");
 }
 
 TEST(KinetoReader, ThreadsHaveTheirNamesWhereverTheyAreTold) {

@@ -11,7 +11,7 @@ using formats::JsonCursor;
 
 constexpr std::string_view kBase = "baseTimeNanoseconds";
 
-std::string plain(const formats::JsonText& text) {
+std::string unescape(const formats::JsonText& text) {
   std::string out;
   formats::unescape_json(text.raw, out);
   return out;
@@ -20,7 +20,7 @@ std::string plain(const formats::JsonText& text) {
 // Returns a string or number as text; nothing for other values.
 std::optional<std::string> read_scalar(JsonCursor& json) {
   const char first = json.peek();
-  if (first == '"') return plain(json.text());
+  if (first == '"') return unescape(json.text());
   const char* const begin = json.at();
   json.skip();
   if (first == '{' || first == '[' || json.failed()) return std::nullopt;
@@ -43,12 +43,12 @@ void read_devices(JsonCursor& json, Metadata& metadata) {
       if (key == "id") {
         json.integer(id);
       } else if (key == "name" && json.peek() == '"') {
-        name = plain(json.text());
+        name = unescape(json.text());
       } else {
         json.skip();
       }
     }
-    if (id >= 0 && !name.empty()) metadata.facts.push_back({"gpu" + std::to_string(id), name});
+    if (id >= 0 && !name.empty()) metadata.environment.push_back({"gpu" + std::to_string(id), name});
   }
 }
 
@@ -61,7 +61,7 @@ void read_distributed(JsonCursor& json, Metadata& metadata) {
       if (json.integer(rank)) metadata.rank = rank;
     } else if (key == "backend" || key == "world_size" || key == "nccl_version") {
       const std::string name(key);
-      if (const std::optional<std::string> value = read_scalar(json)) metadata.facts.push_back({name, *value});
+      if (const std::optional<std::string> value = read_scalar(json)) metadata.environment.push_back({name, *value});
     } else {
       json.skip();
     }
@@ -78,7 +78,7 @@ void read_member(JsonCursor& json, std::string_view key, Metadata& metadata) {
   if (key == "host_name") {
     metadata.host = *value;
   } else {
-    metadata.facts.push_back({std::string(key), *value});
+    metadata.environment.push_back({std::string(key), *value});
   }
 }
 
@@ -92,13 +92,13 @@ void search_base(std::string_view text, Metadata& metadata) {
   JsonCursor number(json.at() + 1, text.data() + text.size());
   std::int64_t whole = 0;
   if (number.peek() == '\0' || !number.integer(whole) || whole < 0) return;
-  metadata.base_ns = whole;
+  metadata.base_time_ns = whole;
 }
 
 }  // namespace
 
 void read_metadata(std::string_view text, Metadata& metadata) {
-  BlockText padded;
+  BlockBuffer padded;
   padded.assign("{");
   const std::size_t first = text.find_first_not_of("\xEF\xBB\xBF \t\r\n{,");
   if (first == std::string_view::npos) return;
@@ -107,7 +107,7 @@ void read_metadata(std::string_view text, Metadata& metadata) {
   JsonCursor json(members.data(), members.data() + members.size());
   json.enter_object();
   for (std::string_view key; json.next_member(key) && key != "traceEvents";) read_member(json, key, metadata);
-  metadata.damaged |= json.failed();
+  metadata.is_damaged |= json.failed();
   search_base(members, metadata);
 }
 

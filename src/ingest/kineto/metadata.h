@@ -15,11 +15,12 @@
 namespace joulemap::ingest::kineto {
 
 struct Metadata {
-  std::optional<std::int64_t> base_ns;  // base of the events' times, Unix ns; without it their times are Unix times
+  std::optional<std::int64_t>
+      base_time_ns;  // base of the events' times, Unix ns; without it their times are Unix times
   std::optional<std::int64_t> rank;
   std::string host;
-  std::vector<EnvironmentFact> facts;
-  bool damaged = false;
+  std::vector<EnvironmentFact> environment;
+  bool is_damaged = false;
 };
 
 // `text`: members of the file, preceded by an object's opening bracket or a comma. Stops at the list of events.

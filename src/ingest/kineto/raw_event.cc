@@ -14,30 +14,30 @@ namespace {
 using formats::JsonCursor;
 
 constexpr std::pair<std::string_view, Category> kCategories[] = {
-    {"ac2g", Category::without_time},
-    {"fwdbwd", Category::without_time},
+    {"ac2g", Category::ignored},
+    {"fwdbwd", Category::ignored},
     {"user_annotation", Category::annotation},
     {"gpu_memcpy", Category::copy},
     {"gpu_memset", Category::fill},
     {"cuda_driver", Category::api},
-    {"gpu_user_annotation", Category::without_time},
-    {"cpu_instant_event", Category::without_time},
-    {"overhead", Category::without_time},
-    {"cuda_sync", Category::without_time},
-    {"cuda_event", Category::without_time},
-    {"trace", Category::without_time},
-    {"async_cpu_to_gpu", Category::without_time},
-    {"async_gpu", Category::without_time},
-    {"cuda_profiler_range", Category::without_time},
-    {"collective_comm", Category::without_time},
-    {"external_correlation", Category::without_time},
+    {"gpu_user_annotation", Category::ignored},
+    {"cpu_instant_event", Category::ignored},
+    {"overhead", Category::ignored},
+    {"cuda_sync", Category::ignored},
+    {"cuda_event", Category::ignored},
+    {"trace", Category::ignored},
+    {"async_cpu_to_gpu", Category::ignored},
+    {"async_gpu", Category::ignored},
+    {"cuda_profiler_range", Category::ignored},
+    {"collective_comm", Category::ignored},
+    {"external_correlation", Category::ignored},
     // PyTorch 1.8 to 1.11; also in capitals
     {"operator", Category::op},
     {"runtime", Category::api},
     {"memcpy", Category::copy},
     {"memset", Category::fill},
     {"python", Category::python},
-    {"memory", Category::without_time},
+    {"memory", Category::ignored},
 };
 
 // With a length known at compile time, this is one or two instructions.
@@ -60,7 +60,7 @@ Category known_category(std::string_view text) {
 bool has_wanted_args(const RawEvent& event) {
   switch (event.category) {
     case Category::python:
-    case Category::without_time:
+    case Category::ignored:
     case Category::unknown:
       return false;
     default:
@@ -92,11 +92,11 @@ std::int64_t* number_argument(std::string_view key, RawEvent& event) {
       return is(key, "context") ? &event.context : nullptr;
     case 11:
       if (is(key, "correlation")) return &event.correlation;
-      return is(key, "External id") || is(key, "external id") ? &event.external : nullptr;
+      return is(key, "External id") || is(key, "external id") ? &event.external_id : nullptr;
     case 13:
       return is(key, "Fwd thread id") ? &event.forward_thread : nullptr;
     case 15:
-      return is(key, "Sequence number") ? &event.sequence : nullptr;
+      return is(key, "Sequence number") ? &event.sequence_number : nullptr;
     default:
       return nullptr;
   }
@@ -123,7 +123,7 @@ JOULEMAP_INLINE void read_arguments(JsonCursor& json, RawEvent& event) {
         json.skip();
         continue;
       }
-      (key.size() == 4 ? event.label : event.hierarchy) = json.text();
+      (key.size() == 4 ? event.thread_name : event.hierarchy) = json.text();
     } else if (is(key, "Input Dims") || is(key, "Input type") || is(key, "Input dims")) {
       (key[6] == 't' ? event.types : event.shapes) = list_of(json);
     } else {
@@ -138,9 +138,10 @@ JOULEMAP_INLINE void read_track(JsonCursor& json, TrackId& track) {
     json.integer(track.number);
     return;
   }
-  const std::string_view words = json.text().raw;
-  const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), track.number);
-  if (error != std::errc() || end != words.data() + words.size()) track = {.number = 0, .words = words};
+  const std::string_view track_name = json.text().raw;
+  const auto [end, error] = std::from_chars(track_name.data(), track_name.data() + track_name.size(), track.number);
+  if (error != std::errc() || end != track_name.data() + track_name.size())
+    track = {.number = 0, .track_name = track_name};
 }
 
 JOULEMAP_INLINE void read_phase(JsonCursor& json, RawEvent& event) {
@@ -206,7 +207,7 @@ Category category_of(std::string_view text) {
   return known_category(lower);
 }
 
-formats::JsonStep read_event(const char* begin, const char* end, formats::QuoteRule rule, RawEvent& event) {
+formats::JsonPosition read_event(const char* begin, const char* end, formats::QuoteRule rule, RawEvent& event) {
   JsonCursor json(begin, end, rule);
   std::string_view key;
   event.phase = '\0';

@@ -23,14 +23,14 @@ enum class Category : std::uint8_t {
   kernel,
   copy,
   fill,
-  without_time,  // repeats or annotates others: flows, GPU spans, waits, overhead
+  ignored,  // repeats or annotates others: flows, GPU spans, waits, overhead
   unknown,
 };
 
 // A process or thread: a number or a name ("Spans").
 struct TrackId {
   std::int64_t number = 0;
-  std::string_view words;
+  std::string_view track_name;
 };
 
 struct RawEvent {
@@ -44,8 +44,8 @@ struct RawEvent {
   TrackId thread;
   // From "args":
   std::int64_t correlation = 0;
-  std::int64_t external = 0;
-  std::int64_t sequence = -1;
+  std::int64_t external_id = 0;
+  std::int64_t sequence_number = -1;
   std::int64_t forward_thread = 0;
   std::int64_t device = -1;
   std::int64_t context = 0;
@@ -56,13 +56,13 @@ struct RawEvent {
   formats::JsonText hierarchy;  // "Module Hierarchy" of TorchScript
   std::string_view shapes;      // "Input Dims" and "Input type" of an op: the whole list
   std::string_view types;
-  formats::JsonText label;  // "name" of a thread, in its metadata event
+  formats::JsonText thread_name;  // "name" of a thread, in its metadata event
 };
 
 Category category_of(std::string_view text);
 
 // Overwrites `event`. Events whose phase is not 'X' or 'M' have no duration and name nothing: only their phase is set.
-// Fails if the text is not a valid object or ends. Takes no cursor: see formats/json_steps.h.
-formats::JsonStep read_event(const char* begin, const char* end, formats::QuoteRule rule, RawEvent& event);
+// Fails if the text is not a valid object or ends. Takes no cursor: see formats/json_parsing.h.
+formats::JsonPosition read_event(const char* begin, const char* end, formats::QuoteRule rule, RawEvent& event);
 
 }  // namespace joulemap::ingest::kineto

@@ -44,61 +44,62 @@ std::string module_of_hierarchy(std::string_view hierarchy) {
 
 TableMerge::TableMerge(std::span<const EventTables> tables, Trace& trace) : tables_(tables), trace_(trace) {
   for (const EventTables& table : tables) {
-    numbers_.push_back({.names = std::vector(table.names.size(), kNone),
-                        .placed = std::vector(table.placed.size(), kNone),
-                        .threads = std::vector(table.threads.size(), kNone),
-                        .classes = std::vector(table.classes.size(), kNone),
-                        .queues = std::vector(table.queues.size(), kNone),
-                        .sizes = std::vector(table.sizes.size(), kNone)});
-    numbers_.back().sizes[0] = 0;
+    index_maps_.push_back({.names = std::vector(table.names.size(), kUnmapped),
+                           .scoped_names = std::vector(table.scoped_names.size(), kUnmapped),
+                           .threads = std::vector(table.threads.size(), kUnmapped),
+                           .classes = std::vector(table.classes.size(), kUnmapped),
+                           .queues = std::vector(table.queues.size(), kUnmapped),
+                           .sizes = std::vector(table.sizes.size(), kUnmapped)});
+    index_maps_.back().sizes[0] = 0;
   }
-  EventTables::number_of(sizes_, std::uint64_t{0});
+  EventTables::intern(sizes_, std::uint64_t{0});
   trace_.bytes.assign(1, 0);
 }
 
 void TableMerge::renumber(std::size_t thread, std::span<TraceEvent> events) {
   const EventTables& tables = tables_[thread];
-  Numbers& numbers = numbers_[thread];
+  IndexMaps& numbers = index_maps_[thread];
   for (TraceEvent& event : events) {
     if (is_on_gpu(event.kind)) {
       event.name =
-          renumbered(numbers.classes, event.name, kNone, [&](auto number) { return add_class(tables, number); });
+          renumbered(numbers.classes, event.name, kUnmapped, [&](auto number) { return add_class(tables, number); });
       event.track =
-          renumbered(numbers.queues, event.track, kNone, [&](auto number) { return add_queue(tables, number); });
+          renumbered(numbers.queues, event.track, kUnmapped, [&](auto number) { return add_queue(tables, number); });
       event.detail =
-          renumbered(numbers.sizes, event.detail, kNone, [&](auto number) { return add_size(tables, number); });
+          renumbered(numbers.sizes, event.detail, kUnmapped, [&](auto number) { return add_size(tables, number); });
       continue;
     }
     event.track =
-        renumbered(numbers.threads, event.track, kNone, [&](auto number) { return add_thread(tables, number); });
-    if ((event.name & kPlacedName) == 0) {
-      event.name = renumbered(numbers.names, event.name, kNone, [&](auto number) { return add_name(tables, number); });
+        renumbered(numbers.threads, event.track, kUnmapped, [&](auto number) { return add_thread(tables, number); });
+    if ((event.name & kScopedNameFlag) == 0) {
+      event.name =
+          renumbered(numbers.names, event.name, kUnmapped, [&](auto number) { return add_name(tables, number); });
     } else {
-      event.name = renumbered(numbers.placed, event.name & ~kPlacedName, kNone,
-                              [&](auto number) { return add_placed(tables, number); });
+      event.name = renumbered(numbers.scoped_names, event.name & ~kScopedNameFlag, kUnmapped,
+                              [&](auto number) { return add_scoped_name(tables, number); });
     }
   }
 }
 
 std::uint32_t TableMerge::add_name(const EventTables& tables, std::uint32_t number) {
   const std::string_view text = tables.names.text(number);
-  const std::uint32_t known = names_.number_of(kPlain + std::string(text));
+  const std::uint32_t known = names_.intern(kPlain + std::string(text));
   if (known == trace_.names.size()) trace_.names.push_back({.text = to_valid_utf8(text)});
   return known;
 }
 
-std::uint32_t TableMerge::add_placed(const EventTables& tables, std::uint32_t number) {
-  const auto key = EventTables::key_of<PlacedKey>(tables.placed, number);
-  const std::string_view told = tables.placed.text(number).substr(sizeof key);
-  const std::string_view hierarchy = told.substr(0, key.hierarchy_size);
-  const std::string_view shapes_and_types = told.substr(key.hierarchy_size);
-  const std::string tensors =
-      scopes::tensors_of_kineto(shapes_and_types.substr(0, key.shapes_size), shapes_and_types.substr(key.shapes_size));
+std::uint32_t TableMerge::add_scoped_name(const EventTables& tables, std::uint32_t number) {
+  const auto key = EventTables::load_key<ScopedNameKey>(tables.scoped_names, number);
+  const std::string_view hierarchy_and_shapes = tables.scoped_names.text(number).substr(sizeof key);
+  const std::string_view hierarchy = hierarchy_and_shapes.substr(0, key.hierarchy_size);
+  const std::string_view shapes_and_types = hierarchy_and_shapes.substr(key.hierarchy_size);
+  const std::string tensors = scopes::parse_kineto_tensors(shapes_and_types.substr(0, key.shapes_size),
+                                                           shapes_and_types.substr(key.shapes_size));
   if (hierarchy.empty() && tensors.empty()) return add_name(tables, key.name);
   const std::string_view text = tables.names.text(key.name);
   std::string whole = kWithScope + std::to_string(text.size()) + " " + std::to_string(hierarchy.size()) + " ";
   whole.append(text).append(hierarchy).append(tensors);
-  const std::uint32_t known = names_.number_of(whole);
+  const std::uint32_t known = names_.intern(whole);
   if (known < trace_.names.size()) return known;
   TraceName& added = trace_.names.emplace_back(TraceName{.text = to_valid_utf8(text)});
   added.scope.module = to_valid_utf8(module_of_hierarchy(hierarchy));
@@ -109,23 +110,25 @@ std::uint32_t TableMerge::add_placed(const EventTables& tables, std::uint32_t nu
 
 // A thread identified by a name gets a negative number of its own, which is never an id of the operating system.
 std::uint32_t TableMerge::add_thread(const EventTables& tables, std::uint32_t number) {
-  ThreadKey key = EventTables::key_of<ThreadKey>(tables.threads, number);
-  const std::string_view process_words = tables.words.text(key.process_words);
-  const std::string_view thread_words = tables.words.text(key.thread_words);
-  const auto number_of_words = [&](std::string_view words) { return -1 - std::int64_t{words_.number_of(words)}; };
-  if (!process_words.empty()) key.process = number_of_words(process_words);
-  if (!thread_words.empty()) key.thread = number_of_words(thread_words);
-  key.process_words = key.thread_words = 0;
-  const std::uint32_t known = EventTables::number_of(threads_, key);
+  ThreadKey key = EventTables::load_key<ThreadKey>(tables.threads, number);
+  const std::string_view process_text = tables.track_name.text(key.process_text);
+  const std::string_view thread_text = tables.track_name.text(key.thread_text);
+  const auto number_of_words = [&](std::string_view track_name) {
+    return -1 - std::int64_t{track_texts_.intern(track_name)};
+  };
+  if (!process_text.empty()) key.process = number_of_words(process_text);
+  if (!thread_text.empty()) key.thread = number_of_words(thread_text);
+  key.process_text = key.thread_text = 0;
+  const std::uint32_t known = EventTables::intern(threads_, key);
   if (known < trace_.threads.size()) return known;
-  trace_.threads.push_back({key.process, key.thread, to_valid_utf8(thread_words)});
+  trace_.threads.push_back({key.process, key.thread, to_valid_utf8(thread_text)});
   return known;
 }
 
 std::uint32_t TableMerge::add_class(const EventTables& tables, std::uint32_t number) {
-  ClassKey key = EventTables::key_of<ClassKey>(tables.classes, number);
-  key.name = kernel_names_.number_of(tables.kernel_names.text(key.name));
-  const std::uint32_t known = EventTables::number_of(classes_, key);
+  ClassKey key = EventTables::load_key<ClassKey>(tables.classes, number);
+  key.name = kernel_names_.intern(tables.kernel_names.text(key.name));
+  const std::uint32_t known = EventTables::intern(classes_, key);
   if (known < trace_.classes.size()) return known;
   trace_.classes.push_back({.id = known,
                             .kind = static_cast<KernelKind>(key.kind),
@@ -136,16 +139,16 @@ std::uint32_t TableMerge::add_class(const EventTables& tables, std::uint32_t num
 }
 
 std::uint32_t TableMerge::add_queue(const EventTables& tables, std::uint32_t number) {
-  const QueueKey key = EventTables::key_of<QueueKey>(tables.queues, number);
-  const std::uint32_t known = EventTables::number_of(queues_, key);
+  const QueueKey key = EventTables::load_key<QueueKey>(tables.queues, number);
+  const std::uint32_t known = EventTables::intern(queues_, key);
   if (known < trace_.queues.size()) return known;
   trace_.queues.push_back({.id = known, .ordinal = key.device, .context = key.context, .stream = key.stream});
   return known;
 }
 
 std::uint32_t TableMerge::add_size(const EventTables& tables, std::uint32_t number) {
-  const auto size = EventTables::key_of<std::uint64_t>(tables.sizes, number);
-  const std::uint32_t known = EventTables::number_of(sizes_, size);
+  const auto size = EventTables::load_key<std::uint64_t>(tables.sizes, number);
+  const std::uint32_t known = EventTables::intern(sizes_, size);
   if (known == trace_.bytes.size()) trace_.bytes.push_back(size);
   return known;
 }
@@ -153,10 +156,10 @@ std::uint32_t TableMerge::add_size(const EventTables& tables, std::uint32_t numb
 void TableMerge::name_threads() {
   for (std::size_t thread = 0; thread < tables_.size(); ++thread) {
     for (const auto& [number, name] : tables_[thread].thread_names) {
-      const ThreadKey key = EventTables::key_of<ThreadKey>(tables_[thread].threads, number);
+      const ThreadKey key = EventTables::load_key<ThreadKey>(tables_[thread].threads, number);
       for (TraceThread& known : trace_.threads) {
         const bool is_same = known.process == key.process && known.thread == key.thread;
-        if (is_same && key.process_words == 0 && key.thread_words == 0) known.name = to_valid_utf8(name);
+        if (is_same && key.process_text == 0 && key.thread_text == 0) known.name = to_valid_utf8(name);
       }
     }
   }

@@ -25,18 +25,18 @@ class TableMerge {
   void name_threads();
 
  private:
-  // Maps each index of a thread's table to that of the trace; kNone until an event uses it.
-  static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
-  struct Numbers {
+  // Maps each index of a thread's table to that of the trace; kUnmapped until an event uses it.
+  static constexpr std::uint32_t kUnmapped = 0xFFFF'FFFF;
+  struct IndexMaps {
     std::vector<std::uint32_t> names;
-    std::vector<std::uint32_t> placed;
+    std::vector<std::uint32_t> scoped_names;
     std::vector<std::uint32_t> threads;
     std::vector<std::uint32_t> classes;
     std::vector<std::uint32_t> queues;
     std::vector<std::uint32_t> sizes;
   };
   std::uint32_t add_name(const EventTables& tables, std::uint32_t number);
-  std::uint32_t add_placed(const EventTables& tables, std::uint32_t number);
+  std::uint32_t add_scoped_name(const EventTables& tables, std::uint32_t number);
   std::uint32_t add_thread(const EventTables& tables, std::uint32_t number);
   std::uint32_t add_class(const EventTables& tables, std::uint32_t number);
   std::uint32_t add_queue(const EventTables& tables, std::uint32_t number);
@@ -44,15 +44,15 @@ class TableMerge {
 
   std::span<const EventTables> tables_;
   Trace& trace_;
-  std::vector<Numbers> numbers_;
+  std::vector<IndexMaps> index_maps_;
   // Entries that the trace already has, keyed by indices of the trace.
-  TextTable names_;  // a name, or a name with module hierarchy and inputs; a leading byte distinguishes them
-  TextTable words_;
-  TextTable threads_;
-  TextTable kernel_names_;
-  TextTable classes_;
-  TextTable queues_;
-  TextTable sizes_;
+  StringPool names_;  // a name, or a name with module hierarchy and inputs; a leading byte distinguishes them
+  StringPool track_texts_;
+  StringPool threads_;
+  StringPool kernel_names_;
+  StringPool classes_;
+  StringPool queues_;
+  StringPool sizes_;
 };
 
 // The dotted path of the innermost module: "TOP(Net)::forward.SELF(Net)::run.conv1(Conv2d)::forward" gives conv1.

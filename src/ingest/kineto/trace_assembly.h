@@ -22,11 +22,11 @@
 namespace joulemap::ingest::kineto {
 
 // The text after the list of events, and the statistics of parsing.
-struct AssembledEvents {
+struct AssemblyResult {
   std::string footer;
-  bool cut = false;  // the list of events is not closed
-  EventNotes notes;
-  std::optional<std::uint64_t> first_damage;  // offset in the text
+  bool is_truncated = false;  // the list of events is not closed
+  EventCounts counts;
+  std::optional<std::uint64_t> first_damage_offset;  // offset in the text
 };
 
 class TraceAssembly {
@@ -37,34 +37,34 @@ class TraceAssembly {
 
   // `number`: index of the block in the file, from 0. Waits if other threads are far behind. Takes `text` and returns a
   // used buffer in it for reuse.
-  void add(std::size_t thread, std::uint64_t number, BlockText& text, ReadBlock block);
+  void add(std::size_t thread, std::uint64_t number, BlockBuffer& text, ParsedBlock block);
 
-  AssembledEvents finish(Trace& trace);
+  AssemblyResult finish(Trace& trace);
 
  private:
-  struct Waiting {
+  struct PendingBlock {
     std::size_t thread = 0;
-    BlockText text;
-    ReadBlock block;
+    BlockBuffer text;
+    ParsedBlock block;
   };
-  struct Settled {
+  struct OrderedBlock {
     std::size_t thread = 0;  // owner of the tables that the events' indices refer to
     std::vector<TraceEvent> events;
   };
-  void settle(Waiting& waiting, std::size_t thread);
-  void take(std::size_t thread, const BlockText& text, ReadBlock block);
-  void read_left_over(std::size_t thread, bool is_last);
+  void process_in_order(PendingBlock& waiting, std::size_t thread);
+  void append_block(std::size_t thread, const BlockBuffer& text, ParsedBlock block);
+  void parse_partial_event(std::size_t thread, bool is_last);
 
   std::vector<EventTables> tables_;
   std::mutex mutex_;
-  std::condition_variable settled_more_;
-  std::map<std::uint64_t, Waiting> waiting_;
-  std::vector<BlockText> used_;
-  std::uint64_t next_ = 0;  // index of the next block to settle
-  BlockText left_over_;     // begins with an unfinished event
-  bool events_over_ = false;
-  std::vector<Settled> settled_;
-  AssembledEvents result_;
+  std::condition_variable order_advanced_;
+  std::map<std::uint64_t, PendingBlock> pending_;
+  std::vector<BlockBuffer> free_buffers_;
+  std::uint64_t next_block_ = 0;  // index of the next block to settle
+  BlockBuffer partial_event_;     // begins with an unfinished event
+  bool is_event_list_closed_ = false;
+  std::vector<OrderedBlock> ordered_;
+  AssemblyResult result_;
 };
 
 }  // namespace joulemap::ingest::kineto

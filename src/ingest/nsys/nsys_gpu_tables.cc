@@ -19,7 +19,7 @@ bool read_common(NsysSession& session, const SqliteRows& rows, TraceEvent& event
                            (!rows.is_null(kStream) && !rows.integer(kStream)) ||
                            (!rows.is_null(kCorrelation) && !rows.integer(kCorrelation));
   if (has_odd_ids) {
-    session.builder().drop("with texts where ids should be");
+    session.builder().count_dropped("with texts where ids should be");
     return false;
   }
   const auto process = rows.integer(kProcess);
@@ -60,7 +60,7 @@ std::unordered_set<std::uint32_t> read_kernels(NsysSession& session) {
     if (rows.integer(kFirstOwn + 10).value_or(0) != 0) graphs.insert(event.correlation);
     session.add(event);
   }
-  session.note_damage("CUPTI_ACTIVITY_KIND_KERNEL", rows);
+  session.report_damage("CUPTI_ACTIVITY_KIND_KERNEL", rows);
   return graphs;
 }
 
@@ -79,7 +79,7 @@ void read_copies(NsysSession& session) {
     event.detail = session.builder().bytes(size_of(rows, kFirstOwn + 1));
     session.add(event);
   }
-  session.note_damage("CUPTI_ACTIVITY_KIND_MEMCPY", rows);
+  session.report_damage("CUPTI_ACTIVITY_KIND_MEMCPY", rows);
 }
 
 void read_fills(NsysSession& session) {
@@ -89,29 +89,29 @@ void read_fills(NsysSession& session) {
   while (rows.next()) {
     TraceEvent event{.kind = EventKind::fill};
     if (!read_common(session, rows, event)) continue;
-    event.name = session.builder().kernel_class(KernelKind::fill, kFillName);
+    event.name = session.builder().kernel_class(KernelKind::fill, kFillClassName);
     event.detail = session.builder().bytes(size_of(rows, kFirstOwn));
     session.add(event);
   }
-  session.note_damage("CUPTI_ACTIVITY_KIND_MEMSET", rows);
+  session.report_damage("CUPTI_ACTIVITY_KIND_MEMSET", rows);
 }
 
 // Skips graphs whose kernels are listed: the graph would count them twice.
-void read_graphs(NsysSession& session, const std::unordered_set<std::uint32_t>& told_by_kernels) {
+void read_graphs(NsysSession& session, const std::unordered_set<std::uint32_t>& graphs_with_kernels) {
   SqliteRows rows =
       session.database().rows("CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
                               {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid"});
   while (rows.next()) {
     TraceEvent event{.kind = EventKind::graph};
     if (!read_common(session, rows, event)) continue;
-    if (event.correlation != 0 && told_by_kernels.contains(event.correlation)) {
-      session.builder().skip();
+    if (event.correlation != 0 && graphs_with_kernels.contains(event.correlation)) {
+      session.builder().count_skipped();
       continue;
     }
-    event.name = session.builder().kernel_class(KernelKind::graph, kGraphName);
+    event.name = session.builder().kernel_class(KernelKind::graph, kGraphClassName);
     session.add(event);
   }
-  session.note_damage("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", rows);
+  session.report_damage("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", rows);
 }
 
 }  // namespace

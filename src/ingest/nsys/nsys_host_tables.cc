@@ -19,7 +19,7 @@ void read_calls(NsysSession& session) {
     if (!session.read_times(rows, event)) continue;
     const auto thread = rows.integer(2);
     if (!thread && !rows.is_null(2)) {
-      session.builder().drop("with texts where ids should be");
+      session.builder().count_dropped("with texts where ids should be");
       continue;
     }
     event.track = session.thread(thread.value_or(0));
@@ -28,7 +28,7 @@ void read_calls(NsysSession& session) {
     event.name = session.builder().name(name.empty() ? "unnamed call" : name);
     session.add(event);
   }
-  session.note_damage("CUPTI_ACTIVITY_KIND_RUNTIME", rows);
+  session.report_damage("CUPTI_ACTIVITY_KIND_RUNTIME", rows);
 }
 
 // NVTX ranges: types 59 and 70 are push/pop, 60 and 71 start/end. Other types are marks and names of categories,
@@ -49,16 +49,16 @@ class Ranges {
       if (is_range(rows, 2)) {
         add(rows);
       } else {
-        session_.builder().skip();
+        session_.builder().count_skipped();
       }
     }
-    session_.note_damage("NVTX_EVENTS", rows);
+    session_.report_damage("NVTX_EVENTS", rows);
   }
 
   // Call it after everything else has been read.
   void finish() {
     for (TraceEvent& event : open_) {
-      event.duration_ns = std::max<std::int64_t>(session_.last_ns() - event.start_ns, 0);
+      event.duration_ns = std::max<std::int64_t>(session_.last_event_end_ns() - event.start_ns, 0);
       session_.add(event);
     }
     if (!open_.empty()) {
@@ -67,7 +67,7 @@ class Ranges {
     }
     // In a training program, operations that are not gradients update parameters, so scopes are assigned last.
     const bool trains = std::any_of(xla_names_.begin(), xla_names_.end(),
-                                    [](const auto& known) { return scopes::is_of_gradients(known.second); });
+                                    [](const auto& known) { return scopes::is_gradient_op(known.second); });
     for (const auto& [name, op_name] : xla_names_) {
       session_.builder().trace().names[name].scope = scopes::scope_of_xla_op(op_name, trains);
     }
@@ -76,7 +76,7 @@ class Ranges {
  private:
   void add(const SqliteRows& rows) {
     const std::string_view text = session_.text(rows, 3).empty() ? session_.text(rows, 4) : session_.text(rows, 3);
-    if (text.empty()) return session_.builder().drop("without a name");
+    if (text.empty()) return session_.builder().count_dropped("without a name");
     TraceEvent event{.kind = EventKind::annotation};
     const auto start_ns = rows.integer(0);
     const bool is_open = rows.is_null(1) && start_ns;
@@ -95,14 +95,14 @@ class Ranges {
   }
 
   void describe(std::string_view text, TraceEvent& event) {
-    if (const auto xla = xla_range(text)) {
+    if (const auto xla = parse_xla_range(text)) {
       event.kind = EventKind::op;
       event.name = xla_name(*xla);
-    } else if (const auto torch = torch_range(text)) {
+    } else if (const auto torch = parse_torch_range(text)) {
       event.kind = EventKind::op;
       event.name = session_.builder().name(torch->name);
       event.is_backward = torch->is_backward;
-      if (torch->sequence) event.detail = *torch->sequence + 1;
+      if (torch->sequence_number) event.detail = *torch->sequence_number + 1;
     } else {
       event.name = session_.builder().name(text);
     }

@@ -24,19 +24,19 @@ std::string full_uuid(std::string_view text) {
 
 }  // namespace
 
-std::int64_t process_of(std::int64_t global_id) {
+std::int64_t process_id_of(std::int64_t global_id) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(global_id) / kIdRange % kIdRange);
 }
-std::int64_t thread_of(std::int64_t global_id) {
+std::int64_t thread_id_of(std::int64_t global_id) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(global_id) % kIdRange);
 }
 
-void NsysSession::read_tables() {
+void NsysSession::read_session_tables() {
   SqliteRows texts = database_.rows("StringIds", {"id", "value"});
   while (texts.next()) {
     if (const auto id = texts.integer(0)) texts_.insert_or_assign(*id, texts.text(1));
   }
-  note_damage("StringIds", texts);
+  report_damage("StringIds", texts);
   SqliteRows start = database_.rows("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"});
   if (start.next()) session_start_ns_ = start.integer(0);
   SqliteRows facts = database_.rows("TARGET_INFO_SYSTEM_ENV", {"name", "value"});
@@ -46,7 +46,8 @@ void NsysSession::read_tables() {
   SqliteRows versions = database_.rows("META_DATA_EXPORT", {"name", "value"});
   while (versions.next()) {
     if (versions.text(0) == "EXPORT_PRODUCT_VERSION" || versions.text(0) == "EXPORT_SCHEMA_VERSION") {
-      builder_.trace().facts.push_back({"nsys_" + std::string(versions.text(0)), to_valid_utf8(versions.text(1))});
+      builder_.trace().environment.push_back(
+          {"nsys_" + std::string(versions.text(0)), to_valid_utf8(versions.text(1))});
     }
   }
   SqliteRows names = database_.rows("ThreadNames", {"globalTid", "nameId"});
@@ -62,7 +63,7 @@ void NsysSession::read_gpus() {
     const auto id = gpus.integer(0);
     if (!id) continue;
     gpus_[*id] = {to_valid_utf8(gpus.text(1)), full_uuid(gpus.text(2))};
-    builder_.trace().facts.push_back({fmt::format("gpu{}", *id), gpus_[*id].name});
+    builder_.trace().environment.push_back({fmt::format("gpu{}", *id), gpus_[*id].name});
   }
   SqliteRows devices = database_.rows("TARGET_INFO_CUDA_DEVICE", {"gpuId", "cudaId", "pid", "uuid"});
   while (devices.next()) {
@@ -93,7 +94,7 @@ std::string_view NsysSession::text(const SqliteRows& rows, int column) const {
 std::uint32_t NsysSession::thread(std::int64_t global_id) {
   const auto [slot, is_new] = threads_.try_emplace(global_id, 0);
   if (!is_new) return slot->second;
-  slot->second = builder_.thread(process_of(global_id), thread_of(global_id));
+  slot->second = builder_.thread(process_id_of(global_id), thread_id_of(global_id));
   const auto name = thread_names_.find(global_id);
   if (name != thread_names_.end()) builder_.trace().threads[slot->second].name = name->second;
   return slot->second;
@@ -101,7 +102,7 @@ std::uint32_t NsysSession::thread(std::int64_t global_id) {
 
 std::uint32_t NsysSession::queue(std::optional<std::int64_t> global_id, std::int64_t device, std::int64_t context,
                                  std::int64_t stream) {
-  const std::int64_t process = global_id ? process_of(*global_id) : 0;
+  const std::int64_t process = global_id ? process_id_of(*global_id) : 0;
   const auto [slot, is_new] = queues_.try_emplace({process, device, context, stream}, 0);
   if (is_new) {
     slot->second = builder_.queue({.device = uuid_of(process, device),
@@ -116,22 +117,22 @@ std::uint32_t NsysSession::queue(std::optional<std::int64_t> global_id, std::int
 std::uint32_t NsysSession::correlation(std::optional<std::int64_t> global_id, std::optional<std::int64_t> id) {
   if (!id || *id <= 0 || *id > UINT32_MAX) return 0;
   if (!global_id) return static_cast<std::uint32_t>(*id);
-  const std::int64_t process = process_of(*global_id);
+  const std::int64_t process = process_id_of(*global_id);
   if (!first_process_) first_process_ = process;
   if (process == *first_process_) return static_cast<std::uint32_t>(*id);
-  const auto next = static_cast<std::uint32_t>(UINT32_MAX - other_correlations_.size());
-  return other_correlations_.try_emplace({process, *id}, next).first->second;
+  const auto next = static_cast<std::uint32_t>(UINT32_MAX - remapped_correlation_ids_.size());
+  return remapped_correlation_ids_.try_emplace({process, *id}, next).first->second;
 }
 
 bool NsysSession::read_times(const SqliteRows& rows, TraceEvent& event) {
   const auto start_ns = rows.integer(0);
   const auto end_ns = rows.integer(1);
   if (!start_ns || !end_ns) {
-    builder_.drop("without a time");
+    builder_.count_dropped("without a time");
     return false;
   }
   if (*end_ns < *start_ns || __builtin_sub_overflow(*end_ns, *start_ns, &event.duration_ns)) {
-    builder_.drop("that end before they begin");
+    builder_.count_dropped("that end before they begin");
     return false;
   }
   event.start_ns = *start_ns;
@@ -140,13 +141,13 @@ bool NsysSession::read_times(const SqliteRows& rows, TraceEvent& event) {
 
 void NsysSession::add(const TraceEvent& event) {
   if (!builder_.add(event)) return;
-  last_ns_ = std::max(last_ns_, event.start_ns + event.duration_ns);
+  last_event_end_ns_ = std::max(last_event_end_ns_, event.start_ns + event.duration_ns);
   is_unix_time_ = is_unix_time_ || event.start_ns >= kEarliestUnix_ns;
 }
 
-void NsysSession::note_damage(std::string_view table, const SqliteRows& rows) {
+void NsysSession::report_damage(std::string_view table, const SqliteRows& rows) {
   if (rows.damage().empty()) return;
-  builder_.note(
+  builder_.add_diagnostic(
       "damaged_trace",
       fmt::format("nsys: the table {} is damaged ({}): its rows from there on are missing", table, rows.damage()),
       "export the report again: nsys export --type sqlite");

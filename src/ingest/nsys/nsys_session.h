@@ -18,8 +18,8 @@
 namespace joulemap::ingest {
 
 // Parts of a global id: processes and threads have 24 bits each.
-std::int64_t process_of(std::int64_t global_id);
-std::int64_t thread_of(std::int64_t global_id);
+std::int64_t process_id_of(std::int64_t global_id);
+std::int64_t thread_id_of(std::int64_t global_id);
 
 class NsysSession {
  public:
@@ -29,7 +29,7 @@ class NsysSession {
   TraceBuilder& builder() { return builder_; }
 
   // Reads strings, GPUs, the host and the start of the session.
-  void read_tables();
+  void read_session_tables();
   // Returns the text of a column that contains a text or a string id; empty if there is none.
   std::string_view text(const formats::SqliteRows& rows, int column) const;
   std::uint32_t thread(std::int64_t global_id);
@@ -41,11 +41,11 @@ class NsysSession {
 
   // Returns false, and counts the row as dropped, if its times are invalid.
   bool read_times(const formats::SqliteRows& rows, TraceEvent& event);
-  // Adds an event and extends last_ns(), the end of ranges that were never closed.
+  // Adds an event and extends last_event_end_ns(), the end of ranges that were never closed.
   void add(const TraceEvent& event);
-  std::int64_t last_ns() const { return last_ns_; }
+  std::int64_t last_event_end_ns() const { return last_event_end_ns_; }
   // Adds a diagnostic if the rows of a table end with damage.
-  void note_damage(std::string_view table, const formats::SqliteRows& rows);
+  void report_damage(std::string_view table, const formats::SqliteRows& rows);
 
   Trace finish() &&;
 
@@ -67,9 +67,9 @@ class NsysSession {
   std::unordered_map<std::int64_t, std::uint32_t> threads_;
   std::map<std::array<std::int64_t, 4>, std::uint32_t> queues_;
   std::optional<std::int64_t> first_process_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> other_correlations_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> remapped_correlation_ids_;
   std::optional<std::int64_t> session_start_ns_;
-  std::int64_t last_ns_ = 0;
+  std::int64_t last_event_end_ns_ = 0;
   bool is_unix_time_ = false;
 };
 

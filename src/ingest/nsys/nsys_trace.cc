@@ -27,7 +27,7 @@ Result<Trace> read(const SqliteDatabase& database) {
       std::any_of(kTables.begin(), kTables.end(), [&](std::string_view table) { return database.has_table(table); });
   if (!is_export) return Error{ErrorCode::malformed, "no export of Nsight Systems", kRemedy};
   NsysSession session(database);
-  session.read_tables();
+  session.read_session_tables();
   read_gpu_tables(session);
   read_host_tables(session);
   return std::move(session).finish();

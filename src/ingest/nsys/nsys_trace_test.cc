@@ -119,8 +119,8 @@ TEST(NsysTrace, AProcessKnowsItsGpuByAnOrdinalOfItsOwn) {
                                "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INT, cudaId INT, pid INT);"
                                "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (1, 0, 100);");
   EXPECT_EQ(trace.queues.at(0).device, "GPU-1bdee8b4-22ac-536c-208b-bfb4ed38b878");
-  ASSERT_EQ(trace.facts.size(), 2u);
-  EXPECT_EQ(trace.facts[1].value, "B");
+  ASSERT_EQ(trace.environment.size(), 2u);
+  EXPECT_EQ(trace.environment[1].value, "B");
 }
 
 TEST(NsysTrace, CopiesAndFillsHaveTheirBytes) {

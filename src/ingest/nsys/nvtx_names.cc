@@ -30,7 +30,7 @@ std::string_view value_of(std::string_view fields, std::string_view key) {
 
 }  // namespace
 
-std::optional<TorchRange> torch_range(std::string_view text) {
+std::optional<TorchRange> parse_torch_range(std::string_view text) {
   std::size_t end = text.size();
   for (const std::string_view suffix : {kSequence, std::string_view(", op_id = "), std::string_view(", sizes = "),
                                         std::string_view(", input_op_ids = ")}) {
@@ -43,12 +43,12 @@ std::optional<TorchRange> torch_range(std::string_view text) {
     std::uint32_t number = 0;
     const std::string_view digits = text.substr(at + kSequence.size());
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error == std::errc() && number < UINT32_MAX) range.sequence = number;
+    if (error == std::errc() && number < UINT32_MAX) range.sequence_number = number;
   }
   return range;
 }
 
-std::optional<XlaRange> xla_range(std::string_view text) {
+std::optional<XlaRange> parse_xla_range(std::string_view text) {
   const std::size_t begin = text.find('#');
   const std::size_t end = text.rfind('#');
   if (begin == std::string_view::npos || end <= begin) return std::nullopt;

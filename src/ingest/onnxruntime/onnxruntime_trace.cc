@@ -42,20 +42,20 @@ std::uint32_t number_in(const JsonFields& event, std::string_view member) {
   return number;
 }
 
-class Reading {
+class TraceConverter {
  public:
   void add(const JsonFields& event) {
-    if (event.text("ph") != "X") return builder_.skip();
+    if (event.text("ph") != "X") return builder_.count_skipped();
     ++events_;
     const std::string_view category = event.text("cat");
     const std::string_view name = event.text("name");
-    if (name.empty()) return builder_.drop("without a name");
+    if (name.empty()) return builder_.count_dropped("without a name");
     const bool is_known = category == "Node" || category == "Session" || category == "Kernel" || category == "Api";
     are_its_own_ |= is_known;
     TraceEvent made;
     if (category == "Node" && name.ends_with(kCost)) {
       const std::string_view inputs = event.array("args.input_type_shape");
-      note_inputs(name, inputs);
+      remember_inputs(name, inputs);
       made.name = node(name, event.text("args.op_name"), inputs);
       made.track = thread(event);
     } else if (category == "Session" && name == "model_run") {
@@ -65,35 +65,35 @@ class Reading {
     } else if (category == "Kernel") {
       describe_kernel(event, name, made);
     } else {
-      return builder_.skip();
+      return builder_.count_skipped();
     }
     const std::optional<std::int64_t> start_ns = nanoseconds(event, "ts");
     const std::optional<std::int64_t> duration_ns = nanoseconds(event, "dur");
-    if (!start_ns || !duration_ns) return builder_.drop("without a time");
+    if (!start_ns || !duration_ns) return builder_.count_dropped("without a time");
     made.start_ns = *start_ns;
     made.duration_ns = *duration_ns;
     builder_.add(made);
   }
 
-  Result<Trace> finish(const formats::JsonObjectsRead& read) && {
+  Result<Trace> finish(const formats::JsonObjectsResult& read) && {
     if (!read.found || !(are_its_own_ || (events_ == 0 && read.damaged == 0))) {
       return Error{ErrorCode::malformed, "no profile of ONNX Runtime",
                    "give the file whose name session.end_profiling() returns"};
     }
-    if (read.damaged > 0) builder_.drop("that are damaged", read.damaged);
+    if (read.damaged > 0) builder_.count_dropped("that are damaged", read.damaged);
     if (!read.ended) {
-      builder_.note("trace_cut", "onnxruntime: the end of the profile is missing",
-                    "let the program call session.end_profiling() before it ends");
+      builder_.add_diagnostic("trace_cut", "onnxruntime: the end of the profile is missing",
+                              "let the program call session.end_profiling() before it ends");
     }
     if (events_ >= kMostEvents) {
-      builder_.note(
+      builder_.add_diagnostic(
           "trace_full",
           fmt::format("onnxruntime: the profile holds {} events, and ONNX Runtime stops at {}: later runs are "
                       "missing",
                       events_, kMostEvents),
           "profile fewer runs");
     }
-    builder_.trace().gpu_names_ops = true;
+    builder_.trace().gpu_events_identify_ops = true;
     builder_.trace().process = process_;
     return std::move(builder_).finish();
   }
@@ -110,14 +110,14 @@ class Reading {
     const auto [slot, is_new] = nodes_.try_emplace(fmt::format("{}\n{}\n{}", name, type, inputs), 0);
     if (is_new) {
       scopes::OpScope scope = scopes::scope_of_onnx_node(name, type);
-      scope.tensors = scopes::tensors_of_onnxruntime(inputs);
+      scope.tensors = scopes::parse_onnxruntime_tensors(inputs);
       slot->second = builder_.name(name, scope);
     }
     return slot->second;
   }
 
   // A kernel names its node but not the inputs. They are known only if the node always has the same ones.
-  void note_inputs(std::string_view node, std::string_view inputs) {
+  void remember_inputs(std::string_view node, std::string_view inputs) {
     const auto [slot, is_new] = inputs_.try_emplace(std::string(node.substr(0, node.size() - kCost.size())), inputs);
     if (!is_new && slot->second != inputs) slot->second.clear();
   }
@@ -134,13 +134,13 @@ class Reading {
     };
     made.kind = is_copy ? EventKind::copy : EventKind::kernel;
     made.name =
-        is_copy ? builder_.kernel_class(KernelKind::copy, copy_direction_in(name))
+        is_copy ? builder_.kernel_class(KernelKind::copy, parse_copy_direction(name))
                 : builder_.kernel_class(KernelKind::kernel, name, size({"args.grid_x", "args.grid_y", "args.grid_z"}),
                                         size({"args.block_x", "args.block_y", "args.block_z"}));
     made.track = builder_.queue({.stream = number_in(event, "args.stream")});
     made.correlation = number_in(event, "args.correlation_id");
     const std::string_view parent = event.text("args.parent_name");
-    if (!parent.empty()) made.external = node(parent, event.text("args.op_name"), inputs_of(parent)) + 1;
+    if (!parent.empty()) made.external_id = node(parent, event.text("args.op_name"), inputs_of(parent)) + 1;
   }
 
   TraceBuilder builder_{"onnxruntime", TraceClock::since_start};
@@ -155,8 +155,8 @@ class Reading {
 }  // namespace
 
 Result<Trace> read_onnxruntime_trace_text(std::string_view json) {
-  Reading reading;
-  const formats::JsonObjectsRead read =
+  TraceConverter reading;
+  const formats::JsonObjectsResult read =
       formats::for_each_json_object(json, [&](const JsonFields& event) { reading.add(event); });
   return std::move(reading).finish(read);
 }
@@ -166,7 +166,7 @@ Result<Trace> read_onnxruntime_trace(const std::string& path) {
   if (!text) return std::move(text).error();
   Result<Trace> trace = read_onnxruntime_trace_text(text->view());
   if (!trace) return std::move(trace).error().with_context(path);
-  text->tell_damage(trace->diagnostics);
+  text->report_damage(trace->diagnostics);
   return trace;
 }
 

@@ -61,8 +61,8 @@ TEST(OnnxRuntimeTrace, ANodeAndItsKernelsHaveItsInputs) {
   ASSERT_EQ(events.size(), 5u);
   EXPECT_EQ(trace.names.at(events[0].name).scope.tensors, "[1,2] int64[2]");
   EXPECT_EQ(trace.names.at(events[2].name).scope.tensors, "[2]");
-  EXPECT_EQ(events[3].external, events[0].name + 1);
-  EXPECT_EQ(trace.names.at(events[4].external - 1).scope.tensors, "");  // ambiguous: its node ran with two inputs
+  EXPECT_EQ(events[3].external_id, events[0].name + 1);
+  EXPECT_EQ(trace.names.at(events[4].external_id - 1).scope.tensors, "");  // ambiguous: its node ran with two inputs
 }
 
 TEST(OnnxRuntimeTrace, ARunIsAStep) {
@@ -82,12 +82,12 @@ TEST(OnnxRuntimeTrace, AKernelNamesItsNode) {
                                event("Kernel", "MemcpyHostToDevice", 1, 1) + "]");
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 4u);
-  EXPECT_TRUE(trace.gpu_names_ops);
-  EXPECT_EQ(events[1].external, events[0].name + 1);
+  EXPECT_TRUE(trace.gpu_events_identify_ops);
+  EXPECT_EQ(events[1].external_id, events[0].name + 1);
   EXPECT_EQ(trace.classes.at(events[1].name).name, "sgemm");
   EXPECT_EQ(trace.classes.at(events[1].name).block[0], 64u);
   EXPECT_EQ(trace.queues.at(events[1].track).stream, 13u);
-  EXPECT_EQ(events[2].external, 0u);
+  EXPECT_EQ(events[2].external_id, 0u);
   EXPECT_EQ(events[3].kind, EventKind::copy);
   EXPECT_EQ(trace.classes.at(events[3].name).name, "HtoD");
 }

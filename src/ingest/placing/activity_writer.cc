@@ -3,81 +3,81 @@
 
 #include <utility>
 
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 
 namespace joulemap::ingest {
 namespace {
 
 // The writer flushes after about this many encoded time slices. It is also the limit of the encoding queue.
-constexpr std::size_t kStretchesPerFlush = 64;
+constexpr std::size_t kSlicesPerFlush = 64;
 
 }  // namespace
 
 ActivityWriter::ActivityWriter(recording::RecordingWriter& part, std::size_t threads)
     : part_(part), encoder_(part.activity_encoder()) {
   if (threads < 2) return;
-  const SignalShield signals_are_for_the_program;
-  thread_ = std::thread([this] { work(); });
+  const ScopedSignalBlock signals_are_for_the_program;
+  worker_ = std::thread([this] { run_worker(); });
 }
 
 void ActivityWriter::add(Activity activity) {
   Lock lock(mutex_);
-  stretches_.push_back({std::move(activity), {}});
-  const std::size_t most = thread_.joinable() ? kStretchesPerFlush : 0;
-  while (stretches_.size() - begun_ > most) encode_one(lock, encoder_);
-  const bool may_sleep = stretches_.size() - begun_ == 1;
+  slices_.push_back({std::move(activity), {}});
+  const std::size_t most = worker_.joinable() ? kSlicesPerFlush : 0;
+  while (slices_.size() - encode_started_count_ > most) encode_next_slice(lock, encoder_);
+  const bool may_sleep = slices_.size() - encode_started_count_ == 1;
   lock.unlock();
   if (may_sleep) has_work_.notify_one();
 }
 
-void ActivityWriter::work() {
+void ActivityWriter::run_worker() {
   recording::ActivityEncoder encoder = part_.activity_encoder();
   Lock lock(mutex_);
   while (true) {
-    while (encode_one(lock, encoder)) {
+    while (encode_next_slice(lock, encoder)) {
     }
-    if (is_over_) return;
+    if (is_stopping_) return;
     has_work_.wait(lock);
   }
 }
 
 // Encodes the first slice that no thread has started. Returns false if there is none. Releases the lock meanwhile.
-bool ActivityWriter::encode_one(Lock& lock, recording::ActivityEncoder& encoder) {
-  if (begun_ == stretches_.size()) return false;
-  Stretch& stretch = stretches_[begun_++];
+bool ActivityWriter::encode_next_slice(Lock& lock, recording::ActivityEncoder& encoder) {
+  if (encode_started_count_ == slices_.size()) return false;
+  Slice& slice = slices_[encode_started_count_++];
   lock.unlock();
-  stretch.encoded = encoder.encode(std::move(stretch.activity));
+  slice.encoded = encoder.encode(std::move(slice.activity));
   lock.lock();
-  stretch.is_encoded = true;
+  slice.is_encoded = true;
   write_encoded();
   return true;
 }
 
 // Writes the encoded slices at the front of the queue, in order.
 void ActivityWriter::write_encoded() {
-  for (; !stretches_.empty() && stretches_.front().is_encoded; --begun_) {
-    part_.add(std::move(stretches_.front().encoded));
-    stretches_.pop_front();
-    if (part_.pending() < kStretchesPerFlush) continue;
+  for (; !slices_.empty() && slices_.front().is_encoded; --encode_started_count_) {
+    part_.add(std::move(slices_.front().encoded));
+    slices_.pop_front();
+    if (part_.pending() < kSlicesPerFlush) continue;
     Status written = part_.flush();
     if (status_ && !written) status_ = std::move(written);
   }
 }
 
 void ActivityWriter::stop() {
-  if (!thread_.joinable()) return;
+  if (!worker_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
-    is_over_ = true;
+    is_stopping_ = true;
   }
   has_work_.notify_one();
-  thread_.join();
+  worker_.join();
 }
 
 Status ActivityWriter::finish() {
   {
     Lock lock(mutex_);
-    while (encode_one(lock, encoder_)) {
+    while (encode_next_slice(lock, encoder_)) {
     }
   }
   stop();

@@ -4,7 +4,7 @@
 // Encoding takes as long as placing. On a machine with more than one core a second thread encodes in parallel. The
 // caller's thread helps when the queue is long and at the end. The result does not depend on the number of threads.
 //
-//   ActivityWriter out(part, ActivityWriter::threads_here());
+//   ActivityWriter out(part, ActivityWriter::default_thread_count());
 //   place_trace(trace, modules, [&](Activity activity) { out.add(std::move(activity)); });
 // from here on the caller may use the part again
 //
@@ -37,18 +37,18 @@ class ActivityWriter {
   // Returns when everything is written, with the first error if there was one.
   Status finish();
 
-  static std::size_t threads_here() { return std::thread::hardware_concurrency() > 1 ? 2 : 1; }
+  static std::size_t default_thread_count() { return std::thread::hardware_concurrency() > 1 ? 2 : 1; }
 
  private:
-  struct Stretch {
+  struct Slice {
     Activity activity;
     recording::EncodedActivity encoded;
     bool is_encoded = false;
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  void work();
-  bool encode_one(Lock& lock, recording::ActivityEncoder& encoder);
+  void run_worker();
+  bool encode_next_slice(Lock& lock, recording::ActivityEncoder& encoder);
   void write_encoded();
   void stop();
 
@@ -56,11 +56,11 @@ class ActivityWriter {
   recording::ActivityEncoder encoder_;  // used by the caller's thread
   std::mutex mutex_;                    // guards everything below, and the part
   std::condition_variable has_work_;
-  std::deque<Stretch> stretches_;  // not yet written, in time order; a slice stays here while it is encoded
-  std::size_t begun_ = 0;          // count of these that are encoded or being encoded
-  bool is_over_ = false;
+  std::deque<Slice> slices_;              // not yet written, in time order; a slice stays here while it is encoded
+  std::size_t encode_started_count_ = 0;  // count of these that are encoded or being encoded
+  bool is_stopping_ = false;
   Status status_ = Done{};
-  std::thread thread_;
+  std::thread worker_;
 };
 
 }  // namespace joulemap::ingest

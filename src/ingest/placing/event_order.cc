@@ -17,7 +17,7 @@ int depth_of(EventKind kind) {
 bool encloses(const TraceEvent& a, const TraceEvent& b) {
   if (a.duration_ns != b.duration_ns) return a.duration_ns > b.duration_ns;
   if (a.kind != b.kind) return depth_of(a.kind) < depth_of(b.kind);
-  return a.external < b.external;
+  return a.external_id < b.external_id;
 }
 
 inline bool comes_before(const TraceEvent& a, const TraceEvent& b) {
@@ -30,8 +30,8 @@ EventOrder::EventOrder(Trace& trace) {
   threads_.resize(trace.threads.size());
   queues_.resize(trace.queues.size());
   find_blocks(trace);
-  count(trace);
-  group(trace);
+  count_events(trace);
+  group_by_track(trace);
 }
 
 void EventOrder::find_blocks(Trace& trace) {
@@ -43,15 +43,15 @@ void EventOrder::find_blocks(Trace& trace) {
   }
   blocks_.push_back({nullptr, events});
   order_.resize(events);
-  block_of_.resize((events >> kShift) + std::size_t{1});
+  block_of_.resize((events >> kBlockIndexShift) + std::size_t{1});
   for (std::size_t block = 0, at = 0; at < block_of_.size(); ++at) {
-    while (block + 1 < blocks_.size() && blocks_[block + 1].first <= at << kShift) ++block;
+    while (block + 1 < blocks_.size() && blocks_[block + 1].first <= at << kBlockIndexShift) ++block;
     block_of_[at] = static_cast<std::uint32_t>(block);
   }
 }
 
 // Consecutive events mostly belong to the same track.
-void EventOrder::count(const Trace& trace) {
+void EventOrder::count_events(const Trace& trace) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   TimeExtent extent{kMost, kLeast, kLeast, kMost, kLeast};
@@ -63,14 +63,14 @@ void EventOrder::count(const Trace& trace) {
       std::uint32_t kinds = 0;
       for (; at < block.size() && block[at].track == track && is_on_gpu(block[at].kind) == on_gpu; ++at) {
         const TraceEvent& event = block[at];
-        extent.begin_ns = std::min(extent.begin_ns, event.start_ns);
-        extent.last_ns = std::max(extent.last_ns, event.start_ns);
-        extent.end_ns = std::max(extent.end_ns, end_of(event));
-        extent.shortest_ns = std::min(extent.shortest_ns, event.duration_ns);
-        extent.longest_ns = std::max(extent.longest_ns, event.duration_ns);
-        kinds |= bit_of(event.kind);
+        extent.first_start_ns = std::min(extent.first_start_ns, event.start_ns);
+        extent.last_start_ns = std::max(extent.last_start_ns, event.start_ns);
+        extent.end_ns = std::max(extent.end_ns, end_ns_of(event));
+        extent.shortest_duration_ns = std::min(extent.shortest_duration_ns, event.duration_ns);
+        extent.longest_duration_ns = std::max(extent.longest_duration_ns, event.duration_ns);
+        kinds |= kind_bit(event.kind);
       }
-      std::vector<TrackEnd>& tracks = on_gpu ? queues_ : threads_;
+      std::vector<TrackState>& tracks = on_gpu ? queues_ : threads_;
       if (track >= tracks.size()) tracks.resize(track + std::size_t{1});
       tracks[track].end += at - first;
       tracks[track].kinds |= kinds;
@@ -80,10 +80,10 @@ void EventOrder::count(const Trace& trace) {
 }
 
 // Groups the events by track, in file order: the counts give each track its range in order_.
-void EventOrder::group(const Trace& trace) {
+void EventOrder::group_by_track(const Trace& trace) {
   std::size_t sum = 0;
-  for (std::vector<TrackEnd>* const tracks : {&threads_, &queues_}) {
-    for (TrackEnd& track : *tracks) {
+  for (std::vector<TrackState>* const tracks : {&threads_, &queues_}) {
+    for (TrackState& track : *tracks) {
       sum += std::exchange(track.end, sum);
       track.runs.push_back(track.end);
     }
@@ -91,9 +91,9 @@ void EventOrder::group(const Trace& trace) {
   std::uint32_t number = 0;
   for (const std::vector<TraceEvent>& block : trace.blocks) {
     for (const TraceEvent& event : block) {
-      TrackEnd& track = track_of(event);
-      if (track.last != nullptr && comes_before(event, *track.last) && track.runs.size() <= kMostRuns) {
-        if (put_back(track, event, number)) {
+      TrackState& track = track_of(event);
+      if (track.last != nullptr && comes_before(event, *track.last) && track.runs.size() <= kMaxRuns) {
+        if (insert_late_event(track, event, number)) {
           ++number;
           continue;
         }
@@ -106,8 +106,8 @@ void EventOrder::group(const Trace& trace) {
 }
 
 // Inserts a late event into the current run, behind events that precede or equal it. Returns false if it is too late.
-bool EventOrder::put_back(TrackEnd& track, const TraceEvent& late, std::uint32_t number) {
-  const std::size_t first = std::max(track.runs.back(), track.end - std::min(track.end, kFarthestBack));
+bool EventOrder::insert_late_event(TrackState& track, const TraceEvent& late, std::uint32_t number) {
+  const std::size_t first = std::max(track.runs.back(), track.end - std::min(track.end, kMaxMoveBack));
   std::size_t at = track.end - 1;  // the last one comes after `late`
   while (at > first && comes_before(late, event(order_[at - 1]))) --at;
   if (at == first && first > track.runs.back()) return false;
@@ -118,17 +118,17 @@ bool EventOrder::put_back(TrackEnd& track, const TraceEvent& late, std::uint32_t
   return true;
 }
 
-void EventOrder::sort(std::size_t begin, std::vector<TrackEnd>& tracks) {
-  std::vector<std::uint32_t> room;
-  for (TrackEnd& track : tracks) {
+void EventOrder::sort(std::size_t begin, std::vector<TrackState>& tracks) {
+  std::vector<std::uint32_t> scratch;
+  for (TrackState& track : tracks) {
     std::vector<std::size_t>& runs = track.runs;
-    if (runs.size() > kMostRuns) {
-      const std::span<std::uint32_t> all = std::span(order_).subspan(begin, track.end - begin);
-      put_outer_first(all, room);
+    if (runs.size() > kMaxRuns) {
+      const std::span<std::uint32_t> track_events = std::span(order_).subspan(begin, track.end - begin);
+      sort_outer_first(track_events, scratch);
       find_runs(begin, track);
-      if (runs.size() > kMostRuns) {
+      if (runs.size() > kMaxRuns) {
         const auto before = [this](std::uint32_t a, std::uint32_t b) { return comes_before(event(a), event(b)); };
-        std::sort(all.begin(), all.end(), before);
+        std::sort(track_events.begin(), track_events.end(), before);
         runs.resize(1);
       }
     }
@@ -138,7 +138,7 @@ void EventOrder::sort(std::size_t begin, std::vector<TrackEnd>& tracks) {
         merged.push_back(runs[i]);
         if (i + 1 == runs.size()) break;
         const std::size_t end = i + 2 < runs.size() ? runs[i + 2] : track.end;
-        merge(std::span(order_).subspan(runs[i], end - runs[i]), runs[i + 1] - runs[i], room);
+        merge(std::span(order_).subspan(runs[i], end - runs[i]), runs[i + 1] - runs[i], scratch);
       }
       runs = std::move(merged);
     }
@@ -146,9 +146,9 @@ void EventOrder::sort(std::size_t begin, std::vector<TrackEnd>& tracks) {
   }
 }
 
-void EventOrder::find_runs(std::size_t begin, TrackEnd& track) const {
+void EventOrder::find_runs(std::size_t begin, TrackState& track) const {
   track.runs = {begin};
-  for (std::size_t i = begin + 1; i < track.end && track.runs.size() <= kMostRuns; ++i) {
+  for (std::size_t i = begin + 1; i < track.end && track.runs.size() <= kMaxRuns; ++i) {
     if (comes_before(event(order_[i]), event(order_[i - 1]))) track.runs.push_back(i);
   }
 }
@@ -156,20 +156,20 @@ void EventOrder::find_runs(std::size_t begin, TrackEnd& track) const {
 // Some profilers write a function when it ends, after the functions that it called, which creates one run for each
 // function. An event that comes before the last ones encloses them and is moved before them. The nesting is kept as
 // linked lists, which are written out at the end.
-void EventOrder::put_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& room) const {
+void EventOrder::sort_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& scratch) const {
   struct Enclosed {  // the range enclosed by `first`, itself included
     std::uint32_t first;
     std::uint32_t last;
   };
   std::vector<Enclosed> outermost;
-  room.resize(track.size());  // for each event, the position of the next one in the track
+  scratch.resize(track.size());  // for each event, the position of the next one in the track
   for (std::uint32_t i = 0; i < track.size(); ++i) {
     Enclosed some{i, i};
     const TraceEvent& latest = event(track[i]);
     std::size_t from = outermost.size();
     while (from > 0 && comes_before(latest, event(track[outermost[from - 1].first]))) --from;
     for (std::size_t inner = from; inner < outermost.size(); ++inner) {
-      room[some.last] = outermost[inner].first;
+      scratch[some.last] = outermost[inner].first;
       some.last = outermost[inner].last;
     }
     outermost.resize(from);
@@ -178,26 +178,27 @@ void EventOrder::put_outer_first(std::span<std::uint32_t> track, std::vector<std
   std::vector<std::uint32_t> ordered;
   ordered.reserve(track.size());
   for (const Enclosed& some : outermost) {
-    for (std::uint32_t at = some.first; at != some.last; at = room[at]) ordered.push_back(track[at]);
+    for (std::uint32_t at = some.first; at != some.last; at = scratch[at]) ordered.push_back(track[at]);
     ordered.push_back(track[some.last]);
   }
   std::copy(ordered.begin(), ordered.end(), track.begin());
 }
 
 // Merges two adjacent sorted runs. Reads each event once.
-void EventOrder::merge(std::span<std::uint32_t> both, std::size_t middle, std::vector<std::uint32_t>& room) const {
-  room.assign(both.begin(), both.begin() + static_cast<std::ptrdiff_t>(middle));
+void EventOrder::merge(std::span<std::uint32_t> two_runs, std::size_t second_run_begin,
+                       std::vector<std::uint32_t>& scratch) const {
+  scratch.assign(two_runs.begin(), two_runs.begin() + static_cast<std::ptrdiff_t>(second_run_begin));
   std::size_t left = 0;
-  std::size_t right = middle;
-  const TraceEvent* first = &event(room[0]);
-  const TraceEvent* second = &event(both[middle]);
-  for (std::size_t to = 0; left < room.size(); ++to) {
+  std::size_t right = second_run_begin;
+  const TraceEvent* first = &event(scratch[0]);
+  const TraceEvent* second = &event(two_runs[second_run_begin]);
+  for (std::size_t to = 0; left < scratch.size(); ++to) {
     if (second != nullptr && comes_before(*second, *first)) {
-      both[to] = both[right++];
-      second = right < both.size() ? &event(both[right]) : nullptr;
+      two_runs[to] = two_runs[right++];
+      second = right < two_runs.size() ? &event(two_runs[right]) : nullptr;
     } else {
-      both[to] = room[left++];
-      if (left < room.size()) first = &event(room[left]);
+      two_runs[to] = scratch[left++];
+      if (left < scratch.size()) first = &event(scratch[left]);
     }
   }
 }
@@ -210,7 +211,7 @@ constexpr auto kLater = [](const auto& a, const auto& b) {
 
 }  // namespace
 
-TimeMerge::TimeMerge(const EventOrder& order, std::vector<EventOrder::Track> tracks)
+TrackMerger::TrackMerger(const EventOrder& order, std::vector<EventOrder::Track> tracks)
     : order_(order), tracks_(std::move(tracks)) {
   for (std::uint32_t i = 0; i < tracks_.size(); ++i) {
     if (tracks_[i].empty()) continue;
@@ -221,7 +222,7 @@ TimeMerge::TimeMerge(const EventOrder& order, std::vector<EventOrder::Track> tra
 }
 
 // Consecutive events mostly come from the same track, so a batch is taken from the earliest track.
-std::span<TraceEvent* const> TimeMerge::next() {
+std::span<TraceEvent* const> TrackMerger::next() {
   if (heads_.empty()) return {};
   EventOrder::Track& left = tracks_[heads_.front().track];
   std::int64_t rival_ns = std::numeric_limits<std::int64_t>::max();
@@ -229,7 +230,7 @@ std::span<TraceEvent* const> TimeMerge::next() {
     rival_ns = std::min(rival_ns, heads_[i].start_ns);
   }
   std::size_t count = 0;
-  const std::size_t most = std::min(kMostAtOnce, left.size());
+  const std::size_t most = std::min(kBatchSize, left.size());
   TraceEvent* event = heads_.front().event;
   do {
     events_[count++] = event;

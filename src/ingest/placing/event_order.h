@@ -21,7 +21,7 @@
 namespace joulemap::ingest {
 
 // End of an event in ns. Damaged files contain arbitrary numbers: the sum saturates instead of overflowing.
-inline std::int64_t end_of(const TraceEvent& event) {
+inline std::int64_t end_ns_of(const TraceEvent& event) {
   if (event.duration_ns <= 0) return event.start_ns;
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   return event.start_ns > kMost - event.duration_ns ? kMost : event.start_ns + event.duration_ns;
@@ -29,11 +29,11 @@ inline std::int64_t end_of(const TraceEvent& event) {
 
 // Over all events; zeros if there are none.
 struct TimeExtent {
-  std::int64_t begin_ns = 0;  // first start
-  std::int64_t last_ns = 0;   // last start
+  std::int64_t first_start_ns = 0;  // first start
+  std::int64_t last_start_ns = 0;   // last start
   std::int64_t end_ns = 0;
-  std::int64_t shortest_ns = 0;
-  std::int64_t longest_ns = 0;
+  std::int64_t shortest_duration_ns = 0;
+  std::int64_t longest_duration_ns = 0;
 };
 
 class EventOrder {
@@ -47,69 +47,72 @@ class EventOrder {
   const TimeExtent& extent() const { return extent_; }
 
   using Track = std::span<const std::uint32_t>;  // event numbers
-  std::size_t threads() const { return threads_.size(); }
+  std::size_t thread_count() const { return threads_.size(); }
   Track thread(std::size_t number) const { return track(0, threads_, number); }
-  bool thread_has(std::size_t number, EventKind kind) const { return (threads_[number].kinds & bit_of(kind)) != 0; }
-  std::size_t queues() const { return queues_.size(); }
+  bool thread_has_kind(std::size_t number, EventKind kind) const {
+    return (threads_[number].kinds & kind_bit(kind)) != 0;
+  }
+  std::size_t queue_count() const { return queues_.size(); }
   Track queue(std::size_t number) const { return track(threads_.empty() ? 0 : threads_.back().end, queues_, number); }
 
   // Events are numbered in the order of the blocks.
   TraceEvent& event(std::uint32_t number) const {
-    const Block* block = &blocks_[block_of_[number >> kShift]];
+    const Block* block = &blocks_[block_of_[number >> kBlockIndexShift]];
     while (number >= block[1].first) ++block;
     return block->events[number - block->first];
   }
 
  private:
-  static constexpr unsigned kShift = 8;
+  static constexpr unsigned kBlockIndexShift = 8;
   // Above this number of runs, a full sort is faster than merging.
-  static constexpr std::size_t kMostRuns = 64;
+  static constexpr std::size_t kMaxRuns = 64;
   // Largest number of positions that an out-of-order event is moved back immediately.
-  static constexpr std::size_t kFarthestBack = 32;
+  static constexpr std::size_t kMaxMoveBack = 32;
 
   struct Block {
     TraceEvent* events;
     std::uint32_t first;  // event number
   };
-  struct TrackEnd {
+  struct TrackState {
     std::size_t end = 0;               // index in order_
     std::uint32_t kinds = 0;           // bit set of the EventKinds on the track
-    std::vector<std::size_t> runs;     // starts of the sorted runs in order_, kMostRuns + 1 at most
+    std::vector<std::size_t> runs;     // starts of the sorted runs in order_, kMaxRuns + 1 at most
     const TraceEvent* last = nullptr;  // last event of the current run, during construction
   };
 
-  Track track(std::size_t first, const std::vector<TrackEnd>& tracks, std::size_t number) const {
+  Track track(std::size_t first, const std::vector<TrackState>& tracks, std::size_t number) const {
     const std::size_t begin = number == 0 ? first : tracks[number - 1].end;
     return Track(order_).subspan(begin, tracks[number].end - begin);
   }
-  static std::uint32_t bit_of(EventKind kind) { return std::uint32_t{1} << static_cast<unsigned>(kind); }
-  TrackEnd& track_of(const TraceEvent& event) { return (is_on_gpu(event.kind) ? queues_ : threads_)[event.track]; }
+  static std::uint32_t kind_bit(EventKind kind) { return std::uint32_t{1} << static_cast<unsigned>(kind); }
+  TrackState& track_of(const TraceEvent& event) { return (is_on_gpu(event.kind) ? queues_ : threads_)[event.track]; }
   void find_blocks(Trace& trace);
-  void count(const Trace& trace);
-  void group(const Trace& trace);
-  bool put_back(TrackEnd& track, const TraceEvent& late, std::uint32_t number);
-  void sort(std::size_t begin, std::vector<TrackEnd>& tracks);
-  void find_runs(std::size_t begin, TrackEnd& track) const;
-  void put_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& room) const;
-  void merge(std::span<std::uint32_t> both, std::size_t middle, std::vector<std::uint32_t>& room) const;
+  void count_events(const Trace& trace);
+  void group_by_track(const Trace& trace);
+  bool insert_late_event(TrackState& track, const TraceEvent& late, std::uint32_t number);
+  void sort(std::size_t begin, std::vector<TrackState>& tracks);
+  void find_runs(std::size_t begin, TrackState& track) const;
+  void sort_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& scratch) const;
+  void merge(std::span<std::uint32_t> two_runs, std::size_t second_run_begin,
+             std::vector<std::uint32_t>& scratch) const;
 
   std::vector<Block> blocks_;            // ends with a sentinel that has no events
   std::vector<std::uint32_t> block_of_;  // block index of every 256th event
   std::vector<std::uint32_t> order_;     // event numbers by thread, then by queue
-  std::vector<TrackEnd> threads_;
-  std::vector<TrackEnd> queues_;
+  std::vector<TrackState> threads_;
+  std::vector<TrackState> queues_;
   TimeExtent extent_;
 };
 
 // Merges several tracks in time order. Of events with the same start, the one of the lower track comes first.
-class TimeMerge {
+class TrackMerger {
  public:
-  TimeMerge(const EventOrder& order, std::vector<EventOrder::Track> tracks);
+  TrackMerger(const EventOrder& order, std::vector<EventOrder::Track> tracks);
   // Returns a batch of the events that come next; empty at the end.
   std::span<TraceEvent* const> next();
 
  private:
-  static constexpr std::size_t kMostAtOnce = 64;
+  static constexpr std::size_t kBatchSize = 64;
   struct Head {
     std::int64_t start_ns;
     TraceEvent* event;  // next event of the track
@@ -119,7 +122,7 @@ class TimeMerge {
   const EventOrder& order_;
   std::vector<EventOrder::Track> tracks_;  // remaining events of each track
   std::vector<Head> heads_;                // heap, earliest start first
-  std::array<TraceEvent*, kMostAtOnce> events_{};
+  std::array<TraceEvent*, kBatchSize> events_{};
 };
 
 }  // namespace joulemap::ingest

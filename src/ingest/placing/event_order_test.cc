@@ -59,9 +59,10 @@ TEST(EventOrder, IsThatOfTimeHoweverFarEventsStandFromWhereTheyBelong) {
       order.sort_threads();
       order.sort_queues();
       std::set<std::uint32_t> seen;
-      for (std::size_t thread = 0; thread < order.threads(); ++thread)
+      for (std::size_t thread = 0; thread < order.thread_count(); ++thread)
         expect_in_order(order, order.thread(thread), seen);
-      for (std::size_t queue = 0; queue < order.queues(); ++queue) expect_in_order(order, order.queue(queue), seen);
+      for (std::size_t queue = 0; queue < order.queue_count(); ++queue)
+        expect_in_order(order, order.queue(queue), seen);
       EXPECT_EQ(seen.size(), 2000U);
     }
   }
@@ -73,10 +74,10 @@ TEST(EventOrder, TellsWhenTheFirstEventBeginsAndTheLastEnds) {
   trace.threads.resize(1);
   trace.blocks = {{{.start_ns = 50, .duration_ns = 7}, {.start_ns = 20, .duration_ns = 100}, {.start_ns = 60}}};
   const EventOrder order(trace);
-  EXPECT_EQ(order.extent().begin_ns, 20);
-  EXPECT_EQ(order.extent().last_ns, 60);
+  EXPECT_EQ(order.extent().first_start_ns, 20);
+  EXPECT_EQ(order.extent().last_start_ns, 60);
   EXPECT_EQ(order.extent().end_ns, 120);
-  EXPECT_EQ(order.extent().longest_ns, 100);
+  EXPECT_EQ(order.extent().longest_duration_ns, 100);
 }
 
 }  // namespace

@@ -58,11 +58,11 @@ class KernelSums {
     for (std::uint32_t i = 0; i < rows_.size(); ++i) slot_of(rows_[i].scope, rows_[i].class_id, rows_[i].queue) = i + 1;
   }
 
-  static constexpr std::size_t kFirstSlots = 256;  // a power of two
+  static constexpr std::size_t kInitialSlots = 256;  // a power of two
 
   std::vector<KernelTally> rows_;
   // Open addressing: row index + 1 at the position of its hash or the next free one; 0: free. At most half are taken.
-  std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(kFirstSlots);
+  std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(kInitialSlots);
 };
 
 }  // namespace joulemap::ingest

@@ -14,22 +14,23 @@ constexpr std::array<std::string_view, 5> kWrappers = {"DistributedDataParallel"
                                                        "FullyShardedDataParallel", "CheckpointWrapper"};
 
 // Python's recursion limit stops module calls before this depth.
-constexpr std::uint32_t kDeepest = 256;
+constexpr std::uint32_t kMaxModuleDepth = 256;
 
 }  // namespace
 
-ModulePaths::Kind& ModulePaths::kind_of(std::uint32_t name) {
-  if (name >= kind_numbers_.size()) kind_numbers_.resize(std::max<std::size_t>(name + std::size_t{1}, texts_.size()));
-  std::uint32_t& number = kind_numbers_[name];
+ModulePaths::ModuleCallName& ModulePaths::cached_call_name(std::uint32_t name) {
+  if (name >= call_name_indices_.size())
+    call_name_indices_.resize(std::max<std::size_t>(name + std::size_t{1}, texts_.size()));
+  std::uint32_t& number = call_name_indices_[name];
   if (number == 0) {
-    kinds_.push_back(read_kind(name));
-    number = static_cast<std::uint32_t>(kinds_.size());
+    call_names_.push_back(parse_call_name(name));
+    number = static_cast<std::uint32_t>(call_names_.size());
   }
-  return kinds_[number - 1];
+  return call_names_[number - 1];
 }
 
-ModulePaths::Kind ModulePaths::read_kind(std::uint32_t name) const {
-  Kind kind;
+ModulePaths::ModuleCallName ModulePaths::parse_call_name(std::uint32_t name) const {
+  ModuleCallName kind;
   std::string_view text = texts_.text(name);
   if (text.starts_with(kModulePrefix)) text.remove_prefix(kModulePrefix.size());
   kind.class_name = text;
@@ -45,12 +46,12 @@ ModulePaths::Kind ModulePaths::read_kind(std::uint32_t name) const {
   return kind;
 }
 
-bool ModulePaths::is_loss(std::uint32_t name) { return kind_of(name).is_loss; }
+bool ModulePaths::is_loss(std::uint32_t name) { return cached_call_name(name).is_loss; }
 
-bool ModulePaths::is_wrapper(std::uint32_t name) { return kind_of(name).is_wrapper; }
+bool ModulePaths::is_wrapper(std::uint32_t name) { return cached_call_name(name).is_wrapper; }
 
 std::string ModulePaths::path_of(const Layer& parent, bool is_root, std::uint32_t name) {
-  const Kind& kind = kind_of(name);
+  const ModuleCallName& kind = cached_call_name(name);
   const auto named = names_.find(kind.class_name);
   if (kind.is_numbered && named != names_.end() && kind.number < named->second.size()) {
     return named->second[kind.number];
@@ -60,18 +61,18 @@ std::string ModulePaths::path_of(const Layer& parent, bool is_root, std::uint32_
     if (kind.number > 0) path += "#" + std::to_string(kind.number + 1);
     return path;
   }
-  if (knows_paths()) ++without_path_;
+  if (has_module_names()) ++calls_without_path_;
   std::string_view text = texts_.text(name);
   if (text.starts_with(kModulePrefix)) text.remove_prefix(kModulePrefix.size());
   return parent.is_root ? std::string(text) : parent.path + "." + std::string(text);
 }
 
-ModulePaths::Node ModulePaths::within(Node parent, std::uint32_t name) {
-  Kind& kind = kind_of(name);
-  Node& known = kind.is_numbered ? kind.node : known_[std::uint64_t{parent} << 32 | name];
+ModulePaths::LayerId ModulePaths::find_layer(LayerId parent, std::uint32_t name) {
+  ModuleCallName& kind = cached_call_name(name);
+  LayerId& known = kind.is_numbered ? kind.layer : unnumbered_layers_[std::uint64_t{parent} << 32 | name];
   if (known != 0) return known;
-  if (layers_[parent].depth >= kDeepest) {
-    ++too_deep_;
+  if (layers_[parent].depth >= kMaxModuleDepth) {
+    ++calls_too_deep_;
     return parent;
   }
   const bool is_root = parent == 0;
@@ -82,10 +83,10 @@ ModulePaths::Node ModulePaths::within(Node parent, std::uint32_t name) {
   layer.path = path_of(layers_[parent], is_root, name);
   layer.text = tree_.text(layer.path);
   layers_.push_back(std::move(layer));
-  return known = static_cast<Node>(layers_.size() - 1);
+  return known = static_cast<LayerId>(layers_.size() - 1);
 }
 
-std::uint32_t ModulePaths::scope(Node node, std::uint32_t phase) {
+std::uint32_t ModulePaths::scope(LayerId node, std::uint32_t phase) {
   if (node == 0) return phase;
   for (const auto& [known_phase, scope] : layers_[node].scopes) {
     if (known_phase == phase) return scope;

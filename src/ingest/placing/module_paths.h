@@ -22,54 +22,55 @@ namespace joulemap::ingest {
 class ModulePaths {
  public:
   // A layer; 0 means outside of every layer.
-  using Node = std::uint32_t;
+  using LayerId = std::uint32_t;
 
   ModulePaths(const scopes::ModuleNames& names, const TraceNames& texts, ScopeTree& tree)
       : names_(names), texts_(texts), tree_(tree) {}
 
   // Returns the layer of a call of the module `name` inside `parent`.
-  Node within(Node parent, std::uint32_t name);
+  LayerId find_layer(LayerId parent, std::uint32_t name);
   // Whether the class in the name is a loss, or a wrapper of a model.
   bool is_loss(std::uint32_t name);
   bool is_wrapper(std::uint32_t name);
 
   // Returns the scope of a layer in a phase.
-  std::uint32_t scope(Node node, std::uint32_t phase);
-  bool knows_paths() const { return !names_.empty(); }
-  std::uint64_t calls_without_path() const { return without_path_; }
+  std::uint32_t scope(LayerId node, std::uint32_t phase);
+  bool has_module_names() const { return !names_.empty(); }
+  std::uint64_t calls_without_path() const { return calls_without_path_; }
   // Calls nested too deeply: they are counted with the enclosing module.
-  std::uint64_t calls_too_deep() const { return too_deep_; }
+  std::uint64_t calls_too_deep() const { return calls_too_deep_; }
 
  private:
   struct Layer {
-    Node parent = 0;
+    LayerId parent = 0;
     std::uint32_t depth = 0;
     std::uint32_t text = 0;
     std::string path;
     bool is_root = false;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> scopes;  // by phase
   };
-  struct Kind {
+  struct ModuleCallName {
     std::string_view class_name;
     std::uint64_t number = 0;
     bool is_numbered = false;
     bool is_loss = false;
     bool is_wrapper = false;
-    Node node = 0;  // layer of a numbered name once seen: it is one module, wherever it is called
+    LayerId layer = 0;  // layer of a numbered name once seen: it is one module, wherever it is called
   };
-  Kind& kind_of(std::uint32_t name);
-  Kind read_kind(std::uint32_t name) const;
+  ModuleCallName& cached_call_name(std::uint32_t name);
+  ModuleCallName parse_call_name(std::uint32_t name) const;
   std::string path_of(const Layer& parent, bool is_root, std::uint32_t name);
 
   const scopes::ModuleNames& names_;
   const TraceNames& texts_;
   ScopeTree& tree_;
   std::vector<Layer> layers_{1};
-  std::unordered_map<std::uint64_t, Node> known_;  // layers of names without a number, by parent and name
-  std::vector<Kind> kinds_;                        // of the names seen so far
-  std::vector<std::uint32_t> kind_numbers_;        // by name: index in kinds_ + 1
-  std::uint64_t without_path_ = 0;
-  std::uint64_t too_deep_ = 0;
+  std::unordered_map<std::uint64_t, LayerId>
+      unnumbered_layers_;                         // layers of names without a number, by parent and name
+  std::vector<ModuleCallName> call_names_;        // of the names seen so far
+  std::vector<std::uint32_t> call_name_indices_;  // by name: index in call_names_ + 1
+  std::uint64_t calls_without_path_ = 0;
+  std::uint64_t calls_too_deep_ = 0;
 };
 
 }  // namespace joulemap::ingest

@@ -18,12 +18,12 @@ class ScopeSums {
  public:
   void add_time(std::uint32_t scope, std::int64_t time_ns) {
     at(scope).time_ns += time_ns;
-    placed_ns_ += time_ns;
+    total_time_ns_ += time_ns;
   }
   // A trace contains the operations of every step: the traced count is the total count.
   void count(std::uint32_t scope) { ++at(scope).count; }
   // Moves one call, with its time, from one scope to another. Sums that `take` has already returned do not change.
-  void move(std::uint32_t from, std::uint32_t to, std::int64_t time_ns) {
+  void move_call(std::uint32_t from, std::uint32_t to, std::int64_t time_ns) {
     Sum& source = at(from);
     const bool has_call = source.count > 0;
     if (has_call) --source.count;
@@ -31,31 +31,31 @@ class ScopeSums {
     source.time_ns -= time_ns;
     if (has_call) count(to);
     if (time_ns > 0) add_time(to, time_ns);
-    placed_ns_ -= time_ns;
+    total_time_ns_ -= time_ns;
   }
   // Returns and clears the sums since the last call, ordered by scope.
   std::vector<ScopeTally> take() {
-    std::vector<ScopeTally> taken;
-    taken.reserve(touched_.size());
-    const auto take_one = [&](std::uint32_t scope) {
+    std::vector<ScopeTally> tallies;
+    tallies.reserve(touched_.size());
+    const auto take_scope = [&](std::uint32_t scope) {
       const Sum sum = std::exchange(sums_[scope], {});
       if (sum.count == 0 && sum.time_ns == 0) return;
-      taken.push_back({scope, sum.count, sum.count, sum.time_ns, sum.time_ns, 0});
+      tallies.push_back({scope, sum.count, sum.count, sum.time_ns, sum.time_ns, 0});
     };
-    if (touched_.size() >= sums_.size() / kFewAmongScopes) {
-      for (std::uint32_t scope = 0; scope < sums_.size(); ++scope) take_one(scope);
+    if (touched_.size() >= sums_.size() / kSparseFraction) {
+      for (std::uint32_t scope = 0; scope < sums_.size(); ++scope) take_scope(scope);
     } else {
       std::sort(touched_.begin(), touched_.end());
-      for (const std::uint32_t scope : touched_) take_one(scope);
+      for (const std::uint32_t scope : touched_) take_scope(scope);
     }
     touched_.clear();
-    return taken;
+    return tallies;
   }
-  std::int64_t placed_ns() const { return placed_ns_; }  // total since construction
+  std::int64_t total_time_ns() const { return total_time_ns_; }  // total since construction
 
  private:
-  // If fewer than 1/kFewAmongScopes of the scopes have a sum, sorting `touched_` is cheaper than scanning all scopes.
-  static constexpr std::size_t kFewAmongScopes = 4;
+  // If fewer than 1/kSparseFraction of the scopes have a sum, sorting `touched_` is cheaper than scanning all scopes.
+  static constexpr std::size_t kSparseFraction = 4;
 
   struct Sum {
     std::uint64_t count = 0;
@@ -64,9 +64,9 @@ class ScopeSums {
 
   Sum& at(std::uint32_t scope) {
     const bool is_touched = scope < sums_.size() && (sums_[scope].count != 0 || sums_[scope].time_ns != 0);
-    return is_touched ? sums_[scope] : touch(scope);
+    return is_touched ? sums_[scope] : add_sum(scope);
   }
-  [[gnu::noinline]] Sum& touch(std::uint32_t scope) {
+  [[gnu::noinline]] Sum& add_sum(std::uint32_t scope) {
     if (scope >= sums_.size()) sums_.resize(scope + scope / 2 + std::size_t{64});
     touched_.push_back(scope);
     return sums_[scope];
@@ -74,7 +74,7 @@ class ScopeSums {
 
   std::vector<Sum> sums_;               // by scope
   std::vector<std::uint32_t> touched_;  // scopes that have a sum; may contain duplicates
-  std::int64_t placed_ns_ = 0;
+  std::int64_t total_time_ns_ = 0;
 };
 
 }  // namespace joulemap::ingest

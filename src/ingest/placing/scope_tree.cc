@@ -19,11 +19,11 @@ std::size_t hash_of(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
 ScopeTree::ScopeTree() : slots_(kFirstSlots) {}
 
 std::uint32_t ScopeTree::text(std::string_view text) {
-  const auto known = numbers_.find(text);
-  if (known != numbers_.end()) return known->second;
+  const auto known = text_indices_.find(text);
+  if (known != text_indices_.end()) return known->second;
   const auto number = static_cast<std::uint32_t>(texts_.size());
   texts_.emplace_back(text);
-  numbers_.emplace(texts_.back(), number);
+  text_indices_.emplace(texts_.back(), number);
   return number;
 }
 
@@ -31,7 +31,7 @@ std::size_t ScopeTree::slot_of(std::uint32_t parent, ScopeKind kind, std::uint32
   const std::size_t mask = slots_.size() - 1;
   std::size_t slot = hash_of(parent, kind, text) & mask;
   while (slots_[slot] != 0) {
-    const Known& scope = scopes_[slots_[slot] - 1];
+    const Entry& scope = scopes_[slots_[slot] - 1];
     if (scope.parent == parent && scope.text == text && scope.kind == kind) break;
     slot = (slot + 1) & mask;
   }
@@ -41,7 +41,7 @@ std::size_t ScopeTree::slot_of(std::uint32_t parent, ScopeKind kind, std::uint32
 void ScopeTree::grow() {
   slots_.assign(slots_.size() * 2, 0);
   for (std::uint32_t id = 1; id <= scopes_.size(); ++id) {
-    const Known& scope = scopes_[id - 1];
+    const Entry& scope = scopes_[id - 1];
     slots_[slot_of(scope.parent, scope.kind, scope.text)] = id;
   }
 }
@@ -49,8 +49,8 @@ void ScopeTree::grow() {
 std::uint32_t ScopeTree::child(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
   const std::size_t slot = slot_of(parent, kind, text);
   if (slots_[slot] != 0) return slots_[slot];
-  if (scopes_.size() >= kMostScopes) {
-    ++refused_;
+  if (scopes_.size() >= kMaxScopes) {
+    ++refused_scopes_;
     return parent;
   }
   scopes_.push_back({parent, text, kind});
@@ -60,10 +60,10 @@ std::uint32_t ScopeTree::child(std::uint32_t parent, ScopeKind kind, std::uint32
   return id;
 }
 
-std::vector<Scope> ScopeTree::take_new() {
+std::vector<Scope> ScopeTree::take_new_scopes() {
   std::vector<Scope> fresh;
   for (; taken_ < scopes_.size(); ++taken_) {
-    const Known& scope = scopes_[taken_];
+    const Entry& scope = scopes_[taken_];
     fresh.push_back(
         {static_cast<std::uint32_t>(taken_ + 1), scope.parent, scope.kind, to_valid_utf8(texts_[scope.text])});
   }

@@ -24,20 +24,20 @@ class ScopeTree {
   std::uint32_t text(std::string_view text);
   const std::string& text_of(std::uint32_t number) const { return texts_[number]; }
 
-  // Returns the child scope; the parent itself once there are kMostScopes scopes.
+  // Returns the child scope; the parent itself once there are kMaxScopes scopes.
   std::uint32_t child(std::uint32_t parent, ScopeKind kind, std::uint32_t text);
   std::uint32_t child(std::uint32_t parent, ScopeKind kind, std::string_view name) {
     return child(parent, kind, text(name));
   }
 
   // Returns the scopes created since the last call.
-  std::vector<Scope> take_new();
-  std::uint64_t refused() const { return refused_; }
+  std::vector<Scope> take_new_scopes();
+  std::uint64_t refused_scopes() const { return refused_scopes_; }
 
-  static constexpr std::size_t kMostScopes = 1'000'000;
+  static constexpr std::size_t kMaxScopes = 1'000'000;
 
  private:
-  struct Known {
+  struct Entry {
     std::uint32_t parent;
     std::uint32_t text;
     ScopeKind kind;
@@ -46,11 +46,11 @@ class ScopeTree {
   void grow();
 
   std::deque<std::string> texts_;
-  std::unordered_map<std::string_view, std::uint32_t> numbers_;
-  std::vector<Known> scopes_;         // [id - 1]
+  std::unordered_map<std::string_view, std::uint32_t> text_indices_;
+  std::vector<Entry> scopes_;         // [id - 1]
   std::vector<std::uint32_t> slots_;  // open addressing: ids at the index of their hash or the next free one; 0: free
   std::size_t taken_ = 0;
-  std::uint64_t refused_ = 0;
+  std::uint64_t refused_scopes_ = 0;
 };
 
 }  // namespace joulemap::ingest

@@ -17,7 +17,7 @@ struct Prefix {
 };
 constexpr std::array kPrefixes = {
     Prefix{kStep, NameRole::step},
-    Prefix{kEngine, NameRole::engine},
+    Prefix{kEngine, NameRole::autograd_engine},
     Prefix{kOptimizer, NameRole::optimizer},
     Prefix{"Optimizer.zero_grad#", NameRole::zero_grad},
     Prefix{"enumerate(DataLoader)", NameRole::dataloader},
@@ -26,8 +26,8 @@ constexpr std::array kPrefixes = {
     Prefix{"gloo:", NameRole::communication},
     Prefix{"record_param_comms", NameRole::communication},
     Prefix{"c10d::", NameRole::communication},
-    Prefix{"DistributedDataParallel.", NameRole::unspoken},
-    Prefix{"torch::autograd::AccumulateGrad", NameRole::gradient},
+    Prefix{"DistributedDataParallel.", NameRole::redundant},
+    Prefix{"torch::autograd::AccumulateGrad", NameRole::gradient_accumulation},
 };
 
 std::string_view without_prefix(std::string_view text, std::string_view prefix) {
@@ -39,7 +39,7 @@ std::string without_address(std::string_view text) { return std::string(text.sub
 
 // "torch/autograd/__init__.py(255): backward", which also creates the initial gradient. If its file is missing,
 // "torch/autograd/graph.py(824): _engine_run_backward" or "<built-in method run_backward of torch._C._Engine ...>".
-bool asks_for_backward(std::string_view text) {
+bool waits_for_backward(std::string_view text) {
   if (text.ends_with(": _engine_run_backward") || text.find(" run_backward of torch._C.") != std::string_view::npos) {
     return true;
   }
@@ -54,15 +54,15 @@ NameMeaning meaning_of(std::string_view text, ScopeTree& tree) {
     meaning.role = prefix.role;
     break;
   }
-  if (asks_for_backward(text)) meaning.role = NameRole::backward;
+  if (waits_for_backward(text)) meaning.role = NameRole::backward;
   if (meaning.role == NameRole::step) {
     const std::string_view number = text.substr(kStep.size());
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), meaning.number);
     if (error != std::errc() || end != number.data() + number.size()) meaning.role = NameRole::plain;
   }
-  if (meaning.role == NameRole::engine) {
+  if (meaning.role == NameRole::autograd_engine) {
     text.remove_prefix(kEngine.size());
-    if (text.starts_with("torch::autograd::AccumulateGrad")) meaning.role = NameRole::gradient;
+    if (text.starts_with("torch::autograd::AccumulateGrad")) meaning.role = NameRole::gradient_accumulation;
   }
   if (meaning.role == NameRole::optimizer) {
     // "Optimizer.step#SGD.step"
@@ -78,7 +78,7 @@ NameMeaning meaning_of(std::string_view text, ScopeTree& tree) {
 
 TraceNames::TraceNames(const Trace& trace, ScopeTree& tree) : trace_(trace), tree_(tree) {
   meanings_.reserve(trace.names.size());
-  bool trains = false;
+  bool is_training = false;
   for (const TraceName& name : trace.names) {
     NameMeaning& meaning = meanings_.emplace_back(meaning_of(name.text, tree));
     const auto& [phase, module, op, tensors] = name.scope;
@@ -87,22 +87,23 @@ TraceNames::TraceNames(const Trace& trace, ScopeTree& tree) : trace_(trace), tre
     if (!module.empty()) meaning.module = tree.text(module) + 1;
     if (!tensors.empty()) meaning.tensors = tree.text(tensors) + 1;
     if (!op.empty()) meaning.text = tree.text(op);
-    trains = trains || phase == "backward" || phase == "optimizer" || phase == "recompute";
+    is_training = is_training || phase == "backward" || phase == "optimizer" || phase == "recompute";
   }
-  mode_ = tree.text(trains ? "train" : "inference");
+  mode_text_ = tree.text(is_training ? "train" : "inference");
 }
 
-std::uint32_t TraceNames::scope(std::uint32_t name, std::uint32_t outside, std::uint32_t phase) const {
+std::uint32_t TraceNames::scope(std::uint32_t name, std::uint32_t enclosing_region, std::uint32_t phase) const {
   const NameMeaning& meaning = (*this)[name];
-  std::uint32_t scope = phase != 0 ? phase : outside;
+  std::uint32_t scope = phase != 0 ? phase : enclosing_region;
   if (meaning.phase != 0) {
-    scope = tree_.child(tree_.child(outside, ScopeKind::mode, mode_), ScopeKind::phase, meaning.phase - 1);
+    scope =
+        tree_.child(tree_.child(enclosing_region, ScopeKind::mode, mode_text_), ScopeKind::phase, meaning.phase - 1);
   }
   if (meaning.module != 0) scope = tree_.child(scope, ScopeKind::module, meaning.module - 1);
-  return op_in(scope, name);
+  return op_scope(scope, name);
 }
 
-std::uint32_t TraceNames::op_in(std::uint32_t container, std::uint32_t name) const {
+std::uint32_t TraceNames::op_scope(std::uint32_t container, std::uint32_t name) const {
   const NameMeaning& meaning = (*this)[name];
   const std::uint32_t op = tree_.child(container, ScopeKind::op, meaning.text);
   return meaning.tensors == 0 ? op : tree_.child(op, ScopeKind::tensors, meaning.tensors - 1);

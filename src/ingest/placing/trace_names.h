@@ -28,10 +28,10 @@ enum class NameRole : std::uint8_t {
   zero_grad,
   dataloader,
   communication,
-  unspoken,  // annotation of the framework itself that other events make redundant
-  engine,    // runs a node of the autograd graph
-  gradient,  // accumulates the gradient of a parameter
-  backward,  // a function that waits for the backward pass
+  redundant,              // annotation of the framework itself that other events make redundant
+  autograd_engine,        // runs a node of the autograd graph
+  gradient_accumulation,  // accumulates the gradient of a parameter
+  backward,               // a function that waits for the backward pass
 };
 
 struct NameMeaning {
@@ -51,15 +51,15 @@ class TraceNames {
   std::size_t size() const { return meanings_.size(); }
   const NameMeaning& operator[](std::uint32_t name) const { return name < meanings_.size() ? meanings_[name] : none_; }
   // Returns the scope that the name itself contains, in the root or a region; without a phase of its own, in `phase`.
-  std::uint32_t scope(std::uint32_t name, std::uint32_t outside, std::uint32_t phase) const;
+  std::uint32_t scope(std::uint32_t name, std::uint32_t enclosing_region, std::uint32_t phase) const;
   // Returns the scope of the operation inside `container`, with its input tensors where they are known.
-  std::uint32_t op_in(std::uint32_t container, std::uint32_t name) const;
+  std::uint32_t op_scope(std::uint32_t container, std::uint32_t name) const;
   std::string_view text(std::uint32_t name) const;
 
  private:
   const Trace& trace_;
   ScopeTree& tree_;
-  std::uint32_t mode_ = 0;  // text number; if one name with a scope belongs to training, all do
+  std::uint32_t mode_text_ = 0;  // text number; if one name with a scope belongs to training, all do
   std::vector<NameMeaning> meanings_;
   NameMeaning none_;
 };

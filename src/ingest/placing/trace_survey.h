@@ -19,8 +19,8 @@ struct TraceStep {
   std::int64_t end_ns = 0;
   std::uint64_t number = 0;
   std::uint64_t thread = 0;  // thread id of the operating system
-  bool trains = false;
-  bool inferred = false;  // not annotated in the trace
+  bool is_training = false;
+  bool is_inferred = false;  // not annotated in the trace
 };
 
 class TraceSurvey {
@@ -37,22 +37,22 @@ class TraceSurvey {
   const TraceStep* step_at(std::int64_t time_ns) const;
   // Whether that moment is part of training: its step has a backward pass or an optimizer update. In a trace without
   // steps, whether the whole trace has one.
-  bool trains_at(std::int64_t time_ns) const;
+  bool is_training_at(std::int64_t time_ns) const;
 
  private:
-  void take_told_steps(const Trace& trace, const TraceNames& names);
+  void take_annotated_steps(const Trace& trace, const TraceNames& names);
   void infer_steps(const Trace& trace, const TraceNames& names);
-  void look_at(TraceEvent& event, const TraceNames& names);
-  void note_training(std::int64_t time_ns);
-  TraceStep* find(std::int64_t time_ns);
+  void inspect_event(TraceEvent& event, const TraceNames& names);
+  void mark_training_step(std::int64_t time_ns);
+  TraceStep* find_step(std::int64_t time_ns);
 
   std::int64_t begin_ns_ = 0;
   std::int64_t end_ns_ = 0;
   std::vector<TraceStep> steps_;
   bool has_modules_ = false;
   bool has_sequence_numbers_ = false;
-  bool trains_ = false;
-  TraceEvent* outermost_ = nullptr;  // on the current thread
+  bool has_training_ = false;
+  TraceEvent* outermost_event_ = nullptr;  // on the current thread
   std::int64_t outermost_end_ns_ = 0;
 };
 

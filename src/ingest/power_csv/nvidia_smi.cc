@@ -21,7 +21,7 @@ struct Column {
   std::string_view channel;
   Quantity quantity;
   double unit;  // of the number in the column
-  double averaged_s;
+  double averaging_time_s;
 };
 constexpr std::array kColumns = {
     Column{"power.draw.instant", "power-instant", Quantity::power, 1, 0.025},
@@ -48,7 +48,7 @@ std::optional<double> parse_value(std::string_view text) {
   const std::size_t end = text.find_last_of("0123456789");
   if (end == std::string_view::npos) return std::nullopt;
   const std::string_view unit = trim(text.substr(end + 1));
-  const std::optional<double> value = parse_amount(text.substr(0, end + 1));
+  const std::optional<double> value = parse_non_negative(text.substr(0, end + 1));
   return value && unit == "mW" ? std::optional(*value * kMilli) : value;
 }
 
@@ -101,7 +101,7 @@ std::optional<Layout> layout_of_row(const std::vector<std::string>& row) {
   for (std::size_t i = 0; i < row.size(); ++i) {
     const std::string_view field = row[i];
     const std::size_t point = field.find_first_of(".,");
-    const bool has_decimals = parse_amount(field) && point != std::string_view::npos && field.size() - point == 3;
+    const bool has_decimals = parse_non_negative(field) && point != std::string_view::npos && field.size() - point == 3;
     if (parse_wall_time(field, 0)) {
       layout.time = i;
     } else if (field.starts_with("GPU-") || field.starts_with("MIG-") || (is_bus_id(field) && !layout.identity)) {
@@ -123,7 +123,7 @@ class SmiReader {
       : maker_(name), name_(name), layout_(std::move(layout)), utc_offset_s_(utc_offset_s) {}
 
   void add(std::string_view line) {
-    const std::vector<std::string> fields = fields_of(line);
+    const std::vector<std::string> fields = split_fields(line);
     // The header again: a second run appended to the same file.
     if (layout_of_header(fields)) return;
     maker_.count_row();
@@ -160,9 +160,9 @@ class SmiReader {
                                             layout_.values.front().first + 1, column_of_gpu()),
                                 "log with --format=csv, without noheader"});
     }
-    tell_how_gpus_are_known();
+    report_gpu_identification();
     Result<PowerLog> log = maker_.finish(false);
-    if (log) judge(*log);
+    if (log) report_averaged_power(*log);
     return log;
   }
 
@@ -172,7 +172,7 @@ class SmiReader {
     return layout_.identity ? fmt::format(", the GPU column {}", *layout_.identity + 1) : "";
   }
 
-  void tell_how_gpus_are_known() {
+  void report_gpu_identification() {
     constexpr std::string_view kRemedy = "log with --query-gpu=timestamp,index,...";
     if (numbers_.size() > 1) {
       maker_.diagnostics().add({"gpus_numbered", 1,
@@ -215,13 +215,13 @@ class SmiReader {
       made.kind = ChannelKind::gauge;
       made.quantity = column.quantity;
       made.scale = column.quantity == Quantity::memory ? 1 : kMilli;
-      made.averaged_s = column.averaged_s;
+      made.averaging_time_s = column.averaging_time_s;
       return made;
     });
   }
 
   // The first gauge of a domain is used: instantaneous power before means. kColumns is in that order.
-  void judge(PowerLog& log) {
+  void report_averaged_power(PowerLog& log) {
     const auto has = [&](std::string_view source) {
       return std::any_of(log.channels.begin(), log.channels.end(),
                          [&](const Channel& channel) { return channel.source == source; });
@@ -233,7 +233,7 @@ class SmiReader {
          "log power.draw.instant, too"});
   }
 
-  PowerLogMaker maker_;
+  PowerLogBuilder maker_;
   std::string name_;
   Layout layout_;
   std::optional<std::int64_t> utc_offset_s_;
@@ -241,7 +241,7 @@ class SmiReader {
   std::vector<std::int64_t> times_ns_;                       // of rows that do not identify their GPU
 };
 
-bool tells_power(const std::vector<std::string>& fields) {
+bool has_power_column(const std::vector<std::string>& fields) {
   return std::any_of(fields.begin(), fields.end(), [](std::string_view field) {
     return field.starts_with("power.draw") || (field.ends_with(" W") && parse_value(field));
   });
@@ -257,7 +257,7 @@ Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view na
   for_each_line(text, [&](std::string_view line) {
     if (reader) return reader->add(line);
     if (++lines > 10) return;  // messages of the tool may precede the log
-    const std::vector<std::string> fields = fields_of(line);
+    const std::vector<std::string> fields = split_fields(line);
     if (std::optional<Layout> layout = layout_of_header(fields)) {
       std::sort(layout->values.begin(), layout->values.end(),
                 [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -266,7 +266,7 @@ Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view na
       reader.emplace(name, *std::move(guessed), utc_offset_s);
       reader->add(line);
     } else {
-      has_power = has_power || tells_power(fields);
+      has_power = has_power || has_power_column(fields);
     }
   });
   if (reader) return reader->finish();

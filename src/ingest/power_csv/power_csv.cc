@@ -32,11 +32,11 @@ class CsvReader {
   CsvReader(std::string_view name, std::array<std::size_t, 4> columns) : maker_(name), columns_(columns) {}
 
   void add(std::string_view line) {
-    const std::vector<std::string> fields = fields_of(line);
+    const std::vector<std::string> fields = split_fields(line);
     maker_.count_row();
     if (*std::max_element(columns_.begin(), columns_.end()) >= fields.size()) return maker_.drop_row("it is too short");
     const std::optional<std::int64_t> time_ns = parse_time_ns(fields[columns_[0]]);
-    const std::optional<double> value = parse_amount(fields[columns_[3]]);
+    const std::optional<double> value = parse_non_negative(fields[columns_[3]]);
     const std::string& domain = fields[columns_[1]];
     const std::string& kind = fields[columns_[2]];
     if (!time_ns) return maker_.drop_row("its time is no number of nanoseconds");
@@ -52,7 +52,7 @@ class CsvReader {
       made.kind = is_counter ? ChannelKind::counter : ChannelKind::gauge;
       made.quantity = is_counter ? Quantity::energy : Quantity::power;
       made.scale = kMicro;
-      describe_domain(made);
+      set_domain_from_name(made);
       return made;
     });
     maker_.add(channel, *time_ns, *value);
@@ -61,7 +61,7 @@ class CsvReader {
   Result<PowerLog> finish() { return maker_.finish(true); }
 
  private:
-  PowerLogMaker maker_;
+  PowerLogBuilder maker_;
   std::array<std::size_t, 4> columns_;
 };
 
@@ -73,7 +73,7 @@ Result<PowerLog> parse_power_log(std::string_view text, std::string_view name,
   bool is_first = true;
   for_each_line(text, [&](std::string_view line) {
     if (is_first) {
-      if (const auto columns = columns_of(fields_of(line))) reader.emplace(name, *columns);
+      if (const auto columns = columns_of(split_fields(line))) reader.emplace(name, *columns);
     } else if (reader) {
       reader->add(line);
     }

@@ -115,7 +115,7 @@ TEST(NvidiaSmi, GpusInterleaveAndInstantPowerIsPreferred) {
   EXPECT_EQ(values(*log, "gpu1-temperature"), (std::vector{41.0, 44.0}));
   EXPECT_EQ(log->channels[0].name, "gpu0-power-instant");  // the first channel of a domain is the one that is used
   EXPECT_EQ(channel(*log, "gpu1-power")->device, "GPU-bb");
-  EXPECT_EQ(channel(*log, "gpu1-power")->averaged_s, 1);
+  EXPECT_EQ(channel(*log, "gpu1-power")->averaging_time_s, 1);
   EXPECT_EQ(log->samples[0].reading.after_ns, 1'794'741'826'123'000'000);
   EXPECT_EQ(log->rows_dropped, 1U);
 }

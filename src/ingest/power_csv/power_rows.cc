@@ -42,7 +42,7 @@ void for_each_line(std::string_view text, const std::function<void(std::string_v
   }
 }
 
-std::vector<std::string> fields_of(std::string_view line) {
+std::vector<std::string> split_fields(std::string_view line) {
   const std::string_view separator = separator_of(line);
   std::vector<std::string> fields;
   while (true) {
@@ -65,7 +65,7 @@ std::vector<std::string> fields_of(std::string_view line) {
   }
 }
 
-std::optional<double> parse_amount(std::string_view text) {
+std::optional<double> parse_non_negative(std::string_view text) {
   std::string number(trim(text));
   if (std::count(number.begin(), number.end(), ',') == 1 && number.find('.') == std::string::npos) {
     number[number.find(',')] = '.';
@@ -88,7 +88,7 @@ std::optional<std::int64_t> parse_time_ns(std::string_view text) {
   return value;
 }
 
-void describe_domain(Channel& channel) {
+void set_domain_from_name(Channel& channel) {
   const std::string_view name = channel.domain;
   const std::size_t dash = name.find('-');
   const std::string package = dash == std::string_view::npos ? "package-0" : "package" + std::string(name.substr(dash));
@@ -108,8 +108,8 @@ void describe_domain(Channel& channel) {
   }
 }
 
-std::uint32_t PowerLogMaker::channel(const std::string& name, const std::function<Channel()>& make) {
-  const auto [slot, is_new] = numbers_.try_emplace(name, static_cast<std::uint32_t>(log_.channels.size()));
+std::uint32_t PowerLogBuilder::channel(const std::string& name, const std::function<Channel()>& make) {
+  const auto [slot, is_new] = channel_indices_.try_emplace(name, static_cast<std::uint32_t>(log_.channels.size()));
   if (is_new) {
     log_.channels.push_back(make());
     log_.channels.back().name = name;
@@ -118,59 +118,60 @@ std::uint32_t PowerLogMaker::channel(const std::string& name, const std::functio
   return slot->second;
 }
 
-void PowerLogMaker::add(std::uint32_t channel, std::int64_t time_ns, double value) {
+void PowerLogBuilder::add(std::uint32_t channel, std::int64_t time_ns, double value) {
   const double raw = std::round(value / log_.channels[channel].scale);
   if (raw > kLargestRaw) return drop_row("the value is too large");
   values_[channel].push_back({time_ns, static_cast<std::uint64_t>(raw)});
 }
 
-void PowerLogMaker::drop_row(std::string_view why) {
+void PowerLogBuilder::drop_row(std::string_view why) {
   ++log_.rows_dropped;
-  ++dropped_.try_emplace(std::string(why)).first->second;
+  ++dropped_by_reason_.try_emplace(std::string(why)).first->second;
 }
 
-void PowerLogMaker::put_in_order(std::vector<Value>& values, bool sorts) {
+void PowerLogBuilder::sort_by_time(std::vector<Value>& values, bool allows_any_order) {
   const auto earlier = [](const Value& a, const Value& b) { return a.time_ns < b.time_ns; };
   if (std::is_sorted(values.begin(), values.end(), earlier)) return;
-  if (sorts) {
-    for (std::size_t i = 1; i < values.size(); ++i) out_of_order_ += earlier(values[i], values[i - 1]) ? 1 : 0;
+  if (allows_any_order) {
+    for (std::size_t i = 1; i < values.size(); ++i) out_of_order_rows_ += earlier(values[i], values[i - 1]) ? 1 : 0;
     std::stable_sort(values.begin(), values.end(), earlier);
     return;
   }
-  std::vector<Value> kept;
+  std::vector<Value> in_order;
   for (const Value& value : values) {
-    if (kept.empty() || value.time_ns >= kept.back().time_ns) {
-      kept.push_back(value);
+    if (in_order.empty() || value.time_ns >= in_order.back().time_ns) {
+      in_order.push_back(value);
     } else {
       drop_row("its time lies before the one of the row above");
     }
   }
-  values = std::move(kept);
+  values = std::move(in_order);
 }
 
 // Estimates the update period, which sets the uncertainty at interval edges, and reports gaps of gauges.
-void PowerLogMaker::judge(Channel& channel, const std::vector<Value>& values) {
-  std::vector<std::int64_t> pauses_ns;
-  std::vector<std::int64_t> renewals_ns;
+void PowerLogBuilder::estimate_update_period(Channel& channel, const std::vector<Value>& values) {
+  std::vector<std::int64_t> intervals_ns;
+  std::vector<std::int64_t> update_intervals_ns;
   std::optional<std::int64_t> changed_ns;
   for (std::size_t i = 1; i < values.size(); ++i) {
-    pauses_ns.push_back(values[i].time_ns - values[i - 1].time_ns);
+    intervals_ns.push_back(values[i].time_ns - values[i - 1].time_ns);
     if (values[i].raw == values[i - 1].raw) continue;
-    if (changed_ns) renewals_ns.push_back(values[i].time_ns - *changed_ns);
+    if (changed_ns) update_intervals_ns.push_back(values[i].time_ns - *changed_ns);
     changed_ns = values[i].time_ns;
   }
-  const std::int64_t usual_ns = median_or(pauses_ns, std::int64_t{0});
+  const std::int64_t median_interval_ns = median_or(intervals_ns, std::int64_t{0});
   // If every reading has a new value, the update period is unknown and may be arbitrarily short.
-  const std::int64_t renewal_ns = median_or(renewals_ns, std::int64_t{0});
-  channel.refresh_s =
-      renewal_ns - usual_ns > usual_ns / 2 ? std::max(seconds(renewal_ns), kLeastRefresh_s) : kLeastRefresh_s;
+  const std::int64_t update_interval_ns = median_or(update_intervals_ns, std::int64_t{0});
+  channel.refresh_s = update_interval_ns - median_interval_ns > median_interval_ns / 2
+                          ? std::max(seconds(update_interval_ns), kLeastRefresh_s)
+                          : kLeastRefresh_s;
   if (!measures_energy(channel) || channel.kind == ChannelKind::counter) return;
   std::uint64_t gaps = 0;
   std::int64_t missing_ns = 0;
-  for (const std::int64_t pause_ns : pauses_ns) {
-    if (pause_ns / kGap <= usual_ns || pause_ns <= kNanosecondsPerSecond) continue;
+  for (const std::int64_t interval_ns : intervals_ns) {
+    if (interval_ns / kGap <= median_interval_ns || interval_ns <= kNanosecondsPerSecond) continue;
     ++gaps;
-    missing_ns += pause_ns - usual_ns;
+    missing_ns += interval_ns - median_interval_ns;
   }
   if (gaps == 0) return;
   log_.diagnostics.add({"power_gap",
@@ -180,23 +181,23 @@ void PowerLogMaker::judge(Channel& channel, const std::vector<Value>& values) {
                         {}});
 }
 
-Result<PowerLog> PowerLogMaker::finish(bool sorts) {
+Result<PowerLog> PowerLogBuilder::finish(bool allows_any_order) {
   bool has_energy = false;
   for (std::uint32_t i = 0; i < values_.size(); ++i) {
-    put_in_order(values_[i], sorts);
-    judge(log_.channels[i], values_[i]);
+    sort_by_time(values_[i], allows_any_order);
+    estimate_update_period(log_.channels[i], values_[i]);
     for (const Value& value : values_[i]) {
       log_.samples.push_back({i, {value.raw, value.time_ns, value.time_ns, ReadCode::ok}});
     }
     has_energy = has_energy || (measures_energy(log_.channels[i]) && values_[i].size() > 1);
     values_[i] = {};
   }
-  for (const auto& [why, count] : dropped_) {
+  for (const auto& [why, count] : dropped_by_reason_) {
     log_.diagnostics.add({"power_rows_dropped", count, fmt::format("{}: rows were left out: {}", name_, why), {}});
   }
-  if (out_of_order_ > 0) {
+  if (out_of_order_rows_ > 0) {
     log_.diagnostics.add({"power_out_of_order",
-                          out_of_order_,
+                          out_of_order_rows_,
                           fmt::format("{}: times go back; the rows were put in order of time, which is wrong where the "
                                       "clock was set while they were written",
                                       name_),
@@ -209,31 +210,31 @@ Result<PowerLog> PowerLogMaker::finish(bool sorts) {
 }
 
 PowerLog join_power_logs(std::vector<PowerLog> logs) {
-  PowerLog all;
+  PowerLog joined;
   for (PowerLog& log : logs) {
     std::vector<std::optional<std::uint32_t>> number;
     for (Channel& channel : log.channels) {
-      const bool known = std::any_of(all.channels.begin(), all.channels.end(), [&](const Channel& other) {
+      const bool known = std::any_of(joined.channels.begin(), joined.channels.end(), [&](const Channel& other) {
         return other.domain == channel.domain && other.name == channel.name;
       });
-      number.push_back(known ? std::nullopt : std::optional(static_cast<std::uint32_t>(all.channels.size())));
+      number.push_back(known ? std::nullopt : std::optional(static_cast<std::uint32_t>(joined.channels.size())));
       if (known) {
-        all.diagnostics.add(
+        joined.diagnostics.add(
             {"power_told_twice", 1, fmt::format("{} is told by two files; the first is taken", channel.name), {}});
       } else {
-        all.channels.push_back(std::move(channel));
+        joined.channels.push_back(std::move(channel));
       }
     }
     for (Sample sample : log.samples) {
       if (!number[sample.channel]) continue;
       sample.channel = *number[sample.channel];
-      all.samples.push_back(sample);
+      joined.samples.push_back(sample);
     }
-    all.rows += log.rows;
-    all.rows_dropped += log.rows_dropped;
-    all.diagnostics.add_all(log.diagnostics);
+    joined.rows += log.rows;
+    joined.rows_dropped += log.rows_dropped;
+    joined.diagnostics.add_all(log.diagnostics);
   }
-  return all;
+  return joined;
 }
 
 }  // namespace joulemap::ingest

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shared by the readers of power logs: rows and fields of CSV as common tools write it, numbers of any locale, and
-// PowerLogMaker, which converts values into channels and samples. Pure.
+// PowerLogBuilder, which converts values into channels and samples. Pure.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ void for_each_line(std::string_view text, const std::function<void(std::string_v
 
 // Returns the fields of a line, trimmed, without their quotes. The separator is the first of ", ", ";", tab and ","
 // that occurs in the line. So a decimal comma ("12,5 W") does not separate where blanks or semicolons do.
-std::vector<std::string> fields_of(std::string_view line);
+std::vector<std::string> split_fields(std::string_view line);
 
 // "12.5", "12,5", "1e3". Nothing for other texts, negative and non-finite numbers.
-std::optional<double> parse_amount(std::string_view text);
+std::optional<double> parse_non_negative(std::string_view text);
 
 // Parses an integer; ignores a fraction.
 std::optional<std::int64_t> parse_time_ns(std::string_view text);
@@ -34,12 +34,12 @@ std::optional<std::int64_t> parse_time_ns(std::string_view text);
 std::optional<std::int64_t> parse_wall_time(std::string_view text, std::optional<std::int64_t> utc_offset_s);
 
 // Sets class and parent of the channel's domain from its name, as our own sensors do.
-void describe_domain(Channel& channel);
+void set_domain_from_name(Channel& channel);
 
 // Collects values; finish() creates the channels, with their update period and a diagnostic of gaps.
-class PowerLogMaker {
+class PowerLogBuilder {
  public:
-  explicit PowerLogMaker(std::string_view name) : name_(name) {}
+  explicit PowerLogBuilder(std::string_view name) : name_(name) {}
 
   // Returns the channel of that name; `make` describes a new one. Raw values are in units of channel.scale.
   std::uint32_t channel(const std::string& name, const std::function<Channel()>& make);
@@ -51,22 +51,22 @@ class PowerLogMaker {
   PowerLog& log() { return log_; }
 
   // `sorts`: rows may be in any order; otherwise rows that go back in time are dropped.
-  Result<PowerLog> finish(bool sorts);
+  Result<PowerLog> finish(bool allows_any_order);
 
  private:
   struct Value {
     std::int64_t time_ns;
     std::uint64_t raw;
   };
-  void put_in_order(std::vector<Value>& values, bool sorts);
-  void judge(Channel& channel, const std::vector<Value>& values);
+  void sort_by_time(std::vector<Value>& values, bool allows_any_order);
+  void estimate_update_period(Channel& channel, const std::vector<Value>& values);
 
   std::string name_;
   PowerLog log_;
-  std::map<std::string, std::uint32_t, std::less<>> numbers_;
+  std::map<std::string, std::uint32_t, std::less<>> channel_indices_;
   std::vector<std::vector<Value>> values_;  // by channel
-  std::map<std::string, std::uint64_t, std::less<>> dropped_;
-  std::uint64_t out_of_order_ = 0;  // rows earlier than the previous one
+  std::map<std::string, std::uint64_t, std::less<>> dropped_by_reason_;
+  std::uint64_t out_of_order_rows_ = 0;  // rows earlier than the previous one
 };
 
 }  // namespace joulemap::ingest

@@ -143,8 +143,9 @@ void read_samples(const std::string& path, ExperimentRow& row) {
   PowerSamples samples;
   if (const Result<std::string> text = read_text(path, "nvidia-smi")) {
     samples = parse_power_samples(*text);
-    if (samples.unreadable > 0) {
-      row.diagnostics.add({"samples_dropped", samples.unreadable, fmt::format("lines of {} are no power", path), ""});
+    if (samples.unreadable_lines > 0) {
+      row.diagnostics.add(
+          {"samples_dropped", samples.unreadable_lines, fmt::format("lines of {} are no power", path), ""});
     }
     if (samples.watts.empty()) row.diagnostics.add({"damaged_file", 1, fmt::format("{} holds no power", path), ""});
   } else {
@@ -182,7 +183,7 @@ std::size_t level_index(ExperimentFactor& factor, const std::string& level) {
 PerfEnergies parse_perf_energies(std::string_view text) {
   PerfEnergies energies;
   for (const std::string_view line : split(text, '\n')) {
-    const std::vector<std::string_view> words = split_blanks(line);
+    const std::vector<std::string_view> words = split_whitespace(line);
     if (words.size() < 3) continue;
     if (words[1] == "Joules" && words[2] == "power/energy-pkg/") energies.package_j = parse_grouped(words[0]);
     if (words[1] == "Joules" && words[2] == "power/energy-ram/") energies.dram_j = parse_grouped(words[0]);
@@ -194,13 +195,13 @@ PerfEnergies parse_perf_energies(std::string_view text) {
 PowerSamples parse_power_samples(std::string_view text) {
   PowerSamples samples;
   for (const std::string_view line : split(text, '\n')) {
-    const std::vector<std::string_view> words = split_blanks(line);
+    const std::vector<std::string_view> words = split_whitespace(line);
     if (words.empty() || words[0].starts_with("power.draw")) continue;
     const std::optional<double> watts = words.size() <= 2 ? parse_double(words[0]) : std::nullopt;
     if (watts && *watts >= 0) {
       samples.watts.push_back(*watts);
     } else {
-      ++samples.unreadable;
+      ++samples.unreadable_lines;
     }
   }
   return samples;

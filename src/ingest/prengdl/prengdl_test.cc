@@ -50,7 +50,7 @@ TEST_F(Prengdl, NamesWithUnderscoresGiveModelFrameworkAndRepetition) {
   EXPECT_EQ(data->factors[1].levels, std::vector<std::string>{"mask_rcnn"});
   EXPECT_EQ(data->factors[2].levels, (std::vector<std::string>{"PyTorch", "TensorFlow"}));
   EXPECT_EQ(data->rows[1].block, 9);
-  EXPECT_FALSE(data->blocked);
+  EXPECT_FALSE(data->is_blocked);
   EXPECT_TRUE(data->rows[1].diagnostics.contains("samples_dropped"));
 }
 
@@ -72,7 +72,7 @@ TEST_F(Prengdl, AMissingFileLeavesTheRowWithoutEnergyAndSaysSo) {
   write("ncf_PyTorch_perf_1.txt", kPerfText);
   const Result<ExperimentData> data = read_prengdl(folder_);
   ASSERT_TRUE(data);
-  EXPECT_FALSE(complete_energy(total_energy(data->rows.front().domains)));
+  EXPECT_FALSE(energy_if_complete(total_energy(data->rows.front().domains)));
   EXPECT_TRUE(data->rows.front().elapsed_s);
   EXPECT_TRUE(data->rows.front().diagnostics.contains("missing_file"));
 }

@@ -22,7 +22,7 @@ bool for_each_message(std::string_view bytes, std::uint32_t field, Visit visit) 
   while (fields.next()) {
     if (fields.field() == field) visit(fields.bytes());
   }
-  if (!fields.cut().empty() && fields.field() == field) visit(fields.cut());
+  if (!fields.truncated_field().empty() && fields.field() == field) visit(fields.truncated_field());
   return !fields.damaged();
 }
 
@@ -100,12 +100,12 @@ void read_node(std::string_view bytes, std::string_view device, StepRows& result
     end_ns = end_us >= 0 && end_us <= kMost_us ? end_us * 1000 : -1;
   }
   if (start_ns < 0 || start_ns > kMost_us * 1000 || end_ns < 0 || end_ns > kMost_us * 1000) {
-    ++result.timeless;
+    ++result.rows_without_time;
     return;
   }
   const Label label = is_of_gpu_tracer(device) ? kernel_label(name, text) : node_label(name, text);
-  result.rows.push_back({start_ns, end_ns, result.texts.index(device), result.texts.index(label.node),
-                         result.texts.index(label.op), result.texts.index(label.kernel)});
+  result.rows.push_back({start_ns, end_ns, result.texts.intern(device), result.texts.intern(label.node),
+                         result.texts.intern(label.op), result.texts.intern(label.kernel)});
 }
 
 void read_step_stats(std::string_view bytes, StepRows& result) {
@@ -114,14 +114,14 @@ void read_step_stats(std::string_view bytes, StepRows& result) {
     const std::string_view device = device_of(stats);
     const bool has_all_nodes =
         for_each_message(stats, kDeviceNodes, [&](std::string_view node) { read_node(node, device, result); });
-    result.is_cut |= !has_all_nodes;
+    result.is_truncated |= !has_all_nodes;
   });
-  result.is_cut |= !is_whole;
+  result.is_truncated |= !is_whole;
 }
 
 }  // namespace
 
-StepRows rows_of_run_metadata(std::string_view bytes) {
+StepRows read_run_metadata(std::string_view bytes) {
   StepRows result;
   if (is_step_stats(bytes)) {
     read_step_stats(bytes, result);
@@ -130,7 +130,7 @@ StepRows rows_of_run_metadata(std::string_view bytes) {
   const bool is_whole = for_each_message(bytes, kMetadataStepStats, [&](std::string_view stats) {
     if (is_step_stats(stats)) read_step_stats(stats, result);
   });
-  result.is_cut |= !is_whole;
+  result.is_truncated |= !is_whole;
   return result;
 }
 

@@ -14,9 +14,9 @@
 namespace joulemap::ingest {
 
 // Stores each distinct text once.
-class Texts {
+class DistinctStrings {
  public:
-  std::uint32_t index(std::string_view text) {
+  std::uint32_t intern(std::string_view text) {
     const auto [slot, is_new] = indices_.try_emplace(std::string(text), static_cast<std::uint32_t>(texts_.size()));
     if (is_new) texts_.push_back(slot->first);
     return slot->second;
@@ -40,16 +40,16 @@ struct StepRow {
 
 struct StepRows {
   bool found = false;  // the file has this format
-  Texts texts;
+  DistinctStrings texts;
   std::vector<StepRow> rows;
-  std::uint64_t skipped = 0;   // events that are not rows: tensors, metadata
-  std::uint64_t timeless = 0;  // rows without a valid time
-  std::uint64_t homeless = 0;  // rows of a device that the file does not name
-  std::uint64_t damaged = 0;   // entries that could not be parsed
-  bool is_cut = false;         // the end is missing
+  std::uint64_t skipped_events = 0;          // events that are not rows: tensors, metadata
+  std::uint64_t rows_without_time = 0;       // rows without a valid time
+  std::uint64_t rows_of_unnamed_device = 0;  // rows of a device that the file does not name
+  std::uint64_t damaged = 0;                 // entries that could not be parsed
+  bool is_truncated = false;                 // the end is missing
 };
 
-StepRows rows_of_timeline(std::string_view json);
-StepRows rows_of_run_metadata(std::string_view bytes);
+StepRows read_timeline(std::string_view json);
+StepRows read_run_metadata(std::string_view bytes);
 
 }  // namespace joulemap::ingest

@@ -40,13 +40,13 @@ Device device_named(std::string_view name) {
   for (const std::string_view key : {"device:GPU:", "/gpu:", "GPU:"}) {
     const std::size_t at = device.gpu.rfind(key);
     if (at == std::string::npos) continue;
-    device.ordinal = number_at(std::string_view(device.gpu).substr(at + key.size()));
+    device.ordinal = parse_leading_number(std::string_view(device.gpu).substr(at + key.size()));
     break;
   }
   if (stream != std::string_view::npos) {
     const std::string_view which = name.substr(stream + std::string_view("/stream:").size());
     device.kind = which.starts_with(kAllStreams) ? DeviceKind::all_streams : DeviceKind::stream;
-    device.stream = number_at(which);
+    device.stream = parse_leading_number(which);
   } else if (copies != std::string_view::npos) {
     device.kind = DeviceKind::copies;
   } else {
@@ -76,9 +76,9 @@ std::string_view kernel_name(std::string_view text) {
   return trim(text.substr(0, sizes));
 }
 
-class Making {
+class TraceConversion {
  public:
-  explicit Making(const StepRows& rows) : rows_(rows) {}
+  explicit TraceConversion(const StepRows& rows) : rows_(rows) {}
 
   Trace run() {
     std::vector<StepRow> ordered = rows_.rows;
@@ -89,11 +89,11 @@ class Making {
       if (device.kind == DeviceKind::stream) have_streams_.insert(device.gpu);
     }
     for (const StepRow& row : ordered) add(row);
-    builder_.trace().gpu_names_ops = true;
+    builder_.trace().gpu_events_identify_ops = true;
     if (!ordered.empty() && ordered.front().start_ns < kEarliestUnix_ns) {
       builder_.trace().clock = TraceClock::since_start;
     }
-    note_losses();
+    report_dropped_rows();
     return std::move(builder_).finish();
   }
 
@@ -112,10 +112,10 @@ class Making {
 
   void add(const StepRow& row) {
     const Device& device = device_of(row);
-    if (!is_operation(rows_.texts[row.node], rows_.texts[row.op])) return builder_.skip();
+    if (!is_operation(rows_.texts[row.node], rows_.texts[row.op])) return builder_.count_skipped();
     if (device.kind == DeviceKind::host) return add_on_host(row);
     const bool is_told_twice = device.kind != DeviceKind::stream && have_streams_.contains(device.gpu);
-    if (is_told_twice) return builder_.skip();
+    if (is_told_twice) return builder_.count_skipped();
     add_on_gpu(row, device);
   }
 
@@ -126,22 +126,23 @@ class Making {
   }
 
   void add_on_gpu(const StepRow& row, const Device& device) {
-    TraceEvent made{.start_ns = row.start_ns, .duration_ns = row.duration_ns, .external = node(row) + 1};
+    TraceEvent made{.start_ns = row.start_ns, .duration_ns = row.duration_ns, .external_id = node(row) + 1};
     const std::string_view text = rows_.texts[row.kernel];
     const std::string_view op = rows_.texts[row.op].empty() ? rows_.texts[row.node] : rows_.texts[row.op];
     const std::string_view name = text.empty() ? op : kernel_name(text);
     made.track = builder_.queue({.ordinal = device.ordinal, .stream = device.stream});
     if (device.kind == DeviceKind::copies || is_copy(op) || is_copy(name)) {
       made.kind = EventKind::copy;
-      made.name = builder_.kernel_class(KernelKind::copy, copy_direction_in(is_copy(op) ? op : name));
-      made.detail = builder_.bytes(bytes_in(text));
+      made.name = builder_.kernel_class(KernelKind::copy, parse_copy_direction(is_copy(op) ? op : name));
+      made.detail = builder_.bytes(parse_byte_count(text));
     } else if (is_fill(op) || is_fill(name)) {
       made.kind = EventKind::fill;
-      made.name = builder_.kernel_class(KernelKind::fill, kFillName);
-      made.detail = builder_.bytes(bytes_in(text));
+      made.name = builder_.kernel_class(KernelKind::fill, kFillClassName);
+      made.detail = builder_.bytes(parse_byte_count(text));
     } else {
       made.kind = EventKind::kernel;
-      made.name = builder_.kernel_class(KernelKind::kernel, name, size_in(text, "grid"), size_in(text, "block"));
+      made.name = builder_.kernel_class(KernelKind::kernel, name, parse_dimensions(text, "grid"),
+                                        parse_dimensions(text, "block"));
     }
     builder_.add(made);
   }
@@ -171,12 +172,13 @@ class Making {
     return track;
   }
 
-  void note_losses() {
-    builder_.skip(rows_.skipped);
-    if (rows_.damaged > 0) builder_.drop("that are damaged", rows_.damaged);
-    if (rows_.timeless > 0) builder_.drop("without a time", rows_.timeless);
-    if (rows_.homeless > 0) builder_.drop("of a device that the trace does not name", rows_.homeless);
-    if (rows_.is_cut) builder_.note("trace_cut", "tensorflow: the end of the trace is missing");
+  void report_dropped_rows() {
+    builder_.count_skipped(rows_.skipped_events);
+    if (rows_.damaged > 0) builder_.count_dropped("that are damaged", rows_.damaged);
+    if (rows_.rows_without_time > 0) builder_.count_dropped("without a time", rows_.rows_without_time);
+    if (rows_.rows_of_unnamed_device > 0)
+      builder_.count_dropped("of a device that the trace does not name", rows_.rows_of_unnamed_device);
+    if (rows_.is_truncated) builder_.add_diagnostic("trace_cut", "tensorflow: the end of the trace is missing");
   }
 
   const StepRows& rows_;
@@ -191,15 +193,15 @@ class Making {
 }  // namespace
 
 Result<Trace> read_tensorflow_trace_bytes(std::string_view bytes) {
-  StepRows rows = rows_of_run_metadata(bytes);
-  if (!rows.found) rows = rows_of_timeline(bytes);
+  StepRows rows = read_run_metadata(bytes);
+  if (!rows.found) rows = read_timeline(bytes);
   if (!rows.found) {
     return Error{
         ErrorCode::malformed, "no timeline and no RunMetadata of TensorFlow",
         "give what Timeline(...).generate_chrome_trace_format() or run_metadata.SerializeToString() made; profiles "
         "of TensorFlow 2 are imported as xplane"};
   }
-  return Making(rows).run();
+  return TraceConversion(rows).run();
 }
 
 Result<Trace> read_tensorflow_trace(const std::string& path) {
@@ -207,7 +209,7 @@ Result<Trace> read_tensorflow_trace(const std::string& path) {
   if (!bytes) return std::move(bytes).error();
   Result<Trace> trace = read_tensorflow_trace_bytes(bytes->view());
   if (!trace) return std::move(trace).error().with_context(path);
-  bytes->tell_damage(trace->diagnostics);
+  bytes->report_damage(trace->diagnostics);
   return trace;
 }
 

@@ -82,10 +82,10 @@ TEST(TensorFlowTrace, AKernelIsReadOnce) {
   EXPECT_EQ(events[0].kind, EventKind::op);
   EXPECT_EQ(events[1].kind, EventKind::kernel);
   EXPECT_EQ(trace.queues.at(events[1].track).stream, 13u);
-  EXPECT_EQ(events[1].external, events[0].name + 1);
+  EXPECT_EQ(events[1].external_id, events[0].name + 1);
   EXPECT_EQ(events[2].kind, EventKind::copy);
   EXPECT_EQ(trace.classes.at(events[2].name).name, "HtoD");
-  EXPECT_TRUE(trace.gpu_names_ops);
+  EXPECT_TRUE(trace.gpu_events_identify_ops);
 
   const Trace without =
       trace_of(timeline(device(3, kGpu + "/stream:all Compute") + device(7, kGpu + "/memcpy Compute") +
@@ -113,7 +113,7 @@ TEST(TensorFlowTrace, RunMetadataGivesTheSameAndNamesOfKernels) {
     EXPECT_EQ(events[0].duration_ns, 9'876);
     EXPECT_EQ(trace.classes.at(events[1].name).name, "volta_sgemm");
     EXPECT_EQ(trace.classes.at(events[1].name).grid, (std::array<std::uint32_t, 3>{4, 2, 1}));
-    EXPECT_EQ(events[1].external, events[0].name + 1);
+    EXPECT_EQ(events[1].external_id, events[0].name + 1);
     EXPECT_EQ(events[1].duration_ns, 8'000);
   }
 }

@@ -22,7 +22,7 @@ std::optional<std::int64_t> nanoseconds(const JsonFields& event, std::string_vie
 }
 
 // Processes represent devices; the id is a number, or a text in files of other writers.
-std::string process_of(const JsonFields& event) {
+std::string process_id_of(const JsonFields& event) {
   const std::optional<std::int64_t> number = event.integer("pid");
   return number ? std::to_string(*number) : std::string(event.text("pid"));
 }
@@ -30,24 +30,25 @@ std::string process_of(const JsonFields& event) {
 }  // namespace
 
 // A device's name may follow its rows: until then the row stores the process instead.
-StepRows rows_of_timeline(std::string_view json) {
+StepRows read_timeline(std::string_view json) {
   StepRows result;
   std::unordered_map<std::string, std::string> devices;
   const auto add_row = [&](const JsonFields& event) {
     const std::optional<std::int64_t> start_ns = nanoseconds(event, "ts");
     const std::optional<std::int64_t> duration_ns = nanoseconds(event, "dur");
     if (!start_ns || !duration_ns) {
-      ++result.timeless;
+      ++result.rows_without_time;
       return;
     }
     const std::string_view op = event.text("args.op").empty() ? event.text("name") : event.text("args.op");
     const std::string_view node = event.text("args.name").empty() ? event.text("name") : event.text("args.name");
-    result.rows.push_back({*start_ns, *duration_ns, result.texts.index(process_of(event)), result.texts.index(node),
-                           result.texts.index(op), result.texts.index(event.text("args.kernel"))});
+    result.rows.push_back({*start_ns, *duration_ns, result.texts.intern(process_id_of(event)),
+                           result.texts.intern(node), result.texts.intern(op),
+                           result.texts.intern(event.text("args.kernel"))});
   };
-  const formats::JsonObjectsRead read = formats::for_each_json_object(json, [&](const JsonFields& event) {
+  const formats::JsonObjectsResult read = formats::for_each_json_object(json, [&](const JsonFields& event) {
     if (event.text("ph") == "X") return add_row(event);
-    ++result.skipped;
+    ++result.skipped_events;
     if (event.text("ph") == "M" && event.text("name") == "process_name") {
       std::string_view name = event.text("args.name");
       const bool is_compute = name.ends_with(kCompute);
@@ -55,25 +56,25 @@ StepRows rows_of_timeline(std::string_view json) {
       if (name.find("/device:") != std::string_view::npos || name.find(":CPU:") != std::string_view::npos ||
           name.find(":GPU:") != std::string_view::npos || name.find("/gpu:") != std::string_view::npos ||
           name.find("/cpu:") != std::string_view::npos) {
-        devices.insert_or_assign(process_of(event), name);
+        devices.insert_or_assign(process_id_of(event), name);
       }
     }
   });
   result.found = read.found && !devices.empty();
   result.damaged = read.damaged;
-  result.is_cut = !read.ended;
-  std::vector<StepRow> told;
-  told.reserve(result.rows.size());
+  result.is_truncated = !read.ended;
+  std::vector<StepRow> named_rows;
+  named_rows.reserve(result.rows.size());
   for (StepRow row : result.rows) {
     const auto device = devices.find(result.texts[row.device]);
     if (device == devices.end()) {
-      ++result.homeless;
+      ++result.rows_of_unnamed_device;
       continue;
     }
-    row.device = result.texts.index(device->second);
-    told.push_back(row);
+    row.device = result.texts.intern(device->second);
+    named_rows.push_back(row);
   }
-  result.rows = std::move(told);
+  result.rows = std::move(named_rows);
   return result;
 }
 

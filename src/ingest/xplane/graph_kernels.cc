@@ -8,7 +8,7 @@ namespace joulemap::ingest {
 namespace {
 
 // Bounds the quadratic time of two lists that do not match anywhere.
-constexpr std::size_t kMostSteps = 2'000'000;
+constexpr std::size_t kMaxMatchAttempts = 2'000'000;
 
 class Match {
  public:
@@ -31,7 +31,7 @@ class Match {
     GraphMatch match;
     std::size_t next = begin;
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
-      if (++steps_ > kMostSteps) return std::nullopt;
+      if (++steps_ > kMaxMatchAttempts) return std::nullopt;
       if (is_of_library_[i]) {
         const bool has_own = next < schedule_.size() && !is_named_[next];
         if (!has_own && match.instructions.empty()) return std::nullopt;
@@ -42,10 +42,10 @@ class Match {
       while (i > 0 && next < schedule_.size() && !is_named_[next]) ++next;
       if (next == schedule_.size() || stems_[next] != kernels_[i]) return std::nullopt;
       match.instructions.push_back(schedule_[next++]);
-      ++match.named;
+      ++match.name_match_count;
     }
-    if (match.named == 0) return std::nullopt;
-    match.end = next;
+    if (match.name_match_count == 0) return std::nullopt;
+    match.schedule_end = next;
     return match;
   }
 
@@ -74,7 +74,7 @@ std::string kernel_stem(std::string_view name) {
 
 std::optional<GraphMatch> match_graph(std::span<const std::string_view> kernels,
                                       std::span<const std::string_view> schedule, std::size_t from) {
-  if (kernels.empty() || kernels.size() > kMostSteps || schedule.size() > kMostSteps) return std::nullopt;
+  if (kernels.empty() || kernels.size() > kMaxMatchAttempts || schedule.size() > kMaxMatchAttempts) return std::nullopt;
   Match match(kernels, schedule);
   for (std::size_t begin = from; begin < schedule.size(); ++begin) {
     if (std::optional<GraphMatch> found = match.at(begin)) return found;

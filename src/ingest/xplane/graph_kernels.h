@@ -20,8 +20,8 @@ std::string kernel_stem(std::string_view name);
 
 struct GraphMatch {
   std::vector<std::string_view> instructions;  // one per kernel
-  std::size_t named = 0;                       // of these, kernels whose name matches their instruction
-  std::size_t end = 0;                         // index in the schedule where the next graph may begin
+  std::size_t name_match_count = 0;            // of these, kernels whose name matches their instruction
+  std::size_t schedule_end = 0;                // index in the schedule where the next graph may begin
 };
 
 // Library kernels (cuDNN) have arbitrary names: each belongs to an instruction that no kernel is named after, or to the

@@ -13,14 +13,14 @@ TEST(GraphKernels, TheSameKernelIsOfOneInstructionAfterTheOther) {
   const auto match = match_graph(Names{"gemm_7", "add_3", "gemm_7", "add_3", "gemm_7", "add_3"}, schedule, 0);
   ASSERT_TRUE(match);
   EXPECT_EQ(match->instructions, (Names{"gemm.7", "add.3", "gemm.9", "add.4", "gemm.10", "add.5"}));
-  EXPECT_EQ(match->end, 7u);
+  EXPECT_EQ(match->schedule_end, 7u);
 }
 
 TEST(GraphKernels, EqualGraphsFollowEachOther) {
   const Names schedule = {"gemm.1", "add.1", "attention", "gemm.2", "add.2", "attention.1"};
   const auto first = match_graph(Names{"gemm_1", "add_1"}, schedule, 0);
   ASSERT_TRUE(first);
-  const auto second = match_graph(Names{"gemm_1", "add_1"}, schedule, first->end);
+  const auto second = match_graph(Names{"gemm_1", "add_1"}, schedule, first->schedule_end);
   ASSERT_TRUE(second);
   EXPECT_EQ(second->instructions, (Names{"gemm.2", "add.2"}));
 }

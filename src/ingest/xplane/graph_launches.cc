@@ -13,7 +13,7 @@ namespace {
 // Orders the graphs of a program by number, as in its schedule.
 auto order_of(const GraphKernel& kernel) {
   const std::size_t digits = kernel.graph.name.find_last_not_of("0123456789") + 1;
-  return std::tuple(kernel.graph.program, kernel.graph.module, number_at(kernel.graph.name.substr(digits)),
+  return std::tuple(kernel.graph.program, kernel.graph.module, parse_leading_number(kernel.graph.name.substr(digits)),
                     kernel.graph.name, kernel.event.correlation, kernel.node);
 }
 
@@ -24,7 +24,7 @@ bool is_same_launch(const GraphKernel& a, const GraphKernel& b) {
 }  // namespace
 
 // All launches of a graph have the same kernels, so each list of kernels is matched once.
-std::uint64_t find_operations_of_graphs(std::vector<GraphKernel>& kernels, XPlaneOperations& operations) {
+std::uint64_t assign_graph_operations(std::vector<GraphKernel>& kernels, XPlaneOperations& operations) {
   std::stable_sort(kernels.begin(), kernels.end(),
                    [](const GraphKernel& a, const GraphKernel& b) { return order_of(a) < order_of(b); });
   using Found = std::optional<std::vector<std::uint32_t>>;
@@ -36,7 +36,7 @@ std::uint64_t find_operations_of_graphs(std::vector<GraphKernel>& kernels, XPlan
       names.push_back(kernels[end].name);
     }
     const auto [slot, is_new] = known.try_emplace({kernels[begin].graph, names});
-    if (is_new) slot->second = operations.of_graph(kernels[begin].graph, names);
+    if (is_new) slot->second = operations.operations_of_graph(kernels[begin].graph, names);
     if (!slot->second) unknown += names.size();
     for (std::size_t i = begin; slot->second && i < end; ++i) kernels[i].operation = (*slot->second)[i - begin];
   }

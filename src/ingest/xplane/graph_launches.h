@@ -23,6 +23,6 @@ struct GraphKernel {
 };
 
 // Sorts them by graph, launch and node, and sets their operations. Returns the number of kernels that match no program.
-std::uint64_t find_operations_of_graphs(std::vector<GraphKernel>& kernels, XPlaneOperations& operations);
+std::uint64_t assign_graph_operations(std::vector<GraphKernel>& kernels, XPlaneOperations& operations);
 
 }  // namespace joulemap::ingest

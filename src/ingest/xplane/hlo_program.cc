@@ -23,9 +23,9 @@ constexpr std::uint32_t kShapeType = 2, kShapeDimensions = 3;
 constexpr std::uint32_t kMetadataType = 1, kMetadataName = 2;
 
 // Opcodes that execute nothing.
-constexpr std::array<std::string_view, 10> kNoWork = {"parameter",         "constant",  "bitcast", "tuple",
-                                                      "get-tuple-element", "while",     "call",    "conditional",
-                                                      "after-all",         "async-done"};
+constexpr std::array<std::string_view, 10> kNotExecuted = {"parameter",         "constant",  "bitcast", "tuple",
+                                                           "get-tuple-element", "while",     "call",    "conditional",
+                                                           "after-all",         "async-done"};
 
 // PrimitiveType of xla_data.proto, by number.
 constexpr std::array<std::string_view, 21> kTypes = {
@@ -50,7 +50,7 @@ void add_shape(std::string_view bytes, scopes::TensorText& text) {
 }
 
 // A name without a path ("reduce_sum") does not identify its origin.
-bool tells_a_path(std::string_view op_name) { return op_name.find('/') != std::string_view::npos; }
+bool has_path(std::string_view op_name) { return op_name.find('/') != std::string_view::npos; }
 
 }  // namespace
 
@@ -61,11 +61,12 @@ HloProgram::Instruction HloProgram::read_instruction(std::string_view bytes) {
     if (fields.field() == kInstructionName) instruction.name = fields.bytes();
     if (fields.field() == kInstructionId) instruction.id = fields.signed_number();
     if (fields.field() == kInstructionOpcode) {
-      instruction.is_work = std::find(kNoWork.begin(), kNoWork.end(), fields.bytes()) == kNoWork.end();
+      instruction.is_executed =
+          std::find(kNotExecuted.begin(), kNotExecuted.end(), fields.bytes()) == kNotExecuted.end();
     }
     if (fields.field() == kInstructionShape) instruction.shape = fields.bytes();
     if (fields.field() == kInstructionOperands) instruction.operands = formats::packed_numbers(fields.bytes());
-    if (fields.field() == kInstructionCalled) instruction.called = formats::packed_numbers(fields.bytes());
+    if (fields.field() == kInstructionCalled) instruction.called_computations = formats::packed_numbers(fields.bytes());
     if (fields.field() != kInstructionMetadata) continue;
     ProtobufReader metadata(fields.bytes());
     while (metadata.next()) {
@@ -86,18 +87,19 @@ void HloProgram::add_computation(std::string_view bytes) {
     if (fields.field() != kComputationInstructions) continue;
     Instruction& instruction = instructions.emplace_back(read_instruction(fields.bytes()));
     const std::string_view op_name = instruction.origin.op_name;
-    if (instruction.is_work && instruction.id != 0) work_.insert_or_assign(instruction.id, instruction.name);
-    trains_ = trains_ || scopes::is_of_gradients(op_name);
-    if (tells_a_path(op_name)) {
+    if (instruction.is_executed && instruction.id != 0)
+      executed_names_.insert_or_assign(instruction.id, instruction.name);
+    computes_gradients_ = computes_gradients_ || scopes::is_gradient_op(op_name);
+    if (has_path(op_name)) {
       ++names[op_name];
       origins_.insert_or_assign(instruction.name, instruction.origin);
-    } else if (!instruction.called.empty()) {
-      nameless_.push_back(instruction);
+    } else if (!instruction.called_computations.empty()) {
+      unnamed_instructions_.push_back(instruction);
     } else if (!op_name.empty()) {
       origins_.insert_or_assign(instruction.name, instruction.origin);
     }
   }
-  names_in_.insert_or_assign(id, std::move(names));
+  op_name_counts_.insert_or_assign(id, std::move(names));
   add_inputs(instructions);
 }
 
@@ -105,7 +107,7 @@ void HloProgram::add_inputs(const std::vector<Instruction>& instructions) {
   std::unordered_map<std::uint64_t, std::string_view> shapes;
   for (const Instruction& some : instructions) shapes.insert_or_assign(static_cast<std::uint64_t>(some.id), some.shape);
   for (const Instruction& some : instructions) {
-    if (!some.is_work || some.shape.empty()) continue;
+    if (!some.is_executed || some.shape.empty()) continue;
     std::vector<std::string_view>& inputs = inputs_[some.name];
     inputs.clear();
     for (const std::uint64_t operand : some.operands) {
@@ -123,13 +125,13 @@ std::string HloProgram::tensors_of(std::string_view instruction) const {
 }
 
 // A fusion takes the origin that most of its instructions have.
-void HloProgram::name_after_what_they_call() {
-  for (const Instruction& instruction : nameless_) {
+void HloProgram::inherit_names_from_callees() {
+  for (const Instruction& instruction : unnamed_instructions_) {
     HloOrigin origin = instruction.origin;
     std::size_t most = 0;
-    for (const std::uint64_t computation : instruction.called) {
-      const auto names = names_in_.find(computation);
-      if (names == names_in_.end()) continue;
+    for (const std::uint64_t computation : instruction.called_computations) {
+      const auto names = op_name_counts_.find(computation);
+      if (names == op_name_counts_.end()) continue;
       for (const auto& [name, count] : names->second) {
         if (count < most || (count == most && name >= origin.op_name)) continue;  // independent of the map's order
         most = count;
@@ -138,8 +140,8 @@ void HloProgram::name_after_what_they_call() {
     }
     if (!origin.op_name.empty()) origins_.insert_or_assign(instruction.name, origin);
   }
-  nameless_.clear();
-  names_in_.clear();
+  unnamed_instructions_.clear();
+  op_name_counts_.clear();
 }
 
 void HloProgram::add_schedule(std::string_view sequence) {
@@ -148,8 +150,8 @@ void HloProgram::add_schedule(std::string_view sequence) {
   while (fields.next()) {
     if (fields.field() != kSequenceIds) continue;
     for (const std::uint64_t id : formats::packed_numbers(fields.bytes())) {
-      const auto known = work_.find(static_cast<std::int64_t>(id));
-      if (known != work_.end()) names.push_back(known->second);
+      const auto known = executed_names_.find(static_cast<std::int64_t>(id));
+      if (known != executed_names_.end()) names.push_back(known->second);
     }
   }
   if (!names.empty()) schedules_.push_back(std::move(names));
@@ -177,8 +179,8 @@ HloProgram HloProgram::read(std::string_view hlo_proto) {
       }
     }
   }
-  program.name_after_what_they_call();
-  program.work_.clear();
+  program.inherit_names_from_callees();
+  program.executed_names_.clear();
   return program;
 }
 

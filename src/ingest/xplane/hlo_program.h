@@ -29,32 +29,33 @@ class HloProgram {
   // The instructions that run on a device, in the order in which each computation runs them.
   const std::vector<std::vector<std::string_view>>& schedules() const { return schedules_; }
   // Whether some of its instructions compute gradients.
-  bool trains() const { return trains_; }
+  bool computes_gradients() const { return computes_gradients_; }
 
  private:
   struct Instruction {
     std::string_view name;
     HloOrigin origin;
-    std::vector<std::uint64_t> called;    // computations
-    std::vector<std::uint64_t> operands;  // ids
-    std::string_view shape;               // of the result, a ShapeProto
+    std::vector<std::uint64_t> called_computations;  // computations
+    std::vector<std::uint64_t> operands;             // ids
+    std::string_view shape;                          // of the result, a ShapeProto
     std::int64_t id = 0;
-    bool is_work = true;  // false: only names or rearranges results of others
+    bool is_executed = true;  // false: only names or rearranges results of others
   };
 
   void add_computation(std::string_view bytes);
   void add_inputs(const std::vector<Instruction>& instructions);
   Instruction read_instruction(std::string_view bytes);
-  void name_after_what_they_call();
+  void inherit_names_from_callees();
   void add_schedule(std::string_view sequence);
 
   std::unordered_map<std::string_view, HloOrigin> origins_;
   std::unordered_map<std::string_view, std::vector<std::string_view>> inputs_;  // by instruction: shapes
-  std::vector<Instruction> nameless_;
-  std::unordered_map<std::uint64_t, std::unordered_map<std::string_view, std::size_t>> names_in_;  // by computation
-  std::unordered_map<std::int64_t, std::string_view> work_;                                        // names by id
+  std::vector<Instruction> unnamed_instructions_;
+  std::unordered_map<std::uint64_t, std::unordered_map<std::string_view, std::size_t>>
+      op_name_counts_;                                                 // by computation
+  std::unordered_map<std::int64_t, std::string_view> executed_names_;  // names by id
   std::vector<std::vector<std::string_view>> schedules_;
-  bool trains_ = false;
+  bool computes_gradients_ = false;
 };
 
 }  // namespace joulemap::ingest

@@ -15,7 +15,7 @@ template <class T>
 class IdTable {
  public:
   T& operator[](std::int64_t id) {
-    std::uint32_t& number = id >= 0 && id < kDense ? dense_slot(id) : sparse_[id];
+    std::uint32_t& number = id >= 0 && id < kDenseIdLimit ? dense_slot(id) : sparse_[id];
     if (number == 0) {
       entries_.emplace_back();
       number = static_cast<std::uint32_t>(entries_.size());
@@ -24,7 +24,7 @@ class IdTable {
   }
   // Returns its number, counted from 1; 0: none.
   std::uint32_t number(std::int64_t id) const {
-    if (id >= 0 && id < kDense)
+    if (id >= 0 && id < kDenseIdLimit)
       return static_cast<std::size_t>(id) < dense_.size() ? dense_[static_cast<std::size_t>(id)] : 0;
     const auto known = sparse_.find(id);
     return known == sparse_.end() ? 0 : known->second;
@@ -33,7 +33,7 @@ class IdTable {
   const T& at(std::uint32_t index) const { return entries_[index]; }
 
  private:
-  static constexpr std::int64_t kDense = 1 << 20;
+  static constexpr std::int64_t kDenseIdLimit = 1 << 20;
 
   std::uint32_t& dense_slot(std::int64_t id) {
     const auto index = static_cast<std::size_t>(id);

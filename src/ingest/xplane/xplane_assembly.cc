@@ -4,41 +4,41 @@
 #include <thread>
 #include <utility>
 
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 
 namespace joulemap::ingest {
 
 XPlaneAssembly::XPlaneAssembly(TraceBuilder& builder, std::vector<XPlaneEvents>& readers)
-    : builder_(builder), readers_(readers), numbers_(readers.size()) {}
+    : builder_(builder), readers_(readers), index_maps_(readers.size()) {}
 
 void XPlaneAssembly::add(std::size_t number, std::size_t reader, XSegmentEvents events, Diagnostics damage) {
   if (number >= segments_.size()) segments_.resize(number + 1);
   const Trace& known = readers_[reader].builder().trace();
-  const Sizes sizes{known.names.size(), known.classes.size(), known.queues.size(), known.bytes.size()};
+  const TableSizes sizes{known.names.size(), known.classes.size(), known.queues.size(), known.bytes.size()};
   segments_[number] = {reader, sizes, std::move(events), std::move(damage)};
 }
 
 // Numbers the entries that its reader saw first in this segment.
-void XPlaneAssembly::take_numbers(const Segment& segment) {
+void XPlaneAssembly::map_new_entries(const Segment& segment) {
   const Trace& known = readers_[segment.reader].builder().trace();
-  Numbers& numbers = numbers_[segment.reader];
-  while (numbers.names.size() < segment.known.names) {
+  IndexMaps& numbers = index_maps_[segment.reader];
+  while (numbers.names.size() < segment.table_sizes.names) {
     const TraceName& name = known.names[numbers.names.size()];
     numbers.names.push_back(builder_.name(name.text, name.scope));
   }
-  while (numbers.classes.size() < segment.known.classes) {
+  while (numbers.classes.size() < segment.table_sizes.classes) {
     const KernelClass& some = known.classes[numbers.classes.size()];
     numbers.classes.push_back(builder_.kernel_class(some.kind, some.name, some.grid, some.block));
   }
-  while (numbers.queues.size() < segment.known.queues) {
+  while (numbers.queues.size() < segment.table_sizes.queues) {
     numbers.queues.push_back(builder_.queue(known.queues[numbers.queues.size()]));
   }
-  while (numbers.bytes.size() < segment.known.bytes) {
+  while (numbers.bytes.size() < segment.table_sizes.bytes) {
     numbers.bytes.push_back(builder_.bytes(known.bytes[numbers.bytes.size()]));
   }
 }
 
-void XPlaneAssembly::renumber(TraceEvent& event, const Numbers& numbers) const {
+void XPlaneAssembly::renumber(TraceEvent& event, const IndexMaps& numbers) const {
   if (!is_on_gpu(event.kind)) {
     event.name = numbers.names[event.name];
     return;
@@ -46,12 +46,12 @@ void XPlaneAssembly::renumber(TraceEvent& event, const Numbers& numbers) const {
   event.name = numbers.classes[event.name];
   event.track = numbers.queues[event.track];
   event.detail = numbers.bytes[event.detail];
-  if (event.external > 0) event.external = numbers.names[event.external - 1] + 1;
+  if (event.external_id > 0) event.external_id = numbers.names[event.external_id - 1] + 1;
 }
 
 void XPlaneAssembly::renumber_events(std::size_t first, std::size_t stride) {
   for (std::size_t i = first; i < segments_.size(); i += stride) {
-    const Numbers& numbers = numbers_[segments_[i].reader];
+    const IndexMaps& numbers = index_maps_[segments_[i].reader];
     for (std::vector<TraceEvent>& block : segments_[i].events.blocks) {
       for (TraceEvent& event : block) renumber(event, numbers);
     }
@@ -59,43 +59,45 @@ void XPlaneAssembly::renumber_events(std::size_t first, std::size_t stride) {
 }
 
 Diagnostics XPlaneAssembly::finish(std::size_t threads) {
-  for (const Segment& segment : segments_) take_numbers(segment);
-  std::vector<std::thread> others;
+  for (const Segment& segment : segments_) map_new_entries(segment);
+  std::vector<std::thread> workers;
   {
-    const SignalShield signals_are_for_the_program;
-    for (std::size_t i = 1; i < threads; ++i) others.emplace_back([=, this] { renumber_events(i, threads); });
+    const ScopedSignalBlock signals_are_for_the_program;
+    for (std::size_t i = 1; i < threads; ++i) workers.emplace_back([=, this] { renumber_events(i, threads); });
   }
   renumber_events(0, threads);
-  for (std::thread& other : others) other.join();
+  for (std::thread& worker : workers) worker.join();
 
   Diagnostics damage;
   XSegmentEvents rest;  // of all segments
   for (Segment& segment : segments_) {
-    const Numbers& numbers = numbers_[segment.reader];
+    const IndexMaps& numbers = index_maps_[segment.reader];
     damage.add_all(segment.damage);
     builder_.add_blocks(std::move(segment.events.blocks));
-    for (XSegmentEvents::Begun begun : segment.events.begun) {
+    for (XSegmentEvents::OperationBegin begun : segment.events.begun) {
       begun.name = numbers.names[begun.name];
       rest.begun.push_back(begun);
     }
-    rest.ends.insert(rest.ends.end(), segment.events.ends.begin(), segment.events.ends.end());
-    for (GraphKernel& kernel : segment.events.in_graphs) {
+    rest.operation_ends.insert(rest.operation_ends.end(), segment.events.operation_ends.begin(),
+                               segment.events.operation_ends.end());
+    for (GraphKernel& kernel : segment.events.graph_kernels) {
       renumber(kernel.event, numbers);
-      rest.in_graphs.push_back(kernel);
+      rest.graph_kernels.push_back(kernel);
     }
   }
   segments_.clear();
   for (XPlaneEvents& reader : readers_) builder_.add_counts(reader.builder());
-  continue_operations(rest);
-  add_graphs(std::move(rest.in_graphs));
+  add_cross_thread_ends(rest);
+  add_graph_kernels(std::move(rest.graph_kernels));
   return damage;
 }
 
 // Adds the rest of each operation on the thread that ended it.
-void XPlaneAssembly::continue_operations(const XSegmentEvents& events) {
-  std::unordered_map<std::int64_t, Begun> begun;
-  for (const XSegmentEvents::Begun& some : events.begun) begun.insert_or_assign(some.id, Begun{some.end_ns, some.name});
-  for (const XSegmentEvents::End& end : events.ends) {
+void XPlaneAssembly::add_cross_thread_ends(const XSegmentEvents& events) {
+  std::unordered_map<std::int64_t, OperationBegin> begun;
+  for (const XSegmentEvents::OperationBegin& some : events.begun)
+    begun.insert_or_assign(some.id, OperationBegin{some.end_ns, some.name});
+  for (const XSegmentEvents::OperationEnd& end : events.operation_ends) {
     const auto found = begun.find(end.id);
     if (found == begun.end() || found->second.end_ns >= end.end_ns) continue;
     const auto& [end_ns, name] = found->second;
@@ -103,16 +105,16 @@ void XPlaneAssembly::continue_operations(const XSegmentEvents& events) {
   }
 }
 
-void XPlaneAssembly::add_graphs(std::vector<GraphKernel> kernels) {
+void XPlaneAssembly::add_graph_kernels(std::vector<GraphKernel> kernels) {
   if (kernels.empty()) return;
   XPlaneOperations& operations = readers_.front().operations();  // any reader: each has all programs
-  const std::uint64_t unknown = find_operations_of_graphs(kernels, operations);
+  const std::uint64_t unknown = assign_graph_operations(kernels, operations);
   std::vector<std::uint32_t> names;
   for (std::uint32_t i = 0; i < operations.size(); ++i) {
     names.push_back(builder_.name(operations[i].name, operations[i].scope));
   }
   for (GraphKernel& kernel : kernels) {
-    if (kernel.operation) kernel.event.external = names[*kernel.operation] + 1;
+    if (kernel.operation) kernel.event.external_id = names[*kernel.operation] + 1;
     builder_.add(kernel.event);
   }
   if (unknown == 0) return;

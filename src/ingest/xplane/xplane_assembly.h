@@ -29,32 +29,32 @@ class XPlaneAssembly {
 
  private:
   // Sizes: how many entries a reader has. Numbers: their indices in the trace.
-  struct Sizes {
+  struct TableSizes {
     std::size_t names = 0, classes = 0, queues = 0, bytes = 0;
   };
-  struct Numbers {
+  struct IndexMaps {
     std::vector<std::uint32_t> names, classes, queues, bytes;
   };
   struct Segment {
     std::size_t reader = 0;
-    Sizes known;  // entries of its reader after this segment
+    TableSizes table_sizes;  // entries of its reader after this segment
     XSegmentEvents events;
     Diagnostics damage;
   };
-  struct Begun {
+  struct OperationBegin {
     std::int64_t end_ns = 0;
     std::uint32_t name = 0;
   };
 
-  void take_numbers(const Segment& segment);
-  void renumber(TraceEvent& event, const Numbers& numbers) const;
+  void map_new_entries(const Segment& segment);
+  void renumber(TraceEvent& event, const IndexMaps& numbers) const;
   void renumber_events(std::size_t first, std::size_t stride);
-  void continue_operations(const XSegmentEvents& events);
-  void add_graphs(std::vector<GraphKernel> kernels);
+  void add_cross_thread_ends(const XSegmentEvents& events);
+  void add_graph_kernels(std::vector<GraphKernel> kernels);
 
   TraceBuilder& builder_;
   std::vector<XPlaneEvents>& readers_;
-  std::vector<Numbers> numbers_;  // by reader
+  std::vector<IndexMaps> index_maps_;  // by reader
   std::vector<Segment> segments_;
 };
 

@@ -9,7 +9,7 @@
 namespace joulemap::ingest {
 namespace {
 
-using formats::past_varint;
+using formats::decode_varint;
 using formats::ProtobufReader;
 
 constexpr std::uint32_t kEventsOfLine = 4;
@@ -40,29 +40,29 @@ void XEventReader::read(const XSegment& segment, Diagnostics& damage) {
   while (fields.next()) {
     if (fields.field() == kEventsOfLine) read_event(fields.bytes(), segment, damage);
   }
-  note_xplane_damage(fields, "a line", damage);
+  report_xplane_damage(fields, "a line", damage);
 }
 
 void XEventReader::read_event(std::string_view bytes, const XSegment& segment, Diagnostics& damage) {
   const XPlaneTables& tables = *segment.tables;
   Fields fields;
-  forget_stats();
-  Seen seen = read_usual(bytes, segment.bytes.data() + segment.bytes.size(), tables, fields);
-  if (seen == Seen::unusual) {
+  clear_stats();
+  ParseOutcome seen = read_fast(bytes, segment.bytes.data() + segment.bytes.size(), tables, fields);
+  if (seen == ParseOutcome::needs_slow_path) {
     fields = {};
-    forget_stats();
-    seen = read_any(bytes, tables, fields, damage);
+    clear_stats();
+    seen = read_general(bytes, tables, fields, damage);
   }
-  if (seen == Seen::unwanted) return visitor_.on_unwanted();
+  if (seen == ParseOutcome::unwanted) return visitor_.on_skipped_event();
   if (fields.duration_ps < 0 || fields.duration_ps > kLongest_ps) {
     damage.add({"damaged_trace", 1, "a trace of the framework's profiler has an event of impossible length", ""});
-    return visitor_.on_damaged();
+    return visitor_.on_damaged_event();
   }
   event_.name = event_.display_name = {};
-  if (fields.named != nullptr) {
-    event_.name = fields.named->name;
-    event_.display_name = fields.named->display_name;
-    for (const std::string_view stat : fields.named->stats) add_stat(stat, tables, damage);
+  if (fields.event_name != nullptr) {
+    event_.name = fields.event_name->name;
+    event_.display_name = fields.event_name->display_name;
+    for (const std::string_view stat : fields.event_name->stats) add_stat(stat, tables, damage);
   }
   event_.name_number = fields.name_number;
   event_.begin_ns = later_by(segment.line.begin_ns, fields.offset_ps);
@@ -71,20 +71,20 @@ void XEventReader::read_event(std::string_view bytes, const XSegment& segment, D
   visitor_.on_event(event_);
 }
 
-XEventReader::Seen XEventReader::read_usual(std::string_view bytes, const char* readable, const XPlaneTables& tables,
-                                            Fields& fields) {
+XEventReader::ParseOutcome XEventReader::read_fast(std::string_view bytes, const char* readable,
+                                                   const XPlaneTables& tables, Fields& fields) {
   const char* at = bytes.data();
   const char* const end = at + bytes.size();
   while (at != end) {
     const auto tag = static_cast<unsigned char>(*at);
     std::uint64_t number = 0;
-    at = past_varint(at + 1, end, readable, number);
-    if (at == nullptr) return Seen::unusual;
+    at = decode_varint(at + 1, end, readable, number);
+    if (at == nullptr) return ParseOutcome::needs_slow_path;
     switch (tag) {
       case as_number(event_field::kMetadata):
-        fields.named = tables.event(static_cast<std::int64_t>(number), fields.name_number);
-        if (fields.named == nullptr) return Seen::unusual;
-        if (!fields.named->wanted) return Seen::unwanted;
+        fields.event_name = tables.event(static_cast<std::int64_t>(number), fields.name_number);
+        if (fields.event_name == nullptr) return ParseOutcome::needs_slow_path;
+        if (!fields.event_name->is_wanted) return ParseOutcome::unwanted;
         break;
       case as_number(event_field::kOffset_ps):
         fields.offset_ps = static_cast<std::int64_t>(number);
@@ -93,32 +93,33 @@ XEventReader::Seen XEventReader::read_usual(std::string_view bytes, const char* 
         fields.duration_ps = static_cast<std::int64_t>(number);
         break;
       case as_bytes(event_field::kStats): {
-        if (number > static_cast<std::uint64_t>(end - at)) return Seen::unusual;
-        if (!read_usual_stat({at, static_cast<std::size_t>(number)}, readable, tables)) return Seen::unusual;
+        if (number > static_cast<std::uint64_t>(end - at)) return ParseOutcome::needs_slow_path;
+        if (!read_fast_stat({at, static_cast<std::size_t>(number)}, readable, tables))
+          return ParseOutcome::needs_slow_path;
         at += number;
         break;
       }
       default:
-        return Seen::unusual;
+        return ParseOutcome::needs_slow_path;
     }
   }
-  return Seen::whole;
+  return ParseOutcome::complete;
 }
 
 // Reads the id of the stat, then its value.
-bool XEventReader::read_usual_stat(std::string_view bytes, const char* readable, const XPlaneTables& tables) {
+bool XEventReader::read_fast_stat(std::string_view bytes, const char* readable, const XPlaneTables& tables) {
   const char* at = bytes.data();
   const char* const end = at + bytes.size();
   if (at == end || static_cast<unsigned char>(*at) != as_number(stat_field::kMetadata)) return false;
   std::uint64_t number = 0;
-  at = past_varint(at + 1, end, readable, number);
+  at = decode_varint(at + 1, end, readable, number);
   if (at == nullptr || at == end) return false;
   const XPlaneTables::StatName* const name = tables.stat(static_cast<std::int64_t>(number));
   if (name == nullptr || name->known == XStatName::other) return true;
   const auto tag = static_cast<unsigned char>(*at);
-  at = past_varint(at + 1, end, readable, number);
+  at = decode_varint(at + 1, end, readable, number);
   if (at == nullptr) return false;
-  XStat& stat = new_stat();
+  XStat& stat = append_stat();
   stat.name = name->name;
   stat.known = name->known;
   switch (tag) {
@@ -142,12 +143,12 @@ bool XEventReader::read_usual_stat(std::string_view bytes, const char* readable,
     default:
       return false;
   }
-  keep_stat(name->known);
+  index_stat(name->known);
   return at == end;
 }
 
-XEventReader::Seen XEventReader::read_any(std::string_view bytes, const XPlaneTables& tables, Fields& event,
-                                          Diagnostics& damage) {
+XEventReader::ParseOutcome XEventReader::read_general(std::string_view bytes, const XPlaneTables& tables, Fields& event,
+                                                      Diagnostics& damage) {
   ProtobufReader fields(bytes);
   while (fields.next()) {
     switch (fields.field()) {
@@ -155,9 +156,9 @@ XEventReader::Seen XEventReader::read_any(std::string_view bytes, const XPlaneTa
         std::uint32_t number = 0;
         const XPlaneTables::EventName* const known = tables.event(fields.signed_number(), number);
         if (known == nullptr) break;
-        event.named = known;
+        event.event_name = known;
         event.name_number = number;
-        if (!known->wanted) return Seen::unwanted;
+        if (!known->is_wanted) return ParseOutcome::unwanted;
         break;
       }
       case event_field::kOffset_ps:
@@ -173,32 +174,32 @@ XEventReader::Seen XEventReader::read_any(std::string_view bytes, const XPlaneTa
         break;
     }
   }
-  note_xplane_damage(fields, "an event", damage);
-  return Seen::whole;
+  report_xplane_damage(fields, "an event", damage);
+  return ParseOutcome::complete;
 }
 
 void XEventReader::add_stat(std::string_view bytes, const XPlaneTables& tables, Diagnostics& damage) {
   XStat stat;
-  if (!tables.read_stat(bytes, XPlaneTables::Which::known, stat, damage)) return;
-  new_stat() = stat;
-  keep_stat(stat.known);
+  if (!tables.read_stat(bytes, XPlaneTables::StatFilter::known, stat, damage)) return;
+  append_stat() = stat;
+  index_stat(stat.known);
 }
 
-void XEventReader::forget_stats() {
+void XEventReader::clear_stats() {
   stats_used_ = 0;
-  event_.known_stats = 0;
+  event_.known_stat_bits = 0;
 }
 
 // Reuses the storage of previous events.
-XStat& XEventReader::new_stat() {
+XStat& XEventReader::append_stat() {
   if (stats_used_ == stats_.size()) stats_.emplace_back();
   return stats_[stats_used_++];
 }
 
 // The first value of a name counts.
-void XEventReader::keep_stat(XStatName known) {
-  if (known == XStatName::other || event_.has(known)) return;
-  event_.known_stats |= 1U << static_cast<unsigned>(known);
+void XEventReader::index_stat(XStatName known) {
+  if (known == XStatName::other || event_.has_stat(known)) return;
+  event_.known_stat_bits |= 1U << static_cast<unsigned>(known);
   event_.stat_index[static_cast<std::size_t>(known)] = static_cast<std::uint32_t>(stats_used_ - 1);
 }
 

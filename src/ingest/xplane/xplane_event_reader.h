@@ -24,22 +24,22 @@ class XEventReader {
  private:
   // Fields of an event except its values.
   struct Fields {
-    const XPlaneTables::EventName* named = nullptr;
+    const XPlaneTables::EventName* event_name = nullptr;
     std::uint32_t name_number = 0;
     std::int64_t offset_ps = 0;
     std::int64_t duration_ps = 0;
   };
-  enum class Seen : std::uint8_t { whole, unwanted, unusual };
+  enum class ParseOutcome : std::uint8_t { complete, unwanted, needs_slow_path };
 
   void read_event(std::string_view bytes, const XSegment& segment, Diagnostics& damage);
-  Seen read_usual(std::string_view bytes, const char* readable, const XPlaneTables& tables, Fields& fields);
-  bool read_usual_stat(std::string_view bytes, const char* readable, const XPlaneTables& tables);
-  Seen read_any(std::string_view bytes, const XPlaneTables& tables, Fields& fields, Diagnostics& damage);
+  ParseOutcome read_fast(std::string_view bytes, const char* readable, const XPlaneTables& tables, Fields& fields);
+  bool read_fast_stat(std::string_view bytes, const char* readable, const XPlaneTables& tables);
+  ParseOutcome read_general(std::string_view bytes, const XPlaneTables& tables, Fields& fields, Diagnostics& damage);
   void add_stat(std::string_view bytes, const XPlaneTables& tables, Diagnostics& damage);
 
-  void forget_stats();
-  XStat& new_stat();
-  void keep_stat(XStatName known);
+  void clear_stats();
+  XStat& append_stat();
+  void index_stat(XStatName known);
 
   XEventVisitor& visitor_;
   XEvent event_;

@@ -13,32 +13,33 @@ constexpr std::string_view kStepName = "ProfilerStep#";  // common spelling of a
 
 std::int64_t duration_ns(const XEvent& event) { return event.duration_ps / kPicosecondsPerNanosecond; }
 
-std::int64_t end_of(const XEvent& event) {
+std::int64_t end_ns_of(const XEvent& event) {
   std::int64_t end_ns = 0;
   return __builtin_add_overflow(event.begin_ns, duration_ns(event), &end_ns) ? event.begin_ns : end_ns;
 }
 
 }  // namespace
 
-void XPlaneEvents::begin(const XLineContext& line, std::size_t most) {
-  if (line.plane != line_.plane) by_name_.clear();
+void XPlaneEvents::begin_segment(const XLineContext& line, std::size_t most) {
+  if (line.plane != line_.plane) meaning_by_name_.clear();
   line_ = line;
   queues_.clear();
   last_context_ = {};
   builder_.begin_block(most);
 }
 
-XSegmentEvents XPlaneEvents::take() {
+XSegmentEvents XPlaneEvents::take_segment() {
   segment_.blocks = std::exchange(builder_.trace().blocks, {});
   return std::exchange(segment_, {});
 }
 
 void XPlaneEvents::on_event(const XEvent& event) {
   if (line_.is_device) return add_on_gpu(event);
-  if (event.known_stats == 0) return add_by_name(event);
+  if (event.known_stat_bits == 0) return add_by_name(event);
   if (!event.name.starts_with("end: ")) return add_on_thread(event);
-  builder_.skip();
-  if (const auto id = event.integer(XStatName::consumer)) segment_.ends.push_back({*id, end_of(event), line_.track});
+  builder_.count_skipped();
+  if (const auto id = event.integer(XStatName::consumer))
+    segment_.operation_ends.push_back({*id, end_ns_of(event), line_.track});
 }
 
 std::uint32_t XPlaneEvents::name_of(std::uint32_t operation) {
@@ -58,11 +59,11 @@ std::uint32_t XPlaneEvents::name_of(std::string_view text) {
 
 // Caches the meaning of events that have nothing but a name.
 void XPlaneEvents::add_by_name(const XEvent& event) {
-  const std::size_t index = 2 * std::size_t{event.name_number} + (line_.feeds ? 1 : 0);
-  if (index >= by_name_.size()) by_name_.resize(index + 1);
-  std::optional<Meaning>& known = by_name_[index];
+  const std::size_t index = 2 * std::size_t{event.name_number} + (line_.is_input_pipeline ? 1 : 0);
+  if (index >= meaning_by_name_.size()) meaning_by_name_.resize(index + 1);
+  std::optional<Meaning>& known = meaning_by_name_[index];
   if (!known) known = meaning_of(event);
-  if (!known->is_told) return builder_.skip();
+  if (!known->is_included) return builder_.count_skipped();
   builder_.add({.start_ns = event.begin_ns,
                 .duration_ns = duration_ns(event),
                 .name = known->name,
@@ -72,7 +73,7 @@ void XPlaneEvents::add_by_name(const XEvent& event) {
 
 void XPlaneEvents::add_on_thread(const XEvent& event) {
   const Meaning meaning = meaning_of(event);
-  if (!meaning.is_told) return builder_.skip();
+  if (!meaning.is_included) return builder_.count_skipped();
   TraceEvent made{.start_ns = event.begin_ns, .duration_ns = duration_ns(event), .track = line_.track};
   made.kind = meaning.kind;
   made.name = meaning.name;
@@ -80,13 +81,13 @@ void XPlaneEvents::add_on_thread(const XEvent& event) {
     made.correlation = static_cast<std::uint32_t>(event.integer(XStatName::correlation_id).value_or(0));
   }
   const auto producer = event.integer(XStatName::producer);
-  if (producer && made.kind == EventKind::op) segment_.begun.push_back({*producer, end_of(event), made.name});
+  if (producer && made.kind == EventKind::op) segment_.begun.push_back({*producer, end_ns_of(event), made.name});
   builder_.add(made);
 }
 
 XPlaneEvents::Meaning XPlaneEvents::meaning_of(const XEvent& event) {
-  if (event.has(XStatName::correlation_id)) return {true, EventKind::api, name_of(event.name)};
-  if (const auto operation = operations_.of_host_event(event, line_.feeds)) {
+  if (event.has_stat(XStatName::correlation_id)) return {true, EventKind::api, name_of(event.name)};
+  if (const auto operation = operations_.operation_of_host_event(event, line_.is_input_pipeline)) {
     return {true, EventKind::op, name_of(*operation)};
   }
   if (const auto step = event.integer(XStatName::step_num)) {
@@ -104,20 +105,20 @@ void XPlaneEvents::add_on_gpu(const XEvent& event) {
   const std::string_view fill = event.text(XStatName::memset_details);
   if (!copy.empty() || event.name.starts_with("Memcpy")) {
     made.kind = EventKind::copy;
-    made.name = builder_.kernel_class(KernelKind::copy, copy_direction_in(event.name));
-    made.detail = builder_.bytes(bytes_in(copy));
+    made.name = builder_.kernel_class(KernelKind::copy, parse_copy_direction(event.name));
+    made.detail = builder_.bytes(parse_byte_count(copy));
   } else if (!fill.empty() || event.name.starts_with("Memset")) {
     made.kind = EventKind::fill;
-    made.name = builder_.kernel_class(KernelKind::fill, kFillName);
-    made.detail = builder_.bytes(bytes_in(fill));
+    made.name = builder_.kernel_class(KernelKind::fill, kFillClassName);
+    made.detail = builder_.bytes(parse_byte_count(fill));
   } else {
     made.name = class_of(event.name, event.text(XStatName::kernel_details));
   }
-  const std::optional<std::uint32_t> operation = operations_.of_kernel(event);
-  if (operation) made.external = name_of(*operation) + 1;
+  const std::optional<std::uint32_t> operation = operations_.operation_of_kernel(event);
+  if (operation) made.external_id = name_of(*operation) + 1;
   if (const auto graph = XPlaneOperations::graph_of(event)) {
     const std::int64_t node = event.integer(XStatName::graph_node_id).value_or(0);
-    segment_.in_graphs.push_back({*graph, node, event.name, made, {}});
+    segment_.graph_kernels.push_back({*graph, node, event.name, made, {}});
   } else {
     builder_.add(made);
   }
@@ -127,8 +128,8 @@ std::uint32_t XPlaneEvents::class_of(std::string_view name, std::string_view det
   return recent_classes_.get({{name, details}}, [&] {
     const auto [slot, is_new] = classes_.try_emplace({name, details}, 0);
     if (is_new) {
-      slot->second =
-          builder_.kernel_class(KernelKind::kernel, name, size_in(details, "grid"), size_in(details, "block"));
+      slot->second = builder_.kernel_class(KernelKind::kernel, name, parse_dimensions(details, "grid"),
+                                           parse_dimensions(details, "block"));
     }
     return slot->second;
   });
@@ -143,7 +144,8 @@ std::uint32_t XPlaneEvents::queue_of(const XEvent& event) {
   if (text.data() == last_context_.data() && text.size() == last_context_.size()) return last_queue_;
   const std::size_t digits = text.find_first_of("0123456789");
   last_context_ = text;
-  return last_queue_ = queue_of_context(digits == std::string_view::npos ? 0 : number_at(text.substr(digits)));
+  return last_queue_ =
+             queue_of_context(digits == std::string_view::npos ? 0 : parse_leading_number(text.substr(digits)));
 }
 
 std::uint32_t XPlaneEvents::queue_of_context(std::uint32_t context) {

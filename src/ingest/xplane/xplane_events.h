@@ -23,20 +23,20 @@ namespace joulemap::ingest {
 
 // Results of a segment besides its counts, merged in file order.
 struct XSegmentEvents {
-  struct Begun {
+  struct OperationBegin {
     std::int64_t id = 0;  // connects it to its end
     std::int64_t end_ns = 0;
     std::uint32_t name = 0;
   };
-  struct End {
+  struct OperationEnd {
     std::int64_t id = 0;
     std::int64_t end_ns = 0;
     std::uint32_t track = 0;
   };
   std::vector<std::vector<TraceEvent>> blocks;
-  std::vector<Begun> begun;  // operations
-  std::vector<End> ends;     // of operations that ended on another thread than they began
-  std::vector<GraphKernel> in_graphs;
+  std::vector<OperationBegin> begun;         // operations
+  std::vector<OperationEnd> operation_ends;  // of operations that ended on another thread than they began
+  std::vector<GraphKernel> graph_kernels;
 };
 
 class XPlaneEvents : public XEventVisitor {
@@ -44,12 +44,12 @@ class XPlaneEvents : public XEventVisitor {
   void add_program(std::string_view name, std::string_view hlo_proto) { operations_.add_program(name, hlo_proto); }
 
   // Starts a segment of this line. `most`: approximate count of its events.
-  void begin(const XLineContext& line, std::size_t most);
+  void begin_segment(const XLineContext& line, std::size_t most);
   void on_event(const XEvent& event) override;
-  void on_unwanted() override { builder_.skip(); }
-  void on_damaged() override { builder_.drop(kDamagedEvents); }
+  void on_skipped_event() override { builder_.count_skipped(); }
+  void on_damaged_event() override { builder_.count_dropped(kDamagedEventsReason); }
   // Returns the results of the current segment.
-  XSegmentEvents take();
+  XSegmentEvents take_segment();
 
   // Defines the indices in the events; does not contain the blocks already taken.
   TraceBuilder& builder() { return builder_; }
@@ -57,7 +57,7 @@ class XPlaneEvents : public XEventVisitor {
 
  private:
   struct Meaning {
-    bool is_told = false;  // false: not part of the program
+    bool is_included = false;  // false: not part of the program
     EventKind kind = EventKind::op;
     std::uint32_t name = 0;
   };
@@ -84,7 +84,7 @@ class XPlaneEvents : public XEventVisitor {
   std::vector<std::uint32_t> names_;                             // of operations_
   std::vector<std::pair<std::uint32_t, std::uint32_t>> queues_;  // of the current line, by context
   std::unordered_map<std::string_view, std::uint32_t> texts_;
-  std::vector<std::optional<Meaning>> by_name_;  // of the current plane
+  std::vector<std::optional<Meaning>> meaning_by_name_;  // of the current plane
   std::unordered_map<std::pair<std::string_view, std::string_view>, std::uint32_t, ClassHash> classes_;
   ViewCache<2> recent_classes_;
   std::string_view last_context_;  // of the current segment, if it is a string

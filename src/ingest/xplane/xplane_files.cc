@@ -52,7 +52,7 @@ Result<Trace> read_xplane_trace(const std::string& path) {
   if (!bytes) return std::move(bytes).error();
   Result<Trace> trace = read_xplane_trace_bytes(bytes->view());
   if (!trace) return std::move(trace).error().with_context(file);
-  bytes->tell_damage(trace->diagnostics);
+  bytes->report_damage(trace->diagnostics);
   if (profiles.size() > 1) {
     trace->diagnostics.add({"profiles_left_out", profiles.size() - 1,
                             fmt::format("xplane: the run has profiles of {} hosts; read was {}", profiles.size(), file),

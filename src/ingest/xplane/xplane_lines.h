@@ -20,10 +20,10 @@ namespace joulemap::ingest {
 struct XLineContext {
   std::size_t plane = 0;  // counted from 1; names are numbered within a plane
   bool is_device = false;
-  bool feeds = false;         // a thread of tf.data
-  std::uint32_t track = 0;    // thread: its index in the trace
-  std::uint32_t ordinal = 0;  // GPU ordinal of a device
-  std::uint32_t stream = 0;   // likewise
+  bool is_input_pipeline = false;  // a thread of tf.data
+  std::uint32_t track = 0;         // thread: its index in the trace
+  std::uint32_t ordinal = 0;       // GPU ordinal of a device
+  std::uint32_t stream = 0;        // likewise
 };
 
 class XPlaneLines : public XLineVisitor {
@@ -35,30 +35,30 @@ class XPlaneLines : public XLineVisitor {
   }
   bool on_plane(const XPlane& plane) override;
   bool on_line(const XLine& line) override;
-  bool on_name(std::string_view name) override;
-  void on_lost_event() override;
+  bool on_event_name(std::string_view name) override;
+  void on_event_without_names() override;
 
   const XLineContext& line() const { return line_; }
   // Name and HloProto; complete from the start.
   const std::vector<std::pair<std::string_view, std::string_view>>& programs() const { return programs_; }
   // Number of recognized planes; 0 if the file is not such a profile.
-  std::size_t planes_known() const { return planes_known_; }
+  std::size_t recognized_planes() const { return recognized_planes_; }
   std::optional<std::int64_t> process() const { return process_; }
   std::optional<std::int64_t> start_ns() const { return start_ns_; }
 
  private:
-  void note_facts(const XPlane& plane);
+  void add_environment(const XPlane& plane);
 
   TraceBuilder& builder_;
   XLineContext line_;
   bool is_tpu_ = false;
-  std::size_t planes_known_ = 0;
+  std::size_t recognized_planes_ = 0;
   std::optional<std::int64_t> process_;
   std::optional<std::int64_t> start_ns_;
   std::vector<std::pair<std::string_view, std::string_view>> programs_;
 };
 
 // Reason of dropped events, shared by all readers.
-inline constexpr std::string_view kDamagedEvents = "that are damaged, or whose names are missing";
+inline constexpr std::string_view kDamagedEventsReason = "that are damaged, or whose names are missing";
 
 }  // namespace joulemap::ingest

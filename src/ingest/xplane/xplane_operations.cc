@@ -46,14 +46,15 @@ std::size_t XPlaneOperations::KeyHash::operator()(const Key& key) const {
 
 template <class Make>
 std::uint32_t XPlaneOperations::known(const Key& key, Make make) {
-  const auto [slot, is_new] = known_.try_emplace(key, static_cast<std::uint32_t>(operations_.size()));
+  const auto [slot, is_new] = operation_numbers_.try_emplace(key, static_cast<std::uint32_t>(operations_.size()));
   if (is_new) operations_.push_back(make());
   return slot->second;
 }
 
-std::optional<std::uint32_t> XPlaneOperations::of_host_event(const XEvent& event, bool feeds) {
+std::optional<std::uint32_t> XPlaneOperations::operation_of_host_event(const XEvent& event, bool is_input_pipeline) {
   if (const std::string_view op = event.text(XStatName::hlo_op); !op.empty()) {
-    return instruction({event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module), op, {}});
+    return find_or_add_instruction(
+        {event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module), op, {}});
   }
   if (event.name.starts_with(kDataStage)) {
     const std::string_view stage = event.name.substr(event.name.rfind(':') + 1);
@@ -66,49 +67,50 @@ std::optional<std::uint32_t> XPlaneOperations::of_host_event(const XEvent& event
   // Node names contain no blank; "HLO Transforms:jit_step" is the compiler.
   const bool is_node = has_type && event.name.find(' ') == std::string_view::npos && !event.name.starts_with(kCallback);
   if (!is_node) return std::nullopt;
-  if (feeds) return known({0, kInputs, event.display_name, {}}, [&] { return input_operation(event.display_name); });
-  return tensorflow_node(event.name.substr(0, colon), event.display_name);
+  if (is_input_pipeline)
+    return known({0, kInputs, event.display_name, {}}, [&] { return input_operation(event.display_name); });
+  return find_or_add_tensorflow_node(event.name.substr(0, colon), event.display_name);
 }
 
-std::optional<std::uint32_t> XPlaneOperations::of_kernel(const XEvent& event) {
+std::optional<std::uint32_t> XPlaneOperations::operation_of_kernel(const XEvent& event) {
   if (const std::string_view op = event.text(XStatName::hlo_op); !op.empty()) {
     const bool is_graph = op.starts_with(kCommandBuffer);
-    return instruction({event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module), op,
-                        is_graph ? event.name : std::string_view()});
+    return find_or_add_instruction({event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module),
+                                    op, is_graph ? event.name : std::string_view()});
   }
-  return tensorflow_op(event.text(XStatName::tf_op));
+  return parse_tensorflow_op(event.text(XStatName::tf_op));
 }
 
 // "model/dense/MatMul:MatMul"
-std::optional<std::uint32_t> XPlaneOperations::tensorflow_op(std::string_view name_and_type) {
+std::optional<std::uint32_t> XPlaneOperations::parse_tensorflow_op(std::string_view name_and_type) {
   const std::size_t colon = name_and_type.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return std::nullopt;
-  return tensorflow_node(name_and_type.substr(0, colon), name_and_type.substr(colon + 1));
+  return find_or_add_tensorflow_node(name_and_type.substr(0, colon), name_and_type.substr(colon + 1));
 }
 
-std::uint32_t XPlaneOperations::tensorflow_node(std::string_view name, std::string_view type) {
+std::uint32_t XPlaneOperations::find_or_add_tensorflow_node(std::string_view name, std::string_view type) {
   return known({0, kNodes, name, type}, [&] {
     // A device's trace also has JAX names there, without a type.
     const bool is_jax = type.empty() && name.find('(') != std::string_view::npos;
-    return XOperation{std::string(name), is_jax ? scopes::scope_of_xla_op(name, scopes::is_of_gradients(name))
+    return XOperation{std::string(name), is_jax ? scopes::scope_of_xla_op(name, scopes::is_gradient_op(name))
                                                 : scopes::scope_of_tensorflow_op(name, type, name_scopes_)};
   });
 }
 
-std::uint32_t XPlaneOperations::instruction(const Key& key) {
-  return recent_.get({{key.name, key.module, key.kernel}, key.program},
-                     [&] { return known(key, [&] { return named_by_program(key); }); });
+std::uint32_t XPlaneOperations::find_or_add_instruction(const Key& key) {
+  return instruction_cache_.get({{key.name, key.module, key.kernel}, key.program},
+                                [&] { return known(key, [&] { return make_operation(key); }); });
 }
 
 // TensorFlow's names pass through XLA unchanged; JAX's names contain functions: jit(step).
-XOperation XPlaneOperations::named_by_program(const Key& key) {
+XOperation XPlaneOperations::make_operation(const Key& key) {
   const HloProgram& program = program_of(key.program, key.module);
   const std::string name = key.kernel.empty() ? std::string(key.name) : instruction_of_kernel(key.kernel);
   const HloOrigin* const origin = program.origin_of(name);
   const std::string tensors = program.tensors_of(name);
   if (origin == nullptr) return {name, {{}, {}, name.substr(0, name.find('.')), tensors}};
   const bool is_jax = origin->op_name.find('(') != std::string_view::npos;
-  XOperation operation{name, is_jax ? scopes::scope_of_xla_op(origin->op_name, program.trains())
+  XOperation operation{name, is_jax ? scopes::scope_of_xla_op(origin->op_name, program.computes_gradients())
                                     : scopes::scope_of_tensorflow_op(origin->op_name, origin->op_type, name_scopes_)};
   operation.scope.tensors = tensors;
   return operation;
@@ -131,30 +133,30 @@ const HloProgram& XPlaneOperations::program_of(std::int64_t number, std::string_
 
 std::optional<XPlaneOperations::Graph> XPlaneOperations::graph_of(const XEvent& event) {
   const std::string_view name = event.text(XStatName::hlo_op);
-  if (!name.starts_with(kCommandBuffer) || !event.has(XStatName::graph_node_id)) return std::nullopt;
+  if (!name.starts_with(kCommandBuffer) || !event.has_stat(XStatName::graph_node_id)) return std::nullopt;
   return Graph{event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module), name};
 }
 
-std::optional<std::vector<std::uint32_t>> XPlaneOperations::of_graph(const Graph& graph,
-                                                                     std::span<const std::string_view> kernels) {
+std::optional<std::vector<std::uint32_t>> XPlaneOperations::operations_of_graph(
+    const Graph& graph, std::span<const std::string_view> kernels) {
   const HloProgram& program = program_of(graph.program, graph.module);
-  std::vector<std::size_t>& after = after_graphs_[{graph.module, graph.program}];
+  std::vector<std::size_t>& after = schedule_positions_[{graph.module, graph.program}];
   after.resize(program.schedules().size());
   // Small computations match by chance: the one that explains most names is used.
   std::optional<GraphMatch> best;
   std::size_t of = 0;
   for (std::size_t i = 0; i < after.size(); ++i) {
     std::optional<GraphMatch> match = match_graph(kernels, program.schedules()[i], after[i]);
-    if (!match || (best && best->named >= match->named)) continue;
+    if (!match || (best && best->name_match_count >= match->name_match_count)) continue;
     best = std::move(match);
     of = i;
   }
   if (!best) return std::nullopt;
-  after[of] = best->end;
+  after[of] = best->schedule_end;
   std::vector<std::uint32_t> operations;
   operations.reserve(kernels.size());
   for (const std::string_view name : best->instructions) {
-    operations.push_back(instruction({graph.program, graph.module, name, {}}));
+    operations.push_back(find_or_add_instruction({graph.program, graph.module, name, {}}));
   }
   return operations;
 }

@@ -35,9 +35,9 @@ class XPlaneOperations {
   void add_program(std::string_view name, std::string_view hlo_proto) { protos_[name] = hlo_proto; }
 
   // Returns the number of the operation that the event is, or nothing. `feeds`: on a thread of tf.data.
-  std::optional<std::uint32_t> of_host_event(const XEvent& event, bool feeds);
+  std::optional<std::uint32_t> operation_of_host_event(const XEvent& event, bool is_input_pipeline);
   // Returns the operation that an event on a device stream belongs to.
-  std::optional<std::uint32_t> of_kernel(const XEvent& event);
+  std::optional<std::uint32_t> operation_of_kernel(const XEvent& event);
 
   // A CUDA graph of a program.
   struct Graph {
@@ -53,12 +53,13 @@ class XPlaneOperations {
   static std::optional<Graph> graph_of(const XEvent& event);
   // Returns the operations of the kernels, which are in graph order. Call it for the graphs of a program in the order
   // of their numbers. Returns nothing if the kernels do not match the program: then only their names are known.
-  std::optional<std::vector<std::uint32_t>> of_graph(const Graph& graph, std::span<const std::string_view> kernels);
+  std::optional<std::vector<std::uint32_t>> operations_of_graph(const Graph& graph,
+                                                                std::span<const std::string_view> kernels);
 
   const XOperation& operator[](std::uint32_t number) const { return operations_[number]; }
   std::size_t size() const { return operations_.size(); }
 
-  static bool feeds(std::string_view thread_name) { return thread_name.starts_with("tf_data_"); }
+  static bool is_input_pipeline(std::string_view thread_name) { return thread_name.starts_with("tf_data_"); }
 
  private:
   struct Key {
@@ -72,10 +73,10 @@ class XPlaneOperations {
     std::size_t operator()(const Key& key) const;
   };
 
-  std::uint32_t instruction(const Key& key);
-  std::uint32_t tensorflow_node(std::string_view name, std::string_view type);
-  std::optional<std::uint32_t> tensorflow_op(std::string_view name_and_type);
-  XOperation named_by_program(const Key& key);
+  std::uint32_t find_or_add_instruction(const Key& key);
+  std::uint32_t find_or_add_tensorflow_node(std::string_view name, std::string_view type);
+  std::optional<std::uint32_t> parse_tensorflow_op(std::string_view name_and_type);
+  XOperation make_operation(const Key& key);
   const HloProgram& program_of(std::int64_t number, std::string_view module);
 
   template <class Make>
@@ -85,9 +86,9 @@ class XPlaneOperations {
   std::map<std::string_view, std::string_view> protos_;
   std::map<std::pair<std::string_view, std::int64_t>, HloProgram> programs_;
   // By program: where each schedule continues after the graphs matched so far.
-  std::map<std::pair<std::string_view, std::int64_t>, std::vector<std::size_t>> after_graphs_;
-  std::unordered_map<Key, std::uint32_t, KeyHash> known_;
-  ViewCache<3> recent_;  // instructions, by name, module and kernel
+  std::map<std::pair<std::string_view, std::int64_t>, std::vector<std::size_t>> schedule_positions_;
+  std::unordered_map<Key, std::uint32_t, KeyHash> operation_numbers_;
+  ViewCache<3> instruction_cache_;  // instructions, by name, module and kernel
   std::vector<XOperation> operations_;
 };
 

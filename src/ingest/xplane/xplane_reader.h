@@ -36,7 +36,7 @@ struct XLine {
   std::string_view name;
   std::int64_t begin_ns = 0;
   // Computed from other lines of the device ("Steps", "XLA Modules"): exclude it from sums of time.
-  bool derived = false;
+  bool is_derived = false;
 };
 
 // Values that are looked up in every event have a fixed number.
@@ -58,7 +58,7 @@ enum class XStatName : std::uint8_t {
 };
 inline constexpr std::size_t kXStatNames = static_cast<std::size_t>(XStatName::graph_node_id) + 1;
 
-XStatName xstat_named(std::string_view name);
+XStatName parse_xstat_name(std::string_view name);
 
 struct XStat {
   std::string_view name;
@@ -87,18 +87,20 @@ struct XPlane {
 struct XEvent {
   std::string_view name;
   std::string_view display_name;
-  std::uint32_t name_number = 0;  // equal for events of the same name in a plane, counted from 1; 0: no name
-  std::uint32_t known_stats = 0;  // bit set of 1 << XStatName that the event has
+  std::uint32_t name_number = 0;      // equal for events of the same name in a plane, counted from 1; 0: no name
+  std::uint32_t known_stat_bits = 0;  // bit set of 1 << XStatName that the event has
   std::array<std::uint32_t, kXStatNames> stat_index{};  // for each of these, index of the first one in `stats`
   std::int64_t begin_ns = 0;
   std::int64_t duration_ps = 0;
   std::span<const XStat> stats;  // known ones: of the event, then those shared by all events of its name
 
   // Empty or nothing if it is missing or of another type.
-  std::string_view text(XStatName stat) const { return has(stat) ? value(stat).text() : std::string_view(); }
-  std::optional<std::int64_t> integer(XStatName stat) const { return has(stat) ? value(stat).integer() : std::nullopt; }
+  std::string_view text(XStatName stat) const { return has_stat(stat) ? value(stat).text() : std::string_view(); }
+  std::optional<std::int64_t> integer(XStatName stat) const {
+    return has_stat(stat) ? value(stat).integer() : std::nullopt;
+  }
   const XStat& value(XStatName stat) const { return stats[stat_index[static_cast<std::size_t>(stat)]]; }
-  bool has(XStatName stat) const { return (known_stats >> static_cast<unsigned>(stat) & 1U) != 0; }
+  bool has_stat(XStatName stat) const { return (known_stat_bits >> static_cast<unsigned>(stat) & 1U) != 0; }
 };
 
 // Callbacks for planes and lines.
@@ -111,23 +113,23 @@ class XLineVisitor {
   virtual bool on_plane(const XPlane& plane) = 0;
   virtual bool on_line(const XLine& line) = 0;
   // Called once for each name of a plane; returns whether to read events of that name. Others are only counted.
-  virtual bool on_name(std::string_view /*name*/) { return true; }
+  virtual bool on_event_name(std::string_view /*name*/) { return true; }
   // Called for each event of a plane whose names are missing.
-  virtual void on_lost_event() {}
+  virtual void on_event_without_names() {}
 };
 
 class XEventVisitor {
  public:
   virtual ~XEventVisitor() = default;
   virtual void on_event(const XEvent& event) = 0;
-  virtual void on_unwanted() {}
+  virtual void on_skipped_event() {}
   // Called for an invalid event, which also adds a diagnostic.
-  virtual void on_damaged() {}
+  virtual void on_damaged_event() {}
 };
 
 class XPlaneVisitor : public XLineVisitor, public XEventVisitor {
  public:
-  void on_lost_event() override { on_damaged(); }
+  void on_event_without_names() override { on_damaged_event(); }
 };
 
 // Single-threaded; see xplane_segments.h for several threads.

@@ -50,7 +50,7 @@ class Listing : public XPlaneVisitor {
   }
   bool on_line(const XLine& line) override {
     lines.emplace_back(line.name);
-    return !line.derived;
+    return !line.is_derived;
   }
   void on_event(const XEvent& event) override {
     names.emplace_back(event.name);

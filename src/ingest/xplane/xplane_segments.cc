@@ -31,7 +31,7 @@ constexpr std::string_view kGpu = "/device:GPU";
 constexpr std::string_view kPrograms = "/host:metadata";
 constexpr std::string_view kHloProto = "Hlo Proto";
 
-constexpr std::size_t kMostNotes = 16;
+constexpr std::size_t kMaxProfilerDiagnostics = 16;
 
 std::string_view name_of_plane(std::string_view bytes) {
   ProtobufReader fields(bytes);
@@ -42,7 +42,7 @@ std::string_view name_of_plane(std::string_view bytes) {
 }
 
 // Writers put the fields that describe a line before its events, so the events need not be scanned for them.
-XLine line_itself(std::string_view bytes, const XPlane& plane) {
+XLine read_line_header(std::string_view bytes, const XPlane& plane) {
   XLine line;
   ProtobufReader fields(bytes);
   while (fields.next()) {
@@ -51,24 +51,24 @@ XLine line_itself(std::string_view bytes, const XPlane& plane) {
     if (fields.field() == line_field::kName) line.name = fields.bytes();
     if (fields.field() == line_field::kTimestamp_ns) line.begin_ns = fields.signed_number();
   }
-  line.derived = plane.name.starts_with(kGpu) &&
-                 std::find(kDerivedLines.begin(), kDerivedLines.end(), line.name) != kDerivedLines.end();
+  line.is_derived = plane.name.starts_with(kGpu) &&
+                    std::find(kDerivedLines.begin(), kDerivedLines.end(), line.name) != kDerivedLines.end();
   return line;
 }
 
 // For a plane that the end of the file truncates: the names of its events come last, so no event can be identified.
-void tell_lost_events(std::string_view plane, XLineVisitor& visitor) {
-  const auto lose_events_of = [&](std::string_view line) {
+void report_events_without_names(std::string_view plane, XLineVisitor& visitor) {
+  const auto report_events_of = [&](std::string_view line) {
     ProtobufReader fields(line);
     while (fields.next()) {
-      if (fields.field() == line_field::kEvents) visitor.on_lost_event();
+      if (fields.field() == line_field::kEvents) visitor.on_event_without_names();
     }
   };
   ProtobufReader fields(plane);
   while (fields.next()) {
-    if (fields.field() == plane_field::kLines) lose_events_of(fields.bytes());
+    if (fields.field() == plane_field::kLines) report_events_of(fields.bytes());
   }
-  if (fields.field() == plane_field::kLines) lose_events_of(fields.cut());
+  if (fields.field() == plane_field::kLines) report_events_of(fields.truncated_field());
 }
 
 }  // namespace
@@ -78,27 +78,27 @@ XPlaneSegments::XPlaneSegments(std::string_view bytes, XLineVisitor& visitor, st
   ProtobufReader planes(bytes);
   while (planes.next()) {
     const bool has_programs = planes.field() == space_field::kPlanes && name_of_plane(planes.bytes()) == kPrograms;
-    if (has_programs) tell_programs(planes.bytes());
+    if (has_programs) visit_programs(planes.bytes());
   }
 }
 
-void XPlaneSegments::tell_programs(std::string_view bytes) {
+void XPlaneSegments::visit_programs(std::string_view bytes) {
   XPlaneTables tables(bytes, damage_);
   for (const XPlaneTables::EventName& event : tables.events()) {
     for (const std::string_view bytes_of_stat : event.stats) {
       XStat stat;
-      tables.read_stat(bytes_of_stat, XPlaneTables::Which::all, stat, damage_);
+      tables.read_stat(bytes_of_stat, XPlaneTables::StatFilter::all, stat, damage_);
       if (stat.name == kHloProto) visitor_.on_program(event.name, stat.text());
     }
   }
 }
 
 std::optional<XSegment> XPlaneSegments::next() {
-  while (rest_.empty()) {
-    if (is_over_) return std::nullopt;
+  while (unread_line_.empty()) {
+    if (is_at_end_) return std::nullopt;
     if (next_line() || next_plane()) continue;
-    is_over_ = true;
-    tell_end();
+    is_at_end_ = true;
+    report_end();
   }
   return cut_segment();
 }
@@ -107,9 +107,9 @@ std::optional<XSegment> XPlaneSegments::next() {
 bool XPlaneSegments::next_line() {
   while (plane_.next()) {
     if (plane_.field() != plane_field::kLines) continue;
-    line_ = line_itself(plane_.bytes(), planes_.back()->plane());
+    line_ = read_line_header(plane_.bytes(), planes_.back()->plane());
     if (!visitor_.on_line(line_)) continue;
-    rest_ = plane_.bytes();
+    unread_line_ = plane_.bytes();
     return true;
   }
   return false;
@@ -118,23 +118,23 @@ bool XPlaneSegments::next_line() {
 bool XPlaneSegments::next_plane() {
   while (space_.next()) {
     const bool is_note = space_.field() == space_field::kErrors || space_.field() == space_field::kWarnings;
-    if (is_note && ++notes_ <= kMostNotes) {
+    if (is_note && ++profiler_diagnostics_ <= kMaxProfilerDiagnostics) {
       damage_.add({"framework_profiler", 1, "the framework's profiler says: " + quoted(space_.bytes()), ""});
     }
     if (space_.field() != space_field::kPlanes) continue;
     planes_.push_back(std::make_unique<XPlaneTables>(space_.bytes(), damage_));
     XPlaneTables& tables = *planes_.back();
     if (!visitor_.on_plane(tables.plane())) continue;
-    for (XPlaneTables::EventName& event : tables.events()) event.wanted = visitor_.on_name(event.name);
+    for (XPlaneTables::EventName& event : tables.events()) event.is_wanted = visitor_.on_event_name(event.name);
     plane_ = ProtobufReader(tables.bytes());
     return true;
   }
   return false;
 }
 
-void XPlaneSegments::tell_end() {
+void XPlaneSegments::report_end() {
   if (!space_.damaged()) return;
-  if (space_.field() == space_field::kPlanes) tell_lost_events(space_.cut(), visitor_);
+  if (space_.field() == space_field::kPlanes) report_events_without_names(space_.truncated_field(), visitor_);
   damage_.add(
       {"damaged_trace", 1,
        "a trace of the framework's profiler is damaged: its end is missing, and with it all of the plane that it "
@@ -144,13 +144,13 @@ void XPlaneSegments::tell_end() {
 
 // Cuts at the end of a field; after damage, takes the whole rest.
 XSegment XPlaneSegments::cut_segment() {
-  XSegment segment{planes_.back().get(), line_, rest_, 0, take_damage()};
-  if (rest_.size() > segment_bytes_) {
-    ProtobufReader fields(rest_);
-    while (rest_.size() - fields.bytes_left() < segment_bytes_ && fields.next()) ++segment.fields;
-    segment.bytes = rest_.substr(0, rest_.size() - fields.bytes_left());
+  XSegment segment{planes_.back().get(), line_, unread_line_, 0, take_damage()};
+  if (unread_line_.size() > segment_bytes_) {
+    ProtobufReader fields(unread_line_);
+    while (unread_line_.size() - fields.bytes_left() < segment_bytes_ && fields.next()) ++segment.fields;
+    segment.bytes = unread_line_.substr(0, unread_line_.size() - fields.bytes_left());
   }
-  rest_.remove_prefix(segment.bytes.size());
+  unread_line_.remove_prefix(segment.bytes.size());
   return segment;
 }
 

@@ -40,10 +40,10 @@ class XPlaneSegments {
   Diagnostics take_damage() { return std::exchange(damage_, {}); }
 
  private:
-  void tell_programs(std::string_view bytes);
+  void visit_programs(std::string_view bytes);
   bool next_line();
   bool next_plane();
-  void tell_end();
+  void report_end();
   XSegment cut_segment();
 
   XLineVisitor& visitor_;
@@ -52,10 +52,10 @@ class XPlaneSegments {
   std::vector<std::unique_ptr<XPlaneTables>> planes_;
   formats::ProtobufReader plane_{{}};  // the last one of these
   XLine line_;
-  std::string_view rest_;  // unread part of the line
+  std::string_view unread_line_;  // unread part of the line
   Diagnostics damage_;
-  std::size_t notes_ = 0;  // diagnostics that the profiler itself wrote
-  bool is_over_ = false;
+  std::size_t profiler_diagnostics_ = 0;  // diagnostics that the profiler itself wrote
+  bool is_at_end_ = false;
 };
 
 }  // namespace joulemap::ingest

@@ -37,13 +37,13 @@ Entry map_entry(std::string_view bytes, Diagnostics& damage) {
     if (fields.field() == kMapKey) entry.key = fields.signed_number();
     if (fields.field() == kMapValue) entry.value = fields.bytes();
   }
-  note_xplane_damage(fields, "a table of names", damage);
+  report_xplane_damage(fields, "a table of names", damage);
   return entry;
 }
 
 }  // namespace
 
-void note_xplane_damage(const ProtobufReader& fields, std::string_view what, Diagnostics& damage) {
+void report_xplane_damage(const ProtobufReader& fields, std::string_view what, Diagnostics& damage) {
   if (!fields.damaged()) return;
   damage.add({"damaged_trace", 1, "a trace of the framework's profiler is damaged: " + std::string(what), ""});
 }
@@ -58,9 +58,9 @@ XPlaneTables::XPlaneTables(std::string_view plane, Diagnostics& damage) : bytes_
     if (fields.field() == plane_field::kStatMetadata) add_stat_name(fields.bytes(), damage);
     if (fields.field() == plane_field::kStats) stats.push_back(fields.bytes());
   }
-  note_xplane_damage(fields, "a plane", damage);
+  report_xplane_damage(fields, "a plane", damage);
   plane_.kind = kind_of(plane_.name);
-  for (const std::string_view stat : stats) read_stat(stat, Which::all, plane_stats_.emplace_back(), damage);
+  for (const std::string_view stat : stats) read_stat(stat, StatFilter::all, plane_stats_.emplace_back(), damage);
   plane_.stats = plane_stats_;
 }
 
@@ -73,7 +73,7 @@ void XPlaneTables::add_event_name(std::string_view bytes, Diagnostics& damage) {
     if (fields.field() == metadata_field::kDisplayName) event.display_name = fields.bytes();
     if (fields.field() == metadata_field::kStats) event.stats.push_back(fields.bytes());
   }
-  note_xplane_damage(fields, "the name of an event", damage);
+  report_xplane_damage(fields, "the name of an event", damage);
 }
 
 void XPlaneTables::add_stat_name(std::string_view bytes, Diagnostics& damage) {
@@ -81,25 +81,25 @@ void XPlaneTables::add_stat_name(std::string_view bytes, Diagnostics& damage) {
   ProtobufReader fields(entry.value);
   while (fields.next()) {
     if (fields.field() == metadata_field::kName) {
-      stats_[entry.key] = {fields.bytes(), xstat_named(fields.bytes())};
+      stats_[entry.key] = {fields.bytes(), parse_xstat_name(fields.bytes())};
     }
   }
-  note_xplane_damage(fields, "the name of a value", damage);
+  report_xplane_damage(fields, "the name of a value", damage);
 }
 
-bool XPlaneTables::read_stat(std::string_view bytes, Which which, XStat& stat, Diagnostics& damage) const {
+bool XPlaneTables::read_stat(std::string_view bytes, StatFilter which, XStat& stat, Diagnostics& damage) const {
   ProtobufReader fields(bytes);
   while (fields.next()) {
     switch (fields.field()) {
       case stat_field::kMetadata: {
         const StatName* const name = this->stat(fields.signed_number());
-        if (which == Which::known && (name == nullptr || name->known == XStatName::other)) return false;
+        if (which == StatFilter::known && (name == nullptr || name->known == XStatName::other)) return false;
         stat.name = name == nullptr ? std::string_view() : name->name;
         stat.known = name == nullptr ? XStatName::other : name->known;
         break;
       }
       case stat_field::kDouble:
-        stat.value = fields.real();
+        stat.value = fields.double_value();
         break;
       case stat_field::kUnsigned:
         stat.value = fields.unsigned_number();
@@ -120,7 +120,7 @@ bool XPlaneTables::read_stat(std::string_view bytes, Which which, XStat& stat, D
         break;
     }
   }
-  note_xplane_damage(fields, "a value", damage);
+  report_xplane_damage(fields, "a value", damage);
   return true;
 }
 

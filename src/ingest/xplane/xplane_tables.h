@@ -26,7 +26,7 @@ class XPlaneTables {
     std::string_view name;
     std::string_view display_name;
     std::vector<std::string_view> stats;
-    bool wanted = true;
+    bool is_wanted = true;
   };
   struct StatName {
     std::string_view name;
@@ -46,9 +46,9 @@ class XPlaneTables {
     return number == 0 ? nullptr : &stats_.at(number - 1);
   }
 
-  enum class Which : std::uint8_t { all, known };
+  enum class StatFilter : std::uint8_t { all, known };
   // Returns false if the value is not one of those requested.
-  bool read_stat(std::string_view bytes, Which which, XStat& stat, Diagnostics& damage) const;
+  bool read_stat(std::string_view bytes, StatFilter which, XStat& stat, Diagnostics& damage) const;
 
  private:
   void add_event_name(std::string_view bytes, Diagnostics& damage);
@@ -61,6 +61,6 @@ class XPlaneTables {
   IdTable<StatName> stats_;
 };
 
-void note_xplane_damage(const formats::ProtobufReader& fields, std::string_view what, Diagnostics& damage);
+void report_xplane_damage(const formats::ProtobufReader& fields, std::string_view what, Diagnostics& damage);
 
 }  // namespace joulemap::ingest

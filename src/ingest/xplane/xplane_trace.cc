@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 #include "ingest/trace_builder.h"
 #include "ingest/xplane/xplane_assembly.h"
 #include "ingest/xplane/xplane_event_reader.h"
@@ -18,20 +18,20 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::size_t kMostThreads = 4;
+constexpr std::size_t kMaxThreads = 4;
 // Smaller times are relative to the start of the profile: the year 2001 in Unix time.
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
 
 // At most one thread per segment.
-std::size_t threads_for(const XPlaneReading& reading, std::size_t bytes) {
-  const std::size_t cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+std::size_t threads_for(const XPlaneReadOptions& reading, std::size_t bytes) {
+  const std::size_t cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
   return std::min(reading.threads > 0 ? reading.threads : cores, bytes / reading.segment_bytes + 1);
 }
 
 // Threads take turns at the segments and read theirs independently.
 class SegmentReaders {
  public:
-  SegmentReaders(std::string_view bytes, TraceBuilder& builder, const XPlaneReading& reading)
+  SegmentReaders(std::string_view bytes, TraceBuilder& builder, const XPlaneReadOptions& reading)
       : lines_(builder),
         segments_(bytes, lines_, reading.segment_bytes),
         readers_(threads_for(reading, bytes.size())),
@@ -43,13 +43,13 @@ class SegmentReaders {
 
   // Returns the diagnostics of damage.
   Diagnostics run() {
-    std::vector<std::thread> others;
+    std::vector<std::thread> workers;
     {
-      const SignalShield signals_are_for_the_program;
-      for (std::size_t i = 1; i < readers_.size(); ++i) others.emplace_back([this, i] { work(i); });
+      const ScopedSignalBlock signals_are_for_the_program;
+      for (std::size_t i = 1; i < readers_.size(); ++i) workers.emplace_back([this, i] { work(i); });
     }
     work(0);
-    for (std::thread& other : others) other.join();
+    for (std::thread& worker : workers) worker.join();
     Diagnostics damage = assembly_.finish(readers_.size());
     damage.add_all(segments_.take_damage());
     return damage;
@@ -65,9 +65,9 @@ class SegmentReaders {
       const std::size_t position = taken_++;
       const XLineContext line = lines_.line();
       lock.unlock();
-      reader.begin(line, segment->fields);
+      reader.begin_segment(line, segment->fields);
       events.read(*segment, segment->damage);
-      XSegmentEvents read = reader.take();
+      XSegmentEvents read = reader.take_segment();
       lock.lock();
       assembly_.add(position, number, std::move(read), std::move(segment->damage));
     }
@@ -81,7 +81,7 @@ class SegmentReaders {
   std::size_t taken_ = 0;
 };
 
-void settle_clock(std::optional<std::int64_t> start_ns, TraceBuilder& builder) {
+void set_clock(std::optional<std::int64_t> start_ns, TraceBuilder& builder) {
   const std::vector<std::vector<TraceEvent>>& blocks = builder.trace().blocks;
   const bool is_relative = !blocks.empty() && blocks.front().front().start_ns < kEarliestUnix_ns;
   if (!is_relative) return;
@@ -94,22 +94,22 @@ void settle_clock(std::optional<std::int64_t> start_ns, TraceBuilder& builder) {
 
 }  // namespace
 
-Result<Trace> read_xplane_trace_bytes(std::string_view bytes, const XPlaneReading& reading) {
+Result<Trace> read_xplane_trace_bytes(std::string_view bytes, const XPlaneReadOptions& reading) {
   TraceBuilder builder("xplane");
   SegmentReaders readers(bytes, builder, reading);
   const Diagnostics damage = readers.run();
   Trace& trace = builder.trace();
-  if (readers.lines().planes_known() == 0 && trace.events_dropped > 0) {
+  if (readers.lines().recognized_planes() == 0 && trace.events_dropped > 0) {
     return Error{ErrorCode::malformed, "the profile is cut off before the names of its events",
                  "profile again, and let the program stop the profiler before it ends"};
   }
-  if (readers.lines().planes_known() == 0) {
+  if (readers.lines().recognized_planes() == 0) {
     return Error{ErrorCode::malformed, "no profile of TensorFlow or JAX",
                  "give the file *.xplane.pb, or the folder that the profiler was given"};
   }
-  settle_clock(readers.lines().start_ns(), builder);
+  set_clock(readers.lines().start_ns(), builder);
   trace.process = readers.lines().process();
-  trace.gpu_names_ops = true;
+  trace.gpu_events_identify_ops = true;
   trace.diagnostics.add_all(damage);
   return std::move(builder).finish();
 }

@@ -24,12 +24,12 @@ namespace joulemap::ingest {
 // The file itself, or the folder given to the profiler: its newest run, <folder>/plugins/profile/<run>/.
 Result<Trace> read_xplane_trace(const std::string& path);
 
-struct XPlaneReading {
+struct XPlaneReadOptions {
   std::size_t threads = 0;                             // 0: number of cores, at most four
   std::size_t segment_bytes = std::size_t{256} << 10;  // read by a thread at a time
 };
 
 // Fails if the bytes are not such a profile.
-Result<Trace> read_xplane_trace_bytes(std::string_view bytes, const XPlaneReading& reading = {});
+Result<Trace> read_xplane_trace_bytes(std::string_view bytes, const XPlaneReadOptions& reading = {});
 
 }  // namespace joulemap::ingest

@@ -183,19 +183,19 @@ TEST(XPlaneTrace, WhatRanOnAGpuNamesItsOperation) {
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 5u);
   ASSERT_TRUE(trace.gpu_names_ops);
-  EXPECT_EQ(trace.names.at(events[0].external - 1).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
+  EXPECT_EQ(trace.names.at(events[0].external_id - 1).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
   EXPECT_EQ(events[0].correlation, 5u);
   EXPECT_EQ(trace.classes.at(events[0].name).grid, (std::array<std::uint32_t, 3>{8, 2, 1}));
   EXPECT_EQ(trace.queues.at(events[0].track).ordinal, 1u);
   EXPECT_EQ(trace.queues.at(events[0].track).context, 2u);
   EXPECT_EQ(trace.queues.at(events[0].track).stream, 14u);
-  EXPECT_EQ(trace.names.at(events[1].external - 1).scope, (scopes::OpScope{"forward", "Dense_1", "dot_general"}));
+  EXPECT_EQ(trace.names.at(events[1].external_id - 1).scope, (scopes::OpScope{"forward", "Dense_1", "dot_general"}));
   EXPECT_EQ(events[2].kind, EventKind::copy);
   EXPECT_EQ(trace.classes.at(events[2].name).name, "HtoD");
   EXPECT_EQ(trace.bytes.at(events[2].detail), 4096u);
   EXPECT_EQ(events[3].kind, EventKind::fill);
   EXPECT_EQ(trace.bytes.at(events[3].detail), 27'648u);
-  EXPECT_EQ(trace.names.at(events[4].external - 1).scope, (scopes::OpScope{"backward", "dense", "MatMul"}));
+  EXPECT_EQ(trace.names.at(events[4].external_id - 1).scope, (scopes::OpScope{"backward", "dense", "MatMul"}));
 }
 
 TEST(XPlaneTrace, KernelsOfAGraphAreOfTheInstructionsThatTheProgramHasThere) {
@@ -223,7 +223,7 @@ TEST(XPlaneTrace, KernelsOfAGraphAreOfTheInstructionsThatTheProgramHasThere) {
   ASSERT_EQ(events.size(), 4u);
   for (const TraceEvent& event : events) {
     const bool is_first = event.start_ns % 100 == 93;
-    EXPECT_EQ(trace.names.at(event.external - 1).scope.module, is_first ? "Dense_0" : "Dense_1");
+    EXPECT_EQ(trace.names.at(event.external_id - 1).scope.module, is_first ? "Dense_0" : "Dense_1");
   }
   EXPECT_TRUE(trace.diagnostics.empty());
 }
@@ -293,7 +293,7 @@ std::string told(const Result<Trace>& read) {
   std::string text = fmt::format("{} {} {}\n", trace.events_read, trace.events_dropped, trace.process.value_or(-1));
   for (const TraceEvent& event : events_of(trace)) {
     text += fmt::format("{} {} {} {} {} {} {} {}\n", event.start_ns, event.duration_ns, event.name, event.track,
-                        event.correlation, event.external, event.detail, static_cast<int>(event.kind));
+                        event.correlation, event.external_id, event.detail, static_cast<int>(event.kind));
   }
   for (const TraceName& name : trace.names) text += name.text + " " + name.scope.module + "/" + name.scope.op + "\n";
   for (const KernelClass& some : trace.classes) text += fmt::format("{} {} {}\n", some.id, some.name, some.grid[0]);

@@ -30,7 +30,7 @@ constexpr std::array kKnownStats = {
 
 }  // namespace
 
-XStatName xstat_named(std::string_view text) {
+XStatName parse_xstat_name(std::string_view text) {
   for (const KnownStat& stat : kKnownStats) {
     if (stat.text == text) return stat.name;
   }

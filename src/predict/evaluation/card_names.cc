@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/text.h"
-#include "predict/evaluation/card.h"
+#include "predict/evaluation/operation_card.h"
 #include "predict/graph/names.h"
 
 namespace joulemap::predict {
@@ -128,12 +128,12 @@ std::string_view last_part(std::string_view name) {
 
 }  // namespace
 
-Result<CardSubject> card_subject(std::string_view name) {
+Result<CardOperation> find_card_operation(std::string_view name) {
   const std::string wanted = normalized_name(last_part(trim(name)));
   std::vector<std::string_view> names;
   for (const Known& known : kKnown) {
     if (!wanted.empty() && normalized_name(known.name) == wanted) {
-      return CardSubject{std::string(trim(name)), known.kind, std::string(known.form), std::string(known.variant)};
+      return CardOperation{std::string(trim(name)), known.kind, std::string(known.form), std::string(known.variant)};
     }
     names.push_back(known.name);
   }

@@ -3,31 +3,33 @@
 // Sizes that a card shows, by kind: typical of networks, from launch-bound to sizes that fill the GPU.
 #include <fmt/format.h>
 
-#include "predict/evaluation/card.h"
+#include "predict/evaluation/operation_card.h"
 
 namespace joulemap::predict {
 namespace {
 
-using Sizes = std::vector<CardSize>;
+using Sizes = std::vector<CardExampleSize>;
 
-CardSize dense(std::int64_t rows, std::int64_t in, std::int64_t out, bool is_odd = false) {
-  return {fmt::format("{} x {} -> {}", rows, in, out), {{"rows", rows}, {"in", in}, {"out", out}, {"bias", 1}}, is_odd};
+CardExampleSize dense(std::int64_t rows, std::int64_t in, std::int64_t out, bool is_unaligned = false) {
+  return {fmt::format("{} x {} -> {}", rows, in, out),
+          {{"rows", rows}, {"in", in}, {"out", out}, {"bias", 1}},
+          is_unaligned};
 }
 
-CardSize bmm(std::int64_t batch, std::int64_t m, std::int64_t k, std::int64_t n, bool is_odd = false) {
+CardExampleSize bmm(std::int64_t batch, std::int64_t m, std::int64_t k, std::int64_t n, bool is_unaligned = false) {
   return {fmt::format("{} x ({} x {} x {})", batch, m, k, n),
           {{"batch", batch}, {"m", m}, {"k", k}, {"n", n}, {"transposed", 0}},
-          is_odd};
+          is_unaligned};
 }
 
-CardSize attention(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys,
-                   std::int64_t width) {
+CardExampleSize attention(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys,
+                          std::int64_t width) {
   return {fmt::format("{} x {} heads, {} on {}, {} wide", batch, heads, queries, keys, width),
           {{"batch", batch}, {"heads", heads}, {"queries", queries}, {"keys", keys}, {"width", width}, {"causal", 0}}};
 }
 
-CardSize recurrent(std::int64_t batch, std::int64_t steps, std::int64_t width, std::int64_t layers,
-                   std::int64_t directions) {
+CardExampleSize recurrent(std::int64_t batch, std::int64_t steps, std::int64_t width, std::int64_t layers,
+                          std::int64_t directions) {
   return {fmt::format("{} x {} steps, {} wide, {} layers{}", batch, steps, width, layers,
                       directions > 1 ? ", both ways" : ""),
           {{"batch", batch},
@@ -47,7 +49,7 @@ struct Filters {
   std::int64_t kernel;
 };
 
-CardSize convolution(const Filters& f, bool is_depthwise, bool is_odd = false) {
+CardExampleSize convolution(const Filters& f, bool is_depthwise, bool is_unaligned = false) {
   const std::string text =
       fmt::format("{} x {} x {}^2, {}x{} -> {}", f.batch, f.channels, f.side, f.kernel, f.kernel, f.out);
   return {text,
@@ -63,10 +65,10 @@ CardSize convolution(const Filters& f, bool is_depthwise, bool is_odd = false) {
            {"groups", is_depthwise ? f.channels : 1},
            {"bias", 0},
            {"channels_last", 0}},
-          is_odd};
+          is_unaligned};
 }
 
-CardSize convolution_1d(std::int64_t batch, std::int64_t channels, std::int64_t width) {
+CardExampleSize convolution_1d(std::int64_t batch, std::int64_t channels, std::int64_t width) {
   return {fmt::format("{} x {} x {}, 3 -> {}", batch, channels, width, channels),
           {{"batch", batch},
            {"channels", channels},
@@ -105,15 +107,15 @@ struct Image {
 constexpr auto kImages =
     std::to_array<Image>({{1, 64, 56}, {16, 64, 56}, {32, 64, 112}, {64, 256, 56}, {128, 256, 112}});
 
-CardSize image(const Image& i) {
+CardExampleSize image(const Image& i) {
   return {fmt::format("{} x {} x {}^2", i.batch, i.channels, i.side),
           {{"batch", i.batch}, {"channels", i.channels}, {"height", i.side}, {"width", i.side}}};
 }
 
-Sizes images(const CardSubject& subject) {
+Sizes images(const CardOperation& subject) {
   Sizes sizes;
   for (const Image& one : kImages) {
-    CardSize size = image(one);
+    CardExampleSize size = image(one);
     if (subject.kind == Kind::padding) size.parameters.set("padding", 1);
     if (subject.kind == Kind::resize) size.parameters.set("out", 2 * one.side);
     if (subject.kind == Kind::pooling && subject.form == "adaptive") size.parameters.set("out", 1);
@@ -128,7 +130,7 @@ Sizes images(const CardSubject& subject) {
   return sizes;
 }
 
-Sizes normed(const CardSubject& subject) {
+Sizes normed(const CardOperation& subject) {
   if (subject.form != "layer" && subject.form != "rms") return images(subject);
   Sizes sizes;
   for (const auto& [rows, width] :
@@ -139,11 +141,12 @@ Sizes normed(const CardSubject& subject) {
   return sizes;
 }
 
-Sizes tensors(const CardSubject& subject) {
+Sizes tensors(const CardOperation& subject) {
   Sizes sizes;
   for (const auto& [batch, rows] :
        {std::pair<std::int64_t, std::int64_t>{1, 16}, {1, 256}, {8, 256}, {32, 512}, {64, 1024}}) {
-    CardSize size{fmt::format("{} x {} x 1024", batch, rows), {{"batch", batch}, {"rows", rows}, {"width", 1024}}};
+    CardExampleSize size{fmt::format("{} x {} x 1024", batch, rows),
+                         {{"batch", batch}, {"rows", rows}, {"width", 1024}}};
     if (subject.kind == Kind::concatenate) size.parameters.set("parts", 2);
     if (subject.kind == Kind::reduce) size.parameters.set("over", 0);
     if (subject.kind == Kind::rescaling) size.parameters.set("from_bytes", 0);
@@ -152,16 +155,16 @@ Sizes tensors(const CardSubject& subject) {
   return sizes;
 }
 
-CardSize embedding(std::int64_t tokens, std::int64_t width) {
+CardExampleSize embedding(std::int64_t tokens, std::int64_t width) {
   return {fmt::format("{} of 32000, {} wide", tokens, width),
           {{"vocabulary", 32000}, {"width", width}, {"tokens", tokens}}};
 }
 
-CardSize loss(std::int64_t rows, std::int64_t classes) {
+CardExampleSize loss(std::int64_t rows, std::int64_t classes) {
   return {fmt::format("{} x {}", rows, classes), {{"rows", rows}, {"classes", classes}}};
 }
 
-CardSize optimizer(std::int64_t count, std::int64_t millions, bool is_fused) {
+CardExampleSize optimizer(std::int64_t count, std::int64_t millions, bool is_fused) {
   return {fmt::format("{} M in {} tensors{}", millions, count, is_fused ? ", fused" : ""),
           {{"tensors", count},
            {"elements", millions * 1'000'000},
@@ -169,7 +172,7 @@ CardSize optimizer(std::int64_t count, std::int64_t millions, bool is_fused) {
            {"foreach", is_fused ? 0 : 1}}};
 }
 
-CardSize input(std::int64_t batch, bool is_pinned) {
+CardExampleSize input(std::int64_t batch, bool is_pinned) {
   return {fmt::format("{} x 3 x 224^2{}", batch, is_pinned ? ", pinned" : ""),
           {{"batch", batch},
            {"channels", 3},
@@ -181,7 +184,7 @@ CardSize input(std::int64_t batch, bool is_pinned) {
 
 }  // namespace
 
-std::vector<CardSize> card_sizes(const CardSubject& subject) {
+std::vector<CardExampleSize> card_example_sizes(const CardOperation& subject) {
   switch (subject.kind) {
     case Kind::dense:
       return {dense(1, 1024, 1024),    dense(64, 1024, 1024),   dense(1024, 1024, 4096),

@@ -23,7 +23,7 @@ constexpr double kLargest = 0.2;
 constexpr double kOwnShape = 0.10;
 constexpr double kHostShape = 0.10;
 
-double shape_of(const NetworkCase& one) { return in_quadrature(kOwnShape, kHostShape * one.waiting); }
+double shape_of(const NetworkCase& one) { return add_in_quadrature(kOwnShape, kHostShape * one.waiting); }
 
 // Quantile in which each family has the same weight: each case has weight 1 / cases of its family.
 double family_quantile(std::span<const NetworkCase> cases, bool training, double share) {
@@ -57,9 +57,9 @@ std::map<std::string, int, std::less<>> folds_of(const FitData& data, int folds)
   return fold;
 }
 
-NetworkCase case_of(const Profile& profile, const NetworkRow& row) {
+NetworkCase case_of(const DeviceProfile& profile, const NetworkObservation& row) {
   const MeasuredNetwork& network = *row.network;
-  const NetworkEstimate guess = estimate_network(profile.network, row.sums, network.machine);
+  const NetworkEstimate guess = estimate_network(profile.network_model, row.sums, network_model.machine);
   return {network.setting,
           network.family,
           network.training,
@@ -73,9 +73,9 @@ NetworkCase case_of(const Profile& profile, const NetworkRow& row) {
           network.busy_s / network.time_s};
 }
 
-std::vector<NetworkCase> cases_of(const Profile& profile, const NetworkTable& table) {
+std::vector<NetworkCase> cases_of(const DeviceProfile& profile, const NetworkTable& table) {
   std::vector<NetworkCase> cases;
-  for (const NetworkRow& row : network_rows(table, profile.operation, profile.network))
+  for (const NetworkObservation& row : network_observations(table, profile.operation_model, profile.network_model))
     cases.push_back(case_of(profile, row));
   return cases;
 }
@@ -152,23 +152,23 @@ std::vector<NamedScore> by_pass(std::span<const NetworkCase> cases) {
 
 // The fit excludes these networks and operations as large as their largest ones.
 Result<std::vector<NamedScore>> judge_larger_networks(const FitData& data) {
-  LeftOut left_out;
-  left_out.settings = largest_settings(data.networks);
-  left_out.keys = largest_keys(data.operations);
-  left_out.keys.merge(largest_keys(data.layers));
-  const Result<Profile> profile = fit_to(data, left_out);
+  FitExclusions exclusions;
+  exclusions.settings = largest_settings(data.networks);
+  exclusions.keys = largest_keys(data.operations);
+  exclusions.keys.merge(largest_keys(data.layers));
+  const Result<DeviceProfile> profile = fit_profile_excluding(data, exclusions);
   if (!profile) return profile.error();
   std::vector<NetworkCase> cases = cases_of(*profile, data.networks);
-  std::erase_if(cases, [&](const NetworkCase& one) { return !left_out.settings.contains(one.setting); });
+  std::erase_if(cases, [&](const NetworkCase& one) { return !exclusions.settings.contains(one.setting); });
   return by_pass(cases);
 }
 
-Result<std::vector<NamedScore>> judge_held_out(const FitData& data, std::span<const NetworkCase> left_out) {
-  Result<Profile> profile = fit_to(data, {});
+Result<std::vector<NamedScore>> judge_held_out(const FitData& data, std::span<const NetworkCase> exclusions) {
+  Result<DeviceProfile> profile = fit_profile_excluding(data, {});
   if (!profile) return std::move(profile).error();
-  set_widths(profile->network, left_out);
+  set_interval_widths(profile->network_model, exclusions);
   std::vector<NetworkCase> cases = cases_of(*profile, data.held_out);
-  set_intervals(cases, profile->network);
+  set_intervals(cases, profile->network_model);
   std::vector<NamedScore> scores = by_pass(cases);
   std::map<std::string, std::vector<NetworkCase>> families;
   for (const NetworkCase& one : cases) families[one.family].push_back(one);
@@ -195,41 +195,41 @@ Score score(std::span<const NetworkCase> cases) {
   return total;
 }
 
-Result<LeftOutCases> families_left_out(const FitData& data, int folds) {
+Result<HeldOutCases> cross_validate_families(const FitData& data, int folds) {
   const auto fold = folds_of(data, folds);
-  LeftOutCases cases;
+  HeldOutCases cases;
   for (int number = 0; number < folds; ++number) {
-    LeftOut left_out;
+    FitExclusions exclusions;
     for (const auto& [family, which] : fold) {
-      if (which == number) left_out.families.insert(family);
+      if (which == number) exclusions.families.insert(family);
     }
-    if (left_out.families.empty()) continue;
-    const Result<Profile> profile = fit_to(data, left_out);
+    if (exclusions.families.empty()) continue;
+    const Result<DeviceProfile> profile = fit_profile_excluding(data, exclusions);
     if (!profile) return profile.error();
     for (NetworkCase& one : cases_of(*profile, data.networks)) {
-      if (left_out.families.contains(one.family)) cases.networks.push_back(std::move(one));
+      if (exclusions.families.contains(one.family)) cases.networks.push_back(std::move(one));
     }
     for (const MeasuredOperation& row : data.layers) {
-      if (!left_out.families.contains(row.family)) continue;
-      const double time_s = estimate(profile->operation, row.operation, {false, true}).time_s;
+      if (!exclusions.families.contains(row.family)) continue;
+      const double time_s = estimate(profile->operation_model, row.operation_model, {false, true}).time_s;
       cases.layers.push_back({row.key, std::string(name_of(row.operation.kind)), row.time_s, time_s});
     }
   }
   return cases;
 }
 
-void set_widths(NetworkModel& model, std::span<const NetworkCase> cases) {
+void set_interval_widths(NetworkModel& model, std::span<const NetworkCase> cases) {
   const double inference = family_quantile(cases, false, 0.9);
   const double training = family_quantile(cases, true, 0.9);
-  model.inference_width = inference * kOwnShape;
-  model.training_width = training * kOwnShape;
-  model.host_width = kHostShape / kOwnShape;
+  model.inference_interval_width = inference * kOwnShape;
+  model.training_interval_width = training * kOwnShape;
+  model.host_bound_width_factor = kHostShape / kOwnShape;
 }
 
-void set_layer_width(NetworkModel& model, std::span<const OperationCase> cases) {
+void set_layer_interval_width(NetworkModel& model, std::span<const OperationCase> cases) {
   std::vector<double> errors;
   for (const OperationCase& one : cases) errors.push_back(std::fabs(std::log(one.predicted / one.measured)));
-  if (!errors.empty()) model.layer_width = quantile(std::move(errors), 0.9);
+  if (!errors.empty()) model.layer_interval_width = quantile(std::move(errors), 0.9);
 }
 
 void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
@@ -243,22 +243,22 @@ void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
 Result<Evaluation> evaluate(const FitTables& tables, int folds) {
   const Result<FitData> data = read_fit_data(tables);
   if (!data) return data.error();
-  const Result<NoiseFloor> floor = noise_floor(tables.operations);
-  if (!floor) return floor.error();
+  const Result<NoiseFloor> operation_noise = noise_floor(tables.operations);
+  if (!operation_noise) return operation_noise.error();
   Evaluation evaluation;
-  evaluation.floor = *floor;
+  evaluation.operation_noise = *operation_noise;
   if (!tables.networks.empty()) {
     const Result<NoiseFloor> of_networks = network_noise_floor(tables.networks, tables.busy);
     if (!of_networks) return of_networks.error();
-    evaluation.network_floor = *of_networks;
+    evaluation.network_noise = *of_networks;
   }
-  const Result<LeftOutCases> cases = families_left_out(*data, folds);
+  const Result<HeldOutCases> cases = cross_validate_families(*data, folds);
   if (!cases) return cases.error();
   if (!cases->layers.empty()) {
     evaluation.layers = scores_by_kind(cases->layers);
     NetworkModel model;
-    set_layer_width(model, cases->layers);
-    evaluation.layer_factor = std::exp(model.layer_width);
+    set_layer_interval_width(model, cases->layers);
+    evaluation.layer_error_factor = std::exp(model.layer_interval_width);
   }
   // Each half of the families gets its widths from the other half, so that no case sets its own width.
   NetworkModel even;
@@ -267,8 +267,8 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
   std::map<std::string, std::size_t, std::less<>> half_of;
   for (const NetworkCase& one : cases->networks) half_of.try_emplace(one.family, half_of.size() % 2);
   for (const NetworkCase& one : cases->networks) halves[half_of[one.family]].push_back(one);
-  set_widths(even, halves[1]);
-  set_widths(odd, halves[0]);
+  set_interval_widths(even, halves[1]);
+  set_interval_widths(odd, halves[0]);
   set_intervals(halves[0], even);
   set_intervals(halves[1], odd);
   evaluation.network_cases = halves[0];
@@ -286,11 +286,11 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
   const Result<std::vector<OperationCase>> larger = predict_keys(*data, largest_keys(data->operations));
   if (!larger) return larger.error();
   evaluation.larger = scores_by_kind(*larger);
-  LeftOut networks;
+  FitExclusions networks;
   networks.all_networks = true;
-  const Result<Profile> alone = fit_to(*data, networks);
-  if (!alone) return alone.error();
-  evaluation.alone = by_pass(cases_of(*alone, data->networks));
+  const Result<DeviceProfile> operations_only = fit_profile_excluding(*data, networks);
+  if (!operations_only) return operations_only.error();
+  evaluation.operations_only = by_pass(cases_of(*operations_only, data->networks));
   if (!data->networks.networks.empty()) {
     Result<std::vector<NamedScore>> larger_networks = judge_larger_networks(*data);
     if (!larger_networks) return std::move(larger_networks).error();
@@ -304,10 +304,10 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
     if (!held_out) return std::move(held_out).error();
     evaluation.held_out = std::move(*held_out);
   }
-  if (!tables.seed_settings.empty()) {
-    const Result<SeedTable> seed = read_seed_tables(tables.seed_operations, tables.seed_settings);
+  if (!tables.study_settings.empty()) {
+    const Result<StudyTable> seed = read_study_tables(tables.study_operations, tables.study_settings);
     if (!seed) return Error(seed.error()).with_context("seed");
-    Result<std::optional<SeedProtocol>> judged = judge_by_seed_protocol(*data, *seed);
+    Result<std::optional<StudyEvaluation>> judged = evaluate_study_protocol(*data, *seed);
     if (!judged) return std::move(judged).error();
     evaluation.seed = std::move(*judged);
   }

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "predict/evaluation/score.h"
-#include "predict/evaluation/seed_protocol.h"
+#include "predict/evaluation/study_protocol.h"
 #include "predict/fit/fitting.h"
 
 namespace joulemap::predict {
@@ -33,35 +33,35 @@ struct NetworkCase {
 
 Score score(std::span<const NetworkCase> cases);
 
-struct LeftOutCases {
+struct HeldOutCases {
   std::vector<NetworkCase> networks;
   std::vector<OperationCase> layers;  // times of operations within them, s; their energy cannot be measured separately
 };
 
-inline constexpr int kFoldsOfIntervals = 6;
+inline constexpr int kIntervalFolds = 6;
 // Cross-validation with families in `folds` groups, each predicted by a model of the others. The host factor is that of
 // the run, from its launch times.
-Result<LeftOutCases> families_left_out(const FitData& data, int folds);
+Result<HeldOutCases> cross_validate_families(const FitData& data, int folds);
 
 // Sets widths that cover 90 % of the cases; for networks each family has the same weight.
-void set_widths(NetworkModel& model, std::span<const NetworkCase> cases);
-void set_layer_width(NetworkModel& model, std::span<const OperationCase> cases);
+void set_interval_widths(NetworkModel& model, std::span<const NetworkCase> cases);
+void set_layer_interval_width(NetworkModel& model, std::span<const OperationCase> cases);
 void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
 
 struct Evaluation {
-  NoiseFloor floor;
-  NoiseFloor network_floor;
-  std::vector<NamedScore> networks;         // all, by pass, GPU-bound or host-bound
-  std::vector<NamedScore> layers;           // times of operations within them, by kind
-  std::optional<double> layer_factor;       // factor of error that covers 90 % of those
-  std::vector<NamedScore> operations;       // random folds of distinct rows, by kind
-  std::vector<NamedScore> larger;           // operations beyond the sizes of the fit, by kind
-  std::vector<NamedScore> alone;            // whole networks, from a fit to operations only
-  std::vector<NamedScore> larger_networks;  // larger, with larger operations, than those of the fit
-  std::vector<NamedScore> held_out;         // networks that are never part of a fit
-  std::size_t disturbed = 0;                // excluded settings: the host was disturbed
-  std::vector<std::string> unknown;         // excluded settings: they contain unknown operations
-  std::optional<SeedProtocol> seed;         // if its layers were measured
+  NoiseFloor operation_noise;
+  NoiseFloor network_noise;
+  std::vector<NamedScore> networks;          // all, by pass, GPU-bound or host-bound
+  std::vector<NamedScore> layers;            // times of operations within them, by kind
+  std::optional<double> layer_error_factor;  // factor of error that covers 90 % of those
+  std::vector<NamedScore> operations;        // random folds of distinct rows, by kind
+  std::vector<NamedScore> larger;            // operations beyond the sizes of the fit, by kind
+  std::vector<NamedScore> operations_only;   // whole networks, from a fit to operations only
+  std::vector<NamedScore> larger_networks;   // larger, with larger operations, than those of the fit
+  std::vector<NamedScore> held_out;          // networks that are never part of a fit
+  std::size_t disturbed = 0;                 // excluded settings: the host was disturbed
+  std::vector<std::string> unknown;          // excluded settings: they contain unknown operations
+  std::optional<StudyEvaluation> seed;       // if its layers were measured
   std::vector<NetworkCase> network_cases;
   std::vector<OperationCase> operation_cases;
 };

@@ -15,15 +15,15 @@ TEST(LayerWidth, HoldsNineOfTenWhetherTheyAreTooLongOrTooShort) {
     cases.push_back({"", "dense", 1e-5, number % 2 == 0 ? 1e-5 * factor : 1e-5 / factor});
   }
   NetworkModel model;
-  set_layer_width(model, cases);
-  EXPECT_NEAR(model.layer_width, 0.9, 0.011);
+  set_layer_interval_width(model, cases);
+  EXPECT_NEAR(model.layer_interval_width, 0.9, 0.011);
 }
 
 TEST(LayerWidth, StaysAsItWasWhereNoLayerWasProfiled) {
   NetworkModel model;
-  const double before = model.layer_width;
-  set_layer_width(model, {});
-  EXPECT_EQ(model.layer_width, before);
+  const double before = model.layer_interval_width;
+  set_layer_interval_width(model, {});
+  EXPECT_EQ(model.layer_interval_width, before);
 }
 
 TEST(EvaluationText, SettingsWithOperationsThatAreNotKnownAreNamedInTextAndJson) {

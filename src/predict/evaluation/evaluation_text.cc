@@ -51,14 +51,14 @@ void write_seed_table(std::string& text, std::string_view title, std::span<const
   }
 }
 
-std::vector<NamedScore> sums_of(const SeedScores& scores) {
+std::vector<NamedScore> sums_of(const StudyScores& scores) {
   return {{"instances", scores.instances},
           {"vgg", scores.vgg},
           {"instances without a layer that was learned from", scores.unseen_instances},
           {"vgg without a layer that was learned from", scores.unseen_vgg}};
 }
 
-void write_seed(std::string& text, const SeedProtocol& seed) {
+void write_seed(std::string& text, const StudyEvaluation& seed) {
   fmt::format_to(
       std::back_inserter(text),
       "\n## The seed's protocol\n\n{} instances (network, batch, size), a fifth of them left out in turn; {} "
@@ -67,22 +67,22 @@ void write_seed(std::string& text, const SeedProtocol& seed) {
   if (!seed.unmeasured.empty())
     fmt::format_to(std::back_inserter(text), "Without layers of these kinds, of which none was measured: {}.\n",
                    fmt::join(seed.unmeasured, ", "));
-  for (const SeedScores& scores : seed.scores) {
-    write_seed_table(text, fmt::format("Sums over layers, by {}", scores.learned_from), sums_of(scores));
-    write_seed_table(text, fmt::format("Every layer of each instance, by {}", scores.learned_from), scores.layers);
-    write_seed_table(text, fmt::format("Layers in no instance that was learned from, by {}", scores.learned_from),
+  for (const StudyScores& scores : seed.scores) {
+    write_seed_table(text, fmt::format("Sums over layers, by {}", scores.training_data), sums_of(scores));
+    write_seed_table(text, fmt::format("Every layer of each instance, by {}", scores.training_data), scores.layers);
+    write_seed_table(text, fmt::format("Layers in no instance that was learned from, by {}", scores.training_data),
                      scores.unseen);
-    write_seed_table(text, fmt::format("Distinct layers in five parts, by {}", scores.learned_from), scores.folds);
+    write_seed_table(text, fmt::format("Distinct layers in five parts, by {}", scores.training_data), scores.folds);
   }
 }
 
-void write_seed(formats::JsonWriter& json, const SeedProtocol& seed) {
+void write_seed(formats::JsonWriter& json, const StudyEvaluation& seed) {
   json.key("seed_protocol").begin_object().member("instances", static_cast<std::uint64_t>(seed.instances));
   json.member("incomplete", static_cast<std::uint64_t>(seed.incomplete)).key("unmeasured_kinds").begin_array();
   for (const std::string& kind : seed.unmeasured) json.value(kind);
   json.end_array().key("models").begin_array();
-  for (const SeedScores& scores : seed.scores) {
-    json.begin_object().member("learned_from", scores.learned_from);
+  for (const StudyScores& scores : seed.scores) {
+    json.begin_object().member("learned_from", scores.training_data);
     write_scores(json, "sums", sums_of(scores));
     write_scores(json, "layers", scores.layers);
     write_scores(json, "unseen_layers", scores.unseen);
@@ -98,11 +98,12 @@ std::string evaluation_markdown(const Evaluation& evaluation) {
   std::string text = "# How good predictions are on what they were not fitted to\n";
   fmt::format_to(std::back_inserter(text),
                  "\nOperations measured twice ({}) differ by {:.1f} % in energy and {:.1f} % in time.\n",
-                 evaluation.floor.operations, 100 * evaluation.floor.energy, 100 * evaluation.floor.time);
+                 evaluation.operation_noise.operations, 100 * evaluation.operation_noise.energy,
+                 100 * evaluation.operation_noise.time);
   fmt::format_to(std::back_inserter(text),
                  "Settings of networks measured twice ({}) differ by {:.1f} % in energy and {:.1f} % in time.\n",
-                 evaluation.network_floor.operations, 100 * evaluation.network_floor.energy,
-                 100 * evaluation.network_floor.time);
+                 evaluation.network_noise.operations, 100 * evaluation.network_noise.energy,
+                 100 * evaluation.network_noise.time);
   if (evaluation.disturbed > 0) {
     fmt::format_to(std::back_inserter(text),
                    "{} settings of networks waited for a host that did something else, too, or may have: they are "
@@ -122,9 +123,9 @@ std::string evaluation_markdown(const Evaluation& evaluation) {
   if (!evaluation.layers.empty()) {
     write_table(text, "Times of operations within networks, their families left out", evaluation.layers, false);
     fmt::format_to(std::back_inserter(text), "\nNine of ten lie within a factor of {:.2f}.\n",
-                   evaluation.layer_factor.value_or(0));
+                   evaluation.layer_error_factor.value_or(0));
   }
-  write_table(text, "Networks, by operations alone", evaluation.alone, false);
+  write_table(text, "Networks, by operations alone", evaluation.operations_only, false);
   if (!evaluation.larger_networks.empty())
     write_table(text, "Networks larger than those learned from", evaluation.larger_networks, false);
   write_table(text, "Operations, random folds of distinct ones", evaluation.operations, false);
@@ -136,12 +137,14 @@ std::string evaluation_markdown(const Evaluation& evaluation) {
 std::string evaluation_json(const Evaluation& evaluation) {
   formats::JsonWriter json;
   json.begin_object().member("schema", "joulemap.evaluation/1");
-  json.key("noise_floor").begin_object().member("operations", static_cast<std::uint64_t>(evaluation.floor.operations));
-  json.member("energy", evaluation.floor.energy).member("time", evaluation.floor.time).end_object();
+  json.key("noise_floor")
+      .begin_object()
+      .member("operations", static_cast<std::uint64_t>(evaluation.operation_noise.operations));
+  json.member("energy", evaluation.operation_noise.energy).member("time", evaluation.operation_noise.time).end_object();
   json.key("network_noise_floor")
       .begin_object()
-      .member("settings", static_cast<std::uint64_t>(evaluation.network_floor.operations));
-  json.member("energy", evaluation.network_floor.energy).member("time", evaluation.network_floor.time).end_object();
+      .member("settings", static_cast<std::uint64_t>(evaluation.network_noise.operations));
+  json.member("energy", evaluation.network_noise.energy).member("time", evaluation.network_noise.time).end_object();
   json.member("disturbed_settings", static_cast<std::uint64_t>(evaluation.disturbed));
   json.key("unknown_settings").begin_array();
   for (const std::string& setting : evaluation.unknown) json.value(setting);
@@ -149,8 +152,8 @@ std::string evaluation_json(const Evaluation& evaluation) {
   write_scores(json, "held_out_networks", evaluation.held_out);
   write_scores(json, "networks", evaluation.networks);
   write_scores(json, "times_within_networks", evaluation.layers);
-  json.member("times_within_networks_factor", evaluation.layer_factor);
-  write_scores(json, "networks_by_operations_alone", evaluation.alone);
+  json.member("times_within_networks_factor", evaluation.layer_error_factor);
+  write_scores(json, "networks_by_operations_alone", evaluation.operations_only);
   write_scores(json, "larger_networks", evaluation.larger_networks);
   write_scores(json, "operations", evaluation.operations);
   write_scores(json, "larger_operations", evaluation.larger);

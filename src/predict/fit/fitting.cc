@@ -21,12 +21,12 @@ constexpr double kSurelyInMemory = 300e6;
 
 double mean_idle_w(std::span<const MeasuredOperation> rows) {
   double sum_w = 0;
-  double told = 0;
+  double measured_count = 0;
   for (const MeasuredOperation& row : rows) {
     sum_w += row.idle_w;
-    told += row.idle_w > 0 ? 1 : 0;
+    measured_count += row.idle_w > 0 ? 1 : 0;
   }
-  return told > 0 ? sum_w / told : 0;
+  return measured_count > 0 ? sum_w / measured_count : 0;
 }
 
 // Idle power differs between GPUs of one type, by 16 W of 125 W among H200s. Converts the energy of each operation to a
@@ -35,7 +35,7 @@ void normalize_idle_power(std::span<MeasuredOperation> rows, double idle_w) {
   for (MeasuredOperation& row : rows) {
     const double kriging_j = *row.energy_j - (row.idle_w - idle_w) * row.time_s;
     // At the power limit, total power does not depend on idle power.
-    if (row.idle_w > 0 && kriging_j > 0 && !row.limited) row.energy_j = kriging_j;
+    if (row.idle_w > 0 && kriging_j > 0 && !row.is_throttled) row.energy_j = kriging_j;
   }
 }
 
@@ -101,8 +101,8 @@ Result<FitData> read_fit_data(const FitTables& tables) {
   return data;
 }
 
-std::vector<NetworkRow> network_rows(const NetworkTable& table, const OperationModel& operation,
-                                     const NetworkModel& network) {
+std::vector<NetworkObservation> network_observations(const NetworkTable& table, const OperationModel& operation,
+                                                     const NetworkModel& network) {
   std::vector<bool> is_used(table.operations.size());
   for (const MeasuredNetwork& measured : table.networks) {
     for (const auto& [index, count] : measured.operations) is_used[index] = true;
@@ -111,9 +111,9 @@ std::vector<NetworkRow> network_rows(const NetworkTable& table, const OperationM
   parallel_for(known.size(), [&](std::size_t index) {
     if (is_used[index]) known[index] = estimate(operation, table.operations[index], {false, true});
   });
-  std::vector<NetworkRow> rows;
+  std::vector<NetworkObservation> rows;
   for (const MeasuredNetwork& measured : table.networks) {
-    NetworkRow row{&measured, {}};
+    NetworkObservation row{&measured, {}};
     row.sums.training = measured.training;
     row.sums.python = measured.python;
     for (const auto& [index, count] : measured.operations) {
@@ -126,48 +126,49 @@ std::vector<NetworkRow> network_rows(const NetworkTable& table, const OperationM
   return rows;
 }
 
-Result<Profile> fit_to(const FitData& data, const LeftOut& left_out) {
+Result<DeviceProfile> fit_profile_excluding(const FitData& data, const FitExclusions& exclusions) {
   std::vector<MeasuredOperation> rows;
-  const auto is_wanted = [&left_out](const MeasuredOperation& row) {
-    return !left_out.families.contains(row.family) && !left_out.keys.contains(row.key);
+  const auto is_wanted = [&exclusions](const MeasuredOperation& row) {
+    return !exclusions.families.contains(row.family) && !exclusions.keys.contains(row.key);
   };
   for (const MeasuredOperation& row : data.operations) {
     if (is_wanted(row)) rows.push_back(row);
   }
   const std::size_t alone = rows.size();
   for (const MeasuredOperation& row : data.layers) {
-    if (is_wanted(row) && !left_out.all_networks) rows.push_back(row);
+    if (is_wanted(row) && !exclusions.all_networks) rows.push_back(row);
   }
   Result<OperationModel> operation = fit_operation_model(rows, data.sheet);
   if (!operation) return std::move(operation).error();
-  Profile profile;
+  DeviceProfile profile;
   profile.device = data.sheet.name;
   profile.operations = static_cast<std::int64_t>(alone);
-  profile.operation = std::move(*operation);
-  profile.network.idle_w = data.sheet.idle_w;
-  profile.network.power_limit_w = data.sheet.power_limit_w;
-  profile.network.launches = fit_launches(std::span(rows).subspan(alone));
-  std::vector<NetworkRow> all = network_rows(data.networks, profile.operation, profile.network);
-  std::vector<NetworkRow> learned;
-  for (const NetworkRow& row : all) {
+  profile.operation_model = std::move(*operation_model);
+  profile.network_model.idle_w = data.sheet.idle_w;
+  profile.network_model.power_limit_w = data.sheet.power_limit_w;
+  profile.network_model.launches = fit_launch_counts(std::span(rows).subspan(alone));
+  std::vector<NetworkObservation> all =
+      network_observations(data.networks, profile.operation_model, profile.network_model);
+  std::vector<NetworkObservation> learned;
+  for (const NetworkObservation& row : all) {
     const MeasuredNetwork& network = *row.network;
-    if (!left_out.families.contains(network.family) && !left_out.settings.contains(network.setting))
+    if (!exclusions.families.contains(network.family) && !exclusions.settings.contains(network.setting))
       learned.push_back(row);
   }
   profile.networks = static_cast<std::int64_t>(learned.size());
-  if (!learned.empty()) profile.network = fit_network_model(learned, profile.network);
+  if (!learned.empty()) profile.network_model = fit_network_model(learned, profile.network_model);
   return profile;
 }
 
-Result<Profile> fit_profile(const FitTables& tables) {
+Result<DeviceProfile> fit_profile(const FitTables& tables) {
   const Result<FitData> data = read_fit_data(tables);
   if (!data) return data.error();
-  Result<Profile> profile = fit_to(*data, {});
+  Result<DeviceProfile> profile = fit_profile_excluding(*data, {});
   if (!profile) return profile;
-  const Result<LeftOutCases> cases = families_left_out(*data, kFoldsOfIntervals);
+  const Result<HeldOutCases> cases = cross_validate_families(*data, kIntervalFolds);
   if (!cases) return cases.error();
-  set_widths(profile->network, cases->networks);
-  set_layer_width(profile->network, cases->layers);
+  set_interval_widths(profile->network_model, cases->networks);
+  set_layer_interval_width(profile->network_model, cases->layers);
   return profile;
 }
 

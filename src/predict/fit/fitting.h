@@ -9,8 +9,8 @@
 
 #include "base/result.h"
 #include "predict/fit/measured_operations.h"
+#include "predict/model/device_profile.h"
 #include "predict/model/network_model.h"
-#include "predict/model/profile.h"
 
 namespace joulemap::predict {
 
@@ -22,8 +22,8 @@ struct FitTables {
   std::string busy;
   std::string network_operations;
   std::string network_settings;
-  std::string seed_operations;  // networks of the seed protocol (seed_protocol.h), for evaluation
-  std::string seed_settings;
+  std::string study_operations;  // networks of the seed protocol (seed_protocol.h), for evaluation
+  std::string study_settings;
   std::string held_out;  // networks outside of the fit, for evaluation; listed with the others
   std::string device;    // GPU name; without a datasheet the measurements give its rates
 };
@@ -41,19 +41,19 @@ Datasheet measured_datasheet(std::span<const MeasuredOperation> rows, const std:
 Result<FitData> read_fit_data(const FitTables& tables);
 
 // Data to exclude from the fit.
-struct LeftOut {
+struct FitExclusions {
   std::set<std::string, std::less<>> families;
   std::set<std::string, std::less<>> keys;      // of isolated operations
   std::set<std::string, std::less<>> settings;  // of networks
   bool all_networks = false;                    // fit to operations only
 };
-Result<Profile> fit_to(const FitData& data, const LeftOut& left_out);
+Result<DeviceProfile> fit_profile_excluding(const FitData& data, const FitExclusions& exclusions);
 
 // Sums over the operations of each network under a model. The rows point into the table.
-std::vector<NetworkRow> network_rows(const NetworkTable& table, const OperationModel& operation,
-                                     const NetworkModel& network);
+std::vector<NetworkObservation> network_observations(const NetworkTable& table, const OperationModel& operation,
+                                                     const NetworkModel& network);
 
 // Fits everything; the widths of intervals come from held-out families.
-Result<Profile> fit_profile(const FitTables& tables);
+Result<DeviceProfile> fit_profile(const FitTables& tables);
 
 }  // namespace joulemap::predict

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 7> kOfOperations = {"kind", "parameters",
                                                            "cold", "time_s",     "energy_j"};
 constexpr std::array<std::string_view, 6> kOfLayers = {"kind", "parameters", "dtype", "pass", "source", "time_s"};
 
-std::string key_of(const Columns& columns, const formats::CsvRecord& record) {
+std::string key_of(const CsvColumns& columns, const formats::CsvRecord& record) {
   return fmt::format("{}|{}|{}|{}|{}", columns.text(record, "kind"), columns.text(record, "parameters"),
                      columns.text(record, "dtype"), columns.text(record, "pass"), columns.text(record, "cold"));
 }
@@ -27,9 +27,9 @@ std::string key_of(const Columns& columns, const formats::CsvRecord& record) {
 }  // namespace
 
 Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view csv) {
-  const Result<Table> table = read_table(csv, kOfOperations);
+  const Result<CsvTable> table = read_table(csv, kOfOperations);
   if (!table) return table.error();
-  const Columns& columns = table->columns;
+  const CsvColumns& columns = table->columns;
   std::map<std::string, std::size_t> index_of;
   std::vector<MeasuredOperation> rows;
   std::map<std::size_t, int> tell_idle;  // count of idle_w values by row
@@ -40,7 +40,7 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
     const std::string key = key_of(columns, record);
     const auto [at, is_new] = index_of.try_emplace(key, rows.size());
     if (is_new) {
-      Result<Operation> operation = operation_of(columns, record);
+      Result<Operation> operation = parse_operation(columns, record);
       if (!operation) return std::move(operation).error();
       rows.push_back({.operation = std::move(*operation),
                       .key = key,
@@ -57,7 +57,7 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
       row.idle_w += idle_w;
       ++tell_idle[at->second];
     }
-    row.limited = row.limited || columns.text(record, "limited") == "1";
+    row.is_throttled = row.is_throttled || columns.text(record, "limited") == "1";
     ++row.repeats;
   }
   for (std::size_t index = 0; index < rows.size(); ++index) {
@@ -71,13 +71,13 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
 }
 
 Result<std::vector<MeasuredOperation>> read_layers_table(std::string_view csv) {
-  const Result<Table> table = read_table(csv, kOfLayers);
+  const Result<CsvTable> table = read_table(csv, kOfLayers);
   if (!table) return table.error();
   std::vector<MeasuredOperation> rows;
   for (const formats::CsvRecord& record : table->records) {
     const double time_s = table->columns.number(record, "time_s");
     if (!(time_s > 0)) continue;
-    Result<Operation> operation = operation_of(table->columns, record);
+    Result<Operation> operation = parse_operation(table->columns, record);
     if (!operation) return std::move(operation).error();
     MeasuredOperation row;
     row.operation = std::move(*operation);
@@ -92,9 +92,9 @@ Result<std::vector<MeasuredOperation>> read_layers_table(std::string_view csv) {
 }
 
 Result<NoiseFloor> noise_floor(std::string_view csv) {
-  const Result<Table> table = read_table(csv, kOfOperations);
+  const Result<CsvTable> table = read_table(csv, kOfOperations);
   if (!table) return table.error();
-  Repeats repeats;
+  RepeatedMeasurements repeats;
   for (const formats::CsvRecord& record : table->records) {
     repeats[key_of(table->columns, record)].emplace_back(table->columns.number(record, "time_s"),
                                                          table->columns.number(record, "energy_j"));
@@ -102,7 +102,7 @@ Result<NoiseFloor> noise_floor(std::string_view csv) {
   return noise_floor(repeats);
 }
 
-NoiseFloor noise_floor(const Repeats& repeats) {
+NoiseFloor noise_floor(const RepeatedMeasurements& repeats) {
   NoiseFloor floor;
   for (const auto& [key, measured] : repeats) {
     if (measured.size() < 2) continue;

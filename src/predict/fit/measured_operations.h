@@ -26,10 +26,10 @@ struct MeasuredOperation {
   double time_s = 0;        // GPU time of one call
   double eager_s = 0;       // wall time per call from a Python loop; 0 if not measured
   std::optional<double> energy_j;
-  double launches = 0;   // kernels per call; 0 if unknown
-  double idle_w = 0;     // idle power of the GPU at that time, W
-  bool limited = false;  // power or temperature limit lowered clocks
-  int repeats = 1;       // count of averaged measurements
+  double launches = 0;        // kernels per call; 0 if unknown
+  double idle_w = 0;          // idle power of the GPU at that time, W
+  bool is_throttled = false;  // power or temperature limit lowered clocks
+  int repeats = 1;            // count of averaged measurements
 };
 
 // Rows of operations.csv: each distinct operation once, as the mean of its repeats.
@@ -46,7 +46,7 @@ struct NoiseFloor {
 };
 Result<NoiseFloor> noise_floor(std::string_view csv);
 // Seconds and joules of each measurement, by key.
-using Repeats = std::map<std::string, std::vector<std::pair<double, double>>>;
-NoiseFloor noise_floor(const Repeats& repeats);
+using RepeatedMeasurements = std::map<std::string, std::vector<std::pair<double, double>>>;
+NoiseFloor noise_floor(const RepeatedMeasurements& repeats);
 
 }  // namespace joulemap::predict

@@ -8,7 +8,7 @@
 
 namespace joulemap::predict {
 
-Result<Operation> operation_of(const Columns& columns, const formats::CsvRecord& record) {
+Result<Operation> parse_operation(const CsvColumns& columns, const formats::CsvRecord& record) {
   Operation operation;
   const auto kind = kind_of(columns.text(record, "kind"));
   const auto dtype = dtype_of(columns.text(record, "dtype"));
@@ -32,12 +32,12 @@ Result<Operation> operation_of(const Columns& columns, const formats::CsvRecord&
   return operation;
 }
 
-Result<Table> read_table(std::string_view csv, std::span<const std::string_view> needed) {
+Result<CsvTable> read_table(std::string_view csv, std::span<const std::string_view> needed) {
   std::vector<formats::CsvRecord> records = formats::read_csv(csv);
   if (records.empty()) return Error{ErrorCode::malformed, "the table is empty", "joulemap collect --tables"};
-  Table table{Columns(records.front()), {}};
-  if (const auto missing = table.columns.missing(needed)) {
-    return Error{ErrorCode::malformed, fmt::format("the table has no column {}", *missing),
+  CsvTable table{CsvColumns(records.front()), {}};
+  if (const auto first_missing = table.columns.first_missing(needed)) {
+    return Error{ErrorCode::malformed, fmt::format("the table has no column {}", *first_missing),
                  "joulemap collect --tables"};
   }
   table.records.assign(std::make_move_iterator(records.begin() + 1), std::make_move_iterator(records.end()));

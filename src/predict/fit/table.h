@@ -19,39 +19,39 @@
 
 namespace joulemap::predict {
 
-class Columns {
+class CsvColumns {
  public:
-  explicit Columns(const formats::CsvRecord& header) {
-    for (std::size_t index = 0; index < header.size(); ++index) at_[header[index]] = index;
+  explicit CsvColumns(const formats::CsvRecord& header) {
+    for (std::size_t index = 0; index < header.size(); ++index) index_by_name_[header[index]] = index;
   }
-  std::optional<std::string> missing(std::span<const std::string_view> names) const {
+  std::optional<std::string> first_missing(std::span<const std::string_view> names) const {
     for (const std::string_view name : names) {
-      if (at_.find(name) == at_.end()) return std::string(name);
+      if (index_by_name_.find(name) == index_by_name_.end()) return std::string(name);
     }
     return std::nullopt;
   }
   const std::string& text(const formats::CsvRecord& record, std::string_view name) const {
     static const std::string kNone;
-    const auto at = at_.find(name);
-    return at == at_.end() || at->second >= record.size() ? kNone : record[at->second];
+    const auto at = index_by_name_.find(name);
+    return at == index_by_name_.end() || at->second >= record.size() ? kNone : record[at->second];
   }
   double number(const formats::CsvRecord& record, std::string_view name) const {
     return std::strtod(text(record, name).c_str(), nullptr);
   }
 
  private:
-  std::map<std::string, std::size_t, std::less<>> at_;
+  std::map<std::string, std::size_t, std::less<>> index_by_name_;
 };
 
-struct Table {
-  Columns columns;
+struct CsvTable {
+  CsvColumns columns;
   std::vector<formats::CsvRecord> records;
 };
 
 // The Error names a required column that is missing.
-Result<Table> read_table(std::string_view csv, std::span<const std::string_view> needed);
+Result<CsvTable> read_table(std::string_view csv, std::span<const std::string_view> needed);
 
 // Reads the columns kind, parameters, dtype and pass.
-Result<Operation> operation_of(const Columns& columns, const formats::CsvRecord& record);
+Result<Operation> parse_operation(const CsvColumns& columns, const formats::CsvRecord& record);
 
 }  // namespace joulemap::predict

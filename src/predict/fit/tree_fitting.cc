@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "formats/document.h"
-#include "predict/model/trees.h"
+#include "predict/model/regression_trees.h"
 
 namespace joulemap::predict {
 namespace {
@@ -58,16 +58,16 @@ std::string directions_text(const std::vector<int>& directions) {
 }
 
 // A tree as XGBoost dumps it in JSON, with nested children; the options bound the depth.
-bool add_node(const formats::DocumentValue& told, Trees& trees, std::int32_t& index) {
+bool add_node(const formats::DocumentValue& json, RegressionTrees& trees, std::int32_t& index) {
   index = static_cast<std::int32_t>(trees.nodes.size());
   trees.nodes.emplace_back();
-  if (const auto leaf = told.number("leaf")) {
+  if (const auto leaf = json.number("leaf")) {
     trees.nodes.back().value = static_cast<float>(*leaf);
     return true;
   }
-  const std::string split = told.text_or_empty("split");
-  const auto yes = told.integer("yes");
-  const formats::DocumentValue* children = told.find("children");
+  const std::string split = json.text_or_empty("split");
+  const auto yes = json.integer("yes");
+  const formats::DocumentValue* children = json.find("children");
   if (split.size() < 2 || !yes || children == nullptr || children->array() == nullptr || children->array()->size() != 2)
     return false;
   const formats::DocumentValue* first = &children->array()->front();
@@ -78,13 +78,13 @@ bool add_node(const formats::DocumentValue& told, Trees& trees, std::int32_t& in
   if (!add_node(*first, trees, left) || !add_node(*second, trees, right)) return false;
   TreeNode& node = trees.nodes[static_cast<std::size_t>(index)];
   node.feature = std::stoi(split.substr(1));
-  node.value = static_cast<float>(told.number("split_condition").value_or(0));
+  node.value = static_cast<float>(json.number("split_condition").value_or(0));
   node.left = left;
   node.right = right;
   return true;
 }
 
-std::vector<std::pair<std::string, std::string>> settings_of(const TreeOptions& options) {
+std::vector<std::pair<std::string, std::string>> settings_of(const TreeFitOptions& options) {
   return {{"objective", "reg:squarederror"},
           {"base_score", "0"},
           {"tree_method", "hist"},
@@ -92,28 +92,28 @@ std::vector<std::pair<std::string, std::string>> settings_of(const TreeOptions& 
           {"nthread", "1"},
           {"seed", "11"},
           {"verbosity", "0"},
-          {"max_depth", std::to_string(options.depth)},
-          {"eta", std::to_string(options.rate)},
-          {"subsample", std::to_string(options.row_share)},
-          {"colsample_bytree", std::to_string(options.column_share)},
-          {"min_child_weight", std::to_string(options.least_weight)},
-          {"lambda", std::to_string(options.pull)}};
+          {"max_depth", std::to_string(options.max_depth)},
+          {"eta", std::to_string(options.learning_rate)},
+          {"subsample", std::to_string(options.row_subsample)},
+          {"colsample_bytree", std::to_string(options.column_subsample)},
+          {"min_child_weight", std::to_string(options.min_leaf_weight)},
+          {"lambda", std::to_string(options.l2_regularization)}};
 }
 
 Error refused(const Xgboost& xgboost) {
   return Error{ErrorCode::unsupported, fmt::format("XGBoost: {}", xgboost.last_error()), ""};
 }
 
-Result<Trees> read_trees(const Xgboost& xgboost, BoosterHandle booster) {
+Result<RegressionTrees> read_trees(const Xgboost& xgboost, BoosterHandle booster) {
   bst_ulong count = 0;
   const char** texts = nullptr;
   if (xgboost.dump(booster, "", 0, "json", &count, &texts) != 0) return refused(xgboost);
-  Trees trees;
+  RegressionTrees trees;
   for (bst_ulong number = 0; number < count; ++number) {
-    const Result<formats::DocumentValue> told = formats::read_json(texts[number], "a tree");
+    const Result<formats::DocumentValue> json = formats::read_json(texts[number], "a tree");
     std::int32_t root = 0;
-    if (!told) return told.error();
-    if (!add_node(*told, trees, root)) return Error{ErrorCode::malformed, "a tree of XGBoost that makes no sense", ""};
+    if (!json) return json.error();
+    if (!add_node(*json, trees, root)) return Error{ErrorCode::malformed, "a tree of XGBoost that makes no sense", ""};
     trees.roots.push_back(root);
   }
   return trees;
@@ -121,7 +121,7 @@ Result<Trees> read_trees(const Xgboost& xgboost, BoosterHandle booster) {
 
 }  // namespace
 
-Result<Trees> fit_trees(const TreeRows& rows, const TreeOptions& options) {
+Result<RegressionTrees> fit_trees(const TreeTrainingData& rows, const TreeFitOptions& options) {
   const Result<Xgboost> opened = open_xgboost();
   if (!opened) return opened.error();
   const Xgboost& xgboost = *opened;
@@ -137,10 +137,10 @@ Result<Trees> fit_trees(const TreeRows& rows, const TreeOptions& options) {
   }
   const std::unique_ptr<void, decltype(xgboost.free)> owned_booster(booster, xgboost.free);
   for (const auto& [name, value] : settings_of(options)) xgboost.set(booster, name.c_str(), value.c_str());
-  if (!options.directions.empty()) {
-    xgboost.set(booster, "monotone_constraints", directions_text(options.directions).c_str());
+  if (!options.monotone_constraints.empty()) {
+    xgboost.set(booster, "monotone_constraints", directions_text(options.monotone_constraints).c_str());
   }
-  for (int round = 0; round < options.rounds; ++round) {
+  for (int round = 0; round < options.boosting_rounds; ++round) {
     if (xgboost.update(booster, round, matrix) != 0) return refused(xgboost);
   }
   return read_trees(xgboost, booster);

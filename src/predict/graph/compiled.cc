@@ -53,7 +53,7 @@ Operation as_one_kernel(Operation operation) {
     double pixels = 1;
     for (const std::string_view side : {"height", "width", "depth"}) pixels *= static_cast<double>(p.get(side, 1));
     // Larger values occur only if another size is 0.
-    const auto width = static_cast<std::int64_t>(std::min(pixels, static_cast<double>(kMostElements)));
+    const auto width = static_cast<std::int64_t>(std::min(pixels, static_cast<double>(kMaxElements)));
     operation.kind = Kind::activation;
     operation.parameters = {{"batch", p.get("batch", 1)}, {"rows", p.get("channels", 1)}, {"width", width}};
   }
@@ -134,7 +134,7 @@ const Operation& Run::main_member() const {
 }
 
 // Sizes that can be scaled without changing the character of an operation; scaling the largest has the finest steps.
-std::span<const std::string_view> stretched_sizes(const Operation& operation) {
+std::span<const std::string_view> scalable_sizes(const Operation& operation) {
   static constexpr std::array<std::string_view, 1> kRows = {"batch"};
   static constexpr std::array<std::string_view, 3> kImage = {"batch", "height", "width"};
   static constexpr std::array<std::string_view, 3> kTensor = {"batch", "rows", "width"};
@@ -145,14 +145,14 @@ std::span<const std::string_view> stretched_sizes(const Operation& operation) {
 }
 
 // Scales the work by at most `factor`.
-void stretch(Operation& operation, double factor) {
-  const auto names = stretched_sizes(operation);
+void scale_work(Operation& operation, double factor) {
+  const auto names = scalable_sizes(operation);
   if (names.empty() || !(factor > 1)) return;
   const Parameters& p = operation.parameters;
   const auto is_less = [&p](std::string_view left, std::string_view right) { return p.get(left, 1) < p.get(right, 1); };
   const std::string_view name = *std::max_element(names.begin(), names.end(), is_less);
   const double size = static_cast<double>(p.get(name, 1)) * factor;
-  if (size < static_cast<double>(kMostElements)) operation.parameters.set(name, static_cast<std::int64_t>(size));
+  if (size < static_cast<double>(kMaxElements)) operation.parameters.set(name, static_cast<std::int64_t>(size));
 }
 
 Operation Run::merged() const {
@@ -160,7 +160,7 @@ Operation Run::merged() const {
   const Work work = work_of(merged);
   double factor = work.bytes > 0 ? std::min(bytes_, all_bytes_) / work.bytes : 1;
   if (work.flops > 0) factor = std::min(factor, flops_ / work.flops);
-  stretch(merged, factor);
+  scale_work(merged, factor);
   merged.layer = members_.front().layer;
   return merged;
 }

@@ -15,7 +15,7 @@
 namespace joulemap::predict {
 
 // Upper limit of sizes: products of such sizes fit 64 bits with room, and no GPU holds a larger tensor.
-inline constexpr std::int64_t kMostElements = std::int64_t{1} << 46;
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 46;
 
 struct InputShape {
   std::string name;                 // empty: inputs in order

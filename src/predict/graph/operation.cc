@@ -34,21 +34,21 @@ std::optional<Dtype> dtype_of(std::string_view name) { return find_name<Dtype>(k
 std::optional<Pass> pass_of(std::string_view name) { return find_name<Pass>(kPasses, name); }
 
 Parameters::Parameters(std::initializer_list<std::pair<std::string_view, std::int64_t>> named) {
-  for (const auto& [name, value] : named) named_.emplace_back(std::string(name), value);
+  for (const auto& [name, value] : named) entries_.emplace_back(std::string(name), value);
 }
 
 void Parameters::set(std::string_view name, std::int64_t value) {
-  for (auto& [known, old] : named_) {
+  for (auto& [known, old] : entries_) {
     if (known == name) {
       old = value;
       return;
     }
   }
-  named_.emplace_back(std::string(name), value);
+  entries_.emplace_back(std::string(name), value);
 }
 
 std::optional<std::int64_t> Parameters::find(std::string_view name) const {
-  for (const auto& [known, value] : named_) {
+  for (const auto& [known, value] : entries_) {
     if (known == name) return value;
   }
   return std::nullopt;
@@ -78,16 +78,17 @@ Result<FormAndParameters> parse_parameters(std::string_view text) {
   return parsed;
 }
 
-Grouping grouping_of(const Operation& operation) {
+ConvolutionGrouping convolution_grouping(const Operation& operation) {
   const Parameters& p = operation.parameters;
   const std::int64_t groups = p.get("groups", 1);
-  if (operation.kind != Kind::convolution || groups <= 1) return Grouping::none;
-  return groups == p.get("channels", 0) && groups == p.get("out", 0) ? Grouping::depthwise : Grouping::groups;
+  if (operation.kind != Kind::convolution || groups <= 1) return ConvolutionGrouping::none;
+  return groups == p.get("channels", 0) && groups == p.get("out", 0) ? ConvolutionGrouping::depthwise
+                                                                     : ConvolutionGrouping::groups;
 }
 
 std::string parameters_text(const Operation& operation) {
   std::string text = operation.form.empty() ? "" : "form=" + operation.form;
-  for (const auto& [name, value] : operation.parameters.all()) {
+  for (const auto& [name, value] : operation.parameters.entries()) {
     text += fmt::format("{}{}={}", text.empty() ? "" : ";", name, value);
   }
   return text;

@@ -79,7 +79,7 @@ enum class Dtype : std::uint8_t { fp32, tf32, fp16, bf16 };
 enum class Pass : std::uint8_t { forward, backward, backward_weights, optimizer };
 // Gradients that a backward pass computes for an operation: none (nothing trainable before it), those of its weights
 // only (its input is the network's input), or all.
-enum class Gradient : std::uint8_t { none, weights, all };
+enum class NeededGradients : std::uint8_t { none, weights, all };
 
 std::string_view name_of(Kind kind);
 std::string_view name_of(Dtype dtype);
@@ -97,11 +97,11 @@ class Parameters {
   void set(std::string_view name, std::int64_t value);
   std::optional<std::int64_t> find(std::string_view name) const;
   std::int64_t get(std::string_view name, std::int64_t otherwise) const { return find(name).value_or(otherwise); }
-  const std::vector<std::pair<std::string, std::int64_t>>& all() const { return named_; }
+  const std::vector<std::pair<std::string, std::int64_t>>& entries() const { return entries_; }
   bool operator==(const Parameters&) const = default;
 
  private:
-  std::vector<std::pair<std::string, std::int64_t>> named_;
+  std::vector<std::pair<std::string, std::int64_t>> entries_;
 };
 
 struct Operation {
@@ -112,14 +112,14 @@ struct Operation {
   Parameters parameters;
   Dtype dtype = Dtype::fp32;
   Pass pass = Pass::forward;
-  Gradient gradient = Gradient::all;  // of forward operations: what training adds
-  std::int64_t count = 1;             // identical operations
+  NeededGradients gradient = NeededGradients::all;  // of forward operations: what training adds
+  std::int64_t count = 1;                           // identical operations
 };
 
 // How a convolution splits its channels: not at all, in groups, or depthwise (one input and one output channel per
 // group). With several output channels per input channel, libraries use the grouped algorithms.
-enum class Grouping : std::uint8_t { none, groups, depthwise };
-Grouping grouping_of(const Operation& operation);
+enum class ConvolutionGrouping : std::uint8_t { none, groups, depthwise };
+ConvolutionGrouping convolution_grouping(const Operation& operation);
 
 // "rows=8;in=64;out=10;bias=1", and optionally the form: `form=relu;batch=1` contains both. The Error describes what is
 // malformed.

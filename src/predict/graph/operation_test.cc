@@ -31,13 +31,13 @@ TEST(Operation, ChannelsThatMakeSeveralOthersGoByGroups) {
   Operation operation;
   operation.kind = Kind::convolution;
   operation.parameters = {{"channels", 96}, {"out", 96}, {"groups", 1}};
-  EXPECT_EQ(grouping_of(operation), Grouping::none);
+  EXPECT_EQ(convolution_grouping(operation), ConvolutionGrouping::none);
   operation.parameters.set("groups", 96);
-  EXPECT_EQ(grouping_of(operation), Grouping::depthwise);
+  EXPECT_EQ(convolution_grouping(operation), ConvolutionGrouping::depthwise);
   operation.parameters.set("out", 192);
-  EXPECT_EQ(grouping_of(operation), Grouping::groups);
+  EXPECT_EQ(convolution_grouping(operation), ConvolutionGrouping::groups);
   operation.parameters.set("groups", 8);
-  EXPECT_EQ(grouping_of(operation), Grouping::groups);
+  EXPECT_EQ(convolution_grouping(operation), ConvolutionGrouping::groups);
 }
 
 TEST(Operation, ATextThatIsNoListOfParametersIsRefused) { EXPECT_FALSE(parse_parameters("rows=3;nonsense")); }

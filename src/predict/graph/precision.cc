@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "predict/graph/neighbours.h"
+#include "predict/graph/last_product_tracker.h"
 #include "predict/graph/work.h"
 #include "predict/model/predictor.h"
 
@@ -58,7 +58,7 @@ class Autocast {
     } else {
       current_ = operation.dtype;
     }
-    last_.pass(operation);
+    last_.update(operation);
     operations.push_back(std::move(operation));
   }
 
@@ -69,7 +69,7 @@ class Autocast {
     return operation.kind == Kind::recurrent ? Dtype::fp16 : Dtype::bf16;
   }
 
-  void put_cast(const Operation& of, double elements, Dtype from, Dtype to, Gradient gradient) {
+  void put_cast(const Operation& of, double elements, Dtype from, Dtype to, NeededGradients gradient) {
     Operation cast;
     cast.layer = of.layer;
     cast.source = of.source;
@@ -91,12 +91,14 @@ class Autocast {
     }
     const bool is_cast = has_16_bits(current_) ? last_was_cast_ && last_.has_same_input(operation) : true;
     const Work work = work_of(operation);
-    const Gradient of_input = operation.gradient == Gradient::all ? Gradient::all : Gradient::none;
+    const NeededGradients of_input =
+        operation.gradient == NeededGradients::all ? NeededGradients::all : NeededGradients::none;
     if (is_cast) put_cast(operation, read_by(operation, work), Dtype::fp32, operation.dtype, of_input);
     last_was_cast_ = is_cast;
     if (operation.kind == Kind::dense || operation.kind == Kind::convolution) cast_weights(operation, work);
     if (operation.kind == Kind::recurrent) {
-      const Gradient of_weights = operation.gradient == Gradient::none ? Gradient::none : Gradient::all;
+      const NeededGradients of_weights =
+          operation.gradient == NeededGradients::none ? NeededGradients::none : NeededGradients::all;
       put_cast(operation, work.weights, Dtype::fp32, operation.dtype, of_weights);
     }
     current_ = operation.dtype;
@@ -106,7 +108,8 @@ class Autocast {
   void cast_weights(const Operation& operation, const Work& work) {
     const double bias =
         operation.parameters.get("bias", 0) != 0 ? static_cast<double>(operation.parameters.get("out", 0)) : 0;
-    const Gradient gradient = operation.gradient == Gradient::none ? Gradient::none : Gradient::all;
+    const NeededGradients gradient =
+        operation.gradient == NeededGradients::none ? NeededGradients::none : NeededGradients::all;
     put_cast(operation, work.weights - bias, Dtype::fp32, operation.dtype, gradient);
     if (bias > 0) put_cast(operation, bias, Dtype::fp32, operation.dtype, gradient);
   }
@@ -140,13 +143,13 @@ class Autocast {
   Dtype current_ = Dtype::fp32;  // type of the last result
   bool residual_in_32_ = false;
   bool last_was_cast_ = false;  // whether the input of the last product was cast
-  LastProduct last_;
+  LastProductTracker last_;
 };
 
 Dtype plain_dtype(const Operation& operation, Precision precision) {
   if (has_16_bits(operation.dtype)) return operation.dtype;
   switch (precision) {
-    case Precision::default_:
+    case Precision::framework_default:
       return operation.kind == Kind::convolution || operation.kind == Kind::recurrent ? Dtype::tf32 : Dtype::fp32;
     case Precision::tf32:
       return is_product(operation.kind) ? Dtype::tf32 : Dtype::fp32;
@@ -165,7 +168,7 @@ Dtype plain_dtype(const Operation& operation, Precision precision) {
 
 Graph with_precision(Graph graph, Precision precision) {
   // Lists from PyTorch were traced in the module's default types.
-  if (precision == Precision::default_ && graph.format == "torch") return graph;
+  if (precision == Precision::framework_default && graph.format == "torch") return graph;
   if (precision != Precision::amp_bf16) {
     for (Operation& operation : graph.operations) operation.dtype = plain_dtype(operation, precision);
     return graph;

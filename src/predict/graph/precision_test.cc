@@ -42,20 +42,20 @@ Graph graph_of(std::vector<Operation> operations) {
 
 // "dense bf16", and for casts "cast fp32>bf16 64".
 std::vector<std::string> types(const Graph& graph) {
-  std::vector<std::string> told;
+  std::vector<std::string> texts;
   for (const Operation& one : graph.operations) {
     std::string text = std::string(name_of(one.kind)) + " " + std::string(name_of(one.dtype));
     if (one.kind == Kind::cast) text += ">" + one.form + " " + std::to_string(one.parameters.get("width", 0));
-    told.push_back(text);
+    texts.push_back(text);
   }
-  return told;
+  return texts;
 }
 
 using Texts = std::vector<std::string>;
 
 TEST(Precision, ByDefaultOnlyConvolutionsAreTf32) {
   const Graph graph = graph_of({convolution(), tensor(Kind::activation, "relu"), dense("head")});
-  EXPECT_EQ(types(with_precision(graph, Precision::default_)),
+  EXPECT_EQ(types(with_precision(graph, Precision::framework_default)),
             (Texts{"convolution tf32", "activation fp32", "dense fp32"}));
   EXPECT_EQ(types(with_precision(graph, Precision::tf32)),
             (Texts{"convolution tf32", "activation fp32", "dense tf32"}));
@@ -76,7 +76,7 @@ TEST(Precision, AListFromPyTorchHasItsTypesAlready) {
   Graph graph = graph_of({dense("first")});
   graph.format = "torch";
   graph.operations[0].dtype = Dtype::tf32;
-  EXPECT_EQ(types(with_precision(graph, Precision::default_)), (Texts{"dense tf32"}));
+  EXPECT_EQ(types(with_precision(graph, Precision::framework_default)), (Texts{"dense tf32"}));
   EXPECT_EQ(types(with_precision(graph, Precision::fp32)), (Texts{"dense fp32"}));
 }
 
@@ -108,8 +108,8 @@ TEST(Precision, AutocastCastsANormsInputTo32BitsAndSoftmaxDoesSoItself) {
 TEST(Precision, AutocastCastsTheSameInputForEachOfQueryKeyAndValue) {
   const Graph graph =
       with_precision(graph_of({norm("layer"), dense("query"), dense("key"), dense("value")}), Precision::amp_bf16);
-  const Texts told = types(graph);
-  EXPECT_EQ(std::count(told.begin(), told.end(), "cast fp32>bf16 32"), 3);
+  const Texts texts = types(graph);
+  EXPECT_EQ(std::count(texts.begin(), texts.end(), "cast fp32>bf16 32"), 3);
 }
 
 TEST(Precision, GradientsOfAutocastsCastsAreCastBack) {
@@ -117,12 +117,12 @@ TEST(Precision, GradientsOfAutocastsCastsAreCastBack) {
   graph.weight_tensors = 4;
   graph.weight_elements = 88;
   graph.operations = training_step(graph, "adamw");
-  const Texts told = types(graph);
-  EXPECT_EQ(std::count_if(told.begin(), told.end(),
+  const Texts texts = types(graph);
+  EXPECT_EQ(std::count_if(texts.begin(), texts.end(),
                           [](const std::string& text) { return text.rfind("cast bf16>fp32", 0) == 0; }),
             4)
       << "of input, weights, bias, and before the loss";
-  EXPECT_EQ(told.back(), "optimizer fp32");
+  EXPECT_EQ(texts.back(), "optimizer fp32");
 }
 
 }  // namespace

@@ -83,10 +83,10 @@ RecurrentWork recurrent_work(const RecurrentSizes& sizes) {
   return work;
 }
 
-std::vector<Product> recurrent_products(const RecurrentSizes& sizes, Pass pass) {
+std::vector<MatrixProduct> recurrent_products(const RecurrentSizes& sizes, Pass pass) {
   const double rows = sizes.batch * sizes.steps;
   const double gates = sizes.gates * sizes.hidden;
-  std::vector<Product> products;
+  std::vector<MatrixProduct> products;
   for (const bool is_first : {true, false}) {
     const double layers = is_first ? 1 : sizes.layers - 1;
     if (layers < 1) continue;
@@ -102,7 +102,7 @@ std::vector<Product> recurrent_products(const RecurrentSizes& sizes, Pass pass) 
   return products;
 }
 
-Product recurrent_step_product(const RecurrentSizes& sizes, Pass pass) {
+MatrixProduct recurrent_step_product(const RecurrentSizes& sizes, Pass pass) {
   const double gates = sizes.gates * sizes.hidden;
   if (pass == Pass::forward) return {sizes.batch, gates, sizes.output, sizes.directions};
   return {sizes.batch, sizes.output, gates, sizes.directions};

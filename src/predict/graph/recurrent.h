@@ -40,9 +40,9 @@ struct RecurrentWork {
 RecurrentWork recurrent_work(const RecurrentSizes& sizes);
 
 // The products for all steps at once; for a backward pass the gradients of inputs and weights.
-std::vector<Product> recurrent_products(const RecurrentSizes& sizes, Pass pass);
+std::vector<MatrixProduct> recurrent_products(const RecurrentSizes& sizes, Pass pass);
 // The product of one step of one layer.
-Product recurrent_step_product(const RecurrentSizes& sizes, Pass pass);
+MatrixProduct recurrent_step_product(const RecurrentSizes& sizes, Pass pass);
 // Elements of the weights that multiply the state of a layer, over all directions.
 double recurrent_state_weights(const RecurrentSizes& sizes);
 

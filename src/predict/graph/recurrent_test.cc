@@ -34,11 +34,12 @@ Operation lstm(std::int64_t steps, std::int64_t hidden, std::int64_t layers = 1,
 }
 
 // The built-in profile without its measurements of recurrent layers.
-Profile before_any_was_measured() {
-  Profile profile = h200_profile();
-  std::erase_if(profile.operation.times, [](const auto& group) { return group.first.starts_with("recurrent"); });
-  std::erase_if(profile.operation.energies, [](const auto& group) { return group.first.starts_with("recurrent"); });
-  profile.operation.kriging = {};
+DeviceProfile before_any_was_measured() {
+  DeviceProfile profile = h200_profile();
+  std::erase_if(profile.operation_model.times, [](const auto& group) { return group.first.starts_with("recurrent"); });
+  std::erase_if(profile.operation_model.energies,
+                [](const auto& group) { return group.first.starts_with("recurrent"); });
+  profile.operation_model.kriging = {};
   return profile;
 }
 
@@ -90,9 +91,9 @@ TEST(Recurrent, AStandardCallLaunchesKernelsForEveryStepAndAPersistentOneDoesNot
 }
 
 TEST(Recurrent, StepsWaitForEachOtherSoThatTimeGrowsWithThemAndHardlyWithTheBatch) {
-  const Profile profile = before_any_was_measured();
+  const DeviceProfile profile = before_any_was_measured();
   const auto time_s = [&](const Operation& operation) {
-    return estimate(profile.operation, operation, {false, true}).time_s;
+    return estimate(profile.operation_model, operation_model, {false, true}).time_s;
   };
   const double one_s = time_s(lstm(128, 256));
   EXPECT_GT(one_s, 128 * 4e-6);
@@ -120,8 +121,8 @@ TEST(Recurrent, ALayerUsesAtLeastWhatTheGpuUsesAtRestForItsSteps) {
   Graph graph;
   graph.format = "torch";
   graph.operations = {lstm(128, 256, 2)};
-  const Profile profile = h200_profile();
-  EXPECT_GT(predict(profile, graph, {}).energy_j, profile.network.idle_w * 128 * 3e-6);
+  const DeviceProfile profile = h200_profile();
+  EXPECT_GT(predict(profile, graph, {}).energy_j, profile.network_model.idle_w * 128 * 3e-6);
 }
 
 TEST(Recurrent, OneMoreLayerOfAStackHasItsSizesAndReadsWhatItWrites) {

@@ -86,8 +86,8 @@ Result<std::int64_t> whole_number(const DocumentValue& value, std::string_view n
   if (found == nullptr) return malformed(fmt::format("there is no \"{}\"", name));
   const std::optional<std::int64_t> number = found->integer();
   if (!number) return malformed(fmt::format("\"{}\" is no whole number", name));
-  if (*number < least || *number > kMostElements) {
-    return malformed(fmt::format("\"{}\" is {}, not within {} and {}", name, *number, least, kMostElements));
+  if (*number < least || *number > kMaxElements) {
+    return malformed(fmt::format("\"{}\" is {}, not within {} and {}", name, *number, least, kMaxElements));
   }
   return *number;
 }
@@ -114,7 +114,7 @@ Status check_sizes(const Operation& operation) {
   }
   const Work work = work_of(operation);
   const double most = std::max({work.inputs, work.outputs, work.weights});
-  if (!(most <= static_cast<double>(kMostElements))) {
+  if (!(most <= static_cast<double>(kMaxElements))) {
     return malformed(fmt::format("a tensor of {:.3g} elements, which no GPU holds", most));
   }
   return Done{};

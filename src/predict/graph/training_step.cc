@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "predict/graph/neighbours.h"
+#include "predict/graph/last_product_tracker.h"
 #include "predict/graph/work.h"
 
 namespace joulemap::predict {
@@ -25,7 +25,7 @@ struct Scores {
 
 // Clamps a product of sizes, which can exceed 64 bits if one of the sizes is 0.
 std::int64_t whole(double value) {
-  return static_cast<std::int64_t>(std::clamp(value, 1.0, static_cast<double>(kMostElements)));
+  return static_cast<std::int64_t>(std::clamp(value, 1.0, static_cast<double>(kMaxElements)));
 }
 
 std::int64_t times(std::int64_t left, std::int64_t right) {
@@ -35,7 +35,7 @@ std::int64_t times(std::int64_t left, std::int64_t right) {
 // Output of a convolution, or of a pooling between the last convolution and the loss.
 Scores image_scores(const Operation& operation, std::string_view channels) {
   const Parameters& p = operation.parameters;
-  const Extent extent = output_extent(p);
+  const SpatialExtent extent = output_extent(p);
   const double pixels = std::max(1.0, extent.height * extent.width * extent.depth);
   return {times(p.get("batch", 1), whole(pixels)), p.get(channels, 1), operation.dtype};
 }
@@ -80,7 +80,7 @@ Operation made(std::string_view layer, Kind kind, std::string form, Parameters p
 Operation counted_batch(const Operation& norm) {
   Operation count = made(norm.layer, Kind::add, "scalar", {{"batch", 1}, {"rows", 1}, {"width", 1}}, Dtype::fp32);
   count.source = norm.source;
-  count.gradient = Gradient::none;
+  count.gradient = NeededGradients::none;
   count.count = norm.count;
   return count;
 }
@@ -114,10 +114,10 @@ void append_loss(std::vector<Operation>& forward) {
 }
 
 enum class BackwardRule {
-  nothing,  // computes no gradient, or passes its gradient on unchanged
-  itself,   // the same kernel runs again
-  back,     // cast back
-  parted,   // views of the gradient
+  nothing,      // computes no gradient, or passes its gradient on unchanged
+  same_kernel,  // the same kernel runs again
+  back,         // cast back
+  parted,       // views of the gradient
   backward,
 };
 
@@ -128,7 +128,7 @@ BackwardRule backward_rule_of(const Operation& operation) {
       return BackwardRule::nothing;
     case Kind::reshape:
     case Kind::view:
-      return BackwardRule::itself;
+      return BackwardRule::same_kernel;
     case Kind::concatenate:
       return BackwardRule::parted;
     case Kind::cast:
@@ -140,10 +140,10 @@ BackwardRule backward_rule_of(const Operation& operation) {
     case Kind::add:
       // Both operands of one shape receive the gradient unchanged. But one of them has a second reader (as in a
       // residual connection), whose gradient is added there.
-      if (operation.form == "same") return BackwardRule::itself;
+      if (operation.form == "same") return BackwardRule::same_kernel;
       return operation.form == "scalar" ? BackwardRule::nothing : BackwardRule::backward;
     case Kind::multiply:
-      return operation.form == "scalar" ? BackwardRule::itself : BackwardRule::backward;
+      return operation.form == "scalar" ? BackwardRule::same_kernel : BackwardRule::backward;
     default:
       return BackwardRule::backward;
   }
@@ -157,7 +157,7 @@ bool has_weights(Kind kind) {
 // Only products can skip the input gradient; a norm or an embedding computes all gradients in one kernel.
 Pass pass_of_gradient(const Operation& operation) {
   const bool is_product = operation.kind == Kind::dense || operation.kind == Kind::convolution;
-  return is_product && operation.gradient == Gradient::weights ? Pass::backward_weights : Pass::backward;
+  return is_product && operation.gradient == NeededGradients::weights ? Pass::backward_weights : Pass::backward;
 }
 
 Operation backward_of(const Operation& forward, BackwardRule way) {
@@ -182,8 +182,8 @@ std::int64_t added_gradients(const Operation& forward) {
 }
 
 void append_backward(const Operation& forward, std::vector<Operation>& reversed) {
-  if (forward.gradient == Gradient::none) return;
-  if (forward.gradient == Gradient::weights && !has_weights(forward.kind)) return;
+  if (forward.gradient == NeededGradients::none) return;
+  if (forward.gradient == NeededGradients::weights && !has_weights(forward.kind)) return;
   if (const std::int64_t added = added_gradients(forward); added > 0) {
     const Parameters& p = forward.parameters;
     Parameters part{{"batch", p.get("batch", 1)}, {"rows", p.get("rows", 1)}, {"width", p.get("width", 1)}};
@@ -197,7 +197,8 @@ void append_backward(const Operation& forward, std::vector<Operation>& reversed)
 
 // A sum of 16 and 32 bits is in 32 bits; the gradient of the 16-bit operand needs a cast.
 std::optional<Operation> cast_of_gradient(const Operation& before, const Operation& operation) {
-  if (operation.gradient != Gradient::all || operation.dtype != Dtype::fp32 || !has_16_bits(before.dtype)) return {};
+  if (operation.gradient != NeededGradients::all || operation.dtype != Dtype::fp32 || !has_16_bits(before.dtype))
+    return {};
   if (operation.kind != Kind::add && operation.kind != Kind::multiply) return {};
   if (before.kind == Kind::cast) return {};
   Operation cast = operation;
@@ -221,13 +222,13 @@ Operation sum_of_gradients(const Operation& before, const Operation& product) {
 // In forward order; the caller reverses it to get the backward pass.
 std::vector<Operation> reversed_backward(const std::vector<Operation>& forward) {
   std::vector<Operation> reversed;
-  LastProduct last;
+  LastProductTracker last;
   for (std::size_t index = 0; index < forward.size(); ++index) {
     const Operation& operation = forward[index];
-    if (operation.gradient == Gradient::all && last.has_same_input(operation)) {
+    if (operation.gradient == NeededGradients::all && last.has_same_input(operation)) {
       reversed.push_back(sum_of_gradients(forward[index - 1], operation));
     }
-    last.pass(operation);
+    last.update(operation);
     if (index > 0) {
       if (auto cast = cast_of_gradient(forward[index - 1], operation)) reversed.push_back(std::move(*cast));
     }

@@ -52,20 +52,20 @@ Graph small_network() {
   graph.operations = {convolution("stem"), norm("norm"), tensor("relu", Kind::activation, "relu"),
                       operation("flat", Kind::view, "", {{"batch", 1}, {"rows", 1}, {"width", 1}}),
                       dense("head", 8, 784, 10)};
-  graph.operations.front().gradient = Gradient::weights;
+  graph.operations.front().gradient = NeededGradients::weights;
   graph.weight_tensors = 5;
   graph.weight_elements = 8322;
   return graph;
 }
 
-std::string told(const Operation& one) {
+std::string summary(const Operation& one) {
   return one.layer + " " + std::string(name_of(one.kind)) + " " + std::string(name_of(one.pass));
 }
 
-std::vector<std::string> told(const std::vector<Operation>& operations) {
+std::vector<std::string> summary(const std::vector<Operation>& operations) {
   std::vector<std::string> texts;
   texts.reserve(operations.size());
-  for (const Operation& one : operations) texts.push_back(told(one));
+  for (const Operation& one : operations) texts.push_back(summary(one));
   return texts;
 }
 
@@ -86,7 +86,7 @@ Graph before_head(std::vector<Operation> operations) {
 
 TEST(TrainingStep, GoesForwardThenOverTheLossThenBackwardThenOptimizes) {
   const std::vector<Operation> step = training_step(small_network(), "adamw");
-  EXPECT_EQ(told(step),
+  EXPECT_EQ(summary(step),
             (std::vector<std::string>{"stem convolution forward", "norm add forward", "norm normalization forward",
                                       "relu activation forward", "flat view forward", "head dense forward",
                                       "loss loss forward", "loss loss backward", "head dense backward",
@@ -117,8 +117,9 @@ TEST(TrainingStep, TheLossIsComputedIn32BitsAndItsInputIsCastWhereItIsNot) {
   Graph graph = before_head({});
   graph.operations.back().dtype = Dtype::bf16;
   const std::vector<Operation> step = training_step(graph, "sgd");
-  ASSERT_EQ(told(step), (std::vector<std::string>{"head dense forward", "loss cast forward", "loss loss forward",
-                                                  "loss loss backward", "loss cast forward", "head dense backward"}));
+  ASSERT_EQ(summary(step),
+            (std::vector<std::string>{"head dense forward", "loss cast forward", "loss loss forward",
+                                      "loss loss backward", "loss cast forward", "head dense backward"}));
   EXPECT_EQ(step[2].dtype, Dtype::fp32);
   EXPECT_EQ(step[4].form, "bf16") << "the gradient is cast back";
   EXPECT_EQ(step[4].dtype, Dtype::fp32);
@@ -127,50 +128,51 @@ TEST(TrainingStep, TheLossIsComputedIn32BitsAndItsInputIsCastWhereItIsNot) {
 TEST(TrainingStep, AGraphThatHasALossGetsNoOther) {
   Graph graph = before_head({});
   graph.operations.push_back(operation("mine", Kind::loss, "", {{"rows", 8}, {"classes", 10}}));
-  EXPECT_EQ(told(training_step(graph, "sgd")), (std::vector<std::string>{"head dense forward", "mine loss forward",
-                                                                         "mine loss backward", "head dense backward"}));
+  EXPECT_EQ(summary(training_step(graph, "sgd")),
+            (std::vector<std::string>{"head dense forward", "mine loss forward", "mine loss backward",
+                                      "head dense backward"}));
 }
 
 TEST(TrainingStep, WhatHasNothingTrainableBeforeItHasNoBackward) {
   Graph graph = before_head({tensor("scale", Kind::multiply, "scalar"), tensor("act", Kind::activation, "relu")});
-  graph.operations[0].gradient = Gradient::none;
-  graph.operations[1].gradient = Gradient::weights;  // it has no weights
-  EXPECT_EQ(told(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
+  graph.operations[0].gradient = NeededGradients::none;
+  graph.operations[1].gradient = NeededGradients::weights;  // it has no weights
+  EXPECT_EQ(summary(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
 }
 
 TEST(TrainingStep, CopiesAndProductsWithANumberRunAgain) {
   const Graph graph = before_head({tensor("order", Kind::reshape, "heads"), tensor("scale", Kind::multiply, "scalar")});
-  EXPECT_EQ(told(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward",
-                                                               "scale multiply forward", "order reshape forward"}));
+  EXPECT_EQ(summary(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward",
+                                                                  "scale multiply forward", "order reshape forward"}));
 }
 
 TEST(TrainingStep, SumsAndAddedNumbersPassTheirGradientOn) {
   const Graph graph = before_head({tensor("shift", Kind::add, "scalar"), tensor("sum", Kind::reduce, "sum")});
-  EXPECT_EQ(told(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
+  EXPECT_EQ(summary(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
 }
 
 TEST(TrainingStep, GradientsOfAResidualAreAdded) {
   const Graph graph = before_head({tensor("residual", Kind::add, "same")});
-  EXPECT_EQ(told(after_loss(graph)).back(), "residual add forward");
+  EXPECT_EQ(summary(after_loss(graph)).back(), "residual add forward");
 }
 
 TEST(TrainingStep, GradientsOfWhatBranchesAreAddedAndThoseOfPartsAreViews) {
   Operation joined = tensor("join", Kind::concatenate, "");
   joined.parameters.set("parts", 3);
   const std::vector<Operation> after = after_loss(before_head({joined}));
-  ASSERT_EQ(told(after), (std::vector<std::string>{"loss loss backward", "head dense backward", "join view forward",
-                                                   "join add forward"}));
+  ASSERT_EQ(summary(after), (std::vector<std::string>{"loss loss backward", "head dense backward", "join view forward",
+                                                      "join add forward"}));
   EXPECT_EQ(after[2].count, 3);
   EXPECT_EQ(after[3].count, 2);
   const Graph gated = before_head({tensor("gate", Kind::multiply, "row")});
-  EXPECT_EQ(told(after_loss(gated)), (std::vector<std::string>{"loss loss backward", "head dense backward",
-                                                               "gate multiply backward", "gate add forward"}));
+  EXPECT_EQ(summary(after_loss(gated)), (std::vector<std::string>{"loss loss backward", "head dense backward",
+                                                                  "gate multiply backward", "gate add forward"}));
 }
 
 TEST(TrainingStep, GradientsOfAnInputThatSeveralProductsReadAreAdded) {
   Graph graph = before_head({dense("query", 8, 784, 784), dense("key", 8, 784, 784), dense("value", 8, 784, 784),
                              tensor("mix", Kind::activation, "gelu")});
-  EXPECT_EQ(told(after_loss(graph)),
+  EXPECT_EQ(summary(after_loss(graph)),
             (std::vector<std::string>{"loss loss backward", "head dense backward", "mix activation backward",
                                       "value dense backward", "value add forward", "key dense backward",
                                       "key add forward", "query dense backward"}));
@@ -180,7 +182,7 @@ TEST(TrainingStep, AStepThatWasTracedStaysAsItIs) {
   Graph graph = small_network();
   graph.operations.push_back(dense("head", 8, 784, 10));
   graph.operations.back().pass = Pass::backward;
-  EXPECT_EQ(told(training_step(graph, "sgd")), told(graph.operations));
+  EXPECT_EQ(summary(training_step(graph, "sgd")), summary(graph.operations));
 }
 
 TEST(TrainingStep, WeightsThatAreKeptIn16BitsAreOptimizedIn16Bits) {
@@ -192,7 +194,7 @@ TEST(TrainingStep, WeightsThatAreKeptIn16BitsAreOptimizedIn16Bits) {
 }
 
 TEST(TrainingStep, NothingIsOptimizedWhereNothingIsTrainable) {
-  EXPECT_EQ(told(training_step(before_head({}), "sgd")).back(), "head dense backward");
+  EXPECT_EQ(summary(training_step(before_head({}), "sgd")).back(), "head dense backward");
   EXPECT_TRUE(training_step(Graph{}, "sgd").empty());
 }
 

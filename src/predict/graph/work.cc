@@ -15,7 +15,7 @@ struct Amounts {
   double inputs = 0;
   double outputs = 0;
   double weights = 0;
-  double kept = 0;         // saved tensors that the backward pass reads besides the gradient and the weights
+  double saved = 0;        // saved tensors that the backward pass reads besides the gradient and the weights
   double between = 0;      // intermediate results that the forward pass writes and reads again
   double gradients = 0;    // written by the backward pass besides gradients of inputs and weights
   double other_bytes = 0;  // indices, masks, images of bytes: independent of the type
@@ -49,7 +49,7 @@ Amounts dense(const Parameters& p) {
           .inputs = rows * in,
           .outputs = rows * out,
           .weights = in * out + of(p, "bias", 0) * out,
-          .kept = rows * in};
+          .saved = rows * in};
 }
 
 // The backward pass has two products, as with weights: both operands count as weights.
@@ -69,11 +69,11 @@ Amounts attention(const Parameters& p) {
   return {.flops = 4 * heads * of(p, "queries") * of(p, "keys") * of(p, "width"),
           .outputs = query,
           .weights = query + 2 * key,
-          .kept = query};
+          .saved = query};
 }
 
 Amounts convolution(const Parameters& p) {
-  const Extent out = output_extent(p);
+  const SpatialExtent out = output_extent(p);
   const double pixels = out.height * out.width * out.depth;
   const double filters = of(p, "out") * std::floor(of(p, "channels") / std::max(1.0, of(p, "groups"))) * kernel_area(p);
   const double into = image(p);
@@ -84,13 +84,13 @@ Amounts convolution(const Parameters& p) {
           .inputs = into,
           .outputs = of(p, "batch") * of(p, "out") * pixels,
           .weights = filters + of(p, "bias", 0) * of(p, "out"),
-          .kept = into};
+          .saved = into};
 }
 
 Amounts pooling(const Operation& operation) {
   const Parameters& p = operation.parameters;
   const double images = of(p, "batch") * of(p, "channels");
-  const Extent out = output_extent(p);
+  const SpatialExtent out = output_extent(p);
   const double outputs = images * out.height * out.width * out.depth;
   if (operation.form == "adaptive") return {.flops = image(p), .inputs = image(p), .outputs = outputs};
   return {.flops = outputs * kernel_area(p),
@@ -100,7 +100,7 @@ Amounts pooling(const Operation& operation) {
 }
 
 Amounts resized(const Parameters& p) {
-  const Extent out = output_extent(p);
+  const SpatialExtent out = output_extent(p);
   const double outputs = of(p, "batch") * of(p, "channels") * out.height * out.width * out.depth;
   return {.flops = outputs, .inputs = image(p), .outputs = outputs};
 }
@@ -113,7 +113,7 @@ Amounts pair(const Operation& operation) {
   if (operation.form == "row") second = of(p, "batch") * of(p, "rows");
   if (operation.form == "last") second = of(p, "width");
   Amounts amounts{.flops = size, .inputs = size + second, .outputs = size};
-  if (operation.kind == Kind::multiply) amounts.kept = size + second;
+  if (operation.kind == Kind::multiply) amounts.saved = size + second;
   return amounts;
 }
 
@@ -164,7 +164,7 @@ Amounts recurrent_amounts(const Operation& operation) {
           .inputs = work.inputs,
           .outputs = work.outputs,
           .weights = work.weights,
-          .kept = work.inputs + work.states,
+          .saved = work.inputs + work.states,
           .between = 2 * work.gates + 2 * work.between_layers,
           .gradients = 2 * work.gates};
 }
@@ -191,9 +191,9 @@ Amounts amounts_of(const Operation& operation) {
               .inputs = image(p),
               .outputs = image(p),
               .weights = 2 * of(p, "channels"),
-              .kept = image(p)};
+              .saved = image(p)};
     case Kind::activation:
-      return {.flops = size, .inputs = size, .outputs = size, .kept = size};
+      return {.flops = size, .inputs = size, .outputs = size, .saved = size};
     case Kind::rescaling:
       return rescaling(p);
     case Kind::dropout:
@@ -209,7 +209,7 @@ Amounts amounts_of(const Operation& operation) {
       return embedding(p);
     case Kind::loss: {
       const double scores = of(p, "rows") * of(p, "classes");
-      return {.flops = scores, .inputs = scores, .outputs = scores, .kept = scores, .other_bytes = 8 * of(p, "rows")};
+      return {.flops = scores, .inputs = scores, .outputs = scores, .saved = scores, .other_bytes = 8 * of(p, "rows")};
     }
     case Kind::cast:
       return cast(operation);
@@ -229,15 +229,15 @@ Amounts amounts_of(const Operation& operation) {
   return {};
 }
 
-std::vector<Product> convolution_products(const Parameters& p, Pass pass) {
+std::vector<MatrixProduct> convolution_products(const Parameters& p, Pass pass) {
   const double groups = std::max(1.0, of(p, "groups"));
   const double area = kernel_area(p);
   const double into = std::max(1.0, std::floor(of(p, "channels") / groups));
-  const Extent out = output_extent(p);
-  const Product forward{of(p, "batch") * out.height * out.width * out.depth, std::max(1.0, of(p, "out") / groups),
-                        into * area, groups};
+  const SpatialExtent out = output_extent(p);
+  const MatrixProduct forward{of(p, "batch") * out.height * out.width * out.depth, std::max(1.0, of(p, "out") / groups),
+                              into * area, groups};
   if (pass == Pass::forward) return {forward};
-  std::vector<Product> products = {{forward.n, forward.k, forward.m, groups}};
+  std::vector<MatrixProduct> products = {{forward.n, forward.k, forward.m, groups}};
   if (pass == Pass::backward) {
     products.push_back(
         {of(p, "batch") * of(p, "height") * of(p, "width") * of(p, "depth"), into, forward.n * area, groups});
@@ -245,7 +245,7 @@ std::vector<Product> convolution_products(const Parameters& p, Pass pass) {
   return products;
 }
 
-std::vector<Product> products_of(const Operation& operation) {
+std::vector<MatrixProduct> products_of(const Operation& operation) {
   const Parameters& p = operation.parameters;
   const bool forward = operation.pass == Pass::forward;
   switch (operation.kind) {
@@ -253,16 +253,17 @@ std::vector<Product> products_of(const Operation& operation) {
       return convolution_products(p, operation.pass);
     case Kind::dense:
     case Kind::bmm: {
-      const Product one = operation.kind == Kind::dense ? Product{of(p, "rows"), of(p, "out"), of(p, "in"), 1}
-                                                        : Product{of(p, "m"), of(p, "n"), of(p, "k"), of(p, "batch")};
+      const MatrixProduct one = operation.kind == Kind::dense
+                                    ? MatrixProduct{of(p, "rows"), of(p, "out"), of(p, "in"), 1}
+                                    : MatrixProduct{of(p, "m"), of(p, "n"), of(p, "k"), of(p, "batch")};
       if (forward) return {one};
-      std::vector<Product> products = {{one.n, one.k, one.m, one.count}};
+      std::vector<MatrixProduct> products = {{one.n, one.k, one.m, one.count}};
       if (operation.pass == Pass::backward) products.push_back({one.m, one.k, one.n, one.count});
       return products;
     }
     case Kind::attention: {
-      const Product scores{of(p, "queries"), of(p, "keys"), of(p, "width"), of(p, "batch") * of(p, "heads")};
-      const Product mixed{scores.m, scores.k, scores.n, scores.count};
+      const MatrixProduct scores{of(p, "queries"), of(p, "keys"), of(p, "width"), of(p, "batch") * of(p, "heads")};
+      const MatrixProduct mixed{scores.m, scores.k, scores.n, scores.count};
       if (forward) return {scores, mixed};
       return {scores, mixed, scores, mixed, scores};
     }
@@ -282,17 +283,17 @@ bool is_product(Kind kind) {
          kind == Kind::recurrent;
 }
 
-Extent output_extent(const Parameters& p) {
+SpatialExtent output_extent(const Parameters& p) {
   const auto side = [&p](std::string_view size, const std::string& suffix, std::string_view written) {
-    if (const auto told = p.find(written)) return static_cast<double>(*told);
-    if (const auto told = p.find("out"); told && !p.find("kernel"))
-      return static_cast<double>(*told);  // adaptive, resize
+    if (const auto out_size = p.find(written)) return static_cast<double>(*out_size);
+    if (const auto out_size = p.find("out"); out_size && !p.find("kernel"))
+      return static_cast<double>(*out_size);  // adaptive, resize
     const auto one = [&](const std::string& name, double otherwise) {
       return of(p, name + suffix, of(p, name, otherwise));
     };
     return pooled(of(p, size), one("kernel", 1), one("stride", 1), one("padding", 0), one("dilation", 1));
   };
-  Extent extent{side("height", "", "out_height"), side("width", "_width", "out_width")};
+  SpatialExtent extent{side("height", "", "out_height"), side("width", "_width", "out_width")};
   extent.depth = of(p, "out_depth");
   return extent;
 }
@@ -309,7 +310,7 @@ Work work_of(const Operation& operation) {
     work.bytes = size * (amounts.inputs + amounts.weights + amounts.outputs + amounts.between) + amounts.other_bytes;
     return work;
   }
-  const double read = amounts.outputs + amounts.kept;
+  const double read = amounts.outputs + amounts.saved;
   if (operation.pass == Pass::backward_weights) {
     work.flops = amounts.flops;
     work.bytes = size * (read + amounts.weights) + amounts.other_bytes;

@@ -16,7 +16,7 @@
 namespace joulemap::predict {
 
 // A matrix product [m, k] x [k, n], `count` times at once: the shape that tensor cores process.
-struct Product {
+struct MatrixProduct {
   double m = 0;
   double n = 0;
   double k = 0;
@@ -29,7 +29,7 @@ struct Work {
   double inputs = 0;   // elements
   double outputs = 0;  // elements
   double weights = 0;  // elements
-  std::vector<Product> products;
+  std::vector<MatrixProduct> products;
 };
 
 // For one operation, regardless of its count.
@@ -41,11 +41,11 @@ double bytes_of(Dtype dtype);
 bool is_product(Kind kind);
 
 // Output size of a convolution or a pooling.
-struct Extent {
+struct SpatialExtent {
   double height = 0;
   double width = 0;
   double depth = 1;
 };
-Extent output_extent(const Parameters& parameters);
+SpatialExtent output_extent(const Parameters& parameters);
 
 }  // namespace joulemap::predict

@@ -65,11 +65,11 @@ std::string unpacked(const std::string& path) {
 // The collector (Python) and the predictor (C++) must count FLOPs and bytes in the same way.
 TEST(Work, EveryMeasuredOperationHasTheFlopsAndBytesThatItsTableSays) {
   const std::string csv = unpacked(JOULEMAP_MEASUREMENTS "/h200/operations.csv.gz");
-  const Result<Table> table = read_table(csv, std::array<std::string_view, 2>{"flops", "bytes"});
+  const Result<CsvTable> table = read_table(csv, std::array<std::string_view, 2>{"flops", "bytes"});
   ASSERT_TRUE(table);
   ASSERT_GT(table->records.size(), 7000U);
   for (const formats::CsvRecord& record : table->records) {
-    const Result<Operation> operation = operation_of(table->columns, record);
+    const Result<Operation> operation = parse_operation(table->columns, record);
     ASSERT_TRUE(operation);
     const Work work = work_of(*operation);
     const double flops = table->columns.number(record, "flops");

@@ -19,11 +19,11 @@ namespace joulemap::predict {
 enum class Bound : std::uint8_t { launch, memory, compute };
 std::string_view name_of(Bound bound);
 
-struct Explanation {
+struct OperationExplanation {
   Operation operation;
   Work work;
-  Terms granted = {};  // s at the datasheet's rates
-  Terms parts = {};    // s of physical time: granted times fitted coefficients
+  TimeTerms datasheet_terms = {};  // s at the datasheet's rates
+  TimeTerms physical_terms = {};   // s of physical time: granted times fitted coefficients
   Bound bound = Bound::launch;
   OperationEstimate estimate;  // of one call, regardless of the operation's count
   double physical_j = 0;
@@ -34,10 +34,11 @@ struct Explanation {
 // In the order of Terms: launch, tiles, cache, memory, elements, arithmetic.
 std::span<const std::string_view> term_names();
 
-Explanation explain(const OperationModel& model, const Operation& operation, const Situation& situation);
+OperationExplanation explain_operation(const OperationModel& model, const Operation& operation,
+                                       const CallConditions& conditions);
 
 // Explains every operation of a layer, as predict() sees them. Empty if the graph has no such layer.
-std::vector<Explanation> explain_layer(const Profile& profile, const Graph& graph, const PredictOptions& options,
-                                       std::string_view layer);
+std::vector<OperationExplanation> explain_layer(const DeviceProfile& profile, const Graph& graph,
+                                                const PredictOptions& options, std::string_view layer);
 
 }  // namespace joulemap::predict

@@ -73,7 +73,7 @@ double twos_in(double size) {
   return twos;
 }
 
-Product main_product(const Operation& operation, const Work& work) {
+MatrixProduct main_product(const Operation& operation, const Work& work) {
   if (operation.kind == Kind::recurrent) return recurrent_step_product(recurrent_sizes(operation), operation.pass);
   if (!work.products.empty()) return work.products.front();
   const Parameters& p = operation.parameters;
@@ -123,21 +123,21 @@ RecurrentColumns recurrent_columns(const Operation& operation) {
 }  // namespace
 
 std::span<const std::string_view> feature_names() { return kNames; }
-std::span<const int> feature_directions() { return kDirections; }
+std::span<const int> feature_monotonicity() { return kDirections; }
 
-std::vector<float> features_of(const Operation& operation, const Work& work, const Terms& terms, const Datasheet& sheet,
-                               const Situation& situation, double physical_time_s) {
+std::vector<float> features_of(const Operation& operation, const Work& work, const TimeTerms& terms,
+                               const Datasheet& sheet, const CallConditions& conditions, double physical_time_s) {
   const Parameters& p = operation.parameters;
   const auto of = [&p](std::string_view name, std::int64_t otherwise) {
     return static_cast<double>(p.get(name, otherwise));
   };
   const double peak = sheet.peak_flops[static_cast<std::size_t>(operation.dtype)];
-  const Product product = main_product(operation, work);
+  const MatrixProduct product = main_product(operation, work);
   const double tiles = std::ceil(product.m / 128) * std::ceil(product.n / 128) * product.count;
   const double waves = tiles / sheet.multiprocessors;
   const double compute_s = work.flops / peak;
   const double memory_s = work.bytes / sheet.memory_bytes_per_s;
-  const Grouping grouping = grouping_of(operation);
+  const ConvolutionGrouping grouping = convolution_grouping(operation);
   const double moved_s = terms[2] + terms[3];
   const RecurrentColumns recurrent = recurrent_columns(operation);
   const bool is_recurrent = operation.kind == Kind::recurrent;
@@ -146,8 +146,8 @@ std::vector<float> features_of(const Operation& operation, const Work& work, con
       form_number(operation.form),
       static_cast<double>(operation.dtype),
       static_cast<double>(operation.pass),
-      situation.cold ? 1.0 : 0.0,
-      situation.in_network ? 1.0 : 0.0,
+      conditions.cold ? 1.0 : 0.0,
+      conditions.in_network ? 1.0 : 0.0,
       logarithm(work.flops + 1),
       logarithm(work.bytes + 1),
       logarithm((work.flops + 1) / (work.bytes + 1)),
@@ -166,8 +166,8 @@ std::vector<float> features_of(const Operation& operation, const Work& work, con
       logarithm(work.bytes / sheet.cache_bytes + 1e-9),
       of("kernel", 0) + recurrent.gates,
       of("stride", 0) + recurrent.layers,
-      grouping != Grouping::none ? 1.0 : 0.0,
-      grouping == Grouping::depthwise ? 1.0 : 0.0,
+      grouping != ConvolutionGrouping::none ? 1.0 : 0.0,
+      grouping == ConvolutionGrouping::depthwise ? 1.0 : 0.0,
       of("channels_last", 0),
       of("causal", 0),
       is_recurrent ? recurrent.directions : of("dilation", 1),
@@ -176,7 +176,7 @@ std::vector<float> features_of(const Operation& operation, const Work& work, con
       twos_in(of("width", 1)),
       of("height", 0) + recurrent.steps,
       of("width", 0),
-      static_cast<double>(alignment_of(operation)),
+      static_cast<double>(alignment_class(operation)),
       logarithm(terms[1] + 1e-9),
       work.products.empty() ? 0.0 : logarithm((terms[1] * peak + 1) / (work.flops + 1)),
       logarithm(moved_s + 1e-9),

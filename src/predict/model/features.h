@@ -19,14 +19,14 @@ namespace joulemap::predict {
 std::span<const std::string_view> feature_names();
 
 // Monotonicity constraint of each column: the residual may only rise with it (+1), only fall (-1), or either (0).
-std::span<const int> feature_directions();
+std::span<const int> feature_monotonicity();
 
-struct Situation {
+struct CallConditions {
   bool cold = false;        // its inputs are not in the cache
   bool in_network = false;  // measured inside a network, not alone in a loop
 };
 // `physical_time_s`: the time that the fitted physics gives.
-std::vector<float> features_of(const Operation& operation, const Work& work, const Terms& terms, const Datasheet& sheet,
-                               const Situation& situation, double physical_time_s);
+std::vector<float> features_of(const Operation& operation, const Work& work, const TimeTerms& terms,
+                               const Datasheet& sheet, const CallConditions& conditions, double physical_time_s);
 
 }  // namespace joulemap::predict

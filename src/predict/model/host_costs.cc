@@ -13,9 +13,9 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::array<std::string_view, kHostParts> kNames = {"operation", "view", "kernel", "once", "python"};
-constexpr std::array<double, kHostParts> kInference = {1.5e-6, 2e-6, 7.5e-6, 20e-6, 1e-6};
-constexpr std::array<double, kHostParts> kTraining = {9e-6, 5e-6, 8e-6, 400e-6, 2e-6};
+constexpr std::array<std::string_view, kHostCostTermCount> kNames = {"operation", "view", "kernel", "once", "python"};
+constexpr std::array<double, kHostCostTermCount> kInference = {1.5e-6, 2e-6, 7.5e-6, 20e-6, 1e-6};
+constexpr std::array<double, kHostCostTermCount> kTraining = {9e-6, 5e-6, 8e-6, 400e-6, 2e-6};
 constexpr double kMoreOfAKind = 1e-6;
 constexpr double kMoreOfAConvolution = 5e-6;
 constexpr double kObservationsOfPrior = 10;
@@ -27,10 +27,10 @@ constexpr double kFarOff = 0.1;
 constexpr int kRounds = 5;
 
 std::vector<double> fit_weighted(std::span<const std::vector<double>> shares, std::span<const double> weights) {
-  statistics::GramSums sums(kHostNumbers);
-  for (std::size_t row = 0; row < shares.size(); ++row) sums.add_row(shares[row], 1.0, weights[row]);
-  std::vector<statistics::Prior> priors(kHostNumbers);
-  for (std::size_t index = 0; index < kHostNumbers; ++index) {
+  statistics::NormalEquations sums(kHostCostCount);
+  for (std::size_t row = 0; row < shares.size(); ++row) sums.add_observation(shares[row], 1.0, weights[row]);
+  std::vector<statistics::Prior> priors(kHostCostCount);
+  for (std::size_t index = 0; index < kHostCostCount; ++index) {
     const double mean = shares.empty() ? 0 : sums.gram(index, index) / static_cast<double>(shares.size());
     priors[index] = {1, kOddsOfPrior + kObservationsOfPrior * mean};
   }
@@ -39,27 +39,27 @@ std::vector<double> fit_weighted(std::span<const std::vector<double>> shares, st
 
 }  // namespace
 
-std::string name_of_host_number(std::size_t index) {
-  if (index < kHostParts) return std::string(kNames.at(index));
-  return fmt::format("more_for_{}", name_of(static_cast<Kind>(index - kHostParts)));
+std::string host_cost_name(std::size_t index) {
+  if (index < kHostCostTermCount) return std::string(kNames.at(index));
+  return fmt::format("more_for_{}", name_of(static_cast<Kind>(index - kHostCostTermCount)));
 }
 
-HostNumbers prior_host_costs(bool training) {
-  HostNumbers costs;
+HostCostVector prior_host_costs(bool training) {
+  HostCostVector costs;
   costs.fill((training ? 2 : 1) * kMoreOfAKind);
   std::ranges::copy(training ? kTraining : kInference, costs.begin());
-  costs[kHostParts + static_cast<std::size_t>(Kind::convolution)] = kMoreOfAConvolution;
+  costs[kHostCostTermCount + static_cast<std::size_t>(Kind::convolution)] = kMoreOfAConvolution;
   // Views have a cost of their own among the parts.
-  costs[kHostParts + static_cast<std::size_t>(Kind::view)] = 0;
+  costs[kHostCostTermCount + static_cast<std::size_t>(Kind::view)] = 0;
   return costs;
 }
 
-HostNumbers fit_host_costs(std::span<const HostRow> rows, const HostNumbers& prior) {
+HostCostVector fit_host_costs(std::span<const HostObservation> rows, const HostCostVector& prior) {
   std::vector<std::vector<double>> shares;
   std::vector<double> weights;
-  for (const HostRow& row : rows) {
+  for (const HostObservation& row : rows) {
     std::vector<double>& share = shares.emplace_back();
-    for (std::size_t index = 0; index < kHostNumbers; ++index)
+    for (std::size_t index = 0; index < kHostCostCount; ++index)
       share.push_back(row.work[index] * prior[index] / row.host_s);
     weights.push_back(row.weight);
   }
@@ -68,12 +68,12 @@ HostNumbers fit_host_costs(std::span<const HostRow> rows, const HostNumbers& pri
     found = fit_weighted(shares, weights);
     for (std::size_t row = 0; row < rows.size(); ++row) {
       double sum = -1;
-      for (std::size_t index = 0; index < kHostNumbers; ++index) sum += shares[row][index] * found[index];
+      for (std::size_t index = 0; index < kHostCostCount; ++index) sum += shares[row][index] * found[index];
       weights[row] = rows[row].weight * std::min(1.0, kFarOff / std::max(std::fabs(sum), 1e-9));
     }
   }
-  HostNumbers costs{};
-  for (std::size_t index = 0; index < kHostNumbers; ++index) costs[index] = found[index] * prior[index];
+  HostCostVector costs{};
+  for (std::size_t index = 0; index < kHostCostCount; ++index) costs[index] = found[index] * prior[index];
   return costs;
 }
 

@@ -14,25 +14,25 @@
 
 namespace joulemap::predict {
 
-enum class HostPart : std::size_t { operation, view, kernel, once, python };
-inline constexpr std::size_t kHostParts = 5;
-inline constexpr std::size_t kHostNumbers = kHostParts + kKindCount;
+enum class HostCostTerm : std::size_t { operation, view, kernel, fixed, python };
+inline constexpr std::size_t kHostCostTermCount = 5;
+inline constexpr std::size_t kHostCostCount = kHostCostTermCount + kKindCount;
 // Indexed by part, then by kind; holds seconds or counts.
-using HostNumbers = std::array<double, kHostNumbers>;
+using HostCostVector = std::array<double, kHostCostCount>;
 
 // "operation", "view", ..., "more_for_convolution", ...
-std::string name_of_host_number(std::size_t index);
+std::string host_cost_name(std::size_t index);
 
 // Prior costs, s: typical of hosts of 2026, used until networks are measured.
-HostNumbers prior_host_costs(bool training);
+HostCostVector prior_host_costs(bool training);
 
 // One network: its counts of work and the measured host time.
-struct HostRow {
-  HostNumbers work{};
+struct HostObservation {
+  HostCostVector work{};
   double host_s = 0;
   double weight = 1;
 };
 // Regularized towards the prior costs; outliers, such as rows of a disturbed host, get less weight.
-HostNumbers fit_host_costs(std::span<const HostRow> rows, const HostNumbers& prior);
+HostCostVector fit_host_costs(std::span<const HostObservation> rows, const HostCostVector& prior);
 
 }  // namespace joulemap::predict

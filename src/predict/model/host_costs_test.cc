@@ -13,20 +13,20 @@ constexpr double kOperation = 3e-6;
 constexpr double kKernel = 7e-6;
 constexpr double kPython = 0.8e-6;
 constexpr double kMoreOfConvolutions = 12e-6;
-constexpr std::size_t kConvolutions = kHostParts + static_cast<std::size_t>(Kind::convolution);
+constexpr std::size_t kConvolutions = kHostCostTermCount + static_cast<std::size_t>(Kind::convolution);
 
-HostRow made(double operations, double convolutions, double kernels, double python) {
-  HostRow row;
-  row.work[static_cast<std::size_t>(HostPart::operation)] = operations;
-  row.work[static_cast<std::size_t>(HostPart::kernel)] = kernels;
-  row.work[static_cast<std::size_t>(HostPart::python)] = python;
+HostObservation made(double operations, double convolutions, double kernels, double python) {
+  HostObservation row;
+  row.work[static_cast<std::size_t>(HostCostTerm::operation)] = operations;
+  row.work[static_cast<std::size_t>(HostCostTerm::kernel)] = kernels;
+  row.work[static_cast<std::size_t>(HostCostTerm::python)] = python;
   row.work[kConvolutions] = convolutions;
   row.host_s = kOperation * operations + kMoreOfConvolutions * convolutions + kKernel * kernels + kPython * python;
   return row;
 }
 
-std::vector<HostRow> many() {
-  std::vector<HostRow> rows;
+std::vector<HostObservation> many() {
+  std::vector<HostObservation> rows;
   for (int index = 0; index < 400; ++index) {
     const double operations = 100 + 37 * (index % 11);
     rows.push_back(made(operations, operations * (index % 5) / 8, operations * (1 + 0.2 * (index % 3)),
@@ -35,51 +35,51 @@ std::vector<HostRow> many() {
   return rows;
 }
 
-double told(const HostNumbers& costs, const HostRow& row) {
+double predicted_host_s(const HostCostVector& costs, const HostObservation& row) {
   double sum = 0;
-  for (std::size_t index = 0; index < kHostNumbers; ++index) sum += costs[index] * row.work[index];
+  for (std::size_t index = 0; index < kHostCostCount; ++index) sum += costs[index] * row.work[index];
   return sum;
 }
 
 TEST(HostCosts, AConvolutionCostsMoreThanAnotherOperation) {
-  const std::vector<HostRow> rows = many();
-  const HostNumbers costs = fit_host_costs(rows, prior_host_costs(false));
+  const std::vector<HostObservation> rows = many();
+  const HostCostVector costs = fit_host_costs(rows, prior_host_costs(false));
   EXPECT_NEAR(costs[kConvolutions], kMoreOfConvolutions, 0.15 * kMoreOfConvolutions);
-  const HostRow other = made(321, 160, 400, 900);
-  EXPECT_NEAR(told(costs, other), other.host_s, 0.03 * other.host_s);
+  const HostObservation other = made(321, 160, 400, 900);
+  EXPECT_NEAR(predicted_host_s(costs, other), other.host_s, 0.03 * other.host_s);
 }
 
 TEST(HostCosts, AFewRowsOfADisturbedHostChangeLittle) {
-  std::vector<HostRow> rows = many();
+  std::vector<HostObservation> rows = many();
   for (std::size_t index = 0; index < rows.size(); index += 12) rows[index].host_s *= 2;
-  const HostNumbers costs = fit_host_costs(rows, prior_host_costs(false));
-  const HostRow other = made(321, 160, 400, 900);
-  EXPECT_NEAR(told(costs, other), other.host_s, 0.05 * other.host_s);
+  const HostCostVector costs = fit_host_costs(rows, prior_host_costs(false));
+  const HostObservation other = made(321, 160, 400, 900);
+  EXPECT_NEAR(predicted_host_s(costs, other), other.host_s, 0.05 * other.host_s);
 }
 
 TEST(HostCosts, WhatHardlyAnyNetworkHasStaysNearWhatIsBelieved) {
-  std::vector<HostRow> rows = many();
-  constexpr std::size_t kResizes = kHostParts + static_cast<std::size_t>(Kind::resize);
+  std::vector<HostObservation> rows = many();
+  constexpr std::size_t kResizes = kHostCostTermCount + static_cast<std::size_t>(Kind::resize);
   for (std::size_t index = 0; index < rows.size(); ++index) rows[index].host_s *= index % 2 == 0 ? 1.08 : 0.93;
   for (const std::size_t index : {10U, 110U, 210U}) {
     rows[index].work[kResizes] = 3;
     rows[index].host_s *= 1.1;  // within the deviation of other rows
   }
-  const HostNumbers prior = prior_host_costs(false);
-  const HostNumbers costs = fit_host_costs(rows, prior);
+  const HostCostVector prior = prior_host_costs(false);
+  const HostCostVector costs = fit_host_costs(rows, prior);
   EXPECT_LT(costs[kResizes], 8 * prior[kResizes]);
 }
 
 TEST(HostCosts, WithoutRowsTheyAreWhatIsBelieved) {
-  const HostNumbers prior = prior_host_costs(true);
-  const HostNumbers costs = fit_host_costs({}, prior);
-  for (std::size_t index = 0; index < kHostNumbers; ++index) EXPECT_NEAR(costs[index], prior[index], 1e-12);
+  const HostCostVector prior = prior_host_costs(true);
+  const HostCostVector costs = fit_host_costs({}, prior);
+  for (std::size_t index = 0; index < kHostCostCount; ++index) EXPECT_NEAR(costs[index], prior[index], 1e-12);
 }
 
 TEST(HostCosts, EachNumberHasANameOfItsOwn) {
   std::set<std::string> names;
-  for (std::size_t index = 0; index < kHostNumbers; ++index) names.insert(name_of_host_number(index));
-  EXPECT_EQ(names.size(), kHostNumbers);
+  for (std::size_t index = 0; index < kHostCostCount; ++index) names.insert(host_cost_name(index));
+  EXPECT_EQ(names.size(), kHostCostCount);
   EXPECT_TRUE(names.contains("more_for_convolution"));
 }
 

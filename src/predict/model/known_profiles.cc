@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "predict/model/built_in_profiles.h"
-#include "predict/model/profile.h"
+#include "predict/model/device_profile.h"
 
 namespace joulemap::predict {
 namespace {
@@ -21,32 +21,32 @@ std::string known_names() {
 
 }  // namespace
 
-Profile h200_profile() {
-  Result<Profile> profile = read_profile(built_in_h200(), "the built-in profile");
+DeviceProfile h200_profile() {
+  Result<DeviceProfile> profile = read_profile(built_in_h200(), "the built-in profile");
   JOULEMAP_CHECK(profile.has_value(), profile ? "" : profile.error().message);
   return std::move(*profile);
 }
 
-Result<Profile> profile_for(std::string_view device) {
+Result<DeviceProfile> find_device_profile(std::string_view device) {
   const std::optional<Datasheet> sheet = find_datasheet(device);
   if (!sheet) {
     return Error{ErrorCode::usage, fmt::format("nothing is known of a GPU \"{}\"; known are {}", device, known_names()),
                  "give a profile of it (--profile FILE), made by joulemap model fit"};
   }
-  Profile profile = h200_profile();
+  DeviceProfile profile = h200_profile();
   if (sheet->name == profile.device) return profile;
-  Profile scaled;
+  DeviceProfile scaled;
   scaled.device = sheet->name;
   scaled.basis = ProfileBasis::datasheet;
   scaled.software = profile.software;
-  scaled.operation = datasheet_model(profile.operation, *sheet);
-  scaled.network = profile.network;
+  scaled.operation_model = datasheet_model(profile.operation_model, *sheet);
+  scaled.network_model = profile.network_model;
   scaled.network.idle_w = sheet->idle_w;
   scaled.network.power_limit_w = sheet->power_limit_w;
-  scaled.network.inference_width = kWidthOfDatasheet;
-  scaled.network.training_width = kWidthOfDatasheet;
-  scaled.network.host_width = 0.5;
-  scaled.network.layer_width = 1.2;
+  scaled.network.inference_interval_width = kWidthOfDatasheet;
+  scaled.network.training_interval_width = kWidthOfDatasheet;
+  scaled.network.host_bound_width_factor = 0.5;
+  scaled.network.layer_interval_width = 1.2;
   return scaled;
 }
 

@@ -35,71 +35,71 @@ struct EnergyShares {
 };
 
 std::vector<double> fit_energy_scales(std::span<const EnergyShares> rows) {
-  statistics::GramSums sums(kEnergyGroups.size());
-  for (const EnergyShares& row : rows) sums.add_row(row.by_group, row.measured);
+  statistics::NormalEquations sums(kEnergyGroups.size());
+  for (const EnergyShares& row : rows) sums.add_observation(row.by_group, row.measured);
   std::vector<statistics::Prior> priors(kEnergyGroups.size());
   for (std::size_t index = 0; index < kEnergyGroups.size(); ++index) {
-    const double mean = sums.rows() > 0 ? sums.gram(index, index) / sums.rows() : 0;
+    const double mean = sums.total_weight() > 0 ? sums.gram(index, index) / sums.total_weight() : 0;
     priors[index] = {1.0, 1e-12 + kObservationsOfPrior * mean};
   }
   return statistics::nonnegative_least_squares(sums, priors).x;
 }
 
 // Count of each cost item in the network.
-HostNumbers host_work(const NetworkModel& model, const NetworkSums& sums) {
-  HostNumbers work{};
-  const double python = sums.python > 0 ? sums.python : model.python_per_call * sums.calls;
-  const std::array<double, kHostParts> parts = {sums.calls, sums.views, sums.launches, 1, python};
+HostCostVector host_work(const NetworkModel& model, const NetworkSums& sums) {
+  HostCostVector work{};
+  const double python = sums.python > 0 ? sums.python : model.python_calls_per_operation * sums.calls;
+  const std::array<double, kHostCostTermCount> parts = {sums.calls, sums.views, sums.launches, 1, python};
   std::ranges::copy(parts, work.begin());
-  std::ranges::copy(sums.by_kind, work.begin() + kHostParts);
+  std::ranges::copy(sums.calls_by_kind, work.begin() + kHostCostTermCount);
   return work;
 }
 
 double host_seconds(const NetworkModel& model, const NetworkSums& sums) {
-  const HostNumbers& costs = sums.training ? model.training : model.inference;
-  const HostNumbers work = host_work(model, sums);
-  return std::inner_product(work.begin(), work.end(), costs.begin(), sums.steps_s);
+  const HostCostVector& costs = sums.training ? model.training : model.inference;
+  const HostCostVector work = host_work(model, sums);
+  return std::inner_product(work.begin(), work.end(), costs.begin(), sums.multi_kernel_host_s);
 }
 
 // Host time of a step, s; empty if the measurement does not show it.
-std::optional<double> observed_host_s(const NetworkRow& row) {
+std::optional<double> observed_host_s(const NetworkObservation& row) {
   const MeasuredNetwork& network = *row.network;
   const bool waited = network.busy_s > 0 && network.busy_s < kHostBound * network.time_s;
   if (!waited && network.issue_s <= 0) return std::nullopt;
   // Issuing cannot take longer than the step: a longer issue time was itself disturbed.
   const double host_s = waited ? network.time_s : std::min(network.time_s, kSteadyOverIssue * network.issue_s);
-  const double own_s = host_s / network.machine.host_factor - row.sums.steps_s;
+  const double own_s = host_s / network.machine.host_factor - row.sums.multi_kernel_host_s;
   return own_s > 0 ? std::optional(own_s) : std::nullopt;
 }
 
-HostNumbers fit_host(std::span<const NetworkRow> rows, const NetworkModel& model, bool training) {
-  std::vector<HostRow> told;
-  for (const NetworkRow& row : rows) {
+HostCostVector fit_host(std::span<const NetworkObservation> rows, const NetworkModel& model, bool training) {
+  std::vector<HostObservation> observations;
+  for (const NetworkObservation& row : rows) {
     const std::optional<double> host_s = observed_host_s(row);
     if (row.sums.training != training || !host_s) continue;
     const bool waited = row.network->busy_s > 0 && row.network->busy_s < kBusy * row.network->time_s;
-    told.push_back({host_work(model, row.sums), *host_s, waited ? 1 : kOfOthers});
+    observations.push_back({host_work(model, row.sums), *host_s, waited ? 1 : kOfOthers});
   }
-  return fit_host_costs(told, prior_host_costs(training));
+  return fit_host_costs(observations, prior_host_costs(training));
 }
 
-double python_per_call_of(std::span<const NetworkRow> rows, double otherwise) {
+double python_per_call_of(std::span<const NetworkObservation> rows, double otherwise) {
   std::vector<double> ratios;
-  for (const NetworkRow& row : rows) {
+  for (const NetworkObservation& row : rows) {
     if (row.sums.python > 0 && row.sums.calls > 0 && !row.sums.training)
       ratios.push_back(row.sums.python / row.sums.calls);
   }
   return ratios.empty() ? otherwise : median_or(ratios, 1.0);
 }
 
-void fit_energies_of(std::span<const NetworkRow> rows, NetworkModel& model) {
+void fit_energies_of(std::span<const NetworkObservation> rows, NetworkModel& model) {
   std::vector<EnergyShares> shares;
-  for (const NetworkRow& row : rows) {
+  for (const NetworkObservation& row : rows) {
     const double time_s = row.network->time_s;
     const double energy_j = row.network->energy_j - row.network->machine.idle_offset_w * time_s;
     if (energy_j <= 0) continue;
     EnergyShares& share = shares.emplace_back();
-    for (const double above_j : row.sums.above_j) share.by_group.push_back(above_j / energy_j);
+    for (const double above_idle_j : row.sums.above_idle_j) share.by_group.push_back(above_idle_j / energy_j);
     share.measured = 1 - model.idle_w * time_s / energy_j;
   }
   const std::vector<double> found = fit_energy_scales(shares);
@@ -136,48 +136,52 @@ std::size_t energy_group_of(const Operation& operation) {
 }
 
 double interval_width(const NetworkModel& model, bool training, double waiting) {
-  const double own = training ? model.training_width : model.inference_width;
-  return own * in_quadrature(1.0, model.host_width * waiting);
+  const double own = training ? model.training_interval_width : model.inference_interval_width;
+  return own * add_in_quadrature(1.0, model.host_bound_width_factor * waiting);
 }
 
 void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation& operation,
-                   const OperationEstimate& guess) {
+                   const OperationEstimate& estimate) {
   const auto count = static_cast<double>(operation.count);
   if (operation.kind == Kind::view) {
     sums.views += count;
     return;
   }
-  sums.gpu_s += count * guess.time_s;
-  sums.above_j[energy_group_of(operation)] += count * std::max(0.0, guess.energy_j - model.idle_w * guess.time_s);
+  sums.gpu_s += count * estimate.time_s;
+  sums.above_idle_j[energy_group_of(operation)] +=
+      count * std::max(0.0, estimate.energy_j - model.idle_w * estimate.time_s);
   sums.calls += count;
-  sums.by_kind[static_cast<std::size_t>(operation.kind)] += count;
-  sums.launches += count * launches_of(model.launches, operation);
-  sums.steps_s += count * guess.host_s;
+  sums.calls_by_kind[static_cast<std::size_t>(operation.kind)] += count;
+  sums.launches += count * launch_count(model.launches, operation);
+  sums.multi_kernel_host_s += count * estimate.host_s;
 }
 
-NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, const Machine& machine) {
-  NetworkEstimate guess;
+NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, const MachineCorrection& machine) {
+  NetworkEstimate estimate;
   const double idle_w = std::max(0.0, model.idle_w + machine.idle_offset_w);
-  guess.gpu_s = sums.gpu_s * model.gpu_time_scale;
-  guess.host_s = host_seconds(model, sums) * machine.host_factor;
-  const double most = std::max({guess.gpu_s, guess.host_s, 1e-12});
-  guess.time_s = most * std::pow(std::pow(guess.gpu_s / most, kSharpness) + std::pow(guess.host_s / most, kSharpness),
-                                 1 / kSharpness);
-  const double above_j = std::inner_product(sums.above_j.begin(), sums.above_j.end(), model.energy_scales.begin(), 0.0);
+  estimate.gpu_s = sums.gpu_s * model.gpu_time_scale;
+  estimate.host_s = host_seconds(model, sums) * machine.host_factor;
+  const double most = std::max({estimate.gpu_s, estimate.host_s, 1e-12});
+  estimate.time_s =
+      most * std::pow(std::pow(estimate.gpu_s / most, kSharpness) + std::pow(estimate.host_s / most, kSharpness),
+                      1 / kSharpness);
+  const double above_idle_j =
+      std::inner_product(sums.above_idle_j.begin(), sums.above_idle_j.end(), model.energy_scales.begin(), 0.0);
   // At the power limit clocks drop until the power fits; the work stays the same.
-  if (model.power_limit_w > idle_w) guess.time_s = std::max(guess.time_s, above_j / (model.power_limit_w - idle_w));
-  guess.energy_j = above_j + idle_w * guess.time_s;
-  return guess;
+  if (model.power_limit_w > idle_w)
+    estimate.time_s = std::max(estimate.time_s, above_idle_j / (model.power_limit_w - idle_w));
+  estimate.energy_j = above_idle_j + idle_w * estimate.time_s;
+  return estimate;
 }
 
-NetworkModel fit_network_model(std::span<const NetworkRow> rows, const NetworkModel& start) {
+NetworkModel fit_network_model(std::span<const NetworkObservation> rows, const NetworkModel& start) {
   NetworkModel model = start;
   std::vector<double> ratios;
-  for (const NetworkRow& row : rows) {
+  for (const NetworkObservation& row : rows) {
     if (row.network->busy_s > 0 && row.sums.gpu_s > 0) ratios.push_back(row.network->busy_s / row.sums.gpu_s);
   }
   model.gpu_time_scale = median_or(ratios, 1.0);
-  model.python_per_call = python_per_call_of(rows, start.python_per_call);
+  model.python_calls_per_operation = python_per_call_of(rows, start.python_calls_per_operation);
   model.inference = fit_host(rows, model, false);
   model.training = fit_host(rows, model, true);
   fit_energies_of(rows, model);

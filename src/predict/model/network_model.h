@@ -16,7 +16,7 @@
 #include "base/result.h"
 #include "predict/fit/measured_operations.h"
 #include "predict/model/host_costs.h"
-#include "predict/model/launches.h"
+#include "predict/model/launch_counts.h"
 #include "predict/model/operation_model.h"
 
 namespace joulemap::predict {
@@ -26,24 +26,24 @@ namespace joulemap::predict {
 inline constexpr std::array<std::string_view, 11> kEnergyGroups = {
     "convolution-fp32", "convolution-tf32", "convolution-half", "product-fp32", "product-tf32", "product-half",
     "attention",        "normalization",    "elementwise",      "movement",     "optimizer"};
-using GroupNumbers = std::array<double, kEnergyGroups.size()>;
+using PerEnergyGroup = std::array<double, kEnergyGroups.size()>;
 std::size_t energy_group_of(const Operation& operation);
 
 // Sums over the operations of a network.
 struct NetworkSums {
-  double gpu_s = 0;        // s, sum over all operations
-  GroupNumbers above_j{};  // J above idle
-  double calls = 0;        // operations that launch a kernel
-  std::array<double, kKindCount> by_kind{};
-  double views = 0;     // operations that launch nothing and cost the host a little
-  double launches = 0;  // kernels
-  double steps_s = 0;   // host s of calls that launch many kernels: optimizer steps, recurrent layers
-  double python = 0;    // calls of Python functions; 0 if the graph does not contain them
+  double gpu_s = 0;               // s, sum over all operations
+  PerEnergyGroup above_idle_j{};  // J above idle
+  double calls = 0;               // operations that launch a kernel
+  std::array<double, kKindCount> calls_by_kind{};
+  double views = 0;                // operations that launch nothing and cost the host a little
+  double launches = 0;             // kernels
+  double multi_kernel_host_s = 0;  // host s of calls that launch many kernels: optimizer steps, recurrent layers
+  double python = 0;               // calls of Python functions; 0 if the graph does not contain them
   bool training = false;
 };
 
 // Differences between machines with the same GPU.
-struct Machine {
+struct MachineCorrection {
   double host_factor = 1;    // host slowdown relative to the fastest measured host
   double idle_offset_w = 0;  // idle power minus the mean of the measured GPUs, W
 };
@@ -59,27 +59,27 @@ struct NetworkModel {
   // Power with clocks up and nothing running, W; the same value that splits the energies of operations
   // (Datasheet::idle_w). Fitting does not change it, so that fit and prediction split an energy in the same way.
   double idle_w = 0;
-  double power_limit_w = 0;                                        // 0: unknown
-  GroupNumbers energy_scales = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // energy above idle: networks / isolated
+  double power_limit_w = 0;                                          // 0: unknown
+  PerEnergyGroup energy_scales = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // energy above idle: networks / isolated
   double gpu_time_scale = 1;
-  HostNumbers inference = prior_host_costs(false);  // s
-  HostNumbers training = prior_host_costs(true);
-  double python_per_call = 4;  // Python functions for each operation, if a graph has no count
-  Launches launches;
+  HostCostVector inference = prior_host_costs(false);  // s
+  HostCostVector training = prior_host_costs(true);
+  double python_calls_per_operation = 4;  // Python functions for each operation, if a graph has no count
+  LaunchCounts launches;
   // Intervals: 90 % of networks of held-out families lie within exp(+-width) (interval_width).
-  double inference_width = 0.35;
-  double training_width = 0.35;
-  double host_width = 2.5;  // factor of those widths where the GPU only waits for the host
-  double layer_width = 0.7;
+  double inference_interval_width = 0.35;
+  double training_interval_width = 0.35;
+  double host_bound_width_factor = 2.5;  // factor of those widths where the GPU only waits for the host
+  double layer_interval_width = 0.7;
 };
 
 // Half width of an interval, natural logarithm; `waiting` is the fraction of time in which the GPU waits for the host.
 double interval_width(const NetworkModel& model, bool training, double waiting);
 
-NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, const Machine& machine);
+NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, const MachineCorrection& machine);
 
 void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation& operation,
-                   const OperationEstimate& guess);
+                   const OperationEstimate& estimate);
 
 struct MeasuredNetwork {
   std::string name;
@@ -90,7 +90,7 @@ struct MeasuredNetwork {
   double energy_j = 0;
   double busy_s = 0;   // GPU busy s, 0 if not profiled
   double issue_s = 0;  // host s to issue a step without waiting, 0 if unknown
-  Machine machine;
+  MachineCorrection machine;
   double idle_w = 0;                                       // idle power of its GPU, W, 0 if unknown
   double python = 0;                                       // calls of Python functions, 0 if unknown
   std::vector<std::pair<std::size_t, double>> operations;  // indices into NetworkTable::operations, and counts
@@ -104,22 +104,22 @@ struct NetworkTable {
   std::vector<std::string> unknown;
   double fastest_launch_s = 0;  // s, fastest launch of all hosts, the reference of host factors; 0 if unknown
 };
-struct NetworkTexts {
+struct NetworkCsvTexts {
   std::string_view networks;    // networks.csv
   std::string_view busy;        // busy.csv, may be empty
   std::string_view operations;  // of data/networks
   std::string_view settings;    // of data/networks
 };
 // `fastest_launch_s`: reference of the networks that the model was fitted to, if `texts` contain other networks.
-Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fastest_launch_s = 0);
+Result<NetworkTable> read_networks_tables(const NetworkCsvTexts& texts, double fastest_launch_s = 0);
 
 // Difference between repeated measurements of the same setting on an undisturbed host.
 Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_view busy);
 
-struct NetworkRow {
+struct NetworkObservation {
   const MeasuredNetwork* network = nullptr;
   NetworkSums sums;
 };
-NetworkModel fit_network_model(std::span<const NetworkRow> rows, const NetworkModel& start);
+NetworkModel fit_network_model(std::span<const NetworkObservation> rows, const NetworkModel& start);
 
 }  // namespace joulemap::predict

@@ -28,7 +28,7 @@ NetworkSums launching(double kernels, double python) {
 // Networks that wait for a host on which every kernel takes 7 us and every call of a Python function 1 us.
 struct WaitingNetworks {
   std::vector<MeasuredNetwork> measured;
-  std::vector<NetworkRow> rows;
+  std::vector<NetworkObservation> rows;
 
   WaitingNetworks() {
     measured.reserve(40);
@@ -75,14 +75,14 @@ TEST(NetworkModel, ASlowerHostTakesLongerAndTheGpuWaitsAtRest) {
 // operations' scale explains the difference, and idle power keeps the value that split the energies.
 TEST(NetworkModel, FittingLeavesThePowerAtRestAloneAndSplitsEnergiesAsPredictionsDo) {
   std::vector<MeasuredNetwork> measured(20);
-  std::vector<NetworkRow> rows;
+  std::vector<NetworkObservation> rows;
   for (std::size_t index = 0; index < measured.size(); ++index) {
     measured[index].time_s = 0.1 + 0.05 * static_cast<double>(index);
     measured[index].busy_s = measured[index].time_s;
     NetworkSums sums;
     sums.gpu_s = measured[index].time_s;
-    sums.above_j[0] = 60;
-    measured[index].energy_j = 1.05 * (sums.above_j[0] + kIdleW * measured[index].time_s);
+    sums.above_idle_j[0] = 60;
+    measured[index].energy_j = 1.05 * (sums.above_idle_j[0] + kIdleW * measured[index].time_s);
     rows.push_back({&measured[index], sums});
   }
   NetworkModel start;
@@ -111,7 +111,7 @@ TEST(NetworkModel, AtThePowerLimitAStepTakesLongerAndDrawsNoMore) {
   model.power_limit_w = 700;
   NetworkSums sums;
   sums.gpu_s = 1;
-  sums.above_j[0] = 1000;
+  sums.above_idle_j[0] = 1000;
   const NetworkEstimate guess = estimate_network(model, sums, {});
   EXPECT_GT(guess.time_s, 1.5);
   EXPECT_NEAR(guess.energy_j / guess.time_s, 700, 1e-6);

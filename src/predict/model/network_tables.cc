@@ -56,9 +56,9 @@ struct Sums {
   double issue_s = 0;
   double host_factor = 0;
   double idle_w = 0;
-  int tell_idle = 0;
+  int idle_count = 0;
   int repeats = 0;
-  HostEvidence told = HostEvidence::nothing;
+  HostEvidence evidence = HostEvidence::nothing;
 };
 
 using Seconds = std::map<std::string, double, std::less<>>;
@@ -70,7 +70,7 @@ struct Hosts {
   double fastest_s = 1;  // fastest launch of all runs, s
 };
 
-Seconds quickest_launches(const Table& table) {
+Seconds quickest_launches(const CsvTable& table) {
   Seconds quickest;
   for (const formats::CsvRecord& record : table.records) {
     const double launch_s = table.columns.number(record, "launch_s");
@@ -81,14 +81,16 @@ Seconds quickest_launches(const Table& table) {
   return quickest;
 }
 
-std::string key_of(const Table& table, const formats::CsvRecord& record) {
-  const std::string& told = table.columns.text(record, "parameters");
-  return fmt::format("{}/{} {}x{} {} {}", part_of(told, "package"), part_of(told, "name"), part_of(told, "batch"),
-                     part_of(told, "size"), table.columns.text(record, "dtype"), table.columns.text(record, "pass"));
+std::string key_of(const CsvTable& table, const formats::CsvRecord& record) {
+  const std::string& parameters = table.columns.text(record, "parameters");
+  return fmt::format("{}/{} {}x{} {} {}", part_of(parameters, "package"), part_of(parameters, "name"),
+                     part_of(parameters, "batch"), part_of(parameters, "size"), table.columns.text(record, "dtype"),
+                     table.columns.text(record, "pass"));
 }
 
 // `busy_s`: GPU busy time, 0 if unknown.
-HostEvidence host_evidence_of(const Table& table, const formats::CsvRecord& record, double quickest_s, double busy_s) {
+HostEvidence host_evidence_of(const CsvTable& table, const formats::CsvRecord& record, double quickest_s,
+                              double busy_s) {
   const double launch_s = table.columns.number(record, "launch_s");
   const double issue_s = table.columns.number(record, "issue_s");
   if (!(launch_s > 0)) return HostEvidence::nothing;
@@ -105,11 +107,11 @@ double of_run(const Seconds& by_run, std::string_view slice, double otherwise) {
   return at == by_run.end() ? otherwise : at->second;
 }
 
-void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, const Hosts& hosts, double busy_s) {
+void add_row(Sums& sums, const CsvTable& table, const formats::CsvRecord& record, const Hosts& hosts, double busy_s) {
   const std::string& slice = table.columns.text(record, "slice");
-  const HostEvidence told = host_evidence_of(table, record, of_run(hosts.quickest_s, slice, 0), busy_s);
-  if (told < sums.told) return;
-  if (told > sums.told) sums = {.told = told};
+  const HostEvidence evidence = host_evidence_of(table, record, of_run(hosts.quickest_s, slice, 0), busy_s);
+  if (evidence < sums.evidence) return;
+  if (evidence > sums.evidence) sums = {.evidence = evidence};
   const double launch_s = table.columns.number(record, "launch_s");
   sums.time_s += table.columns.number(record, "time_s");
   sums.energy_j += table.columns.number(record, "energy_j");
@@ -117,7 +119,7 @@ void add_row(Sums& sums, const Table& table, const formats::CsvRecord& record, c
   sums.host_factor += launch_s > 0 ? launch_s / hosts.fastest_s * of_run(hosts.step_factors, slice, 1) : 1;
   if (const double idle_w = table.columns.number(record, "idle_w"); idle_w > 0) {
     sums.idle_w += idle_w;
-    ++sums.tell_idle;
+    ++sums.idle_count;
   }
   ++sums.repeats;
 }
@@ -130,10 +132,10 @@ double busy_of(const Seconds& busy_s, std::string_view key) {
 Result<Seconds> read_busy(std::string_view csv) {
   Seconds busy_s;
   if (csv.empty()) return busy_s;
-  const Result<Table> told = read_table(csv, std::array<std::string_view, 2>{"setting", "busy_s"});
-  if (!told) return told.error();
-  for (const formats::CsvRecord& record : told->records)
-    busy_s[told->columns.text(record, "setting")] = told->columns.number(record, "busy_s");
+  const Result<CsvTable> table = read_table(csv, std::array<std::string_view, 2>{"setting", "busy_s"});
+  if (!table) return table.error();
+  for (const formats::CsvRecord& record : table->records)
+    busy_s[table->columns.text(record, "setting")] = table->columns.number(record, "busy_s");
   return busy_s;
 }
 
@@ -144,7 +146,7 @@ struct Waited {
   double launches = 0;  // natural logarithm of the multiple
 };
 
-std::vector<Waited> all_waited(const Table& table, const Seconds& quickest_s, const Seconds& busy_s) {
+std::vector<Waited> all_waited(const CsvTable& table, const Seconds& quickest_s, const Seconds& busy_s) {
   std::vector<Waited> rows;
   for (const formats::CsvRecord& record : table.records) {
     const std::string key = key_of(table, record);
@@ -181,7 +183,7 @@ Factors step_factors(const std::vector<Waited>& rows) {
   return factors;
 }
 
-Hosts hosts_of(const Table& table, const Seconds& busy_s, double fastest_launch_s) {
+Hosts hosts_of(const CsvTable& table, const Seconds& busy_s, double fastest_launch_s) {
   Hosts hosts{.quickest_s = quickest_launches(table)};
   for (const auto& [slice, launch_s] : hosts.quickest_s) hosts.fastest_s = std::min(hosts.fastest_s, launch_s);
   if (fastest_launch_s > 0) hosts.fastest_s = fastest_launch_s;
@@ -189,7 +191,7 @@ Hosts hosts_of(const Table& table, const Seconds& busy_s, double fastest_launch_
   return hosts;
 }
 
-std::map<std::string, Sums> measured_settings(const Table& table, const Hosts& hosts, const Seconds& busy_s) {
+std::map<std::string, Sums> measured_settings(const CsvTable& table, const Hosts& hosts, const Seconds& busy_s) {
   std::map<std::string, Sums> measured;
   for (const formats::CsvRecord& record : table.records) {
     const std::string key = key_of(table, record);
@@ -213,23 +215,23 @@ Result<std::vector<std::pair<std::size_t, double>>> counts_of(const std::string&
 
 }  // namespace
 
-Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fastest_launch_s) {
+Result<NetworkTable> read_networks_tables(const NetworkCsvTexts& texts, double fastest_launch_s) {
   const Result<Seconds> busy_s = read_busy(texts.busy);
   if (!busy_s) return busy_s.error();
-  const Result<Table> rows = read_table(texts.networks, kOfNetworks);
+  const Result<CsvTable> rows = read_table(texts.networks, kOfNetworks);
   if (!rows) return rows.error();
   const Hosts hosts = hosts_of(*rows, *busy_s, fastest_launch_s);
   const std::map<std::string, Sums> measured = measured_settings(*rows, hosts, *busy_s);
-  const Result<Table> listed = read_table(texts.operations, kOfOperations);
+  const Result<CsvTable> listed = read_table(texts.operations, kOfOperations);
   if (!listed) return listed.error();
   NetworkTable table;
   table.fastest_launch_s = hosts.quickest_s.empty() ? 0 : hosts.fastest_s;
   for (const formats::CsvRecord& record : listed->records) {
-    Result<Operation> operation = operation_of(listed->columns, record);
+    Result<Operation> operation = parse_operation(listed->columns, record);
     if (!operation) return std::move(operation).error();
     table.operations.push_back(std::move(*operation));
   }
-  const Result<Table> lines = read_table(texts.settings, kOfSettings);
+  const Result<CsvTable> lines = read_table(texts.settings, kOfSettings);
   if (!lines) return lines.error();
   for (const formats::CsvRecord& record : lines->records) {
     const auto text = [&](std::string_view name) -> const std::string& { return lines->columns.text(record, name); };
@@ -251,7 +253,7 @@ Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fast
     const double gpu_s = busy_of(*busy_s, key);
     // A disturbed host that is still far ahead of the GPU does not limit the step.
     const bool was_ahead = gpu_s == 0 && sums.issue_s > 0 && sums.issue_s < kAhead * sums.time_s;
-    const bool undisturbed = sums.told >= HostEvidence::undisturbed;
+    const bool undisturbed = sums.evidence >= HostEvidence::undisturbed;
     if (!undisturbed && !was_ahead && gpu_s < kBusy * sums.time_s / repeats) {
       table.disturbed.push_back(setting);
       continue;
@@ -265,7 +267,7 @@ Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fast
                               gpu_s,
                               undisturbed ? sums.issue_s / repeats : 0,
                               {sums.host_factor / repeats, 0},
-                              sums.idle_w / std::max(1, sums.tell_idle),
+                              sums.idle_w / std::max(1, sums.idle_count),
                               lines->columns.number(record, "python_calls"),
                               std::move(*counts)});
   }
@@ -273,12 +275,12 @@ Result<NetworkTable> read_networks_tables(const NetworkTexts& texts, double fast
 }
 
 Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_view busy) {
-  const Result<Table> table = read_table(networks, kOfNetworks);
+  const Result<CsvTable> table = read_table(networks, kOfNetworks);
   if (!table) return table.error();
   const Result<Seconds> busy_s = read_busy(busy);
   if (!busy_s) return busy_s.error();
   const Seconds quickest_s = quickest_launches(*table);
-  Repeats repeats;
+  RepeatedMeasurements repeats;
   for (const formats::CsvRecord& record : table->records) {
     const std::string key = key_of(*table, record);
     const double own_s = of_run(quickest_s, table->columns.text(record, "slice"), 0);

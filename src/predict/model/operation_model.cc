@@ -40,19 +40,20 @@ double passes_of_step(const Operation& operation) {
 double weight_of(double time_s) { return kWeightOfShort + (1 - kWeightOfShort) * std::min(1.0, time_s / kLong_s); }
 
 struct Described {
-  PhysicsRow row;
+  PhysicsObservation row;
   double physical_time_s = 0;
   std::vector<float> features;
 };
 
-Described described(const OperationModel& model, const Operation& operation, const Situation& situation) {
+Described described(const OperationModel& model, const Operation& operation, const CallConditions& conditions) {
   const Work work = work_of(operation);
-  Described told;
-  told.row.groups = groups_of(operation);
-  told.row.terms = time_terms(operation, work, model.sheet, situation.cold);
-  told.physical_time_s = physical_time_s(model.times, told.row);
-  told.features = features_of(operation, work, told.row.terms, model.sheet, situation, told.physical_time_s);
-  return told;
+  Described description;
+  description.row.groups = coefficient_groups(operation);
+  description.row.terms = time_terms(operation, work, model.sheet, conditions.cold);
+  description.physical_time_s = physical_time_s(model.times, description.row);
+  description.features =
+      features_of(operation, work, description.row.terms, model.sheet, conditions, description.physical_time_s);
+  return description;
 }
 
 std::vector<float> with_power(std::vector<float> features, double time_s, double power_w) {
@@ -61,24 +62,25 @@ std::vector<float> with_power(std::vector<float> features, double time_s, double
   return features;
 }
 
-std::vector<float> with_kriging(std::vector<float> features, const Operation& operation, const Interpolated& kriging) {
+std::vector<float> with_kriging(std::vector<float> features, const Operation& operation,
+                                const InterpolatedResidual& kriging) {
   for (const double value : {kriging.time, kriging.power, kriging.kriging_variance})
     features.push_back(static_cast<float>(value));
-  const ResidualSample here = sample_of(operation, 0, 0);
-  features.push_back(static_cast<float>(here.sizes[1]));
-  features.push_back(static_cast<float>(here.alignment));
+  const ResidualSample target = make_residual_sample(operation, 0, 0);
+  features.push_back(static_cast<float>(target.sizes[1]));
+  features.push_back(static_cast<float>(target.alignment));
   return features;
 }
 
-std::vector<PhysicsRow> physics_rows(std::span<const MeasuredOperation> rows, const Datasheet& sheet) {
-  std::vector<PhysicsRow> told(rows.size());
+std::vector<PhysicsObservation> physics_observations(std::span<const MeasuredOperation> rows, const Datasheet& sheet) {
+  std::vector<PhysicsObservation> observations(rows.size());
   parallel_for(rows.size(), [&](std::size_t index) {
     const MeasuredOperation& row = rows[index];
     const Work work = work_of(row.operation);
-    told[index] = {groups_of(row.operation), time_terms(row.operation, work, sheet, row.cold), row.time_s,
-                   row.energy_j.value_or(0)};
+    observations[index] = {coefficient_groups(row.operation), time_terms(row.operation, work, sheet, row.cold),
+                           row.time_s, row.energy_j.value_or(0)};
   });
-  return told;
+  return observations;
 }
 
 struct Residuals {
@@ -87,7 +89,7 @@ struct Residuals {
   double power = 0;
 };
 
-Residuals residuals_of(const OperationModel& model, const MeasuredOperation& row, const PhysicsRow& physics) {
+Residuals residuals_of(const OperationModel& model, const MeasuredOperation& row, const PhysicsObservation& physics) {
   Residuals residuals;
   residuals.physical_time_s = physical_time_s(model.times, physics);
   const double time = std::log(row.time_s / residuals.physical_time_s);
@@ -100,16 +102,16 @@ Residuals residuals_of(const OperationModel& model, const MeasuredOperation& row
 bool is_alone(const MeasuredOperation& row) { return row.energy_j && !row.in_network; }
 
 // Leave-one-out interpolation of each row; from it the trees learn how far to trust the interpolation.
-std::vector<Interpolated> leave_one_out_residuals(const ResidualKriging& kriging,
-                                                  std::span<const MeasuredOperation> rows,
-                                                  std::span<const Residuals> residuals) {
-  std::vector<Interpolated> told(rows.size());
+std::vector<InterpolatedResidual> leave_one_out_residuals(const ResidualKriging& kriging,
+                                                          std::span<const MeasuredOperation> rows,
+                                                          std::span<const Residuals> residuals) {
+  std::vector<InterpolatedResidual> interpolated(rows.size());
   parallel_for(rows.size(), [&](std::size_t index) {
     const MeasuredOperation& row = rows[index];
-    const ResidualSample own = sample_of(row.operation, residuals[index].time, residuals[index].power);
-    told[index] = kriging.ask(row.operation, row.cold, is_alone(row) ? &own : nullptr);
+    const ResidualSample own = make_residual_sample(row.operation, residuals[index].time, residuals[index].power);
+    interpolated[index] = kriging.interpolate(row.operation, row.cold, is_alone(row) ? &own : nullptr);
   });
-  return told;
+  return interpolated;
 }
 
 // Measured optimizer steps include the host, which launches while the GPU computes. The GPU time therefore follows from
@@ -126,29 +128,30 @@ OperationEstimate optimizer_estimate(const OperationModel& model, const Operatio
 
 }  // namespace
 
-OperationEstimate estimate(const OperationModel& model, const Operation& operation, const Situation& situation) {
+OperationEstimate estimate(const OperationModel& model, const Operation& operation, const CallConditions& conditions) {
   if (operation.kind == Kind::view) return {};
-  if (operation.kind == Kind::optimizer && situation.in_network) return optimizer_estimate(model, operation);
-  Described told = described(model, operation, situation);
+  if (operation.kind == Kind::optimizer && conditions.in_network) return optimizer_estimate(model, operation);
+  Described description = described(model, operation, conditions);
   OperationEstimate guess;
-  guess.physical_time_s = told.physical_time_s;
-  const bool has_trees = !model.box.least.empty() && is_measured(model.times, operation.kind);
-  guess.trust = has_trees ? model.box.trust(told.features) : 0;
-  const Interpolated kriging = model.kriging.ask(operation, situation.cold);
+  guess.physical_time_s = description.physical_time_s;
+  const bool has_trees = !model.training_range.min_features.empty() && is_measured(model.times, operation.kind);
+  guess.trust = has_trees ? model.training_range.trust(description.features) : 0;
+  const InterpolatedResidual kriging = model.kriging.interpolate(operation, conditions.cold);
   // A measured operation needs no trees, except within a network, where its time may differ.
   const double unknown =
-      situation.in_network ? 1 : std::clamp((kriging.kriging_variance - kSurely) / kSurely, 0.0, 1.0);
+      conditions.in_network ? 1 : std::clamp((kriging.kriging_variance - kSurely) / kSurely, 0.0, 1.0);
   const double of_trees = guess.trust * unknown;
   double residual = kriging.time;
-  if (of_trees > 0) residual += of_trees * model.time_trees.ask(with_kriging(told.features, operation, kriging));
+  if (of_trees > 0)
+    residual += of_trees * model.time_trees.predict(with_kriging(description.features, operation, kriging));
   guess.time_s = guess.physical_time_s * std::exp(residual);
-  guess.time_s = std::max(guess.time_s, least_time_s(told.row.terms));
-  told.row.time_s = guess.time_s;
-  guess.physical_power_w = physical_power_w(model.energies, told.row, model.sheet);
+  guess.time_s = std::max(guess.time_s, roofline_time_s(description.row.terms));
+  description.row.time_s = guess.time_s;
+  guess.physical_power_w = physical_power_w(model.energies, description.row, model.sheet);
   residual = kriging.power;
   if (of_trees > 0) {
-    const auto features = with_power(std::move(told.features), guess.time_s, guess.physical_power_w);
-    residual += of_trees * model.power_trees.ask(with_kriging(features, operation, kriging));
+    const auto features = with_power(std::move(description.features), guess.time_s, guess.physical_power_w);
+    residual += of_trees * model.power_trees.predict(with_kriging(features, operation, kriging));
   }
   const double power_w = guess.physical_power_w * std::exp(residual);
   guess.energy_j = std::clamp(power_w, model.sheet.idle_w, 1.2 * model.sheet.power_limit_w) * guess.time_s;
@@ -157,51 +160,52 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
 }
 
 Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> rows, const Datasheet& sheet,
-                                           const TreeOptions& options) {
+                                           const TreeFitOptions& options) {
   OperationModel model;
   model.sheet = sheet;
-  const std::vector<PhysicsRow> all = physics_rows(rows, sheet);
-  std::vector<PhysicsRow> with_energy;
+  const std::vector<PhysicsObservation> all = physics_observations(rows, sheet);
+  std::vector<PhysicsObservation> with_energy;
   for (std::size_t index = 0; index < rows.size(); ++index) {
     if (rows[index].energy_j) with_energy.push_back(all[index]);
   }
-  model.times = fit_times(all);
-  model.energies = fit_energies(with_energy, sheet.power_limit_w);
+  model.times = fit_time_coefficients(all);
+  model.energies = fit_energy_coefficients(with_energy, sheet.power_limit_w);
   std::vector<Residuals> residuals;
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
     residuals.push_back(residuals_of(model, row, all[index]));
     const auto& [physical_s, time, power] = residuals.back();
-    if (is_alone(row)) model.kriging.add(row.operation, row.cold, sample_of(row.operation, time, power));
+    if (is_alone(row)) model.kriging.add(row.operation, row.cold, make_residual_sample(row.operation, time, power));
   }
-  const std::vector<Interpolated> kriging_of = leave_one_out_residuals(model.kriging, rows, residuals);
-  TreeRows times;
-  TreeRows powers;
+  const std::vector<InterpolatedResidual> kriging_of = leave_one_out_residuals(model.kriging, rows, residuals);
+  TreeTrainingData times;
+  TreeTrainingData powers;
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
     const auto& [physical_s, time, power] = residuals[index];
     const std::vector<float> features = features_of(row.operation, work_of(row.operation), all[index].terms, sheet,
                                                     {row.cold, row.in_network}, physical_s);
     const double weight = (row.in_network ? kWeightInNetwork : 1) * weight_of(row.time_s);
-    const Interpolated& kriging = kriging_of[index];
+    const InterpolatedResidual& kriging = kriging_of[index];
     times.add(with_kriging(features, row.operation, kriging), time - kriging.time, weight);
-    model.box.include(features);
+    model.training_range.extend(features);
     if (!row.energy_j) continue;
     const double power_w = physical_power_w(model.energies, all[index], sheet);
     powers.add(with_kriging(with_power(features, row.time_s, power_w), row.operation, kriging), power - kriging.power,
                weight);
   }
-  TreeOptions directed = options;
-  directed.directions.assign(feature_directions().begin(), feature_directions().end());
-  directed.directions.resize(feature_directions().size() + kKrigingColumns);
+  TreeFitOptions directed = options;
+  directed.directions.assign(feature_monotonicity().begin(), feature_monotonicity().end());
+  directed.directions.resize(feature_monotonicity().size() + kKrigingColumns);
   // Power varies less than time, and only isolated operations measure it.
-  TreeOptions fewer = options;
-  fewer.rounds = options.rounds * 2 / 3;
-  fewer.depth = options.depth - 1;
+  TreeFitOptions fewer = options;
+  fewer.boosting_rounds = options.boosting_rounds * 2 / 3;
+  fewer.max_depth = options.max_depth - 1;
   // The two fits are independent and take most of the time, so they run in parallel.
-  std::future<Result<Trees>> power_fit = std::async(std::launch::async, [&] { return fit_trees(powers, fewer); });
-  Result<Trees> time_trees = fit_trees(times, directed);
-  Result<Trees> power_trees = power_fit.get();
+  std::future<Result<RegressionTrees>> power_fit =
+      std::async(std::launch::async, [&] { return fit_trees(powers, fewer); });
+  Result<RegressionTrees> time_trees = fit_trees(times, directed);
+  Result<RegressionTrees> power_trees = power_fit.get();
   if (!time_trees) return std::move(time_trees).error();
   if (!power_trees) return std::move(power_trees).error();
   model.time_trees = std::move(*time_trees);

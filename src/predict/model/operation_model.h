@@ -14,8 +14,8 @@
 #include "predict/model/datasheet.h"
 #include "predict/model/features.h"
 #include "predict/model/physics.h"
+#include "predict/model/regression_trees.h"
 #include "predict/model/residual_kriging.h"
-#include "predict/model/trees.h"
 
 namespace joulemap::predict {
 
@@ -28,10 +28,10 @@ struct OperationModel {
   Datasheet sheet;
   TimeCoefficients times;
   EnergyCoefficients energies;
-  Trees time_trees;   // inputs: features and kKrigingColumns columns
-  Trees power_trees;  // inputs: features, physical time and power, and kKrigingColumns columns
+  RegressionTrees time_trees;   // inputs: features and kKrigingColumns columns
+  RegressionTrees power_trees;  // inputs: features, physical time and power, and kKrigingColumns columns
   ResidualKriging kriging;
-  Box box;  // range of the measured features; empty without measurements: physics alone
+  TrainingRange training_range;  // range of the measured features; empty without measurements: physics alone
 };
 
 struct OperationEstimate {
@@ -44,10 +44,10 @@ struct OperationEstimate {
 };
 
 // Returns zero for kinds that launch nothing.
-OperationEstimate estimate(const OperationModel& model, const Operation& operation, const Situation& situation);
+OperationEstimate estimate(const OperationModel& model, const Operation& operation, const CallConditions& conditions);
 
 Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> rows, const Datasheet& sheet,
-                                           const TreeOptions& options = {});
+                                           const TreeFitOptions& options = {});
 
 // Physics alone, for a GPU without measurements: its datasheet with the coefficients of a measured GPU.
 OperationModel datasheet_model(const OperationModel& measured, const Datasheet& sheet);

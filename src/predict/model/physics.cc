@@ -47,7 +47,7 @@ constexpr std::array<Tile, 11> kTiles = {{{256, 128, 1.0},
 constexpr double kFillOfPipeline = 64;
 constexpr double kLeastSplit = 128;
 
-// Values of alignment_of(): grouped and depthwise convolutions.
+// Values of alignment_class(): grouped and depthwise convolutions.
 constexpr int kInGroups = 4;
 constexpr int kDepthwise = 5;
 
@@ -72,12 +72,12 @@ std::vector<std::int64_t> rows_in_memory(const Operation& operation) {
 }
 
 // Prior of recurrent layers until one is measured: a call costs 20 us, and steps take the latency in their terms.
-constexpr std::array<double, kTerms> kPriorTimesOfRecurrent = {20, 1, 1.5, 1.2, 1, 0};
-constexpr std::array<double, kTerms + 1> kPriorEnergiesOfRecurrent = {0, 0.5, 0.3, 0.5, 0.1, 0.3, 0.2};
+constexpr std::array<double, kTermCount> kPriorTimesOfRecurrent = {20, 1, 1.5, 1.2, 1, 0};
+constexpr std::array<double, kTermCount + 1> kPriorEnergiesOfRecurrent = {0, 0.5, 0.3, 0.5, 0.1, 0.3, 0.2};
 
 template <std::size_t N>
 const std::array<double, N>* prior_of_recurrent() {
-  if constexpr (N == kTerms) {
+  if constexpr (N == kTermCount) {
     return &kPriorTimesOfRecurrent;
   } else {
     return &kPriorEnergiesOfRecurrent;
@@ -85,7 +85,8 @@ const std::array<double, N>* prior_of_recurrent() {
 }
 
 template <std::size_t N>
-const std::array<double, N>* find_group(const Coefficients<N>& fitted, const std::array<std::string, kLevels>& groups) {
+const std::array<double, N>* find_group(const Coefficients<N>& fitted,
+                                        const std::array<std::string, kGroupLevels>& groups) {
   for (const std::string& group : groups) {
     if (const auto at = fitted.find(group); at != fitted.end()) return &at->second;
   }
@@ -96,7 +97,7 @@ const std::array<double, N>* find_group(const Coefficients<N>& fitted, const std
 
 // Weight of the wider group's coefficients, in equivalent rows, from the narrowest level to all kinds. It is small
 // between kinds, which have little in common.
-constexpr std::array<double, kLevels + 1> kObservationsOfPrior = {12, 12, 4, 0.5, 1};
+constexpr std::array<double, kGroupLevels + 1> kObservationsOfPrior = {12, 12, 4, 0.5, 1};
 constexpr double kLeastPull = 1e-9;
 constexpr double kSquareOfPrior = 0.05;
 
@@ -109,11 +110,11 @@ struct Fitted {
 // The precision of the prior follows the term's size in the wider group. A term that hardly occurs in a group could
 // otherwise take any coefficient, fit slightly better, and be far off where the term does occur.
 template <std::size_t N>
-std::array<double, N> fit_group(const statistics::GramSums& sums, const Fitted<N>& wider,
+std::array<double, N> fit_group(const statistics::NormalEquations& sums, const Fitted<N>& wider,
                                 double observations_of_prior) {
   std::vector<statistics::Prior> priors(N);
   for (std::size_t index = 0; index < N; ++index) {
-    const double own = sums.gram(index, index) / std::max(1.0, sums.rows());
+    const double own = sums.gram(index, index) / std::max(1.0, sums.total_weight());
     priors[index] = {wider.coefficients[index],
                      kLeastPull + observations_of_prior * std::max(own, wider.squares[index])};
   }
@@ -146,9 +147,9 @@ template <std::size_t N>
 Fitted<N> fit_rows(std::span<const std::array<double, N>> rows, const Fitted<N>& wider, double observations_of_prior) {
   Fitted<N> fitted = wider;
   for (int round = 0; round < kRounds; ++round) {
-    statistics::GramSums sums(N);
+    statistics::NormalEquations sums(N);
     for (const std::array<double, N>& terms : rows) {
-      sums.add_row(terms, 1.0, round == 0 ? 1.0 : weight_of<N>(terms, fitted.coefficients));
+      sums.add_observation(terms, 1.0, round == 0 ? 1.0 : weight_of<N>(terms, fitted.coefficients));
     }
     fitted.coefficients = fit_group<N>(sums, wider, observations_of_prior);
     for (std::size_t index = 0; index < N && round == 0; ++index) {
@@ -161,24 +162,24 @@ Fitted<N> fit_rows(std::span<const std::array<double, N>> rows, const Fitted<N>&
 
 // Fits from the widest group, which contains all rows and has the prior `first`, to the narrowest.
 template <std::size_t N, class Row, class Target>
-Coefficients<N> fit_groups(std::span<const PhysicsRow> rows, const Row& row_of, const Target& target_of,
+Coefficients<N> fit_groups(std::span<const PhysicsObservation> rows, const Row& row_of, const Target& target_of,
                            const std::array<double, N>& first) {
-  std::array<std::map<std::string, Group<N>, std::less<>>, kLevels + 1> levels;
-  for (const PhysicsRow& row : rows) {
+  std::array<std::map<std::string, Group<N>, std::less<>>, kGroupLevels + 1> levels;
+  for (const PhysicsObservation& row : rows) {
     std::array<double, N> terms = row_of(row);
     const double target = target_of(row);
     for (double& term : terms) term /= target;
-    for (std::size_t level = 0; level <= kLevels; ++level) {
-      Group<N>& group = levels[level][level < kLevels ? row.groups[level] : std::string()];
+    for (std::size_t level = 0; level <= kGroupLevels; ++level) {
+      Group<N>& group = levels[level][level < kGroupLevels ? row.groups[level] : std::string()];
       group.rows.push_back(terms);
-      group.wider = level + 1 < kLevels ? row.groups[level + 1] : "";
+      group.wider = level + 1 < kGroupLevels ? row.groups[level + 1] : "";
     }
   }
   std::map<std::string, Fitted<N>, std::less<>> fitted;
   Fitted<N> start{first, {}};
   start.squares.fill(kSquareOfPrior);
-  fitted[""] = fit_rows<N>(levels[kLevels][""].rows, start, kObservationsOfPrior[kLevels]);
-  for (std::size_t level = kLevels; level-- > 0;) {
+  fitted[""] = fit_rows<N>(levels[kGroupLevels][""].rows, start, kObservationsOfPrior[kGroupLevels]);
+  for (std::size_t level = kGroupLevels; level-- > 0;) {
     for (const auto& [name, group] : levels[level]) {
       fitted[name] = fit_rows<N>(group.rows, fitted.find(group.wider)->second, kObservationsOfPrior[level]);
     }
@@ -188,16 +189,16 @@ Coefficients<N> fit_groups(std::span<const PhysicsRow> rows, const Row& row_of, 
   return coefficients;
 }
 
-std::array<double, kTerms + 1> energy_terms(const PhysicsRow& row, double limit_w) {
-  std::array<double, kTerms + 1> terms{};
-  for (std::size_t index = 0; index < kTerms; ++index) terms[index] = row.terms[index] * limit_w;
-  terms[kTerms] = row.time_s * limit_w;
+std::array<double, kTermCount + 1> energy_terms(const PhysicsObservation& row, double limit_w) {
+  std::array<double, kTermCount + 1> terms{};
+  for (std::size_t index = 0; index < kTermCount; ++index) terms[index] = row.terms[index] * limit_w;
+  terms[kTermCount] = row.time_s * limit_w;
   return terms;
 }
 
 // Each step waits for the one before: a latency, products of a few rows, and weights that are read again unless they
 // stay in registers.
-void add_recurrent_steps(const Operation& operation, const Datasheet& sheet, double peak, Terms& terms) {
+void add_recurrent_steps(const Operation& operation, const Datasheet& sheet, double peak, TimeTerms& terms) {
   const RecurrentSizes sizes = recurrent_sizes(operation);
   const double steps = sizes.steps * sizes.layers;
   terms[1] += steps * padded_flops(recurrent_step_product(sizes, operation.pass), sheet) / peak;
@@ -205,12 +206,12 @@ void add_recurrent_steps(const Operation& operation, const Datasheet& sheet, dou
   if (recurrent_algorithm(operation) != RecurrentAlgorithm::standard) return;
   const double weights_bytes = bytes_of(operation.dtype) * recurrent_state_weights(sizes);
   const double again_bytes = weights_bytes * (steps - sizes.layers);
-  const double cached = cache_share(weights_bytes * sizes.layers, sheet);
+  const double cached = cache_hit_fraction(weights_bytes * sizes.layers, sheet);
   terms[2] += again_bytes * cached / sheet.cache_bytes_per_s;
   terms[3] += again_bytes * (1 - cached) / sheet.memory_bytes_per_s;
 }
 
-std::array<std::string, kLevels> recurrent_groups(const Operation& operation) {
+std::array<std::string, kGroupLevels> recurrent_groups(const Operation& operation) {
   const std::string kind(name_of(operation.kind));
   const std::string of_pass = fmt::format("{}|{}", kind, name_of(operation.pass));
   const std::string by_algorithm = fmt::format("{}|{}", of_pass, name_of(recurrent_algorithm(operation)));
@@ -219,7 +220,7 @@ std::array<std::string, kLevels> recurrent_groups(const Operation& operation) {
 
 }  // namespace
 
-double padded_flops(const Product& product, const Datasheet& sheet) {
+double padded_flops(const MatrixProduct& product, const Datasheet& sheet) {
   double least = INFINITY;
   for (const Tile& tile : kTiles) {
     const double tiles = std::ceil(product.m / tile.m) * std::ceil(product.n / tile.n) * product.count;
@@ -234,25 +235,25 @@ double padded_flops(const Product& product, const Datasheet& sheet) {
   return 2 * least * sheet.multiprocessors;
 }
 
-double cache_share(double bytes, const Datasheet& sheet) {
+double cache_hit_fraction(double bytes, const Datasheet& sheet) {
   const double filled = bytes / (0.9 * sheet.cache_bytes);
   return 1 / (1 + filled * filled * filled);
 }
 
-Terms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold) {
-  const int alignment = alignment_of(operation);
+TimeTerms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold) {
+  const int alignment = alignment_class(operation);
   // Depthwise convolutions do not use tensor cores.
   const Dtype rate = alignment == kDepthwise ? Dtype::fp32 : operation.dtype;
   const double peak = sheet.peak_flops[static_cast<std::size_t>(rate)];
   double tiled = 0;
-  for (const Product& product : work.products) tiled += padded_flops(product, sheet);
-  const double cached = cold ? 0 : cache_share(work.bytes, sheet);
-  Terms terms = {kMicrosecond,
-                 tiled / peak,
-                 work.bytes * cached / sheet.cache_bytes_per_s,
-                 work.bytes * (1 - cached) / sheet.memory_bytes_per_s,
-                 std::max(work.inputs, work.outputs) / kElementsPerSecond,
-                 work.flops / peak};
+  for (const MatrixProduct& product : work.products) tiled += padded_flops(product, sheet);
+  const double cached = cold ? 0 : cache_hit_fraction(work.bytes, sheet);
+  TimeTerms terms = {kMicrosecond,
+                     tiled / peak,
+                     work.bytes * cached / sheet.cache_bytes_per_s,
+                     work.bytes * (1 - cached) / sheet.memory_bytes_per_s,
+                     std::max(work.inputs, work.outputs) / kElementsPerSecond,
+                     work.flops / peak};
   if (operation.kind == Kind::input) {  // copies from the host wait for the bus
     terms[2] = 0;
     terms[3] = 0;
@@ -260,7 +261,7 @@ Terms time_terms(const Operation& operation, const Work& work, const Datasheet& 
   }
   if (alignment == kInGroups) {  // libraries often run groups serially, with a launch each
     double serial = 0;
-    for (const Product& product : work.products) {
+    for (const MatrixProduct& product : work.products) {
       serial += product.count * (kMicrosecond + padded_flops({product.m, product.n, product.k, 1}, sheet) / peak);
     }
     terms[4] = serial;
@@ -272,10 +273,10 @@ Terms time_terms(const Operation& operation, const Work& work, const Datasheet& 
   return terms;
 }
 
-int alignment_of(const Operation& operation) {
+int alignment_class(const Operation& operation) {
   if (!is_product(operation.kind)) return 0;
-  if (const Grouping grouping = grouping_of(operation); grouping != Grouping::none)
-    return grouping == Grouping::depthwise ? kDepthwise : kInGroups;
+  if (const ConvolutionGrouping grouping = convolution_grouping(operation); grouping != ConvolutionGrouping::none)
+    return grouping == ConvolutionGrouping::depthwise ? kDepthwise : kInGroups;
   if (operation.dtype == Dtype::fp32) return 0;  // no tensor cores
   std::int64_t bytes = 16;
   for (const std::int64_t row : rows_in_memory(operation)) {
@@ -284,7 +285,7 @@ int alignment_of(const Operation& operation) {
   return bytes == 16 ? 0 : bytes == 8 ? 1 : bytes == 4 ? 2 : 3;
 }
 
-std::array<std::string, kLevels> groups_of(const Operation& operation) {
+std::array<std::string, kGroupLevels> coefficient_groups(const Operation& operation) {
   if (operation.kind == Kind::recurrent) return recurrent_groups(operation);
   const std::string kind(name_of(operation.kind));
   const std::string_view pass = name_of(operation.pass);
@@ -298,54 +299,54 @@ std::array<std::string, kLevels> groups_of(const Operation& operation) {
   if (operation.kind == Kind::input) form += operation.parameters.get("pinned", 0) != 0 ? "-pinned" : "-pageable";
   if (operation.kind == Kind::reduce) form += fmt::format("-{}", operation.parameters.get("over", 0));
   const std::string formed = fmt::format("{}|{}|{}", kind, form, pass);
-  std::string narrow = product ? fmt::format("{}|{}|{}", formed, name_of(operation.dtype), alignment_of(operation))
+  std::string narrow = product ? fmt::format("{}|{}|{}", formed, name_of(operation.dtype), alignment_class(operation))
                                : fmt::format("{}|{}", formed, bytes_of(operation.dtype));
   if (operation.kind == Kind::convolution)
     narrow += fmt::format("|{}", std::min<std::int64_t>(operation.parameters.get("kernel", 1), 3));
   // Grouped convolutions resemble each other, whatever their type, more than they resemble ungrouped ones.
-  const int alignment = alignment_of(operation);
+  const int alignment = alignment_class(operation);
   const std::string wider = alignment >= kInGroups ? fmt::format("{}|{}", formed, alignment)
                             : product              ? fmt::format("{}|{}", formed, name_of(operation.dtype))
                                                    : formed;
   return {narrow, wider, fmt::format("{}|{}", kind, pass), kind};
 }
 
-TimeCoefficients fit_times(std::span<const PhysicsRow> rows) {
-  return fit_groups<kTerms>(
-      rows, [](const PhysicsRow& row) { return row.terms; }, [](const PhysicsRow& row) { return row.time_s; },
-      {1, 1, 1, 1, 1, 1});
+TimeCoefficients fit_time_coefficients(std::span<const PhysicsObservation> rows) {
+  return fit_groups<kTermCount>(
+      rows, [](const PhysicsObservation& row) { return row.terms; },
+      [](const PhysicsObservation& row) { return row.time_s; }, {1, 1, 1, 1, 1, 1});
 }
 
-EnergyCoefficients fit_energies(std::span<const PhysicsRow> rows, double limit_w) {
-  return fit_groups<kTerms + 1>(
-      rows, [limit_w](const PhysicsRow& row) { return energy_terms(row, limit_w); },
-      [](const PhysicsRow& row) { return row.energy_j; }, {0, 0.5, 0.3, 0.5, 0, 0, 0.2});
+EnergyCoefficients fit_energy_coefficients(std::span<const PhysicsObservation> rows, double limit_w) {
+  return fit_groups<kTermCount + 1>(
+      rows, [limit_w](const PhysicsObservation& row) { return energy_terms(row, limit_w); },
+      [](const PhysicsObservation& row) { return row.energy_j; }, {0, 0.5, 0.3, 0.5, 0, 0, 0.2});
 }
 
-const std::array<double, kTerms>* time_coefficients(const TimeCoefficients& fitted,
-                                                    const std::array<std::string, kLevels>& groups) {
+const std::array<double, kTermCount>* time_coefficients(const TimeCoefficients& fitted,
+                                                        const std::array<std::string, kGroupLevels>& groups) {
   return find_group(fitted, groups);
 }
 
 bool is_measured(const TimeCoefficients& fitted, Kind kind) { return fitted.find(name_of(kind)) != fitted.end(); }
 
-double physical_time_s(const TimeCoefficients& fitted, const PhysicsRow& row) {
-  const std::array<double, kTerms>* found = find_group(fitted, row.groups);
+double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation& row) {
+  const std::array<double, kTermCount>* found = find_group(fitted, row.groups);
   double time_s = 0;
-  for (std::size_t index = 0; index < kTerms; ++index)
+  for (std::size_t index = 0; index < kTermCount; ++index)
     time_s += row.terms[index] * (found != nullptr ? (*found)[index] : 1);
-  return std::max(time_s, least_time_s(row.terms));
+  return std::max(time_s, roofline_time_s(row.terms));
 }
 
-double least_time_s(const Terms& terms) {
+double roofline_time_s(const TimeTerms& terms) {
   return std::max({kLeastTime_s, kOfMemoryRoof * terms[3], kOfComputeRoof * terms[5]});
 }
 
-double physical_power_w(const EnergyCoefficients& fitted, const PhysicsRow& row, const Datasheet& sheet) {
-  const std::array<double, kTerms + 1>* found = find_group(fitted, row.groups);
-  const std::array<double, kTerms + 1> terms = energy_terms(row, sheet.power_limit_w);
+double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& sheet) {
+  const std::array<double, kTermCount + 1>* found = find_group(fitted, row.groups);
+  const std::array<double, kTermCount + 1> terms = energy_terms(row, sheet.power_limit_w);
   double energy_j = 0;
-  for (std::size_t index = 0; index <= kTerms; ++index)
+  for (std::size_t index = 0; index <= kTermCount; ++index)
     energy_j += terms[index] * (found != nullptr ? (*found)[index] : 0.5);
   return std::clamp(energy_j / row.time_s, sheet.idle_w, kBurst * sheet.power_limit_w);
 }

@@ -22,52 +22,52 @@
 
 namespace joulemap::predict {
 
-inline constexpr std::size_t kTerms = 6;
-using Terms = std::array<double, kTerms>;  // s
+inline constexpr std::size_t kTermCount = 6;
+using TimeTerms = std::array<double, kTermCount>;  // s
 
 // `cold`: its inputs are not in the cache, as if another operation had run between two calls.
-Terms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold);
+TimeTerms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold);
 
 // Fraction of its bytes that an operation finds in the cache right after it ran.
-double cache_share(double bytes, const Datasheet& sheet);
+double cache_hit_fraction(double bytes, const Datasheet& sheet);
 
 // FLOPs of a product padded to whole tiles and to a whole last wave of the GPU, for the cheapest usual tile size.
-double padded_flops(const Product& product, const Datasheet& sheet);
+double padded_flops(const MatrixProduct& product, const Datasheet& sheet);
 
 // Row alignment: 0: 16 bytes, as tensor cores require; 1, 2, 3: 8, 4, 2 bytes; 4: grouped convolution; 5: depthwise.
-int alignment_of(const Operation& operation);
+int alignment_class(const Operation& operation);
 
-inline constexpr std::size_t kLevels = 4;
-std::array<std::string, kLevels> groups_of(const Operation& operation);
+inline constexpr std::size_t kGroupLevels = 4;
+std::array<std::string, kGroupLevels> coefficient_groups(const Operation& operation);
 
 // Group name to coefficients; energies have one more term, the time itself.
 template <std::size_t N>
 using Coefficients = std::map<std::string, std::array<double, N>, std::less<>>;
-using TimeCoefficients = Coefficients<kTerms>;
-using EnergyCoefficients = Coefficients<kTerms + 1>;
+using TimeCoefficients = Coefficients<kTermCount>;
+using EnergyCoefficients = Coefficients<kTermCount + 1>;
 
-struct PhysicsRow {
-  std::array<std::string, kLevels> groups;
-  Terms terms = {};
+struct PhysicsObservation {
+  std::array<std::string, kGroupLevels> groups;
+  TimeTerms terms = {};
   double time_s = 0;
   double energy_j = 0;
 };
-TimeCoefficients fit_times(std::span<const PhysicsRow> rows);
-EnergyCoefficients fit_energies(std::span<const PhysicsRow> rows, double limit_w);
+TimeCoefficients fit_time_coefficients(std::span<const PhysicsObservation> rows);
+EnergyCoefficients fit_energy_coefficients(std::span<const PhysicsObservation> rows, double limit_w);
 
 // Roofline limit: the least time that any fit or tree residual may predict, s.
-double least_time_s(const Terms& terms);
+double roofline_time_s(const TimeTerms& terms);
 
 // Coefficients of the narrowest fitted group. For an unmeasured kind, its prior or those of all kinds. Null if nothing
 // was fitted.
-const std::array<double, kTerms>* time_coefficients(const TimeCoefficients& fitted,
-                                                    const std::array<std::string, kLevels>& groups);
+const std::array<double, kTermCount>* time_coefficients(const TimeCoefficients& fitted,
+                                                        const std::array<std::string, kGroupLevels>& groups);
 
 // Whether any operation of the kind was fitted.
 bool is_measured(const TimeCoefficients& fitted, Kind kind);
 
-double physical_time_s(const TimeCoefficients& fitted, const PhysicsRow& row);
+double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation& row);
 // Clamped between idle power and the burst limit; row.time_s is the operation's duration.
-double physical_power_w(const EnergyCoefficients& fitted, const PhysicsRow& row, const Datasheet& sheet);
+double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& sheet);
 
 }  // namespace joulemap::predict

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "predict/model/explanation.h"
-#include "predict/model/launches.h"
+#include "predict/model/launch_counts.h"
 #include "predict/model/operation_model.h"
 
 namespace joulemap::predict {
@@ -37,51 +37,51 @@ Operation convolution(std::int64_t groups, Dtype dtype) {
   return operation;
 }
 
-PhysicsRow row_of(const Operation& operation, const Datasheet& sheet) {
-  return {groups_of(operation), time_terms(operation, work_of(operation), sheet, false), 0, 0};
+PhysicsObservation row_of(const Operation& operation, const Datasheet& sheet) {
+  return {coefficient_groups(operation), time_terms(operation, work_of(operation), sheet, false), 0, 0};
 }
 
 TEST(Physics, FindsTheCoefficientsThatMadeTheTimes) {
   const Datasheet sheet = *find_datasheet("h200");
-  std::vector<PhysicsRow> rows;
+  std::vector<PhysicsObservation> rows;
   for (std::int64_t width = 1000; width < 400'000'000; width = width * 3 / 2) {
-    PhysicsRow row = row_of(relu(width), sheet);
+    PhysicsObservation row = row_of(relu(width), sheet);
     row.time_s = 2 * row.terms[0] + 1.1 * row.terms[2] + 1.3 * row.terms[3];
     rows.push_back(row);
   }
-  const TimeCoefficients fitted = fit_times(rows);
-  for (const PhysicsRow& row : rows) EXPECT_NEAR(physical_time_s(fitted, row) / row.time_s, 1, 0.12);
+  const TimeCoefficients fitted = fit_time_coefficients(rows);
+  for (const PhysicsObservation& row : rows) EXPECT_NEAR(physical_time_s(fitted, row) / row.time_s, 1, 0.12);
 }
 
 TEST(Physics, ATermThatWasNeverSeenInAGroupDoesNotRunAway) {
   const Datasheet sheet = *find_datasheet("h200");
-  std::vector<PhysicsRow> rows;
+  std::vector<PhysicsObservation> rows;
   for (std::int64_t width = 1000; width < 2'000'000; width = width * 5 / 4) {  // all of it fits the cache
-    PhysicsRow row = row_of(relu(width), sheet);
+    PhysicsObservation row = row_of(relu(width), sheet);
     row.time_s = 2 * row.terms[0] + 1.1 * row.terms[2];
     row.time_s *= width % 2 == 0 ? 1.1 : 0.9;
     rows.push_back(row);
   }
-  const TimeCoefficients fitted = fit_times(rows);
-  const PhysicsRow large = row_of(relu(400'000'000), sheet);
+  const TimeCoefficients fitted = fit_time_coefficients(rows);
+  const PhysicsObservation large = row_of(relu(400'000'000), sheet);
   const double ideal_s = large.terms[3];
   EXPECT_GT(physical_time_s(fitted, large), 0.3 * ideal_s);
   EXPECT_LT(physical_time_s(fitted, large), 5 * ideal_s);
 }
 
 TEST(Physics, WidthsThatTensorCoresDoNotLikeAreAGroupOfTheirOwn) {
-  EXPECT_EQ(alignment_of(dense(64, 1024, 1024, Dtype::bf16)), 0);
-  EXPECT_EQ(alignment_of(dense(64, 1024, 30522, Dtype::bf16)), 2);
-  EXPECT_EQ(alignment_of(dense(64, 1395, 1024, Dtype::bf16)), 3);
-  EXPECT_EQ(alignment_of(dense(64, 1395, 1024, Dtype::fp32)), 0);
+  EXPECT_EQ(alignment_class(dense(64, 1024, 1024, Dtype::bf16)), 0);
+  EXPECT_EQ(alignment_class(dense(64, 1024, 30522, Dtype::bf16)), 2);
+  EXPECT_EQ(alignment_class(dense(64, 1395, 1024, Dtype::bf16)), 3);
+  EXPECT_EQ(alignment_class(dense(64, 1395, 1024, Dtype::fp32)), 0);
 }
 
 TEST(Physics, ConvolutionsInGroupsLearnFromEachOtherWhateverTheirType) {
   const Operation fp32 = convolution(4, Dtype::fp32);
   const Operation tf32 = convolution(4, Dtype::tf32);
-  EXPECT_NE(groups_of(fp32)[0], groups_of(tf32)[0]);
-  EXPECT_EQ(groups_of(fp32)[1], groups_of(tf32)[1]);
-  EXPECT_NE(groups_of(fp32)[1], groups_of(convolution(1, Dtype::fp32))[1]);
+  EXPECT_NE(coefficient_groups(fp32)[0], coefficient_groups(tf32)[0]);
+  EXPECT_EQ(coefficient_groups(fp32)[1], coefficient_groups(tf32)[1]);
+  EXPECT_NE(coefficient_groups(fp32)[1], coefficient_groups(convolution(1, Dtype::fp32))[1]);
   const Datasheet sheet = *find_datasheet("h200");
   EXPECT_GT(row_of(convolution(1, Dtype::fp32), sheet).terms.back(),
             5 * row_of(convolution(1, Dtype::tf32), sheet).terms.back());
@@ -89,8 +89,8 @@ TEST(Physics, ConvolutionsInGroupsLearnFromEachOtherWhateverTheirType) {
 
 TEST(Physics, GroupsOneAfterTheOtherTakeALaunchEach) {
   const Datasheet sheet = *find_datasheet("h200");
-  const Terms few = row_of(convolution(4, Dtype::fp32), sheet).terms;
-  const Terms many = row_of(convolution(64, Dtype::fp32), sheet).terms;
+  const TimeTerms few = row_of(convolution(4, Dtype::fp32), sheet).terms;
+  const TimeTerms many = row_of(convolution(64, Dtype::fp32), sheet).terms;
   EXPECT_GE(few[4], 4e-6);
   EXPECT_GE(many[4], 64e-6);
   EXPECT_LT(row_of(convolution(1, Dtype::fp32), sheet).terms[4], 1e-6);
@@ -100,8 +100,8 @@ TEST(Physics, GroupsOneAfterTheOtherAreArithmeticNotMemory) {
   OperationModel model;
   model.sheet = *find_datasheet("h200");
   model.times[""] = {0, 0, 0, 0, 1, 0};
-  EXPECT_EQ(explain(model, convolution(4, Dtype::fp32), {}).bound, Bound::compute);
-  EXPECT_EQ(explain(model, relu(1 << 20), {}).bound, Bound::memory);
+  EXPECT_EQ(explain_operation(model, convolution(4, Dtype::fp32), {}).bound, Bound::compute);
+  EXPECT_EQ(explain_operation(model, relu(1 << 20), {}).bound, Bound::memory);
 }
 
 TEST(Physics, TensorCoresDoNothingForChannelsEachByItself) {
@@ -119,14 +119,14 @@ TEST(Launches, AFewThatLaunchHundredsDoNotSpeakForTheOthers) {
     row.launches = 4;
   }
   rows.back().launches = 400;
-  const double told = launches_of(fit_launches(rows), convolution(4, Dtype::bf16));
-  EXPECT_GT(told, 4);
-  EXPECT_LT(told, 8);
+  const double launches = launch_count(fit_launch_counts(rows), convolution(4, Dtype::bf16));
+  EXPECT_GT(launches, 4);
+  EXPECT_LT(launches, 8);
 }
 
 TEST(Physics, CopiesFromTheHostTellTheBusAndPinnedOnesLittleOfOthers) {
   const Datasheet sheet = *find_datasheet("h200");
-  std::vector<PhysicsRow> rows;
+  std::vector<PhysicsObservation> rows;
   const auto copy_of = [](std::int64_t batch, bool pinned) {
     Operation operation;
     operation.kind = Kind::input;
@@ -140,21 +140,21 @@ TEST(Physics, CopiesFromTheHostTellTheBusAndPinnedOnesLittleOfOthers) {
       rows.back().time_s = work_of(copy_of(batch, pinned)).bytes / (pinned ? 55e9 : 9e9);
     }
   }
-  const TimeCoefficients fitted = fit_times(rows);
-  for (const PhysicsRow& row : rows) EXPECT_NEAR(physical_time_s(fitted, row) / row.time_s, 1, 0.35);
+  const TimeCoefficients fitted = fit_time_coefficients(rows);
+  for (const PhysicsObservation& row : rows) EXPECT_NEAR(physical_time_s(fitted, row) / row.time_s, 1, 0.35);
 }
 
 TEST(Physics, ProductsAreFilledUpToWholeTilesAndWaves) {
   const Datasheet sheet = *find_datasheet("h200");
-  const Product small{64, 64, 512, 1};
-  const Product large{8192, 8192, 4096, 1};
+  const MatrixProduct small{64, 64, 512, 1};
+  const MatrixProduct large{8192, 8192, 4096, 1};
   EXPECT_GT(padded_flops(small, sheet), 10 * 2 * small.m * small.n * small.k);
   EXPECT_LT(padded_flops(large, sheet), 1.3 * 2 * large.m * large.n * large.k);
 }
 
 TEST(Physics, PowerStaysBetweenRestAndTheLimit) {
   const Datasheet sheet = *find_datasheet("h200");
-  PhysicsRow row = row_of(relu(1'000'000), sheet);
+  PhysicsObservation row = row_of(relu(1'000'000), sheet);
   row.time_s = 1;
   EXPECT_EQ(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 0}}}, row, sheet), sheet.idle_w);
   EXPECT_LE(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 99}}}, row, sheet), 1.2 * sheet.power_limit_w);

@@ -41,14 +41,14 @@ std::optional<std::int64_t> batch_of(const Graph& graph) {
   return std::nullopt;
 }
 
-Prediction predicted(const Profile& profile, const Graph& graph, const PredictOptions& options) {
+Prediction predicted(const DeviceProfile& profile, const Graph& graph, const PredictOptions& options) {
   if (!options.training && is_traced_training(graph)) return predict(profile, forward_only(graph), options);
   return predict(profile, graph, options);
 }
 
-Lifetime lifetime_of(const Profile& profile, const Graph& graph, const PredictionRequest& request,
-                     PredictOptions options) {
-  Lifetime life{.steps = request.steps, .inferences = request.inferences};
+LifetimeEnergy lifetime_of(const DeviceProfile& profile, const Graph& graph, const PredictionRequest& request,
+                           PredictOptions options) {
+  LifetimeEnergy life{.steps = request.steps, .inferences = request.inferences};
   const auto add = [&](bool training, std::int64_t count, std::optional<double>& one_j) {
     if (count == 0) return;
     options.training = training;
@@ -118,10 +118,10 @@ Diagnostics doubts_of(const Prediction& prediction) {
                             unknown_names(prediction)),
                 "export the model without such operations, or measure it: joulemap record"});
   }
-  if (!prediction.unmeasured.empty()) {
+  if (!prediction.unmeasured_kinds.empty()) {
     std::string kinds;
-    for (const std::string& kind : prediction.unmeasured) kinds += (kinds.empty() ? "" : ", ") + kind;
-    doubts.add({"unmeasured_kinds", prediction.unmeasured.size(),
+    for (const std::string& kind : prediction.unmeasured_kinds) kinds += (kinds.empty() ? "" : ", ") + kind;
+    doubts.add({"unmeasured_kinds", prediction.unmeasured_kinds.size(),
                 fmt::format("nothing of these kinds was measured on {}: {}; physics alone predicts them, and intervals "
                             "allow for a factor of three",
                             prediction.device, kinds),
@@ -145,10 +145,10 @@ Error list_has_its_types(Precision precision) {
           "trace the module again: joulemap.trace(model, inputs, dtype=\"tf32\"), or autocast=torch.bfloat16"};
 }
 
-Machine machine_of(const Profile& profile, const PredictionRequest& request) {
-  Machine machine{.host_factor = request.host_factor};
-  if (request.idle_w) machine.idle_offset_w = *request.idle_w - profile.operation.sheet.idle_w;
-  machine.idle_offset_w = std::max(machine.idle_offset_w, -profile.network.idle_w);
+MachineCorrection machine_of(const DeviceProfile& profile, const PredictionRequest& request) {
+  MachineCorrection machine{.host_factor = request.host_factor};
+  if (request.idle_w) machine.idle_offset_w = *request.idle_w - profile.operation_model.sheet.idle_w;
+  machine.idle_offset_w = std::max(machine.idle_offset_w, -profile.network_model.idle_w);
   return machine;
 }
 
@@ -156,7 +156,7 @@ Machine machine_of(const Profile& profile, const PredictionRequest& request) {
 
 std::string_view name_of(Precision precision) { return kPrecisions.at(static_cast<std::size_t>(precision)); }
 
-std::string_view name_of(Mode mode) { return mode == Mode::compiled ? "compiled" : "eager"; }
+std::string_view name_of(ExecutionMode mode) { return mode == ExecutionMode::compiled ? "compiled" : "eager"; }
 
 std::optional<Precision> precision_of(std::string_view name) {
   const auto* at = std::find(kPrecisions.begin(), kPrecisions.end(), name);
@@ -171,17 +171,18 @@ std::string lower_bound_warning(const Prediction& prediction) {
                      unknown_names(prediction));
 }
 
-Result<PredictionReport> report_prediction(const Profile& profile, Graph graph, const PredictionRequest& request) {
+Result<PredictionReport> report_prediction(const DeviceProfile& profile, Graph graph,
+                                           const PredictionRequest& request) {
   if (graph.operations.empty() && graph.unknown.empty()) {
     return Error{ErrorCode::malformed, "the graph holds no operation: there is nothing to predict", ""};
   }
-  const double limit_w = profile.operation.sheet.power_limit_w;
+  const double limit_w = profile.operation_model.sheet.power_limit_w;
   if (request.idle_w && *request.idle_w >= limit_w) {
     return Error{ErrorCode::usage, fmt::format("--idle-w {:g} is no power at rest", *request.idle_w),
                  fmt::format("{} draws {:g} W at most", profile.device, limit_w)};
   }
   const bool is_traced = graph.format == "torch";
-  if (is_traced && request.precision != Precision::default_) return list_has_its_types(request.precision);
+  if (is_traced && request.precision != Precision::framework_default) return list_has_its_types(request.precision);
   if (!is_traced) graph = with_precision(std::move(graph), request.precision);
   const PredictOptions options{.training = request.training.value_or(is_traced_training(graph)),
                                .optimizer = request.optimizer,
@@ -198,8 +199,8 @@ Result<PredictionReport> report_prediction(const Profile& profile, Graph graph, 
   report.prediction = predicted(profile, graph, options);
   report.diagnostics = doubts_of(report.prediction);
   if (request.steps > 0 || request.inferences > 0) report.lifetime = lifetime_of(profile, graph, request, options);
-  if (request.explain) {
-    Result<std::string> layer = layer_to_explain(report.prediction, *request.explain);
+  if (request.explained_layer) {
+    Result<std::string> layer = layer_to_explain(report.prediction, *request.explained_layer);
     if (!layer) return std::move(layer).error();
     report.explained = std::move(*layer);
     const bool forward = !options.training && is_traced_training(graph);

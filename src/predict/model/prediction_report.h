@@ -18,26 +18,26 @@
 namespace joulemap::predict {
 
 std::string_view name_of(Precision precision);
-std::string_view name_of(Mode mode);
+std::string_view name_of(ExecutionMode mode);
 std::optional<Precision> precision_of(std::string_view name);  // "amp-bf16"
 
 struct PredictionRequest {
   // Empty: training if the graph is a traced training step, else inference.
   std::optional<bool> training;
   std::string optimizer = "adamw";
-  Mode mode = Mode::eager;
-  Precision precision = Precision::default_;
+  ExecutionMode mode = ExecutionMode::eager;
+  Precision precision = Precision::framework_default;
   double host_factor = 1;
   std::optional<double> idle_w;       // idle power of the GPU, W; empty: mean of the measured GPUs
   std::optional<std::int64_t> batch;  // requested batch; empty: the graph's, if it has one
   std::int64_t steps = 0;             // training steps in a lifetime
   std::int64_t inferences = 0;        // forward passes of the same batch in a lifetime
   Tariff tariff;
-  std::optional<std::string> explain;  // a layer's name; empty text: the layer with the most energy
+  std::optional<std::string> explained_layer;  // a layer's name; empty text: the layer with the most energy
 };
 
 // Energy of training steps and inference passes. Their errors are assumed to be fully correlated.
-struct Lifetime {
+struct LifetimeEnergy {
   std::int64_t steps = 0;
   std::int64_t inferences = 0;
   std::optional<double> step_j = {};  // J; empty if no steps were requested
@@ -56,18 +56,18 @@ struct PredictionReport {
   std::string format;  // "onnx", "keras", "torch"
   std::optional<std::int64_t> batch;
   std::string precision;  // "traced" for a traced list, which contains its own types
-  Mode mode = Mode::eager;
+  ExecutionMode mode = ExecutionMode::eager;
   std::string optimizer;  // empty for inference
   Prediction prediction;
   Tariff tariff;
-  std::optional<Lifetime> lifetime;
+  std::optional<LifetimeEnergy> lifetime;
   std::string explained;  // name of the explained layer
-  std::vector<Explanation> explanation;
+  std::vector<OperationExplanation> explanation;
   Diagnostics diagnostics;
 };
 
 // Fails if nothing can be predicted: the graph has no operations, the layer does not exist, or a precision is requested
 // for a list that contains its own. A total that is too low does not fail: prediction.is_total_sound is false.
-Result<PredictionReport> report_prediction(const Profile& profile, Graph graph, const PredictionRequest& request);
+Result<PredictionReport> report_prediction(const DeviceProfile& profile, Graph graph, const PredictionRequest& request);
 
 }  // namespace joulemap::predict

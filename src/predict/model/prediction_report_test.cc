@@ -44,11 +44,11 @@ TEST(PredictionReport, AGpuThatDrawsMoreAtRestDrawsItInEveryLayerAndWhileItWaits
   const Result<PredictionReport> mean = report_prediction(h200_profile(), two_layers(), {.idle_w = mean_w});
   const Result<PredictionReport> more = report_prediction(h200_profile(), two_layers(), {.idle_w = mean_w + 16});
   ASSERT_TRUE(mean && more);
-  const Prediction& told = more->prediction;
-  EXPECT_NEAR(told.energy_j - mean->prediction.energy_j, 16 * told.time_s, 1e-6 * told.energy_j);
-  double sum_j = told.idle_j;
-  for (const LayerPrediction& layer : told.layers) sum_j += layer.energy_j;
-  EXPECT_NEAR(sum_j, told.energy_j, 1e-9 + 1e-6 * sum_j);
+  const Prediction& shifted = more->prediction;
+  EXPECT_NEAR(shifted.energy_j - mean->prediction.energy_j, 16 * shifted.time_s, 1e-6 * shifted.energy_j);
+  double sum_j = shifted.idle_j;
+  for (const LayerPrediction& layer : shifted.layers) sum_j += layer.energy_j;
+  EXPECT_NEAR(sum_j, shifted.energy_j, 1e-9 + 1e-6 * sum_j);
 }
 
 TEST(PredictionReport, ALifetimeIsItsStepsAndItsPasses) {
@@ -56,7 +56,7 @@ TEST(PredictionReport, ALifetimeIsItsStepsAndItsPasses) {
       report_prediction(h200_profile(), two_layers(), {.steps = 100, .inferences = 1000});
   ASSERT_TRUE(report);
   ASSERT_TRUE(report->lifetime);
-  const Lifetime& life = *report->lifetime;
+  const LifetimeEnergy& life = *report->lifetime;
   ASSERT_TRUE(life.step_j && life.inference_j);
   EXPECT_GT(*life.step_j, *life.inference_j);
   EXPECT_DOUBLE_EQ(*life.inference_j, report->prediction.energy_j);
@@ -65,18 +65,18 @@ TEST(PredictionReport, ALifetimeIsItsStepsAndItsPasses) {
 }
 
 TEST(PredictionReport, TheLayerThatDrawsMostIsExplainedWhereNoneIsNamed) {
-  const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {.explain = ""});
+  const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {.explained_layer = ""});
   ASSERT_TRUE(report);
   EXPECT_EQ(report->explained, "0");
   ASSERT_EQ(report->explanation.size(), 1U);
-  const Explanation& told = report->explanation.front();
-  EXPECT_EQ(told.work.flops, 2.0 * 64 * 512 * 512);
-  EXPECT_EQ(told.features.size(), feature_names().size());
-  EXPECT_NEAR(told.physical_j * told.tree_factor, told.estimate.energy_j, 1e-12);
+  const OperationExplanation& explanation = report->explanation.front();
+  EXPECT_EQ(explanation.work.flops, 2.0 * 64 * 512 * 512);
+  EXPECT_EQ(explanation.features.size(), feature_names().size());
+  EXPECT_NEAR(explanation.physical_j * explanation.tree_factor, explanation.estimate.energy_j, 1e-12);
 }
 
 TEST(PredictionReport, ALayerThatIsNotThereIsAnsweredByNearOnes) {
-  const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {.explain = "7"});
+  const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {.explained_layer = "7"});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ErrorCode::usage);
   EXPECT_NE(report.error().remedy.find('0'), std::string::npos);

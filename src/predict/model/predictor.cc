@@ -22,7 +22,7 @@ struct Parts {
   std::map<std::string, std::size_t, std::less<>> index_of;
   NetworkSums sums;
   std::set<std::string, std::less<>> unknown_layers;
-  std::set<std::string, std::less<>> unmeasured;  // kinds
+  std::set<std::string, std::less<>> unmeasured_kinds;  // kinds
   double unmeasured_j = 0;
 };
 
@@ -39,43 +39,44 @@ LayerPrediction& layer_of(Parts& parts, const Operation& operation) {
 }
 
 double in_network_j(const NetworkModel& model, const Operation& operation, const OperationEstimate& guess) {
-  const double above_j = std::max(0.0, guess.energy_j - model.idle_w * guess.time_s);
-  return model.energy_scales[energy_group_of(operation)] * above_j + model.idle_w * model.gpu_time_scale * guess.time_s;
+  const double above_idle_j = std::max(0.0, guess.energy_j - model.idle_w * guess.time_s);
+  return model.energy_scales[energy_group_of(operation)] * above_idle_j +
+         model.idle_w * model.gpu_time_scale * guess.time_s;
 }
 
-void add(Parts& parts, const Profile& profile, const Operation& operation) {
-  const OperationEstimate guess = estimate(profile.operation, operation, {false, true});
-  add_operation(parts.sums, profile.network, operation, guess);
+void add(Parts& parts, const DeviceProfile& profile, const Operation& operation) {
+  const OperationEstimate guess = estimate(profile.operation_model, operation_model, {false, true});
+  add_operation(parts.sums, profile.network_model, operation, guess);
   const auto count = static_cast<double>(operation.count);
   const Work work = work_of(operation);
-  const double energy_j = count * in_network_j(profile.network, operation, guess);
+  const double energy_j = count * in_network_j(profile.network_model, operation, guess);
   LayerPrediction& layer = layer_of(parts, operation);
   // The operation with the most energy gives the layer its op.
   if (operation.kind != Kind::view && energy_j > layer.energy_j) layer.op = operation.source;
   layer.energy_j += energy_j;
-  layer.time_s += count * guess.time_s * profile.network.gpu_time_scale;
+  layer.time_s += count * guess.time_s * profile.network_model.gpu_time_scale;
   layer.flops += count * work.flops;
   layer.bytes += count * work.bytes;
   layer.physical_j += count * guess.physical_time_s * guess.physical_power_w;
   if (operation.kind != Kind::view) layer.trust = std::min(layer.trust, guess.trust);
   if (operation.kind == Kind::unknown) {
     parts.unknown_layers.insert(layer.name);
-  } else if (operation.kind != Kind::view && !is_measured(profile.operation.times, operation.kind)) {
-    parts.unmeasured.emplace(name_of(operation.kind));
+  } else if (operation_model.kind != Kind::view && !is_measured(profile.operation_model.times, operation_model.kind)) {
+    parts.unmeasured_kinds.emplace(name_of(operation.kind));
     parts.unmeasured_j += energy_j;
   }
 }
 
-void set_intervals(Prediction& prediction, const Profile& profile, const Parts& parts) {
+void set_intervals(Prediction& prediction, const DeviceProfile& profile, const Parts& parts) {
   const double waiting = prediction.time_s > 0 ? std::max(0.0, 1 - prediction.gpu_s / prediction.time_s) : 0;
-  const double width = interval_width(profile.network, prediction.training, waiting);
+  const double width = interval_width(profile.network_model, prediction.training, waiting);
   prediction.low_j =
       std::max(0.0, prediction.energy_j * std::exp(-width) - parts.unmeasured_j * (1 - 1 / kOfPhysicsAlone));
   prediction.high_j = prediction.energy_j * std::exp(width) + parts.unmeasured_j * (kOfPhysicsAlone - 1);
   if (is_lower_bound(prediction)) prediction.high_j.reset();
   for (LayerPrediction& layer : prediction.layers) {
     // Beyond the measured range only physics applies, so the interval widens.
-    const double measured = profile.network.layer_width * (2 - layer.trust);
+    const double measured = profile.network_model.layer_interval_width * (2 - layer.trust);
     const double own = layer.trust > 0 ? measured : std::max(measured, std::log(kOfPhysicsAlone));
     layer.low_j = layer.energy_j * std::exp(-own);
     layer.high_j = layer.energy_j * std::exp(own);
@@ -89,21 +90,21 @@ const std::string& layer_name_of(const Operation& operation) {
   return operation.layer.empty() ? operation.source : operation.layer;
 }
 
-std::vector<Operation> operations_of(const Graph& graph, const PredictOptions& options) {
+std::vector<Operation> executed_operations(const Graph& graph, const PredictOptions& options) {
   std::vector<Operation> operations = options.training ? training_step(graph, options.optimizer) : graph.operations;
   if (!options.training) {
     std::erase_if(operations,
                   [](const Operation& one) { return one.kind == Kind::dropout || one.kind == Kind::input; });
   }
-  return options.mode == Mode::compiled ? compiled(std::move(operations)) : operations;
+  return options.mode == ExecutionMode::compiled ? compiled(std::move(operations)) : operations;
 }
 
-Prediction predict(const Profile& profile, const Graph& graph, const PredictOptions& options) {
+Prediction predict(const DeviceProfile& profile, const Graph& graph, const PredictOptions& options) {
   Parts parts;
   parts.sums.training = options.training;
   parts.sums.python = static_cast<double>(graph.python_calls);
-  for (const Operation& operation : operations_of(graph, options)) add(parts, profile, operation);
-  const NetworkEstimate whole = estimate_network(profile.network, parts.sums, options.machine);
+  for (const Operation& operation : executed_operations(graph, options)) add(parts, profile, operation);
+  const NetworkEstimate whole = estimate_network(profile.network_model, parts.sums, options.machine);
   Prediction prediction;
   prediction.device = profile.device;
   prediction.fitted = profile.basis == ProfileBasis::fitted;
@@ -113,7 +114,7 @@ Prediction predict(const Profile& profile, const Graph& graph, const PredictOpti
   prediction.gpu_s = whole.gpu_s;
   prediction.host_s = whole.host_s;
   prediction.power_w = whole.time_s > 0 ? whole.energy_j / whole.time_s : 0;
-  const double idle_w = profile.network.idle_w + options.machine.idle_offset_w;
+  const double idle_w = profile.network_model.idle_w + options.machine.idle_offset_w;
   prediction.idle_j = idle_w * std::max(0.0, whole.time_s - whole.gpu_s);
   prediction.layers = std::move(parts.layers);
   for (LayerPrediction& layer : prediction.layers) {
@@ -121,7 +122,7 @@ Prediction predict(const Profile& profile, const Graph& graph, const PredictOpti
     prediction.flops += layer.flops;
   }
   prediction.unknown = graph.unknown;
-  prediction.unmeasured.assign(parts.unmeasured.begin(), parts.unmeasured.end());
+  prediction.unmeasured_kinds.assign(parts.unmeasured_kinds.begin(), parts.unmeasured_kinds.end());
   prediction.notes = graph.notes;
   for (const UnknownOperation& one : graph.unknown)
     prediction.is_total_sound = prediction.is_total_sound && one.bounded;

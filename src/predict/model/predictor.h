@@ -12,22 +12,22 @@
 #include <vector>
 
 #include "predict/graph/graph.h"
-#include "predict/model/profile.h"
+#include "predict/model/device_profile.h"
 
 namespace joulemap::predict {
 
-enum class Mode : std::uint8_t {
+enum class ExecutionMode : std::uint8_t {
   eager,     // one kernel or more for each operation, as PyTorch runs a module
   compiled,  // neighbouring element-wise operations fused into one kernel, as torch.compile does
 };
-// Numeric type of the computation: `default_` is PyTorch's default (TF32 in convolutions only), `amp_bf16` autocast.
-enum class Precision : std::uint8_t { default_, fp32, tf32, fp16, bf16, amp_bf16 };
+// Numeric type of the computation: `framework_default` is PyTorch's default (TF32 in convolutions only), `amp_bf16` autocast.
+enum class Precision : std::uint8_t { framework_default, fp32, tf32, fp16, bf16, amp_bf16 };
 
 struct PredictOptions {
   bool training = false;            // one step: forward, loss, backward, optimizer
   std::string optimizer = "adamw";  // sgd momentum adam adamw rmsprop
-  Mode mode = Mode::eager;
-  Machine machine;
+  ExecutionMode mode = ExecutionMode::eager;
+  MachineCorrection machine;
 };
 
 struct LayerPrediction {
@@ -59,19 +59,19 @@ struct Prediction {
   double idle_j = 0;                    // while the GPU waits for the host: part of energy_j, of no layer
   std::vector<LayerPrediction> layers;  // in graph order; the sum of their energy_j and idle_j is energy_j
   std::vector<UnknownOperation> unknown;
-  std::vector<std::string> unmeasured;  // kinds of operations without measurements: physics alone
-  bool is_total_sound = true;           // false if an operation has no lower bound: the total is too low
+  std::vector<std::string> unmeasured_kinds;  // kinds of operations without measurements: physics alone
+  bool is_total_sound = true;                 // false if an operation has no lower bound: the total is too low
   std::vector<std::string> notes;
 };
 
 // Unknown operations count as copies and may use any amount more, so that the total is a lower bound.
 inline bool is_lower_bound(const Prediction& prediction) { return !prediction.unknown.empty(); }
 
-Prediction predict(const Profile& profile, const Graph& graph, const PredictOptions& options);
+Prediction predict(const DeviceProfile& profile, const Graph& graph, const PredictOptions& options);
 
 // The operations that run: the whole step for training; for inference without training-only operations; fused if
 // compiled.
-std::vector<Operation> operations_of(const Graph& graph, const PredictOptions& options);
+std::vector<Operation> executed_operations(const Graph& graph, const PredictOptions& options);
 // Name of the layer that the operation belongs to.
 const std::string& layer_name_of(const Operation& operation);
 

@@ -23,14 +23,14 @@ Operation convolution(std::string layer, std::int64_t batch) {
 Graph network(std::int64_t batch) {
   Graph graph;
   graph.operations = {convolution("first", batch), convolution("second", batch)};
-  graph.operations.front().gradient = Gradient::weights;
+  graph.operations.front().gradient = NeededGradients::weights;
   graph.weight_tensors = 2;
   graph.weight_elements = 2 * 256 * 256 * 9;
   return graph;
 }
 
 TEST(Predictor, LayersAndWaitingSumToTheWhole) {
-  const Profile profile = h200_profile();
+  const DeviceProfile profile = h200_profile();
   for (const bool training : {false, true}) {
     const Prediction prediction = predict(profile, network(64), {.training = training});
     double sum_j = prediction.idle_j;
@@ -43,7 +43,7 @@ TEST(Predictor, LayersAndWaitingSumToTheWhole) {
 }
 
 TEST(Predictor, TrainingCostsMoreThanInferenceAndALargeBatchMoreThanASmallOne) {
-  const Profile profile = h200_profile();
+  const DeviceProfile profile = h200_profile();
   const double inference_j = predict(profile, network(64), {}).energy_j;
   EXPECT_GT(predict(profile, network(64), {.training = true}).energy_j, 2 * inference_j);
   EXPECT_GT(predict(profile, network(256), {}).energy_j, 3 * inference_j);
@@ -59,7 +59,7 @@ TEST(Predictor, AConvolutionOfKnownCostIsPredictedWithinItsInterval) {
 }
 
 TEST(Predictor, ASlowHostMakesASmallNetworkCostMore) {
-  const Profile profile = h200_profile();
+  const DeviceProfile profile = h200_profile();
   Graph small = network(1);
   for (int index = 0; index < 200; ++index) small.operations.push_back(convolution("more", 1));
   const Prediction fast = predict(profile, small, {});
@@ -69,7 +69,7 @@ TEST(Predictor, ASlowHostMakesASmallNetworkCostMore) {
 }
 
 TEST(Predictor, WhatIsUnknownLeavesALowerBoundAndWhatIsUnboundedMakesTheTotalUnsound) {
-  const Profile profile = h200_profile();
+  const DeviceProfile profile = h200_profile();
   Graph graph = network(8);
   Operation unknown;
   unknown.layer = "custom";
@@ -90,24 +90,24 @@ TEST(Predictor, WhatIsUnknownLeavesALowerBoundAndWhatIsUnboundedMakesTheTotalUns
   EXPECT_FALSE(predict(profile, graph, {}).is_total_sound);
 }
 
-TEST(Profile, ThePowerAtRestThatNetworksAreFittedWithIsTheOneThatPredictionsApply) {
-  const Profile profile = h200_profile();
-  EXPECT_EQ(profile.network.idle_w, profile.operation.sheet.idle_w);
-  Profile other = profile;
+TEST(DeviceProfile, ThePowerAtRestThatNetworksAreFittedWithIsTheOneThatPredictionsApply) {
+  const DeviceProfile profile = h200_profile();
+  EXPECT_EQ(profile.network_model.idle_w, profile.operation_model.sheet.idle_w);
+  DeviceProfile other = profile;
   other.network.idle_w += 1.5;  // as earlier profiles had it
-  EXPECT_EQ(read_profile(profile_json(other), "test")->network.idle_w, profile.operation.sheet.idle_w);
+  EXPECT_EQ(read_profile(profile_json(other), "test")->network.idle_w, profile.operation_model.sheet.idle_w);
 }
 
-TEST(Profile, IsTheSameAfterBeingWrittenAndRead) {
-  const Profile profile = h200_profile();
+TEST(DeviceProfile, IsTheSameAfterBeingWrittenAndRead) {
+  const DeviceProfile profile = h200_profile();
   const std::string json = profile_json(profile);
   EXPECT_LT(json.size(), 1'000'000U);
-  const Result<Profile> again = read_profile(json, "test");
+  const Result<DeviceProfile> again = read_profile(json, "test");
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_NEAR(predict(*again, network(16), {}).energy_j, predict(profile, network(16), {}).energy_j, 1e-4);
 }
 
-TEST(Profile, TextsThatAreNoProfileAreRefused) {
+TEST(DeviceProfile, TextsThatAreNoProfileAreRefused) {
   EXPECT_FALSE(read_profile("{}", "test"));
   EXPECT_FALSE(read_profile("no json", "test"));
   EXPECT_FALSE(read_profile(R"({"schema": "joulemap.profile/3", "device": "x"})", "test"));
@@ -118,7 +118,7 @@ std::string with_number(std::string json, const std::string& name, const std::st
   return json.replace(at, json.find_first_of(",}", at) - at, value);
 }
 
-TEST(Profile, NumbersThatCannotBeAreRefused) {
+TEST(DeviceProfile, NumbersThatCannotBeAreRefused) {
   const std::string json = profile_json(h200_profile());
   ASSERT_TRUE(read_profile(with_number(json, "gpu_time_scale", "2"), "test"));
   for (const char* name :
@@ -127,14 +127,14 @@ TEST(Profile, NumbersThatCannotBeAreRefused) {
       EXPECT_FALSE(read_profile(with_number(json, name, value), "test")) << name << " " << value;
     }
   }
-  const Result<Profile> tiny = read_profile(with_number(json, "gpu_time_scale", "1e-308"), "test");
+  const Result<DeviceProfile> tiny = read_profile(with_number(json, "gpu_time_scale", "1e-308"), "test");
   ASSERT_TRUE(tiny);
   EXPECT_TRUE(read_profile(profile_json(*tiny), "again"));
   EXPECT_FALSE(read_profile(with_number(json, "time_trees", "\"1e9\""), "test"));
 }
 
-TEST(Profile, AGpuWithoutOneIsScaledFromItsDatasheetWithWideIntervals) {
-  const Result<Profile> a100 = profile_for("a100");
+TEST(DeviceProfile, AGpuWithoutOneIsScaledFromItsDatasheetWithWideIntervals) {
+  const Result<DeviceProfile> a100 = find_device_profile("a100");
   ASSERT_TRUE(a100);
   EXPECT_EQ(a100->basis, ProfileBasis::datasheet);
   const Prediction there = predict(*a100, network(64), {});
@@ -142,7 +142,7 @@ TEST(Profile, AGpuWithoutOneIsScaledFromItsDatasheetWithWideIntervals) {
   EXPECT_FALSE(there.fitted);
   EXPECT_GT(there.time_s, here.time_s);
   EXPECT_GT(there.high_j.value() / there.low_j, here.high_j.value() / here.low_j);
-  EXPECT_FALSE(profile_for("Voodoo 2"));
+  EXPECT_FALSE(find_device_profile("Voodoo 2"));
 }
 
 TEST(Score, CountsErrorsAndHeldIntervals) {

@@ -22,7 +22,7 @@ constexpr std::int32_t kMostAlignment = 2;
 // Correlation lengths of the kriging, natural logarithms of sizes. Long for the amount of work, which physics models
 // well; short for widths, and for the batch of convolutions, because libraries choose their kernels by them.
 struct Lengths {
-  std::array<double, kKrigingSizes> sizes = {};
+  std::array<double, kKrigingDimensions> sizes = {};
   double alignment = 0;
 };
 
@@ -79,12 +79,12 @@ std::uint64_t group_of(const Operation& operation, bool cold) {
   hash.add(name_of(operation.pass));
   hash.add(cold ? 1 : 0);
   const Parameters& p = operation.parameters;
-  for (const auto& [name, value] : p.all()) {
+  for (const auto& [name, value] : p.entries()) {
     if (is_size(name) || (value == 0 && name != "foreach")) continue;  // some lists omit parameters of 0
     hash.add(name);
     hash.add(value);
   }
-  hash.add(static_cast<std::int64_t>(grouping_of(operation)));
+  hash.add(static_cast<std::int64_t>(convolution_grouping(operation)));
   return hash.value();
 }
 
@@ -117,7 +117,7 @@ ResidualSample sizes_of(const Operation& operation) {
   const double pixels = of("height") * of("width");
   switch (operation.kind) {
     case Kind::convolution:
-      if (const double groups = of("groups"); grouping_of(operation) == Grouping::groups)
+      if (const double groups = of("groups"); convolution_grouping(operation) == ConvolutionGrouping::groups)
         return sizes(of("batch") * pixels, groups, of("channels") / groups, of("out") / groups, pixels);
       return sizes(of("batch") * pixels, of("batch"), of("channels"), of("out"), pixels);
     case Kind::dense:
@@ -150,7 +150,7 @@ ResidualSample sizes_of(const Operation& operation) {
 double distance(const ResidualSample& one, const ResidualSample& other, const Lengths& lengths) {
   const double misaligned = (one.alignment - other.alignment) / lengths.alignment;
   double squares = misaligned * misaligned;
-  for (std::size_t index = 0; index < kKrigingSizes; ++index) {
+  for (std::size_t index = 0; index < kKrigingDimensions; ++index) {
     const double apart = kHundredth * (one.sizes[index] - other.sizes[index]) / lengths.sizes[index];
     squares += apart * apart;
   }
@@ -178,7 +178,7 @@ void solve(std::vector<double>& a, std::vector<double>& b) {
 
 }  // namespace
 
-ResidualSample sample_of(const Operation& operation, double time, double power) {
+ResidualSample make_residual_sample(const Operation& operation, double time, double power) {
   ResidualSample sample = sizes_of(operation);
   sample.time = residual_in_units(time);
   sample.power = residual_in_units(power);
@@ -189,14 +189,16 @@ void ResidualKriging::add(const Operation& operation, bool cold, const ResidualS
   groups[group_of(operation, cold)].push_back(sample);
 }
 
-Interpolated ResidualKriging::ask(const Operation& operation, bool cold, const ResidualSample* without) const {
+InterpolatedResidual ResidualKriging::interpolate(const Operation& operation, bool cold,
+                                                  const ResidualSample* excluded_sample) const {
   const auto group = groups.find(group_of(operation, cold));
   if (group == groups.end()) return {};
   const Lengths lengths = lengths_of(operation.kind);
-  const ResidualSample here = sample_of(operation, 0, 0);
+  const ResidualSample target = make_residual_sample(operation, 0, 0);
   std::vector<std::pair<double, const ResidualSample*>> near;
   for (const ResidualSample& sample : group->second) {
-    if (without == nullptr || sample != *without) near.emplace_back(distance(here, sample, lengths), &sample);
+    if (excluded_sample == nullptr || sample != *excluded_sample)
+      near.emplace_back(distance(target, sample, lengths), &sample);
   }
   const std::size_t count = std::min(kNearest, near.size());
   std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(count), near.end(),
@@ -209,15 +211,15 @@ Interpolated ResidualKriging::ask(const Operation& operation, bool cold, const R
       between[i * count + j] = std::exp(-distance(*near[i].second, *near[j].second, lengths));
     between[i * count + i] = 1 + kNoise;
   }
-  const std::vector<double> here_to = shares;
+  const std::vector<double> target_to = shares;
   solve(between, shares);
-  Interpolated told;
+  InterpolatedResidual interpolated;
   for (std::size_t i = 0; i < count; ++i) {
-    told.time += kThousandth * shares[i] * near[i].second->time;
-    told.power += kThousandth * shares[i] * near[i].second->power;
-    told.kriging_variance -= shares[i] * here_to[i];
+    interpolated.time += kThousandth * shares[i] * near[i].second->time;
+    interpolated.power += kThousandth * shares[i] * near[i].second->power;
+    interpolated.kriging_variance -= shares[i] * target_to[i];
   }
-  return told;
+  return interpolated;
 }
 
 namespace {
@@ -227,7 +229,7 @@ constexpr int kBitsOfDigit = 6;
 constexpr std::int32_t kNoResidual = kMostResidual + 1;  // offset in the text, which has no signs
 constexpr int kHashDigits = 11;
 constexpr int kCountDigits = 4;
-constexpr std::size_t kSampleDigits = 2 * kKrigingSizes + 1 + 2 + 2;
+constexpr std::size_t kSampleDigits = 2 * kKrigingDimensions + 1 + 2 + 2;
 
 void put(std::string& text, std::uint64_t number, int digits) {
   JOULEMAP_CHECK(digits == kHashDigits || number >> (digits * kBitsOfDigit) == 0, "more than the digits hold");

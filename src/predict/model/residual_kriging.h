@@ -20,22 +20,22 @@
 
 namespace joulemap::predict {
 
-inline constexpr std::size_t kKrigingSizes = 4;
+inline constexpr std::size_t kKrigingDimensions = 4;
 
 // One measurement, quantized as the profile's text stores it, so that a profile gives the same result after a round
 // trip.
 struct ResidualSample {
-  std::array<std::int32_t, kKrigingSizes> sizes = {};  // natural logarithms in units of 0.01: 0 to 4095
-  std::int32_t alignment = 0;                          // alignment of the last dimension: 0 to 2
+  std::array<std::int32_t, kKrigingDimensions> sizes = {};  // natural logarithms in units of 0.01: 0 to 4095
+  std::int32_t alignment = 0;                               // alignment of the last dimension: 0 to 2
   // Natural logarithms of measured / physical, in units of 0.001: -2047 to 2047.
   std::int32_t time = 0;
   std::int32_t power = 0;
 
   bool operator==(const ResidualSample&) const = default;
 };
-ResidualSample sample_of(const Operation& operation, double time, double power);
+ResidualSample make_residual_sample(const Operation& operation, double time, double power);
 
-struct Interpolated {
+struct InterpolatedResidual {
   double time = 0;              // residuals, natural logarithms
   double power = 0;             //
   double kriging_variance = 1;  // kriging variance: 1 without similar measurements, near 0 at a measured operation
@@ -45,8 +45,9 @@ struct ResidualKriging {
   std::map<std::uint64_t, std::vector<ResidualSample>> groups;  // by a hash of everything that is not a size
 
   void add(const Operation& operation, bool cold, const ResidualSample& sample);
-  // With `without`, ignores that sample: a leave-one-out interpolation.
-  Interpolated ask(const Operation& operation, bool cold, const ResidualSample* without = nullptr) const;
+  // With `excluded_sample`, ignores that sample: a leave-one-out interpolation.
+  InterpolatedResidual interpolate(const Operation& operation, bool cold,
+                                   const ResidualSample* excluded_sample = nullptr) const;
 };
 
 // Groups and samples as one line of text, for a profile. Numbers are in radix 64 (A-Z a-z 0-9 - _), most significant

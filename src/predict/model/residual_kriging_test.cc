@@ -20,33 +20,33 @@ Operation convolution(std::int64_t batch, std::int64_t size, std::int64_t kernel
 }
 
 void add(ResidualKriging& kriging, const Operation& operation, double time, double power = 0) {
-  kriging.add(operation, false, sample_of(operation, time, power));
+  kriging.add(operation, false, make_residual_sample(operation, time, power));
 }
 
 TEST(ResidualKriging, WhatWasMeasuredItselfIsToldAlmostAsItWas) {
   ResidualKriging kriging;
   add(kriging, convolution(16, 56), 0.5, -0.2);
-  const Interpolated told = kriging.ask(convolution(16, 56), false);
-  EXPECT_NEAR(told.time, 0.5, 0.02);
-  EXPECT_NEAR(told.power, -0.2, 0.01);
-  EXPECT_LT(told.kriging_variance, 0.04);
+  const InterpolatedResidual interpolated = kriging.interpolate(convolution(16, 56), false);
+  EXPECT_NEAR(interpolated.time, 0.5, 0.02);
+  EXPECT_NEAR(interpolated.power, -0.2, 0.01);
+  EXPECT_LT(interpolated.kriging_variance, 0.04);
 }
 
 TEST(ResidualKriging, BetweenTwoSizesLiesWhatLiesBetweenTheirResiduals) {
   ResidualKriging kriging;
   add(kriging, convolution(16, 56), 0.2);
   add(kriging, convolution(64, 56), 0.6);
-  const Interpolated told = kriging.ask(convolution(32, 56), false);
-  EXPECT_GT(told.time, 0.3);
-  EXPECT_LT(told.time, 0.5);
-  EXPECT_GT(told.kriging_variance, kriging.ask(convolution(16, 56), false).kriging_variance);
+  const InterpolatedResidual interpolated = kriging.interpolate(convolution(32, 56), false);
+  EXPECT_GT(interpolated.time, 0.3);
+  EXPECT_LT(interpolated.time, 0.5);
+  EXPECT_GT(interpolated.kriging_variance, kriging.interpolate(convolution(16, 56), false).kriging_variance);
 }
 
 TEST(ResidualKriging, WithTheDistanceLessIsTold) {
   ResidualKriging kriging;
   add(kriging, convolution(16, 56), 0.5);
-  const Interpolated near = kriging.ask(convolution(32, 56), false);
-  const Interpolated far = kriging.ask(convolution(4096, 56), false);
+  const InterpolatedResidual near = kriging.interpolate(convolution(32, 56), false);
+  const InterpolatedResidual far = kriging.interpolate(convolution(4096, 56), false);
   EXPECT_GT(near.time, far.time);
   EXPECT_LT(near.kriging_variance, far.kriging_variance);
   EXPECT_LE(far.kriging_variance, 1);
@@ -57,10 +57,11 @@ TEST(ResidualKriging, AnotherKernelTypeOrStateOfTheCacheTellsNothing) {
   add(kriging, convolution(16, 56), 0.5);
   Operation half = convolution(16, 56);
   half.dtype = Dtype::fp16;
-  for (const Interpolated& told : {kriging.ask(convolution(16, 56, 5), false), kriging.ask(half, false),
-                                   kriging.ask(convolution(16, 56), true), ResidualKriging().ask(half, false)}) {
-    EXPECT_EQ(told.time, 0);
-    EXPECT_EQ(told.kriging_variance, 1);
+  for (const InterpolatedResidual& interpolated :
+       {kriging.interpolate(convolution(16, 56, 5), false), kriging.interpolate(half, false),
+        kriging.interpolate(convolution(16, 56), true), ResidualKriging().interpolate(half, false)}) {
+    EXPECT_EQ(interpolated.time, 0);
+    EXPECT_EQ(interpolated.kriging_variance, 1);
   }
 }
 
@@ -68,8 +69,8 @@ TEST(ResidualKriging, ASampleMayBeLeftOutToSeeWhatTheOthersTellOfIt) {
   ResidualKriging kriging;
   add(kriging, convolution(16, 56), 0.5);
   add(kriging, convolution(64, 56), -0.5);
-  const ResidualSample own = sample_of(convolution(16, 56), 0.5, 0);
-  EXPECT_LT(kriging.ask(convolution(16, 56), false, &own).time, 0);
+  const ResidualSample own = make_residual_sample(convolution(16, 56), 0.5, 0);
+  EXPECT_LT(kriging.interpolate(convolution(16, 56), false, &own).time, 0);
 }
 
 TEST(ResidualKriging, ATextTellsTheSame) {
@@ -84,13 +85,13 @@ TEST(ResidualKriging, ATextTellsTheSame) {
 }
 
 TEST(ResidualKriging, SizesAndResidualsAreKeptAsFarAsATextHoldsThem) {
-  const ResidualSample least = sample_of(convolution(1, 1), -7, -HUGE_VAL);
+  const ResidualSample least = make_residual_sample(convolution(1, 1), -7, -HUGE_VAL);
   EXPECT_EQ(least.time, -2047);
   EXPECT_EQ(least.power, -2047);
   EXPECT_EQ(least.sizes[0], 0);
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
   const Operation large = convolution(most, most);
-  const ResidualSample beyond = sample_of(large, 7, 2.0469);
+  const ResidualSample beyond = make_residual_sample(large, 7, 2.0469);
   EXPECT_EQ(beyond.time, 2047);
   EXPECT_EQ(beyond.power, 2047);
   EXPECT_EQ(beyond.sizes[0], 4095);

@@ -13,7 +13,7 @@ namespace {
 constexpr int kDeepest = 64;
 constexpr std::size_t kMostNodes = 4'000'000;
 
-void write_node(const Trees& trees, std::int32_t at, std::string& text) {
+void write_node(const RegressionTrees& trees, std::int32_t at, std::string& text) {
   const TreeNode& node = trees.nodes[static_cast<std::size_t>(at)];
   if (node.feature < 0) {
     fmt::format_to(std::back_inserter(text), "{:.3g} ", node.value);
@@ -33,7 +33,7 @@ class Reader {
     return text_.empty();
   }
 
-  bool read_node(Trees& trees, int depth, std::int32_t& index) {
+  bool read_node(RegressionTrees& trees, int depth, std::int32_t& index) {
     if (depth > kDeepest || trees.nodes.size() >= kMostNodes || at_end()) return false;
     const std::string_view word = text_.substr(0, text_.find(' '));
     text_.remove_prefix(word.size());
@@ -63,14 +63,14 @@ class Reader {
 
 }  // namespace
 
-std::string trees_text(const Trees& trees) {
+std::string trees_text(const RegressionTrees& trees) {
   std::string text;
   for (const std::int32_t root : trees.roots) write_node(trees, root, text);
   return text;
 }
 
-Result<Trees> read_trees(std::string_view text, std::size_t features) {
-  Trees trees;
+Result<RegressionTrees> read_trees(std::string_view text, std::size_t features) {
+  RegressionTrees trees;
   Reader reader(text, features);
   while (!reader.at_end()) {
     std::int32_t root = 0;

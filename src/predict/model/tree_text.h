@@ -8,14 +8,14 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "predict/model/trees.h"
+#include "predict/model/regression_trees.h"
 
 namespace joulemap::predict {
 
-std::string trees_text(const Trees& trees);
+std::string trees_text(const RegressionTrees& trees);
 
 // All child indices of the result are valid, and all features are below `features`: Trees::ask is safe for any input
 // text.
-Result<Trees> read_trees(std::string_view text, std::size_t features);
+Result<RegressionTrees> read_trees(std::string_view text, std::size_t features);
 
 }  // namespace joulemap::predict

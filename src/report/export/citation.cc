@@ -56,8 +56,9 @@ std::string coverage_of(const ReportResult& result, const RunRates& rates) {
 
 std::string cited_energy_text(double energy_j) {
   if (energy_j >= kJoulesPerKwh)
-    return fmt::format("{} kWh ({} MJ)", number(energy_j / kJoulesPerKwh), number(energy_j / 1e6));
-  return energy_j >= 1e4 ? fmt::format("{} kJ", number(energy_j / 1e3)) : fmt::format("{} J", number(energy_j));
+    return fmt::format("{} kWh ({} MJ)", format_number(energy_j / kJoulesPerKwh), format_number(energy_j / 1e6));
+  return energy_j >= 1e4 ? fmt::format("{} kJ", format_number(energy_j / 1e3))
+                         : fmt::format("{} J", format_number(energy_j));
 }
 
 std::string yaml_text(std::string_view text) {
@@ -85,9 +86,11 @@ std::string citation_text(const ReportResult& result, std::string_view told_hard
                   cited_energy_text(*rates.energy_j), cited_energy_text(half_width_j), 100 * result.interval,
                   duration_text(rates.time_s));
   if (rates.steps)
-    text += fmt::format(", {} J for each of {:.0f} steps", number(*rates.energy_of(rates.steps)), *rates.steps);
+    text += fmt::format(", {} J for each of {:.0f} steps", format_number(*rates.energy_per_unit(rates.steps)),
+                        *rates.steps);
   if (rates.samples)
-    text += fmt::format(", {} J for each of {:.0f} samples", number(*rates.energy_of(rates.samples)), *rates.samples);
+    text += fmt::format(", {} J for each of {:.0f} samples", format_number(*rates.energy_per_unit(rates.samples)),
+                        *rates.samples);
   const std::string hardware = told_hardware.empty() ? hardware_of(result) : printable(told_hardware);
   if (!hardware.empty()) text += fmt::format(", on {}", hardware);
   if (const std::string torch = fact(result, "torch"); !torch.empty()) text += fmt::format(" with PyTorch {}", torch);
@@ -97,7 +100,7 @@ std::string citation_text(const ReportResult& result, std::string_view told_hard
   return text + "\n";
 }
 
-Result<std::string> model_card(const ReportResult& result, const CardQuery& query, std::string_view version) {
+Result<std::string> model_card(const ReportResult& result, const ModelCardOptions& query, std::string_view version) {
   const RunRates rates = run_rates(result);
   if (!rates.energy_j) {
     return Error{ErrorCode::unsupported, "the recording knows no energy: there is nothing to put on a card",
@@ -105,12 +108,12 @@ Result<std::string> model_card(const ReportResult& result, const CardQuery& quer
   }
   const std::string hardware = query.hardware.empty() ? hardware_of(result) : query.hardware;
   std::string out = "co2_eq_emissions:\n";
-  out += query.gco2_per_kwh
-             ? fmt::format("  emissions: {}  # grams\n", number(*rates.energy_j / kJoulesPerKwh * *query.gco2_per_kwh))
-             : "  # emissions: not known without the carbon intensity of the grid (--gco2-per-kwh N)\n";
-  std::string source = fmt::format("Joulemap {}: {} +- {} J, {}", version, number(*rates.energy_j),
-                                   number(rates.half_width_j.value_or(0), 2), coverage_of(result, rates));
-  if (query.gco2_per_kwh) source += fmt::format(", at {} gCO2eq/kWh", number(*query.gco2_per_kwh));
+  out += query.gco2_per_kwh ? fmt::format("  emissions: {}  # grams\n",
+                                          format_number(*rates.energy_j / kJoulesPerKwh * *query.gco2_per_kwh))
+                            : "  # emissions: not known without the carbon intensity of the grid (--gco2-per-kwh N)\n";
+  std::string source = fmt::format("Joulemap {}: {} +- {} J, {}", version, format_number(*rates.energy_j),
+                                   format_number(rates.half_width_j.value_or(0), 2), coverage_of(result, rates));
+  if (query.gco2_per_kwh) source += fmt::format(", at {} gCO2eq/kWh", format_number(*query.gco2_per_kwh));
   out += fmt::format("  source: {}\n", yaml_text(source));
   if (!query.training_type.empty()) out += fmt::format("  training_type: {}\n", yaml_text(query.training_type));
   if (!query.location.empty()) out += fmt::format("  geographical_location: {}\n", yaml_text(query.location));

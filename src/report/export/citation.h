@@ -16,7 +16,7 @@ namespace joulemap::report {
 // `hardware` is used if the recording does not name the hardware; may be empty.
 std::string citation_text(const ReportResult& result, std::string_view hardware, std::string_view version);
 
-struct CardQuery {
+struct ModelCardOptions {
   std::optional<double> gco2_per_kwh;  // of the grid; without it emissions are left out
   std::string location;
   std::string training_type;  // "pre-training", "fine-tuning"
@@ -24,6 +24,6 @@ struct CardQuery {
 };
 
 // YAML for the header of a model card. Fails if the recording has no energy.
-Result<std::string> model_card(const ReportResult& result, const CardQuery& query, std::string_view version);
+Result<std::string> model_card(const ReportResult& result, const ModelCardOptions& query, std::string_view version);
 
 }  // namespace joulemap::report

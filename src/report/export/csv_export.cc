@@ -15,7 +15,7 @@ namespace {
 
 class CsvLine {
  public:
-  CsvLine& add(std::string_view text) { return put(csv_text(text)); }
+  CsvLine& add(std::string_view text) { return put(escape_csv_field(text)); }
   CsvLine& add(const char* text) { return add(std::string_view(text)); }
   CsvLine& add(const std::string& text) { return add(std::string_view(text)); }
   CsvLine& add(double number) { return put(std::isfinite(number) ? fmt::format("{}", number) : ""); }
@@ -37,9 +37,9 @@ class CsvLine {
   bool has_cells_ = false;
 };
 
-std::string stages_csv(const std::vector<StageView>& stages) {
+std::string stages_csv(const std::vector<StepOrEpochView>& stages) {
   std::string out = "number,begin_s,end_s,time_s,energy_j,power_w,loss,joules_per_loss\r\n";
-  for (const StageView& stage : stages) {
+  for (const StepOrEpochView& stage : stages) {
     CsvLine line;
     line.add(stage.number).add(stage.begin_s).add(stage.end_s).add(stage.time_s).add(stage.energy_j);
     const bool has_power = stage.energy_j && stage.time_s > 0;
@@ -51,10 +51,10 @@ std::string stages_csv(const std::vector<StageView>& stages) {
 
 // One line per layer and point: on GPUs the energy of a step, on CPUs the mean per call over an interval, without a
 // step.
-std::string layer_steps_csv(const std::vector<LayerSpread>& layers) {
+std::string layer_steps_csv(const std::vector<LayerDistribution>& layers) {
   std::string out = "device,path,per,step,time_s,energy_j\r\n";
-  for (const LayerSpread& layer : layers) {
-    for (const LayerPoint& point : layer.points) {
+  for (const LayerDistribution& layer : layers) {
+    for (const LayerEnergyPoint& point : layer.points) {
       CsvLine line;
       line.add(layer.device).add(path_text(layer.path)).add(layer.per);
       line.add(point.step ? std::optional(fmt::format("{}", *point.step)) : std::nullopt);
@@ -100,7 +100,7 @@ std::string rows_csv(const LevelView& level) {
     CsvLine line;
     line.add(row.device).add(path_text(row.path)).add(row.display_name).add(row.count).add(row.time_s);
     line.add(row.energy_j).add(row.low_j).add(row.high_j).add(row.dynamic_j).add(row.power_w).add(row.share);
-    line.add(row.basis).add(row.cause ? to_string(row.cause->largest) : std::string_view());
+    line.add(row.basis).add(row.cause ? to_string(row.cause->largest_class) : std::string_view());
     line.add(row.cause ? to_string(row.cause->basis) : std::string_view());
     for (const CauseClass each : kCauseClasses)
       line.add(row.cause ? std::optional(row.cause->times_s[each]) : std::nullopt);
@@ -116,13 +116,13 @@ std::string rows_csv(const LevelView& level) {
 
 }  // namespace
 
-Result<std::string> csv_text(const RunView& view, const ExportOptions& query) {
+Result<std::string> csv_export_text(const RunView& view, const ExportOptions& query) {
   if (query.by == "step") return stages_csv(view.steps);
   if (query.by == "epoch") return stages_csv(view.epochs);
-  if (query.by == "layer-step") return layer_steps_csv(view.layer_spreads);
+  if (query.by == "layer-step") return layer_steps_csv(view.layer_distributions);
   if (query.by == "domain") return domains_csv(view.run.domains);
   if (query.by == "power") return power_csv(view.run);
-  const LevelView* const level = level_of(view, query.by);
+  const LevelView* const level = find_level(view, query.by);
   return level != nullptr ? rows_csv(*level) : domains_csv(view.run.domains);
 }
 

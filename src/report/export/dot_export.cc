@@ -27,7 +27,7 @@ struct Node {
   double own_j = 0;
   double own_s = 0;
   std::uint64_t calls = 0;
-  ByCause own_causes_j = {};
+  AmountByCause own_causes_j = {};
   bool is_named = false;  // part of the cause is derived from a name
 
   bool has_cause() const { return own_causes_j.sum() > 0; }
@@ -36,7 +36,7 @@ struct Node {
 struct CallGraph {
   std::map<std::string, Node> nodes;
   std::map<std::pair<std::string, std::string>, double> edges_j;
-  ByCause causes_j;
+  AmountByCause causes_j;
   double total_j = 0;
 };
 
@@ -86,7 +86,8 @@ std::string label_of(const std::string& name, const Node& node, double total_j) 
         fmt::format("\\nown {}, {}, {} calls", amount_text(node.own_j, "J"), amount_text(node.own_s, "s"), node.calls);
   }
   if (node.has_cause()) {
-    label += fmt::format("\\n{}{}", to_string(node.own_causes_j.largest()), node.is_named ? " (by its name)" : "");
+    label +=
+        fmt::format("\\n{}{}", to_string(node.own_causes_j.largest_class()), node.is_named ? " (by its name)" : "");
   }
   return label + "\"";
 }
@@ -104,11 +105,11 @@ std::string caption_of(const CallGraph& graph, const std::string& subject, doubl
 
 }  // namespace
 
-Result<std::string> dot_text(const RunView& view, const ExportOptions& query) {
+Result<std::string> graphviz_dot_text(const RunView& view, const ExportOptions& query) {
   const Result<EnergyStacks> stacks = energy_stacks(view, query.by);
   if (!stacks) return stacks.error();
   const CallGraph graph = graph_of(*stacks);
-  if (graph.total_j <= 0) return no_energies(stacks->by);
+  if (graph.total_j <= 0) return missing_energy_error(stacks->by);
   const auto is_shown = [&](const std::string& name) {
     return graph.nodes.at(name).within_j >= kLeastShare * graph.total_j;
   };
@@ -123,7 +124,7 @@ Result<std::string> dot_text(const RunView& view, const ExportOptions& query) {
     const int alpha = static_cast<int>(40 + 180 * std::min(1.0, node.within_j / graph.total_j));
     nodes +=
         fmt::format("  {} [label={}, fillcolor=\"{}{:02x}\"];\n", quoted_dot(name), label_of(name, node, graph.total_j),
-                    node.has_cause() ? colour_of(node.own_causes_j.largest()) : kUnattributed, alpha);
+                    node.has_cause() ? colour_of(node.own_causes_j.largest_class()) : kUnattributedColour, alpha);
   }
   std::string edges;
   for (const auto& [ends, energy_j] : graph.edges_j) {
@@ -134,7 +135,7 @@ Result<std::string> dot_text(const RunView& view, const ExportOptions& query) {
   return fmt::format(
       "digraph energy {{\n  label={};\n  node [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"];\n"
       "  edge [color=\"{}\", fontname=\"sans-serif\"];\n{}{}}}\n",
-      quoted_dot(caption_of(graph, subject_of(view.run), left_out_j)), kMuted, nodes, edges);
+      quoted_dot(caption_of(graph, command_text(view.run), left_out_j)), kMutedTextColour, nodes, edges);
 }
 
 }  // namespace joulemap::report

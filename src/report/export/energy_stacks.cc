@@ -26,7 +26,7 @@ std::vector<std::string> frames_of(const ReportRow& row, std::string_view by) {
 }  // namespace
 
 Result<EnergyStacks> energy_stacks(const RunView& view, std::string_view by) {
-  const LevelView* const level = level_of(view, by);
+  const LevelView* const level = find_level(view, by);
   if (level == nullptr) {
     return Error{ErrorCode::not_found, fmt::format("the recording holds no {}s", by.empty() ? "layer" : by),
                  "joulemap report --by layer says why"};
@@ -34,7 +34,7 @@ Result<EnergyStacks> energy_stacks(const RunView& view, std::string_view by) {
   EnergyStacks all{level->by, {}, 0};
   for (const ReportRow& row : level->rows) {
     all.stacks.push_back({frames_of(row, level->by), row.energy_j, row.time_s, row.count.value_or(0), row.cause});
-    if (!row.energy_j) ++all.without_energy;
+    if (!row.energy_j) ++all.missing_energy_count;
   }
   if (level->idle_j) all.stacks.push_back({{"idle"}, level->idle_j, 0, 0});
   if (level->unattributed_j) all.stacks.push_back({{"not attributed"}, level->unattributed_j, 0, 0});

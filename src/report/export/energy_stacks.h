@@ -26,8 +26,8 @@ struct EnergyStack {
 
 struct EnergyStacks {
   std::string by;
-  std::vector<EnergyStack> stacks;  // including idle and unattributed energy
-  std::size_t without_energy = 0;   // number of stacks without energy
+  std::vector<EnergyStack> stacks;       // including idle and unattributed energy
+  std::size_t missing_energy_count = 0;  // number of stacks without energy
 };
 
 // `by` empty: layers, else the first level that has rows. Fails if there is nothing to stack.

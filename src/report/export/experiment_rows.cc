@@ -24,15 +24,18 @@ std::vector<std::string> domain_names(const ExperimentData& data) {
 }
 
 std::vector<std::string> heads_of(const ExperimentData& data, const std::vector<std::string>& domains) {
-  std::vector<std::string> heads = {"row", "block"};
-  for (const ExperimentFactor& factor : data.factors) heads.push_back(factor.name);
-  heads.insert(heads.end(), {"state", "attempts", "exit_code", "node", "start_unix_ns", "time_s", "energy_j"});
-  for (const std::string& domain : domains) heads.push_back(domain + "_j");
-  for (const ExperimentMetric& metric : data.metrics) heads.push_back(metric.name);
-  heads.insert(heads.end(), {"epochs", "baseline_w", "first_w", "stolen_share", "throttled_share", "flags"});
-  heads.insert(heads.end(), {"energy_provenance", "measured_j", "estimated_j", "measured_domains",
-                             "baseline_measured_w", "baseline_estimated_w", "first_measured_w", "first_estimated_w"});
-  return heads;
+  std::vector<std::string> column_headers = {"row", "block"};
+  for (const ExperimentFactor& factor : data.factors) column_headers.push_back(factor.name);
+  column_headers.insert(column_headers.end(),
+                        {"state", "attempts", "exit_code", "node", "start_unix_ns", "time_s", "energy_j"});
+  for (const std::string& domain : domains) column_headers.push_back(domain + "_j");
+  for (const ExperimentMetric& metric : data.metrics) column_headers.push_back(metric.name);
+  column_headers.insert(column_headers.end(),
+                        {"epochs", "baseline_w", "first_w", "stolen_share", "throttled_share", "flags"});
+  column_headers.insert(column_headers.end(),
+                        {"energy_provenance", "measured_j", "estimated_j", "measured_domains", "baseline_measured_w",
+                         "baseline_estimated_w", "first_measured_w", "first_estimated_w"});
+  return column_headers;
 }
 
 std::string joined(const std::vector<std::string>& codes) {
@@ -42,27 +45,28 @@ std::string joined(const std::vector<std::string>& codes) {
 }
 
 // New columns are appended, so that readers of older tables find theirs at the same index.
-void add_by_provenance(const ExperimentRow& row, const EnergyTotals& totals, const std::optional<ShownEnergy>& shown,
-                       std::vector<std::string>& cells) {
-  cells.insert(
-      cells.end(),
-      {shown ? std::string(to_string(shown->provenance)) : "", exact(joules_of(totals.measured)),
-       exact(joules_of(totals.estimated)), totals.measured ? joined(totals.measured->domains) : "",
-       exact(power_of(row.baseline, Provenance::measured)), exact(power_of(row.baseline, Provenance::estimated)),
-       exact(power_of(row.first, Provenance::measured)), exact(power_of(row.first, Provenance::estimated))});
+void add_by_provenance(const ExperimentRow& row, const EnergyTotals& totals,
+                       const std::optional<EnergyWithProvenance>& shown, std::vector<std::string>& cells) {
+  cells.insert(cells.end(),
+               {shown ? std::string(to_string(shown->provenance)) : "", exact(joules_of(totals.measured)),
+                exact(joules_of(totals.estimated)), totals.measured ? joined(totals.measured->domains) : "",
+                exact(power_by_provenance(row.baseline, Provenance::measured)),
+                exact(power_by_provenance(row.baseline, Provenance::estimated)),
+                exact(power_by_provenance(row.first, Provenance::measured)),
+                exact(power_by_provenance(row.first, Provenance::estimated))});
 }
 
 }  // namespace
 
-TextTable exact_rows(const ExperimentData& data, const AnalysisResult& result) {
+TextTable full_precision_rows_table(const ExperimentData& data, const AnalysisResult& result) {
   TextTable table;
   const std::vector<std::string> domains = domain_names(data);
-  table.heads = heads_of(data, domains);
-  table.is_number.assign(table.heads.size(), false);
+  table.column_headers = heads_of(data, domains);
+  table.is_number.assign(table.column_headers.size(), false);
   for (std::size_t i = 0; i < data.rows.size(); ++i) {
     const ExperimentRow& row = data.rows[i];
     const EnergyTotals totals = total_energy(row.domains);
-    const std::optional<ShownEnergy> shown = complete_energy(totals);
+    const std::optional<EnergyWithProvenance> shown = energy_if_complete(totals);
     const std::optional<double> energy_j = shown ? std::optional(shown->joules) : std::nullopt;
     std::vector<std::string> cells = {fmt::format("{}", row.number), fmt::format("{}", row.block)};
     for (std::size_t f = 0; f < data.factors.size(); ++f) cells.push_back(data.factors[f].levels.at(row.levels.at(f)));
@@ -75,8 +79,9 @@ TextTable exact_rows(const ExperimentData& data, const AnalysisResult& result) {
     for (std::size_t m = 0; m < data.metrics.size(); ++m) {
       cells.push_back(m < row.metrics.size() ? exact(row.metrics[m]) : "");
     }
-    cells.insert(cells.end(), {fmt::format("{}", row.epochs.size()), exact(shown_power(row.baseline)),
-                               exact(shown_power(row.first)), exact(row.stolen_share), exact(row.throttled_share)});
+    cells.insert(cells.end(),
+                 {fmt::format("{}", row.epochs.size()), exact(preferred_power(row.baseline)),
+                  exact(preferred_power(row.first)), exact(row.cpu_steal_share), exact(row.throttled_share)});
     cells.push_back(i < result.row_flags.size() ? joined(result.row_flags[i]) : "");
     add_by_provenance(row, totals, shown, cells);
     table.rows.push_back(std::move(cells));

@@ -10,6 +10,6 @@
 
 namespace joulemap::report {
 
-TextTable exact_rows(const ExperimentData& data, const AnalysisResult& result);
+TextTable full_precision_rows_table(const ExperimentData& data, const AnalysisResult& result);
 
 }  // namespace joulemap::report

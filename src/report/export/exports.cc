@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::array<ExportFormat, 7> kFormats = {{
     {"perfetto", "power as counters beside steps and phases", false, ExportLevels::none, &perfetto_bytes},
-    {"pprof", "stacks with energy, time and calls", false, ExportLevels::one, &pprof_bytes},
-    {"folded", "stacks in microjoules, for flame graphs", true, ExportLevels::one, &folded_text},
-    {"speedscope", "stacks in joules and in seconds", true, ExportLevels::one, &speedscope_json},
-    {"dot", "the call graph with energies and causes, for Graphviz", true, ExportLevels::one, &dot_text},
-    {"csv", "one table", true, ExportLevels::one, &csv_text},
+    {"pprof", "stacks with energy, time and calls", false, ExportLevels::requested, &pprof_bytes},
+    {"folded", "stacks in microjoules, for flame graphs", true, ExportLevels::requested, &folded_stacks_text},
+    {"speedscope", "stacks in joules and in seconds", true, ExportLevels::requested, &speedscope_json},
+    {"dot", "the call graph with energies and causes, for Graphviz", true, ExportLevels::requested, &graphviz_dot_text},
+    {"csv", "one table", true, ExportLevels::requested, &csv_export_text},
     {"sqlite", "all tables", false, ExportLevels::all, &sqlite_bytes},
 }};
 
@@ -31,17 +31,17 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
 
 std::span<const ExportFormat> export_formats() { return kFormats; }
 
-const ExportFormat* export_format(std::string_view name) {
+const ExportFormat* find_export_format(std::string_view name) {
   const auto found = std::ranges::find(kFormats, name, &ExportFormat::name);
   return found == kFormats.end() ? nullptr : &*found;
 }
 
-Error no_energies(std::string_view by) {
+Error missing_energy_error(std::string_view by) {
   return {ErrorCode::not_found, fmt::format("energies by {} are not known", by),
           fmt::format("joulemap report --by {} says why", by)};
 }
 
-std::string subject_of(const ReportResult& run) {
+std::string command_text(const ReportResult& run) {
   return run.command.empty() ? "a recording" : joined(run.command, " ");
 }
 

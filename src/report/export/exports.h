@@ -21,32 +21,32 @@ struct ExportOptions {
 };
 
 // The levels of rows that a format exports.
-enum class ExportLevels { none, one /* the level of the query */, all };
+enum class ExportLevels { none, requested /* the level of the query */, all };
 
 struct ExportFormat {
   std::string_view name;
   std::string_view summary;
   bool is_text = false;  // can be printed on a terminal
   ExportLevels levels = ExportLevels::none;
-  Result<std::string> (*bytes_of)(const RunView& view, const ExportOptions& query) = nullptr;
+  Result<std::string> (*serialize)(const RunView& view, const ExportOptions& query) = nullptr;
 };
 
 // All formats except TensorBoard, whose files lie in folders (tensorboard_export.h).
 std::span<const ExportFormat> export_formats();
-const ExportFormat* export_format(std::string_view name);
+const ExportFormat* find_export_format(std::string_view name);
 
 Result<std::string> perfetto_bytes(const RunView& view, const ExportOptions& query);
 Result<std::string> pprof_bytes(const RunView& view, const ExportOptions& query);
-Result<std::string> folded_text(const RunView& view, const ExportOptions& query);
+Result<std::string> folded_stacks_text(const RunView& view, const ExportOptions& query);
 Result<std::string> speedscope_json(const RunView& view, const ExportOptions& query);
-Result<std::string> dot_text(const RunView& view, const ExportOptions& query);
-Result<std::string> csv_text(const RunView& view, const ExportOptions& query);
+Result<std::string> graphviz_dot_text(const RunView& view, const ExportOptions& query);
+Result<std::string> csv_export_text(const RunView& view, const ExportOptions& query);
 Result<std::string> sqlite_bytes(const RunView& view, const ExportOptions& query);
 
 // Error for stacks that would all be empty.
-Error no_energies(std::string_view by);
+Error missing_energy_error(std::string_view by);
 // The command as one string.
-std::string subject_of(const ReportResult& run);
+std::string command_text(const ReportResult& run);
 // "train backward layer4.0.conv2".
 std::string path_text(const std::vector<std::string>& path);
 

@@ -36,7 +36,7 @@ RunView run_of_three_layers() {
 }
 
 TEST(Exports, FoldedStacksAreInMicrojoulesAndNameModulesWhole) {
-  const Result<std::string> text = folded_text(run_of_three_layers(), {});
+  const Result<std::string> text = folded_stacks_text(run_of_three_layers(), {});
   ASSERT_TRUE(text);
   EXPECT_EQ(*text,
             "gpu0;train;forward;a;a.b 1500000\n"
@@ -47,7 +47,7 @@ TEST(Exports, FoldedStacksAreInMicrojoulesAndNameModulesWhole) {
 TEST(Exports, TheCallGraphHasEnergiesOfNamesAndOfCalls) {
   RunView view = run_of_three_layers();
   view.levels[0].rows.push_back(row_of({"train", "forward", "aten::copy_"}, 2.25));
-  const Result<std::string> dot = dot_text(view, {});
+  const Result<std::string> dot = graphviz_dot_text(view, {});
   ASSERT_TRUE(dot);
   EXPECT_NE(dot->find("\"forward\" -> \"aten::copy_\" [label=\"2.25 J\""), std::string::npos) << *dot;
   EXPECT_NE(dot->find("\"say \\\"x\\\""), std::string::npos) << "quotes in names are escaped";
@@ -59,8 +59,8 @@ TEST(Exports, TheCallGraphTellsCausesByTheLedgerAndSaysWhereANameToldThem) {
   by_ledger.times_s[CauseClass::launch] = 3;
   by_ledger.times_s[CauseClass::synchronisation] = 1;
   view.levels[0].rows[0].cause = by_ledger;
-  view.levels[0].rows[1].cause = cause_by_name("copy_", 1);
-  const Result<std::string> dot = dot_text(view, {});
+  view.levels[0].rows[1].cause = cause_from_name("copy_", 1);
+  const Result<std::string> dot = graphviz_dot_text(view, {});
   ASSERT_TRUE(dot);
   EXPECT_NE(dot->find("\\nlaunch\""), std::string::npos) << *dot;
   EXPECT_NE(dot->find("\\nmemory (by its name)\""), std::string::npos);
@@ -71,22 +71,22 @@ TEST(Exports, TheCallGraphTellsCausesByTheLedgerAndSaysWhereANameToldThem) {
 TEST(Exports, StacksWithoutEnergyAreCounted) {
   const Result<EnergyStacks> stacks = energy_stacks(run_of_three_layers(), "");
   ASSERT_TRUE(stacks);
-  EXPECT_EQ(stacks->without_energy, 1u);
+  EXPECT_EQ(stacks->missing_energy_count, 1u);
   EXPECT_EQ(stacks->stacks.size(), 5u);
 }
 
 TEST(Exports, ALevelThatTheRunDoesNotHoldIsAnError) {
-  EXPECT_FALSE(folded_text(run_of_three_layers(), {"kernel"}));
+  EXPECT_FALSE(folded_stacks_text(run_of_three_layers(), {"kernel"}));
   EXPECT_FALSE(pprof_bytes(RunView(), {}));
   RunView unknown = run_of_three_layers();
   for (ReportRow& row : unknown.levels[0].rows) row.energy_j.reset();
   unknown.levels[0].idle_j.reset();
-  EXPECT_FALSE(folded_text(unknown, {}));
+  EXPECT_FALSE(folded_stacks_text(unknown, {}));
   EXPECT_FALSE(speedscope_json(unknown, {}));
 }
 
 TEST(Exports, CsvQuotesWhatHasToBeAndLeavesEmptyWhatIsNotKnown) {
-  const Result<std::string> text = csv_text(run_of_three_layers(), {});
+  const Result<std::string> text = csv_export_text(run_of_three_layers(), {});
   ASSERT_TRUE(text);
   EXPECT_NE(text->find("gpu0,train forward a.b,a.b,7,2,1.5,,,,,,,,,,,,\r\n"), std::string::npos);
   EXPECT_NE(text->find("\"train forward say \"\"x\"\", y;z\""), std::string::npos);
@@ -95,7 +95,7 @@ TEST(Exports, CsvQuotesWhatHasToBeAndLeavesEmptyWhatIsNotKnown) {
 }
 
 TEST(Exports, CsvOfStepsTellsTheirPower) {
-  const Result<std::string> text = csv_text(run_of_three_layers(), {"step"});
+  const Result<std::string> text = csv_export_text(run_of_three_layers(), {"step"});
   ASSERT_TRUE(text);
   EXPECT_EQ(*text, "number,begin_s,end_s,time_s,energy_j,power_w,loss,joules_per_loss\r\n3,0,1,0.5,4,8,,\r\n");
 }

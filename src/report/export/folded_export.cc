@@ -12,7 +12,7 @@
 
 namespace joulemap::report {
 
-Result<std::string> folded_text(const RunView& view, const ExportOptions& query) {
+Result<std::string> folded_stacks_text(const RunView& view, const ExportOptions& query) {
   const Result<EnergyStacks> found = energy_stacks(view, query.by);
   if (!found) return found.error();
   std::string out;
@@ -26,7 +26,7 @@ Result<std::string> folded_text(const RunView& view, const ExportOptions& query)
     }
     out += fmt::format("{} {}\n", line, microjoules);
   }
-  if (out.empty()) return no_energies(found->by);
+  if (out.empty()) return missing_energy_error(found->by);
   return out;
 }
 

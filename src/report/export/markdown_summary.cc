@@ -39,13 +39,13 @@ std::string joined(const std::vector<std::string>& parts) {
 std::string rate_lines(const RunRates& rates) {
   std::string out;
   const auto add = [&](std::string_view name, const std::optional<double>& value, std::string_view unit) {
-    if (value) out += fmt::format("| {} | {} {} |\n", name, number(*value), unit);
+    if (value) out += fmt::format("| {} | {} {} |\n", name, format_number(*value), unit);
   };
   add(rates.is_estimated() ? "energy (estimated)" : "energy", rates.energy_j, "J");
   add("time", rates.time_s, "s");
-  add("per step", rates.energy_of(rates.steps), "J");
-  add("per epoch", rates.energy_of(rates.epochs), "J");
-  add("per sample", rates.energy_of(rates.samples), "J");
+  add("per step", rates.energy_per_unit(rates.steps), "J");
+  add("per epoch", rates.energy_per_unit(rates.epochs), "J");
+  add("per sample", rates.energy_per_unit(rates.samples), "J");
   add("samples per second", rates.samples_per_s(), "");
   add("energy x delay", rates.energy_delay_js(), "J s");
   return out.empty() ? out : "| figure | value |\n|---|---|\n" + out + "\n";
@@ -54,8 +54,9 @@ std::string rate_lines(const RunRates& rates) {
 std::string domain_lines(const std::vector<DomainEnergy>& domains) {
   std::string out = "| domain | J | ± | W | from |\n|---|---|---|---|---|\n";
   for (const DomainEnergy& domain : domains) {
-    out += fmt::format("| {} | {} | {} | {} | {} |\n", escaped(domain.name), optional_number(domain.joules),
-                       optional_number(domain.uncertainty_j), optional_number(domain.mean_w), escaped(origin(domain)));
+    out += fmt::format("| {} | {} | {} | {} | {} |\n", escaped(domain.name), format_optional_number(domain.joules),
+                       format_optional_number(domain.uncertainty_j), format_optional_number(domain.mean_w),
+                       escaped(origin_text(domain)));
   }
   return domains.empty() ? "" : out + "\n";
 }
@@ -67,12 +68,13 @@ std::string layer_lines(const RunView& view) {
   for (std::size_t i = 0; i < std::min(level->rows.size(), kMostRows); ++i) {
     const ReportRow& row = level->rows[i];
     out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", escaped(joined(row.path)), escaped(row.device),
-                       optional_number(row.energy_j), optional_number(row.low_j), optional_number(row.high_j),
-                       row.share ? percent_text(*row.share) : "-", optional_number(row.power_w));
+                       format_optional_number(row.energy_j), format_optional_number(row.low_j),
+                       format_optional_number(row.high_j), row.share ? percent_text(*row.share) : "-",
+                       format_optional_number(row.power_w));
   }
-  if (level->idle_j) out += fmt::format("| *idle* | | {} | | | | |\n", number(*level->idle_j));
+  if (level->idle_j) out += fmt::format("| *idle* | | {} | | | | |\n", format_number(*level->idle_j));
   if (level->unattributed_j)
-    out += fmt::format("| *not attributed* | | {} | | | | |\n", number(*level->unattributed_j));
+    out += fmt::format("| *not attributed* | | {} | | | | |\n", format_number(*level->unattributed_j));
   if (level->rows.size() > kMostRows) out += fmt::format("\n{} more layers.\n", level->rows.size() - kMostRows);
   return out + "\n";
 }

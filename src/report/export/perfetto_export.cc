@@ -122,9 +122,9 @@ class Trace {
   ProtobufWriter trace_;
 };
 
-std::vector<Slice> slices_of(const std::vector<StageView>& stages, std::string_view what) {
+std::vector<Slice> slices_of(const std::vector<StepOrEpochView>& stages, std::string_view what) {
   std::vector<Slice> slices;
-  for (const StageView& stage : stages) {
+  for (const StepOrEpochView& stage : stages) {
     Slice slice{fmt::format("{} {}", what, stage.number), stage.begin_s, stage.end_s};
     if (stage.energy_j) slice.details.emplace_back("energy_j", *stage.energy_j);
     if (stage.energy_j && stage.time_s > 0) slice.details.emplace_back("power_w", *stage.energy_j / stage.time_s);
@@ -135,16 +135,16 @@ std::vector<Slice> slices_of(const std::vector<StageView>& stages, std::string_v
   return slices;
 }
 
-std::vector<Slice> slices_of(const std::vector<TimeBand>& bands) {
+std::vector<Slice> slices_of(const std::vector<NamedTimeSpan>& bands) {
   std::vector<Slice> slices;
-  for (const TimeBand& band : bands) slices.push_back({band.name, band.begin_s, band.end_s});
+  for (const NamedTimeSpan& band : bands) slices.push_back({band.name, band.begin_s, band.end_s});
   return slices;
 }
 
 }  // namespace
 
 Result<std::string> perfetto_bytes(const RunView& view, const ExportOptions&) {
-  Trace trace(view.run.start_monotonic_ns.value_or(0), "joulemap: " + subject_of(view.run));
+  Trace trace(view.run.start_monotonic_ns.value_or(0), "joulemap: " + command_text(view.run));
   for (const PowerSeries& series : view.run.power) {
     trace.add_counter("power " + series.domain, "W", view.run.slice_s, series.watts);
   }

@@ -60,7 +60,7 @@ class Profile {
 
   std::string bytes() && {
     for (const std::string& text : table_) message_.add(kStringTable, text);
-    return formats::gzip_bytes(message_.bytes());
+    return formats::gzip_compress(message_.bytes());
   }
 
  private:
@@ -95,10 +95,10 @@ Result<std::string> pprof_bytes(const RunView& view, const ExportOptions& query)
   if (view.run.start_unix_ns) message.add(kTimeNanos, *view.run.start_unix_ns);
   message.add(kDurationNanos, static_cast<std::int64_t>(std::llround(view.run.elapsed_s * 1e9)));
   message.add(kDefaultSampleType, profile.number_of_text("energy"));
-  message.add(kComment, profile.number_of_text(subject_of(view.run)));
-  if (found->without_energy > 0) {
+  message.add(kComment, profile.number_of_text(command_text(view.run)));
+  if (found->missing_energy_count > 0) {
     message.add(kComment, profile.number_of_text(fmt::format("{} rows have times but no energy: it is not known, not 0",
-                                                             found->without_energy)));
+                                                             found->missing_energy_count)));
   }
   return std::move(profile).bytes();
 }

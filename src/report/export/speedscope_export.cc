@@ -64,7 +64,7 @@ Result<std::string> speedscope_json(const RunView& view, const ExportOptions& qu
     if (stack.energy_j.value_or(0) > 0) joules.push_back({&stack, *stack.energy_j});
     if (stack.time_s > 0) times.push_back({&stack, stack.time_s});
   }
-  if (joules.empty()) return no_energies(found->by);
+  if (joules.empty()) return missing_energy_error(found->by);
   // Sort the stacks of one branch next to each other: speedscope first shows stacks in file order.
   const auto frames_of = [](const Weighted& one) -> const std::vector<std::string>& { return one.stack->frames; };
   std::ranges::stable_sort(joules, {}, frames_of);
@@ -72,7 +72,7 @@ Result<std::string> speedscope_json(const RunView& view, const ExportOptions& qu
   const FrameNumbers frames(found->stacks);
   JsonWriter json;
   json.begin_object().member("$schema", "https://www.speedscope.app/file-format-schema.json");
-  json.member("exporter", "joulemap").member("name", subject_of(view.run)).member("activeProfileIndex", 0);
+  json.member("exporter", "joulemap").member("name", command_text(view.run)).member("activeProfileIndex", 0);
   json.key("shared").begin_object().key("frames").begin_array();
   for (const std::string& name : frames.names()) json.begin_object().member("name", name).end_object();
   json.end_array().end_object().key("profiles").begin_array();

@@ -17,10 +17,10 @@ void add_run(SqliteWriter& database, const RunView& view) {
   database.begin_table("runs", {"command TEXT", "hosts TEXT", "start_unix_ns INTEGER", "elapsed_s REAL",
                                 "exit_code INTEGER", "complete INTEGER", "measured_j REAL", "estimated_j REAL",
                                 "joules_per_step REAL", "joules_per_epoch REAL", "joules_per_sample REAL"});
-  database.add_row({subject_of(view.run), path_text(view.run.hosts), view.run.start_unix_ns, view.run.elapsed_s,
+  database.add_row({command_text(view.run), path_text(view.run.hosts), view.run.start_unix_ns, view.run.elapsed_s,
                     view.run.exit_code, view.run.complete, joules_of(view.run.totals.measured),
-                    joules_of(view.run.totals.estimated), rates.energy_of(rates.steps), rates.energy_of(rates.epochs),
-                    rates.energy_of(rates.samples)});
+                    joules_of(view.run.totals.estimated), rates.energy_per_unit(rates.steps),
+                    rates.energy_per_unit(rates.epochs), rates.energy_per_unit(rates.samples)});
 }
 
 void add_domains(SqliteWriter& database, const std::vector<DomainEnergy>& domains) {
@@ -42,7 +42,7 @@ void add_levels(SqliteWriter& database, const std::vector<LevelView>& levels) {
     for (const ReportRow& row : level.rows) {
       std::optional<std::string_view> cause;
       std::optional<std::string_view> cause_basis;
-      if (row.cause) cause = to_string(row.cause->largest);
+      if (row.cause) cause = to_string(row.cause->largest_class);
       if (row.cause) cause_basis = to_string(row.cause->basis);
       database.add_row({level.by, row.device, path_text(row.path), row.display_name, row.count, row.time_s,
                         row.energy_j, row.low_j, row.high_j, row.dynamic_j, row.power_w, row.share, row.basis, cause,
@@ -55,10 +55,10 @@ void add_levels(SqliteWriter& database, const std::vector<LevelView>& levels) {
   }
 }
 
-void add_stages(SqliteWriter& database, std::string_view table, const std::vector<StageView>& stages) {
+void add_stages(SqliteWriter& database, std::string_view table, const std::vector<StepOrEpochView>& stages) {
   database.begin_table(table, {"number INTEGER", "begin_s REAL", "end_s REAL", "time_s REAL", "energy_j REAL",
                                "loss REAL", "joules_per_loss REAL"});
-  for (const StageView& stage : stages) {
+  for (const StepOrEpochView& stage : stages) {
     database.add_row(
         {stage.number, stage.begin_s, stage.end_s, stage.time_s, stage.energy_j, stage.loss, stage.joules_per_loss});
   }
@@ -80,8 +80,8 @@ void add_over_time(SqliteWriter& database, const RunView& view) {
     }
   }
   database.begin_table("spans", {"kind TEXT", "name TEXT", "begin_s REAL", "end_s REAL"});
-  const auto add = [&](std::string_view kind, const std::vector<TimeBand>& bands) {
-    for (const TimeBand& band : bands) database.add_row({kind, band.name, band.begin_s, band.end_s});
+  const auto add = [&](std::string_view kind, const std::vector<NamedTimeSpan>& bands) {
+    for (const NamedTimeSpan& band : bands) database.add_row({kind, band.name, band.begin_s, band.end_s});
   };
   add("phase", view.phases);
   add("region", view.regions);

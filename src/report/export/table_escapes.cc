@@ -20,9 +20,9 @@ std::string with_escapes(std::string_view text, std::string_view special, std::s
 
 }  // namespace
 
-std::string markdown_text(std::string_view text) { return with_escapes(text, "|\\`*_<>[]", "\\"); }
+std::string escape_markdown(std::string_view text) { return with_escapes(text, "|\\`*_<>[]", "\\"); }
 
-std::string latex_text(std::string_view text) {
+std::string escape_latex(std::string_view text) {
   std::string out;
   for (const char c : printable(text)) {
     constexpr std::string_view kSpecial = "&%$#_{}";
@@ -42,7 +42,7 @@ std::string latex_text(std::string_view text) {
                                    : out.substr(0, sign) + "$\\pm$" + out.substr(sign + std::string_view("±").size());
 }
 
-std::string csv_text(std::string_view text) {
+std::string escape_csv_field(std::string_view text) {
   // Spreadsheets evaluate cells with these first characters. Programs that read a name back must strip the apostrophe.
   constexpr std::string_view kBeginsFormula = "=+-@";
   std::string shown = printable(text);

@@ -8,9 +8,9 @@
 
 namespace joulemap::report {
 
-std::string markdown_text(std::string_view text);
-std::string latex_text(std::string_view text);
+std::string escape_markdown(std::string_view text);
+std::string escape_latex(std::string_view text);
 // Quoted if necessary (RFC 4180); prefixed with an apostrophe if a spreadsheet would read it as a formula.
-std::string csv_text(std::string_view text);
+std::string escape_csv_field(std::string_view text);
 
 }  // namespace joulemap::report

@@ -62,7 +62,7 @@ std::vector<TableRow> domain_rows(const ReportResult& result) {
 
 }  // namespace
 
-std::optional<double> half_width_of(const ReportRow& row) {
+std::optional<double> interval_half_width(const ReportRow& row) {
   return row.low_j && row.high_j ? std::optional((*row.high_j - *row.low_j) / 2) : std::nullopt;
 }
 
@@ -74,13 +74,13 @@ TableContent table_content(const ReportResult& result, const TreeQuery& query, s
   }
   std::set<std::string> devices;
   for (const ReportRow& row : result.rows) {
-    if (!path_holds(row.path, row.device, query.filter)) continue;
+    if (!path_matches(row.path, row.device, query.filter)) continue;
     content.rows.push_back({name_of(row, result.by), row, false});
     devices.insert(row.device);
   }
-  content.tells_device = devices.size() > 1;
-  content.total_j = energy_in_ledger(result);
-  const SortBy sort = query.sort.value_or(is_sequence(result) ? SortBy::order : SortBy::energy);
+  content.has_device_column = devices.size() > 1;
+  content.total_j = ledger_total_j(result);
+  const SortBy sort = query.sort.value_or(has_step_or_epoch_rows(result) ? SortBy::order : SortBy::energy);
   std::stable_sort(content.rows.begin(), content.rows.end(), [&](const TableRow& a, const TableRow& b) {
     if (sort == SortBy::order) return false;
     if (sort == SortBy::name) return a.name < b.name;

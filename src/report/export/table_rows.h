@@ -14,18 +14,18 @@ namespace joulemap::report {
 struct TableRow {
   std::string name;
   ReportRow row;
-  bool is_rest = false;  // sum of omitted rows, or idle or unattributed energy
+  bool is_remainder = false;  // sum of omitted rows, or idle or unattributed energy
 };
 
 struct TableContent {
   std::vector<TableRow> rows;
-  std::optional<double> total_j;  // denominator of shares
-  bool tells_device = false;      // rows belong to several devices
+  std::optional<double> total_j;   // denominator of shares
+  bool has_device_column = false;  // rows belong to several devices
 };
 
 TableContent table_content(const ReportResult& result, const TreeQuery& query, std::size_t most);
 
 // Half the width of the interval.
-std::optional<double> half_width_of(const ReportRow& row);
+std::optional<double> interval_half_width(const ReportRow& row);
 
 }  // namespace joulemap::report

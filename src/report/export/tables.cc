@@ -21,22 +21,24 @@ constexpr std::array<std::string_view, 8> kHeads = {"J", "±", "share", "W", "s"
 
 std::vector<std::string> cells_of(const TableRow& line, const TableContent& content) {
   const ReportRow& row = line.row;
-  const auto text = [](const std::optional<double>& value, int digits) { return value ? number(*value, digits) : ""; };
+  const auto text = [](const std::optional<double>& value, int digits) {
+    return value ? format_number(*value, digits) : "";
+  };
   std::vector<std::string> cells = {text(row.energy_j, 4),
-                                    text(half_width_of(row), 2),
+                                    text(interval_half_width(row), 2),
                                     row.energy_j && content.total_j && *content.total_j > 0
                                         ? fmt::format("{:.1f} %", 100 * *row.energy_j / *content.total_j)
                                         : "",
                                     text(row.power_w, 3),
-                                    row.time_s > 0 ? number(row.time_s, 3) : "",
+                                    row.time_s > 0 ? format_number(row.time_s, 3) : "",
                                     row.count.value_or(0) > 0 ? fmt::format("{}", *row.count) : "",
                                     row.energy_j ? row.basis : ""};
-  if (content.tells_device) cells.push_back(row.device);
+  if (content.has_device_column) cells.push_back(row.device);
   return cells;
 }
 
 std::string markdown(const ReportResult& result, const TableContent& content) {
-  const std::size_t columns = content.tells_device ? 8 : 7;
+  const std::size_t columns = content.has_device_column ? 8 : 7;
   std::string out = fmt::format("| {} |", result.by);
   std::string rule = "|---|";
   for (std::size_t i = 0; i < columns; ++i) {
@@ -45,33 +47,33 @@ std::string markdown(const ReportResult& result, const TableContent& content) {
   }
   out += "\n" + rule + "\n";
   for (const TableRow& line : content.rows) {
-    out += line.is_rest ? fmt::format("| *{}* |", markdown_text(line.name))
-                        : fmt::format("| {} |", markdown_text(line.name));
+    out += line.is_remainder ? fmt::format("| *{}* |", escape_markdown(line.name))
+                             : fmt::format("| {} |", escape_markdown(line.name));
     for (const std::string& text : cells_of(line, content))
-      out += text.empty() ? "  |" : fmt::format(" {} |", markdown_text(text));
+      out += text.empty() ? "  |" : fmt::format(" {} |", escape_markdown(text));
     out += "\n";
   }
-  return out + "\n" + markdown_text(provenance_sentence(result)) + "\n";
+  return out + "\n" + escape_markdown(provenance_sentence(result)) + "\n";
 }
 
 // Uses booktabs, as journals require.
 std::string latex(const ReportResult& result, const TableContent& content) {
-  const std::size_t columns = content.tells_device ? 8 : 7;
+  const std::size_t columns = content.has_device_column ? 8 : 7;
   std::string out = "% \\usepackage{booktabs}\n\\begin{table}\n  \\centering\n";
   out += fmt::format("  \\begin{{tabular}}{{l{}}}\n    \\toprule\n    {}",
-                     content.tells_device ? "rrrrrrll" : "rrrrrrl", latex_text(result.by));
-  for (std::size_t i = 0; i < columns; ++i) out += " & " + latex_text(kHeads[i]);
+                     content.has_device_column ? "rrrrrrll" : "rrrrrrl", escape_latex(result.by));
+  for (std::size_t i = 0; i < columns; ++i) out += " & " + escape_latex(kHeads[i]);
   out += " \\\\\n    \\midrule\n";
   bool has_rule = false;
   for (const TableRow& line : content.rows) {
-    if (line.is_rest && !has_rule) out += "    \\midrule\n";
-    has_rule = has_rule || line.is_rest;
-    out += "    " + latex_text(line.name);
-    for (const std::string& text : cells_of(line, content)) out += " & " + latex_text(text);
+    if (line.is_remainder && !has_rule) out += "    \\midrule\n";
+    has_rule = has_rule || line.is_remainder;
+    out += "    " + escape_latex(line.name);
+    for (const std::string& text : cells_of(line, content)) out += " & " + escape_latex(text);
     out += " \\\\\n";
   }
   return out + fmt::format("    \\bottomrule\n  \\end{{tabular}}\n  \\caption{{Energy by {}. {}}}\n\\end{{table}}\n",
-                           latex_text(result.by), latex_text(provenance_sentence(result)));
+                           escape_latex(result.by), escape_latex(provenance_sentence(result)));
 }
 
 // For programs: all digits, low and high; unknown values are empty. RFC 4180, but with Unix line ends.
@@ -80,10 +82,10 @@ std::string csv(const ReportResult& result, const TableContent& content) {
   const auto text = [](const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; };
   for (const TableRow& line : content.rows) {
     const ReportRow& row = line.row;
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_text(line.name), csv_text(row.device), text(row.energy_j),
-                       text(row.low_j), text(row.high_j), text(row.dynamic_j), text(row.power_w),
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", escape_csv_field(line.name), escape_csv_field(row.device),
+                       text(row.energy_j), text(row.low_j), text(row.high_j), text(row.dynamic_j), text(row.power_w),
                        row.time_s > 0 ? fmt::format("{}", row.time_s) : "",
-                       row.count ? fmt::format("{}", *row.count) : "", csv_text(row.basis));
+                       row.count ? fmt::format("{}", *row.count) : "", escape_csv_field(row.basis));
   }
   return out;
 }
@@ -109,7 +111,7 @@ std::string provenance_sentence(const ReportResult& result) {
   return out;
 }
 
-std::string table_text(const ReportResult& result, TableFormat format, const TableQuery& query) {
+std::string formatted_table(const ReportResult& result, TableFormat format, const TableOptions& query) {
   std::size_t most = query.top.value_or(format == TableFormat::csv ? 0 : kUsualRows);
   if (most == 0) most = std::numeric_limits<std::size_t>::max();
   const TableContent content = table_content(result, query.rows, most);

@@ -16,12 +16,12 @@ namespace joulemap::report {
 
 enum class TableFormat { markdown, latex, csv };
 
-struct TableQuery {
+struct TableOptions {
   TreeQuery rows;
   std::optional<std::size_t> top;  // number of rows, the others summed; none: 20, for CSV all; 0: all
 };
 
-std::string table_text(const ReportResult& result, TableFormat format, const TableQuery& query);
+std::string formatted_table(const ReportResult& result, TableFormat format, const TableOptions& query);
 
 // One sentence on the origin of the energies: what was measured with which sensor, what was estimated, and the
 // uncertainty.

@@ -20,20 +20,20 @@ ReportResult training() {
   return result;
 }
 
-TEST(Tables, AreMarkdown) { expect_golden("table.md", table_text(training(), TableFormat::markdown, {{}, 4})); }
+TEST(Tables, AreMarkdown) { expect_golden("table.md", formatted_table(training(), TableFormat::markdown, {{}, 4})); }
 
-TEST(Tables, AreLatex) { expect_golden("table.tex", table_text(training(), TableFormat::latex, {})); }
+TEST(Tables, AreLatex) { expect_golden("table.tex", formatted_table(training(), TableFormat::latex, {})); }
 
 TEST(Tables, AreCsvWithAllDigits) {
   ReportResult result = training();
   result.rows[0].path.back() = "with \"quotes\", and a comma";
-  expect_golden("table.csv", table_text(result, TableFormat::csv, {}));
+  expect_golden("table.csv", formatted_table(result, TableFormat::csv, {}));
 }
 
 TEST(Tables, ByDomainTellPartsAndEstimatesApart) {
   ReportResult result = training();
   result.by = "domain";
-  expect_golden("table_domains.md", table_text(result, TableFormat::markdown, {}));
+  expect_golden("table_domains.md", formatted_table(result, TableFormat::markdown, {}));
 }
 
 TEST(Citation, SaysWhatWasUsedHowSureThatIsAndHowItWasMeasured) {
@@ -52,12 +52,12 @@ TEST(ModelCard, HasEmissionsOnlyWhereTheGridIsKnown) {
 }
 
 TEST(TableEscapes, ACellThatWouldBeAFormulaStandsBehindAnApostrophe) {
-  EXPECT_EQ(csv_text("=1+2"), "'=1+2");
-  EXPECT_EQ(csv_text("@SUM(a,\"b\")"), "\"'@SUM(a,\"\"b\"\")\"");
-  EXPECT_EQ(csv_text("-m"), "'-m");
-  EXPECT_EQ(csv_text("-1.5e3"), "-1.5e3");
-  EXPECT_EQ(csv_text("\t=1"), "?=1");
-  EXPECT_EQ(csv_text("plain"), "plain");
+  EXPECT_EQ(escape_csv_field("=1+2"), "'=1+2");
+  EXPECT_EQ(escape_csv_field("@SUM(a,\"b\")"), "\"'@SUM(a,\"\"b\"\")\"");
+  EXPECT_EQ(escape_csv_field("-m"), "'-m");
+  EXPECT_EQ(escape_csv_field("-1.5e3"), "-1.5e3");
+  EXPECT_EQ(escape_csv_field("\t=1"), "?=1");
+  EXPECT_EQ(escape_csv_field("plain"), "plain");
 }
 
 }  // namespace

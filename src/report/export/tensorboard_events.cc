@@ -98,22 +98,22 @@ ProtobufWriter plugin_data(std::uint32_t field, const ProtobufWriter& message) {
 
 }  // namespace
 
-std::vector<HistogramBucket> buckets_of(std::span<const double> values, std::size_t most_buckets) {
+std::vector<HistogramBucket> histogram_buckets(std::span<const double> values, std::size_t max_buckets) {
   if (values.empty()) return {};
   const auto [least, most] = std::ranges::minmax(values);
-  const double width = (most - least) / static_cast<double>(most_buckets);
+  const double width = (most - least) / static_cast<double>(max_buckets);
   if (!(width > 0)) {
     const double half = std::max(std::abs(least) * 0.01, 1e-9);
     return {{least - half, least + half, static_cast<double>(values.size())}};
   }
   std::vector<HistogramBucket> buckets;
-  for (std::size_t i = 0; i < most_buckets; ++i) {
+  for (std::size_t i = 0; i < max_buckets; ++i) {
     buckets.push_back({least + width * static_cast<double>(i), least + width * static_cast<double>(i + 1), 0});
   }
   buckets.back().high = most;
   for (const double value : values) {
     const auto at = static_cast<std::size_t>((value - least) / width);
-    buckets[std::min(at, most_buckets - 1)].count += 1;
+    buckets[std::min(at, max_buckets - 1)].count += 1;
   }
   return buckets;
 }
@@ -129,10 +129,10 @@ void TensorboardEvents::add_event(std::int64_t step, double time_s, const Protob
   formats::append_tfrecord(file_, event_.bytes());
 }
 
-void TensorboardEvents::add_scalars(std::int64_t step, double time_s, std::span<const TaggedNumber> numbers) {
+void TensorboardEvents::add_scalars(std::int64_t step, double time_s, std::span<const TaggedScalar> numbers) {
   if (numbers.empty()) return;
   summary_.clear();
-  for (const TaggedNumber& number : numbers) {
+  for (const TaggedScalar& number : numbers) {
     value_.clear();
     value_.add(summary::kTag, number.tag).add(summary::kSimpleValue, static_cast<float>(number.value));
     summary_.add(summary::kValue, value_);
@@ -141,7 +141,7 @@ void TensorboardEvents::add_scalars(std::int64_t step, double time_s, std::span<
 }
 
 void TensorboardEvents::add_scalar(std::string_view tag, std::int64_t step, double time_s, double value) {
-  const TaggedNumber one{tag, value};
+  const TaggedScalar one{tag, value};
   add_scalars(step, time_s, {&one, 1});
 }
 

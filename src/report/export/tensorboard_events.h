@@ -20,7 +20,7 @@
 
 namespace joulemap::report {
 
-struct TaggedNumber {
+struct TaggedScalar {
   std::string_view tag;
   double value = 0;
 };
@@ -32,7 +32,7 @@ struct HistogramBucket {
 };
 
 // Equal-width buckets from minimum to maximum; one bucket if all values are equal.
-std::vector<HistogramBucket> buckets_of(std::span<const double> values, std::size_t most_buckets = 30);
+std::vector<HistogramBucket> histogram_buckets(std::span<const double> values, std::size_t max_buckets = 30);
 
 struct HyperParameter {
   std::string name;
@@ -52,7 +52,7 @@ class TensorboardEvents {
   explicit TensorboardEvents(double begin_s);
 
   // Writes all values in one event. Values are 32-bit floats, like all TensorBoard scalars.
-  void add_scalars(std::int64_t step, double time_s, std::span<const TaggedNumber> numbers);
+  void add_scalars(std::int64_t step, double time_s, std::span<const TaggedScalar> numbers);
   void add_scalar(std::string_view tag, std::int64_t step, double time_s, double value);
   void add_histogram(std::string_view tag, std::int64_t step, double time_s, std::span<const HistogramBucket> buckets);
   void add_text(std::string_view tag, std::int64_t step, double time_s, std::string_view markdown);

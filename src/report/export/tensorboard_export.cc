@@ -24,7 +24,7 @@ std::string tag_of(std::string group, std::string_view name) {
   return to_valid_utf8("joulemap_" + group + "/" + std::string(name));
 }
 
-std::string tag_of_layer(const LayerSpread& spread) {
+std::string tag_of_layer(const LayerDistribution& spread) {
   std::string group = spread.device;
   for (std::size_t i = 0; i + 1 < spread.path.size(); ++i) group += "_" + spread.path[i];
   return tag_of(group, spread.path.empty() ? "all" : std::string_view(spread.path.back()));
@@ -59,7 +59,7 @@ class TensorboardExport {
   explicit TensorboardExport(const RunView& view)
       : view_(view), begin_s_(static_cast<double>(view.run.start_unix_ns.value_or(0)) * 1e-9), events_(begin_s_) {}
 
-  void add_stages(const std::vector<StageView>& stages, const std::string& group);
+  void add_stages(const std::vector<StepOrEpochView>& stages, const std::string& group);
   void add_power();
   void add_metrics();
   void add_layers();
@@ -70,9 +70,9 @@ class TensorboardExport {
 
  private:
   std::int64_t step_at(double time_s) const;
-  std::int64_t step_of(const LayerPoint& point) const { return point.step.value_or(step_at(point.time_s)); }
+  std::int64_t step_of(const LayerEnergyPoint& point) const { return point.step.value_or(step_at(point.time_s)); }
   void add_slices(const std::string& tag, const std::vector<std::optional<double>>& values);
-  void add_histograms(const std::string& tag, const std::vector<LayerPoint>& points);
+  void add_histograms(const std::string& tag, const std::vector<LayerEnergyPoint>& points);
 
   const RunView& view_;
   double begin_s_;  // s since 1970
@@ -83,8 +83,8 @@ class TensorboardExport {
 // The training step at that time; in a run without steps, milliseconds.
 std::int64_t TensorboardExport::step_at(double time_s) const {
   if (view_.steps.empty()) return std::llround(time_s * 1e3);
-  const auto after = std::ranges::upper_bound(view_.steps, time_s, {}, &StageView::begin_s);
-  const StageView& step = after == view_.steps.begin() ? *after : *std::prev(after);
+  const auto after = std::ranges::upper_bound(view_.steps, time_s, {}, &StepOrEpochView::begin_s);
+  const StepOrEpochView& step = after == view_.steps.begin() ? *after : *std::prev(after);
   const double length_s = step.end_s - step.begin_s;
   const double part = length_s > 0 ? std::clamp((time_s - step.begin_s) / length_s, 0.0, 1.0) : 0;
   const auto within = static_cast<std::uint64_t>(part * static_cast<double>(step.count));
@@ -92,17 +92,17 @@ std::int64_t TensorboardExport::step_at(double time_s) const {
 }
 
 // Adds means if a stage covers several steps or epochs.
-void TensorboardExport::add_stages(const std::vector<StageView>& stages, const std::string& group) {
+void TensorboardExport::add_stages(const std::vector<StepOrEpochView>& stages, const std::string& group) {
   const std::string energy = tag_of(group, "energy_j");
   const std::string spent = tag_of(group, "energy_so_far_j");
   const std::string power = tag_of(group, "power_w");
   const std::string time = tag_of(group, "time_s");
   const std::string loss = tag_of(group, "loss");
   const std::string per_loss = tag_of(group, "joules_per_loss");
-  std::vector<TaggedNumber> numbers;
-  std::vector<LayerPoint> points;
+  std::vector<TaggedScalar> numbers;
+  std::vector<LayerEnergyPoint> points;
   double sum_j = 0;
-  for (const StageView& stage : stages) {
+  for (const StepOrEpochView& stage : stages) {
     const auto count = static_cast<double>(stage.count);
     numbers.clear();
     if (stage.energy_j) {
@@ -142,21 +142,21 @@ void TensorboardExport::add_metrics() {
 }
 
 // One histogram per interval of time, as TensorBoard shows them in a row. A tag has either scalars or histograms.
-void TensorboardExport::add_histograms(const std::string& tag, const std::vector<LayerPoint>& points) {
+void TensorboardExport::add_histograms(const std::string& tag, const std::vector<LayerEnergyPoint>& points) {
   const std::size_t pieces = std::min(points.size() / kLeastInHistogram, kMostHistograms);
   for (std::size_t piece = 0; piece < pieces; ++piece) {
     std::vector<double> joules;
     const std::size_t end = (piece + 1) * points.size() / pieces;
     for (std::size_t i = piece * points.size() / pieces; i < end; ++i) joules.push_back(points[i].energy_j);
-    const LayerPoint& last = points[end - 1];
-    events_.add_histogram(tag + "/spread", step_of(last), begin_s_ + last.time_s, buckets_of(joules));
+    const LayerEnergyPoint& last = points[end - 1];
+    events_.add_histogram(tag + "/spread", step_of(last), begin_s_ + last.time_s, histogram_buckets(joules));
   }
 }
 
 void TensorboardExport::add_layers() {
-  for (const LayerSpread& spread : view_.layer_spreads) {
+  for (const LayerDistribution& spread : view_.layer_distributions) {
     const std::string tag = tag_of_layer(spread);
-    for (const LayerPoint& point : spread.points) {
+    for (const LayerEnergyPoint& point : spread.points) {
       events_.add_scalar(tag, step_of(point), begin_s_ + point.time_s, point.energy_j);
     }
     add_histograms(tag, spread.points);
@@ -172,9 +172,9 @@ void TensorboardExport::add_figures() {
   };
   add(rates.is_estimated() ? "energy_estimated_j" : "energy_j", rates.energy_j);
   add("time_s", rates.time_s);
-  add("joules_per_step", rates.energy_of(rates.steps));
-  add("joules_per_epoch", rates.energy_of(rates.epochs));
-  add("joules_per_sample", rates.energy_of(rates.samples));
+  add("joules_per_step", rates.energy_per_unit(rates.steps));
+  add("joules_per_epoch", rates.energy_per_unit(rates.epochs));
+  add("joules_per_sample", rates.energy_per_unit(rates.samples));
   add("samples_per_s", rates.samples_per_s());
   add("energy_delay_js", rates.energy_delay_js());
 }
@@ -185,7 +185,7 @@ void TensorboardExport::add_hparams(TensorboardFolder folder) {
   for (const std::string& host : view_.run.hosts) hosts += (hosts.empty() ? "" : ", ") + host;
   session.parameters.push_back({"joulemap host", hosts});
   if (view_.run.exit_code) session.succeeded = *view_.run.exit_code == 0;
-  if (folder == TensorboardFolder::own) events_.add_hparams_columns(begin_s_, session.parameters, figure_tags_);
+  if (folder == TensorboardFolder::exclusive) events_.add_hparams_columns(begin_s_, session.parameters, figure_tags_);
   events_.add_hparams_session(session);
 }
 

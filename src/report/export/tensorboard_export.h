@@ -13,8 +13,8 @@
 namespace joulemap::report {
 
 enum class TensorboardFolder {
-  own,     // only Joulemap files: Joulemap defines the HParams columns
-  shared,  // other event files exist, which may define the columns
+  exclusive,  // only Joulemap files: Joulemap defines the HParams columns
+  shared,     // other event files exist, which may define the columns
 };
 
 std::string tensorboard_file(const RunView& view, TensorboardFolder folder);

@@ -43,7 +43,7 @@ RunView run_of_two_steps() {
 
 TEST(Tensorboard, BucketsHoldEveryValueOnce) {
   const std::vector<double> values = {1, 1, 2, 3, 10};
-  const std::vector<HistogramBucket> buckets = buckets_of(values, 9);
+  const std::vector<HistogramBucket> buckets = histogram_buckets(values, 9);
   ASSERT_EQ(buckets.size(), 9u);
   EXPECT_EQ(counted(buckets), 5);
   EXPECT_EQ(buckets.front().low, 1);
@@ -54,33 +54,33 @@ TEST(Tensorboard, BucketsHoldEveryValueOnce) {
 
 TEST(Tensorboard, EqualValuesAreOneBucketAroundThem) {
   const std::vector<double> values = {0.02, 0.02, 0.02};
-  const std::vector<HistogramBucket> buckets = buckets_of(values);
+  const std::vector<HistogramBucket> buckets = histogram_buckets(values);
   ASSERT_EQ(buckets.size(), 1u);
   EXPECT_LT(buckets[0].low, 0.02);
   EXPECT_GT(buckets[0].high, 0.02);
   EXPECT_EQ(buckets[0].count, 3);
-  EXPECT_TRUE(buckets_of({}).empty());
+  EXPECT_TRUE(histogram_buckets({}).empty());
 }
 
 TEST(Tensorboard, AnEnergyThatIsNotKnownIsNotWritten) {
   RunView view = run_of_two_steps();
-  EXPECT_TRUE(any_holds(records_of(tensorboard_file(view, TensorboardFolder::own)), "joulemap_step/energy_j"));
+  EXPECT_TRUE(any_holds(records_of(tensorboard_file(view, TensorboardFolder::exclusive)), "joulemap_step/energy_j"));
   view.steps[0].energy_j.reset();
-  const std::vector<std::string> records = records_of(tensorboard_file(view, TensorboardFolder::own));
+  const std::vector<std::string> records = records_of(tensorboard_file(view, TensorboardFolder::exclusive));
   EXPECT_FALSE(any_holds(records, "joulemap_step/energy_j"));
   EXPECT_TRUE(any_holds(records, "joulemap_step/time_s"));
 }
 
 TEST(Tensorboard, ColumnsOfHparamsAreLeftToWhoeverWasThereFirst) {
   const RunView view = run_of_two_steps();
-  EXPECT_TRUE(any_holds(records_of(tensorboard_file(view, TensorboardFolder::own)), "_hparams_/experiment"));
+  EXPECT_TRUE(any_holds(records_of(tensorboard_file(view, TensorboardFolder::exclusive)), "_hparams_/experiment"));
   const std::vector<std::string> shared = records_of(tensorboard_file(view, TensorboardFolder::shared));
   EXPECT_FALSE(any_holds(shared, "_hparams_/experiment"));
   EXPECT_TRUE(any_holds(shared, "_hparams_/session_start_info"));
 }
 
 TEST(Tensorboard, BytesThatAreNoTextBecomeSome) {
-  EXPECT_FALSE(any_holds(records_of(tensorboard_file(run_of_two_steps(), TensorboardFolder::own)), "\xff"));
+  EXPECT_FALSE(any_holds(records_of(tensorboard_file(run_of_two_steps(), TensorboardFolder::exclusive)), "\xff"));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ void write_levels(JsonWriter& json, const AnalysisResult& result, std::string_vi
   json.end_object();
 }
 
-void write_spread(JsonWriter& json, std::string_view name, const std::optional<Spread>& spread) {
+void write_spread(JsonWriter& json, std::string_view name, const std::optional<MeasureSummary>& spread) {
   json.key(name);
   if (!spread) {
     json.null();
@@ -52,8 +52,8 @@ void write_spread(JsonWriter& json, std::string_view name, const std::optional<S
 
 // Energy and time are always present, null if they were not requested.
 void write_spreads(JsonWriter& json, const AnalysisResult& result, const AnalysisCell& cell) {
-  std::optional<Spread> energy;
-  std::optional<Spread> time;
+  std::optional<MeasureSummary> energy;
+  std::optional<MeasureSummary> time;
   for (std::size_t i = 0; i < result.measures.size(); ++i) {
     if (result.measures[i].kind == MeasureKind::energy) energy = cell.measures[i];
     if (result.measures[i].kind == MeasureKind::time) time = cell.measures[i];
@@ -71,7 +71,7 @@ void write_spreads(JsonWriter& json, const AnalysisResult& result, const Analysi
 
 void write_functions(JsonWriter& json, const AnalysisCell& cell) {
   json.key("functions").begin_array();
-  for (const CellFunction& one : cell.functions) {
+  for (const CellFunctionMean& one : cell.functions) {
     json.begin_object().member("name", one.name).member("device", one.device).member("n", count(one.n));
     json.member("count", one.count).member("time_s", one.time_s).member("energy_j", one.energy_j);
     json.member("share", one.share);
@@ -106,7 +106,7 @@ void write_cell(JsonWriter& json, const AnalysisResult& result, const AnalysisCe
 // Null if the measure is not an energy.
 void write_basis(JsonWriter& json, const Measure& measure) {
   json.text_or_null("provenance", measure.provenance ? to_string(*measure.provenance) : "");
-  for (const auto& [name, list] : {std::pair{"domains", &measure.domains}, {"left_out", &measure.left_out}}) {
+  for (const auto& [name, list] : {std::pair{"domains", &measure.domains}, {"left_out", &measure.excluded_domains}}) {
     json.key(name);
     if (!measure.provenance) {
       json.null();
@@ -122,7 +122,7 @@ void write_measures(JsonWriter& json, const AnalysisResult& result) {
   json.key("measures").begin_array();
   for (const Measure& measure : result.measures) {
     json.begin_object().member("name", measure.name).text_or_null("unit", measure.unit);
-    json.member("compared", measure.weighed);
+    json.member("compared", measure.is_compared);
     write_basis(json, measure);
     json.end_object();
   }
@@ -133,7 +133,7 @@ void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comp
   const ExperimentFactor& factor = result.factors[one.factor];
   json.begin_object().member("factor", factor.name);
   json.text_or_null("a", one.a ? factor.levels[*one.a] : "").text_or_null("b", one.b ? factor.levels[*one.b] : "");
-  write_levels(json, result, "within", one.within);
+  write_levels(json, result, "within", one.fixed_levels);
   json.member("metric", result.measures[one.measure].name)
       .member("unit", result.measures[one.measure].unit)
       .member("test", one.test)
@@ -144,11 +144,11 @@ void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comp
       .member("statistic", one.statistic)
       .member("p", one.p)
       .member("p_adjusted", one.p_adjusted)
-      .member("family", count(one.family))
-      .member("a12", one.a12)
+      .member("family", count(one.family_size))
+      .member("a12", one.vargha_delaney_a12)
       .member("a12_low", one.a12_low)
       .member("a12_high", one.a12_high)
-      .member("cliff", one.cliff)
+      .member("cliff", one.cliffs_delta)
       .member("difference", one.difference)
       .member("low", one.low)
       .member("high", one.high)
@@ -187,7 +187,7 @@ void write_pareto(JsonWriter& json, const AnalysisResult& result) {
   json.key("pareto").begin_array();
   for (const ParetoSet& set : result.pareto) {
     json.begin_object();
-    write_levels(json, result, "within", set.within);
+    write_levels(json, result, "within", set.fixed_levels);
     json.key("metrics").begin_array();
     for (const std::size_t measure : set.measures) json.value(result.measures[measure].name);
     json.end_array().member("resamples", count(set.resamples)).key("points").begin_array();

@@ -16,16 +16,16 @@ void write_calibrations(formats::JsonWriter& json, std::span<const ChannelCalibr
         .member("refresh_s", known.refresh_s)
         .member("refresh_spread_s", known.refresh_spread_s)
         .member("phase_s", known.phase_s)
-        .text_or_null("phase_of", known.phase_of)
+        .text_or_null("phase_of", known.phase_reference)
         .member("read_wall_s", known.read_wall_s)
         .member("read_cpu_s", known.read_cpu_s)
         .member("idle_w", known.idle_w)
-        .member("made_unix_ns", known.made_unix_ns)
+        .member("made_unix_ns", known.created_unix_ns)
         .member("lag_s", known.lag_s)
         .member("lag_low_s", known.lag_low_s)
         .member("lag_high_s", known.lag_high_s)
         .member("window_s", known.window_s)
-        .member("memory_s", known.memory_s)
+        .member("memory_s", known.time_constant_s)
         .member("active_idle_w", known.active_idle_w)
         .member("loaded_w", known.loaded_w)
         .member("settle_s", known.settle_s)
@@ -34,7 +34,7 @@ void write_calibrations(formats::JsonWriter& json, std::span<const ChannelCalibr
         .member("sleep_w", known.sleep_w)
         .member("gain", known.gain)
         .member("gain_spread", known.gain_spread)
-        .text_or_null("gain_of", known.gain_of)
+        .text_or_null("gain_of", known.gain_reference)
         .end_object();
   }
   json.end_array();
@@ -42,12 +42,12 @@ void write_calibrations(formats::JsonWriter& json, std::span<const ChannelCalibr
 
 std::string calibrate_json(const CalibrateResult& result) {
   formats::JsonWriter json;
-  json.begin_object().member("schema", "joulemap.calibrate/1").member("watched_s", result.watched_s);
+  json.begin_object().member("schema", "joulemap.calibrate/1").member("watched_s", result.observed_s);
   write_calibrations(json, result.findings);
   json.key("loaded").begin_array();
   for (const std::string& domain : result.loaded) json.value(domain);
   json.end_array();
-  json.text_or_null("kept_in", result.kept_in);
+  json.text_or_null("kept_in", result.calibration_file);
   write_sampler_costs(json, result.samplers);
   formats::write_diagnostics(json, result.diagnostics);
   json.end_object();

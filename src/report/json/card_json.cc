@@ -12,7 +12,7 @@ using formats::JsonWriter;
 void write_row(JsonWriter& json, const predict::CardRow& row) {
   constexpr double kPicojoules = 1e12;
   json.begin_object().member("size", row.size).key("parameters").begin_object();
-  for (const auto& [name, value] : row.operation.parameters.all()) json.member(name, value);
+  for (const auto& [name, value] : row.operation.parameters.entries()) json.member(name, value);
   json.end_object()
       .member("precision", name_of(row.operation.dtype))
       .member("pass", name_of(row.operation.pass))
@@ -28,7 +28,7 @@ void write_row(JsonWriter& json, const predict::CardRow& row) {
 
 }  // namespace
 
-std::string card_json(const predict::Card& card) {
+std::string operation_card_json(const predict::OperationCard& card) {
   JsonWriter json;
   json.begin_object()
       .member("schema", "joulemap.card/1")

@@ -37,7 +37,7 @@ void write_entry(JsonWriter& json, const DifferenceEntry& entry) {
   json.member("difference_j", entry.difference_j)
       .member("low_j", entry.low_j)
       .member("high_j", entry.high_j)
-      .member("relative", entry.relative)
+      .member("relative", entry.relative_change)
       .member("verdict", to_string(entry.verdict))
       .member("p_adjusted", entry.p_adjusted)
       .end_object();
@@ -49,18 +49,18 @@ void write_recording(JsonWriter& json, const ComparedRecording& recording) {
       .member("steps", recording.steps)
       .member("units", recording.units)
       .member("energy_j", recording.energy_j)
-      .member("within", recording.within)
+      .member("within", recording.within_run_error)
       .key("left_out");
-  if (!recording.left_out) {
+  if (!recording.exclusion) {
     json.null().end_object();
     return;
   }
   json.begin_object()
-      .member("warm_up_steps", static_cast<std::uint64_t>(recording.left_out->warm_up_steps))
-      .member("long_steps", static_cast<std::uint64_t>(recording.left_out->long_steps))
-      .member("time_s", recording.left_out->time_s)
-      .member("energy_j", recording.left_out->energy_j)
-      .member("is_settled", recording.left_out->is_settled)
+      .member("warm_up_steps", static_cast<std::uint64_t>(recording.exclusion->warm_up_steps))
+      .member("long_steps", static_cast<std::uint64_t>(recording.exclusion->long_steps))
+      .member("time_s", recording.exclusion->time_s)
+      .member("energy_j", recording.exclusion->energy_j)
+      .member("is_settled", recording.exclusion->is_settled)
       .end_object()
       .end_object();
 }
@@ -71,16 +71,16 @@ void write_variation(JsonWriter& json, const RunDifference& difference) {
       .begin_object()
       .member("prior_sd", variation.prior_sd)
       .member("prior_degrees_of_freedom", variation.prior_degrees_of_freedom)
-      .member("prior_is_given", variation.is_given)
+      .member("prior_is_given", variation.is_user_prior)
       .member("sd", variation.sd)
       .member("degrees_of_freedom", variation.degrees_of_freedom)
       .end_object()
-      .member("smallest_change", difference.smallest_change);
+      .member("smallest_change", difference.smallest_detectable_change);
   json.key("establishes").begin_array();
-  for (const EstablishedChange& one : difference.establish) {
+  for (const DetectableChange& one : difference.detectable_changes) {
     json.begin_object()
         .member("recordings", static_cast<std::uint64_t>(one.recordings))
-        .member("relative", one.relative)
+        .member("relative", one.relative_change)
         .end_object();
   }
   json.end_array();
@@ -92,7 +92,7 @@ void write_run(JsonWriter& json, std::string_view name, const ComparedRun& run) 
   write_texts(json, "command", run.command);
   json.member("units", run.units)
       .member("time_s", run.time_s)
-      .member("scatter", run.scatter)
+      .member("scatter", run.mean_step_half_width)
       .member("provenance", run.is_estimated ? "estimated" : "measured");
   json.key("recordings").begin_array();
   for (const ComparedRecording& recording : run.recordings) write_recording(json, recording);
@@ -109,7 +109,7 @@ std::string diff_json(const RunDifference& difference) {
       .member("by", difference.by)
       .member("per", difference.per)
       .member("state", difference.is_steady ? "steady" : "whole_run")
-      .member("entry_interval", difference.entry_interval);
+      .member("entry_interval", difference.entry_confidence);
   write_variation(json, difference);
   write_run(json, "a", difference.a);
   write_run(json, "b", difference.b);
@@ -118,7 +118,7 @@ std::string diff_json(const RunDifference& difference) {
   write_entry(json, difference.total);
   json.key("entries").begin_array();
   for (const DifferenceEntry& entry : difference.entries) write_entry(json, entry);
-  json.end_array().member("fail_over", difference.fail_over).member("failed", difference.failed);
+  json.end_array().member("fail_over", difference.failure_threshold).member("failed", difference.failed);
   formats::write_diagnostics(json, difference.diagnostics);
   json.end_object();
   return std::move(json).text();

@@ -38,7 +38,7 @@ void write_forecast(JsonWriter& json, const std::optional<ExperimentForecast>& f
     return;
   }
   json.begin_object()
-      .member("based_on", whole(forecast->based_on))
+      .member("based_on", whole(forecast->completed_rows))
       .member("rows", whole(forecast->rows))
       .member("time_s", forecast->time_s)
       .member("energy_j", forecast->energy_j)
@@ -57,12 +57,12 @@ void write_statistics(JsonWriter& json, const PlanStatistics& statistics) {
       .member("comparisons", whole(statistics.comparisons))
       .member("alpha", statistics.alpha)
       .member("least_p", statistics.least_p)
-      .member("can_show", statistics.can_show)
+      .member("can_show", statistics.can_be_significant)
       .member("needed_repetitions", whole(statistics.needed_repetitions))
       .member("measures", whole(statistics.measures))
-      .member("needed_for_all", whole(statistics.needed_for_all))
+      .member("needed_for_all", whole(statistics.needed_for_all_measures))
       .member("noise", statistics.noise)
-      .member("difference_in_noises", statistics.difference_in_noises)
+      .member("difference_in_noises", statistics.detectable_difference_sd)
       .end_object();
 }
 

@@ -8,7 +8,7 @@ namespace joulemap::report {
 namespace {
 
 using formats::JsonWriter;
-using predict::Explanation;
+using predict::OperationExplanation;
 using predict::Prediction;
 using predict::PredictionReport;
 
@@ -62,7 +62,7 @@ void write_lifetime(JsonWriter& json, const PredictionReport& report) {
     json.null();
     return;
   }
-  const predict::Lifetime& life = *report.lifetime;
+  const predict::LifetimeEnergy& life = *report.lifetime;
   const predict::Footprint footprint = footprint_of(life.energy_j, report.tariff);
   json.begin_object()
       .member("steps", life.steps)
@@ -77,45 +77,46 @@ void write_lifetime(JsonWriter& json, const PredictionReport& report) {
       .end_object();
 }
 
-void write_terms(JsonWriter& json, std::string_view name, const predict::Terms& terms) {
+void write_terms(JsonWriter& json, std::string_view name, const predict::TimeTerms& terms) {
   json.key(name).begin_object();
-  for (std::size_t index = 0; index < predict::kTerms; ++index) json.member(predict::term_names()[index], terms[index]);
+  for (std::size_t index = 0; index < predict::kTermCount; ++index)
+    json.member(predict::term_names()[index], terms[index]);
   json.end_object();
 }
 
-void write_features(JsonWriter& json, const Explanation& told) {
+void write_features(JsonWriter& json, const OperationExplanation& explanation) {
   json.key("features").begin_object();
-  for (std::size_t index = 0; index < told.features.size() && index < predict::feature_names().size(); ++index) {
-    json.member(predict::feature_names()[index], static_cast<double>(told.features[index]));
+  for (std::size_t index = 0; index < explanation.features.size() && index < predict::feature_names().size(); ++index) {
+    json.member(predict::feature_names()[index], static_cast<double>(explanation.features[index]));
   }
   json.end_object();
 }
 
-void write_explained(JsonWriter& json, const Explanation& told) {
-  const predict::Operation& operation = told.operation;
+void write_explained(JsonWriter& json, const OperationExplanation& explanation) {
+  const predict::Operation& operation = explanation.operation;
   json.begin_object()
       .member("op", operation.source)
       .member("kind", name_of(operation.kind))
       .text_or_null("form", operation.form)
       .key("parameters")
       .begin_object();
-  for (const auto& [name, value] : operation.parameters.all()) json.member(name, value);
+  for (const auto& [name, value] : operation.parameters.entries()) json.member(name, value);
   json.end_object()
       .member("dtype", name_of(operation.dtype))
       .member("pass", name_of(operation.pass))
       .member("count", operation.count)
-      .member("flops", told.work.flops)
-      .member("bytes", told.work.bytes)
-      .member("bound", name_of(told.bound));
-  write_terms(json, "granted_s", told.granted);
-  write_terms(json, "physical_s", told.parts);
-  json.member("physical_time_s", told.estimate.physical_time_s)
-      .member("physical_j", told.physical_j)
-      .member("time_s", told.estimate.time_s)
-      .member("energy_j", told.estimate.energy_j)
-      .member("tree_factor", told.tree_factor)
-      .member("trust", told.estimate.trust);
-  write_features(json, told);
+      .member("flops", explanation.work.flops)
+      .member("bytes", explanation.work.bytes)
+      .member("bound", name_of(explanation.bound));
+  write_terms(json, "granted_s", explanation.datasheet_terms);
+  write_terms(json, "physical_s", explanation.physical_terms);
+  json.member("physical_time_s", explanation.estimate.physical_time_s)
+      .member("physical_j", explanation.physical_j)
+      .member("time_s", explanation.estimate.time_s)
+      .member("energy_j", explanation.estimate.energy_j)
+      .member("tree_factor", explanation.tree_factor)
+      .member("trust", explanation.estimate.trust);
+  write_features(json, explanation);
   json.end_object();
 }
 
@@ -126,7 +127,7 @@ void write_explanation(JsonWriter& json, const PredictionReport& report) {
     return;
   }
   json.begin_object().member("layer", report.explained).key("operations").begin_array();
-  for (const Explanation& told : report.explanation) write_explained(json, told);
+  for (const OperationExplanation& explanation : report.explanation) write_explained(json, explanation);
   json.end_array().end_object();
 }
 

@@ -22,8 +22,8 @@ std::string record_json(const RecordResult& result) {
       .member("signal", result.signal)
       .member("measured_j", joules_of(result.energy.totals.measured))
       .member("estimated_j", joules_of(result.energy.totals.estimated));
-  json.key("overhead").begin_object().member("cpu_s", result.own_cpu_s).key("share");
-  result.elapsed_s > 0 ? json.value(result.own_cpu_s / result.elapsed_s) : json.null();
+  json.key("overhead").begin_object().member("cpu_s", result.overhead_cpu_s).key("share");
+  result.elapsed_s > 0 ? json.value(result.overhead_cpu_s / result.elapsed_s) : json.null();
   write_sampler_costs(json, result.samplers);
   json.end_object();
   Diagnostics all = result.diagnostics;

@@ -83,13 +83,13 @@ void write_power(JsonWriter& json, const ReportResult& result) {
 
 void write_counter_steps(JsonWriter& json, const ReportResult& result) {
   json.key("counter_steps").begin_array();
-  for (const CounterSteps& steps : result.counter_steps) {
+  for (const CounterUpdateTiming& steps : result.counter_updates) {
     json.begin_object()
         .member("channel", steps.channel)
         .member("period_s", steps.period_s)
         .member("half_width_s", steps.half_width_s)
-        .member("last_step_monotonic_ns", steps.last_step_ns)
-        .member("slips", steps.slips)
+        .member("last_step_monotonic_ns", steps.last_update_ns)
+        .member("slips", steps.irregular_updates)
         .end_object();
   }
   json.end_array();
@@ -137,8 +137,8 @@ std::string report_json(const ReportResult& result) {
   write_counter_steps(json, result);
   json.member("steps", result.steps).member("epochs", result.epochs);
   write_setting(json, result);
-  json.key("overhead").begin_object().member("cpu_s", result.own_cpu_s).key("share");
-  result.own_cpu_s&& result.elapsed_s > 0 ? json.value(*result.own_cpu_s / result.elapsed_s) : json.null();
+  json.key("overhead").begin_object().member("cpu_s", result.overhead_cpu_s).key("share");
+  result.overhead_cpu_s&& result.elapsed_s > 0 ? json.value(*result.overhead_cpu_s / result.elapsed_s) : json.null();
   json.key("probe_s");
   result.probe ? json.value(result.probe->time_s) : json.null();
   json.member("probe_j", result.probe ? result.probe->energy_j : std::nullopt);

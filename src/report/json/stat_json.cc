@@ -64,9 +64,9 @@ void write_run(JsonWriter& json, const StatRun& run) {
   json.key("intervals").begin_array();
   for (const StatInterval& interval : run.intervals) write_interval(json, interval);
   json.end_array();
-  json.key("overhead").begin_object().member("cpu_s", run.own_cpu_s);
+  json.key("overhead").begin_object().member("cpu_s", run.overhead_cpu_s);
   json.key("share");
-  run.elapsed_s > 0 ? json.value(run.own_cpu_s / run.elapsed_s) : json.null();
+  run.elapsed_s > 0 ? json.value(run.overhead_cpu_s / run.elapsed_s) : json.null();
   json.member("missed_ticks", run.missed_ticks);
   write_sampler_costs(json, run.samplers);
   json.end_object();
@@ -81,7 +81,7 @@ std::string stat_json(const StatResult& result) {
   json.begin_object().member("schema", "joulemap.stat/1").member("interval", result.interval);
   json.key("command").begin_array();
   for (const std::string& argument : result.command) json.value(argument);
-  json.end_array().member("pid", result.watched_pid);
+  json.end_array().member("pid", result.attached_pid);
   json.key("runs").begin_array();
   for (const StatRun& run : result.runs) write_run(json, run);
   json.end_array().key("summary").begin_array();

@@ -22,18 +22,18 @@ std::optional<Plot> plot_named(std::string_view name) {
   return std::nullopt;
 }
 
-Status can_plot(const PlotQuery& query) {
+Status validate_plot_query(const PlotQuery& query) {
   const bool is_spread = query.plot == Plot::violin || query.plot == Plot::box || query.plot == Plot::lines;
   const bool is_of_the_run = query.plot == Plot::timeline || query.plot == Plot::loss;
   if (query.by.empty() || !(is_spread || is_of_the_run)) return Done{};
   if (is_of_the_run)
     return Error{ErrorCode::usage, "this plot shows the whole run: --by does not apply", "--plot bars"};
-  if (query.by == spread_level_of(query)) return Done{};
+  if (query.by == distribution_level(query)) return Done{};
   return Error{ErrorCode::usage, fmt::format("this plot shows layers or phases step by step, not --by {}", query.by),
                "--by phase, --by layer, or --plot bars"};
 }
 
-std::string_view spread_level_of(const PlotQuery& query) { return query.by == "phase" ? "phase" : "layer"; }
+std::string_view distribution_level(const PlotQuery& query) { return query.by == "phase" ? "phase" : "layer"; }
 
 Result<std::string> plot_svg(const RunView& view, const PlotQuery& query) {
   switch (query.plot) {
@@ -41,7 +41,7 @@ Result<std::string> plot_svg(const RunView& view, const PlotQuery& query) {
       return timeline_svg(view);
     case Plot::violin:
     case Plot::box:
-      return spreads_svg(view, query);
+      return distributions_svg(view, query);
     case Plot::lines:
       return lines_svg(view, query);
     case Plot::bars:
@@ -53,16 +53,16 @@ Result<std::string> plot_svg(const RunView& view, const PlotQuery& query) {
     case Plot::heatmap:
       return heatmap_svg(view, query);
   }
-  return nothing_to_plot("no such plot", {});
+  return nothing_to_plot_error("no such plot", {});
 }
 
-const LevelView* level_of(const RunView& view, std::string_view by) {
+const LevelView* find_level(const RunView& view, std::string_view by) {
   if (!by.empty()) return view.level(by);
   const LevelView* const layers = view.level("layer");
   return layers != nullptr || view.levels.empty() ? layers : &view.levels.front();
 }
 
-ReportResult report_of(const RunView& view, const LevelView& level) {
+ReportResult report_for_level(const RunView& view, const LevelView& level) {
   ReportResult result = view.run;
   result.by = level.by;
   result.rows = level.rows;
@@ -74,7 +74,7 @@ ReportResult report_of(const RunView& view, const LevelView& level) {
   return result;
 }
 
-Error nothing_to_plot(std::string_view what, std::string_view remedy) {
+Error nothing_to_plot_error(std::string_view what, std::string_view remedy) {
   return {ErrorCode::not_found, fmt::format("the recording holds {}", what), std::string(remedy)};
 }
 

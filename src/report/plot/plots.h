@@ -25,16 +25,16 @@ struct PlotQuery {
 };
 
 // Fails with a usage error if the plot does not support the level.
-Status can_plot(const PlotQuery& query);
+Status validate_plot_query(const PlotQuery& query);
 // Level of violins, boxes and lines: "layer" or "phase".
-std::string_view spread_level_of(const PlotQuery& query);
+std::string_view distribution_level(const PlotQuery& query);
 
 Result<std::string> plot_svg(const RunView& view, const PlotQuery& query);
 
 // Power of every domain over the run; phases, epochs and tracks (temperature, clocks and others) below.
 Result<std::string> timeline_svg(const RunView& view);
 // Energy of layers or phases over the steps, as densities or as boxes with whiskers at 5 and 95 %.
-Result<std::string> spreads_svg(const RunView& view, const PlotQuery& query);
+Result<std::string> distributions_svg(const RunView& view, const PlotQuery& query);
 // The same energies over the run, one line each; requires a view with layer points.
 Result<std::string> lines_svg(const RunView& view, const PlotQuery& query);
 // The largest rows with intervals, and idle and unattributed energy.
@@ -47,9 +47,9 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query);
 Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query);
 
 // The level that a plot shows: the requested one, else layers, else the first level with rows.
-const LevelView* level_of(const RunView& view, std::string_view by);
+const LevelView* find_level(const RunView& view, std::string_view by);
 // The report that `report --by` would give for the level.
-ReportResult report_of(const RunView& view, const LevelView& level);
-Error nothing_to_plot(std::string_view what, std::string_view remedy);
+ReportResult report_for_level(const RunView& view, const LevelView& level);
+Error nothing_to_plot_error(std::string_view what, std::string_view remedy);
 
 }  // namespace joulemap::report

@@ -38,7 +38,7 @@ Range nice_range(double low, double high, int wanted) {
   return {std::floor(low / step + 1e-9) * step, std::ceil(high / step - 1e-9) * step};
 }
 
-std::string tick_text(double value, double step) {
+std::string tick_label(double value, double step) {
   if (std::abs(value) < step * 1e-6) return "0";
   const bool is_thousands = std::abs(value) >= 10'000 && step >= 100;
   const double unit = is_thousands ? 1000 : 1;
@@ -53,26 +53,27 @@ void draw_y_axis(SvgCanvas& canvas, const Axes& axes, std::string_view title, in
   double widest = 0;
   for (const double tick : ticks) {
     const double y = axes.y.at(tick);
-    const std::string label = tick_text(tick, step);
+    const std::string label = tick_label(tick, step);
     widest = std::max(widest, text_width(label, kTickSize));
-    canvas.line({axes.inside.x, y}, {axes.inside.right(), y}, {tick == 0 ? kAxis : kGrid, 1});
-    canvas.text({axes.inside.x - 8, y + 4}, label, {kTickSize, kMuted, Anchor::end});
+    canvas.line({axes.plot_area.x, y}, {axes.plot_area.right(), y}, {tick == 0 ? kAxisColour : kGridColour, 1});
+    canvas.text({axes.plot_area.x - 8, y + 4}, label, {kTickSize, kMutedTextColour, Anchor::end});
   }
-  canvas.text({axes.inside.x - 8 - widest - 12, axes.inside.y + axes.inside.height / 2}, title,
-              {kTickSize, kMuted, Anchor::middle, false, -90});
+  canvas.text({axes.plot_area.x - 8 - widest - 12, axes.plot_area.y + axes.plot_area.height / 2}, title,
+              {kTickSize, kMutedTextColour, Anchor::middle, false, -90});
 }
 
 void draw_x_axis(SvgCanvas& canvas, const Axes& axes, std::string_view title, int wanted, bool has_lines) {
   const std::vector<double> ticks = nice_ticks(axes.x.low, axes.x.high, wanted);
   const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
-  const double y = axes.inside.bottom();
+  const double y = axes.plot_area.bottom();
   for (const double tick : ticks) {
     const double x = axes.x.at(tick);
-    canvas.line({x, has_lines ? axes.inside.y : y}, {x, y + 4}, {has_lines ? kGrid : kAxis, 1});
-    canvas.text({x, y + 18}, tick_text(tick, step), {kTickSize, kMuted, Anchor::middle});
+    canvas.line({x, has_lines ? axes.plot_area.y : y}, {x, y + 4}, {has_lines ? kGridColour : kAxisColour, 1});
+    canvas.text({x, y + 18}, tick_label(tick, step), {kTickSize, kMutedTextColour, Anchor::middle});
   }
-  canvas.line({axes.inside.x, y}, {axes.inside.right(), y}, {kAxis, 1});
-  canvas.text({axes.inside.x + axes.inside.width / 2, y + 38}, title, {kTickSize, kMuted, Anchor::middle});
+  canvas.line({axes.plot_area.x, y}, {axes.plot_area.right(), y}, {kAxisColour, 1});
+  canvas.text({axes.plot_area.x + axes.plot_area.width / 2, y + 38}, title,
+              {kTickSize, kMutedTextColour, Anchor::middle});
 }
 
 }  // namespace joulemap::report

@@ -15,10 +15,12 @@ namespace joulemap::report {
 struct Scale {
   double low = 0;
   double high = 1;
-  double from = 0;  // pixel of `low`
-  double to = 1;
+  double low_pixel = 0;  // pixel of `low`
+  double high_pixel = 1;
 
-  double at(double value) const { return high > low ? from + (value - low) / (high - low) * (to - from) : from; }
+  double at(double value) const {
+    return high > low ? low_pixel + (value - low) / (high - low) * (high_pixel - low_pixel) : low_pixel;
+  }
 };
 
 // Ticks 1, 2 or 5 times a power of ten apart, all within the range; about `wanted`, at least one for a non-empty range.
@@ -31,12 +33,12 @@ struct Range {
 Range nice_range(double low, double high, int wanted);
 
 // "0", "0.5", "1500", "20k": as short as the tick spacing `step` allows.
-std::string tick_text(double value, double step);
+std::string tick_label(double value, double step);
 
 // Plot area and scales: the y axis draws horizontal grid lines with labels on the left, the x axis marks with labels
 // below.
 struct Axes {
-  Box inside;
+  Rect plot_area;
   Scale x;
   Scale y;
 };

@@ -37,21 +37,25 @@ std::set<std::size_t> front_of(const AnalysisResult& result) {
 }
 
 // Logarithmic axes, because cells can differ by orders of magnitude.
-void draw_log_axes(SvgCanvas& canvas, const Box& inside, const Scale& x, const Scale& y) {
+void draw_log_axes(SvgCanvas& canvas, const Rect& plot_area, const Scale& x, const Scale& y) {
   for (const Scale* scale : {&x, &y}) {
     for (double power = std::ceil(scale->low - 1e-9); power <= scale->high + 1e-9; ++power) {
       const double at = scale->at(power);
       if (scale == &x) {
-        canvas.line({at, inside.y}, {at, inside.bottom()}, {kGrid, 1});
-        canvas.text({at, inside.bottom() + 18}, amount_text(std::pow(10, power), "s"), {12, kMuted, Anchor::middle});
+        canvas.line({at, plot_area.y}, {at, plot_area.bottom()}, {kGridColour, 1});
+        canvas.text({at, plot_area.bottom() + 18}, amount_text(std::pow(10, power), "s"),
+                    {12, kMutedTextColour, Anchor::middle});
       } else {
-        canvas.line({inside.x, at}, {inside.right(), at}, {kGrid, 1});
-        canvas.text({inside.x - 8, at + 4}, amount_text(std::pow(10, power), "J"), {12, kMuted, Anchor::end});
+        canvas.line({plot_area.x, at}, {plot_area.right(), at}, {kGridColour, 1});
+        canvas.text({plot_area.x - 8, at + 4}, amount_text(std::pow(10, power), "J"),
+                    {12, kMutedTextColour, Anchor::end});
       }
     }
   }
-  canvas.text({inside.x + inside.width / 2, inside.bottom() + 38}, "time, logarithmic", {12, kMuted, Anchor::middle});
-  canvas.text({14, inside.y + inside.height / 2}, "energy, logarithmic", {12, kMuted, Anchor::middle, false, -90});
+  canvas.text({plot_area.x + plot_area.width / 2, plot_area.bottom() + 38}, "time, logarithmic",
+              {12, kMutedTextColour, Anchor::middle});
+  canvas.text({14, plot_area.y + plot_area.height / 2}, "energy, logarithmic",
+              {12, kMutedTextColour, Anchor::middle, false, -90});
 }
 
 Scale log_scale(const std::vector<double>& values, double from, double to) {
@@ -79,7 +83,7 @@ std::vector<Bubble> bubbles_of(const AnalysisResult& result, std::optional<std::
 std::string bubbles_svg(const AnalysisResult& result) {
   std::optional<std::size_t> metric;
   for (std::size_t i = 0; i < result.measures.size(); ++i) {
-    if (result.measures[i].kind != MeasureKind::metric || !result.measures[i].weighed) continue;
+    if (result.measures[i].kind != MeasureKind::metric || !result.measures[i].is_compared) continue;
     if (!metric || result.measures[i].name == "accuracy") metric = i;
   }
   const std::vector<Bubble> bubbles = bubbles_of(result, metric);
@@ -98,27 +102,27 @@ std::string bubbles_svg(const AnalysisResult& result) {
       metric ? fmt::format("Energy and time; size: {}, rim: no other cell beats it", result.measures[*metric].name)
              : "Energy and time; rim: no other cell beats it";
   SvgCanvas canvas = titled_canvas(kPlotTop + kHeight + 60, title, "a bubble for each cell");
-  const CellRoles roles = roles_of(result);
+  const FactorRoles roles = factor_roles(result);
   draw_hue_legend(canvas, result, roles);
-  const Box inside{kMargin + 70, kPlotTop + 10, kPlotWidth - 2 * kMargin - 90, kHeight};
-  const Scale x = log_scale(times, inside.x, inside.right());
-  const Scale y = log_scale(energies, inside.bottom(), inside.y);
-  draw_log_axes(canvas, inside, x, y);
+  const Rect plot_area{kPlotMargin + 70, kPlotTop + 10, kPlotWidth - 2 * kPlotMargin - 90, kHeight};
+  const Scale x = log_scale(times, plot_area.x, plot_area.right());
+  const Scale y = log_scale(energies, plot_area.bottom(), plot_area.y);
+  draw_log_axes(canvas, plot_area, x, y);
   const std::set<std::size_t> front = front_of(result);
   for (const Bubble& bubble : bubbles) {
     const AnalysisCell& cell = result.cells[bubble.cell];
     const double share = bubble.metric && most > least ? (*bubble.metric - least) / (most - least) : 0.3;
-    const std::string name = fmt::format("{}: {}, {}", short_levels(result, cell.levels),
+    const std::string name = fmt::format("{}: {}, {}", short_levels_text(result, cell.levels),
                                          amount_text(bubble.energy_j, "J"), amount_text(bubble.time_s, "s"));
     const bool is_on_front = front.contains(bubble.cell);
     canvas.circle({x.at(std::log10(bubble.time_s)), y.at(std::log10(bubble.energy_j))},
-                  kLeast + share * (kMost - kLeast), {hue_of_cell(roles, cell), 0.6, 0, name},
-                  {is_on_front ? kInk : "none", is_on_front ? 1.6 : 0.0});
+                  kLeast + share * (kMost - kLeast), {cell_colour(roles, cell), 0.6, 0, name},
+                  {is_on_front ? kTextColour : "none", is_on_front ? 1.6 : 0.0});
   }
   if (bubbles.size() <= 30) {
     for (const Bubble& bubble : bubbles) {
       canvas.text({x.at(std::log10(bubble.time_s)) + 9, y.at(std::log10(bubble.energy_j)) - 7},
-                  name_without_hue(result, roles, result.cells[bubble.cell]), {10, kMuted});
+                  cell_label_without_hue(result, roles, result.cells[bubble.cell]), {10, kMutedTextColour});
     }
   }
   return std::move(canvas).finish();

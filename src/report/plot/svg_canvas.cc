@@ -89,13 +89,13 @@ SvgCanvas::SvgCanvas(double width, double height, std::string_view title, std::s
       "aria-labelledby=\"title description\" font-family=\"{2}\">\n<title id=\"title\">{3}</title>\n"
       "<desc id=\"description\">{4}</desc>\n",
       decimal(width), decimal(height), kFont, escaped(title), escaped(description));
-  box({0, 0, width, height}, {"#ffffff"});
+  rect({0, 0, width, height}, {"#ffffff"});
 }
 
-void SvgCanvas::box(const Box& box, const Fill& fill) {
-  if (box.width <= 0 || box.height <= 0) return;
-  out_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}", decimal(box.x), decimal(box.y),
-                      decimal(box.width), decimal(box.height), fill_text(fill)) +
+void SvgCanvas::rect(const Rect& rect, const Fill& fill) {
+  if (rect.width <= 0 || rect.height <= 0) return;
+  out_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}", decimal(rect.x), decimal(rect.y),
+                      decimal(rect.width), decimal(rect.height), fill_text(fill)) +
           end_of("rect", fill);
 }
 
@@ -121,15 +121,15 @@ void SvgCanvas::circle(Point centre, double radius, const Fill& fill, const Stro
           end_of("circle", fill);
 }
 
-void SvgCanvas::text(Point at, std::string_view text, const TextLook& look) {
+void SvgCanvas::text(Point at, std::string_view text, const SvgTextStyle& style) {
   if (text.empty()) return;
-  const std::string_view anchor = look.anchor == Anchor::middle ? " text-anchor=\"middle\""
-                                  : look.anchor == Anchor::end  ? " text-anchor=\"end\""
-                                                                : "";
+  const std::string_view anchor = style.anchor == Anchor::middle ? " text-anchor=\"middle\""
+                                  : style.anchor == Anchor::end  ? " text-anchor=\"end\""
+                                                                 : "";
   out_ += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"{}{}", decimal(at.x), decimal(at.y),
-                      decimal(look.size), look.colour, anchor, look.is_bold ? " font-weight=\"600\"" : "");
-  if (look.rotation != 0) {
-    out_ += fmt::format(" transform=\"rotate({} {} {})\"", decimal(look.rotation), decimal(at.x), decimal(at.y));
+                      decimal(style.size), style.colour, anchor, style.is_bold ? " font-weight=\"600\"" : "");
+  if (style.rotation != 0) {
+    out_ += fmt::format(" transform=\"rotate({} {} {})\"", decimal(style.rotation), decimal(at.x), decimal(at.y));
   }
   out_ += fmt::format(">{}</text>\n", escaped(text));
 }
@@ -148,8 +148,8 @@ std::string fitted_text(std::string_view text, double size, double width) {
   if (text_width(text, size) <= width) return std::string(text);
   // Upper bound from the narrowest character, so that the loop is short for any text length.
   const auto most = static_cast<std::size_t>(std::max(width, 0.0) / (kNarrowest * size)) + 1;
-  const std::string ends = both_ends(text, most);
-  for (std::size_t columns = std::min(columns_of(ends), most); columns > 2; --columns) {
+  const std::string ends = keep_both_ends(text, most);
+  for (std::size_t columns = std::min(display_columns(ends), most); columns > 2; --columns) {
     std::string shorter = shortened(ends, columns);
     if (text_width(shorter, size) <= width) return shorter;
   }

@@ -16,7 +16,7 @@ struct Point {
   double y = 0;
 };
 
-struct Box {
+struct Rect {
   double x = 0;
   double y = 0;
   double width = 0;
@@ -41,7 +41,7 @@ struct Fill {
 
 enum class Anchor { start, middle, end };
 
-struct TextLook {
+struct SvgTextStyle {
   double size = 12;
   std::string_view colour = "#1d2733";
   Anchor anchor = Anchor::start;
@@ -54,13 +54,13 @@ class SvgCanvas {
   // `title` and `description` are for screen readers.
   SvgCanvas(double width, double height, std::string_view title, std::string_view description);
 
-  void box(const Box& box, const Fill& fill);
+  void rect(const Rect& rect, const Fill& fill);
   void line(Point from, Point to, const Stroke& stroke);
   void polyline(std::span<const Point> points, const Stroke& stroke);
   void polygon(std::span<const Point> points, const Fill& fill);
   void circle(Point centre, double radius, const Fill& fill, const Stroke& edge = {"none", 0});
   // The baseline of the text begins, is centred, or ends at the point.
-  void text(Point at, std::string_view text, const TextLook& look = {});
+  void text(Point at, std::string_view text, const SvgTextStyle& style = {});
 
   double width() const { return width_; }
   double height() const { return height_; }

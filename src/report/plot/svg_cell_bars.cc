@@ -39,30 +39,30 @@ double most_of(const std::vector<BarGroup>& groups) {
   return most;
 }
 
-void draw_bars(SvgCanvas& canvas, const Box& inside, const std::vector<BarGroup>& groups, const AxisUnit& unit) {
+void draw_bars(SvgCanvas& canvas, const Rect& plot_area, const std::vector<BarGroup>& groups, const AxisUnit& unit) {
   const double most = most_of(groups) / unit.factor;
-  const Axes axes{inside, {}, {0, nice_range(0, most > 0 ? most : 1, 4).high, inside.bottom(), inside.y}};
+  const Axes axes{plot_area, {}, {0, nice_range(0, most > 0 ? most : 1, 4).high, plot_area.bottom(), plot_area.y}};
   draw_y_axis(canvas, axes, unit.text, 4);
-  const double width = inside.width / static_cast<double>(std::max<std::size_t>(groups.size(), 1));
+  const double width = plot_area.width / static_cast<double>(std::max<std::size_t>(groups.size(), 1));
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const double left = inside.x + width * static_cast<double>(i);
+    const double left = plot_area.x + width * static_cast<double>(i);
     const double each =
         std::min(width * 0.8 / static_cast<double>(std::max<std::size_t>(groups[i].bars.size(), 1)), 46.0);
     double x = left + width / 2 - each * static_cast<double>(groups[i].bars.size()) / 2;
     for (const Bar& bar : groups[i].bars) {
       const double top = axes.y.at(std::max(bar.value, 0.0) / unit.factor);
-      canvas.box({x + 1, top, each - 2, inside.bottom() - top}, {bar.colour, 1, 1, bar.title});
-      const double middle = x + each / 2;
+      canvas.rect({x + 1, top, each - 2, plot_area.bottom() - top}, {bar.colour, 1, 1, bar.title});
+      const double centre_x = x + each / 2;
       if (bar.high > bar.low) {
         const double low = axes.y.at(std::max(bar.low, 0.0) / unit.factor);
         const double high = axes.y.at(std::max(bar.high, 0.0) / unit.factor);
-        canvas.line({middle, low}, {middle, high}, {kInk, 1.2});
-        for (const double y : {low, high}) canvas.line({middle - 3, y}, {middle + 3, y}, {kInk, 1.2});
+        canvas.line({centre_x, low}, {centre_x, high}, {kTextColour, 1.2});
+        for (const double y : {low, high}) canvas.line({centre_x - 3, y}, {centre_x + 3, y}, {kTextColour, 1.2});
       }
       x += each;
     }
-    canvas.text({left + width / 2, inside.bottom() + 16}, fitted_text(groups[i].name, 11, width - 4),
-                {11, kMuted, Anchor::middle});
+    canvas.text({left + width / 2, plot_area.bottom() + 16}, fitted_text(groups[i].name, 11, width - 4),
+                {11, kMutedTextColour, Anchor::middle});
   }
 }
 
@@ -70,8 +70,8 @@ void draw_bars(SvgCanvas& canvas, const Box& inside, const std::vector<BarGroup>
 struct FacetGrid {
   std::size_t columns = 1;
   double width = 0;
-  Box facet_box(std::size_t index) const {
-    const double x = kMargin + width * static_cast<double>(index % columns);
+  Rect facet_box(std::size_t index) const {
+    const double x = kPlotMargin + width * static_cast<double>(index % columns);
     const double y = kPlotTop + 14 + (kFacetHeight + kFacetRoom) * static_cast<double>(index / columns);
     return {x + kLeft, y + 12, width - kLeft - 12, kFacetHeight - 12};
   }
@@ -84,11 +84,11 @@ struct FacetGrid {
 FacetGrid grid_of(std::size_t facets, std::size_t groups) {
   FacetGrid grid;
   grid.columns = facets == 1 || groups > 6 ? 1 : facets % 3 == 0 && groups <= 4 ? 3 : 2;
-  grid.width = (kPlotWidth - 2 * kMargin) / static_cast<double>(grid.columns);
+  grid.width = (kPlotWidth - 2 * kPlotMargin) / static_cast<double>(grid.columns);
   return grid;
 }
 
-std::string facets_svg(const AnalysisResult& result, const CellRoles& roles, std::string_view title,
+std::string facets_svg(const AnalysisResult& result, const FactorRoles& roles, std::string_view title,
                        const Measure& measure, const std::vector<Facet>& facets,
                        const std::vector<std::vector<BarGroup>>& groups, bool has_legend) {
   std::size_t widest = 1;
@@ -97,16 +97,16 @@ std::string facets_svg(const AnalysisResult& result, const CellRoles& roles, std
   SvgCanvas canvas = titled_canvas(grid.height(facets.size()), title, "means by cell");
   if (has_legend) draw_hue_legend(canvas, result, roles);
   for (std::size_t i = 0; i < facets.size(); ++i) {
-    const Box inside = grid.facet_box(i);
-    canvas.text({inside.x, inside.y - 8}, facets[i].name, {12, kInk, Anchor::start, true});
-    draw_bars(canvas, inside, groups[i], axis_unit(measure, most_of(groups[i])));
+    const Rect plot_area = grid.facet_box(i);
+    canvas.text({plot_area.x, plot_area.y - 8}, facets[i].name, {12, kTextColour, Anchor::start, true});
+    draw_bars(canvas, plot_area, groups[i], axis_unit(measure, most_of(groups[i])));
   }
   return std::move(canvas).finish();
 }
 
 // The cells of a facet, grouped by level of the grouping factor.
 template <class AddBars>
-std::vector<BarGroup> groups_of(const AnalysisResult& result, const CellRoles& roles, const Facet& facet,
+std::vector<BarGroup> groups_of(const AnalysisResult& result, const FactorRoles& roles, const Facet& facet,
                                 const AddBars& add_bars) {
   const std::size_t levels = roles.group ? result.factors[*roles.group].levels.size() : 1;
   std::vector<BarGroup> groups;
@@ -125,16 +125,16 @@ std::vector<BarGroup> groups_of(const AnalysisResult& result, const CellRoles& r
 }  // namespace
 
 std::string cell_bars_svg(const AnalysisResult& result, std::size_t measure) {
-  const CellRoles roles = roles_of(result);
+  const FactorRoles roles = factor_roles(result);
   const std::vector<Facet> facets = facets_of(result, roles);
   std::vector<std::vector<BarGroup>> groups;
   bool has_values = false;
   for (const Facet& facet : facets) {
     groups.push_back(groups_of(result, roles, facet, [&](const AnalysisCell& cell, std::vector<Bar>& bars) {
-      const std::optional<Spread>& spread = cell.measures[measure];
+      const std::optional<MeasureSummary>& spread = cell.measures[measure];
       if (!spread) return;
       has_values = true;
-      bars.push_back({spread->mean, spread->low, spread->high, hue_of_cell(roles, cell),
+      bars.push_back({spread->mean, spread->low, spread->high, cell_colour(roles, cell),
                       amount_text(spread->mean, result.measures[measure].unit)});
     }));
   }
@@ -146,7 +146,7 @@ std::string cell_bars_svg(const AnalysisResult& result, std::size_t measure) {
 }
 
 std::string epoch_power_svg(const AnalysisResult& result) {
-  const CellRoles roles = roles_of(result);
+  const FactorRoles roles = factor_roles(result);
   const std::vector<Facet> facets = facets_of(result, roles);
   std::vector<std::vector<BarGroup>> groups;
   bool has_values = false;
@@ -162,8 +162,8 @@ std::string epoch_power_svg(const AnalysisResult& result) {
         const double power_w = *energy_j / *time_s;
         bars.push_back({power_w, 0, 0, colour, fmt::format("{} {}: {:.1f} W", name, which, power_w)});
       };
-      add(epochs.first_j, epochs.first_s, kUnattributed, "first epoch");
-      add(epochs.later_j, epochs.later_s, hue_of_cell(roles, cell), "later epochs");
+      add(epochs.first_j, epochs.first_s, kUnattributedColour, "first epoch");
+      add(epochs.later_j, epochs.later_s, cell_colour(roles, cell), "later epochs");
     }));
   }
   if (!has_values) return "";

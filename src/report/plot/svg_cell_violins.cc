@@ -35,7 +35,7 @@ double standard_deviation(const std::vector<double>& values) {
 }
 
 // Gaussian kernel density with Scott's bandwidth, at least a pixel or two.
-void draw_density(SvgCanvas& canvas, const Axes& axes, double middle, const Line& line) {
+void draw_density(SvgCanvas& canvas, const Axes& axes, double centre_y, const Line& line) {
   if (line.percents.size() < 3) return;
   const double least = (axes.x.high - axes.x.low) / 300;
   const double width = std::max(
@@ -53,9 +53,9 @@ void draw_density(SvgCanvas& canvas, const Axes& axes, double middle, const Line
   std::vector<Point> outline;
   const auto x = [&](double value) { return axes.x.at(std::clamp(value, axes.x.low, axes.x.high)); };
   const double half = kRow / 2 - 3;
-  for (const Point& point : upper) outline.push_back({x(point.x), middle - half * point.y / highest});
+  for (const Point& point : upper) outline.push_back({x(point.x), centre_y - half * point.y / highest});
   for (auto point = upper.rbegin(); point != upper.rend(); ++point) {
-    outline.push_back({x(point->x), middle + half * point->y / highest});
+    outline.push_back({x(point->x), centre_y + half * point->y / highest});
   }
   canvas.polygon(outline, {line.colour, 0.35, 0, line.name});
 }
@@ -63,13 +63,13 @@ void draw_density(SvgCanvas& canvas, const Axes& axes, double middle, const Line
 }  // namespace
 
 std::string cell_violins_svg(const AnalysisResult& result, std::size_t measure) {
-  const CellRoles roles = roles_of(result);
+  const FactorRoles roles = factor_roles(result);
   std::vector<Line> lines;
   double farthest = 1;
   for (const AnalysisCell& cell : result.cells) {
-    const std::optional<Spread>& spread = cell.measures[measure];
+    const std::optional<MeasureSummary>& spread = cell.measures[measure];
     if (!spread || spread->median == 0 || spread->values.size() < 2) continue;
-    Line line{name_without_hue(result, roles, cell), hue_of_cell(roles, cell), {}};
+    Line line{cell_label_without_hue(result, roles, cell), cell_colour(roles, cell), {}};
     for (const double value : spread->values) line.percents.push_back(100 * (value / spread->median - 1));
     for (const double percent : line.percents) farthest = std::max(farthest, std::abs(percent));
     lines.push_back(std::move(line));
@@ -82,16 +82,17 @@ std::string cell_violins_svg(const AnalysisResult& result, std::size_t measure) 
                     fmt::format("{}: every row, in percent of its cell's median", result.measures[measure].name),
                     "a line of dots and their density for each cell");
   draw_hue_legend(canvas, result, roles);
-  const Box inside{kMargin + kNames, kPlotTop + 8, kPlotWidth - 2 * kMargin - kNames - 10, height};
-  const Axes axes{inside, {-farthest, farthest, inside.x, inside.right()}, {}};
+  const Rect plot_area{kPlotMargin + kNames, kPlotTop + 8, kPlotWidth - 2 * kPlotMargin - kNames - 10, height};
+  const Axes axes{plot_area, {-farthest, farthest, plot_area.x, plot_area.right()}, {}};
   draw_x_axis(canvas, axes,
               fmt::format("% from the median; what is farther than {:.0f} % stands at the edge", farthest), 8, true);
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const double middle = inside.y + kRow * (static_cast<double>(i) + 0.5);
-    canvas.text({inside.x - 10, middle + 4}, fitted_text(lines[i].name, 12, kNames - 14), {12, kInk, Anchor::end});
-    draw_density(canvas, axes, middle, lines[i]);
+    const double centre_y = plot_area.y + kRow * (static_cast<double>(i) + 0.5);
+    canvas.text({plot_area.x - 10, centre_y + 4}, fitted_text(lines[i].name, 12, kNames - 14),
+                {12, kTextColour, Anchor::end});
+    draw_density(canvas, axes, centre_y, lines[i]);
     for (const double percent : lines[i].percents) {
-      canvas.circle({axes.x.at(std::clamp(percent, -farthest, farthest)), middle}, 2.4, {lines[i].colour, 0.9});
+      canvas.circle({axes.x.at(std::clamp(percent, -farthest, farthest)), centre_y}, 2.4, {lines[i].colour, 0.9});
     }
   }
   return std::move(canvas).finish();

@@ -10,8 +10,8 @@
 
 namespace joulemap::report {
 
-CellRoles roles_of(const AnalysisResult& result) {
-  CellRoles roles;
+FactorRoles factor_roles(const AnalysisResult& result) {
+  FactorRoles roles;
   for (std::size_t i = 0; i < result.factors.size() && !roles.hue; ++i) {
     if (result.factors[i].compared && result.factors[i].levels.size() > 1) roles.hue = i;
   }
@@ -22,7 +22,7 @@ CellRoles roles_of(const AnalysisResult& result) {
   return roles;
 }
 
-std::vector<Facet> facets_of(const AnalysisResult& result, const CellRoles& roles) {
+std::vector<Facet> facets_of(const AnalysisResult& result, const FactorRoles& roles) {
   std::map<std::vector<std::size_t>, Facet> facets;
   for (std::size_t cell = 0; cell < result.cells.size(); ++cell) {
     std::vector<std::size_t> key;
@@ -44,7 +44,7 @@ std::vector<Facet> facets_of(const AnalysisResult& result, const CellRoles& role
 
 SvgCanvas titled_canvas(double height, std::string_view title, std::string_view description) {
   SvgCanvas canvas(kPlotWidth, height, title, description);
-  canvas.text({kMargin, 26}, title, {17, kInk, Anchor::start, true});
+  canvas.text({kPlotMargin, 26}, title, {17, kTextColour, Anchor::start, true});
   return canvas;
 }
 
@@ -57,24 +57,24 @@ AxisUnit axis_unit(const Measure& measure, double most) {
 
 std::optional<std::size_t> measure_of_kind(const AnalysisResult& result, MeasureKind kind) {
   for (std::size_t i = 0; i < result.measures.size(); ++i) {
-    if (result.measures[i].kind == kind && result.measures[i].weighed) return i;
+    if (result.measures[i].kind == kind && result.measures[i].is_compared) return i;
   }
   return std::nullopt;
 }
 
-std::string_view hue_of_cell(const CellRoles& roles, const AnalysisCell& cell) {
+std::string_view cell_colour(const FactorRoles& roles, const AnalysisCell& cell) {
   return hue(roles.hue ? cell.levels[*roles.hue] : 0);
 }
 
-void draw_hue_legend(SvgCanvas& canvas, const AnalysisResult& result, const CellRoles& roles) {
+void draw_hue_legend(SvgCanvas& canvas, const AnalysisResult& result, const FactorRoles& roles) {
   if (!roles.hue) return;
   std::vector<LegendEntry> entries;
   const std::vector<std::string>& levels = result.factors[*roles.hue].levels;
-  for (std::size_t i = 0; i < levels.size() && i < kHues.size(); ++i) entries.push_back({levels[i], hue(i)});
-  draw_legend(canvas, {kMargin, 36}, kPlotWidth - 2 * kMargin, entries);
+  for (std::size_t i = 0; i < levels.size() && i < kPalette.size(); ++i) entries.push_back({levels[i], hue(i)});
+  draw_legend(canvas, {kPlotMargin, 36}, kPlotWidth - 2 * kPlotMargin, entries);
 }
 
-std::string name_without_hue(const AnalysisResult& result, const CellRoles& roles, const AnalysisCell& cell) {
+std::string cell_label_without_hue(const AnalysisResult& result, const FactorRoles& roles, const AnalysisCell& cell) {
   std::string name;
   for (std::size_t i = 0; i < result.factors.size(); ++i) {
     if (i == roles.hue || result.factors[i].levels.size() < 2) continue;

@@ -15,17 +15,17 @@
 namespace joulemap::report {
 
 // Roles of factors: at most one each for colours and groups; the others form facets.
-struct CellRoles {
+struct FactorRoles {
   std::optional<std::size_t> hue;
   std::optional<std::size_t> group;
 };
-CellRoles roles_of(const AnalysisResult& result);
+FactorRoles factor_roles(const AnalysisResult& result);
 
 struct Facet {
   std::string name;
   std::vector<std::size_t> cells;
 };
-std::vector<Facet> facets_of(const AnalysisResult& result, const CellRoles& roles);
+std::vector<Facet> facets_of(const AnalysisResult& result, const FactorRoles& roles);
 
 // Canvas with a title on top; plots start below kPlotTop.
 inline constexpr double kPlotTop = 56;
@@ -39,10 +39,10 @@ struct AxisUnit {
 AxisUnit axis_unit(const Measure& measure, double most);
 
 std::optional<std::size_t> measure_of_kind(const AnalysisResult& result, MeasureKind kind);
-std::string_view hue_of_cell(const CellRoles& roles, const AnalysisCell& cell);
+std::string_view cell_colour(const FactorRoles& roles, const AnalysisCell& cell);
 // Colours of the levels, below the title.
-void draw_hue_legend(SvgCanvas& canvas, const AnalysisResult& result, const CellRoles& roles);
+void draw_hue_legend(SvgCanvas& canvas, const AnalysisResult& result, const FactorRoles& roles);
 // All levels except the one shown by colour.
-std::string name_without_hue(const AnalysisResult& result, const CellRoles& roles, const AnalysisCell& cell);
+std::string cell_label_without_hue(const AnalysisResult& result, const FactorRoles& roles, const AnalysisCell& cell);
 
 }  // namespace joulemap::report

@@ -5,7 +5,7 @@
 
 namespace joulemap::report {
 
-std::vector<Point> smoothed(std::span<const Point> points, std::size_t width) {
+std::vector<Point> moving_mean(std::span<const Point> points, std::size_t width) {
   const std::size_t half = width / 2;
   std::vector<double> sums = {0};
   for (const Point& point : points) sums.push_back(sums.back() + point.y);
@@ -18,7 +18,7 @@ std::vector<Point> smoothed(std::span<const Point> points, std::size_t width) {
   return out;
 }
 
-std::vector<Point> placed(std::span<const Point> values, const Axes& axes) {
+std::vector<Point> to_pixels(std::span<const Point> values, const Axes& axes) {
   std::vector<Point> out;
   for (const Point& value : values) out.push_back({axes.x.at(value.x), axes.y.at(value.y)});
   return out;

@@ -12,8 +12,8 @@
 namespace joulemap::report {
 
 // Mean over `width` points around each point; the window shrinks symmetrically towards the ends. 0 or 1: unchanged.
-std::vector<Point> smoothed(std::span<const Point> points, std::size_t width);
+std::vector<Point> moving_mean(std::span<const Point> points, std::size_t width);
 // Maps values to pixels.
-std::vector<Point> placed(std::span<const Point> values, const Axes& axes);
+std::vector<Point> to_pixels(std::span<const Point> values, const Axes& axes);
 
 }  // namespace joulemap::report

@@ -32,7 +32,7 @@ void draw_series(SvgCanvas& canvas, const Axes& axes, const ExperimentRow& row, 
     line.push_back({axes.x.at(epoch.start_s), y});
     line.push_back({axes.x.at(epoch.start_s + epoch.elapsed_s), y});
     const double end = axes.x.at(epoch.start_s + epoch.elapsed_s);
-    canvas.line({end, axes.inside.y}, {end, axes.inside.bottom()}, {kAxis, 1, "4 3"});
+    canvas.line({end, axes.plot_area.y}, {end, axes.plot_area.bottom()}, {kAxisColour, 1, "4 3"});
   }
   canvas.polyline(line, {colour, 2});
 }
@@ -53,20 +53,20 @@ std::string epoch_series_svg(const ExperimentData& data, const AnalysisResult& r
     }
   }
   if (shown.empty() || longest_s <= 0) return "";
-  const CellRoles roles = roles_of(result);
+  const FactorRoles roles = factor_roles(result);
   SvgCanvas canvas = titled_canvas(kPlotTop + kStrip * static_cast<double>(shown.size()) + 60,
                                    "Power from epoch to epoch; dashes: an epoch ends", "the first row of each cell");
   draw_hue_legend(canvas, result, roles);
   for (std::size_t i = 0; i < shown.size(); ++i) {
-    const Box inside{kMargin + 60, kPlotTop + 22 + kStrip * static_cast<double>(i), kPlotWidth - 2 * kMargin - 80,
-                     kStrip - 30};
-    const Axes axes{inside,
-                    {0, longest_s, inside.x, inside.right()},
-                    {0, nice_range(0, highest_w, 3).high, inside.bottom(), inside.y}};
+    const Rect plot_area{kPlotMargin + 60, kPlotTop + 22 + kStrip * static_cast<double>(i),
+                         kPlotWidth - 2 * kPlotMargin - 80, kStrip - 30};
+    const Axes axes{plot_area,
+                    {0, longest_s, plot_area.x, plot_area.right()},
+                    {0, nice_range(0, highest_w, 3).high, plot_area.bottom(), plot_area.y}};
     draw_y_axis(canvas, axes, "W", 3);
     if (i + 1 == shown.size()) draw_x_axis(canvas, axes, "seconds since the run began", 8);
-    canvas.text({inside.x, inside.y - 5}, short_levels(result, shown[i].first->levels), {11, kInk});
-    draw_series(canvas, axes, *shown[i].second, hue_of_cell(roles, *shown[i].first));
+    canvas.text({plot_area.x, plot_area.y - 5}, short_levels_text(result, shown[i].first->levels), {11, kTextColour});
+    draw_series(canvas, axes, *shown[i].second, cell_colour(roles, *shown[i].first));
   }
   return std::move(canvas).finish();
 }

@@ -56,12 +56,13 @@ class Flame {
       opacity = 1;
     }
     const std::string name = are_kernels_ ? brief_kernel_name(node.name, 60) : printable(node.name);
-    canvas_.box({at.x, at.y, std::max(width - 1, 0.4), kRow - 2}, {colour, opacity, 2, title_of(name, node, energy_j)});
-    const std::string wide = fmt::format("{}  {} J", name, number(energy_j, 3));
+    canvas_.rect({at.x, at.y, std::max(width - 1, 0.4), kRow - 2},
+                 {colour, opacity, 2, title_of(name, node, energy_j)});
+    const std::string wide = fmt::format("{}  {} J", name, format_number(energy_j, 3));
     const bool fits = text_width(wide, 11) <= width - 10;
-    const std::string_view ink = is_dark(colour, opacity) ? std::string_view("#ffffff") : kInk;
+    const std::string_view ink = is_dark(colour, opacity) ? std::string_view("#ffffff") : kTextColour;
     const std::string shorter = fits ? wide : fitted_text(name, 11, width - 9);
-    const bool tells = columns_of(shorter) >= std::min<std::size_t>(columns_of(name), 6);
+    const bool tells = display_columns(shorter) >= std::min<std::size_t>(display_columns(name), 6);
     if (tells) canvas_.text({at.x + 5, at.y + 16}, shorter, {11, ink});
     double x = at.x;
     for (const EnergyNode& child : node.children) {
@@ -72,14 +73,14 @@ class Flame {
 
  private:
   std::string title_of(const std::string& name, const EnergyNode& node, double energy_j) const {
-    std::string title = fmt::format("{}: {} J, {}", name, number(energy_j), percent_text(energy_j / total_j_));
+    std::string title = fmt::format("{}: {} J, {}", name, format_number(energy_j), percent_text(energy_j / total_j_));
     if (node.sum.low_j && node.sum.high_j)
-      title += fmt::format(" (90 %: {} to {} J)", number(*node.sum.low_j), number(*node.sum.high_j));
-    if (node.sum.power_w) title += fmt::format(", {} W", number(*node.sum.power_w, 3));
+      title += fmt::format(" (90 %: {} to {} J)", format_number(*node.sum.low_j), format_number(*node.sum.high_j));
+    if (node.sum.power_w) title += fmt::format(", {} W", format_number(*node.sum.power_w, 3));
     return title;
   }
   static bool is_dark(std::string_view colour, double opacity) {
-    return opacity > 0.7 && colour != kUnattributed && colour != kHues[4] && colour != kHues[5];
+    return opacity > 0.7 && colour != kUnattributedColour && colour != kPalette[4] && colour != kPalette[5];
   }
 
   SvgCanvas& canvas_;
@@ -106,10 +107,10 @@ bool without_probing(EnergyNode& root) {
 }  // namespace
 
 Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
-  const LevelView* const level = level_of(view, query.by);
+  const LevelView* const level = find_level(view, query.by);
   if (level == nullptr || !level->attributed_j)
-    return nothing_to_plot("no energies of what ran", "report --by layer says why");
-  const ReportResult result = report_of(view, *level);
+    return nothing_to_plot_error("no energies of what ran", "report --by layer says why");
+  const ReportResult result = report_for_level(view, *level);
   EnergyNode root = energy_tree(result, {{}, query.filter});
   const bool is_whole = query.filter.empty();
   const bool is_probed = is_whole && without_probing(root);
@@ -118,22 +119,22 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   }
   double total_j = 0;
   for (const EnergyNode& child : root.children) total_j += child.sum.energy_j.value_or(0);
-  if (!(total_j > 0)) return nothing_to_plot("no energy in what is shown", "another --filter");
-  const double width = kPlotWidth - 2 * kMargin;
+  if (!(total_j > 0)) return nothing_to_plot_error("no energy in what is shown", "another --filter");
+  const double width = kPlotWidth - 2 * kPlotMargin;
   const std::size_t levels = 1 + depth_of(root, total_j * kLeastWidth / width);
-  Frame frame =
-      framed(view, level,
-             fmt::format("Where {} J went, by {}{}", number(total_j), level->by, is_probed ? ", without probing" : ""),
-             kRow * static_cast<double>(levels) + 14);
+  PlotFrame frame = make_plot_frame(
+      view, level,
+      fmt::format("Where {} J went, by {}{}", format_number(total_j), level->by, is_probed ? ", without probing" : ""),
+      kRow * static_cast<double>(levels) + 14);
   Flame flame(frame.canvas, total_j, width, level->by == "kernel");
-  const double top = frame.inside.y + 6;
-  frame.canvas.box({frame.inside.x, top, width - 1, kRow - 2}, {"#3d4a5c", 1, 2});
-  frame.canvas.text({frame.inside.x + 5, top + 16}, fmt::format("all  {} J", number(total_j)),
+  const double top = frame.plot_area.y + 6;
+  frame.canvas.rect({frame.plot_area.x, top, width - 1, kRow - 2}, {"#3d4a5c", 1, 2});
+  frame.canvas.text({frame.plot_area.x + 5, top + 16}, fmt::format("all  {} J", format_number(total_j)),
                     {11, "#ffffff", Anchor::start, true});
-  double x = frame.inside.x;
+  double x = frame.plot_area.x;
   for (const EnergyNode& child : root.children) {
     const bool is_nobodys = child.name == "idle" || child.name == "not attributed";
-    flame.draw(child, {x, top + kRow}, "", is_nobodys ? kUnattributed : std::string_view("#66758a"), 1);
+    flame.draw(child, {x, top + kRow}, "", is_nobodys ? kUnattributedColour : std::string_view("#66758a"), 1);
     x += flame.width_of(child.sum.energy_j.value_or(0));
   }
   return std::move(frame.canvas).finish();

@@ -29,28 +29,28 @@ std::string energy_line(const RunView& view) {
     if (!domain.counted || domain.provenance != rates.provenance) continue;
     if (sensors.find(domain.sensor) == std::string::npos) sensors += (sensors.empty() ? "" : ", ") + domain.sensor;
   }
-  std::string out = fmt::format("{} J ± {} J {}{} in {}", number(*rates.energy_j),
-                                number(rates.half_width_j.value_or(0), 2), to_string(*rates.provenance),
+  std::string out = fmt::format("{} J ± {} J {}{} in {}", format_number(*rates.energy_j),
+                                format_number(rates.half_width_j.value_or(0), 2), to_string(*rates.provenance),
                                 rates.provenance == Provenance::measured ? fmt::format(" ({})", sensors) : "",
                                 duration_text(rates.time_s));
   if (rates.steps.value_or(0) > 1)
-    out += fmt::format("; {} J a step, {} steps", number(*rates.energy_of(rates.steps), 3), *rates.steps);
+    out += fmt::format("; {} J a step, {} steps", format_number(*rates.energy_per_unit(rates.steps), 3), *rates.steps);
   return out;
 }
 
 std::vector<std::string> footer_lines(const RunView& view, const LevelView* level) {
   std::string first;
   if (level != nullptr && level->attributed_j) {
-    first =
-        fmt::format("By {}: {} J attributed, {} J idle, {} J not attributed. ", level->by, number(*level->attributed_j),
-                    number(level->idle_j.value_or(0), 3), number(level->unattributed_j.value_or(0), 3));
+    first = fmt::format("By {}: {} J attributed, {} J idle, {} J not attributed. ", level->by,
+                        format_number(*level->attributed_j), format_number(level->idle_j.value_or(0), 3),
+                        format_number(level->unattributed_j.value_or(0), 3));
   }
   if (view.run.probe) {
-    first += fmt::format("Probing: {} J in {}. ", optional_number(view.run.probe->energy_j),
+    first += fmt::format("Probing: {} J in {}. ", format_optional_number(view.run.probe->energy_j),
                          duration_text(view.run.probe->time_s));
   }
-  if (view.run.own_cpu_s && view.run.elapsed_s > 0) {
-    first += fmt::format("Recording: {:.2g} % of a CPU. ", 100 * *view.run.own_cpu_s / view.run.elapsed_s);
+  if (view.run.overhead_cpu_s && view.run.elapsed_s > 0) {
+    first += fmt::format("Recording: {:.2g} % of a CPU. ", 100 * *view.run.overhead_cpu_s / view.run.elapsed_s);
   }
   std::vector<std::string> lines = {first};
   const auto& notes = level != nullptr ? level->diagnostics.list() : view.run.diagnostics.list();
@@ -62,20 +62,21 @@ std::vector<std::string> footer_lines(const RunView& view, const LevelView* leve
 
 }  // namespace
 
-Frame framed(const RunView& view, const LevelView* level, std::string_view title, double height_of_plot) {
+PlotFrame make_plot_frame(const RunView& view, const LevelView* level, std::string_view title, double height_of_plot) {
   const std::vector<std::string> footer = footer_lines(view, level);
   const double footer_height = kFooterLine * static_cast<double>(footer.size()) + 18;
   const double width = kPlotWidth;
   SvgCanvas canvas(width, kHeader + height_of_plot + footer_height, title, energy_line(view));
-  canvas.text({kMargin, 32}, title, {20, kInk, Anchor::start, true});
-  canvas.text({width - kMargin, 32}, fitted_text(heading_of(view.run), 12, 380), {12, kMuted, Anchor::end});
-  canvas.text({kMargin, 53}, fitted_text(energy_line(view), 13, width - 2 * kMargin), {13, kMuted});
+  canvas.text({kPlotMargin, 32}, title, {20, kTextColour, Anchor::start, true});
+  canvas.text({width - kPlotMargin, 32}, fitted_text(heading_of(view.run), 12, 380),
+              {12, kMutedTextColour, Anchor::end});
+  canvas.text({kPlotMargin, 53}, fitted_text(energy_line(view), 13, width - 2 * kPlotMargin), {13, kMutedTextColour});
   double y = kHeader + height_of_plot + 16;
   for (const std::string& line : footer) {
-    canvas.text({kMargin, y}, fitted_text(line, 11, width - 2 * kMargin), {11, kMuted});
+    canvas.text({kPlotMargin, y}, fitted_text(line, 11, width - 2 * kPlotMargin), {11, kMutedTextColour});
     y += kFooterLine;
   }
-  return {std::move(canvas), {kMargin, kHeader, width - 2 * kMargin, height_of_plot}};
+  return {std::move(canvas), {kPlotMargin, kHeader, width - 2 * kPlotMargin, height_of_plot}};
 }
 
 double draw_legend(SvgCanvas& canvas, Point at, double width, const std::vector<LegendEntry>& entries) {
@@ -89,8 +90,8 @@ double draw_legend(SvgCanvas& canvas, Point at, double width, const std::vector<
       x = at.x;
       y += kLine;
     }
-    canvas.box({x, y, 11, 11}, {entry.colour, 1, 2});
-    canvas.text({x + 16, y + 10}, entry.name, {kSize, kInk});
+    canvas.rect({x, y, 11, 11}, {entry.colour, 1, 2});
+    canvas.text({x + 16, y + 10}, entry.name, {kSize, kTextColour});
     x += used;
   }
   return entries.empty() ? 0 : y - at.y + kLine;

@@ -18,13 +18,13 @@ struct LegendEntry {
   std::string_view colour;
 };
 
-struct Frame {
+struct PlotFrame {
   SvgCanvas canvas;
-  Box inside;  // plot area
+  Rect plot_area;  // plot area
 };
 
 // `level`: the level whose idle and unattributed energies the footer shows; null: none.
-Frame framed(const RunView& view, const LevelView* level, std::string_view title, double height_of_plot);
+PlotFrame make_plot_frame(const RunView& view, const LevelView* level, std::string_view title, double height_of_plot);
 
 // Draws the entries in rows from the left; returns the height used.
 double draw_legend(SvgCanvas& canvas, Point at, double width, const std::vector<LegendEntry>& entries);

@@ -31,7 +31,7 @@ std::map<std::string, Layer> layers_of(const LevelView& level, const std::string
   std::map<std::string, Layer> layers;
   for (const ReportRow& row : level.rows) {
     if (!row.energy_j || row.path.empty() || row.path.front() == kProbeMode) continue;
-    if (!path_holds(row.path, row.device, filter)) continue;
+    if (!path_matches(row.path, row.device, filter)) continue;
     const std::string phase = row.path.size() > 1 ? row.path[row.path.size() - 2] : row.device;
     Layer& layer = layers[row.path.back()];
     layer.energy_j += *row.energy_j;
@@ -106,42 +106,43 @@ Table table_of(const std::map<std::string, Layer>& layers, std::size_t most) {
   return table;
 }
 
-void draw_scale(SvgCanvas& canvas, const Box& box, double highest_j) {
+void draw_scale(SvgCanvas& canvas, const Rect& rect, double highest_j) {
   constexpr int kSteps = 48;
   for (int i = 0; i < kSteps; ++i) {
-    const double height = box.height / kSteps;
+    const double height = rect.height / kSteps;
     const std::string colour = shade(1 - (i + 0.5) / kSteps);
-    canvas.box({box.x, box.y + i * height, box.width, height + 0.4}, {colour});
+    canvas.rect({rect.x, rect.y + i * height, rect.width, height + 0.4}, {colour});
   }
-  const Scale scale{0, highest_j, box.bottom(), box.y};
+  const Scale scale{0, highest_j, rect.bottom(), rect.y};
   const std::vector<double> ticks = nice_ticks(0, highest_j, 4);
   const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
   for (const double tick : ticks)
-    canvas.text({box.right() + 6, scale.at(tick) + 4}, tick_text(tick, step) + " J", {11, kMuted});
+    canvas.text({rect.right() + 6, scale.at(tick) + 4}, tick_label(tick, step) + " J", {11, kMutedTextColour});
 }
 
 }  // namespace
 
 Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query) {
-  const LevelView* const level = level_of(view, query.by);
-  if (level == nullptr) return nothing_to_plot("no layers", "record a program that uses PyTorch, Keras or JAX");
+  const LevelView* const level = find_level(view, query.by);
+  if (level == nullptr) return nothing_to_plot_error("no layers", "record a program that uses PyTorch, Keras or JAX");
   const std::map<std::string, Layer> layers = layers_of(*level, query.filter);
-  if (layers.empty()) return nothing_to_plot("no energies of layers", "report --by layer says why");
+  if (layers.empty()) return nothing_to_plot_error("no energies of layers", "report --by layer says why");
   const Table table = table_of(layers, query.top.value_or(kUsualLayers));
   const double height = kRow * static_cast<double>(table.layers.size()) + 46;
-  Frame frame = framed(view, level, "Energy of layers by phase", height);
+  PlotFrame frame = make_plot_frame(view, level, "Energy of layers by phase", height);
   const double cell_width =
-      std::clamp((frame.inside.width - kNames - 110) / static_cast<double>(table.phases.size()), 60.0, 190.0);
-  const double left = frame.inside.x + kNames;
-  const double top = frame.inside.y + 30;
+      std::clamp((frame.plot_area.width - kNames - 110) / static_cast<double>(table.phases.size()), 60.0, 190.0);
+  const double left = frame.plot_area.x + kNames;
+  const double top = frame.plot_area.y + 30;
   for (std::size_t k = 0; k < table.phases.size(); ++k) {
-    const double middle = left + (static_cast<double>(k) + 0.5) * cell_width;
-    frame.canvas.text({middle, top - 9}, fitted_text(table.phases[k], 12, cell_width - 4),
-                      {12, kInk, Anchor::middle, true});
+    const double centre_x = left + (static_cast<double>(k) + 0.5) * cell_width;
+    frame.canvas.text({centre_x, top - 9}, fitted_text(table.phases[k], 12, cell_width - 4),
+                      {12, kTextColour, Anchor::middle, true});
   }
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
     const double y = top + kRow * static_cast<double>(i);
-    frame.canvas.text({left - 10, y + 14}, fitted_text(table.layers[i], 12, kNames - 14), {12, kInk, Anchor::end});
+    frame.canvas.text({left - 10, y + 14}, fitted_text(table.layers[i], 12, kNames - 14),
+                      {12, kTextColour, Anchor::end});
     for (std::size_t k = 0; k < table.phases.size(); ++k) {
       const auto& by_phase = layers.at(table.layers[i]).by_phase;
       const auto known = by_phase.find(table.phases[k]);
@@ -149,13 +150,14 @@ Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query) {
       const double share = table.highest_j > 0 ? known->second / table.highest_j : 0;
       const std::string colour = shade(share);
       const double x = left + static_cast<double>(k) * cell_width;
-      const std::string title = fmt::format("{} {}: {} J", table.phases[k], table.layers[i], number(known->second));
-      frame.canvas.box({x + 1, y + 1, cell_width - 2, kRow - 2}, {colour, 1, 2, title});
-      frame.canvas.text({x + cell_width / 2, y + 14}, number(known->second, 3),
-                        {11, share > 0.58 ? std::string_view("#ffffff") : kInk, Anchor::middle});
+      const std::string title =
+          fmt::format("{} {}: {} J", table.phases[k], table.layers[i], format_number(known->second));
+      frame.canvas.rect({x + 1, y + 1, cell_width - 2, kRow - 2}, {colour, 1, 2, title});
+      frame.canvas.text({x + cell_width / 2, y + 14}, format_number(known->second, 3),
+                        {11, share > 0.58 ? std::string_view("#ffffff") : kTextColour, Anchor::middle});
     }
   }
-  draw_scale(frame.canvas, {frame.inside.right() - 70, top, 14, std::min(height - 46, 240.0)}, table.highest_j);
+  draw_scale(frame.canvas, {frame.plot_area.right() - 70, top, 14, std::min(height - 46, 240.0)}, table.highest_j);
   return std::move(frame.canvas).finish();
 }
 

@@ -20,28 +20,28 @@ constexpr std::size_t kUsualWindows = 50;  // default smoothing window: 1/50 of 
 constexpr double kShareOfPoints = 0.995;   // quantile that limits the axis: a few high points would flatten all lines
 
 struct Line {
-  const LayerSpread* layer;
+  const LayerDistribution* layer;
   std::vector<Point> points;
 };
 
 // Whether every point has a step number; otherwise the x axis shows seconds.
-bool has_steps(const std::vector<const LayerSpread*>& layers) {
-  return std::all_of(layers.begin(), layers.end(), [](const LayerSpread* layer) {
+bool has_steps(const std::vector<const LayerDistribution*>& layers) {
+  return std::all_of(layers.begin(), layers.end(), [](const LayerDistribution* layer) {
     return std::all_of(layer->points.begin(), layer->points.end(),
-                       [](const LayerPoint& point) { return point.step.has_value(); });
+                       [](const LayerEnergyPoint& point) { return point.step.has_value(); });
   });
 }
 
-std::vector<Line> lines_of(const std::vector<const LayerSpread*>& layers, bool by_steps,
+std::vector<Line> lines_of(const std::vector<const LayerDistribution*>& layers, bool by_steps,
                            std::optional<std::size_t> width) {
   std::vector<Line> lines;
-  for (const LayerSpread* layer : layers) {
+  for (const LayerDistribution* layer : layers) {
     std::vector<Point> points;
-    for (const LayerPoint& point : layer->points) {
+    for (const LayerEnergyPoint& point : layer->points) {
       points.push_back({by_steps ? static_cast<double>(*point.step) : point.time_s, point.energy_j});
     }
     const std::size_t window = width.value_or(points.size() / kUsualWindows);
-    lines.push_back({layer, smoothed(points, window)});
+    lines.push_back({layer, moving_mean(points, window)});
   }
   return lines;
 }
@@ -64,14 +64,14 @@ std::string how_smooth(const PlotQuery& query, const std::vector<Line>& lines) {
 }  // namespace
 
 Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
-  std::vector<const LayerSpread*> shown;
-  for (const LayerSpread& spread : view.layer_spreads) {
-    if (spread.points.size() < 2 || !path_holds(spread.path, spread.device, query.filter)) continue;
+  std::vector<const LayerDistribution*> shown;
+  for (const LayerDistribution& spread : view.layer_distributions) {
+    if (spread.points.size() < 2 || !path_matches(spread.path, spread.device, query.filter)) continue;
     if (shown.size() < query.top.value_or(kUsualLines)) shown.push_back(&spread);
   }
   if (shown.empty()) {
-    return nothing_to_plot(fmt::format("no such {}s step by step", spread_level_of(query)),
-                           "record a program whose steps joulemap knows; see docs/capture.md");
+    return nothing_to_plot_error(fmt::format("no such {}s step by step", distribution_level(query)),
+                                 "record a program whose steps joulemap knows; see docs/capture.md");
   }
   const bool by_steps = has_steps(shown);
   std::vector<Line> lines = lines_of(shown, by_steps, query.smooth);
@@ -81,11 +81,14 @@ Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
   }
   const std::string per = shown.front()->per;
   SvgCanvas tried(kPlotWidth, 0, "", "");
-  const double height_of_names = draw_legend(tried, {}, kPlotWidth - 2 * kMargin, names);
-  const std::string title = fmt::format("Energy of {}s over the run", spread_level_of(query));
-  Frame frame = framed(view, level_of(view, spread_level_of(query)), title, kHeight + 70 + height_of_names);
-  const double legend = draw_legend(frame.canvas, {frame.inside.x, frame.inside.y + 8}, frame.inside.width, names);
-  const Box inside{frame.inside.x + kLeft, frame.inside.y + legend + 24, frame.inside.width - kLeft, kHeight};
+  const double height_of_names = draw_legend(tried, {}, kPlotWidth - 2 * kPlotMargin, names);
+  const std::string title = fmt::format("Energy of {}s over the run", distribution_level(query));
+  PlotFrame frame =
+      make_plot_frame(view, find_level(view, distribution_level(query)), title, kHeight + 70 + height_of_names);
+  const double legend =
+      draw_legend(frame.canvas, {frame.plot_area.x, frame.plot_area.y + 8}, frame.plot_area.width, names);
+  const Rect plot_area{frame.plot_area.x + kLeft, frame.plot_area.y + legend + 24, frame.plot_area.width - kLeft,
+                       kHeight};
   double first = lines.front().points.front().x;
   double last = first;
   for (const Line& line : lines) {
@@ -93,13 +96,14 @@ Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
     last = std::max(last, line.points.back().x);
   }
   const double highest = highest_of(lines);
-  const Axes axes{
-      inside, {first, last, inside.x, inside.right()}, {0, nice_range(0, highest, 5).high, inside.bottom(), inside.y}};
+  const Axes axes{plot_area,
+                  {first, last, plot_area.x, plot_area.right()},
+                  {0, nice_range(0, highest, 5).high, plot_area.bottom(), plot_area.y}};
   draw_y_axis(frame.canvas, axes, fmt::format("joules a {}", per));
   draw_x_axis(frame.canvas, axes, (by_steps ? "step" : "seconds") + how_smooth(query, lines), 8);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     for (Point& point : lines[i].points) point.y = std::min(point.y, axes.y.high);
-    frame.canvas.polyline(placed(lines[i].points, axes), {hue(i), 1.6});
+    frame.canvas.polyline(to_pixels(lines[i].points, axes), {hue(i), 1.6});
   }
   return std::move(frame.canvas).finish();
 }

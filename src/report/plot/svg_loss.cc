@@ -62,36 +62,41 @@ class SpentEnergy {
   std::vector<double> sums_j_;
 };
 
-void draw_epochs(SvgCanvas& canvas, const Box& inside, const RunView& view) {
+void draw_epochs(SvgCanvas& canvas, const Rect& plot_area, const RunView& view) {
   double highest = 0;
-  for (const StageView& epoch : view.epochs) highest = std::max(highest, epoch.joules_per_loss.value_or(0));
+  for (const StepOrEpochView& epoch : view.epochs) highest = std::max(highest, epoch.joules_per_loss.value_or(0));
   const auto count = static_cast<double>(view.epochs.size());
-  const Axes axes{
-      inside, {0, count, inside.x, inside.right()}, {0, nice_range(0, highest, 4).high, inside.bottom(), inside.y}};
+  const Axes axes{plot_area,
+                  {0, count, plot_area.x, plot_area.right()},
+                  {0, nice_range(0, highest, 4).high, plot_area.bottom(), plot_area.y}};
   draw_y_axis(canvas, axes, "J for each unit of loss", 4);
-  const double width = inside.width / count;
+  const double width = plot_area.width / count;
   for (std::size_t i = 0; i < view.epochs.size(); ++i) {
-    const StageView& epoch = view.epochs[i];
-    const double x = inside.x + static_cast<double>(i) * width;
-    canvas.text({x + width / 2, inside.bottom() + 17}, fmt::format("{}", epoch.number), {11, kMuted, Anchor::middle});
+    const StepOrEpochView& epoch = view.epochs[i];
+    const double x = plot_area.x + static_cast<double>(i) * width;
+    canvas.text({x + width / 2, plot_area.bottom() + 17}, fmt::format("{}", epoch.number),
+                {11, kMutedTextColour, Anchor::middle});
     if (!epoch.joules_per_loss) continue;
     const double y = axes.y.at(*epoch.joules_per_loss);
-    canvas.box({x + width * 0.2, y, width * 0.6, inside.bottom() - y}, {kHues[2], 1, 2});
+    canvas.rect({x + width * 0.2, y, width * 0.6, plot_area.bottom() - y}, {kPalette[2], 1, 2});
     if (width > 34)
-      canvas.text({x + width / 2, y - 5}, number(*epoch.joules_per_loss, 3), {11, kMuted, Anchor::middle});
+      canvas.text({x + width / 2, y - 5}, format_number(*epoch.joules_per_loss, 3),
+                  {11, kMutedTextColour, Anchor::middle});
   }
-  canvas.line({inside.x, inside.bottom()}, {inside.right(), inside.bottom()}, {kAxis, 1});
-  canvas.text({inside.x + inside.width / 2, inside.bottom() + 36}, "epoch; none where the loss did not fall",
-              {12, kMuted, Anchor::middle});
+  canvas.line({plot_area.x, plot_area.bottom()}, {plot_area.right(), plot_area.bottom()}, {kAxisColour, 1});
+  canvas.text({plot_area.x + plot_area.width / 2, plot_area.bottom() + 36}, "epoch; none where the loss did not fall",
+              {12, kMutedTextColour, Anchor::middle});
 }
 
 }  // namespace
 
 Result<std::string> loss_svg(const RunView& view) {
   const MetricSeries* const loss = loss_of(view);
-  if (loss == nullptr) return nothing_to_plot("no loss", "jm.log(loss=...) reports it, or a loss module of PyTorch");
+  if (loss == nullptr)
+    return nothing_to_plot_error("no loss", "jm.log(loss=...) reports it, or a loss module of PyTorch");
   const SpentEnergy spent(view);
-  if (!spent.is_known()) return nothing_to_plot("no energy over time", "joulemap doctor tells what can be measured");
+  if (!spent.is_known())
+    return nothing_to_plot_error("no energy over time", "joulemap doctor tells what can be measured");
   std::vector<Point> points;
   double low = loss->points.front().value;
   double high = low;
@@ -103,25 +108,28 @@ Result<std::string> loss_svg(const RunView& view) {
   }
   const bool has_epochs = view.epochs.size() < kMostEpochBars &&
                           std::any_of(view.epochs.begin(), view.epochs.end(),
-                                      [](const StageView& epoch) { return epoch.joules_per_loss.has_value(); });
+                                      [](const StepOrEpochView& epoch) { return epoch.joules_per_loss.has_value(); });
   const double height = kLossHeight + 64 + (has_epochs ? kEpochHeight + 68 : 0);
-  Frame frame = framed(view, nullptr, "Loss against energy", height);
-  const Box inside{frame.inside.x + kLeft, frame.inside.y + 12, frame.inside.width - kLeft, kLossHeight};
+  PlotFrame frame = make_plot_frame(view, nullptr, "Loss against energy", height);
+  const Rect plot_area{frame.plot_area.x + kLeft, frame.plot_area.y + 12, frame.plot_area.width - kLeft, kLossHeight};
   const Range y = nice_range(low > 0 && low < 0.25 * high ? 0 : low, high, 5);
   const Range x = {0, points.empty() ? 1 : points.back().x};
-  const Axes axes{inside, {0, x.high, inside.x, inside.right()}, {y.low, y.high, inside.bottom(), inside.y}};
+  const Axes axes{
+      plot_area, {0, x.high, plot_area.x, plot_area.right()}, {y.low, y.high, plot_area.bottom(), plot_area.y}};
   draw_y_axis(frame.canvas, axes, loss->name);
   draw_x_axis(frame.canvas, axes, "joules spent so far, starting up included", 8);
-  frame.canvas.polyline(placed(points, axes), {"#b9d3e6", 1});
-  const std::vector<Point> way = placed(smoothed(points, points.size() / kWindows), axes);
-  frame.canvas.polyline(way, {kHues[0], 2.2});
+  frame.canvas.polyline(to_pixels(points, axes), {"#b9d3e6", 1});
+  const std::vector<Point> way = to_pixels(moving_mean(points, points.size() / kWindows), axes);
+  frame.canvas.polyline(way, {kPalette[0], 2.2});
   if (!points.empty()) {
-    frame.canvas.circle(way.back(), 4, {kHues[0]});
-    frame.canvas.text({way.back().x - 8, way.back().y - 10},
-                      fmt::format("{} after {} J", number(points.back().y, 3), number(points.back().x, 3)),
-                      {12, kInk, Anchor::end, true});
+    frame.canvas.circle(way.back(), 4, {kPalette[0]});
+    frame.canvas.text(
+        {way.back().x - 8, way.back().y - 10},
+        fmt::format("{} after {} J", format_number(points.back().y, 3), format_number(points.back().x, 3)),
+        {12, kTextColour, Anchor::end, true});
   }
-  if (has_epochs) draw_epochs(frame.canvas, {inside.x, inside.bottom() + 66, inside.width, kEpochHeight}, view);
+  if (has_epochs)
+    draw_epochs(frame.canvas, {plot_area.x, plot_area.bottom() + 66, plot_area.width, kEpochHeight}, view);
   return std::move(frame.canvas).finish();
 }
 

@@ -33,10 +33,11 @@ RunView view_of(const ReportResult& result) {
   MetricSeries loss{"loss", 8, {}};
   for (int i = 0; i < 8; ++i) loss.points.push_back({1.0 + i, i, 2.0 / (1 + i)});
   view.metrics = {loss};
-  LayerSpread spread{{"train", "backward", "layer1.0.conv1"}, "gpu0", "step", 400, 3.5, {}};
-  for (std::size_t i = 0; i < kSpreadQuantiles; ++i) spread.quantiles_j.push_back(3 + 0.01 * static_cast<double>(i));
+  LayerDistribution spread{{"train", "backward", "layer1.0.conv1"}, "gpu0", "step", 400, 3.5, {}};
+  for (std::size_t i = 0; i < kDistributionQuantileCount; ++i)
+    spread.quantiles_j.push_back(3 + 0.01 * static_cast<double>(i));
   for (int i = 0; i < 400; ++i) spread.points.push_back({0.1 * i, i % 2 == 0 ? 3.0 : 4.0, i});
-  view.layer_spreads = {spread};
+  view.layer_distributions = {spread};
   return view;
 }
 
@@ -47,9 +48,9 @@ TEST(SvgCurve, IsSmoothedOverItsNeighboursAndKeepsItsEnds) {
     for (const Point& point : curve) y.push_back(point.y);
     return y;
   };
-  EXPECT_EQ(heights(smoothed(points, 1)), (std::vector<double>{0, 6, 0, 6, 0}));
-  EXPECT_EQ(heights(smoothed(points, 3)), (std::vector<double>{0, 2, 4, 2, 0}));
-  EXPECT_TRUE(smoothed({}, 3).empty());
+  EXPECT_EQ(heights(moving_mean(points, 1)), (std::vector<double>{0, 6, 0, 6, 0}));
+  EXPECT_EQ(heights(moving_mean(points, 3)), (std::vector<double>{0, 2, 4, 2, 0}));
+  EXPECT_TRUE(moving_mean({}, 3).empty());
 }
 
 TEST(SvgAxes, TicksAreRoundFewAndWithinTheRange) {
@@ -70,16 +71,16 @@ TEST(SvgAxes, TicksAreRoundFewAndWithinTheRange) {
 }
 
 TEST(SvgAxes, LabelsAreAsShortAsTheirStepsAllow) {
-  EXPECT_EQ(tick_text(0.30000000000000004, 0.1), "0.3");
-  EXPECT_EQ(tick_text(1500, 500), "1500");
-  EXPECT_EQ(tick_text(20000, 5000), "20k");
-  EXPECT_EQ(tick_text(0, 1), "0");
+  EXPECT_EQ(tick_label(0.30000000000000004, 0.1), "0.3");
+  EXPECT_EQ(tick_label(1500, 500), "1500");
+  EXPECT_EQ(tick_label(20000, 5000), "20k");
+  EXPECT_EQ(tick_label(0, 1), "0");
 }
 
 TEST(SvgCanvas, TextsFromOutsideAreNoMarkup) {
   SvgCanvas canvas(10, 10, "<t>", "a & b");
   canvas.text({1, 1}, "<script>alert(\"x\")</script>\x1b");
-  canvas.box({0, 0, 1, 1}, {"#000000", 1, 0, "\"><script>"});
+  canvas.rect({0, 0, 1, 1}, {"#000000", 1, 0, "\"><script>"});
   const std::string svg = std::move(canvas).finish();
   EXPECT_EQ(svg.find("<script"), std::string::npos);
   EXPECT_EQ(svg.find('\x1b'), std::string::npos);
@@ -113,9 +114,9 @@ TEST(Plots, LookAsTheyDid) {
 
 TEST(Plots, LinesAreOfTheLayersThatWereAskedForAndAsSmoothAsTheyWereAskedFor) {
   RunView view = view_of(example_training());
-  LayerSpread other = view.layer_spreads.front();
+  LayerDistribution other = view.layer_distributions.front();
   other.path = {"train", "forward", "fc"};
-  view.layer_spreads.push_back(other);
+  view.layer_distributions.push_back(other);
   const std::string both = *plot_svg(view, {Plot::lines, "", "conv1|fc", {}});
   EXPECT_NE(both.find("layer1.0.conv1"), std::string::npos);
   EXPECT_NE(both.find("forward fc"), std::string::npos);
@@ -127,8 +128,8 @@ TEST(Plots, LinesAreOfTheLayersThatWereAskedForAndAsSmoothAsTheyWereAskedFor) {
 
 TEST(Plots, AViolinBeginsAtZeroWhereLayersUseNearlyNothing) {
   RunView view = view_of(example_training());
-  for (std::size_t i = 0; i < kSpreadQuantiles; ++i)
-    view.layer_spreads[0].quantiles_j[i] = 0.0001 * static_cast<double>(i * i);
+  for (std::size_t i = 0; i < kDistributionQuantileCount; ++i)
+    view.layer_distributions[0].quantiles_j[i] = 0.0001 * static_cast<double>(i * i);
   const std::string svg = *plot_svg(view, {Plot::violin, "", "", {}});
   double zero_x = 1e9;  // x of the leftmost vertical line
   for (std::size_t at = svg.find("<line x1="); at != std::string::npos; at = svg.find("<line x1=", at + 1)) {
@@ -149,17 +150,17 @@ TEST(Plots, AViolinBeginsAtZeroWhereLayersUseNearlyNothing) {
 
 TEST(Plots, SpreadsAreOfTheLevelThatIsAskedForOrRefused) {
   for (const Plot plot : {Plot::violin, Plot::box, Plot::lines}) {
-    EXPECT_TRUE(can_plot({plot, "", "", {}}));
-    EXPECT_TRUE(can_plot({plot, "layer", "", {}}));
-    EXPECT_TRUE(can_plot({plot, "phase", "", {}}));
-    const Status refused = can_plot({plot, "op", "", {}});
+    EXPECT_TRUE(validate_plot_query({plot, "", "", {}}));
+    EXPECT_TRUE(validate_plot_query({plot, "layer", "", {}}));
+    EXPECT_TRUE(validate_plot_query({plot, "phase", "", {}}));
+    const Status refused = validate_plot_query({plot, "op", "", {}});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::usage);
     const std::string svg = *plot_svg(view_of(example_training()), {plot, "phase", "", {}});
     EXPECT_NE(svg.find("Energy of phases"), std::string::npos);
   }
-  EXPECT_FALSE(can_plot({Plot::timeline, "phase", "", {}})) << "it shows the run";
-  EXPECT_TRUE(can_plot({Plot::bars, "op", "", {}}));
+  EXPECT_FALSE(validate_plot_query({Plot::timeline, "phase", "", {}})) << "it shows the run";
+  EXPECT_TRUE(validate_plot_query({Plot::bars, "op", "", {}}));
 }
 
 TEST(Plots, TellWhatIsNobodysAndTheNotes) {
@@ -185,7 +186,7 @@ TEST(Plots, SurviveOddNumbers) {
   result.rows[1].low_j = result.rows[1].high_j = std::nullopt;
   result.power[0].watts.assign(10, std::nullopt);
   RunView view = view_of(result);
-  view.layer_spreads[0].quantiles_j.assign(kSpreadQuantiles, 2.0);
+  view.layer_distributions[0].quantiles_j.assign(kDistributionQuantileCount, 2.0);
   view.metrics[0].points[3].value = std::nan("");
   for (const Plot plot : kPlots) {
     const Result<std::string> svg = plot_svg(view, {plot, "", "", {}});

@@ -10,39 +10,39 @@
 
 namespace joulemap::report {
 
-inline constexpr std::string_view kInk = "#1d2733";
-inline constexpr std::string_view kMuted = "#5b6675";
-inline constexpr std::string_view kAxis = "#9aa4b1";
-inline constexpr std::string_view kGrid = "#e8ebef";
-inline constexpr std::string_view kUnattributed = "#b6bec9";  // idle, unattributed, omitted
+inline constexpr std::string_view kTextColour = "#1d2733";
+inline constexpr std::string_view kMutedTextColour = "#5b6675";
+inline constexpr std::string_view kAxisColour = "#9aa4b1";
+inline constexpr std::string_view kGridColour = "#e8ebef";
+inline constexpr std::string_view kUnattributedColour = "#b6bec9";  // idle, unattributed, omitted
 
-inline constexpr std::array<std::string_view, 7> kHues = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                                          "#e69f00", "#56b4e9", "#7a5195"};
-constexpr std::string_view hue(std::size_t index) { return kHues[index % kHues.size()]; }
+inline constexpr std::array<std::string_view, 7> kPalette = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                             "#e69f00", "#56b4e9", "#7a5195"};
+constexpr std::string_view hue(std::size_t index) { return kPalette[index % kPalette.size()]; }
 
 // The same phase has the same colour in every plot.
 constexpr std::string_view colour_of_phase(std::string_view phase) {
-  if (phase == "forward") return kHues[0];
-  if (phase == "backward") return kHues[1];
-  if (phase == "optimizer") return kHues[2];
-  if (phase == "dataloader" || phase == "data") return kHues[4];
-  if (phase == "loss") return kHues[3];
-  if (phase == "gradients" || phase == "recompute") return kHues[6];
+  if (phase == "forward") return kPalette[0];
+  if (phase == "backward") return kPalette[1];
+  if (phase == "optimizer") return kPalette[2];
+  if (phase == "dataloader" || phase == "data") return kPalette[4];
+  if (phase == "loss") return kPalette[3];
+  if (phase == "gradients" || phase == "recompute") return kPalette[6];
   if (phase == "probe") return "#8a94a3";
-  return kHues[5];
+  return kPalette[5];
 }
 
 // Colour of the basis of an energy.
 constexpr std::string_view colour_of_basis(std::string_view basis) {
-  if (basis == "measured" || basis == "regressed") return kHues[0];
-  if (basis == "probed") return kHues[2];
-  if (basis == "library") return kHues[6];
-  if (basis == "cpu-time") return kHues[4];
-  if (basis == "estimated") return kHues[3];
-  return kHues[5];  // time-proportional
+  if (basis == "measured" || basis == "regressed") return kPalette[0];
+  if (basis == "probed") return kPalette[2];
+  if (basis == "library") return kPalette[6];
+  if (basis == "cpu-time") return kPalette[4];
+  if (basis == "estimated") return kPalette[3];
+  return kPalette[5];  // time-proportional
 }
 
 inline constexpr double kPlotWidth = 960;
-inline constexpr double kMargin = 28;
+inline constexpr double kPlotMargin = 28;
 
 }  // namespace joulemap::report

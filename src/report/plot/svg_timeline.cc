@@ -29,7 +29,7 @@ constexpr double kPeriods = 1;
 
 double longest_period_s(const RunView& view) {
   double longest_s = 0;
-  for (const CounterSteps& steps : view.run.counter_steps) longest_s = std::max(longest_s, steps.period_s);
+  for (const CounterUpdateTiming& steps : view.run.counter_updates) longest_s = std::max(longest_s, steps.period_s);
   return longest_s;
 }
 
@@ -94,15 +94,15 @@ bool is_estimated(const RunView& view, const std::string& name) {
 }
 
 // Steps are shorter than a pixel: in each column the height of a phase is its share of the time.
-void draw_phases(SvgCanvas& canvas, const Axes& axes, double y, const std::vector<TimeBand>& bands,
+void draw_phases(SvgCanvas& canvas, const Axes& axes, double y, const std::vector<NamedTimeSpan>& bands,
                  const std::vector<LegendEntry>& order) {
-  const auto columns = static_cast<std::size_t>(axes.inside.width / kColumn);
+  const auto columns = static_cast<std::size_t>(axes.plot_area.width / kColumn);
   std::vector<std::map<std::string_view, double>> time(columns);
   const double column_s = (axes.x.high - axes.x.low) / static_cast<double>(columns);
   const auto column_of = [&](double time_s) {
     return static_cast<std::size_t>(std::clamp(time_s / column_s, 0.0, static_cast<double>(columns - 1)));
   };
-  for (const TimeBand& band : bands) {
+  for (const NamedTimeSpan& band : bands) {
     for (std::size_t i = column_of(band.begin_s); i <= column_of(band.end_s); ++i) {
       const double from = std::max(band.begin_s, static_cast<double>(i) * column_s);
       const double to = std::min(band.end_s, static_cast<double>(i + 1) * column_s);
@@ -116,14 +116,14 @@ void draw_phases(SvgCanvas& canvas, const Axes& axes, double y, const std::vecto
       if (known == time[i].end()) continue;
       const double height = kStrip * std::min(known->second / column_s, 1.0);
       bottom -= height;
-      canvas.box({axes.inside.x + kColumn * static_cast<double>(i), bottom, kColumn + 0.2, height}, {phase.colour});
+      canvas.rect({axes.plot_area.x + kColumn * static_cast<double>(i), bottom, kColumn + 0.2, height}, {phase.colour});
     }
   }
 }
 
 std::vector<LegendEntry> phase_legend(const RunView& view) {
   std::map<std::string, double> time;
-  for (const TimeBand& band : view.phases) time[band.name] += band.end_s - band.begin_s;
+  for (const NamedTimeSpan& band : view.phases) time[band.name] += band.end_s - band.begin_s;
   std::vector<std::pair<double, std::string>> names;
   for (const auto& [name, lasted] : time) names.emplace_back(lasted, name);
   std::sort(names.rbegin(), names.rend());
@@ -140,8 +140,8 @@ void draw_epochs(SvgCanvas& canvas, const Axes& axes, const RunView& view, doubl
   const std::size_t every = (view.epochs.size() + kMostEpochLabels - 1) / kMostEpochLabels;
   for (std::size_t i = 0; i < view.epochs.size(); i += every) {
     const double x = axes.x.at(view.epochs[i].begin_s);
-    canvas.line({x, axes.inside.y}, {x, bottom}, {kAxis, 1, "2 3"});
-    canvas.text({x + 4, axes.inside.y + 11}, fmt::format("epoch {}", view.epochs[i].number), {10, kMuted});
+    canvas.line({x, axes.plot_area.y}, {x, bottom}, {kAxisColour, 1, "2 3"});
+    canvas.text({x + 4, axes.plot_area.y + 11}, fmt::format("epoch {}", view.epochs[i].number), {10, kMutedTextColour});
   }
 }
 
@@ -169,7 +169,7 @@ double draw_power(SvgCanvas& canvas, const Axes& axes, const RunView& view) {
                {colour, estimated ? 1.4 : 1.7, estimated ? "5 3" : ""});
     legend.push_back({series.domain + (estimated ? " (estimated)" : ""), colour});
   }
-  return draw_legend(canvas, {axes.inside.x, axes.inside.y - 24}, axes.inside.width, legend);
+  return draw_legend(canvas, {axes.plot_area.x, axes.plot_area.y - 24}, axes.plot_area.width, legend);
 }
 
 }  // namespace
@@ -180,41 +180,43 @@ Result<std::string> timeline_svg(const RunView& view) {
   for (const PowerSeries& series : view.run.power) {
     highest = std::max(highest, highest_of(means_of(series.watts, together)));
   }
-  if (!(highest > 0)) return nothing_to_plot("no power over time", "joulemap doctor tells what can be measured");
+  if (!(highest > 0)) return nothing_to_plot_error("no power over time", "joulemap doctor tells what can be measured");
   const std::vector<const ReportTrack*> tracks = tracks_of(view);
   const bool has_phases = !view.phases.empty();
   const double height = 40 + kPower + (has_phases ? kStrip + 34 : 0) + kTrack * static_cast<double>(tracks.size()) + 54;
-  Frame frame = framed(view, nullptr, "Power over time", height);
-  const Box inside{frame.inside.x + kLeft, frame.inside.y + 36, frame.inside.width - kLeft, kPower};
+  PlotFrame frame = make_plot_frame(view, nullptr, "Power over time", height);
+  const Rect plot_area{frame.plot_area.x + kLeft, frame.plot_area.y + 36, frame.plot_area.width - kLeft, kPower};
   const Range range = nice_range(0, highest, 5);
-  Axes axes{inside, {0, view.run.elapsed_s, inside.x, inside.right()}, {0, range.high, inside.bottom(), inside.y}};
+  Axes axes{plot_area,
+            {0, view.run.elapsed_s, plot_area.x, plot_area.right()},
+            {0, range.high, plot_area.bottom(), plot_area.y}};
   draw_y_axis(frame.canvas, axes, "watts");
-  const double bottom = frame.inside.bottom() - 54;
-  for (const TimeBand& band : view.probing) {
-    frame.canvas.box({axes.x.at(band.begin_s), inside.y, axes.x.at(band.end_s) - axes.x.at(band.begin_s), kPower},
-                     {"#8a94a3", 0.12, 0, "probing"});
+  const double bottom = frame.plot_area.bottom() - 54;
+  for (const NamedTimeSpan& band : view.probing) {
+    frame.canvas.rect({axes.x.at(band.begin_s), plot_area.y, axes.x.at(band.end_s) - axes.x.at(band.begin_s), kPower},
+                      {"#8a94a3", 0.12, 0, "probing"});
   }
   draw_epochs(frame.canvas, axes, view, bottom);
   draw_power(frame.canvas, axes, view);
-  double y = inside.bottom() + 8;
+  double y = plot_area.bottom() + 8;
   if (has_phases) {
     const std::vector<LegendEntry> phases = phase_legend(view);
     draw_phases(frame.canvas, axes, y, view.phases, phases);
-    draw_legend(frame.canvas, {inside.x, y + kStrip + 6}, inside.width, phases);
+    draw_legend(frame.canvas, {plot_area.x, y + kStrip + 6}, plot_area.width, phases);
     y += kStrip + 34;
   }
   for (const ReportTrack* track : tracks) {
     const std::string_view unit = unit_of(track->quantity);
-    const Box small{inside.x, y + 18, inside.width, kTrack - 26};
+    const Rect small{plot_area.x, y + 18, plot_area.width, kTrack - 26};
     const Range values = nice_range(0, std::max(highest_of(track->values), 1e-9), 2);
     const Axes own{small, axes.x, {0, values.high, small.bottom(), small.y}};
     draw_y_axis(frame.canvas, own, "", 2);
     frame.canvas.text({small.x, y + 12}, fmt::format("{}, {}", track->name, unit == "degC" ? "°C" : unit),
-                      {11, kMuted});
-    draw_sparse_curve(frame.canvas, own, track->values, view.run.slice_s, {kInk, 1.2});
+                      {11, kMutedTextColour});
+    draw_sparse_curve(frame.canvas, own, track->values, view.run.slice_s, {kTextColour, 1.2});
     y += kTrack;
   }
-  axes.inside.height = bottom - axes.inside.y;
+  axes.plot_area.height = bottom - axes.plot_area.y;
   draw_x_axis(frame.canvas, axes, "seconds since the command began", 10);
   return std::move(frame.canvas).finish();
 }

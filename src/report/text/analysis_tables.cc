@@ -66,7 +66,7 @@ std::string conclusion(const Comparison& one) {
 
 }  // namespace
 
-std::string short_levels(const AnalysisResult& result, const std::vector<std::optional<std::size_t>>& levels) {
+std::string short_levels_text(const AnalysisResult& result, const std::vector<std::optional<std::size_t>>& levels) {
   std::string text;
   for (std::size_t i = 0; i < levels.size(); ++i) {
     if (levels[i]) text += (text.empty() ? "" : ", ") + result.factors[i].levels[*levels[i]];
@@ -74,32 +74,32 @@ std::string short_levels(const AnalysisResult& result, const std::vector<std::op
   return text;
 }
 
-std::string short_levels(const AnalysisResult& result, const std::vector<std::size_t>& levels) {
-  return short_levels(result, std::vector<std::optional<std::size_t>>(levels.begin(), levels.end()));
+std::string short_levels_text(const AnalysisResult& result, const std::vector<std::size_t>& levels) {
+  return short_levels_text(result, std::vector<std::optional<std::size_t>>(levels.begin(), levels.end()));
 }
 
 TextTable cells_table(const AnalysisResult& result) {
   TextTable table;
   table.caption = "Cells: means with intervals";
-  table.heads = factor_names(result);
-  table.is_number.assign(table.heads.size(), false);
-  table.heads.emplace_back("n");
+  table.column_headers = factor_names(result);
+  table.is_number.assign(table.column_headers.size(), false);
+  table.column_headers.emplace_back("n");
   table.is_number.push_back(true);
   for (const Measure& measure : result.measures) {
-    table.heads.push_back(measure.name);
+    table.column_headers.push_back(measure.name);
     table.is_number.push_back(true);
     if (measure.kind != MeasureKind::energy) continue;
-    table.heads.push_back(fmt::format("{:.0f} %", 100 * (1 - result.alpha)));
+    table.column_headers.push_back(fmt::format("{:.0f} %", 100 * (1 - result.alpha)));
     table.is_number.push_back(true);
   }
-  table.heads.emplace_back("flags");
+  table.column_headers.emplace_back("flags");
   table.is_number.push_back(false);
   for (const AnalysisCell& cell : result.cells) {
     std::vector<std::string> row = level_names(result, cell.levels);
     row.push_back(fmt::format("{}", cell.n));
     for (std::size_t i = 0; i < result.measures.size(); ++i) {
       const Measure& measure = result.measures[i];
-      const std::optional<Spread>& spread = cell.measures[i];
+      const std::optional<MeasureSummary>& spread = cell.measures[i];
       row.push_back(spread ? amount_text(spread->mean, measure.unit) : "-");
       if (measure.kind == MeasureKind::energy) {
         row.push_back(spread ? interval_text(spread->low, spread->high, measure.unit) : "-");
@@ -118,10 +118,10 @@ TextTable comparisons_table(const AnalysisResult& result) {
                   {}};
   for (const Comparison& one : result.comparisons) {
     const Measure& measure = result.measures[one.measure];
-    table.rows.push_back({short_levels(result, one.within), measure.name, levels_of(result, one),
+    table.rows.push_back({short_levels_text(result, one.fixed_levels), measure.name, levels_of(result, one),
                           one.difference ? amount_text(*one.difference, measure.unit) : "-", percent_words(one),
-                          one.a12 ? fmt::format("{:.2f}", *one.a12) : "-", short_test(one), p_or_nothing(one.p),
-                          p_or_nothing(one.p_adjusted), conclusion(one)});
+                          one.vargha_delaney_a12 ? fmt::format("{:.2f}", *one.vargha_delaney_a12) : "-",
+                          short_test(one), p_or_nothing(one.p), p_or_nothing(one.p_adjusted), conclusion(one)});
   }
   return table;
 }
@@ -130,7 +130,7 @@ TextTable verdicts_table(const AnalysisResult& result) {
   TextTable table{"Verdicts", {"within", "metric", "test", "verdict"}, {false, false, false, false}, {}};
   for (const Comparison& one : result.comparisons) {
     table.rows.push_back(
-        {short_levels(result, one.within), result.measures[one.measure].name, short_test(one), one.verdict});
+        {short_levels_text(result, one.fixed_levels), result.measures[one.measure].name, short_test(one), one.verdict});
   }
   return table;
 }
@@ -145,7 +145,7 @@ TextTable epochs_table(const AnalysisResult& result) {
   };
   for (const AnalysisCell& cell : result.cells) {
     if (!cell.epochs) continue;
-    table.rows.push_back({short_levels(result, cell.levels), fmt::format("{}", cell.epochs->epochs),
+    table.rows.push_back({short_levels_text(result, cell.levels), fmt::format("{}", cell.epochs->epochs),
                           amount(cell.epochs->first_j, "J"), amount(cell.epochs->later_j, "J"),
                           amount(cell.epochs->first_s, "s"), amount(cell.epochs->later_s, "s")});
   }
@@ -162,9 +162,9 @@ TextTable pareto_table(const AnalysisResult& result) {
       std::vector<std::optional<std::size_t>> own;
       const std::vector<std::size_t>& levels = result.cells[point.cell].levels;
       for (std::size_t i = 0; i < levels.size(); ++i) {
-        own.push_back(set.within[i] ? std::nullopt : std::optional(levels[i]));
+        own.push_back(set.fixed_levels[i] ? std::nullopt : std::optional(levels[i]));
       }
-      table.rows.push_back({short_levels(result, set.within), short_levels(result, own),
+      table.rows.push_back({short_levels_text(result, set.fixed_levels), short_levels_text(result, own),
                             point.is_on_front ? "yes" : "no", fmt::format("{:.2f}", point.probability)});
     }
   }
@@ -178,7 +178,7 @@ TextTable associations_table(const AnalysisResult& result) {
     return value ? fmt::format("{:+.2f}", *value) : "-";
   };
   for (const Association& one : result.associations) {
-    table.rows.push_back({one.cell ? short_levels(result, result.cells[*one.cell].levels) : "medians of all cells",
+    table.rows.push_back({one.cell ? short_levels_text(result, result.cells[*one.cell].levels) : "medians of all cells",
                           fmt::format("{}", one.n), coefficient(one.spearman), p_or_nothing(one.spearman_p),
                           coefficient(one.kendall), p_or_nothing(one.kendall_p)});
   }
@@ -192,21 +192,21 @@ TextTable flags_table(const AnalysisResult& result) {
   }
   for (const AnalysisCell& cell : result.cells) {
     for (const AnalysisFlag& flag : cell.flags) {
-      table.rows.push_back({short_levels(result, cell.levels), flag.code, flag.message, flag.remedy});
+      table.rows.push_back({short_levels_text(result, cell.levels), flag.code, flag.message, flag.remedy});
     }
   }
   return table;
 }
 
-TextTable exact_cells(const AnalysisResult& result) {
+TextTable full_precision_cells_table(const AnalysisResult& result) {
   TextTable table;
-  table.heads = factor_names(result);
+  table.column_headers = factor_names(result);
   for (const char* head : {"metric", "unit", "n", "mean", "median", "low", "high", "sd", "outliers", "flags"}) {
-    table.heads.emplace_back(head);
+    table.column_headers.emplace_back(head);
   }
   for (const AnalysisCell& cell : result.cells) {
     for (std::size_t i = 0; i < result.measures.size(); ++i) {
-      const std::optional<Spread>& spread = cell.measures[i];
+      const std::optional<MeasureSummary>& spread = cell.measures[i];
       if (!spread) continue;
       std::vector<std::string> row = level_names(result, cell.levels);
       row.insert(row.end(),
@@ -216,35 +216,35 @@ TextTable exact_cells(const AnalysisResult& result) {
       table.rows.push_back(std::move(row));
     }
   }
-  table.is_number.assign(table.heads.size(), false);
+  table.is_number.assign(table.column_headers.size(), false);
   return table;
 }
 
-TextTable exact_comparisons(const AnalysisResult& result) {
+TextTable full_precision_comparisons_table(const AnalysisResult& result) {
   TextTable table;
-  table.heads = {"factor", "a", "b"};
-  for (const ExperimentFactor& factor : result.factors) table.heads.push_back("within_" + factor.name);
+  table.column_headers = {"factor", "a", "b"};
+  for (const ExperimentFactor& factor : result.factors) table.column_headers.push_back("within_" + factor.name);
   for (const char* head :
        {"metric", "test", "n_a", "n_b", "p", "p_adjusted", "family", "a12", "a12_low", "a12_high", "cliff",
         "difference", "low", "high", "percent", "percent_low", "percent_high", "different", "verdict"}) {
-    table.heads.emplace_back(head);
+    table.column_headers.emplace_back(head);
   }
   for (const Comparison& one : result.comparisons) {
     const ExperimentFactor& factor = result.factors[one.factor];
     std::vector<std::string> row = {factor.name, one.a ? factor.levels[*one.a] : "",
                                     one.b ? factor.levels[*one.b] : ""};
-    for (std::size_t i = 0; i < one.within.size(); ++i) {
-      row.push_back(one.within[i] ? result.factors[i].levels[*one.within[i]] : "");
+    for (std::size_t i = 0; i < one.fixed_levels.size(); ++i) {
+      row.push_back(one.fixed_levels[i] ? result.factors[i].levels[*one.fixed_levels[i]] : "");
     }
     row.insert(row.end(),
                {result.measures[one.measure].name, one.test, fmt::format("{}", one.n_a), fmt::format("{}", one.n_b),
-                exact(one.p), exact(one.p_adjusted), fmt::format("{}", one.family), exact(one.a12), exact(one.a12_low),
-                exact(one.a12_high), exact(one.cliff), exact(one.difference), exact(one.low), exact(one.high),
-                exact(one.percent), exact(one.percent_low), exact(one.percent_high), one.is_different ? "yes" : "no",
-                one.verdict});
+                exact(one.p), exact(one.p_adjusted), fmt::format("{}", one.family_size), exact(one.vargha_delaney_a12),
+                exact(one.a12_low), exact(one.a12_high), exact(one.cliffs_delta), exact(one.difference), exact(one.low),
+                exact(one.high), exact(one.percent), exact(one.percent_low), exact(one.percent_high),
+                one.is_different ? "yes" : "no", one.verdict});
     table.rows.push_back(std::move(row));
   }
-  table.is_number.assign(table.heads.size(), false);
+  table.is_number.assign(table.column_headers.size(), false);
   return table;
 }
 

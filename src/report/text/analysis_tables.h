@@ -21,11 +21,11 @@ TextTable associations_table(const AnalysisResult& result);
 TextTable flags_table(const AnalysisResult& result);  // of the experiment, then of the cells
 
 // All digits; unknown values are empty.
-TextTable exact_cells(const AnalysisResult& result);  // one row per cell and measure
-TextTable exact_comparisons(const AnalysisResult& result);
+TextTable full_precision_cells_table(const AnalysisResult& result);  // one row per cell and measure
+TextTable full_precision_comparisons_table(const AnalysisResult& result);
 
 // "inference, gnmt, PyTorch": levels without factor names, which the column heads show.
-std::string short_levels(const AnalysisResult& result, const std::vector<std::optional<std::size_t>>& levels);
-std::string short_levels(const AnalysisResult& result, const std::vector<std::size_t>& levels);
+std::string short_levels_text(const AnalysisResult& result, const std::vector<std::optional<std::size_t>>& levels);
+std::string short_levels_text(const AnalysisResult& result, const std::vector<std::size_t>& levels);
 
 }  // namespace joulemap::report

@@ -17,15 +17,15 @@ namespace {
 
 void add_section(std::string& out, const TextStyle& style, std::string_view title, const TextTable& table) {
   if (table.rows.empty()) return;
-  out += "\n" + style.strong(title) + "\n" + terminal_table(table, "  ", style.columns);
+  out += "\n" + style.bold(title) + "\n" + terminal_table(table, "  ", style.columns);
 }
 
 std::string flags_text(const AnalysisResult& result, const TextStyle& style) {
   if (result.flags.empty()) return "";
-  std::string out = "\n" + style.strong("Before the numbers") + "\n";
+  std::string out = "\n" + style.bold("Before the numbers") + "\n";
   for (const AnalysisFlag& flag : result.flags) {
     const std::string remedy = flag.remedy.empty() ? "" : fmt::format(" -> {}", flag.remedy);
-    out += wrapped(fmt::format("  {} ", padded(flag.code, 18)), printable(flag.message + remedy), style.columns);
+    out += wrap_text(fmt::format("  {} ", padded(flag.code, 18)), printable(flag.message + remedy), style.columns);
   }
   return out;
 }
@@ -35,24 +35,25 @@ std::string flags_text(const AnalysisResult& result, const TextStyle& style) {
 std::string cell_flags_text(const AnalysisResult& result, const TextStyle& style) {
   std::string out;
   for (const AnalysisCell& cell : result.cells) {
-    std::set<std::string_view> told;
+    std::set<std::string_view> printed_codes;
     for (const AnalysisFlag& flag : cell.flags) {
-      if (!told.insert(flag.code).second) continue;
-      out += wrapped(fmt::format("  {} ", padded(flag.code, 18)),
-                     printable(fmt::format("{}: {}", short_levels(result, cell.levels), flag.message)), style.columns);
+      if (!printed_codes.insert(flag.code).second) continue;
+      out += wrap_text(fmt::format("  {} ", padded(flag.code, 18)),
+                       printable(fmt::format("{}: {}", short_levels_text(result, cell.levels), flag.message)),
+                       style.columns);
     }
   }
-  return out.empty() ? out : "\n" + style.strong("Flags of cells") + "\n" + out;
+  return out.empty() ? out : "\n" + style.bold("Flags of cells") + "\n" + out;
 }
 
 std::string functions_text(const AnalysisResult& result, const TextStyle& style) {
   std::string out;
   for (const AnalysisCell& cell : result.cells) {
     if (cell.functions.empty()) continue;
-    out += "  " + printable(short_levels(result, cell.levels)) + "\n";
-    out += terminal_table(brief_functions(cell), "    ", style.columns);
+    out += "  " + printable(short_levels_text(result, cell.levels)) + "\n";
+    out += terminal_table(cell_functions_table(cell), "    ", style.columns);
   }
-  return out.empty() ? out : "\n" + style.strong("Functions that draw the most, and why") + "\n" + out;
+  return out.empty() ? out : "\n" + style.bold("Functions that draw the most, and why") + "\n" + out;
 }
 
 std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) {
@@ -62,10 +63,10 @@ std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) 
     if (kind != MeasureKind::energy && kind != MeasureKind::time) continue;
     // Without blocks there are two tests of the same difference: print the unpaired one, which the design permits.
     if (!result.is_blocked && one.pairing == Pairing::paired) continue;
-    const std::string where = short_levels(result, one.within);
-    out += wrapped("  ", printable(where.empty() ? one.verdict : where + ": " + one.verdict), style.columns);
+    const std::string where = short_levels_text(result, one.fixed_levels);
+    out += wrap_text("  ", printable(where.empty() ? one.verdict : where + ": " + one.verdict), style.columns);
   }
-  return out.empty() ? out : "\n" + style.strong("In words") + "\n" + out;
+  return out.empty() ? out : "\n" + style.bold("In words") + "\n" + out;
 }
 
 // Replaces flag names by their count: the terminal is too narrow, and the names follow below.
@@ -108,7 +109,7 @@ std::string analysis_headline(const AnalysisResult& result) {
 }
 
 std::string analysis_text(const AnalysisResult& result, const TextStyle& style) {
-  std::string out = wrapped("", printable(result.name + ": " + analysis_headline(result)), style.columns);
+  std::string out = wrap_text("", printable(result.name + ": " + analysis_headline(result)), style.columns);
   out += flags_text(result, style);
   add_section(out, style, "Cells", counted_flags(cells_table(result), result));
   out += cell_flags_text(result, style);
@@ -118,22 +119,22 @@ std::string analysis_text(const AnalysisResult& result, const TextStyle& style) 
   out += verdicts_text(result, style);
   add_section(out, style, "What no other beats", pareto_table(result));
   add_section(out, style, "Energy and time", associations_table(result));
-  out += "\n" + style.strong("Methods") + "\n" + wrapped("  ", printable(result.methods), style.columns);
+  out += "\n" + style.bold("Methods") + "\n" + wrap_text("  ", printable(result.methods), style.columns);
   return out + diagnostics_text(result.diagnostics);
 }
 
 std::string analysis_markdown(const AnalysisResult& result) {
-  return fmt::format("# {}\n\n{}\n\n", markdown_text(result.name), markdown_text(analysis_headline(result))) +
+  return fmt::format("# {}\n\n{}\n\n", escape_markdown(result.name), escape_markdown(analysis_headline(result))) +
          document(
              result,
              [](const TextTable& table) { return "## " + table.caption + "\n\n" + markdown_table(table) + "\n"; }) +
-         "## Methods\n\n" + markdown_text(result.methods) + "\n";
+         "## Methods\n\n" + escape_markdown(result.methods) + "\n";
 }
 
 std::string analysis_latex(const AnalysisResult& result) {
   return "% \\usepackage{booktabs,longtable}\n" +
          document(result, [](const TextTable& table) { return latex_table(table) + "\n"; }) + "\\paragraph{Methods.} " +
-         latex_text(result.methods) + "\n";
+         escape_latex(result.methods) + "\n";
 }
 
 }  // namespace joulemap::report

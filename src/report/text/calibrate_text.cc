@@ -13,18 +13,20 @@ namespace {
 
 std::string duration(const std::optional<double>& time_s) {
   if (!time_s) return "-";
-  if (std::abs(*time_s) < 1e-3) return fmt::format("{} us", number(*time_s * 1e6, 3));
-  if (*time_s < 1) return fmt::format("{} ms", number(*time_s * 1e3, 3));
-  return fmt::format("{} s", number(*time_s, 3));
+  if (std::abs(*time_s) < 1e-3) return fmt::format("{} us", format_number(*time_s * 1e6, 3));
+  if (*time_s < 1) return fmt::format("{} ms", format_number(*time_s * 1e3, 3));
+  return fmt::format("{} s", format_number(*time_s, 3));
 }
 
-std::string power(const std::optional<double>& watts) { return watts ? fmt::format("{} W", number(*watts)) : "-"; }
+std::string power(const std::optional<double>& watts) {
+  return watts ? fmt::format("{} W", format_number(*watts)) : "-";
+}
 
 std::string share(double factor) { return fmt::format("{:+.2f} %", 100 * (factor - 1)); }
 
 std::string averaging(const ChannelCalibration& found) {
   if (found.window_s) return fmt::format("mean of {}", duration(found.window_s));
-  if (found.memory_s) return fmt::format("memory {}", duration(found.memory_s));
+  if (found.time_constant_s) return fmt::format("memory {}", duration(found.time_constant_s));
   return found.lag_s ? "everything" : "-";
 }
 
@@ -56,18 +58,18 @@ std::string load_table(const CalibrateResult& result) {
                                 "active idle", "loaded");
   for (const ChannelCalibration& found : result.findings) {
     if (!found.lag_s && !found.loaded_w) continue;
-    const std::string between =
-        found.lag_low_s && found.lag_high_s
-            ? fmt::format("{} .. {} ms", number(*found.lag_low_s * 1e3, 2), number(*found.lag_high_s * 1e3, 2))
-            : "-";
+    const std::string between = found.lag_low_s && found.lag_high_s
+                                    ? fmt::format("{} .. {} ms", format_number(*found.lag_low_s * 1e3, 2),
+                                                  format_number(*found.lag_high_s * 1e3, 2))
+                                    : "-";
     out += fmt::format("  {:<22} {:>9} {:>16} {:>16} {:>11} {:>10}\n", found.channel, duration(found.lag_s), between,
                        averaging(found), power(found.active_idle_w), power(found.loaded_w));
   }
   if (const ChannelCalibration* quickest = quickest_of(result)) out += way_down(*quickest);
   for (const ChannelCalibration& found : result.findings) {
     if (found.gain) {
-      out += fmt::format("  {} shows {} against {} (+- {:.2f} %)\n", found.channel, share(*found.gain), found.gain_of,
-                         100 * found.gain_spread.value_or(0));
+      out += fmt::format("  {} shows {} against {} (+- {:.2f} %)\n", found.channel, share(*found.gain),
+                         found.gain_reference, 100 * found.gain_spread.value_or(0));
     }
   }
   return out;
@@ -76,19 +78,19 @@ std::string load_table(const CalibrateResult& result) {
 }  // namespace
 
 std::string calibrate_text(const CalibrateResult& result) {
-  std::string out = fmt::format("\n Sensors watched for {} s\n\n", number(result.watched_s, 3));
+  std::string out = fmt::format("\n Sensors watched for {} s\n\n", format_number(result.observed_s, 3));
   out += fmt::format("  {:<22} {:>9} {:>9} {:>9} {:>9} {:>10}\n", "channel", "refresh", "+-", "read", "CPU", "idle");
   for (const ChannelCalibration& found : result.findings) {
-    const std::string idle = found.idle_w ? fmt::format("{} W", number(*found.idle_w)) : "-";
+    const std::string idle = found.idle_w ? fmt::format("{} W", format_number(*found.idle_w)) : "-";
     out += fmt::format("  {:<22} {:>9} {:>9} {:>9} {:>9} {:>10}\n", found.channel, duration(found.refresh_s),
                        duration(found.refresh_spread_s), duration(found.read_wall_s), duration(found.read_cpu_s), idle);
   }
   if (!result.loaded.empty()) out += load_table(result);
   for (const ChannelCalibration& found : result.findings) {
     if (!found.phase_s) continue;
-    out += fmt::format("  {} is renewed {} after {}\n", found.channel, duration(found.phase_s), found.phase_of);
+    out += fmt::format("  {} is renewed {} after {}\n", found.channel, duration(found.phase_s), found.phase_reference);
   }
-  if (!result.kept_in.empty()) out += fmt::format("\n kept in {}\n", result.kept_in);
+  if (!result.calibration_file.empty()) out += fmt::format("\n kept in {}\n", result.calibration_file);
   const std::string notes = diagnostics_text(result.diagnostics);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";

@@ -12,12 +12,12 @@
 namespace joulemap::report {
 namespace {
 
-using predict::Card;
 using predict::CardRow;
+using predict::OperationCard;
 using predict::Pass;
 
 std::string per_flop(const CardRow& row) {
-  return row.flops > 0 ? number(1e12 * row.energy_j / row.flops, 3) : std::string("-");
+  return row.flops > 0 ? format_number(1e12 * row.energy_j / row.flops, 3) : std::string("-");
 }
 
 std::vector<std::string> cells_of(const CardRow& first, const CardRow* backward) {
@@ -30,7 +30,7 @@ std::vector<std::string> cells_of(const CardRow& first, const CardRow* backward)
   return cells;
 }
 
-bool has_backward(const Card& card) {
+bool has_backward(const OperationCard& card) {
   for (const CardRow& row : card.rows) {
     if (row.operation.pass == Pass::backward) return true;
   }
@@ -38,10 +38,10 @@ bool has_backward(const Card& card) {
 }
 
 // A heading per size, and below it one line per precision; the backward pass is to the right of its forward pass.
-std::string table_text(const Card& card, std::size_t columns) {
+std::string table_text(const OperationCard& card, std::size_t columns) {
   TextTable table{"", {"type", "energy", "time", "pJ/FLOP", "bound"}, {false, true, true, true, false}, {}};
   if (has_backward(card)) {
-    table.heads.insert(table.heads.end(), {"backward", "time"});
+    table.column_headers.insert(table.column_headers.end(), {"backward", "time"});
     table.is_number.insert(table.is_number.end(), {true, true});
   }
   std::vector<std::string_view> sizes;
@@ -65,31 +65,31 @@ std::string table_text(const Card& card, std::size_t columns) {
 
 }  // namespace
 
-std::string card_text(const Card& card, const TextStyle& style) {
+std::string operation_card_text(const OperationCard& card, const TextStyle& style) {
   std::string what = std::string(name_of(card.subject.kind));
   for (const std::string* more : {&card.subject.form, &card.subject.variant}) {
     if (!more->empty()) what += " " + *more;
   }
   std::string out =
-      "\n " + style.strong(fmt::format("{} ({}) on {}: one call", printable(card.subject.name), what, card.device)) +
+      "\n " + style.bold(fmt::format("{} ({}) on {}: one call", printable(card.subject.name), what, card.device)) +
       "\n";
-  out +=
-      card.fitted
-          ? wrapped(" ", "By the model that is fitted to measurements of this GPU; what fits into its cache is there.",
-                    style.columns)
-          : wrapped(" ",
-                    "By the datasheet of this GPU, which nothing was measured on: good for comparing, not for "
-                    "counting.",
-                    style.columns);
+  out += card.fitted
+             ? wrap_text(" ",
+                         "By the model that is fitted to measurements of this GPU; what fits into its cache is there.",
+                         style.columns)
+             : wrap_text(" ",
+                         "By the datasheet of this GPU, which nothing was measured on: good for comparing, not for "
+                         "counting.",
+                         style.columns);
   if (!card.is_measured) {
-    out +=
-        wrapped(" WARNING: ",
-                "nothing of this kind was measured: energies follow from sizes and the datasheet alone, and may be off "
-                "by a factor of three.",
-                style.columns);
+    out += wrap_text(
+        " WARNING: ",
+        "nothing of this kind was measured: energies follow from sizes and the datasheet alone, and may be off "
+        "by a factor of three.",
+        style.columns);
   }
   out += "\n" + table_text(card, style.columns) + "\n";
-  for (const std::string& sentence : card.advice) out += wrapped(" - ", sentence, style.columns);
+  for (const std::string& sentence : card.advice) out += wrap_text(" - ", sentence, style.columns);
   return out + "\n";
 }
 

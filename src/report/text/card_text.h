@@ -5,12 +5,12 @@
 
 #include <string>
 
-#include "predict/evaluation/card.h"
+#include "predict/evaluation/operation_card.h"
 #include "report/text/text_style.h"
 
 namespace joulemap::report {
 
-std::string card_text(const predict::Card& card, const TextStyle& style);
-std::string card_json(const predict::Card& card);
+std::string operation_card_text(const predict::OperationCard& card, const TextStyle& style);
+std::string operation_card_json(const predict::OperationCard& card);
 
 }  // namespace joulemap::report

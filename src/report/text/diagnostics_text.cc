@@ -13,7 +13,7 @@ std::string remedy_text(std::string_view indent, std::string_view remedy) {
   if (remedy.empty()) return out;
   for (const std::string_view step : split(remedy, '\n')) {
     const std::string first = fmt::format("{}-> ", indent);
-    out += step.starts_with("sudo ") ? fmt::format("{}{}\n", first, step) : wrapped(first, step);
+    out += step.starts_with("sudo ") ? fmt::format("{}{}\n", first, step) : wrap_text(first, step);
   }
   return out;
 }
@@ -22,7 +22,7 @@ std::string diagnostics_text(const Diagnostics& diagnostics) {
   std::string out;
   for (const Diagnostic& diagnostic : diagnostics.list()) {
     const std::string times = diagnostic.count > 1 ? fmt::format(" ({} times)", diagnostic.count) : "";
-    out += wrapped(" note: ", diagnostic.message + times);
+    out += wrap_text(" note: ", diagnostic.message + times);
     out += remedy_text("    ", diagnostic.remedy);
   }
   return out;

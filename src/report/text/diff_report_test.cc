@@ -20,7 +20,7 @@ DifferenceEntry entry(std::string name, std::optional<double> a_j, std::optional
   out.difference_j = b_j.value_or(0) - a_j.value_or(0);
   out.low_j = *out.difference_j - 0.1;
   out.high_j = *out.difference_j + 0.1;
-  if (a_j) out.relative = *out.difference_j / *a_j;
+  if (a_j) out.relative_change = *out.difference_j / *a_j;
   out.verdict = verdict;
   if (a_j && b_j) out.p_adjusted = verdict == Verdict::within_noise ? 0.7 : 0.001;
   return out;
@@ -31,14 +31,14 @@ RunDifference difference() {
   out.by = "layer";
   out.per = "step";
   out.is_steady = true;
-  out.entry_interval = 0.98;
+  out.entry_confidence = 0.98;
   out.variation = {0.02, 4, false, 0.021, 4};
-  out.smallest_change = 0.091;
-  out.establish = {{1, 0.091}, {3, 0.047}, {5, 0.035}};
+  out.smallest_detectable_change = 0.091;
+  out.detectable_changes = {{1, 0.091}, {3, 0.047}, {5, 0.035}};
   out.a = {{"before.joule"}, {"python", "train.py"}, 330, 0.069, 0.004, false};
-  out.a.recordings = {{"before.joule", 343, 330, 20.5, 0.005, LeftOut{12, 0, 4.2, 610, true}}};
+  out.a.recordings = {{"before.joule", 343, 330, 20.5, 0.005, SteadyStateExclusion{12, 0, 4.2, 610, true}}};
   out.b = {{"after.joule"}, {"python", "train.py", "--wide"}, 328, 0.075, 0.006, false};
-  out.b.recordings = {{"after.joule", 343, 328, 23.1, 0.005, LeftOut{13, 1, 4.4, 650, false}}};
+  out.b.recordings = {{"after.joule", 343, 328, 23.1, 0.005, SteadyStateExclusion{13, 1, 4.4, 650, false}}};
   out.domains = {"gpu0"};
   out.total = entry("total", 20.5, 23.1, Verdict::grew);
   out.total.path = {};
@@ -47,7 +47,7 @@ RunDifference difference() {
       entry("layer4.0.conv2", 2, 4.5, Verdict::grew), entry("layer4.1.conv2", 2, 2.3, Verdict::grew),
       entry("head", 1.5, 1, Verdict::shrank),         entry("layer4.2.conv2", {}, 0.4, Verdict::appeared),
       entry("pool", 0.3, {}, Verdict::gone),          entry("layer1.0.conv1", 5, 5.02, Verdict::within_noise)};
-  out.fail_over = 0.05;
+  out.failure_threshold = 0.05;
   out.failed = true;
   out.diagnostics.add({"not_settled", 1, "B: the energy of a step still changes in the second half of after.joule",
                        "record for longer"});
@@ -66,12 +66,12 @@ RunDifference repeated() {
   out.a.inputs = {"a1.joule", "a2.joule", "a3.joule"};
   out.b.inputs = {"b1.joule", "b2.joule", "b3.joule"};
   for (ComparedRun* side : {&out.a, &out.b}) {
-    side->recordings.front().left_out.reset();
+    side->recordings.front().exclusion.reset();
     side->recordings.resize(3, side->recordings.front());
     side->units = 3 * 343;
   }
   out.variation = {0.02, 4, false, 0.012, 8};
-  out.smallest_change = 0.027;
+  out.smallest_detectable_change = 0.027;
   out.diagnostics = {};
   return out;
 }

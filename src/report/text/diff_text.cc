@@ -19,11 +19,13 @@ constexpr std::size_t kNumber = 8;
 constexpr std::size_t kPercent = 7;
 constexpr std::size_t kRange = 19;
 
-std::string signed_number(double value, int digits = 3) { return (value > 0 ? "+" : "") + number(value, digits); }
+std::string signed_number(double value, int digits = 3) {
+  return (value > 0 ? "+" : "") + format_number(value, digits);
+}
 
 std::string percent_of(const DifferenceEntry& entry) {
-  if (!entry.relative || !entry.b) return {};
-  const double percent = 100 * *entry.relative;
+  if (!entry.relative_change || !entry.b) return {};
+  const double percent = 100 * *entry.relative_change;
   if (percent > 9999) return ">+9999%";
   return fmt::format("{:+.{}f}%", percent, std::abs(percent) < 9.95 ? 1 : 0);
 }
@@ -58,13 +60,15 @@ class Table {
   std::string header() const {
     const std::string text = fmt::format(" {:<{}} {:>{}} {:>{}} {:>{}}  {:>{}}", "", name_, "A", kNumber, "B", kNumber,
                                          "change", kPercent, "B - A within", kRange);
-    return style_.faint(text) + "\n";
+    return style_.dimmed(text) + "\n";
   }
   std::string line(const DifferenceEntry& entry) const {
-    const auto energy = [](const std::optional<ComparedEnergy>& one) { return one ? number(one->energy_j) : "-"; };
+    const auto energy = [](const std::optional<ComparedEnergy>& one) {
+      return one ? format_number(one->energy_j) : "-";
+    };
     const std::string change = right_aligned(percent_of(entry), kPercent);
-    const std::string shown = entry.verdict == Verdict::grew     ? style_.bad(change)
-                              : entry.verdict == Verdict::shrank ? style_.good(change)
+    const std::string shown = entry.verdict == Verdict::grew     ? style_.red(change)
+                              : entry.verdict == Verdict::shrank ? style_.green(change)
                                                                  : change;
     return fmt::format(" {} {:>{}} {:>{}} {}  {:>{}}\n", padded(path_of(entry, by_, tells_device_, name_), name_),
                        energy(entry.a), kNumber, energy(entry.b), kNumber, shown, range_of(entry), kRange);
@@ -114,7 +118,7 @@ std::string section(const RunDifference& difference, Verdict verdict, std::strin
   if (count == 0) return {};
   if (most > 0 && count > most)
     out += fmt::format("   and {} more, together {} J\n", count - most, signed_number(rest_j));
-  return "\n " + style.strong(fmt::format("{} ({})", heading, count)) + "\n" + out;
+  return "\n " + style.bold(fmt::format("{} ({})", heading, count)) + "\n" + out;
 }
 
 std::string rest_text(const RunDifference& difference) {
@@ -150,7 +154,7 @@ std::string short_percent(double share) { return fmt::format("{:.2g} %", 100 * s
 
 // "the smallest ... is 8.7 %; 3 recordings of each could establish 3.9 %, 5 2.8 %."
 std::string noise_sentence(const RunDifference& difference) {
-  if (!difference.smallest_change) return {};
+  if (!difference.smallest_detectable_change) return {};
   const RunVariation& variation = difference.variation;
   const std::size_t of_a = difference.a.recordings.size();
   const std::size_t of_b = difference.b.recordings.size();
@@ -159,7 +163,7 @@ std::string noise_sentence(const RunDifference& difference) {
     out = fmt::format(
         "With one recording of each, runs of one program are taken to differ by {} (standard "
         "deviation, {}).",
-        short_percent(variation.prior_sd), variation.is_given ? "as given" : "--run-sd");
+        short_percent(variation.prior_sd), variation.is_user_prior ? "as given" : "--run-sd");
   } else {
     out = fmt::format(
         "Recordings of one program differ by {} (standard deviation, of {} and {} recordings and a prior "
@@ -167,12 +171,12 @@ std::string noise_sentence(const RunDifference& difference) {
         short_percent(variation.sd), of_a, of_b, short_percent(variation.prior_sd));
   }
   out += fmt::format(" The smallest change that this comparison can establish is {}",
-                     short_percent(*difference.smallest_change));
+                     short_percent(*difference.smallest_detectable_change));
   std::string more;
-  for (const EstablishedChange& one : difference.establish) {
+  for (const DetectableChange& one : difference.detectable_changes) {
     if (one.recordings <= std::max(of_a, of_b)) continue;
     more += fmt::format("{} {} recordings of each {}", more.empty() ? ";" : ",", one.recordings,
-                        short_percent(one.relative));
+                        short_percent(one.relative_change));
   }
   return out + more + ".";
 }
@@ -183,18 +187,18 @@ std::string left_out_sentence(std::string_view letter, const ComparedRun& run) {
   double time_s = 0;
   double energy_j = 0;
   for (const ComparedRecording& recording : run.recordings) {
-    if (!recording.left_out) return {};
-    warm_up += recording.left_out->warm_up_steps;
-    rare += recording.left_out->long_steps;
-    time_s += recording.left_out->time_s;
-    energy_j += recording.left_out->energy_j.value_or(0);
+    if (!recording.exclusion) return {};
+    warm_up += recording.exclusion->warm_up_steps;
+    rare += recording.exclusion->long_steps;
+    time_s += recording.exclusion->time_s;
+    energy_j += recording.exclusion->energy_j.value_or(0);
   }
   if (run.recordings.empty()) return {};
   std::string what = "start-up";
   if (warm_up > 0) what += fmt::format(", {} {} of warm-up", warm_up, warm_up == 1 ? "step" : "steps");
   if (rare > 0) what += fmt::format(", {} far longer {}", rare, rare == 1 ? "step" : "steps");
   what += run.recordings.size() > 1 ? " and the last step of each" : " and the last step";
-  return fmt::format("Left out of {}: {} ({}, {} J).", letter, what, duration_text(time_s), number(energy_j, 3));
+  return fmt::format("Left out of {}: {} ({}, {} J).", letter, what, duration_text(time_s), format_number(energy_j, 3));
 }
 
 std::string left_out_text(const RunDifference& difference) {
@@ -204,9 +208,9 @@ std::string left_out_text(const RunDifference& difference) {
 }
 
 std::string gate_sentence(const RunDifference& difference) {
-  if (!difference.fail_over) return {};
+  if (!difference.failure_threshold) return {};
   return fmt::format(" {}: --fail-over {}% fails when the total grew by more than that and beyond the noise.",
-                     difference.failed ? "Failed" : "Passed", fmt::format("{:g}", 100 * *difference.fail_over));
+                     difference.failed ? "Failed" : "Passed", fmt::format("{:g}", 100 * *difference.failure_threshold));
 }
 
 }  // namespace
@@ -215,14 +219,14 @@ std::string diff_text(const RunDifference& difference, std::size_t most, const T
   const Table table(difference, style);
   const std::string unit = difference.per == "run" ? "J" : "J/" + difference.per;
   std::string out = "\n " +
-                    style.strong(fmt::format("What changed, by {}: joules per {}, {}", difference.by, difference.per,
-                                             difference.is_steady ? "steady state" : "whole runs")) +
+                    style.bold(fmt::format("What changed, by {}: joules per {}, {}", difference.by, difference.per,
+                                           difference.is_steady ? "steady state" : "whole runs")) +
                     "\n";
   out += run_line("A", difference.a, difference.per, style) + run_line("B", difference.b, difference.per, style) + "\n";
   out += table.header() + table.line(difference.total);
-  out += "\n" + wrapped(" ", total_sentence(difference) + gate_sentence(difference), style.columns);
-  if (const std::string noise = noise_sentence(difference); !noise.empty()) out += wrapped(" ", noise, style.columns);
-  out += wrapped(" ", left_out_text(difference), style.columns);
+  out += "\n" + wrap_text(" ", total_sentence(difference) + gate_sentence(difference), style.columns);
+  if (const std::string noise = noise_sentence(difference); !noise.empty()) out += wrap_text(" ", noise, style.columns);
+  out += wrap_text(" ", left_out_text(difference), style.columns);
   constexpr std::array<std::pair<Verdict, std::string_view>, 4> kSections = {{{Verdict::grew, "Grew"},
                                                                               {Verdict::shrank, "Shrank"},
                                                                               {Verdict::appeared, "New in B"},

@@ -42,11 +42,11 @@ std::string doctor_text(const DoctorResult& result) {
   for (const SensorStatus& sensor : result.sensors) {
     const std::string indent(13, ' ');
     out += "\n";
-    out += wrapped(fmt::format("  {:<10} {:<9}  ", sensor.name, to_string(sensor.state)), sensor.reason);
+    out += wrap_text(fmt::format("  {:<10} {:<9}  ", sensor.name, to_string(sensor.state)), sensor.reason);
     out += remedy_text(indent, sensor.remedy);
-    if (!sensor.channels.empty()) out += wrapped(indent + "reads: ", channels_line(sensor));
+    if (!sensor.channels.empty()) out += wrap_text(indent + "reads: ", channels_line(sensor));
     for (const Diagnostic& diagnostic : sensor.diagnostics.list()) {
-      out += wrapped(indent + "note: ", diagnostic.message);
+      out += wrap_text(indent + "note: ", diagnostic.message);
       out += remedy_text(indent, diagnostic.remedy);
     }
   }

@@ -7,7 +7,7 @@
 
 namespace joulemap::report {
 
-std::string number(double value, int digits) {
+std::string format_number(double value, int digits) {
   if (value == 0) return "0";
   const double size = std::abs(value);
   if (size >= 1e9 || size < 1e-6) return fmt::format("{:.{}e}", value, digits - 1);
@@ -17,9 +17,9 @@ std::string number(double value, int digits) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
-std::string optional_number(const std::optional<double>& value) { return value ? number(*value) : "-"; }
+std::string format_optional_number(const std::optional<double>& value) { return value ? format_number(*value) : "-"; }
 
-std::string origin(const DomainEnergy& domain) {
+std::string origin_text(const DomainEnergy& domain) {
   if (!domain.joules) return fmt::format("no value: {}", domain.reason);
   const std::string_view provenance = to_string(*domain.provenance);
   if (!domain.counted && !domain.part_of.empty()) return fmt::format("in {}", domain.part_of);
@@ -28,16 +28,16 @@ std::string origin(const DomainEnergy& domain) {
   return fmt::format("{}, {}", provenance, domain.sensor);
 }
 
-std::string row_text(const EnergyRow& row) {
-  const std::string spread = row.half_width_j ? fmt::format("+- {}", number(*row.half_width_j, 2)) : "";
-  const std::string line = fmt::format("  {:>11} J {:<12} {:>9} W  {:<13} {}", optional_number(row.joules), spread,
-                                       optional_number(row.watts), row.name, row.origin);
+std::string energy_row_text(const EnergyRow& row) {
+  const std::string spread = row.half_width_j ? fmt::format("+- {}", format_number(*row.half_width_j, 2)) : "";
+  const std::string line = fmt::format("  {:>11} J {:<12} {:>9} W  {:<13} {}", format_optional_number(row.joules),
+                                       spread, format_optional_number(row.watts), row.name, row.origin);
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
-EnergyRow row_of(const DomainEnergy& domain) {
+EnergyRow energy_row_of(const DomainEnergy& domain) {
   const bool is_part = !domain.part_of.empty() && !domain.counted;
-  return {(is_part ? "  " : "") + domain.name, domain.joules, domain.uncertainty_j, domain.mean_w, origin(domain)};
+  return {(is_part ? "  " : "") + domain.name, domain.joules, domain.uncertainty_j, domain.mean_w, origin_text(domain)};
 }
 
 }  // namespace joulemap::report

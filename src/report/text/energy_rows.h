@@ -11,9 +11,9 @@
 namespace joulemap::report {
 
 // `digits` significant digits, without an exponent between a microjoule and a gigajoule.
-std::string number(double value, int digits = 4);
+std::string format_number(double value, int digits = 4);
 // "-" if there is no value.
-std::string optional_number(const std::optional<double>& value);
+std::string format_optional_number(const std::optional<double>& value);
 
 struct EnergyRow {
   std::string name;
@@ -24,11 +24,11 @@ struct EnergyRow {
 };
 
 // "      12.34 J +- 0.5         123.4 W  package-0     measured, powercap"
-std::string row_text(const EnergyRow& row);
+std::string energy_row_text(const EnergyRow& row);
 
 // Origin of a row: "measured, powercap", "in package-0", "no value: frozen".
-std::string origin(const DomainEnergy& domain);
+std::string origin_text(const DomainEnergy& domain);
 
-EnergyRow row_of(const DomainEnergy& domain);
+EnergyRow energy_row_of(const DomainEnergy& domain);
 
 }  // namespace joulemap::report

@@ -32,17 +32,18 @@ Prefix prefix_of(double amount) {
 
 std::string energy_text(double energy_j) {
   const Prefix prefix = prefix_of(energy_j);
-  return fmt::format("{} {}J", number(energy_j / prefix.unit, 3), prefix.letter);
+  return fmt::format("{} {}J", format_number(energy_j / prefix.unit, 3), prefix.letter);
 }
 
 std::string interval_text(double energy_j, double low_j, double high_j) {
   const double unit = prefix_of(energy_j).unit;
-  return fmt::format("{} ({} .. {})", energy_text(energy_j), number(low_j / unit, 3), number(high_j / unit, 3));
+  return fmt::format("{} ({} .. {})", energy_text(energy_j), format_number(low_j / unit, 3),
+                     format_number(high_j / unit, 3));
 }
 
-std::string prefixed_text(double amount) {
+std::string si_prefixed_text(double amount) {
   const Prefix prefix = prefix_of(amount);
-  return fmt::format("{} {}", number(amount / prefix.unit, 3), prefix.letter);
+  return fmt::format("{} {}", format_number(amount / prefix.unit, 3), prefix.letter);
 }
 
 }  // namespace joulemap::report

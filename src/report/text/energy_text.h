@@ -12,6 +12,6 @@ std::string energy_text(double energy_j);
 // "12.3 mJ (10.1 .. 15.2)": the bounds use the unit of the estimate.
 std::string interval_text(double energy_j, double low_j, double high_j);
 // "29.3 G", "1.2 k": SI prefix without a unit.
-std::string prefixed_text(double amount);
+std::string si_prefixed_text(double amount);
 
 }  // namespace joulemap::report

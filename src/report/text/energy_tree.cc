@@ -87,7 +87,7 @@ EnergyNode finished(std::string name, Branch branch, SortBy sort) {
   // A branch with a single child is the same thing under two names: join them.
   if (node.children.size() == 1 && !branch.own) {
     EnergyNode only = std::move(node.children.front());
-    only.name = joined_branches(node.name, only.name);
+    only.name = join_branch_names(node.name, only.name);
     return only;
   }
   sort_children(node, sort);
@@ -105,7 +105,7 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
     branch.is_told = true;
   }
   for (const ReportRow& row : result.rows) {
-    if (!path_holds(row.path, row.device, query.filter)) continue;
+    if (!path_matches(row.path, row.device, query.filter)) continue;
     const Path path = tree_path(row.path, result.by);
     Branch& branch = branch_at(devices[row.device], path);
     if (!branch.own) branch.own.emplace();
@@ -116,9 +116,9 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
     add_up(*branch.own, row);
   }
   EnergyNode root;
-  if (is_sequence(result)) {
+  if (has_step_or_epoch_rows(result)) {
     for (const ReportRow& row : result.rows) {
-      if (path_holds(row.path, row.device, query.filter)) root.children.push_back({row.display_name, row, {}});
+      if (path_matches(row.path, row.device, query.filter)) root.children.push_back({row.display_name, row, {}});
     }
     devices.clear();
   }
@@ -128,11 +128,11 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
   for (const EnergyNode& child : root.children) {
     if (child.sum.energy_j) root.sum.energy_j = root.sum.energy_j.value_or(0) + *child.sum.energy_j;
   }
-  sort_children(root, query.sort.value_or(is_sequence(result) ? SortBy::order : SortBy::energy));
+  sort_children(root, query.sort.value_or(has_step_or_epoch_rows(result) ? SortBy::order : SortBy::energy));
   return root;
 }
 
-bool is_sequence(const ReportResult& result) { return result.by == "step" || result.by == "epoch"; }
+bool has_step_or_epoch_rows(const ReportResult& result) { return result.by == "step" || result.by == "epoch"; }
 
 std::vector<EnergyNode> unattributed_nodes(const ReportResult& result) {
   std::vector<EnergyNode> out;
@@ -158,15 +158,15 @@ std::vector<EnergyNode> unattributed_nodes_without_probing(const ReportResult& r
   return out;
 }
 
-std::optional<double> energy_in_ledger(const ReportResult& result) {
+std::optional<double> ledger_total_j(const ReportResult& result) {
   if (!result.attributed_j) return std::nullopt;
   return *result.attributed_j + result.idle_j.value_or(0) + result.unattributed_j.value_or(0);
 }
 
-std::size_t leaves_of(const EnergyNode& node) {
+std::size_t leaf_count(const EnergyNode& node) {
   if (node.children.empty()) return 1;
   std::size_t sum = 0;
-  for (const EnergyNode& child : node.children) sum += leaves_of(child);
+  for (const EnergyNode& child : node.children) sum += leaf_count(child);
   return sum;
 }
 

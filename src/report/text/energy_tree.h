@@ -34,16 +34,16 @@ struct TreeQuery {
 EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query);
 
 // Whether the rows are steps or epochs: consecutive in time, each over all devices.
-bool is_sequence(const ReportResult& result);
+bool has_step_or_epoch_rows(const ReportResult& result);
 
 // Nodes for idle and unattributed energy, in this order. Empty if energies are unknown.
 std::vector<EnergyNode> unattributed_nodes(const ReportResult& result);
 // The same for the run without probing: excludes the idle energy during probing.
 std::vector<EnergyNode> unattributed_nodes_without_probing(const ReportResult& result);
 // Attributed, idle and unattributed energy, the denominator of shares.
-std::optional<double> energy_in_ledger(const ReportResult& result);
+std::optional<double> ledger_total_j(const ReportResult& result);
 
 // Number of leaves below the node, or 1 for a leaf.
-std::size_t leaves_of(const EnergyNode& node);
+std::size_t leaf_count(const EnergyNode& node);
 
 }  // namespace joulemap::report

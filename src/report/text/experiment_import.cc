@@ -27,7 +27,7 @@ Counts counts_of(const ExperimentData& data) {
   for (const ExperimentRow& row : data.rows) {
     cells.insert(row.levels);
     counts.failed += row.state == RowState::failed ? 1 : 0;
-    counts.with_energy += complete_energy(total_energy(row.domains)) ? 1 : 0;
+    counts.with_energy += energy_if_complete(total_energy(row.domains)) ? 1 : 0;
     counts.epochs += row.epochs.size();
     counts.diagnostics.add_all(row.diagnostics);
   }
@@ -37,7 +37,7 @@ Counts counts_of(const ExperimentData& data) {
 
 }  // namespace
 
-std::string experiment_import_text(const ExperimentData& data, const ExperimentImported& imported) {
+std::string experiment_import_text(const ExperimentData& data, const ExperimentImportSummary& imported) {
   const Counts counts = counts_of(data);
   std::string out = fmt::format("joulemap: {} rows in {} cells, {} with energy, {} epochs\n", data.rows.size(),
                                 counts.cells, counts.with_energy, counts.epochs);
@@ -45,7 +45,7 @@ std::string experiment_import_text(const ExperimentData& data, const ExperimentI
   return out + diagnostics_text(counts.diagnostics);
 }
 
-std::string experiment_import_json(const ExperimentData& data, const ExperimentImported& imported) {
+std::string experiment_import_json(const ExperimentData& data, const ExperimentImportSummary& imported) {
   const Counts counts = counts_of(data);
   formats::JsonWriter json;
   json.begin_object().member("schema", "joulemap.import/1").member("format", imported.format);

@@ -10,14 +10,14 @@
 
 namespace joulemap::report {
 
-struct ExperimentImported {
+struct ExperimentImportSummary {
   std::string format;
   std::vector<std::string> inputs;
   std::string folder;
 };
 
-std::string experiment_import_text(const ExperimentData& data, const ExperimentImported& imported);
+std::string experiment_import_text(const ExperimentData& data, const ExperimentImportSummary& imported);
 // Schema joulemap.import/1, as for recordings, without the members that only recordings have.
-std::string experiment_import_json(const ExperimentData& data, const ExperimentImported& imported);
+std::string experiment_import_json(const ExperimentData& data, const ExperimentImportSummary& imported);
 
 }  // namespace joulemap::report

@@ -20,7 +20,7 @@ std::string heading(const ExperimentPlan& plan) {
   for (const ExperimentFactor& factor : plan.factors) {
     std::string levels;
     for (const std::string& level : factor.levels) levels += (levels.empty() ? "" : ", ") + printable(level);
-    text += wrapped(fmt::format("  {}: ", printable(factor.name)), levels);
+    text += wrap_text(fmt::format("  {}: ", printable(factor.name)), levels);
   }
   return text;
 }
@@ -29,31 +29,31 @@ std::string row_line(const ExperimentPlan& plan, const ExperimentPlanRow& row, c
   std::string line = fmt::format(" {:>5} {:>6}  {:<8}", row.number, row.block, word_of(row.state));
   line += row.elapsed_s ? fmt::format(" {:>8}", duration_text(*row.elapsed_s)) : std::string(9, ' ');
   const bool is_estimated = row.provenance == Provenance::estimated;
-  line += row.energy_j ? fmt::format(" {:>9} J{}", number(*row.energy_j), is_estimated ? " est." : "")
+  line += row.energy_j ? fmt::format(" {:>9} J{}", format_number(*row.energy_j), is_estimated ? " est." : "")
                        : std::string(12, ' ');
   const std::size_t used = line.size() + 2;
   const std::size_t room = style.columns > used + 20 ? style.columns - used : 20;
-  return line + "  " + shortened(levels_text(plan.factors, row.levels), room) + "\n";
+  return line + "  " + shortened(factor_levels_text(plan.factors, row.levels), room) + "\n";
 }
 
 std::string forecast_text(const ExperimentPlan& plan) {
   if (!plan.forecast) {
-    return wrapped("  Costs: ",
-                   "not known before a row has run: joulemap experiment plan --pilot runs one of each cell");
+    return wrap_text("  Costs: ",
+                     "not known before a row has run: joulemap experiment plan --pilot runs one of each cell");
   }
   const ExperimentForecast& costs = *plan.forecast;
   if (costs.rows == 0) return "  Costs: nothing is left to run\n";
   std::string text = fmt::format("{} rows take about {}", costs.rows, duration_text(costs.time_s));
   if (costs.energy_j) {
-    text += fmt::format(", {} J ({:.3g} kWh){}", number(*costs.energy_j), *costs.energy_j / 3.6e6,
+    text += fmt::format(", {} J ({:.3g} kWh){}", format_number(*costs.energy_j), *costs.energy_j / 3.6e6,
                         costs.provenance == Provenance::estimated ? " by estimates" : "");
   }
   if (costs.co2_g) text += fmt::format(", {:.3g} g CO2", *costs.co2_g);
   if (costs.price)
     text += fmt::format(", {:.3g} {}", *costs.price, costs.currency.empty() ? "(price)" : costs.currency);
-  return wrapped("  Costs: ",
-                 fmt::format("{}; by {} that ran", text,
-                             costs.based_on == 1 ? "the one row" : fmt::format("{} rows", costs.based_on)));
+  return wrap_text("  Costs: ", fmt::format("{}; by {} that ran", text,
+                                            costs.completed_rows == 1 ? "the one row"
+                                                                      : fmt::format("{} rows", costs.completed_rows)));
 }
 
 std::string statistics_text(const PlanStatistics& plan) {
@@ -61,28 +61,29 @@ std::string statistics_text(const PlanStatistics& plan) {
       fmt::format("{} {} cannot give a p below {:.3g}, however large the difference", plan.repetitions,
                   plan.paired ? (plan.repetitions == 1 ? "pair" : "pairs") : "rows against as many", plan.least_p);
   if (plan.comparisons <= 1) {
-    text += plan.can_show ? fmt::format(", which is enough for alpha = {:g}.", plan.alpha)
-                          : fmt::format(": at alpha = {:g} nothing can be shown. It takes {} repetitions.", plan.alpha,
-                                        plan.needed_repetitions);
+    text += plan.can_be_significant ? fmt::format(", which is enough for alpha = {:g}.", plan.alpha)
+                                    : fmt::format(": at alpha = {:g} nothing can be shown. It takes {} repetitions.",
+                                                  plan.alpha, plan.needed_repetitions);
   } else {
     text += fmt::format("; times the {} comparisons of a measure that is {:.3g}", plan.comparisons,
                         plan.least_p * static_cast<double>(plan.comparisons));
-    text += plan.can_show ? fmt::format(", below alpha = {:g}: a difference can survive the adjustment.", plan.alpha)
-                          : fmt::format(", above alpha = {:g}: nothing survives Bonferroni. It takes {} repetitions.",
-                                        plan.alpha, plan.needed_repetitions);
+    text += plan.can_be_significant
+                ? fmt::format(", below alpha = {:g}: a difference can survive the adjustment.", plan.alpha)
+                : fmt::format(", above alpha = {:g}: nothing survives Bonferroni. It takes {} repetitions.", plan.alpha,
+                              plan.needed_repetitions);
   }
   text += fmt::format(
       " That is of one measure (`analyze --metric energy_j`); energy, time and metrics together, {} or more measures "
       "with the domains, take {} repetitions.",
-      plan.measures, plan.needed_for_all);
-  if (plan.difference_in_noises) {
+      plan.measures, plan.needed_for_all_measures);
+  if (plan.detectable_difference_sd) {
     text += fmt::format(" A difference of {:g} times the noise of one row is found in nine of ten experiments",
-                        *plan.difference_in_noises);
+                        *plan.detectable_difference_sd);
     text += plan.noise ? fmt::format(": {:.3g} % at the {:.3g} % noise of the rows so far.",
-                                     100 * *plan.noise * *plan.difference_in_noises, 100 * *plan.noise)
+                                     100 * *plan.noise * *plan.detectable_difference_sd, 100 * *plan.noise)
                        : ".";
   }
-  return wrapped("  Statistics: ", text);
+  return wrap_text("  Statistics: ", text);
 }
 
 std::string counts_text(const ExperimentPlan& plan) {
@@ -95,7 +96,7 @@ std::string counts_text(const ExperimentPlan& plan) {
 
 }  // namespace
 
-std::string levels_text(std::span<const ExperimentFactor> factors, std::span<const std::size_t> levels) {
+std::string factor_levels_text(std::span<const ExperimentFactor> factors, std::span<const std::size_t> levels) {
   std::string text;
   for (std::size_t i = 0; i < factors.size() && i < levels.size(); ++i) {
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", printable(factors[i].name),
@@ -104,10 +105,10 @@ std::string levels_text(std::span<const ExperimentFactor> factors, std::span<con
   return text;
 }
 
-std::string plan_text(const ExperimentPlan& plan, std::size_t most, const TextStyle& style) {
+std::string experiment_plan_text(const ExperimentPlan& plan, std::size_t most, const TextStyle& style) {
   std::string text = heading(plan) + "\n";
-  text += style.faint(fmt::format(" {:>5} {:>6}  {:<8} {:>8} {:>11}  {}", "row", "block", "state", "time", "energy",
-                                  "levels")) +
+  text += style.dimmed(fmt::format(" {:>5} {:>6}  {:<8} {:>8} {:>11}  {}", "row", "block", "state", "time", "energy",
+                                   "levels")) +
           "\n";
   const std::size_t shown = most == 0 ? plan.rows.size() : std::min(most, plan.rows.size());
   for (std::size_t i = 0; i < shown; ++i) text += row_line(plan, plan.rows[i], style);
@@ -118,7 +119,7 @@ std::string plan_text(const ExperimentPlan& plan, std::size_t most, const TextSt
   return text + diagnostics_text(plan.diagnostics);
 }
 
-std::string status_text(const ExperimentPlan& plan, const TextStyle& style) {
+std::string experiment_status_text(const ExperimentPlan& plan, const TextStyle& style) {
   std::string text = fmt::format("{}: {}\n", printable(plan.name), counts_text(plan));
   for (const ExperimentPlanRow& row : plan.rows) {
     if (row.state != RowState::failed && row.state != RowState::running) continue;
@@ -130,27 +131,27 @@ std::string status_text(const ExperimentPlan& plan, const TextStyle& style) {
   }
   if (plan.count(RowState::done) < plan.rows.size()) text += forecast_text(plan);
   if (plan.count(RowState::failed) > 0) {
-    text += wrapped("  -> ", fmt::format("joulemap experiment resume {} runs what failed again; stderr.txt in the "
-                                         "row's folder says why it did",
-                                         plan.folder));
+    text += wrap_text("  -> ", fmt::format("joulemap experiment resume {} runs what failed again; stderr.txt in the "
+                                           "row's folder says why it did",
+                                           plan.folder));
   }
   return text + diagnostics_text(plan.diagnostics);
 }
 
-std::string progress_text(const ProgressLine& line) {
-  std::string text = line.what.empty() ? line.doing : fmt::format("{}: {}", line.what, line.doing);
+std::string experiment_progress_text(const ExperimentProgressLine& line) {
+  std::string text = line.row_label.empty() ? line.activity : fmt::format("{}: {}", line.row_label, line.activity);
   if (line.elapsed_s >= 1) text += " " + duration_text(line.elapsed_s);
-  if (line.left_s) text += fmt::format(", about {} left", duration_text(*line.left_s));
+  if (line.remaining_s) text += fmt::format(", about {} left", duration_text(*line.remaining_s));
   return text;
 }
 
-std::string row_end_text(const std::string& what, const ExperimentRow& row) {
-  std::string text = fmt::format("{}: {}", what, word_of(row.state));
+std::string row_result_text(const std::string& row_label, const ExperimentRow& row) {
+  std::string text = fmt::format("{}: {}", row_label, word_of(row.state));
   if (row.state == RowState::failed && row.exit_code) text += fmt::format(" with exit code {}", *row.exit_code);
   if (row.elapsed_s) text += ", " + duration_text(*row.elapsed_s);
-  if (const std::optional<ShownEnergy> shown = complete_energy(total_energy(row.domains))) {
+  if (const std::optional<EnergyWithProvenance> shown = energy_if_complete(total_energy(row.domains))) {
     const bool is_estimated = shown->provenance == Provenance::estimated;
-    text += fmt::format(", {} J{}", number(shown->joules), is_estimated ? " estimated" : "");
+    text += fmt::format(", {} J{}", format_number(shown->joules), is_estimated ? " estimated" : "");
   }
   return text;
 }

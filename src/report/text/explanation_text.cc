@@ -10,10 +10,10 @@
 namespace joulemap::report {
 namespace {
 
-using predict::Explanation;
+using predict::OperationExplanation;
 
-std::string heading(const Explanation& told) {
-  const predict::Operation& operation = told.operation;
+std::string heading(const OperationExplanation& explanation) {
+  const predict::Operation& operation = explanation.operation;
   std::string out = fmt::format("{} {}", operation.source, name_of(operation.kind));
   if (!operation.form.empty()) out += " " + operation.form;
   out += fmt::format(", {}, {}", name_of(operation.dtype), name_of(operation.pass));
@@ -21,51 +21,53 @@ std::string heading(const Explanation& told) {
   return printable(out);
 }
 
-std::string physics_table(const Explanation& told, const TextStyle& style) {
+std::string physics_table(const OperationExplanation& explanation, const TextStyle& style) {
   TextTable table{"", {"physics", "datasheet grants", "fitted", "share"}, {false, true, true, true}, {}};
   double sum_s = 0;
-  for (const double part : told.parts) sum_s += part;
-  for (std::size_t index = 0; index < predict::kTerms; ++index) {
-    table.rows.push_back({std::string(predict::term_names()[index]), duration_text(told.granted[index]),
-                          duration_text(told.parts[index]), percent_text(sum_s > 0 ? told.parts[index] / sum_s : 0)});
+  for (const double part : explanation.physical_terms) sum_s += part;
+  for (std::size_t index = 0; index < predict::kTermCount; ++index) {
+    table.rows.push_back({std::string(predict::term_names()[index]), duration_text(explanation.datasheet_terms[index]),
+                          duration_text(explanation.physical_terms[index]),
+                          percent_text(sum_s > 0 ? explanation.physical_terms[index] / sum_s : 0)});
   }
   return terminal_table(table, "   ", style.columns);
 }
 
 // Three features per line; logarithmic features are shown as logarithms, as in the input of the trees.
-std::string features_table(const Explanation& told, const TextStyle& style) {
+std::string features_table(const OperationExplanation& explanation, const TextStyle& style) {
   TextTable table{"", {"feature", "", "feature", "", "feature", ""}, {false, true, false, true, false, true}, {}};
-  const std::size_t beside = table.heads.size() / 2;
-  for (std::size_t index = 0; index < told.features.size() && index < predict::feature_names().size(); ++index) {
-    if (index % beside == 0) table.rows.emplace_back(table.heads.size());
+  const std::size_t beside = table.column_headers.size() / 2;
+  for (std::size_t index = 0; index < explanation.features.size() && index < predict::feature_names().size(); ++index) {
+    if (index % beside == 0) table.rows.emplace_back(table.column_headers.size());
     table.rows.back()[2 * (index % beside)] = predict::feature_names()[index];
-    table.rows.back()[2 * (index % beside) + 1] = number(told.features[index], 3);
+    table.rows.back()[2 * (index % beside) + 1] = format_number(explanation.features[index], 3);
   }
   return terminal_table(table, "   ", style.columns);
 }
 
-std::string operation_text(const Explanation& told, const TextStyle& style) {
-  if (told.operation.kind == predict::Kind::view)
-    return "   " + heading(told) + ": moves nothing and launches nothing\n\n";
-  const predict::OperationEstimate& guess = told.estimate;
-  std::string out = "   " + style.strong(heading(told)) + "\n";
-  out += "   " + printable(parameters_text(told.operation)) + "\n";
-  out += fmt::format("   {}FLOP, {}B; held up by {}\n", prefixed_text(told.work.flops), prefixed_text(told.work.bytes),
-                     name_of(told.bound));
+std::string operation_text(const OperationExplanation& explanation, const TextStyle& style) {
+  if (explanation.operation.kind == predict::Kind::view)
+    return "   " + heading(explanation) + ": moves nothing and launches nothing\n\n";
+  const predict::OperationEstimate& guess = explanation.estimate;
+  std::string out = "   " + style.bold(heading(explanation)) + "\n";
+  out += "   " + printable(parameters_text(explanation.operation)) + "\n";
+  out += fmt::format("   {}FLOP, {}B; held up by {}\n", si_prefixed_text(explanation.work.flops),
+                     si_prefixed_text(explanation.work.bytes), name_of(explanation.bound));
   out += fmt::format("   physics: {} in {}; trees: {} times the energy, {} times the time, trusted to {}\n",
-                     energy_text(told.physical_j), duration_text(guess.physical_time_s), number(told.tree_factor, 3),
-                     number(guess.physical_time_s > 0 ? guess.time_s / guess.physical_time_s : 1, 3),
+                     energy_text(explanation.physical_j), duration_text(guess.physical_time_s),
+                     format_number(explanation.tree_factor, 3),
+                     format_number(guess.physical_time_s > 0 ? guess.time_s / guess.physical_time_s : 1, 3),
                      percent_text(guess.trust));
   out += fmt::format("   so {} in {}\n", energy_text(guess.energy_j), duration_text(guess.time_s));
-  return out + physics_table(told, style) + features_table(told, style) + "\n";
+  return out + physics_table(explanation, style) + features_table(explanation, style) + "\n";
 }
 
 }  // namespace
 
-std::string explanation_text(const predict::PredictionReport& report, const TextStyle& style) {
+std::string prediction_explanation_text(const predict::PredictionReport& report, const TextStyle& style) {
   if (report.explanation.empty()) return {};
-  std::string out = "\n " + style.strong("Why " + printable(report.explained)) + "\n";
-  for (const Explanation& told : report.explanation) out += operation_text(told, style);
+  std::string out = "\n " + style.bold("Why " + printable(report.explained)) + "\n";
+  for (const OperationExplanation& explanation : report.explanation) out += operation_text(explanation, style);
   return out;
 }
 

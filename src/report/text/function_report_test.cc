@@ -29,7 +29,7 @@ AnalysisResult two_cells() {
                         {"unheard", "cpu", 3, std::nullopt, 0.25, 1.5, 0.0005, std::nullopt}};
   AnalysisCell named;
   named.levels = {1};
-  named.functions = {{"cudaMemcpyAsync", "cpu", 1, 3, 0.5, 4, 0.1, cause_by_name("cudaMemcpyAsync", 0.5)}};
+  named.functions = {{"cudaMemcpyAsync", "cpu", 1, 3, 0.5, 4, 0.1, cause_from_name("cudaMemcpyAsync", 0.5)}};
   result.cells = {recorded, named};
   result.row_flags = {{"throttled", "outlier"}, {}};
   return result;
@@ -55,7 +55,7 @@ ExperimentData two_rows() {
   done.domains[1].name = "gpu0";
   done.baseline.measured = MeasuredWatts(10);
   done.first.measured = MeasuredWatts(11);
-  done.stolen_share = 0;
+  done.cpu_steal_share = 0;
   done.throttled_share = 0.5;
   done.metrics = {0.75};
   done.epochs.resize(3);
@@ -71,10 +71,12 @@ TEST(FunctionReport, TellsWhyFunctionsDrawAndWhatToldIt) {
   expect_golden("functions.md", markdown_table(functions_table(two_cells())));
 }
 
-TEST(FunctionReport, HasAllDigitsAsCsv) { expect_golden("functions.csv", csv_table(exact_functions(two_cells()))); }
+TEST(FunctionReport, HasAllDigitsAsCsv) {
+  expect_golden("functions.csv", csv_table(full_precision_functions_table(two_cells())));
+}
 
 TEST(FunctionReport, HasSingleRowsWithTheirFlagsAndNothingWhereNothingIsKnown) {
-  expect_golden("experiment_rows.csv", csv_table(exact_rows(two_rows(), two_cells())));
+  expect_golden("experiment_rows.csv", csv_table(full_precision_rows_table(two_rows(), two_cells())));
 }
 
 }  // namespace

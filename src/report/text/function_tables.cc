@@ -21,24 +21,28 @@ std::string exact(const std::optional<double>& value) { return value ? fmt::form
 
 std::string percent(const std::optional<double>& share) { return share ? fmt::format("{:.1f} %", 100 * *share) : "-"; }
 
-std::optional<double> share_of_cause(const CellFunction& one) {
+std::optional<double> share_of_cause(const CellFunctionMean& one) {
   if (!one.cause || one.cause->times_s.sum() <= 0) return std::nullopt;
-  return one.cause->times_s[one.cause->largest] / one.cause->times_s.sum();
+  return one.cause->times_s[one.cause->largest_class] / one.cause->times_s.sum();
 }
 
-std::vector<const CellFunction*> largest(const AnalysisCell& cell, std::size_t most) {
-  std::vector<const CellFunction*> functions;
+std::vector<const CellFunctionMean*> largest(const AnalysisCell& cell, std::size_t most) {
+  std::vector<const CellFunctionMean*> functions;
   std::map<std::string, std::size_t> of_device;
-  for (const CellFunction& one : cell.functions) {
+  for (const CellFunctionMean& one : cell.functions) {
     if (of_device[one.device]++ < most) functions.push_back(&one);
   }
   return functions;
 }
 
-std::string energy_cell(const CellFunction& one) { return one.energy_j ? amount_text(*one.energy_j, "J") : "-"; }
-std::string calls_text(const CellFunction& one) { return one.count ? fmt::format("{:.0f}", *one.count) : "-"; }
-std::string cause_text(const CellFunction& one) { return one.cause ? std::string(to_string(one.cause->largest)) : "-"; }
-std::string basis_text(const CellFunction& one) { return one.cause ? std::string(to_string(one.cause->basis)) : "-"; }
+std::string energy_cell(const CellFunctionMean& one) { return one.energy_j ? amount_text(*one.energy_j, "J") : "-"; }
+std::string calls_text(const CellFunctionMean& one) { return one.count ? fmt::format("{:.0f}", *one.count) : "-"; }
+std::string cause_text(const CellFunctionMean& one) {
+  return one.cause ? std::string(to_string(one.cause->largest_class)) : "-";
+}
+std::string basis_text(const CellFunctionMean& one) {
+  return one.cause ? std::string(to_string(one.cause->basis)) : "-";
+}
 
 }  // namespace
 
@@ -48,8 +52,8 @@ TextTable functions_table(const AnalysisResult& result) {
                   {false, false, false, true, true, true, true, false, true, false},
                   {}};
   for (const AnalysisCell& cell : result.cells) {
-    for (const CellFunction* const one : largest(cell, kMostShown)) {
-      table.rows.push_back({short_levels(result, cell.levels), shortened(one->name, kNameColumns), one->device,
+    for (const CellFunctionMean* const one : largest(cell, kMostShown)) {
+      table.rows.push_back({short_levels_text(result, cell.levels), shortened(one->name, kNameColumns), one->device,
                             energy_cell(*one), percent(one->share), amount_text(one->time_s, "s"), calls_text(*one),
                             cause_text(*one), percent(share_of_cause(*one)), basis_text(*one)});
     }
@@ -57,38 +61,38 @@ TextTable functions_table(const AnalysisResult& result) {
   return table;
 }
 
-TextTable brief_functions(const AnalysisCell& cell) {
+TextTable cell_functions_table(const AnalysisCell& cell) {
   TextTable table{"",
                   {"function", "device", "energy", "time", "calls", "cause", "by"},
                   {false, false, true, true, true, false, false},
                   {}};
-  for (const CellFunction* const one : largest(cell, kMostInTerminals)) {
+  for (const CellFunctionMean* const one : largest(cell, kMostInTerminals)) {
     table.rows.push_back({one->name, one->device, energy_cell(*one), amount_text(one->time_s, "s"), calls_text(*one),
                           cause_text(*one), basis_text(*one)});
   }
   return table;
 }
 
-TextTable exact_functions(const AnalysisResult& result) {
+TextTable full_precision_functions_table(const AnalysisResult& result) {
   TextTable table;
-  for (const ExperimentFactor& factor : result.factors) table.heads.push_back(factor.name);
+  for (const ExperimentFactor& factor : result.factors) table.column_headers.push_back(factor.name);
   for (const char* head : {"function", "device", "n", "count", "time_s", "energy_j", "share", "cause", "cause_basis"}) {
-    table.heads.emplace_back(head);
+    table.column_headers.emplace_back(head);
   }
-  for (const CauseClass each : kCauseClasses) table.heads.push_back(fmt::format("{}_s", to_string(each)));
+  for (const CauseClass each : kCauseClasses) table.column_headers.push_back(fmt::format("{}_s", to_string(each)));
   for (const AnalysisCell& cell : result.cells) {
-    for (const CellFunction& one : cell.functions) {
+    for (const CellFunctionMean& one : cell.functions) {
       std::vector<std::string> row;
       for (std::size_t i = 0; i < cell.levels.size(); ++i) row.push_back(result.factors[i].levels[cell.levels[i]]);
       row.insert(row.end(), {one.name, one.device, fmt::format("{}", one.n), exact(one.count), exact(one.time_s),
                              exact(one.energy_j), exact(one.share)});
-      row.emplace_back(one.cause ? to_string(one.cause->largest) : "");
+      row.emplace_back(one.cause ? to_string(one.cause->largest_class) : "");
       row.emplace_back(one.cause ? to_string(one.cause->basis) : "");
       for (const CauseClass each : kCauseClasses) row.push_back(one.cause ? exact(one.cause->times_s[each]) : "");
       table.rows.push_back(std::move(row));
     }
   }
-  table.is_number.assign(table.heads.size(), false);
+  table.is_number.assign(table.column_headers.size(), false);
   return table;
 }
 

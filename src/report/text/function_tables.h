@@ -12,8 +12,8 @@ namespace joulemap::report {
 // Functions with the most energy, per cell and device; rounded. Empty if no row was traced.
 TextTable functions_table(const AnalysisResult& result);
 // The functions of one cell, for a terminal.
-TextTable brief_functions(const AnalysisCell& cell);
+TextTable cell_functions_table(const AnalysisCell& cell);
 // All stored functions with all digits; unknown values are empty.
-TextTable exact_functions(const AnalysisResult& result);
+TextTable full_precision_functions_table(const AnalysisResult& result);
 
 }  // namespace joulemap::report

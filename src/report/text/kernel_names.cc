@@ -43,12 +43,12 @@ std::string brief_kernel_name(std::string_view name, std::size_t columns) {
   constexpr std::size_t kLeastArguments = 4;
   if (name.starts_with(kReturns)) name.remove_prefix(kReturns.size());
   const std::string_view called = without_parameters(name);
-  if (columns_of(called) <= columns) return std::string(called);
+  if (display_columns(called) <= columns) return std::string(called);
   const Parts parts = parts_of(called);
   if (parts.arguments.empty()) return shortened(parts.base, columns);
   std::string whole = std::string(parts.base) + "<" + std::string(parts.arguments) + ">";
-  if (columns_of(whole) <= columns) return whole;
-  const std::size_t used = columns_of(parts.base) + 4;  // "<..", ">"
+  if (display_columns(whole) <= columns) return whole;
+  const std::size_t used = display_columns(parts.base) + 4;  // "<..", ">"
   if (used + kLeastArguments > columns) return shortened(parts.base, columns);
   const std::size_t left = columns - used;
   return std::string(parts.base) + "<.." + std::string(parts.arguments.substr(parts.arguments.size() - left)) + ">";

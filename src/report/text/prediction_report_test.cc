@@ -32,30 +32,30 @@ predict::PredictionReport prediction() {
   report.batch = 32;
   report.precision = "default";
   report.optimizer = "adamw";
-  predict::Prediction& told = report.prediction;
-  told.device = "NVIDIA H200";
-  told.training = true;
-  told.layers = {layer("/layer1/conv1/Conv", "Conv", 1.5), layer("/layer1/relu/Relu", "Relu", 0.02),
-                 layer("optimizer", "adamw", 0.4)};
-  told.idle_j = 0.18;
-  told.energy_j = 2.1;
-  told.low_j = 1.8;
-  told.high_j = std::nullopt;  // unknown because of an unknown operation
-  told.gpu_s = 0.0048;
-  told.host_s = 0.0063;
-  told.time_s = 0.0063;
-  told.power_w = told.energy_j / told.time_s;
-  told.flops = 1.9e11;
-  told.unknown = {{"/roi/Align", "com.acme.RoiAlign", "an operation of the domain com.acme", true}};
-  told.notes = {"batch 32 instead of the file's 1"};
+  predict::Prediction& prediction = report.prediction;
+  prediction.device = "NVIDIA H200";
+  prediction.training = true;
+  prediction.layers = {layer("/layer1/conv1/Conv", "Conv", 1.5), layer("/layer1/relu/Relu", "Relu", 0.02),
+                       layer("optimizer", "adamw", 0.4)};
+  prediction.idle_j = 0.18;
+  prediction.energy_j = 2.1;
+  prediction.low_j = 1.8;
+  prediction.high_j = std::nullopt;  // unknown because of an unknown operation
+  prediction.gpu_s = 0.0048;
+  prediction.host_s = 0.0063;
+  prediction.time_s = 0.0063;
+  prediction.power_w = prediction.energy_j / prediction.time_s;
+  prediction.flops = 1.9e11;
+  prediction.unknown = {{"/roi/Align", "com.acme.RoiAlign", "an operation of the domain com.acme", true}};
+  prediction.notes = {"batch 32 instead of the file's 1"};
   report.tariff = {.grid_gco2_kwh = {}, .price_kwh = 0.25, .pue = 1.2};
-  report.lifetime = predict::Lifetime{.steps = 1'000'000,
-                                      .inferences = 0,
-                                      .step_j = 2.1,
-                                      .inference_j = {},
-                                      .energy_j = 2.1e6,
-                                      .low_j = 1.8e6,
-                                      .high_j = std::nullopt};
+  report.lifetime = predict::LifetimeEnergy{.steps = 1'000'000,
+                                            .inferences = 0,
+                                            .step_j = 2.1,
+                                            .inference_j = {},
+                                            .energy_j = 2.1e6,
+                                            .low_j = 1.8e6,
+                                            .high_j = std::nullopt};
   report.diagnostics.add(
       {"unknown_operations", 1, "operations that are not known count as ones that read and write", ""});
   return report;
@@ -72,22 +72,23 @@ TEST(PredictionReport, TellsWhatAStepDrawsInJson) {
 
 TEST(PredictionReport, ExplainsALayerByItsPhysicsAndFeatures) {
   predict::PredictionReport report = prediction();
-  predict::Explanation told;
-  told.operation = {.layer = "fc",
-                    .source = "Gemm",
-                    .kind = predict::Kind::dense,
-                    .form = "",
-                    .parameters = {{"rows", 32}, {"in", 512}, {"out", 1000}, {"bias", 1}}};
-  told.work = work_of(told.operation);
-  told.granted = {1e-6, 2e-6, 1e-6, 0, 0, 5e-7};
-  told.parts = {3e-6, 3e-6, 1e-6, 0, 0, 0};
-  told.estimate = {.time_s = 8e-6, .energy_j = 0.0016, .physical_time_s = 7e-6, .physical_power_w = 200, .trust = 1};
-  told.physical_j = 0.0014;
-  told.tree_factor = 0.0016 / 0.0014;
-  told.features.assign(predict::feature_names().size(), 1.5F);
+  predict::OperationExplanation explanation;
+  explanation.operation = {.layer = "fc",
+                           .source = "Gemm",
+                           .kind = predict::Kind::dense,
+                           .form = "",
+                           .parameters = {{"rows", 32}, {"in", 512}, {"out", 1000}, {"bias", 1}}};
+  explanation.work = work_of(explanation.operation);
+  explanation.datasheet_terms = {1e-6, 2e-6, 1e-6, 0, 0, 5e-7};
+  explanation.physical_terms = {3e-6, 3e-6, 1e-6, 0, 0, 0};
+  explanation.estimate = {
+      .time_s = 8e-6, .energy_j = 0.0016, .physical_time_s = 7e-6, .physical_power_w = 200, .trust = 1};
+  explanation.physical_j = 0.0014;
+  explanation.tree_factor = 0.0016 / 0.0014;
+  explanation.features.assign(predict::feature_names().size(), 1.5F);
   report.explained = "fc";
-  report.explanation = {told};
-  const std::string text = explanation_text(report, {Characters::ascii});
+  report.explanation = {explanation};
+  const std::string text = prediction_explanation_text(report, {Characters::ascii});
   for (const char* part :
        {"Why fc", "rows=32;in=512;out=1000;bias=1", "trusted to 100%", "1.14 times the energy", "launch"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
@@ -116,7 +117,7 @@ TEST(PredictionReport, EnergiesAreToldInTheUnitThatSuitsThem) {
 }
 
 TEST(CardReport, HasALineForEachSizeAndPrecisionWithTheBackwardPassBesideIt) {
-  predict::Card card;
+  predict::OperationCard card;
   card.subject = {"torch.nn.Linear", predict::Kind::dense, "", ""};
   card.device = "NVIDIA H200";
   for (const predict::Dtype dtype : {predict::Dtype::fp32, predict::Dtype::bf16}) {
@@ -129,8 +130,8 @@ TEST(CardReport, HasALineForEachSizeAndPrecisionWithTheBackwardPassBesideIt) {
     }
   }
   card.advice = {"At 64 x 1024 -> 1024 bf16 saves next to nothing beside fp32."};
-  expect_golden("card.txt", card_text(card, {Characters::ascii}));
-  expect_golden("card.json", card_json(card) + "\n");
+  expect_golden("card.txt", operation_card_text(card, {Characters::ascii}));
+  expect_golden("card.json", operation_card_json(card) + "\n");
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ std::string title(const PredictionReport& report, const TextStyle& style) {
       name_of(report.mode), report.optimizer.empty() ? "" : ", " + report.optimizer,
       prediction.fitted ? "" : " by its datasheet");
   const std::string warning = predict::lower_bound_warning(prediction);
-  const std::string bound = warning.empty() ? "" : wrapped(" WARNING: ", printable(warning), style.columns);
-  return "\n " + style.strong(what) + "\n" + how + bound + "\n";
+  const std::string bound = warning.empty() ? "" : wrap_text(" WARNING: ", printable(warning), style.columns);
+  return "\n " + style.bold(what) + "\n" + how + bound + "\n";
 }
 
 std::string headline(const PredictionReport& report) {
@@ -60,10 +60,10 @@ std::string headline(const PredictionReport& report) {
   out += line_of(duration_text(prediction.time_s),
                  fmt::format("the GPU computes for {}, the host launches for {}", duration_text(prediction.gpu_s),
                              duration_text(prediction.host_s)));
-  out += line_of(fmt::format("{} W", number(prediction.power_w, 3)), "on average");
+  out += line_of(fmt::format("{} W", format_number(prediction.power_w, 3)), "on average");
   if (prediction.flops > 0) {
-    out += line_of(prefixed_text(prediction.flops) + "FLOP",
-                   fmt::format("{} pJ each", number(1e12 * prediction.energy_j / prediction.flops, 3)));
+    out += line_of(si_prefixed_text(prediction.flops) + "FLOP",
+                   fmt::format("{} pJ each", format_number(1e12 * prediction.energy_j / prediction.flops, 3)));
   }
   return out;
 }
@@ -76,8 +76,8 @@ class LayerTable {
         total_j_(prediction.energy_j) {}
 
   std::string header() const {
-    return style_.faint(fmt::format(" {:<{}} {:<{}} {:>{}} {:<{}} {:>{}} {:>{}}", "layer", name_, "operation",
-                                    kOperation, "energy (90 %)", kEnergy, "", kBar, "share", kShare, "time", kTime)) +
+    return style_.dimmed(fmt::format(" {:<{}} {:<{}} {:>{}} {:<{}} {:>{}} {:>{}}", "layer", name_, "operation",
+                                     kOperation, "energy (90 %)", kEnergy, "", kBar, "share", kShare, "time", kTime)) +
            "\n";
   }
   std::string line(const LayerPrediction& layer) const {
@@ -91,7 +91,7 @@ class LayerTable {
     std::string out =
         fmt::format(" {} {} {} {} {} {}", padded(shortened(printable(name), name_), name_),
                     padded(shortened(printable(op), kOperation), kOperation), right_aligned(energy, kEnergy),
-                    style_.bar_colour(padded(bar_text(share, kBar, style_.characters), kBar)),
+                    style_.cyan(padded(bar_text(share, kBar, style_.characters), kBar)),
                     right_aligned(percent_text(share), kShare), right_aligned(time, kTime));
     out.erase(out.find_last_not_of(' ') + 1);
     return out + "\n";
@@ -135,15 +135,15 @@ std::string layers_text(const Prediction& prediction, std::size_t top, const Tex
 
 std::string unknown_text(const Prediction& prediction, const TextStyle& style) {
   if (prediction.unknown.empty()) return {};
-  std::string out = "\n " + style.strong(fmt::format("Not known ({})", prediction.unknown.size())) + "\n";
+  std::string out = "\n " + style.bold(fmt::format("Not known ({})", prediction.unknown.size())) + "\n";
   constexpr std::size_t kMost = 20;
   for (std::size_t index = 0; index < std::min(kMost, prediction.unknown.size()); ++index) {
     const predict::UnknownOperation& one = prediction.unknown[index];
     const std::string where = one.layer.empty() ? "" : " in " + printable(one.layer);
-    out += wrapped("   ",
-                   fmt::format("{}{}: {}; {}", printable(one.source), where, printable(one.reason),
-                               one.bounded ? "it counts as a copy of its tensors" : "it is not in the total"),
-                   style.columns);
+    out += wrap_text("   ",
+                     fmt::format("{}{}: {}; {}", printable(one.source), where, printable(one.reason),
+                                 one.bounded ? "it counts as a copy of its tensors" : "it is not in the total"),
+                     style.columns);
   }
   if (prediction.unknown.size() > kMost) out += fmt::format("   and {} more\n", prediction.unknown.size() - kMost);
   return out;
@@ -151,16 +151,16 @@ std::string unknown_text(const Prediction& prediction, const TextStyle& style) {
 
 std::string cost_of(double energy_j, const predict::Tariff& tariff) {
   const predict::Footprint footprint = footprint_of(energy_j, tariff);
-  std::string out = prefixed_text(1000 * footprint.co2_kg) + "g CO2";
-  if (footprint.price) out += fmt::format(", {} to pay", number(*footprint.price, 3));
+  std::string out = si_prefixed_text(1000 * footprint.co2_kg) + "g CO2";
+  if (footprint.price) out += fmt::format(", {} to pay", format_number(*footprint.price, 3));
   return out;
 }
 
 std::string tariff_text(const predict::Tariff& tariff) {
-  std::string out = fmt::format("At {} g/kWh", number(tariff.intensity(), 3));
+  std::string out = fmt::format("At {} g/kWh", format_number(tariff.intensity(), 3));
   if (!tariff.grid_gco2_kwh) out += ", about the world's mean (--grid-gco2-kwh says another)";
-  if (tariff.price_kwh) out += fmt::format(", {} a kWh", number(*tariff.price_kwh, 3));
-  out += tariff.pue > 1 ? fmt::format(", and {} J of the building for each of the GPU", number(tariff.pue, 3))
+  if (tariff.price_kwh) out += fmt::format(", {} a kWh", format_number(*tariff.price_kwh, 3));
+  out += tariff.pue > 1 ? fmt::format(", and {} J of the building for each of the GPU", format_number(tariff.pue, 3))
                         : ", without what the building draws (--pue)";
   return out + ".";
 }
@@ -169,15 +169,16 @@ std::string footprint_text(const PredictionReport& report, const TextStyle& styl
   const Prediction& prediction = report.prediction;
   std::string out = fmt::format("\n {}: {}\n", prediction.training ? "A step" : "A pass",
                                 cost_of(prediction.energy_j, report.tariff));
-  if (const std::optional<predict::Lifetime>& life = report.lifetime) {
+  if (const std::optional<predict::LifetimeEnergy>& life = report.lifetime) {
     std::string what;
     if (life->steps > 0) what += fmt::format("{} training steps", life->steps);
     if (life->inferences > 0) what += fmt::format("{}{} passes", what.empty() ? "" : " and ", life->inferences);
     const std::string energy = life->high_j ? interval_text(life->energy_j, life->low_j, *life->high_j)
                                             : "at least " + energy_text(life->energy_j);
-    out += wrapped(" ", fmt::format("{}: {}, {}", what, energy, cost_of(life->energy_j, report.tariff)), style.columns);
+    out +=
+        wrap_text(" ", fmt::format("{}: {}, {}", what, energy, cost_of(life->energy_j, report.tariff)), style.columns);
   }
-  return out + wrapped(" ", tariff_text(report.tariff), style.columns);
+  return out + wrap_text(" ", tariff_text(report.tariff), style.columns);
 }
 
 }  // namespace
@@ -187,10 +188,10 @@ std::string prediction_text(const PredictionReport& report, std::size_t top, con
   std::string out = title(report, style) + headline(report) + layers_text(prediction, top, style) +
                     unknown_text(prediction, style) + footprint_text(report, style);
   if (!prediction.notes.empty()) out += "\n";
-  for (const std::string& note : prediction.notes) out += wrapped(" note: ", printable(note), style.columns);
+  for (const std::string& note : prediction.notes) out += wrap_text(" note: ", printable(note), style.columns);
   const std::string doubts = diagnostics_text(report.diagnostics);
   if (!doubts.empty()) out += "\n" + doubts;
-  return out + explanation_text(report, style) + "\n";
+  return out + prediction_explanation_text(report, style) + "\n";
 }
 
 }  // namespace joulemap::report

@@ -16,6 +16,6 @@ namespace joulemap::report {
 std::string prediction_text(const predict::PredictionReport& report, std::size_t top, const TextStyle& style);
 
 // Output of --explain: each operation of a layer with its features and physics.
-std::string explanation_text(const predict::PredictionReport& report, const TextStyle& style);
+std::string prediction_explanation_text(const predict::PredictionReport& report, const TextStyle& style);
 
 }  // namespace joulemap::report

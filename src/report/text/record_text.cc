@@ -22,10 +22,10 @@ std::string total_text(const RecordResult& result) {
   const std::optional<double> measured_j = joules_of(totals.measured);
   const std::optional<double> estimated_j = joules_of(totals.estimated);
   if (measured_j && estimated_j) {
-    return fmt::format("{} J measured, {} J estimated", number(*measured_j), number(*estimated_j));
+    return fmt::format("{} J measured, {} J estimated", format_number(*measured_j), format_number(*estimated_j));
   }
-  if (measured_j) return fmt::format("{} J measured", number(*measured_j));
-  if (estimated_j) return fmt::format("{} J estimated", number(*estimated_j));
+  if (measured_j) return fmt::format("{} J measured", format_number(*measured_j));
+  if (estimated_j) return fmt::format("{} J estimated", format_number(*estimated_j));
   return "no energy: no sensor gave a value";
 }
 
@@ -45,7 +45,7 @@ std::string samples_text(const RecordResult& result) {
 }  // namespace
 
 std::string record_text(const RecordResult& result) {
-  std::string out = fmt::format("\njoulemap: {} s, {}\n", number(result.elapsed_s), total_text(result));
+  std::string out = fmt::format("\njoulemap: {} s, {}\n", format_number(result.elapsed_s), total_text(result));
   out += samples_text(result);
   Diagnostics all = result.diagnostics;
   all.add_all(result.energy.diagnostics);

@@ -59,13 +59,13 @@ ReportResult training() {
   result.slice_s = 2;
   result.power = {{"package-0", {40, 50, 60, 50, 50}}, {"gpu0", {120, 700, std::nullopt, 690, 130}}};
   result.tracks = {{"gpu0-temperature", Quantity::temperature, {40, 55, 60, std::nullopt, 50}}};
-  result.counter_steps = {{"gpu0-energy", 0.0999997, 0.0013, 14'900'000'000, 0}};
+  result.counter_updates = {{"gpu0-energy", 0.0999997, 0.0013, 14'900'000'000, 0}};
   result.steps = 100;
   result.epochs = 2;
   result.metrics = {{"loss", 100, 2.3, 0.41, 60}};
   result.environment = {{"kernel", "6.8.0"}, {"governor", "performance"}};
   result.probe = ProbeCost{1.5, 210};
-  result.own_cpu_s = 0.07;
+  result.overhead_cpu_s = 0.07;
   result.samples = 12'345;
   result.file_bytes = 30'000;
   return result;
@@ -73,7 +73,7 @@ ReportResult training() {
 
 CalibrateResult calibration() {
   CalibrateResult result;
-  result.watched_s = 5;
+  result.observed_s = 5;
   ChannelCalibration counter;
   counter.channel = "gpu0-energy";
   counter.device = "GPU-1";
@@ -83,17 +83,17 @@ CalibrateResult calibration() {
   counter.read_wall_s = 0.0032;
   counter.read_cpu_s = 0.0031;
   counter.idle_w = 76.2;
-  counter.made_unix_ns = 1'790'000'000'000'000'000;
+  counter.created_unix_ns = 1'790'000'000'000'000'000;
   ChannelCalibration power = counter;
   power.channel = "gpu0-power-average";
   power.read_wall_s = power.read_cpu_s = 2.5e-6;
   power.phase_s = 0.0203;
-  power.phase_of = "gpu0-energy";
+  power.phase_reference = "gpu0-energy";
   ChannelCalibration still = counter;
   still.channel = "gpu0-power-limit";
   still.refresh_s = still.refresh_spread_s = still.idle_w = std::nullopt;
   result.findings = {counter, power, still};
-  result.kept_in = "/home/me/.local/share/joulemap/calibration.joule";
+  result.calibration_file = "/home/me/.local/share/joulemap/calibration.joule";
   result.diagnostics.add({"not_idle", 1, "gpu0 was busy to 40 %: its idle power is too high", "calibrate while idle"});
   return result;
 }
@@ -117,12 +117,12 @@ CalibrateResult loaded_calibration() {
   power.loaded_w = 487.1;
   power.gain = 1.0032;
   power.gain_spread = 0.0004;
-  power.gain_of = "gpu0-energy";
+  power.gain_reference = "gpu0-energy";
   ChannelCalibration history = counter;
   history.channel = "gpu0-power-history";
   history.refresh_s = 0.02;
   history.lag_s = history.lag_low_s = history.lag_high_s = 0.0005;
-  history.memory_s = 0.0121;
+  history.time_constant_s = 0.0121;
   history.settle_s = 0;
   history.sleep_s = 0.78;
   history.sleep_w = 99.8;
@@ -146,7 +146,7 @@ RecordResult recorded() {
   result.exit_code = 0;
   result.energy.rows = {domain("package-0", 500, 1.5, "powercap")};
   result.energy.totals = total_energy(result.energy.rows);
-  result.own_cpu_s = 0.05;
+  result.overhead_cpu_s = 0.05;
   SamplerCost cost;
   cost.sensor = "powercap";
   cost.cpu_ns = 50'000'000;

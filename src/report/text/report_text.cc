@@ -23,7 +23,7 @@ std::string title(const ReportResult& result, const TextStyle& style) {
   std::string subject;
   for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + argument;
   const std::string what = subject.empty() ? "a recording" : quoted(subject, style.columns - 24);
-  std::string out = "\n" + style.strong(" Energy of " + what) + "\n";
+  std::string out = "\n" + style.bold(" Energy of " + what) + "\n";
   if (!result.complete) out += " The recording is not complete: this is what it holds.\n";
   return out + "\n";
 }
@@ -33,7 +33,7 @@ std::string totals(const ReportResult& result) {
   const auto add = [&](std::string_view name, const std::optional<double>& joules) {
     if (!joules) return;
     const std::optional<double> watts = result.elapsed_s > 0 ? std::optional(*joules / result.elapsed_s) : std::nullopt;
-    out += row_text({std::string(name), joules, {}, watts, ""});
+    out += energy_row_text({std::string(name), joules, {}, watts, ""});
   };
   add("total measured", joules_of(result.totals.measured));
   add("total estimated", joules_of(result.totals.estimated));
@@ -43,7 +43,7 @@ std::string totals(const ReportResult& result) {
 std::string power_curves(const ReportResult& result, const TextStyle& style) {
   if (result.power.empty()) return {};
   const std::size_t columns = std::min(kMostCurve, style.columns - kBesideCurve);
-  std::string out = "\n" + style.strong(fmt::format(" Power over {} s", number(result.elapsed_s))) + "\n";
+  std::string out = "\n" + style.bold(fmt::format(" Power over {} s", format_number(result.elapsed_s))) + "\n";
   for (const PowerSeries& series : result.power) {
     double lowest = 0;
     double highest = 0;
@@ -56,17 +56,17 @@ std::string power_curves(const ReportResult& result, const TextStyle& style) {
     }
     if (!any) continue;
     const std::string line = sparkline(series.watts, columns, highest, style.is_unicode());
-    out += fmt::format("  {:<13} {} {}..{} W\n", series.domain, style.bar_colour(line), number(lowest, 3),
-                       number(highest, 3));
+    out += fmt::format("  {:<13} {} {}..{} W\n", series.domain, style.cyan(line), format_number(lowest, 3),
+                       format_number(highest, 3));
   }
   return out;
 }
 
 }  // namespace
 
-std::string report_text(const ReportResult& result, const TreeView& view, const TextStyle& style) {
+std::string report_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style) {
   std::string out = title(result, style);
-  for (const DomainEnergy& domain : result.domains) out += row_text(row_of(domain));
+  for (const DomainEnergy& domain : result.domains) out += energy_row_text(energy_row_of(domain));
   if (result.domains.empty()) out += "  no sensor gave a value\n";
   out += totals(result) + tree_text(result, view, style) + power_curves(result, style) + summary_text(result, style);
   const std::string notes = diagnostics_text(result.diagnostics);

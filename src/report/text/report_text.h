@@ -12,6 +12,6 @@
 
 namespace joulemap::report {
 
-std::string report_text(const ReportResult& result, const TreeView& view, const TextStyle& style);
+std::string report_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style);
 
 }  // namespace joulemap::report

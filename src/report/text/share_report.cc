@@ -27,7 +27,7 @@ Diagnostics diagnostics_of(const SharedRecording& shared) {
 
 }  // namespace
 
-std::string share_text(const SharedRecording& shared) {
+std::string shared_recording_text(const SharedRecording& shared) {
   return fmt::format(
              "{}: {} bytes\n"
              "replaced: host and user names, boot, process ids, folders, secrets in the command, kernel build, GPU "
@@ -39,7 +39,7 @@ std::string share_text(const SharedRecording& shared) {
          diagnostics_text(diagnostics_of(shared));
 }
 
-std::string share_json(const SharedRecording& shared) {
+std::string shared_recording_json(const SharedRecording& shared) {
   formats::JsonWriter json;
   json.begin_object()
       .member("schema", "joulemap.share/1")

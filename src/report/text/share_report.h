@@ -18,7 +18,7 @@ struct SharedRecording {
   std::uint64_t dropped_bytes = 0;   // bytes outside any complete chunk
 };
 
-std::string share_text(const SharedRecording& shared);
-std::string share_json(const SharedRecording& shared);
+std::string shared_recording_text(const SharedRecording& shared);
+std::string shared_recording_json(const SharedRecording& shared);
 
 }  // namespace joulemap::report

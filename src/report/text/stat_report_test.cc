@@ -36,7 +36,7 @@ StatRun make_run(double joules) {
   run.process_cpu_s = 5.875;
   run.machine_cpu_s = 6.25;
   run.process_share = 0.94;
-  run.own_cpu_s = 0.0123;
+  run.overhead_cpu_s = 0.0123;
   return run;
 }
 
@@ -44,7 +44,7 @@ StatResult make_result(std::vector<StatRun> runs) {
   StatResult result;
   result.command = {"python3", "train.py", "--epochs", "3"};
   result.runs = std::move(runs);
-  result.summary = summarize(result.runs, result.interval);
+  result.summary = summarize_runs(result.runs, result.interval);
   return result;
 }
 

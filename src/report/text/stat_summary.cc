@@ -47,7 +47,7 @@ StatSummary summarize_domain(const std::string& name, std::span<const StatRun> r
   const double mean_uncertainty_j = uncertainty_sum_j / static_cast<double>(joules.size());
   double half_width_j = interval->half_width.value_or(mean_uncertainty_j);
   if (interval->half_width && provenance == Provenance::estimated)
-    half_width_j = in_quadrature(half_width_j, mean_uncertainty_j);
+    half_width_j = add_in_quadrature(half_width_j, mean_uncertainty_j);
   summary.mean_j = interval->mean;
   summary.low_j = std::max(interval->mean - half_width_j, 0.0);
   summary.high_j = interval->mean + half_width_j;
@@ -56,7 +56,7 @@ StatSummary summarize_domain(const std::string& name, std::span<const StatRun> r
 
 }  // namespace
 
-std::vector<StatSummary> summarize(std::span<const StatRun> runs, double confidence) {
+std::vector<StatSummary> summarize_runs(std::span<const StatRun> runs, double confidence) {
   std::vector<StatSummary> summaries;
   for (const std::string& name : domain_names(runs)) summaries.push_back(summarize_domain(name, runs, confidence));
   return summaries;

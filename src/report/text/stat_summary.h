@@ -14,6 +14,6 @@
 
 namespace joulemap::report {
 
-std::vector<StatSummary> summarize(std::span<const StatRun> runs, double confidence);
+std::vector<StatSummary> summarize_runs(std::span<const StatRun> runs, double confidence);
 
 }  // namespace joulemap::report

@@ -20,8 +20,8 @@ std::string title(const StatResult& result) {
     subject.clear();
     for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + argument;
     subject = quoted(subject, 56);
-  } else if (result.watched_pid) {
-    subject = fmt::format("the machine while process {} ran", *result.watched_pid);
+  } else if (result.attached_pid) {
+    subject = fmt::format("the machine while process {} ran", *result.attached_pid);
   }
   std::string out = fmt::format("\n Energy of {}\n", subject);
   if (result.runs.size() > 1) {
@@ -75,10 +75,10 @@ std::string domain_rows(const StatResult& result) {
                   summary.mean_j,
                   {},
                   {},
-                  origin(*domain)};
+                  origin_text(*domain)};
     if (summary.mean_j) row.half_width_j = *summary.high_j - *summary.mean_j;
     row.watts = mean_watts(result, *domain);
-    out += row_text(row);
+    out += energy_row_text(row);
   }
   return out;
 }
@@ -86,9 +86,9 @@ std::string domain_rows(const StatResult& result) {
 // Mean total over the runs that have all of its domains: a run without one of them would seem too low.
 std::string total_row(const StatResult& result, Provenance provenance) {
   std::set<std::string> domains;
-  std::vector<std::pair<ShownEnergy, double>> totals;  // (total, elapsed s)
+  std::vector<std::pair<EnergyWithProvenance, double>> totals;  // (total, elapsed s)
   for (const StatRun& run : result.runs) {
-    std::optional<ShownEnergy> total = energy_of(run.totals, provenance);
+    std::optional<EnergyWithProvenance> total = energy_by_provenance(run.totals, provenance);
     if (!total) continue;
     domains.insert(total->domains.begin(), total->domains.end());
     totals.emplace_back(std::move(*total), run.elapsed_s);
@@ -104,10 +104,10 @@ std::string total_row(const StatResult& result, Provenance provenance) {
   }
   const std::string name = fmt::format("total {}", to_string(provenance));
   if (totals.empty()) return {};
-  if (runs == 0) return row_text({name, {}, {}, {}, "no value: no run has all domains"});
+  if (runs == 0) return energy_row_text({name, {}, {}, {}, "no value: no run has all domains"});
   const std::optional<double> watts = sum_s > 0 ? std::optional(sum_j / sum_s) : std::nullopt;
   const std::string of = runs < result.runs.size() ? fmt::format("{} of {} runs", runs, result.runs.size()) : "";
-  return row_text({name, sum_j / static_cast<double>(runs), {}, watts, of});
+  return energy_row_text({name, sum_j / static_cast<double>(runs), {}, watts, of});
 }
 
 std::string total_rows(const StatResult& result) {
@@ -126,22 +126,22 @@ std::string time_lines(const StatResult& result) {
     has_times = has_times || run.user_s;
     user_s += run.user_s.value_or(0) / runs;
     system_s += run.system_s.value_or(0) / runs;
-    own_s += run.own_cpu_s / runs;
+    own_s += run.overhead_cpu_s / runs;
     if (!run.process_share) continue;
     share += *run.process_share;
     ++shares;
   }
   const double elapsed_s = mean_elapsed_s(result);
-  std::string out = fmt::format("  {:>11} s elapsed", number(elapsed_s));
-  if (has_times) out += fmt::format("   {} s user   {} s system", number(user_s), number(system_s));
+  std::string out = fmt::format("  {:>11} s elapsed", format_number(elapsed_s));
+  if (has_times) out += fmt::format("   {} s user   {} s system", format_number(user_s), format_number(system_s));
   out += "\n";
   if (shares > 0) {
-    const std::string_view whose = result.watched_pid ? "that process's" : "the command's";
+    const std::string_view whose = result.attached_pid ? "that process's" : "the command's";
     out += fmt::format("  {:>11} % of the machine's CPU time was {}\n",
-                       number(100 * share / static_cast<double>(shares)), whose);
+                       format_number(100 * share / static_cast<double>(shares)), whose);
   }
   const double own_share = elapsed_s > 0 ? 100 * own_s / elapsed_s : 0;
-  out += fmt::format("  {:>11} s CPU time spent by joulemap itself ({:.2g} %)\n", number(own_s), own_share);
+  out += fmt::format("  {:>11} s CPU time spent by joulemap itself ({:.2g} %)\n", format_number(own_s), own_share);
   return out;
 }
 
@@ -160,7 +160,7 @@ std::string model_lines(const StatResult& result) {
   for (const StatSummary& summary : result.summary) {
     const DomainEnergy* domain = describe(result, summary.name);
     if (domain == nullptr || domain->model.empty() || !shown.insert(domain->model).second) continue;
-    out += wrapped(fmt::format(" estimate of {}: ", domain->name), domain->model);
+    out += wrap_text(fmt::format(" estimate of {}: ", domain->name), domain->model);
   }
   return out;
 }
@@ -188,8 +188,9 @@ std::string stat_interval_text(const StatInterval& interval, bool first) {
   if (first) out += fmt::format("#{:>11} {:>12} {:>10}  {}\n", "seconds", "joules", "watts", "domain");
   for (const DomainEnergy& domain : interval.domains) {
     const std::string label = domain.provenance == Provenance::estimated ? " (estimated)" : "";
-    out += fmt::format("{:>12.3f} {:>12} {:>10}  {}{}\n", interval.to_s, optional_number(domain.joules),
-                       optional_number(domain.mean_w), domain.name, domain.joules ? label : " (" + domain.reason + ")");
+    out += fmt::format("{:>12.3f} {:>12} {:>10}  {}{}\n", interval.to_s, format_optional_number(domain.joules),
+                       format_optional_number(domain.mean_w), domain.name,
+                       domain.joules ? label : " (" + domain.reason + ")");
   }
   return out;
 }

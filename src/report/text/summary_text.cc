@@ -14,13 +14,14 @@ std::string unit_line(std::string_view name, const std::optional<double>& units,
   if (!units || *units <= 0) return {};
   if (*units == 1) name.remove_suffix(1);  // "1 step"
   std::string out = fmt::format("  {:>11.0f} {}", *units, name);
-  if (const std::optional<double> each_j = rates.energy_of(units)) {
-    out += fmt::format(", {} J each", number(*each_j));
+  if (const std::optional<double> each_j = rates.energy_per_unit(units)) {
+    out += fmt::format(", {} J each", format_number(*each_j));
     if (rates.half_width_j)
-      out += fmt::format(" ({} {})", style.plus_minus(), number(*each_j * rates.relative_half_width(), 2));
+      out += fmt::format(" ({} {})", style.plus_minus(), format_number(*each_j * rates.relative_half_width(), 2));
   }
   if (rates.time_s > 0) {
-    out += fmt::format(", {} each, {}/s", duration_text(rates.time_s / *units), number(*units / rates.time_s, 3));
+    out +=
+        fmt::format(", {} each, {}/s", duration_text(rates.time_s / *units), format_number(*units / rates.time_s, 3));
   }
   return out + "\n";
 }
@@ -32,8 +33,9 @@ std::string units_text(const ReportResult& result, const TextStyle& style) {
   const std::optional<double> product_js = rates.energy_delay_js();
   if (!product_js) return out;
   const bool is_estimated = rates.provenance == Provenance::estimated;
-  out += fmt::format("  {:>11} J s energy-delay product{}", number(*product_js), is_estimated ? " (of estimates)" : "");
-  if (rates.steps) out += fmt::format(", {} J s a step", number(*product_js / *rates.steps / *rates.steps));
+  out += fmt::format("  {:>11} J s energy-delay product{}", format_number(*product_js),
+                     is_estimated ? " (of estimates)" : "");
+  if (rates.steps) out += fmt::format(", {} J s a step", format_number(*product_js / *rates.steps / *rates.steps));
   return out + "\n";
 }
 
@@ -41,8 +43,8 @@ std::string metrics_text(const ReportResult& result) {
   std::string out;
   for (const ReportedMetric& metric : result.metrics) {
     if (metric.name == "samples") continue;
-    out += fmt::format("  {:>11} {} (first {}, {} values)\n", number(metric.last), printable(metric.name),
-                       number(metric.first), metric.count);
+    out += fmt::format("  {:>11} {} (first {}, {} values)\n", format_number(metric.last), printable(metric.name),
+                       format_number(metric.first), metric.count);
   }
   return out;
 }
@@ -50,16 +52,17 @@ std::string metrics_text(const ReportResult& result) {
 std::string own_costs(const ReportResult& result) {
   std::string out;
   if (result.probe) {
-    out += fmt::format("  {:>11} s of it probing, {} J\n", number(result.probe->time_s),
-                       result.probe->energy_j ? number(*result.probe->energy_j) : "?");
+    out += fmt::format("  {:>11} s of it probing, {} J\n", format_number(result.probe->time_s),
+                       result.probe->energy_j ? format_number(*result.probe->energy_j) : "?");
   }
   if (result.dither_s) {
     const double share = result.elapsed_s > 0 ? 100 * *result.dither_s / result.elapsed_s : 0;
-    out += fmt::format("  {:>11} s of it held up by --dither ({:.2g} %)\n", number(*result.dither_s), share);
+    out += fmt::format("  {:>11} s of it held up by --dither ({:.2g} %)\n", format_number(*result.dither_s), share);
   }
-  if (result.own_cpu_s) {
-    const double share = result.elapsed_s > 0 ? 100 * *result.own_cpu_s / result.elapsed_s : 0;
-    out += fmt::format("  {:>11} s CPU time spent by joulemap itself ({:.2g} %)\n", number(*result.own_cpu_s), share);
+  if (result.overhead_cpu_s) {
+    const double share = result.elapsed_s > 0 ? 100 * *result.overhead_cpu_s / result.elapsed_s : 0;
+    out += fmt::format("  {:>11} s CPU time spent by joulemap itself ({:.2g} %)\n",
+                       format_number(*result.overhead_cpu_s), share);
   }
   if (result.signal) {
     out += fmt::format("  the command was killed by signal {} (exit code {})\n", *result.signal,
@@ -73,7 +76,7 @@ std::string own_costs(const ReportResult& result) {
 }  // namespace
 
 std::string summary_text(const ReportResult& result, const TextStyle& style) {
-  return fmt::format("\n  {:>11} s elapsed\n", number(result.elapsed_s)) + units_text(result, style) +
+  return fmt::format("\n  {:>11} s elapsed\n", format_number(result.elapsed_s)) + units_text(result, style) +
          metrics_text(result) + own_costs(result);
 }
 

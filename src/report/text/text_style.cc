@@ -33,24 +33,24 @@ struct UnitScale {
 
 }  // namespace
 
-std::size_t columns_of(std::string_view text) {
+std::size_t display_columns(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char byte) { return !continues_a_character(byte); }));
 }
 
 std::string padded(std::string_view text, std::size_t columns) {
-  const std::size_t used = columns_of(text);
+  const std::size_t used = display_columns(text);
   return std::string(text) + std::string(used < columns ? columns - used : 0, ' ');
 }
 
 std::string right_aligned(std::string_view text, std::size_t columns) {
-  const std::size_t used = columns_of(text);
+  const std::size_t used = display_columns(text);
   return std::string(used < columns ? columns - used : 0, ' ') + std::string(text);
 }
 
 std::string shortened(std::string_view text, std::size_t columns) {
   constexpr std::string_view kGap = "..";
-  const std::size_t used = columns_of(text);
+  const std::size_t used = display_columns(text);
   if (used <= columns) return std::string(text);
   if (columns <= kGap.size()) return std::string(text.substr(0, byte_of_column(text, columns)));
   const std::size_t kept = columns - kGap.size();
@@ -59,8 +59,8 @@ std::string shortened(std::string_view text, std::size_t columns) {
          std::string(text.substr(byte_of_column(text, used - (kept - front))));
 }
 
-std::string both_ends(std::string_view text, std::size_t columns) {
-  const std::size_t used = columns_of(text);
+std::string keep_both_ends(std::string_view text, std::size_t columns) {
+  const std::size_t used = display_columns(text);
   if (used <= 2 * columns) return std::string(text);
   return std::string(text.substr(0, byte_of_column(text, columns))) +
          std::string(text.substr(byte_of_column(text, used - columns)));
@@ -86,7 +86,7 @@ std::string duration_text(double time_s) {
   constexpr std::array<UnitScale, 5> kScales = {
       {{36000, 3600, "h"}, {999.5, 60, "min"}, {0.9995, 1, "s"}, {0.9995e-3, 1e-3, "ms"}, {0, 1e-6, "us"}}};
   for (const auto& [from, unit, name] : kScales) {
-    if (time_s >= from) return fmt::format("{} {}", number(time_s / unit, 3), name);
+    if (time_s >= from) return fmt::format("{} {}", format_number(time_s / unit, 3), name);
   }
   return "0 s";
 }
@@ -95,7 +95,7 @@ std::string count_text(unsigned long long count) {
   constexpr std::array<UnitScale, 3> kScales = {{{999.5e6, 1e9, "G"}, {999.5e3, 1e6, "M"}, {9999.5, 1e3, "k"}}};
   const auto value = static_cast<double>(count);
   for (const auto& [from, unit, name] : kScales) {
-    if (value >= from) return fmt::format("{}{}", number(value / unit, 3), name);
+    if (value >= from) return fmt::format("{}{}", format_number(value / unit, 3), name);
   }
   return fmt::format("{}", count);
 }

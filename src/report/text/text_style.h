@@ -21,21 +21,21 @@ struct TextStyle {
 
   bool is_unicode() const { return characters == Characters::unicode; }
   std::string_view plus_minus() const { return is_unicode() ? "±" : "+-"; }
-  std::string strong(std::string_view text) const { return in("1", text); }
-  std::string faint(std::string_view text) const { return in("2", text); }
-  std::string good(std::string_view text) const { return in("32", text); }
-  std::string bad(std::string_view text) const { return in("31", text); }
-  std::string bar_colour(std::string_view text) const { return in("36", text); }
+  std::string bold(std::string_view text) const { return with_sgr_code("1", text); }
+  std::string dimmed(std::string_view text) const { return with_sgr_code("2", text); }
+  std::string green(std::string_view text) const { return with_sgr_code("32", text); }
+  std::string red(std::string_view text) const { return with_sgr_code("31", text); }
+  std::string cyan(std::string_view text) const { return with_sgr_code("36", text); }
 
  private:
-  std::string in(std::string_view code, std::string_view text) const {
+  std::string with_sgr_code(std::string_view code, std::string_view text) const {
     return colour && !text.empty() ? "\x1b[" + std::string(code) + "m" + std::string(text) + "\x1b[0m"
                                    : std::string(text);
   }
 };
 
 // Number of characters of a UTF-8 text.
-std::size_t columns_of(std::string_view text);
+std::size_t display_columns(std::string_view text);
 // Pads with blanks; never truncates.
 std::string padded(std::string_view text, std::size_t columns);
 std::string right_aligned(std::string_view text, std::size_t columns);
@@ -43,7 +43,7 @@ std::string right_aligned(std::string_view text, std::size_t columns);
 std::string shortened(std::string_view text, std::size_t columns);
 // The first and the last `columns` characters: shortened() to fewer columns gives the same result as for the whole
 // text.
-std::string both_ends(std::string_view text, std::size_t columns);
+std::string keep_both_ends(std::string_view text, std::size_t columns);
 
 // A fraction from 0 to 1 as a bar of `columns` columns, with a resolution of 1/8 column in Unicode.
 std::string bar_text(double share, std::size_t columns, Characters characters);

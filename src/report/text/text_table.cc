@@ -15,9 +15,9 @@ constexpr std::size_t kNarrowest = 8;  // minimum width of a shortened text colu
 
 std::vector<std::size_t> widths_of(const TextTable& table, std::size_t room) {
   std::vector<std::size_t> widths;
-  for (const std::string& head : table.heads) widths.push_back(columns_of(head));
+  for (const std::string& head : table.column_headers) widths.push_back(display_columns(head));
   for (const std::vector<std::string>& row : table.rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_columns(row[i]));
   }
   const auto total = [&] {
     std::size_t sum = widths.empty() ? 0 : 2 * (widths.size() - 1);
@@ -60,7 +60,7 @@ std::string joined(const std::vector<std::string>& row, std::string_view between
 std::string terminal_table(const TextTable& table, std::string_view indent, std::size_t columns) {
   const std::size_t room = columns > indent.size() ? columns - indent.size() : columns;
   const std::vector<std::size_t> widths = widths_of(table, room);
-  std::string out = std::string(indent) + terminal_line(table, table.heads, widths) + "\n";
+  std::string out = std::string(indent) + terminal_line(table, table.column_headers, widths) + "\n";
   for (const std::vector<std::string>& row : table.rows) {
     out += std::string(indent) + terminal_line(table, row, widths) + "\n";
   }
@@ -68,10 +68,10 @@ std::string terminal_table(const TextTable& table, std::string_view indent, std:
 }
 
 std::string markdown_table(const TextTable& table) {
-  std::string out = fmt::format("| {} |\n|", joined(table.heads, " | ", markdown_text));
+  std::string out = fmt::format("| {} |\n|", joined(table.column_headers, " | ", escape_markdown));
   for (const bool is_number : table.is_number) out += is_number ? "---:|" : "---|";
   out += "\n";
-  for (const std::vector<std::string>& row : table.rows) out += "| " + joined(row, " | ", markdown_text) + " |\n";
+  for (const std::vector<std::string>& row : table.rows) out += "| " + joined(row, " | ", escape_markdown) + " |\n";
   return out;
 }
 
@@ -80,15 +80,15 @@ std::string latex_table(const TextTable& table) {
   for (const bool is_number : table.is_number) columns += is_number ? 'r' : 'l';
   std::string out =
       fmt::format("\\begin{{longtable}}{{{}}}\n  \\caption{{{}}} \\\\\n  \\toprule\n  {} \\\\\n  \\midrule\n", columns,
-                  latex_text(table.caption), joined(table.heads, " & ", latex_text));
+                  escape_latex(table.caption), joined(table.column_headers, " & ", escape_latex));
   out += "  \\endhead\n";
-  for (const std::vector<std::string>& row : table.rows) out += "  " + joined(row, " & ", latex_text) + " \\\\\n";
+  for (const std::vector<std::string>& row : table.rows) out += "  " + joined(row, " & ", escape_latex) + " \\\\\n";
   return out + "  \\bottomrule\n\\end{longtable}\n";
 }
 
 std::string csv_table(const TextTable& table) {
-  std::string out = joined(table.heads, ",", csv_text) + "\n";
-  for (const std::vector<std::string>& row : table.rows) out += joined(row, ",", csv_text) + "\n";
+  std::string out = joined(table.column_headers, ",", escape_csv_field) + "\n";
+  for (const std::vector<std::string>& row : table.rows) out += joined(row, ",", escape_csv_field) + "\n";
   return out;
 }
 

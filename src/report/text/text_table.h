@@ -12,7 +12,7 @@ namespace joulemap::report {
 
 struct TextTable {
   std::string caption;
-  std::vector<std::string> heads;
+  std::vector<std::string> column_headers;
   std::vector<bool> is_number;  // by column: right-aligned
   std::vector<std::vector<std::string>> rows;
 };

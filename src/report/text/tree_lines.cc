@@ -45,10 +45,10 @@ constexpr std::size_t kMostDevices = 16;
 // Number of children with a line, for each expanded node. Children are in display order, so these are the first ones.
 using Unfolded = std::map<const EnergyNode*, std::size_t>;
 
-std::size_t worth_showing(const EnergyNode& node, const Weights& weights, double least_share) {
+std::size_t worth_showing(const EnergyNode& node, const Weights& weights, double min_share) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < node.children.size(); ++i) {
-    if (weights.share(node.children[i]) >= least_share) count = i + 1;
+    if (weights.share(node.children[i]) >= min_share) count = i + 1;
   }
   return count;
 }
@@ -67,7 +67,7 @@ Unfolded unfold(const EnergyNode& root, const TreeLimits& limits) {
     if (children.empty() || (limits.depth && next.depth >= *limits.depth)) continue;
     // Devices are always shown, even those without energy.
     const bool is_few = next.depth == 0 && children.size() <= std::min(left, kMostDevices);
-    std::size_t shown = is_few ? children.size() : worth_showing(*next.node, weights, limits.least_share);
+    std::size_t shown = is_few ? children.size() : worth_showing(*next.node, weights, limits.min_share);
     // A line "1 more" would not be shorter than the row that it replaces.
     if (shown > 0 && shown + 1 == children.size()) ++shown;
     if (shown > left || (shown < children.size() && shown + 1 > left)) shown = left - 1;
@@ -85,7 +85,7 @@ EnergyNode sum_of_rest(std::span<const EnergyNode> rest) {
   EnergyNode sum;
   std::size_t rows = 0;
   for (const EnergyNode& node : rest) {
-    rows += leaves_of(node);
+    rows += leaf_count(node);
     sum.sum.time_s += node.sum.time_s;
     if (node.sum.energy_j) sum.sum.energy_j = sum.sum.energy_j.value_or(0) + *node.sum.energy_j;
   }
@@ -102,7 +102,7 @@ void append(std::vector<TreeLine>& lines, const EnergyNode& node, const Unfolded
     is_last.back() = i + 1 == node.children.size();
     const EnergyNode& child = node.children[i];
     const bool is_open = unfolded.contains(&child) || child.children.empty();
-    lines.push_back({&child, is_last, is_open ? 0 : leaves_of(child), {}});
+    lines.push_back({&child, is_last, is_open ? 0 : leaf_count(child), {}});
     append(lines, child, unfolded, is_last);
   }
   if (shown == node.children.size()) return;

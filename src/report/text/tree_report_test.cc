@@ -24,7 +24,7 @@ std::size_t longest_line(const std::string& text) {
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    longest = std::max(longest, columns_of(std::string_view(text).substr(begin, end - begin)));
+    longest = std::max(longest, display_columns(std::string_view(text).substr(begin, end - begin)));
     begin = end + 1;
   }
   return longest;
@@ -71,7 +71,7 @@ TEST(TreeLines, WhatIsLeftOutIsSummedUp) {
   const EnergyNode root = energy_tree(example_training(), {});
   double shown_j = 0;
   for (const TreeLine& line : tree_lines(root, {{}, 6, 0})) {
-    const EnergyNode& node = line.node != nullptr ? *line.node : line.rest;
+    const EnergyNode& node = line.node != nullptr ? *line.node : line.omitted_sum;
     if (line.is_last.size() == 1) shown_j += node.sum.energy_j.value_or(0);
   }
   EXPECT_DOUBLE_EQ(shown_j, root.sum.energy_j.value());
@@ -101,7 +101,7 @@ TEST(TreeReport, ATerminalObeysNoNameOfARecording) {
 }
 
 TEST(TreeReport, SaysWhenNoRowHoldsTheFilter) {
-  TreeView view;
+  TreeTextOptions view;
   view.query.filter = "no such thing";
   ReportResult result = example_training();
   result.groups.clear();
@@ -114,7 +114,7 @@ TEST(KernelNames, KeepTheNameOfTheFunction) {
   EXPECT_EQ(brief_kernel_name(name, 200),
             "at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, char*>");
   EXPECT_EQ(brief_kernel_name(name, 50), "vectorized_elementwise_kernel<..add<float>, char*>");
-  EXPECT_LE(columns_of(brief_kernel_name(name, 50)), 50u);
+  EXPECT_LE(display_columns(brief_kernel_name(name, 50)), 50u);
   EXPECT_EQ(brief_kernel_name(name, 20), "vectorize..se_kernel");
   EXPECT_EQ(brief_kernel_name("sm90_xmma_gemm_f32", 80), "sm90_xmma_gemm_f32");
 }

@@ -11,7 +11,7 @@
 
 #include "report/text/energy_rows.h"
 #include "report/text/kernel_names.h"
-#include "report/text/sequence_text.h"
+#include "report/text/step_energy_distribution_text.h"
 #include "report/text/tree_lines.h"
 #include "report/text/wrapped_text.h"
 
@@ -74,38 +74,38 @@ std::string sure_text(const ReportRow& row) {
 class Table {
  public:
   Table(const Layout& layout, const TextStyle& style, const ReportResult& result)
-      : layout_(layout), style_(style), total_j_(energy_in_ledger(result)), are_kernels_(result.by == "kernel") {}
+      : layout_(layout), style_(style), total_j_(ledger_total_j(result)), are_kernels_(result.by == "kernel") {}
 
   std::string header(std::string_view title) const {
-    std::string out = " " + style_.strong(padded(shortened(title, layout_.name), layout_.name));
+    std::string out = " " + style_.bold(padded(shortened(title, layout_.name), layout_.name));
     const std::string numbers =
         fmt::format(" {:>{}} {} {:>{}} {:<{}} {:>{}} {:>{}} {:>{}} {}", "J", kJoules,
                     right_aligned(style_.plus_minus(), kSure), "share", kShare, "", layout_.bar, "W", kWatts, "time",
                     kTime, "calls", kCalls, layout_.has_words ? "basis" : "b");
-    return out + style_.faint(numbers) + "\n";
+    return out + style_.dimmed(numbers) + "\n";
   }
 
-  std::string line(const std::string& prefix, const EnergyNode& node, std::size_t hidden) const {
+  std::string line(const std::string& prefix, const EnergyNode& node, std::size_t hidden_rows) const {
     const ReportRow& row = node.sum;
-    const std::string more = hidden > 1 ? fmt::format(" +{}", hidden) : "";
-    const std::size_t used = columns_of(prefix) + more.size();
+    const std::string more = hidden_rows > 1 ? fmt::format(" +{}", hidden_rows) : "";
+    const std::size_t used = display_columns(prefix) + more.size();
     const std::size_t left = layout_.name > used ? layout_.name - used : 1;
     const std::string name =
         are_kernels_ ? brief_kernel_name(printable(node.name), left) : shortened(printable(node.name), left);
-    const std::string blanks(layout_.name - std::min(layout_.name, used + columns_of(name)), ' ');
+    const std::string blanks(layout_.name - std::min(layout_.name, used + display_columns(name)), ' ');
     const bool has_share = row.energy_j && total_j_ && *total_j_ > 0;
     const double share = has_share ? *row.energy_j / *total_j_ : 0;
     const std::string bar = has_share ? bar_text(share, layout_.bar, style_.characters) : "";
-    std::string out = " " + style_.faint(prefix) + name + style_.faint(more) + blanks;
-    out += " " + right_aligned(row.energy_j ? number(*row.energy_j) : "?", kJoules);
-    out += " " + style_.faint(right_aligned(sure_text(row), kSure));
+    std::string out = " " + style_.dimmed(prefix) + name + style_.dimmed(more) + blanks;
+    out += " " + right_aligned(row.energy_j ? format_number(*row.energy_j) : "?", kJoules);
+    out += " " + style_.dimmed(right_aligned(sure_text(row), kSure));
     out += " " + right_aligned(has_share ? percent_text(share) : "", kShare);
-    out += " " + style_.bar_colour(bar) + std::string(layout_.bar - columns_of(bar), ' ');
-    out += " " + right_aligned(row.power_w ? number(*row.power_w, 3) : "", kWatts);
+    out += " " + style_.cyan(bar) + std::string(layout_.bar - display_columns(bar), ' ');
+    out += " " + right_aligned(row.power_w ? format_number(*row.power_w, 3) : "", kWatts);
     out += " " + right_aligned(row.time_s > 0 ? duration_text(row.time_s) : "", kTime);
     out += " " + right_aligned(row.count.value_or(0) > 0 ? count_text(*row.count) : "", kCalls);
     if (!row.basis.empty() && row.energy_j)
-      out += " " + style_.faint(layout_.has_words ? row.basis : row.basis.substr(0, 1));
+      out += " " + style_.dimmed(layout_.has_words ? row.basis : row.basis.substr(0, 1));
     return out.substr(0, out.find_last_not_of(' ') + 1) + "\n";
   }
 
@@ -116,11 +116,11 @@ class Table {
   bool are_kernels_;
 };
 
-TreeLimits limits_of(const TreeView& view, const ReportResult& result) {
+TreeLimits limits_of(const TreeTextOptions& view, const ReportResult& result) {
   TreeLimits limits;
   limits.depth = view.depth;
   if (view.top) limits.lines = *view.top > 0 ? *view.top : std::numeric_limits<std::size_t>::max();
-  if (view.top || !view.query.filter.empty() || is_sequence(result)) limits.least_share = 0;
+  if (view.top || !view.query.filter.empty() || has_step_or_epoch_rows(result)) limits.min_share = 0;
   return limits;
 }
 
@@ -128,7 +128,7 @@ std::string legend(const std::vector<TreeLine>& lines, double interval, const Te
   std::map<std::string, bool> bases;
   bool is_folded = false;
   for (const TreeLine& line : lines) {
-    is_folded = is_folded || line.hidden > 1;
+    is_folded = is_folded || line.hidden_rows > 1;
     if (line.node != nullptr && !line.node->sum.basis.empty() && line.node->sum.energy_j)
       bases[line.node->sum.basis] = true;
   }
@@ -136,35 +136,36 @@ std::string legend(const std::vector<TreeLine>& lines, double interval, const Te
   if (is_folded) text += " +N: so many rows lie in it;";
   for (const auto& [basis, used] : bases) text += fmt::format(" {}: {},", basis[0], basis);
   text.back() = '.';
-  std::string out = wrapped(" ", text, style.columns);
+  std::string out = wrap_text(" ", text, style.columns);
   out.pop_back();
-  return style.faint(out) + "\n";
+  return style.dimmed(out) + "\n";
 }
 
-std::string title_of(const ReportResult& result, const TreeView& view) {
+std::string title_of(const ReportResult& result, const TreeTextOptions& view) {
   if (view.query.filter.empty()) return "By " + result.by;
   return fmt::format("By {}, of '{}'", result.by, printable(view.query.filter));
 }
 
 }  // namespace
 
-std::string tree_text(const ReportResult& result, const TreeView& view, const TextStyle& style) {
+std::string tree_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style) {
   if (result.by == "domain" || result.rows.empty()) return {};
   const EnergyNode root = energy_tree(result, view.query);
   const std::vector<TreeLine> lines = tree_lines(root, limits_of(view, result));
   std::size_t longest = 0;
   for (const TreeLine& line : lines) {
-    const std::string& name = line.node != nullptr ? line.node->name : line.rest.name;
-    longest = std::max(longest, columns_of(branches(line, style)) + columns_of(name) + (line.hidden > 1 ? 5 : 0));
+    const std::string& name = line.node != nullptr ? line.node->name : line.omitted_sum.name;
+    longest = std::max(longest,
+                       display_columns(branches(line, style)) + display_columns(name) + (line.hidden_rows > 1 ? 5 : 0));
   }
   const Table table(layout_for(longest, style.columns), style, result);
   std::string out = "\n" + table.header(title_of(result, view));
   for (const TreeLine& line : lines) {
-    out += table.line(branches(line, style), line.node != nullptr ? *line.node : line.rest, line.hidden);
+    out += table.line(branches(line, style), line.node != nullptr ? *line.node : line.omitted_sum, line.hidden_rows);
   }
   if (lines.empty()) out += "  no row holds this text\n";
   for (const EnergyNode& node : unattributed_nodes(result)) out += table.line("", node, 0);
-  return out + legend(lines, result.interval, style) + sequence_text(result, style);
+  return out + legend(lines, result.interval, style) + step_energy_distribution_text(result, style);
 }
 
 }  // namespace joulemap::report

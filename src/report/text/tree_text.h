@@ -15,7 +15,7 @@
 
 namespace joulemap::report {
 
-struct TreeView {
+struct TreeTextOptions {
   TreeQuery query;
   std::optional<std::size_t> depth;  // maximum number of expanded levels
   // Maximum number of lines; 0: all. None: about 30, without nodes below 0.5 % of the energy.
@@ -23,6 +23,6 @@ struct TreeView {
 };
 
 // Empty for a report by domain, whose rows are printed separately, and for a report without rows.
-std::string tree_text(const ReportResult& result, const TreeView& view, const TextStyle& style);
+std::string tree_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style);
 
 }  // namespace joulemap::report

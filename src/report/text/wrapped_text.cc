@@ -5,12 +5,12 @@
 
 namespace joulemap::report {
 
-std::string wrapped(std::string_view first, std::string_view text, std::size_t width) {
+std::string wrap_text(std::string_view first, std::string_view text, std::size_t width) {
   const std::string indent(first.size(), ' ');
   std::string out(first);
   std::size_t column = first.size();
   bool at_start = true;
-  for (const std::string_view word : split_blanks(text)) {
+  for (const std::string_view word : split_whitespace(text)) {
     if (!at_start && column + 1 + word.size() > width) {
       out += "\n" + indent;
       column = indent.size();

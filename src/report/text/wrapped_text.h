@@ -11,6 +11,6 @@ namespace joulemap::report {
 inline constexpr std::size_t kLineWidth = 80;
 
 // `first` begins the first line; later lines are indented by its width. Ends with a line end.
-std::string wrapped(std::string_view first, std::string_view text, std::size_t width = kLineWidth);
+std::string wrap_text(std::string_view first, std::string_view text, std::size_t width = kLineWidth);
 
 }  // namespace joulemap::report

@@ -94,8 +94,8 @@ Channel make_channel(std::string domain, DomainClass domain_class, std::string m
 
 }  // namespace
 
-Probe probe_estimate(const ProbeContext& context) {
-  Probe probe;
+ProbeResult probe_estimate(const ProbeContext& context) {
+  ProbeResult probe;
   probe.status.name = kName;
   const std::string path = context.root().path("/proc/stat");
   const Result<MachineCpuTime> time = read_machine_cpu_time(context.root());
@@ -115,7 +115,7 @@ Probe probe_estimate(const ProbeContext& context) {
     channels.push_back(
         make_channel(fmt::format("package-{}", i), DomainClass::cpu, model.formula, model.relative_uncertainty));
     channels.back().uncertainty_w = model.uncertainty_w;
-    laws.push_back({kIdleShare * model.limit_w, kBusyShare * model.limit_w});
+    laws.push_back({kIdlePowerFraction * model.limit_w, kBusyPowerFraction * model.limit_w});
   }
   if (const std::optional<MemoryModel> memory = memory_model(machine)) {
     for (std::size_t i = 0; i < packages.size(); ++i) {

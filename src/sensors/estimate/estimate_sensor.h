@@ -8,6 +8,6 @@
 
 namespace joulemap::sensors {
 
-Probe probe_estimate(const ProbeContext& context);
+ProbeResult probe_estimate(const ProbeContext& context);
 
 }  // namespace joulemap::sensors

@@ -41,7 +41,7 @@ TEST(PowerModel, SharesTheMemoryOverThePackagesAndClaimsNoneWhenItIsUnknown) {
 }
 
 TEST(Estimate, IsLabelledAndCarriesItsFormula) {
-  const Probe probe = probe_estimate(ProbeContext(SystemRoot{sysroot("no-sensors")}));
+  const ProbeResult probe = probe_estimate(ProbeContext(SystemRoot{sysroot("no-sensors")}));
   ASSERT_EQ(probe.status.state, SensorState::estimated);
   ASSERT_EQ(probe.status.channels.size(), 2u);
   for (const Channel& channel : probe.status.channels) {
@@ -58,7 +58,7 @@ TEST(Estimate, GrowsWithTheBusyTimeOfTheMachine) {
                     "cpu  " + std::to_string(busy) + " 0 0 1000 0 0 0 0 0 0\ncpu0 1 2 3 4\ncpu1 1 2 3 4\n");
   };
   write_ticks(1000);
-  const Probe probe = probe_estimate(ProbeContext(SystemRoot{directory.path()}));
+  const ProbeResult probe = probe_estimate(ProbeContext(SystemRoot{directory.path()}));
   ASSERT_EQ(probe.status.channels.size(), 1u);  // no meminfo: no memory
   std::vector<Reading> before(1);
   std::vector<Reading> after(1);
@@ -71,7 +71,7 @@ TEST(Estimate, GrowsWithTheBusyTimeOfTheMachine) {
 
 TEST(Estimate, SaysWhatItMissesWhenThereIsNoProc) {
   const TemporaryDirectory directory;
-  const Probe probe = probe_estimate(ProbeContext(SystemRoot{directory.path()}));
+  const ProbeResult probe = probe_estimate(ProbeContext(SystemRoot{directory.path()}));
   EXPECT_EQ(probe.status.state, SensorState::absent);
   EXPECT_NE(probe.status.reason.find("/proc/stat"), std::string::npos);
 }

@@ -50,7 +50,7 @@ std::optional<double> memory_gib(const SystemRoot& root) {
   if (!text) return std::nullopt;
   for (const std::string_view line : split(*text, '\n')) {
     if (!line.starts_with("MemTotal:")) continue;
-    const std::vector<std::string_view> fields = split_blanks(line);
+    const std::vector<std::string_view> fields = split_whitespace(line);
     const auto kib = fields.size() >= 2 ? parse_u64(fields[1]) : std::nullopt;
     if (kib) return static_cast<double>(*kib) / kKibPerGib;
   }
@@ -69,7 +69,7 @@ MachineDescription describe_machine(const SystemRoot& root, int threads) {
   if (!zones) return machine;
   for (int package = 0; package < machine.packages; ++package) {
     for (const PowercapZone& zone : *zones) {
-      if (zone.is_repeat || zone.domain != fmt::format("package-{}", package)) continue;
+      if (zone.is_duplicate || zone.domain != fmt::format("package-{}", package)) continue;
       machine.limit_w[static_cast<std::size_t>(package)] = limit_of(zone);
     }
   }

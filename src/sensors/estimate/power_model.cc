@@ -42,8 +42,9 @@ std::vector<PackageModel> package_models(const MachineDescription& machine) {
       origin = fmt::format("{} W x {:.4g} hardware threads", kWattsPerThread, threads);
     }
     model.uncertainty_w = kIdleUncertainty * model.limit_w;
-    model.formula = fmt::format("{:.4g} W ({}) x ({} + {} x busy share), +-{:.3g} W and +-{} %", model.limit_w, origin,
-                                kIdleShare, kBusyShare, model.uncertainty_w, percent(model.relative_uncertainty));
+    model.formula =
+        fmt::format("{:.4g} W ({}) x ({} + {} x busy share), +-{:.3g} W and +-{} %", model.limit_w, origin,
+                    kIdlePowerFraction, kBusyPowerFraction, model.uncertainty_w, percent(model.relative_uncertainty));
     models.push_back(std::move(model));
   }
   return models;

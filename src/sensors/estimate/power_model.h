@@ -28,8 +28,8 @@ struct MachineDescription {
   std::optional<double> memory_gib;
 };
 
-inline constexpr double kIdleShare = 0.2;
-inline constexpr double kBusyShare = 0.8;
+inline constexpr double kIdlePowerFraction = 0.2;
+inline constexpr double kBusyPowerFraction = 0.8;
 
 struct PackageModel {
   double limit_w = 0;

@@ -59,7 +59,7 @@ void name_domain(const Device& device, const HwmonFileName& file, const std::str
   } else {
     channel.domain = fmt::format("{}-{}{}", device.name, device.number,
                                  label.empty() ? (file.index == "1" ? "" : "-" + file.index) : "-" + slug(label));
-    channel.countable = false;
+    channel.is_countable = false;
   }
 }
 

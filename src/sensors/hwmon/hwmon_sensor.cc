@@ -13,15 +13,15 @@
 namespace joulemap::sensors {
 namespace {
 
-Probe verdict(SensorState state, std::string reason, std::string remedy) {
-  Probe probe;
+ProbeResult verdict(SensorState state, std::string reason, std::string remedy) {
+  ProbeResult probe;
   probe.status = {.name = "hwmon", .state = state, .reason = std::move(reason), .remedy = std::move(remedy)};
   return probe;
 }
 
 }  // namespace
 
-Probe probe_hwmon(const ProbeContext& context) {
+ProbeResult probe_hwmon(const ProbeContext& context) {
   Result<std::vector<HwmonFile>> found = find_hwmon_files(context.root());
   if (!found) return verdict(SensorState::absent, found.error().message, "run as root, or mount /sys");
   if (found->empty()) {
@@ -42,7 +42,7 @@ Probe probe_hwmon(const ProbeContext& context) {
     channels.push_back(std::move(candidate.channel));
   }
   if (channels.empty()) {
-    Probe probe =
+    ProbeResult probe =
         verdict(SensorState::absent, errors.front().message, "the driver does not give a number now; see dmesg");
     if (errors.front().code == ErrorCode::permission) {
       probe.status.state = SensorState::denied;
@@ -50,8 +50,9 @@ Probe probe_hwmon(const ProbeContext& context) {
     }
     return probe;
   }
-  Probe probe = verdict(SensorState::measured,
-                        fmt::format("{} channels in {}", channels.size(), context.root().path("/sys/class/hwmon")), "");
+  ProbeResult probe =
+      verdict(SensorState::measured,
+              fmt::format("{} channels in {}", channels.size(), context.root().path("/sys/class/hwmon")), "");
   for (const Error& error : errors) probe.status.diagnostics.add({"sensor_unreadable", 1, error.message, ""});
   probe.status.channels = channels;
   probe.sensors.push_back(std::make_unique<FileSensor>(std::move(files), std::move(channels)));

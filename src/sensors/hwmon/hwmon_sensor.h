@@ -8,6 +8,6 @@
 
 namespace joulemap::sensors {
 
-Probe probe_hwmon(const ProbeContext& context);
+ProbeResult probe_hwmon(const ProbeContext& context);
 
 }  // namespace joulemap::sensors

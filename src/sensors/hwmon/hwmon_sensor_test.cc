@@ -10,7 +10,7 @@
 namespace joulemap::sensors {
 namespace {
 
-Probe probe(const std::string& root) { return probe_hwmon(ProbeContext(SystemRoot{root})); }
+ProbeResult probe(const std::string& root) { return probe_hwmon(ProbeContext(SystemRoot{root})); }
 
 TEST(HwmonFileName, KnowsEnergyAndPowerFilesOnly) {
   EXPECT_EQ(parse_hwmon_file_name("energy12_input")->index, "12");
@@ -22,13 +22,13 @@ TEST(HwmonFileName, KnowsEnergyAndPowerFilesOnly) {
 }
 
 TEST(Hwmon, ReadsTheAveragePowerOfAnAmdGpuAndTellsItsAddress) {
-  const Probe machine = probe(sysroot("amd-zen4"));
+  const ProbeResult machine = probe(sysroot("amd-zen4"));
   ASSERT_EQ(machine.status.state, SensorState::measured);
   ASSERT_EQ(machine.status.channels.size(), 1u);
   const Channel& channel = machine.status.channels[0];
   EXPECT_EQ(channel.domain, "amdgpu-0");
   EXPECT_EQ(channel.kind, ChannelKind::gauge);
-  EXPECT_TRUE(channel.countable);
+  EXPECT_TRUE(channel.is_countable);
   EXPECT_NE(channel.source.find("power1_average (0000:03:00.0)"), std::string::npos);
   std::vector<Reading> readings(1);
   machine.sensors.front()->read(readings);
@@ -70,13 +70,13 @@ TEST(Hwmon, ShowsButNeverCountsAMeterOfUnknownExtent) {
   const TemporaryDirectory directory;
   directory.write("sys/class/hwmon/hwmon0/name", "power_meter\n");
   directory.write("sys/class/hwmon/hwmon0/power1_average", "250000000\n");
-  const Probe machine = probe(directory.path());
+  const ProbeResult machine = probe(directory.path());
   ASSERT_EQ(machine.status.channels.size(), 1u);
-  EXPECT_FALSE(machine.status.channels[0].countable);
+  EXPECT_FALSE(machine.status.channels[0].is_countable);
 }
 
 TEST(Hwmon, SaysWhichFileHoldsNoNumber) {
-  const Probe machine = probe(sysroot("garbage"));
+  const ProbeResult machine = probe(sysroot("garbage"));
   EXPECT_EQ(machine.status.state, SensorState::absent);
   EXPECT_NE(machine.status.reason.find("power1_average"), std::string::npos);
 }

@@ -110,7 +110,7 @@ inline constexpr unsigned kClockMemory = 2;          // NVML_CLOCK_MEM
 inline constexpr unsigned kTemperatureGpu = 0;       // NVML_TEMPERATURE_GPU
 inline constexpr unsigned kVirtualizationVgpu = 2;   // NVML_GPU_VIRTUALIZATION_MODE_VGPU: a guest with a part of a GPU
 inline constexpr unsigned kMigEnabled = 1;           // NVML_DEVICE_MIG_ENABLE
-inline constexpr unsigned kTextSize = 96;            // NVML_DEVICE_UUID_V2_BUFFER_SIZE, the longest of our texts
+inline constexpr unsigned kTextBufferSize = 96;      // NVML_DEVICE_UUID_V2_BUFFER_SIZE, the longest of our texts
 
 struct Api {
   // Required functions.

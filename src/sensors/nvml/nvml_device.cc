@@ -27,10 +27,10 @@ struct MetricTraits {
   ChannelKind kind;
   Quantity quantity;
   double scale;
-  double averaged_s;
+  double averaging_time_s;
 };
 
-constexpr std::array<MetricTraits, kMetrics> kTraits = {{
+constexpr std::array<MetricTraits, kGpuMetricCount> kTraits = {{
     {"energy", "nvmlDeviceGetTotalEnergyConsumption", ChannelKind::counter, Quantity::energy, kMilli, 0},
     {"power-instant", "NVML field 186", ChannelKind::gauge, Quantity::power, kMilli, kInstantAveraged_s},
     {"power-average", "NVML field 185", ChannelKind::gauge, Quantity::power, kMilli, kAverageAveraged_s},
@@ -45,22 +45,22 @@ constexpr std::array<MetricTraits, kMetrics> kTraits = {{
     {"memory-used", "nvmlDeviceGetMemoryInfo", ChannelKind::gauge, Quantity::memory, 1, 0},
     {"throttle-reasons", "nvmlDeviceGetCurrentClocksEventReasons", ChannelKind::gauge, Quantity::throttle_reasons, 1,
      0},
-    {kOthersUtilization, "nvmlDeviceGetProcessUtilization, SM", ChannelKind::gauge, Quantity::utilization, 1,
+    {kCoTenantUtilization, "nvmlDeviceGetProcessUtilization, SM", ChannelKind::gauge, Quantity::utilization, 1,
      kAverageAveraged_s},
     {"power-history", "nvmlDeviceGetSamples, total power", ChannelKind::gauge, Quantity::power_history, kMilli, 0},
 }};
 
-const MetricTraits& traits_of(Metric metric) { return kTraits[static_cast<std::size_t>(metric)]; }
+const MetricTraits& traits_of(GpuMetric metric) { return kTraits[static_cast<std::size_t>(metric)]; }
 
-FieldValue field_of(Metric metric) {
+FieldValue field_of(GpuMetric metric) {
   FieldValue field{};
-  field.field_id = metric == Metric::power_instant ? kFieldPowerInstant : kFieldPowerAverage;
-  field.scope_id = metric == Metric::memory_power ? kScopeMemory : kScopeGpu;
+  field.field_id = metric == GpuMetric::power_instant ? kFieldPowerInstant : kFieldPowerAverage;
+  field.scope_id = metric == GpuMetric::memory_power ? kScopeMemory : kScopeGpu;
   field.status = Return::unknown;
   return field;
 }
 
-RawRead raw_of(const FieldValue& field) {
+RawReadResult raw_of(const FieldValue& field) {
   if (field.status != Return::success) return {field.status, 0};
   switch (field.value_type) {
     case ValueType::unsigned_int:
@@ -76,28 +76,28 @@ RawRead raw_of(const FieldValue& field) {
 
 // Calls a function that returns one number, if the library has it.
 template <class Value>
-RawRead call(Return (*function)(Device, Value*), Device handle) {
+RawReadResult call(Return (*function)(Device, Value*), Device handle) {
   if (function == nullptr) return {};
   Value value{};
   const Return status = function(handle, &value);
   return {status, value};
 }
 
-RawRead call(Return (*function)(Device, unsigned, unsigned*), Device handle, unsigned type) {
+RawReadResult call(Return (*function)(Device, unsigned, unsigned*), Device handle, unsigned type) {
   if (function == nullptr) return {};
   unsigned value = 0;
   const Return status = function(handle, type, &value);
   return {status, value};
 }
 
-RawRead read_utilization(const Api& api, Device handle, Metric metric) {
+RawReadResult read_utilization(const Api& api, Device handle, GpuMetric metric) {
   if (api.utilization == nullptr) return {};
   Utilization rates{};
   const Return status = api.utilization(handle, &rates);
-  return {status, metric == Metric::gpu_utilization ? rates.gpu : rates.memory};
+  return {status, metric == GpuMetric::gpu_utilization ? rates.gpu : rates.memory};
 }
 
-RawRead read_memory_used(const Api& api, Device handle) {
+RawReadResult read_memory_used(const Api& api, Device handle) {
   if (api.memory_info == nullptr) return {};
   Memory memory{};
   const Return status = api.memory_info(handle, &memory);
@@ -106,8 +106,8 @@ RawRead read_memory_used(const Api& api, Device handle) {
 
 template <class Ask>
 std::string text_from(Ask ask) {
-  std::array<char, kTextSize> text{};
-  if (ask(text.data(), kTextSize) != Return::success) return {};
+  std::array<char, kTextBufferSize> text{};
+  if (ask(text.data(), kTextBufferSize) != Return::success) return {};
   text.back() = '\0';
   return text.data();
 }
@@ -134,70 +134,70 @@ bool is_supported(Return status) {
   return status != Return::not_supported && status != Return::function_not_found && status != Return::invalid_argument;
 }
 
-RawRead NvmlDevice::read(Metric metric) const noexcept {
+RawReadResult NvmlDevice::read(GpuMetric metric) const noexcept {
   const Api& api = library_->api();
   switch (metric) {
-    case Metric::energy:
+    case GpuMetric::energy:
       return call(api.total_energy_mj, handle_);
-    case Metric::power_usage:
+    case GpuMetric::power_usage:
       return call(api.power_usage_mw, handle_);
-    case Metric::power_instant:
-    case Metric::power_average:
-    case Metric::memory_power: {
-      RawRead out;
+    case GpuMetric::power_instant:
+    case GpuMetric::power_average:
+    case GpuMetric::memory_power: {
+      RawReadResult out;
       read_powers({&metric, 1}, {&out, 1});
       return out;
     }
-    case Metric::power_limit:
+    case GpuMetric::power_limit:
       return call(api.enforced_power_limit_mw, handle_);
-    case Metric::sm_clock:
+    case GpuMetric::sm_clock:
       return call(api.clock_mhz, handle_, kClockSm);
-    case Metric::memory_clock:
+    case GpuMetric::memory_clock:
       return call(api.clock_mhz, handle_, kClockMemory);
-    case Metric::temperature:
+    case GpuMetric::temperature:
       return call(api.temperature_c, handle_, kTemperatureGpu);
-    case Metric::gpu_utilization:
-    case Metric::memory_utilization:
+    case GpuMetric::gpu_utilization:
+    case GpuMetric::memory_utilization:
       return read_utilization(api, handle_, metric);
-    case Metric::memory_used:
+    case GpuMetric::memory_used:
       return read_memory_used(api, handle_);
-    case Metric::throttle_reasons:
+    case GpuMetric::throttle_reasons:
       return call(api.throttle_reasons, handle_);
-    case Metric::others_utilization:  // OtherProcesses reads it
+    case GpuMetric::other_processes_utilization:  // OtherProcesses reads it
       return {};
-    case Metric::power_history: {
+    case GpuMetric::power_history: {
       std::array<TimedValue, kMostHistory> values;
-      const HistoryRead read = read_power_history(0, values);
+      const HistoryReadResult read = read_power_history(0, values);
       return {read.status, read.count > 0 ? values[read.count - 1].value.unsigned_int : 0};
     }
   }
   return {};
 }
 
-void NvmlDevice::read_powers(std::span<const Metric> metrics, std::span<RawRead> out) const noexcept {
+void NvmlDevice::read_powers(std::span<const GpuMetric> metrics, std::span<RawReadResult> out) const noexcept {
   constexpr std::size_t kMostFields = 4;
   JOULEMAP_CHECK(metrics.size() <= kMostFields && out.size() == metrics.size(), "more powers than there are");
   std::array<FieldValue, kMostFields> fields{};
   int count = 0;
-  for (const Metric metric : metrics) {
-    if (metric != Metric::power_usage) fields[static_cast<std::size_t>(count++)] = field_of(metric);
+  for (const GpuMetric metric : metrics) {
+    if (metric != GpuMetric::power_usage) fields[static_cast<std::size_t>(count++)] = field_of(metric);
   }
   const Api& api = library_->api();
   Return status = Return::function_not_found;
   if (count > 0 && api.field_values != nullptr) status = api.field_values(handle_, count, fields.data());
   std::size_t next = 0;
   for (std::size_t i = 0; i < metrics.size(); ++i) {
-    if (metrics[i] == Metric::power_usage) {
-      out[i] = read(Metric::power_usage);
+    if (metrics[i] == GpuMetric::power_usage) {
+      out[i] = read(GpuMetric::power_usage);
     } else {
       const FieldValue& field = fields[next++];
-      out[i] = status == Return::success ? raw_of(field) : RawRead{status, 0};
+      out[i] = status == Return::success ? raw_of(field) : RawReadResult{status, 0};
     }
   }
 }
 
-NvmlDevice::HistoryRead NvmlDevice::read_power_history(unsigned long long since_us,
-                                                       std::span<TimedValue> out) const noexcept {
+NvmlDevice::HistoryReadResult NvmlDevice::read_power_history(unsigned long long since_us,
+                                                             std::span<TimedValue> out) const noexcept {
   const Api& api = library_->api();
   if (api.samples == nullptr) return {};
   ValueType type = ValueType::unsigned_int;
@@ -210,7 +210,7 @@ NvmlDevice::HistoryRead NvmlDevice::read_power_history(unsigned long long since_
           is_understood ? std::min(count, static_cast<unsigned>(out.size())) : 0};
 }
 
-NvmlDevice::ProcessRead NvmlDevice::read_processes(std::span<ProcessInfo> out) const noexcept {
+NvmlDevice::ProcessReadResult NvmlDevice::read_processes(std::span<ProcessInfo> out) const noexcept {
   const Api& api = library_->api();
   if (api.compute_processes == nullptr) return {};
   auto count = static_cast<unsigned>(out.size());
@@ -219,8 +219,8 @@ NvmlDevice::ProcessRead NvmlDevice::read_processes(std::span<ProcessInfo> out) c
   return {status, std::min(count, static_cast<unsigned>(out.size()))};
 }
 
-NvmlDevice::ProcessRead NvmlDevice::read_process_utilization(unsigned long long since_us,
-                                                             std::span<ProcessUtilization> out) const noexcept {
+NvmlDevice::ProcessReadResult NvmlDevice::read_process_utilization(unsigned long long since_us,
+                                                                   std::span<ProcessUtilization> out) const noexcept {
   const Api& api = library_->api();
   if (api.process_utilization == nullptr) return {};
   auto count = static_cast<unsigned>(out.size());
@@ -248,7 +248,7 @@ std::string NvmlDevice::pci_bus_id() const {
   return info.bus_id;
 }
 
-bool NvmlDevice::is_split() const {
+bool NvmlDevice::is_mig_enabled() const {
   const Api& api = library_->api();
   unsigned current = 0;
   unsigned pending = 0;
@@ -256,8 +256,8 @@ bool NvmlDevice::is_split() const {
          current == kMigEnabled;
 }
 
-bool NvmlDevice::is_virtual() const {
-  const RawRead mode = call(library_->api().virtualization_mode, handle_);
+bool NvmlDevice::is_vgpu() const {
+  const RawReadResult mode = call(library_->api().virtualization_mode, handle_);
   return mode.status == Return::success && mode.raw == kVirtualizationVgpu;
 }
 
@@ -269,7 +269,7 @@ std::string NvmlDevice::driver() const {
   return vbios.empty() ? versions : fmt::format("{}, VBIOS {}", versions, vbios);
 }
 
-Channel NvmlDevice::channel_of(Metric metric) const {
+Channel NvmlDevice::channel_of(GpuMetric metric) const {
   const MetricTraits& traits = traits_of(metric);
   Channel channel;
   channel.sensor = "nvml";
@@ -277,7 +277,7 @@ Channel NvmlDevice::channel_of(Metric metric) const {
   channel.source = traits.source;
   channel.domain = fmt::format("gpu{}", index_);
   channel.domain_class = DomainClass::gpu;
-  if (metric == Metric::memory_power) {
+  if (metric == GpuMetric::memory_power) {
     channel.part_of = channel.domain;
     channel.domain += "-memory";
     channel.domain_class = DomainClass::other;
@@ -288,8 +288,8 @@ Channel NvmlDevice::channel_of(Metric metric) const {
   channel.kind = traits.kind;
   channel.quantity = traits.quantity;
   channel.scale = traits.scale;
-  channel.refresh_s = metric == Metric::power_history ? kHistoryRefresh_s : kRefresh_s;
-  channel.averaged_s = traits.averaged_s;
+  channel.refresh_s = metric == GpuMetric::power_history ? kHistoryRefresh_s : kRefresh_s;
+  channel.averaging_time_s = traits.averaging_time_s;
   return channel;
 }
 

@@ -20,7 +20,7 @@ namespace joulemap::sensors::nvml {
 
 // Metrics of a GPU, in the order of its channels. The counter is slow to read, the powers share one quick call, the
 // rest changes slowly.
-enum class Metric : std::uint8_t {
+enum class GpuMetric : std::uint8_t {
   energy,
   power_instant,
   power_average,
@@ -34,14 +34,16 @@ enum class Metric : std::uint8_t {
   memory_utilization,
   memory_used,
   throttle_reasons,
-  others_utilization,  // of processes that are not measured (other_processes.h)
-  power_history,       // many values in one call
+  other_processes_utilization,  // of processes that are not measured (other_processes.h)
+  power_history,                // many values in one call
 };
-inline constexpr std::size_t kMetrics = 15;
+inline constexpr std::size_t kGpuMetricCount = 15;
 
-constexpr bool is_power(Metric metric) { return metric >= Metric::power_instant && metric <= Metric::memory_power; }
+constexpr bool is_power(GpuMetric metric) {
+  return metric >= GpuMetric::power_instant && metric <= GpuMetric::memory_power;
+}
 
-struct RawRead {
+struct RawReadResult {
   Return status = Return::function_not_found;
   std::uint64_t raw = 0;  // meaningful only on success
 };
@@ -51,25 +53,26 @@ class NvmlDevice {
   NvmlDevice(std::shared_ptr<const NvmlLibrary> library, Device handle, unsigned index)
       : library_(std::move(library)), handle_(handle), index_(index) {}
 
-  RawRead read(Metric metric) const noexcept;
+  RawReadResult read(GpuMetric metric) const noexcept;
   // Reads all powers of the list; those that are fields in one call. `out` has one element for each.
-  void read_powers(std::span<const Metric> metrics, std::span<RawRead> out) const noexcept;
+  void read_powers(std::span<const GpuMetric> metrics, std::span<RawReadResult> out) const noexcept;
 
   // The power values that the driver stored since that time, oldest first, limited to the size of `out`.
-  struct HistoryRead {
+  struct HistoryReadResult {
     Return status = Return::function_not_found;
     unsigned count = 0;
   };
-  HistoryRead read_power_history(unsigned long long since_us, std::span<TimedValue> out) const noexcept;
+  HistoryReadResult read_power_history(unsigned long long since_us, std::span<TimedValue> out) const noexcept;
 
   // Processes with a context on the GPU, and those that had a kernel running since that time, limited to the size of
   // `out`.
-  struct ProcessRead {
+  struct ProcessReadResult {
     Return status = Return::function_not_found;
     unsigned count = 0;
   };
-  ProcessRead read_processes(std::span<ProcessInfo> out) const noexcept;
-  ProcessRead read_process_utilization(unsigned long long since_us, std::span<ProcessUtilization> out) const noexcept;
+  ProcessReadResult read_processes(std::span<ProcessInfo> out) const noexcept;
+  ProcessReadResult read_process_utilization(unsigned long long since_us,
+                                             std::span<ProcessUtilization> out) const noexcept;
 
   const NvmlLibrary& library() const { return *library_; }
   Device handle() const { return handle_; }
@@ -78,11 +81,11 @@ class NvmlDevice {
   std::string uuid() const;
   std::string driver() const;  // versions of driver and firmware, for which a calibration is valid
   std::string pci_bus_id() const;
-  bool is_split() const;    // MIG mode
-  bool is_virtual() const;  // a vGPU guest: NVML reports a part of a GPU
+  bool is_mig_enabled() const;  // MIG mode
+  bool is_vgpu() const;         // a vGPU guest: NVML reports a part of a GPU
 
   // The channel of a metric on this GPU.
-  Channel channel_of(Metric metric) const;
+  Channel channel_of(GpuMetric metric) const;
 
  private:
   std::shared_ptr<const NvmlLibrary> library_;

@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "base/fork_gate.h"
-#include "base/signal_shield.h"
+#include "base/scoped_signal_block.h"
 
 namespace joulemap::sensors::nvml {
 namespace {
@@ -96,21 +96,21 @@ std::string remedy_for(Return status) {
 
 }  // namespace
 
-LibraryChoice choose_library(std::string_view named, bool has_more_rights, bool root_is_real) {
+NvmlLibraryChoice choose_nvml_library(std::string_view named, bool has_elevated_privileges, bool root_is_real) {
   const std::string usual = root_is_real ? kUsualLibrary : "";
   if (named.empty()) return {usual, false};
-  if (has_more_rights) return {usual, true};
+  if (has_elevated_privileges) return {usual, true};
   return {std::string(named), false};
 }
 
-LibraryChoice choose_library(bool root_is_real) {
+NvmlLibraryChoice choose_nvml_library(bool root_is_real) {
   const char* named = std::getenv("JOULEMAP_NVML");
-  return choose_library(named != nullptr ? named : "", ::getauxval(AT_SECURE) != 0, root_is_real);
+  return choose_nvml_library(named != nullptr ? named : "", ::getauxval(AT_SECURE) != 0, root_is_real);
 }
 
 Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& path) {
   // Threads that the library starts must never receive the signals of this program.
-  const SignalShield signals_are_for_the_program;
+  const ScopedSignalBlock signals_are_for_the_program;
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     if (path == kUsualLibrary) {
@@ -134,7 +134,7 @@ Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& 
 }
 
 NvmlLibrary::~NvmlLibrary() {
-  const ForkGate::Visit inside(nvml_calls);
+  const ForkGate::ScopedCall inside(nvml_fork_gate);
   api_.shutdown();
   ::dlclose(handle_);
 }
@@ -142,8 +142,8 @@ NvmlLibrary::~NvmlLibrary() {
 std::string NvmlLibrary::describe(Return status) const { return status_text(api_, status); }
 
 std::string NvmlLibrary::driver_version() const {
-  std::array<char, kTextSize> text{};
-  if (api_.driver_version == nullptr || api_.driver_version(text.data(), kTextSize) != Return::success) return {};
+  std::array<char, kTextBufferSize> text{};
+  if (api_.driver_version == nullptr || api_.driver_version(text.data(), kTextBufferSize) != Return::success) return {};
   text.back() = '\0';
   return text.data();
 }

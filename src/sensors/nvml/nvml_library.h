@@ -17,15 +17,15 @@
 namespace joulemap::sensors::nvml {
 
 // Which library to load. Pure.
-struct LibraryChoice {
+struct NvmlLibraryChoice {
   std::string path;      // empty: none, NVML is off
   bool refused = false;  // a library was named but refused
 };
-// `named`: the value of JOULEMAP_NVML, empty where it is not set. `has_more_rights`: AT_SECURE.
-LibraryChoice choose_library(std::string_view named, bool has_more_rights, bool root_is_real);
+// `named`: the value of JOULEMAP_NVML, empty where it is not set. `has_elevated_privileges`: AT_SECURE.
+NvmlLibraryChoice choose_nvml_library(std::string_view named, bool has_elevated_privileges, bool root_is_real);
 
 // The same with the environment of this process.
-LibraryChoice choose_library(bool root_is_real);
+NvmlLibraryChoice choose_nvml_library(bool root_is_real);
 
 class NvmlLibrary {
  public:

@@ -76,17 +76,17 @@ std::string remedy_for(Return status) {
 
 // Supported metrics of one GPU, and those that exist but are not readable.
 struct Abilities {
-  std::vector<Metric> metrics;
+  std::vector<GpuMetric> metrics;
   std::vector<UnreadableChannel> unreadable;
   Return worst = Return::success;  // status of an existing metric that cannot be read
 };
 
 Abilities find_abilities(const NvmlDevice& device) {
   Abilities abilities;
-  for (std::size_t i = 0; i < kMetrics; ++i) {
-    const auto metric = static_cast<Metric>(i);
-    const bool has_average = !abilities.metrics.empty() && abilities.metrics.back() == Metric::power_average;
-    if (metric == Metric::power_usage && has_average) continue;
+  for (std::size_t i = 0; i < kGpuMetricCount; ++i) {
+    const auto metric = static_cast<GpuMetric>(i);
+    const bool has_average = !abilities.metrics.empty() && abilities.metrics.back() == GpuMetric::power_average;
+    if (metric == GpuMetric::power_usage && has_average) continue;
     const Return status = device.read(metric).status;
     if (status == Return::success) {
       abilities.metrics.push_back(metric);
@@ -102,12 +102,12 @@ Abilities find_abilities(const NvmlDevice& device) {
 bool lacks_counter(const Abilities& abilities) {
   const bool closed =
       !abilities.unreadable.empty() && abilities.unreadable.front().channel.kind == ChannelKind::counter;
-  return abilities.metrics.front() != Metric::energy && !closed;
+  return abilities.metrics.front() != GpuMetric::energy && !closed;
 }
 
-bool measures_energy_of_gpu(const std::vector<Metric>& metrics) {
-  return std::any_of(metrics.begin(), metrics.end(), [](Metric metric) {
-    return metric == Metric::energy || (is_power(metric) && metric != Metric::memory_power);
+bool measures_energy_of_gpu(const std::vector<GpuMetric>& metrics) {
+  return std::any_of(metrics.begin(), metrics.end(), [](GpuMetric metric) {
+    return metric == GpuMetric::energy || (is_power(metric) && metric != GpuMetric::memory_power);
   });
 }
 
@@ -115,13 +115,13 @@ std::string label_of(const NvmlDevice& device, const ListedDevice& listed) {
   return fmt::format("gpu{} ({})", device.index(), listed.name.empty() ? listed.uuid : listed.name);
 }
 
-void add_in_order(std::vector<Metric>& metrics, Metric metric) {
+void add_in_order(std::vector<GpuMetric>& metrics, GpuMetric metric) {
   metrics.insert(std::upper_bound(metrics.begin(), metrics.end(), metric), metric);
 }
 
 class Prober {
  public:
-  Prober(std::shared_ptr<const NvmlLibrary> library, const MeasuredProcesses& measured, SensorStatus& status)
+  Prober(std::shared_ptr<const NvmlLibrary> library, const MeasuredProcessCriteria& measured, SensorStatus& status)
       : library_(std::move(library)), measured_(measured), status_(status) {}
 
   void probe(std::vector<std::unique_ptr<Sensor>>& sensors);
@@ -130,10 +130,10 @@ class Prober {
   void note_lost(const Devices& devices);
   void note_oddities(const NvmlDevice& device, const std::string& label, const Abilities& abilities);
   void open(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors);
-  void judge(const Devices& devices, unsigned count, std::size_t visible);
+  void set_status(const Devices& devices, unsigned count, std::size_t visible);
 
   std::shared_ptr<const NvmlLibrary> library_;
-  const MeasuredProcesses& measured_;
+  const MeasuredProcessCriteria& measured_;
   SensorStatus& status_;
   std::string opened_;  // labels, for the reason
   std::size_t open_count_ = 0;
@@ -167,7 +167,7 @@ void Prober::note_oddities(const NvmlDevice& device, const std::string& label, c
              label),
          ""});
   }
-  if (device.is_split()) {
+  if (device.is_mig_enabled()) {
     status_.diagnostics.add(
         {"mig_mode", 1,
          fmt::format("{} is split into instances (MIG): its energy is that of all of them together", label), ""});
@@ -192,10 +192,10 @@ void Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vec
     opened_ += fmt::format("{}{}{}", opened_.empty() ? "" : ", ", label,
                            lacks_counter(abilities) ? " by its power, without an energy counter" : "");
     ++open_count_;
-    std::optional<OtherProcesses> others = find_other_processes(device, OwnProcesses(measured_));
+    std::optional<OtherProcesses> others = find_other_processes(device, MeasuredProcessSet(measured_));
     if (others) {
       status_.diagnostics.add_all(describe(*others, label, device));
-      add_in_order(abilities.metrics, Metric::others_utilization);
+      add_in_order(abilities.metrics, GpuMetric::other_processes_utilization);
     }
     auto sensor = std::make_unique<NvmlSensor>(device, std::move(abilities.metrics), std::move(others));
     status_.channels.insert(status_.channels.end(), sensor->channels().begin(), sensor->channels().end());
@@ -208,7 +208,7 @@ void Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vec
     why = fmt::format("{}: {}", label, library_->describe(abilities.worst));
     remedy = remedy_for(abilities.worst);
     denied_ = denied_ || read_code_of(abilities.worst) == ReadCode::denied;
-  } else if (device.is_virtual()) {
+  } else if (device.is_vgpu()) {
     why = fmt::format("{} is a virtual GPU: its host does not pass energy on to guests", label);
     remedy = "none inside this VM; measure on the host, or use a machine that passes the whole GPU through";
   }
@@ -219,7 +219,7 @@ void Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vec
   }
 }
 
-void Prober::judge(const Devices& devices, unsigned count, std::size_t visible) {
+void Prober::set_status(const Devices& devices, unsigned count, std::size_t visible) {
   const std::size_t hidden = devices.found.size() - visible;
   const std::string hidden_text =
       hidden == 0 ? "" : fmt::format("; CUDA_VISIBLE_DEVICES hides {} of {}", hidden, devices.found.size());
@@ -253,22 +253,22 @@ void Prober::probe(std::vector<std::unique_ptr<Sensor>>& sensors) {
     return;
   }
   const Devices devices = list_devices(library_, count);
-  const VisibleDevices visible = choose_visible(devices.listed, read_cuda_environment(), [&](const std::string& uuid) {
-    return find_mig_parent(*library_, devices, uuid);
-  });
+  const VisibleDevices visible =
+      select_visible_devices(devices.listed, read_cuda_environment(),
+                             [&](const std::string& uuid) { return find_mig_parent(*library_, devices, uuid); });
   note_lost(devices);
   status_.diagnostics.add_all(visible.diagnostics);
   for (const std::size_t i : visible.chosen) open(devices.found[i], devices.listed[i], sensors);
-  judge(devices, count, visible.chosen.size());
+  set_status(devices, count, visible.chosen.size());
 }
 
 }  // namespace
 }  // namespace nvml
 
-Probe probe_nvml(const ProbeContext& context) {
-  Probe probe;
+ProbeResult probe_nvml(const ProbeContext& context) {
+  ProbeResult probe;
   probe.status.name = "nvml";
-  const nvml::LibraryChoice choice = nvml::choose_library(context.root().is_real());
+  const nvml::NvmlLibraryChoice choice = nvml::choose_nvml_library(context.root().is_real());
   if (choice.refused) {
     probe.status.diagnostics.add(
         {"nvml_library_refused", 1,
@@ -280,12 +280,12 @@ Probe probe_nvml(const ProbeContext& context) {
     probe.status.reason = "off: --sysroot reads another machine (JOULEMAP_NVML can name a library to use with it)";
     return probe;
   }
-  if (nvml_calls.is_lost()) {
+  if (nvml_fork_gate.may_hold_inherited_locks()) {
     probe.status.reason = "off: this process was forked while another thread was inside NVML, whose locks it inherited";
     probe.status.remedy = "open the first window before forking, or start workers by exec (spawn)";
     return probe;
   }
-  const ForkGate::Visit inside(nvml_calls);
+  const ForkGate::ScopedCall inside(nvml_fork_gate);
   Result<std::shared_ptr<const nvml::NvmlLibrary>> library = nvml::NvmlLibrary::load(choice.path);
   if (!library) {
     const Error& error = library.error();

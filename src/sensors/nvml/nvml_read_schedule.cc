@@ -13,33 +13,34 @@ constexpr std::int64_t kPause_ns =
     kNanosecondsPerMillisecond;  // between two reads of the counter: other threads need the driver
 // Between two reads near an edge while update times are unknown: a read spins, and a resolution of a few hundredths of
 // a second suffices.
-constexpr std::int64_t kSeekingPause_ns = 5 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kSeek_ns = 2 * kNanosecondsPerMillisecond;  // between reads while searching for updates
-constexpr std::int64_t kRetry_ns = kNanosecondsPerSecond;          // after a failure
+constexpr std::int64_t kUpdateSearchPause_ns = 5 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kUpdateSearchPeriod_ns =
+    2 * kNanosecondsPerMillisecond;                        // between reads while searching for updates
+constexpr std::int64_t kRetry_ns = kNanosecondsPerSecond;  // after a failure
 constexpr std::int64_t kLongestWait_ns = 10 * kNanosecondsPerSecond;
 constexpr std::int64_t kPowerPeriod_ns = 10 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kClosePowerPeriod_ns = kNanosecondsPerMillisecond;
+constexpr std::int64_t kNearEdgePowerPeriod_ns = kNanosecondsPerMillisecond;
 // How long powers are polled quickly to find their updates before falling back to the default period.
-constexpr std::int64_t kSeekPowerFor_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kPowerUpdateSearch_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond / 10;
-constexpr std::int64_t kWellKnown_ns = kNanosecondsPerMillisecond;
+constexpr std::int64_t kPreciseUpdateWidth_ns = kNanosecondsPerMillisecond;
 
 // On an H200 (driver 580) a read that begins within 15 ms after an update takes 15 to 30 ms. One that begins a third of
 // the period later takes 3 ms. Every fifth of the period, and longest after an update, the firmware is busy with its
 // sensors.
-constexpr double kQuietPhase = 0.35;
+constexpr double kCheapestReadPhase = 0.35;
 // While update times are not known well, one of this many reads is spent on locating them; the others are for the
 // energy.
-constexpr unsigned kReadsPerVisit = 2;
+constexpr unsigned kReadsPerUpdateLocation = 2;
 
 // Reads at this many per period sooner or later enclose an update, closely enough to track it.
-constexpr std::int64_t kReadsPerSoughtPeriod = 3;
-constexpr int kMostReadsToSeekAStep = 5;
+constexpr std::int64_t kSearchReadsPerPeriod = 3;
+constexpr int kMaxUpdateSearchReads = 5;
 
 // Exponential moving average over about the last eight.
 std::int64_t blend(std::int64_t mean, std::int64_t value) { return mean + (value - mean) / 8; }
 
-bool is_between_edges(SamplingMode mode) { return mode == SamplingMode::relaxed || mode == SamplingMode::steps; }
+bool is_between_edges(SamplingMode mode) { return mode == SamplingMode::relaxed || mode == SamplingMode::every_update; }
 
 }  // namespace
 
@@ -51,8 +52,9 @@ void CounterReadSchedule::note_read(std::int64_t before_ns, std::int64_t after_n
   short_wall_ns_ = has_read_ ? std::min(wall_ns, short_wall_ns_ + short_wall_ns_ / 64) : wall_ns;
   ++reads_;
   long_wall_ns_ = std::max(wall_ns, blend(long_wall_ns_, mean_wall_ns_));
-  const bool phase_unknown = clock_.knows_period() && !clock_.is_locked();
-  seeking_reads_ = is_between_edges(mode) && phase_unknown ? (seeking_reads_ + 1) % kMostReadsToSeekAStep : 0;
+  const bool phase_unknown = clock_.has_period() && !clock_.is_locked();
+  update_search_reads_ =
+      is_between_edges(mode) && phase_unknown ? (update_search_reads_ + 1) % kMaxUpdateSearchReads : 0;
   clock_.observe(before_ns, after_ns, raw);
   has_read_ = true;
   has_failed_ = false;
@@ -60,7 +62,7 @@ void CounterReadSchedule::note_read(std::int64_t before_ns, std::int64_t after_n
   last_after_ns_ = after_ns;
   // The cost of close sampling was requested and does not count against the CPU share.
   const std::int64_t paid_until_ns = mode == SamplingMode::relaxed ? std::max(affordable_ns_, before_ns) : before_ns;
-  const auto price_ns = static_cast<std::int64_t>(static_cast<double>(mean_cpu_ns_) / kCounterShare);
+  const auto price_ns = static_cast<std::int64_t>(static_cast<double>(mean_cpu_ns_) / kCounterReadCpuFraction);
   affordable_ns_ = std::min(paid_until_ns + price_ns, before_ns + kLongestWait_ns);
 }
 
@@ -70,44 +72,44 @@ void CounterReadSchedule::note_failure(std::int64_t after_ns) noexcept {
 }
 
 void CounterReadSchedule::suggest_period(const CounterClock& other) noexcept {
-  const std::optional<StepPeriod> known = other.shared_period();
+  const std::optional<UpdatePeriod> known = other.shared_period();
   if (known) clock_.suggest_period(known->period_ns, known->tolerance_ns);
 }
 
 std::int64_t CounterReadSchedule::next_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept {
   if (has_failed_) return last_after_ns_ + kRetry_ns;
   if (!has_read_) return 0;
-  if (!is_between_edges(mode)) return next_close_ns();
-  if (mode == SamplingMode::steps) return next_relaxed_ns(last_before_ns_ + kShortestPeriod_ns);
+  if (!is_between_edges(mode)) return next_near_edge_ns();
+  if (mode == SamplingMode::every_update) return next_relaxed_ns(last_before_ns_ + kShortestPeriod_ns);
   if (!requested_ns) return next_relaxed_ns(affordable_ns_);
   return next_relaxed_ns(last_before_ns_ + std::max(*requested_ns, kShortestPeriod_ns));
 }
 
 // A read that takes this long resolves the time of an update to about half of its duration.
-std::int64_t CounterReadSchedule::well_known_ns() const {
-  return std::max(kWellKnown_ns, std::min(short_wall_ns_, kNvmlLatch_ns) / 2);
+std::int64_t CounterReadSchedule::precise_update_width_ns() const {
+  return std::max(kPreciseUpdateWidth_ns, std::min(short_wall_ns_, kNvmlLatch_ns) / 2);
 }
 
-std::int64_t CounterReadSchedule::quiet_ns(const StepInterval& step) const {
-  return step.latest_ns + static_cast<std::int64_t>(kQuietPhase * clock_.period_ns());
+std::int64_t CounterReadSchedule::cheapest_read_ns(const UpdateInterval& step) const {
+  return step.latest_ns + static_cast<std::int64_t>(kCheapestReadPhase * clock_.period_ns());
 }
 
 // A read at the midpoint of an update's uncertainty interval halves it, whatever its result.
-std::int64_t CounterReadSchedule::inside_ns(const StepInterval& step) const {
-  return step.middle_ns() - std::min(mean_wall_ns_, kNvmlLatch_ns) / 2;
+std::int64_t CounterReadSchedule::uncertainty_midpoint_ns(const UpdateInterval& step) const {
+  return step.midpoint_ns() - std::min(mean_wall_ns_, kNvmlLatch_ns) / 2;
 }
 
-std::int64_t CounterReadSchedule::next_close_ns() const noexcept {
-  if (!clock_.is_locked()) return last_after_ns_ + kSeekingPause_ns;
+std::int64_t CounterReadSchedule::next_near_edge_ns() const noexcept {
+  if (!clock_.is_locked()) return last_after_ns_ + kUpdateSearchPause_ns;
   const std::int64_t soonest_ns = last_after_ns_ + kShortestPeriod_ns;
   // The first update that the last read may have missed: read before it, within it while its time is uncertain, and
   // after it.
-  const StepInterval step = clock_.next_step_after(last_before_ns_);
-  const bool well_known = step.half_width_ns() <= well_known_ns();
-  const std::array<std::int64_t, 3> moments = {step.earliest_ns - long_wall_ns_, step.middle_ns() - mean_wall_ns_ / 2,
+  const UpdateInterval step = clock_.next_update_after(last_before_ns_);
+  const bool is_precise = step.half_width_ns() <= precise_update_width_ns();
+  const std::array<std::int64_t, 3> moments = {step.earliest_ns - long_wall_ns_, step.midpoint_ns() - mean_wall_ns_ / 2,
                                                step.latest_ns};
   for (std::size_t i = 0; i < moments.size(); ++i) {
-    if (i == 1 && well_known) continue;
+    if (i == 1 && is_precise) continue;
     if (moments[i] > last_before_ns_ + mean_wall_ns_ / 2) return std::max(moments[i], soonest_ns);
   }
   return std::max(step.latest_ns, soonest_ns);
@@ -115,21 +117,21 @@ std::int64_t CounterReadSchedule::next_close_ns() const noexcept {
 
 std::int64_t CounterReadSchedule::next_relaxed_ns(std::int64_t affordable_ns) const noexcept {
   const std::int64_t soonest_ns = last_after_ns_ + kPause_ns;
-  if (!clock_.knows_period()) return std::max({soonest_ns, affordable_ns, last_before_ns_ + kSeek_ns});
+  if (!clock_.has_period()) return std::max({soonest_ns, affordable_ns, last_before_ns_ + kUpdateSearchPeriod_ns});
   const auto period_ns = static_cast<std::int64_t>(clock_.period_ns());
   if (!clock_.is_locked()) {
     return std::max(soonest_ns,
-                    seeking_reads_ > 0 ? last_before_ns_ + period_ns / kReadsPerSoughtPeriod : affordable_ns);
+                    update_search_reads_ > 0 ? last_before_ns_ + period_ns / kSearchReadsPerPeriod : affordable_ns);
   }
   // Locating an update takes a pair of reads: only a second read within the same period shows whether the first one saw
   // it.
-  const StepInterval open = clock_.next_step_after(last_before_ns_);
-  if (last_after_ns_ > open.earliest_ns) return std::max(quiet_ns(open), soonest_ns);
-  StepInterval step = clock_.next_step_after(std::max(affordable_ns, soonest_ns));
+  const UpdateInterval open = clock_.next_update_after(last_before_ns_);
+  if (last_after_ns_ > open.earliest_ns) return std::max(cheapest_read_ns(open), soonest_ns);
+  UpdateInterval step = clock_.next_update_after(std::max(affordable_ns, soonest_ns));
   // Before the phase is lost, an early read at an update is cheaper than a new search.
-  if (step.width_ns() > period_ns / 2) step = clock_.next_step_after(soonest_ns + mean_wall_ns_);
-  const bool visit = step.half_width_ns() > well_known_ns() && reads_ % kReadsPerVisit == 0;
-  return std::max(visit ? inside_ns(step) : quiet_ns(step), soonest_ns);
+  if (step.width_ns() > period_ns / 2) step = clock_.next_update_after(soonest_ns + mean_wall_ns_);
+  const bool locates_update = step.half_width_ns() > precise_update_width_ns() && reads_ % kReadsPerUpdateLocation == 0;
+  return std::max(locates_update ? uncertainty_midpoint_ns(step) : cheapest_read_ns(step), soonest_ns);
 }
 
 void PowerReadSchedule::note_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept {
@@ -148,19 +150,19 @@ void PowerReadSchedule::note_failure(std::int64_t after_ns) noexcept {
 std::int64_t PowerReadSchedule::next_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept {
   if (has_failed_) return last_before_ns_ + kRetry_ns;
   if (!has_read_) return 0;
-  if (!is_between_edges(mode)) return last_before_ns_ + kClosePowerPeriod_ns;
+  if (!is_between_edges(mode)) return last_before_ns_ + kNearEdgePowerPeriod_ns;
   const std::int64_t requested_period_ns = std::max(requested_ns.value_or(kPowerPeriod_ns), kShortestPeriod_ns);
   if (!clock_.is_locked()) {
-    const bool seeking = !requested_ns && last_before_ns_ < first_ns_ + kSeekPowerFor_ns;
-    return last_before_ns_ + (seeking ? kSeek_ns : requested_period_ns);
+    const bool seeking = !requested_ns && last_before_ns_ < first_ns_ + kPowerUpdateSearch_ns;
+    return last_before_ns_ + (seeking ? kUpdateSearchPeriod_ns : requested_period_ns);
   }
   const auto period_ns = static_cast<std::int64_t>(clock_.period_ns());
   if (requested_ns && requested_period_ns > period_ns / 2) return last_before_ns_ + requested_period_ns;
   // Values do not change between updates; a few polls there guard against a wrong clock.
   const std::int64_t guard_ns = last_before_ns_ + std::max(requested_period_ns, requested_ns ? 0 : period_ns / 4);
-  const StepInterval step = clock_.next_step_after(last_before_ns_);
-  const bool before_middle = last_before_ns_ < step.middle_ns() && step.half_width_ns() > kShortestPeriod_ns * 2;
-  return std::min(guard_ns, before_middle ? step.middle_ns() : step.latest_ns);
+  const UpdateInterval step = clock_.next_update_after(last_before_ns_);
+  const bool before_middle = last_before_ns_ < step.midpoint_ns() && step.half_width_ns() > kShortestPeriod_ns * 2;
+  return std::min(guard_ns, before_middle ? step.midpoint_ns() : step.latest_ns);
 }
 
 }  // namespace joulemap::sensors::nvml

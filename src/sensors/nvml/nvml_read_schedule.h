@@ -7,7 +7,7 @@
 // 100 ms. So the powers are polled, and the counter is read rarely, but at the right times: a value read just after an
 // update is the energy at that update, whose time the CounterClock estimates better than any single read.
 //
-//   relaxed   the counter between two updates, where a read is cheapest, as often as kCounterShare of a core allows;
+//   relaxed   the counter between two updates, where a read is cheapest, as often as kCounterReadCpuFraction of a core allows;
 //             and now and then within the uncertainty of an update's time, to reduce it
 //   steps     the same at every update, regardless of the CPU share
 //   close     the counter just before and just after every update; densely until the update times are known
@@ -22,7 +22,7 @@
 namespace joulemap::sensors::nvml {
 
 // CPU time that reads of the counter may cost, as a fraction of one core.
-inline constexpr double kCounterShare = 0.003;
+inline constexpr double kCounterReadCpuFraction = 0.003;
 
 class CounterReadSchedule {
  public:
@@ -41,13 +41,13 @@ class CounterReadSchedule {
   std::int64_t mean_cpu_ns() const { return mean_cpu_ns_; }
 
  private:
-  std::int64_t next_close_ns() const noexcept;
+  std::int64_t next_near_edge_ns() const noexcept;
   std::int64_t next_relaxed_ns(std::int64_t affordable_ns) const noexcept;
-  std::int64_t well_known_ns() const;
-  std::int64_t quiet_ns(const StepInterval& step) const;  // when a read after that update is cheapest
-  std::int64_t inside_ns(const StepInterval& step) const;
+  std::int64_t precise_update_width_ns() const;
+  std::int64_t cheapest_read_ns(const UpdateInterval& step) const;  // when a read after that update is cheapest
+  std::int64_t uncertainty_midpoint_ns(const UpdateInterval& step) const;
 
-  CounterClock clock_{CounterClock::EqualValues::mean_no_step, kNvmlLatch_ns};
+  CounterClock clock_{CounterClock::EqualValues::mean_no_update, kNvmlLatch_ns};
   std::int64_t last_before_ns_ = 0;
   std::int64_t last_after_ns_ = 0;
   std::int64_t mean_cpu_ns_ = 0;
@@ -58,7 +58,7 @@ class CounterReadSchedule {
   std::int64_t affordable_ns_ = 0;
   bool has_read_ = false;
   bool has_failed_ = false;
-  int seeking_reads_ = 0;  // in the current search for an update whose period is known
+  int update_search_reads_ = 0;  // in the current search for an update whose period is known
 };
 
 class PowerReadSchedule {
@@ -69,7 +69,7 @@ class PowerReadSchedule {
   const CounterClock& clock() const { return clock_; }
 
  private:
-  CounterClock clock_{CounterClock::EqualValues::prove_nothing};
+  CounterClock clock_{CounterClock::EqualValues::are_inconclusive};
   std::int64_t first_ns_ = 0;
   std::int64_t last_before_ns_ = 0;
   bool has_read_ = false;

@@ -76,8 +76,8 @@ class SimulatedGpu {
 
 void expect_true_step_inside(const SimulatedGpu& gpu) {
   ASSERT_TRUE(gpu.counter.clock().is_locked());
-  const StepInterval step = gpu.counter.clock().next_step_after(gpu.now_ns);
-  const std::int64_t true_ns = gpu.nearest_counter_step_ns(step.middle_ns());
+  const UpdateInterval step = gpu.counter.clock().next_update_after(gpu.now_ns);
+  const std::int64_t true_ns = gpu.nearest_counter_step_ns(step.midpoint_ns());
   EXPECT_GE(true_ns, step.earliest_ns);
   EXPECT_LE(true_ns, step.latest_ns);
 }
@@ -125,10 +125,10 @@ TEST(NvmlPace, ReadsASlowCounterAtEachStepWhenAskedToAndWhereItIsCheap) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu(seed);
-    gpu.run(kNanosecondsPerSecond, SamplingMode::close);
+    gpu.run(kNanosecondsPerSecond, SamplingMode::near_edge);
     gpu.run(20 * kNanosecondsPerSecond, SamplingMode::relaxed);
     gpu.counter_reads_ns.clear();
-    gpu.run(10 * kNanosecondsPerSecond, SamplingMode::steps);
+    gpu.run(10 * kNanosecondsPerSecond, SamplingMode::every_update);
     EXPECT_GE(gpu.counter_reads_ns.size(), 95u);
     EXPECT_LE(gpu.counter_reads_ns.size(), 205u);
     std::set<std::int64_t> steps;
@@ -144,9 +144,9 @@ TEST(NvmlPace, LocksWithinHalfASecondOfCloseAttention) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu(seed);
     gpu.counter_phase_ns = static_cast<double>(seed * 13 % 100) * 1e6;
-    gpu.run(500 * kMs, SamplingMode::close);
+    gpu.run(500 * kMs, SamplingMode::near_edge);
     EXPECT_TRUE(gpu.counter.clock().is_locked());
-    gpu.run(3 * kNanosecondsPerSecond, SamplingMode::close);
+    gpu.run(3 * kNanosecondsPerSecond, SamplingMode::near_edge);
     expect_true_step_inside(gpu);
     EXPECT_LT(gpu.counter.clock().half_width_ns(), 5 * kMs / 2);
   }
@@ -154,10 +154,10 @@ TEST(NvmlPace, LocksWithinHalfASecondOfCloseAttention) {
 
 TEST(NvmlPace, ReadsBeforeAndAfterEveryStepInCloseAttention) {
   SimulatedGpu gpu(11);
-  gpu.run(2 * kNanosecondsPerSecond, SamplingMode::close);
+  gpu.run(2 * kNanosecondsPerSecond, SamplingMode::near_edge);
   gpu.counter_reads_ns.clear();
   const std::int64_t from_ns = gpu.now_ns;
-  gpu.run(2 * kNanosecondsPerSecond, SamplingMode::close);
+  gpu.run(2 * kNanosecondsPerSecond, SamplingMode::near_edge);
   EXPECT_LT(gpu.counter_reads_ns.size(), 75u);  // no longer densely
   for (std::int64_t step_ns = gpu.nearest_counter_step_ns(from_ns + 200 * kMs); step_ns < gpu.now_ns - 200 * kMs;
        step_ns += static_cast<std::int64_t>(gpu.period_ns)) {
@@ -203,9 +203,9 @@ TEST(NvmlPace, ManagesWithoutAnyPowerField) {
 }
 
 TEST(NvmlPace, TriesOnceASecondAfterAFailure) {
-  CounterReadSchedule pace;
-  pace.note_failure(kStart_ns);
-  EXPECT_EQ(pace.next_ns(SamplingMode::close, {}), kStart_ns + kNanosecondsPerSecond);
+  CounterReadSchedule schedule;
+  schedule.note_failure(kStart_ns);
+  EXPECT_EQ(schedule.next_ns(SamplingMode::near_edge, {}), kStart_ns + kNanosecondsPerSecond);
   PowerReadSchedule power;
   power.note_failure(kStart_ns);
   EXPECT_EQ(power.next_ns(SamplingMode::relaxed, 10 * kMs), kStart_ns + kNanosecondsPerSecond);

@@ -16,7 +16,7 @@ constexpr std::int64_t kRetryPeriod_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kShortestPause_ns = 50 * kNanosecondsPerMicrosecond;
 constexpr std::size_t kMostPowers = 4;
 
-Reading reading_of(const RawRead& read, std::int64_t before_ns, std::int64_t after_ns) {
+Reading reading_of(const RawReadResult& read, std::int64_t before_ns, std::int64_t after_ns) {
   return {read.raw, before_ns, after_ns, read_code_of(read.status)};
 }
 
@@ -28,23 +28,23 @@ Reading skipped() {
 
 }  // namespace
 
-NvmlSensor::NvmlSensor(NvmlDevice device, std::vector<Metric> metrics, std::optional<OtherProcesses> others)
-    : device_(std::move(device)), others_(std::move(others)), metrics_(std::move(metrics)) {
+NvmlSensor::NvmlSensor(NvmlDevice device, std::vector<GpuMetric> metrics, std::optional<OtherProcesses> others)
+    : device_(std::move(device)), other_processes_(std::move(others)), metrics_(std::move(metrics)) {
   JOULEMAP_CHECK(std::is_sorted(metrics_.begin(), metrics_.end()), "metrics are listed in their order");
   channels_.reserve(metrics_.size());
-  for (const Metric metric : metrics_) channels_.push_back(device_.channel_of(metric));
-  if (!metrics_.empty() && metrics_.back() == Metric::power_history) {
+  for (const GpuMetric metric : metrics_) channels_.push_back(device_.channel_of(metric));
+  if (!metrics_.empty() && metrics_.back() == GpuMetric::power_history) {
     history_.emplace(static_cast<std::uint32_t>(metrics_.size() - 1));
     metrics_.pop_back();
   }
-  has_counter_ = !metrics_.empty() && metrics_.front() == Metric::energy;
+  has_counter_ = !metrics_.empty() && metrics_.front() == GpuMetric::energy;
   first_power_ = has_counter_ ? 1 : 0;
   first_slow_ = first_power_;
-  clocked_power_ = first_power_;
+  update_tracked_power_ = first_power_;
   while (first_slow_ < metrics_.size() && is_power(metrics_[first_slow_])) {
     const bool is_average =
-        metrics_[first_slow_] == Metric::power_average || metrics_[first_slow_] == Metric::power_usage;
-    if (is_average) clocked_power_ = first_slow_;
+        metrics_[first_slow_] == GpuMetric::power_average || metrics_[first_slow_] == GpuMetric::power_usage;
+    if (is_average) update_tracked_power_ = first_slow_;
     ++first_slow_;
   }
   JOULEMAP_CHECK(first_slow_ - first_power_ <= kMostPowers, "more powers than there are");
@@ -52,7 +52,7 @@ NvmlSensor::NvmlSensor(NvmlDevice device, std::vector<Metric> metrics, std::opti
 
 void NvmlSensor::read_powers(std::span<Reading> readings) noexcept {
   const std::size_t count = first_slow_ - first_power_;
-  std::array<RawRead, kMostPowers> reads;
+  std::array<RawReadResult, kMostPowers> reads;
   const std::int64_t before_ns = monotonic_ns();
   device_.read_powers(std::span(metrics_).subspan(first_power_, count), std::span(reads).first(count));
   const std::int64_t after_ns = monotonic_ns();
@@ -61,7 +61,7 @@ void NvmlSensor::read_powers(std::span<Reading> readings) noexcept {
     readings[first_power_ + i] = reading_of(reads[i], before_ns, after_ns);
     any_good = any_good || reads[i].status == Return::success;
   }
-  const RawRead& clocked = reads[clocked_power_ - first_power_];
+  const RawReadResult& clocked = reads[update_tracked_power_ - first_power_];
   if (clocked.status == Return::success) {
     power_schedule_.note_read(before_ns, after_ns, clocked.raw);
     counter_schedule_.suggest_period(power_schedule_.clock());
@@ -73,7 +73,7 @@ void NvmlSensor::read_powers(std::span<Reading> readings) noexcept {
 void NvmlSensor::read_counter(Reading& reading, SamplingMode mode) noexcept {
   const std::int64_t cpu_before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   const std::int64_t before_ns = monotonic_ns();
-  const RawRead read = device_.read(Metric::energy);
+  const RawReadResult read = device_.read(GpuMetric::energy);
   const std::int64_t after_ns = monotonic_ns();
   const std::int64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before_ns;
   reading = reading_of(read, before_ns, after_ns);
@@ -84,21 +84,21 @@ void NvmlSensor::read_counter(Reading& reading, SamplingMode mode) noexcept {
   }
 }
 
-void NvmlSensor::read_others(Reading& reading) noexcept {
+void NvmlSensor::read_other_processes(Reading& reading) noexcept {
   const std::int64_t before_ns = monotonic_ns();
-  if (const std::optional<RawRead> read = others_->read_utilization(device_))
+  if (const std::optional<RawReadResult> read = other_processes_->read_utilization(device_))
     reading = reading_of(*read, before_ns, monotonic_ns());
 }
 
-void NvmlSensor::read_slow_ones(std::span<Reading> readings, bool all) noexcept {
+void NvmlSensor::read_slow_metrics(std::span<Reading> readings, bool all) noexcept {
   bool any_good = false;
   for (std::size_t i = first_slow_; i < metrics_.size(); ++i) {
     const std::int64_t before_ns = monotonic_ns();
-    if (metrics_[i] == Metric::others_utilization) {
-      if (others_ && others_->is_due(before_ns, all)) read_others(readings[i]);
+    if (metrics_[i] == GpuMetric::other_processes_utilization) {
+      if (other_processes_ && other_processes_->is_due(before_ns, all)) read_other_processes(readings[i]);
       continue;
     }
-    const RawRead read = device_.read(metrics_[i]);
+    const RawReadResult read = device_.read(metrics_[i]);
     readings[i] = reading_of(read, before_ns, monotonic_ns());
     any_good = any_good || read.status == Return::success;
   }
@@ -108,17 +108,17 @@ void NvmlSensor::read_slow_ones(std::span<Reading> readings, bool all) noexcept 
 
 void NvmlSensor::read(std::span<Reading> readings, SamplingMode mode) noexcept {
   JOULEMAP_CHECK(readings.size() >= channels_.size(), "one reading for each channel");
-  const ForkGate::Visit inside(nvml_calls);
+  const ForkGate::ScopedCall inside(nvml_fork_gate);
   std::fill(readings.begin(), readings.end(), skipped());
   if (history_) history_->clear();
-  const bool all = mode == SamplingMode::now;
+  const bool all = mode == SamplingMode::immediate;
   const std::int64_t now_ns = monotonic_ns();
   const bool counter_due = has_counter_ && (all || counter_schedule_.next_ns(mode, requested_period_ns_) <= now_ns);
   // Quick reads first: they hardly delay the counter, but it would delay them.
   if (first_slow_ > first_power_ && (all || power_schedule_.next_ns(mode, requested_period_ns_) <= now_ns))
     read_powers(readings);
   if (counter_due) read_counter(readings[0], mode);
-  if (all || (!counter_due && slow_due_ns_ <= now_ns)) read_slow_ones(readings, all);
+  if (all || (!counter_due && slow_due_ns_ <= now_ns)) read_slow_metrics(readings, all);
   if (history_ && (all || (!counter_due && history_->is_due(now_ns)))) history_->read(device_);
   last_end_ns_ = monotonic_ns();
 }

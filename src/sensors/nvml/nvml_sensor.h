@@ -25,15 +25,15 @@
 
 namespace joulemap::sensors {
 
-Probe probe_nvml(const ProbeContext& context);
+ProbeResult probe_nvml(const ProbeContext& context);
 
 namespace nvml {
 
 class NvmlSensor final : public Sensor {
  public:
   // `metrics`: the supported ones of this device, in the order of Metric. `others`: set where the metrics include
-  // others_utilization.
-  NvmlSensor(NvmlDevice device, std::vector<Metric> metrics, std::optional<OtherProcesses> others = {});
+  // other_processes_utilization.
+  NvmlSensor(NvmlDevice device, std::vector<GpuMetric> metrics, std::optional<OtherProcesses> others = {});
 
   std::span<const Channel> channels() const override { return channels_; }
   void read(std::span<Reading> readings, SamplingMode mode) noexcept override;
@@ -46,18 +46,19 @@ class NvmlSensor final : public Sensor {
  private:
   void read_powers(std::span<Reading> readings) noexcept;
   void read_counter(Reading& reading, SamplingMode mode) noexcept;
-  void read_others(Reading& reading) noexcept;
-  void read_slow_ones(std::span<Reading> readings, bool all) noexcept;
+  void read_other_processes(Reading& reading) noexcept;
+  void read_slow_metrics(std::span<Reading> readings, bool all) noexcept;
 
   NvmlDevice device_;
-  std::optional<OtherProcesses> others_;
-  std::vector<Metric> metrics_;
+  std::optional<OtherProcesses> other_processes_;
+  std::vector<GpuMetric> metrics_;
   std::vector<Channel> channels_;
   // Indices among the channels.
   bool has_counter_ = false;  // index 0
   std::size_t first_power_ = 0;
   std::size_t first_slow_ = 0;
-  std::size_t clocked_power_ = 0;  // the power whose updates are tracked: the average changes at nearly every one
+  std::size_t update_tracked_power_ =
+      0;  // the power whose updates are tracked: the average changes at nearly every one
 
   CounterReadSchedule counter_schedule_;
   PowerReadSchedule power_schedule_;

@@ -26,7 +26,7 @@ class Nvml : public testing::Test {
       ::unsetenv(name);
   }
 
-  Probe probe(std::string_view script, const char* library = JOULEMAP_FAKE_NVML_LIBRARY) {
+  ProbeResult probe(std::string_view script, const char* library = JOULEMAP_FAKE_NVML_LIBRARY) {
     ::setenv("JOULEMAP_NVML", library, 1);
     ::setenv("JOULEMAP_FAKE_NVML", directory_.write("script", script).c_str(), 1);
     return probe_nvml(ProbeContext(SystemRoot{sysroot("no-sensors")}, "/usr/bin/joulemap"));
@@ -38,7 +38,7 @@ class Nvml : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-std::vector<std::string> names_of(const Probe& probe) {
+std::vector<std::string> names_of(const ProbeResult& probe) {
   std::vector<std::string> names;
   for (const Channel& channel : probe.status.channels) names.push_back(channel.name);
   return names;
@@ -49,31 +49,31 @@ bool is_reading(const Reading& reading, std::uint64_t raw) {
 }
 
 TEST_F(Nvml, IsOffUnderASysrootUnlessALibraryIsNamed) {
-  const Probe machine = probe_nvml(ProbeContext(SystemRoot{sysroot("no-sensors")}));
+  const ProbeResult machine = probe_nvml(ProbeContext(SystemRoot{sysroot("no-sensors")}));
   EXPECT_EQ(machine.status.state, SensorState::absent);
   EXPECT_NE(machine.status.reason.find("--sysroot"), std::string::npos);
 }
 
 TEST_F(Nvml, RefusesANamedLibraryToAProgramWithMoreRightsThanItsUser) {
-  EXPECT_EQ(nvml::choose_library("", false, true).path, "libnvidia-ml.so.1");
-  EXPECT_EQ(nvml::choose_library("", false, false).path, "");
-  EXPECT_EQ(nvml::choose_library("/tmp/a.so", false, false).path, "/tmp/a.so");
-  EXPECT_FALSE(nvml::choose_library("/tmp/a.so", false, true).refused);
-  const nvml::LibraryChoice refused = nvml::choose_library("/tmp/a.so", true, true);
+  EXPECT_EQ(nvml::choose_nvml_library("", false, true).path, "libnvidia-ml.so.1");
+  EXPECT_EQ(nvml::choose_nvml_library("", false, false).path, "");
+  EXPECT_EQ(nvml::choose_nvml_library("/tmp/a.so", false, false).path, "/tmp/a.so");
+  EXPECT_FALSE(nvml::choose_nvml_library("/tmp/a.so", false, true).refused);
+  const nvml::NvmlLibraryChoice refused = nvml::choose_nvml_library("/tmp/a.so", true, true);
   EXPECT_EQ(refused.path, "libnvidia-ml.so.1");
   EXPECT_TRUE(refused.refused);
-  EXPECT_EQ(nvml::choose_library("/tmp/a.so", true, false).path, "");
+  EXPECT_EQ(nvml::choose_nvml_library("/tmp/a.so", true, false).path, "");
 }
 
 TEST_F(Nvml, NamesALibraryThatCannotBeLoaded) {
-  const Probe machine = probe("", "/no/such/library.so");
+  const ProbeResult machine = probe("", "/no/such/library.so");
   EXPECT_EQ(machine.status.state, SensorState::absent);
   EXPECT_NE(machine.status.reason.find("/no/such/library.so"), std::string::npos);
   EXPECT_EQ(machine.status.remedy, "unset JOULEMAP_NVML");
 }
 
 TEST_F(Nvml, SaysThatTheDriverIsNotLoaded) {
-  const Probe machine = probe("init_error 9\n");
+  const ProbeResult machine = probe("init_error 9\n");
   EXPECT_EQ(machine.status.state, SensorState::absent);
   EXPECT_NE(machine.status.reason.find("Driver Not Loaded"), std::string::npos);
   EXPECT_EQ(machine.status.remedy, "sudo modprobe nvidia");
@@ -87,7 +87,7 @@ TEST_F(Nvml, NotesInRecordingsThatADriverFailsButNotThatThereIsNone) {
 }
 
 TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
-  const Probe machine = probe("device GPU-1\n name H200\n power 0:250\n throttle 4\n");
+  const ProbeResult machine = probe("device GPU-1\n name H200\n power 0:250\n throttle 4\n");
   ASSERT_EQ(machine.status.state, SensorState::measured);
   ASSERT_EQ(machine.sensors.size(), 1u);
   ASSERT_EQ(machine.status.channels.size(), 14u);
@@ -101,7 +101,7 @@ TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
   EXPECT_EQ(memory.part_of, "gpu0");
 
   std::vector<Reading> readings(14);
-  machine.sensors[0]->read(readings, SamplingMode::now);
+  machine.sensors[0]->read(readings, SamplingMode::immediate);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
   EXPECT_NEAR(static_cast<double>(readings[1].raw), 250'000, 30);
   EXPECT_NEAR(static_cast<double>(readings[3].raw), 62'500, 30);
@@ -116,21 +116,21 @@ TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
 }
 
 TEST_F(Nvml, TellsThePowerThatTheDriverKeptOnceAndInOrder) {
-  const Probe machine = probe("device GPU-1\n power 0:100 0.03:400 repeat 0.06\n");
+  const ProbeResult machine = probe("device GPU-1\n power 0:100 0.03:400 repeat 0.06\n");
   Sensor& sensor = *machine.sensors[0];
   const std::size_t channel = sensor.channels().size() - 1;
   EXPECT_EQ(sensor.channels()[channel].quantity, Quantity::power_history);
   std::vector<Reading> readings(sensor.channels().size());
   const std::int64_t begin_ns = monotonic_ns();
-  std::vector<Sample> told;
-  while (told.size() < 20) {
+  std::vector<Sample> samples;
+  while (samples.size() < 20) {
     clock_.advance(7 * kMs);
-    sensor.read(readings, SamplingMode::now);
+    sensor.read(readings, SamplingMode::immediate);
     EXPECT_EQ(readings[channel].code, ReadCode::skipped);
-    told.insert(told.end(), sensor.history().begin(), sensor.history().end());
+    samples.insert(samples.end(), sensor.history().begin(), sensor.history().end());
   }
   std::int64_t last_ns = begin_ns;
-  for (const Sample& sample : told) {
+  for (const Sample& sample : samples) {
     EXPECT_EQ(sample.channel, channel);
     EXPECT_GT(sample.reading.time_ns(), last_ns) << "each once, none from before the first read";
     last_ns = sample.reading.time_ns();
@@ -141,7 +141,7 @@ TEST_F(Nvml, TellsThePowerThatTheDriverKeptOnceAndInOrder) {
 }
 
 TEST_F(Nvml, DoesWithoutTheHistoryWhereThereIsNone) {
-  const Probe machine = probe("device GPU-1\n unsupported history\n");
+  const ProbeResult machine = probe("device GPU-1\n unsupported history\n");
   EXPECT_EQ(machine.status.channels.size(), 13u);
   EXPECT_EQ(machine.status.channels.back().name, "gpu0-others-utilization");
 }
@@ -151,7 +151,7 @@ TEST_F(Nvml, HasOneSensorForEachVisibleGpu) {
       "device GPU-a\n pci 00000000:01:00.0\ndevice GPU-b\n pci 00000000:02:00.0\ndevice GPU-c\n pci 00000000:03:00.0\n";
   EXPECT_EQ(probe(kThree).sensors.size(), 3u);
   ::setenv("CUDA_VISIBLE_DEVICES", "GPU-c,0", 1);
-  const Probe machine = probe(kThree);
+  const ProbeResult machine = probe(kThree);
   ASSERT_EQ(machine.sensors.size(), 2u);
   EXPECT_EQ(machine.sensors[1]->channels().front().domain, "gpu2");
   EXPECT_NE(machine.status.reason.find("CUDA_VISIBLE_DEVICES hides 1 of 3"), std::string::npos);
@@ -160,7 +160,7 @@ TEST_F(Nvml, HasOneSensorForEachVisibleGpu) {
 }
 
 TEST_F(Nvml, IntegratesThePowerOfACardWithoutACounterAndSaysSo) {
-  const Probe machine = probe("device GPU-1\n unsupported energy memory_power utilization\n");
+  const ProbeResult machine = probe("device GPU-1\n unsupported energy memory_power utilization\n");
   ASSERT_EQ(machine.status.state, SensorState::measured);
   EXPECT_EQ(names_of(machine).front(), "gpu0-power-instant");
   EXPECT_TRUE(machine.status.diagnostics.contains("no_energy_counter"));
@@ -169,34 +169,34 @@ TEST_F(Nvml, IntegratesThePowerOfACardWithoutACounterAndSaysSo) {
 }
 
 TEST_F(Nvml, ManagesWithTheFunctionsOfAnOldDriver) {
-  const Probe machine = probe("device GPU-1\n", JOULEMAP_OLD_FAKE_NVML_LIBRARY);
+  const ProbeResult machine = probe("device GPU-1\n", JOULEMAP_OLD_FAKE_NVML_LIBRARY);
   ASSERT_EQ(machine.status.state, SensorState::measured);
   EXPECT_EQ(names_of(machine), (std::vector<std::string>{"gpu0-power-average"}));
-  EXPECT_EQ(machine.status.channels.front().averaged_s, 0);
+  EXPECT_EQ(machine.status.channels.front().averaging_time_s, 0);
   std::vector<Reading> readings(1);
   machine.sensors.front()->read(readings);
   EXPECT_EQ(readings.front().code, ReadCode::ok);
 }
 
 TEST_F(Nvml, TellsDeniedLostVirtualAndSplitGpusApart) {
-  const Probe denied = probe("device GPU-1\n denied energy instant average usage memory_power\n");
+  const ProbeResult denied = probe("device GPU-1\n denied energy instant average usage memory_power\n");
   EXPECT_EQ(denied.status.state, SensorState::denied);
   EXPECT_NE(denied.status.reason.find("Insufficient Permissions"), std::string::npos);
   EXPECT_EQ(denied.status.unreadable.front().reason, "denied");
 
-  const Probe lost = probe("device GPU-1\n absent 15\ndevice GPU-2\n");
+  const ProbeResult lost = probe("device GPU-1\n absent 15\ndevice GPU-2\n");
   EXPECT_EQ(lost.status.state, SensorState::measured);  // because of the other GPU
   EXPECT_TRUE(lost.status.diagnostics.contains("gpu_lost"));
   EXPECT_EQ(probe("device GPU-1\n absent 15\n").status.state, SensorState::absent);
   EXPECT_EQ(probe("device GPU-1\n absent 4\n").status.state, SensorState::denied);
 
-  const Probe guest =
+  const ProbeResult guest =
       probe("device GPU-1\n virtualization 2\n unsupported energy instant average usage memory_power\n");
   EXPECT_EQ(guest.status.state, SensorState::absent);
   EXPECT_NE(guest.status.reason.find("virtual GPU"), std::string::npos);
 
   ::setenv("CUDA_VISIBLE_DEVICES", "MIG-77", 1);
-  const Probe split = probe("device GPU-1\ndevice GPU-2\n mig MIG-77\n");
+  const ProbeResult split = probe("device GPU-1\ndevice GPU-2\n mig MIG-77\n");
   ASSERT_EQ(split.sensors.size(), 1u);
   EXPECT_EQ(split.status.channels.front().device, "GPU-2");
   EXPECT_TRUE(split.status.diagnostics.contains("mig_whole_gpu"));
@@ -217,7 +217,7 @@ void sample(Sensor& sensor, std::int64_t end_ns, SamplingMode mode, Use&& use) {
 }
 
 TEST_F(Nvml, ReadsTheSlowCounterSeldomAndThePowersOften) {
-  const Probe machine = probe("device GPU-1\n counter_spin_us 3000\n counter_phase_ms 30\n power_phase_ms 50\n");
+  const ProbeResult machine = probe("device GPU-1\n counter_spin_us 3000\n counter_phase_ms 30\n power_phase_ms 50\n");
   ASSERT_EQ(machine.sensors.size(), 1u);
   int counters = 0;
   int powers = 0;
@@ -237,7 +237,7 @@ TEST_F(Nvml, ReadsTheSlowCounterSeldomAndThePowersOften) {
 
 TEST_F(Nvml, KnowsTheStepsOfTheCounterAfterCloseAttentionAndMeasuresExactly) {
   const double origin_s = seconds(monotonic_ns());
-  const Probe machine =
+  const ProbeResult machine =
       probe("origin " + std::to_string(origin_s) +
             "\ndevice GPU-1\n power 0:100 0.35:500 repeat 0.7\n counter_spin_us 2000\n counter_phase_ms 30\n");
   ASSERT_EQ(machine.sensors.size(), 1u);
@@ -247,15 +247,15 @@ TEST_F(Nvml, KnowsTheStepsOfTheCounterAfterCloseAttentionAndMeasuresExactly) {
   std::vector<Reading> readings(sensor.channels().size());
 
   const std::int64_t begin_ns = monotonic_ns() + 700 * kMs;
-  sample(sensor, begin_ns, SamplingMode::close, observe);
-  sensor.read(readings, SamplingMode::now);
+  sample(sensor, begin_ns, SamplingMode::near_edge, observe);
+  sensor.read(readings, SamplingMode::immediate);
   observe(readings);
-  sample(sensor, begin_ns + 150 * kMs, SamplingMode::close, observe);
+  sample(sensor, begin_ns + 150 * kMs, SamplingMode::near_edge, observe);
   const std::int64_t end_ns = begin_ns + 1400 * kMs;
   sample(sensor, end_ns, SamplingMode::relaxed, observe);
-  sensor.read(readings, SamplingMode::now);
+  sensor.read(readings, SamplingMode::immediate);
   observe(readings);
-  sample(sensor, end_ns + 250 * kMs, SamplingMode::close, observe);
+  sample(sensor, end_ns + 250 * kMs, SamplingMode::near_edge, observe);
 
   EXPECT_TRUE(dynamic_cast<nvml::NvmlSensor&>(sensor).counter_clock().is_locked());
   const ChannelEnergy energy = curve.energy_between(begin_ns, end_ns);
@@ -265,12 +265,12 @@ TEST_F(Nvml, KnowsTheStepsOfTheCounterAfterCloseAttentionAndMeasuresExactly) {
 }
 
 TEST(RealGpu, HasStepsThatAreFollowed) {
-  const Probe machine = probe_nvml(ProbeContext(SystemRoot{}));
+  const ProbeResult machine = probe_nvml(ProbeContext(SystemRoot{}));
   if (machine.sensors.empty()) GTEST_SKIP() << machine.status.reason;
   auto& sensor = dynamic_cast<nvml::NvmlSensor&>(*machine.sensors[0]);
   if (sensor.channels()[0].kind != ChannelKind::counter) GTEST_SKIP() << "no energy counter";
   const auto ignore = [](const std::vector<Reading>&) {};
-  sample(sensor, monotonic_ns() + kNanosecondsPerSecond, SamplingMode::close, ignore);
+  sample(sensor, monotonic_ns() + kNanosecondsPerSecond, SamplingMode::near_edge, ignore);
   ASSERT_TRUE(sensor.counter_clock().is_locked());
   const std::int64_t cpu_before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   sample(sensor, monotonic_ns() + 10 * kNanosecondsPerSecond, SamplingMode::relaxed, ignore);
@@ -279,41 +279,41 @@ TEST(RealGpu, HasStepsThatAreFollowed) {
   std::printf("period %.4f ms, half width %.2f ms, %llu slips, %.2f %% of a core\n",
               sensor.counter_clock().period_ns() * 1e-6,
               static_cast<double>(sensor.counter_clock().half_width_ns()) * 1e-6,
-              static_cast<unsigned long long>(sensor.counter_clock().slips()), 100 * share);
-  EXPECT_EQ(sensor.counter_clock().slips(), 0u);
+              static_cast<unsigned long long>(sensor.counter_clock().irregular_updates()), 100 * share);
+  EXPECT_EQ(sensor.counter_clock().irregular_updates(), 0u);
 }
 
 TEST_F(Nvml, GoesOnTryingSlowlyWhenTheGpuFallsOffTheBus) {
-  const Probe machine = probe("device GPU-1\n lost_at 0.2\ndevice GPU-2\n");
+  const ProbeResult machine = probe("device GPU-1\n lost_at 0.2\ndevice GPU-2\n");
   ASSERT_EQ(machine.sensors.size(), 2u);
   Sensor& lost = *machine.sensors[0];
   std::vector<Reading> readings(lost.channels().size());
-  lost.read(readings, SamplingMode::now);
+  lost.read(readings, SamplingMode::immediate);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
   clock_.advance(200 * kMs);
-  lost.read(readings, SamplingMode::now);
+  lost.read(readings, SamplingMode::immediate);
   // The last two are other processes and history, which may be absent.
   for (const Reading& reading : std::span(readings).first(readings.size() - 2)) {
     EXPECT_EQ(reading.code, ReadCode::vanished);
   }
   const std::int64_t now_ns = monotonic_ns();
   EXPECT_GT(lost.next_read_ns(now_ns, SamplingMode::relaxed), now_ns + 900 * kMs);
-  EXPECT_GT(lost.next_read_ns(now_ns, SamplingMode::close), now_ns + 900 * kMs);
+  EXPECT_GT(lost.next_read_ns(now_ns, SamplingMode::near_edge), now_ns + 900 * kMs);
   lost.read(readings, SamplingMode::relaxed);
   EXPECT_EQ(readings[0].code, ReadCode::skipped);
 
-  machine.sensors[1]->read(readings, SamplingMode::now);
+  machine.sensors[1]->read(readings, SamplingMode::immediate);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
 }
 
 TEST_F(Nvml, CallsAnUnknownErrorAFailedReading) {
-  const Probe machine = probe("device GPU-1\n fail_at 0.1\n");
+  const ProbeResult machine = probe("device GPU-1\n fail_at 0.1\n");
   ASSERT_EQ(machine.sensors.size(), 1u);
   std::vector<Reading> readings(machine.sensors[0]->channels().size());
-  machine.sensors[0]->read(readings, SamplingMode::now);
+  machine.sensors[0]->read(readings, SamplingMode::immediate);
   EXPECT_EQ(readings[0].code, ReadCode::ok);
   clock_.advance(100 * kMs);
-  machine.sensors[0]->read(readings, SamplingMode::now);
+  machine.sensors[0]->read(readings, SamplingMode::immediate);
   EXPECT_EQ(readings[0].code, ReadCode::failed);
 }
 

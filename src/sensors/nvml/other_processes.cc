@@ -15,21 +15,22 @@ constexpr std::int64_t kUtilizationPeriod_ns = 2 * kNanosecondsPerSecond;
 constexpr std::int64_t kShortestLookBack_ns = kNanosecondsPerSecond / 2;
 // Measured processes stay measured. With an unchanged list another process may have joined the recording, or ours may
 // have begun to use CUDA.
-constexpr std::int64_t kJudgePeriod_ns = 10 * kNanosecondsPerSecond;
+constexpr std::int64_t kClassifyPeriod_ns = 10 * kNanosecondsPerSecond;
 constexpr unsigned kAllTime_percent = 100;
 
-std::string numbers_text(const OtherProcesses::Found& found) {
+std::string pid_list_text(const OtherProcesses::FoundProcesses& found) {
   std::string text;
   for (std::size_t i = 0; i < std::min(found.count, found.first.size()); ++i)
     text += fmt::format("{}{}", i == 0 ? "" : ", ", found.first[i]);
   return found.count > found.first.size() ? text + ", ..." : text;
 }
 
-Diagnostic shared_note(const std::string& who, std::size_t count) {
+Diagnostic gpu_shared_diagnostic(const std::string& who, std::size_t count) {
   return {"gpu_shared", count, who + ": its energy is theirs, too", "joulemap record separates theirs, as background"};
 }
 
-Diagnostic unreadable_note(const std::string& who, std::size_t count, Return status, const NvmlDevice& device) {
+Diagnostic utilization_unreadable_diagnostic(const std::string& who, std::size_t count, Return status,
+                                             const NvmlDevice& device) {
   return {"gpu_shared_untold", count,
           fmt::format("{}: its energy is theirs, too, and how much they use cannot be read: {}", who,
                       status == Return::function_not_found ? "this driver does not report it"
@@ -37,25 +38,25 @@ Diagnostic unreadable_note(const std::string& who, std::size_t count, Return sta
           "for the energy of one program, let it have the GPU alone"};
 }
 
-Diagnostic unknown_note(const std::string& label, const OtherProcesses::Found& unknown) {
+Diagnostic owner_unknown_diagnostic(const std::string& label, const OtherProcesses::FoundProcesses& unknown) {
   return {"gpu_owner_unknown", unknown.count,
           fmt::format(
               "NVML lists {} process{} on {} by numbers of another pid namespace ({}): whether they are measured or "
               "other processes is unknown, and their energy is not separated",
-              unknown.count, unknown.count == 1 ? "" : "es", label, numbers_text(unknown)),
+              unknown.count, unknown.count == 1 ? "" : "es", label, pid_list_text(unknown)),
           "give the container the host's process numbers (docker run --pid=host), or the program the GPU alone"};
 }
 
 }  // namespace
 
-std::optional<Owner> OtherProcesses::Listed::owner_of(unsigned pid) const noexcept {
+std::optional<ProcessOwner> OtherProcesses::ListedProcesses::owner_of(unsigned pid) const noexcept {
   const auto end = pids.begin() + static_cast<std::ptrdiff_t>(count);
   const auto found = std::find(pids.begin(), end, pid);
   if (found == end) return std::nullopt;
   return owners[static_cast<std::size_t>(found - pids.begin())];
 }
 
-bool OtherProcesses::Listed::has(Owner owner) const noexcept {
+bool OtherProcesses::ListedProcesses::has(ProcessOwner owner) const noexcept {
   const auto end = owners.begin() + static_cast<std::ptrdiff_t>(count);
   return std::find(owners.begin(), end, owner) != end;
 }
@@ -64,70 +65,72 @@ bool OtherProcesses::is_due(std::int64_t now_ns, bool soon) const noexcept {
   return now_ns - last_ns_ >= (soon ? kShortestLookBack_ns : kUtilizationPeriod_ns);
 }
 
-const OtherProcesses::Listed& OtherProcesses::list(const NvmlDevice& device, std::int64_t now_ns) noexcept {
-  std::array<ProcessInfo, kMost> processes;
-  const NvmlDevice::ProcessRead read = device.read_processes(processes);
-  Listed now;
+const OtherProcesses::ListedProcesses& OtherProcesses::list(const NvmlDevice& device, std::int64_t now_ns) noexcept {
+  std::array<ProcessInfo, kMaxProcesses> processes;
+  const NvmlDevice::ProcessReadResult read = device.read_processes(processes);
+  ListedProcesses now;
   now.is_readable = read.status == Return::success;
   for (const ProcessInfo& process : std::span(processes).first(read.count)) {
     const bool is_repeated = process.pid != 0 && now.owner_of(process.pid).has_value();  // observed in containers
     if (!is_repeated) now.pids[now.count++] = process.pid;
   }
-  const bool is_unchanged = judged_ns_ != 0 && now.pids == listed_.pids && now.count == listed_.count;
-  const bool are_all_ours = !listed_.has(Owner::unknown) && !listed_.has(Owner::another);
-  const bool is_settled = are_all_ours || now_ns - judged_ns_ < kJudgePeriod_ns;
+  const bool is_unchanged = classified_ns_ != 0 && now.pids == listed_.pids && now.count == listed_.count;
+  const bool are_all_ours = !listed_.has(ProcessOwner::unknown) && !listed_.has(ProcessOwner::other);
+  const bool is_settled = are_all_ours || now_ns - classified_ns_ < kClassifyPeriod_ns;
   if (is_unchanged && is_settled && now.is_readable == listed_.is_readable) return listed_;
-  owners_.judge(std::span(now.pids).first(now.count), now.owners);
+  owners_.classify(std::span(now.pids).first(now.count), now.owners);
   listed_ = now;
-  judged_ns_ = now_ns;
+  classified_ns_ = now_ns;
   return listed_;
 }
 
-RawRead OtherProcesses::sum_up(std::span<const ProcessUtilization> uses) noexcept {
+RawReadResult OtherProcesses::sum_other_utilization(std::span<const ProcessUtilization> uses) noexcept {
   unsigned sum = 0;
   unsigned unknown = 0;
   const auto before = unlisted_;
   const auto before_end = before.begin() + static_cast<std::ptrdiff_t>(unlisted_count_);
   unlisted_count_ = 0;
   for (const ProcessUtilization& use : uses) {
-    const std::optional<Owner> owner = listed_.owner_of(use.pid);
-    if (owner == Owner::ours) is_numbered_as_here_ = is_numbered_as_here_ || owners_.exists(use.pid);
-    if (owner == Owner::another) sum += std::min(use.sm, kAllTime_percent);
-    if (owner == Owner::unknown) unknown += use.sm;
-    if (owner || owners_.is_first_namespace() || owners_.exists(use.pid)) continue;  // one that has ended may be ours
+    const std::optional<ProcessOwner> owner = listed_.owner_of(use.pid);
+    if (owner == ProcessOwner::measured) nvml_pids_match_proc_ = nvml_pids_match_proc_ || owners_.exists(use.pid);
+    if (owner == ProcessOwner::other) sum += std::min(use.sm, kAllTime_percent);
+    if (owner == ProcessOwner::unknown) unknown += use.sm;
+    if (owner || owners_.is_initial_pid_namespace() || owners_.exists(use.pid))
+      continue;  // one that has ended may be ours
     if (unlisted_count_ < unlisted_.size()) unlisted_[unlisted_count_++] = use.pid;
-    if (is_numbered_as_here_ && std::find(before.begin(), before_end, use.pid) != before_end)
+    if (nvml_pids_match_proc_ && std::find(before.begin(), before_end, use.pid) != before_end)
       sum += std::min(use.sm, kAllTime_percent);
   }
   if (unknown > 0) return {Return::unknown, 0};
   return {Return::success, std::min(sum, kAllTime_percent)};
 }
 
-std::optional<RawRead> OtherProcesses::read_utilization(const NvmlDevice& device) noexcept {
+std::optional<RawReadResult> OtherProcesses::read_utilization(const NvmlDevice& device) noexcept {
   const std::int64_t now_ns = monotonic_ns();
   const std::int64_t look_back_ns = std::clamp(now_ns - last_ns_, kShortestLookBack_ns, 2 * kUtilizationPeriod_ns);
   last_ns_ = now_ns;
-  const Listed& listed = list(device, now_ns);
+  const ListedProcesses& listed = list(device, now_ns);
   if (!listed.is_readable) return std::nullopt;
-  if (listed.count == 0 && !owners_.is_first_namespace()) {
+  if (listed.count == 0 && !owners_.is_initial_pid_namespace()) {
     // If our own process is not in the list, the list may omit others as well.
-    const RawRead busy = device.read(Metric::gpu_utilization);
+    const RawReadResult busy = device.read(GpuMetric::gpu_utilization);
     const bool is_busy = busy.status == Return::success && busy.raw > 0;
-    if (is_busy && owners_.uses_cuda().value_or(false)) return RawRead{Return::unknown, 0};
+    if (is_busy && owners_.uses_cuda().value_or(false)) return RawReadResult{Return::unknown, 0};
   }
-  const bool may_hide = !owners_.is_first_namespace() && listed.has(Owner::ours);
-  if (!may_hide && !listed.has(Owner::another) && !listed.has(Owner::unknown)) return RawRead{Return::success, 0};
-  std::array<ProcessUtilization, kMost> uses;
+  const bool may_hide = !owners_.is_initial_pid_namespace() && listed.has(ProcessOwner::measured);
+  if (!may_hide && !listed.has(ProcessOwner::other) && !listed.has(ProcessOwner::unknown))
+    return RawReadResult{Return::success, 0};
+  std::array<ProcessUtilization, kMaxProcesses> uses;
   const auto since_us = static_cast<unsigned long long>((unix_ns() - look_back_ns) / kNanosecondsPerMicrosecond);
-  const NvmlDevice::ProcessRead read = device.read_process_utilization(since_us, uses);
-  if (read.status == Return::success) return sum_up(std::span(uses).first(read.count));
-  const bool matters = listed.has(Owner::another) || listed.has(Owner::unknown);
-  return RawRead{matters ? read.status : Return::success, 0};
+  const NvmlDevice::ProcessReadResult read = device.read_process_utilization(since_us, uses);
+  if (read.status == Return::success) return sum_other_utilization(std::span(uses).first(read.count));
+  const bool matters = listed.has(ProcessOwner::other) || listed.has(ProcessOwner::unknown);
+  return RawReadResult{matters ? read.status : Return::success, 0};
 }
 
-OtherProcesses::Found OtherProcesses::find(const NvmlDevice& device, Owner owner) noexcept {
-  Found found;
-  const Listed& listed = list(device, monotonic_ns());
+OtherProcesses::FoundProcesses OtherProcesses::find(const NvmlDevice& device, ProcessOwner owner) noexcept {
+  FoundProcesses found;
+  const ListedProcesses& listed = list(device, monotonic_ns());
   for (std::size_t i = 0; i < listed.count; ++i) {
     if (listed.owners[i] != owner) continue;
     if (found.count < found.first.size()) found.first[found.count] = listed.pids[i];
@@ -136,29 +139,30 @@ OtherProcesses::Found OtherProcesses::find(const NvmlDevice& device, Owner owner
   return found;
 }
 
-std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, OwnProcesses own) {
-  std::array<ProcessInfo, ProcessOwners::kMostProcesses> processes;
-  const NvmlDevice::ProcessRead read = device.read_processes(processes);
+std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, MeasuredProcessSet own) {
+  std::array<ProcessInfo, ProcessClassifier::kMaxListedProcesses> processes;
+  const NvmlDevice::ProcessReadResult read = device.read_processes(processes);
   if (read.status != Return::success) return std::nullopt;
   std::vector<unsigned> listed;
   for (const ProcessInfo& process : std::span(processes).first(read.count)) listed.push_back(process.pid);
-  return OtherProcesses(ProcessOwners(std::move(own), listed));
+  return OtherProcesses(ProcessClassifier(std::move(own), listed));
 }
 
 Diagnostics describe(OtherProcesses others, const std::string& label, const NvmlDevice& device) {
   Diagnostics diagnostics;
-  const OtherProcesses::Found found = others.find(device, Owner::another);
-  const OtherProcesses::Found unknown = others.find(device, Owner::unknown);
+  const OtherProcesses::FoundProcesses found = others.find(device, ProcessOwner::other);
+  const OtherProcesses::FoundProcesses unknown = others.find(device, ProcessOwner::unknown);
   if (found.count > 0) {
-    const Return status = others.read_utilization(device).value_or(RawRead{}).status;
+    const Return status = others.read_utilization(device).value_or(RawReadResult{}).status;
     const std::string who =
         found.count == 1
-            ? fmt::format("another process is on {} (pid {})", label, numbers_text(found))
-            : fmt::format("{} other processes are on {} (pids {})", found.count, label, numbers_text(found));
+            ? fmt::format("another process is on {} (pid {})", label, pid_list_text(found))
+            : fmt::format("{} other processes are on {} (pids {})", found.count, label, pid_list_text(found));
     const bool is_readable = status == Return::success || unknown.count > 0;
-    diagnostics.add(is_readable ? shared_note(who, found.count) : unreadable_note(who, found.count, status, device));
+    diagnostics.add(is_readable ? gpu_shared_diagnostic(who, found.count)
+                                : utilization_unreadable_diagnostic(who, found.count, status, device));
   }
-  if (unknown.count > 0) diagnostics.add(unknown_note(label, unknown));
+  if (unknown.count > 0) diagnostics.add(owner_unknown_diagnostic(label, unknown));
   return diagnostics;
 }
 

@@ -23,46 +23,46 @@
 
 #include "model/diagnostics.h"
 #include "sensors/nvml/nvml_device.h"
-#include "sensors/nvml/process_owners.h"
+#include "sensors/nvml/process_classifier.h"
 
 namespace joulemap::sensors::nvml {
 
 class OtherProcesses {
  public:
-  explicit OtherProcesses(ProcessOwners owners) : owners_(std::move(owners)) {}
+  explicit OtherProcesses(ProcessClassifier owners) : owners_(std::move(owners)) {}
 
   // `soon`: due as soon as a new value can exist; otherwise when it is worth its cost.
   bool is_due(std::int64_t now_ns, bool soon) const noexcept;
   // Percent of the time since the last read in which other processes had a kernel running; their sum, at most 100. An
   // error where their utilization cannot be read, or where the owner of a busy process is unknown. Nothing where NVML
   // lists no processes to us.
-  std::optional<RawRead> read_utilization(const NvmlDevice& device) noexcept;
+  std::optional<RawReadResult> read_utilization(const NvmlDevice& device) noexcept;
 
   // The processes present now, for diagnostics.
-  struct Found {
+  struct FoundProcesses {
     std::array<unsigned, 4> first{};  // the first pids
     std::size_t count = 0;
   };
-  Found find(const NvmlDevice& device, Owner owner) noexcept;
+  FoundProcesses find(const NvmlDevice& device, ProcessOwner owner) noexcept;
 
  private:
-  static constexpr std::size_t kMost = ProcessOwners::kMostProcesses;
-  struct Listed {
-    std::array<unsigned, kMost> pids{};
-    std::array<Owner, kMost> owners{};
+  static constexpr std::size_t kMaxProcesses = ProcessClassifier::kMaxListedProcesses;
+  struct ListedProcesses {
+    std::array<unsigned, kMaxProcesses> pids{};
+    std::array<ProcessOwner, kMaxProcesses> owners{};
     std::size_t count = 0;
     bool is_readable = false;
 
-    std::optional<Owner> owner_of(unsigned pid) const noexcept;
-    bool has(Owner owner) const noexcept;
+    std::optional<ProcessOwner> owner_of(unsigned pid) const noexcept;
+    bool has(ProcessOwner owner) const noexcept;
   };
-  const Listed& list(const NvmlDevice& device, std::int64_t now_ns) noexcept;
-  RawRead sum_up(std::span<const ProcessUtilization> uses) noexcept;
+  const ListedProcesses& list(const NvmlDevice& device, std::int64_t now_ns) noexcept;
+  RawReadResult sum_other_utilization(std::span<const ProcessUtilization> uses) noexcept;
 
-  ProcessOwners owners_;
-  Listed listed_;
-  std::int64_t judged_ns_ = 0;
-  bool is_numbered_as_here_ = false;     // NVML has reported the utilization of a measured process under its pid in
+  ProcessClassifier owners_;
+  ListedProcesses listed_;
+  std::int64_t classified_ns_ = 0;
+  bool nvml_pids_match_proc_ = false;    // NVML has reported the utilization of a measured process under its pid in
                                          // /proc
   std::array<unsigned, 16> unlisted_{};  // pids of the last read that were not listed
   std::size_t unlisted_count_ = 0;
@@ -70,7 +70,7 @@ class OtherProcesses {
 };
 
 // Nothing where NVML does not list processes.
-std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, OwnProcesses own);
+std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, MeasuredProcessSet own);
 
 // Diagnostics on the processes that use the GPU now. `label`: name of the GPU.
 Diagnostics describe(OtherProcesses others, const std::string& label, const NvmlDevice& device);

@@ -20,7 +20,7 @@ constexpr pid_t kMeasured = 40;
 const FakeProcess kUsesCuda = {.files = {"/dev/nvidia-uvm"}};
 
 std::size_t co_tenants_on(const NvmlDevice& device) {
-  return find_other_processes(device, OwnProcesses())->find(device, Owner::another).count;
+  return find_other_processes(device, MeasuredProcessSet())->find(device, ProcessOwner::other).count;
 }
 
 class OtherProcessesOfAGpu : public testing::Test {
@@ -41,7 +41,7 @@ class OtherProcessesOfAGpu : public testing::Test {
     proc_.add(50);
     proc_.set_self(50, false);
     proc_.add(kMeasured, program);
-    return find_other_processes(device, OwnProcesses({.roots = {kMeasured}}, proc_.path())).value();
+    return find_other_processes(device, MeasuredProcessSet({.roots = {kMeasured}}, proc_.path())).value();
   }
 
   FakeProc proc_;
@@ -52,10 +52,10 @@ class OtherProcessesOfAGpu : public testing::Test {
 
 TEST_F(OtherProcessesOfAGpu, UseNothingWhereThereAreNone) {
   const NvmlDevice device = gpu("");
-  OtherProcesses others = find_other_processes(device, OwnProcesses()).value();
+  OtherProcesses others = find_other_processes(device, MeasuredProcessSet()).value();
   EXPECT_EQ(co_tenants_on(device), 0u);
   EXPECT_TRUE(describe(others, "gpu0", device).empty());
-  const std::optional<RawRead> read = others.read_utilization(device);
+  const std::optional<RawReadResult> read = others.read_utilization(device);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->status, Return::success);
   EXPECT_EQ(read->raw, 0u);
@@ -63,11 +63,11 @@ TEST_F(OtherProcessesOfAGpu, UseNothingWhereThereAreNone) {
 
 TEST_F(OtherProcessesOfAGpu, AreAddedUpToAllOfItsTimeAtMost) {
   const NvmlDevice device = gpu(fmt::format("process {} 40\nprocess {} 25\n", kOther, kOther + 1));
-  OtherProcesses others = find_other_processes(device, OwnProcesses()).value();
+  OtherProcesses others = find_other_processes(device, MeasuredProcessSet()).value();
   EXPECT_EQ(co_tenants_on(device), 2u);
   EXPECT_EQ(others.read_utilization(device)->raw, 65u);
   const NvmlDevice crowded = gpu(fmt::format("process {} 80\nprocess {} 75\n", kOther, kOther + 1));
-  EXPECT_EQ(find_other_processes(crowded, OwnProcesses())->read_utilization(crowded)->raw, 100u);
+  EXPECT_EQ(find_other_processes(crowded, MeasuredProcessSet())->read_utilization(crowded)->raw, 100u);
 }
 
 TEST_F(OtherProcessesOfAGpu, AreNotTheProgramThatHasStartedItsRecorder) {
@@ -75,9 +75,10 @@ TEST_F(OtherProcessesOfAGpu, AreNotTheProgramThatHasStartedItsRecorder) {
   proc_.add(50, {.parent = kMeasured});
   proc_.set_self(50, true);
   const NvmlDevice device = gpu(fmt::format("process {} 90\nprocess {} 25\n", kMeasured, kOther));
-  OtherProcesses attached = find_other_processes(device, OwnProcesses({.roots = {kMeasured}}, proc_.path())).value();
+  OtherProcesses attached =
+      find_other_processes(device, MeasuredProcessSet({.roots = {kMeasured}}, proc_.path())).value();
   EXPECT_EQ(attached.read_utilization(device)->raw, 25u);
-  EXPECT_EQ(attached.find(device, Owner::another).count, 1u);
+  EXPECT_EQ(attached.find(device, ProcessOwner::other).count, 1u);
 }
 
 TEST_F(OtherProcessesOfAGpu, AreNotOursByTheHostsNumber) {
@@ -112,9 +113,9 @@ TEST_F(OtherProcessesOfAGpu, AreNotAssumedWhereOurOwnUseIsShownByAnUnlistedNumbe
 TEST_F(OtherProcessesOfAGpu, AreToldEvenWhereTheirUseIsNot) {
   for (const char* what : {"denied process_utilization\n", "unsupported process_utilization\n"}) {
     const NvmlDevice device = gpu(fmt::format("process {} 40\n{}", kOther, what));
-    OtherProcesses others = find_other_processes(device, OwnProcesses()).value();
+    OtherProcesses others = find_other_processes(device, MeasuredProcessSet()).value();
     EXPECT_TRUE(describe(others, "gpu0", device).contains("gpu_shared_untold"));
-    const std::optional<RawRead> read = others.read_utilization(device);
+    const std::optional<RawReadResult> read = others.read_utilization(device);
     ASSERT_TRUE(read);
     EXPECT_NE(read->status, Return::success);
   }
@@ -122,9 +123,9 @@ TEST_F(OtherProcessesOfAGpu, AreToldEvenWhereTheirUseIsNot) {
 
 TEST_F(OtherProcessesOfAGpu, AreNotGuessedWhereNobodyIsListed) {
   const NvmlDevice open = gpu("");
-  OtherProcesses others = find_other_processes(open, OwnProcesses()).value();
+  OtherProcesses others = find_other_processes(open, MeasuredProcessSet()).value();
   const NvmlDevice closed = gpu(fmt::format("process {} 40\ndenied processes process_utilization\n", kOther));
-  EXPECT_FALSE(find_other_processes(closed, OwnProcesses()));
+  EXPECT_FALSE(find_other_processes(closed, MeasuredProcessSet()));
   EXPECT_FALSE(others.read_utilization(closed));
 }
 

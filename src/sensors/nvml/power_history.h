@@ -19,7 +19,7 @@ namespace joulemap::sensors::nvml {
 
 class PowerHistory {
  public:
-  explicit PowerHistory(std::uint32_t channel) : channel_(channel) { samples_.reserve(kMostValues); }
+  explicit PowerHistory(std::uint32_t channel) : channel_(channel) { samples_.reserve(kMaxValues); }
 
   bool is_due(std::int64_t now_ns) const { return now_ns >= due_ns_; }
   std::int64_t due_ns() const { return due_ns_; }
@@ -28,19 +28,19 @@ class PowerHistory {
   // The same from values that the driver returned, with timestamps of the wall clock, which reads `unix_now_ns` at
   // `now_ns`. If that clock was set, values from before and after cannot be distinguished: all are dropped until the
   // driver has overwritten the older ones.
-  void take(std::span<const TimedValue> values, std::int64_t now_ns, std::int64_t unix_now_ns) noexcept;
+  void add_values(std::span<const TimedValue> values, std::int64_t now_ns, std::int64_t unix_now_ns) noexcept;
   void clear() { samples_.clear(); }
   std::span<const Sample> samples() const { return samples_; }
 
  private:
-  static constexpr std::size_t kMostValues = 1024;
+  static constexpr std::size_t kMaxValues = 1024;
 
   std::uint32_t channel_;
-  std::array<TimedValue, kMostValues> values_{};
+  std::array<TimedValue, kMaxValues> values_{};
   std::vector<Sample> samples_;
-  unsigned long long last_us_ = 0;  // of the newest returned value
-  std::int64_t unix_ahead_ns_ = 0;  // wall clock minus monotonic clock at the last read
-  std::int64_t unsure_until_ns_ = 0;
+  unsigned long long last_us_ = 0;   // of the newest returned value
+  std::int64_t unix_offset_ns_ = 0;  // wall clock minus monotonic clock at the last read
+  std::int64_t discard_until_ns_ = 0;
   std::int64_t first_read_ns_ = 0;
   std::int64_t due_ns_ = 0;
   bool has_read_ = false;

@@ -38,7 +38,7 @@ std::vector<Sample> follow(const StampingDriver& driver, std::int64_t until_ns) 
   std::vector<Sample> samples;
   for (std::int64_t now_ns = 10 * kNanosecondsPerSecond; now_ns <= until_ns; now_ns += kHistoryRead_ns) {
     history.clear();
-    history.take(driver.kept(now_ns), now_ns, driver.unix_ns(now_ns));
+    history.add_values(driver.kept(now_ns), now_ns, driver.unix_ns(now_ns));
     samples.insert(samples.end(), history.samples().begin(), history.samples().end());
   }
   return samples;

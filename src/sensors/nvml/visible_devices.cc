@@ -40,7 +40,7 @@ std::optional<std::size_t> find_by_uuid_prefix(const std::vector<ListedDevice>& 
 class Chooser {
  public:
   Chooser(const std::vector<ListedDevice>& devices, const CudaEnvironment& environment,
-          const FindMigParent& find_mig_parent)
+          const MigParentLookup& find_mig_parent)
       : devices_(devices),
         environment_(environment),
         find_mig_parent_(find_mig_parent),
@@ -112,7 +112,7 @@ class Chooser {
 
   const std::vector<ListedDevice>& devices_;
   const CudaEnvironment& environment_;
-  const FindMigParent& find_mig_parent_;
+  const MigParentLookup& find_mig_parent_;
   std::vector<std::size_t> cuda_order_;
   VisibleDevices visible_;
 };
@@ -126,8 +126,8 @@ CudaEnvironment read_cuda_environment() {
   return environment;
 }
 
-VisibleDevices choose_visible(const std::vector<ListedDevice>& devices, const CudaEnvironment& environment,
-                              const FindMigParent& find_mig_parent) {
+VisibleDevices select_visible_devices(const std::vector<ListedDevice>& devices, const CudaEnvironment& environment,
+                                      const MigParentLookup& find_mig_parent) {
   if (environment.visible_devices) return Chooser(devices, environment, find_mig_parent).choose();
   VisibleDevices all;
   all.chosen.resize(devices.size());

@@ -44,9 +44,9 @@ struct VisibleDevices {
 };
 
 // `find_mig_parent`: the GPU of a MIG instance's UUID; nothing where it is unknown.
-using FindMigParent = std::function<std::optional<std::size_t>(const std::string& mig_uuid)>;
+using MigParentLookup = std::function<std::optional<std::size_t>(const std::string& mig_uuid)>;
 
-VisibleDevices choose_visible(const std::vector<ListedDevice>& devices, const CudaEnvironment& environment,
-                              const FindMigParent& find_mig_parent);
+VisibleDevices select_visible_devices(const std::vector<ListedDevice>& devices, const CudaEnvironment& environment,
+                                      const MigParentLookup& find_mig_parent);
 
 }  // namespace joulemap::sensors::nvml

@@ -19,7 +19,7 @@ std::optional<std::size_t> no_mig(const std::string&) { return std::nullopt; }
 
 VisibleDevices choose(std::optional<std::string> value, const std::vector<ListedDevice>& devices = kThree,
                       std::string order = {}) {
-  return choose_visible(devices, {std::move(value), std::move(order)}, no_mig);
+  return select_visible_devices(devices, {std::move(value), std::move(order)}, no_mig);
 }
 
 TEST(VisibleDevices, AreAllOfThemWithoutTheVariable) {
@@ -78,7 +78,7 @@ TEST(VisibleDevices, MeasureTheWholeGpuOfAMigInstance) {
     return uuid == "MIG-c6d4f1ef" ? std::optional<std::size_t>(1) : std::nullopt;
   };
   for (const char* text : {"MIG-c6d4f1ef", "MIG-GPU-8932f937-0002/1/0", "MIG-GPU-8932f937-0002/1/0,MIG-c6d4f1ef"}) {
-    const VisibleDevices visible = choose_visible(kThree, {text, ""}, parent);
+    const VisibleDevices visible = select_visible_devices(kThree, {text, ""}, parent);
     EXPECT_EQ(visible.chosen, (Indices{1})) << text;
     EXPECT_TRUE(visible.diagnostics.contains("mig_whole_gpu")) << text;
   }

@@ -49,7 +49,7 @@ class PerfEventSensor final : public Sensor {
     const auto is_dead = [](const Reading& reading) { return reading.code != ReadCode::ok || reading.raw == 0; };
     do {
       sleep_until(monotonic_ns() + kPollEvery_ns);
-      read(readings, SamplingMode::now);
+      read(readings, SamplingMode::immediate);
     } while (monotonic_ns() < deadline_ns && std::any_of(readings.begin(), readings.end(), is_dead));
 
     std::vector<std::string> dead;
@@ -95,8 +95,8 @@ std::string paranoid_level(const SystemRoot& root) {
   return text ? std::string(trim(*text)) : "unknown";
 }
 
-Probe verdict(SensorState state, std::string reason, std::string remedy) {
-  Probe probe;
+ProbeResult verdict(SensorState state, std::string reason, std::string remedy) {
+  ProbeResult probe;
   probe.status = {.name = std::string(kName), .state = state, .reason = std::move(reason), .remedy = std::move(remedy)};
   return probe;
 }
@@ -109,7 +109,7 @@ Result<std::unique_ptr<Sensor>> open_rapl_counters(const RaplPmu& pmu, const std
   return std::unique_ptr<Sensor>(std::move(*sensor));
 }
 
-Probe probe_perf_event(const ProbeContext& context) {
+ProbeResult probe_perf_event(const ProbeContext& context) {
   if (!context.root().is_real())
     return verdict(SensorState::absent, "off under --sysroot: it asks the kernel, not files", "leave out --sysroot");
   const Result<RaplPmu> pmu = read_rapl_pmu(context.root());
@@ -135,7 +135,7 @@ Probe probe_perf_event(const ProbeContext& context) {
   const std::vector<std::string> dead = (*sensor)->drop_dead_channels();
   if ((*sensor)->channels().empty())
     return absent(fmt::format("{} opens but stays at 0", dead.empty() ? "RAPL" : dead.front()));
-  Probe probe = verdict(SensorState::measured, fmt::format("{} RAPL events", (*sensor)->channels().size()), "");
+  ProbeResult probe = verdict(SensorState::measured, fmt::format("{} RAPL events", (*sensor)->channels().size()), "");
   for (const std::string& source : dead) {
     probe.status.diagnostics.add({"sensor_unreadable", 1, fmt::format("{} opens but stays at 0", source), ""});
   }

@@ -10,7 +10,7 @@
 
 namespace joulemap::sensors {
 
-Probe probe_perf_event(const ProbeContext& context);
+ProbeResult probe_perf_event(const ProbeContext& context);
 
 // Opens the counters of a PMU on this kernel, whatever root they were described in. Separate from the probe so that
 // tests can describe their own PMU and let the kernel count something other than energy.

@@ -97,7 +97,7 @@ TEST(PerfEvent, SaysWhichEventTheKernelRefused) {
 }
 
 TEST(PerfEvent, IsOffOnAFakeMachine) {
-  const Probe probe = probe_perf_event(ProbeContext(SystemRoot{sysroot("intel-2socket")}));
+  const ProbeResult probe = probe_perf_event(ProbeContext(SystemRoot{sysroot("intel-2socket")}));
   EXPECT_EQ(probe.status.state, SensorState::absent);
   EXPECT_TRUE(probe.sensors.empty());
 }

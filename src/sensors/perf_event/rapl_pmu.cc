@@ -127,7 +127,7 @@ std::vector<RaplCounter> rapl_counters(const RaplPmu& pmu, const SystemRoot& roo
         channel.part_of = "psys";
       }
       channel.scale = event->scale_j;
-      channel.refresh_s = kRaplRefresh_s;
+      channel.refresh_s = kRaplUpdatePeriod_s;
       counters.push_back({*event, cpu, std::move(channel)});
     }
   }

@@ -19,19 +19,19 @@ namespace {
 
 constexpr std::string_view kName = "powercap";
 constexpr double kJoulesPerMicrojoule = 1e-6;
-constexpr double kRaplRefresh_s = 0.001;  // Intel SDM vol. 3B, "RAPL Interfaces": updated about every millisecond
+constexpr double kRaplUpdatePeriod_s = 0.001;  // Intel SDM vol. 3B, "RAPL Interfaces": updated about every millisecond
 
 Channel channel_of(const PowercapZone& zone, const std::string& path) {
   Channel channel;
-  channel.name = zone.is_repeat ? zone.domain + "-mmio" : zone.domain;
+  channel.name = zone.is_duplicate ? zone.domain + "-mmio" : zone.domain;
   channel.sensor = kName;
   channel.source = path;
   channel.domain = zone.domain;
   channel.part_of = zone.part_of;
   channel.domain_class = zone.domain_class;
-  channel.countable = !zone.name.empty();  // without a name its coverage is unknown
+  channel.is_countable = !zone.name.empty();  // without a name its coverage is unknown
   channel.scale = kJoulesPerMicrojoule;
-  channel.refresh_s = kRaplRefresh_s;
+  channel.refresh_s = kRaplUpdatePeriod_s;
   if (const Result<std::string> range = read_small_file(zone.directory + "/max_energy_range_uj")) {
     const auto value = parse_u64(*range);
     if (value && *value > 0) channel.wrap_range = value;
@@ -102,8 +102,8 @@ void note_oddities(const OpenedZones& opened, const ProbeContext& context, Senso
 
 }  // namespace
 
-Probe probe_powercap(const ProbeContext& context) {
-  Probe probe;
+ProbeResult probe_powercap(const ProbeContext& context) {
+  ProbeResult probe;
   probe.status.name = kName;
   const Result<std::vector<PowercapZone>> zones = find_powercap_zones(context.root());
   if (!zones) {

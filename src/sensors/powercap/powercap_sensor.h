@@ -8,6 +8,6 @@
 
 namespace joulemap::sensors {
 
-Probe probe_powercap(const ProbeContext& context);
+ProbeResult probe_powercap(const ProbeContext& context);
 
 }  // namespace joulemap::sensors

@@ -10,9 +10,11 @@
 namespace joulemap::sensors {
 namespace {
 
-Probe probe(const std::string& root) { return probe_powercap(ProbeContext(SystemRoot{root}, "/usr/bin/joulemap")); }
+ProbeResult probe(const std::string& root) {
+  return probe_powercap(ProbeContext(SystemRoot{root}, "/usr/bin/joulemap"));
+}
 
-const Channel& channel(const Probe& probe, std::string_view name) {
+const Channel& channel(const ProbeResult& probe, std::string_view name) {
   for (const Channel& candidate : probe.status.channels) {
     if (candidate.name == name) return candidate;
   }
@@ -21,7 +23,7 @@ const Channel& channel(const Probe& probe, std::string_view name) {
 }
 
 TEST(Powercap, FindsPackagesAndDramOfTwoSockets) {
-  const Probe machine = probe(sysroot("intel-2socket"));
+  const ProbeResult machine = probe(sysroot("intel-2socket"));
   ASSERT_EQ(machine.status.state, SensorState::measured);
   ASSERT_EQ(machine.status.channels.size(), 4u);
   EXPECT_TRUE(channel(machine, "dram-1").part_of.empty());  // its folder lies in the package's, its energy does not
@@ -38,27 +40,27 @@ TEST(Powercap, KnowsTheCoresOfAnAmdPackage) {
 }
 
 TEST(Powercap, PutsThePackageIntoThePlatform) {
-  const Probe machine = probe(sysroot("psys-laptop"));
+  const ProbeResult machine = probe(sysroot("psys-laptop"));
   EXPECT_EQ(channel(machine, "package-0").part_of, "psys");
   EXPECT_EQ(channel(machine, "core-0").part_of, "package-0");
   EXPECT_TRUE(channel(machine, "psys").part_of.empty());
 }
 
 TEST(Powercap, TakesTheMmioPackageAsTheSameDomainAfterTheFirst) {
-  const Probe machine = probe(sysroot("mmio-duplicate"));
+  const ProbeResult machine = probe(sysroot("mmio-duplicate"));
   EXPECT_EQ(machine.status.channels.front().name, "package-0");
   EXPECT_EQ(channel(machine, "package-0-mmio").domain, "package-0");
 }
 
 TEST(Powercap, NamesTheFileAndTheTextOfGarbage) {
-  const Probe machine = probe(sysroot("garbage"));
+  const ProbeResult machine = probe(sysroot("garbage"));
   EXPECT_EQ(machine.status.state, SensorState::absent);
   EXPECT_TRUE(machine.sensors.empty());
   EXPECT_NE(machine.status.reason.find("intel-rapl:0/energy_uj"), std::string::npos);
 }
 
 TEST(Powercap, SaysThatAVirtualMachineHasNone) {
-  const Probe machine = probe(sysroot("no-sensors"));
+  const ProbeResult machine = probe(sysroot("no-sensors"));
   EXPECT_EQ(machine.status.state, SensorState::absent);
   EXPECT_NE(machine.status.reason.find("virtual machine (Amazon EC2 m5.large)"), std::string::npos);
   EXPECT_NE(machine.status.remedy.find("bare-metal"), std::string::npos);
@@ -68,7 +70,7 @@ TEST(Powercap, WarnsWhenTheRangeIsUnknown) {
   const TemporaryDirectory directory;
   directory.write("sys/class/powercap/intel-rapl:0/name", "package-0\n");
   directory.write("sys/class/powercap/intel-rapl:0/energy_uj", "5\n");
-  const Probe machine = probe(directory.path());
+  const ProbeResult machine = probe(directory.path());
   EXPECT_TRUE(machine.status.diagnostics.contains("unknown_range"));
   EXPECT_FALSE(machine.status.channels.front().wrap_range);
 }
@@ -79,7 +81,7 @@ TEST(PowercapZones, NamesDiesAndWhatIsBelowThem) {
   zones[1] = {.id = "intel-rapl:0:0", .name = "dram"};
   zones[2] = {.id = "intel-rapl:1", .name = "package-0-die-1"};
   zones[3] = {.id = "intel-rapl:1:0", .name = "core"};
-  name_domains(zones);
+  assign_domains(zones);
   EXPECT_EQ(zones[1].domain, "dram-0-die-0");
   EXPECT_EQ(zones[3].domain, "core-0-die-1");
   EXPECT_EQ(zones[3].part_of, "package-0-die-1");
@@ -88,24 +90,24 @@ TEST(PowercapZones, NamesDiesAndWhatIsBelowThem) {
 TEST(PowercapZones, NamesAChildWithoutItsParentByItsNumber) {
   std::vector<PowercapZone> zones(1);
   zones[0] = {.id = "intel-rapl:1:0", .name = "dram"};
-  name_domains(zones);
+  assign_domains(zones);
   EXPECT_EQ(zones[0].domain, "dram-1");
 }
 
 TEST(Powercap, ShowsAZoneWithoutANameButNeverCountsIt) {
   const TemporaryDirectory directory;
   directory.write("sys/class/powercap/intel-rapl:7/energy_uj", "5\n");
-  const Probe machine = probe(directory.path());
+  const ProbeResult machine = probe(directory.path());
   ASSERT_EQ(machine.status.channels.size(), 1u);
   EXPECT_EQ(machine.status.channels[0].domain, "intel-rapl:7");
-  EXPECT_FALSE(machine.status.channels[0].countable);
+  EXPECT_FALSE(machine.status.channels[0].is_countable);
 }
 
 TEST(PowercapZones, KeepsTwoZonesOfOneNameApart) {
   std::vector<PowercapZone> zones(2);
   zones[0] = {.id = "intel-rapl:0", .name = "psys"};
   zones[1] = {.id = "intel-rapl:1", .name = "psys"};
-  name_domains(zones);
+  assign_domains(zones);
   EXPECT_EQ(zones[0].domain, "psys");
   EXPECT_EQ(zones[1].domain, "psys-1");
   EXPECT_EQ(zones[1].part_of, "psys");  // counted once

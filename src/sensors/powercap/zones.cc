@@ -72,17 +72,17 @@ Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root) {
     PowercapZone zone;
     zone.id = id;
     zone.directory = top + "/" + id;
-    zone.is_repeat = control_type(id).ends_with("-mmio");
+    zone.is_duplicate = control_type(id).ends_with("-mmio");
     const Result<std::string> name = read_small_file(zone.directory + "/name");
     if (name && is_plain_word(trim(*name))) zone.name = std::string(trim(*name));
     zones.push_back(std::move(zone));
   }
-  std::stable_partition(zones.begin(), zones.end(), [](const PowercapZone& zone) { return !zone.is_repeat; });
-  name_domains(zones);
+  std::stable_partition(zones.begin(), zones.end(), [](const PowercapZone& zone) { return !zone.is_duplicate; });
+  assign_domains(zones);
   return zones;
 }
 
-void name_domains(std::vector<PowercapZone>& zones) {
+void assign_domains(std::vector<PowercapZone>& zones) {
   std::map<std::string, std::string> domain_of_id;
   std::map<std::string, std::set<std::string>, std::less<>>
       taken;  // by control type: repeats share names with the first

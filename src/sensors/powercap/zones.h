@@ -20,10 +20,10 @@
 namespace joulemap::sensors {
 
 struct PowercapZone {
-  std::string id;          // "intel-rapl:0:1": the colons give the parents
-  std::string directory;   // full path
-  std::string name;        // as in the kernel: "dram"
-  bool is_repeat = false;  // a second interface to zones that another control type also shows
+  std::string id;             // "intel-rapl:0:1": the colons give the parents
+  std::string directory;      // full path
+  std::string name;           // as in the kernel: "dram"
+  bool is_duplicate = false;  // a second interface to zones that another control type also shows
 
   std::string domain;
   std::string part_of;
@@ -34,6 +34,6 @@ struct PowercapZone {
 Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root);
 
 // Fills in domain, part_of and domain_class from ids and names. Pure.
-void name_domains(std::vector<PowercapZone>& zones);
+void assign_domains(std::vector<PowercapZone>& zones);
 
 }  // namespace joulemap::sensors

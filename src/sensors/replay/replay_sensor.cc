@@ -15,7 +15,7 @@ ReplaySensor::ReplaySensor(std::vector<Channel> channels, const std::vector<Samp
   for (const Sample& sample : samples) {
     if (sample.channel >= tracks_.size()) continue;
     const std::int64_t from_ns = sample.reading.time_ns() - first_ns;
-    tracks_[sample.channel].shown.push_back({from_ns, sample.reading.raw, sample.reading.code});
+    tracks_[sample.channel].timed_readings.push_back({from_ns, sample.reading.raw, sample.reading.code});
     length_ns_ = std::max(length_ns_, from_ns);
   }
 }
@@ -25,14 +25,15 @@ void ReplaySensor::read(std::span<Reading> readings, SamplingMode /*mode*/) noex
   if (!start_ns_) start_ns_ = now_ns;
   const std::int64_t into_ns = now_ns - *start_ns_;
   for (std::size_t i = 0; i < std::min(readings.size(), tracks_.size()); ++i) {
-    Track& track = tracks_[i];
-    while (track.next < track.shown.size() && track.shown[track.next].from_ns <= into_ns) ++track.next;
+    ReplayChannel& track = tracks_[i];
+    while (track.next < track.timed_readings.size() && track.timed_readings[track.next].from_ns <= into_ns)
+      ++track.next;
     readings[i] = {0, now_ns, now_ns, ReadCode::skipped};  // no reading yet
     if (into_ns > length_ns_) {
       readings[i].code = ReadCode::vanished;
     } else if (track.next > 0) {
-      readings[i].raw = track.shown[track.next - 1].raw;
-      readings[i].code = track.shown[track.next - 1].code;
+      readings[i].raw = track.timed_readings[track.next - 1].raw;
+      readings[i].code = track.timed_readings[track.next - 1].code;
     }
   }
 }

@@ -24,18 +24,18 @@ class ReplaySensor final : public Sensor {
 
  private:
   // The reading of a channel from a time on, relative to the beginning of the recording.
-  struct Shown {
+  struct TimedReading {
     std::int64_t from_ns = 0;
     std::uint64_t raw = 0;
     ReadCode code = ReadCode::ok;
   };
-  struct Track {
-    std::vector<Shown> shown;
+  struct ReplayChannel {
+    std::vector<TimedReading> timed_readings;
     std::size_t next = 0;
   };
 
   std::vector<Channel> channels_;
-  std::vector<Track> tracks_;
+  std::vector<ReplayChannel> tracks_;
   std::int64_t length_ns_ = 0;
   std::optional<std::int64_t> start_ns_;
 };

@@ -79,17 +79,17 @@ struct Heads {
 std::vector<Shape> attend_with_weights(LayerCall& call, const Attended& tensors, const Heads& heads) {
   const bool has_bias = call.flag("use_bias", true);
   bool needs = false;
-  project(call, tensors.query, times(heads.queries, heads.key_width), has_bias, needs);
-  project(call, tensors.key, times(heads.keys, heads.key_width), has_bias, needs);
-  project(call, tensors.value, times(heads.keys, heads.value_width), has_bias, needs);
-  const std::int64_t width = times(heads.queries, heads.value_width);
+  project(call, tensors.query, saturating_product(heads.queries, heads.key_width), has_bias, needs);
+  project(call, tensors.key, saturating_product(heads.keys, heads.key_width), has_bias, needs);
+  project(call, tensors.value, saturating_product(heads.keys, heads.value_width), has_bias, needs);
+  const std::int64_t width = saturating_product(heads.queries, heads.value_width);
   emit_gate(call, tensors, width, has_bias, needs);
   call.set_needs_gradient(needs);
   emit_attention(call, tensors, heads.queries, heads.key_width);
   if (call.flag("use_gate", false)) {
     call.elementwise(Kind::multiply, "same", {tensors.batch, tensors.queries, width});
   }
-  emit_dense(call, times(tensors.batch, tensors.queries), width, heads.out, has_bias);
+  emit_dense(call, saturating_product(tensors.batch, tensors.queries), width, heads.out, has_bias);
   Shape out = tensors.query.sizes;
   out.back() = heads.out;
   if (!call.flag("return_attention_scores", false)) return {out};
@@ -104,7 +104,7 @@ std::vector<Shape> multi_head_attention(LayerCall& call) {
   heads.value_width = call.size_or("value_dim", heads.key_width);
   const std::vector<std::int64_t> out = call.axes("output_shape");
   heads.out = tensors.query.sizes.back();
-  if (!out.empty()) heads.out = std::clamp<std::int64_t>(out.back(), 1, kMostElements);
+  if (!out.empty()) heads.out = std::clamp<std::int64_t>(out.back(), 1, kMaxElements);
   return attend_with_weights(call, tensors, heads);
 }
 
@@ -140,8 +140,9 @@ std::vector<Shape> additive_attention(LayerCall& call) {
   call.activation("tanh", pairs);
   if (call.flag("use_scale", true)) {
     call.weights({width});
-    call.emit(Kind::multiply, "last",
-              {{"batch", tensors.batch}, {"rows", times(tensors.queries, tensors.keys)}, {"width", width}});
+    call.emit(
+        Kind::multiply, "last",
+        {{"batch", tensors.batch}, {"rows", saturating_product(tensors.queries, tensors.keys)}, {"width", width}});
   }
   Parameters sum = batch_rows_width(pairs);
   sum.set("over", 0);

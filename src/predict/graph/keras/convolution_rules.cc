@@ -15,10 +15,10 @@ struct Image {
   Shape sides;
   bool is_channels_last = true;
 
-  Shape with(const std::vector<Window>& windows, std::int64_t out) const {
+  Shape with(const std::vector<SlidingWindow>& windows, std::int64_t out) const {
     Shape shape = {batch};
     if (!is_channels_last) shape.push_back(out);
-    for (const Window& window : windows) shape.push_back(window.out);
+    for (const SlidingWindow& window : windows) shape.push_back(window.out);
     if (is_channels_last) shape.push_back(out);
     return shape;
   }
@@ -40,16 +40,17 @@ Image image_of(LayerCall& call, std::size_t sides) {
   return image;
 }
 
-std::vector<Window> windows_of(LayerCall& call, const Image& image) {
+std::vector<SlidingWindow> windows_of(LayerCall& call, const Image& image) {
   const std::size_t sides = image.sides.size();
   const std::vector<std::int64_t> kernel = call.factors("kernel_size", sides, 0);
   const std::vector<std::int64_t> stride = call.factors("strides", sides, 1);
   const std::vector<std::int64_t> dilation = call.factors("dilation_rate", sides, 1);
   const Padding padding = call.padding();
   if (kernel.front() < 1) call.fail("its kernel_size is missing");
-  std::vector<Window> windows;
+  std::vector<SlidingWindow> windows;
   for (std::size_t i = 0; i < sides; ++i) {
-    windows.push_back(slide(image.sides[i], std::max<std::int64_t>(1, kernel[i]), stride[i], dilation[i], padding));
+    windows.push_back(
+        sliding_window(image.sides[i], std::max<std::int64_t>(1, kernel[i]), stride[i], dilation[i], padding));
     if (windows.back().out < 1) {
       call.fail(fmt::format("its kernel of {} does not fit into {}", kernel[i], image.sides[i]),
                 "give a larger input with --input");
@@ -59,7 +60,7 @@ std::vector<Window> windows_of(LayerCall& call, const Image& image) {
 }
 
 // Operations have a height and a width; parameters of the width are set only if they differ.
-void set_width(Parameters& parameters, const Window& height, const Window& width) {
+void set_width(Parameters& parameters, const SlidingWindow& height, const SlidingWindow& width) {
   if (width.kernel != height.kernel) parameters.set("kernel_width", width.kernel);
   if (width.stride != height.stride) parameters.set("stride_width", width.stride);
   if (width.padding != height.padding) parameters.set("padding_width", width.padding);
@@ -73,18 +74,19 @@ struct Filters {
   bool is_transposed = false;
 };
 
-void emit_convolution(LayerCall& call, const Image& image, const std::vector<Window>& windows, const Filters& filters) {
+void emit_convolution(LayerCall& call, const Image& image, const std::vector<SlidingWindow>& windows,
+                      const Filters& filters) {
   if (image.channels % filters.groups != 0 || filters.out % filters.groups != 0) {
     call.fail(fmt::format("{} channels and {} filters are no multiple of its {} groups", image.channels, filters.out,
                           filters.groups));
     return;
   }
-  std::int64_t kernel = times(image.channels / filters.groups, filters.out);
-  for (const Window& window : windows) kernel = times(kernel, window.kernel);
+  std::int64_t kernel = saturating_product(image.channels / filters.groups, filters.out);
+  for (const SlidingWindow& window : windows) kernel = saturating_product(kernel, window.kernel);
   call.weights({kernel, filters.has_bias ? filters.out : 0});
 
-  const Window& width = windows.back();
-  const Window height = windows.size() > 1 ? windows[windows.size() - 2] : Window{};
+  const SlidingWindow& width = windows.back();
+  const SlidingWindow height = windows.size() > 1 ? windows[windows.size() - 2] : SlidingWindow{};
   Parameters parameters{
       {"batch", image.batch},     {"channels", image.channels}, {"out", filters.out},
       {"height", height.in},      {"width", width.in},          {"kernel", height.kernel},
@@ -107,7 +109,7 @@ void emit_convolution(LayerCall& call, const Image& image, const std::vector<Win
 template <std::size_t kSides>
 std::vector<Shape> convolution(LayerCall& call) {
   const Image image = image_of(call, kSides);
-  const std::vector<Window> windows = windows_of(call, image);
+  const std::vector<SlidingWindow> windows = windows_of(call, image);
   const Filters filters{call.size("filters"), call.size_or("groups", 1), call.flag("use_bias", true)};
   emit_convolution(call, image, windows, filters);
   Shape out = image.with(windows, filters.out);
@@ -125,11 +127,11 @@ std::vector<Shape> transposed(LayerCall& call) {
   std::vector<std::int64_t> more = call.axes("output_padding");  // may be 0
   more.resize(kSides, more.empty() ? 0 : more.front());
   const Padding padding = call.padding();
-  std::vector<Window> windows;
+  std::vector<SlidingWindow> windows;
   for (std::size_t i = 0; i < kSides; ++i) {
     const std::optional<std::int64_t> padded =
-        pads_output ? std::optional(std::clamp<std::int64_t>(more[i], 0, kMostFactor)) : std::nullopt;
-    windows.push_back(slide_back(image.sides[i], kernel[i], stride[i], dilation[i], padding, padded));
+        pads_output ? std::optional(std::clamp<std::int64_t>(more[i], 0, kMaxFactor)) : std::nullopt;
+    windows.push_back(transposed_window(image.sides[i], kernel[i], stride[i], dilation[i], padding, padded));
   }
   const Filters filters{call.size("filters"), call.size_or("groups", 1), call.flag("use_bias", true), true};
   emit_convolution(call, image, windows, filters);
@@ -141,8 +143,8 @@ std::vector<Shape> transposed(LayerCall& call) {
 template <std::size_t kSides>
 std::vector<Shape> depthwise(LayerCall& call) {
   const Image image = image_of(call, kSides);
-  const std::vector<Window> windows = windows_of(call, image);
-  const std::int64_t out_channels = times(image.channels, call.size_or("depth_multiplier", 1));
+  const std::vector<SlidingWindow> windows = windows_of(call, image);
+  const std::int64_t out_channels = saturating_product(image.channels, call.size_or("depth_multiplier", 1));
   emit_convolution(call, image, windows, {out_channels, image.channels, call.flag("use_bias", true)});
   Shape out = image.with(windows, out_channels);
   call.activation(call.word("activation"), out, image.is_channels_last ? -1 : 1);
@@ -153,14 +155,14 @@ std::vector<Shape> depthwise(LayerCall& call) {
 template <std::size_t kSides>
 std::vector<Shape> separable(LayerCall& call) {
   Image image = image_of(call, kSides);
-  const std::vector<Window> windows = windows_of(call, image);
-  const std::int64_t between = times(image.channels, call.size_or("depth_multiplier", 1));
+  const std::vector<SlidingWindow> windows = windows_of(call, image);
+  const std::int64_t between = saturating_product(image.channels, call.size_or("depth_multiplier", 1));
   const std::int64_t filters = call.size("filters");
   emit_convolution(call, image, windows, {between, image.channels, false});
   image.channels = between;
-  std::vector<Window> points;
+  std::vector<SlidingWindow> points;
   points.reserve(windows.size());
-  for (const Window& window : windows) points.push_back(slide(window.out, 1, 1, 1, Padding::valid));
+  for (const SlidingWindow& window : windows) points.push_back(sliding_window(window.out, 1, 1, 1, Padding::valid));
   emit_convolution(call, image, points, {filters, 1, call.flag("use_bias", true)});
   Shape out = image.with(points, filters);
   call.activation(call.word("activation"), out, image.is_channels_last ? -1 : 1);

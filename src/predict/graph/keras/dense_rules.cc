@@ -11,14 +11,14 @@ namespace joulemap::predict::keras {
 
 void emit_dense(LayerCall& call, std::int64_t rows, std::int64_t in, std::int64_t out, bool has_bias,
                 std::int64_t count) {
-  call.weights({times(in, out), has_bias ? out : 0});
+  call.weights({saturating_product(in, out), has_bias ? out : 0});
   call.emit(Kind::dense, "", {{"rows", rows}, {"in", in}, {"out", out}, {"bias", has_bias}}, count);
 }
 
 namespace {
 
 std::vector<Shape> dense(LayerCall& call) {
-  call.need_dimensions(1, kMostDimensions);
+  call.need_dimensions(1, kMaxDimensions);
   Shape out = call.shape();
   const std::int64_t in = call.dimension(-1);
   if (out.empty()) out = {1};
@@ -34,7 +34,7 @@ std::vector<Shape> embedding(LayerCall& call) {
   const std::int64_t width = call.size("output_dim");
   const std::int64_t tokens = elements(out);
   out.push_back(width);
-  call.weights({times(vocabulary, width)});
+  call.weights({saturating_product(vocabulary, width)});
   call.emit(Kind::embedding, "", {{"vocabulary", vocabulary}, {"width", width}, {"tokens", tokens}});
   return {std::move(out)};
 }
@@ -66,7 +66,7 @@ Product product_of(const Einsum& einsum) {
     std::int64_t& part = has(one, letter) && has(other, letter) ? (has(einsum.out, letter) ? product.batch : product.k)
                          : has(one, letter)                     ? product.m
                                                                 : product.n;
-    part = times(part, size);
+    part = saturating_product(part, size);
   }
   for (const char letter : einsum.out) product.out.push_back(std::max<std::int64_t>(1, size_of(einsum, letter)));
   return product;
@@ -90,20 +90,20 @@ std::vector<Shape> einsum_dense(LayerCall& call) {
   for (std::size_t i = 0; i < std::min(sizes.size(), einsum.out.size()); ++i) {
     const char letter = einsum.out[einsum.out.size() - 1 - i];
     const std::int64_t size = sizes[sizes.size() - 1 - i];
-    if (size_of(einsum, letter) == 0 && size > 0) einsum.sizes.emplace_back(letter, std::min(size, kTooMany));
+    if (size_of(einsum, letter) == 0 && size > 0) einsum.sizes.emplace_back(letter, std::min(size, kSaturatedCount));
   }
   std::int64_t kernel = 1;
   for (const char letter : einsum.operands.back()) {
     if (size_of(einsum, letter) == 0) call.fail("its output_shape does not say how large its weights are");
-    kernel = times(kernel, std::max<std::int64_t>(1, size_of(einsum, letter)));
+    kernel = saturating_product(kernel, std::max<std::int64_t>(1, size_of(einsum, letter)));
   }
   std::int64_t bias = call.word("bias_axes").empty() ? 0 : 1;
   for (const char letter : call.word("bias_axes"))
-    bias = times(bias, std::max<std::int64_t>(1, size_of(einsum, letter)));
+    bias = saturating_product(bias, std::max<std::int64_t>(1, size_of(einsum, letter)));
   const Product product = product_of(einsum);
   call.weights({kernel, bias});
   call.emit(Kind::dense, "", {{"rows", product.m}, {"in", product.k}, {"out", product.n}, {"bias", bias > 0}},
-            std::min(product.batch, kMostElements));
+            std::min(product.batch, kMaxElements));
   call.activation(call.word("activation"), product.out);
   return {product.out};
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kDots = "...";
 // Letters for the dimensions of an ellipsis; an equation cannot contain them.
 constexpr std::string_view kHidden = "0123456789!#$%&*";
-static_assert(kHidden.size() >= kMostDimensions);
+static_assert(kHidden.size() >= kMaxDimensions);
 
 // Replaces the ellipsis by `count` dimensions, numbered from the end because they broadcast.
 std::string spelled_out(std::string letters, std::size_t count) {
@@ -40,31 +40,31 @@ Einsum read_einsum(LayerCall& call, std::string_view equation, const std::vector
   for (std::size_t comma = operands.find(','); comma != std::string::npos; comma = operands.find(',')) {
     std::string letters = operands.substr(0, comma);
     operands.erase(0, comma + 1);
-    const std::size_t place = einsum.operands.size();
-    if (place < shapes.size()) {
+    const std::size_t position = einsum.operands.size();
+    if (position < shapes.size()) {
       const std::size_t named =
           letters.find(kDots) == std::string::npos ? letters.size() : letters.size() - kDots.size();
-      const std::size_t dimensions = shapes[place].size();
+      const std::size_t dimensions = shapes[position].size();
       const std::size_t hidden = dimensions > named ? dimensions - named : 0;
       most_hidden = std::max(most_hidden, hidden);
-      letters = spelled_out(std::move(letters), std::min(hidden, kMostDimensions));
+      letters = spelled_out(std::move(letters), std::min(hidden, kMaxDimensions));
       if (letters.size() != dimensions) {
-        call.fail(fmt::format("its equation {} does not go with {}", plain, text(shapes[place])));
+        call.fail(fmt::format("its equation {} does not go with {}", plain, text(shapes[position])));
         return einsum;
       }
       for (std::size_t i = 0; i < dimensions; ++i) {
         const auto known = std::find_if(einsum.sizes.begin(), einsum.sizes.end(),
                                         [&](const auto& size) { return size.first == letters[i]; });
         if (known == einsum.sizes.end()) {
-          einsum.sizes.emplace_back(letters[i], shapes[place][i]);
+          einsum.sizes.emplace_back(letters[i], shapes[position][i]);
         } else {
-          known->second = std::max(known->second, shapes[place][i]);
+          known->second = std::max(known->second, shapes[position][i]);
         }
       }
     }
     einsum.operands.push_back(std::move(letters));
   }
-  einsum.out = spelled_out(plain.substr(arrow + 2), std::min(most_hidden, kMostDimensions));
+  einsum.out = spelled_out(plain.substr(arrow + 2), std::min(most_hidden, kMaxDimensions));
   return einsum;
 }
 

@@ -55,8 +55,8 @@ std::vector<Shape> prelu(LayerCall& call) {
   Shape slopes = shape;
   if (!slopes.empty()) slopes.front() = 1;
   for (const std::int64_t shared : call.axes("shared_axes")) {
-    const std::size_t place = call.axis(shared, slopes.size());
-    if (place < slopes.size()) slopes[place] = 1;
+    const std::size_t position = call.axis(shared, slopes.size());
+    if (position < slopes.size()) slopes[position] = 1;
   }
   call.weights({elements(slopes)});
   call.activation("prelu", shape);

@@ -27,7 +27,7 @@ Parameters reduced(const Shape& shape, const std::vector<bool>& goes) {
   std::size_t first = 0;
   while (first < goes.size() && !goes[first]) ++first;
   std::int64_t gone = 1;
-  for (std::size_t i = 0; i < goes.size(); ++i) gone = goes[i] ? times(gone, shape[i]) : gone;
+  for (std::size_t i = 0; i < goes.size(); ++i) gone = goes[i] ? saturating_product(gone, shape[i]) : gone;
   const std::int64_t all = elements(shape);
   const bool is_behind =
       std::all_of(goes.begin() + static_cast<std::ptrdiff_t>(first), goes.end(), [](bool go) { return go; });
@@ -41,8 +41,8 @@ std::vector<Shape> reduce(LayerCall& call) {
   const Shape shape = call.shape();
   std::vector<bool> goes(shape.size(), call.option("axis") == nullptr);
   for (const std::int64_t each : call.axes("axis")) {
-    const std::size_t place = call.axis(each, shape.size());
-    if (place < goes.size()) goes[place] = true;
+    const std::size_t position = call.axis(each, shape.size());
+    if (position < goes.size()) goes[position] = true;
   }
   if (call.failure()) return {shape};
   call.emit(Kind::reduce, reduce_form(call.traits.class_name), reduced(shape, goes));

@@ -18,8 +18,8 @@ std::vector<Pair> pairs(LayerCall& call, std::string_view key, std::size_t sides
   std::vector<Pair> found;
   const auto checked = [&](const DocumentValue& value) {
     const std::int64_t number = value.integer().value_or(-1);
-    if (number < 0 || number > kMostFactor) call.fail(fmt::format("its {} is not between 0 and {}", key, kMostFactor));
-    return std::clamp<std::int64_t>(number, 0, kMostFactor);
+    if (number < 0 || number > kMaxFactor) call.fail(fmt::format("its {} is not between 0 and {}", key, kMaxFactor));
+    return std::clamp<std::int64_t>(number, 0, kMaxFactor);
   };
   const DocumentValue* const value = call.option(key);
   const DocumentValue::Array* const list = value == nullptr ? nullptr : value->array();
@@ -117,7 +117,7 @@ std::vector<Shape> upsampling(LayerCall& call) {
   const std::vector<std::int64_t> factor = call.factors("size", kSides, 2);
   Resized resized = begin(call, kSides, call.is_channels_last());
   for (std::size_t i = 0; i < kSides; ++i) {
-    resized.out[resized.first + i] = times(resized.out[resized.first + i], factor[i]);
+    resized.out[resized.first + i] = saturating_product(resized.out[resized.first + i], factor[i]);
   }
   emit(call, Kind::resize, resize_form(call.word("interpolation")), resized, 0);
   return {resized.out};

@@ -34,7 +34,7 @@ bool is_constant(const DocumentValue& value) {
 
 Shape shape_of(const DocumentValue* value) {
   Shape shape;
-  while (value != nullptr && value->array() != nullptr && !value->array()->empty() && shape.size() < kMostDimensions) {
+  while (value != nullptr && value->array() != nullptr && !value->array()->empty() && shape.size() < kMaxDimensions) {
     shape.push_back(static_cast<std::int64_t>(value->array()->size()));
     value = &value->array()->front();
   }
@@ -64,7 +64,7 @@ class CallParser {
     if (class_name == "__keras_tensor__" && config != nullptr) {
       const DocumentValue* const history = config->find("keras_history");
       const std::optional<NamedTensor> named = history == nullptr ? std::nullopt : named_tensor(*history);
-      if (named) add(*named, keyword, open_shape(config->find("shape")));
+      if (named) add(*named, keyword, parse_partial_shape(config->find("shape")));
       return;
     }
     if (class_name == "__tensor__" || class_name == "__numpy__") {
@@ -121,13 +121,13 @@ class CallParser {
     }
   }
 
-  void add(const NamedTensor& named, const std::string& keyword, std::optional<OpenShape> declared) {
+  void add(const NamedTensor& named, const std::string& keyword, std::optional<PartialShape> declared) {
     const std::optional<std::size_t> layer = context_.names.find(named.layer);
     if (!layer) {
       if (!failure_) failure_ = no_such_layer(named.layer);
       return;
     }
-    call_.arguments.push_back({keyword, TensorName{*layer, named.call, named.tensor}, {}});
+    call_.arguments.push_back({keyword, TensorReference{*layer, named.call, named.tensor}, {}});
     if (declared) context_.model.declared.try_emplace({*layer, named.call, named.tensor}, *std::move(declared));
   }
 
@@ -166,7 +166,8 @@ Result<ModelCall> parse_call(const DocumentValue& text, CallContext context) {
   return call;
 }
 
-void collect_names(const DocumentValue& value, const LayerNames& names, std::vector<TensorName>& found) {
+void collect_tensor_references(const DocumentValue& value, const LayerNames& names,
+                               std::vector<TensorReference>& found) {
   if (const std::optional<NamedTensor> named = named_tensor(value)) {
     if (const std::optional<std::size_t> layer = names.find(named->layer)) {
       found.push_back({*layer, named->call, named->tensor});
@@ -174,13 +175,13 @@ void collect_names(const DocumentValue& value, const LayerNames& names, std::vec
     return;
   }
   if (const DocumentValue::Array* const list = value.array()) {
-    for (const DocumentValue& each : *list) collect_names(each, names, found);
+    for (const DocumentValue& each : *list) collect_tensor_references(each, names, found);
   } else if (value.table() != nullptr) {
     std::vector<const formats::DocumentMember*> sorted;
     for (const formats::DocumentMember& member : *value.table()) sorted.push_back(&member);
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const auto* one, const auto* other) { return one->key < other->key; });
-    for (const formats::DocumentMember* member : sorted) collect_names(member->value, names, found);
+    for (const formats::DocumentMember* member : sorted) collect_tensor_references(member->value, names, found);
   }
 }
 

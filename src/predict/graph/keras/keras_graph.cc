@@ -12,7 +12,7 @@ namespace {
 
 using namespace keras;
 
-std::string open_text(const OpenShape& shape) {
+std::string open_text(const PartialShape& shape) {
   std::string out;
   for (const std::optional<std::int64_t>& size : shape) {
     out += (out.empty() ? "" : "x") + (size ? fmt::format("{}", *size) : std::string("?"));
@@ -21,7 +21,7 @@ std::string open_text(const OpenShape& shape) {
 }
 
 // A complete shape, as an example in error messages.
-std::string example(const OpenShape& shape) {
+std::string example(const PartialShape& shape) {
   std::string out;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     out += fmt::format("{}{}", i == 0 ? "" : "x", shape[i].value_or(i == 0 ? 1 : 224));
@@ -40,11 +40,11 @@ const InputShape* given_for(const std::string& name, std::size_t number, const s
 }
 
 // The shape from the file or from the user, who may omit the batch.
-OpenShape wanted_shape(const Layer& layer, std::size_t number, const GraphOptions& options) {
-  OpenShape shape = layer.input_shape.value_or(OpenShape{});
+PartialShape wanted_shape(const Layer& layer, std::size_t number, const GraphOptions& options) {
+  PartialShape shape = layer.input_shape.value_or(PartialShape{});
   if (const InputShape* const given = given_for(layer.name, number, options.inputs)) {
     const bool has_batch = given->sizes.size() + 1 != shape.size();
-    OpenShape sizes(given->sizes.begin(), given->sizes.end());
+    PartialShape sizes(given->sizes.begin(), given->sizes.end());
     if (!has_batch) sizes.insert(sizes.begin(), shape.front());
     shape = std::move(sizes);
   }
@@ -53,7 +53,7 @@ OpenShape wanted_shape(const Layer& layer, std::size_t number, const GraphOption
 }
 
 Result<Shape> input_sizes(const Layer& layer, std::size_t number, const GraphOptions& options) {
-  OpenShape shape = wanted_shape(layer, number, options);
+  PartialShape shape = wanted_shape(layer, number, options);
   if (shape.empty()) {
     return Error{ErrorCode::usage, fmt::format("the model does not say what its input {} looks like", layer.name),
                  "give its sizes with the batch, as in --input 1x224x224x3"};
@@ -71,7 +71,7 @@ Result<Shape> input_sizes(const Layer& layer, std::size_t number, const GraphOpt
     }
     sizes.push_back(*size);
   }
-  if (sizes.size() > kMostDimensions || elements(sizes) > kMostElements) {
+  if (sizes.size() > kMaxDimensions || elements(sizes) > kMaxElements) {
     return Error{ErrorCode::usage, fmt::format("the input {} of {} is too large", layer.name, open_text(shape)),
                  "give a smaller --batch or --input"};
   }
@@ -88,7 +88,7 @@ Operation input_operation(const Layer& layer, const Tensor& tensor, std::string_
                       {"height", has_channels ? elements(sizes, 1, last - 1) : 1},
                       {"width", has_channels ? sizes[last - 1] : elements(sizes, 1, sizes.size())}};
   if (type == "uint8" || type == "int8" || type == "bool") input.parameters.set("bytes", 1);
-  input.gradient = Gradient::none;
+  input.gradient = NeededGradients::none;
   return input;
 }
 
@@ -112,7 +112,7 @@ Result<formats::DocumentValue> parse_text(std::string_view json) {
 }  // namespace
 
 Result<Graph> read_keras(std::string_view json, const GraphOptions& options) {
-  if (options.batch && (*options.batch < 1 || *options.batch > kMostElements)) {
+  if (options.batch && (*options.batch < 1 || *options.batch > kMaxElements)) {
     return Error{ErrorCode::usage, fmt::format("a batch of {} is not possible", *options.batch),
                  "give --batch 1 or more"};
   }
@@ -131,7 +131,8 @@ Result<Graph> read_keras(std::string_view json, const GraphOptions& options) {
     if (!sizes) return std::move(sizes).error();
     const std::string type = layer.config == nullptr ? "" : layer.config->text_or_empty("dtype");
     const bool is_whole = type.find("int") != std::string::npos || type == "bool" || type == "string";
-    const Policy policy = policy_of(layer.config == nullptr ? nullptr : layer.config->find("dtype"), options.dtype);
+    const DtypePolicy policy =
+        parse_dtype_policy(layer.config == nullptr ? nullptr : layer.config->find("dtype"), options.dtype);
     inputs.push_back({*std::move(sizes), policy.dtype, false, !is_whole});
     graph.operations.push_back(input_operation(layer, inputs.back(), type));
     if (i == 0 && layer.input_shape) file_batch = layer.input_shape->front();
@@ -139,10 +140,10 @@ Result<Graph> read_keras(std::string_view json, const GraphOptions& options) {
   const std::int64_t batch = inputs.front().sizes.front();
   note_batch(graph, file_batch, batch, options.batch || !options.inputs.empty());
   const formats::DocumentValue* const config = text->find("config");
-  InheritedTraits around;
-  around.is_trainable = config->boolean("trainable").value_or(true);
+  InheritedTraits inherited;
+  inherited.is_trainable = config->boolean("trainable").value_or(true);
   ModelWalk walk(graph, options.dtype, batch, file_batch);
-  Result<std::vector<Tensor>> outputs = walk.run_model(*text, inputs, around);
+  Result<std::vector<Tensor>> outputs = walk.run_model(*text, inputs, inherited);
   if (!outputs) return std::move(outputs).error();
   return graph;
 }

@@ -143,10 +143,10 @@ TEST(KerasGraph, GradientsReachAsFarAsThereIsSomethingToTrain) {
   const std::string norm = keras_layer("BatchNormalization", "norm", R"("trainable": false)");
   const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {frozen, first, second, norm}), {});
   ASSERT_TRUE(graph);
-  EXPECT_EQ(find_operation(*graph, "frozen", Kind::dense).gradient, Gradient::none);
-  EXPECT_EQ(find_operation(*graph, "first", Kind::dense).gradient, Gradient::weights);
-  EXPECT_EQ(find_operation(*graph, "first", Kind::activation).gradient, Gradient::all);
-  EXPECT_EQ(find_operation(*graph, "second", Kind::dense).gradient, Gradient::all);
+  EXPECT_EQ(find_operation(*graph, "frozen", Kind::dense).gradient, NeededGradients::none);
+  EXPECT_EQ(find_operation(*graph, "first", Kind::dense).gradient, NeededGradients::weights);
+  EXPECT_EQ(find_operation(*graph, "first", Kind::activation).gradient, NeededGradients::all);
+  EXPECT_EQ(find_operation(*graph, "second", Kind::dense).gradient, NeededGradients::all);
   EXPECT_EQ(find_operation(*graph, "norm", Kind::normalization).parameters.find("frozen"), 1);
   EXPECT_EQ(graph->weight_tensors, 4);
   EXPECT_EQ(graph->weight_elements, 2 * (4 * 4 + 4));

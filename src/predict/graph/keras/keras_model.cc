@@ -34,16 +34,16 @@ std::string function_name(std::string_view name) {
   return plain;
 }
 
-std::optional<OpenShape> stated_input_shape(const DocumentValue& layer) {
+std::optional<PartialShape> stated_input_shape(const DocumentValue& layer) {
   const DocumentValue* const config = layer.find("config");
   if (config != nullptr) {
     for (const std::string_view key : {"batch_shape", "batch_input_shape", "build_input_shape"}) {
-      if (std::optional<OpenShape> shape = open_shape(config->find(key))) return shape;
+      if (std::optional<PartialShape> shape = parse_partial_shape(config->find(key))) return shape;
     }
   }
   const DocumentValue* const build = layer.find("build_config");
   if (build != nullptr) {
-    if (std::optional<OpenShape> shape = open_shape(build->find("input_shape"))) return shape;
+    if (std::optional<PartialShape> shape = parse_partial_shape(build->find("input_shape"))) return shape;
   }
   const DocumentValue* const layers = layers_of(layer);
   if (layers == nullptr || layers->array()->empty()) return std::nullopt;
@@ -62,11 +62,12 @@ void make_chain(Model& model, const DocumentValue& text) {
   }
   for (std::size_t i = 1; i < model.layers.size(); ++i) {
     ModelCall call;
-    call.arguments.push_back({"", TensorName{i - 1, 0, 0}, {}});
+    call.arguments.push_back({"", TensorReference{i - 1, 0, 0}, {}});
     model.layers[i].calls = {std::move(call)};
     model.order.emplace_back(i, 0);
     const DocumentValue* const build = model.layers[i].text->find("build_config");
-    const std::optional<OpenShape> shape = build == nullptr ? std::nullopt : open_shape(build->find("input_shape"));
+    const std::optional<PartialShape> shape =
+        build == nullptr ? std::nullopt : parse_partial_shape(build->find("input_shape"));
     if (shape) model.declared[{i - 1, 0, 0}] = *shape;
   }
   model.inputs = {0};
@@ -85,14 +86,14 @@ void number_calls_and_tensors(Model& model) {
         }
       }
     }
-    for (TensorName& output : model.outputs) visit(output);
+    for (TensorReference& output : model.outputs) visit(output);
   };
-  each_tensor([&](const TensorName& tensor) {
+  each_tensor([&](const TensorReference& tensor) {
     first[tensor.layer] = std::min(first[tensor.layer], tensor.call);
-    std::size_t& used = model.layers[tensor.layer].tensors_used;
+    std::size_t& used = model.layers[tensor.layer].used_outputs;
     used = std::max(used, std::min(tensor.tensor, kMostTensors) + 1);
   });
-  each_tensor([&](TensorName& tensor) {
+  each_tensor([&](TensorReference& tensor) {
     const Layer& layer = model.layers[tensor.layer];
     const bool is_old = !layer.calls.empty() && layer.calls.front().positional == nullptr;
     if (is_old && is_model(*layer.text) && first[tensor.layer] >= 1) --tensor.call;
@@ -151,12 +152,13 @@ Status parse_calls(Model& model, const DocumentValue& config) {
       layer.calls.push_back(*std::move(call));
     }
   }
-  std::vector<TensorName> inputs;
-  if (const DocumentValue* const named = config.find("input_layers")) collect_names(*named, names, inputs);
-  for (const TensorName& input : inputs) {
+  std::vector<TensorReference> inputs;
+  if (const DocumentValue* const named = config.find("input_layers")) collect_tensor_references(*named, names, inputs);
+  for (const TensorReference& input : inputs) {
     if (model.layers[input.layer].is_input) model.inputs.push_back(input.layer);
   }
-  if (const DocumentValue* const named = config.find("output_layers")) collect_names(*named, names, model.outputs);
+  if (const DocumentValue* const named = config.find("output_layers"))
+    collect_tensor_references(*named, names, model.outputs);
   return Done{};
 }
 
@@ -184,10 +186,10 @@ Layer parse_layer(const DocumentValue& text, std::size_t number) {
 
 bool is_model(const DocumentValue& layer) { return layers_of(layer) != nullptr; }
 
-std::optional<OpenShape> open_shape(const DocumentValue* value) {
+std::optional<PartialShape> parse_partial_shape(const DocumentValue* value) {
   const DocumentValue::Array* const list = value == nullptr ? nullptr : value->array();
-  if (list == nullptr || list->empty() || list->size() > kMostDimensions) return std::nullopt;
-  OpenShape shape;
+  if (list == nullptr || list->empty() || list->size() > kMaxDimensions) return std::nullopt;
+  PartialShape shape;
   for (const DocumentValue& each : *list) {
     if (!each.is_null() && !each.integer()) return std::nullopt;
     shape.push_back(each.integer());

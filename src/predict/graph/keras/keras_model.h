@@ -22,18 +22,18 @@ namespace joulemap::predict::keras {
 
 using formats::DocumentValue;
 // Includes the batch; entries of unknown size are empty.
-using OpenShape = std::vector<std::optional<std::int64_t>>;
+using PartialShape = std::vector<std::optional<std::int64_t>>;
 
 // Output `tensor` of call `call` of a layer, by index.
-struct TensorName {
+struct TensorReference {
   std::size_t layer = 0;
   std::size_t call = 0;
   std::size_t tensor = 0;
 };
 
 struct Argument {
-  std::string keyword;               // empty: positional
-  std::optional<TensorName> tensor;  // empty: a constant
+  std::string keyword;                    // empty: positional
+  std::optional<TensorReference> tensor;  // empty: a constant
   Shape constant;
 };
 
@@ -49,9 +49,9 @@ struct Layer {
   const DocumentValue* text = nullptr;  // class_name, config, build_config
   const DocumentValue* config = nullptr;
   bool is_input = false;
-  bool is_function = false;              // from keras.ops or TensorFlow
-  std::optional<OpenShape> input_shape;  // for an input layer
-  std::size_t tensors_used = 1;          // outputs of each call that other layers read
+  bool is_function = false;                 // from keras.ops or TensorFlow
+  std::optional<PartialShape> input_shape;  // for an input layer
+  std::size_t used_outputs = 1;             // outputs of each call that other layers read
   std::vector<ModelCall> calls;
 };
 
@@ -60,9 +60,9 @@ struct Model {
   std::vector<Layer> layers;
   std::vector<std::pair<std::size_t, std::size_t>> order;  // layer and call
   std::vector<std::size_t> inputs;                         // layers, in the order of the given tensors
-  std::vector<TensorName> outputs;
+  std::vector<TensorReference> outputs;
   // Output shapes that the text declares, by layer, call and tensor.
-  std::map<std::tuple<std::size_t, std::size_t, std::size_t>, OpenShape> declared;
+  std::map<std::tuple<std::size_t, std::size_t, std::size_t>, PartialShape> declared;
 };
 
 // Whether it contains layers: a Sequential or Functional model of any name.
@@ -71,7 +71,7 @@ bool is_model(const DocumentValue& layer);
 Result<Model> parse_model(const DocumentValue& text);
 Layer parse_layer(const DocumentValue& text, std::size_t number);  // without its calls
 
-std::optional<OpenShape> open_shape(const DocumentValue* value);
+std::optional<PartialShape> parse_partial_shape(const DocumentValue* value);
 
 // ---- keras_calls.cc: arguments of a layer call, in the formats of Keras 3 and Keras 2
 class LayerNames {
@@ -88,6 +88,7 @@ struct CallContext {
 };
 Result<ModelCall> parse_call(const DocumentValue& text, CallContext context);
 // Collects tensor names from nested lists and tables: input_layers, output_layers.
-void collect_names(const DocumentValue& value, const LayerNames& names, std::vector<TensorName>& found);
+void collect_tensor_references(const DocumentValue& value, const LayerNames& names,
+                               std::vector<TensorReference>& found);
 
 }  // namespace joulemap::predict::keras

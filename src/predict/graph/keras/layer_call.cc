@@ -36,7 +36,7 @@ std::string activation_form(std::string_view name) {
 
 }  // namespace
 
-LayerCall::LayerCall(LayerTraits layer_traits, CallText call_text, std::vector<Input> call_inputs, Graph& into)
+LayerCall::LayerCall(LayerTraits layer_traits, CallJson call_text, std::vector<Input> call_inputs, Graph& into)
     : traits(std::move(layer_traits)), written(call_text), inputs(std::move(call_inputs)), graph_(into) {
   for (const Input& input : inputs) needs_gradient_ = needs_gradient_ || input.tensor.needs_gradient;
 }
@@ -53,11 +53,11 @@ const Shape& LayerCall::shape(std::size_t input) {
   return kOnePixel;
 }
 
-const Input* LayerCall::named(std::string_view keyword, std::size_t place) const {
+const Input* LayerCall::named(std::string_view keyword, std::size_t position) const {
   std::size_t seen = 0;
   for (const Input& input : inputs) {
     if (input.keyword == keyword) return &input;
-    if (input.keyword.empty() && seen++ == place) return &input;
+    if (input.keyword.empty() && seen++ == position) return &input;
   }
   return nullptr;
 }
@@ -70,8 +70,8 @@ std::size_t LayerCall::axis(std::int64_t axis, std::size_t dimensions) {
 
 std::int64_t LayerCall::dimension(std::int64_t which) {
   const Shape& sizes = shape();
-  const std::size_t place = axis(which, sizes.size());
-  return place < sizes.size() ? sizes[place] : 1;
+  const std::size_t position = axis(which, sizes.size());
+  return position < sizes.size() ? sizes[position] : 1;
 }
 
 void LayerCall::need_dimensions(std::size_t least, std::size_t most) {
@@ -89,9 +89,9 @@ bool LayerCall::is_channels_last(std::string_view otherwise) const {
 }
 
 const DocumentValue* LayerCall::option(std::string_view key) const {
-  for (const DocumentValue* place : {written.config, written.keywords}) {
-    if (place == nullptr) continue;
-    if (const DocumentValue* const value = place->find(key); value != nullptr && !value->is_null()) return value;
+  for (const DocumentValue* position : {written.config, written.keywords}) {
+    if (position == nullptr) continue;
+    if (const DocumentValue* const value = position->find(key); value != nullptr && !value->is_null()) return value;
   }
   return nullptr;
 }
@@ -119,7 +119,7 @@ std::int64_t LayerCall::checked(std::optional<std::int64_t> value, std::string_v
 
 std::int64_t LayerCall::size(std::string_view key) {
   const DocumentValue* const value = option(key);
-  return checked(value == nullptr ? std::nullopt : value->integer(), key, kMostElements);
+  return checked(value == nullptr ? std::nullopt : value->integer(), key, kMaxElements);
 }
 
 std::int64_t LayerCall::size_or(std::string_view key, std::int64_t otherwise) {
@@ -130,13 +130,13 @@ std::vector<std::int64_t> LayerCall::factors(std::string_view key, std::size_t d
   const DocumentValue* const value = option(key);
   if (value == nullptr) return std::vector<std::int64_t>(dimensions, otherwise);
   const DocumentValue::Array* const list = value->array();
-  if (list == nullptr) return std::vector<std::int64_t>(dimensions, checked(value->integer(), key, kMostFactor));
+  if (list == nullptr) return std::vector<std::int64_t>(dimensions, checked(value->integer(), key, kMaxFactor));
   if (list->size() != dimensions && list->size() != 1) {
     fail(fmt::format("its {} has {} numbers for {} dimensions", key, list->size(), dimensions));
     return std::vector<std::int64_t>(dimensions, 1);
   }
   std::vector<std::int64_t> each;
-  for (const DocumentValue& one : *list) each.push_back(checked(one.integer(), key, kMostFactor));
+  for (const DocumentValue& one : *list) each.push_back(checked(one.integer(), key, kMaxFactor));
   each.resize(dimensions, each.front());
   return each;
 }
@@ -149,7 +149,7 @@ std::vector<std::int64_t> LayerCall::axes(std::string_view key) const {
   const DocumentValue::Array* list = value->array();
   // A tuple argument of a TensorFlow function.
   if (const DocumentValue* const items = value->find("items")) list = items->array();
-  if (list == nullptr || list->size() > kMostDimensions) return found;
+  if (list == nullptr || list->size() > kMaxDimensions) return found;
   for (const DocumentValue& each : *list) {
     if (const std::optional<std::int64_t> one = each.integer()) found.push_back(*one);
   }
@@ -168,28 +168,30 @@ Padding LayerCall::padding() {
 void LayerCall::weights(std::initializer_list<std::int64_t> sizes) {
   for (const std::int64_t size : sizes) {
     if (size == 0) continue;  // no bias
-    if (size > kMostElements) fail(fmt::format("its weights have more than {} elements", kMostElements));
+    if (size > kMaxElements) fail(fmt::format("its weights have more than {} elements", kMaxElements));
     if (traits.is_mixed) {
       const Operation cast{traits.path,
                            traits.class_name,
                            Kind::cast,
                            std::string(name_of(traits.dtype)),
-                           {{"batch", 1}, {"rows", 1}, {"width", std::min(size, kMostElements)}}};
+                           {{"batch", 1}, {"rows", 1}, {"width", std::min(size, kMaxElements)}}};
       graph_.operations.push_back(cast);
-      graph_.operations.back().gradient = traits.is_trainable ? Gradient::all : Gradient::none;
+      graph_.operations.back().gradient = traits.is_trainable ? NeededGradients::all : NeededGradients::none;
     }
     if (!traits.is_trainable) continue;
     has_trainable_weights_ = true;
     if (!traits.counts_weights) continue;
     ++graph_.weight_tensors;
-    graph_.weight_elements = std::min(graph_.weight_elements + std::min(size, kTooMany), kTooMany);
+    graph_.weight_elements = std::min(graph_.weight_elements + std::min(size, kSaturatedCount), kSaturatedCount);
   }
 }
 
 void LayerCall::emit(Kind kind, std::string_view form, Parameters parameters, std::int64_t count) {
   Operation operation{traits.path, traits.class_name, kind, std::string(form), std::move(parameters), traits.dtype};
   operation.count = count;
-  operation.gradient = needs_gradient_ ? Gradient::all : has_trainable_weights_ ? Gradient::weights : Gradient::none;
+  operation.gradient = needs_gradient_          ? NeededGradients::all
+                       : has_trainable_weights_ ? NeededGradients::weights
+                                                : NeededGradients::none;
   needs_gradient_ = needs_gradient_ || has_trainable_weights_;
   has_trainable_weights_ = false;
   graph_.operations.push_back(std::move(operation));
@@ -223,8 +225,8 @@ void LayerCall::activation(std::string_view name, const Shape& sizes, std::int64
 void LayerCall::unknown(std::string_view reason, const std::vector<Shape>& outputs, bool is_bounded) {
   std::int64_t in = 0;
   std::int64_t out = 0;
-  for (const Input& input : inputs) in = std::min(kTooMany, in + elements(input.tensor.sizes));
-  for (const Shape& output : outputs) out = std::min(kTooMany, out + elements(output));
+  for (const Input& input : inputs) in = std::min(kSaturatedCount, in + elements(input.tensor.sizes));
+  for (const Shape& output : outputs) out = std::min(kSaturatedCount, out + elements(output));
   emit(Kind::unknown, "",
        {{"batch", 1}, {"rows", 1}, {"width", std::max<std::int64_t>({in, out, 1})}, {"in", in}, {"out", out}});
   graph_.unknown.push_back({traits.path, traits.class_name, std::string(reason), is_bounded});
@@ -235,7 +237,7 @@ Parameters batch_rows_width(const Shape& shape) {
   return {{"batch", shape.front()}, {"rows", elements(shape, 1, shape.size() - 1)}, {"width", shape.back()}};
 }
 
-PairForm pair_form(const Shape& out, const Shape& one, const Shape& other) {
+BroadcastForm broadcast_form(const Shape& out, const Shape& one, const Shape& other) {
   const std::int64_t all = elements(out);
   const Shape& small = elements(one) < elements(other) ? one : other;
   const std::int64_t few = elements(small);

@@ -25,8 +25,8 @@ using formats::DocumentValue;
 struct Tensor {
   Shape sizes;
   Dtype dtype = Dtype::fp32;
-  bool needs_gradient = false;  // depends on something trainable
-  bool has_fractions = true;    // false: integers, which are never cast
+  bool needs_gradient = false;    // depends on something trainable
+  bool is_floating_point = true;  // false: integers, which are never cast
   // For the sequence output of a recurrent layer: index of its operation in the graph.
   std::optional<std::size_t> stack = {};
 };
@@ -48,7 +48,7 @@ struct LayerTraits {
 };
 
 // The model's text: the layer's configuration and its call arguments. Null if absent.
-struct CallText {
+struct CallJson {
   const DocumentValue* config = nullptr;
   const DocumentValue* positional = nullptr;
   const DocumentValue* keywords = nullptr;
@@ -56,16 +56,16 @@ struct CallText {
 
 class LayerCall {
  public:
-  LayerCall(LayerTraits layer_traits, CallText call_text, std::vector<Input> call_inputs, Graph& into);
+  LayerCall(LayerTraits layer_traits, CallJson call_text, std::vector<Input> call_inputs, Graph& into);
 
   LayerTraits traits;
-  CallText written;
+  CallJson written;
   std::vector<Input> inputs;
   std::optional<std::size_t> stack;  // for a recurrent layer that returns its sequence: index of its operation
 
   // ---- inputs
   const Shape& shape(std::size_t input = 0);  // fails if there is none
-  const Input* named(std::string_view keyword, std::size_t place) const;
+  const Input* named(std::string_view keyword, std::size_t position) const;
   std::int64_t dimension(std::int64_t axis);  // of the first input
   std::size_t axis(std::int64_t axis, std::size_t dimensions);
   void need_dimensions(std::size_t least, std::size_t most);  // of the first input
@@ -113,10 +113,10 @@ class LayerCall {
 // Factors of a shape for operations; `width` is the last dimension.
 Parameters batch_rows_width(const Shape& shape);
 // Form of a binary operation by the shape of the second tensor: same, row, last or scalar, with matching factors.
-struct PairForm {
+struct BroadcastForm {
   std::string_view form;
   Parameters parameters;
 };
-PairForm pair_form(const Shape& out, const Shape& one, const Shape& other);
+BroadcastForm broadcast_form(const Shape& out, const Shape& one, const Shape& other);
 
 }  // namespace joulemap::predict::keras

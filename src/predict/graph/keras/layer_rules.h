@@ -38,7 +38,7 @@ LayerRule find_rule(std::string_view class_name);
 // ---- helpers of rules in several source files
 void emit_dense(LayerCall& call, std::int64_t rows, std::int64_t in, std::int64_t out, bool has_bias,
                 std::int64_t count = 1);
-void emit_pair(LayerCall& call, Kind kind, const Shape& out, const Shape& one, const Shape& other);
+void emit_binary(LayerCall& call, Kind kind, const Shape& out, const Shape& one, const Shape& other);
 // Sizes of the equation's letters, from the shapes of its operands; fails if they do not match.
 struct Einsum {
   std::vector<std::string> operands;  // letters, with the ellipsis expanded

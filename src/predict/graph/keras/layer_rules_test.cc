@@ -188,9 +188,9 @@ TEST(KerasLayers, AttentionWithItsProjections) {
                                  "l attention batch=2;heads=4;queries=20;keys=20;width=8;causal=1",
                                  "l dense rows=40;in=32;out=32;bias=1"}));
   EXPECT_EQ(graph->weight_elements, 4 * (32 * 32 + 32));
-  EXPECT_EQ(graph->operations[2].gradient, Gradient::weights);
-  EXPECT_EQ(graph->operations[4].gradient, Gradient::weights) << "the value does not come behind the query";
-  EXPECT_EQ(graph->operations[5].gradient, Gradient::all);
+  EXPECT_EQ(graph->operations[2].gradient, NeededGradients::weights);
+  EXPECT_EQ(graph->operations[4].gradient, NeededGradients::weights) << "the value does not come behind the query";
+  EXPECT_EQ(graph->operations[5].gradient, NeededGradients::all);
 }
 
 TEST(KerasLayers, TensorsThatAreMerged) {

@@ -9,8 +9,8 @@
 
 namespace joulemap::predict::keras {
 
-void emit_pair(LayerCall& call, Kind kind, const Shape& out, const Shape& one, const Shape& other) {
-  PairForm pair = pair_form(out, one, other);
+void emit_binary(LayerCall& call, Kind kind, const Shape& out, const Shape& one, const Shape& other) {
+  BroadcastForm pair = broadcast_form(out, one, other);
   call.emit(kind, pair.form, std::move(pair.parameters));
 }
 
@@ -19,7 +19,7 @@ namespace {
 // Shape of a constant that the text contains as a list of numbers.
 Shape shape_of_numbers(const DocumentValue* value) {
   Shape shape;
-  while (value != nullptr && value->array() != nullptr && !value->array()->empty() && shape.size() < kMostDimensions) {
+  while (value != nullptr && value->array() != nullptr && !value->array()->empty() && shape.size() < kMaxDimensions) {
     shape.push_back(static_cast<std::int64_t>(value->array()->size()));
     value = &value->array()->front();
   }
@@ -39,14 +39,14 @@ std::vector<Shape> merge(LayerCall& call) {
   for (std::size_t i = 1; i < call.inputs.size(); ++i) {
     const Shape& other = call.shape(i);
     const Shape both = merged(call, out, other);
-    emit_pair(call, kKind, both, out, other);
+    emit_binary(call, kKind, both, out, other);
     out = both;
   }
   if (call.inputs.size() == 1) {  // the other operand is a number or a constant in the text
     const DocumentValue* const constant = call.option("y") != nullptr ? call.option("y") : call.option("x2");
     const Shape other = shape_of_numbers(constant);
     const Shape both = merged(call, out, other);
-    emit_pair(call, kKind, both, out, other);
+    emit_binary(call, kKind, both, out, other);
     out = both;
   }
   return {std::move(out)};
@@ -81,7 +81,7 @@ std::vector<Shape> concatenate(LayerCall& call) {
       return {out};
     }
     out[axis] += other[axis];
-    if (out[axis] > kMostElements) return {out};
+    if (out[axis] > kMaxElements) return {out};
   }
   const auto parts = static_cast<std::int64_t>(call.inputs.size());
   Shape part = out;

@@ -32,7 +32,7 @@ std::string unknown_reason(const Layer& layer, bool is_told) {
 
 }  // namespace
 
-Policy policy_of(const DocumentValue* dtype, Dtype otherwise) {
+DtypePolicy parse_dtype_policy(const DocumentValue* dtype, Dtype otherwise) {
   std::string name;
   if (dtype != nullptr) {
     name = dtype->text().value_or("");
@@ -59,22 +59,22 @@ Result<const Model*> ModelWalk::parsed(const DocumentValue& text) {
 }
 
 Result<std::vector<Tensor>> ModelWalk::run_model(const DocumentValue& text, const std::vector<Tensor>& inputs,
-                                                 const InheritedTraits& around) {
+                                                 const InheritedTraits& inherited) {
   Result<const Model*> parsed_model = parsed(text);
   if (!parsed_model) return std::move(parsed_model).error();
   const Model& model = **parsed_model;
   if (inputs.size() != model.inputs.size()) {
-    return wrong(around.path.empty() ? model.name : around.path,
+    return wrong(inherited.path.empty() ? model.name : inherited.path,
                  fmt::format("it takes {} tensors, and is given {}", model.inputs.size(), inputs.size()));
   }
   std::map<std::pair<std::size_t, std::size_t>, std::vector<Tensor>> computed;
   for (std::size_t i = 0; i < inputs.size(); ++i) computed[{model.inputs[i], 0}] = {inputs[i]};
-  const auto find = [&](const TensorName& name) -> const Tensor* {
+  const auto find = [&](const TensorReference& name) -> const Tensor* {
     const auto found = computed.find({name.layer, name.call});
     return found == computed.end() || name.tensor >= found->second.size() ? nullptr : &found->second[name.tensor];
   };
-  const auto not_there = [&](const TensorName& name) {
-    return wrong(joined(around.path, model.layers[name.layer].name),
+  const auto not_there = [&](const TensorReference& name) {
+    return wrong(joined(inherited.path, model.layers[name.layer].name),
                  fmt::format("its tensor {} is taken, which it does not give", name.tensor));
   };
   for (const auto& [number, call_number] : model.order) {
@@ -86,13 +86,13 @@ Result<std::vector<Tensor>> ModelWalk::run_model(const DocumentValue& text, cons
       if (argument.tensor && tensor == nullptr) return not_there(*argument.tensor);
       given.push_back({argument.keyword, tensor == nullptr ? Tensor{argument.constant, dtype_} : *tensor});
     }
-    Tensors out = run_layer(layer, {layer.config, call.positional, call.keywords}, std::move(given), around,
+    Tensors out = run_layer(layer, {layer.config, call.positional, call.keywords}, std::move(given), inherited,
                             declared_shapes(model, number, call_number));
     if (!out) return std::move(out).error();
     computed[{number, call_number}] = *std::move(out);
   }
   std::vector<Tensor> outputs;
-  for (const TensorName& output : model.outputs) {
+  for (const TensorReference& output : model.outputs) {
     const Tensor* const tensor = find(output);
     if (tensor == nullptr) return not_there(output);
     outputs.push_back(*tensor);
@@ -101,56 +101,57 @@ Result<std::vector<Tensor>> ModelWalk::run_model(const DocumentValue& text, cons
 }
 
 ModelWalk::DeclaredShapes ModelWalk::declared_shapes(const Model& model, std::size_t layer, std::size_t call) const {
-  DeclaredShapes told{{}, true};
-  for (std::size_t tensor = 0; tensor < model.layers[layer].tensors_used; ++tensor) {
+  DeclaredShapes declared{{}, true};
+  for (std::size_t tensor = 0; tensor < model.layers[layer].used_outputs; ++tensor) {
     const auto found = model.declared.find({layer, call, tensor});
-    told.shapes.emplace_back();
+    declared.shapes.emplace_back();
     if (found == model.declared.end()) {
-      told.is_complete = false;
+      declared.is_complete = false;
       continue;
     }
     for (std::size_t i = 0; i < found->second.size(); ++i) {
       std::optional<std::int64_t> size = found->second[i];
       if (i == 0 && (!size || size == file_batch_)) size = batch_;
-      if (!size || *size < 1) told.is_complete = false;
-      told.shapes.back().push_back(size.value_or(1));
+      if (!size || *size < 1) declared.is_complete = false;
+      declared.shapes.back().push_back(size.value_or(1));
     }
   }
-  return told;
+  return declared;
 }
 
-LayerTraits ModelWalk::traits_of(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& around,
-                                 const CallText& written) const {
+LayerTraits ModelWalk::traits_of(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& inherited,
+                                 const CallJson& written) const {
   LayerTraits traits;
-  traits.path = joined(around.path, layer.name);
+  traits.path = joined(inherited.path, layer.name);
   traits.class_name = layer.class_name;
   const bool trains = layer.config == nullptr || layer.config->boolean("trainable").value_or(true);
-  traits.is_trainable = around.is_trainable && trains;
-  traits.is_inference = around.is_inference;
+  traits.is_trainable = inherited.is_trainable && trains;
+  traits.is_inference = inherited.is_inference;
   // Keras 3 writes the default of `training` for every layer, which a run overrides. For models, and in Keras 2, the
   // value is an explicit choice.
   const bool is_chosen = written.positional == nullptr || is_model(*layer.text);
   if (is_chosen && written.keywords != nullptr && written.keywords->boolean("training") == false) {
     traits.is_inference = true;
   }
-  const Policy policy = policy_of(layer.config == nullptr ? nullptr : layer.config->find("dtype"), dtype_);
+  const DtypePolicy policy =
+      parse_dtype_policy(layer.config == nullptr ? nullptr : layer.config->find("dtype"), dtype_);
   traits.dtype = policy.dtype;
   traits.is_mixed = policy.is_mixed;
   if (layer.is_function) {  // computes in the type of its input
     const auto first =
-        std::find_if(inputs.begin(), inputs.end(), [](const Input& input) { return input.tensor.has_fractions; });
+        std::find_if(inputs.begin(), inputs.end(), [](const Input& input) { return input.tensor.is_floating_point; });
     traits.dtype = first == inputs.end() ? dtype_ : first->tensor.dtype;
     traits.is_mixed = false;
   }
   return traits;
 }
 
-Result<std::vector<Tensor>> ModelWalk::run_layer(const Layer& layer, const CallText& written, std::vector<Input> inputs,
-                                                 const InheritedTraits& around, const DeclaredShapes& told) {
+Result<std::vector<Tensor>> ModelWalk::run_layer(const Layer& layer, const CallJson& written, std::vector<Input> inputs,
+                                                 const InheritedTraits& inherited, const DeclaredShapes& declared) {
   if (++calls_ > kMostCalls) {
     return Error{ErrorCode::unsupported, fmt::format("the model has more than {} calls of layers", kMostCalls), ""};
   }
-  LayerTraits traits = traits_of(layer, inputs, around, written);
+  LayerTraits traits = traits_of(layer, inputs, inherited, written);
   if (inputs.empty()) {
     return Error{
         ErrorCode::unsupported,
@@ -166,36 +167,36 @@ Result<std::vector<Tensor>> ModelWalk::run_layer(const Layer& layer, const CallT
   }
   if (layer.class_name == "TimeDistributed") return run_time_distributed(layer, std::move(inputs), inside);
   if (layer.class_name == "Bidirectional") return run_bidirectional(layer, inputs, inside, std::move(traits));
-  traits.counts_weights = counted_.insert(traits.path).second;
+  traits.counts_weights = layers_with_counted_weights_.insert(traits.path).second;
   LayerCall call(std::move(traits), written, std::move(inputs), graph_);
   if (!layer.is_function) cast_inputs(call);
-  return run_rule(call, told, layer);
+  return run_rule(call, declared, layer);
 }
 
 // Casts inputs to the layer's computing type, as Keras does at the start of a call.
 void ModelWalk::cast_inputs(LayerCall& call) const {
   for (Input& input : call.inputs) {
-    if (!input.tensor.has_fractions || input.tensor.dtype == call.traits.dtype) continue;
+    if (!input.tensor.is_floating_point || input.tensor.dtype == call.traits.dtype) continue;
     Operation cast{call.traits.path,
                    call.traits.class_name,
                    Kind::cast,
                    std::string(name_of(call.traits.dtype)),
                    batch_rows_width(input.tensor.sizes),
                    input.tensor.dtype};
-    cast.gradient = input.tensor.needs_gradient ? Gradient::all : Gradient::none;
+    cast.gradient = input.tensor.needs_gradient ? NeededGradients::all : NeededGradients::none;
     graph_.operations.push_back(std::move(cast));
     input.tensor.dtype = call.traits.dtype;
   }
 }
 
-Result<std::vector<Tensor>> ModelWalk::run_rule(LayerCall& call, const DeclaredShapes& told, const Layer& layer) {
+Result<std::vector<Tensor>> ModelWalk::run_rule(LayerCall& call, const DeclaredShapes& declared, const Layer& layer) {
   const LayerRule rule = layer.is_input ? nullptr : find_rule(layer.class_name);
   if (rule != nullptr) return checked(call, rule(call));
-  std::vector<Shape> shapes = told.shapes;
-  if (!told.is_complete) shapes.assign(std::max<std::size_t>(1, told.shapes.size()), call.shape());
+  std::vector<Shape> shapes = declared.shapes;
+  if (!declared.is_complete) shapes.assign(std::max<std::size_t>(1, declared.shapes.size()), call.shape());
   // A custom layer may have weights of unknown count.
   if (call.traits.is_trainable && !layer.is_function && layer.class_name != "Lambda") call.set_needs_gradient(true);
-  call.unknown(unknown_reason(layer, told.is_complete), shapes, told.is_complete);
+  call.unknown(unknown_reason(layer, declared.is_complete), shapes, declared.is_complete);
   return checked(call, shapes);
 }
 
@@ -211,19 +212,19 @@ std::optional<std::size_t> stack_of(const LayerCall& call) {
 
 Result<std::vector<Tensor>> ModelWalk::checked(const LayerCall& call, const std::vector<Shape>& shapes) const {
   if (call.failure()) return *call.failure();
-  bool has_fractions = call.traits.class_name == "cast";
-  for (const Input& input : call.inputs) has_fractions = has_fractions || input.tensor.has_fractions;
-  if (call.traits.class_name == "Embedding") has_fractions = true;
+  bool is_floating_point = call.traits.class_name == "cast";
+  for (const Input& input : call.inputs) is_floating_point = is_floating_point || input.tensor.is_floating_point;
+  if (call.traits.class_name == "Embedding") is_floating_point = true;
   std::vector<Tensor> tensors;
   for (const Shape& shape : shapes) {
     const bool is_positive = std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size >= 1; });
-    if (!is_positive || elements(shape) > kMostElements || shape.size() > kMostDimensions) {
+    if (!is_positive || elements(shape) > kMaxElements || shape.size() > kMaxDimensions) {
       return Error{ErrorCode::malformed,
                    fmt::format("layer {} ({}): it would give a tensor of {}", call.traits.path, call.traits.class_name,
                                text(shape)),
                    is_positive ? "give a smaller --batch or --input" : "give a larger --input"};
     }
-    tensors.push_back({shape, call.traits.dtype, call.needs_gradient(), has_fractions});
+    tensors.push_back({shape, call.traits.dtype, call.needs_gradient(), is_floating_point});
     if (shape.size() == 3 && tensors.size() == 1) tensors.back().stack = stack_of(call);
   }
   return tensors;

@@ -27,11 +27,11 @@ struct InheritedTraits {
 };
 
 // Types of a dtype policy such as "mixed_bfloat16".
-struct Policy {
+struct DtypePolicy {
   Dtype dtype = Dtype::fp32;
   bool is_mixed = false;
 };
-Policy policy_of(const DocumentValue* dtype, Dtype otherwise);
+DtypePolicy parse_dtype_policy(const DocumentValue* dtype, Dtype otherwise);
 
 class ModelWalk {
  public:
@@ -39,7 +39,7 @@ class ModelWalk {
   ModelWalk(Graph& graph, Dtype dtype, std::int64_t batch, std::optional<std::int64_t> file_batch);
 
   Result<std::vector<Tensor>> run_model(const DocumentValue& text, const std::vector<Tensor>& inputs,
-                                        const InheritedTraits& around);
+                                        const InheritedTraits& inherited);
 
  private:
   using Tensors = Result<std::vector<Tensor>>;
@@ -50,25 +50,25 @@ class ModelWalk {
 
   Result<const Model*> parsed(const DocumentValue& text);
   DeclaredShapes declared_shapes(const Model& model, std::size_t layer, std::size_t call) const;
-  Tensors run_layer(const Layer& layer, const CallText& written, std::vector<Input> inputs,
-                    const InheritedTraits& around, const DeclaredShapes& told);
-  Tensors run_rule(LayerCall& call, const DeclaredShapes& told, const Layer& layer);
+  Tensors run_layer(const Layer& layer, const CallJson& written, std::vector<Input> inputs,
+                    const InheritedTraits& inherited, const DeclaredShapes& declared);
+  Tensors run_rule(LayerCall& call, const DeclaredShapes& declared, const Layer& layer);
   Tensors run_time_distributed(const Layer& layer, std::vector<Input> inputs, const InheritedTraits& inside);
   Tensors run_bidirectional(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& inside,
                             LayerTraits traits);
-  std::optional<std::size_t> join_directions(std::size_t begin, const std::string& path,
-                                             std::optional<std::size_t> stack);
+  std::optional<std::size_t> merge_directions(std::size_t begin, const std::string& path,
+                                              std::optional<std::size_t> stack);
   Tensors checked(const LayerCall& call, const std::vector<Shape>& shapes) const;
-  LayerTraits traits_of(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& around,
-                        const CallText& written) const;
+  LayerTraits traits_of(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& inherited,
+                        const CallJson& written) const;
   void cast_inputs(LayerCall& call) const;
 
   Graph& graph_;
   Dtype dtype_;
   std::int64_t batch_;
   std::optional<std::int64_t> file_batch_;
-  std::map<const DocumentValue*, Model> models_;  // parsed once, because a nested model may be called often
-  std::set<std::string> counted_;                 // layers whose weights are counted
+  std::map<const DocumentValue*, Model> models_;       // parsed once, because a nested model may be called often
+  std::set<std::string> layers_with_counted_weights_;  // layers whose weights are counted
   std::int64_t calls_ = 0;
 };
 

@@ -27,7 +27,7 @@ void emit_by_channel(LayerCall& call, std::string_view form, std::size_t channel
 
 // As inference runs it. Training uses batch statistics (form batch), unless `frozen` is 1.
 std::vector<Shape> batch_normalization(LayerCall& call) {
-  call.need_dimensions(1, kMostDimensions);
+  call.need_dimensions(1, kMaxDimensions);
   const Shape shape = call.shape();
   const std::size_t axis = call.axis(axis_number(call, -1), shape.size());
   if (call.failure()) return {shape};
@@ -37,7 +37,7 @@ std::vector<Shape> batch_normalization(LayerCall& call) {
 }
 
 std::vector<Shape> group_normalization(LayerCall& call) {
-  call.need_dimensions(2, kMostDimensions);
+  call.need_dimensions(2, kMaxDimensions);
   const Shape shape = call.shape();
   const std::size_t axis = call.axis(axis_number(call, -1), shape.size());
   if (call.failure()) return {shape};
@@ -59,10 +59,10 @@ std::int64_t normed_elements(LayerCall& call) {
   std::vector<std::size_t> places;
   std::int64_t normed = 1;
   for (const std::int64_t each : axes) {
-    const std::size_t place = call.axis(each, call.shape().size());
-    if (std::find(places.begin(), places.end(), place) != places.end()) continue;
-    places.push_back(place);
-    if (place < call.shape().size()) normed = times(normed, call.shape()[place]);
+    const std::size_t position = call.axis(each, call.shape().size());
+    if (std::find(places.begin(), places.end(), position) != places.end()) continue;
+    places.push_back(position);
+    if (position < call.shape().size()) normed = saturating_product(normed, call.shape()[position]);
   }
   return normed;
 }

@@ -19,23 +19,23 @@ Sides sides_of(LayerCall& call, std::size_t count) {
 }
 
 // Operations pool over two dimensions, so the depth is folded into the height: same counts of elements and sums.
-Window folded(const std::vector<Window>& windows) {
+SlidingWindow folded(const std::vector<SlidingWindow>& windows) {
   if (windows.size() == 1) return {};
-  Window height = windows[windows.size() - 2];
+  SlidingWindow height = windows[windows.size() - 2];
   if (windows.size() == 2) return height;
-  const Window& depth = windows.front();
-  height.in = times(height.in, depth.in);
-  height.kernel = times(height.kernel, depth.kernel);
-  height.stride = times(height.stride, depth.stride);
-  height.out = times(height.out, depth.out);
+  const SlidingWindow& depth = windows.front();
+  height.in = saturating_product(height.in, depth.in);
+  height.kernel = saturating_product(height.kernel, depth.kernel);
+  height.stride = saturating_product(height.stride, depth.stride);
+  height.out = saturating_product(height.out, depth.out);
   height.is_even = false;
   return height;
 }
 
 void emit_pooling(LayerCall& call, std::string_view form, std::int64_t batch, std::int64_t channels,
-                  const std::vector<Window>& windows) {
-  const Window height = folded(windows);
-  const Window& width = windows.back();
+                  const std::vector<SlidingWindow>& windows) {
+  const SlidingWindow height = folded(windows);
+  const SlidingWindow& width = windows.back();
   Parameters parameters{{"batch", batch},           {"channels", channels},    {"height", height.in},
                         {"width", width.in},        {"kernel", height.kernel}, {"stride", height.stride},
                         {"padding", height.padding}};
@@ -60,9 +60,9 @@ std::vector<Shape> pooling(LayerCall& call) {
   const bool has_strides = call.option("strides") != nullptr;
   const std::vector<std::int64_t> stride = has_strides ? call.factors("strides", kSides, 1) : kernel;
   const Padding padding = call.padding();
-  std::vector<Window> windows;
+  std::vector<SlidingWindow> windows;
   for (std::size_t i = 0; i < kSides; ++i) {
-    windows.push_back(slide(out[sides.first + i], kernel[i], stride[i], 1, padding));
+    windows.push_back(sliding_window(out[sides.first + i], kernel[i], stride[i], 1, padding));
     if (windows.back().out < 1) {
       call.fail(fmt::format("its window of {} does not fit into {}", kernel[i], out[sides.first + i]),
                 "give a larger input with --input");

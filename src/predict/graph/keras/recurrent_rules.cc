@@ -48,9 +48,10 @@ std::string_view cell_form(const Cell& cell) {
 
 // PyTorch and cuDNN have two biases; Keras trains one of them in an LSTM.
 void emit_one_call(LayerCall& call, const Sequence& sequence, const Cell& cell) {
-  const std::int64_t out = times(cell.gates, cell.units);
-  const std::int64_t bias = times(cell.has_two_biases ? 2 : 1, out);
-  call.weights({times(sequence.width, out), times(cell.units, out), cell.has_bias ? bias : 0});
+  const std::int64_t out = saturating_product(cell.gates, cell.units);
+  const std::int64_t bias = saturating_product(cell.has_two_biases ? 2 : 1, out);
+  call.weights(
+      {saturating_product(sequence.width, out), saturating_product(cell.units, out), cell.has_bias ? bias : 0});
   const std::size_t operation = call.emit_recurrent(cell_form(cell), {{"batch", sequence.batch},
                                                                       {"steps", sequence.steps},
                                                                       {"in", sequence.width},
@@ -62,12 +63,12 @@ void emit_one_call(LayerCall& call, const Sequence& sequence, const Cell& cell) 
 }
 
 void emit_cell(LayerCall& call, const Sequence& sequence, const Cell& cell) {
-  const std::int64_t out = times(cell.gates, cell.units);
-  const std::int64_t bias = times(cell.has_two_biases ? 2 : 1, out);
-  call.weights({times(sequence.width, out), cell.has_bias ? bias : 0});
+  const std::int64_t out = saturating_product(cell.gates, cell.units);
+  const std::int64_t bias = saturating_product(cell.has_two_biases ? 2 : 1, out);
+  call.weights({saturating_product(sequence.width, out), cell.has_bias ? bias : 0});
   call.emit(Kind::dense, "", {{"rows", sequence.batch}, {"in", sequence.width}, {"out", out}, {"bias", cell.has_bias}},
             sequence.steps);
-  call.weights({times(cell.units, out)});
+  call.weights({saturating_product(cell.units, out)});
   call.emit(Kind::dense, "",
             {{"rows", sequence.batch}, {"in", cell.units}, {"out", out}, {"bias", cell.has_two_biases}},
             sequence.steps);
@@ -86,7 +87,7 @@ Cell read_cell(LayerCall& call, std::string_view class_name, const DocumentValue
   };
   if (config == nullptr) {
     cell.units = call.size("units");
-  } else if (const std::int64_t units = config->integer("units").value_or(0); units >= 1 && units <= kMostElements) {
+  } else if (const std::int64_t units = config->integer("units").value_or(0); units >= 1 && units <= kMaxElements) {
     cell.units = units;
   } else {
     call.fail("its cell has no units");

@@ -7,16 +7,16 @@
 
 namespace joulemap::predict::keras {
 
-std::int64_t times(std::int64_t one, std::int64_t other) {
+std::int64_t saturating_product(std::int64_t one, std::int64_t other) {
   if (one == 0 || other == 0) return 0;
-  return one > kMostElements / other ? kTooMany : one * other;
+  return one > kMaxElements / other ? kSaturatedCount : one * other;
 }
 
 std::int64_t elements(const Shape& shape) { return elements(shape, 0, shape.size()); }
 
 std::int64_t elements(const Shape& shape, std::size_t from, std::size_t to) {
   std::int64_t product = 1;
-  for (std::size_t i = from; i < std::min(to, shape.size()); ++i) product = times(product, shape[i]);
+  for (std::size_t i = from; i < std::min(to, shape.size()); ++i) product = saturating_product(product, shape[i]);
   return product;
 }
 
@@ -46,8 +46,9 @@ std::optional<Shape> broadcast(const Shape& one, const Shape& other) {
   return out;
 }
 
-Window slide(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation, Padding padding) {
-  Window window{in, kernel, stride, dilation};
+SlidingWindow sliding_window(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
+                             Padding padding) {
+  SlidingWindow window{in, kernel, stride, dilation};
   const std::int64_t reach = dilation * (kernel - 1) + 1;
   std::int64_t padded = 0;  // sum of both sides
   if (padding == Padding::same) {
@@ -63,9 +64,9 @@ Window slide(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int
   return window;
 }
 
-Window slide_back(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation, Padding padding,
-                  std::optional<std::int64_t> output_padding) {
-  Window window{in, kernel, stride, dilation};
+SlidingWindow transposed_window(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
+                                Padding padding, std::optional<std::int64_t> output_padding) {
+  SlidingWindow window{in, kernel, stride, dilation};
   const std::int64_t reach = dilation * (kernel - 1) + 1;
   window.is_even = false;  // sets the output size explicitly, because it exceeds the input's
   window.padding = padding == Padding::same ? reach / 2 : 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tensor shapes and their arithmetic: element counts, axes, sliding windows, reduced axes. Pure. Products saturate at
-// kTooMany instead of overflowing, so that one check after the last product is enough. Input sizes are at most
-// kMostElements, factors at most kMostFactor.
+// kSaturatedCount instead of overflowing, so that one check after the last product is enough. Input sizes are at most
+// kMaxElements, factors at most kMaxFactor.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace joulemap::predict::keras {
 
 using Shape = std::vector<std::int64_t>;
 
-inline constexpr std::int64_t kTooMany = kMostElements + 1;
-inline constexpr std::int64_t kMostFactor = 65536;  // of kernels, strides, dilations
-inline constexpr std::size_t kMostDimensions = 16;
+inline constexpr std::int64_t kSaturatedCount = kMaxElements + 1;
+inline constexpr std::int64_t kMaxFactor = 65536;  // of kernels, strides, dilations
+inline constexpr std::size_t kMaxDimensions = 16;
 
-// Both at least 0; saturates at kTooMany.
-std::int64_t times(std::int64_t one, std::int64_t other);
+// Both at least 0; saturates at kSaturatedCount.
+std::int64_t saturating_product(std::int64_t one, std::int64_t other);
 std::int64_t elements(const Shape& shape);
 std::int64_t elements(const Shape& shape, std::size_t from, std::size_t to);  // of the dimensions [from, to)
 
@@ -36,7 +36,7 @@ std::optional<Shape> broadcast(const Shape& one, const Shape& other);
 enum class Padding : std::uint8_t { valid, same, causal };
 
 // A kernel that slides along one dimension.
-struct Window {
+struct SlidingWindow {
   std::int64_t in = 1;
   std::int64_t kernel = 1;
   std::int64_t stride = 1;
@@ -45,9 +45,10 @@ struct Window {
   std::int64_t padding = 0;  // per side; the smaller one if they differ
   bool is_even = true;       // `out` follows from sizes and padding
 };
-Window slide(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation, Padding padding);
+SlidingWindow sliding_window(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
+                             Padding padding);
 // The inverse, for transposed convolutions; with Keras's output_padding if given.
-Window slide_back(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation, Padding padding,
-                  std::optional<std::int64_t> output_padding);
+SlidingWindow transposed_window(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
+                                Padding padding, std::optional<std::int64_t> output_padding);
 
 }  // namespace joulemap::predict::keras

@@ -23,8 +23,8 @@ Shape filled(LayerCall& call, const std::vector<std::int64_t>& target, std::int6
     if (is_open && open != target.size()) call.fail("its shape leaves more than one size open");
     if (is_open) open = i;
     if (!is_open && target[i] < 1) call.fail(fmt::format("its shape has the size {}", target[i]));
-    out.push_back(std::clamp<std::int64_t>(target[i], 1, kTooMany));
-    if (!is_open) known = times(known, out.back());
+    out.push_back(std::clamp<std::int64_t>(target[i], 1, kSaturatedCount));
+    if (!is_open) known = saturating_product(known, out.back());
   }
   if (open == target.size() && known != all && !out.empty()) {
     open = 0;
@@ -48,13 +48,13 @@ std::vector<std::int64_t> numbers(LayerCall& call, std::string_view key) {
   if (list != nullptr) {
     for (const DocumentValue& each : *list) found.push_back(each.integer().value_or(-1));
   }
-  if (found.size() > kMostDimensions) call.fail(fmt::format("its {} has {} numbers", key, found.size()));
-  found.resize(std::min(found.size(), kMostDimensions));
+  if (found.size() > kMaxDimensions) call.fail(fmt::format("its {} has {} numbers", key, found.size()));
+  found.resize(std::min(found.size(), kMaxDimensions));
   return found;
 }
 
 std::vector<Shape> reshape_layer(LayerCall& call) {
-  call.need_dimensions(1, kMostDimensions);
+  call.need_dimensions(1, kMaxDimensions);
   const Shape in = call.shape();
   if (in.empty()) return {in};
   Shape out = filled(call, numbers(call, "target_shape"), elements(in) / in.front());
@@ -83,10 +83,10 @@ std::vector<Shape> ordered(LayerCall& call, const std::vector<std::int64_t>& ord
   std::vector<bool> seen(in.size(), false);
   Shape out;
   for (const std::int64_t each : order) {
-    const std::size_t place = call.axis(each, in.size());
-    if (place >= in.size() || seen[place]) break;
-    seen[place] = true;
-    out.push_back(in[place]);
+    const std::size_t position = call.axis(each, in.size());
+    if (position >= in.size() || seen[position]) break;
+    seen[position] = true;
+    out.push_back(in[position]);
   }
   if (out.size() != in.size()) {
     call.fail(fmt::format("its order does not name each of {} dimensions once", in.size()));
@@ -145,8 +145,8 @@ std::vector<Shape> squeeze(LayerCall& call) {
   const std::vector<std::int64_t> axes = call.axes("axis");
   std::vector<bool> goes(in.size(), false);
   for (const std::int64_t each : axes) {
-    const std::size_t place = call.axis(each, in.size());
-    if (place < goes.size()) goes[place] = in[place] == 1;
+    const std::size_t position = call.axis(each, in.size());
+    if (position < goes.size()) goes[position] = in[position] == 1;
   }
   Shape out;
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -179,8 +179,8 @@ std::vector<Shape> split(LayerCall& call) {
     sizes = numbers(call, key);
   } else {
     std::int64_t from = 0;
-    for (const std::int64_t place : numbers(call, key)) {
-      const std::int64_t to = std::clamp<std::int64_t>(place, 0, in[axis]);
+    for (const std::int64_t position : numbers(call, key)) {
+      const std::int64_t to = std::clamp<std::int64_t>(position, 0, in[axis]);
       sizes.push_back(to - from);  // shape checks reject values below 1
       from = to;
     }
@@ -199,14 +199,14 @@ std::vector<Shape> split(LayerCall& call) {
 std::optional<std::int64_t> sliced(const DocumentValue& slice, std::int64_t size) {
   const DocumentValue* const inside = slice.find("config") != nullptr ? slice.find("config") : &slice;
   const std::int64_t step = inside->integer("step").value_or(1);
-  if (step == 0 || step > kMostElements || step < -kMostElements) return std::nullopt;
-  const auto place = [&](std::string_view key, std::int64_t otherwise) {
+  if (step == 0 || step > kMaxElements || step < -kMaxElements) return std::nullopt;
+  const auto position = [&](std::string_view key, std::int64_t otherwise) {
     const std::optional<std::int64_t> found = inside->integer(key);
     if (!found) return otherwise;
     return std::clamp<std::int64_t>(*found < 0 ? *found + size : *found, step < 0 ? -1 : 0, step < 0 ? size - 1 : size);
   };
-  const std::int64_t start = place("start", step < 0 ? size - 1 : 0);
-  const std::int64_t stop = place("stop", step < 0 ? -1 : size);
+  const std::int64_t start = position("start", step < 0 ? size - 1 : 0);
+  const std::int64_t stop = position("stop", step < 0 ? -1 : size);
   const std::int64_t length = step < 0 ? start - stop : stop - start;
   const std::int64_t stride = step < 0 ? -step : step;
   return length <= 0 ? 0 : (length + stride - 1) / stride;
@@ -225,7 +225,7 @@ std::vector<Shape> get_item(LayerCall& call) {
   const DocumentValue::Array single = spec == nullptr ? DocumentValue::Array{} : DocumentValue::Array{*spec};
   const DocumentValue::Array& list = spec != nullptr && spec->array() != nullptr ? *spec->array() : single;
   Shape out;
-  std::size_t place = 0;
+  std::size_t position = 0;
   for (const DocumentValue& each : list) {
     if (each.is_null()) {  // a new dimension
       out.push_back(1);
@@ -234,17 +234,17 @@ std::vector<Shape> get_item(LayerCall& call) {
     const std::string word = each.text().value_or(each.text_or_empty("class_name"));
     if (word == "Ellipsis" || word == "__ellipsis__") {
       const std::size_t behind = static_cast<std::size_t>(&list.back() - &each);
-      while (place < in.size() && in.size() - place > behind) out.push_back(in[place++]);
+      while (position < in.size() && in.size() - position > behind) out.push_back(in[position++]);
       continue;
     }
-    if (place >= in.size()) {
+    if (position >= in.size()) {
       call.fail("it takes more dimensions than there are");
       return {in};
     }
-    if (each.table() != nullptr) out.push_back(sliced(each, in[place]).value_or(in[place]));
-    ++place;  // an integer index removes the dimension
+    if (each.table() != nullptr) out.push_back(sliced(each, in[position]).value_or(in[position]));
+    ++position;  // an integer index removes the dimension
   }
-  while (place < in.size()) out.push_back(in[place++]);
+  while (position < in.size()) out.push_back(in[position++]);
   call.view(out);
   return {std::move(out)};
 }

@@ -49,8 +49,8 @@ Result<std::vector<Tensor>> ModelWalk::run_time_distributed(const Layer& layer, 
 
 // Merges two equal recurrent layers among the operations from `begin` on into a bidirectional one, as a further layer
 // of `stack` if possible. Returns the operation's index in the graph; empty if there is no such pair.
-std::optional<std::size_t> ModelWalk::join_directions(std::size_t begin, const std::string& path,
-                                                      std::optional<std::size_t> stack) {
+std::optional<std::size_t> ModelWalk::merge_directions(std::size_t begin, const std::string& path,
+                                                       std::optional<std::size_t> stack) {
   std::vector<Operation>& all = graph_.operations;
   std::vector<std::size_t> found;
   for (std::size_t index = begin; index < all.size(); ++index) {
@@ -90,7 +90,7 @@ Result<std::vector<Tensor>> ModelWalk::run_bidirectional(const Layer& layer, con
     return there;
   }
   const std::string how = mode == nullptr ? "concat" : mode->text().value_or("concat");
-  const std::optional<std::size_t> both = join_directions(before, inside.path, inputs.front().tensor.stack);
+  const std::optional<std::size_t> both = merge_directions(before, inside.path, inputs.front().tensor.stack);
   if (both && how == "concat") {  // cuDNN writes both side by side
     Tensor merged = there->front();
     merged.sizes.back() += again->front().sizes.back();

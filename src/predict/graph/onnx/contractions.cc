@@ -14,8 +14,8 @@ namespace {
 
 Error wrong(const char* what) { return {ErrorCode::malformed, what, ""}; }
 
-const Sizes* given(const std::vector<const Sizes*>& inputs, std::size_t place) {
-  return place < inputs.size() ? inputs[place] : nullptr;
+const Sizes* given(const std::vector<const Sizes*>& inputs, std::size_t position) {
+  return position < inputs.size() ? inputs[position] : nullptr;
 }
 
 // [batch, heads, tokens, width], or [batch, tokens, heads * width]
@@ -115,8 +115,8 @@ Result<AttentionSizes> attention_sizes(const Node& node, const std::vector<const
   const Sizes* const key = given(inputs, 1);
   const Sizes* const value = given(inputs, 2);
   if (query == nullptr || key == nullptr || value == nullptr) return wrong("attention with its inputs packed");
-  const std::int64_t heads = integer_of(node, of_onnx ? "q_num_heads" : "num_heads", 0);
-  const std::int64_t key_heads = integer_of(node, "kv_num_heads", heads);
+  const std::int64_t heads = integer_attribute(node, of_onnx ? "q_num_heads" : "num_heads", 0);
+  const std::int64_t key_heads = integer_attribute(node, "kv_num_heads", heads);
   const std::optional<Heads> q = heads_of(*query, heads);
   const std::optional<Heads> k = heads_of(*key, key_heads);
   const std::optional<Heads> v = heads_of(*value, key_heads);
@@ -130,19 +130,19 @@ Result<AttentionSizes> attention_sizes(const Node& node, const std::vector<const
                        .key_heads = k->heads};
   const bool grouped = node.type == "GroupQueryAttention";
   const Sizes* const past = given(inputs, grouped ? 3 : of_onnx ? 4 : 6);
-  if (past != nullptr && past->size() == 4) sizes.keys = std::min(kMostElements, sizes.keys + (*past)[2]);
-  sizes.causal = grouped || integer_of(node, of_onnx ? "is_causal" : "unidirectional", 0) != 0;
+  if (past != nullptr && past->size() == 4) sizes.keys = std::min(kMaxElements, sizes.keys + (*past)[2]);
+  sizes.causal = grouped || integer_attribute(node, of_onnx ? "is_causal" : "unidirectional", 0) != 0;
   return sizes;
 }
 
 Result<AttentionSizes> weighted_attention_sizes(const Node& node, const std::vector<const Sizes*>& inputs) {
   const Sizes* const input = given(inputs, 0);
   const Sizes* const weight = given(inputs, 1);
-  const std::int64_t heads = integer_of(node, "num_heads", 0);
+  const std::int64_t heads = integer_attribute(node, "num_heads", 0);
   if (input == nullptr || weight == nullptr || input->size() != 3 || weight->size() != 2 || heads < 1) {
     return wrong("attention of sizes that do not fit");
   }
-  const Sizes parts = integers_of(node, "qkv_hidden_sizes");
+  const Sizes parts = integers_attribute(node, "qkv_hidden_sizes");
   const std::int64_t query = parts.size() == 3 ? parts[0] : (*weight)[1] / 3;
   const std::int64_t value = parts.size() == 3 ? parts[2] : (*weight)[1] / 3;
   if (query < 0 || value < 0 || std::max(query, value) > (*weight)[1])
@@ -154,7 +154,7 @@ Result<AttentionSizes> weighted_attention_sizes(const Node& node, const std::vec
                         .width = query / heads,
                         .value_width = value / heads,
                         .key_heads = heads,
-                        .causal = integer_of(node, "unidirectional", 0) != 0};
+                        .causal = integer_attribute(node, "unidirectional", 0) != 0};
 }
 
 Result<Contraction> contraction_of(std::string_view equation, const std::vector<const Sizes*>& inputs) {
@@ -168,10 +168,10 @@ Result<Contraction> contraction_of(std::string_view equation, const std::vector<
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const std::optional<Term> term = inputs[i] == nullptr ? std::nullopt : term_of(texts[i], *inputs[i]);
     if (!term) return wrong("an equation of other dimensions");
-    for (std::size_t place = 0; place < term->letters.size(); ++place) {
-      const auto letter = static_cast<unsigned char>(term->letters[place]);
+    for (std::size_t position = 0; position < term->letters.size(); ++position) {
+      const auto letter = static_cast<unsigned char>(term->letters[position]);
       if (letter >= size_of.size()) return wrong("an equation of other letters");
-      size_of[letter] = std::max(size_of[letter], term->sizes[place]);
+      size_of[letter] = std::max(size_of[letter], term->sizes[position]);
     }
     terms.push_back(*term);
   }

@@ -12,7 +12,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-const Numbers& numbers_of(const Inference& at, std::size_t place) { return *at.inputs[place]->numbers; }
+const Numbers& numbers_of(const ShapeInference& at, std::size_t position) { return *at.inputs[position]->numbers; }
 
 std::optional<double> unary(std::string_view type, double x) {
   if (type == "Neg") return -x;
@@ -28,19 +28,19 @@ std::optional<double> unary(std::string_view type, double x) {
   return std::nullopt;
 }
 
-std::optional<double> whole_division(double x, double y, Type type) {
-  if (has_fractions(type)) return x / y;
+std::optional<double> whole_division(double x, double y, DataType type) {
+  if (is_floating_point(type)) return x / y;
   if (y == 0) return std::nullopt;
   return std::trunc(x / y);
 }
 
-std::optional<double> modulo(double x, double y, Type type) {
+std::optional<double> modulo(double x, double y, DataType type) {
   if (y == 0) return std::nullopt;
   const double rest = std::fmod(x, y);
-  return !has_fractions(type) && rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+  return !is_floating_point(type) && rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
-std::optional<double> binary(std::string_view type, double x, double y, Type of) {
+std::optional<double> binary(std::string_view type, double x, double y, DataType of) {
   if (type == "Add" || type == "Sum") return x + y;
   if (type == "Sub") return x - y;
   if (type == "Mul") return x * y;
@@ -62,23 +62,23 @@ std::optional<double> binary(std::string_view type, double x, double y, Type of)
 
 // Maps element `index` of the broadcast shape `wide` to its element in `sizes`.
 std::size_t repeated_index(std::size_t index, const Sizes& wide, const Sizes& sizes) {
-  std::size_t place = 0;
+  std::size_t position = 0;
   std::size_t stride = 1;
   for (std::size_t i = 0; i < wide.size(); ++i) {
     const auto width = static_cast<std::size_t>(wide[wide.size() - 1 - i]);
     if (i < sizes.size()) {
       const auto size = static_cast<std::size_t>(sizes[sizes.size() - 1 - i]);
-      place += size == 1 ? 0 : index % width * stride;
+      position += size == 1 ? 0 : index % width * stride;
       stride *= size;
     }
     index /= width;
   }
-  return place;
+  return position;
 }
 
-std::optional<Numbers> fold_binary(const Inference& at, const Sizes& out) {
+std::optional<Numbers> fold_binary(const ShapeInference& at, const Sizes& out) {
   // Only for these types are the sizes known to broadcast.
-  if (!at.has(1) || !binary(at.node.type, 1, 1, Type::float32)) return std::nullopt;
+  if (!at.has(1) || !binary(at.node.type, 1, 1, DataType::float32)) return std::nullopt;
   Numbers result;
   const auto count = static_cast<std::size_t>(elements_of(out));
   for (std::size_t i = 0; i < count; ++i) {
@@ -91,7 +91,7 @@ std::optional<Numbers> fold_binary(const Inference& at, const Sizes& out) {
   return result;
 }
 
-Numbers fold_where(const Inference& at, const Sizes& out) {
+Numbers fold_where(const ShapeInference& at, const Sizes& out) {
   Numbers result;
   const auto count = static_cast<std::size_t>(elements_of(out));
   for (std::size_t i = 0; i < count; ++i) {
@@ -102,32 +102,32 @@ Numbers fold_where(const Inference& at, const Sizes& out) {
   return result;
 }
 
-Numbers fold_expand(const Inference& at, const Sizes& out) {
+Numbers fold_expand(const ShapeInference& at, const Sizes& out) {
   Numbers result;
   const auto count = static_cast<std::size_t>(elements_of(out));
   for (std::size_t i = 0; i < count; ++i) result.push_back(numbers_of(at, 0)[repeated_index(i, out, at.sizes(0))]);
   return result;
 }
 
-Numbers fold_cast(const Inference& at) {
+Numbers fold_cast(const ShapeInference& at) {
   Numbers result = numbers_of(at, 0);
-  const Type to = at.outputs[0].type;
+  const DataType to = at.outputs[0].type;
   for (double& number : result) {
-    if (to == Type::boolean) number = number != 0 ? 1 : 0;
-    if (to != Type::boolean && !has_fractions(to)) number = std::trunc(number);
+    if (to == DataType::boolean) number = number != 0 ? 1 : 0;
+    if (to != DataType::boolean && !is_floating_point(to)) number = std::trunc(number);
   }
   return result;
 }
 
 // One-dimensional data only: shapes are lists, and exporters pick entries of them.
-std::optional<Numbers> fold_gather(const Inference& at) {
+std::optional<Numbers> fold_gather(const ShapeInference& at) {
   if (at.sizes(0).size() != 1) return std::nullopt;
   const Numbers& data = numbers_of(at, 0);
   Numbers result;
   for (const double index : numbers_of(at, 1)) {
-    const double place = index < 0 ? index + static_cast<double>(data.size()) : index;
-    if (!(place >= 0 && place < static_cast<double>(data.size()))) return std::nullopt;
-    result.push_back(data[static_cast<std::size_t>(place)]);
+    const double position = index < 0 ? index + static_cast<double>(data.size()) : index;
+    if (!(position >= 0 && position < static_cast<double>(data.size()))) return std::nullopt;
+    result.push_back(data[static_cast<std::size_t>(position)]);
   }
   return result;
 }
@@ -138,17 +138,17 @@ struct StridedAxis {
   std::int64_t step = 0;
 };
 
-std::optional<Numbers> fold_along(const Inference& at, const Sizes& out, const std::vector<StridedAxis>& ways) {
+std::optional<Numbers> fold_along(const ShapeInference& at, const Sizes& out, const std::vector<StridedAxis>& ways) {
   const Numbers& from = numbers_of(at, 0);
   Numbers result;
   for (std::int64_t i = 0; i < elements_of(out); ++i) {
     std::int64_t rest = i;
-    std::int64_t place = 0;
+    std::int64_t position = 0;
     for (std::size_t axis = out.size(); axis-- > 0; rest /= out[axis]) {
-      place += ways[axis].begin + rest % out[axis] * ways[axis].step;
+      position += ways[axis].begin + rest % out[axis] * ways[axis].step;
     }
-    if (place < 0 || place >= static_cast<std::int64_t>(from.size())) return std::nullopt;
-    result.push_back(from[static_cast<std::size_t>(place)]);
+    if (position < 0 || position >= static_cast<std::int64_t>(from.size())) return std::nullopt;
+    result.push_back(from[static_cast<std::size_t>(position)]);
   }
   return result;
 }
@@ -159,7 +159,7 @@ std::vector<std::int64_t> strides_of(const Sizes& sizes) {
   return strides;
 }
 
-std::optional<Numbers> fold_slice(const Inference& at, const Sizes& out) {
+std::optional<Numbers> fold_slice(const ShapeInference& at, const Sizes& out) {
   const std::optional<Sizes> begins = at.integers(1);
   const std::optional<Sizes> axes = at.has(3) ? at.integers(3) : Sizes();
   const std::optional<Sizes> steps = at.has(4) ? at.integers(4) : Sizes();
@@ -174,15 +174,15 @@ std::optional<Numbers> fold_slice(const Inference& at, const Sizes& out) {
     if (!axis) return std::nullopt;
     const std::int64_t size = from[*axis];
     const std::int64_t begin = (*begins)[i] < 0 ? (*begins)[i] + size : (*begins)[i];
-    const std::int64_t most = kMostNumbers;
+    const std::int64_t most = kMaxStoredNumbers;
     ways[*axis].begin = std::clamp<std::int64_t>(begin, 0, std::max<std::int64_t>(0, size - 1)) * strides[*axis];
     ways[*axis].step = std::clamp(i < steps->size() ? (*steps)[i] : 1, -most, most) * strides[*axis];
   }
   return fold_along(at, out, ways);
 }
 
-std::optional<Numbers> fold_transpose(const Inference& at, const Sizes& out) {
-  const Sizes order = integers_of(at.node, "perm");
+std::optional<Numbers> fold_transpose(const ShapeInference& at, const Sizes& out) {
+  const Sizes order = integers_attribute(at.node, "perm");
   const std::vector<std::int64_t> strides = strides_of(at.sizes(0));
   std::vector<StridedAxis> ways(out.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -194,18 +194,18 @@ std::optional<Numbers> fold_transpose(const Inference& at, const Sizes& out) {
   return fold_along(at, out, ways);
 }
 
-std::optional<Numbers> fold_concat(const Inference& at) {
-  const std::int64_t axis = integer_of(at.node, "axis", 0);
+std::optional<Numbers> fold_concat(const ShapeInference& at) {
+  const std::int64_t axis = integer_attribute(at.node, "axis", 0);
   if (axis != 0 && axis + static_cast<std::int64_t>(at.sizes(0).size()) != 0) return std::nullopt;
   Numbers result;
-  for (std::size_t place = 0; place < at.inputs.size(); ++place) {
-    if (!at.has(place)) return std::nullopt;
-    result.insert(result.end(), numbers_of(at, place).begin(), numbers_of(at, place).end());
+  for (std::size_t position = 0; position < at.inputs.size(); ++position) {
+    if (!at.has(position)) return std::nullopt;
+    result.insert(result.end(), numbers_of(at, position).begin(), numbers_of(at, position).end());
   }
   return result;
 }
 
-std::optional<Numbers> fold_reduce(const Inference& at, const Sizes& out) {
+std::optional<Numbers> fold_reduce(const ShapeInference& at, const Sizes& out) {
   if (elements_of(out) != 1) return std::nullopt;
   const Numbers& numbers = numbers_of(at, 0);
   if (numbers.empty()) return std::nullopt;
@@ -219,7 +219,7 @@ std::optional<Numbers> fold_reduce(const Inference& at, const Sizes& out) {
   return Numbers{result};
 }
 
-std::optional<Numbers> fold(const Inference& at, const Sizes& out) {
+std::optional<Numbers> fold(const ShapeInference& at, const Sizes& out) {
   const std::string_view type = at.node.type;
   if (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" || type == "Flatten" || type == "Identity") {
     return numbers_of(at, 0);
@@ -248,7 +248,7 @@ std::optional<Numbers> fold(const Inference& at, const Sizes& out) {
 
 }  // namespace
 
-void fold_numbers(Inference& at) {
+void fold_constants(ShapeInference& at) {
   if (at.outputs.size() != 1 || at.outputs[0].numbers || !at.outputs[0].sizes || at.inputs.empty()) return;
   if (!at.node.domain.empty()) return;
   for (const Value* const input : at.inputs) {
@@ -257,7 +257,7 @@ void fold_numbers(Inference& at) {
   if (at.inputs[0] == nullptr) return;
   const Sizes& out = *at.outputs[0].sizes;
   const std::int64_t count = elements_of(out);
-  if (count > static_cast<std::int64_t>(kMostNumbers)) return;
+  if (count > static_cast<std::int64_t>(kMaxStoredNumbers)) return;
   std::optional<Numbers> numbers = fold(at, out);
   if (numbers && numbers->size() == static_cast<std::size_t>(count)) at.outputs[0].numbers = std::move(numbers);
 }

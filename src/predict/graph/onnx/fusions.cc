@@ -24,7 +24,7 @@ bool is_closed(Program& program, const std::vector<int>& parts, int last) {
 
 }  // namespace
 
-Step& step_at(Program& program, int step) { return program.steps[index(step)]; }
+ProgramStep& step_at(Program& program, int step) { return program.steps[index(step)]; }
 
 Value& value_at(Program& program, int value) { return program.values[index(value)]; }
 
@@ -47,7 +47,7 @@ bool is_step(const Program& program, int step, std::string_view type) {
          !program.steps[index(step)].outputs.empty();
 }
 
-std::optional<double> scalar_of(const Program& program, int value) {
+std::optional<double> constant_scalar(const Program& program, int value) {
   if (value == kNone) return std::nullopt;
   const Value& at = program.values[index(value)];
   if (!at.numbers || at.numbers->size() != 1) return std::nullopt;
@@ -73,15 +73,15 @@ int scaled_input(const Program& program, int step) {
   return is_single(inputs[0]) && !is_step(program, step, "Div") ? inputs[1] : kNone;
 }
 
-bool join(Program& program, const std::vector<int>& parts, int last, std::string_view type, std::vector<int> inputs,
-          int main) {
+bool fuse_steps(Program& program, const std::vector<int>& parts, int last, std::string_view type,
+                std::vector<int> inputs, int main) {
   if (!is_closed(program, parts, last)) return false;
   std::string layer = step_at(program, main).layer;
   const Node* const node = step_at(program, main).node;
   for (const int part : parts) {
     if (part != last) step_at(program, part).fused_into = last;
   }
-  Step& whole = step_at(program, last);
+  ProgramStep& whole = step_at(program, last);
   whole.node = node;
   whole.type = type;
   whole.inputs = std::move(inputs);

@@ -21,20 +21,20 @@ bool fuse_activation(Program& program, int step);
 bool fuse_attention(Program& program, int step);
 
 // Helpers of all fusions.
-Step& step_at(Program& program, int step);
+ProgramStep& step_at(Program& program, int step);
 Value& value_at(Program& program, int value);
 // The only step that reads a value; kNone if there are several, or if it is an output of the network.
 int only_consumer(const Program& program, int value);
 int producer_of(const Program& program, int value);
 bool is_step(const Program& program, int step, std::string_view type);
-std::optional<double> scalar_of(const Program& program, int value);
+std::optional<double> constant_scalar(const Program& program, int value);
 // The other one of two inputs; kNone if `value` is neither.
 int other_input(const Program& program, int step, int value);
 // The non-scalar input of a step that adds, multiplies or divides by a single number.
 int scaled_input(const Program& program, int step);
 // Fuses all `parts` into `last`, with the given type and inputs and the layer of `main`. Returns false and changes
 // nothing if another step reads an intermediate value.
-bool join(Program& program, const std::vector<int>& parts, int last, std::string_view type, std::vector<int> inputs,
-          int main);
+bool fuse_steps(Program& program, const std::vector<int>& parts, int last, std::string_view type,
+                std::vector<int> inputs, int main);
 
 }  // namespace joulemap::predict::onnx

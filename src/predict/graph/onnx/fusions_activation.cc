@@ -37,7 +37,7 @@ Product half_of_x_times(Program& program, int sum) {
     if (!is_step(program, next, "Mul")) break;
     const int other = other_input(program, next, value);
     if (other == kNone) break;
-    if (!scalar_of(program, other)) {
+    if (!constant_scalar(program, other)) {
       if (product.x != kNone) break;
       product.x = other;
       const int scaling = producer_of(program, other);
@@ -55,7 +55,7 @@ Product half_of_x_times(Program& program, int sum) {
 
 // Whether a value is a polynomial of x: sums, products and powers, at most a dozen steps.
 bool is_polynomial(Program& program, int value, int x, std::vector<int>& parts) {
-  if (value == x || scalar_of(program, value)) return true;
+  if (value == x || constant_scalar(program, value)) return true;
   const int step = producer_of(program, value);
   const bool known = is_step(program, step, "Mul") || is_step(program, step, "Add") || is_step(program, step, "Pow");
   if (!known || parts.size() >= 12) return false;
@@ -65,20 +65,20 @@ bool is_polynomial(Program& program, int value, int x, std::vector<int>& parts) 
   return std::all_of(inputs.begin(), inputs.end(), [&](int input) { return is_polynomial(program, input, x, parts); });
 }
 
-bool fuse_gelu(Program& program, int middle, bool by_tanh) {
-  const int sum = only_consumer(program, output_of(program, middle));
+bool fuse_gelu(Program& program, int main_step, bool by_tanh) {
+  const int sum = only_consumer(program, output_of(program, main_step));
   if (!is_step(program, sum, "Add") || scaled_input(program, sum) == kNone) return false;
   Product product = half_of_x_times(program, sum);
   if (product.x == kNone) return false;
   std::vector<int> before;
-  const int argument = step_at(program, middle).inputs[0];
+  const int argument = step_at(program, main_step).inputs[0];
   const bool fits = by_tanh ? is_polynomial(program, argument, product.x, before) && before.size() >= 3
                             : is_scaled(program, argument, product.x, before);
   if (!fits) return false;
-  before.push_back(middle);
+  before.push_back(main_step);
   before.insert(before.end(), product.parts.begin(), product.parts.end());
   const int last = *std::max_element(before.begin(), before.end());
-  return join(program, before, last, "Gelu", {product.x}, middle);
+  return fuse_steps(program, before, last, "Gelu", {product.x}, main_step);
 }
 
 // x times f(x), where `gate` are the steps of f.
@@ -89,7 +89,7 @@ bool fuse_gate(Program& program, const std::vector<int>& gate, std::string_view 
   if (!is_step(program, product, "Mul") || other_input(program, product, value) != x) return false;
   std::vector<int> parts = gate;
   parts.push_back(product);
-  return join(program, parts, product, type, {x}, gate.front());
+  return fuse_steps(program, parts, product, type, {x}, gate.front());
 }
 
 // x * clip(x + 3, 0, 6) / 6
@@ -111,7 +111,7 @@ bool fuse_hard_swish(Program& program, int clip) {
     parts.push_back(next);
   }
   if (!has_x || parts.size() != 4) return false;
-  return join(program, parts, parts.back(), "HardSwish", {x}, clip);
+  return fuse_steps(program, parts, parts.back(), "HardSwish", {x}, clip);
 }
 
 }  // namespace

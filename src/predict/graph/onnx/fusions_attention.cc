@@ -91,9 +91,9 @@ int skip_scales(Program& program, int value, bool transposed, std::vector<int>& 
   return value;
 }
 
-bool is_over_last(Program& program, const Step& softmax) {
+bool is_over_last(Program& program, const ProgramStep& softmax) {
   const std::size_t rank = value_at(program, softmax.inputs[0]).sizes->size();
-  const std::int64_t axis = integer_of(*softmax.node, "axis", -1);
+  const std::int64_t axis = integer_attribute(*softmax.node, "axis", -1);
   return axis == -1 || axis + 1 == static_cast<std::int64_t>(rank);
 }
 
@@ -132,7 +132,7 @@ bool fuse_attention(Program& program, int step) {
   const int keys = skip_scales(program, step_at(program, scores).inputs[1], true, parts);
   const int values = step_at(program, product).inputs[1];
   parts.push_back(product);
-  if (!join(program, parts, product, "Attention", {queries, keys, values}, step)) return false;
+  if (!fuse_steps(program, parts, product, "Attention", {queries, keys, values}, step)) return false;
   step_at(program, product).attention = sizes;
   return true;
 }

@@ -12,7 +12,7 @@ int output_of(Program& program, int step) { return step_at(program, step).output
 
 // x * x or x ** 2
 bool is_square(Program& program, int step, int x) {
-  const bool power = is_step(program, step, "Pow") && scalar_of(program, step_at(program, step).inputs[1]) == 2;
+  const bool power = is_step(program, step, "Pow") && constant_scalar(program, step_at(program, step).inputs[1]) == 2;
   const bool product =
       is_step(program, step, "Mul") && step_at(program, step).inputs[0] == step_at(program, step).inputs[1];
   return (power || product) && step_at(program, step).inputs[0] == x;
@@ -28,8 +28,9 @@ std::vector<int> divided_by_root(Program& program, int mean, int x) {
   if (!is_step(program, root, "Sqrt")) return {};
   parts.push_back(root);
   int next = only_consumer(program, output_of(program, root));
-  const bool inverts = is_step(program, next, "Reciprocal") ||
-                       (is_step(program, next, "Div") && scalar_of(program, step_at(program, next).inputs[0]) == 1);
+  const bool inverts =
+      is_step(program, next, "Reciprocal") ||
+      (is_step(program, next, "Div") && constant_scalar(program, step_at(program, next).inputs[0]) == 1);
   if (inverts) {
     parts.push_back(next);
     next = only_consumer(program, output_of(program, next));
@@ -61,7 +62,7 @@ void add_affine(Program& program, std::vector<int>& parts, std::vector<int>& inp
 }
 
 std::int64_t normed_by(Program& program, int mean) {
-  const Step& step = step_at(program, mean);
+  const ProgramStep& step = step_at(program, mean);
   const std::int64_t left = elements_of(*value_at(program, step.outputs[0]).sizes);
   return left == 0 ? 0 : elements_of(*value_at(program, step.inputs[0]).sizes) / left;
 }
@@ -77,12 +78,12 @@ bool fuse_layer_norm(Program& program, int mean) {
     if (!is_step(program, variance, "ReduceMean")) continue;
     std::vector<int> parts = divided_by_root(program, variance, centred);
     if (parts.empty()) continue;
-    const std::int64_t normed = normed_by(program, mean);
+    const std::int64_t normalized_count = normed_by(program, mean);
     std::vector<int> inputs = {x};
     parts.insert(parts.end() - 1, {mean, difference, consumer});
     add_affine(program, parts, inputs);
-    if (!join(program, parts, parts.back(), "LayerNormalization", std::move(inputs), mean)) continue;
-    step_at(program, parts.back()).normed = normed;
+    if (!fuse_steps(program, parts, parts.back(), "LayerNormalization", std::move(inputs), mean)) continue;
+    step_at(program, parts.back()).normalized_count = normalized_count;
     return true;
   }
   return false;
@@ -95,12 +96,12 @@ bool fuse_rms_norm(Program& program, int mean) {
   if (!is_square(program, square, x) || only_consumer(program, output_of(program, square)) != mean) return false;
   std::vector<int> parts = divided_by_root(program, mean, x);
   if (parts.empty()) return false;
-  const std::int64_t normed = normed_by(program, mean);
+  const std::int64_t normalized_count = normed_by(program, mean);
   std::vector<int> inputs = {x};
   parts.insert(parts.begin(), square);
   add_affine(program, parts, inputs);
-  if (!join(program, parts, parts.back(), "RMSNormalization", std::move(inputs), mean)) return false;
-  step_at(program, parts.back()).normed = normed;
+  if (!fuse_steps(program, parts, parts.back(), "RMSNormalization", std::move(inputs), mean)) return false;
+  step_at(program, parts.back()).normalized_count = normalized_count;
   return true;
 }
 
@@ -115,7 +116,7 @@ bool fuse_group_norm(Program& program, int norm) {
   std::vector<int> parts = {before, norm, after};
   std::vector<int> inputs = {x};
   add_affine(program, parts, inputs);
-  return join(program, parts, parts.back(), "GroupNormalization", std::move(inputs), norm);
+  return fuse_steps(program, parts, parts.back(), "GroupNormalization", std::move(inputs), norm);
 }
 
 // Whether it has one element per channel; channels are last after a product, and second after a convolution.
@@ -134,7 +135,7 @@ bool fuse_norm(Program& program, int step) {
 bool fuse_bias(Program& program, int step) {
   const bool convolves = is_step(program, step, "Conv") || is_step(program, step, "ConvTranspose");
   if (!convolves && !is_step(program, step, "MatMul")) return false;
-  const Step& product = step_at(program, step);
+  const ProgramStep& product = step_at(program, step);
   if (product.inputs.size() != 2 || !product.node->domain.empty()) return false;
   const Value& output = value_at(program, product.outputs[0]);
   const int sum = only_consumer(program, product.outputs[0]);
@@ -144,7 +145,7 @@ bool fuse_bias(Program& program, int step) {
   const std::size_t behind = convolves ? output.sizes->size() - 2 : 0;
   const std::int64_t channels = (*output.sizes)[output.sizes->size() - 1 - behind];
   if (bias == kNone || !is_bias(value_at(program, bias), channels, behind)) return false;
-  return join(program, {step, sum}, sum, product.type, {product.inputs[0], product.inputs[1], bias}, step);
+  return fuse_steps(program, {step, sum}, sum, product.type, {product.inputs[0], product.inputs[1], bias}, step);
 }
 
 }  // namespace joulemap::predict::onnx

@@ -36,11 +36,11 @@ Error usage(std::string message, std::string remedy = "") {
   return {ErrorCode::usage, std::move(message), std::move(remedy)};
 }
 
-const InputShape* asked_for(const GraphOptions& options, std::string_view name, std::size_t place) {
+const InputShape* asked_for(const GraphOptions& options, std::string_view name, std::size_t position) {
   std::size_t unnamed = 0;
   for (const InputShape& input : options.inputs) {
     if (input.name == name && !name.empty()) return &input;
-    if (input.name.empty() && unnamed++ == place) return &input;
+    if (input.name.empty() && unnamed++ == position) return &input;
   }
   return nullptr;
 }
@@ -149,7 +149,7 @@ void set_batch(std::int64_t batch, InputSizes& known) {
   }
 }
 
-std::vector<const ValueInfo*> inputs_of(const Body& graph) {
+std::vector<const ValueInfo*> inputs_of(const GraphBody& graph) {
   std::unordered_set<std::string_view> weights;
   for (const Tensor& weight : graph.weights) weights.insert(weight.name);
   std::vector<const ValueInfo*> inputs;
@@ -188,7 +188,7 @@ std::vector<Sizes> fixed_sizes(const std::vector<const ValueInfo*>& inputs) {
 
 }  // namespace
 
-Result<InputSizes> input_sizes(const Body& graph, const GraphOptions& options) {
+Result<InputSizes> input_sizes(const GraphBody& graph, const GraphOptions& options) {
   InputSizes known;
   known.inputs = inputs_of(graph);
   if (Status status = check_asked(options, known.inputs); !status) return status.error();

@@ -25,6 +25,6 @@ struct InputSizes {
   std::vector<std::string> notes;
 };
 
-Result<InputSizes> input_sizes(const Body& graph, const GraphOptions& options);
+Result<InputSizes> input_sizes(const GraphBody& graph, const GraphOptions& options);
 
 }  // namespace joulemap::predict::onnx

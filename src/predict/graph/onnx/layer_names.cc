@@ -49,7 +49,7 @@ std::string path_of_name(std::string_view name) {
 
 }  // namespace
 
-std::string layer_of(const Node& node) {
+std::string module_path_of(const Node& node) {
   if (const std::string_view module = module_of_scopes(node.scopes); !module.empty()) return to_valid_utf8(module);
   if (node.name.size() > 1 && node.name[0] == '/') {
     std::string path = path_of_name(node.name);

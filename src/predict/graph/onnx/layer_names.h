@@ -11,6 +11,6 @@
 namespace joulemap::predict::onnx {
 
 // The node's name if it contains no path; the name of its output if it has no name.
-std::string layer_of(const Node& node);
+std::string module_path_of(const Node& node);
 
 }  // namespace joulemap::predict::onnx

@@ -36,10 +36,10 @@ Result<Graph> read_onnx(std::string_view bytes, const GraphOptions& options) {
         fmt::format("opset {} is newer than {}, the newest that is known", model->opset, kNewestOpset));
   }
   Result<onnx::Program> before = onnx::Program{};
-  if (!inputs->file_sizes.empty()) before = onnx::walk(*model, *inputs, inputs->file_sizes, nullptr);
+  if (!inputs->file_sizes.empty()) before = onnx::build_program(*model, *inputs, inputs->file_sizes, nullptr);
   if (!before) return before.error();
   Result<onnx::Program> program =
-      onnx::walk(*model, *inputs, inputs->sizes, inputs->file_sizes.empty() ? nullptr : &*before);
+      onnx::build_program(*model, *inputs, inputs->sizes, inputs->file_sizes.empty() ? nullptr : &*before);
   if (!program) return program.error();
   onnx::fuse(*program);
   onnx::add_operations(*program, options, graph);

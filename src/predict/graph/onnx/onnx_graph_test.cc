@@ -75,13 +75,13 @@ TEST(OnnxGraph, AResNetIsTheOperationsThatPyTorchRunsByTheNamesOfItsModules) {
   const Operation* const first = find_layer(graph, "conv1", Kind::convolution);
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->source, "Conv");
-  EXPECT_EQ(first->gradient, Gradient::weights);
+  EXPECT_EQ(first->gradient, NeededGradients::weights);
   EXPECT_EQ(parameters_text(*first),
             "batch=1;channels=3;out=64;height=224;width=224;kernel=7;stride=2;padding=3;dilation=1;groups=1;bias=0");
   const Operation* const norm = find_layer(graph, "layer1.0.bn1", Kind::normalization);
   ASSERT_NE(norm, nullptr);
   EXPECT_EQ(norm->form, "batch-inference");
-  EXPECT_EQ(norm->gradient, Gradient::all);
+  EXPECT_EQ(norm->gradient, NeededGradients::all);
   EXPECT_NE(find_layer(graph, "layer4.1.conv2", Kind::convolution), nullptr);
   const Operation* const last = find_layer(graph, "fc", Kind::dense);
   ASSERT_NE(last, nullptr);
@@ -110,7 +110,7 @@ TEST(OnnxGraph, SizesOfInputsCanBeGivenByNameOrInTheirOrder) {
 TEST(OnnxGraph, ABatchThatCannotBeAndSizesThatOverflowAreRefused) {
   EXPECT_EQ(must_fail(resnet18(), {.batch = 0}).code, ErrorCode::usage);
   EXPECT_EQ(must_fail(resnet18(), {.batch = -3}).code, ErrorCode::usage);
-  EXPECT_NE(must_fail(resnet18(), {.batch = kMostElements}).message.find("larger than any memory"), std::string::npos);
+  EXPECT_NE(must_fail(resnet18(), {.batch = kMaxElements}).message.find("larger than any memory"), std::string::npos);
   EXPECT_NE(must_fail(resnet18(), {.batch = 200'000'000}).message.find("larger than any memory"), std::string::npos);
 }
 
@@ -215,9 +215,9 @@ TEST(OnnxGraph, WhatComesBeforeTheFirstWeightHasNoGradient) {
                                 .bytes();
   const Graph graph = must_read(bytes);
   ASSERT_EQ(graph.operations.size(), 3U);
-  EXPECT_EQ(graph.operations[0].gradient, Gradient::none);
-  EXPECT_EQ(graph.operations[1].gradient, Gradient::weights);
-  EXPECT_EQ(graph.operations[2].gradient, Gradient::all);
+  EXPECT_EQ(graph.operations[0].gradient, NeededGradients::none);
+  EXPECT_EQ(graph.operations[1].gradient, NeededGradients::weights);
+  EXPECT_EQ(graph.operations[2].gradient, NeededGradients::all);
 }
 
 }  // namespace

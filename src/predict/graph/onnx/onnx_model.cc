@@ -25,7 +25,7 @@ struct Reading {
   void end_of(const ProtobufReader& message) { damaged = damaged || message.damaged(); }
 };
 
-Body read_body(std::string_view bytes, int depth, Reading& reading);
+GraphBody read_body(std::string_view bytes, int depth, Reading& reading);
 
 void add_integers(const ProtobufReader& field, Sizes& integers) {
   if (!field.is_bytes()) return integers.push_back(field.signed_number());
@@ -35,7 +35,7 @@ void add_integers(const ProtobufReader& field, Sizes& integers) {
 }
 
 void add_reals(const ProtobufReader& field, std::vector<double>& reals) {
-  if (!field.is_bytes()) return reals.push_back(field.short_real());
+  if (!field.is_bytes()) return reals.push_back(field.float_value());
   for (std::size_t at = 0; at + sizeof(float) <= field.bytes().size(); at += sizeof(float)) {
     float number = 0;
     std::memcpy(&number, field.bytes().data() + at, sizeof number);
@@ -52,7 +52,7 @@ Attribute read_attribute(std::string_view bytes, int depth, Reading& reading) {
         attribute.name = message.bytes();
         break;
       case 2:
-        attribute.real = message.short_real();
+        attribute.real = message.float_value();
         break;
       case 3:
         attribute.integer = message.signed_number();
@@ -146,7 +146,7 @@ Dimension read_dimension(std::string_view bytes) {
 void read_tensor_type(std::string_view bytes, ValueInfo& info) {
   ProtobufReader message(bytes);
   while (message.next()) {
-    if (message.field() == 1) info.type = static_cast<Type>(message.unsigned_number() & 0xffff);
+    if (message.field() == 1) info.type = static_cast<DataType>(message.unsigned_number() & 0xffff);
     if (message.field() != 2) continue;
     info.dimensions.emplace();
     ProtobufReader shape(message.bytes());
@@ -184,8 +184,8 @@ Tensor read_sparse_tensor(std::string_view bytes) {
   return tensor;
 }
 
-Body read_body(std::string_view bytes, int depth, Reading& reading) {
-  Body body;
+GraphBody read_body(std::string_view bytes, int depth, Reading& reading) {
+  GraphBody body;
   if (depth > kDeepest) {
     reading.too_deep = true;
     return body;
@@ -268,9 +268,9 @@ void read_opset(std::string_view bytes, Model& model) {
 }
 
 Error truncated(std::size_t size, const Reading& reading) {
-  const std::string place =
+  const std::string position =
       reading.last_node.empty() ? "before the first node" : "after node " + quoted(reading.last_node);
-  return {ErrorCode::malformed, fmt::format("the ONNX file is truncated or damaged: {} bytes end {}", size, place),
+  return {ErrorCode::malformed, fmt::format("the ONNX file is truncated or damaged: {} bytes end {}", size, position),
           "export or download it again"};
 }
 
@@ -296,9 +296,9 @@ Result<Model> read_model(std::string_view bytes) {
     if (message.field() == 8) read_opset(message.bytes(), model);
     if (message.field() == 25) model.functions.push_back(read_function(message.bytes(), reading));
   }
-  if (message.damaged() && message.field() == 7 && !message.cut().empty()) {
-    const Body cut = read_body(message.cut(), 0, reading);
-    if (!cut.nodes.empty()) return truncated(bytes.size(), reading);
+  if (message.damaged() && message.field() == 7 && !message.truncated_field().empty()) {
+    const GraphBody truncated_field = read_body(message.truncated_field(), 0, reading);
+    if (!truncated_field.nodes.empty()) return truncated(bytes.size(), reading);
   }
   if (reading.too_deep) return Error{ErrorCode::malformed, "graphs within graphs, more than 16 deep", ""};
   if (!has_graph || (reading.damaged && model.graph.nodes.empty())) return not_onnx();
@@ -313,17 +313,17 @@ const Attribute* find_attribute(const Node& node, std::string_view name) {
   return found == node.attributes.end() ? nullptr : &*found;
 }
 
-std::int64_t integer_of(const Node& node, std::string_view name, std::int64_t otherwise) {
+std::int64_t integer_attribute(const Node& node, std::string_view name, std::int64_t otherwise) {
   const Attribute* const attribute = find_attribute(node, name);
   return attribute != nullptr ? attribute->integer.value_or(otherwise) : otherwise;
 }
 
-Sizes integers_of(const Node& node, std::string_view name) {
+Sizes integers_attribute(const Node& node, std::string_view name) {
   const Attribute* const attribute = find_attribute(node, name);
   return attribute != nullptr ? attribute->integers : Sizes();
 }
 
-std::string_view text_of(const Node& node, std::string_view name, std::string_view otherwise) {
+std::string_view text_attribute(const Node& node, std::string_view name, std::string_view otherwise) {
   const Attribute* const attribute = find_attribute(node, name);
   return attribute != nullptr && !attribute->text.empty() ? attribute->text : otherwise;
 }

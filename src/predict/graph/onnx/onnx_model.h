@@ -19,7 +19,7 @@ namespace joulemap::predict::onnx {
 using Sizes = std::vector<std::int64_t>;
 
 // TensorProto.DataType; other values (8 and 4 bits) are stored as their number.
-enum class Type : std::int32_t {
+enum class DataType : std::int32_t {
   undefined = 0,
   float32 = 1,
   uint8 = 2,
@@ -34,22 +34,23 @@ enum class Type : std::int32_t {
   uint64 = 13,
   bfloat16 = 16,
 };
-inline bool has_fractions(Type type) {
-  return type == Type::float32 || type == Type::float16 || type == Type::float64 || type == Type::bfloat16;
+inline bool is_floating_point(DataType type) {
+  return type == DataType::float32 || type == DataType::float16 || type == DataType::float64 ||
+         type == DataType::bfloat16;
 }
 
 // Tensors with more numbers are weights, not shapes.
-inline constexpr std::size_t kMostNumbers = 256;
+inline constexpr std::size_t kMaxStoredNumbers = 256;
 
 struct Tensor {
   std::string_view name;
   Sizes sizes;
-  Type type = Type::undefined;
+  DataType type = DataType::undefined;
   // Every size fits a double; larger values (the largest integer, as an end of a slice) are clamped anyway.
   std::optional<std::vector<double>> numbers;
 };
 
-struct Body;
+struct GraphBody;
 
 struct Attribute {
   std::string_view name;
@@ -60,8 +61,8 @@ struct Attribute {
   Sizes integers;
   std::vector<double> reals;
   std::vector<std::string_view> texts;
-  std::vector<Tensor> tensor;  // one or none
-  std::vector<Body> body;      // one or none
+  std::vector<Tensor> tensor;   // one or none
+  std::vector<GraphBody> body;  // one or none
 };
 
 struct Node {
@@ -81,12 +82,12 @@ struct Dimension {
 
 struct ValueInfo {
   std::string_view name;
-  Type type = Type::undefined;
+  DataType type = DataType::undefined;
   std::optional<std::vector<Dimension>> dimensions;
 };
 
 // A graph: the model's main graph, or the body of a branch or a loop.
-struct Body {
+struct GraphBody {
   std::string_view name;
   std::vector<Node> nodes;
   std::vector<Tensor> weights;
@@ -106,7 +107,7 @@ struct Function {
 };
 
 struct Model {
-  Body graph;
+  GraphBody graph;
   std::vector<Function> functions;
   std::int64_t opset = 0;  // of ai.onnx
 };
@@ -114,9 +115,9 @@ struct Model {
 Result<Model> read_model(std::string_view bytes);
 
 const Attribute* find_attribute(const Node& node, std::string_view name);
-std::int64_t integer_of(const Node& node, std::string_view name, std::int64_t otherwise);
-Sizes integers_of(const Node& node, std::string_view name);
-std::string_view text_of(const Node& node, std::string_view name, std::string_view otherwise);
+std::int64_t integer_attribute(const Node& node, std::string_view name, std::int64_t otherwise);
+Sizes integers_attribute(const Node& node, std::string_view name);
+std::string_view text_attribute(const Node& node, std::string_view name, std::string_view otherwise);
 
 // Parses a tensor message. Stores the numbers of small tensors only, and none from external files.
 Tensor read_tensor(std::string_view bytes);

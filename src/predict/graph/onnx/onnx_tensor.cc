@@ -19,7 +19,7 @@ struct Data {
   bool too_many = false;
 
   void add(double number) {
-    if (numbers.size() < kMostNumbers) {
+    if (numbers.size() < kMaxStoredNumbers) {
       numbers.push_back(number);
     } else {
       too_many = true;
@@ -38,7 +38,7 @@ void add_fixed(std::string_view bytes, Data& data) {
 
 void add_varints(const ProtobufReader& field, Data& data) {
   if (!field.is_bytes()) return data.add(static_cast<double>(field.signed_number()));
-  if (field.bytes().size() > kMostNumbers * 10) {
+  if (field.bytes().size() > kMaxStoredNumbers * 10) {
     data.too_many = true;
     return;
   }
@@ -59,34 +59,34 @@ double from_half(std::uint16_t bits) {
 double from_brain_half(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
 // 16-bit floats are stored as their bits, both in raw bytes and in int32_data.
-void bits_to_halves(Type type, std::vector<double>& numbers) {
+void bits_to_halves(DataType type, std::vector<double>& numbers) {
   for (double& number : numbers) {
     const auto bits = static_cast<std::uint16_t>(static_cast<std::int64_t>(number) & 0xffff);
-    number = type == Type::float16 ? from_half(bits) : from_brain_half(bits);
+    number = type == DataType::float16 ? from_half(bits) : from_brain_half(bits);
   }
 }
 
-void add_raw(Type type, std::string_view raw, Data& data) {
+void add_raw(DataType type, std::string_view raw, Data& data) {
   switch (type) {
-    case Type::float32:
+    case DataType::float32:
       return add_fixed<float>(raw, data);
-    case Type::float64:
+    case DataType::float64:
       return add_fixed<double>(raw, data);
-    case Type::int32:
+    case DataType::int32:
       return add_fixed<std::int32_t>(raw, data);
-    case Type::int64:
+    case DataType::int64:
       return add_fixed<std::int64_t>(raw, data);
-    case Type::uint64:
+    case DataType::uint64:
       return add_fixed<std::uint64_t>(raw, data);
-    case Type::boolean:
-    case Type::uint8:
+    case DataType::boolean:
+    case DataType::uint8:
       return add_fixed<std::uint8_t>(raw, data);
-    case Type::int8:
+    case DataType::int8:
       return add_fixed<std::int8_t>(raw, data);
-    case Type::int16:
+    case DataType::int16:
       return add_fixed<std::int16_t>(raw, data);
-    case Type::float16:
-    case Type::bfloat16:
+    case DataType::float16:
+    case DataType::bfloat16:
       return add_fixed<std::uint16_t>(raw, data);
     default:
       data.too_many = true;
@@ -102,11 +102,11 @@ void read_field(const ProtobufReader& field, Tensor& tensor, Data& data) {
       }
       return;
     case 2:
-      tensor.type = static_cast<Type>(field.unsigned_number() & 0xffff);
+      tensor.type = static_cast<DataType>(field.unsigned_number() & 0xffff);
       return;
     case 4:
       if (field.is_bytes()) return add_fixed<float>(field.bytes(), data);
-      return data.add(field.short_real());
+      return data.add(field.float_value());
     case 5:
     case 7:
     case 11:
@@ -119,7 +119,7 @@ void read_field(const ProtobufReader& field, Tensor& tensor, Data& data) {
       return;
     case 10:
       if (field.is_bytes()) return add_fixed<double>(field.bytes(), data);
-      return data.add(field.real());
+      return data.add(field.double_value());
     case 13:
     case 14:
       data.elsewhere = data.elsewhere || field.is_bytes() || field.unsigned_number() != 0;
@@ -129,7 +129,7 @@ void read_field(const ProtobufReader& field, Tensor& tensor, Data& data) {
   }
 }
 
-Tensor of_numbers(Type type, Sizes sizes, std::vector<double> numbers) {
+Tensor of_numbers(DataType type, Sizes sizes, std::vector<double> numbers) {
   return {.name = {}, .sizes = std::move(sizes), .type = type, .numbers = std::move(numbers)};
 }
 
@@ -140,14 +140,15 @@ Tensor constant_tensor(const Node& node) {
     const Sizes integers = attribute.integers;
     if (attribute.name == "value" && !attribute.tensor.empty()) return attribute.tensor[0];
     if (attribute.name == "value_int") {
-      return of_numbers(Type::int64, {}, {static_cast<double>(attribute.integer.value_or(0))});
+      return of_numbers(DataType::int64, {}, {static_cast<double>(attribute.integer.value_or(0))});
     }
-    if (attribute.name == "value_float") return of_numbers(Type::float32, {}, {attribute.real.value_or(0)});
-    if (attribute.name == "value_ints" && integers.size() <= kMostNumbers) {
-      return of_numbers(Type::int64, {static_cast<std::int64_t>(integers.size())}, {integers.begin(), integers.end()});
+    if (attribute.name == "value_float") return of_numbers(DataType::float32, {}, {attribute.real.value_or(0)});
+    if (attribute.name == "value_ints" && integers.size() <= kMaxStoredNumbers) {
+      return of_numbers(DataType::int64, {static_cast<std::int64_t>(integers.size())},
+                        {integers.begin(), integers.end()});
     }
-    if (attribute.name == "value_floats" && attribute.reals.size() <= kMostNumbers) {
-      return of_numbers(Type::float32, {static_cast<std::int64_t>(attribute.reals.size())}, attribute.reals);
+    if (attribute.name == "value_floats" && attribute.reals.size() <= kMaxStoredNumbers) {
+      return of_numbers(DataType::float32, {static_cast<std::int64_t>(attribute.reals.size())}, attribute.reals);
     }
   }
   return {};
@@ -160,13 +161,14 @@ Tensor read_tensor(std::string_view bytes) {
   while (message.next()) read_field(message, tensor, data);
   std::size_t expected = 1;
   for (const std::int64_t size : tensor.sizes) {
-    const bool fits = size >= 0 && size <= static_cast<std::int64_t>(kMostNumbers);
-    expected = fits && expected <= kMostNumbers ? expected * static_cast<std::size_t>(size) : kMostNumbers + 1;
+    const bool fits = size >= 0 && size <= static_cast<std::int64_t>(kMaxStoredNumbers);
+    expected =
+        fits && expected <= kMaxStoredNumbers ? expected * static_cast<std::size_t>(size) : kMaxStoredNumbers + 1;
   }
-  if (expected > kMostNumbers || data.elsewhere) return tensor;
+  if (expected > kMaxStoredNumbers || data.elsewhere) return tensor;
   if (!data.raw.empty()) add_raw(tensor.type, data.raw, data);
   if (data.too_many || data.numbers.size() != expected) return tensor;
-  if (tensor.type == Type::float16 || tensor.type == Type::bfloat16) bits_to_halves(tensor.type, data.numbers);
+  if (tensor.type == DataType::float16 || tensor.type == DataType::bfloat16) bits_to_halves(tensor.type, data.numbers);
   tensor.numbers = std::move(data.numbers);
   return tensor;
 }

@@ -125,38 +125,38 @@ Translation of_two(Kind kind, const Sizes& out, const Sizes& second) {
   return {.kind = kind, .form = "row", .parameters = {{"batch", batch}, {"rows", rows / batch}, {"width", width}}};
 }
 
-std::vector<Translation> of_several(const Known& at, Kind kind) {
+std::vector<Translation> of_several(const SizedStep& at, Kind kind) {
   // Where also reads its condition, which is small compared to its operands.
   const std::size_t first = at.step.type == "Where" ? 1 : 0;
   std::vector<Translation> translations;
-  for (std::size_t place = first + 1; place < at.count(); ++place) {
-    if (!at.has(place) || !at.has(first)) continue;
-    const bool swapped = elements_of(at.in(first)) < elements_of(at.in(place));
-    translations.push_back(of_two(kind, at.out(), swapped ? at.in(first) : at.in(place)));
+  for (std::size_t position = first + 1; position < at.count(); ++position) {
+    if (!at.has(position) || !at.has(first)) continue;
+    const bool swapped = elements_of(at.in(first)) < elements_of(at.in(position));
+    translations.push_back(of_two(kind, at.out(), swapped ? at.in(first) : at.in(position)));
   }
-  if (translations.empty()) translations = one(Kind::view, "", tensor_parameters(at.out()));
+  if (translations.empty()) translations = single_translation(Kind::view, "", tensor_parameters(at.out()));
   return translations;
 }
 
-std::string_view form_of_clip(const Known& at) {
-  const auto is = [&](std::size_t place, double number) {
-    return at.has(place) && at.input(place).numbers && at.input(place).numbers->size() == 1 &&
-           (*at.input(place).numbers)[0] == number;
+std::string_view form_of_clip(const SizedStep& at) {
+  const auto is = [&](std::size_t position, double number) {
+    return at.has(position) && at.input(position).numbers && at.input(position).numbers->size() == 1 &&
+           (*at.input(position).numbers)[0] == number;
   };
   if (is(1, 0) && is(2, 6)) return "relu6";
   return is(1, 0) && !at.has(2) ? "relu" : "clip";
 }
 
-std::vector<Translation> softmax(const Known& at, std::string_view form) {
+std::vector<Translation> softmax(const SizedStep& at, std::string_view form) {
   const Sizes& sizes = at.in();
   const auto rank = static_cast<std::int64_t>(sizes.size());
-  const std::int64_t given = integer_of(*at.step.node, "axis", -1);
+  const std::int64_t given = integer_attribute(*at.step.node, "axis", -1);
   const auto axis = static_cast<std::size_t>(
       std::clamp<std::int64_t>(given < 0 ? given + rank : given, 0, std::max<std::int64_t>(0, rank - 1)));
   const std::int64_t width = sizes.empty() ? 1 : sizes[axis];
   const std::int64_t batch = sizes.empty() || width == 0 ? 1 : std::max<std::int64_t>(1, axis == 0 ? 1 : sizes[0]);
   const std::int64_t rows = width == 0 ? 0 : elements_of(sizes) / width / batch;
-  return one(Kind::activation, form, {{"batch", batch}, {"rows", rows}, {"width", width}});
+  return single_translation(Kind::activation, form, {{"batch", batch}, {"rows", rows}, {"width", width}});
 }
 
 std::string_view form_of_reduction(std::string_view type) {
@@ -165,29 +165,32 @@ std::string_view form_of_reduction(std::string_view type) {
 }
 
 // Reduces the last dimensions, dimensions before them, or all.
-std::vector<Translation> reduce(const Known& at) {
+std::vector<Translation> reduce(const SizedStep& at) {
   const Sizes& from = at.in();
   const std::int64_t all = elements_of(from);
   const std::int64_t left = elements_of(at.out());
   const std::string_view form = form_of_reduction(at.step.type);
-  if (all == left && form == "mean") return one(Kind::view, "", tensor_parameters(from));
-  if (left <= 1) return one(Kind::reduce, form, {{"batch", 1}, {"rows", 1}, {"width", all}, {"over", 2}});
+  if (all == left && form == "mean") return single_translation(Kind::view, "", tensor_parameters(from));
+  if (left <= 1)
+    return single_translation(Kind::reduce, form, {{"batch", 1}, {"rows", 1}, {"width", all}, {"over", 2}});
   // Whether the last dimension remains in the result.
   const bool keeps = at.out().size() == from.size() && from.back() > 1;
   const bool last_stays = keeps ? at.out().back() == from.back() : !at.out().empty() && at.out().back() == from.back();
-  if (!last_stays) return one(Kind::reduce, form, {{"batch", 1}, {"rows", left}, {"width", all / left}, {"over", 0}});
+  if (!last_stays)
+    return single_translation(Kind::reduce, form, {{"batch", 1}, {"rows", left}, {"width", all / left}, {"over", 0}});
   const std::int64_t width = from.back() == 0 ? 1 : from.back();
-  return one(Kind::reduce, form, {{"batch", left / width}, {"rows", all / left}, {"width", width}, {"over", 1}});
+  return single_translation(Kind::reduce, form,
+                            {{"batch", left / width}, {"rows", all / left}, {"width", width}, {"over", 1}});
 }
 
 }  // namespace
 
-Translations translate_elements(const Known& at) {
+Translations translate_elements(const SizedStep& at) {
   const std::string_view type = at.step.type;
   if (at.count() > 0 && !at.has(0)) return std::nullopt;
   if (type == "Softmax" || type == "LogSoftmax") return softmax(at, type == "Softmax" ? "softmax" : "log_softmax");
-  if (type == "Clip") return one(Kind::activation, form_of_clip(at), tensor_parameters(at.out()));
-  if (type == "Dropout") return one(Kind::dropout, "", tensor_parameters(at.out()));
+  if (type == "Clip") return single_translation(Kind::activation, form_of_clip(at), tensor_parameters(at.out()));
+  if (type == "Dropout") return single_translation(Kind::dropout, "", tensor_parameters(at.out()));
   if (type == "BiasGelu") {
     return std::vector<Translation>{
         of_two(Kind::add, at.out(), at.in(1)),
@@ -199,8 +202,8 @@ Translations translate_elements(const Known& at) {
   const auto found =
       std::find_if(kActivations.begin(), kActivations.end(), [=](const Name& name) { return name.first == type; });
   if (found == kActivations.end()) return std::nullopt;
-  const Sizes& sizes = at.count() > 0 ? larger(at.in(), at.out()) : at.out();
-  return one(Kind::activation, found->second, tensor_parameters(sizes));
+  const Sizes& sizes = at.count() > 0 ? larger_sizes(at.in(), at.out()) : at.out();
+  return single_translation(Kind::activation, found->second, tensor_parameters(sizes));
 }
 
 }  // namespace joulemap::predict::onnx

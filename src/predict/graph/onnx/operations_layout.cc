@@ -14,10 +14,12 @@ bool is_one_of(std::string_view type, std::initializer_list<std::string_view> ty
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-std::vector<Translation> view(const Known& at) { return one(Kind::view, "", tensor_parameters(at.out())); }
+std::vector<Translation> view(const SizedStep& at) {
+  return single_translation(Kind::view, "", tensor_parameters(at.out()));
+}
 
-Sizes order_of(const Known& at) {
-  Sizes order = integers_of(*at.step.node, "perm");
+Sizes order_of(const SizedStep& at) {
+  Sizes order = integers_attribute(*at.step.node, "perm");
   for (std::size_t i = at.in().size(); order.size() < at.in().size() && i > 0; --i) {
     order.push_back(static_cast<std::int64_t>(i) - 1);
   }
@@ -57,7 +59,7 @@ bool can_be_viewed(const Sizes& order, const Sizes& from, const Sizes& target) {
 }
 
 // Norms, softmax and reshapes need contiguous data; products, sums and convolutions accept strides.
-bool needs_order(const Known& at, const Step& consumer, const Sizes& order) {
+bool needs_order(const SizedStep& at, const ProgramStep& consumer, const Sizes& order) {
   if (is_one_of(consumer.type, {"Reshape", "Flatten"})) {
     const Value& result = at.program.values[static_cast<std::size_t>(consumer.outputs[0])];
     return !result.sizes || !can_be_viewed(order, at.in(), *result.sizes);
@@ -71,95 +73,97 @@ std::string_view form_of(const Sizes& order) {
   return order == Sizes{1, 0} ? "transpose" : "heads";
 }
 
-std::vector<Translation> transpose(const Known& at) {
+std::vector<Translation> transpose(const SizedStep& at) {
   const Sizes order = order_of(at);
   // The output of attention already has this layout.
-  const Step* const before = at.producer(0);
+  const ProgramStep* const before = at.producer(0);
   const bool after_attention = before != nullptr && before->type == "Attention" && order == Sizes{0, 2, 1, 3};
   if (keeps_order(order, at.in()) || after_attention) return view(at);
   for (int consumer : at.output().consumers) {
-    const Step* step = &at.program.steps[static_cast<std::size_t>(consumer)];
+    const ProgramStep* step = &at.program.steps[static_cast<std::size_t>(consumer)];
     if (step->fused_into != kNone) step = &at.program.steps[static_cast<std::size_t>(step->fused_into)];
-    if (needs_order(at, *step, order)) return one(Kind::reshape, form_of(order), tensor_parameters(at.out()));
+    if (needs_order(at, *step, order))
+      return single_translation(Kind::reshape, form_of(order), tensor_parameters(at.out()));
   }
   return view(at);
 }
 
 // Broadcast elements have stride 0, which a reshape cannot keep: it copies them.
-std::vector<Translation> expand(const Known& at) {
+std::vector<Translation> expand(const SizedStep& at) {
   const bool repeats = elements_of(at.in()) != elements_of(at.out());
   for (const int consumer : at.output().consumers) {
-    const Step& step = at.program.steps[static_cast<std::size_t>(consumer)];
+    const ProgramStep& step = at.program.steps[static_cast<std::size_t>(consumer)];
     const bool reshapes = step.fused_into == kNone && is_one_of(step.type, {"Reshape", "Flatten"});
-    if (repeats && reshapes) return one(Kind::reshape, "heads", tensor_parameters(at.out()));
+    if (repeats && reshapes) return single_translation(Kind::reshape, "heads", tensor_parameters(at.out()));
   }
   return view(at);
 }
 
 // Parameters of one part: the total length along the axis, divided evenly.
-std::vector<Translation> concatenate(const Known& at) {
+std::vector<Translation> concatenate(const SizedStep& at) {
   const Sizes& out = at.out();
   std::int64_t parts = 0;
-  for (std::size_t place = 0; place < at.count(); ++place)
-    parts += at.has(place) && elements_of(at.in(place)) > 0 ? 1 : 0;
+  for (std::size_t position = 0; position < at.count(); ++position)
+    parts += at.has(position) && elements_of(at.in(position)) > 0 ? 1 : 0;
   if (parts < 2) return view(at);
-  const std::int64_t given = integer_of(*at.step.node, "axis", 0);
+  const std::int64_t given = integer_attribute(*at.step.node, "axis", 0);
   const auto axis = static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(out.size()) : given);
   const std::int64_t length = (out[axis] + parts - 1) / parts;
-  return one(Kind::concatenate, "",
-             {{"batch", product_of(out, 0, axis)},
-              {"rows", length},
-              {"width", product_of(out, axis + 1, out.size())},
-              {"parts", parts}});
+  return single_translation(Kind::concatenate, "",
+                            {{"batch", product_of(out, 0, axis)},
+                             {"rows", length},
+                             {"width", product_of(out, axis + 1, out.size())},
+                             {"parts", parts}});
 }
 
-bool goes_backwards(const Known& at) {
+bool goes_backwards(const SizedStep& at) {
   if (!at.has(4) || !at.input(4).numbers) return false;
   return std::any_of(at.input(4).numbers->begin(), at.input(4).numbers->end(), [](double step) { return step < 0; });
 }
 
-std::string_view name_of_type(Type type, Dtype real) {
+std::string_view name_of_type(DataType type, Dtype real) {
   switch (type) {
-    case Type::float16:
+    case DataType::float16:
       return "fp16";
-    case Type::bfloat16:
+    case DataType::bfloat16:
       return "bf16";
-    case Type::float32:
-    case Type::float64:
+    case DataType::float32:
+    case DataType::float64:
       return real == Dtype::tf32 ? "fp32" : name_of(real);
-    case Type::boolean:
+    case DataType::boolean:
       return "bool";
-    case Type::int64:
+    case DataType::int64:
       return "int64";
-    case Type::int32:
+    case DataType::int32:
       return "int32";
     default:
       return "bytes";
   }
 }
 
-std::vector<Translation> cast(const Known& at) {
+std::vector<Translation> cast(const SizedStep& at) {
   const std::string_view from = name_of_type(at.input(0).type, at.real_dtype);
   const std::string_view to = name_of_type(at.output().type, at.real_dtype);
-  return from == to ? view(at) : one(Kind::cast, to, tensor_parameters(at.out()));
+  return from == to ? view(at) : single_translation(Kind::cast, to, tensor_parameters(at.out()));
 }
 
 }  // namespace
 
-Translations translate_layout(const Known& at) {
+Translations translate_layout(const SizedStep& at) {
   const std::string_view type = at.step.type;
   if (is_one_of(type, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Split", "Identity"})) return view(at);
-  if (type == "Slice") return goes_backwards(at) ? one(Kind::reshape, "gather", tensor_parameters(at.out())) : view(at);
+  if (type == "Slice")
+    return goes_backwards(at) ? single_translation(Kind::reshape, "gather", tensor_parameters(at.out())) : view(at);
   if (type == "Transpose") return transpose(at);
   if (type == "Expand") return expand(at);
   if (type == "Concat") return concatenate(at);
   if (type == "Cast" || type == "CastLike") return cast(at);
-  if (type == "Tile") return one(Kind::reshape, "heads", tensor_parameters(at.out()));
+  if (type == "Tile") return single_translation(Kind::reshape, "heads", tensor_parameters(at.out()));
   if (type == "DepthToSpace" || type == "SpaceToDepth")
-    return one(Kind::reshape, "transpose", tensor_parameters(at.out()));
+    return single_translation(Kind::reshape, "transpose", tensor_parameters(at.out()));
   if (is_one_of(type,
                 {"GatherElements", "GatherND", "ScatterElements", "ScatterND", "TensorScatter", "ReverseSequence"})) {
-    return one(Kind::reshape, "gather", tensor_parameters(at.out()));
+    return single_translation(Kind::reshape, "gather", tensor_parameters(at.out()));
   }
   return std::nullopt;
 }

@@ -28,26 +28,26 @@ Parameters bmm(const Product& product, bool transposed) {
   return parameters;
 }
 
-bool transposes_last_two(const Step* step) {
+bool transposes_last_two(const ProgramStep* step) {
   if (step == nullptr || step->type != "Transpose" || step->outputs.empty()) return false;
-  const Sizes order = integers_of(*step->node, "perm");
+  const Sizes order = integers_attribute(*step->node, "perm");
   const std::size_t rank = order.size();
   return rank >= 2 && order[rank - 1] + 2 == static_cast<std::int64_t>(rank) + 0 &&
          order[rank - 2] + 1 == static_cast<std::int64_t>(rank);
 }
 
 // A factor that is the same in every run is a weight, on either side.
-std::vector<Translation> product_of_matrices(const Known& at, const Product& product, bool stacked, bool bias) {
+std::vector<Translation> product_of_matrices(const SizedStep& at, const Product& product, bool stacked, bool bias) {
   const bool right = at.input(1).constant;
   const bool left = at.input(0).constant;
   if (right != left && !stacked) {
     const std::int64_t rows = product_of({product.batch, right ? product.m : product.n}, 0, 2);
-    return one(Kind::dense, "", dense(rows, product.k, right ? product.n : product.m, bias));
+    return single_translation(Kind::dense, "", dense(rows, product.k, right ? product.n : product.m, bias));
   }
-  return one(Kind::bmm, "", bmm(product, transposes_last_two(at.producer(1))));
+  return single_translation(Kind::bmm, "", bmm(product, transposes_last_two(at.producer(1))));
 }
 
-std::vector<Translation> matmul(const Known& at, bool transposed_a, bool transposed_b) {
+std::vector<Translation> matmul(const SizedStep& at, bool transposed_a, bool transposed_b) {
   Sizes a = at.in(0);
   Sizes b = at.in(1);
   if (a.size() == 1) a.insert(a.begin(), 1);
@@ -76,16 +76,17 @@ std::vector<Translation> attention(const AttentionSizes& sizes) {
                            {"keys", sizes.keys},
                            {"width", width}};
   if (sizes.causal) parameters.set("causal", 1);
-  return one(Kind::attention, "", std::move(parameters));
+  return single_translation(Kind::attention, "", std::move(parameters));
 }
 
-std::vector<const Sizes*> all_sizes(const Known& at) {
+std::vector<const Sizes*> all_sizes(const SizedStep& at) {
   std::vector<const Sizes*> sizes;
-  for (std::size_t place = 0; place < at.count(); ++place) sizes.push_back(at.has(place) ? &at.in(place) : nullptr);
+  for (std::size_t position = 0; position < at.count(); ++position)
+    sizes.push_back(at.has(position) ? &at.in(position) : nullptr);
   return sizes;
 }
 
-Translations attention_node(const Known& at) {
+Translations attention_node(const SizedStep& at) {
   if (at.step.attention) return attention(*at.step.attention);
   const bool weighted = at.step.type == "Attention" && !at.step.node->domain.empty();
   const Result<AttentionSizes> sizes =
@@ -101,12 +102,12 @@ Translations attention_node(const Known& at) {
   return translations;
 }
 
-Translations einsum(const Known& at) {
-  const Result<Contraction> product = contraction_of(text_of(*at.step.node, "equation", ""), all_sizes(at));
+Translations einsum(const SizedStep& at) {
+  const Result<Contraction> product = contraction_of(text_attribute(*at.step.node, "equation", ""), all_sizes(at));
   if (!product || product->m == 0 || product->n == 0 || product->k == 0 || product->batch == 0) return std::nullopt;
   const Product sizes{product->batch, product->m, product->k, product->n};
   if (sizes.k == 1 && sizes.batch == elements_of(at.out())) {
-    return one(Kind::multiply, "same", tensor_parameters(at.out()));
+    return single_translation(Kind::multiply, "same", tensor_parameters(at.out()));
   }
   return product_of_matrices(at, sizes, sizes.batch > 1, false);
 }
@@ -132,23 +133,23 @@ std::string recurrent_form(const Node& node) {
 
 // One call of cuDNN; with activations that it does not support, one product for all steps and one with the state per
 // step.
-Translations recurrent(const Known& at) {
+Translations recurrent(const SizedStep& at) {
   const Sizes& input = at.in(0);
   const Sizes& weight = at.in(1);
   if (at.in(2).size() != 3) return std::nullopt;
-  const std::int64_t steps = integer_of(*at.step.node, "layout", 0) != 0 ? input[1] : input[0];
-  const std::int64_t batch = integer_of(*at.step.node, "layout", 0) != 0 ? input[0] : input[1];
+  const std::int64_t steps = integer_attribute(*at.step.node, "layout", 0) != 0 ? input[1] : input[0];
+  const std::int64_t batch = integer_attribute(*at.step.node, "layout", 0) != 0 ? input[0] : input[1];
   const std::int64_t gates = weight[1];
   const std::int64_t directions = weight[0];
   if (std::string form = recurrent_form(*at.step.node); !form.empty()) {
-    return one(Kind::recurrent, form,
-               {{"batch", batch},
-                {"steps", steps},
-                {"in", weight[2]},
-                {"hidden", at.in(2)[2]},
-                {"layers", 1},
-                {"directions", directions},
-                {"bias", at.has(3) ? 1 : 0}});
+    return single_translation(Kind::recurrent, form,
+                              {{"batch", batch},
+                               {"steps", steps},
+                               {"in", weight[2]},
+                               {"hidden", at.in(2)[2]},
+                               {"layers", 1},
+                               {"directions", directions},
+                               {"bias", at.has(3) ? 1 : 0}});
   }
   const std::int64_t turns = product_of({steps, directions}, 0, 2);
   std::vector<Translation> parts;
@@ -166,24 +167,25 @@ Translations recurrent(const Known& at) {
 }
 
 // Reads rows of a table by index. A single index selects a part of a tensor without a copy.
-Translations gather(const Known& at) {
+Translations gather(const SizedStep& at) {
   const Sizes& data = at.in(0);
-  const std::int64_t axis = integer_of(*at.step.node, "axis", 0);
+  const std::int64_t axis = integer_attribute(*at.step.node, "axis", 0);
   if (at.in(1).empty() || (elements_of(at.in(1)) == 1 && at.input(1).constant)) {
-    return one(Kind::view, "", tensor_parameters(at.out()));
+    return single_translation(Kind::view, "", tensor_parameters(at.out()));
   }
-  const bool table = at.input(0).constant && data.size() == 2 && axis == 0 && has_fractions(at.input(0).type);
-  if (!table) return one(Kind::reshape, "gather", tensor_parameters(at.out()));
-  return one(Kind::embedding, "", {{"vocabulary", data[0]}, {"width", data[1]}, {"tokens", elements_of(at.in(1))}});
+  const bool table = at.input(0).constant && data.size() == 2 && axis == 0 && is_floating_point(at.input(0).type);
+  if (!table) return single_translation(Kind::reshape, "gather", tensor_parameters(at.out()));
+  return single_translation(Kind::embedding, "",
+                            {{"vocabulary", data[0]}, {"width", data[1]}, {"tokens", elements_of(at.in(1))}});
 }
 
 }  // namespace
 
-Translations translate_product(const Known& at) {
+Translations translate_product(const SizedStep& at) {
   const std::string_view type = at.step.type;
   const Node& node = *at.step.node;
-  const bool transposed_a = integer_of(node, "transA", 0) != 0;
-  const bool transposed_b = integer_of(node, "transB", 0) != 0;
+  const bool transposed_a = integer_attribute(node, "transA", 0) != 0;
+  const bool transposed_b = integer_attribute(node, "transB", 0) != 0;
   if (type == "MatMul") return matmul(at, false, false);
   if (type == "Gemm" || type == "FusedGemm" || type == "FusedMatMul") return matmul(at, transposed_a, transposed_b);
   if (type == "Attention" || type == "MultiHeadAttention" || type == "GroupQueryAttention") return attention_node(at);

@@ -13,8 +13,8 @@ std::int64_t product_of(const Sizes& sizes, std::size_t begin, std::size_t end) 
   std::int64_t product = 1;
   for (std::size_t i = begin; i < std::min(end, sizes.size()); ++i) {
     if (sizes[i] <= 0) return 0;
-    if (sizes[i] > kMostElements / product) product = kMostElements + 1;
-    if (product <= kMostElements) product *= sizes[i];
+    if (sizes[i] > kMaxElements / product) product = kMaxElements + 1;
+    if (product <= kMaxElements) product *= sizes[i];
   }
   return product;
 }
@@ -22,20 +22,20 @@ std::int64_t product_of(const Sizes& sizes, std::size_t begin, std::size_t end) 
 std::int64_t elements_of(const Sizes& sizes) { return product_of(sizes, 0, sizes.size()); }
 
 bool is_possible(const Sizes& sizes) {
-  if (sizes.size() > kMostDimensions) return false;
+  if (sizes.size() > kMaxDimensions) return false;
   Sizes at_least_one = sizes;
   for (std::int64_t& size : at_least_one) {
     if (size < 0) return false;
     size = std::max<std::int64_t>(size, 1);
   }
-  return elements_of(at_least_one) <= kMostElements;
+  return elements_of(at_least_one) <= kMaxElements;
 }
 
 std::string sizes_text(const Sizes& sizes) {
   return sizes.empty() ? "a single number" : fmt::format("{}", fmt::join(sizes, "x"));
 }
 
-bool is_layout(std::string_view type) {
+bool is_layout_change(std::string_view type) {
   static constexpr std::array<std::string_view, 10> kLayouts = {
       "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "CastLike", "Expand", "Slice"};
   return std::find(kLayouts.begin(), kLayouts.end(), type) != kLayouts.end();

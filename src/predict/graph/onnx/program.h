@@ -21,12 +21,12 @@ namespace joulemap::predict::onnx {
 
 inline constexpr int kNone = -1;
 // Limit of dimensions, above that of any real tensor.
-inline constexpr std::size_t kMostDimensions = 64;
+inline constexpr std::size_t kMaxDimensions = 64;
 
 struct Value {
   std::string_view name;
   std::optional<Sizes> sizes;  // empty: unknown
-  Type type = Type::undefined;
+  DataType type = DataType::undefined;
   std::optional<std::vector<double>> numbers;  // of small values that depend on sizes and constants only
   bool constant = false;                       // the same in every run
   int weight = kNone;    // for a weight, possibly transposed or reshaped: the index of the stored value
@@ -35,7 +35,7 @@ struct Value {
   bool is_output = false;
 };
 
-struct Step {
+struct ProgramStep {
   const Node* node = nullptr;
   std::string_view type;    // the node's, or that of the fused step: "Gelu"
   std::vector<int> inputs;  // kNone: omitted
@@ -44,23 +44,23 @@ struct Step {
   std::int64_t repeat = 1;                  // iterations, in a loop
   std::string failure;                      // not empty: why its sizes are unknown
   int fused_into = kNone;                   // index of the step that contains it
-  std::int64_t normed = 0;                  // for a fused norm: count of numbers normalized together
+  std::int64_t normalized_count = 0;        // for a fused norm: count of numbers normalized together
   std::optional<AttentionSizes> attention;  // for fused attention
 };
 
 struct Program {
   std::vector<Value> values;
-  std::vector<Step> steps;
+  std::vector<ProgramStep> steps;
   std::vector<std::string> notes;
   std::deque<Node> nodes;  // copies of function nodes with the attributes of their callers
   std::int64_t batch = 1;  // leading dimension of the first input
 };
 
-inline bool is_given(const std::vector<int>& list, std::size_t place) {
-  return place < list.size() && list[place] != kNone;
+inline bool has_entry(const std::vector<int>& list, std::size_t position) {
+  return position < list.size() && list[position] != kNone;
 }
 
-// 1 without dimensions; saturates at kMostElements + 1.
+// 1 without dimensions; saturates at kMaxElements + 1.
 std::int64_t elements_of(const Sizes& sizes);
 // Whether the sizes are plausible, including those next to a dimension of 0.
 bool is_possible(const Sizes& sizes);
@@ -68,6 +68,6 @@ std::int64_t product_of(const Sizes& sizes, std::size_t begin, std::size_t end);
 std::string sizes_text(const Sizes& sizes);  // "1x3x224x224"
 
 // Whether it only changes the order or count of dimensions, so that its output is still the same weight.
-bool is_layout(std::string_view type);
+bool is_layout_change(std::string_view type);
 
 }  // namespace joulemap::predict::onnx

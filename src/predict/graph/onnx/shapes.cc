@@ -12,25 +12,25 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-const KnownNode* find_node(std::string_view type, std::string_view domain) {
+const NodeRule* find_node(std::string_view type, std::string_view domain) {
   for (const auto find :
-       {&find_element_node, &find_layout_node, &find_index_node, &find_network_node, &find_other_node}) {
-    if (const KnownNode* const known = find(type, domain)) return known;
+       {&find_element_rule, &find_layout_rule, &find_index_rule, &find_network_rule, &find_other_rule}) {
+    if (const NodeRule* const known = find(type, domain)) return known;
   }
   return nullptr;
 }
 
 Error unknown_node(const Node& node) {
-  if (node.domain.empty()) return misfit("an operation that is not known");
-  return misfit("an operation of the domain " + quoted(node.domain));
+  if (node.domain.empty()) return invalid_node("an operation that is not known");
+  return invalid_node("an operation of the domain " + quoted(node.domain));
 }
 
-Status check_outputs(const Inference& at) {
+Status check_outputs(const ShapeInference& at) {
   for (const Value& output : at.outputs) {
     if (!output.sizes) continue;
-    if (output.sizes->size() > kMostDimensions) return misfit("a tensor of more than 64 dimensions");
+    if (output.sizes->size() > kMaxDimensions) return invalid_node("a tensor of more than 64 dimensions");
     for (const std::int64_t size : *output.sizes) {
-      if (size < 0) return misfit("a dimension of " + std::to_string(size));
+      if (size < 0) return invalid_node("a dimension of " + std::to_string(size));
     }
   }
   return Done{};
@@ -57,13 +57,13 @@ std::size_t place_of_batch(const Sizes& sizes, std::int64_t before, std::int64_t
 
 }  // namespace
 
-Error misfit(std::string message) { return {ErrorCode::malformed, std::move(message), ""}; }
+Error invalid_node(std::string message) { return {ErrorCode::malformed, std::move(message), ""}; }
 
-std::optional<Sizes> Inference::integers(std::size_t place) const {
-  if (!has(place) || !inputs[place]->numbers) return std::nullopt;
+std::optional<Sizes> ShapeInference::integers(std::size_t position) const {
+  if (!has(position) || !inputs[position]->numbers) return std::nullopt;
   Sizes integers;
-  for (const double number : *inputs[place]->numbers) {
-    constexpr auto kMost = static_cast<double>(kMostElements);
+  for (const double number : *inputs[position]->numbers) {
+    constexpr auto kMost = static_cast<double>(kMaxElements);
     integers.push_back(std::isnan(number) ? 0 : static_cast<std::int64_t>(std::clamp(number, -kMost, kMost)));
   }
   return integers;
@@ -71,7 +71,8 @@ std::optional<Sizes> Inference::integers(std::size_t place) const {
 
 Result<std::size_t> axis_of(std::int64_t axis, std::size_t rank) {
   const auto dimensions = static_cast<std::int64_t>(rank);
-  if (axis < -dimensions || axis >= dimensions) return misfit(fmt::format("axis {} of {} dimensions", axis, rank));
+  if (axis < -dimensions || axis >= dimensions)
+    return invalid_node(fmt::format("axis {} of {} dimensions", axis, rank));
   return static_cast<std::size_t>(axis < 0 ? axis + dimensions : axis);
 }
 
@@ -82,18 +83,18 @@ Result<Sizes> broadcast(const Sizes& a, const Sizes& b) {
   for (std::size_t i = 0; i < shorter.size(); ++i) {
     std::int64_t& size = both[before + i];
     if (size != shorter[i] && size != 1 && shorter[i] != 1) {
-      return misfit(fmt::format("{} does not go with {}", sizes_text(a), sizes_text(b)));
+      return invalid_node(fmt::format("{} does not go with {}", sizes_text(a), sizes_text(b)));
     }
     if (size == 1) size = shorter[i];
   }
   return both;
 }
 
-Result<std::vector<std::size_t>> axes_of(const Inference& at, std::size_t input, std::size_t rank) {
-  Sizes given = integers_of(at.node, "axes");
+Result<std::vector<std::size_t>> axes_of(const ShapeInference& at, std::size_t input, std::size_t rank) {
+  Sizes given = integers_attribute(at.node, "axes");
   if (at.has(input)) {
     const std::optional<Sizes> numbers = at.integers(input);
-    if (!numbers) return misfit("axes that are computed");
+    if (!numbers) return invalid_node("axes that are computed");
     given = *numbers;
   }
   std::vector<std::size_t> axes;
@@ -107,7 +108,7 @@ Result<std::vector<std::size_t>> axes_of(const Inference& at, std::size_t input,
   return axes;
 }
 
-Result<Sizes> rescaled_target(const Inference& at, Sizes target) {
+Result<Sizes> rescaled_target(const ShapeInference& at, Sizes target) {
   if (at.before == nullptr || at.before->inputs.empty() || at.before->outputs.empty()) return target;
   const Value* const input = at.before->inputs[0];
   const Value* const output = at.before->outputs[0];
@@ -132,11 +133,11 @@ Result<Sizes> rescaled_target(const Inference& at, Sizes target) {
   const std::int64_t shared = std::gcd(old_size, new_size);
   const std::int64_t old_batch = old_size / shared;
   const std::int64_t new_batch = new_size / shared;
-  const std::size_t place =
+  const std::size_t position =
       place_of_batch(old_out, product_of(old_in, 0, at_batch), old_batch, product_of(old_in, 0, at_batch + 1));
-  if (place < old_out.size() && old_out[place] % old_batch == 0) {
+  if (position < old_out.size() && old_out[position] % old_batch == 0) {
     target = old_out;
-    target[place] = product_of({old_out[place] / old_batch, new_batch}, 0, 2);
+    target[position] = product_of({old_out[position] / old_batch, new_batch}, 0, 2);
     return target;
   }
   return Error{
@@ -146,15 +147,15 @@ Result<Sizes> rescaled_target(const Inference& at, Sizes target) {
       "export the network with a dynamic batch, or predict it at the batch of the file"};
 }
 
-Status infer(Inference& at) {
-  const KnownNode* const known = find_node(at.node.type, at.node.domain);
+Status infer_shapes(ShapeInference& at) {
+  const NodeRule* const known = find_node(at.node.type, at.node.domain);
   if (known == nullptr) return unknown_node(at.node);
-  for (std::size_t place = 0; place < known->least_inputs; ++place) {
-    if (!at.has(place)) return misfit(fmt::format("input {} is missing", place + 1));
+  for (std::size_t position = 0; position < known->min_inputs; ++position) {
+    if (!at.has(position)) return invalid_node(fmt::format("input {} is missing", position + 1));
   }
   if (Status status = known->infer(at); !status) return status;
   if (Status status = check_outputs(at); !status) return status;
-  fold_numbers(at);
+  fold_constants(at);
   return Done{};
 }
 

@@ -17,59 +17,59 @@ namespace joulemap::predict::onnx {
 
 // Inputs and outputs of the same node with the file's fixed batch, if another batch was requested. Comparing them shows
 // which dimension of a stored target is the batch.
-struct AtFileBatch {
+struct FileBatchValues {
   std::vector<const Value*> inputs;
   std::vector<const Value*> outputs;
 };
 
 // Inference of one node. Omitted entries of `inputs` are null; the sizes of the others are known. The caller creates
 // `outputs` with the type of the first input.
-struct Inference {
+struct ShapeInference {
   const Node& node;
   std::int64_t opset = 0;
   std::vector<const Value*> inputs;
   std::vector<Value> outputs;
-  const AtFileBatch* before = nullptr;
+  const FileBatchValues* before = nullptr;
   std::vector<std::string>* notes = nullptr;
 
-  bool has(std::size_t place) const { return place < inputs.size() && inputs[place] != nullptr; }
-  const Sizes& sizes(std::size_t place) const { return *inputs[place]->sizes; }
+  bool has(std::size_t position) const { return position < inputs.size() && inputs[position] != nullptr; }
+  const Sizes& sizes(std::size_t position) const { return *inputs[position]->sizes; }
   // Integers of a constant input, clamped to valid sizes; empty if unknown.
-  std::optional<Sizes> integers(std::size_t place) const;
-  void give(Sizes sizes, std::size_t place = 0) {
-    if (place < outputs.size()) outputs[place].sizes = std::move(sizes);
+  std::optional<Sizes> integers(std::size_t position) const;
+  void set_output_sizes(Sizes sizes, std::size_t position = 0) {
+    if (position < outputs.size()) outputs[position].sizes = std::move(sizes);
   }
 };
 
-using Infer = Status (*)(Inference& at);
-struct KnownNode {
+using InferFunction = Status (*)(ShapeInference& at);
+struct NodeRule {
   std::string_view type;
-  Infer infer;
-  std::size_t least_inputs;
+  InferFunction infer;
+  std::size_t min_inputs;
   std::string_view domain = {};
 };
 
 // One source file each: element-wise, layout, index, network and other nodes.
-const KnownNode* find_element_node(std::string_view type, std::string_view domain);
-const KnownNode* find_layout_node(std::string_view type, std::string_view domain);
-const KnownNode* find_index_node(std::string_view type, std::string_view domain);
-const KnownNode* find_network_node(std::string_view type, std::string_view domain);
-const KnownNode* find_other_node(std::string_view type, std::string_view domain);
+const NodeRule* find_element_rule(std::string_view type, std::string_view domain);
+const NodeRule* find_layout_rule(std::string_view type, std::string_view domain);
+const NodeRule* find_index_rule(std::string_view type, std::string_view domain);
+const NodeRule* find_network_rule(std::string_view type, std::string_view domain);
+const NodeRule* find_other_rule(std::string_view type, std::string_view domain);
 
 // Computes sizes and numbers of the outputs.
-Status infer(Inference& at);
+Status infer_shapes(ShapeInference& at);
 
 // Computes the numbers of an output with known sizes, if the numbers of the inputs are known.
-void fold_numbers(Inference& at);
+void fold_constants(ShapeInference& at);
 
-Error misfit(std::string message);
+Error invalid_node(std::string message);
 // Resolves an axis that may be negative.
 Result<std::size_t> axis_of(std::int64_t axis, std::size_t rank);
 Result<Sizes> broadcast(const Sizes& a, const Sizes& b);
 // Axes from the attribute or, in newer opsets, from the input; each below the rank.
-Result<std::vector<std::size_t>> axes_of(const Inference& at, std::size_t input, std::size_t rank);
+Result<std::vector<std::size_t>> axes_of(const ShapeInference& at, std::size_t input, std::size_t rank);
 
 // Converts a reshape or expand target that was stored with the file's batch to another batch.
-Result<Sizes> rescaled_target(const Inference& at, Sizes target);
+Result<Sizes> rescaled_target(const ShapeInference& at, Sizes target);
 
 }  // namespace joulemap::predict::onnx

@@ -10,94 +10,95 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-std::vector<const Sizes*> all_sizes(const Inference& at) {
+std::vector<const Sizes*> all_sizes(const ShapeInference& at) {
   std::vector<const Sizes*> sizes;
   for (const Value* const input : at.inputs) sizes.push_back(input == nullptr ? nullptr : &*input->sizes);
   return sizes;
 }
 
-void give_attention(Inference& at, const AttentionSizes& sizes) {
+void give_attention(ShapeInference& at, const AttentionSizes& sizes) {
   if (at.sizes(0).size() == 4) {
-    at.give({sizes.batch, sizes.heads, sizes.queries, sizes.value_width});
+    at.set_output_sizes({sizes.batch, sizes.heads, sizes.queries, sizes.value_width});
   } else {
-    at.give({sizes.batch, sizes.queries, product_of({sizes.heads, sizes.value_width}, 0, 2)});
+    at.set_output_sizes({sizes.batch, sizes.queries, product_of({sizes.heads, sizes.value_width}, 0, 2)});
   }
-  at.give({sizes.batch, sizes.key_heads, sizes.keys, sizes.width}, 1);
-  at.give({sizes.batch, sizes.key_heads, sizes.keys, sizes.value_width}, 2);
-  at.give({sizes.batch, sizes.heads, sizes.queries, sizes.keys}, 3);
+  at.set_output_sizes({sizes.batch, sizes.key_heads, sizes.keys, sizes.width}, 1);
+  at.set_output_sizes({sizes.batch, sizes.key_heads, sizes.keys, sizes.value_width}, 2);
+  at.set_output_sizes({sizes.batch, sizes.heads, sizes.queries, sizes.keys}, 3);
 }
 
-Status attention(Inference& at) {
+Status attention(ShapeInference& at) {
   const Result<AttentionSizes> sizes = attention_sizes(at.node, all_sizes(at));
   if (!sizes) return sizes.error();
   give_attention(at, *sizes);
   return Done{};
 }
 
-Status weighted_attention(Inference& at) {
+Status weighted_attention(ShapeInference& at) {
   const Result<AttentionSizes> sizes = weighted_attention_sizes(at.node, all_sizes(at));
   if (!sizes) return sizes.error();
   give_attention(at, *sizes);
-  if (at.outputs.size() > 1) at.give({2, sizes->batch, sizes->heads, sizes->keys, sizes->width}, 1);
+  if (at.outputs.size() > 1) at.set_output_sizes({2, sizes->batch, sizes->heads, sizes->keys, sizes->width}, 1);
   return Done{};
 }
 
-Status einsum(Inference& at) {
-  Result<Contraction> contraction = contraction_of(text_of(at.node, "equation", ""), all_sizes(at));
+Status einsum(ShapeInference& at) {
+  Result<Contraction> contraction = contraction_of(text_attribute(at.node, "equation", ""), all_sizes(at));
   if (!contraction) return contraction.error();
-  at.give(std::move(contraction->out));
+  at.set_output_sizes(std::move(contraction->out));
   return Done{};
 }
 
-Status recurrent(Inference& at) {
+Status recurrent(ShapeInference& at) {
   const Sizes& input = at.sizes(0);
   const Sizes& weight = at.sizes(1);
-  const std::int64_t hidden = integer_of(at.node, "hidden_size", at.sizes(2).empty() ? 0 : at.sizes(2).back());
+  const std::int64_t hidden = integer_attribute(at.node, "hidden_size", at.sizes(2).empty() ? 0 : at.sizes(2).back());
   if (input.size() != 3 || weight.size() != 3 || hidden < 1)
-    return misfit("a recurrent layer of sizes that do not fit");
-  const bool batch_first = integer_of(at.node, "layout", 0) != 0;
+    return invalid_node("a recurrent layer of sizes that do not fit");
+  const bool batch_first = integer_attribute(at.node, "layout", 0) != 0;
   const std::int64_t steps = batch_first ? input[1] : input[0];
   const std::int64_t batch = batch_first ? input[0] : input[1];
   const std::int64_t directions = weight[0];
-  at.give(batch_first ? Sizes{batch, steps, directions, hidden} : Sizes{steps, directions, batch, hidden});
-  for (const std::size_t place : {std::size_t{1}, std::size_t{2}}) {
-    at.give(batch_first ? Sizes{batch, directions, hidden} : Sizes{directions, batch, hidden}, place);
+  at.set_output_sizes(batch_first ? Sizes{batch, steps, directions, hidden} : Sizes{steps, directions, batch, hidden});
+  for (const std::size_t position : {std::size_t{1}, std::size_t{2}}) {
+    at.set_output_sizes(batch_first ? Sizes{batch, directions, hidden} : Sizes{directions, batch, hidden}, position);
   }
   return Done{};
 }
 
-Status as_first(Inference& at) {
-  at.give(at.sizes(0));
+Status as_first(ShapeInference& at) {
+  at.set_output_sizes(at.sizes(0));
   return Done{};
 }
 
-Status roi_align(Inference& at) {
+Status roi_align(ShapeInference& at) {
   const Sizes& image = at.sizes(0);
-  if (image.size() != 4 || at.sizes(1).empty()) return misfit("regions of sizes that do not fit");
-  at.give({at.sizes(1)[0], image[1], integer_of(at.node, "output_height", 1), integer_of(at.node, "output_width", 1)});
+  if (image.size() != 4 || at.sizes(1).empty()) return invalid_node("regions of sizes that do not fit");
+  at.set_output_sizes({at.sizes(1)[0], image[1], integer_attribute(at.node, "output_height", 1),
+                       integer_attribute(at.node, "output_width", 1)});
   return Done{};
 }
 
 constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr std::array kNodes = {
-    KnownNode{"Attention", attention, 3},
-    KnownNode{"RotaryEmbedding", as_first, 3},
-    KnownNode{"Einsum", einsum, 1},
-    KnownNode{"LSTM", recurrent, 3},
-    KnownNode{"GRU", recurrent, 3},
-    KnownNode{"RNN", recurrent, 3},
-    KnownNode{"RoiAlign", roi_align, 3},
-    KnownNode{"Attention", weighted_attention, 2, kMicrosoft},
-    KnownNode{"MultiHeadAttention", attention, 1, kMicrosoft},
-    KnownNode{"GroupQueryAttention", attention, 1, kMicrosoft},
-    KnownNode{"RotaryEmbedding", as_first, 2, kMicrosoft},
+    NodeRule{"Attention", attention, 3},
+    NodeRule{"RotaryEmbedding", as_first, 3},
+    NodeRule{"Einsum", einsum, 1},
+    NodeRule{"LSTM", recurrent, 3},
+    NodeRule{"GRU", recurrent, 3},
+    NodeRule{"RNN", recurrent, 3},
+    NodeRule{"RoiAlign", roi_align, 3},
+    NodeRule{"Attention", weighted_attention, 2, kMicrosoft},
+    NodeRule{"MultiHeadAttention", attention, 1, kMicrosoft},
+    NodeRule{"GroupQueryAttention", attention, 1, kMicrosoft},
+    NodeRule{"RotaryEmbedding", as_first, 2, kMicrosoft},
 };
 
 }  // namespace
 
-const KnownNode* find_other_node(std::string_view type, std::string_view domain) {
+const NodeRule* find_other_rule(std::string_view type, std::string_view domain) {
   const auto found = std::find_if(kNodes.begin(), kNodes.end(),
-                                  [=](const KnownNode& node) { return node.type == type && node.domain == domain; });
+                                  [=](const NodeRule& node) { return node.type == type && node.domain == domain; });
   return found == kNodes.end() ? nullptr : &*found;
 }
 

@@ -18,12 +18,12 @@ constexpr std::size_t kMostMoves = 6;
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 // Inputs that are settings of an operation and never trained.
-bool is_setting(std::string_view type, std::size_t place) {
-  if (type == "BatchNormalization") return place >= 3;
+bool is_setting(std::string_view type, std::size_t position) {
+  if (type == "BatchNormalization") return position >= 3;
   if (type == "Clip" || type == "Resize" || type == "Pad" || type == "Pow" || type == "RotaryEmbedding")
-    return place >= 1;
+    return position >= 1;
   if (type == "Cos" || type == "Sin") return true;  // tables of angles
-  return type == "QuantizeLinear" || type == "DequantizeLinear" ? place >= 1 : type == "Range" || type == "Where";
+  return type == "QuantizeLinear" || type == "DequantizeLinear" ? position >= 1 : type == "Range" || type == "Where";
 }
 
 // A 16-bit type if most of the weights have it.
@@ -36,8 +36,8 @@ std::optional<Dtype> dtype_of_weights(const Program& program) {
     if (value.weight != static_cast<int>(i) || !value.sizes) continue;
     const auto elements = static_cast<double>(elements_of(*value.sizes));
     all += elements;
-    if (value.type == Type::float16) halves += elements;
-    if (value.type == Type::bfloat16) brains += elements;
+    if (value.type == DataType::float16) halves += elements;
+    if (value.type == DataType::bfloat16) brains += elements;
   }
   if (2 * halves > all) return Dtype::fp16;
   return 2 * brains > all ? std::optional(Dtype::bf16) : std::nullopt;
@@ -62,70 +62,72 @@ class Emitter {
   }
 
   void run() {
-    for (const Step& step : program_.steps) {
+    for (const ProgramStep& step : program_.steps) {
       if (step.outputs.empty() || is_constant(step)) continue;
-      const Gradient gradient = follow_gradients(step);
+      const NeededGradients gradient = follow_gradients(step);
       if (step.fused_into == kNone) emit(step, gradient);
     }
     for (std::size_t i = 0; i < trained_.size(); ++i) {
       if (!trained_[i]) continue;
       ++graph_.weight_tensors;
-      graph_.weight_elements = std::min(kMostElements, graph_.weight_elements + elements_of(*program_.values[i].sizes));
+      graph_.weight_elements = std::min(kMaxElements, graph_.weight_elements + elements_of(*program_.values[i].sizes));
     }
   }
 
  private:
   const Value& value(int id) const { return program_.values[index(id)]; }
-  bool is_constant(const Step& step) const {
+  bool is_constant(const ProgramStep& step) const {
     return std::all_of(step.outputs.begin(), step.outputs.end(), [this](int id) { return value(id).constant; });
   }
 
-  Gradient follow_gradients(const Step& step) {
+  NeededGradients follow_gradients(const ProgramStep& step) {
     bool by_weights = false;
     bool by_inputs = false;
-    for (std::size_t place = 0; place < step.inputs.size(); ++place) {
-      const int id = step.inputs[place];
+    for (std::size_t position = 0; position < step.inputs.size(); ++position) {
+      const int id = step.inputs[position];
       if (id == kNone) continue;
       by_inputs = by_inputs || differentiable_[index(id)];
       const int weight = value(id).weight;
-      if (weight == kNone || !value(weight).sizes || is_setting(step.type, place)) continue;
+      if (weight == kNone || !value(weight).sizes || is_setting(step.type, position)) continue;
       by_weights = true;
       trained_[index(weight)] = true;
     }
     for (const int id : step.outputs) {
       differentiable_[index(id)] =
-          (by_weights || by_inputs) && (has_fractions(value(id).type) || !step.failure.empty());
+          (by_weights || by_inputs) && (is_floating_point(value(id).type) || !step.failure.empty());
     }
-    return by_inputs ? Gradient::all : by_weights ? Gradient::weights : Gradient::none;
+    return by_inputs ? NeededGradients::all : by_weights ? NeededGradients::weights : NeededGradients::none;
   }
 
   // A cast has the type of its input; index and mask operations have the network's type.
-  Dtype dtype_of(const Step& step) const {
+  Dtype dtype_of(const ProgramStep& step) const {
     for (const auto* const list : {&step.outputs, &step.inputs}) {
       for (const int id : *list) {
         if (id == kNone || (list == &step.outputs && step.type == "Cast")) continue;
-        if (value(id).type == Type::float16) return Dtype::fp16;
-        if (value(id).type == Type::bfloat16) return Dtype::bf16;
-        if (has_fractions(value(id).type)) return real_;
+        if (value(id).type == DataType::float16) return Dtype::fp16;
+        if (value(id).type == DataType::bfloat16) return Dtype::bf16;
+        if (is_floating_point(value(id).type)) return real_;
       }
     }
     return real_;
   }
 
-  static std::string source_of(const Step& step) {
+  static std::string source_of(const ProgramStep& step) {
     if (step.node->domain.empty()) return to_valid_utf8(step.type);
     return to_valid_utf8(step.node->domain) + "." + to_valid_utf8(step.type);
   }
 
-  bool has_sizes(const Step& step) const {
+  bool has_sizes(const ProgramStep& step) const {
     const auto known = [this](int id) { return id == kNone || value(id).sizes.has_value(); };
     return std::all_of(step.inputs.begin(), step.inputs.end(), known) &&
            std::all_of(step.outputs.begin(), step.outputs.end(), known);
   }
 
-  std::size_t number_of(const Step& step) const { return static_cast<std::size_t>(&step - program_.steps.data()); }
+  std::size_t number_of(const ProgramStep& step) const {
+    return static_cast<std::size_t>(&step - program_.steps.data());
+  }
 
-  static bool only_moves(const Step& step) {
+  static bool only_moves(const ProgramStep& step) {
     constexpr std::array<std::string_view, 6> kMoving = {"Squeeze",   "Unsqueeze", "Reshape",
                                                          "Transpose", "Identity",  "Dropout"};
     return step.node->domain.empty() && std::ranges::find(kMoving, step.type) != kMoving.end();
@@ -136,9 +138,9 @@ class Emitter {
     std::optional<std::size_t> operation;
     std::vector<std::size_t> moves;
   };
-  Stack stack_before(const Step& step) const {
+  Stack stack_before(const ProgramStep& step) const {
     Stack stack;
-    const Step* at = &step;
+    const ProgramStep* at = &step;
     while (!at->inputs.empty() && at->inputs[0] != kNone && stack.moves.size() < kMostMoves) {
       const Value& read = value(at->inputs[0]);
       if (read.producer == kNone) return stack;
@@ -156,7 +158,7 @@ class Emitter {
   }
 
   // A further layer of a stack is part of its call, which writes its sequence in the layout that the next layer reads.
-  bool joins_stack(const Step& step, const Operation& operation) {
+  bool joins_stack(const ProgramStep& step, const Operation& operation) {
     if (operation.kind == Kind::reshape) {  // concatenation of both directions of a sequence
       const Stack stack = stack_before(step);
       return stack.operation && stack.moves.empty() &&
@@ -173,9 +175,9 @@ class Emitter {
     return true;
   }
 
-  void emit(const Step& step, Gradient gradient) {
+  void emit(const ProgramStep& step, NeededGradients gradient) {
     if (step.failure.empty() && has_sizes(step)) {
-      const Known known{program_, step, real_};
+      const SizedStep known{program_, step, real_};
       for (const auto translate : {&translate_product, &translate_image, &translate_layout, &translate_elements}) {
         Translations translations = translate(known);
         if (!translations) continue;
@@ -186,7 +188,7 @@ class Emitter {
     emit_unknown(step, gradient);
   }
 
-  void emit_one(const Step& step, Gradient gradient, Translation translation) {
+  void emit_one(const ProgramStep& step, NeededGradients gradient, Translation translation) {
     const std::int64_t count = product_of({translation.count, step.repeat}, 0, 2);
     if (count == 0) return;
     Operation operation{.layer = step.layer,
@@ -206,15 +208,15 @@ class Emitter {
     graph_.operations.push_back(std::move(operation));
   }
 
-  void emit_unknown(const Step& step, Gradient gradient) {
+  void emit_unknown(const ProgramStep& step, NeededGradients gradient) {
     const bool bounded = has_sizes(step);
     Translation translation;
     if (bounded) {
       std::int64_t in = 0;
       std::int64_t out = 0;
       for (const int id : step.inputs)
-        in = std::min(kMostElements, in + (id == kNone ? 0 : elements_of(*value(id).sizes)));
-      for (const int id : step.outputs) out = std::min(kMostElements, out + elements_of(*value(id).sizes));
+        in = std::min(kMaxElements, in + (id == kNone ? 0 : elements_of(*value(id).sizes)));
+      for (const int id : step.outputs) out = std::min(kMaxElements, out + elements_of(*value(id).sizes));
       translation.parameters = {{"batch", 1}, {"rows", 1}, {"width", std::max(in, out)}, {"in", in}, {"out", out}};
     }
     const std::string reason = !step.failure.empty() ? step.failure : "an operation that was never measured";
@@ -232,8 +234,8 @@ class Emitter {
 
 }  // namespace
 
-const Step* Known::producer(std::size_t place) const {
-  const int made_by = has(place) ? input(place).producer : kNone;
+const ProgramStep* SizedStep::producer(std::size_t position) const {
+  const int made_by = has(position) ? input(position).producer : kNone;
   return made_by == kNone ? nullptr : &program.steps[index(made_by)];
 }
 
@@ -245,9 +247,9 @@ Parameters tensor_parameters(const Sizes& sizes) {
           {"width", product_of(sizes, std::min<std::size_t>(sizes.size() - (sizes.empty() ? 0 : 1), 2), sizes.size())}};
 }
 
-const Sizes& larger(const Sizes& a, const Sizes& b) { return elements_of(a) >= elements_of(b) ? a : b; }
+const Sizes& larger_sizes(const Sizes& a, const Sizes& b) { return elements_of(a) >= elements_of(b) ? a : b; }
 
-std::vector<Translation> one(Kind kind, std::string_view form, Parameters parameters) {
+std::vector<Translation> single_translation(Kind kind, std::string_view form, Parameters parameters) {
   return {{.kind = kind, .form = std::string(form), .parameters = std::move(parameters)}};
 }
 

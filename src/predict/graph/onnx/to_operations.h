@@ -28,29 +28,31 @@ struct Translation {
 using Translations = std::optional<std::vector<Translation>>;
 
 // A step whose sizes are all known, with access to them.
-struct Known {
+struct SizedStep {
   const Program& program;
-  const Step& step;
+  const ProgramStep& step;
   Dtype real_dtype = Dtype::fp32;  // the computing type of float32
 
   std::size_t count() const { return step.inputs.size(); }
-  bool has(std::size_t place) const { return is_given(step.inputs, place); }
-  const Value& input(std::size_t place) const { return program.values[static_cast<std::size_t>(step.inputs[place])]; }
+  bool has(std::size_t position) const { return has_entry(step.inputs, position); }
+  const Value& input(std::size_t position) const {
+    return program.values[static_cast<std::size_t>(step.inputs[position])];
+  }
   const Value& output() const { return program.values[static_cast<std::size_t>(step.outputs[0])]; }
-  const Sizes& in(std::size_t place = 0) const { return *input(place).sizes; }
+  const Sizes& in(std::size_t position = 0) const { return *input(position).sizes; }
   const Sizes& out() const { return *output().sizes; }
-  const Step* producer(std::size_t place) const;
+  const ProgramStep* producer(std::size_t position) const;
 };
 
 // One source file each; empty if the step belongs to another file.
-Translations translate_product(const Known& at);
-Translations translate_image(const Known& at);
-Translations translate_layout(const Known& at);
-Translations translate_elements(const Known& at);
+Translations translate_product(const SizedStep& at);
+Translations translate_image(const SizedStep& at);
+Translations translate_layout(const SizedStep& at);
+Translations translate_elements(const SizedStep& at);
 
 // Splits a tensor into three factors: the first dimension, the second, the product of all others.
 Parameters tensor_parameters(const Sizes& sizes);
-const Sizes& larger(const Sizes& a, const Sizes& b);
-std::vector<Translation> one(Kind kind, std::string_view form, Parameters parameters);
+const Sizes& larger_sizes(const Sizes& a, const Sizes& b);
+std::vector<Translation> single_translation(Kind kind, std::string_view form, Parameters parameters);
 
 }  // namespace joulemap::predict::onnx

@@ -74,10 +74,10 @@ class Walk {
     return kNone;
   }
 
-  void add_weights(const Body& body, Scope& scope) {
+  void add_weights(const GraphBody& body, Scope& scope) {
     for (const Tensor& tensor : body.weights) scope.names[tensor.name] = add_constant(tensor, true, tensor.name);
   }
-  void add_infos(const Body& body, Scope& scope) {
+  void add_infos(const GraphBody& body, Scope& scope) {
     for (const auto* const list : {&body.values, &body.outputs}) {
       for (const ValueInfo& info : *list) scope.infos.try_emplace(info.name, &info);
     }
@@ -88,15 +88,15 @@ class Walk {
         .name = name, .sizes = tensor.sizes, .type = tensor.type, .numbers = tensor.numbers, .constant = true};
     if (!is_possible(tensor.sizes)) constant.sizes.reset();
     const int id = add(std::move(constant));
-    if (may_be_trained && has_fractions(tensor.type) && !tensor.sizes.empty()) value(id).weight = id;
+    if (may_be_trained && is_floating_point(tensor.type) && !tensor.sizes.empty()) value(id).weight = id;
     return id;
   }
 
   Status run_nodes(const std::vector<Node>& nodes, Scope& scope) {
-    if (scope.depth > kDeepest) return misfit("functions or branches within others, more than 16 deep");
+    if (scope.depth > kDeepest) return invalid_node("functions or branches within others, more than 16 deep");
     for (const Node& node : nodes) {
-      if (++visited_ > kMostNodes) return misfit("more than 200,000 nodes");
-      if (program_.nodes.size() > kMostCopies) return misfit("functions with more than 20,000 calls within");
+      if (++visited_ > kMostNodes) return invalid_node("more than 200,000 nodes");
+      if (program_.nodes.size() > kMostCopies) return invalid_node("functions with more than 20,000 calls within");
       if (Status status = run_node(node, scope); !status) return status;
     }
     return Done{};
@@ -128,7 +128,7 @@ class Walk {
     if (node.outputs.empty()) return Done{};
     const Tensor tensor = constant_tensor(node);
     // Large constants are weights that the exporter stored in this way.
-    const bool large = elements_of(tensor.sizes) > static_cast<std::int64_t>(kMostNumbers);
+    const bool large = elements_of(tensor.sizes) > static_cast<std::int64_t>(kMaxStoredNumbers);
     scope.names[node.outputs[0]] = add_constant(tensor, large, node.outputs[0]);
     return Done{};
   }
@@ -162,7 +162,7 @@ class Walk {
   Status call(const Node& node, const Function& function, Scope& scope) {
     Scope body = inner(scope);
     body.outer = nullptr;  // a function sees only its inputs
-    body.layer = layer_of(node);
+    body.layer = module_path_of(node);
     body.caller = &node;
     body.function = &function;
     for (std::size_t i = 0; i < function.inputs.size() && i < node.inputs.size(); ++i) {
@@ -175,8 +175,8 @@ class Walk {
     return Done{};
   }
 
-  std::optional<double> number_of(const Scope& scope, const Node& node, std::size_t place) {
-    const int id = place < node.inputs.size() ? find(scope, node.inputs[place]) : kNone;
+  std::optional<double> number_of(const Scope& scope, const Node& node, std::size_t position) {
+    const int id = position < node.inputs.size() ? find(scope, node.inputs[position]) : kNone;
     if (id == kNone || !value(id).numbers || value(id).numbers->size() != 1) return std::nullopt;
     return (*value(id).numbers)[0];
   }
@@ -185,7 +185,7 @@ class Walk {
     const std::optional<double> condition = number_of(scope, node, 0);
     const Attribute* const taken = find_attribute(node, condition && *condition == 0 ? "else_branch" : "then_branch");
     if (!condition || taken == nullptr || taken->body.empty()) return add_step(node, scope);
-    const Body& body = taken->body[0];
+    const GraphBody& body = taken->body[0];
     Scope branch_scope = inner(scope);
     add_weights(body, branch_scope);
     add_infos(body, branch_scope);
@@ -204,14 +204,14 @@ class Walk {
     const bool known =
         turns && *turns >= 1 && *turns * static_cast<double>(scope.repeat) < static_cast<double>(kMostTurns);
     if (!known || may_end || attribute == nullptr || attribute->body.empty()) return add_step(node, scope);
-    const Body& body = attribute->body[0];
+    const GraphBody& body = attribute->body[0];
     Scope turn = inner(scope);
     turn.repeat = scope.repeat * static_cast<std::int64_t>(*turns);
     add_weights(body, turn);
     add_infos(body, turn);
     for (std::size_t i = 0; i < body.inputs.size(); ++i) {
       const int from = i < node.inputs.size() && i >= 2 ? find(scope, node.inputs[i]) : kNone;
-      Value state{.name = body.inputs[i].name, .sizes = Sizes(), .type = i == 0 ? Type::int64 : Type::boolean};
+      Value state{.name = body.inputs[i].name, .sizes = Sizes(), .type = i == 0 ? DataType::int64 : DataType::boolean};
       if (i >= 2) state.sizes = from == kNone ? std::nullopt : value(from).sizes;
       if (from != kNone) state.type = value(from).type;
       turn.names[body.inputs[i].name] = add(std::move(state));
@@ -231,10 +231,10 @@ class Walk {
   }
 
   Status add_step(const Node& node, Scope& scope);
-  std::string failure_of_inputs(const Node& node, const Step& step);
-  void give_outputs(const Node& node, Scope& scope, Step& step, std::vector<Value> outputs);
+  std::string failure_of_inputs(const Node& node, const ProgramStep& step);
+  void give_outputs(const Node& node, Scope& scope, ProgramStep& step, std::vector<Value> outputs);
   std::optional<Sizes> stored_sizes(const Scope& scope, std::string_view name) const;
-  std::optional<AtFileBatch> at_file_batch(const Node& node) const;
+  std::optional<FileBatchValues> at_file_batch(const Node& node) const;
 
   const Model& model_;
   const InputSizes& inputs_;
@@ -245,11 +245,11 @@ class Walk {
   std::size_t visited_ = 0;
 };
 
-std::optional<AtFileBatch> Walk::at_file_batch(const Node& node) const {
+std::optional<FileBatchValues> Walk::at_file_batch(const Node& node) const {
   const std::size_t number = program_.steps.size();
   if (before_ == nullptr || number >= before_->steps.size() || before_->steps[number].node != &node)
     return std::nullopt;
-  AtFileBatch before;
+  FileBatchValues before;
   const auto pointer = [this](int id) { return id == kNone ? nullptr : &before_->values[index(id)]; };
   for (const int id : before_->steps[number].inputs) before.inputs.push_back(pointer(id));
   for (const int id : before_->steps[number].outputs) before.outputs.push_back(pointer(id));
@@ -270,7 +270,7 @@ std::optional<Sizes> Walk::stored_sizes(const Scope& scope, std::string_view nam
   return sizes;
 }
 
-std::string Walk::failure_of_inputs(const Node& node, const Step& step) {
+std::string Walk::failure_of_inputs(const Node& node, const ProgramStep& step) {
   for (std::size_t i = 0; i < step.inputs.size(); ++i) {
     if (node.inputs[i].empty()) continue;
     if (step.inputs[i] == kNone) return "its input " + quoted(node.inputs[i]) + " comes from nowhere";
@@ -280,19 +280,19 @@ std::string Walk::failure_of_inputs(const Node& node, const Step& step) {
 }
 
 Status Walk::add_step(const Node& node, Scope& scope) {
-  Step step{.node = &node, .type = node.type, .layer = layer_of(node), .repeat = scope.repeat};
+  ProgramStep step{.node = &node, .type = node.type, .layer = module_path_of(node), .repeat = scope.repeat};
   const bool has_path = !node.scopes.empty() || (!node.name.empty() && node.name[0] == '/');
   if (!scope.layer.empty() && !has_path) step.layer = scope.layer;
   for (const std::string_view name : node.inputs) step.inputs.push_back(find(scope, name));
   step.failure = failure_of_inputs(node, step);
-  Inference at{.node = node, .opset = model_.opset};
+  ShapeInference at{.node = node, .opset = model_.opset};
   for (const int id : step.inputs) at.inputs.push_back(id == kNone ? nullptr : &value(id));
   at.outputs.resize(node.outputs.size());
-  const std::optional<AtFileBatch> before = at_file_batch(node);
+  const std::optional<FileBatchValues> before = at_file_batch(node);
   if (before) at.before = &*before;
-  for (Value& output : at.outputs) output.type = at.has(0) ? at.inputs[0]->type : Type::undefined;
+  for (Value& output : at.outputs) output.type = at.has(0) ? at.inputs[0]->type : DataType::undefined;
   if (step.failure.empty() && !at.outputs.empty()) {
-    const Status status = infer(at);
+    const Status status = infer_shapes(at);
     if (!status && status.error().code == ErrorCode::unsupported) return Error(status.error()).with_context(step.layer);
     if (!status) step.failure = status.error().message;
   }
@@ -312,7 +312,7 @@ bool is_random(std::string_view type) {
   return type.substr(0, 6) == "Random" || type == "Bernoulli" || type == "Dropout";
 }
 
-void Walk::give_outputs(const Node& node, Scope& scope, Step& step, std::vector<Value> outputs) {
+void Walk::give_outputs(const Node& node, Scope& scope, ProgramStep& step, std::vector<Value> outputs) {
   const int number = static_cast<int>(program_.steps.size());
   bool constant = !is_random(node.type) && step.failure.empty();
   bool has_weights = false;
@@ -323,8 +323,8 @@ void Walk::give_outputs(const Node& node, Scope& scope, Step& step, std::vector<
     has_weights = has_weights || value(id).weight != kNone;
   }
   // A weight with a changed layout is still a weight; values computed from weights are computed in every run.
-  const bool layout = node.domain.empty() && is_layout(node.type);
-  const bool passes_weight = constant && layout && is_given(step.inputs, 0) && value(step.inputs[0]).weight != kNone;
+  const bool layout = node.domain.empty() && is_layout_change(node.type);
+  const bool passes_weight = constant && layout && has_entry(step.inputs, 0) && value(step.inputs[0]).weight != kNone;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     Value& output = outputs[i];
     output.name = node.outputs[i];
@@ -341,8 +341,8 @@ void Walk::give_outputs(const Node& node, Scope& scope, Step& step, std::vector<
 
 }  // namespace
 
-Result<Program> walk(const Model& model, const InputSizes& inputs, const std::vector<Sizes>& sizes,
-                     const Program* before) {
+Result<Program> build_program(const Model& model, const InputSizes& inputs, const std::vector<Sizes>& sizes,
+                              const Program* before) {
   return Walk(model, inputs, sizes, before).run();
 }
 

@@ -13,24 +13,25 @@ constexpr std::int64_t kLargest = 1 << 20;
 
 Error wrong(const char* what) { return {ErrorCode::malformed, what, ""}; }
 
-Result<std::vector<Window>> read_windows(const Node& node, const Sizes& image, const Sizes& kernel) {
+Result<std::vector<SlidingWindow>> read_windows(const Node& node, const Sizes& image, const Sizes& kernel) {
   if (image.size() < 3 || kernel.size() != image.size() - 2)
     return wrong("a window of other dimensions than the image");
-  const Sizes strides = integers_of(node, "strides");
-  const Sizes dilations = integers_of(node, "dilations");
-  const Sizes pads = integers_of(node, "pads");
-  std::vector<Window> windows(kernel.size());
+  const Sizes strides = integers_attribute(node, "strides");
+  const Sizes dilations = integers_attribute(node, "dilations");
+  const Sizes pads = integers_attribute(node, "pads");
+  std::vector<SlidingWindow> windows(kernel.size());
   for (std::size_t i = 0; i < windows.size(); ++i) {
-    Window& window = windows[i];
+    SlidingWindow& window = windows[i];
     window.kernel = kernel[i];
     if (i < strides.size()) window.stride = strides[i];
     if (i < dilations.size()) window.dilation = dilations[i];
-    if (i < pads.size()) window.before = pads[i];
-    if (i + kernel.size() < pads.size()) window.after = pads[i + kernel.size()];
+    if (i < pads.size()) window.padding_before = pads[i];
+    if (i + kernel.size() < pads.size()) window.padding_after = pads[i + kernel.size()];
     for (const std::int64_t number : {window.kernel, window.stride, window.dilation}) {
       if (number < 1 || number > kLargest) return wrong("a kernel, stride or dilation that cannot be");
     }
-    if (std::max(window.before, window.after) > kLargest || std::min(window.before, window.after) < -kLargest) {
+    if (std::max(window.padding_before, window.padding_after) > kLargest ||
+        std::min(window.padding_before, window.padding_after) < -kLargest) {
       return wrong("a padding that cannot be");
     }
   }
@@ -39,47 +40,48 @@ Result<std::vector<Window>> read_windows(const Node& node, const Sizes& image, c
 
 }  // namespace
 
-Result<std::vector<Window>> windows_of(const Node& node, const Sizes& image, const Sizes& kernel) {
-  Result<std::vector<Window>> windows = read_windows(node, image, kernel);
+Result<std::vector<SlidingWindow>> windows_of(const Node& node, const Sizes& image, const Sizes& kernel) {
+  Result<std::vector<SlidingWindow>> windows = read_windows(node, image, kernel);
   if (!windows) return windows;
-  const std::string_view automatic = text_of(node, "auto_pad", "NOTSET");
-  const bool rounds_up = integer_of(node, "ceil_mode", 0) != 0;
+  const std::string_view automatic = text_attribute(node, "auto_pad", "NOTSET");
+  const bool rounds_up = integer_attribute(node, "ceil_mode", 0) != 0;
   for (std::size_t i = 0; i < windows->size(); ++i) {
-    Window& window = (*windows)[i];
+    SlidingWindow& window = (*windows)[i];
     const std::int64_t size = image[i + 2];
     const std::int64_t reach = window.dilation * (window.kernel - 1) + 1;
-    if (automatic == "VALID") window.before = window.after = 0;
+    if (automatic == "VALID") window.padding_before = window.padding_after = 0;
     if (automatic.substr(0, 4) == "SAME") {
       window.out = (size + window.stride - 1) / window.stride;
       const std::int64_t missing = std::max<std::int64_t>(0, (window.out - 1) * window.stride + reach - size);
-      window.before = automatic == "SAME_LOWER" ? missing - missing / 2 : missing / 2;
-      window.after = missing - window.before;
+      window.padding_before = automatic == "SAME_LOWER" ? missing - missing / 2 : missing / 2;
+      window.padding_after = missing - window.padding_before;
       continue;
     }
-    const std::int64_t room = size + window.before + window.after - reach;
+    const std::int64_t room = size + window.padding_before + window.padding_after - reach;
     if (room < 0) return wrong("a kernel that is larger than the image");
     window.out = (room + (rounds_up ? window.stride - 1 : 0)) / window.stride + 1;
     // The last position must begin within the image, as in PyTorch and newer opsets.
-    if (rounds_up && (window.out - 1) * window.stride >= size + window.before) --window.out;
+    if (rounds_up && (window.out - 1) * window.stride >= size + window.padding_before) --window.out;
   }
   return windows;
 }
 
-Result<std::vector<Window>> transposed_windows_of(const Node& node, const Sizes& image, const Sizes& kernel) {
-  Result<std::vector<Window>> windows = read_windows(node, image, kernel);
+Result<std::vector<SlidingWindow>> transposed_windows_of(const Node& node, const Sizes& image, const Sizes& kernel) {
+  Result<std::vector<SlidingWindow>> windows = read_windows(node, image, kernel);
   if (!windows) return windows;
-  const Sizes more = integers_of(node, "output_padding");
-  const Sizes given = integers_of(node, "output_shape");
-  const bool same = text_of(node, "auto_pad", "NOTSET").substr(0, 4) == "SAME";
+  const Sizes more = integers_attribute(node, "output_padding");
+  const Sizes given = integers_attribute(node, "output_shape");
+  const bool same = text_attribute(node, "auto_pad", "NOTSET").substr(0, 4) == "SAME";
   for (std::size_t i = 0; i < windows->size(); ++i) {
-    Window& window = (*windows)[i];
+    SlidingWindow& window = (*windows)[i];
     const std::int64_t size = image[i + 2];
     const std::int64_t reach = window.dilation * (window.kernel - 1) + 1;
-    if (size > kMostElements / window.stride) return wrong("a size that cannot be");
-    window.out = window.stride * (size - 1) + reach - window.before - window.after + (i < more.size() ? more[i] : 0);
+    if (size > kMaxElements / window.stride) return wrong("a size that cannot be");
+    window.out = window.stride * (size - 1) + reach - window.padding_before - window.padding_after +
+                 (i < more.size() ? more[i] : 0);
     if (same) window.out = size * window.stride;
     if (given.size() >= windows->size()) window.out = given[given.size() - windows->size() + i];
-    if (window.out < 0 || window.out > kMostElements) return wrong("a size that cannot be");
+    if (window.out < 0 || window.out > kMaxElements) return wrong("a size that cannot be");
   }
   return windows;
 }

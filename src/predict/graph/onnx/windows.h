@@ -12,17 +12,17 @@
 
 namespace joulemap::predict::onnx {
 
-struct Window {
+struct SlidingWindow {
   std::int64_t kernel = 1;
   std::int64_t stride = 1;
   std::int64_t dilation = 1;
-  std::int64_t before = 0;  // padding
-  std::int64_t after = 0;
+  std::int64_t padding_before = 0;  // padding
+  std::int64_t padding_after = 0;
   std::int64_t out = 0;  // count of positions
 };
 
 // One for each dimension after batch and channels. `kernel` comes from the weights; poolings have it as an attribute.
-Result<std::vector<Window>> windows_of(const Node& node, const Sizes& image, const Sizes& kernel);
-Result<std::vector<Window>> transposed_windows_of(const Node& node, const Sizes& image, const Sizes& kernel);
+Result<std::vector<SlidingWindow>> windows_of(const Node& node, const Sizes& image, const Sizes& kernel);
+Result<std::vector<SlidingWindow>> transposed_windows_of(const Node& node, const Sizes& image, const Sizes& kernel);
 
 }  // namespace joulemap::predict::onnx

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CpuAttribution: attributes the energy of CPUs and memory, at each moment among the work that runs then. Energy of busy
+// CPUs is split by CPU time and power. Idle power goes to the work that has a busy CPU, and is reported as idle while
+// no CPU is busy. Where powers are unknown all energy is split by CPU time. The parts of every cell sum to its energy,
+// whatever the powers are. Work that was not captured is either the command's own (unattributed) or that of other
+// processes ("background"). Also computes the interval of each part. Pure; joules, seconds.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "attribution/gpu/gpu_attribution.h"
+#include "attribution/ledger/activity_sums.h"
+#include "attribution/ledger/machine_energy.h"
+#include "attribution/ledger/time_curve.h"
+#include "model/report_result.h"
+
+namespace joulemap::attribution {
+
+inline constexpr std::string_view kCpuTimeBasis = "cpu-time";
+inline constexpr std::string_view kEstimatedBasis = "estimated";
+
+class CpuAttribution {
+ public:
+  CpuAttribution(const MachineEnergy& energy, const ActivitySums& sums);
+
+  // Attribution rates within a time span: joules per modelled joule, and joules per second of presence.
+  struct Rates {
+    double per_modelled_j = 0;
+    double per_busy_wall_s = 0;
+    double other_busy_cpus = 0;  // mean count of CPUs busy for other processes
+  };
+  Rates rates(std::int64_t from_ns, std::int64_t to_ns) const;
+
+  // Joules by unknown of CpuPowers: a column's energy, and its part of idle power.
+  ClassJoules attribute_tally(std::uint32_t process, const ScopeTally& tally, double present_s,
+                              const Rates& rates) const;
+  const ClassJoules& background() const { return background_; }
+  double background_s() const { return background_s_; }
+  double idle_j() const { return idle_j_; }
+
+  // describe() fills in basis, interval and dynamic energy of a row. Call note() for all work first. `spread`: relative
+  // standard deviation of the row that the powers do not explain.
+  void add_to_total(const ClassJoules& joules) { total_by_unknown_.add(joules); }
+  void describe(ReportRow& row, const ClassJoules& joules, double spread) const;
+
+ private:
+  struct Cell {
+    double joules = 0;
+    double length_s = 0;
+    double captured_s = 0;
+    double present_s = 0;  // summed over all processes: may exceed the cell
+    double modelled_j = 0;
+    double other_cpu_s = 0;
+    double background_fraction = 0;  // fraction of other_cpu_s that is not the command's
+  };
+  double modelled(std::uint16_t column, double cpu_s, double cpus) const;
+  double other_processes_j(const Cell& cell_values) const;
+  double modelled_total_j(const Cell& cell_values) const;
+  void redistribute_between_readings(std::vector<Cell>& cells) const;
+  void split_cell(std::size_t cell, const Cell& cell_values);
+  void split_cell_by_time(std::size_t cell, const Cell& cell_values);
+  std::vector<double> replicates_of(const ClassJoules& joules) const;
+
+  const CpuAttributionInputs* inputs_;
+  bool has_idle_time_;
+  TimeCurve per_modelled_j_;
+  TimeCurve per_busy_wall_s_;
+  ClassJoules total_by_unknown_;  // all but idle
+  ClassJoules background_;
+  double background_s_ = 0;
+  double idle_j_ = 0;
+};
+
+}  // namespace joulemap::attribution

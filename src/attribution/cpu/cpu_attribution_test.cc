@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A machine with four CPUs whose layers use different powers, simulated in steps of a millisecond: their true energy is
+// known.
+#include "attribution/cpu/cpu_attribution.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "attribution/ledger/ledger.h"
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::int64_t kTick_ns = kNanosecondsPerMillisecond;
+constexpr double kTick_s = 1e-3;
+constexpr std::uint32_t kProcess = 1;
+constexpr double kCpus = 4;
+constexpr double kIdle_w = 21;
+constexpr double kBusy_w = 90;  // all CPUs, above idle
+
+struct Layer {
+  double cpus = 1;
+  double factor = 1;  // power of a busy CPU relative to the usual
+  double usual_ms = 10;
+  double true_j = 0;
+};
+
+struct Scene {
+  std::vector<Layer> layers;
+  double neighbour_factor = 1;
+  bool neighbour = true;
+  double pause_ms = 0;  // after each step
+  double seconds = 40;
+};
+
+// What a recording of the scene would contain, and the true energies.
+class SimulatedCpu {
+ public:
+  SimulatedCpu(Scene scene, std::uint64_t seed) : scene_(std::move(scene)), random_(seed) {
+    span_ = {0, static_cast<std::int64_t>(scene_.seconds * 1e9)};
+    Activity names;
+    names.begin_ns = 0, names.end_ns = 1;
+    names.scopes = {{1, 0, ScopeKind::mode, "train"}, {2, 1, ScopeKind::phase, "forward"}};
+    for (std::uint32_t i = 0; i < scene_.layers.size(); ++i) {
+      names.scopes.push_back({3 + i, 2, ScopeKind::module, "layer" + std::to_string(i)});
+    }
+    activities_.push_back(names);
+    readings_.push_back({0, 0});
+    machine_.push_back({0, 0});
+    run();
+  }
+
+  LedgerResult account(bool regress, bool estimated = false, double gain_spread = 0.01) {
+    ActivitySums sums(span_);
+    CpuWork work(span_);
+    for (const Activity& activity : activities_) sums.add(kProcess, activity), work.add(kProcess, activity);
+    sums.finish();
+    CpuAttributionInputs known{.use = work.finish(sums)};
+    known.other_cpu_s = other_cpu_time(machine_, sums.captured_cpu_s(), kCpus);
+    const std::vector<std::vector<EnergyPoint>> domains = {readings_};
+    std::optional<CpuPowers> fitted;
+    if (regress) fitted = fit_cpu_powers(known.use, {machine_, kCpus}, domains);
+    known.powers = fitted ? *fitted : equal_cpu_powers(known.use.columns);
+    known.estimated = estimated;
+    known.cpus = kCpus;
+    for (const EnergyPoint& reading : readings_) known.readings_ns.push_back(reading.time_ns);
+    draw_gains(known.powers, gain_spread);
+    MachineEnergy energy;
+    energy.cpu_j.emplace(span_, cell_count_for(span_));
+    for (std::size_t i = 1; i < readings_.size(); ++i) {
+      energy.cpu_j->add(readings_[i - 1].time_ns, readings_[i].time_ns, readings_[i].joules - readings_[i - 1].joules);
+    }
+    energy.cpu_j->finish();
+    measured_j_ = energy.cpu_j->total();
+    energy.cpu = std::move(known);
+    Ledger ledger(RowLevel::layer, energy, sums);
+    for (const Activity& activity : activities_) ledger.add(kProcess, activity);
+    return ledger.finish();
+  }
+
+  const std::vector<Layer>& layers() const { return scene_.layers; }
+  double background_j() const { return background_j_; }
+  double idle_j() const { return idle_j_; }
+  double measured_j() const { return measured_j_; }
+
+ private:
+  double uniform(double from, double to) { return std::uniform_real_distribution<double>(from, to)(random_); }
+
+  void run() {
+    std::int64_t left_ms = 0;
+    std::size_t at = scene_.layers.size();  // paused
+    std::int64_t neighbour_ms = 0;
+    bool neighbour = false;
+    const auto ticks = static_cast<std::int64_t>(scene_.seconds * 1000);
+    for (std::int64_t tick = 0; tick < ticks; ++tick) {
+      while (left_ms <= 0) {
+        at = (at + 1) % (scene_.layers.size() + 1);
+        const bool pause = at == scene_.layers.size();
+        const double usual_ms = pause ? scene_.pause_ms : scene_.layers[at].usual_ms;
+        left_ms = std::llround(uniform(0.7, 1.3) * usual_ms);
+      }
+      if (--neighbour_ms <= 0) {
+        neighbour = scene_.neighbour && !neighbour;
+        neighbour_ms = std::llround(uniform(300, 3000));
+      }
+      --left_ms;
+      pass(tick, at, neighbour);
+    }
+  }
+
+  void pass(std::int64_t tick, std::size_t at, bool neighbour) {
+    Layer nothing{0, 0, 0, 0};
+    Layer& layer = at < scene_.layers.size() ? scene_.layers[at] : nothing;
+    const double others = neighbour ? 1 : 0;
+    const double all = layer.cpus + others;
+    const double strength = all > 0 ? (layer.cpus * layer.factor + others * scene_.neighbour_factor) / all : 0;
+    noise_ = 0.8 * noise_ + 0.6 * std::normal_distribution<double>(0, 0.03)(random_);
+    const double dynamic_j = kBusy_w * std::pow(all / kCpus, 0.8) * strength * (1 + noise_) * kTick_s;
+    if (all > 0) {
+      const double share = layer.cpus * layer.factor / (all * strength);
+      layer.true_j += dynamic_j * share + kIdle_w * kTick_s * layer.cpus / all;
+      background_j_ += dynamic_j * (1 - share) + kIdle_w * kTick_s * others / all;
+    } else {
+      idle_j_ += kIdle_w * kTick_s;
+    }
+    joules_ += dynamic_j + kIdle_w * kTick_s;
+    machine_s_ += all * kTick_s;
+    if (at < scene_.layers.size()) add_time(at, layer.cpus);
+    if ((tick + 1) % 10 == 0) end_stretch((tick + 1) * kTick_ns);
+    if ((tick + 1) % 50 == 0) {
+      readings_.push_back({(tick + 1) * kTick_ns, joules_});
+      machine_.push_back({(tick + 1) * kTick_ns, std::floor(machine_s_ * 100) / 100});
+    }
+  }
+
+  void add_time(std::size_t at, double cpus) {
+    const auto scope = static_cast<std::uint32_t>(3 + at);
+    auto tally = std::find_if(tallies_.begin(), tallies_.end(), [&](const ScopeTally& t) { return t.scope == scope; });
+    if (tally == tallies_.end()) tally = tallies_.insert(tallies_.end(), ScopeTally{.scope = scope, .count = 1});
+    tally->wall_ns += kTick_ns;
+    tally->cpu_ns += kTick_ns;
+    tally->helper_threads_ns += static_cast<std::int64_t>((cpus - 1) * static_cast<double>(kTick_ns));
+  }
+
+  void end_stretch(std::int64_t now_ns) {
+    Activity activity;
+    activity.begin_ns = now_ns - 10 * kTick_ns;
+    activity.end_ns = now_ns;
+    activity.scope_tallies = std::exchange(tallies_, {});
+    activities_.push_back(std::move(activity));
+  }
+
+  Scene scene_;
+  std::mt19937_64 random_;
+  TimeSpan span_;
+  std::vector<Activity> activities_;
+  std::vector<ScopeTally> tallies_;
+  std::vector<EnergyPoint> readings_;
+  std::vector<CpuTimePoint> machine_;
+  double noise_ = 0;
+  double joules_ = 0;
+  double machine_s_ = 0;
+  double background_j_ = 0;
+  double idle_j_ = 0;
+  double measured_j_ = 0;
+};
+
+// Layers of 12 to 40 ms, on one CPU or several, whose powers differ by a factor of two and more.
+Scene training(std::uint64_t seed) {
+  std::mt19937_64 random(seed * 77 + 5);
+  const auto uniform = [&](double from, double to) { return std::uniform_real_distribution<double>(from, to)(random); };
+  Scene scene;
+  for (const double cpus : {1, 3, 2, 3, 1, 2}) scene.layers.push_back({cpus, uniform(0.6, 1.5), uniform(12, 40), 0});
+  scene.neighbour_factor = uniform(0.6, 1.5);
+  return scene;
+}
+
+const ReportRow* row_named(const LedgerResult& result, const std::string& name) {
+  for (const ReportRow& row : result.rows) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+struct Score {
+  double squares = 0;
+  std::size_t rows = 0;
+  std::size_t held = 0;
+  double rms() const { return std::sqrt(squares / static_cast<double>(rows)); }
+  double coverage() const { return static_cast<double>(held) / static_cast<double>(rows); }
+
+  void add(const ReportRow* row, double true_j) {
+    ASSERT_NE(row, nullptr);
+    ASSERT_TRUE(row->energy_j && row->low_j && row->high_j);
+    squares += std::pow(*row->energy_j / true_j - 1, 2);
+    held += *row->low_j <= true_j && true_j <= *row->high_j ? 1 : 0;
+    ++rows;
+  }
+};
+
+void expect_balance(const LedgerResult& result, double measured_j) {
+  double rows_j = 0;
+  for (const ReportRow& row : result.rows) rows_j += row.energy_j.value_or(0);
+  EXPECT_NEAR(rows_j, result.attributed_j.value_or(-1), 1e-6 * measured_j);
+  EXPECT_NEAR(rows_j + *result.idle_j, measured_j, 1e-3 * measured_j);  // all of the program is in a layer
+  EXPECT_NEAR(*result.unattributed_j, 0, 1e-3 * measured_j);
+}
+
+TEST(CpuAttribution, PowersOfLayersAreFoundBesideANoisyNeighbourAndIntervalsHold) {
+  Score found;
+  Score by_time;
+  Score background;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SimulatedCpu machine(training(seed), seed);
+    const LedgerResult regressed = machine.account(true);
+    const LedgerResult shared = machine.account(false);
+    expect_balance(regressed, machine.measured_j());
+    expect_balance(shared, machine.measured_j());
+    for (std::size_t i = 0; i < machine.layers().size(); ++i) {
+      const std::string name = "layer" + std::to_string(i);
+      found.add(row_named(regressed, name), machine.layers()[i].true_j);
+      by_time.add(row_named(shared, name), machine.layers()[i].true_j);
+      EXPECT_EQ(row_named(regressed, name)->basis, "regressed");
+      EXPECT_EQ(row_named(shared, name)->basis, "cpu-time");
+    }
+    background.add(row_named(regressed, "background"), machine.background_j());
+  }
+  std::printf(
+      "layers: %.1f %% RMS, by CPU time %.1f %%; background %.1f %%; intervals hold %.0f %%, by CPU time %.0f %%\n",
+      100 * found.rms(), 100 * by_time.rms(), 100 * background.rms(), 100 * found.coverage(), 100 * by_time.coverage());
+  EXPECT_LT(found.rms(), 0.08);
+  EXPECT_LT(found.rms(), by_time.rms() / 2);
+  EXPECT_LT(background.rms(), 0.05);
+  EXPECT_GE(found.coverage(), 0.80);  // 90 % of 72 rows, with allowance for chance
+  EXPECT_GE(by_time.coverage(), 0.80);
+  EXPECT_GE(background.held, 9u);
+}
+
+TEST(CpuAttribution, WhatALoopCannotTellStaysAShareOfCpuTimeWithAWideInterval) {
+  Scene scene;
+  scene.layers = {{1, 0.7, 1, 0}, {1, 1.4, 1, 0}};  // each stretch contains equal parts of both
+  scene.neighbour = false;
+  SimulatedCpu machine(scene, 7);
+  const LedgerResult result = machine.account(true);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const ReportRow* const row = row_named(result, "layer" + std::to_string(i));
+    ASSERT_NE(row, nullptr);
+    EXPECT_EQ(row->basis, "cpu-time");
+    EXPECT_LE(*row->low_j, machine.layers()[i].true_j);
+    EXPECT_GE(*row->high_j, machine.layers()[i].true_j);
+  }
+}
+
+TEST(CpuAttribution, WhereTheMachineRestsIdlePowerIsKnownAndSetApart) {
+  Scene scene = training(3);
+  scene.pause_ms = 150;
+  scene.neighbour = false;
+  SimulatedCpu machine(scene, 3);
+  const LedgerResult result = machine.account(true);
+  expect_balance(result, machine.measured_j());
+  EXPECT_NEAR(*result.idle_j, machine.idle_j(), 0.1 * machine.idle_j());
+  const ReportRow* const row = row_named(result, "layer1");
+  ASSERT_TRUE(row != nullptr && row->dynamic_j);
+  EXPECT_LT(*row->dynamic_j, *row->energy_j);
+  EXPECT_GT(*row->dynamic_j, 0.5 * *row->energy_j);
+}
+
+TEST(CpuAttribution, AnEstimateStaysMarkedAndIsAsUnsureAsItsModel) {
+  SimulatedCpu machine(training(5), 5);
+  const LedgerResult result = machine.account(false, true, 0.25);
+  for (const ReportRow& row : result.rows) {
+    EXPECT_EQ(row.basis, "estimated");
+    EXPECT_LT(*row.low_j, 0.75 * *row.energy_j);
+    EXPECT_GT(*row.high_j, 1.25 * *row.energy_j);
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

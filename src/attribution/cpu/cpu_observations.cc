@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/cpu/cpu_observations.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// Sums over shorter spans resolve what ran between two readings.
+constexpr std::int64_t kClose_ns = 30 * kNanosecondsPerMillisecond;
+// Shorter observations would be dominated by edges: CPU use is sampled every 10 ms.
+constexpr std::int64_t kShortestRow_ns = 40 * kNanosecondsPerMillisecond;
+
+// The machine's CPU time is counted in ticks. Where no CPU is idle, the tick quantization is the only variation of the
+// sum, and the fit would conclude that busy CPUs use no power.
+constexpr double kFull = 0.93;
+
+bool is_before(std::int64_t time_ns, const EnergyPoint& point) { return time_ns < point.time_ns; }
+
+// Linear interpolation between two readings. `time_ns` must lie within them.
+double joules_at(std::span<const EnergyPoint> points, std::int64_t time_ns) {
+  const auto after = std::upper_bound(points.begin() + 1, points.end() - 1, time_ns, is_before);
+  const EnergyPoint& to = *after;
+  const EnergyPoint& from = *(after - 1);
+  const double length_ns = static_cast<double>(std::max<std::int64_t>(to.time_ns - from.time_ns, 1));
+  return from.joules + (to.joules - from.joules) * static_cast<double>(time_ns - from.time_ns) / length_ns;
+}
+
+std::vector<std::int64_t> edges_of(const CpuUse& use, std::span<const std::vector<EnergyPoint>> domains) {
+  std::int64_t first_ns = INT64_MIN;
+  std::int64_t last_ns = INT64_MAX;
+  std::span<const EnergyPoint> grid;
+  for (const std::vector<EnergyPoint>& points : domains) {
+    if (points.size() < 2) return {};
+    first_ns = std::max(first_ns, points.front().time_ns);
+    last_ns = std::min(last_ns, points.back().time_ns);
+    if (points.size() > grid.size()) grid = points;
+  }
+  std::vector<std::int64_t> edges_ns;
+  const auto add = [&](std::int64_t edge_ns) {
+    const bool far = edges_ns.empty() || edge_ns - edges_ns.back() >= kShortestRow_ns;
+    if (far && edge_ns >= first_ns && edge_ns <= last_ns) edges_ns.push_back(edge_ns);
+  };
+  for (const TimeSpan& sample_span : use.sample_spans) {
+    if (sample_span.end_ns - sample_span.begin_ns > kClose_ns) {
+      add(sample_span.begin_ns);
+      add(sample_span.end_ns);
+      continue;
+    }
+    auto point = std::lower_bound(grid.begin(), grid.end(), sample_span.begin_ns,
+                                  [](const EnergyPoint& a, std::int64_t time_ns) { return a.time_ns < time_ns; });
+    for (; point != grid.end() && point->time_ns < sample_span.end_ns; ++point) add(point->time_ns);
+  }
+  return edges_ns;
+}
+
+}  // namespace
+
+CpuObservations::CpuObservations(const CpuUse& use, const MachineCpuTime& machine,
+                                 std::span<const std::vector<EnergyPoint>> domains, double growth_exponent)
+    : unknowns_(use.columns + 2) {
+  const std::vector<std::int64_t> edges_ns = edges_of(use, domains);
+  if (edges_ns.size() < 2) return;
+  for (std::size_t i = 1; i < edges_ns.size(); ++i) {
+    double total_j = 0;
+    for (const std::vector<EnergyPoint>& points : domains) {
+      total_j += joules_at(points, edges_ns[i]) - joules_at(points, edges_ns[i - 1]);
+    }
+    values_.push_back(total_j);
+    total_j_ += total_j;
+  }
+  fill(use, machine, edges_ns, growth_exponent);
+}
+
+void CpuObservations::fill(const CpuUse& use, const MachineCpuTime& machine, std::span<const std::int64_t> edges_ns,
+                           double growth_exponent) {
+  entries_.assign(size() * unknowns_, 0.0);
+  weighted_cpu_s_.assign(unknowns_, 0.0);
+  struct Part {
+    std::size_t row;
+    const CpuUse::Slice* slice;
+    double cpu_s;
+  };
+  std::vector<Part> parts;
+  std::vector<double> captured_s(size());
+  for (const CpuUse::Slice& slice : use.slices) {
+    auto row =
+        static_cast<std::size_t>(std::upper_bound(edges_ns.begin(), edges_ns.end(), slice.begin_ns) - edges_ns.begin());
+    if (row > 0) --row;
+    const double length_s = seconds(slice.end_ns - slice.begin_ns);
+    for (; row < size() && edges_ns[row] < slice.end_ns; ++row) {
+      const std::int64_t from_ns = std::max(edges_ns[row], slice.begin_ns);
+      const std::int64_t to_ns = std::min(edges_ns[row + 1], slice.end_ns);
+      if (to_ns <= from_ns) continue;
+      parts.push_back({row, &slice, seconds(to_ns - from_ns) / length_s * slice.cpu_s});
+      captured_s[row] += parts.back().cpu_s;
+    }
+  }
+  const std::vector<double> other_cpu_s =
+      other_cpu_s_between(edges_ns, captured_s, machine.readings, machine.cpus, kFull);
+  std::vector<double> lengths_s;
+  std::vector<double> possible;  // CPU time may arrive a little late: limits it to what all CPUs can have used
+  for (std::size_t row = 0; row < size(); ++row) {
+    lengths_s.push_back(seconds(edges_ns[row + 1] - edges_ns[row]));
+    possible.push_back(std::min(machine.cpus * lengths_s[row] / std::max(captured_s[row], 1e-9), 1.0));
+    captured_s[row] *= possible[row];
+  }
+  for (const Part& part : parts) {
+    const double cpus = part.slice->cpus() + other_cpu_s[part.row] / lengths_s[part.row];
+    entries_[part.row * unknowns_ + part.slice->column] +=
+        part.cpu_s * possible[part.row] * cpu_power_factor(std::min(cpus, machine.cpus), growth_exponent);
+  }
+  for (std::size_t row = 0; row < size(); ++row) {
+    const std::span<double> entries = std::span(entries_).subspan(row * unknowns_, unknowns_);
+    entries[use.columns] =
+        other_cpu_s[row] * other_cpu_power_factor(other_cpu_s[row], captured_s[row], lengths_s[row], growth_exponent);
+    entries[use.columns + 1] = lengths_s[row];
+    cpu_s_ += other_cpu_s[row] + captured_s[row];
+    for (std::size_t k = 0; k < unknowns_; ++k) weighted_cpu_s_[k] += entries[k];
+    time_s_ += lengths_s[row];
+    for (double& entry : entries) entry /= std::sqrt(lengths_s[row]);
+    values_[row] /= std::sqrt(lengths_s[row]);
+  }
+}
+
+std::vector<double> CpuObservations::residuals(std::span<const double> watts) const {
+  std::vector<double> left;
+  for (std::size_t row = 0; row < size(); ++row) {
+    double modelled = 0;
+    const std::span<const double> entries = (*this)[row];
+    for (std::size_t k = 0; k < unknowns_; ++k) modelled += entries[k] * watts[k];
+    left.push_back(values_[row] - modelled);
+  }
+  return left;
+}
+
+statistics::NormalEquations CpuObservations::sums(std::span<const double> weights) const {
+  statistics::NormalEquations sums(unknowns_);
+  for (std::size_t row = 0; row < size(); ++row) sums.add_observation((*this)[row], values_[row], weights[row]);
+  return sums;
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CpuObservations: the observations of the CPU power regression: the energy that the counters advanced between two times, and
+// the CPU use in that time. Observations last from reading to reading where CPU use was sampled densely, and otherwise
+// as long as one sum of CPU use. Each is divided by the square root of its length, so that noise levels are equal.
+// Pure; joules, seconds.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "attribution/cpu/cpu_use.h"
+#include "attribution/ledger/time_curve.h"
+#include "statistics/nonnegative_least_squares.h"
+
+namespace joulemap::attribution {
+
+class CpuObservations {
+ public:
+  // Unknowns are those of CpuPowers.
+  CpuObservations(const CpuUse& use, const MachineCpuTime& machine, std::span<const std::vector<EnergyPoint>> domains,
+                  double growth_exponent);
+
+  std::size_t size() const { return values_.size(); }
+  std::size_t unknowns() const { return unknowns_; }
+  std::span<const double> operator[](std::size_t row) const {
+    return std::span(entries_).subspan(row * unknowns_, unknowns_);
+  }
+  double value(std::size_t row) const { return values_[row]; }
+
+  std::vector<double> residuals(std::span<const double> watts) const;
+  statistics::NormalEquations sums(std::span<const double> weights) const;
+
+  double total_j() const { return total_j_; }
+  double time_s() const { return time_s_; }
+  double cpu_s() const { return cpu_s_; }
+  // By unknown: the same, weighted with crowding(); the last is the elapsed time.
+  const std::vector<double>& weighted_cpu_s() const { return weighted_cpu_s_; }
+
+ private:
+  void fill(const CpuUse& use, const MachineCpuTime& machine, std::span<const std::int64_t> edges_ns,
+            double growth_exponent);
+
+  std::size_t unknowns_;
+  std::vector<double> entries_;
+  std::vector<double> values_;
+  double total_j_ = 0;
+  double time_s_ = 0;
+  double cpu_s_ = 0;
+  std::vector<double> weighted_cpu_s_;
+};
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/gpu_attribution.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr double kInterval = 0.9;
+constexpr double kMinReportedFraction = 0.1;
+
+double power_ratio(const PowerFit& fit, std::size_t column, std::size_t replicate) {
+  return fit.replicates[column][replicate] / fit.classes[column].watts;
+}
+
+// False: nothing is known except that powers differ.
+bool has_distinct_idle_power(const PowerFit& fit) {
+  return std::ranges::any_of(fit.classes, [&](const ClassPower& power) { return power.watts != fit.idle().watts; });
+}
+
+}  // namespace
+
+// For each cell: joules per second of a kernel of weight 1. Concurrent kernels, including those of co-tenants, share
+// the time.
+GpuAttribution::Device GpuAttribution::split_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s) {
+  const TimeCurve& grid = busy_s != nullptr ? *busy_s : *gpu.co_tenant_s;
+  Device device{&gpu, TimeCurve(grid.span(), grid.size()), 0, 0, busy_s != nullptr};
+  const std::optional<GpuPowers>& powers = gpu.powers;
+  const double idle_weight = powers ? powers->fit.idle().watts : 1;
+  const double co_tenant_weight =
+      powers && powers->co_tenant_column ? powers->fit.classes[*powers->co_tenant_column].watts : 1;
+  const double cell_s = grid.cell_s();
+  for (std::size_t cell = 0; cell < grid.size(); ++cell) {
+    const double co_tenant_s = gpu.co_tenant_s ? (*gpu.co_tenant_s)[cell] : 0;
+    const double all_s = (busy_s != nullptr ? (*busy_s)[cell] : 0) + co_tenant_s;
+    const double concurrency = std::max(all_s / cell_s, 1.0);
+    const double busy_weight = (powers ? powers->modelled_j[cell] : all_s) / concurrency;
+    const double idle = idle_weight * std::max(cell_s - all_s, 0.0);
+    const double joules = gpu.energy_j[cell];
+    const double all = busy_weight + idle;
+    if (all <= 0) continue;
+    device.rate.set(cell, joules / concurrency / all * cell_s);
+    device.idle_j += joules * idle / all;
+    device.co_tenant_j += joules / concurrency / all * co_tenant_weight * co_tenant_s;
+  }
+  device.rate.finish();
+  return device;
+}
+
+GpuAttribution::GpuAttribution(const MachineEnergy& energy, const ActivitySums& sums) {
+  for (const auto& [name, gpu] : energy.gpus) {
+    const auto busy_s = sums.gpu_busy_s().find(name);
+    const bool is_used = busy_s != sums.gpu_busy_s().end();
+    if (!is_used && !gpu.co_tenant_s) continue;
+    Device& device = devices_.emplace(name, split_energy(gpu, is_used ? &busy_s->second : nullptr)).first->second;
+    if (is_used) device.slices = sums.gpu_slices().at(name);
+    device.has_idle_power = gpu.powers && has_distinct_idle_power(gpu.powers->fit);
+  }
+}
+
+double GpuAttribution::rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const {
+  const auto known = devices_.find(device);
+  return known == devices_.end() ? 0 : known->second.rate.mean_rate(from_ns, to_ns);
+}
+
+double GpuAttribution::rate_of_kernel(const std::string& device, const Kernel& kernel) const {
+  const auto known = devices_.find(device);
+  if (known == devices_.end()) return 0;
+  const Device& found = known->second;
+  if (found.has_idle_power) {
+    const auto after = std::ranges::upper_bound(found.slices, kernel.start_ns, {}, &TimeSpan::begin_ns);
+    if (after != found.slices.begin() && std::prev(after)->end_ns > kernel.start_ns)
+      return found.rate.mean_rate(std::prev(after)->begin_ns, std::prev(after)->end_ns);
+  }
+  return found.rate.mean_rate(kernel.start_ns, kernel.end_ns);
+}
+
+GpuAttribution::Weight GpuAttribution::weight(const std::string& device, std::uint32_t process, std::uint32_t class_id,
+                                              double length_ns) const {
+  const auto known = devices_.find(device);
+  if (known == devices_.end() || !known->second.gpu->powers) return {};
+  const GpuPowers& powers = *known->second.gpu->powers;
+  const auto column = powers.column_of.find({process, class_id});
+  if (column == powers.column_of.end()) return {};
+  const auto usual = powers.full_speed_ns.find({process, class_id});
+  const double slowdown = usual == powers.full_speed_ns.end() ? 1 : slowdown_of(length_ns, usual->second);
+  return {powers.fit.watts_at(column->second, slowdown), column->second, true};
+}
+
+double GpuAttribution::idle_j() const {
+  double sum_j = 0;
+  for (const auto& [name, device] : devices_) {
+    if (device.has_idle_time) sum_j += device.idle_j;
+  }
+  return sum_j;
+}
+
+std::vector<GpuAttribution::Background> GpuAttribution::backgrounds() const {
+  std::vector<Background> all;
+  for (const auto& [name, device] : devices_) {
+    if (!device.gpu->co_tenant_s) continue;
+    Background& one = all.emplace_back(
+        Background{device.gpu->domain, device.gpu->co_tenant_s->total(), device.co_tenant_j, ClassJoules()});
+    const std::optional<GpuPowers>& powers = device.gpu->powers;
+    if (powers && powers->co_tenant_column) one.by_class.add(*powers->co_tenant_column, one.energy_j);
+  }
+  return all;
+}
+
+const GpuAttribution::Device* GpuAttribution::find_device(const std::string& domain) const {
+  for (const auto& [name, device] : devices_) {
+    if (device.gpu->domain == domain && device.gpu->powers) return &device;
+  }
+  return nullptr;
+}
+
+// Energy of a row under replicate powers. The GPU's total stays the same, so what one row gains the others lose.
+std::vector<double> GpuAttribution::replicates_of(const Device& device, const ClassJoules& joules,
+                                                  const ClassJoules& all) const {
+  const PowerFit& fit = device.gpu->powers->fit;
+  const std::size_t idle = fit.classes.size() - 1;
+  std::vector<double> drawn(kReplicates);
+  for (std::size_t r = 0; r < kReplicates; ++r) {
+    double before_j = device.idle_j;
+    double after_j = device.idle_j * power_ratio(fit, idle, r);
+    for (const auto& [column, all_j] : all.by_column()) {
+      before_j += all_j;
+      after_j += all_j * power_ratio(fit, column, r);
+    }
+    for (const auto& [column, row_j] : joules.by_column()) drawn[r] += row_j * power_ratio(fit, column, r);
+    if (after_j > 0) drawn[r] *= before_j / after_j * fit.gains[r];
+  }
+  return drawn;
+}
+
+void GpuAttribution::diagnose(Diagnostics& diagnostics) const {
+  for (const auto& [domain, joules] : total_by_domain_) {
+    const Device* const device = find_device(domain);
+    if (device == nullptr) continue;
+    const PowerFit& fit = device->gpu->powers->fit;
+    double by_time_j = 0;
+    double by_library_j = 0;
+    double all_j = 0;
+    for (const auto& [column, column_j] : joules.by_column()) {
+      if (column == device->gpu->powers->co_tenant_column) continue;
+      all_j += column_j;
+      const ClassPower& power = fit.classes[column];
+      if (power.is_from_library) by_library_j += column_j;
+      if (!power.is_regressed && !power.is_from_library) by_time_j += column_j;
+    }
+    if (fit.slowdown_exponent > 0) {
+      diagnostics.add({"slowed_kernels", 1,
+                       fmt::format("{}: its clocks were held back at times; kernels that took longer then were given "
+                                   "less power above idling, by the power of {:.1f} of how much longer",
+                                   domain, fit.slowdown_exponent),
+                       ""});
+    }
+    if (by_library_j > kMinReportedFraction * all_j) {
+      diagnostics.add({"kernels_by_library", 1,
+                       fmt::format("{}: {:.0f} % of the kernels' energy is shared out by what the kernel library knew "
+                                   "of them, or of others of their kind, from earlier recordings",
+                                   domain, 100 * by_library_j / all_j),
+                       "report --library none tells what this recording says by itself"});
+    }
+    if (by_time_j <= kMinReportedFraction * all_j) continue;
+    const bool by_gauge = fit.time_constant_ns > 0;
+    const std::string_view kind = by_gauge ? "values of its power" : "intervals of its counter";
+    const std::string seen =
+        fit.observations > 0 ? fmt::format("{} {}", fit.observations, kind) : fmt::format("too few {}", kind);
+    diagnostics.add({"kernels_by_time", 1,
+                     fmt::format("{}: {} do not tell what each kind of kernel draws; {:.0f} % of the kernels' energy "
+                                 "is shared out by time",
+                                 domain, seen, 100 * by_time_j / all_j),
+                     by_gauge ? "record --probe replays modules to find out; or record for longer"
+                              : "record --probe replays modules to find out; or record for longer, or with --period "
+                                "100"});
+  }
+}
+
+void GpuAttribution::describe(ReportRow& row, const ClassJoules& joules) const {
+  row.basis = kTimeShareBasis;
+  const Device* const device = find_device(row.device);
+  const auto all = total_by_domain_.find(row.device);
+  if (device == nullptr || all == total_by_domain_.end() || !row.energy_j) return;
+  const PowerFit& fit = device->gpu->powers->fit;
+  double regressed_j = 0;
+  double probed_j = 0;
+  double by_library_j = 0;
+  double dynamic_j = 0;
+  double sum_j = 0;
+  for (const auto& [column, column_j] : joules.by_column()) {
+    sum_j += column_j;
+    if (fit.classes[column].is_regressed) regressed_j += column_j;
+    if (fit.classes[column].is_probed) probed_j += column_j;
+    if (fit.classes[column].is_from_library) by_library_j += column_j;
+    dynamic_j += column_j * std::max(1 - fit.idle().watts / fit.classes[column].watts, 0.0);
+  }
+  if (by_library_j > sum_j / 2) row.basis = kLibraryBasis;
+  if (regressed_j > sum_j / 2) row.basis = probed_j > regressed_j / 2 ? kProbedBasis : kRegressedBasis;
+  if (fit.idle().is_regressed) row.dynamic_j = dynamic_j;
+  const auto [low_j, high_j] = central_interval(replicates_of(*device, joules, all->second), kInterval);
+  row.low_j = std::min(low_j, *row.energy_j);
+  row.high_j = std::max(high_j, *row.energy_j);
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// KernelPowerHierarchy: prior power of a kernel class that was never measured, from similar classes on the same GPU model. Kinds
+// nest: all kernels, their family (matrix products, convolutions, reductions ...), their stem (the name without
+// template arguments and numbers), the class. The variance at each level is estimated from the library itself, so the
+// spread of a borrowed prior matches the spread of its kind. A kernel with fewer blocks than the GPU has
+// multiprocessors leaves the rest idle; the model corrects for that first, because it explains more than names do.
+// Pure.
+#pragma once
+
+#include <array>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "attribution/gpu/library_fit.h"
+#include "model/kernel_power.h"
+
+namespace joulemap::attribution {
+
+// "gemm", "convolution", "attention", "normalization", "elementwise", "reduction", "copy", "fill" ... or "other".
+std::string_view family_of(const KernelPowerKey& kernel_key);
+// "void at::native::reduce_kernel<512, 1, ...>(...)" -> "at::native::reduce_kernel". Digits of plain names are dropped:
+// "sm90_xmma_gemm_f32f32_tilesize128x64x32" -> "sm_xmma_gemm_ff_tilesizexx".
+std::string stem_of(const KernelPowerKey& kernel_key);
+
+// Relative standard deviation of class powers about their mean where nothing is known.
+inline constexpr double kDefaultClassSpread = 0.3;
+
+class KernelPowerHierarchy {
+ public:
+  // Library entries of one GPU model. If empty() is true, prior_of() must not be called.
+  explicit KernelPowerHierarchy(std::span<const KernelPower> known);
+
+  bool empty() const { return families_.empty(); }
+  ClassPrior prior_of(const ObservedKernels& seen) const;
+
+ private:
+  // Mean of log watts, and the variance of that mean.
+  struct Estimate {
+    double mean = 0;
+    double variance = 0;
+  };
+  using Group = std::vector<Estimate>;
+  static double variance_within(std::span<const Group> groups, double usual);
+  static Estimate mean_of(const Group& members, double between);
+  static Estimate shrink(const Estimate& own, const Estimate& parent, double between);
+
+  double between_classes_ = 0;  // variance between classes of a stem
+  double between_stems_ = 0;    // variance between stems of a family
+  double between_families_ = 0;
+  Estimate overall_;
+  std::map<std::string, Estimate, std::less<>> families_;
+  std::map<std::pair<std::string, std::string>, Estimate> stems_;  // by family and stem
+};
+
+}  // namespace joulemap::attribution

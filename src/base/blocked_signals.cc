@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/blocked_signals.h"
+
+#include <cerrno>
+
+#include "base/small_file.h"
+
+namespace joulemap {
+
+Result<BlockedSignals> BlockedSignals::open() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  for (const int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&wanted, signal);
+  FileDescriptor fd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.is_open()) return system_error("create", "a signal descriptor", errno);
+  // With SIGCHLD ignored (inherited from the parent), the kernel would discard exit codes.
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &action, nullptr);
+  sigset_t original;
+  if (::sigprocmask(SIG_BLOCK, &wanted, &original) != 0) return system_error("block", "signals", errno);
+  return BlockedSignals(std::move(fd), original);
+}
+
+BlockedSignals::BlockedSignals(BlockedSignals&& other) noexcept
+    : fd_(std::move(other.fd_)), original_mask_(other.original_mask_) {}
+
+BlockedSignals::~BlockedSignals() {
+  if (fd_.is_open()) ::sigprocmask(SIG_SETMASK, &original_mask_, nullptr);
+}
+
+std::optional<signalfd_siginfo> BlockedSignals::next() {
+  signalfd_siginfo signal{};
+  if (::read(fd_.get(), &signal, sizeof signal) != sizeof signal) return std::nullopt;
+  return signal;
+}
+
+bool is_termination_signal(const signalfd_siginfo& signal) {
+  const auto number = static_cast<int>(signal.ssi_signo);
+  return number == SIGINT || number == SIGTERM || number == SIGQUIT || number == SIGHUP;
+}
+
+bool is_from_terminal(const signalfd_siginfo& signal) { return signal.ssi_code == SI_KERNEL; }
+
+}  // namespace joulemap

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RecordLossDetector: detects that launched kernels are no longer recorded. Another profiler in the process (such as Kineto)
+// registers its own buffers and clock with CUPTI. CUPTI supports one registration, so it never calls ours again.
+//
+// Missing records alone prove nothing: CUPTI holds a buffer back while one of its kernels runs. So two seconds without
+// records count as a loss only if more was launched than the buffers hold, or if CUPTI no longer uses our clock. Used
+// by the polling thread; callers pass the times (CLOCK_MONOTONIC nanoseconds).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+
+namespace joulemap::capture::cupti {
+
+inline constexpr std::int64_t kLossTimeoutNs = 2 * kNanosecondsPerSecond;
+
+class RecordLossDetector {
+ public:
+  struct Snapshot {
+    std::int64_t now_ns = 0;
+    std::uint64_t launches = 0;       // total so far
+    std::uint64_t records = 0;        // total so far, with times of our clock
+    std::uint64_t lent_capacity = 0;  // number of records that fit into the lent buffers
+    bool clock_is_replaced = false;
+  };
+  // Returns the time since which records are missing; nullopt when none are.
+  std::optional<std::int64_t> lost_since(const Snapshot& snapshot);
+
+  // Starts over: records were enabled, or recovered.
+  void restart(const Snapshot& snapshot);
+
+ private:
+  Snapshot at_last_record_;  // state when records last arrived
+  std::optional<std::int64_t> no_records_since_ns_;
+};
+
+}  // namespace joulemap::capture::cupti

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/cupti/record_loss_detector.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::capture::cupti {
+namespace {
+
+constexpr std::int64_t kSecond = kNanosecondsPerSecond;
+constexpr std::uint64_t kRoom = 100;
+
+RecordLossDetector::Snapshot snapshot(int second, std::uint64_t launches, std::uint64_t records,
+                                      bool clock_is_replaced = false) {
+  return {second * kSecond, launches, records, kRoom, clock_is_replaced};
+}
+
+TEST(RecordLossDetector, RecordsThatKeepComingAreNoLoss) {
+  RecordLossDetector detector;
+  for (int second = 0; second < 10; ++second) {
+    const auto many = static_cast<std::uint64_t>(second) * 1000;
+    EXPECT_FALSE(detector.lost_since(snapshot(second, many, many)));
+  }
+}
+
+TEST(RecordLossDetector, AProgramThatLaunchesNothingLosesNothing) {
+  RecordLossDetector detector;
+  detector.restart(snapshot(0, 5000, 5000));
+  for (int second = 1; second < 100; ++second) EXPECT_FALSE(detector.lost_since(snapshot(second, 5000, 5000)));
+}
+
+TEST(RecordLossDetector, MoreLaunchesThanFitIntoTheBuffersAndTwoSecondsOfSilenceAreALoss) {
+  RecordLossDetector detector;
+  detector.restart(snapshot(10, 0, 0));
+  EXPECT_FALSE(detector.lost_since(snapshot(11, 1000, 0)));
+  EXPECT_EQ(detector.lost_since(snapshot(12, 2000, 0)), 10 * kSecond);
+}
+
+TEST(RecordLossDetector, FewLaunchesMayLieInABufferThatIsHeldBack) {
+  RecordLossDetector detector;
+  detector.restart(snapshot(0, 0, 0));
+  for (int second = 1; second < 60; ++second) EXPECT_FALSE(detector.lost_since(snapshot(second, kRoom, 0)));
+}
+
+TEST(RecordLossDetector, SilenceUnderAForeignClockIsALossHoweverFewTheLaunches) {
+  RecordLossDetector detector;
+  detector.restart(snapshot(0, 0, 0));
+  EXPECT_FALSE(detector.lost_since(snapshot(1, 1, 0, true)));
+  EXPECT_EQ(detector.lost_since(snapshot(2, 2, 0, true)), 0);
+}
+
+TEST(RecordLossDetector, BeginsAnewAfterRecovery) {
+  RecordLossDetector detector;
+  detector.restart(snapshot(0, 0, 0));
+  EXPECT_TRUE(detector.lost_since(snapshot(2, 1000, 0)));
+  detector.restart(snapshot(2, 1000, 0));
+  EXPECT_FALSE(detector.lost_since(snapshot(3, 2000, 0)));
+  EXPECT_EQ(detector.lost_since(snapshot(4, 3000, 0)), 2 * kSecond);
+}
+
+}  // namespace
+}  // namespace joulemap::capture::cupti

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/step_detector.h"
+
+#include <utility>
+
+namespace joulemap::capture {
+
+// The current step is over after a parameter update, or when it only ran inference. A step with gradients continues
+// until the update that uses them.
+bool StepDetector::begin_step_if_due() {
+  const bool is_inference_only = has_forward_ && !has_backward_;
+  if (has_begun_step_ && !parameters_updated_ && !is_inference_only) return false;
+  has_begun_step_ = true;
+  parameters_updated_ = has_forward_ = has_backward_ = false;
+  return true;
+}
+
+StepDetector::Detection StepDetector::on_event(LoopEvent event, std::int64_t time_ns) {
+  Detection found;
+  switch (event) {
+    case LoopEvent::loader_new:
+      new_iterator_ns_ = time_ns;
+      break;
+    case LoopEvent::loader_next:
+      found.step = begin_step_if_due();
+      gap_activity_ = GapActivity::input;
+      break;
+    case LoopEvent::forward_train:
+    case LoopEvent::forward_infer:
+      // Two model calls in a row form one step when a backward pass follows both (siamese network, discriminator). That
+      // shows only later, so once a program has trained, calls with gradients count as training.
+      if (!has_forward_ || event == LoopEvent::forward_infer || parameters_updated_ || !is_training_)
+        found.step = begin_step_if_due();
+      has_forward_ = true;
+      if (event == LoopEvent::forward_train) std::swap(found.epoch_time_ns, new_iterator_ns_);
+      break;
+    case LoopEvent::forward_done:
+      gap_activity_ = GapActivity::loss;
+      break;
+    case LoopEvent::backward:
+      has_backward_ = is_training_ = true;
+      gap_activity_ = GapActivity::other;
+      break;
+    case LoopEvent::optimizer_done:
+      parameters_updated_ = true;
+      gap_activity_ = GapActivity::other;
+      break;
+  }
+  return found;
+}
+
+}  // namespace joulemap::capture

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/step_detector.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace joulemap::capture {
+namespace {
+
+// A loop as letters: I new iterator, L next batch, F forward with gradients, f without, d forward done, B backward, O
+// update. Returns the same letters, with | before each one that begins a step and ! before each one that reports an
+// epoch.
+std::string steps_of(const std::string& loop) {
+  StepDetector detector;
+  std::string steps;
+  std::int64_t now_ns = 0;
+  for (const char letter : loop) {
+    const auto event = static_cast<LoopEvent>(std::string("ILFfdBO").find(letter));
+    const StepDetector::Detection found = detector.on_event(event, ++now_ns);
+    if (found.epoch_time_ns) steps += '!';
+    if (found.step) steps += '|';
+    steps += letter;
+  }
+  return steps;
+}
+
+TEST(StepDetector, ATrainingStepEndsWithItsUpdate) { EXPECT_EQ(steps_of("LFdBOLFdBOLFdBO"), "|LFdBO|LFdBO|LFdBO"); }
+
+TEST(StepDetector, WithoutALoaderAStepBeginsWithTheModel) { EXPECT_EQ(steps_of("FdBOFdBO"), "|FdBO|FdBO"); }
+
+TEST(StepDetector, GradientsThatAreAddedUpAreOneStep) {
+  EXPECT_EQ(steps_of("LFdBLFdBOLFdBLFdBO"), "|LFdBLFdBO|LFdBLFdBO");
+}
+
+TEST(StepDetector, EveryCallOfAModelThatOnlyAnswersIsAStep) {
+  EXPECT_EQ(steps_of("fdfdfd"), "|fd|fd|fd");
+  EXPECT_EQ(steps_of("LfdLfd"), "|Lfd|Lfd");
+  EXPECT_EQ(steps_of("FdFdFd"), "|Fd|Fd|Fd");  // gradients were left enabled for inference
+}
+
+TEST(StepDetector, ValidationAfterTrainingCountsItsBatches) {
+  EXPECT_EQ(steps_of("LFdBOLFdBOILfdLfdILFdBO"), "|LFdBO|LFdBOI|Lfd|LfdI|L!FdBO");
+}
+
+TEST(StepDetector, TwoNetworksThatAreTrainedTogetherShareAStep) {
+  // In the first step, nothing shows yet that both calls belong to one backward pass.
+  EXPECT_EQ(steps_of("LFdFdBOLFdFdBO"), "|LFd|FdBO|LFdFdBO");
+}
+
+TEST(StepDetector, AnEpochBeginsWithTheIteratorThatIsTrainedOn) {
+  EXPECT_EQ(steps_of("ILFdBOLFdBOILFdBO"), "I|L!FdBO|LFdBOI|L!FdBO");
+}
+
+}  // namespace
+}  // namespace joulemap::capture

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// UntrackedCpuTime: the CPU time of untracked threads, such as OpenMP workers and threads of libraries. It equals the CPU
+// time of the process minus that of the tracked threads. Such threads work for the leading thread, so its scope is
+// credited at each draw. A draw can credit too much when a tracked thread has not been read yet; later draws subtract
+// the excess, so the sum is exact. Thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+
+namespace joulemap::capture {
+
+class UntrackedCpuTime {
+ public:
+  explicit UntrackedCpuTime(std::int64_t process_ns) : start_ns_(process_ns) {}
+
+  // Adds CPU time that a tracked thread, or the capture itself, used since its previous call.
+  void add_tracked(std::int64_t cpu_ns) {
+    const std::lock_guard lock(lock_);
+    tracked_ns_ += cpu_ns;
+  }
+
+  // Returns the CPU time to credit now; process_ns is the total CPU time of the process.
+  std::int64_t take_untracked_ns(std::int64_t process_ns) {
+    const std::lock_guard lock(lock_);
+    const std::int64_t due_ns = process_ns - start_ns_ - tracked_ns_ - credited_ns_;
+    const std::int64_t credit_ns = std::max(due_ns, std::int64_t{0});
+    credited_ns_ += credit_ns;
+    return credit_ns;
+  }
+
+ private:
+  std::mutex lock_;
+  const std::int64_t start_ns_;
+  std::int64_t tracked_ns_ = 0;
+  std::int64_t credited_ns_ = 0;
+};
+
+}  // namespace joulemap::capture

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/attribution_options.h"
+
+#include <fmt/format.h>
+
+#include "base/small_file.h"
+#include "base/text.h"
+#include "recording/kernel_library_file.h"
+
+namespace joulemap::cli {
+namespace {
+
+// "none" is an empty library; a name without a file is an error.
+Result<recording::LoadedKernelLibrary> named_library(const std::string& name) {
+  if (name.empty() || name == "none") return recording::LoadedKernelLibrary{};
+  if (!file_exists(name)) {
+    return Error{ErrorCode::not_found, fmt::format("{}: no such kernel library", name),
+                 "joulemap record keeps one in its data folder; --library none uses none"};
+  }
+  return recording::load_kernel_library(name);
+}
+
+// Not a CLI11 list: that would take a following file name for TO.
+Status read_window(std::string_view text, attribution::CommandTimeRange& time_range) {
+  if (text.empty()) return Done{};
+  const Error wrong{ErrorCode::usage, fmt::format("--time {} is no stretch of time", joulemap::quoted(text)),
+                    "--time 30,60"};
+  const std::size_t comma = text.find(',');
+  const std::optional<double> from_s = parse_double(text.substr(0, comma));
+  if (!from_s || *from_s < 0) return wrong;
+  time_range.from_s = *from_s;
+  if (comma == std::string_view::npos) return Done{};
+  time_range.to_s = parse_double(text.substr(comma + 1));
+  return time_range.to_s && *time_range.to_s > time_range.from_s ? Status(Done{}) : Status(wrong);
+}
+
+std::vector<DomainClass> left_out(const std::vector<std::string>& names) {
+  std::vector<DomainClass> classes;
+  for (const std::string& name : names) {
+    classes.push_back(name == "gpu" ? DomainClass::gpu : name == "ram" ? DomainClass::memory : DomainClass::cpu);
+  }
+  return classes;
+}
+
+}  // namespace
+
+void add_analysis_option_flags(CLI::App& verb, AttributionFlags& flags) {
+  verb.add_option(
+          "--mode", flags.mode,
+          "how energy is shared out: regress (by what kernels and layers draw, the default), integral (by time), "
+          "hold (by the power shown last)")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"regress", "integral", "hold"}));
+  verb.add_option("--time", flags.time, "only what was between FROM and TO, in seconds since the command began")
+      ->type_name("FROM,TO");
+  verb.add_option("--without", flags.excluded_domains, "leave out parts of the machine: cpu, ram, gpu")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // a file name may follow
+      ->check(CLI::IsMember({"cpu", "ram", "gpu"}));
+  verb.add_option("--library", flags.library,
+                  "what is known of kernels from elsewhere: a kernel library, or none; else what the recording holds")
+      ->type_name("FILE|none");
+}
+
+Result<AttributionOptions> parse_attribution_options(const AttributionFlags& flags) {
+  AttributionOptions attribution_options;
+  attribution_options.mode =
+      attribution::parse_attribution_mode(flags.mode).value_or(attribution::AttributionMode::regress);
+  if (const Status parsed = read_window(flags.time, attribution_options.time_range); !parsed) return parsed.error();
+  Result<recording::LoadedKernelLibrary> library = named_library(flags.library);
+  if (!library) return std::move(library).error();
+  if (!flags.library.empty()) attribution_options.library = std::move(library->powers);
+  attribution_options.diagnostics = std::move(library->diagnostics);
+  attribution_options.excluded_domains = left_out(flags.excluded_domains);
+  return attribution_options;
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Flags that `report` and `export` share: which part of a recording to analyse, and how.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attribution/analysis/recording_analysis.h"
+#include "base/result.h"
+#include "model/diagnostics.h"
+#include "model/kernel_power.h"
+
+namespace joulemap::cli {
+
+struct AttributionFlags {
+  std::string mode = "regress";
+  std::string time;  // seconds: "30,60", or "30" until the end
+  std::string library;
+  std::vector<std::string> excluded_domains;
+};
+
+// Declares --mode, --time, --library and --without. `flags` must outlive the parser.
+void add_analysis_option_flags(CLI::App& verb, AttributionFlags& flags);
+
+struct AttributionOptions {
+  attribution::AttributionMode mode = attribution::AttributionMode::regress;
+  attribution::CommandTimeRange time_range;
+  std::optional<std::vector<KernelPower>> library;
+  std::vector<DomainClass> excluded_domains;
+  Diagnostics diagnostics;  // of the library
+};
+
+// Reads the library, if one is named.
+Result<AttributionOptions> parse_attribution_options(const AttributionFlags& flags);
+
+}  // namespace joulemap::cli

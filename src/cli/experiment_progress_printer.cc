@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/experiment_progress_printer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/output.h"
+#include "report/text/experiment_text.h"
+
+namespace joulemap::cli {
+namespace {
+
+using experiment::RunPhase;
+using experiment::RunProgress;
+
+std::string_view activity_text(RunPhase phase) {
+  switch (phase) {
+    case RunPhase::preflight:
+      return "preflight";
+    case RunPhase::baseline:
+      return "idle baseline";
+    case RunPhase::warm_up:
+      return "running";
+    case RunPhase::cool_down:
+      return "cooling down";
+    case RunPhase::row:
+      return "running";
+  }
+  return "";
+}
+
+std::string name_of(const RunProgress& progress, const std::vector<ExperimentFactor>& factors) {
+  if (!progress.task) return {};
+  const std::string levels = report::factor_levels_text(factors, progress.task->levels);
+  if (progress.task->kind == "warm-up") return fmt::format("warm-up ({})", levels);
+  if (progress.task->kind == "pilot") {
+    return fmt::format("pilot {} of {} ({})", progress.position, progress.total, levels);
+  }
+  return fmt::format("row {}, {} of {} ({}, block {})", progress.task->number, progress.position, progress.total,
+                     levels, progress.task->block);
+}
+
+// Ignores a closed stderr: the rows matter more.
+void write_error(const std::string& text) { static_cast<void>(write_to(Stream::error, text)); }
+
+}  // namespace
+
+ExperimentProgressPrinter::ExperimentProgressPrinter(std::vector<ExperimentFactor> factors)
+    : factors_(std::move(factors)), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+experiment::ProgressCallback ExperimentProgressPrinter::callback() {
+  return [this](const RunProgress& progress) { print_progress(progress); };
+}
+
+void ExperimentProgressPrinter::redraw_status_line(const std::string& text) {
+  write_error("\r\x1b[K" + report::shortened(text, 100));
+  has_status_line_ = true;
+}
+
+void ExperimentProgressPrinter::finish() {
+  if (has_status_line_) write_error("\r\x1b[K");
+  has_status_line_ = false;
+}
+
+void ExperimentProgressPrinter::print_progress(const RunProgress& progress) {
+  const std::string name = name_of(progress, factors_);
+  if (progress.finished_row) {
+    finish();
+    std::string text = report::row_result_text(name, *progress.finished_row);
+    if (progress.remaining_s && *progress.remaining_s > 0 && !is_terminal_) {
+      text += fmt::format("; about {} left", report::duration_text(*progress.remaining_s));
+    }
+    write_error(text + "\n");
+    return;
+  }
+  const report::ExperimentProgressLine line{name, std::string(activity_text(progress.phase)), progress.elapsed_s,
+                                            progress.remaining_s};
+  if (is_terminal_) {
+    redraw_status_line(report::experiment_progress_text(line));
+    return;
+  }
+  // Logs phases that take long and are not rows.
+  const bool is_row = progress.task && progress.task->kind != "warm-up";
+  const std::string phase = name + line.activity;
+  if (is_row || phase == last_phase_ || progress.phase == RunPhase::cool_down) return;
+  last_phase_ = phase;
+  write_error((name.empty() ? line.activity : fmt::format("{}: {}", name, line.activity)) + "\n");
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plot_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <vector>
+
+#include "base/child_process.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "base/write_fully.h"
+#include "cli/terminal.h"
+
+namespace joulemap::cli {
+namespace {
+
+constexpr std::string_view kConverter = "rsvg-convert";
+
+std::string kind_of(const std::string& path) {
+  const std::size_t point = path.rfind('.');
+  return point == std::string::npos || path.find('/', point) != std::string::npos ? "" : path.substr(point + 1);
+}
+
+// Searches PATH as a shell does.
+bool is_installed(std::string_view program) {
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): there is one thread
+  for (const std::string_view folder : split(path == nullptr ? "/usr/bin:/bin" : path, ':')) {
+    const std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, program);
+    if (::access(candidate.c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+// An unlinked file that a child process can open by its descriptor number: it vanishes with this process in any case.
+Result<FileDescriptor> unnamed_file(std::string_view content) {
+  const char* folder = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): there is one thread
+  std::string name = fmt::format("{}/joulemap-XXXXXX", folder == nullptr || *folder == '\0' ? "/tmp" : folder);
+  FileDescriptor file(::mkstemp(name.data()));
+  if (!file.is_open()) return system_error("create", name, errno);
+  ::unlink(name.c_str());
+  if (const Status written = write_fully(file.get(), content, name); !written) return written.error();
+  ::lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
+// Reads a file from its beginning.
+Result<std::string> content_of(const FileDescriptor& file) {
+  std::string content;
+  std::array<char, 1 << 16> piece;
+  while (true) {
+    const ssize_t got = ::pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(content.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("read", "the picture", errno);
+    if (got == 0) return content;
+    content.append(piece.data(), static_cast<std::size_t>(got));
+  }
+}
+
+Result<std::string> converted(const std::string& kind, std::string_view svg) {
+  const Result<FileDescriptor> source = unnamed_file(svg);
+  if (!source) return source.error();
+  const Result<FileDescriptor> picture = unnamed_file("");
+  if (!picture) return picture.error();
+  const auto name_of = [](const FileDescriptor& file) { return fmt::format("/proc/{}/fd/{}", ::getpid(), file.get()); };
+  // Twice the pixels of the plot: sharp on high-density screens.
+  std::vector<std::string> command = {std::string(kConverter), "--format", kind, "--output", name_of(*picture)};
+  if (kind == "png") command.insert(command.end(), {"--zoom", "2"});
+  command.push_back(name_of(*source));
+  sigset_t no_signals;
+  sigemptyset(&no_signals);
+  Result<ChildProcess> child = ChildProcess::prepare(command, no_signals);
+  if (!child) return child.error();
+  if (const Status started = child->release(); !started) return started.error();
+  int status = 0;
+  while (::waitpid(child->pid(), &status, 0) < 0) {
+    if (errno != EINTR) return system_error("wait for", std::string(kConverter), errno);
+  }
+  const ExitStatus ended = ExitStatus::from_wait_status(status);
+  if (ended.code == 0) return content_of(*picture);
+  return Error{ErrorCode::io, fmt::format("{} failed with exit code {}", kConverter, ended.code), "write .svg instead"};
+}
+
+// Checks whether the plot can be written there.
+Status can_write_picture(const std::string& path) {
+  if (path.empty()) {
+    if (!stdout_is_terminal()) return Done{};
+    return Error{ErrorCode::usage, "a terminal shows no SVG", "-o plot.svg writes it to a file"};
+  }
+  const std::string kind = kind_of(path);
+  if (kind == "svg") return Done{};
+  if (kind != "png" && kind != "pdf") {
+    return Error{ErrorCode::usage,
+                 fmt::format("{}: plots are written as .svg, .png or .pdf", joulemap::quoted(path, 200)),
+                 "-o plot.svg"};
+  }
+  if (is_installed(kConverter)) return Done{};
+  return Error{ErrorCode::unsupported, fmt::format("a .{} is made by {}, which is not installed", kind, kConverter),
+               "sudo apt install librsvg2-bin, or -o plot.svg"};
+}
+
+}  // namespace
+
+Result<PlotFile> PlotFile::open(const std::string& path, std::span<const std::string> inputs) {
+  if (Status possible = can_write_picture(path); !possible) return std::move(possible).error();
+  Result<Output> output = Output::open(path, inputs);
+  if (!output) return std::move(output).error();
+  return PlotFile(path.empty() ? "svg" : kind_of(path), std::move(*output));
+}
+
+Status PlotFile::write(std::string_view svg) {
+  if (format_ == "svg") return output_.write(svg);
+  const Result<std::string> picture = converted(format_, svg);
+  return picture ? output_.write_bytes(*picture) : Status(picture.error());
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/idle_monitor.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/clock.h"
+#include "experiment/run/machine_state.h"
+
+namespace joulemap::experiment {
+namespace {
+
+// Covers several counter updates of RAPL and NVML; short compared with any cooling.
+constexpr double kWatchInterval_s = 0.5;
+constexpr double kFinestPower_w = 1;  // floor of the baseline power for relative margins
+
+// Counted domains of equal provenance that both states have: a domain in only one would look like a change of power.
+std::set<std::string> common_domains(const IdleState& a, const IdleState& b) {
+  const EnergyTotals of_a = total_energy(a.domains);
+  const EnergyTotals of_b = total_energy(b.domains);
+  std::set<std::string> common;
+  for (const Provenance provenance : {Provenance::measured, Provenance::estimated}) {
+    const std::optional<EnergyWithProvenance> from = energy_by_provenance(of_a, provenance);
+    const std::optional<EnergyWithProvenance> to = energy_by_provenance(of_b, provenance);
+    if (!from || !to) continue;
+    const std::set<std::string> names(to->domains.begin(), to->domains.end());
+    for (const std::string& name : from->domains) {
+      if (names.contains(name)) common.insert(name);
+    }
+  }
+  return common;
+}
+
+}  // namespace
+
+std::optional<double> IdleState::max_temperature_c() const {
+  std::optional<double> hottest;
+  for (const auto& [sensor, degrees] : temperatures_c) hottest = std::max(hottest.value_or(degrees), degrees);
+  return hottest;
+}
+
+Result<IdleMonitor> IdleMonitor::open(const sampling::SensorOptions& options, BlockedSignals& signals) {
+  Result<sampling::Meter> meter = sampling::Meter::open(options);
+  if (!meter) return std::move(meter).error();
+  return IdleMonitor(std::move(*meter), options.root, signals);
+}
+
+void IdleMonitor::add_sample(const Sample& sample, IdleState& state) const {
+  if (sample.reading.code != ReadCode::ok) return;
+  const Channel& channel = meter_.channels()[sample.channel];
+  const double value = static_cast<double>(sample.reading.raw) * channel.scale;
+  if (channel.quantity == Quantity::temperature) state.temperatures_c[channel.sensor + "/" + channel.name] = value;
+  if (channel.quantity == Quantity::throttle_reasons) {
+    state.throttle_reasons = state.throttle_reasons.value_or(0) | sample.reading.raw;
+  }
+  if (channel.quantity == Quantity::utilization && channel.name.ends_with(kCoTenantUtilization)) {
+    state.co_tenant_gpu_share = std::max(state.co_tenant_gpu_share.value_or(0), value / 100);
+  }
+}
+
+void IdleMonitor::wait_until(std::int64_t deadline_ns) {
+  pollfd waited{signals_.fd(), POLLIN, 0};
+  const timespec timeout = to_timespec(std::max<std::int64_t>(deadline_ns - monotonic_ns(), 0));
+  if (::ppoll(&waited, 1, &timeout, nullptr) <= 0) return;
+  while (const std::optional<signalfd_siginfo> signal = signals_.next()) {
+    stop_requested_ = stop_requested_ || is_termination_signal(*signal);
+  }
+}
+
+IdleState IdleMonitor::measure_idle(double seconds) {
+  IdleState state;
+  meter_.set_sample_callback([&](const Sample& sample) { add_sample(sample, state); });
+  const std::optional<CpuTicks> begin = read_cpu_ticks(root_);
+  meter_.prepare();
+  meter_.begin();
+  const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(seconds * 1e9);
+  while (monotonic_ns() < end_ns && !stop_requested_) {
+    wait_until(std::min(monotonic_ns() + meter_.period_ns(), end_ns));
+    meter_.sample();
+  }
+  meter_.end();
+  meter_.set_sample_callback({});
+  state.domains = meter_.result().rows;
+  state.busy_share = busy_share(begin, read_cpu_ticks(root_));
+  for (const auto& [sensor, degrees] : cpu_temperatures(root_)) state.temperatures_c[sensor] = degrees;
+  return state;
+}
+
+IdlePowers idle_powers(const IdleState& state, const IdleState& baseline) {
+  const std::set<std::string> common = common_domains(state, baseline);
+  return {total_power(total_energy(state.domains, common)), total_power(total_energy(baseline.domains, common))};
+}
+
+bool has_cooled_down(const IdleState& state, const IdleState& baseline, const CoolDownSpec& spec) {
+  const IdlePowers powers = idle_powers(state, baseline);
+  const std::optional<PowerAndReference> compared = comparable_power(powers.current, powers.baseline);
+  if (spec.power_within && compared) {
+    const double margin_w = *spec.power_within * std::max(compared->reference_w, kFinestPower_w);
+    if (compared->power_w > compared->reference_w + margin_w) return false;
+  }
+  if (!spec.temperature_within_c) return true;
+  return std::all_of(baseline.temperatures_c.begin(), baseline.temperatures_c.end(), [&](const auto& sensor) {
+    const auto now = state.temperatures_c.find(sensor.first);
+    return now == state.temperatures_c.end() || now->second <= sensor.second + *spec.temperature_within_c;
+  });
+}
+
+CoolDownOutcome IdleMonitor::cool_down(const IdleState& baseline, const CoolDownSpec& spec, IdleState& state) {
+  const std::int64_t begin_ns = monotonic_ns();
+  CoolDownOutcome outcome;
+  do {
+    state = measure_idle(kWatchInterval_s);
+    outcome.reached_baseline = has_cooled_down(state, baseline, spec);
+    outcome.waited_s = seconds(monotonic_ns() - begin_ns);
+  } while (!outcome.reached_baseline && outcome.waited_s < spec.limit_s && !stop_requested_);
+  outcome.power = idle_powers(state, baseline).current;
+  outcome.temperature_c = state.max_temperature_c();
+  outcome.baseline_temperature_c = baseline.max_temperature_c();
+  return outcome;
+}
+
+}  // namespace joulemap::experiment

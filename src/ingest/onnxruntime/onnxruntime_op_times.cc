@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/onnxruntime/onnxruntime_op_times.h"
+
+#include <map>
+#include <string>
+
+#include "formats/json_objects.h"
+#include "scopes/tensor_text.h"
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr std::string_view kCost = "_kernel_time";
+constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
+constexpr std::int64_t kLongest_us = 3'600 * std::int64_t{1'000'000};  // limit of one node; larger values are invalid
+
+using Sums = std::map<scopes::OpScope, OpTime>;
+
+void add(Sums& sums, const scopes::OpScope& scope, std::uint64_t count, std::int64_t time_ns) {
+  OpTime& share = sums[scope];
+  share.scope = scope;
+  share.count += count;
+  share.time_ns += time_ns;
+}
+
+// The file has the events of a node when it ends, and that of the run after its nodes.
+class RunSums {
+ public:
+  void add_event(const formats::JsonFields& event) {
+    const std::string_view name = event.text("name");
+    if (event.text("cat") == "Session" && name == "model_run") end_run();
+    if (event.text("cat") != "Node" || !name.ends_with(kCost)) return;
+    const std::int64_t time_us = event.integer("dur").value_or(-1);
+    if (time_us < 0 || time_us > kLongest_us) return;
+    scopes::OpScope scope =
+        scopes::scope_of_onnx_node(name.substr(0, name.size() - kCost.size()), event.text("args.op_name"));
+    scope.tensors = scopes::parse_onnxruntime_tensors(event.array("args.input_type_shape"));
+    add(present_, scope, 1, time_us * kNanosecondsPerMicrosecond);
+  }
+
+  std::vector<OpTime> finish() {
+    end_run();
+    std::vector<OpTime> shares;
+    for (const auto& [scope, share] : later_.empty() ? first_ : later_) shares.push_back(share);
+    return shares;
+  }
+
+ private:
+  void end_run() {
+    if (first_.empty()) {
+      first_ = std::move(present_);
+    } else {
+      for (const auto& [scope, share] : present_) add(later_, scope, share.count, share.time_ns);
+    }
+    present_.clear();
+  }
+
+  Sums present_, first_, later_;
+};
+
+}  // namespace
+
+OpTimes read_onnxruntime_op_times(std::string_view json) {
+  OpTimes result;
+  RunSums runs;
+  const formats::JsonObjectsResult read =
+      formats::for_each_json_object(json, [&](const formats::JsonFields& event) { runs.add_event(event); });
+  if (!read.is_complete()) result.diagnostics.add({"damaged_trace", 1, "a profile of ONNX Runtime is damaged", ""});
+  result.op_times = runs.finish();
+  return result;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/onnxruntime/onnxruntime_op_times.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace joulemap::ingest {
+namespace {
+
+std::string node(const std::string& name, const std::string& op, int time_us) {
+  return fmt::format(R"({{"cat":"Node","dur":{},"ts":1,"ph":"X","name":"{}","args":{{"op_name":"{}"}}}},)", time_us,
+                     name, op);
+}
+
+const std::string kRun = R"({"cat":"Session","dur":9,"ts":1,"ph":"X","name":"model_run","args":{}},)";
+
+std::string profile(std::string events) {
+  events.pop_back();  // the last comma
+  return "[" + events + "]";
+}
+
+TEST(OnnxRuntimeShares, KernelTimesAreTheNodes) {
+  const OpTimes op_times = read_onnxruntime_op_times(
+      profile(node("/fc/Gemm_kernel_time", "Gemm", 7) + node("/fc/Gemm_fence_before", "Gemm", 90) + kRun));
+  ASSERT_EQ(op_times.op_times.size(), 1u);
+  EXPECT_EQ(op_times.op_times[0].scope, (scopes::OpScope{"forward", "fc", "Gemm"}));
+  EXPECT_EQ(op_times.op_times[0].time_ns, 7000);
+}
+
+TEST(OnnxRuntimeShares, TheFirstRunIsLeftOutWhereThereAreMore) {
+  const std::string runs = node("/a/Relu_kernel_time", "Relu", 1000) + kRun + node("/a/Relu_kernel_time", "Relu", 2) +
+                           kRun + node("/a/Relu_kernel_time", "Relu", 3) + kRun;
+  const OpTimes op_times = read_onnxruntime_op_times(profile(runs));
+  ASSERT_EQ(op_times.op_times.size(), 1u);
+  EXPECT_EQ(op_times.op_times[0].time_ns, 5000);
+  EXPECT_EQ(op_times.op_times[0].count, 2u);
+}
+
+TEST(OnnxRuntimeShares, AProfileThatIsCutIsADiagnosticAndWhatCameBefore) {
+  const OpTimes op_times = read_onnxruntime_op_times("[" + node("/fc/Gemm_kernel_time", "Gemm", 7) + "{\"cat\":");
+  EXPECT_TRUE(op_times.diagnostics.contains("damaged_trace"));
+  EXPECT_EQ(op_times.op_times.size(), 1u);
+}
+
+}  // namespace
+}  // namespace joulemap::ingest

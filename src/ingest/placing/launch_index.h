@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LaunchIndex: finds the call that launched a kernel, and with it the scope and training step that the kernel
+// belongs to. The constructor may run while threads are still being placed; `find_launch` requires that they are placed
+// (TraceEvent::detail of thread events then is their scope). Uses 20 bytes per runtime call. Borrows the events.
+//
+// - The runtime call with the kernel's correlation id. Ids repeat, so the last one that began before the kernel; if
+//   clocks disagree and none did, the first.
+// - Else the last operation before the kernel that has its external id.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ingest/placing/event_order.h"
+#include "ingest/trace.h"
+
+namespace joulemap::ingest {
+
+struct KernelLaunch {
+  std::uint32_t scope = 0;
+  std::int64_t time_ns = 0;
+};
+
+class LaunchIndex {
+ public:
+  LaunchIndex(const Trace& trace, const EventOrder& order);
+  std::optional<KernelLaunch> find_launch(const TraceEvent& kernel) const;
+
+ private:
+  struct Entry {
+    std::uint32_t id;
+    std::uint32_t event;  // event number
+    std::int64_t start_ns;
+  };
+  // Events by id, then by time. Ids grow nearly evenly, so a bucket contains about one entry.
+  class Index {
+   public:
+    Index() = default;
+    explicit Index(const std::vector<Entry>& entries);
+    const Entry* find(std::uint32_t id, std::int64_t start_ns) const;
+
+   private:
+    std::vector<Entry> entries_;
+    std::vector<std::uint32_t> begins_;  // index in entries_ where each bucket begins, and their end
+    std::uint32_t smallest_id_ = 0;
+    unsigned shift_ = 0;  // (id - smallest_id_) >> shift_ is the bucket
+  };
+
+  const EventOrder& order_;
+  Index calls_;       // by correlation id
+  Index operations_;  // by external id, for kernels without a runtime call
+};
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/placing/scope_assignment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/scoped_signal_block.h"
+#include "ingest/placing/event_order.h"
+#include "ingest/placing/kernel_sums.h"
+#include "ingest/placing/launch_index.h"
+#include "ingest/placing/module_paths.h"
+#include "ingest/placing/scope_sums.h"
+#include "ingest/placing/scope_tree.h"
+#include "ingest/placing/thread_scope_tracker.h"
+#include "ingest/placing/trace_names.h"
+#include "ingest/placing/trace_survey.h"
+
+namespace joulemap::ingest {
+namespace {
+
+// As fine as the power samples are. The number of slices is bounded so that a damaged time cannot create millions.
+constexpr std::int64_t kSliceLength_ns = 10 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxSlices = 20'000;
+
+// Times beyond these are damage: the year 2096, and eleven days for one event. Sums of valid times do not overflow.
+constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
+constexpr std::int64_t kLongest_ns = 1'000'000'000'000'000;
+// No trace covers months: an event farther than this from the median start is damage and would lengthen the trace.
+constexpr std::int64_t kFarthest_ns = 30 * std::int64_t{86'400} * kNanosecondsPerSecond;
+constexpr std::size_t kMedianSampleSize = 4096;  // events sampled to find the median
+
+using Sink = std::function<void(Activity)>;
+
+bool has_plausible_times(const TraceEvent& event) {
+  const bool is_there = event.start_ns >= -kLatest_ns && event.start_ns <= kLatest_ns;
+  return is_there && event.duration_ns >= 0 && event.duration_ns <= kLongest_ns;
+}
+
+// Approximate median start of the events, ns.
+std::int64_t median_start_ns(const Trace& trace) {
+  std::size_t events = 0;
+  for (const std::vector<TraceEvent>& block : trace.blocks) events += block.size();
+  const std::size_t stride = events / kMedianSampleSize + 1;
+  std::vector<std::int64_t> starts_ns;
+  std::size_t next = 0;
+  for (const std::vector<TraceEvent>& block : trace.blocks) {
+    for (; next < block.size(); next += stride) {
+      if (has_plausible_times(block[next])) starts_ns.push_back(block[next].start_ns);
+    }
+    next -= block.size();
+  }
+  if (starts_ns.empty()) return 0;
+  const auto median = starts_ns.begin() + static_cast<std::ptrdiff_t>(starts_ns.size() / 2);
+  std::nth_element(starts_ns.begin(), median, starts_ns.end());
+  return *median;
+}
+
+void drop_implausible_times(Trace& trace, std::int64_t median_ns, Diagnostics& diagnostics) {
+  std::uint64_t left_out = 0;
+  for (std::vector<TraceEvent>& block : trace.blocks) {
+    left_out += std::erase_if(block, [&](const TraceEvent& event) {
+      return !has_plausible_times(event) || std::abs(event.start_ns - median_ns) > kFarthest_ns;
+    });
+  }
+  trace.events_dropped += left_out;
+  diagnostics.add({"events_out_of_time", left_out, "events were left out whose times cannot be", {}});
+}
+
+// Removes events with impossible times. These are rare, so everything is ordered first and reordered only if needed.
+EventOrder order_of(Trace& trace, Diagnostics& diagnostics) {
+  EventOrder order(trace);
+  const TimeExtent& extent = order.extent();
+  const std::int64_t median_ns = median_start_ns(trace);
+  const bool are_all_plausible =
+      has_plausible_times({.start_ns = extent.first_start_ns, .duration_ns = extent.shortest_duration_ns}) &&
+      has_plausible_times({.start_ns = extent.last_start_ns, .duration_ns = extent.longest_duration_ns}) &&
+      median_ns - extent.first_start_ns <= kFarthest_ns && extent.last_start_ns - median_ns <= kFarthest_ns;
+  if (are_all_plausible) return order;
+  drop_implausible_times(trace, median_ns, diagnostics);
+  return EventOrder(trace);
+}
+
+std::int64_t slice_length_for(const TraceSurvey& survey) {
+  // Halves: in a damaged trace the difference of two times may overflow.
+  const std::int64_t half_ns = survey.end_ns() / 2 - survey.begin_ns() / 2;
+  return std::max(kSliceLength_ns, half_ns / (kMaxSlices / 2));
+}
+
+std::int64_t saturating_add(std::int64_t time_ns, std::int64_t by_ns) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return time_ns > kMost - by_ns ? kMost : time_ns + by_ns;
+}
+
+// Runs `work` on another thread until waited for, or immediately if there is no second thread.
+class BackgroundTask {
+ public:
+  BackgroundTask(bool has_thread, const std::function<void()>& work) {
+    if (has_thread) {
+      const ScopedSignalBlock signals_are_for_the_program;
+      thread_ = std::thread(work);
+    } else {
+      work();
+    }
+  }
+  BackgroundTask(const BackgroundTask&) = delete;
+  BackgroundTask& operator=(const BackgroundTask&) = delete;
+  ~BackgroundTask() { wait(); }
+  void wait() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::thread thread_;
+};
+
+// Sums the time of threads in scopes, one time slice after another.
+class ThreadPass {
+ public:
+  ThreadPass(const TraceSurvey& survey, ThreadScopeTracker& scopes, ScopeSums& sums, ScopeTree& tree, const Sink& sink)
+      : scopes_(scopes),
+        sums_(sums),
+        tree_(tree),
+        sink_(sink),
+        length_ns_(slice_length_for(survey)),
+        begin_ns_(survey.begin_ns()) {}
+
+  void run(EventOrder& order, std::int64_t end_ns) {
+    std::vector<EventOrder::Track> tracks;
+    for (std::size_t thread = 0; thread < order.thread_count(); ++thread) tracks.push_back(order.thread(thread));
+    TrackMerger merge(order, std::move(tracks));
+    std::int64_t slice_end_ns = saturating_add(begin_ns_, length_ns_);
+    for (auto events = merge.next(); !events.empty(); events = merge.next()) {
+      for (TraceEvent* const event : events) {
+        while (event->start_ns >= slice_end_ns && slice_end_ns < end_ns) {
+          close(slice_end_ns);
+          if (!scopes_.has_open_scopes()) begin_ns_ = std::max(begin_ns_, event->start_ns);
+          slice_end_ns = saturating_add(begin_ns_, length_ns_);
+        }
+        scopes_.add(*event);
+      }
+    }
+    while (slice_end_ns < end_ns && scopes_.has_open_scopes()) {
+      close(slice_end_ns);
+      slice_end_ns = saturating_add(begin_ns_, length_ns_);
+    }
+    close(end_ns);
+  }
+
+ private:
+  void close(std::int64_t end_ns) {
+    scopes_.advance_to(end_ns);
+    Activity activity;
+    activity.begin_ns = begin_ns_;
+    activity.end_ns = std::max(end_ns, begin_ns_);
+    activity.scopes = tree_.take_new_scopes();
+    activity.scope_tallies = sums_.take();
+    begin_ns_ = activity.end_ns;
+    if (!activity.empty()) sink_(std::move(activity));
+  }
+
+  ThreadScopeTracker& scopes_;
+  ScopeSums& sums_;
+  ScopeTree& tree_;
+  const Sink& sink_;
+  std::int64_t length_ns_;
+  std::int64_t begin_ns_;
+};
+
+// Sums the time of GPU work, one time slice after another.
+class KernelPass {
+ public:
+  KernelPass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, ScopeTree& tree, ScopedTrace& placed,
+             const LaunchIndex& launches, const Sink& sink)
+      : trace_(trace), survey_(survey), names_(names), tree_(tree), launches_(launches), result_(placed), sink_(sink) {
+    for (const TraceStep& step : survey.steps()) {
+      StepRecord record;
+      record.number = static_cast<std::int64_t>(step.number);
+      record.begin_ns = step.begin_ns;
+      record.end_ns = step.end_ns;
+      record.traced = record.has_kernel_records = true;
+      steps_.push_back(record);
+    }
+  }
+
+  void run(EventOrder& order) {
+    std::vector<EventOrder::Track> tracks;
+    for (std::size_t queue = 0; queue < order.queue_count(); ++queue) tracks.push_back(order.queue(queue));
+    TrackMerger merge(order, std::move(tracks));
+    const std::int64_t length_ns = slice_length_for(survey_);
+    activity_.classes = std::move(trace_.classes);
+    activity_.queues = trace_.queues;
+    activity_.begin_ns = survey_.begin_ns();
+    std::int64_t slice_end_ns = saturating_add(survey_.begin_ns(), length_ns);
+    for (auto events = merge.next(); !events.empty(); events = merge.next()) {
+      for (const TraceEvent* const event : events) {
+        while (event->start_ns >= slice_end_ns && slice_end_ns < survey_.end_ns()) {
+          close(slice_end_ns);
+          if (running_.empty()) activity_.begin_ns = std::max(activity_.begin_ns, event->start_ns);
+          slice_end_ns = saturating_add(activity_.begin_ns, length_ns);
+        }
+        add(*event);
+      }
+    }
+    while (slice_end_ns < survey_.end_ns() && !running_.empty()) {
+      close(slice_end_ns);
+      slice_end_ns = saturating_add(activity_.begin_ns, length_ns);
+    }
+    activity_.steps = std::move(steps_);
+    close(survey_.end_ns());
+  }
+
+ private:
+  void add(const TraceEvent& event) {
+    Kernel kernel;
+    kernel.start_ns = event.start_ns;
+    kernel.end_ns = end_ns_of(event);
+    kernel.class_id = event.name;
+    kernel.queue = event.track;
+    kernel.correlation = event.correlation;
+    const bool moves_bytes = event.kind == EventKind::copy || event.kind == EventKind::fill;
+    if (moves_bytes && event.detail < trace_.bytes.size()) kernel.bytes = trace_.bytes[event.detail];
+    const std::int64_t time_ns = kernel.end_ns - kernel.start_ns;
+    const std::optional<KernelLaunch> launch = launches_.find_launch(event);
+    if (launch) {
+      kernel.scope = launch->scope;
+      if (const TraceStep* const step = survey_.step_at(launch->time_ns)) {
+        StepRecord& record = steps_[static_cast<std::size_t>(step - survey_.steps().data())];
+        ++record.kernels;
+        record.gpu_ns += time_ns;
+      }
+    }
+    if (trace_.gpu_events_identify_ops && event.external_id > 0) {
+      const std::uint32_t name = event.external_id - 1;
+      kernel.scope = names_[name].has_scope ? names_.scope(name, 0, 0) : names_.op_scope(kernel.scope, name);
+    }
+    ++result_.kernels;
+    result_.kernel_time_ns += time_ns;
+    if (kernel.scope == 0) {
+      ++result_.kernels_without_scope;
+      result_.kernel_time_without_scope_ns += time_ns;
+    }
+    activity_.kernels.push_back(kernel);
+    running_.push_back({kernel, true});
+  }
+
+  // A kernel that is still running gets the rest of its time in the next slice.
+  void close(std::int64_t end_ns) {
+    activity_.end_ns = std::max(end_ns, activity_.begin_ns);
+    std::size_t going_on = 0;
+    for (const Running& some : running_) {
+      const Kernel kernel = some.kernel;
+      const std::int64_t from_ns = some.is_new ? kernel.start_ns : activity_.begin_ns;
+      const std::int64_t time_ns = std::max(std::min(kernel.end_ns, activity_.end_ns) - from_ns, std::int64_t{0});
+      sums_.add(kernel, some.is_new ? 1 : 0, time_ns);
+      if (kernel.end_ns > activity_.end_ns) running_[going_on++] = {kernel, false};
+    }
+    running_.resize(going_on);
+    activity_.kernel_tallies = sums_.take();
+    activity_.scopes = tree_.take_new_scopes();
+    const std::int64_t next_ns = activity_.end_ns;
+    if (!activity_.empty()) sink_(std::exchange(activity_, {}));
+    activity_.begin_ns = next_ns;
+  }
+
+  struct Running {
+    Kernel kernel;
+    bool is_new;
+  };
+  Trace& trace_;
+  const TraceSurvey& survey_;
+  const TraceNames& names_;
+  ScopeTree& tree_;
+  const LaunchIndex& launches_;
+  ScopedTrace& result_;
+  const Sink& sink_;
+  Activity activity_;
+  std::vector<Running> running_;
+  KernelSums sums_;
+  std::vector<StepRecord> steps_;
+};
+
+void describe(const TraceSurvey& survey, const ThreadScopeTracker& scopes, const ModulePaths& modules,
+              const ScopeTree& tree, ScopedTrace& placed) {
+  for (const TraceStep& step : survey.steps()) {
+    placed.marks.push_back(
+        {step.begin_ns, MarkKind::step, step.number, step.thread, step.is_inferred ? "inferred" : ""});
+  }
+  const auto note = [&](std::string_view code, std::uint64_t count, std::string message, std::string remedy = {}) {
+    if (count > 0) placed.diagnostics.add({std::string(code), count, std::move(message), std::move(remedy)});
+  };
+  note("events_cut", scopes.truncated_events(),
+       "events that overlap others of their thread were cut where the others begin or end");
+  note("backward_without_forward", scopes.backward_ops_without_forward(),
+       "operations of backward passes whose forward operation the trace does not hold: their layer is not known");
+  note("kernels_without_place", placed.kernels_without_scope,
+       fmt::format("kernels ({:.1f} % of their time) whose launch the trace does not tell: no layer or phase has them",
+                   100 * static_cast<double>(placed.kernel_time_without_scope_ns) /
+                       static_cast<double>(std::max<std::int64_t>(placed.kernel_time_ns, 1))));
+  note("modules_without_path", modules.calls_without_path(),
+       "modules that the file of --modules does not name are called by class and number");
+  note("nested_too_deep", scopes.regions_too_deep() + modules.calls_too_deep(),
+       "regions within 64 others and modules within 256 are counted with those around them");
+  note("too_many_places", tree.refused_scopes(), "places beyond a million are counted with those around them");
+}
+
+}  // namespace
+
+ScopedTrace assign_scopes(Trace& trace, const scopes::ModuleNames& module_names, const Sink& sink,
+                          std::size_t threads) {
+  ScopedTrace placed;
+  EventOrder order = order_of(trace, placed.diagnostics);
+  ScopeTree tree;
+  const TraceNames names(trace, tree);
+  std::optional<LaunchIndex> launches;
+  BackgroundTask kernels_prepared(threads > 1, [&] {
+    order.sort_queues();
+    launches.emplace(trace, order);
+  });
+  order.sort_threads();
+  const TraceSurvey survey(trace, order, names);
+  ModulePaths modules(module_names, names, tree);
+  ScopeSums sums;
+  ThreadScopeTracker scopes(survey, names, modules, tree, sums, order.thread_count());
+  placed.begin_ns = survey.begin_ns();
+  placed.end_ns = survey.end_ns();
+  ThreadPass(survey, scopes, sums, tree, sink).run(order, survey.end_ns());
+  kernels_prepared.wait();
+  KernelPass(trace, survey, names, tree, placed, *launches, sink).run(order);
+  placed.thread_time_in_scopes_ns = sums.total_time_ns();
+  const bool is_of_torch = trace.format == "kineto";
+  if (is_of_torch && !survey.has_modules()) {
+    placed.diagnostics.add({"no_modules", 1,
+                            "the trace tells no layers: what is in no backward pass, optimizer or loader is forward",
+                            "profile with with_stack=True"});
+  }
+  describe(survey, scopes, modules, tree, placed);
+  return placed;
+}
+
+}  // namespace joulemap::ingest

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/placing/scope_assignment.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <random>
+
+#include "support/traced_program.h"
+
+namespace joulemap::ingest {
+namespace {
+
+constexpr auto kAnnotation = EventKind::annotation;
+constexpr auto kFunction = EventKind::function;
+
+TEST(Placing, OverlappingSiblingsAreCutAndCounted) {
+  Program program;
+  program.op("first", 0, 100);
+  program.op("second", 90, 100);  // mostly after the first
+  program.op("outer", 300, 100);
+  program.op("inner", 310, 95);  // mostly within
+  const Outcome outcome = scope(program);
+  EXPECT_EQ(outcome.time_us("inference/forward/first"), 90);
+  EXPECT_EQ(outcome.time_us("inference/forward/second"), 100);
+  EXPECT_EQ(outcome.time_us("inference/forward/outer"), 100);
+  ASSERT_TRUE(outcome.placed.diagnostics.contains("events_cut"));
+  EXPECT_EQ(outcome.placed.diagnostics.list().back().count, 2U);
+}
+
+TEST(Placing, AnAnnotationOverlapsTheFunctionsThatBeginAndEndIt) {
+  Program program;
+  program.add(kFunction, "enter", 0, 20);
+  program.add(kAnnotation, "mine", 10, 100);
+  program.add(kFunction, "exit", 100, 20);
+  program.add(kFunction, "within exit", 104, 12);
+  const Outcome outcome = scope(program);
+  EXPECT_FALSE(outcome.placed.diagnostics.contains("events_cut"));
+  EXPECT_EQ(outcome.count("mine"), 1U);
+}
+
+TEST(Placing, ARepeatedCorrelationIsThatOfTheNearestEarlierCall) {
+  Program program;
+  program.op("one", 0, 10);
+  program.launch(5, 3);
+  program.op("two", 100, 10);
+  program.launch(105, 3);
+  program.kernel("k", 20, 30, 3);
+  program.kernel("k", 120, 50, 3);
+  program.kernel("k", 121, 60, 3);  // a stream may overlap itself
+  const Outcome outcome = scope(program);
+  EXPECT_EQ(outcome.kernel_us.at("inference/forward/one"), 30);
+  EXPECT_EQ(outcome.kernel_us.at("inference/forward/two"), 110);
+}
+
+TEST(Placing, AKernelWithoutACallBelongsToTheOperationOfItsExternalId) {
+  Program program;
+  TraceEvent op = program.event(EventKind::op, "aten::mm", 0, 10);
+  op.external_id = 77;
+  program.builder.add(op);
+  program.kernel("k", 20, 30, 0, 77);
+  program.kernel("lost", 60, 10, 12345);
+  const Outcome outcome = scope(program);
+  EXPECT_EQ(outcome.kernel_us.at("inference/forward/aten::mm"), 30);
+  EXPECT_EQ(outcome.placed.kernels_without_scope, 1U);
+  EXPECT_EQ(outcome.placed.kernel_time_without_scope_ns, 10'000);
+  EXPECT_EQ(outcome.kernel_us.at(""), 10);  // kept although unattributed
+  EXPECT_TRUE(outcome.placed.diagnostics.contains("kernels_without_place"));
+}
+
+TEST(Placing, WhatLastsLongHasItsTimeInEveryStretch) {
+  Program program;
+  program.op("long", 0, 1'000'000);
+  program.launch(10, 1);
+  program.kernel("k", 20, 2'000'000, 1);
+  const Outcome outcome = scope(program);
+  EXPECT_EQ(outcome.time_us("inference/forward/long"), 1'000'000);
+  EXPECT_EQ(outcome.count("inference/forward/long"), 1U);
+  EXPECT_EQ(outcome.kernel_us.at("inference/forward/long"), 2'000'000);
+  EXPECT_EQ(outcome.kernels.size(), 1U);
+}
+
+TEST(Placing, AnEmptyTraceIsNoTrouble) {
+  Program program;
+  EXPECT_EQ(scope(program).placed.end_ns, 0);
+}
+
+// For arbitrary events, no time is lost, invented or negative.
+TEST(Placing, TimesAddUpWhateverTheEventsAre) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    Program program;
+    const auto below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
+    constexpr std::array kNames = {"aten::mm",
+                                   "nn.Module: A_0",
+                                   "nn.Module: BLoss_1",
+                                   "ProfilerStep#1",
+                                   "nccl:all_reduce",
+                                   "Optimizer.step#SGD.step",
+                                   "region",
+                                   "torch::autograd::AccumulateGrad",
+                                   "autograd::engine::evaluate_function: X"};
+    std::int64_t kernel_ns = 0;
+    for (int i = 0; i < 300; ++i) {
+      TraceEvent event = program.event(static_cast<EventKind>(below(5)), kNames[below(kNames.size())], below(100'000),
+                                       below(below(20) == 0 ? 1'000'000 : 3'000), 1 + below(3));
+      event.detail = event.kind == EventKind::op ? below(20) : 0;
+      event.correlation = event.kind == EventKind::api ? below(20) : 0;
+      event.is_backward = below(4) == 0;
+      program.builder.add(event);
+      const std::int64_t length = below(50'000);
+      program.kernel("k", below(100'000), length, below(20), below(4));
+      kernel_ns += length * 1000;
+    }
+    const Outcome outcome = scope(program);
+    EXPECT_EQ(outcome.tallied_kernel_ns, kernel_ns);
+    std::int64_t thread_ns = 0;
+    for (const auto& [path, tally] : outcome.threads) {
+      EXPECT_GE(tally.wall_ns, 0) << path;
+      thread_ns += tally.wall_ns;
+    }
+    EXPECT_EQ(thread_ns, outcome.placed.thread_time_in_scopes_ns);
+    EXPECT_LE(thread_ns, 3 * (outcome.placed.end_ns - outcome.placed.begin_ns));
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::ingest

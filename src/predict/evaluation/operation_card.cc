@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/evaluation/operation_card.h"
+
+#include <utility>
+
+namespace joulemap::predict {
+namespace {
+
+std::vector<Dtype> dtypes_of(Kind kind) {
+  if (is_product(kind)) return {Dtype::fp32, Dtype::tf32, Dtype::fp16, Dtype::bf16};
+  if (kind == Kind::loss || kind == Kind::optimizer) return {Dtype::fp32, Dtype::bf16};
+  return {Dtype::fp32, Dtype::fp16, Dtype::bf16};
+}
+
+// Kinds that pass their gradient on, or copy it, have no backward pass of their own.
+std::vector<Pass> passes_of(const CardOperation& subject) {
+  switch (subject.kind) {
+    case Kind::optimizer:
+      return {Pass::optimizer};
+    case Kind::add:
+    case Kind::reshape:
+    case Kind::concatenate:
+    case Kind::cast:
+    case Kind::input:
+      return {Pass::forward};
+    case Kind::reduce:
+      if (subject.form == "sum") return {Pass::forward};
+      return {Pass::forward, Pass::backward};
+    default:
+      return {Pass::forward, Pass::backward};
+  }
+}
+
+Operation operation_of(const CardOperation& subject, const CardExampleSize& size, Dtype dtype, Pass pass) {
+  Operation operation;
+  operation.source = subject.name;
+  operation.kind = subject.kind;
+  operation.form = subject.form;
+  operation.parameters = size.parameters;
+  operation.dtype = dtype;
+  operation.pass = pass;
+  if (subject.kind == Kind::cast) operation.form = dtype == Dtype::fp32 ? "bf16" : "fp32";
+  return operation;
+}
+
+CardRow row_of(const DeviceProfile& profile, const CardExampleSize& size, Operation operation) {
+  OperationExplanation explanation =
+      explain_operation(profile.operation_model, operation_model, {.cold = false, .in_network = false});
+  return {size.text,
+          size.is_unaligned,
+          std::move(operation),
+          explanation.estimate.time_s,
+          explanation.estimate.energy_j,
+          explanation.work.flops,
+          explanation.work.bytes,
+          explanation.bound,
+          explanation.estimate.trust};
+}
+
+}  // namespace
+
+OperationCard make_operation_card(const DeviceProfile& profile, const CardOperation& subject) {
+  OperationCard card;
+  card.subject = subject;
+  card.device = profile.device;
+  card.fitted = profile.basis == ProfileBasis::fitted;
+  card.is_measured = is_measured(profile.operation_model.times, subject.kind);
+  for (const CardExampleSize& size : card_example_sizes(subject)) {
+    for (const Dtype dtype : dtypes_of(subject.kind)) {
+      for (const Pass pass : passes_of(subject)) {
+        card.rows.push_back(row_of(profile, size, operation_of(subject, size, dtype, pass)));
+      }
+    }
+  }
+  card.advice = card_advice(card.rows);
+  return card;
+}
+
+}  // namespace joulemap::predict

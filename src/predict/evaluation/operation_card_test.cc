@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/evaluation/operation_card.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "predict/graph/names.h"
+
+namespace joulemap::predict {
+namespace {
+
+TEST(Card, OneOperationHasTheNamesOfAllFrameworks) {
+  for (const char* name : {"torch.nn.Linear", "keras.layers.Dense", "Gemm", "dense", "torch.nn.functional.linear"}) {
+    const Result<CardOperation> subject = find_card_operation(name);
+    ASSERT_TRUE(subject) << name;
+    EXPECT_EQ(subject->kind, Kind::dense) << name;
+  }
+  EXPECT_EQ(find_card_operation("torch.nn.functional.leaky_relu")->form, "leaky_relu");
+  EXPECT_EQ(find_card_operation("aten::convolution")->kind, Kind::convolution);
+  EXPECT_EQ(find_card_operation("torch.optim.AdamW")->kind, Kind::optimizer);
+  EXPECT_EQ(find_card_operation("tf.keras.layers.DepthwiseConv2D")->variant, "depthwise");
+}
+
+TEST(Card, EveryKindThatWasMeasuredHasACard) {
+  for (int number = 0; number < static_cast<int>(Kind::view); ++number) {
+    const auto kind = static_cast<Kind>(number);
+    const Result<CardOperation> subject = find_card_operation(name_of(kind));
+    ASSERT_TRUE(subject) << name_of(kind);
+    EXPECT_EQ(subject->kind, kind);
+    EXPECT_GE(card_example_sizes(*subject).size(), 3U) << name_of(kind);
+  }
+}
+
+TEST(Card, ANameThatIsNotKnownIsAnsweredByNearOnes) {
+  const Result<CardOperation> subject = find_card_operation("torch.nn.Conv2dd");
+  ASSERT_FALSE(subject);
+  EXPECT_EQ(subject.error().code, ErrorCode::usage);
+  EXPECT_NE(subject.error().remedy.find("Conv2d"), std::string::npos) << subject.error().remedy;
+  EXPECT_FALSE(find_card_operation(""));
+  EXPECT_FALSE(find_card_operation("..."));
+}
+
+TEST(Card, NearNamesAreGivenOnceAndTheNearestFirst) {
+  const std::vector<std::string_view> known = {"relu", "gelu", "silu", "relu", "convolution"};
+  const std::vector<std::string_view> near = nearest_names("ReLu", known, 2);
+  EXPECT_EQ(near, (std::vector<std::string_view>{"relu", "gelu"}));
+}
+
+TEST(Card, RowsAreFiniteAndAdviceSpeaksInNumbers) {
+  DeviceProfile profile;
+  profile.device = "NVIDIA H200";
+  profile.operation_model.sheet = *find_datasheet("h200");
+  for (const char* name : {"torch.nn.Linear", "torch.nn.Conv2d", "torch.nn.ReLU", "torch.optim.AdamW", "add", "cast"}) {
+    const OperationCard card = make_operation_card(profile, *find_card_operation(name));
+    ASSERT_FALSE(card.rows.empty()) << name;
+    for (const CardRow& row : card.rows) {
+      EXPECT_TRUE(std::isfinite(row.energy_j) && row.energy_j > 0) << name << " " << row.size;
+      EXPECT_TRUE(std::isfinite(row.time_s) && row.time_s > 0) << name << " " << row.size;
+    }
+    EXPECT_FALSE(card.advice.empty()) << name;
+  }
+}
+
+CardRow row(std::string size, Dtype dtype, double energy_j, bool is_unaligned = false) {
+  Operation operation;
+  operation.kind = Kind::dense;
+  operation.dtype = dtype;
+  return {std::move(size),
+          is_unaligned,
+          operation,
+          1e-3,
+          energy_j,
+          1e9,
+          dtype == Dtype::fp32 ? 4e6 : 2e6,
+          Bound::compute,
+          1};
+}
+
+TEST(Card, AdviceComparesPrecisionsAndOddSizes) {
+  const std::vector<CardRow> rows = {row("large", Dtype::fp32, 4.1), row("large", Dtype::bf16, 1),
+                                     row("odd", Dtype::fp32, 4.1, true), row("odd", Dtype::bf16, 2.3, true)};
+  const std::vector<std::string> advice = card_advice(rows);
+  ASSERT_EQ(advice.size(), 2U);
+  EXPECT_EQ(advice[0], "At large bf16 takes 4.1 times less energy than fp32.");
+  EXPECT_EQ(advice[1], "Sizes that are no multiple of 8 cost 2.3 times as much in bf16: odd beside large.");
+}
+
+}  // namespace
+}  // namespace joulemap::predict

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/evaluation/study_protocol.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "predict/evaluation/evaluation.h"
+
+namespace joulemap::predict {
+namespace {
+
+// Two networks at six batches: each has two dense layers of its own and an addition that both share.
+struct MadeUp {
+  std::string measured = "kind,parameters,dtype,pass,cold,source,time_s,energy_j\n";
+  std::string operations = "id,kind,parameters,dtype,pass,phase\n";
+  std::string settings = "network,family,package,batch,size,dtype,pass,unknown,operations\n";
+
+  explicit MadeUp(int unmeasured_batch = 0) {
+    int id = 0;
+    for (int batch = 16; batch <= 512; batch *= 2) {
+      const std::string add = fmt::format("add,form=same;batch=1;rows={};width=65536,fp32,forward", batch);
+      const std::string vgg = fmt::format("dense,rows={};in=4096;out=4096;bias=1,fp32,forward", batch);
+      const std::string other = fmt::format("dense,rows={};in=2048;out=8192;bias=1,fp32,forward", batch);
+      for (const std::string& row : {add, vgg, other}) {
+        operations += fmt::format("{},{},forward\n", id++, row);
+        if (row == vgg && batch == unmeasured_batch) continue;
+        measured += fmt::format("{},0,made-up,{},{}\n", row, 1e-5 * batch, 5e-3 * batch);
+      }
+      settings += fmt::format("VGG16,VGG,keras,{},300,default,inference,,{}:1 {}:2\n", batch, id - 3, id - 2);
+      settings += fmt::format("ResNet50,ResNet,keras,{},300,default,inference,,{}:1 {}:2\n", batch, id - 3, id - 1);
+    }
+  }
+
+  std::optional<StudyEvaluation> judged() const {
+    FitTables tables;
+    tables.operations = measured;
+    tables.device = "h200";
+    const Result<FitData> data = read_fit_data(tables);
+    const Result<StudyTable> seed = read_study_tables(operations, settings);
+    EXPECT_TRUE(data && seed);
+    Result<std::optional<StudyEvaluation>> protocol = evaluate_study_protocol(*data, *seed);
+    EXPECT_TRUE(protocol);
+    return protocol ? std::move(*protocol) : std::nullopt;
+  }
+};
+
+std::size_t cases_of(const std::vector<NamedScore>& scores, std::string_view name) {
+  for (const NamedScore& one : scores) {
+    if (one.name == name) return one.score.cases;
+  }
+  return 0;
+}
+
+TEST(SeedProtocol, EachInstanceIsPredictedOnceWithEveryLayerThatItHas) {
+  const std::optional<StudyEvaluation> protocol = MadeUp().judged();
+  ASSERT_TRUE(protocol);
+  EXPECT_EQ(protocol->instances, 12U);
+  EXPECT_EQ(protocol->incomplete, 0U);
+  ASSERT_EQ(protocol->scores.size(), 2U);
+  for (const StudyScores& scores : protocol->scores) {
+    EXPECT_EQ(scores.instances.cases, 12U);
+    EXPECT_EQ(scores.vgg.cases, 6U);
+    EXPECT_EQ(scores.unseen_instances.cases, 12U);
+    EXPECT_EQ(scores.unseen_vgg.cases, 6U);
+    EXPECT_EQ(cases_of(scores.layers, "add"), 12U);
+    EXPECT_EQ(cases_of(scores.layers, "dense"), 24U);
+    EXPECT_EQ(cases_of(scores.folds, "add"), 6U);
+    EXPECT_EQ(cases_of(scores.folds, "dense"), 12U);
+  }
+}
+
+TEST(SeedProtocol, ALayerOfAnInstanceThatWasLearnedFromIsNotUnseen) {
+  const std::optional<StudyEvaluation> protocol = MadeUp().judged();
+  ASSERT_TRUE(protocol);
+  // Dense layers are specific to a network; additions are unseen only if both instances are held out together.
+  EXPECT_EQ(cases_of(protocol->scores.front().unseen, "dense"), 12U);
+  EXPECT_LT(cases_of(protocol->scores.front().unseen, "add"), 6U);
+}
+
+TEST(SeedProtocol, AnInstanceWithALayerThatWasNotMeasuredIsLeftAside) {
+  const std::optional<StudyEvaluation> protocol = MadeUp(64).judged();
+  ASSERT_TRUE(protocol);
+  EXPECT_EQ(protocol->instances, 11U);
+  EXPECT_EQ(protocol->incomplete, 1U);
+  EXPECT_EQ(protocol->scores.front().vgg.cases, 5U);
+}
+
+TEST(SeedProtocol, AKindOfWhichNoLayerWasMeasuredIsLeftOutOfAllInstancesAndNamed) {
+  MadeUp made;
+  made.operations += "18,input,batch=1;bytes=64,fp32,forward,forward\n";
+  for (std::size_t at = 0; (at = made.settings.find(",,", at)) != std::string::npos; at += 2) {
+    made.settings.insert(at + 2, "18:1 ");
+  }
+  const std::optional<StudyEvaluation> protocol = made.judged();
+  ASSERT_TRUE(protocol);
+  EXPECT_EQ(protocol->instances, 12U);
+  EXPECT_EQ(protocol->unmeasured, std::vector<std::string>{"input"});
+}
+
+TEST(SeedProtocol, WithFewerInstancesThanPartsThereIsNothingToTell) {
+  MadeUp made;
+  made.settings = made.settings.substr(0, made.settings.find("ResNet50"));
+  EXPECT_FALSE(made.judged());
+}
+
+TEST(SeedProtocol, AListThatNamesNoOperationIsAnError) {
+  const MadeUp made;
+  const std::string head = made.settings.substr(0, made.settings.find('\n') + 1);
+  for (const std::string_view wrong : {"99:1", "1", "1:", "1:x", ":1", "-1:1"}) {
+    const std::string settings = fmt::format("{}VGG16,VGG,keras,16,300,default,inference,,{}\n", head, wrong);
+    EXPECT_FALSE(read_study_tables(made.operations, settings)) << wrong;
+  }
+}
+
+TEST(SeedProtocol, WhatWasPublishedStandsBesideWhatIsJudged) {
+  EXPECT_DOUBLE_EQ(published_rmspe("convolution").value_or(0), 0.1023);
+  EXPECT_FALSE(published_rmspe("all"));
+  Evaluation evaluation;
+  evaluation.seed = MadeUp().judged();
+  EXPECT_NE(evaluation_markdown(evaluation).find("## The seed's protocol"), std::string::npos);
+  EXPECT_NE(evaluation_markdown(evaluation).find("| 7.1 % |"), std::string::npos);
+  EXPECT_NE(evaluation_json(evaluation).find("\"seed_protocol\":{\"instances\":12"), std::string::npos);
+  evaluation.seed.reset();
+  EXPECT_EQ(evaluation_json(evaluation).find("seed_protocol"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace joulemap::predict

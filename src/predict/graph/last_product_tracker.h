@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Infers the data flow between operations of a list, which has no edges: its order is sufficient for types and
+// gradients. Pure.
+#pragma once
+
+#include "predict/graph/operation.h"
+
+namespace joulemap::predict {
+
+// Tracks the last product of a forward pass. Call it in list order, one instance for each list.
+class LastProductTracker {
+ public:
+  // Whether this product reads the same input as the last one, as the query, key and value products or a gated unit do.
+  // Then both have the same rows and input width, and this one does not read the last result: the widths differ, or
+  // nothing was computed from it.
+  bool has_same_input(const Operation& operation) const {
+    const auto equal = [&](std::string_view name) {
+      return last_.parameters.find(name) == operation.parameters.find(name);
+    };
+    if (operation.kind != Kind::dense || last_.kind != Kind::dense || last_.count != operation.count) return false;
+    if (!equal("rows") || !equal("in")) return false;
+    return only_layout_since_ || last_.parameters.get("out", 1) != operation.parameters.get("in", 1);
+  }
+
+  void update(const Operation& operation) {
+    if (operation.pass != Pass::forward) return;
+    switch (operation.kind) {
+      case Kind::dense:
+      case Kind::bmm:
+      case Kind::attention:
+      case Kind::recurrent:
+      case Kind::convolution:
+        last_ = operation;
+        only_layout_since_ = true;
+        return;
+      case Kind::view:
+      case Kind::reshape:
+      case Kind::cast:
+        return;
+      default:
+        only_layout_since_ = false;
+    }
+  }
+
+ private:
+  Operation last_;
+  bool only_layout_since_ = true;
+};
+
+}  // namespace joulemap::predict

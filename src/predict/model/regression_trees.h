@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Trees: a sum of regression trees. XGBoost fits them; this class evaluates them, because a profile stores trees as
+// plain numbers, and a prediction should not load a library of five megabytes. Values; ask() is pure and safe from any
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+
+namespace joulemap::predict {
+
+struct TreeNode {
+  std::int32_t feature = -1;  // -1 for a leaf
+  float value = 0;            // left child if below; for a leaf the value it adds
+  std::int32_t left = 0;      // indices into Trees::nodes
+  std::int32_t right = 0;
+};
+
+struct RegressionTrees {
+  std::vector<TreeNode> nodes;
+  std::vector<std::int32_t> roots;
+
+  double predict(std::span<const float> features) const;
+};
+
+struct TreeTrainingData {
+  std::size_t columns = 0;
+  std::vector<float> features;  // row-major
+  std::vector<float> targets;
+  std::vector<float> weights;
+
+  std::size_t size() const { return targets.size(); }
+  void add(std::span<const float> row, double target, double weight);
+};
+
+struct TreeFitOptions {
+  int boosting_rounds = 165;
+  int max_depth = 7;
+  double learning_rate = 0.11;
+  double row_subsample = 0.8;
+  double column_subsample = 0.6;
+  double min_leaf_weight = 2;             // total weight of the rows of a leaf
+  double l2_regularization = 2;           // L2 regularization of leaf values
+  std::vector<int> monotone_constraints;  // by column: +1 may only rise, -1 only fall; empty: unconstrained
+};
+
+// Loads libxgboost.so.0 on first use; the Error contains what to install if it is missing. Uses one thread: a second
+// one that waits for a busy core makes the fit several times slower. The same rows give the same trees.
+Result<RegressionTrees> fit_trees(const TreeTrainingData& rows, const TreeFitOptions& options);
+
+// The range of the training rows by column. Residuals fade with the distance of a row from it.
+struct TrainingRange {
+  std::vector<float> min_features;
+  std::vector<float> max_features;
+
+  void extend(std::span<const float> row);
+  // 1 inside, falling to 0 where a size is several times beyond the range; columns are logarithms.
+  double trust(std::span<const float> row) const;
+};
+
+}  // namespace joulemap::predict

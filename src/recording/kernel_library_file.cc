@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/kernel_library_file.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "base/file_lock.h"
+#include "base/small_file.h"
+#include "recording/atomic_recording_file.h"
+#include "recording/recording_reader.h"
+#include "recording/recording_writer.h"
+
+namespace joulemap::recording {
+namespace {
+
+// More GPUs than any user has; a larger file is not ours.
+constexpr std::size_t kMostLoaded = 50 * kMaxKernelPowers;
+constexpr std::chrono::milliseconds kLibraryPatience{3000};
+
+class Collector final : public RecordingVisitor {
+ public:
+  void on_power(std::uint32_t /*source*/, const KernelPower& known) override {
+    if (!known.is_from_similar_kernels() && powers_.size() < kMostLoaded) powers_.push_back(known);
+  }
+  std::vector<KernelPower> take() { return std::move(powers_); }
+
+ private:
+  std::vector<KernelPower> powers_;
+};
+
+Result<LoadedKernelLibrary> library_of(Result<RecordingSummary> read, Collector& collector, std::string_view path) {
+  if (!read) return std::move(read).error();
+  LoadedKernelLibrary loaded;
+  merge_into_library(loaded.powers, collector.take(), kMostLoaded);
+  if (read->damaged_ranges > 0 || !read->ended) {
+    loaded.diagnostics.add({"library_damaged", 1,
+                            fmt::format("{} is damaged: {} classes of kernels can be read", path, loaded.powers.size()),
+                            "what is missing is learnt again"});
+  }
+  return loaded;
+}
+
+}  // namespace
+
+Result<LoadedKernelLibrary> load_kernel_library(const std::string& path) {
+  if (!file_exists(path)) return LoadedKernelLibrary{};
+  Collector collector;
+  return library_of(read_recording(path, collector), collector, path);
+}
+
+Result<LoadedKernelLibrary> read_kernel_library(ByteSource& bytes, std::string_view name) {
+  Collector collector;
+  return library_of(read_recording(bytes, name, collector), collector, name);
+}
+
+Result<Diagnostics> add_to_kernel_library(const std::string& path, std::vector<KernelPower> findings,
+                                          std::size_t max_entries) {
+  if (Status made = create_parent_folder(path); !made) return std::move(made).error();
+  // Locks a separate file, because the library itself is replaced.
+  const Result<FileLock> held = FileLock::acquire(path + ".lock", LockScope::shared, kLibraryPatience);
+  if (!held) return held.error();
+  Result<LoadedKernelLibrary> loaded = load_kernel_library(path);
+  // Newer version or temporarily unreadable: keep the file.
+  if (!loaded && loaded.error().code != ErrorCode::malformed) return std::move(loaded).error();
+  LoadedKernelLibrary library = loaded ? std::move(*loaded) : LoadedKernelLibrary{};
+  if (!loaded) {
+    const std::string aside = path + ".damaged";
+    std::error_code error;
+    std::filesystem::rename(path, aside, error);
+    if (error) return Error{ErrorCode::io, fmt::format("rename {}: {}", path, error.message()), {}};
+    library.diagnostics.add({"library_damaged",
+                             1,
+                             fmt::format("{}; it is now {}, and a new one is begun", loaded.error().message, aside),
+                             {}});
+  }
+  const std::size_t dropped = merge_into_library(library.powers, std::move(findings), max_entries);
+  if (dropped > 0) {
+    library.diagnostics.add({"library_full",
+                             dropped,
+                             fmt::format("{} holds {} classes of kernels for each GPU; those with the least evidence "
+                                         "were dropped",
+                                         path, max_entries),
+                             {}});
+  }
+  Status replaced = replace_recording_atomically(path, "library", [&](RecordingWriter& writer) {
+    for (const KernelPower& known : library.powers) writer.add(known);
+  });
+  if (!replaced) return std::move(replaced).error();
+  return std::move(library.diagnostics);
+}
+
+}  // namespace joulemap::recording

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/kernel_library_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <thread>
+
+#include "recording/calibration_file.h"
+#include "recording/chunk.h"
+#include "recording/power_codec.h"
+#include "support/recordings.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::recording {
+namespace {
+
+KernelPower one(std::string name, double watts = 400, double time_s = 1) {
+  return entry_from_measurement("NVIDIA H200", {{KernelKind::kernel, std::move(name), 18}, 132, 256, time_s, 1000},
+                                watts, 0.03);
+}
+
+TEST(LibraryFile, WhatWasAddedIsThereForTheNextRun) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/new/folder/library.joule";
+  EXPECT_TRUE(load_kernel_library(path)->powers.empty());
+  ASSERT_TRUE(add_to_kernel_library(path, {one("add"), one("gemm", 700)}));
+  ASSERT_TRUE(add_to_kernel_library(path, {one("add", 410)}));
+  const Result<LoadedKernelLibrary> loaded = load_kernel_library(path);
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(loaded->diagnostics.empty());
+  ASSERT_EQ(loaded->powers.size(), 2U);
+  EXPECT_EQ(loaded->powers[0].recordings, 2U);
+  EXPECT_NEAR(loaded->powers[0].watts, 405, 1e-9);
+  EXPECT_EQ(loaded->powers[1].kernel_key.name, "gemm");
+  EXPECT_NEAR(loaded->powers[1].threads_per_block, 256, 1e-12);
+}
+
+TEST(LibraryFile, SeveralThatAddAtOnceLoseNothing) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/library.joule";
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 5; ++i)
+        EXPECT_TRUE(add_to_kernel_library(path, {one("own" + std::to_string(t)), one("shared")}));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const Result<LoadedKernelLibrary> loaded = load_kernel_library(path);
+  ASSERT_TRUE(loaded);
+  ASSERT_EQ(loaded->powers.size(), 5U);
+  for (const KernelPower& known : loaded->powers)
+    EXPECT_EQ(known.recordings, known.kernel_key.name == "shared" ? 20U : 5U);
+}
+
+TEST(LibraryFile, ADamagedOneIsToldAndBegunAnew) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/library.joule";
+  std::ofstream(path) << "not a library";
+  EXPECT_FALSE(load_kernel_library(path));
+  const Result<Diagnostics> added = add_to_kernel_library(path, {one("add")});
+  ASSERT_TRUE(added);
+  EXPECT_TRUE(added->contains("library_damaged"));
+  EXPECT_TRUE(std::filesystem::exists(path + ".damaged"));
+  EXPECT_EQ(load_kernel_library(path)->powers.size(), 1U);
+}
+
+TEST(LibraryFile, OneOfANewerVersionStays) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/library.joule";
+  ASSERT_TRUE(add_to_kernel_library(path, {one("add")}));
+  std::string before = file_bytes(path);
+  std::optional<ChunkHeader> header = parse_chunk_header(before.substr(0, kChunkHeaderSize));
+  ASSERT_TRUE(header);
+  header->major = kFormatMajor + 1;
+  before.replace(0, kChunkHeaderSize, to_bytes(*header));
+  std::ofstream(path, std::ios::binary) << before;
+  EXPECT_FALSE(add_to_kernel_library(path, {one("add")}));
+  EXPECT_FALSE(save_calibrations(path, {}));
+  EXPECT_EQ(file_bytes(path), before);
+}
+
+TEST(LibraryFile, ALinkToOneStays) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.path() + "/shared");
+  const std::string path = directory.path() + "/library.joule";
+  std::filesystem::create_symlink("shared/library.joule", path);
+  ASSERT_TRUE(add_to_kernel_library(path, {one("add")}));
+  ASSERT_TRUE(add_to_kernel_library(path, {one("mul")}));
+  EXPECT_TRUE(std::filesystem::is_symlink(path));
+  EXPECT_EQ(load_kernel_library(directory.path() + "/shared/library.joule")->powers.size(), 2U);
+}
+
+TEST(LibraryFile, AFlippedByteIsTold) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/library.joule";
+  ASSERT_TRUE(add_to_kernel_library(path, {one("add")}));
+  std::string bytes = file_bytes(path);
+  const std::size_t at = bytes.find("NVIDIA");
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] ^= 1;
+  std::ofstream(path, std::ios::binary) << bytes;
+  const Result<LoadedKernelLibrary> loaded = load_kernel_library(path);
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(loaded->powers.empty());
+  EXPECT_TRUE(loaded->diagnostics.contains("library_damaged"));
+}
+
+TEST(LibraryFile, IsBoundedAndSaysWhatItDropped) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/library.joule";
+  const Result<Diagnostics> added =
+      add_to_kernel_library(path, {one("a", 400, 3), one("b", 400, 1), one("c", 400, 2)}, 2);
+  ASSERT_TRUE(added);
+  EXPECT_TRUE(added->contains("library_full"));
+  const Result<LoadedKernelLibrary> loaded = load_kernel_library(path);
+  ASSERT_EQ(loaded->powers.size(), 2U);
+  EXPECT_EQ(loaded->powers[1].kernel_key.name, "c");
+}
+
+TEST(PowerCodec, ManyTakeSeveralChunksAndComeBackAsTheyWere) {
+  std::vector<KernelPower> many;
+  for (int i = 0; i < 9000; ++i) many.push_back(one(std::string(200, 'x') + std::to_string(i), 100 + i));
+  std::vector<KernelPower> back;
+  const std::vector<std::string> payloads = encode_powers(many);
+  EXPECT_GT(payloads.size(), 1U);
+  for (const std::string& payload : payloads) {
+    const auto some = decode_powers(payload);
+    ASSERT_TRUE(some);
+    back.insert(back.end(), some->begin(), some->end());
+  }
+  ASSERT_EQ(back.size(), many.size());
+  for (std::size_t i = 0; i < many.size(); ++i) {
+    EXPECT_EQ(back[i].kernel_key, many[i].kernel_key);
+    EXPECT_EQ(back[i].watts, many[i].watts);
+    EXPECT_EQ(back[i].sum_of_squared_precisions, many[i].sum_of_squared_precisions);
+  }
+}
+
+TEST(PowerCodec, WhatCannotBeIsLeftOut) {
+  KernelPower bad = one("bad");
+  bad.watts = -5;
+  const std::vector<KernelPower> some = {one("good"), bad};
+  const auto back = decode_powers(encode_powers(some).front());
+  ASSERT_TRUE(back);
+  ASSERT_EQ(back->size(), 1U);
+  EXPECT_EQ(back->front().kernel_key.name, "good");
+  EXPECT_FALSE(decode_powers(encode_powers(some).front().substr(0, 40)));
+}
+
+}  // namespace
+}  // namespace joulemap::recording

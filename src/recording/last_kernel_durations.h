@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LastKernelDurations: predicts the duration of a kernel in a chunk: the last one of its class and scope, in the caller's
+// unit. A flat hash table, because every chunk builds a new one. One thread.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "model/activity.h"
+
+namespace joulemap::recording {
+
+class LastKernelDurations {
+ public:
+  std::uint64_t& last_duration(const Kernel& kernel) {
+    if (used_ * 2 >= entries_.size()) grow();
+    Entry& entry = entry_of(std::uint64_t{kernel.class_id} << 32 | kernel.scope);
+    used_ += entry.is_used ? 0 : 1;
+    entry.is_used = true;
+    return entry.duration;
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t key = 0;
+    std::uint64_t duration = 0;
+    bool is_used = false;
+  };
+
+  // Linear probing: returns the entry of the key or the next free one, with its key set.
+  Entry& entry_of(std::uint64_t key) {
+    const std::size_t mask = entries_.size() - 1;
+    std::size_t at = (key * 0x9e3779b97f4a7c15U) >> 40;
+    while (entries_[at & mask].is_used && entries_[at & mask].key != key) ++at;
+    entries_[at & mask].key = key;
+    return entries_[at & mask];
+  }
+  void grow() {
+    const std::vector<Entry> old =
+        std::exchange(entries_, std::vector<Entry>(std::max<std::size_t>(2 * entries_.size(), 64)));
+    for (const Entry& entry : old) {
+      if (entry.is_used) entry_of(entry.key) = entry;
+    }
+  }
+
+  std::vector<Entry> entries_;  // size is a power of two, at most half of it used
+  std::size_t used_ = 0;
+};
+
+}  // namespace joulemap::recording

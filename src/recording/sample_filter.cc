@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/sample_filter.h"
+
+namespace joulemap::recording {
+
+std::uint32_t SampleFilter::add_source(const RecordingSource& source,
+                                       const std::vector<std::optional<Channel>>& channels) {
+  const std::uint32_t first = next_number_;
+  std::vector<std::optional<ChannelState>>& tracks = tracks_.emplace_back();
+  for (const std::optional<Channel>& channel : channels) {
+    if (!channel) {
+      tracks.emplace_back();
+      continue;
+    }
+    std::vector<SampledSpan>& spans = spans_[{source.boot_id, channel->sensor, channel->device, channel->name}];
+    tracks.push_back(ChannelState{next_number_++, std::nullopt, &spans});
+  }
+  return first;
+}
+
+bool SampleFilter::passes(std::uint32_t source, ChannelState& track, std::int64_t before_ns) {
+  if (track.last_ns && before_ns < *track.last_ns) {
+    ++out_of_order_;
+    return false;
+  }
+  SampledSpan* own = nullptr;
+  for (SampledSpan& span : *track.spans) {
+    if (span.source == source) {
+      own = &span;
+    } else if (before_ns >= span.first_ns && before_ns <= span.last_ns) {
+      ++duplicates_;
+      return false;
+    }
+  }
+  track.last_ns = before_ns;
+  if (own != nullptr) {
+    own->last_ns = before_ns;
+  } else {
+    track.spans->push_back({source, before_ns, before_ns});
+  }
+  return true;
+}
+
+void SampleFilter::filter(std::uint32_t source, std::vector<Sample>& samples) {
+  std::vector<std::optional<ChannelState>>& tracks = tracks_[source];
+  std::size_t kept = 0;
+  for (Sample sample : samples) {
+    if (sample.channel >= tracks.size() || !tracks[sample.channel]) {
+      ++unknown_channel_;
+      continue;
+    }
+    ChannelState& track = *tracks[sample.channel];
+    if (!passes(source, track, sample.reading.before_ns)) continue;
+    sample.channel = track.number;
+    samples[kept++] = sample;
+  }
+  samples.resize(kept);
+}
+
+Diagnostics SampleFilter::diagnostics() const {
+  Diagnostics diagnostics;
+  if (duplicates_ > 0) {
+    diagnostics.add({"duplicate_samples",
+                     duplicates_,
+                     "samples of a device that another process of the same machine had recorded already were left out",
+                     {}});
+  }
+  if (out_of_order_ > 0) {
+    diagnostics.add(
+        {"samples_out_of_order", out_of_order_, "samples older than the one before them were left out", {}});
+  }
+  if (unknown_channel_ > 0) {
+    diagnostics.add({"samples_of_unknown_channel", unknown_channel_,
+                     "samples of channels that this version does not understand were left out", "update joulemap"});
+  }
+  return diagnostics;
+}
+
+}  // namespace joulemap::recording

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/step_energy_distribution_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "model/activity.h"
+#include "report/text/energy_rows.h"
+#include "report/text/energy_tree.h"
+#include "report/text/sparkline.h"
+#include "report/text/wrapped_text.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr std::size_t kLeastRows = 3;
+constexpr std::size_t kManyRows = 20;
+
+double quantile(const std::vector<double>& sorted, double share) {
+  const double position = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+}  // namespace
+
+std::string step_energy_distribution_text(const ReportResult& result, const TextStyle& style) {
+  if (!has_step_or_epoch_rows(result)) return {};
+  std::vector<std::optional<double>> as_they_ran;
+  std::vector<double> sorted;
+  for (const ReportRow& row : result.rows) {
+    if (row.name == kProbeMode) continue;
+    as_they_ran.push_back(row.energy_j);
+    if (row.energy_j) sorted.push_back(*row.energy_j);
+  }
+  if (sorted.size() < kLeastRows) return {};
+  std::sort(sorted.begin(), sorted.end());
+  const double high = quantile(sorted, 0.95);
+  const bool are_many = sorted.size() >= kManyRows;
+  const std::string range = fmt::format("{} between {} and {} J", are_many ? "nine of ten" : "all",
+                                        format_number(are_many ? quantile(sorted, 0.05) : sorted.front()),
+                                        format_number(are_many ? high : sorted.back()));
+  const std::string summary =
+      fmt::format("{} {}s: median {} J, {}", sorted.size(), result.by, format_number(quantile(sorted, 0.5)), range);
+  const std::string out = "\n" + wrap_text(" ", summary, style.columns);
+  const std::string line =
+      sparkline(as_they_ran, std::min<std::size_t>(style.columns - 2, 120), high, style.is_unicode());
+  return out + "  " + style.cyan(line) + "\n";
+}
+
+}  // namespace joulemap::report

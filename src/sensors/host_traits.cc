@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/host_traits.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/small_file.h"
+#include "base/text.h"
+#include "sensors/sensor.h"
+
+namespace joulemap::sensors {
+namespace {
+
+constexpr std::size_t kFirstCpuOfCpuinfo = 4096;
+
+std::string first_line(const std::string& path) {
+  const Result<std::string> text = read_small_file(path);
+  if (!text) return {};
+  const std::string_view line = trim(std::string_view(*text).substr(0, text->find('\n')));
+  return std::string(line);
+}
+
+std::string find_hypervisor(const SystemRoot& root) {
+  if (first_line(root.path("/proc/version")).find("icrosoft") != std::string::npos) return "WSL";
+  std::string xen = first_line(root.path("/sys/hypervisor/type"));
+  if (!xen.empty()) return xen;
+  const std::string product = first_line(root.path("/sys/class/dmi/id/product_name"));
+  const std::string vendor = first_line(root.path("/sys/class/dmi/id/sys_vendor"));
+  if (vendor.empty() && product.empty()) return {};
+  return product.empty() ? vendor : vendor + " " + product;
+}
+
+std::string find_container(const SystemRoot& root) {
+  if (file_exists(root.path("/.dockerenv"))) return "docker";
+  if (file_exists(root.path("/run/.containerenv"))) return "podman";
+  const Result<std::string> cgroup = read_small_file(root.path("/proc/1/cgroup"));
+  if (!cgroup) return {};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kMarks = {{{"kubepods", "kubernetes"},
+                                                                                    {"docker", "docker"},
+                                                                                    {"libpod", "podman"},
+                                                                                    {"lxc", "lxc"},
+                                                                                    {"containerd", "containerd"}}};
+  for (const auto& [mark, name] : kMarks) {
+    if (cgroup->find(mark) != std::string::npos) return std::string(name);
+  }
+  return {};
+}
+
+}  // namespace
+
+HostTraits detect_host_traits(const SystemRoot& root) {
+  HostTraits host;
+  const Result<std::string> cpuinfo = read_file_start(root.path("/proc/cpuinfo"), kFirstCpuOfCpuinfo);
+  const std::string name = find_hypervisor(root);
+  host.is_virtual = name == "WSL" || (cpuinfo && cpuinfo->find(" hypervisor") != std::string::npos);
+  if (host.is_virtual) {
+    host.machine = name.empty() ? "virtual machine" : fmt::format("virtual machine ({})", name);
+  } else {
+    host.machine = cpuinfo ? "bare metal" : "unknown";
+  }
+  host.container = find_container(root);
+  return host;
+}
+
+const HostTraits& ProbeContext::host() const {
+  if (!host_) host_ = detect_host_traits(root_);
+  return *host_;
+}
+
+}  // namespace joulemap::sensors

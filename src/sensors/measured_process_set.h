@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MeasuredProcessSet: the set of measured processes. A process belongs to it if
+//
+// - it is a root (the recorder, the process of -p) or a descendant of one,
+// - or it was started with the recording's environment variable, whatever its parent is now: daemons, tasks of a job
+//   scheduler, ranks that other recorders of the same run have started,
+// - or it has a file of the recording's folder open, because it has joined the recording,
+// - or it belonged to the set before: its parent may have ended since.
+//
+// Reads /proc only and uses its pids. contains() allocates nothing and caches its results; one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/process_tree.h"
+
+namespace joulemap::sensors {
+
+struct MeasuredProcessCriteria {
+  std::vector<pid_t> roots = {};      // in addition to this process
+  std::string variable = {};          // "NAME=value"; empty: none
+  std::string recording_folder = {};  // without symbolic links; empty: none
+};
+
+class MeasuredProcessSet {
+ public:
+  explicit MeasuredProcessSet(MeasuredProcessCriteria measured = {}, const char* proc = kProcFolder);
+
+  bool contains(pid_t pid) noexcept;
+  const char* proc() const { return proc_; }
+
+ private:
+  bool matches_criteria(pid_t pid) const noexcept;
+
+  struct Identity {
+    pid_t pid = 0;
+    std::uint64_t start_ticks = 0;
+  };
+  MeasuredProcessCriteria measured_;
+  const char* proc_;
+  std::array<Identity, 128> known_{};  // ring buffer: the oldest is replaced
+  std::size_t next_ = 0;
+};
+
+}  // namespace joulemap::sensors

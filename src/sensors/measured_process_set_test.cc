@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/measured_process_set.h"
+
+#include <gtest/gtest.h>
+
+#include "support/fake_proc.h"
+
+namespace joulemap::sensors {
+namespace {
+
+using namespace std::string_literals;
+
+constexpr pid_t kRecorder = 500;
+constexpr pid_t kProgram = 400;
+
+// A shell (300) has started a program, and the program (or the shell) its recorder.
+class OwnProcessesOfARecorder : public testing::Test {
+ protected:
+  OwnProcessesOfARecorder() {
+    proc_.add(300);
+    proc_.add(kProgram, {.parent = 300});
+    proc_.add(kRecorder, {.parent = kProgram});
+    proc_.add(600, {.parent = 300});
+    proc_.set_self(kRecorder, true);
+  }
+  FakeProc proc_;
+};
+
+TEST_F(OwnProcessesOfARecorder, AreItsCommandAndAllThatCommandStarts) {
+  proc_.add(501, {.parent = kRecorder});
+  proc_.add(502, {.parent = 501});
+  MeasuredProcessSet own({}, proc_.path());
+  for (const pid_t pid : {kRecorder, 501, 502}) EXPECT_TRUE(own.contains(pid)) << pid;
+  for (const pid_t pid : {300, kProgram, 600, 0, 999}) EXPECT_FALSE(own.contains(pid)) << pid;
+}
+
+TEST_F(OwnProcessesOfARecorder, AreTheProgramThatStartedItAndItsWorkersBeforeAndAfter) {
+  proc_.add(401, {.parent = kProgram});
+  MeasuredProcessSet own({.roots = {kProgram}}, proc_.path());
+  EXPECT_TRUE(own.contains(kProgram));
+  EXPECT_TRUE(own.contains(401));
+  proc_.add(402, {.parent = 401});
+  EXPECT_TRUE(own.contains(402));
+  EXPECT_FALSE(own.contains(300));
+  EXPECT_FALSE(own.contains(600));
+}
+
+TEST_F(OwnProcessesOfARecorder, StayItsOwnWhenTheirParentEnds) {
+  proc_.add(401, {.parent = kProgram});
+  MeasuredProcessSet own({.roots = {kProgram}}, proc_.path());
+  ASSERT_TRUE(own.contains(401));
+  proc_.add(401, {.parent = 1});
+  EXPECT_TRUE(own.contains(401));
+  proc_.add(401, {.parent = 1, .start_ticks = 900});  // another process with that pid
+  EXPECT_FALSE(own.contains(401));
+}
+
+TEST_F(OwnProcessesOfARecorder, StayItsOwnWhenTheyHaveJustEnded) {
+  proc_.add(401, {.parent = kProgram});
+  MeasuredProcessSet own({.roots = {kProgram}}, proc_.path());
+  ASSERT_TRUE(own.contains(401));
+  proc_.remove(401);
+  EXPECT_TRUE(own.contains(401));
+  EXPECT_FALSE(own.contains(402));
+}
+
+TEST_F(OwnProcessesOfARecorder, AreThoseWithItsVariableWhoeverTheirParentIs) {
+  MeasuredProcessSet own({.variable = "JOULEMAP_RECORDING_ID=abc"}, proc_.path());
+  proc_.add(700, {.environment = "HOME=/\0JOULEMAP_RECORDING_ID=abc\0"s});
+  proc_.add(701, {.environment = "JOULEMAP_RECORDING_ID=abcd\0"s});
+  EXPECT_TRUE(own.contains(700));
+  EXPECT_FALSE(own.contains(701));
+}
+
+TEST_F(OwnProcessesOfARecorder, AreThoseThatHaveJoinedTheRecording) {
+  MeasuredProcessSet own({.recording_folder = "/runs/a.joule.d"}, proc_.path());
+  proc_.add(700, {.files = {"/dev/null", "/runs/a.joule.d/boot-12-34.joule"}});
+  proc_.add(701, {.files = {"/runs/a.joule.data"}});
+  proc_.add(702, {.hides_files = true});
+  EXPECT_TRUE(own.contains(700));
+  EXPECT_FALSE(own.contains(701));
+  EXPECT_FALSE(own.contains(702));
+}
+
+}  // namespace
+}  // namespace joulemap::sensors

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/nvml/process_classifier.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace joulemap::sensors::nvml {
+namespace {
+
+// Every process that has initialized CUDA has this file open; one that only uses NVML does not.
+constexpr std::string_view kCudaDeviceFile = "/nvidia-uvm";
+// nvidia-cuda-mps-server, truncated to the kernel's limit of process names.
+constexpr std::string_view kMpsServer = "nvidia-cuda-mps";
+
+// Whether NVML may list this process itself. Without CUDA it does not.
+bool has_loaded_cuda() {
+  void* const loaded = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (loaded != nullptr) ::dlclose(loaded);
+  return loaded != nullptr;
+}
+
+bool has_number(const NamespacePids& numbers, unsigned number) noexcept {
+  return number != 0 && std::find(numbers.begin(), numbers.end(), static_cast<pid_t>(number)) != numbers.end();
+}
+
+}  // namespace
+
+ProcessClassifier::ProcessClassifier(MeasuredProcessSet own, std::span<const unsigned> listed)
+    : own_(std::move(own)), is_initial_pid_namespace_(is_in_initial_pid_namespace(own_.proc())) {
+  if (is_initial_pid_namespace_ || has_loaded_cuda() || uses_cuda().value_or(true)) return;
+  for (const unsigned number : listed) {
+    if (number != 0) known_other_pids_.push_back(number);
+  }
+}
+
+bool ProcessClassifier::is_mps_server(unsigned number) const noexcept {
+  const ProgramName name = program_name_of(static_cast<pid_t>(number), own_.proc());
+  return std::string_view(name.data()) == kMpsServer;
+}
+
+bool ProcessClassifier::is_known_other(unsigned number) const noexcept {
+  return std::find(known_other_pids_.begin(), known_other_pids_.end(), number) != known_other_pids_.end();
+}
+
+bool ProcessClassifier::exists(unsigned number) const noexcept {
+  return start_ticks_of(static_cast<pid_t>(number), own_.proc()).has_value();
+}
+
+ProcessClassifier::CudaProcesses ProcessClassifier::find_cuda_processes() noexcept {
+  CudaProcesses found;
+  NumericDirectoryEntries processes(own_.proc());
+  while (const std::optional<int> pid = processes.next()) {
+    const std::optional<bool> uses = has_open_file(*pid, "", kCudaDeviceFile, own_.proc());
+    if (uses && !*uses) continue;
+    const bool is_ours = own_.contains(*pid);
+    if (!uses) {
+      found.has_unreadable_process = found.has_unreadable_process || is_ours;
+    } else if (found.count < found.processes.size()) {
+      found.processes[found.count++] = {*pid, namespace_pids_of(*pid, own_.proc()), is_ours};
+    }
+  }
+  return found;
+}
+
+std::optional<bool> ProcessClassifier::uses_cuda() noexcept {
+  const CudaProcesses found = find_cuda_processes();
+  const auto begin = found.processes.begin();
+  const bool any = std::any_of(begin, begin + found.count, [](const CudaProcess& process) { return process.is_ours; });
+  if (!any && found.has_unreadable_process) return std::nullopt;
+  return any;
+}
+
+ProcessOwner ProcessClassifier::owner_of_pid(unsigned number) noexcept {
+  if (number == 0) return ProcessOwner::unknown;
+  return own_.contains(static_cast<pid_t>(number)) ? ProcessOwner::measured : ProcessOwner::other;
+}
+
+void ProcessClassifier::classify_by_pid(std::span<const unsigned> listed, std::span<ProcessOwner> owners) noexcept {
+  for (std::size_t i = 0; i < listed.size(); ++i) owners[i] = owner_of_pid(listed[i]);
+}
+
+void ProcessClassifier::classify_mps_servers(std::span<const unsigned> listed,
+                                             std::span<ProcessOwner> owners) const noexcept {
+  bool any_other_client = false;
+  for (std::size_t i = 0; i < listed.size(); ++i)
+    any_other_client = any_other_client || (owners[i] == ProcessOwner::other && !is_mps_server(listed[i]));
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    if (owners[i] == ProcessOwner::other && is_mps_server(listed[i]))
+      owners[i] = any_other_client ? ProcessOwner::unknown : ProcessOwner::measured;
+  }
+}
+
+void ProcessClassifier::classify_by_elimination(std::span<const unsigned> listed,
+                                                std::span<ProcessOwner> owners) noexcept {
+  CudaProcesses processes = find_cuda_processes();
+  const std::span known = std::span(processes.processes).first(processes.count);
+  std::array<unsigned, kMaxListedProcesses> unnamed{};
+  std::size_t unnamed_count = 0;
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const auto named = std::find_if(known.begin(), known.end(), [&](const CudaProcess& process) {
+      return has_number(process.namespace_pids, listed[i]);
+    });
+    owners[i] = is_known_other(listed[i]) ? ProcessOwner::other : ProcessOwner::unknown;
+    if (named != known.end()) {
+      named->is_listed = true;
+      owners[i] = named->is_ours ? ProcessOwner::measured : ProcessOwner::other;
+    } else if (owners[i] == ProcessOwner::unknown) {
+      const auto end = unnamed.begin() + static_cast<std::ptrdiff_t>(unnamed_count);
+      const bool is_new = listed[i] == 0 || std::find(unnamed.begin(), end, listed[i]) == end;
+      if (is_new) unnamed[unnamed_count++] = listed[i];
+    }
+  }
+  const std::size_t ours_not_listed = count_unlisted(known);
+  const bool are_ours = unnamed_count == ours_not_listed || (unnamed_count == 1 && ours_not_listed > 1);
+  if (!are_ours) return;
+  std::replace(owners.begin(), owners.begin() + static_cast<std::ptrdiff_t>(listed.size()), ProcessOwner::unknown,
+               ProcessOwner::measured);
+}
+
+// Our unlisted CUDA processes, without forks of another one: a child inherits the open file but cannot use CUDA.
+std::size_t ProcessClassifier::count_unlisted(std::span<const CudaProcess> known) const noexcept {
+  std::size_t count = 0;
+  for (const CudaProcess& process : known) {
+    if (!process.is_ours || process.is_listed) continue;
+    const std::optional<pid_t> parent = parent_of(process.pid, own_.proc());
+    const bool is_inherited = std::any_of(known.begin(), known.end(), [&](const CudaProcess& other) {
+      return parent == other.pid && other.is_ours && is_fork_of_parent(process.pid, own_.proc());
+    });
+    if (!is_inherited) ++count;
+  }
+  return count;
+}
+
+void ProcessClassifier::classify(std::span<const unsigned> listed, std::span<ProcessOwner> owners) noexcept {
+  if (is_initial_pid_namespace_) {
+    classify_by_pid(listed, owners);
+  } else {
+    classify_by_elimination(listed, owners);
+  }
+  classify_mps_servers(listed, owners);
+}
+
+}  // namespace joulemap::sensors::nvml

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/nvml/process_classifier.h"
+
+#include <gtest/gtest.h>
+
+#include "support/fake_proc.h"
+
+namespace joulemap::sensors::nvml {
+namespace {
+
+constexpr pid_t kProgram = 40;
+constexpr pid_t kRecorder = 50;
+const std::vector<std::string> kCuda = {"/dev/nvidiactl", "/dev/nvidia-uvm"};
+const std::vector<std::string> kNoCuda = {"/dev/nvidiactl", "/dev/nvidia0"};
+
+using Owners = std::vector<ProcessOwner>;
+constexpr ProcessOwner measured = ProcessOwner::measured;
+constexpr ProcessOwner other = ProcessOwner::other;
+constexpr ProcessOwner unknown = ProcessOwner::unknown;
+
+class OwnersOfProcesses : public testing::Test {
+ protected:
+  OwnersOfProcesses() { proc_.add(1, {.parent = 0}); }
+
+  void add_recorder(bool is_initial_pid_namespace) {
+    proc_.add(kRecorder, {.files = kNoCuda});
+    proc_.set_self(kRecorder, is_initial_pid_namespace);
+  }
+  ProcessClassifier owners(const std::vector<unsigned>& listed, std::vector<pid_t> roots = {}) {
+    return {MeasuredProcessSet({.roots = std::move(roots)}, proc_.path()), listed};
+  }
+  static Owners classify(ProcessClassifier& owners, const std::vector<unsigned>& listed) {
+    Owners judged(listed.size());
+    owners.classify(listed, judged);
+    return judged;
+  }
+  FakeProc proc_;
+};
+
+TEST_F(OwnersOfProcesses, AreKnownByNumberOutsideOfContainers) {
+  add_recorder(true);
+  proc_.add(kProgram, {.files = kCuda});
+  proc_.add(41, {.parent = kProgram});
+  ProcessClassifier attached = owners({kProgram, 60}, {kProgram});
+  EXPECT_EQ(classify(attached, {kProgram, 41, 60, 0}), (Owners{measured, measured, other, unknown}));
+}
+
+TEST_F(OwnersOfProcesses, OfADriverThatTranslatesNumbersAreKnownInAContainer) {
+  add_recorder(false);
+  proc_.add(kProgram, {.files = kCuda});
+  proc_.add(60, {.files = kCuda});
+  ProcessClassifier attached = owners({kProgram, 60}, {kProgram});
+  EXPECT_EQ(classify(attached, {kProgram, 60}), (Owners{measured, other}));
+}
+
+TEST_F(OwnersOfProcesses, OfTheHostsNumbersAreOthersWhereTheyWereThereBeforeTheCommand) {
+  add_recorder(false);
+  ProcessClassifier recording = owners({70001});
+  EXPECT_EQ(classify(recording, {70001}), (Owners{other}));
+  proc_.add(51, {.parent = kRecorder, .files = kCuda});
+  EXPECT_EQ(classify(recording, {70001, 70002}), (Owners{other, measured}));
+  EXPECT_EQ(classify(recording, {70001, 70002, 70003}), (Owners{other, unknown, unknown}));
+}
+
+TEST_F(OwnersOfProcesses, OfTheHostsNumbersAreOursWhereOnlyOursCanBeMeant) {
+  add_recorder(false);
+  proc_.add(kProgram, {.files = kCuda});
+  ProcessClassifier attached = owners({70001}, {kProgram});
+  EXPECT_EQ(classify(attached, {70001}), (Owners{measured}));
+  EXPECT_EQ(classify(attached, {70001, 70002}), (Owners{unknown, unknown}));
+}
+
+TEST_F(OwnersOfProcesses, AreNotFoundByANumberThatNamesAProcessWithoutCudaByChance) {
+  add_recorder(false);
+  proc_.add(kProgram, {.files = kCuda});
+  proc_.add(60, {.files = kNoCuda});
+  ProcessClassifier attached = owners({60}, {kProgram});
+  EXPECT_EQ(classify(attached, {60}), (Owners{measured}));
+}
+
+TEST_F(OwnersOfProcesses, OfRanksAreOursOnEachGpu) {
+  add_recorder(false);
+  for (const pid_t rank : {51, 52}) proc_.add(rank, {.parent = kRecorder, .files = kCuda});
+  ProcessClassifier recording = owners({});
+  EXPECT_EQ(classify(recording, {70001}), (Owners{measured}));
+  EXPECT_EQ(classify(recording, {70001, 70002}), (Owners{measured, measured}));
+}
+
+TEST_F(OwnersOfProcesses, AreNotHiddenByWorkersThatInheritedTheDeviceFile) {
+  add_recorder(false);
+  proc_.add(kProgram, {.files = kCuda, .arguments = 7000});
+  proc_.add(41, {.parent = kProgram, .files = kCuda, .arguments = 7000});
+  ProcessClassifier attached = owners({70001, 70002}, {kProgram});
+  EXPECT_EQ(classify(attached, {70001, 70002}), (Owners{unknown, unknown}));
+  proc_.add(41, {.parent = kProgram, .files = kCuda, .arguments = 8000});  // a program of its own
+  EXPECT_EQ(classify(attached, {70001, 70002}), (Owners{measured, measured}));
+}
+
+TEST_F(OwnersOfProcesses, AreFoundByTheNumberOfTheirOwnNamespaceWhereProcIsAnOuterOne) {
+  add_recorder(false);
+  proc_.add(kProgram, {.files = kCuda, .namespace_numbers = {kProgram, 7}});
+  ProcessClassifier attached = owners({7}, {kProgram});
+  EXPECT_EQ(classify(attached, {7}), (Owners{measured}));
+}
+
+TEST_F(OwnersOfProcesses, WithoutNumbersAreOursOrUnknownAndNeverOthers) {
+  add_recorder(false);
+  ProcessClassifier recording = owners({0});
+  EXPECT_EQ(classify(recording, {0}), (Owners{unknown}));
+  proc_.add(51, {.parent = kRecorder, .files = kCuda});
+  EXPECT_EQ(classify(recording, {0}), (Owners{measured}));
+  EXPECT_EQ(classify(recording, {0, 0}), (Owners{unknown, unknown}));
+}
+
+TEST_F(OwnersOfProcesses, AreNotOthersWhereOurOwnFilesMayNotBeRead) {
+  add_recorder(false);
+  proc_.add(kProgram, {.hides_files = true});
+  ProcessClassifier attached = owners({70001}, {kProgram});
+  EXPECT_EQ(attached.uses_cuda(), std::nullopt);
+  EXPECT_EQ(classify(attached, {70001}), (Owners{unknown}));
+}
+
+TEST_F(OwnersOfProcesses, OfAnMpsServerAreThoseOfItsClients) {
+  for (const bool is_initial_pid_namespace : {true, false}) {
+    FakeProc proc;
+    proc.add(kRecorder, {.files = kNoCuda});
+    proc.set_self(kRecorder, is_initial_pid_namespace);
+    proc.add(kProgram, {.files = kCuda});
+    proc.add(60, {.files = kCuda});
+    proc.add(90, {.name = "nvidia-cuda-mps-server", .files = kCuda});
+    ProcessClassifier attached(MeasuredProcessSet({.roots = {kProgram}}, proc.path()),
+                               std::vector<unsigned>{kProgram, 90});
+    EXPECT_EQ(classify(attached, {kProgram, 90}), (Owners{measured, measured}));
+    EXPECT_EQ(classify(attached, {kProgram, 60, 90}), (Owners{measured, other, unknown}));
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::sensors::nvml
