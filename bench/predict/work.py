@@ -128,7 +128,7 @@ def convolution(p: dict) -> Work:
     pixels = math.prod(out_sizes(p)) * p.get("out_depth", deep)
     worked = p["height"] * p["width"] * deep if p.get("transposed") else pixels
     weights = filters + p.get("bias", 0) * p["out"]
-    return Work(2 * p["batch"] * worked * filters, into, p["batch"] * p["out"] * pixels, weights, kept=into)
+    return Work(2 * p["batch"] * worked * filters, into, p["batch"] * p["out"] * pixels, weights, saved=into)
 
 
 def pooling(p: dict) -> Work:

@@ -82,7 +82,7 @@ def test_corners_are_rows_of_the_kinds_that_the_design_has_not(plan):
 
 
 def test_no_row_exceeds_the_memory_of_a_measurement(plan):
-    assert all(0 < row.cost.bytes <= kind.MOST_BYTES for row in plan)
+    assert all(0 < row.cost.bytes <= kind.MAX_BYTES for row in plan)
     assert all(row.cost.flops <= kind.MAX_SECONDS * kind.PEAK_FLOPS[row.dtype] for row in plan)
 
 
@@ -236,7 +236,7 @@ def collect(tmp_path, monkeypatch):
     def run(runner: MadeUpRunner, *more: str):
         gpu = power.SimulatedGpu(lambda: runner.now_ns)
         monkeypatch.setattr(command, "opened", lambda options: (torch, runner, gpu))
-        monkeypatch.setattr(command.Session, "warm", lambda session: None)
+        monkeypatch.setattr(command.Session, "warm_up", lambda session: None)
         monkeypatch.setattr(command.time, "sleep", lambda seconds: runner.release_memory())
         code = command.main(["--out", str(tmp_path), "--scale", "0.03", "--kinds", "add", "embedding", *more])
         return code, list(rows.lines_of(tmp_path))
@@ -304,7 +304,7 @@ def test_a_summary_reports_the_spread_of_repeated_rows():
         "slice": "1",
     }
     made = [{**row, "time_s": 1e-4, "power_w": watts, "energy_j": 1e-4 * watts} for watts in (99.0, 101.0)]
-    text = summary.of(made)
+    text = summary.summarize(made)
     assert "| add | 1 | 100..100..100 us |" in text
     assert "| operations, calls above 20 us, same slice | 1 | 1.41% (median 1.41%) | 0.00%" in text
 

@@ -22,7 +22,7 @@ SMALL = compiled.ListedNetwork("mlp", "mlp-2x512", 1, "default", (1, 4), 2)
 def collect(tmp_path, monkeypatch):
     """Runs the command with one small network, captured by the "eager" backend to save compile time; returns rows."""
     pytest.importorskip("torch")
-    monkeypatch.setattr(compiled, "LISTED", (SMALL,))
+    monkeypatch.setattr(compiled, "LISTED_NETWORKS", (SMALL,))
     monkeypatch.setattr(compiled, "BACKEND", "eager")
     monkeypatch.setattr(command.gc, "disable", lambda: None)
     options = ["--kinds", "compiled", "--simulated", "--active", "0.02", "--network-active", "0.12"]
@@ -93,6 +93,6 @@ def test_nothing_is_begun_for_which_there_is_no_time(collect):
 def test_a_summary_separates_compiled_networks():
     row = {"kind": "compiled", "dtype": "default", "pass": "inference", "limited": False, "power_error_w": 1.0}
     more = {"slice": "s", "power_w": 100.0, "source": "mlp", "parameters": "name=a"}
-    made = [{**row, **more, "key": way, "way": way, "time_s": 0.01, "energy_j": 1.0} for way in compiled.WAYS]
-    text = summary.of(made)
+    made = [{**row, **more, "key": way, "way": way, "time_s": 0.01, "energy_j": 1.0} for way in compiled.MODES]
+    text = summary.summarize(made)
     assert "| inference, compiled | 1 |" in text and "| type |" not in text

@@ -61,7 +61,11 @@ def test_a_process_goes_where_launches_are_quickest(monkeypatch):
 
     undisturbed = host.Host(launch, lambda: None)
     assert undisturbed.fastest_launch_s == pytest.approx(12e-6)  # no faster launch seen yet
-    assert undisturbed.move_to_fastest_processors() == pytest.approx(8e-6) and 2 in at[0] and len(at[0]) == host.KEPT
+    assert (
+        undisturbed.move_to_fastest_processors() == pytest.approx(8e-6)
+        and 2 in at[0]
+        and len(at[0]) == host.KEPT_PROCESSORS
+    )
     assert os.getpid() in moved and undisturbed.fastest_launch_s == pytest.approx(8e-6)
 
 
@@ -184,6 +188,6 @@ def test_a_network_is_timed_in_windows_where_it_waits_for_its_host(monkeypatch, 
         monkeypatch.setattr(module.time, "monotonic_ns", lambda: int(fake.now_s * 1e9))
         monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
     runner = measure.CudaRunner(fake, lambda: State(40, 1980, False))
-    run = runner.run_network(fake.step, active_s=0.35, least=4)
+    run = runner.run_network(fake.step, active_s=0.35, min_calls=4)
     assert run.time_s == pytest.approx(max(issue_s, gpu_s), rel=0.01) and run.issue_s == pytest.approx(issue_s)
     assert run.launch_s == pytest.approx(8e-6) and bool(run.quiet_windows) == in_windows

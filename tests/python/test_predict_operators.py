@@ -19,7 +19,7 @@ from _predict.trace import trace  # noqa: E402
 nn, functional = torch.nn, torch.nn.functional
 
 # Handlers of operators that only read and write elements, by index or in another order, and at most add elements.
-MOVES = {elements.gather, elements.cloned, elements.copy_into, elements.concatenate, elements.host_read}
+MOVES = {elements.gather, elements.clone, elements.copy_into, elements.concatenate, elements.host_read}
 MOVES |= {elements.partial_gradient, elements.fill}
 # Names of operators that compute more than that.
 COMPUTES = re.compile(

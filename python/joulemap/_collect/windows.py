@@ -68,7 +68,7 @@ def run_windows(
     deadline_s = time.monotonic() + MAX_TIME_FACTOR * active_s
     while not windows or time.monotonic() < deadline_s:
         windows.append(Window(time_steps(steps_per_window) / steps_per_window, host.launch_s()))
-        undisturbed = undisturbed_windows(windows, host.fastest_step_s)
+        undisturbed = undisturbed_windows(windows, host.fastest_launch_s)
         if (
             len(undisturbed) >= MIN_WINDOWS
             and sum(window.step_s for window in undisturbed) * steps_per_window >= active_s / 2
@@ -77,7 +77,7 @@ def run_windows(
         fastest_step_s = min(window.step_s for window in windows)
         if (
             windows[-1].step_s > DISTURBED_RATIO * fastest_step_s
-            or windows[-1].launch_s > SLOW_LAUNCH_RATIO * host.fastest_step_s
+            or windows[-1].launch_s > SLOW_LAUNCH_RATIO * host.fastest_launch_s
         ):
             host.move_to_fastest_processors()
     return windows, (steps_per_window + 1) * len(windows)
