@@ -32,8 +32,10 @@ def main() -> None:
     print(evaluate.last)
 
     for domain in training.domains:
-        told = "unknown" if domain.joules is None else f"{domain.joules:.3f} J, {domain.provenance} by {domain.sensor}"
-        print(f"  {domain.name}: {told} {domain.reason}")
+        energy_text = (
+            "unknown" if domain.joules is None else f"{domain.joules:.3f} J, {domain.provenance} by {domain.sensor}"
+        )
+        print(f"  {domain.name}: {energy_text} {domain.reason}")
     for diagnostic in training.diagnostics:
         print(f"  {diagnostic.code}: {diagnostic.message}")
 

@@ -18,7 +18,7 @@ def bundle(npm: str, folder: Path) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.parametrize("npm", ["is missing", "cannot reach its packages"])
-def test_without_npm_the_build_goes_on_with_a_static_page(npm, tmp_path):
+def test_without_npm_the_build_continues_with_a_static_page(npm, tmp_path):
     program = tmp_path / "npm"
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)

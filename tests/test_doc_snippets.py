@@ -69,7 +69,7 @@ def matches(printed: str, text: str) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_a_page_shows_is_what_the_program_prints(binaries, folder, page):
+def test_examples_on_pages_match_the_output_of_the_program(binaries, folder, page):
     for command, printed in snippets_of(page):
         text = run(binaries, folder, command)
         if not printed.strip() or matches(printed, text):

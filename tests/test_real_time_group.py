@@ -40,7 +40,7 @@ def marked(file: Path) -> list[ast.FunctionDef]:
     return [function for function in functions if any("real_time" in ast.unparse(d) for d in function.decorator_list)]
 
 
-def test_the_group_has_five_tests_at_most_and_each_says_why_it_is_in_it():
+def test_the_group_has_at_most_five_tests_with_a_stated_reason_each():
     group = {f"{file.name}::{one.name}": one for file in sorted(TESTS.rglob("test_*.py")) for one in marked(file)}
     assert len(group) <= MOST, sorted(group)
     for name, function in group.items():

@@ -21,7 +21,7 @@ def test_a_reader_made_from_the_page_reads_every_version(recording):
     assert read_joule.dump(recording.read_bytes()) == expected
 
 
-def test_that_reader_steps_over_damage_too():
+def test_the_documented_reader_skips_damage():
     data = bytearray(RECORDINGS[0].read_bytes())
     whole = read_joule.dump(bytes(data))
     data[data.rfind(read_joule.MAGIC) + 30] ^= 1  # in the payload of the last chunk

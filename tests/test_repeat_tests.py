@@ -33,19 +33,19 @@ def repeat(tmp_path):
     return run
 
 
-def test_a_red_run_is_told_with_what_failed(repeat):
-    told = repeat("--runs", "3")
-    assert told.returncode == 1
-    lines = [line.split() for line in told.stdout.splitlines()]
+def test_a_failed_run_is_reported_with_its_failures(repeat):
+    result = repeat("--runs", "3")
+    assert result.returncode == 1
+    lines = [line.split() for line in result.stdout.splitlines()]
     assert [line[1] for line in lines[1:] if line[0] in {"1", "2", "3"} and len(line) == 6] == ["green", "RED", "green"]
-    assert "2 of 3 runs green" in told.stdout
-    assert told.stdout.splitlines()[-1].split() == ["1", "x", "base.Bad"]
+    assert "2 of 3 runs green" in result.stdout
+    assert result.stdout.splitlines()[-1].split() == ["1", "x", "base.Bad"]
 
 
 def test_runs_that_are_all_green_end_well_and_leave_no_loops_behind(repeat, tmp_path):
-    told = repeat("--runs", "1", "--beside", "2")
-    assert told.returncode == 0
-    assert "1 of 1 runs green, beside 2 busy loops" in told.stdout
+    result = repeat("--runs", "1", "--beside", "2")
+    assert result.returncode == 0
+    assert "1 of 1 runs green, beside 2 busy loops" in result.stdout
     loops_and_tests = (tmp_path / "beside").read_text().split()
     assert len(loops_and_tests) == 3
     assert not any(Path(f"/proc/{pid}").exists() for pid in loops_and_tests)

@@ -42,8 +42,8 @@ def add_rows(new: list[Path], folder: Path) -> None:
 def settings_measured(folder: Path) -> set[tuple]:
     found = set()
     for row in tables.records_of(folder / "networks.csv.gz"):
-        told = dict(pair.split("=") for pair in row["parameters"].split(";"))
-        found.add((told["name"], told["batch"], told["size"], row["dtype"], row["pass"]))
+        parameters = dict(pair.split("=") for pair in row["parameters"].split(";"))
+        found.add((parameters["name"], parameters["batch"], parameters["size"], row["dtype"], row["pass"]))
     return found
 
 

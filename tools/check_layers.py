@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 EVERYBODY = {"base", "model"}
 ROW = re.compile(r"^\|\s*`src/([\w/]+)`\s*\|(?P<holds>.*)\|(?P<uses>[^|]*)\|\s*$")
 # Third-party headers and the one folder that may include them; every folder may use fmt.
-FACES = {"CLI/": "cli", "boost/": "statistics", "Eigen/": "statistics", "xgboost/": "predict"}
-FACES |= dict.fromkeys(["rapidjson/", "protozero/", "toml++/", "zstd.h", "zlib.h", "sqlite3.h"], "formats")
+ADAPTERS = {"CLI/": "cli", "boost/": "statistics", "Eigen/": "statistics", "xgboost/": "predict"}
+ADAPTERS |= dict.fromkeys(["rapidjson/", "protozero/", "toml++/", "zstd.h", "zlib.h", "sqlite3.h"], "formats")
 INCLUDE = re.compile(r'^\s*#include\s+"([^"/]+)/')
 LINK = re.compile(r"joulemap_(\w+)")
 
@@ -50,9 +50,9 @@ def check_includes(table: dict[str, set[str]]) -> list[str]:
             continue
         folder = path.relative_to(ROOT / "src").parts[0]
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            for prefix, face in FACES.items():
-                if line.startswith(f"#include <{prefix}") and folder != face:
-                    problems.append(f"{path.relative_to(ROOT)}:{number}: only {face} may include <{prefix}...>")
+            for prefix, adapter in ADAPTERS.items():
+                if line.startswith(f"#include <{prefix}") and folder != adapter:
+                    problems.append(f"{path.relative_to(ROOT)}:{number}: only {adapter} may include <{prefix}...>")
             include = INCLUDE.match(line)
             if not include or include[1] not in table:
                 continue

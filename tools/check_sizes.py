@@ -12,8 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SUFFIXES = {".h", ".cc", ".py", ".js", ".mjs", ".css"}
-WIDEST = 125  # columns
-LOOK_TWICE = 500  # lines
+MAX_COLUMNS = 125  # columns
+REVIEW_LINES = 500  # lines
 
 
 def tracked_files() -> list[Path]:
@@ -28,10 +28,10 @@ def main() -> int:
     for path in tracked_files():
         name = str(path.relative_to(ROOT))
         lines = path.read_text().splitlines()
-        if len(lines) > LOOK_TWICE:
+        if len(lines) > REVIEW_LINES:
             print(f"check_sizes: {name} has {len(lines)} lines: is it still one idea?")
         problems += [
-            f"{name}:{number}: {len(line)} columns" for number, line in enumerate(lines, 1) if len(line) > WIDEST
+            f"{name}:{number}: {len(line)} columns" for number, line in enumerate(lines, 1) if len(line) > MAX_COLUMNS
         ]
     for problem in problems:
         print(f"check_sizes: {problem}", file=sys.stderr)

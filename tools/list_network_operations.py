@@ -45,15 +45,15 @@ def measured_settings(tables: list[Path], known: dict) -> list[networks.Setting]
     for table in tables:
         with gzip.open(table, "rt", newline="") as file:
             for row in csv.DictReader(file):
-                told = dict(pair.split("=") for pair in row["parameters"].split(";"))
-                network = known.get((told["package"], told["name"]))
+                parameters = dict(pair.split("=") for pair in row["parameters"].split(";"))
+                network = known.get((parameters["package"], parameters["name"]))
                 if network:
-                    batch, size = int(told["batch"]), int(told["size"])
+                    batch, size = int(parameters["batch"]), int(parameters["size"])
                     found.append(networks.Setting(network, batch, size, row["dtype"], row["pass"]))
     return found
 
 
-def operations_of_setting(loaded: networks.Loaded, device: str, setting: networks.Setting) -> dict:
+def operations_of_setting(loaded: networks.LoadedNetwork, device: str, setting: networks.Setting) -> dict:
     """Traces what the collector runs for a setting: same network, inputs, loss and optimizer."""
     own = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
     model = loaded._model.to(own)
@@ -87,7 +87,9 @@ class Tables:
 
     def write(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._write("operations.csv.gz", OPERATIONS, [[number, *told] for told, number in self.numbers.items()])
+        self._write(
+            "operations.csv.gz", OPERATIONS, [[number, *operation] for operation, number in self.numbers.items()]
+        )
         self._write("settings.csv.gz", SETTINGS, list(self.settings.values()))
 
     def _write(self, name: str, columns: list[str], rows: list) -> None:
@@ -95,23 +97,25 @@ class Tables:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
-        beside = self._folder / f".{name}"
-        beside.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
-        os.replace(beside, self._folder / name)
+        temporary_path = self._folder / f".{name}"
+        temporary_path.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+        os.replace(temporary_path, self._folder / name)
 
     def add(self, setting: networks.Setting, traced: dict) -> None:
         counts: Counter = Counter()
         for operation in traced["operations"]:
             counts[text_of(operation)] += operation["count"]
-        listed = [f"{self.numbers.setdefault(told, len(self.numbers))}:{count}" for told, count in counts.items()]
+        listed = [
+            f"{self.numbers.setdefault(operation, len(self.numbers))}:{count}" for operation, count in counts.items()
+        ]
         unknown = " ".join(sorted({one["source"] for one in traced["unknown"]}))
         self.settings[key_of(setting)] = [*key_of(setting), unknown, " ".join(listed), str(traced["python_calls"])]
 
 
 def key_of(setting: networks.Setting) -> tuple[str, ...]:
-    told = setting.network
+    network = setting.network
     numbers = (str(setting.batch), str(setting.size))
-    return told.name, told.family, told.package, *numbers, setting.dtype, setting.which
+    return network.name, network.family, network.package, *numbers, setting.dtype, setting.which
 
 
 def list_network(network: networks.Network, wanted: list[networks.Setting], tables: Tables) -> list[str]:
@@ -119,7 +123,7 @@ def list_network(network: networks.Network, wanted: list[networks.Setting], tabl
     failed = []
     for device in ("meta", "cpu"):
         try:
-            loaded = networks.Loaded(torch, device, network)
+            loaded = networks.LoadedNetwork(torch, device, network)
         except Exception as error:  # noqa: BLE001 told below, with the network
             failed.append(f"{network.name} cannot be made on {device}: {str(error).splitlines()[0]}")
             continue

@@ -41,9 +41,9 @@ def convolution(x, weight, bias, stride, padding, dilation, transposed, _, group
     if transposed or not square:
         return None
     batch, channels, height, width = x.shape
-    told = {"batch": batch, "channels": channels, "out": weight.shape[0], "height": height, "width": width}
-    told |= {"kernel": weight.shape[2], "stride": stride[0], "padding": padding[0], "dilation": dilation[0]}
-    return "convolution", {**told, "groups": groups, "bias": bias is not None, "channels_last": False}
+    parameters = {"batch": batch, "channels": channels, "out": weight.shape[0], "height": height, "width": width}
+    parameters |= {"kernel": weight.shape[2], "stride": stride[0], "padding": padding[0], "dilation": dilation[0]}
+    return "convolution", {**parameters, "groups": groups, "bias": bias is not None, "channels_last": False}
 
 
 def dense(rows, into, out, bias):
@@ -54,9 +54,9 @@ def pool(form, x, kernel, stride, padding=(0, 0), *_):
     if len(x.shape) != 4 or len(set(kernel)) != 1:
         return None
     batch, channels, height, width = x.shape
-    told = {"form": form, "batch": batch, "channels": channels, "height": height, "width": width}
+    parameters = {"form": form, "batch": batch, "channels": channels, "height": height, "width": width}
     stride = stride or kernel
-    return "pooling", {**told, "kernel": kernel[0], "stride": stride[0], "padding": padding[0] if padding else 0}
+    return "pooling", {**parameters, "kernel": kernel[0], "stride": stride[0], "padding": padding[0] if padding else 0}
 
 
 def normalization(form, x, channels):
@@ -83,14 +83,14 @@ def pair(kind, x, y):
 
 def attention(q, k):
     *several, heads, queries, width = q.shape
-    told = {
+    parameters = {
         "batch": torch.Size(several).numel(),
         "heads": heads,
         "queries": queries,
         "keys": k.shape[-2],
         "width": width,
     }
-    return "attention", {**told, "causal": False}
+    return "attention", {**parameters, "causal": False}
 
 
 def bmm(a, b):
@@ -149,7 +149,7 @@ LARGE = {"llama-1b", "gpt2-medium", "opt-350m"}
 
 def listed(network: networks.Network, device: str, found: dict) -> bool:
     try:
-        loaded = networks.Loaded(torch, device, network)
+        loaded = networks.LoadedNetwork(torch, device, network)
         for size in network.sizes[:2]:
             with Listing(network.family, found):
                 loaded.call_of(networks.Setting(network, 1, size, "fp32", "inference"))()

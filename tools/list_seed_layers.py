@@ -52,7 +52,7 @@ FORMS = {"swish": "silu", "silu": "silu", "relu": "relu", "relu6": "relu6", "sig
 OPERATIONS = ["id", "kind", "parameters", "dtype", "pass", "phase"]
 SETTINGS = ["network", "family", "package", "batch", "size", "dtype", "pass", "unknown", "operations"]
 
-Told = tuple[str, dict]  # kind and parameters
+OperationSpec = tuple[str, dict]  # kind and parameters
 
 
 def image(batch: int, shape) -> dict:
@@ -78,110 +78,110 @@ def even_padding(size: int, out: int, kernel: int, stride: int, padding: str) ->
     return even
 
 
-def slid(layer, kernel, strides, before, after) -> dict:
+def sliding_window_parameters(layer, kernel, strides, before, after) -> dict:
     height, width = (
         even_padding(before[side], after[side], kernel[side - 1], strides[side - 1], layer.padding) for side in (1, 2)
     )
-    told = {"kernel": kernel[0], "stride": strides[0], "padding": height}
+    parameters = {"kernel": kernel[0], "stride": strides[0], "padding": height}
     more = {"kernel_width": kernel[1], "stride_width": strides[1], "padding_width": width}
-    return told, {name: value for name, value in more.items() if value != told[name.removesuffix("_width")]}
+    return parameters, {name: value for name, value in more.items() if value != parameters[name.removesuffix("_width")]}
 
 
-def convolution(layer, batch: int, out: int, groups: int, bias: bool) -> Told:
+def convolution(layer, batch: int, out: int, groups: int, bias: bool) -> OperationSpec:
     before, after = inputs_of(layer)[0].shape, layer.output.shape
-    told, more = slid(layer, layer.kernel_size, layer.strides, before, after)
+    parameters, more = sliding_window_parameters(layer, layer.kernel_size, layer.strides, before, after)
     sides = {"height": before[1], "width": before[2]}
     channels = {"batch": batch, "channels": before[3], "out": out, **sides}
     rest = {"dilation": 1, "groups": groups, "bias": bias, "channels_last": False}
-    return "convolution", {**channels, **told, **rest, **more}
+    return "convolution", {**channels, **parameters, **rest, **more}
 
 
-def activation(name: str, batch: int, shape) -> Iterator[Told]:
+def activation(name: str, batch: int, shape) -> Iterator[OperationSpec]:
     if name != "linear":
         yield "activation", {"form": FORMS[name], **three(batch, shape)}
 
 
-def conv2d(layer, batch: int) -> Iterator[Told]:
+def conv2d(layer, batch: int) -> Iterator[OperationSpec]:
     yield convolution(layer, batch, layer.filters, layer.groups, layer.use_bias)
     yield from activation(layer.activation.__name__, batch, layer.output.shape)
 
 
-def depthwise(layer, batch: int) -> Iterator[Told]:
+def depthwise(layer, batch: int) -> Iterator[OperationSpec]:
     channels = inputs_of(layer)[0].shape[3]
     yield convolution(layer, batch, channels * layer.depth_multiplier, channels, layer.use_bias)
     yield from activation(layer.activation.__name__, batch, layer.output.shape)
 
 
-def separable(layer, batch: int) -> Iterator[Told]:
+def separable(layer, batch: int) -> Iterator[OperationSpec]:
     channels, after = inputs_of(layer)[0].shape[3], layer.output.shape
     yield convolution(layer, batch, channels, channels, False)
-    told = {"batch": batch, "channels": channels, "out": layer.filters, "height": after[1], "width": after[2]}
-    told |= {"kernel": 1, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
-    yield "convolution", {**told, "bias": layer.use_bias, "channels_last": False}
+    parameters = {"batch": batch, "channels": channels, "out": layer.filters, "height": after[1], "width": after[2]}
+    parameters |= {"kernel": 1, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+    yield "convolution", {**parameters, "bias": layer.use_bias, "channels_last": False}
     yield from activation(layer.activation.__name__, batch, after)
 
 
 def pooling(form: str):
-    def told(layer, batch: int) -> Iterator[Told]:
+    def operations(layer, batch: int) -> Iterator[OperationSpec]:
         before = inputs_of(layer)[0].shape
-        sizes, more = slid(layer, layer.pool_size, layer.strides, before, layer.output.shape)
+        sizes, more = sliding_window_parameters(layer, layer.pool_size, layer.strides, before, layer.output.shape)
         yield "pooling", {"form": form, **image(batch, before), **sizes, **more}
 
-    return told
+    return operations
 
 
-def global_pooling(layer, batch: int) -> Iterator[Told]:
+def global_pooling(layer, batch: int) -> Iterator[OperationSpec]:
     yield "pooling", {"form": "adaptive", **image(batch, inputs_of(layer)[0].shape), "out": 1}
 
 
-def zero_padding(layer, batch: int) -> Iterator[Told]:
+def zero_padding(layer, batch: int) -> Iterator[OperationSpec]:
     before, after = inputs_of(layer)[0].shape, layer.output.shape
     padding = layer.padding[1][0]
-    told = {**image(batch, before), "form": "constant", "padding": padding}
+    parameters = {**image(batch, before), "form": "constant", "padding": padding}
     if any(sides != (padding, padding) for sides in map(tuple, layer.padding)):
-        told |= {"out_height": after[1], "out_width": after[2]}
-    yield "padding", told
+        parameters |= {"out_height": after[1], "out_width": after[2]}
+    yield "padding", parameters
 
 
-def batch_normalization(layer, batch: int) -> Iterator[Told]:
+def batch_normalization(layer, batch: int) -> Iterator[OperationSpec]:
     yield "normalization", {"form": "batch-inference", **image(batch, inputs_of(layer)[0].shape)}
 
 
-def activation_layer(layer, batch: int) -> Iterator[Told]:
+def activation_layer(layer, batch: int) -> Iterator[OperationSpec]:
     yield from activation(layer.activation.__name__, batch, layer.output.shape)
 
 
-def relu(layer, batch: int) -> Iterator[Told]:
+def relu(layer, batch: int) -> Iterator[OperationSpec]:
     yield from activation("relu6" if layer.max_value == 6 else "relu", batch, layer.output.shape)
 
 
-def rescaling(layer, batch: int) -> Iterator[Told]:
+def rescaling(layer, batch: int) -> Iterator[OperationSpec]:
     yield "rescaling", {**three(batch, layer.output.shape), "from_bytes": False}
 
 
 def merged(kind: str):
-    def told(layer, batch: int) -> Iterator[Told]:
+    def global_operations(layer, batch: int) -> Iterator[OperationSpec]:
         shapes, out = [one.shape for one in inputs_of(layer)], layer.output.shape
         form = "same" if all(shape == out for shape in shapes) else "row"
         for _ in shapes[1:]:
             yield kind, {"form": form, **three(batch, out)}
 
-    return told
+    return global_operations
 
 
-def scaled_sum(layer, batch: int) -> Iterator[Told]:
+def scaled_sum(layer, batch: int) -> Iterator[OperationSpec]:
     shape = three(batch, layer.output.shape)
     yield "multiply", {"form": "scalar", **shape}
     yield "add", {"form": "same", **shape}
 
 
-def concatenate(layer, batch: int) -> Iterator[Told]:
+def concatenate(layer, batch: int) -> Iterator[OperationSpec]:
     """Treats all inputs as parts of equal size."""
-    parts, told = len(inputs_of(layer)), three(batch, layer.output.shape)
-    yield "concatenate", {**told, "rows": -(-told["rows"] // parts), "parts": parts}
+    parts, parameters = len(inputs_of(layer)), three(batch, layer.output.shape)
+    yield "concatenate", {**parameters, "rows": -(-parameters["rows"] // parts), "parts": parts}
 
 
-def given(layer, batch: int) -> Iterator[Told]:
+def given(layer, batch: int) -> Iterator[OperationSpec]:
     yield "input", {**image(batch, layer.output.shape), "pinned": False, "bytes": False}
 
 
@@ -206,12 +206,12 @@ RULES = {
 }
 
 
-def fully_connected(batch: int, features: int) -> Iterator[Told]:
+def fully_connected(batch: int, features: int) -> Iterator[OperationSpec]:
     for into, out in zip((features, *HIDDEN), HIDDEN):
         yield "dense", {"rows": batch, "in": into, "out": out, "bias": True}
 
 
-def operations_of(model: Any, batch: int) -> Iterator[Told]:
+def operations_of(model: Any, batch: int) -> Iterator[OperationSpec]:
     for layer in model.layers:
         if type(layer).__name__ not in NOTHING:
             yield from RULES[type(layer).__name__](layer, batch)
@@ -220,7 +220,7 @@ def operations_of(model: Any, batch: int) -> Iterator[Told]:
     yield from fully_connected(batch, last[3])
 
 
-def told_of(kind: str, parameters: dict) -> tuple[str, ...]:
+def operation_row(kind: str, parameters: dict) -> tuple[str, ...]:
     dtype = "tf32" if kind == "convolution" else "fp32"
     return kind, design.parameters_text(parameters), dtype, "forward", "forward"
 
@@ -233,7 +233,7 @@ def settings_of(name: str, family: str) -> Iterator[tuple[list, Counter]]:
             make = getattr(keras.applications, name)
             model = make(weights=None, include_top=False, input_shape=(size, size, 3))
         for batch in BATCHES:
-            counts = Counter(told_of(*told) for told in operations_of(model, batch))
+            counts = Counter(operation_row(*operation) for operation in operations_of(model, batch))
             yield [name, family, "keras", batch, size, "default", "inference", ""], counts
 
 
@@ -256,21 +256,23 @@ def main() -> int:
     lines, new = [], 0
     for name, family in NETWORKS:
         settings = list(settings_of(name, family))
-        distinct = {told for _, counts in settings for told in counts}
-        missing = {told for told in distinct - set(numbers) if " ".join(told[:4]) not in had}
+        distinct = {operation for _, counts in settings for operation in counts}
+        missing = {operation for operation in distinct - set(numbers) if " ".join(operation[:4]) not in had}
         if new + len(missing) > options.rows:
             print(f"{name}: {len(missing)} new rows are too many")
             continue
         new += len(missing)
         for setting, counts in settings:
-            listed = [f"{numbers.setdefault(told, len(numbers))}:{count}" for told, count in counts.items()]
+            listed = [f"{numbers.setdefault(operation, len(numbers))}:{count}" for operation, count in counts.items()]
             lines.append([*setting, " ".join(listed)])
         print(f"{name}: {len(missing)} new rows of {len(distinct)}", flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
-    write(options.out / "operations.csv.gz", OPERATIONS, [[number, *told] for told, number in numbers.items()])
+    write(
+        options.out / "operations.csv.gz", OPERATIONS, [[number, *operation] for operation, number in numbers.items()]
+    )
     write(options.out / "settings.csv.gz", SETTINGS, lines)
     print(f"{len(lines)} settings of {len(numbers)} operations, {new} of them not measured yet, in {options.out}")
-    for kind, count in Counter(told[0] for told in numbers).most_common():
+    for kind, count in Counter(operation[0] for operation in numbers).most_common():
         print(f"{kind:<14} {count:>6}")
     return 0
 

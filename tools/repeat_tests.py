@@ -58,11 +58,11 @@ def repeat(command: list[str], runs: int, beside: int, folder: Path) -> bool:
             for loop in loops:
                 loop.kill()
                 loop.wait()
-        told = outcomes(folder / f"run-{run}")
-        count = collections.Counter(told.values())
+        outcomes_of_run = outcomes(folder / f"run-{run}")
+        count = collections.Counter(outcomes_of_run.values())
         is_green = code == 0 and count["failed"] == 0
         green += is_green
-        failed = sorted(name for name, outcome in told.items() if outcome == "failed")
+        failed = sorted(name for name, outcome in outcomes_of_run.items() if outcome == "failed")
         failures.update(failed if failed or is_green else ["(no test: see its output.txt)"])
         print(f"{run:4} {'green' if is_green else 'RED':>8} {took_s:8.0f} {count['passed']:7} {count['skipped']:8} "
               f"{count['failed']:7}", flush=True)  # fmt: skip

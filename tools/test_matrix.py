@@ -31,7 +31,7 @@ TESTS = ("tests/wheel", *(f"tests/python/test_{part}.py" for part in PARTS))
 class Outcome(NamedTuple):
     python: str
     torch: str
-    told: str
+    outcome_text: str
     is_good: Optional[bool]  # None: could not be tested
 
 
@@ -73,13 +73,13 @@ def try_pair(pair: str, wheel: Path, folder: Path, keep: bool) -> Outcome:
         return Outcome(version, torch, f"not tried: no Python {version} here", None)
     environment = folder / pair
     try:
-        told, is_good = run_tests(make_environment(environment, found, torch), wheel)
+        outcome_text, is_good = run_tests(make_environment(environment, found, torch), wheel)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         return Outcome(version, torch, f"not tried: {str(error)[:120]}", None)
     finally:
         if not keep:
             shutil.rmtree(environment, ignore_errors=True)
-    return Outcome(version, torch, told, is_good)
+    return Outcome(version, torch, outcome_text, is_good)
 
 
 def main() -> int:
@@ -94,10 +94,10 @@ def main() -> int:
     outcomes = []
     for pair in options.pairs:
         outcomes.append(try_pair(pair, wheels[-1], options.folder, options.keep))
-        print(f"test_matrix: {pair}: {outcomes[-1].told}", file=sys.stderr, flush=True)
+        print(f"test_matrix: {pair}: {outcomes[-1].outcome_text}", file=sys.stderr, flush=True)
     print("| Python | PyTorch | |\n|---|---|---|")
     for outcome in outcomes:
-        print(f"| {outcome.python} | {outcome.torch} | {outcome.told} |")
+        print(f"| {outcome.python} | {outcome.torch} | {outcome.outcome_text} |")
     return 1 if any(outcome.is_good is False for outcome in outcomes) else 0
 
 

@@ -115,17 +115,17 @@ def play(folder: Path, seconds: float, seed: int) -> OperationTruth:
 def report(folder: Path, mode: str) -> Dict[str, Any]:
     """Returns the report of the recording."""
     command = [str(JOULEMAP), "report", str(folder / "run.joule"), "--by", "op", "--mode", mode, "--json"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True)
-    result: Dict[str, Any] = json.loads(said.stdout)
+    report_json = subprocess.run(command, capture_output=True, text=True, check=True)
+    result: Dict[str, Any] = json.loads(report_json.stdout)
     return result
 
 
-def compare(said: Dict[str, Any], truth: OperationTruth) -> List[Compared]:
+def compare(report_json: Dict[str, Any], truth: OperationTruth) -> List[Compared]:
     """Compares all operations of a round; the rest of the machine is "background"."""
-    begin_ns = said["start_monotonic_ns"]
-    end_ns = begin_ns + 1e9 * said["elapsed_s"]
+    begin_ns = report_json["start_monotonic_ns"]
+    end_ns = begin_ns + 1e9 * report_json["elapsed_s"]
     rows: Dict[str, List[Dict[str, Any]]] = {}
-    for row in said["rows"]:
+    for row in report_json["rows"]:
         rows.setdefault(operation_of_row(row["path"]), []).append(row)
     truths = {name: truth.between(f"{name}.energy_j", begin_ns, end_ns) for name in [*OPERATIONS, "other"]}
     truths["background"] = truths.pop("other") + truths.pop(NEIGHBOUR)
@@ -160,10 +160,10 @@ def rms(errors: List[float]) -> float:
     return math.sqrt(sum(error * error for error in errors) / len(errors))
 
 
-def conservation(said: Dict[str, Any]) -> float:
+def conservation(report_json: Dict[str, Any]) -> float:
     """Relative difference between attributed and measured energy."""
-    given_j = said["attributed_j"] + said["idle_j"] + said["unattributed_j"]
-    measured_j = said["measured_j"]
+    given_j = report_json["attributed_j"] + report_json["idle_j"] + report_json["unattributed_j"]
+    measured_j = report_json["measured_j"]
     return abs(given_j / measured_j - 1)
 
 
@@ -238,9 +238,9 @@ def main() -> int:
             except NotPermitted as error:
                 print(f"not permitted here: {error}", file=sys.stderr)
                 return EXIT_NOT_PERMITTED
-            said = {mode: report(folder, mode) for mode in MODES}
-        rounds.append({mode: compare(said[mode], truth) for mode in MODES})
-        worst_balance = max(worst_balance, *(conservation(one) for one in said.values()))
+            report_json = {mode: report(folder, mode) for mode in MODES}
+        rounds.append({mode: compare(report_json[mode], truth) for mode in MODES})
+        worst_balance = max(worst_balance, *(conservation(one) for one in report_json.values()))
         print_round(seed, rounds[-1])
     if options.json:
         options.json.write_text(json.dumps([{m: [c._asdict() for c in r[m]] for m in MODES} for r in rounds]))

@@ -60,7 +60,7 @@ class Ways:
             self.held.setdefault(way, []).append(row["low_j"] <= truth_j <= row["high_j"])
             self.halves.setdefault(way, []).append((row["high_j"] - row["low_j"]) / 2 / row["energy_j"])
 
-    def tell(self, title: str) -> None:
+    def print_table(self, title: str) -> None:
         print(f"\n{title}\n\n| | error, RMS | 90 % intervals that hold | half width, median |\n|---|---|---|---|")
         for way, errors in self.errors.items():
             held, halves = self.held.get(way, []), self.halves.get(way, [])
@@ -84,21 +84,23 @@ def mixtures(programs: Programs, folder: Path, library: Path, window_s: float, m
                 ("by itself", ("--library", "none")),
                 ("by time", ("--mode", "integral")),
             ):
-                told = programs.report(file, "region", *time, *flags)["rows"]
-                rows = {row["path"][-1]: row for row in told if row["device"].startswith("gpu")}
+                report_rows = programs.report(file, "region", *time, *flags)["rows"]
+                rows = {row["path"][-1]: row for row in report_rows if row["device"].startswith("gpu")}
                 total_j = sum(row["energy_j"] for row in rows.values())
                 for kind, row in rows.items():
                     if kind in kernel_j and row["energy_j"] > LEAST_SHARE * total_j:
                         ways.add(way, row, kernel_j[kind] * row["count"])
-    ways.tell(f"Joules of a kind in windows of {window_s:g} s, each by its own data")
+    ways.print_table(f"Joules of a kind in windows of {window_s:g} s, each by its own data")
 
 
 def steady_loop(programs: Programs, file: Path, libraries: dict[str, Path], steps: tuple[float, float]) -> None:
     """Compares shares of layers in the training steps alone with those that the probed powers give."""
 
     def rows(*flags: object) -> dict[tuple, dict]:
-        told = programs.report(file, "layer", *flags)["rows"]
-        mine = {tuple(row["path"]): row for row in told if row["device"].startswith("gpu") and row["path"] != ["probe"]}
+        result = programs.report(file, "layer", *flags)["rows"]
+        mine = {
+            tuple(row["path"]): row for row in result if row["device"].startswith("gpu") and row["path"] != ["probe"]
+        }
         total_j = sum(row["energy_j"] for row in mine.values())
         return {path: {**row, "share": row["energy_j"] / total_j} for path, row in mine.items()}
 
@@ -137,8 +139,8 @@ def main() -> int:
             programs.teach_from(everything, file)
             libraries = {"by what the probing taught": probing, "by what the mixtures taught": library}
             steady_loop(programs, file, libraries, steps)
-        told = subprocess.run([programs.leave, str(everything)], check=True, capture_output=True, text=True).stdout
-        print("\n" + told)
+        output = subprocess.run([programs.leave, str(everything)], check=True, capture_output=True, text=True).stdout
+        print("\n" + output)
     return 0
 
 

@@ -50,8 +50,10 @@ def warm_up(program: str, folder: str) -> list[str]:
     for cell in analysed(program, folder, "holm")["cells"]:
         if cell["factors"] == {"phase": "inference", "model": "ncf", "framework": "TensorFlow"}:
             times = ", ".join(f"{value:.0f}" for value in cell["time_s"]["values"])
-            told = [flag["message"] for flag in cell["flags"] if flag["code"] == "warm_up" and "run time" in flag["message"]]
-            return [f"- inference of NCF with TensorFlow: {times} s; {told[0]}"]
+            messages = [
+                flag["message"] for flag in cell["flags"] if flag["code"] == "warm_up" and "run time" in flag["message"]
+            ]
+            return [f"- inference of NCF with TensorFlow: {times} s; {messages[0]}"]
     return []
 
 

@@ -80,26 +80,26 @@ def under_nothing(training: Training, steps: int, file: str) -> dict:
 def under_gatorch(training: Training, steps: int, file: str) -> dict:
     from GATorch import GA
 
-    ga, said = GA(), io.StringIO()
-    with contextlib.redirect_stdout(said):  # lists missing devices for each layer
+    ga, captured_output = GA(), io.StringIO()
+    with contextlib.redirect_stdout(captured_output):  # lists missing devices for each layer
         ga.attach_model(training.model, loss=training.loss_of)
-    told = timed(training, steps)
+    timing = timed(training, steps)
     full = ga.get_full_measurements()
     rows = {f"{name} {way}": sum(values) for name, ways in full.items() for way, values in ways.items() if values}
     zeros = {f"{name} {way}": sum(value == 0 for value in values) / len(values)
              for name, ways in full.items() for way, values in ways.items() if values}  # fmt: skip
-    return {**told, "rows": rows, "zeros": zeros}
+    return {**timing, "rows": rows, "zeros": zeros}
 
 
 def under_joulemap(training: Training, steps: int, file: str) -> dict:
     import joulemap as jm
 
     with jm.attach(training.model, loss=training.loss_of, optimizer=training.optimizer, file=file) as run:
-        told = timed(training, steps)
+        timing = timed(training, steps)
     ledger = run.ledger(by="layer")
     rows = {" ".join(row.path): [row.energy_j, row.low_j, row.high_j, row.basis] for row in ledger.rows}
-    nobodys = {"idle": ledger.idle_j, "not attributed": ledger.unattributed_j}
-    return {**told, "rows": rows, "nobodys": nobodys, "steps": len(run.steps()), "joules": ledger.joules}
+    unattributed = {"idle": ledger.idle_j, "not attributed": ledger.unattributed_j}
+    return {**timing, "rows": rows, "nobodys": unattributed, "steps": len(run.steps()), "joules": ledger.joules}
 
 
 TOOLS = {"nothing": under_nothing, "gatorch": under_gatorch, "joulemap": under_joulemap}
@@ -115,11 +115,11 @@ def main() -> None:
     torch.set_num_threads(1)  # excludes threads that wait for each other from the comparison
     training = Training(options.data, options.steps)
     try:
-        told = TOOLS[options.tool](training, options.steps, f"{options.out}.joule")
-        told["weights"] = training.weights()
+        timing = TOOLS[options.tool](training, options.steps, f"{options.out}.joule")
+        timing["weights"] = training.weights()
     except RuntimeError as error:
-        told = {"error": str(error)}
-    options.out.write_text(json.dumps(told))
+        timing = {"error": str(error)}
+    options.out.write_text(json.dumps(timing))
 
 
 if __name__ == "__main__":

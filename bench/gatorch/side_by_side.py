@@ -37,15 +37,17 @@ def run_tool(tool: str, options: argparse.Namespace, folder: Path) -> dict:
         subprocess.run(words, check=True, timeout=1800)
         return json.loads(out.read_text())
     truth = machine.run_on_simulated_machine(folder / f"machine-{tool}", words, [])
-    told = json.loads(out.read_text())
-    if "begin_ns" in told:
-        told["truth_j"] = sum(truth.joules(name, told["begin_ns"], told["end_ns"]) for name in ("package-0", "dram-0"))
-    return told
+    results = json.loads(out.read_text())
+    if "begin_ns" in results:
+        results["truth_j"] = sum(
+            truth.joules(name, results["begin_ns"], results["end_ns"]) for name in ("package-0", "dram-0")
+        )
+    return results
 
 
-def ratio(told: list, tool: str, time: str) -> str:
+def ratio(results: list, tool: str, time: str) -> str:
     """Ratio of step times, each round relative to its own run without a tool."""
-    ratios = [one[tool][time] / one["nothing"][time] for one in told if time in one[tool]]
+    ratios = [one[tool][time] / one["nothing"][time] for one in results if time in one[tool]]
     if not ratios:
         return "did not run"
     return f"{statistics.median(ratios):.2f} times ({min(ratios):.2f} to {max(ratios):.2f})"
@@ -55,29 +57,29 @@ def joules(value: Optional[float]) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def print_gatorch(told: dict) -> None:
+def print_gatorch(results: dict) -> None:
     print("\n| GATorch: layer and pass | joules | readings of 0 J |\n|---|---|---|")
-    for name, energy_j in told["rows"].items():
-        print(f"| {name} | {joules(energy_j)} | {told['zeros'][name]:.0%} |")
+    for name, energy_j in results["rows"].items():
+        print(f"| {name} | {joules(energy_j)} | {results['zeros'][name]:.0%} |")
 
 
-def print_joulemap(told: dict) -> None:
+def print_joulemap(results: dict) -> None:
     print("\n| jm.attach: pass and layer | joules | 90 % interval | known by |\n|---|---|---|---|")
-    for name, (energy_j, low_j, high_j, basis) in told["rows"].items():
+    for name, (energy_j, low_j, high_j, basis) in results["rows"].items():
         interval = f"{joules(low_j)} to {joules(high_j)}" if low_j is not None else ""
         print(f"| {name} | {joules(energy_j)} | {interval} | {basis or ''} |")
-    for name, energy_j in told["nobodys"].items():
+    for name, energy_j in results["nobodys"].items():
         print(f"| {name} | {joules(energy_j)} | | |")
 
 
-def print_sums(told: dict) -> None:
+def print_sums(results: dict) -> None:
     print("\n| | says of the training | true meanwhile |\n|---|---|---|")
-    gatorch, ours = told["gatorch"], told["joulemap"]
+    gatorch, ours = results["gatorch"], results["joulemap"]
     if "rows" in gatorch:
         model = sum(value for name, value in gatorch["rows"].items() if name.startswith(("NeuralNetwork ", "loss ")))
         print(f"| GATorch, model and loss | {joules(model)} J | {joules(gatorch.get('truth_j'))} J |")
-    says, true = joules(ours["joules"]), joules(ours.get("truth_j"))
-    print(f"| jm.attach, {ours['steps']} steps and its own beginning and end | {says} J | {true} J in the steps |")
+    stated, true = joules(ours["joules"]), joules(ours.get("truth_j"))
+    print(f"| jm.attach, {ours['steps']} steps and its own beginning and end | {stated} J | {true} J in the steps |")
 
 
 def main() -> int:
@@ -89,22 +91,27 @@ def main() -> int:
     options = parser.parse_args()
     if not options.data.is_dir():
         parser.error(f"{options.data} is not there: apt-get install dataset-fashion-mnist")
-    told = []
+    results = []
     for number in range(options.rounds):
         with machine.scratch_folder("gatorch") as folder:
-            told.append({tool: run_tool(tool, options, Path(folder)) for tool in TOOLS})
+            results.append({tool: run_tool(tool, options, Path(folder)) for tool in TOOLS})
         print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
-    print(f"{options.steps} steps, {options.rounds} rounds; a step alone: {told[-1]['nothing']['step_s'] * 1e3:.2f} ms")
+    print(
+        f"{options.steps} steps, {options.rounds} rounds; a step alone: {results[-1]['nothing']['step_s'] * 1e3:.2f} ms"
+    )
     for tool in TOOLS[1:]:
-        print(f"- under {tool} a step takes {ratio(told, tool, 'step_s')} as long; CPU time: {ratio(told, tool, 'cpu_s')}")
-        if "error" in told[-1][tool]:
-            print(f"  it raised: {told[-1][tool]['error']}")
-    equal = {one[tool].get("weights") for one in told for tool in TOOLS if "weights" in one[tool]}
+        print(
+            f"- under {tool} a step takes {ratio(results, tool, 'step_s')} as long; "
+            f"CPU time: {ratio(results, tool, 'cpu_s')}"
+        )
+        if "error" in results[-1][tool]:
+            print(f"  it raised: {results[-1][tool]['error']}")
+    equal = {one[tool].get("weights") for one in results for tool in TOOLS if "weights" in one[tool]}
     print(f"- weights after the training: {'the same under each' if len(equal) == 1 else 'they differ'}")
-    if "rows" in told[-1]["gatorch"]:
-        print_gatorch(told[-1]["gatorch"])
-    print_joulemap(told[-1]["joulemap"])
-    print_sums(told[-1])
+    if "rows" in results[-1]["gatorch"]:
+        print_gatorch(results[-1]["gatorch"])
+    print_joulemap(results[-1]["joulemap"])
+    print_sums(results[-1])
     return 0
 
 

@@ -17,7 +17,7 @@ import sys
 from typing import NamedTuple
 
 from findings import Findings
-from recordings import HERE, Recording, collect, rested, run_study, study_parser, told_by
+from recordings import HERE, Recording, collect, rested, run_study, study_parser, load_diary
 from study_statistics import CONFIRMED, REFUTED, Interval, least_squares, mean_interval, verdict, within_verdict
 
 NAME = "additivity"
@@ -55,7 +55,7 @@ class Network(NamedTuple):
 
 def network_of(recording: Recording, entry: dict, device: str) -> Network:
     windows = sorted(entry["windows"], key=lambda one: one["round"])
-    rest, *played = recording.drawn_in([rested(entry["rest"]), *windows], device)
+    rest, *played = recording.energy_in([rested(entry["rest"]), *windows], device)
     pass_j: dict[str, list[float]] = {}
     pass_s: dict[str, list[float]] = {}
     for window, drawn in zip(windows, played):
@@ -73,8 +73,8 @@ def cell(found: Interval | None) -> str:
     return f"{found.value:.3f} ± {(found.high - found.low) / 2:.3f}"
 
 
-def tell_table(findings: Findings, networks: list[Network]) -> None:
-    findings.say(
+def write_table(findings: Findings, networks: list[Network]) -> None:
+    findings.add_line(
         "Factor: the whole over the sum of its parts, each alone in a loop; mean and 90 % interval over rounds."
     )
     head = [
@@ -110,19 +110,19 @@ def tell_table(findings: Findings, networks: list[Network]) -> None:
     findings.table(head, rows)
 
 
-def tell_verdicts(findings: Findings, networks: list[Network]) -> None:
+def write_verdicts(findings: Findings, networks: list[Network]) -> None:
     """Writes the verdicts on additivity, on its dependence on size, and on the causes of a factor other than 1."""
     factors = [(one, one.factor(LAYERS)) for one in networks]
     verdicts = [within_verdict(found, *NEAR_ONE) for _, found in factors]
     said = ", ".join(f"{sum(v == kind for v in verdicts)} {kind}" for kind in sorted(set(verdicts)))
     low, high = min(f.value for _, f in factors), max(f.value for _, f in factors)
-    findings.say(
+    findings.add_line(
         f"- **Layers add up to the network within 10 %**: {said} of {len(networks)}; factors from {low:.2f} to "
         f"{high:.2f}."
     )
-    tell_far(findings, [(one, found) for (one, found), shown in zip(factors, verdicts) if shown != CONFIRMED])
+    write_outliers(findings, [(one, found) for (one, found), shown in zip(factors, verdicts) if shown != CONFIRMED])
     above = [one.factor(LAYERS, True) for one in networks]
-    findings.say(
+    findings.add_line(
         f"- Above idle power the factors lie between {min(f.value for f in above):.2f} and "
         f"{max(f.value for f in above):.2f}: what is "
         "left there is the layers' own work; the rest is a device that waits for launches, in the network and in the "
@@ -131,29 +131,29 @@ def tell_verdicts(findings: Findings, networks: list[Network]) -> None:
     blocks = [(one.factor(LAYERS).value, one.factor(BLOCKS).value) for one in networks if BLOCKS in one.pass_j]
     if blocks:
         layers, whole = (sum(pair[i] for pair in blocks) / len(blocks) for i in (0, 1))
-        findings.say(
+        findings.add_line(
             f"- Residual networks by blocks: {whole:.3f} on average, by layers {layers:.3f}. Sums of residuals are "
             f"in blocks and in "
             "no layer; the difference is theirs, and that of layers that find their input in a cache."
         )
     waited = [one.factor(WAITED) for one in networks if WAITED in one.pass_j]
     if waited:
-        findings.say(
+        findings.add_line(
             f"- When the device is waited for after every call, as when each layer is timed by hand, factors lie "
             f"between "
             f"{min(f.value for f in waited):.2f} and {max(f.value for f in waited):.2f}: the wrong way to measure "
             f"layers, not a "
             "property of networks."
         )
-    tell_size(findings, factors)
+    write_size(findings, factors)
 
 
-def tell_far(findings: Findings, factors: list) -> None:
+def write_outliers(findings: Findings, factors: list) -> None:
     """Splits each factor into a ratio of times and a ratio of powers."""
     for one, found in factors:
         time = one.mean_s(WHOLE) / one.mean_s(LAYERS)
         waits = one.mean_s(LAYERS) / one.calls * 1e6
-        findings.say(
+        findings.add_line(
             f"  - {one.name}, batch {one.batch}: {found.value:.2f} = {time:.2f} by time x {found.value / time:.2f} "
             f"by power "
             f"({one.watts(WHOLE):.0f} W whole, {one.watts(LAYERS):.0f} W alone, {one.idle_w:.0f} W at rest; a "
@@ -162,18 +162,18 @@ def tell_far(findings: Findings, factors: list) -> None:
         )
 
 
-def tell_size(findings: Findings, factors: list) -> None:
+def write_size(findings: Findings, factors: list) -> None:
     """Tests DAML's claim that the factor approaches 1 with size."""
     rows = [[1.0, math.log10(one.multiplications)] for one, _ in factors]
     away = [abs(math.log(found.value)) for _, found in factors]
     try:
         slope = least_squares(rows, away).coefficient(1)
     except ValueError:
-        findings.say("- Nearer to 1 with size: **not shown**, the networks are all of one size.")
+        findings.add_line("- Nearer to 1 with size: **not shown**, the networks are all of one size.")
         return
     falls = verdict(slope.times(-1), 0.0)
     how = {CONFIRMED: "on average", REFUTED: "away from it"}.get(falls, "which is no more than chance")
-    findings.say(
+    findings.add_line(
         f"- **Nearer to 1 with larger networks: {falls}.** Ten times the multiplications change how far the factor "
         f"is from "
         f"1 by {slope.value:+.1%} ({slope.low:+.1%} to {slope.high:+.1%}), {how}."
@@ -181,16 +181,16 @@ def tell_size(findings: Findings, factors: list) -> None:
 
 
 def analyse(options, findings: Findings) -> None:
-    told = told_by(options.folder, NAME)
+    diary = load_diary(options.folder, NAME)
     recording = Recording(str(options.joulemap.resolve()), options.folder / f"{NAME}.joule")
-    networks = [network_of(recording, entry, told["device"]) for entry in told["entries"]]
+    networks = [network_of(recording, entry, diary["device"]) for entry in diary["entries"]]
     if not networks:
         findings.missed.append("nothing was collected")
         return
-    tell_table(findings, sorted(networks, key=lambda one: (one.batch, one.multiplications)))
-    tell_verdicts(findings, networks)
-    for failed in told["failed"]:
-        findings.say(f"- not measured: {failed}")
+    write_table(findings, sorted(networks, key=lambda one: (one.batch, one.multiplications)))
+    write_verdicts(findings, networks)
+    for failed in diary["failed"]:
+        findings.add_line(f"- not measured: {failed}")
 
 
 def main() -> int:

@@ -188,7 +188,7 @@ def main() -> int:
             except Exception:  # noqa: BLE001 - a network that fails must not stop the others
                 diary.fail(f"{name}, batch {batch}")
             device.forget()
-    return 1 if diary.told["failed"] else 0
+    return 1 if diary.document["failed"] else 0
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def averages(entry: dict) -> str:
 
 
 def table(bench: Findings, entries: list[dict]) -> None:
-    bench.say(
+    bench.add_line(
         "| channel | refresh | lag | 90 % | shows | idle | active idle | loaded | gain | settles | sleeps |\n"
         "|---|---|---|---|---|---|---|---|---|---|---|"
     )
@@ -59,7 +59,7 @@ def table(bench: Findings, entries: list[dict]) -> None:
         settles = f"{shown(entry['settle_s'], 1e3, ' ms', 0)} at {shown(entry['settle_w'], 1, ' W')}"
         sleeps = f"{shown(entry['sleep_s'], 1, ' s', 2)} at {shown(entry['sleep_w'], 1, ' W')}"
         powers = " | ".join(shown(entry[name], 1, " W") for name in ("idle_w", "active_idle_w", "loaded_w"))
-        bench.say(
+        bench.add_line(
             f"| {entry['channel']} | {shown(entry['refresh_s'], 1e3, ' ms', 2)} | {shown(entry['lag_s'], 1e3, ' ms')} | "
             f"{low} .. {high} | {averages(entry)} | {powers} | {gain} | {settles} | {sleeps} |"
         )
@@ -67,7 +67,7 @@ def table(bench: Findings, entries: list[dict]) -> None:
 
 def check(bench: Findings, counter: dict, others: list[dict]) -> None:
     def bar(what: str, good: bool) -> None:
-        bench.say(f"- {what}: {bench.bar(what, good)}")
+        bench.add_line(f"- {what}: {bench.bar(what, good)}")
 
     bar("the counter's lag is known", counter["lag_s"] is not None)
     if counter["lag_s"] is not None:
@@ -91,23 +91,25 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="all that calibrate said, a line for each round")
     options = parser.parse_args()
     bench = Findings()
-    bench.say("# Square waves of load\n")
+    bench.add_line("# Square waves of load\n")
     lags: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for number in range(1, options.rounds + 1):
-            told = calibrate(options.joulemap, Path(folder), options.seconds)
+            result = calibrate(options.joulemap, Path(folder), options.seconds)
             if options.json:
                 with options.json.open("a") as file:
-                    file.write(json.dumps(told) + "\n")
-            bench.say(f"\n## Round {number}: {told['watched_s']:.0f} s, loaded {', '.join(told['loaded']) or 'nothing'}\n")
-            for diagnostic in told["diagnostics"]:
-                bench.say(f"{diagnostic['code']}: {diagnostic['message']}\n")
-            bench.bar("a GPU was loaded", bool(told["loaded"]))
-            for domain in told["loaded"]:
+                    file.write(json.dumps(result) + "\n")
+            bench.add_line(
+                f"\n## Round {number}: {result['watched_s']:.0f} s, loaded {', '.join(result['loaded']) or 'nothing'}\n"
+            )
+            for diagnostic in result["diagnostics"]:
+                bench.add_line(f"{diagnostic['code']}: {diagnostic['message']}\n")
+            bench.bar("a GPU was loaded", bool(result["loaded"]))
+            for domain in result["loaded"]:
                 names = [f"{domain}-{name}" for name in ("energy", "power-instant", "power-average", "power-history")]
-                entries = [entry for entry in told["calibration"] if entry["channel"] in names]
+                entries = [entry for entry in result["calibration"] if entry["channel"] in names]
                 table(bench, entries)
-                bench.say("")
+                bench.add_line("")
                 counter = next(entry for entry in entries if entry["channel"].endswith("-energy"))
                 check(bench, counter, [entry for entry in entries if entry is not counter])
                 if counter["lag_s"] is not None:
@@ -115,7 +117,7 @@ def main() -> int:
     for domain, seen in lags.items():
         apart_s = max(seen) - min(seen)
         verdict = bench.bar("the lag is the same in every round", apart_s <= REPEATS_WITHIN_S)
-        bench.say(f"\n{domain}: the counter's lag differs by {apart_s * 1e3:.2f} ms between rounds: {verdict}")
+        bench.add_line(f"\n{domain}: the counter's lag differs by {apart_s * 1e3:.2f} ms between rounds: {verdict}")
     return bench.conclude(options.markdown)
 
 

@@ -126,17 +126,19 @@ def cost(bench: Bench, network: str, bars: dict[str, float | None], tools: list[
     workers = {"nothing": Worker(network, "nothing", [])}
     workers |= {f"joulemap {trace}": bench.recorded(network, trace)[0] for trace in bars}
     workers |= {tool: Worker(network, tool, []) for tool in tools}
-    bench.say(f"\n### {network}\n")
+    bench.add_line(f"\n### {network}\n")
     for name, worker in list(workers.items()):
         if not worker.is_ready():
-            bench.say(f"{name} did not start: {worker.failure}\n")
+            bench.add_line(f"{name} did not start: {worker.failure}\n")
             del workers[name]
     steps = max(5, round(bench.block_s / workers["nothing"].run(10)["step_s"]))
     take_turns(bench, list(workers.values()), steps)
     for worker in workers.values():
         worker.end()
-    bench.say(f"{bench.rounds} rounds of {steps} steps\n")
-    bench.say("| tool | step, median | added time | 95 % | added joules | 95 % | bar |\n|---|---|---|---|---|---|---|")
+    bench.add_line(f"{bench.rounds} rounds of {steps} steps\n")
+    bench.add_line(
+        "| tool | step, median | added time | 95 % | added joules | 95 % | bar |\n|---|---|---|---|---|---|---|"
+    )
     nothing = workers["nothing"].blocks
     for name, worker in workers.items():
         mine = worker.blocks
@@ -145,7 +147,7 @@ def cost(bench: Bench, network: str, bars: dict[str, float | None], tools: list[
         verdict = "" if most is None else f"<= {most:.0%}: {bench.bar(f'{network}, {name}: added time', middle <= most)}"
         more, least_more, most_more = added(mine, nothing, "joules")
         step_ms = 1e3 * statistics.median(block["step_s"] for block in mine)
-        bench.say(
+        bench.add_line(
             f"| {name} | {step_ms:.3f} ms | {middle:+.2%} | {low:+.2%} to {high:+.2%} | {more:+.2%} | "
             f"{least_more:+.2%} to {most_more:+.2%} | {verdict} |"
         )
@@ -160,8 +162,10 @@ def added(mine: list[dict], nothing: list[dict], amount: str) -> tuple[float, fl
 
 def coverage(bench: Bench, networks: list[str]) -> None:
     """Measures the captured share of kernel time; the workers start together and run one after the other."""
-    bench.say("\n## What is captured (--trace full)\n")
-    bench.say("| network | kernels | with a phase | with a module | bytes a kernel | bars |\n|---|---|---|---|---|---|")
+    bench.add_line("\n## What is captured (--trace full)\n")
+    bench.add_line(
+        "| network | kernels | with a phase | with a module | bytes a kernel | bars |\n|---|---|---|---|---|---|"
+    )
     recorded = {network: bench.recorded(network, "full") for network in networks}
     for network, (worker, _) in recorded.items():
         if worker.is_ready():
@@ -169,13 +173,13 @@ def coverage(bench: Bench, networks: list[str]) -> None:
             worker.end()
     for network, (worker, file) in recorded.items():
         if not file.exists():
-            bench.say(f"| {network} | did not start: {worker.failure} | | | | |")
+            bench.add_line(f"| {network} | did not start: {worker.failure} | | | | |")
             continue
-        told = Coverage(bench.joulemap, file)
-        small = told.bytes_a_kernel <= MOST_BYTES_A_KERNEL
-        good = told.phase >= LEAST_WITH_PHASE and told.module >= LEAST_WITH_MODULE and small
-        bench.say(
-            f"| {network} | {told.kernels} | {told.phase:.2%} | {told.module:.2%} | {told.bytes_a_kernel:.2f} | "
+        cover = Coverage(bench.joulemap, file)
+        small = cover.bytes_a_kernel <= MOST_BYTES_A_KERNEL
+        good = cover.phase >= LEAST_WITH_PHASE and cover.module >= LEAST_WITH_MODULE and small
+        bench.add_line(
+            f"| {network} | {cover.kernels} | {cover.phase:.2%} | {cover.module:.2%} | {cover.bytes_a_kernel:.2f} | "
             f"{bench.bar(f'{network}: coverage', good)} |"
         )
 
@@ -197,7 +201,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(str(options.joulemap.resolve()), Path(folder), options.rounds, options.block_s)
         if options.only in (None, "costs"):
-            bench.say("## What capture costs")
+            bench.add_line("## What capture costs")
             tools = [tool for tool in options.tools.split(",") if tool]
             for network in wanted or COSTS:
                 bars = COSTS.get(network, {"auto": None})

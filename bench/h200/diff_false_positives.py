@@ -143,16 +143,16 @@ def compare_all(options: argparse.Namespace, programs: list[Program]) -> None:
             if len(program.changed) >= count:
                 jobs.append((program.found[count], program.same[:count], program.changed[:count]))
     with ThreadPoolExecutor(options.jobs) as pool:
-        for (results, _, _), told in zip(jobs, pool.map(lambda job: diff(options, job[1], job[2]), jobs)):
-            results.append(told)
+        for (results, _, _), comparison in zip(jobs, pool.map(lambda job: diff(options, job[1], job[2]), jobs)):
+            results.append(comparison)
 
 
-def is_changed(told: dict) -> bool:
-    return told["total"]["verdict"] in ("grew", "shrank")
+def is_changed(comparison: dict) -> bool:
+    return comparison["total"]["verdict"] in ("grew", "shrank")
 
 
-def names_entry(told: dict) -> bool:
-    return any(entry["verdict"] in ("grew", "shrank") for entry in told["entries"])
+def names_entry(comparison: dict) -> bool:
+    return any(entry["verdict"] in ("grew", "shrank") for entry in comparison["entries"])
 
 
 def energies(program: Program) -> list[float]:
@@ -171,7 +171,7 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def say_pairs(findings: Findings, programs: list[Program], options: argparse.Namespace) -> None:
+def write_pairs(findings: Findings, programs: list[Program], options: argparse.Namespace) -> None:
     rows, pairs = [], [pair for program in programs for pair in program.pairs]
     for program in programs:
         runs, neighbours = spread(energies(program))
@@ -185,7 +185,7 @@ def say_pairs(findings: Findings, programs: list[Program], options: argparse.Nam
             f"{sum(map(is_changed, program.pairs))} of {len(program.pairs)}",
             f"{sum(map(names_entry, program.pairs))} of {len(program.pairs)}",
         ])  # fmt: skip
-    findings.say("Runs of one program, each against the next:")
+    findings.add_line("Runs of one program, each against the next:")
     findings.table(
         ["program", "runs", "a step", "warm-up steps", "sd of runs", "sd by neighbours", "within a run",
          "largest difference", "called changed", "with a changed entry"], rows)  # fmt: skip
@@ -195,19 +195,19 @@ def say_pairs(findings: Findings, programs: list[Program], options: argparse.Nam
     steady = sum(pair["state"] == "steady" for pair in pairs)
     good = findings.bar("false positives", len(pairs) > 0 and changed <= MOST_FALSE * len(pairs))
     share = percent(changed / len(pairs))
-    findings.say(
+    findings.add_line(
         f"**{changed} of {len(pairs)} pairs that differ in nothing are called changed** ({share}; the bar is "
         f"{percent(MOST_FALSE, 0)}: {good}). Intervals of 90 % cover 0 in {percent(covered / len(pairs))}; "
         f"an entry by {options.by} is named in {named} pairs; {steady} pairs compare steady states."
     )
 
 
-def say_prior(findings: Findings, programs: list[Program]) -> None:
+def write_prior(findings: Findings, programs: list[Program]) -> None:
     """Writes the results that other priors would have given, and the spread between runs of these programs."""
     deviations = [spread(energies(program)) for program in programs]
     rms, by_neighbours = (math.sqrt(sum(one[i] ** 2 for one in deviations) / len(deviations)) for i in (0, 1))
     prior = programs[0].pairs[0]["run_variation"]
-    findings.say(
+    findings.add_line(
         f"\nStandard deviation between runs, root mean square over programs: {percent(rms, 2)} "
         f"({percent(by_neighbours, 2)} by neighbours); the prior is {percent(prior['prior_sd'], 2)} with "
         f"{prior['prior_degrees_of_freedom']:g} degrees of freedom."
@@ -224,7 +224,7 @@ def say_prior(findings: Findings, programs: list[Program]) -> None:
     findings.table(["prior (4 degrees of freedom)", "false positives it would give"], rows)
 
 
-def say_power(findings: Findings, programs: list[Program]) -> None:
+def write_power(findings: Findings, programs: list[Program]) -> None:
     rows = []
     for program in programs:
         printed = {1: program.pairs, 3: program.repeated[3], 5: program.repeated[5]}
@@ -233,14 +233,14 @@ def say_power(findings: Findings, programs: list[Program]) -> None:
             cells.append(percent(statistics.median(one["smallest_change"] for one in results)) if results else "-")
         false = [f"{sum(map(is_changed, sides))} of {len(sides)}" for sides in program.repeated.values()]
         rows.append([program.name, *cells, *false])
-    findings.say(
+    findings.add_line(
         "The smallest change that so many recordings a side establish, as `diff` prints it (median), and pairs of "
         "such sides, which differ in nothing, that are called changed:"
     )
     findings.table(["program", "1", "3", "5", "3: called changed", "5: called changed"], rows)
 
 
-def say_change(findings: Findings, programs: list[Program]) -> None:
+def write_change(findings: Findings, programs: list[Program]) -> None:
     rows = []
     for program in programs:
         for count, results in program.found.items():
@@ -251,8 +251,8 @@ def say_change(findings: Findings, programs: list[Program]) -> None:
             found = sum(one["total"]["verdict"] == "grew" for one in results)
             rows.append([program.name, str(count), percent(change), percent(smallest), f"{found} of {len(results)}"])
     if not rows:
-        return findings.say("No recordings of a changed program: which changes are found was not tried.")
-    findings.say(f"The same programs with the model run twice in every {TWICE_EVERY}th step:")
+        return findings.add_line("No recordings of a changed program: which changes are found was not tried.")
+    findings.add_line(f"The same programs with the model run twice in every {TWICE_EVERY}th step:")
     findings.table(["program", "recordings a side", "measured change", "smallest change printed", "found"], rows)
 
 
@@ -262,10 +262,10 @@ def analyze(options: argparse.Namespace, folder: Path) -> int:
     if not programs:
         raise SystemExit(f"{folder}: no recordings")
     compare_all(options, programs)
-    say_pairs(findings, programs, options)
-    say_prior(findings, programs)
-    say_power(findings, programs)
-    say_change(findings, programs)
+    write_pairs(findings, programs, options)
+    write_prior(findings, programs)
+    write_power(findings, programs)
+    write_change(findings, programs)
     return findings.conclude(options.markdown)
 
 

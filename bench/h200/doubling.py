@@ -68,36 +68,36 @@ def record_load(joulemap: str, network: str, options: argparse.Namespace, folder
 
 
 class Recording(recordings.Recording):
-    def stretches(self, told: dict, library: Path | None) -> dict[str, doubled.Stretch]:
+    def report_intervals(self, diary: dict, library: Path | None) -> dict[str, doubled.ReportedInterval]:
         """Returns attributed energies by method. Each method uses only the span that it is given."""
-        groups, device = told["groups"], told["device"]
+        groups, device = diary["groups"], diary["device"]
 
-        def stretch(span: dict, *more: str, idle_share: float | None = None) -> doubled.Stretch:
-            return doubled.stretch_of(self.report(["--by", "layer", *more], span), groups, device, idle_share)
+        def report_interval(span: dict, *more: str, idle_share: float | None = None) -> doubled.ReportedInterval:
+            return doubled.reported_interval(self.report(["--by", "layer", *more], span), groups, device, idle_share)
 
-        found = {TIME: stretch(told["recorded"], "--mode", "integral")}
+        found = {TIME: report_interval(diary["recorded"], "--mode", "integral")}
         if library is not None:
-            found[LIBRARY] = stretch(told["recorded"], "--library", str(library))
-        found[REGRESSION] = stretch(told["recorded"])
-        if told["probed"] is not None:
-            found[PROBE] = stretch(told["probed"], idle_share=found[REGRESSION].idle_share)
+            found[LIBRARY] = report_interval(diary["recorded"], "--library", str(library))
+        found[REGRESSION] = report_interval(diary["recorded"])
+        if diary["probed"] is not None:
+            found[PROBE] = report_interval(diary["probed"], idle_share=found[REGRESSION].idle_share)
         for way in (ALONE, DITHER):
-            other = self.file.parent / way / f"{told['network']}-{told['mode']}.json"
+            other = self.file.parent / way / f"{diary['network']}-{diary['mode']}.json"
             if other.exists():
-                found[way] = stretch_alone(self.joulemap, other, found[REGRESSION])
+                found[way] = report_single_interval(self.joulemap, other, found[REGRESSION])
         return found
 
 
-def stretch_alone(joulemap: str, file: Path, plain: doubled.Stretch) -> doubled.Stretch:
-    told = json.loads(file.read_text())
-    recording = recordings.Recording(joulemap, file.parent / f"{told['network']}.joule")
-    report = recording.report(["--by", "layer", "--library", "none"], told["recorded"])
-    return doubled.stretch_of(report, told["groups"], told["device"], plain.idle_share)
+def report_single_interval(joulemap: str, file: Path, plain: doubled.ReportedInterval) -> doubled.ReportedInterval:
+    diary = json.loads(file.read_text())
+    recording = recordings.Recording(joulemap, file.parent / f"{diary['network']}.joule")
+    report = recording.report(["--by", "layer", "--library", "none"], diary["recorded"])
+    return doubled.reported_interval(report, diary["groups"], diary["device"], plain.idle_share)
 
 
 def knows_library(joulemap: str) -> bool:
-    told = subprocess.run([joulemap, "report", "--help"], capture_output=True, text=True, check=False)
-    return "--library" in told.stdout
+    diary = subprocess.run([joulemap, "report", "--help"], capture_output=True, text=True, check=False)
+    return "--library" in diary.stdout
 
 
 def noise(loops: list, joules: list[float] | None) -> str:
@@ -115,77 +115,81 @@ def noise(loops: list, joules: list[float] | None) -> str:
     return f"{text}, {windows:.2%} by windows (whose sum is {ratio:.4f} of it)"
 
 
-def tell_network(findings: Findings, told: dict, columns: dict[str, doubled.Stretch]) -> dict[str, list[float]]:
-    loops = [doubled.Loop(*loop) for loop in told["loops"]]
+def write_network(
+    findings: Findings, diary: dict, columns: dict[str, doubled.ReportedInterval]
+) -> dict[str, list[float]]:
+    loops = [doubled.Loop(*loop) for loop in diary["loops"]]
     pass_j, pass_s = doubled.plain_pass(loops)
     found = doubled.extras(loops)
     plain = columns[REGRESSION]
-    rows = doubled.compare(found, pass_j, plain, told["recorded"]["passes"], columns)
-    findings.say(f"\n## {told['network']}, {told['mode']}\n")
-    findings.say(f"A plain pass takes {pass_s * 1e3:.2f} ms and {pass_j:.3f} J; neighbouring plain loops differ by "
-                 f"{noise(loops, told['joules_by_windows'])}.\n")  # fmt: skip
+    rows = doubled.compare(found, pass_j, plain, diary["recorded"]["passes"], columns)
+    findings.add_line(f"\n## {diary['network']}, {diary['mode']}\n")
+    findings.add_line(f"A plain pass takes {pass_s * 1e3:.2f} ms and {pass_j:.3f} J; neighbouring plain loops differ by "
+                 f"{noise(loops, diary['joules_by_windows'])}.\n")  # fmt: skip
     names = list(columns)
-    findings.say("| block | twice | of the pass | working | " + " | ".join(names) + " | basis |")
-    findings.say("|---|---|---|---|" + "---|" * (len(names) + 1))
+    findings.add_line("| block | twice | of the pass | working | " + " | ".join(names) + " | basis |")
+    findings.add_line("|---|---|---|---|" + "---|" * (len(names) + 1))
     for row in rows:
         half = "" if row.half_width_j is None else f" +- {row.half_width_j:.4f}"
-        cells = " | ".join(error_cell(row.said.get(name)) for name in names)
-        basis = row.said[names[-1]].basis if names[-1] in row.said else "-"
+        cells = " | ".join(error_cell(row.attributed.get(name)) for name in names)
+        basis = row.attributed[names[-1]].basis if names[-1] in row.attributed else "-"
         truth = f"{row.doubled_j:.4f}{half} J | {row.share:.1%} | {row.busy_j:.4f} J"
-        findings.say(f"| {row.block} | {truth} | {cells} | {basis} |")
-    for block, reason in told["refused"].items():
-        findings.say(f"| {block} | not run twice: {reason} |" + " |" * (len(names) + 3))
-    whole = "" if doubled.overlaps({row.block: told["groups"][row.block] for row in rows}) else (
+        findings.add_line(f"| {row.block} | {truth} | {cells} | {basis} |")
+    for block, reason in diary["refused"].items():
+        findings.add_line(f"| {block} | not run twice: {reason} |" + " |" * (len(names) + 3))
+    whole = "" if doubled.overlaps({row.block: diary["groups"][row.block] for row in rows}) else (
         f"Blocks add up to {sum(row.share for row in rows):.3f} of the plain pass. ")  # fmt: skip
     widths = [row.half_width_j / row.doubled_j for row in rows if row.half_width_j and row.share >= LEAST_SHARE]
     if widths:
         known = f"+-{statistics.median(widths):.1%} (90 %, median)"
-        findings.say(f"\nWhat blocks above {LEAST_SHARE:.0%} cost is known to {known}.")
-    recorded_j = plain.total_j / told["recorded"]["passes"]
+        findings.add_line(f"\nWhat blocks above {LEAST_SHARE:.0%} cost is known to {known}.")
+    recorded_j = plain.total_j / diary["recorded"]["passes"]
     recorded = f"The recorded pass drew {recorded_j / pass_j:.3f} of it, {plain.idle_share:.1%} while the GPU waited."
-    findings.say(f"\n{whole}{recorded}")
+    findings.add_line(f"\n{whole}{recorded}")
     return {name: doubled.errors_of(rows, name, LEAST_SHARE) for name in names}
 
 
-def error_cell(said: doubled.Said | None) -> str:
-    return "-" if said is None or said.error is None else f"{said.error:+.1%}"
+def error_cell(attributed: doubled.Attributed | None) -> str:
+    return "-" if attributed is None or attributed.error is None else f"{attributed.error:+.1%}"
 
 
 def summarise(findings: Findings, errors: dict[str, dict[str, list[float]]]) -> None:
     """Writes errors by network and mode, then compares all of them with the bars."""
     known = {name for one in errors.values() for name in one}
     names = [name for name in (TIME, LIBRARY, REGRESSION, PROBE, ALONE, DITHER) if name in known]
-    findings.say(f"\n## Blocks above {LEAST_SHARE:.0%} of the pass, root mean square error\n")
-    findings.say("| | blocks | " + " | ".join(names) + " |\n|---|---|" + "---|" * len(names))
+    findings.add_line(f"\n## Blocks above {LEAST_SHARE:.0%} of the pass, root mean square error\n")
+    findings.add_line("| | blocks | " + " | ".join(names) + " |\n|---|---|" + "---|" * len(names))
     for network, found in errors.items():
         cells = " | ".join(f"{doubled.rms(found.get(name, [])):.1%}" for name in names)
-        findings.say(f"| {network} | {max(map(len, found.values()), default=0)} | {cells} |")
+        findings.add_line(f"| {network} | {max(map(len, found.values()), default=0)} | {cells} |")
     cells, verdicts = [], []
     for name in names:
         together = [error for found in errors.values() for error in found.get(name, [])]
         error = doubled.rms(together)
         cells.append(f"{error:.1%}")
         verdicts.append(f"<= {BARS[name]:.0%}: {findings.bar(name, error <= BARS[name])}" if name in BARS else "")
-    findings.say(f"| all | | {' | '.join(cells)} |\n| bar | | {' | '.join(verdicts)} |")
+    findings.add_line(f"| all | | {' | '.join(cells)} |\n| bar | | {' | '.join(verdicts)} |")
 
 
 def analyse(joulemap: str, options: argparse.Namespace, findings: Findings) -> None:
     library = options.library if options.library and knows_library(joulemap) else None
     if options.library and library is None:
-        findings.say("This joulemap has no --library: that column is left out.")
+        findings.add_line("This joulemap has no --library: that column is left out.")
     opened: dict[str, Recording] = {}
     errors = {}
     for file in sorted(options.folder.glob("*-*.json")):
-        told = json.loads(file.read_text())
+        diary = json.loads(file.read_text())
         try:
-            name = told["network"]
+            name = diary["network"]
             if name not in opened:
                 opened[name] = Recording(joulemap, options.folder / f"{name}.joule")
-            columns = opened[name].stretches(told, library)
-            errors[f"{name}, {told['mode']}"] = tell_network(findings, told, columns)
+            columns = opened[name].report_intervals(diary, library)
+            errors[f"{name}, {diary['mode']}"] = write_network(findings, diary, columns)
         except (subprocess.SubprocessError, ValueError, LookupError, OSError) as error:
             why = getattr(error, "stderr", None) or str(error)
-            findings.say(f"\n{file.name}: **not analysed**: {why.strip().splitlines()[-1] if why.strip() else error!r}")
+            findings.add_line(
+                f"\n{file.name}: **not analysed**: {why.strip().splitlines()[-1] if why.strip() else error!r}"
+            )
             findings.missed.append(file.name)
     if not errors:
         findings.missed.append("nothing was collected")

@@ -140,18 +140,18 @@ def collect(network: str, mode: str, options: argparse.Namespace) -> dict:
     model.train(train)
     run = _validate.Pass(torch, model, loss_of if train else answer, train)
     with _validate.Validation(torch, model, run, blocks) as validation:
-        told = {"network": network, "mode": mode, "device": "gpu0" if DEVICE == "cuda" else "cpu"}
-        told["recorded"], told["probed"] = record_plain(model, run, options)
-        progress(f"{mode}: recorded {told['recorded']['passes']} passes, probed")
-        told["groups"], told["refused"] = validation.groups, validation.refused
+        diary = {"network": network, "mode": mode, "device": "gpu0" if DEVICE == "cuda" else "cpu"}
+        diary["recorded"], diary["probed"] = record_plain(model, run, options)
+        progress(f"{mode}: recorded {diary['recorded']['passes']} passes, probed")
+        diary["groups"], diary["refused"] = validation.groups, validation.refused
         if options.rounds == 0:
-            return told
+            return diary
         meter = HandMeter(Counter()) if DEVICE == "cuda" else _validate_rounds.WindowMeter(None)
         with meter:
             loops = validation.measure(meter, options.seconds, options.rounds, options.seed, progress)
-        told["loops"] = [list(loop) for loop in loops]
-        told["joules_by_windows"] = windows_of(meter) if DEVICE == "cuda" else None
-    return told
+        diary["loops"] = [list(loop) for loop in loops]
+        diary["joules_by_windows"] = windows_of(meter) if DEVICE == "cuda" else None
+    return diary
 
 
 def windows_of(meter: HandMeter) -> list[float] | None:
@@ -200,8 +200,8 @@ def main() -> int:
     failed = 0
     for mode in options.modes.split(","):
         try:
-            told = collect(options.network, mode, options)
-            (options.out / f"{options.network}-{mode}.json").write_text(json.dumps(told))
+            diary = collect(options.network, mode, options)
+            (options.out / f"{options.network}-{mode}.json").write_text(json.dumps(diary))
         except Exception:  # noqa: BLE001 - a mode that fails is a finding; the other mode still runs
             progress(f"{mode} failed:\n{traceback.format_exc()}")
             failed = 1

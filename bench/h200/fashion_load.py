@@ -85,10 +85,12 @@ def train(diary: Diary, device: Device, loader: DataLoader, run: str, epochs: in
         if left_s(options) < REST_S + LEAST_LEFT_S:
             progress(f"{run}: out of time after {number} epochs")
             return
-        told = training.epoch()
-        diary.add(run=run, epoch=number, **told)
+        document = training.epoch()
+        diary.add(run=run, epoch=number, **document)
         if number % 20 == 0 or number == epochs - 1:
-            progress(f"{run} {number}: {(told['end_ns'] - told['begin_ns']) * 1e-9:.2f} s, loss {told['loss']:.4f}")
+            progress(
+                f"{run} {number}: {(document['end_ns'] - document['begin_ns']) * 1e-9:.2f} s, loss {document['loss']:.4f}"
+            )
 
 
 def main() -> int:

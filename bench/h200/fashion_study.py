@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Callable, NamedTuple
 
 from findings import Findings
-from recordings import HERE, Drawn, Recording, collect, rested, run_study, study_parser, told_by
+from recordings import HERE, EnergyUse, Recording, collect, rested, run_study, study_parser, load_diary
 from study_statistics import (
     CONFIRMED,
     NOT_SHOWN,
@@ -66,22 +66,22 @@ class Epoch(NamedTuple):
         return (self.seconds - self.loading_s) / self.steps
 
 
-def epochs_of(recording: Recording, told: dict, run: str) -> list[Epoch]:
-    entries, device = [one for one in told["entries"] if one["run"] == run], told["device"]
+def epochs_of(recording: Recording, diary: dict, run: str) -> list[Epoch]:
+    entries, device = [one for one in diary["entries"] if one["run"] == run], diary["device"]
 
-    def epoch(entry: dict, drawn: Drawn) -> Epoch:
+    def epoch(entry: dict, drawn: EnergyUse) -> Epoch:
         gauges = [recording.gauge(f"{device}-{name}", entry, GAUGE_AROUND_S) for name in ("sm-clock", "temperature")]
         facts = entry["epoch"], entry["loss"], entry["steps"]
         return Epoch(*facts, drawn.joules, drawn.seconds, entry["loading_s"], *gauges)
 
-    return [epoch(*pair) for pair in zip(entries, recording.drawn_in(entries, device))]
+    return [epoch(*pair) for pair in zip(entries, recording.energy_in(entries, device))]
 
 
 def gauge_cell(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-def tell_epochs(findings: Findings, epochs: list[Epoch]) -> None:
+def write_epochs(findings: Findings, epochs: list[Epoch]) -> None:
     rows = []
     for before, one in zip([None, *epochs], epochs):
         if one.number in SHOWN_EPOCHS or one is epochs[-1]:
@@ -118,7 +118,7 @@ def tell_epochs(findings: Findings, epochs: list[Epoch]) -> None:
     findings.table(head, rows)
     total_j = sum(one.joules for one in epochs)
     per_loss = [one.joules / one.loss for one in epochs]
-    findings.say(
+    findings.add_line(
         f"{len(epochs)} epochs, {total_j:.0f} J. Energy over loss, as GATorch plots it, went from {per_loss[0]:.1f} "
         f"to {per_loss[-1]:.1f} J; "
         f"half of the loss that training took away was gone after epoch {half_way(epochs)}."
@@ -147,8 +147,8 @@ def known(epochs: list[Epoch], of: Callable[[Epoch], float | None]) -> list[floa
     return [] if any(value is None for value in values) else values
 
 
-def tell_trends(findings: Findings, steady: list[Epoch]) -> dict[str, Trend]:
-    findings.say(
+def write_trends(findings: Findings, steady: list[Epoch]) -> dict[str, Trend]:
+    findings.add_line(
         f"\nTrends over the {len(steady)} epochs after the first {WARM_UP_EPOCHS}: Theil-Sen's slope over all of "
         "them (90 %, blocks drawn anew) and Mann-Kendall's test, whose variance is widened for values that remember one "
         "another.\n"
@@ -163,20 +163,26 @@ def tell_trends(findings: Findings, steady: list[Epoch]) -> dict[str, Trend]:
         trends[name] = trend
         change = trend.slope.times(len(values) / mean) if mean else Interval(0, 0, 0)
         rows.append(
-            [name, change.told("+.2%"), f"{trend.p:.3g}", f"{trend.inflation:.1f}", "yes" if trend.is_shown() else "no"]
+            [
+                name,
+                change.as_text("+.2%"),
+                f"{trend.p:.3g}",
+                f"{trend.inflation:.1f}",
+                "yes" if trend.is_shown() else "no",
+            ]
         )
     findings.table(["", "change over these epochs", "p", "variance times", "a trend"], rows)
     return trends
 
 
-def tell_split(findings: Findings, steady: list[Epoch], trends: dict[str, Trend]) -> None:
+def write_split(findings: Findings, steady: list[Epoch], trends: dict[str, Trend]) -> None:
     """Splits the change of energy per step into change of time at mean power and change of power at mean time."""
     count, mean_j = len(steady), mean_interval([one.step_j for one in steady]).value
     watts = mean_interval([one.watts for one in steady]).value
     step_s = mean_interval([one.seconds / one.steps for one in steady]).value
 
     def share(name: str, factor: float) -> str:
-        return trends[name].slope.times(count * factor / mean_j).told("+.2%")
+        return trends[name].slope.times(count * factor / mean_j).as_text("+.2%")
 
     rows = [
         ["work of a step takes longer or shorter", share("time of a step's work", watts)],
@@ -184,8 +190,8 @@ def tell_split(findings: Findings, steady: list[Epoch], trends: dict[str, Trend]
         ["power", share("power", step_s)],
     ]
     for name, slope_w in power_by_gauges(steady).items():
-        rows.append([f"of that, {name} ({slope_w.told('+.2f')} W a unit)", share(name, slope_w.value * step_s)])
-    findings.say("\nThe same change of a step's energy, by what changed:\n")
+        rows.append([f"of that, {name} ({slope_w.as_text('+.2f')} W a unit)", share(name, slope_w.value * step_s)])
+    findings.add_line("\nThe same change of a step's energy, by what changed:\n")
     findings.table(["", "of a step's energy"], rows)
 
 
@@ -206,39 +212,39 @@ def power_by_gauges(steady: list[Epoch]) -> dict[str, Interval]:
     return {name: fit.coefficient(1 + at) for at, name in enumerate(moved)}
 
 
-def tell_warm_up(findings: Findings, epochs: list[Epoch], steady: list[Epoch]) -> None:
+def write_warm_up(findings: Findings, epochs: list[Epoch], steady: list[Epoch]) -> None:
     first = mean_interval([one.step_j for one in epochs[:WARM_UP_EPOCHS]])
     later = mean_interval([one.step_j for one in steady])
     ratio = first.over(later)
     one = epochs[0].step_j / later.value
-    findings.say(
+    findings.add_line(
         f"- Warm-up: a step of the first epoch drew {one:.3f} of a later one, of the first {WARM_UP_EPOCHS} epochs "
-        f"{ratio.told('.3f')}."
+        f"{ratio.as_text('.3f')}."
     )
 
 
-def tell_background(findings: Findings, recording: Recording, told: dict) -> None:
-    rests = [rested(one) for one in told["entries"] if one["run"] == "rest"]
-    watts = [recording.drawn(one, told["device"]).watts for one in rests]
-    findings.say(
+def write_background(findings: Findings, recording: Recording, diary: dict) -> None:
+    rests = [rested(one) for one in diary["entries"] if one["run"] == "rest"]
+    watts = [recording.drawn(one, diary["device"]).watts for one in rests]
+    findings.add_line(
         f"- Background: at rest before, between and after, the device drew "
         f"{', '.join(f'{one:.1f}' for one in watts)} W."
     )
 
 
-def tell_again(findings: Findings, epochs: list[Epoch], again: list[Epoch], fell: str) -> None:
+def write_repetition(findings: Findings, epochs: list[Epoch], again: list[Epoch], fell: str) -> None:
     """Tests fresh weights on a warm machine: the part of the fall that repeats is due to the training."""
     count = min(COMPARED_EPOCHS, len(again) - WARM_UP_EPOCHS, (len(epochs) - WARM_UP_EPOCHS) // 2)
     if count < LEAST_COMPARED:
-        findings.say("- Fresh weights: too few epochs were run again to tell.")
+        findings.add_line("- Fresh weights: too few epochs were run again to tell.")
         return
     first, fresh = (run[WARM_UP_EPOCHS : WARM_UP_EPOCHS + count] for run in (epochs, again))
     last = epochs[-count:]
     against_first = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, first)])
     against_last = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, last)])
-    findings.say(
-        f"- Again from fresh weights, {count} epochs after warm-up: a step drew {against_first.told('+.2%')} against the "
-        f"same epochs of the first training, and {against_last.told('+.2%')} against its last {count}."
+    findings.add_line(
+        f"- Again from fresh weights, {count} epochs after warm-up: a step drew {against_first.as_text('+.2%')} against the "
+        f"same epochs of the first training, and {against_last.as_text('+.2%')} against its last {count}."
     )
     fall_j = sum(one.step_j for one in first) / count - sum(one.step_j for one in last) / count
     if fell != CONFIRMED or fall_j <= 0:
@@ -249,10 +255,10 @@ def tell_again(findings: Findings, epochs: list[Epoch], again: list[Epoch], fell
         REFUTED: "did not come back with fresh weights: it is the machine's",
         NOT_SHOWN: "came back in part: whose it is cannot be told",
     }[verdict(back, 0.5)]
-    findings.say(f"- **The fall {cause}** ({back.told('.0%')} of it came back).")
+    findings.add_line(f"- **The fall {cause}** ({back.as_text('.0%')} of it came back).")
 
 
-def tell_verdict(findings: Findings, trend: Trend) -> str:
+def write_verdict(findings: Findings, trend: Trend) -> str:
     shown = trend.is_shown()
     fell = CONFIRMED if shown and trend.slope.value < 0 else REFUTED if shown else NOT_SHOWN
     words = {
@@ -260,7 +266,7 @@ def tell_verdict(findings: Findings, trend: Trend) -> str:
         REFUTED: "energy of a step rises over the training",
         NOT_SHOWN: "what changes is no more than chance, once values are allowed to remember one another",
     }
-    findings.say(
+    findings.add_line(
         '\n- **"Consumes the most energy at the start and seems to drop towards the end": '
         f"{fell}** after warm-up; {words[fell]}."
     )
@@ -268,23 +274,23 @@ def tell_verdict(findings: Findings, trend: Trend) -> str:
 
 
 def analyse(options, findings: Findings) -> None:
-    told = told_by(options.folder, NAME)
+    diary = load_diary(options.folder, NAME)
     recording = Recording(str(options.joulemap.resolve()), options.folder / f"{NAME}.joule")
-    epochs, again = (epochs_of(recording, told, run) for run in ("training", "again"))
-    if not told["real_data"]:
-        findings.say("**Random images, not Fashion-MNIST: the mechanics alone.**")
+    epochs, again = (epochs_of(recording, diary, run) for run in ("training", "again"))
+    if not diary["real_data"]:
+        findings.add_line("**Random images, not Fashion-MNIST: the mechanics alone.**")
     if len(epochs) < LEAST_EPOCHS:
-        findings.say(f"{len(epochs)} epochs were collected: too few.")
+        findings.add_line(f"{len(epochs)} epochs were collected: too few.")
         findings.missed.append("collecting")
         return
-    tell_epochs(findings, epochs)
+    write_epochs(findings, epochs)
     steady = epochs[WARM_UP_EPOCHS:]
-    trends = tell_trends(findings, steady)
-    tell_split(findings, steady, trends)
-    fell = tell_verdict(findings, trends["energy of a step"])
-    tell_warm_up(findings, epochs, steady)
-    tell_background(findings, recording, told)
-    tell_again(findings, epochs, again, fell)
+    trends = write_trends(findings, steady)
+    write_split(findings, steady, trends)
+    fell = write_verdict(findings, trends["energy of a step"])
+    write_warm_up(findings, epochs, steady)
+    write_background(findings, recording, diary)
+    write_repetition(findings, epochs, again, fell)
 
 
 def main() -> int:

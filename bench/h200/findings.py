@@ -15,13 +15,13 @@ class Findings:
         self.lines: list[str] = []
         self.missed: list[str] = []
 
-    def say(self, text: str = "") -> None:
+    def add_line(self, text: str = "") -> None:
         self.lines.append(text)
         print(text, flush=True)
 
     def table(self, head: list[str], rows: list[list[str]]) -> None:
         lines = [head, ["---"] * len(head), *rows]
-        self.say("\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n")
+        self.add_line("\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n")
 
     def bar(self, name: str, good: bool) -> str:
         if not good:
@@ -30,7 +30,7 @@ class Findings:
 
     def conclude(self, markdown: Path | None) -> int:
         """Prints the missed bars, writes all lines to the file, and returns the exit code."""
-        self.say(f"\nMissed: {', '.join(self.missed) or 'nothing'}")
+        self.add_line(f"\nMissed: {', '.join(self.missed) or 'nothing'}")
         if markdown:
             self.keep(markdown)
         return 1 if self.missed else 0

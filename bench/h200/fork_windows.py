@@ -32,27 +32,27 @@ def measure_until(is_over: threading.Event) -> None:
         window.peek()
 
 
-def child(told: int) -> None:
+def child(write_end: int) -> None:
     faulthandler.dump_traceback_later(HANGS_AFTER_S, exit=True)  # prints the traceback of a hang
     with jm.measure("child") as window:
         time.sleep(0.02)
     domains = [domain for domain in window.wait().domains if domain.name.startswith("gpu")]
     gpus = {domain.name: domain.reason if domain.joules is None else domain.joules for domain in domains}
-    os.write(told, json.dumps(gpus).encode())
+    os.write(write_end, json.dumps(gpus).encode())
     os._exit(0)
 
 
 def fork_once() -> tuple[float, int, dict]:
     """Returns seconds spent in fork(), the child's exit code, and the child's GPU readings."""
-    answers, told = os.pipe()
+    read_end, write_end = os.pipe()
     begin_s = time.perf_counter()
     pid = os.fork()
     if pid == 0:
-        child(told)
+        child(write_end)
     took_s = time.perf_counter() - begin_s
-    os.close(told)
-    text = os.read(answers, 65536)
-    os.close(answers)
+    os.close(write_end)
+    text = os.read(read_end, 65536)
+    os.close(read_end)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return took_s, code, json.loads(text) if text else {}
 

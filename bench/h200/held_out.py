@@ -21,7 +21,7 @@ from pathlib import Path
 
 from findings import Findings
 from mixtures import binomial_interval
-from recordings import HERE, UNREADABLE, Recording, collect, doubled, run_study, study_parser, told_by, why
+from recordings import HERE, UNREADABLE, Recording, collect, doubled, run_study, study_parser, load_diary, why
 from study_statistics import Interval, bootstrap, verdict
 
 NAME = "held-out"
@@ -37,10 +37,10 @@ def span_of(entries: list[dict]) -> dict:
 def predicted(options, file: Path, recording: Recording, span: dict) -> list[dict]:
     edges = [f"{(span[edge] - recording.began_ns) * 1e-9:.6f}" for edge in ("begin_ns", "end_ns")]
     command = [str(options.predict), str(file), *edges, str(options.block_s), str(options.interval_s)]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    if told.returncode != 0:
-        raise ValueError(told.stderr.strip() or f"{options.predict.name} exited with {told.returncode}")
-    return json.loads(told.stdout)["intervals"]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if process.returncode != 0:
+        raise ValueError(process.stderr.strip() or f"{options.predict.name} exited with {process.returncode}")
+    return json.loads(process.stdout)["intervals"]
 
 
 def errors_of(intervals: list[dict], key: str) -> list[float]:
@@ -51,13 +51,13 @@ def rms_interval(errors: list[float]) -> Interval:
     return bootstrap(errors, doubled.rms)
 
 
-def tell_load(findings: Findings, load: str, intervals: list[dict]) -> None:
-    findings.say(f"\n### {load}: {len(intervals)} intervals\n")
+def write_load(findings: Findings, load: str, intervals: list[dict]) -> None:
+    findings.add_line(f"\n### {load}: {len(intervals)} intervals\n")
     rms = {way: rms_interval(errors_of(intervals, key)) for way, key in WAYS.items()}
     findings.table(
         ["way", "RMS error (90 %)", "mean error"],
         [
-            [way, found.told(".2%"), f"{sum(errors_of(intervals, WAYS[way])) / len(intervals):+.2%}"]
+            [way, found.as_text(".2%"), f"{sum(errors_of(intervals, WAYS[way])) / len(intervals):+.2%}"]
             for way, found in rms.items()
         ],
     )
@@ -66,7 +66,7 @@ def tell_load(findings: Findings, load: str, intervals: list[dict]) -> None:
     covered = held / len(intervals)
     good = findings.bar(f"coverage, {load}", LEAST_COVERED <= covered <= MOST_COVERED or low <= 0.9 <= high)
     widths = sorted((one["high_j"] - one["low_j"]) / 2 / one["measured_j"] for one in intervals)
-    findings.say(
+    findings.add_line(
         f"90 % intervals hold {covered:.1%} of {len(intervals)} (95 %: {low:.1%} to {high:.1%}; {LEAST_COVERED:.0%} to "
         f"{MOST_COVERED:.0%} wanted: {good}); half of them are narrower than ±{widths[len(widths) // 2]:.1%}."
     )
@@ -75,24 +75,24 @@ def tell_load(findings: Findings, load: str, intervals: list[dict]) -> None:
             intervals,
             lambda drawn: doubled.rms(errors_of(drawn, WAYS[other])) - doubled.rms(errors_of(drawn, WAYS["regress"])),
         )
-        findings.say(
+        findings.add_line(
             f"\nThat powers of kernels predict better than `{other}`: **{verdict(better, 0.0)}** "
-            f"(RMS errors differ by {better.told('+.2%')})."
+            f"(RMS errors differ by {better.as_text('+.2%')})."
         )
 
 
 def analyse(options, findings: Findings) -> None:
     file = options.folder / f"{NAME}.joule"
-    told, recording = told_by(options.folder, NAME), Recording(str(options.joulemap.resolve()), file)
-    findings.say(f"{told['network']}; blocks of {options.block_s:g} s, intervals of {options.interval_s:g} s.")
+    process, recording = load_diary(options.folder, NAME), Recording(str(options.joulemap.resolve()), file)
+    findings.add_line(f"{process['network']}; blocks of {options.block_s:g} s, intervals of {options.interval_s:g} s.")
     for load in LOADS:
-        entries = [one for one in told["entries"] if one["load"] == load]
+        entries = [one for one in process["entries"] if one["load"] == load]
         try:
             if not entries:
                 raise ValueError("nothing was collected")
-            tell_load(findings, load, predicted(options, file, recording, span_of(entries)))
+            write_load(findings, load, predicted(options, file, recording, span_of(entries)))
         except UNREADABLE as error:
-            findings.say(f"\n### {load}\n\n**Not analysed**: {why(error)}")
+            findings.add_line(f"\n### {load}\n\n**Not analysed**: {why(error)}")
             findings.missed.append(load)
 
 

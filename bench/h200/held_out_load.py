@@ -85,7 +85,7 @@ def main() -> int:
             seconds = min(chance.uniform(LEAST_TURN_S, MOST_TURN_S), left_s(options))
             if seconds > 0:
                 diary.add(load="varied", turn=kind, **device.run(turns.kinds()[kind], seconds))
-    progress(f"{len(diary.told['entries'])} turns")
+    progress(f"{len(diary.document['entries'])} turns")
     return 0
 
 

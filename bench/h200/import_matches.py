@@ -68,10 +68,10 @@ def common_name(row: dict, by: str) -> tuple:
 
 def rows_of(joulemap: str, file: Path, by: str) -> dict[tuple, dict]:
     command = [joulemap, "report", "--json", "--by", by, str(file)]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout)
-    device = "gpu" if any(row["device"].startswith("gpu") for row in told["rows"]) else "cpu"
+    report = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout)
+    device = "gpu" if any(row["device"].startswith("gpu") for row in report["rows"]) else "cpu"
     rows: dict[tuple, dict] = {}
-    for row in told["rows"]:
+    for row in report["rows"]:
         if not row["device"].startswith(device):
             continue
         known = rows.setdefault(common_name(row, by), {"count": 0, "time_s": 0.0})
@@ -107,7 +107,7 @@ def compare(findings: Findings, by: str, live: dict[tuple, dict], imported: dict
     same = not missing and not extra
     good = same and not recounted and all(abs(value) <= MOST_APART_OF_A_ROW for value in apart.values())
     good = good and abs(together) <= MOST_APART_TOGETHER
-    findings.say(
+    findings.add_line(
         f"| {by} | {len(live)} | {len(missing)} | {len(extra)} | {'no' if recounted else 'yes'} | "
         f"{apart.get(worst, 0):+.1%} ({' '.join(worst)[:40]}) | {together:+.2%} | "
         f"{findings.bar(f'the same by {by}', good)} |"
@@ -144,9 +144,11 @@ def main() -> int:
         if options.keep:
             for file in (live, imported):
                 shutil.copy(file, options.keep)
-        findings.say(f"## {options.network}: captured live, and imported from torch.profiler\n")
-        findings.say("| by | rows | only live | only imported | same calls | farthest apart | together | the same |")
-        findings.say("|---|---|---|---|---|---|---|---|")
+        findings.add_line(f"## {options.network}: captured live, and imported from torch.profiler\n")
+        findings.add_line(
+            "| by | rows | only live | only imported | same calls | farthest apart | together | the same |"
+        )
+        findings.add_line("|---|---|---|---|---|---|---|---|")
         for by in ("layer", "phase"):
             compare(findings, by, *(passes_alone(rows_of(joulemap, file, by)) for file in (live, imported)))
         compare(findings, "kernel", *(rows_of(joulemap, file, "kernel") for file in (live, imported)))

@@ -23,11 +23,11 @@ def light_cost(bench, network: str, most: float, processes: int, turns_s: float)
     runs = [run for run in (one_process(bench, network, turns_s) for _ in range(processes)) if run is not None]
     if not runs:
         return
-    bench.say(f"\n### {network}, light\n")
-    bench.say("| process | before | left alone | watched | a step more | followed | more each | together |")
-    bench.say("|---|---|---|---|---|---|---|---|")
+    bench.add_line(f"\n### {network}, light\n")
+    bench.add_line("| process | before | left alone | watched | a step more | followed | more each | together |")
+    bench.add_line("|---|---|---|---|---|---|---|---|")
     for number, run in enumerate(runs, 1):
-        bench.say(
+        bench.add_line(
             f"| {number} | {1e3 * run['before_s']:.2f} ms | {1e3 * run['alone_s']:.2f} ms | "
             f"{1e3 * run['watched_s']:.2f} ms | {statistics.fmean(run['apart']):+.2%} | "
             f"{len(run['extra_s'])} times | {1e3 * mean(run['extra_s']):.0f} ms | "
@@ -35,7 +35,7 @@ def light_cost(bench, network: str, most: float, processes: int, turns_s: float)
         )
     middle, low, high = over_processes(runs)
     verdict = bench.bar(f"{network}, joulemap light: added time", middle <= most)
-    bench.say(
+    bench.add_line(
         f"\n{len(runs)} processes, {turns_s:.0f} s each: **{middle:+.2%}** ({low:+.2%} to {high:+.2%}), "
         f"<= {most:.0%}: {verdict}"
     )
@@ -44,7 +44,7 @@ def light_cost(bench, network: str, most: float, processes: int, turns_s: float)
 def one_process(bench, network: str, turns_s: float) -> dict | None:
     worker = bench.recorded(network, "auto", "joulemap-later")[0]
     if not worker.is_ready():
-        bench.say(f"light mode of {network}: did not start: {worker.failure}")
+        bench.add_line(f"light mode of {network}: did not start: {worker.failure}")
         return None
     before_s = worker.run(max(5, round(BEFORE_S / worker.run(20)["step_s"])))["step_s"]
     worker.process.stdin.write("watch\n")
@@ -58,21 +58,23 @@ def compared(steps: list) -> dict:
     """Takes (seconds, captured, traced) per step. Returns relative differences of neighbouring runs without traced
     steps, and the added time of runs with traced steps."""
     runs = [steps[at : at + RUN] for at in range(0, len(steps) - RUN + 1, RUN)]
-    told = [(statistics.fmean(step[0] for step in run), run[0][1], any(step[2] for step in run)) for run in runs]
+    run_summaries = [
+        (statistics.fmean(step[0] for step in run), run[0][1], any(step[2] for step in run)) for run in runs
+    ]
     apart, extra_s = [], []
-    for (one_s, one, one_followed), (other_s, other, other_followed) in zip(told, told[1:]):
+    for (one_s, one, one_followed), (other_s, other, other_followed) in zip(run_summaries, run_summaries[1:]):
         if one_followed or other_followed:
             continue
         if one != other:
             apart.append(one_s / other_s - 1 if one else other_s / one_s - 1)
-    usual_s = statistics.median(run_s for run_s, watched, followed in told if watched and not followed)
-    for run, (run_s, _, followed) in zip(runs, told):
+    usual_s = statistics.median(run_s for run_s, watched, followed in run_summaries if watched and not followed)
+    for run, (run_s, _, followed) in zip(runs, run_summaries):
         if followed:
             extra_s.append(RUN * (run_s - usual_s))
     return {
         "apart": trimmed(apart),
         "extra_s": extra_s,
-        "alone_s": statistics.median(run_s for run_s, watched, _ in told if not watched),
+        "alone_s": statistics.median(run_s for run_s, watched, _ in run_summaries if not watched),
         "watched_s": usual_s,
     }
 

@@ -129,9 +129,9 @@ class Load:
         begin, inside_calls = self._counter_step(name), dict(self.calls)
         self._turns_until(name, time.monotonic() + length_s)
         end = self._counter_step(name)
-        told = {"kind": name, "begin_ns": begin[1], "end_ns": end[1], "joules": (end[2] - begin[2]) * 1e-3}
+        entry = {"kind": name, "begin_ns": begin[1], "end_ns": end[1], "joules": (end[2] - begin[2]) * 1e-3}
         since = lambda calls: {region: count - calls.get(region, 0) for region, count in self.calls.items()}  # noqa: E731
-        return {**told, "calls": since(inside_calls), "all_calls": since(begin_calls)}
+        return {**entry, "calls": since(inside_calls), "all_calls": since(begin_calls)}
 
     def _turn(self, name: str | None, length_s: float) -> None:
         if name is None:

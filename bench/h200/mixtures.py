@@ -40,10 +40,10 @@ CAPPED = 1.0
 
 
 class Recording:
-    def __init__(self, joulemap: str, file: Path, told: dict) -> None:
-        self.joulemap, self.file, self.told = joulemap, file, told
+    def __init__(self, joulemap: str, file: Path, diary: dict) -> None:
+        self.joulemap, self.file, self.diary = joulemap, file, diary
         self.began_ns = self.report("domain", "integral", None)["start_monotonic_ns"]
-        self.limit_w = told.get("limit_w", 700)
+        self.limit_w = diary.get("limit_w", 700)
 
     def report(self, by: str, mode: str, window: tuple[float, float] | None) -> dict:
         command = [self.joulemap, "report", "--json", "--by", by, "--mode", mode, str(self.file)]
@@ -65,7 +65,7 @@ class Recording:
     def call_s(self) -> dict[str, float]:
         """Mean kernel time of a call in each region of the reference, over all its measurements, s."""
         calls: dict[str, int] = {}
-        for entry in self.told["truth"]:
+        for entry in self.diary["truth"]:
             for region, count in entry["all_calls"].items():
                 calls[region] = calls.get(region, 0) + count
         rows = self.report("region", "integral", None)["rows"]
@@ -97,17 +97,19 @@ class Recording:
 
         for _ in range(20):  # alternates: companion power depends on idle power, and idle power on companion power
             for kind in (COMPANION, None):
-                known[kind] = statistics.fmean(estimate(entry) for entry in self.told["truth"] if entry["kind"] == kind)
-        for entry in self.told["truth"]:
+                known[kind] = statistics.fmean(
+                    estimate(entry) for entry in self.diary["truth"] if entry["kind"] == kind
+                )
+        for entry in self.diary["truth"]:
             watts.setdefault(entry["kind"], []).append(estimate(entry))
         idle_w = statistics.fmean(watts.pop(None))
         return watts, idle_w
 
     def kinds(self) -> list[str]:
-        return sorted({entry["kind"] for entry in self.told["truth"] if entry["kind"] is not None})
+        return sorted({entry["kind"] for entry in self.diary["truth"] if entry["kind"] is not None})
 
     def windows(self, length_s: float) -> list[tuple[float, float]]:
-        begin_s, end_s = (self.seconds(self.told["mixture"][edge]) for edge in ("begin_ns", "end_ns"))
+        begin_s, end_s = (self.seconds(self.diary["mixture"][edge]) for edge in ("begin_ns", "end_ns"))
         count = max(1, int((end_s - begin_s) / length_s))
         return [(begin_s + i * length_s, begin_s + (i + 1) * length_s) for i in range(count)]
 
@@ -127,9 +129,9 @@ def rms(values: list[float]) -> float:
 def binomial_interval(good: int, count: int) -> tuple[float, float]:
     """Wilson's interval, 95 %."""
     z, share = 1.96, good / count
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    center = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
-    return middle - half, middle + half
+    return center - half, center + half
 
 
 class Tally:
@@ -174,19 +176,19 @@ class Tally:
                 self.half_widths.append((row["high_j"] - row["low_j"]) / 2 / row["energy_j"])
 
 
-def tell(findings: Findings, tally: Tally, window_s: float) -> None:
-    findings.say(
+def write_results(findings: Findings, tally: Tally, window_s: float) -> None:
+    findings.add_line(
         f"\nJoules of a kernel: mean error of whole mixtures, and root mean square error over windows of {window_s:g} s. "
         "Clocks fall a little while kinds at the power limit take their turns, which makes others slower: their power is "
         "told beside.\n"
     )
-    findings.say("| kind | whole | its power | " + " | ".join(MODES) + " |\n|---|---|---|" + "---|" * len(MODES))
+    findings.add_line("| kind | whole | its power | " + " | ".join(MODES) + " |\n|---|---|---|" + "---|" * len(MODES))
     for kind in sorted(tally.errors["regress"]):
         cells = " | ".join(f"{rms(tally.errors[mode].get(kind, [])):.1%}" for mode in MODES)
         name = f"{kind} (at the power limit)" if kind in tally.capped else kind
         power = statistics.fmean(tally.whole_power[kind])
-        findings.say(f"| {name} | {statistics.fmean(tally.whole[kind]):+.1%} | {power:+.1%} | {cells} |")
-    findings.say("\n| | figure | bar |\n|---|---|---|")
+        findings.add_line(f"| {name} | {statistics.fmean(tally.whole[kind]):+.1%} | {power:+.1%} | {cells} |")
+    findings.add_line("\n| | figure | bar |\n|---|---|---|")
     for name, kinds, most in (
         ("kinds below the power limit", set(tally.whole) - tally.capped, MOST_RMS),
         ("kinds at the power limit", tally.capped, MOST_RMS_CAPPED),
@@ -195,21 +197,21 @@ def tell(findings: Findings, tally: Tally, window_s: float) -> None:
         windows = [rms([error for kind in kinds for error in tally.errors[mode][kind]]) for mode in MODES]
         if kinds:
             verdict = findings.bar(name, whole <= most)
-            findings.say(f"| {name}: RMS error of whole mixtures | {whole:.2%} | <= {most:.1%}: {verdict} |")
-            told = ", ".join(f"{mode} {error:.1%}" for mode, error in zip(MODES, windows))
-            findings.say(f"| {name}: of windows | {told} | |")
+            findings.add_line(f"| {name}: RMS error of whole mixtures | {whole:.2%} | <= {most:.1%}: {verdict} |")
+            diary = ", ".join(f"{mode} {error:.1%}" for mode, error in zip(MODES, windows))
+            findings.add_line(f"| {name}: of windows | {diary} | |")
             power = rms([error for kind in kinds for error in tally.whole_power[kind]])
-            findings.say(f"| {name}: RMS error of their power | {power:.2%} | |")
+            findings.add_line(f"| {name}: RMS error of their power | {power:.2%} | |")
     width = statistics.median(tally.half_widths)
     narrow = findings.bar("half width", width <= MOST_HALF_WIDTH)
-    findings.say(f"| median half width of kinds above 2 % | {width:.1%} | <= 6%: {narrow} |")
+    findings.add_line(f"| median half width of kinds above 2 % | {width:.1%} | <= 6%: {narrow} |")
     share, (low, high) = tally.held / tally.count, binomial_interval(tally.held, tally.count)
     good = LEAST_COVERED <= share <= MOST_COVERED and tally.count >= LEAST_WINDOWS
-    findings.say(
+    findings.add_line(
         f"| 90 % intervals that hold the truth | {share:.1%} of {tally.count} (95 %: {low:.1%} to {high:.1%}) | "
         f"85-95 % of 200: {findings.bar('coverage', good)} |"
     )
-    findings.say(f"| basis | {tally.bases} | |")
+    findings.add_line(f"| basis | {tally.bases} | |")
 
 
 def main() -> int:
@@ -231,10 +233,10 @@ def main() -> int:
         if not list(folder.glob("*.joule")):
             for seed in options.seeds.split(","):
                 make(joulemap, folder, options.kinds, int(seed), options.truth_s, options.mix_s, options.record.split())
-        findings.say("## Mixtures of kernels that alternate every 2 to 60 ms\n")
+        findings.add_line("## Mixtures of kernels that alternate every 2 to 60 ms\n")
         for file in sorted(folder.glob("*.joule")):
             tally.add(Recording(joulemap, file, json.loads(file.with_suffix(".json").read_text())), options.window_s)
-        tell(findings, tally, options.window_s)
+        write_results(findings, tally, options.window_s)
     return findings.conclude(options.markdown)
 
 

@@ -31,7 +31,7 @@ COUNTER_LAG_NS = 6_000_000
 UNREADABLE = (OSError, ValueError, LookupError, ArithmeticError, subprocess.SubprocessError)
 
 
-class Drawn(NamedTuple):
+class EnergyUse(NamedTuple):
     joules: float
     half_width_j: float  # half width of the 90 % interval, from the recording
     seconds: float
@@ -54,14 +54,14 @@ class Recording:
             command += ["--time", f"{begin_s:.6f},{end_s:.6f}"]
         return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
 
-    def drawn(self, span: dict, device: str) -> Drawn:
+    def drawn(self, span: dict, device: str) -> EnergyUse:
         late_ns = 0 if device == "cpu" else COUNTER_LAG_NS
         report = self.report([], {edge: span[edge] + late_ns for edge in ("begin_ns", "end_ns")})
         widths = [one["uncertainty_j"] or 0.0 for one in report["domains"] if is_of(one, device)]
         seconds = (span["end_ns"] - span["begin_ns"]) * 1e-9
-        return Drawn(doubled.device_total_j(report, device), sum(widths), seconds)
+        return EnergyUse(doubled.device_total_j(report, device), sum(widths), seconds)
 
-    def drawn_in(self, spans: list[dict], device: str) -> list[Drawn]:
+    def energy_in(self, spans: list[dict], device: str) -> list[EnergyUse]:
         """Returns the energy of each span. Each runs the program once, so several run in parallel."""
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
             return list(pool.map(lambda span: self.drawn(span, device), spans))
@@ -109,7 +109,7 @@ def rested(span: dict) -> dict:
     return {**span, "begin_ns": span["begin_ns"] + (span["end_ns"] - span["begin_ns"]) // 3}
 
 
-def told_by(folder: Path, name: str) -> dict:
+def load_diary(folder: Path, name: str) -> dict:
     return json.loads((folder / f"{name}.json").read_text())
 
 
@@ -127,14 +127,14 @@ def run_study(
     try:
         analyse(options, findings)
     except UNREADABLE as error:
-        findings.say(f"**Not analysed**: {why(error)}")
+        findings.add_line(f"**Not analysed**: {why(error)}")
         findings.missed.append("analysis")
     return findings.conclude(options.markdown)
 
 
 def why(error: BaseException) -> str:
-    told = (getattr(error, "stderr", None) or str(error)).strip()
-    return told.splitlines()[-1] if told else repr(error)
+    message = (getattr(error, "stderr", None) or str(error)).strip()
+    return message.splitlines()[-1] if message else repr(error)
 
 
 def study_parser(text: str | None, seconds: float) -> argparse.ArgumentParser:

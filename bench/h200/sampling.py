@@ -61,19 +61,21 @@ class Bench(Findings):
 
 
 def calibration(bench: Bench) -> None:
-    told = bench.last_json("calibrate", "--no-load", "--seconds", 5, "--json")
-    bench.say("## Calibration (idle)\n")
-    bench.say("| channel | refresh | known to | one read | its CPU | mean |\n|---|---|---|---|---|---|")
-    for entry in told["calibration"]:
+    result = bench.last_json("calibrate", "--no-load", "--seconds", 5, "--json")
+    bench.add_line("## Calibration (idle)\n")
+    bench.add_line("| channel | refresh | known to | one read | its CPU | mean |\n|---|---|---|---|---|---|")
+    for entry in result["calibration"]:
         if not entry["refresh_s"] or not entry["idle_w"]:
             continue
-        bench.say(
+        bench.add_line(
             f"| {entry['channel']} | {entry['refresh_s'] * 1e3:.3f} ms | {entry['refresh_spread_s'] * 1e6:.0f} us | "
             f"{entry['read_wall_s'] * 1e6:.1f} us | {entry['read_cpu_s'] * 1e6:.1f} us | {entry['idle_w']:.1f} W |"
         )
-    for entry in told["calibration"]:
+    for entry in result["calibration"]:
         if entry["phase_s"] is not None:
-            bench.say(f"\n{entry['channel']} is renewed {entry['phase_s'] * 1e3:.1f} ms after {entry['phase_of']}.")
+            bench.add_line(
+                f"\n{entry['channel']} is renewed {entry['phase_s'] * 1e3:.1f} ms after {entry['phase_of']}."
+            )
 
 
 def nvml_cost(overhead: dict) -> dict:
@@ -81,9 +83,13 @@ def nvml_cost(overhead: dict) -> dict:
 
 
 def against_the_hand(bench: Bench, rounds: int, seconds: float) -> None:
-    bench.say(f"\n## `stat` around a {seconds:.0f} s GPU load against the counter read by hand\n")
-    bench.say("The hand reads right after a step, before and after the load; what `stat` covers beyond that is idle.\n")
-    bench.say("| round | stat | +- | by hand | difference | within 0.5 % | beyond the hand |\n|---|---|---|---|---|---|---|")
+    bench.add_line(f"\n## `stat` around a {seconds:.0f} s GPU load against the counter read by hand\n")
+    bench.add_line(
+        "The hand reads right after a step, before and after the load; what `stat` covers beyond that is idle.\n"
+    )
+    bench.add_line(
+        "| round | stat | +- | by hand | difference | within 0.5 % | beyond the hand |\n|---|---|---|---|---|---|---|"
+    )
     for number in range(1, rounds + 1):
         hand_file = bench.folder / f"hand{number}.json"
         load = [sys.executable, HERE / "gpu_load.py", "--seconds", seconds, "--out", hand_file]
@@ -96,7 +102,7 @@ def against_the_hand(bench: Bench, rounds: int, seconds: float) -> None:
         expected_j = hand["joules"] + outside_s * 110
         difference = gpu["joules"] / expected_j - 1
         good = abs(difference) <= AGREEMENT
-        bench.say(
+        bench.add_line(
             f"| {number} | {gpu['joules']:.1f} J | {gpu['uncertainty_j']:.1f} J | {hand['joules']:.1f} J | "
             f"{100 * difference:+.2f} % | {bench.bar('stat agrees with the hand', good)} | "
             f"{outside_s:.2f} s at about 110 W |"
@@ -123,44 +129,44 @@ def steps_seen_densely() -> tuple[float, float, float]:
 
 def recording(bench: Bench, name: str, command: list, bytes_bar: bool) -> None:
     file = bench.folder / f"{name}.joule"
-    told = bench.last_json("record", "--json", "-o", file, "--", *command)
+    result = bench.last_json("record", "--json", "-o", file, "--", *command)
     low_ns, high_ns, seen = steps_seen_densely()
     report = bench.last_json("report", "--json", file)
-    cost = nvml_cost(told["overhead"])
-    share = cost["cpu_s"] / told["elapsed_s"]
+    cost = nvml_cost(result["overhead"])
+    share = cost["cpu_s"] / result["elapsed_s"]
     late = cost["late_us"]
     size = f"{report['samples']} samples, {report['file_bytes']} bytes"
-    bench.say(f"\n## Recording, {name}: {told['elapsed_s']:.1f} s, {size}\n")
-    bench.say("| what | measured | bar | met |\n|---|---|---|---|")
+    bench.add_line(f"\n## Recording, {name}: {result['elapsed_s']:.1f} s, {size}\n")
+    bench.add_line("| what | measured | bar | met |\n|---|---|---|---|")
     cheap = bench.bar(name + ": cost", share < MOST_OF_A_CORE)
-    bench.say(f"| CPU time of sampling the GPU | {100 * share:.2f} % of a core | 1 % | {cheap} |")
-    whole = told["overhead"]["share"]
-    bench.say(f"| CPU time of joulemap altogether | {100 * whole:.2f} % of a core | - | - |")
+    bench.add_line(f"| CPU time of sampling the GPU | {100 * share:.2f} % of a core | 1 % | {cheap} |")
+    whole = result["overhead"]["share"]
+    bench.add_line(f"| CPU time of joulemap altogether | {100 * whole:.2f} % of a core | - | - |")
     delays = ", ".join(f"{name} {late[name]:.0f}" for name in ("p50", "p90", "p99", "max"))
-    bench.say(f"| reads begun late by | {delays} us | - | - |")
+    bench.add_line(f"| reads begun late by | {delays} us | - | - |")
     per_sample = report["file_bytes"] / report["samples"]
     good = bench.bar(name + ": bytes a sample", per_sample <= 4) if bytes_bar else "(short: the fixed parts dominate)"
-    bench.say(f"| bytes a sample | {per_sample:.2f} | 4 | {good} |")
+    bench.add_line(f"| bytes a sample | {per_sample:.2f} | 4 | {good} |")
     steps = next((entry for entry in report["counter_steps"] if entry["channel"] == "gpu0-energy"), None)
     if steps is None:
-        bench.say(f"| counter steps | not known | 2 ms | {bench.bar(name + ': steps', False)} |")
+        bench.add_line(f"| counter steps | not known | 2 ms | {bench.bar(name + ': steps', False)} |")
         return
     period_ns = steps["period_s"] * 1e9
-    middle_ns = (low_ns + high_ns) / 2
-    ahead = round((middle_ns - steps["last_step_monotonic_ns"]) / period_ns)
-    error_ns = steps["last_step_monotonic_ns"] + ahead * period_ns - middle_ns
+    midpoint_ns = (low_ns + high_ns) / 2
+    ahead = round((midpoint_ns - steps["last_step_monotonic_ns"]) / period_ns)
+    error_ns = steps["last_step_monotonic_ns"] + ahead * period_ns - midpoint_ns
     known = bench.bar(name + ": steps", steps["half_width_s"] <= STEP_KNOWN_TO_S)
     width = f"+-{1e3 * steps['half_width_s']:.2f} ms ({steps['slips']} slips)"
-    bench.say(f"| counter steps known to | {width} | 2 ms | {known} |")
-    bench.say(
+    bench.add_line(f"| counter steps known to | {width} | 2 ms | {known} |")
+    bench.add_line(
         f"| the same steps read densely afterwards ({seen}, themselves known to +-{(high_ns - low_ns) / 2e6:.2f} ms) | "
         f"{error_ns / 1e6:+.2f} ms away | - | - |"
     )
 
 
 def windows(bench: Bench, wheel: Path, peers: Path | None) -> None:
-    bench.say("\n## A window around nothing: begin and end, as the program that is measured feels it\n")
-    bench.say("| tool | begin + end | against joulemap |\n|---|---|---|")
+    bench.add_line("\n## A window around nothing: begin and end, as the program that is measured feels it\n")
+    bench.add_line("| tool | begin + end | against joulemap |\n|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(folder)
@@ -172,13 +178,13 @@ def windows(bench: Bench, wheel: Path, peers: Path | None) -> None:
             process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
             if process.returncode != 0:
                 reason = (process.stderr.strip().split("\n") or ["?"])[-1]
-                bench.say(f"| {tool} | could not be run: {reason[:90]} | - |")
+                bench.add_line(f"| {tool} | could not be run: {reason[:90]} | - |")
                 if tool == "joulemap":
                     bench.missed.append("windows")
                 continue
             ns = json.loads(process.stdout.strip().split("\n")[-1])["ns"]
             own_ns = own_ns or ns
-            bench.say(f"| {tool} | {ns / 1e3:.2f} us | {ns / own_ns:.0f} x |")
+            bench.add_line(f"| {tool} | {ns / 1e3:.2f} us | {ns / own_ns:.0f} x |")
             if tool == "joulemap":
                 bench.bar("window from Python", ns <= WINDOW_NS)
 
@@ -209,7 +215,7 @@ def main() -> int:
             try:
                 section()
             except Exception as error:  # a section that fails must not stop the others
-                bench.say(f"\nfailed: {type(error).__name__}: {error}")
+                bench.add_line(f"\nfailed: {type(error).__name__}: {error}")
                 bench.missed.append(str(error)[:60])
     return bench.conclude(arguments.markdown)
 

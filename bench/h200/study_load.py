@@ -32,21 +32,21 @@ class Diary:
 
     def __init__(self, file: Path, device: str, **facts: Any) -> None:
         self._file = file
-        self.told = {"device": "gpu0" if device == "cuda" else "cpu", **facts, "entries": [], "failed": []}
+        self.document = {"device": "gpu0" if device == "cuda" else "cpu", **facts, "entries": [], "failed": []}
 
     def add(self, **entry: Any) -> None:
-        self.told["entries"].append(entry)
+        self.document["entries"].append(entry)
         self._write()
 
     def fail(self, what: str) -> None:
         """Logs the current exception; call it from an exception handler. The other parts of the load continue."""
         progress(f"{what} failed:\n{traceback.format_exc()}")
-        self.told["failed"].append(f"{what}: {sys.exc_info()[1]!r}"[:300])
+        self.document["failed"].append(f"{what}: {sys.exc_info()[1]!r}"[:300])
         self._write()
 
     def _write(self) -> None:
         written = self._file.with_suffix(".writing")
-        written.write_text(json.dumps(self.told))
+        written.write_text(json.dumps(self.document))
         os.replace(written, self._file)
 
 

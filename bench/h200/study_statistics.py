@@ -28,9 +28,9 @@ class Interval(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return self.told(".3f")
+        return self.as_text(".3f")
 
-    def told(self, form: str) -> str:
+    def as_text(self, form: str) -> str:
         return f"{self.value:{form}} ({self.low:{form}} to {self.high:{form}})"
 
     def times(self, factor: float) -> Interval:
@@ -162,7 +162,7 @@ def trend_of(values: Sequence[float]) -> Trend:
     drawn = []
     for noise in block_draws([one - middle for one in flat]):
         drawn.append(theil_sen_of_draw(slope, noise))
-    low, high = middle_of(drawn)
+    low, high = interval_center(drawn)
     p = math.erfc(abs(z) / math.sqrt(2))
     return Trend(Interval(slope, low, high), p, 2 * score / (count * (count - 1)), inflation)
 
@@ -223,10 +223,10 @@ def bootstrap(values: Sequence, statistic: Callable[[Sequence], float]) -> Inter
     """Bootstrap interval of a statistic of independent values."""
     chance = random.Random(SEED)
     drawn = [statistic(chance.choices(values, k=len(values))) for _ in range(REPLICATES)]
-    return Interval(statistic(values), *middle_of(drawn))
+    return Interval(statistic(values), *interval_center(drawn))
 
 
-def middle_of(values: Sequence[float], share: float = 0.9) -> tuple[float, float]:
+def interval_center(values: Sequence[float], share: float = 0.9) -> tuple[float, float]:
     ordered = sorted(values)
     outside = (1 - share) / 2 * (len(ordered) - 1)
     return ordered[math.floor(outside)], ordered[math.ceil(len(ordered) - 1 - outside)]

@@ -70,19 +70,25 @@ def survive(findings: Findings, joulemap: str, name: str, command: list[str], fo
     same_end = code == recorded.returncode
     same_out = alone.stdout.splitlines()[-1:] == recorded.stdout.splitlines()[-1:] and bool(alone.stdout)
     if not file.exists():
-        return findings.say(f"| {name} | {findings.bar(name, False)} | no recording: {recorded.stderr[-300:]!r} | | | | |")
-    told = Coverage(joulemap, file)
+        return findings.add_line(
+            f"| {name} | {findings.bar(name, False)} | no recording: {recorded.stderr[-300:]!r} | | | | |"
+        )
+    cover = Coverage(joulemap, file)
     least_phase, least_module = LEAST.get(name, USUAL)
-    covered = told.kernels >= LEAST_KERNELS.get(name, 1) and told.phase >= least_phase and told.module >= least_module
-    codes = ", ".join(sorted({entry["code"] for entry in told.diagnostics})) or "none"
-    findings.say(
-        f"| {name} | {findings.bar(f'{name}: exit and output', same_end and same_out)} | {told.kernels} | "
-        f"{100 * told.phase:.1f} % | {100 * told.module:.1f} % | {findings.bar(f'{name}: coverage', covered)} | {codes} |"
+    covered = (
+        cover.kernels >= LEAST_KERNELS.get(name, 1)
+        and cover.phase >= least_phase
+        and cover.module >= least_module
+    )
+    codes = ", ".join(sorted({entry["code"] for entry in cover.diagnostics})) or "none"
+    findings.add_line(
+        f"| {name} | {findings.bar(f'{name}: exit and output', same_end and same_out)} | {cover.kernels} | "
+        f"{100 * cover.phase:.1f} % | {100 * cover.module:.1f} % | {findings.bar(f'{name}: coverage', covered)} | {codes} |"
     )
     if not (same_end and same_out and covered):
         print(f"alone {alone.returncode} {alone.stdout[-200:]!r} recorded {recorded.returncode} {recorded.stdout[-200:]!r}")
         print(recorded.stderr[-1500:])
-        print(json.dumps(told.largest_rows(12), indent=1), json.dumps(told.diagnostics, indent=1))
+        print(json.dumps(cover.largest_rows(12), indent=1), json.dumps(cover.diagnostics, indent=1))
 
 
 def main() -> int:
@@ -93,8 +99,10 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=4, help="programs that share the GPU: nothing here is timed")
     options = parser.parse_args()
     findings = Findings()
-    findings.say("| program | same exit and result | kernels | with a phase | with a layer | covered | diagnostics |")
-    findings.say("|---|---|---|---|---|---|---|")
+    findings.add_line(
+        "| program | same exit and result | kernels | with a phase | with a layer | covered | diagnostics |"
+    )
+    findings.add_line("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.at_once) as several:
         wanted = [name for name in options.programs.split(",") if name]
 
@@ -102,7 +110,9 @@ def main() -> int:
             try:
                 survive(findings, str(options.joulemap.resolve()), *entry, Path(folder))
             except subprocess.TimeoutExpired as late:
-                findings.say(f"| {entry[0]} | {findings.bar(entry[0], False)} | ran past {late.timeout} s | | | | |")
+                findings.add_line(
+                    f"| {entry[0]} | {findings.bar(entry[0], False)} | ran past {late.timeout} s | | | | |"
+                )
 
         list(several.map(one, commands(Path(folder), wanted).items()))
     return findings.conclude(options.markdown)

@@ -182,7 +182,7 @@ def main() -> int:
     options = parser.parse_args()
     study = Study(options)
     study.cases() if options.part == "cases" else study.sweep()
-    return 1 if study.diary.told["failed"] else 0
+    return 1 if study.diary.document["failed"] else 0
 
 
 if __name__ == "__main__":

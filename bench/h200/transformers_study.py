@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from findings import Findings
-from recordings import HERE, UNREADABLE, Drawn, Recording, collect, run_study, study_parser, told_by, why
+from recordings import HERE, UNREADABLE, EnergyUse, Recording, collect, run_study, study_parser, load_diary, why
 from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval, power_law, sum_interval, verdict
 from transformer_parts import ATTENTION, FEED_FORWARD, LAYER_PARTS, PARTS, part_of
 
@@ -33,7 +33,7 @@ class Case(NamedTuple):
     model: str
     task: str
     precision: str
-    step: Drawn
+    step: EnergyUse
     passes: int
     forward_j: Interval | None  # J per step without backward pass and update, by the counter
     parts: dict[str, Interval]  # J per step, by part
@@ -50,7 +50,7 @@ class Case(NamedTuple):
         return f"{self.model}, {self.task}" + ("" if self.precision == "fp32" else f", {self.precision}")
 
 
-def per_pass(drawn: Drawn, passes: int) -> Interval:
+def per_pass(drawn: EnergyUse, passes: int) -> Interval:
     half = drawn.half_width_j
     return Interval(*(joules / passes for joules in (drawn.joules, drawn.joules - half, drawn.joules + half)))
 
@@ -76,20 +76,20 @@ def grouped(rows: list[dict], key, passes: int) -> dict[str, Interval]:
 
 class Cases:
     def __init__(self, options) -> None:
-        self.told = told_by(options.folder, CASES)
+        self.diary = load_diary(options.folder, CASES)
         self.recording = Recording(str(options.joulemap.resolve()), options.folder / f"{CASES}.joule")
         library = options.library or options.folder / "kernels.joule"
         self._known = ["--library", str(library)] if library.exists() else []
 
     def all(self) -> list[Case]:
-        steps = [one for one in self.told["entries"] if one["part"] == "step"]
+        steps = [one for one in self.diary["entries"] if one["part"] == "step"]
         return [self._case(one) for one in steps]
 
     def _case(self, entry: dict) -> Case:
-        device, passes, recording = self.told["device"], entry["passes"], self.recording
+        device, passes, recording = self.diary["device"], entry["passes"], self.recording
         key = ("model", "task", "precision")
         forward = [
-            one for one in self.told["entries"] if one["part"] == "forward" and all(one[k] == entry[k] for k in key)
+            one for one in self.diary["entries"] if one["part"] == "forward" and all(one[k] == entry[k] for k in key)
         ]
 
         def rows(by: str, *more: str) -> list[dict]:
@@ -117,8 +117,8 @@ def together(verdicts: list[str]) -> str:
     return REFUTED if verdicts and all(one == REFUTED for one in verdicts) else NOT_SHOWN
 
 
-def tell_parts(findings: Findings, cases: list[Case]) -> None:
-    findings.say(
+def write_parts(findings: Findings, cases: list[Case]) -> None:
+    findings.add_line(
         "Energy of a step by part: joules (90 %), share of what layers and updates drew, and the share by time alone."
     )
     rows = []
@@ -129,12 +129,14 @@ def tell_parts(findings: Findings, cases: list[Case]) -> None:
         for part in [name for name in PARTS if name in case.parts]:
             found = case.parts[part]
             by_time = case.by_time.get(part, 0.0) / time_j
-            rows.append([case.name, part, f"{found.told('.3f')} J", f"{found.value / total_j:.1%}", f"{by_time:.1%}"])
-        rows.append([case.name, "**all**, by the counter", f"**{case.step_j.told('.3f')} J**", "", ""])
+            rows.append(
+                [case.name, part, f"{found.as_text('.3f')} J", f"{found.value / total_j:.1%}", f"{by_time:.1%}"]
+            )
+        rows.append([case.name, "**all**, by the counter", f"**{case.step_j.as_text('.3f')} J**", "", ""])
     findings.table(["", "part", "energy", "share", "by time"], rows)
 
 
-def tell_backward(findings: Findings, cases: list[Case]) -> None:
+def write_backward(findings: Findings, cases: list[Case]) -> None:
     """Compares attribution with the counter alone: a step against the same step without backward pass and update."""
     rows, verdicts, counted = [], [], []
     for case in cases:
@@ -147,18 +149,18 @@ def tell_backward(findings: Findings, cases: list[Case]) -> None:
             forward, step = case.forward_j, case.step_j
             rest = Interval(step.value - forward.value, step.low - forward.high, step.high - forward.low).over(forward)
             counted.append(verdict(rest, 1.0))
-            by_counter = rest.told(".2f")
-        rows.append([case.name, ratio.told(".2f"), verdicts[-1], by_counter])
-    findings.say("\n### Backward against forward\n")
+            by_counter = rest.as_text(".2f")
+        rows.append([case.name, ratio.as_text(".2f"), verdicts[-1], by_counter])
+    findings.add_line("\n### Backward against forward\n")
     head = ["", "backward / forward, attributed", "above 1", "(backward + update) / forward, by the counter"]
     findings.table(head, rows)
-    findings.say(
+    findings.add_line(
         f"**The backward pass dominates: {together(verdicts)}** by attribution; with the update, by the counter "
         f"alone: {together(counted)}."
     )
 
 
-def tell_attention(findings: Findings, cases: list[Case]) -> None:
+def write_attention(findings: Findings, cases: list[Case]) -> None:
     rows, against, layers = [], [], []
     for case in cases:
         if ATTENTION not in case.parts or FEED_FORWARD not in case.parts:
@@ -169,17 +171,17 @@ def tell_attention(findings: Findings, cases: list[Case]) -> None:
         outside = encoder.over(sum_interval(others)) if others else None
         against.append(verdict(ratio, 1.0))
         layers += [verdict(outside, 1.0)] if outside else []
-        rows.append([case.name, ratio.told(".2f"), against[-1], outside.told(".1f") if outside else "-"])
-    findings.say("\n### Self-attention\n")
+        rows.append([case.name, ratio.as_text(".2f"), against[-1], outside.as_text(".1f") if outside else "-"])
+    findings.add_line("\n### Self-attention\n")
     findings.table(["", "self-attention / feed-forward", "above 1", "transformer layers / all else"], rows)
-    findings.say(
+    findings.add_line(
         f"**Self-attention dominates, against the feed-forward part of the same layers: {together(against)}.** That "
         f"transformer layers, "
         f"both parts together, outweigh embeddings, pooler, heads and update: {together(layers)}."
     )
 
 
-def tell_albert(findings: Findings, cases: list[Case]) -> None:
+def write_albert(findings: Findings, cases: list[Case]) -> None:
     by_name = {(one.model, one.task, one.precision): one for one in cases}
     rows, halves, large = [], [], []
     for (model, task, precision), bert in by_name.items():
@@ -193,30 +195,30 @@ def tell_albert(findings: Findings, cases: list[Case]) -> None:
             if bert.parts[part].value >= LEAST_SHARE * total_j:
                 large.append(half)
                 halves += [f"{part} ({task})"] if half == CONFIRMED else []
-            rows.append([task, part, f"{bert.parts[part].value:.4f} J", ratio.told(".2f"), half])
+            rows.append([task, part, f"{bert.parts[part].value:.4f} J", ratio.as_text(".2f"), half])
         rows.append(
             [
                 task,
                 "**all**, by the counter",
                 f"{bert.step_j.value:.3f} J",
-                albert.step_j.over(bert.step_j).told(".2f"),
+                albert.step_j.over(bert.step_j).as_text(".2f"),
                 "",
             ]
         )
-    findings.say("\n### ALBERT against BERT\n")
+    findings.add_line("\n### ALBERT against BERT\n")
     findings.table(["task", "part", "BERT", "ALBERT / BERT", f"at most {ABOUT_HALF}"], rows)
     some = CONFIRMED if halves else REFUTED if large and all(one == REFUTED for one in large) else NOT_SHOWN
     where = f": {', '.join(halves)}" if halves else ""
-    findings.say(
+    findings.add_line(
         f"**ALBERT needs about half or less in some modules (of those above {LEAST_SHARE:.0%} of BERT's energy): "
         f"{some}**{where}."
     )
 
 
-def tell_tensors(findings: Findings, cases: list[Case]) -> None:
+def write_tensors(findings: Findings, cases: list[Case]) -> None:
     for case in cases:
         if case.task == "pre-training" and case.precision == "fp32" and case.tensors:
-            findings.say(f"\n### The {len(case.tensors)} tensors whose making drew most: {case.name}\n")
+            findings.add_line(f"\n### The {len(case.tensors)} tensors whose making drew most: {case.name}\n")
             total_j = case.step.joules
             findings.table(
                 ["tensor", "energy of a step", "share", "basis"],
@@ -232,14 +234,14 @@ def tell_tensors(findings: Findings, cases: list[Case]) -> None:
             )
 
 
-def tell_sweep(findings: Findings, options) -> None:
-    told = told_by(options.folder, SWEEP)
+def write_sweep(findings: Findings, options) -> None:
+    diary = load_diary(options.folder, SWEEP)
     recording = Recording(str(options.joulemap.resolve()), options.folder / f"{SWEEP}.joule")
     entries = sorted(
-        (one for one in told["entries"] if one["part"] == "step"), key=lambda one: (one["hidden"], one["layers"])
+        (one for one in diary["entries"] if one["part"] == "step"), key=lambda one: (one["hidden"], one["layers"])
     )
-    drawn = recording.drawn_in(entries, told["device"])
-    findings.say("\n### Hidden size and number of layers: BERT, fine-tuning\n")
+    drawn = recording.energy_in(entries, diary["device"])
+    findings.add_line("\n### Hidden size and number of layers: BERT, fine-tuning\n")
     findings.table(
         ["hidden", "layers", "parameters", "a step", "energy", "power"],
         [
@@ -248,7 +250,7 @@ def tell_sweep(findings: Findings, options) -> None:
                 str(e["layers"]),
                 f"{e['parameters'] / 1e6:.1f} M",
                 f"{1e3 * d.seconds / e['passes']:.2f} ms",
-                f"{per_pass(d, e['passes']).told('.3f')} J",
+                f"{per_pass(d, e['passes']).as_text('.3f')} J",
                 f"{d.watts:.0f} W",
             ]
             for e, d in zip(entries, drawn)
@@ -259,15 +261,15 @@ def tell_sweep(findings: Findings, options) -> None:
         energy = power_law(sizes, [one.joules / entry["passes"] for entry, one in zip(entries, drawn)])
         power = power_law(sizes, [one.watts for one in drawn])
     except (ValueError, IndexError) as error:
-        findings.say(f"**Hidden size outweighs layers: not shown**, too few sizes were run ({error}).")
+        findings.add_line(f"**Hidden size outweighs layers: not shown**, too few sizes were run ({error}).")
         return
     difference = energy.combined([0, 1, -1])
-    findings.say(
-        f"Energy of a step grows as hidden size to the {energy.coefficient(1).told('.2f')} and layers to the "
-        f"{energy.coefficient(2).told('.2f')}; power as {power.coefficient(1).told('.2f')} and "
-        f"{power.coefficient(2).told('.2f')}.\n\n"
+    findings.add_line(
+        f"Energy of a step grows as hidden size to the {energy.coefficient(1).as_text('.2f')} and layers to the "
+        f"{energy.coefficient(2).as_text('.2f')}; power as {power.coefficient(1).as_text('.2f')} and "
+        f"{power.coefficient(2).as_text('.2f')}.\n\n"
         f"**Hidden size outweighs layers, size for size: {verdict(difference, 0.0)}** (exponents differ by "
-        f"{difference.told('.2f')}); "
+        f"{difference.as_text('.2f')}); "
         f"in power: {verdict(power.combined([0, 1, -1]), 0.0)}."
     )
 
@@ -275,16 +277,16 @@ def tell_sweep(findings: Findings, options) -> None:
 def analyse(options, findings: Findings) -> None:
     try:
         cases = Cases(options).all()
-        tell_parts(findings, cases)
-        for tell in (tell_backward, tell_attention, tell_albert, tell_tensors):
-            tell(findings, cases)
+        write_parts(findings, cases)
+        for write_section in (write_backward, write_attention, write_albert, write_tensors):
+            write_section(findings, cases)
     except UNREADABLE as error:
-        findings.say(f"\n**Cases not analysed**: {why(error)}")
+        findings.add_line(f"\n**Cases not analysed**: {why(error)}")
         findings.missed.append(CASES)
     try:
-        tell_sweep(findings, options)
+        write_sweep(findings, options)
     except UNREADABLE as error:
-        findings.say(f"\n**The sweep not analysed**: {why(error)}")
+        findings.add_line(f"\n**The sweep not analysed**: {why(error)}")
         findings.missed.append(SWEEP)
 
 

@@ -161,7 +161,7 @@ def main() -> int:
     table(findings, results)
     for one in results:
         if "failure" in one:
-            findings.say(f"- {one['name']}: {one['failure']}")
+            findings.add_line(f"- {one['name']}: {one['failure']}")
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
     return findings.conclude(options.markdown)

@@ -194,7 +194,7 @@ def main() -> int:
             if dense.poll() is None:
                 dense.kill()
         read = json.loads(dense_file.read_text())
-        bench.say(
+        bench.add_line(
             f"## Windows of a varying load: {arguments.seconds:.0f} s, seed {arguments.seed}; "
             f"{len(read['updates'])} updates read, {read['missed']} missed, "
             f"their phase known to +-{read['phase_known_to_ns'] / 1e6:.1f} ms"

@@ -42,12 +42,12 @@ def seconds_of_bytes(profile: Path) -> float:
 
 def measure(programs: Path, profile: Path, repeats: int) -> bool:
     megabytes = profile.stat().st_size / 1e6
-    told, plain_s, command_s = [], [], []
+    summaries, plain_s, command_s = [], [], []
     for _ in range(repeats):
-        told.append(read_once(programs / "trace_summary", profile))
+        summaries.append(read_once(programs / "trace_summary", profile))
         plain_s.append(seconds_of_bytes(profile))
         command_s.append(import_once(programs / "joulemap", "xplane", profile)["seconds"])
-    best = min(told, key=lambda one: one["read_s"])
+    best = min(summaries, key=lambda one: one["read_s"])
     speed = megabytes / best["read_s"]
     command_speed = megabytes / min(command_s)
     is_small = profile.stat().st_size < SMALLEST

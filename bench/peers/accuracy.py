@@ -89,19 +89,19 @@ def _collect(scene: Scene, into: Dict[str, List[Dict[str, Any]]], name_of: Calla
         )
 
 
-def measure(base_s: float, repetitions: int, say: Callable[[str], None]) -> Dict[str, Any]:
+def measure(base_s: float, repetitions: int, print_progress: Callable[[str], None]) -> Dict[str, Any]:
     """Runs all loads; returns a list of repetitions for each."""
     law = Law()
     power_w = law.power_w(1 / (os.cpu_count() or 1))
     loads: Dict[str, List[Dict[str, Any]]] = {}
-    say("accuracy: steady, bursts, full, idle")
+    print_progress("accuracy: steady, bursts, full, idle")
     _collect(_plain_scene(base_s, repetitions, law), loads, lambda load: load)
-    say("accuracy: a counter that wraps often")
+    print_progress("accuracy: a counter that wraps often")
     often = _scene_of_many_wraps(base_s, repetitions, law, power_w)
     _collect(often, loads, lambda load: "many wraps")
     warm_up_j = often.truth.joules("package-0", often.truth.start_ns, often.rounds[0]["begin_ns"])
     for repetition in range(repetitions):
-        say(f"accuracy: a counter that wraps once, {repetition + 1} of {repetitions}")
+        print_progress(f"accuracy: a counter that wraps once, {repetition + 1} of {repetitions}")
         try:
             once = _scene_of_one_wrap(base_s, repetition, law, power_w, warm_up_j)
         except MachineFailed:  # the peers took longer to start, and the counter wrapped before the load

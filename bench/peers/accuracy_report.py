@@ -114,29 +114,29 @@ def _with_interval(measured: Dict[str, Any]) -> List[Dict[str, Any]]:
 
 
 def _interval_note(measured: Dict[str, Any]) -> List[str]:
-    told = _with_interval(measured)
-    if not told:
+    with_interval = _with_interval(measured)
+    if not with_interval:
         return []
-    widths = [100 * result["package_uncertainty_j"] / result["package_j"] for result in told]
+    widths = [100 * result["package_uncertainty_j"] / result["package_j"] for result in with_interval]
     return [
         "joulemap states an interval: the truth over its own window lay inside in "
-        f"{sum(map(_inside, told))} of {len(told)} runs; its half width was {min(widths):.3f} to "
+        f"{sum(map(_inside, with_interval))} of {len(with_interval)} runs; its half width was {min(widths):.3f} to "
         f"{max(widths):.3f} % of the energy. The others state none."
     ]
 
 
 def _shortfalls(measured: Dict[str, Any]) -> List[str]:
-    told = _with_interval(measured)
-    inside = sum(map(_inside, told))
-    if inside >= STATED_INTERVAL * len(told):
+    with_interval = _with_interval(measured)
+    inside = sum(map(_inside, with_interval))
+    if inside >= STATED_INTERVAL * len(with_interval):
         return []
     worst = max(
         abs(result["package_j"] - result["package_own_true_j"]) / result["package_uncertainty_j"]
-        for result in told
+        for result in with_interval
     )
     return [
         f"The interval that joulemap states for a measured energy held the truth in {inside} of "
-        f"{len(told)} runs; it is meant to hold {STATED_INTERVAL:.0%} of them. The worst error was "
+        f"{len(with_interval)} runs; it is meant to hold {STATED_INTERVAL:.0%} of them. The worst error was "
         f"{worst:.1f} times the half width."
     ]
 

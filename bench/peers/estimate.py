@@ -61,9 +61,9 @@ def _compare(result: Dict[str, Any], true_w: float) -> Dict[str, Any]:
     return case
 
 
-def measure(seconds: float, say: Callable[[str], None]) -> Dict[str, Any]:
+def measure(seconds: float, print_progress: Callable[[str], None]) -> Dict[str, Any]:
     """Measures every kind of machine under every load."""
-    say("estimate")
+    print_progress("estimate")
     rounds = estimate_scene.play(METERS, list(LOADS.values()), LIMIT_W, seconds)
     cases: List[Dict[str, Any]] = []
     for kind in KINDS:

@@ -32,7 +32,7 @@ from machine import (
 from tables import Bar, Section, as_list, bars_table, section_as_text, table_as_text
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     """Prints progress, separate from the tables."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
@@ -46,8 +46,8 @@ def _parse() -> argparse.Namespace:
 
 
 def _versions() -> Dict[str, str]:
-    said = subprocess.run([str(JOULEMAP), "--version"], capture_output=True, text=True, check=True)
-    versions = {"joulemap": said.stdout.split()[-1]}
+    process = subprocess.run([str(JOULEMAP), "--version"], capture_output=True, text=True, check=True)
+    versions = {"joulemap": process.stdout.split()[-1]}
     for package in ["pyJoules", "zeus", "codecarbon"]:
         try:
             versions[package] = metadata.version(package)
@@ -57,11 +57,11 @@ def _versions() -> Dict[str, str]:
 
 
 def _measure(quick: bool) -> Dict[str, Any]:
-    _say("start-up")
+    _print_progress("start-up")
     started = time.monotonic()
     figures: Dict[str, Any] = {"quick": quick, "startup": startup.measure(8 if quick else 25)}
-    figures["accuracy"] = accuracy.measure(3 if quick else 10, 2 if quick else 3, _say)
-    figures["estimate"] = estimate.measure(2 if quick else 5, _say)
+    figures["accuracy"] = accuracy.measure(3 if quick else 10, 2 if quick else 3, _print_progress)
+    figures["estimate"] = estimate.measure(2 if quick else 5, _print_progress)
     figures["took_s"] = time.monotonic() - started
     return figures
 

@@ -52,8 +52,8 @@ def median_and_spread(values: Sequence[float], form: str) -> str:
 
 def median_and_quartiles(values: Sequence[float], form: str) -> str:
     """Median and quartiles, for many values with outliers."""
-    low, middle, high = statistics.quantiles(values, n=4)
-    return f"{form.format(middle)} ({form.format(low)} to {form.format(high)})"
+    low, median_value, high = statistics.quantiles(values, n=4)
+    return f"{form.format(median_value)} ({form.format(low)} to {form.format(high)})"
 
 
 def as_list(texts: Sequence[str]) -> str:

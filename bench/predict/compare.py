@@ -68,7 +68,7 @@ def measures(data: Data, found: pandas.DataFrame, split: str) -> dict[str, dict[
     """Errors by line of the table and model."""
     joules = measured_joules(data, split)
     here = found[found["split"] == split]
-    told = {}
+    measures_by_split = {}
     for name, keys in grouped_rows(data, split).items():
         some = here[here["key"].isin(keys)]
         of_models = {
@@ -78,8 +78,8 @@ def measures(data: Data, found: pandas.DataFrame, split: str) -> dict[str, dict[
             for model, mine in some.groupby("model")
         }
         if of_models:
-            told[name] = of_models
-    return told
+            measures_by_split[name] = of_models
+    return measures_by_split
 
 
 def intervals(mine: pandas.DataFrame) -> "tuple[numpy.ndarray, numpy.ndarray] | None":
@@ -93,10 +93,10 @@ def order(names: Iterable[str]) -> list[str]:
     return sorted(set(names), key=first.index)
 
 
-def split_text(split: str, told: dict[str, dict[str, dict]], shown: Iterable[str]) -> list[str]:
-    if not told:
+def split_text(split: str, measures_by_split: dict[str, dict[str, dict]], shown: Iterable[str]) -> list[str]:
+    if not measures_by_split:
         return [f"## {split}", "", "No predictions.", ""]
-    names = order(name for of_models in told.values() for name in of_models)
+    names = order(name for of_models in measures_by_split.values() for name in of_models)
     lines = [f"## {split}", "", DESCRIBED[split], ""]
     for measure in shown:
         lines += [
@@ -105,24 +105,26 @@ def split_text(split: str, told: dict[str, dict[str, dict]], shown: Iterable[str
             f"| | rows | {' | '.join(names)} |",
             "|---|---:|" + "---:|" * len(names),
         ]
-        for name, of_models in told.items():
+        for name, of_models in measures_by_split.items():
             most = max(one["rows"] for one in of_models.values())
             cells = [cell(measure, of_models.get(model), most) for model in names]
             lines.append(f"| {name} | {most} | {' | '.join(cells)} |")
         lines.append("")
-    return lines + interval_text(told)
+    return lines + interval_text(measures_by_split)
 
 
-def cell(measure: str, told: "dict | None", most: int) -> str:
+def cell(measure: str, measures_of_model: "dict | None", most: int) -> str:
     """Formats a value, with the number of rows where a model predicts fewer rows than another."""
-    if told is None:
+    if measures_of_model is None:
         return "-"
-    return metrics.text(measure, told[measure]) + ("" if told["rows"] == most else f" ({told['rows']} rows)")
+    return metrics.text(measure, measures_of_model[measure]) + (
+        "" if measures_of_model["rows"] == most else f" ({measures_of_model['rows']} rows)"
+    )
 
 
-def interval_text(told: dict[str, dict[str, dict]]) -> list[str]:
+def interval_text(measures_by_split: dict[str, dict[str, dict]]) -> list[str]:
     lines = []
-    for name, of_models in told.items():
+    for name, of_models in measures_by_split.items():
         one = of_models.get(OURS, {})
         if one.get("coverage") is not None:
             lines.append(f"| {name} | {one['rows']} | {one['coverage']:.1f} % | {one['half_width']:.1f} % |")
@@ -177,11 +179,11 @@ def main() -> int:
     found = baseline_predictions(data, folds, given)
     if given.predictions:
         found = pandas.concat([found, our_predictions(given.predictions, folds)])
-    told = {split: measures(data, found, split) for split in dict.fromkeys(fold.split for fold in folds)}
+    measures_by_split = {split: measures(data, found, split) for split in dict.fromkeys(fold.split for fold in folds)}
     lines = [f"{len(data.operations)} operations, {len(data.networks)} settings of networks, once each; "
              f"{sum(key in data.lists for key in data.networks.index)} of them with their list of operations. "
              f"Seed of chance: {given.seed}.", ""]  # fmt: skip
-    for split, of_split in told.items():
+    for split, of_split in measures_by_split.items():
         lines += split_text(split, of_split, given.measures.split(","))
     studied = studies.all_studies(data, flops, found)
     lines += [line for study in studied for line in study.lines]
@@ -189,7 +191,9 @@ def main() -> int:
     if given.json:
         given.json.parent.mkdir(parents=True, exist_ok=True)
         given.json.write_text(
-            json.dumps({"seed": given.seed, "splits": told, **{s.name: s.values for s in studied}}, indent=1)
+            json.dumps(
+                {"seed": given.seed, "splits": measures_by_split, **{s.name: s.values for s in studied}}, indent=1
+            )
         )
     return 0
 

@@ -50,13 +50,15 @@ class Case(NamedTuple):
     @property
     def ratios(self) -> tuple[float, float]:
         """Compiled over eager, measured and predicted."""
-        told, found = ((joules["compiled"] / joules["eager"]) for joules in (self.measured, self.predicted))
-        return told, found
+        measured_ratio, predicted_ratio = (
+            (joules["compiled"] / joules["eager"]) for joules in (self.measured, self.predicted)
+        )
+        return measured_ratio, predicted_ratio
 
     def error(self, of: str) -> float:
         """Error of a mode's joules or of the `ratio`, in percent of the measured value."""
-        told, found = self.ratios if of == "ratio" else (self.measured[of], self.predicted[of])
-        return 100 * (found - told) / told
+        measured_value, predicted_value = self.ratios if of == "ratio" else (self.measured[of], self.predicted[of])
+        return 100 * (predicted_value - measured_value) / measured_value
 
 
 def read(table: Path) -> dict[Setting, dict[str, float]]:
@@ -64,9 +66,9 @@ def read(table: Path) -> dict[Setting, dict[str, float]]:
     by_run: dict = defaultdict(lambda: defaultdict(list))
     with gzip.open(table, "rt", newline="") as file:
         for row in csv.DictReader(file):
-            told = dict(pair.split("=") for pair in row["parameters"].split(";"))
-            numbers = int(told["batch"]), int(told["size"])
-            setting = Setting(told["package"], told["name"], *numbers, row["dtype"], row["pass"])
+            result = dict(pair.split("=") for pair in row["parameters"].split(";"))
+            numbers = int(result["batch"]), int(result["size"])
+            setting = Setting(result["package"], result["name"], *numbers, row["dtype"], row["pass"])
             by_run[setting, row["slice"]][row["way"]].append(float(row["energy_j"]))
     whole: dict = defaultdict(list)
     for (setting, _), ways in by_run.items():
@@ -86,16 +88,16 @@ def traced(setting: Setting) -> dict:
     network = known[setting.package, setting.name]
     whole = lister.networks.Setting(network, *setting[2:])
     try:
-        return lister.operations_of_setting(lister.networks.Loaded(lister.torch, "meta", network), "meta", whole)
+        return lister.operations_of_setting(lister.networks.LoadedNetwork(lister.torch, "meta", network), "meta", whole)
     except (RuntimeError, NotImplementedError, ValueError):  # construction reads data, which "meta" tensors lack
-        return lister.operations_of_setting(lister.networks.Loaded(lister.torch, "cpu", network), "cpu", whole)
+        return lister.operations_of_setting(lister.networks.LoadedNetwork(lister.torch, "cpu", network), "cpu", whole)
 
 
 def predictor(program: Path, more: Sequence[str]) -> Callable[[dict, str], float]:
     def predict(operations: dict, mode: str) -> float:
         command = [str(program), "predict", "-", "--mode", mode, "--json", *more]
-        told = json.dumps(operations)
-        ended = subprocess.run(command, input=told, capture_output=True, text=True, timeout=LONGEST_S, check=False)
+        result = json.dumps(operations)
+        ended = subprocess.run(command, input=result, capture_output=True, text=True, timeout=LONGEST_S, check=False)
         if not ended.stdout.strip():
             raise SystemExit(f"{' '.join(command)}: {ended.stderr.strip()}")
         return json.loads(ended.stdout)["energy_j"]
@@ -137,9 +139,9 @@ def text_of(cases: Sequence[Case]) -> str:
     lines += ["", "| | | settings | RMSPE | median | bias |", "|---|---|---:|---:|---:|---:|"]
     for which, some in groups_of(cases).items():
         for of in (*MODES, "ratio"):
-            told = summary(some, of)
-            errors = " | ".join(f"{told[name]:.1f} %" for name in ("rmspe", "median", "bias"))
-            lines.append(f"| {which} | {of} | {told['settings']} | {errors} |")
+            result = summary(some, of)
+            errors = " | ".join(f"{result[name]:.1f} %" for name in ("rmspe", "median", "bias"))
+            lines.append(f"| {which} | {of} | {result['settings']} | {errors} |")
     return "\n".join(lines)
 
 
@@ -165,8 +167,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     cases = cases_of(measured, traced, predictor(options.program, more))
     print(text_of(cases))
     if options.json:
-        told = [{**case.setting._asdict(), "measured_j": case.measured, "predicted_j": case.predicted} for case in cases]
-        options.json.write_text(json.dumps(told, indent=1) + "\n")
+        results = [
+            {**case.setting._asdict(), "measured_j": case.measured, "predicted_j": case.predicted} for case in cases
+        ]
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
     return 0
 
 

@@ -55,9 +55,9 @@ def listed_operations(data: Data) -> pandas.DataFrame:
 
 
 def table(kind: str, rows: pandas.DataFrame) -> Table:
-    told = [work.canonical(kind, parse(text)) for text in rows["parameters"]]
-    costs = [work.sized(kind, *one) for one in zip(told, rows["dtype"], rows["pass"])]
-    frame = pandas.DataFrame(told, index=rows.index)
+    parameters = [work.canonical(kind, parse(text)) for text in rows["parameters"]]
+    costs = [work.sized(kind, *one) for one in zip(parameters, rows["dtype"], rows["pass"])]
+    frame = pandas.DataFrame(parameters, index=rows.index)
     frame = frame.assign(dtype=rows["dtype"], cold=rows["cold"].astype(int), **{"pass": rows["pass"]})
     frame["input_size"], frame["output_size"] = [one.inputs for one in costs], [one.outputs for one in costs]
     texts = [name for name in TEXTS if name in frame]

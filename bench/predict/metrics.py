@@ -22,7 +22,7 @@ def measures(
 ) -> dict[str, "float | int | None"]:
     errors = 100 * (predicted - joules) / joules
     sizes = numpy.abs(errors)
-    told = {
+    values = {
         "rows": len(errors),
         "rmspe": float(numpy.sqrt(numpy.mean(errors**2))),
         "mape": float(sizes.mean()),
@@ -33,9 +33,9 @@ def measures(
     }
     if interval is not None:
         low, high = interval
-        told["coverage"] = float(100 * numpy.mean((low <= joules) & (joules <= high)))
-        told["half_width"] = float(100 * numpy.median((high - low) / 2 / predicted))
-    return told
+        values["coverage"] = float(100 * numpy.mean((low <= joules) & (joules <= high)))
+        values["half_width"] = float(100 * numpy.median((high - low) / 2 / predicted))
+    return values
 
 
 def kendall_tau(joules: numpy.ndarray, predicted: numpy.ndarray) -> Optional[float]:

@@ -86,9 +86,9 @@ def times_factor(data: Data, fold: Fold, whole: dict[str, float], found: dict[st
     """Sums times the median ratio of network energy to sum over training networks, by pass."""
     trained = data.networks[~data.networks.index.isin(fold.untrained) & data.networks.index.isin(list(whole))]
     factors = trained["energy_j"] / pandas.Series(whole).reindex(trained.index)
-    middle = factors.groupby(trained["pass"]).median()
+    median_factor = factors.groupby(trained["pass"]).median()
     passes = data.networks["pass"]
-    return {key: joules * middle[passes[key]] for key, joules in found.items() if passes[key] in middle}
+    return {key: joules * median_factor[passes[key]] for key, joules in found.items() if passes[key] in median_factor}
 
 
 def by_total_flops(data: Data, fold: Fold, flops: dict[str, float]) -> dict[str, float]:
@@ -165,9 +165,11 @@ def describe(kind: str, text: str, dtype: str, which: str) -> "tuple[int, list[f
     """Kind, features of a step, input and output size; None for views."""
     if kind == "view":
         return None
-    told = work.canonical(kind, parse(text))
-    cost = work.sized(kind, told, dtype, which)
-    sizes = [math.log1p(float(told[name])) if isinstance(told.get(name), (int, float)) else 0.0 for name in SIZES]
+    parameters = work.canonical(kind, parse(text))
+    cost = work.sized(kind, parameters, dtype, which)
+    sizes = [
+        math.log1p(float(parameters[name])) if isinstance(parameters.get(name), (int, float)) else 0.0 for name in SIZES
+    ]
     marks = [float(dtype == one) for one in DTYPES] + [float(which == one) for one in PASSES]
     return (
         KINDS.index(kind),

@@ -21,8 +21,8 @@ def standard(values: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
 
 def fit_mlp(train: numpy.ndarray, target: numpy.ndarray, test: numpy.ndarray) -> numpy.ndarray:
     start()
-    (mean, spread), (middle, width) = standard(train), standard(target)
-    x, y = tensor((train - mean) / spread), tensor((target - middle) / width)
+    (mean, spread), (center, width) = standard(train), standard(target)
+    x, y = tensor((train - mean) / spread), tensor((target - center) / width)
     model = nn.Sequential(nn.Linear(x.shape[1], 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=1e-2)
     for _ in range(MLP_EPOCHS):
@@ -30,7 +30,7 @@ def fit_mlp(train: numpy.ndarray, target: numpy.ndarray, test: numpy.ndarray) ->
         nn.functional.mse_loss(model(x)[:, 0], y).backward()
         optimizer.step()
     with torch.no_grad():
-        return model(tensor((test - mean) / spread))[:, 0].numpy() * width + middle
+        return model(tensor((test - mean) / spread))[:, 0].numpy() * width + center
 
 
 class Recurrent(nn.Module):
@@ -52,7 +52,7 @@ class Recurrent(nn.Module):
 def fit_recurrent(kinds, steps, target, test_kinds, test_steps, count: int, embedded: bool) -> numpy.ndarray:
     """Trains on batches of sequences with similar lengths, which limits padding."""
     start()
-    (mean, spread), (middle, width) = standard(numpy.concatenate(steps)), standard(target)
+    (mean, spread), (center, width) = standard(numpy.concatenate(steps)), standard(target)
 
     def padded(some_kinds, some_steps):
         lengths = torch.tensor([len(one) for one in some_kinds])
@@ -62,7 +62,7 @@ def fit_recurrent(kinds, steps, target, test_kinds, test_steps, count: int, embe
     order = sorted(range(len(kinds)), key=lambda number: len(kinds[number]))
     batches = [order[first : first + BATCH] for first in range(0, len(order), BATCH)]
     inputs = [padded([kinds[n] for n in batch], [steps[n] for n in batch]) for batch in batches]
-    targets = [tensor((target[batch] - middle) / width) for batch in batches]
+    targets = [tensor((target[batch] - center) / width) for batch in batches]
     model = Recurrent(steps[0].shape[1], count, embedded)
     optimizer = torch.optim.Adam([one for one in model.parameters() if one.requires_grad], lr=5e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=RNN_EPOCHS * len(batches))
@@ -74,7 +74,7 @@ def fit_recurrent(kinds, steps, target, test_kinds, test_steps, count: int, embe
             optimizer.step()
             schedule.step()
     with torch.no_grad():
-        return model(*padded(test_kinds, test_steps)).numpy() * width + middle
+        return model(*padded(test_kinds, test_steps)).numpy() * width + center
 
 
 def start() -> None:

@@ -87,8 +87,10 @@ def while_left_alone(raw: pandas.DataFrame, busy_s: pandas.Series) -> pandas.Dat
     host. If there are none, it keeps settings whose time did not depend on the host."""
     busy = raw["key"].map(busy_s).fillna(0.0)
     quickest = raw.groupby("slice")["launch_s"].transform("min")
-    is_told = (raw["issue_s"] > 0) & (busy > 0)
-    is_explained = ~is_told | (raw["time_s"] < EXPLAINED * pandas.concat([raw["issue_s"], busy], axis=1).max(axis=1))
+    has_issue_time = (raw["issue_s"] > 0) & (busy > 0)
+    is_explained = ~has_issue_time | (
+        raw["time_s"] < EXPLAINED * pandas.concat([raw["issue_s"], busy], axis=1).max(axis=1)
+    )
     # 2: undisturbed, 1: the host's launch time is known, 0: it is not. The best rows of a setting count.
     rank = (raw["launch_s"] > 0).astype(int)
     was_quiet = raw["quiet_windows"] != 0 if "quiet_windows" in raw else True  # 0: no idle-host window was found
@@ -104,15 +106,15 @@ def _busy(folder: Path) -> pandas.Series:
     """GPU busy time by key of a setting, s; the table names settings like "timm/resnet50 8x224 fp32 inference"."""
     if not (folder / "busy.csv.gz").exists():
         return pandas.Series(dtype=float)
-    told = pandas.read_csv(folder / "busy.csv.gz")
-    parts = told["setting"].str.extract(r"^[^/]*/(.*) (\d+)x(\d+) (\S+) (\S+)$")
-    return told.assign(key=parts.agg("|".join, axis=1)).groupby("key")["busy_s"].last()
+    table = pandas.read_csv(folder / "busy.csv.gz")
+    parts = table["setting"].str.extract(r"^[^/]*/(.*) (\d+)x(\d+) (\S+) (\S+)$")
+    return table.assign(key=parts.agg("|".join, axis=1)).groupby("key")["busy_s"].last()
 
 
 def _networks(folder: Path) -> pandas.DataFrame:
     raw = pandas.read_csv(folder / "networks.csv.gz")
-    told = pandas.DataFrame([parse(text) for text in raw["parameters"]])
-    raw = raw.assign(**{name: told[name].astype(str) for name in ("name", "batch", "size")})
+    table = pandas.DataFrame([parse(text) for text in raw["parameters"]])
+    raw = raw.assign(**{name: table[name].astype(str) for name in ("name", "batch", "size")})
     return while_left_alone(raw.assign(key=joined(raw, NETWORK_KEY)), _busy(folder))
 
 

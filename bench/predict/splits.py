@@ -33,7 +33,7 @@ SEED_KINDS = (
 ).split()
 # Keras' applications, of which DAML used 22; its DenseNets are held out here, and NASNet is not measured.
 SEED_FAMILIES = {"VGG", "ResNet", "MobileNet", "EfficientNet", "Inception", "Xception"}
-TOLD = ["kind", "parameters", "dtype", "pass"]
+IDENTITY_COLUMNS = ["kind", "parameters", "dtype", "pass"]
 OPERATION_SPLITS = ("random", "family", "larger", "seed")
 NETWORK_SPLITS = ("network-family", "network-larger", "seed-network")
 
@@ -82,10 +82,11 @@ def parts(split: str, rows: pandas.DataFrame, seed: int, by: str, out: Iterable 
 def layers_of_networks(data: Data) -> dict[str, frozenset]:
     """Keys of measured operations, warm or cold, by key of the network that contains them."""
     known: dict = defaultdict(set)
-    for key, row in zip(data.operations.index, data.operations[TOLD].values):
+    for key, row in zip(data.operations.index, data.operations[IDENTITY_COLUMNS].values):
         known[work.signature(*row)].add(key)
     by_id = {
-        number: known.get(work.signature(*row)) for number, row in zip(data.listed.index, data.listed[TOLD].values)
+        number: known.get(work.signature(*row))
+        for number, row in zip(data.listed.index, data.listed[IDENTITY_COLUMNS].values)
     }
     return {
         key: frozenset().union(*(by_id[number] for number, _ in listed if by_id[number]))

@@ -39,10 +39,10 @@ def noise_floor(data: Data) -> Study:
     raw, others = raw.reset_index(drop=True), others.reset_index(drop=True)
     groups["**operations**"] = raw.index[raw["kind"] != "network"]
     for name, index in groups.items():
-        told = metrics.measures(raw["energy_j"][index].to_numpy(), others[index].to_numpy())
-        values[name] = {**told, "keys": int(raw["key"][index].nunique())}
+        stats = metrics.measures(raw["energy_j"][index].to_numpy(), others[index].to_numpy())
+        values[name] = {**stats, "keys": int(raw["key"][index].nunique())}
         lines.append(
-            f"| {name} | {values[name]['keys']} | {told['rmspe']:.1f} | {told['median']:.1f} | {told['p90']:.1f} |"
+            f"| {name} | {values[name]['keys']} | {stats['rmspe']:.1f} | {stats['median']:.1f} | {stats['p90']:.1f} |"
         )
     return Study("noise_floor", values, [*lines, ""])
 
@@ -69,9 +69,10 @@ def flops_against_energy(data: Data, flops: dict[str, float]) -> Study:
     for name, some in groups.items():
         if len(some) < 3:
             continue
-        values[name] = told = proportional(some["flops"].to_numpy(float), some["energy_j"].to_numpy())
+        values[name] = stats = proportional(some["flops"].to_numpy(float), some["energy_j"].to_numpy())
         lines.append(
-            f"| {name} | {told['rows']} | {told['correlation']:.2f} | {told['log_correlation']:.2f} | {told['rmspe']:.0f} |"
+            f"| {name} | {stats['rows']} | {stats['correlation']:.2f} | "
+            f"{stats['log_correlation']:.2f} | {stats['rmspe']:.0f} |"
         )
     return Study("flops_against_energy", values, [*lines, ""])
 
@@ -79,10 +80,10 @@ def flops_against_energy(data: Data, flops: dict[str, float]) -> Study:
 def proportional(flops: numpy.ndarray, joules: numpy.ndarray) -> dict:
     """Fits joules proportional to FLOPs with the least root mean square percentage error."""
     shares = flops / joules
-    told = metrics.measures(joules, flops * shares.sum() / (shares**2).sum())
+    stats = metrics.measures(joules, flops * shares.sum() / (shares**2).sum())
     correlation = float(numpy.corrcoef(flops, joules)[0, 1])
     logarithms = float(numpy.corrcoef(numpy.log(flops), numpy.log(joules))[0, 1])
-    return {**told, "correlation": correlation, "log_correlation": logarithms}
+    return {**stats, "correlation": correlation, "log_correlation": logarithms}
 
 
 def additivity(data: Data, found: pandas.DataFrame) -> Study:

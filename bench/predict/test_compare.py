@@ -13,18 +13,18 @@ import splits
 
 
 def test_errors_are_percentages_of_what_was_measured():
-    told = metrics.measures(numpy.array([1.0, 2.0, 4.0]), numpy.array([1.1, 1.8, 4.0]))
-    assert told["rmspe"] == pytest.approx((200 / 3) ** 0.5)
-    assert told["mape"] == pytest.approx(20 / 3)
-    assert told["median"] == pytest.approx(10)
-    assert told["bias"] == pytest.approx(0, abs=1e-9)
-    assert told["tau"] == pytest.approx(1)
+    result = metrics.measures(numpy.array([1.0, 2.0, 4.0]), numpy.array([1.1, 1.8, 4.0]))
+    assert result["rmspe"] == pytest.approx((200 / 3) ** 0.5)
+    assert result["mape"] == pytest.approx(20 / 3)
+    assert result["median"] == pytest.approx(10)
+    assert result["bias"] == pytest.approx(0, abs=1e-9)
+    assert result["tau"] == pytest.approx(1)
 
 
-def test_intervals_are_told_by_coverage_and_half_width():
+def test_intervals_are_described_by_coverage_and_half_width():
     joules, predicted = numpy.array([1.0, 2.0]), numpy.array([1.0, 1.0])
-    told = metrics.measures(joules, predicted, (numpy.array([0.9, 0.9]), numpy.array([1.1, 1.1])))
-    assert told["coverage"] == pytest.approx(50) and told["half_width"] == pytest.approx(10)
+    result = metrics.measures(joules, predicted, (numpy.array([0.9, 0.9]), numpy.array([1.1, 1.1])))
+    assert result["coverage"] == pytest.approx(50) and result["half_width"] == pytest.approx(10)
 
 
 def test_a_single_row_has_no_order():
@@ -40,9 +40,9 @@ def test_our_predictions_have_a_column_and_intervals(tmp_path):
     ours = ours.assign(low_j=ours["predicted_j"] * 0.8, high_j=ours["predicted_j"] * 1.2)
     ours.to_csv(tmp_path / "ours.csv", index=False)
     found = compare.our_predictions(tmp_path / "ours.csv", folds)
-    told = compare.measures(data, found, "larger")
-    assert told[compare.ALL][compare.OURS]["rmspe"] == pytest.approx(10)
-    text = "\n".join(compare.split_text("larger", told, compare.SHOWN))
+    result = compare.measures(data, found, "larger")
+    assert result[compare.ALL][compare.OURS]["rmspe"] == pytest.approx(10)
+    text = "\n".join(compare.split_text("larger", result, compare.SHOWN))
     assert "| dense |" in text and "| 100.0 % | 20.0 % |" in text
 
 
@@ -52,7 +52,7 @@ def test_a_prediction_that_no_fold_tests_is_refused(tmp_path):
         compare.our_predictions(tmp_path / "ours.csv", [])
 
 
-def test_of_a_network_only_what_found_the_host_left_alone_counts():
+def test_only_measurements_with_an_undisturbed_host_count():
     """Keeps the fast row of "waits" and GPU-bound "works"; drops "slow" (disturbed only) and "odd" (unexplained
     time)."""
     columns = ["key", "slice", "time_s", "issue_s", "launch_s"]

@@ -54,8 +54,8 @@ def test_errors_are_percentages_of_what_was_measured(table):
     assert first.ratios == pytest.approx((0.8, 0.8)) and second.ratios == pytest.approx((0.5, 0.75))
     assert [first.error(of) for of in ("eager", "compiled", "ratio")] == pytest.approx([10, 10, 0], abs=1e-9)
     assert [second.error(of) for of in ("eager", "compiled", "ratio")] == pytest.approx([0, 50, 50])
-    told = compiled.summary([first, second], "compiled")
-    assert told["rmspe"] == pytest.approx((2600 / 2) ** 0.5) and told["median"] == pytest.approx(30)
+    result = compiled.summary([first, second], "compiled")
+    assert result["rmspe"] == pytest.approx((2600 / 2) ** 0.5) and result["median"] == pytest.approx(30)
 
 
 def test_the_text_has_every_setting_and_both_passes(table):
@@ -64,15 +64,15 @@ def test_the_text_has_every_setting_and_both_passes(table):
     assert "| training | compiled | 1 | 50.0 % | 50.0 % | 50.0 % |" in text and "| all | ratio | 2 |" in text
 
 
-def test_the_program_is_asked_in_both_modes(table, tmp_path, monkeypatch, capsys):
+def test_the_program_runs_in_both_modes(table, tmp_path, monkeypatch, capsys):
     program = tmp_path / "joulemap"
-    told = """[ "$4" = compiled ] && echo '{"energy_j": 6}' || echo '{"energy_j": 12}'"""
-    program.write_text(f"#!/bin/sh\ncat >/dev/null\n{told}\n")
+    result = """[ "$4" = compiled ] && echo '{"energy_j": 6}' || echo '{"energy_j": 12}'"""
+    program.write_text(f"#!/bin/sh\ncat >/dev/null\n{result}\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(compiled, "traced", trace)
     assert compiled.main([str(table), "--program", str(program), "--json", str(tmp_path / "cases.json")]) == 0
-    told = json.loads((tmp_path / "cases.json").read_text())
-    assert [case["predicted_j"] for case in told] == [{"eager": 12, "compiled": 6}] * 2
+    result = json.loads((tmp_path / "cases.json").read_text())
+    assert [case["predicted_j"] for case in result] == [{"eager": 12, "compiled": 6}] * 2
     assert "| 0.80 | 0.50 |" in capsys.readouterr().out
 
 

@@ -111,10 +111,10 @@ def test_flops_and_bytes_are_those_of_the_data(data):
 
 
 def test_kernels_that_are_not_square_have_their_own_arithmetic():
-    told = rows.parse(
+    parameters = rows.parse(
         "batch=2;channels=8;out=16;height=10;width=10;kernel=1;kernel_width=7;padding=0;padding_width=3;stride=1"
     )
-    assert work.sized("convolution", told, "fp32", "forward").flops == 2 * 2 * 100 * 16 * 8 * 7
+    assert work.sized("convolution", parameters, "fp32", "forward").flops == 2 * 2 * 100 * 16 * 8 * 7
 
 
 def test_a_row_of_a_family_that_is_held_out_is_refused(tmp_path, data):

@@ -32,10 +32,10 @@ class Sized(NamedTuple):
     outputs: float
 
 
-def sized(kind: str, told: dict, dtype: str, which: str) -> Sized:
+def sized(kind: str, parameters: dict, dtype: str, which: str) -> Sized:
     if kind in NOTHING:
         return Sized(0, 0, 0, 0)
-    p = canonical(kind, told)
+    p = canonical(kind, parameters)
     work = work_of(kind, p)
     cost = cost_of(work, dtype, which if which != "optimizer" else "forward")
     inputs = work.inputs or work.weights if kind in ("bmm", "attention") else work.inputs
@@ -46,9 +46,9 @@ def roofline_s(cost: "Sized | Cost", dtype: str) -> float:
     return max(cost.flops / PEAK_FLOPS[dtype], cost.bytes / PEAK_BYTES)
 
 
-def canonical(kind: str, told: dict) -> dict:
+def canonical(kind: str, parameters: dict) -> dict:
     """Uses the collector's parameter names; parameters that a graph omits get their default."""
-    p = dict(told)
+    p = dict(parameters)
     if kind == "cast":
         p.setdefault("to", p.pop("form", "fp32"))
     elif kind == "reduce":
@@ -69,8 +69,8 @@ def canonical(kind: str, told: dict) -> dict:
 
 def signature(kind: str, text: str, dtype: str, which: str) -> tuple:
     """Returns equal values for equal operations, measured or listed, whatever their notation."""
-    told = canonical(kind, parse(text))
-    return kind, dtype, which, frozenset((name, value) for name, value in told.items() if value != 0)
+    parameters = canonical(kind, parse(text))
+    return kind, dtype, which, frozenset((name, value) for name, value in parameters.items() if value != 0)
 
 
 def work_of(kind: str, p: dict) -> Work:
@@ -128,7 +128,7 @@ def convolution(p: dict) -> Work:
     pixels = math.prod(out_sizes(p)) * p.get("out_depth", deep)
     worked = p["height"] * p["width"] * deep if p.get("transposed") else pixels
     weights = filters + p.get("bias", 0) * p["out"]
-    return Work(2 * p["batch"] * worked * filters, into, p["batch"] * p["out"] * pixels, weights, kept=into)
+    return Work(2 * p["batch"] * worked * filters, into, p["batch"] * p["out"] * pixels, weights, saved=into)
 
 
 def pooling(p: dict) -> Work:

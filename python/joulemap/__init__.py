@@ -13,31 +13,32 @@ Importing the package starts no thread and opens no sensor: the first window, or
 
 from __future__ import annotations
 
-from ._loading import load as _load_later
+from ._loading import load as _load_lazily
 from ._marks import epoch, is_recording, log, region, step
 from ._measure import Measurement, begin, end, measure
 
 __all__ = [
-    "Diagnostic", "Domain", "Energy", "JoulemapError", "Measurement", "attach", "begin", "doctor", "end", "epoch",
-    "is_recording", "load", "log", "measure", "module_names", "predict", "region", "save_module_names", "start", "step",
-    "stop", "trace", "validate", "version",
+    "Attachment", "Diagnostic", "Domain", "Energy", "JoulemapError", "Ledger", "Measurement", "Prediction", "Run",
+    "attach", "begin", "doctor", "end", "epoch", "is_recording", "load", "log", "measure", "module_names", "predict",
+    "region", "save_module_names", "start", "step", "stop", "trace", "validate", "version",
 ]  # fmt: skip
 
 # Names that are loaded on first access: they need ctypes and dataclasses, which dominate the import time.
-_LATER = {
-    "Diagnostic": "_energy", "Domain": "_energy", "Energy": "_energy", "JoulemapError": "_library", "attach": "_attach",
-    "doctor": "_library", "load": "_run", "load_ipython_extension": "_jupyter",
-    "module_names": "_module_names", "predict": "_prediction", "save_module_names": "_module_names", "start": "_library",
-    "stop": "_library", "trace": "_predict.trace", "validate": "_validate", "version": "_library",
+_LAZY = {
+    "Attachment": "_attach", "Diagnostic": "_energy", "Domain": "_energy", "Energy": "_energy",
+    "JoulemapError": "_library", "Ledger": "_ledger", "Prediction": "_prediction", "Run": "_run", "attach": "_attach",
+    "doctor": "_library", "load": "_run", "load_ipython_extension": "_jupyter", "module_names": "_module_names",
+    "predict": "_prediction", "save_module_names": "_module_names", "start": "_library", "stop": "_library",
+    "trace": "_predict.trace", "validate": "_validate", "version": "_library",
 }  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return __getattr__("version")()  # type: ignore[operator]
-    if name not in _LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module 'joulemap' has no attribute {name!r}")
-    value = globals()[name] = _load_later(_LATER[name], name)
+    value = globals()[name] = _load_lazily(_LAZY[name], name)
     return value
 
 
@@ -47,11 +48,12 @@ def __dir__() -> list[str]:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._attach import attach
+    from ._attach import Attachment, attach
     from ._energy import Diagnostic, Domain, Energy
+    from ._ledger import Ledger
     from ._library import JoulemapError, doctor, start, stop, version
     from ._module_names import module_names, save_module_names
     from ._predict.trace import trace
-    from ._prediction import predict
-    from ._run import load
+    from ._prediction import Prediction, predict
+    from ._run import Run, load
     from ._validate import validate

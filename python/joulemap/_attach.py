@@ -10,7 +10,7 @@ from typing import Any, Optional, Sequence
 from . import _hot
 from ._library import JoulemapError
 from ._recorder import Recorder
-from ._run import Run, parts
+from ._run import Run, validate_disabled_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Attachment(Run):
     def __init__(
         self, model: Any, probe: Optional[Probe], limit_s: float, recorder: Optional[Recorder], disable: Sequence[str] = ()
     ) -> None:
-        super().__init__([recorder.file if recorder else _recorded_by_others()], disable)
+        super().__init__([recorder.file if recorder else _enclosing_recording()], disable)
         self._model, self._probe, self._limit_s, self._recorder = model, probe, limit_s, recorder
         self.summary: Optional[dict] = None  # output of `joulemap record --json`, set when the recording has ended
 
@@ -47,7 +47,7 @@ class Attachment(Run):
         if recorder is None:
             return
         if _torch_capture.session is not None:
-            _torch_capture.session.rest()
+            _torch_capture.session.pause()
         self.summary = recorder.end()
 
     def __enter__(self) -> Attachment:
@@ -55,14 +55,14 @@ class Attachment(Run):
 
     def __exit__(self, kind: object, value: object, traceback: object) -> None:
         if kind is not None and self._probe is not None:
-            from ._torch_probe import not_probed
+            from ._torch_probe import record_not_probed
 
             self._probe = None
-            not_probed("the with block of jm.attach ended by an exception")
+            record_not_probed("the with block of jm.attach ended by an exception")
         self.detach()
 
 
-def _recorded_by_others() -> str:
+def _enclosing_recording() -> str:
     """The file that the enclosing `joulemap record` writes for this process."""
     folder = os.environ.get("JOULEMAP_RECORDING", "")
     return folder[:-2] if folder.endswith(".d") else folder
@@ -89,11 +89,11 @@ def attach(
     not trace it. disable=["ram"] excludes the rows of a part of the machine: "cpu", "ram" or "gpu". probe=True
     replays each module on detach() to measure its power.
     """
-    parts(disable)
+    validate_disabled_parts(disable)
     if not hasattr(model, "named_modules"):
         raise TypeError(f"jm.attach takes a module of PyTorch, not a {type(model).__name__}")
     torch = sys.modules["torch"]
-    _check_seen(torch, loss, optimizer, loader)
+    _check_traceable(torch, loss, optimizer, loader)
     from . import _torch_capture
 
     recorder = None
@@ -107,10 +107,10 @@ def attach(
     if session is None:
         raise JoulemapError("modules are not watched here: leave --trace off and --trace kernels out of joulemap record")
     session.name(model)
-    return Attachment(model, session.watch_inputs() if probe else None, session.limit_s, recorder, disable)
+    return Attachment(model, session.keep_inputs() if probe else None, session.limit_s, recorder, disable)
 
 
-def _check_seen(torch: Any, loss: Any, optimizer: Any, loader: Any) -> None:
+def _check_traceable(torch: Any, loss: Any, optimizer: Any, loader: Any) -> None:
     if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(f"steps of a {type(optimizer).__name__} are not seen: it is no torch.optim.Optimizer")
     if loader is not None and not isinstance(loader, torch.utils.data.DataLoader):

@@ -21,6 +21,21 @@ class Domain:
     sensor: str
     reason: str  # why the energy is unknown; otherwise empty
 
+    @property
+    def energy_j(self) -> Optional[float]:
+        """Same value as `joules`."""
+        return self.joules
+
+    @property
+    def low_j(self) -> Optional[float]:
+        """Lower bound of the 95 % interval; never below 0."""
+        return interval_bound(self.joules, self.uncertainty_j, -1)
+
+    @property
+    def high_j(self) -> Optional[float]:
+        """Upper bound of the 95 % interval."""
+        return interval_bound(self.joules, self.uncertainty_j, 1)
+
 
 @dataclass(frozen=True)
 class Diagnostic:
@@ -50,16 +65,44 @@ class Energy:
     domains: list[Domain] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
+    @property
+    def energy_j(self) -> Optional[float]:
+        """Same value as `joules`."""
+        return self.joules
+
+    @property
+    def low_j(self) -> Optional[float]:
+        """Lower bound of the 95 % interval; never below 0."""
+        return interval_bound(self.joules, self.uncertainty_j, -1)
+
+    @property
+    def high_j(self) -> Optional[float]:
+        """Upper bound of the 95 % interval."""
+        return interval_bound(self.joules, self.uncertainty_j, 1)
+
+    @property
+    def time_s(self) -> Optional[float]:
+        """Same value as `seconds`."""
+        return self.seconds
+
     def __str__(self) -> str:
-        took = "" if self.seconds is None else f" in {_digits(self.seconds)} s"
+        duration = "" if self.seconds is None else f" in {_format_number(self.seconds)} s"
         if self.joules is None:
-            return f"energy unknown{took} ({self.reason})"
+            return f"energy unknown{duration} ({self.reason})"
         counted = [domain for domain in self.domains if domain.counted and domain.provenance == self.provenance]
-        parts = ", ".join(f"{domain.name} {_digits(domain.joules)} J" for domain in counted)
-        return f"{_digits(self.joules)} J ± {_digits(self.uncertainty_j)} J{took} ({parts}), {self.provenance}"
+        parts = ", ".join(f"{domain.name} {_format_number(domain.joules)} J" for domain in counted)
+        energy = f"{_format_number(self.joules)} J ± {_format_number(self.uncertainty_j)} J"
+        return f"{energy}{duration} ({parts}), {self.provenance}"
 
 
-def _digits(value: Optional[float]) -> str:
+def interval_bound(joules: Optional[float], uncertainty_j: Optional[float], sign: int) -> Optional[float]:
+    """Bound of an interval that cannot be negative; None if the energy or its uncertainty is unknown."""
+    if joules is None or uncertainty_j is None:
+        return None
+    return max(0.0, joules + sign * uncertainty_j)
+
+
+def _format_number(value: Optional[float]) -> str:
     """Formats with three significant digits; without an exponent from 100 on."""
     if value is None:
         return "?"

@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 from ._energy import Energy
 from ._library import JoulemapError
-from ._output import replaced
+from ._output import atomic_replacement
 
 SCHEMA = "joulemap.total/1"
 
@@ -31,10 +31,10 @@ class EnergyTotal:
             return []
         try:
             with open(self._path, encoding="utf-8") as file:
-                told = json.load(file)
-            if told["schema"] != SCHEMA:
-                raise ValueError(f"its schema is {told['schema']}")
-            return list(told["runs"])
+                document = json.load(file)
+            if document["schema"] != SCHEMA:
+                raise ValueError(f"its schema is {document['schema']}")
+            return list(document["runs"])
         except (ValueError, KeyError, TypeError) as error:
             raise JoulemapError(f"{self._path} is no file of energy totals ({error}): name another") from None
 
@@ -46,7 +46,7 @@ class EnergyTotal:
         self._own.update(
             state=state, seconds=energy.seconds, measured_j=energy.measured_j, estimated_j=energy.estimated_j
         )
-        with replaced(self._path) as beside, open(beside, "w", encoding="utf-8") as file:
+        with atomic_replacement(self._path) as temporary_path, open(temporary_path, "w", encoding="utf-8") as file:
             json.dump({"schema": SCHEMA, "runs": self.runs}, file, indent=1)
 
     def _sum(self, name: str) -> Optional[float]:

@@ -20,13 +20,13 @@ _numbers = itertools.count(1)
 
 # Traces the first calls after compilation, then with doubling intervals: names do not change, and a trace costs time.
 _FIRST_STEPS = 3
-_MOST_TRACES = 16
+_MAX_TRACES = 16
 _FIRST_WAIT_S = 10.0
 
 Scope = Tuple[str, str, str]  # scope or operation, phase or "", layer
 
 
-class Plan:
+class TracingSchedule:
     """Selects the calls of a compiled function that are profiled."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Plan:
     def is_due(self) -> bool:
         """Called once per call of the function."""
         self._calls += 1
-        if self._calls == 1 or self._traces >= _MOST_TRACES:
+        if self._calls == 1 or self._traces >= _MAX_TRACES:
             return False
         now_s = time.monotonic()
         if self._traces >= _FIRST_STEPS and now_s < self._next_s:
@@ -57,7 +57,7 @@ def _clean(text: str) -> str:
     return text.replace("\t", " ").replace("\n", " ")
 
 
-def _write_note(stem: str, coarse: Sequence[Tuple[str, str]], scopes: Iterable[Scope]) -> None:
+def _write_metadata(stem: str, coarse: Sequence[Tuple[str, str]], scopes: Iterable[Scope]) -> None:
     lines = [f"coarse\t{kind}\t{_clean(name)}" for kind, name in coarse]
     lines += ["scope\t" + "\t".join(map(_clean, scope)) for scope in scopes]
     with open(stem + ".part", "w", encoding="utf-8", errors="replace") as file:
@@ -80,14 +80,14 @@ class Trace:
         self._stem = os.path.join(_folder(), f"{os.getpid()}-{next(_numbers)}")
         self.folder = self._stem + ".running"
 
-    def keep(self, kind: str, coarse: Sequence[Tuple[str, str]], scopes: Iterable[Scope] = ()) -> None:
+    def store(self, kind: str, coarse: Sequence[Tuple[str, str]], scopes: Iterable[Scope] = ()) -> None:
         """`kind`: xplane.pb or onnxruntime.json."""
-        made = _find(self.folder, "." + kind.rpartition(".")[2])
-        if made is None:
+        trace_file = _find(self.folder, "." + kind.rpartition(".")[2])
+        if trace_file is None:
             capture.diagnose("no_trace", "the framework's profiler left no trace: layers of that step are not told")
         else:
-            os.replace(made, f"{self._stem}.{kind}")
-            _write_note(self._stem, coarse, scopes)
+            os.replace(trace_file, f"{self._stem}.{kind}")
+            _write_metadata(self._stem, coarse, scopes)
         self.drop()
 
     def drop(self) -> None:

@@ -23,12 +23,12 @@ PERIOD_S, LIGHT_PERIOD_S = 0.05, 0.25
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
-class FunctionSamples:
+class FunctionSampler:
     """One instance per process. The child of a fork has no sampling thread until it calls start()."""
 
     def __init__(self) -> None:
         self._is_running = False
-        self._beginning = 0  # generation of the thread: an older thread that was stopped exits
+        self._generation = 0  # generation of the thread: an older thread that was stopped exits
         self.is_light = False
         os.register_at_fork(after_in_child=self.stop)
 
@@ -36,17 +36,17 @@ class FunctionSamples:
         if self._is_running or not _capture.is_recording():
             return
         self._is_running = True
-        self._beginning += 1
-        _thread.start_new_thread(self._run, (self._beginning,))
+        self._generation += 1
+        _thread.start_new_thread(self._run, (self._generation,))
 
     def stop(self) -> None:
         self._is_running = False
 
-    def _run(self, beginning: int) -> None:
+    def _run(self, generation: int) -> None:
         jitter = random.Random(0)
         main = threading.main_thread().ident
         last_ns = time.monotonic_ns()
-        while self._is_running and self._beginning == beginning:
+        while self._is_running and self._generation == generation:
             time.sleep((LIGHT_PERIOD_S if self.is_light else PERIOD_S) * (0.5 + jitter.random()))
             now_ns = time.monotonic_ns()
             frame = sys._current_frames().get(main)
@@ -64,4 +64,4 @@ def function_name(frame) -> str:
     return f"{frame.f_globals.get('__name__', '?')}.{getattr(code, 'co_qualname', code.co_name)}"
 
 
-samples = FunctionSamples()
+samples = FunctionSampler()

@@ -10,7 +10,7 @@ from typing import Callable
 from . import _capture
 
 
-def tell_failure(error: Exception) -> None:
+def record_failure(error: Exception) -> None:
     _capture.turn_off()
     _capture.diagnose("capture_failed", f"{type(error).__name__}: {error}", "please report this")
 
@@ -25,13 +25,13 @@ def guarded(function: Callable, even_when_off: bool = False) -> Callable:
         try:
             return function(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - must not reach the program
-            tell_failure(error)
+            record_failure(error)
             return None
 
     return call
 
 
-def around(owner: object, name: str, is_compiling: Callable[[], bool], begin: Callable, end: Callable) -> None:
+def wrap_function(owner: object, name: str, is_compiling: Callable[[], bool], begin: Callable, end: Callable) -> None:
     """Replaces owner.name by a function that calls begin(args) before it and end(token, has_returned, args) after it.
 
     `begin` and `end` belong to the capture and are guarded. Results and exceptions of the wrapped function pass
@@ -57,7 +57,7 @@ def around(owner: object, name: str, is_compiling: Callable[[], bool], begin: Ca
     setattr(owner, name, wrapper)
 
 
-def in_phase(owner: object, name: str, is_compiling: Callable[[], bool], phase: str, mode: int = 0) -> None:
+def wrap_in_phase(owner: object, name: str, is_compiling: Callable[[], bool], phase: str, mode: int = 0) -> None:
     """Runs every call of owner.name in the given phase and mode (0: the mode of the last phase)."""
 
     def begin(args):
@@ -66,4 +66,4 @@ def in_phase(owner: object, name: str, is_compiling: Callable[[], bool], phase: 
     def end(depth, returned, args):
         _capture.leave_to(depth)
 
-    around(owner, name, is_compiling, begin, end)
+    wrap_function(owner, name, is_compiling, begin, end)

@@ -18,7 +18,7 @@ import types
 from typing import Optional
 
 from . import _capture_interface as capture
-from ._framework_trace import Plan, Trace
+from ._framework_trace import TracingSchedule, Trace
 from ._jax_programs import watch_compiler
 
 
@@ -27,19 +27,19 @@ class Profiler:
 
     def __init__(self, jax) -> None:
         self._profiler = jax.profiler
-        self._told_cost = False
+        self._has_recorded_cost = False
 
     @capture.guarded
     def start(self) -> Optional[Trace]:
         trace = Trace()
-        given = {}
+        start_options = {}
         if hasattr(self._profiler, "ProfileOptions"):
             options = self._profiler.ProfileOptions()
             options.host_tracer_level = 2
             options.python_tracer_level = 0
-            given["profiler_options"] = options
+            start_options["profiler_options"] = options
         try:
-            self._profiler.start_trace(trace.folder, **given)
+            self._profiler.start_trace(trace.folder, **start_options)
         except Exception as error:  # noqa: BLE001 - usually another profiler is active
             capture.diagnose("profiler_taken", f"JAX's profiler did not start: {error}", "layers are not told")
             return None
@@ -49,50 +49,50 @@ class Profiler:
     def stop(self, trace: Trace, function: str) -> None:
         begin_s = time.perf_counter()
         self._profiler.stop_trace()
-        trace.keep("xplane.pb", [("region", function)])
-        if not self._told_cost:
-            self._told_cost = True
+        trace.store("xplane.pb", [("region", function)])
+        if not self._has_recorded_cost:
+            self._has_recorded_cost = True
             cost_ms = (time.perf_counter() - begin_s) * 1e3
             capture.fact("jax_profiler", f"a profiled call took {cost_ms:.1f} ms more, outside of its place")
 
 
-class Steps:
+class StepDetector:
     """Detects training steps: StepTraceAnnotation if the program uses it; otherwise each call of the function with the
     largest total time."""
 
     def __init__(self) -> None:
-        self._told = False
+        self._has_annotations = False
         self._spent_s: dict = {}
         self._step_function: Optional[str] = None
 
-    def tell(self) -> None:
-        self._told = True
+    def record_step(self) -> None:
+        self._has_annotations = True
         capture.step()
 
     def on_call(self, function: str) -> None:
-        if not self._told and function == self._step_function:
+        if not self._has_annotations and function == self._step_function:
             capture.on_event(capture.FORWARD_INFER)
 
     def on_return(self, function: str, spent_s: float, was_compiled: bool) -> None:
-        if self._told or was_compiled:
+        if self._has_annotations or was_compiled:
             return
         self._spent_s[function] = self._spent_s.get(function, 0.0) + spent_s
-        leading = self._spent_s.get(self._step_function, 0.0) if self._step_function else 0.0
-        if self._step_function is None or self._spent_s[function] > 2 * leading:
+        leading_s = self._spent_s.get(self._step_function, 0.0) if self._step_function else 0.0
+        if self._step_function is None or self._spent_s[function] > 2 * leading_s:
             self._step_function = function
 
 
-class Watcher:
+class JaxCapture:
     def __init__(self, jax) -> None:
         self.jax = jax
         self.profiler = Profiler(jax)
-        self.steps = Steps()
+        self.steps = StepDetector()
         self.is_tracing = _tracing_check(jax)
         self.main_thread = threading.main_thread()
         self._waits: Optional[bool] = None
         self._profiles = True
 
-    def waits(self) -> bool:
+    def waits_for_result(self) -> bool:
         """Called after a program has run, when the backend is initialized."""
         if self._waits is None:
             self._waits = self.jax.default_backend() == "cpu"
@@ -100,20 +100,20 @@ class Watcher:
             capture.fact("jax_backend", self.jax.default_backend())
         return self._waits
 
-    def profiles(self) -> bool:
+    def can_profile(self) -> bool:
         """False on a GPU, where JAX's profiler would take the kernel records from CUPTI."""
         return self._profiles
 
 
-class WatchedJit:
+class TracedJit:
     """Wraps the result of jax.jit and captures each outermost call."""
 
-    def __init__(self, compiled, watcher: Watcher) -> None:
+    def __init__(self, compiled, jax_capture: JaxCapture) -> None:
         functools.update_wrapper(self, compiled, updated=())
         self._compiled = compiled
-        self._watcher = watcher
+        self._jax_capture = jax_capture
         self._name = getattr(compiled, "__name__", "function")
-        self._plan = Plan()
+        self._plan = TracingSchedule()
         self._place = 0
         self._calls = 0
 
@@ -132,18 +132,18 @@ class WatchedJit:
         return self._compiled.eval_shape(*args, **kwargs)
 
     def __reduce__(self):
-        return _itself, (self._compiled,)  # copies unpickle as JAX's own function
+        return _unwrapped, (self._compiled,)  # copies unpickle as JAX's own function
 
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
 
     def __call__(self, *args, **kwargs):
-        watcher = self._watcher
-        if watcher.is_tracing() or threading.current_thread() is not watcher.main_thread:
+        jax_capture = self._jax_capture
+        if jax_capture.is_tracing() or threading.current_thread() is not jax_capture.main_thread:
             return self._compiled(*args, **kwargs)
-        watcher.steps.on_call(self._name)
+        jax_capture.steps.on_call(self._name)
         self._calls += 1
-        trace = watcher.profiler.start() if watcher.profiles() and self._plan.is_due() else None
+        trace = jax_capture.profiler.start() if jax_capture.can_profile() and self._plan.is_due() else None
         if self._place == 0:
             self._place = capture.place_in(0, capture.REGION, self._name)
         place = capture.place_in(self._place, capture.PHASE, "compile") if self._calls == 1 else self._place
@@ -151,17 +151,17 @@ class WatchedJit:
         depth = capture.enter(place)
         try:
             result = self._compiled(*args, **kwargs)
-            if watcher.waits():
-                watcher.jax.block_until_ready(result)
+            if jax_capture.waits_for_result():
+                jax_capture.jax.block_until_ready(result)
             return result
         finally:
             capture.leave_to(depth)
-            watcher.steps.on_return(self._name, time.perf_counter() - begin_s, self._calls == 1)
+            jax_capture.steps.on_return(self._name, time.perf_counter() - begin_s, self._calls == 1)
             if trace is not None:
-                watcher.profiler.stop(trace, self._name)
+                jax_capture.profiler.stop(trace, self._name)
 
 
-def _itself(compiled):
+def _unwrapped(compiled):
     return compiled
 
 
@@ -173,7 +173,7 @@ def _tracing_check(jax):
     return lambda: not clean()
 
 
-def _watch_jit(jax, watcher: Watcher) -> None:
+def _watch_jit(jax, jax_capture: JaxCapture) -> None:
     original = jax.jit
 
     @functools.wraps(original)
@@ -181,18 +181,18 @@ def _watch_jit(jax, watcher: Watcher) -> None:
         compiled = original(*args, **kwargs)
         # In newer versions, jit(static_argnums=...) without a function returns a decorator.
         if not args and "fun" not in kwargs:
-            return lambda function: WatchedJit(compiled(function), watcher)
-        return WatchedJit(compiled, watcher)
+            return lambda function: TracedJit(compiled(function), jax_capture)
+        return TracedJit(compiled, jax_capture)
 
     jax.jit = jit
 
 
-def _watch_steps(jax, watcher: Watcher) -> None:
-    original, tell = jax.profiler.StepTraceAnnotation, capture.guarded(watcher.steps.tell)
+def _watch_steps(jax, jax_capture: JaxCapture) -> None:
+    original, record_step = jax.profiler.StepTraceAnnotation, capture.guarded(jax_capture.steps.record_step)
 
     class StepTraceAnnotation(original):
         def __enter__(self):
-            tell()
+            record_step()
             return super().__enter__()
 
     StepTraceAnnotation.__doc__ = original.__doc__
@@ -205,8 +205,8 @@ def _watch_steps(jax, watcher: Watcher) -> None:
 def install(jax) -> None:
     if not capture.is_recording() or os.environ.get("JOULEMAP_TRACE") in ("off", "kernels"):
         return
-    watcher = Watcher(jax)
-    _watch_jit(jax, watcher)
-    _watch_steps(jax, watcher)
+    jax_capture = JaxCapture(jax)
+    _watch_jit(jax, jax_capture)
+    _watch_steps(jax, jax_capture)
     watch_compiler()
     capture.fact("jax", jax.__version__)

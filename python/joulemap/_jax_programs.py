@@ -26,10 +26,10 @@ def operations_of(hlo_text: str) -> Iterator[Tuple[str, str, str]]:
 
 
 @capture.guarded
-def _tell(executable) -> None:
+def _record_operations(executable) -> None:
     for module in executable.hlo_modules():
-        for told in operations_of(module.to_string()):
-            capture.hlo_op(*told)
+        for operation in operations_of(module.to_string()):
+            capture.hlo_op(*operation)
 
 
 def watch_compiler() -> None:
@@ -42,7 +42,7 @@ def watch_compiler() -> None:
     def compile_or_get_cached(backend, *args, **kwargs):
         executable = original(backend, *args, **kwargs)
         if getattr(backend, "platform", "cpu") != "cpu":
-            _tell(executable)
+            _record_operations(executable)
         return executable
 
     compiler.compile_or_get_cached = compile_or_get_cached

@@ -16,26 +16,26 @@ class GraphNames:
     """The names of one function of the program, collected while it is traced."""
 
     def __init__(self) -> None:
-        self._meanings: Dict[str, Tuple[str, str]] = {}
+        self._scopes: Dict[str, Tuple[str, str]] = {}
 
     def add(self, name: str, phase: str, module: str) -> None:
-        self._meanings[name] = (phase, module)
+        self._scopes[name] = (phase, module)
 
     def module_of(self, name: str) -> Optional[str]:
         """The module of the innermost known scope that contains the operation."""
         name = name[len("gradient_tape/"):] if name.startswith("gradient_tape/") else name
         while name:
-            known = self._meanings.get(name)
+            known = self._scopes.get(name)
             if known is not None:
                 return known[1]
             name = name.rpartition("/")[0]
         return None
 
     def __iter__(self) -> Iterator[Tuple[str, str, str]]:
-        return ((name, phase, module) for name, (phase, module) in self._meanings.items())
+        return ((name, phase, module) for name, (phase, module) in self._scopes.items())
 
 
-class Watch:
+class GraphNameRecorder:
     """Collects names while a function is traced. `names` belongs to the function being called, or is None."""
 
     def __init__(self, keras, tf) -> None:
@@ -52,12 +52,12 @@ class Watch:
         from keras.src.trainers.trainer import Trainer
 
         self._stack = lambda: global_state.get_global_attribute("name_scope_stack") or []
-        self._after(core.name_scope, "__enter__", self._note_scope)
-        self._around_operations(Mean, "update_state", self._note_metric)
-        self._around_operations(Trainer, "compute_metrics", self._note_metrics)
-        self._around_operations(self._tf.GradientTape, "gradient", self._note_sums)
+        self._call_after(core.name_scope, "__enter__", self._note_scope)
+        self._call_with_new_operations(Mean, "update_state", self._note_metric)
+        self._call_with_new_operations(Trainer, "compute_metrics", self._note_metrics)
+        self._call_with_new_operations(self._tf.GradientTape, "gradient", self._note_sums)
         self._watched_optimizers = {BaseOptimizer}
-        self._before(BaseOptimizer, "apply", self._watch_optimizer)
+        self._call_before(BaseOptimizer, "apply", self._watch_optimizer)
 
     def _is_tracing(self) -> bool:
         return self.names is not None and not self._tf.executing_eagerly()
@@ -108,11 +108,11 @@ class Watch:
         for kind in type(optimizer).__mro__:
             if "update_step" in vars(kind) and kind not in self._watched_optimizers:
                 self._watched_optimizers.add(kind)
-                self._around_operations(kind, "update_step", self._note_update)
+                self._call_with_new_operations(kind, "update_step", self._note_update)
 
     # Wrappers, which do nothing outside of tracing
 
-    def _after(self, owner, name: str, note) -> None:
+    def _call_after(self, owner, name: str, note) -> None:
         original, note = getattr(owner, name), capture.guarded(note)
 
         @functools.wraps(original)
@@ -124,7 +124,7 @@ class Watch:
 
         setattr(owner, name, wrapper)
 
-    def _before(self, owner, name: str, note) -> None:
+    def _call_before(self, owner, name: str, note) -> None:
         original, note = getattr(owner, name), capture.guarded(note)
 
         @functools.wraps(original)
@@ -135,7 +135,7 @@ class Watch:
 
         setattr(owner, name, wrapper)
 
-    def _around_operations(self, owner, name: str, note) -> None:
+    def _call_with_new_operations(self, owner, name: str, note) -> None:
         """Calls `note` with the operations that the call added to the graph."""
         original, note = getattr(owner, name), capture.guarded(note)
 
@@ -146,11 +146,11 @@ class Watch:
             graph = self._tf.compat.v1.get_default_graph()
             before = len(graph.get_operations())
             result = original(*args, **kwargs)
-            note(_since(graph, before), *args)
+            note(_operations_since(graph, before), *args)
             return result
 
         setattr(owner, name, wrapper)
 
 
-def _since(graph, count: int) -> List:
+def _operations_since(graph, count: int) -> List:
     return graph.get_operations()[count:]

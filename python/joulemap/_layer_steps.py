@@ -8,9 +8,9 @@ import csv
 import os
 from typing import Any, Callable, Iterable, Sequence, Union
 
-from ._ledger import imported
+from ._ledger import import_optional
 from ._library import JoulemapError
-from ._output import csv_cell, replaced
+from ._output import csv_cell, atomic_replacement
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -25,23 +25,25 @@ class LayerSteps:
         has_steps = bool(rows) and all(row["step"] for row in rows)
         self.index_name = "step" if has_steps else "time_s"
         self.per = "step" if has_steps else "call"
-        read: Callable = int if has_steps else float
+        parse_index: Callable = int if has_steps else float
         cells: dict = {}
         for row in rows:
             column = cells.setdefault(f"{row['device']} {row['path']}", {})
-            column[read(row[self.index_name])] = float(row["energy_j"])
-        self.index: list = sorted({moment for column in cells.values() for moment in column})
-        self.columns: dict = {name: [column.get(moment) for moment in self.index] for name, column in cells.items()}
+            column[parse_index(row[self.index_name])] = float(row["energy_j"])
+        self.index: list = sorted({key for column in cells.values() for key in column})
+        self.columns: dict = {name: [column.get(key) for key in self.index] for name, column in cells.items()}
 
-    def chosen(self, layers: Union[None, str, Sequence[str]]) -> LayerSteps:
+    def select_layers(self, layers: Union[None, str, Sequence[str]]) -> LayerSteps:
         """Only the columns whose names contain one of the texts."""
-        texts = [layers] if isinstance(layers, str) else list(layers or [""])
-        made = LayerSteps([])
-        made.index_name, made.per, made.index = self.index_name, self.per, self.index
-        made.columns = {name: column for name, column in self.columns.items() if any(text in name for text in texts)}
-        if not made.columns:
-            raise JoulemapError(f"no layer holds {' or '.join(map(repr, texts))}")
-        return made
+        substrings = [layers] if isinstance(layers, str) else list(layers or [""])
+        selected = LayerSteps([])
+        selected.index_name, selected.per, selected.index = self.index_name, self.per, self.index
+        selected.columns = {
+            name: column for name, column in self.columns.items() if any(text in name for text in substrings)
+        }
+        if not selected.columns:
+            raise JoulemapError(f"no layer holds {' or '.join(map(repr, substrings))}")
+        return selected
 
     def to_dicts(self) -> list:
         rows = zip(self.index, *self.columns.values())
@@ -49,21 +51,24 @@ class LayerSteps:
 
     def to_pandas(self) -> Any:
         """A DataFrame indexed by step (or time); needs pandas."""
-        pandas = imported("pandas")
+        pandas = import_optional("pandas")
         return pandas.DataFrame(self.columns, index=pandas.Index(self.index, name=self.index_name), dtype="float64")
 
     def to_arrow(self) -> Any:
         """A pyarrow.Table; needs pyarrow."""
-        pyarrow = imported("pyarrow")
+        pyarrow = import_optional("pyarrow")
         return pyarrow.table({self.index_name: self.index, **self.columns})
 
     def to_parquet(self, path: Path) -> None:
         table = self.to_arrow()
-        with replaced(path) as beside:
-            imported("pyarrow.parquet").write_table(table, beside)
+        with atomic_replacement(path) as temporary_path:
+            import_optional("pyarrow.parquet").write_table(table, temporary_path)
 
     def to_csv(self, path: Path) -> None:
-        with replaced(path) as beside, open(beside, "w", newline="", encoding="utf-8") as file:
+        with (
+            atomic_replacement(path) as temporary_path,
+            open(temporary_path, "w", newline="", encoding="utf-8") as file,
+        ):
             writer = csv.writer(file)
             writer.writerow(map(csv_cell, [self.index_name, *self.columns]))
             writer.writerows(zip(self.index, *self.columns.values()))

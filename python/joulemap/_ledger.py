@@ -8,9 +8,9 @@ import dataclasses
 import os
 from typing import Any, Callable, Optional, Sequence, Union
 
-from ._energy import Diagnostic
+from ._energy import Diagnostic, interval_bound
 from ._library import JoulemapError
-from ._output import csv_cell, replaced
+from ._output import csv_cell, atomic_replacement
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -35,89 +35,127 @@ class Row:
 
 
 _FIELDS = [field.name for field in dataclasses.fields(Row)]
-_SUMS = ("count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j")
+_SUMMED_FIELDS = ("count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j")
 
 
 class Ledger:
     """The rows of one level, with the totals and the energy outside of all rows. Printing it shows the table of
     `joulemap report`."""
 
-    def __init__(self, told: dict, text: Callable[[], str]) -> None:
-        self._told, self._text = told, text
-        self.by: str = told["by"]
-        self.domains: list = told["domains"]
-        shown = {_part_of_domain(domain["name"]) for domain in self._counted() if domain["provenance"] == self.provenance}
-        counted = [part for part in ("cpu", "ram", "gpu") if part in shown]
-        self.rows = [_row(row, counted) for row in told["rows"]]
-        self.diagnostics = [_diagnostic(entry) for entry in told.get("diagnostics", [])]
+    def __init__(self, report: dict, render_text: Callable[[], str]) -> None:
+        self._report, self._render_text = report, render_text
+        self.by: str = report["by"]
+        self.domains: list = report["domains"]
+        included_parts = {
+            _part_of_domain(domain["name"])
+            for domain in self._counted_domains()
+            if domain["provenance"] == self.provenance
+        }
+        counted_parts = [part for part in ("cpu", "ram", "gpu") if part in included_parts]
+        self.rows = [_make_row(row, counted_parts) for row in report["rows"]]
+        self.diagnostics = [_make_diagnostic(entry) for entry in report.get("diagnostics", [])]
 
     @property
     def is_complete(self) -> bool:
         """False if the recording was truncated or is still being written."""
-        return bool(self._told["complete"])
+        return bool(self._report["complete"])
 
     @property
     def seconds(self) -> Optional[float]:
-        return self._told["elapsed_s"]
+        """Duration of the recording, or of the selected part of it."""
+        return self._report["elapsed_s"]
+
+    @property
+    def time_s(self) -> Optional[float]:
+        """Same value as `seconds`."""
+        return self.seconds
 
     @property
     def provenance(self) -> Optional[str]:
         """Provenance of `joules`: "measured", "estimated" or None."""
-        counted = {domain["provenance"] for domain in self._counted()}
+        counted = {domain["provenance"] for domain in self._counted_domains()}
         return next((kind for kind in ("measured", "estimated") if kind in counted), None)
 
     @property
     def joules(self) -> Optional[float]:
         """Sum over the counted domains: of the measured ones if there are any, otherwise of the estimated ones."""
-        known = [domain["measured_j"] for domain in self._counted() if domain["provenance"] == self.provenance]
+        known = [domain["measured_j"] for domain in self._counted_domains() if domain["provenance"] == self.provenance]
         return sum(known) if known else None
 
     @property
+    def energy_j(self) -> Optional[float]:
+        """Same value as `joules`."""
+        return self.joules
+
+    @property
+    def low_j(self) -> Optional[float]:
+        """Lower bound of the 95 % interval of `energy_j`, as if the errors of domains were fully correlated."""
+        return interval_bound(self.joules, self._uncertainty_j, -1)
+
+    @property
+    def high_j(self) -> Optional[float]:
+        """Upper bound of the 95 % interval of `energy_j`."""
+        return interval_bound(self.joules, self._uncertainty_j, 1)
+
+    @property
+    def _uncertainty_j(self) -> Optional[float]:
+        """Half width: the sum over the domains of `joules`; None if one of them is unknown."""
+        known = [
+            domain.get("uncertainty_j") for domain in self._counted_domains() if domain["provenance"] == self.provenance
+        ]
+        return None if not known or None in known else sum(known)
+
+    @property
     def idle_j(self) -> Optional[float]:
-        return self._told["idle_j"]
+        return self._report["idle_j"]
 
     @property
     def unattributed_j(self) -> Optional[float]:
-        return self._told["unattributed_j"]
+        return self._report["unattributed_j"]
 
-    def _counted(self) -> list:
+    def _counted_domains(self) -> list:
         return [entry for entry in self.domains if entry["counted"] and entry["measured_j"] is not None]
 
     def per_step(self, steps: int) -> Ledger:
         """Means per step: sums divided by the number of steps."""
         if steps == 0:
             raise JoulemapError("the recording has no steps: nothing can be told per step")
-        return self._with([_scaled(row, 1 / steps) for row in self.rows])
+        return self._with_rows([_scale_row(row, 1 / steps) for row in self.rows])
 
     def nested(self) -> Ledger:
         """One row per module including all its submodules, and one per phase: "layer4" is the sum of "layer4.0.conv1"
         and its siblings. Bounds of intervals are summed, because the errors of layers are correlated."""
         sums: dict = {}
         for row in self.rows:
-            for path in _enclosing(row.path):
+            for path in _enclosing_paths(row.path):
                 key = (path, row.device, row.part)
-                sums[key] = _added(sums.get(key), row, path)
-        return self._with(list(sums.values()))
+                sums[key] = _add_rows(sums.get(key), row, path)
+        return self._with_rows(list(sums.values()))
 
-    def _with(self, rows: list) -> Ledger:
-        made = Ledger({**self._told, "rows": []}, self._text)
-        made.rows = rows
-        return made
+    def _with_rows(self, rows: list) -> Ledger:
+        ledger = Ledger({**self._report, "rows": []}, self._render_text)
+        ledger.rows = rows
+        return ledger
 
     def to_dicts(self) -> list:
         return [{**{name: getattr(row, name) for name in _FIELDS}, "path": " ".join(row.path)} for row in self.rows]
 
     def to_pandas(self) -> Any:
         """A DataFrame with the same rows; needs pandas."""
-        return imported("pandas").DataFrame(self.to_dicts(), columns=_FIELDS)
+        return import_optional("pandas").DataFrame(self.to_dicts(), columns=_FIELDS)
 
     def to_arrow(self) -> Any:
         """A pyarrow.Table, which pandas and polars import without a copy; needs pyarrow."""
-        imported("pyarrow")
+        import_optional("pyarrow")
         import pyarrow as pa
 
-        whole, numbers = {"count": pa.int64()}, set(_FIELDS) - {"path", "name", "device", "count", "basis", "part"}
-        types = [(name, whole.get(name, pa.float64() if name in numbers else pa.string())) for name in _FIELDS]
+        integer_types, number_fields = (
+            {"count": pa.int64()},
+            set(_FIELDS) - {"path", "name", "device", "count", "basis", "part"},
+        )
+        types = [
+            (name, integer_types.get(name, pa.float64() if name in number_fields else pa.string())) for name in _FIELDS
+        ]
         rows = [{**row, "count": round(row["count"])} for row in self.to_dicts()]
         return pa.Table.from_pylist(rows, schema=pa.schema(types))
 
@@ -130,11 +168,14 @@ class Ledger:
         table = self.to_arrow()
         import pyarrow.parquet
 
-        with replaced(path) as beside:
-            pyarrow.parquet.write_table(table, beside)
+        with atomic_replacement(path) as temporary_path:
+            pyarrow.parquet.write_table(table, temporary_path)
 
     def to_csv(self, path: Path) -> None:
-        with replaced(path) as beside, open(beside, "w", newline="", encoding="utf-8") as file:
+        with (
+            atomic_replacement(path) as temporary_path,
+            open(temporary_path, "w", newline="", encoding="utf-8") as file,
+        ):
             writer = csv.DictWriter(file, _FIELDS)
             writer.writeheader()
             writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in self.to_dicts())
@@ -143,27 +184,27 @@ class Ledger:
         return len(self.rows)
 
     def __str__(self) -> str:
-        return self._text()
+        return self._render_text()
 
     def __repr__(self) -> str:
         total = "nothing known" if self.joules is None else f"{self.joules:.4g} J {self.provenance}"
         return f"<Ledger by {self.by}: {len(self.rows)} rows, {total}>"
 
 
-def _row(told: dict, counted: Sequence[str]) -> Row:
-    known = {name: told.get(name) for name in _FIELDS}
-    return Row(**{**known, "path": tuple(told["path"]), "part": _part_of(told, counted)})
+def _make_row(entry: dict, counted_parts: Sequence[str]) -> Row:
+    fields = {name: entry.get(name) for name in _FIELDS}
+    return Row(**{**fields, "path": tuple(entry["path"]), "part": _part_of(entry, counted_parts)})
 
 
-def _part_of(told: dict, counted: Sequence[str]) -> str:
+def _part_of(entry: dict, counted_parts: Sequence[str]) -> str:
     """Device "cpu" covers all parts except GPUs. Rows without a device are domains, or steps, which cover all counted
     parts."""
-    device = told["device"]
+    device = entry["device"]
     if device == "cpu":
-        return "+".join(part for part in counted if part != "gpu") or "cpu"
+        return "+".join(part for part in counted_parts if part != "gpu") or "cpu"
     if device is not None:
         return "gpu"
-    return _part_of_domain(told["name"]) if told["name"] in told["path"] else "+".join(counted)
+    return _part_of_domain(entry["name"]) if entry["name"] in entry["path"] else "+".join(counted_parts)
 
 
 def _part_of_domain(name: str) -> str:
@@ -172,29 +213,29 @@ def _part_of_domain(name: str) -> str:
     return "gpu" if name.startswith("gpu") else "ram" if name.startswith("dram") else "cpu"
 
 
-def together(ledgers: list) -> Ledger:
+def merge_ledgers(ledgers: list) -> Ledger:
     """Merges ledgers of parts of one machine."""
-    told = dict(ledgers[0]._told)
-    counted = {domain["name"] for ledger in ledgers for domain in ledger._counted()}
-    told["domains"] = [{**domain, "counted": domain["name"] in counted} for domain in told["domains"]]
+    report = dict(ledgers[0]._report)
+    counted = {domain["name"] for ledger in ledgers for domain in ledger._counted_domains()}
+    report["domains"] = [{**domain, "counted": domain["name"] in counted} for domain in report["domains"]]
     for name in ("attributed_j", "idle_j", "unattributed_j"):
-        known = [ledger._told[name] for ledger in ledgers if ledger._told[name] is not None]
-        told[name] = sum(known) if known else None
-    made = Ledger({**told, "rows": []}, ledgers[0]._text)
-    made.rows = [row for ledger in ledgers for row in ledger.rows]
-    return made
+        known = [ledger._report[name] for ledger in ledgers if ledger._report[name] is not None]
+        report[name] = sum(known) if known else None
+    merged = Ledger({**report, "rows": []}, ledgers[0]._render_text)
+    merged.rows = [row for ledger in ledgers for row in ledger.rows]
+    return merged
 
 
-def _diagnostic(told: dict) -> Diagnostic:
-    return Diagnostic(told["code"], told.get("count", 1), told["message"], told.get("remedy") or "")
+def _make_diagnostic(entry: dict) -> Diagnostic:
+    return Diagnostic(entry["code"], entry.get("count", 1), entry["message"], entry.get("remedy") or "")
 
 
-def _scaled(row: Row, by: float) -> Row:
-    scaled = {name: None if getattr(row, name) is None else getattr(row, name) * by for name in _SUMS}
+def _scale_row(row: Row, factor: float) -> Row:
+    scaled = {name: None if getattr(row, name) is None else getattr(row, name) * factor for name in _SUMMED_FIELDS}
     return dataclasses.replace(row, **scaled)
 
 
-def _enclosing(path: tuple) -> list:
+def _enclosing_paths(path: tuple) -> list:
     """("train", "forward", "a.b") -> its phases, a, a.b."""
     phases = [path[:depth] for depth in range(1, min(len(path), 3))]
     if len(path) < 3:
@@ -203,11 +244,11 @@ def _enclosing(path: tuple) -> list:
     return [*phases, *((*path[:-1], ".".join(names[:depth])) for depth in range(1, len(names) + 1))]
 
 
-def _added(sum_so_far: Optional[Row], row: Row, path: tuple) -> Row:
+def _add_rows(sum_so_far: Optional[Row], row: Row, path: tuple) -> Row:
     if sum_so_far is None:
         return dataclasses.replace(row, path=path, name=path[-1])
     added: dict = {"basis": row.basis if row.basis == sum_so_far.basis else "mixed"}
-    for name in (*_SUMS, "share"):
+    for name in (*_SUMMED_FIELDS, "share"):
         values = getattr(sum_so_far, name), getattr(row, name)
         added[name] = None if None in values else sum(values)
     if added["time_s"] and added["energy_j"] is not None:
@@ -215,7 +256,7 @@ def _added(sum_so_far: Optional[Row], row: Row, path: tuple) -> Row:
     return dataclasses.replace(sum_so_far, **added)
 
 
-def imported(name: str) -> Any:
+def import_optional(name: str) -> Any:
     import importlib
 
     try:

@@ -99,66 +99,66 @@ def _check(code: int) -> None:
         raise JoulemapError(_last_error())
 
 
-def _known(value: float) -> Optional[float]:
+def _none_if_nan(value: float) -> Optional[float]:
     return None if math.isnan(value) else value
 
 
-def _sized(structure: Any) -> Any:
-    made = structure()
-    made.size = ctypes.sizeof(made)
-    return made
+def _make_structure(structure_type: Any) -> Any:
+    structure = structure_type()
+    structure.size = ctypes.sizeof(structure)
+    return structure
 
 
 def _domain(index: int) -> Domain:
-    told = _sized(_DomainStructure)
-    _check(_library.jm_window_domain(index, told))
+    structure = _make_structure(_DomainStructure)
+    _check(_library.jm_window_domain(index, structure))
     return Domain(
-        name=_text(told.name),
-        joules=_known(told.joules),
-        uncertainty_j=_known(told.uncertainty_j),
-        watts=_known(told.mean_w),
-        provenance=_PROVENANCE[told.provenance],
-        counted=bool(told.counted),
-        part_of=_text(told.part_of),
-        sensor=_text(told.sensor),
-        reason=_text(told.reason),
+        name=_text(structure.name),
+        joules=_none_if_nan(structure.joules),
+        uncertainty_j=_none_if_nan(structure.uncertainty_j),
+        watts=_none_if_nan(structure.mean_w),
+        provenance=_PROVENANCE[structure.provenance],
+        counted=bool(structure.counted),
+        part_of=_text(structure.part_of),
+        sensor=_text(structure.sensor),
+        reason=_text(structure.reason),
     )
 
 
 def _diagnostic(index: int) -> Diagnostic:
-    told = _sized(_DiagnosticStructure)
-    _check(_library.jm_window_diagnostic(index, told))
-    return Diagnostic(_text(told.code), told.count, _text(told.message), _text(told.remedy))
+    structure = _make_structure(_DiagnosticStructure)
+    _check(_library.jm_window_diagnostic(index, structure))
+    return Diagnostic(_text(structure.code), structure.count, _text(structure.message), _text(structure.remedy))
 
 
-def ask(window: _hot.Window, wait: bool) -> Energy:
+def read_energy(window: _hot.Window, wait: bool) -> Energy:
     """The energy of a window. A window that no longer exists (the parent's, after a fork) has no energy, but a
     reason."""
-    told = _sized(_EnergyStructure)
-    code = (_library.jm_window_wait if wait else _library.jm_window_peek)(window.id, told)
+    structure = _make_structure(_EnergyStructure)
+    code = (_library.jm_window_wait if wait else _library.jm_window_peek)(window.id, structure)
     if code == _NOT_FOUND:
-        lost = "measuring was stopped, or the process forked, since it began"
-        return Energy(None, None, None, None, None, lost, settled=True)
+        reason = "measuring was stopped, or the process forked, since it began"
+        return Energy(None, None, None, None, None, reason, settled=True)
     _check(code)
     return Energy(
-        joules=_known(told.joules),
-        uncertainty_j=_known(told.uncertainty_j),
-        seconds=told.elapsed_s,
-        watts=_known(told.mean_w),
-        provenance=_PROVENANCE[told.provenance],
-        reason=_text(told.reason),
-        measured_j=_known(told.measured_j),
-        estimated_j=_known(told.estimated_j),
-        settled=bool(told.settled),
-        begin_ns=told.begin_ns,
-        end_ns=told.end_ns,
-        domains=[_domain(index) for index in range(told.domains)],
-        diagnostics=[_diagnostic(index) for index in range(told.diagnostics)],
+        joules=_none_if_nan(structure.joules),
+        uncertainty_j=_none_if_nan(structure.uncertainty_j),
+        seconds=structure.elapsed_s,
+        watts=_none_if_nan(structure.mean_w),
+        provenance=_PROVENANCE[structure.provenance],
+        reason=_text(structure.reason),
+        measured_j=_none_if_nan(structure.measured_j),
+        estimated_j=_none_if_nan(structure.estimated_j),
+        settled=bool(structure.settled),
+        begin_ns=structure.begin_ns,
+        end_ns=structure.end_ns,
+        domains=[_domain(index) for index in range(structure.domains)],
+        diagnostics=[_diagnostic(index) for index in range(structure.diagnostics)],
     )
 
 
 def _options(sensors: Optional[str], sysroot: object, period_s: float = 0) -> _Options:
-    options = _sized(_Options)
+    options = _make_structure(_Options)
     options.sensors = None if sensors is None else sensors.encode()
     options.sysroot = None if sysroot is None else os.fsencode(sysroot)  # type: ignore[arg-type]
     options.period_s = period_s

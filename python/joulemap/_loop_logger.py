@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from ._energy import Energy
-from ._training_meter import TrainingMeter, numbers, total_numbers
+from ._training_meter import TrainingMeter, energy_metrics, total_metrics
 
 
 class LoopLogger:
@@ -20,7 +20,7 @@ class LoopLogger:
         self._epochs = 0
         self.energy: Optional[Energy] = None  # of the whole block, set at its end
 
-    def log(self, told: dict, step: Optional[int]) -> None:
+    def log(self, metrics: dict, step: Optional[int]) -> None:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -39,17 +39,17 @@ class LoopLogger:
         self._meter.begin_epoch()
 
     def _end_epoch(self) -> None:
-        self._log_steps([*self._meter.end_step(), *self._meter.rest_of_steps()])
+        self._log_steps([*self._meter.end_step(), *self._meter.remaining_steps()])
         energy = self._meter.end_epoch()
         if energy is not None:
-            self.log({**numbers("epoch", energy), **total_numbers(self._meter.total)}, self._step)
+            self.log({**energy_metrics("epoch", energy), **total_metrics(self._meter.total)}, self._step)
 
     def _log_steps(self, steps: list) -> None:
         for number, energy in steps:
-            self.log(numbers("step", energy), number)
+            self.log(energy_metrics("step", energy), number)
 
     def __exit__(self, kind: Any, value: object, traceback: object) -> None:
         self._end_epoch()
         self.energy = self._meter.end(failed=kind is not None)
         if self.energy is not None:
-            self.log({**numbers("train", self.energy), **total_numbers(self._meter.total)}, self._step)
+            self.log({**energy_metrics("train", self.energy), **total_metrics(self._meter.total)}, self._step)

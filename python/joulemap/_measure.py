@@ -21,14 +21,14 @@ _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 
 # Loaded on first use: it needs ctypes and dataclasses, which dominate the import time.
-_loaded_ask: Optional[Callable[..., Energy]] = None
+_loaded_read_energy: Optional[Callable[..., Energy]] = None
 
 
-def _ask(window: _hot.Window, wait: bool) -> Energy:
-    global _loaded_ask
-    if _loaded_ask is None:
-        _loaded_ask = load("_library", "ask")  # type: ignore[assignment]
-    return _loaded_ask(window, wait=wait)
+def _read_energy(window: _hot.Window, wait: bool) -> Energy:
+    global _loaded_read_energy
+    if _loaded_read_energy is None:
+        _loaded_read_energy = load("_library", "read_energy")  # type: ignore[assignment]
+    return _loaded_read_energy(window, wait=wait)
 
 
 class Measurement(_hot.Window):
@@ -37,28 +37,43 @@ class Measurement(_hot.Window):
     Any thread or task may end and read it. It can be reused: a new `with` opens a new window.
     """
 
-    __slots__ = ("_told", "__weakref__")
+    __slots__ = ("_result", "__weakref__")
 
     def wait(self) -> Energy:
         """The energy of the ended window. Waits for the next sensor update, at most 0.3 s."""
-        told = getattr(self, "_told", None)
-        if told is None or told[0] != self.id:
-            energy = _ask(self, wait=True)
+        result = getattr(self, "_result", None)
+        if result is None or result[0] != self.id:
+            energy = _read_energy(self, wait=True)
             self.release()
-            told = self._told = (self.id, energy)
-        return told[1]
+            result = self._result = (self.id, energy)
+        return result[1]
 
     def peek(self) -> Energy:
         """The energy known now, without waiting; for an open window, the energy so far."""
         if self.id == 0:
             return self.wait()
-        return _ask(self, wait=False)
+        return _read_energy(self, wait=False)
 
     @property
     def joules(self) -> Optional[float]:
         """Energy of the counted domains: measured if any domain is measured, otherwise estimated. If None, see
         `reason`."""
         return self.wait().joules
+
+    @property
+    def energy_j(self) -> Optional[float]:
+        """Same value as `joules`."""
+        return self.wait().energy_j
+
+    @property
+    def low_j(self) -> Optional[float]:
+        """Lower bound of the 95 % interval of the energy; never below 0."""
+        return self.wait().low_j
+
+    @property
+    def high_j(self) -> Optional[float]:
+        """Upper bound of the 95 % interval of the energy."""
+        return self.wait().high_j
 
     @property
     def uncertainty_j(self) -> Optional[float]:
@@ -69,6 +84,11 @@ class Measurement(_hot.Window):
     def seconds(self) -> Optional[float]:
         """Duration of the window."""
         return self.wait().seconds
+
+    @property
+    def time_s(self) -> Optional[float]:
+        """Same value as `seconds`."""
+        return self.wait().time_s
 
     @property
     def watts(self) -> Optional[float]:
@@ -96,7 +116,7 @@ class Measurement(_hot.Window):
         return self.wait().diagnostics
 
     def __repr__(self) -> str:
-        if self.id == 0 and getattr(self, "_told", None) is None:
+        if self.id == 0 and getattr(self, "_result", None) is None:
             return f"{self.name}: not begun"
         if not self.ended:
             return f"{self.name}: still open"
@@ -104,10 +124,10 @@ class Measurement(_hot.Window):
 
     def __call__(self, function: F) -> F:
         """`@measure("name")`."""
-        return _measured(function, self.name)
+        return _wrap_function(function, self.name)
 
 
-def _measured(function: F, name: str) -> F:
+def _wrap_function(function: F, name: str) -> F:
     """Wraps `function` so that each call is a window. `last` is the Measurement of the call that ended last, `calls`
     the number of calls.
 
@@ -115,7 +135,7 @@ def _measured(function: F, name: str) -> F:
     """
     flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
 
-    def finished(window: Measurement) -> None:
+    def record_call(window: Measurement) -> None:
         wrapper.calls += 1
         wrapper.last = window
 
@@ -128,7 +148,7 @@ def _measured(function: F, name: str) -> F:
                 with window:
                     return await function(*args, **kwargs)
             finally:
-                finished(window)
+                record_call(window)
 
     elif flags & _ASYNC_GENERATOR:
 
@@ -140,7 +160,7 @@ def _measured(function: F, name: str) -> F:
                     async for value in function(*args, **kwargs):
                         yield value
             finally:
-                finished(window)
+                record_call(window)
 
     elif flags & _GENERATOR:
 
@@ -151,7 +171,7 @@ def _measured(function: F, name: str) -> F:
                 with window:
                     return (yield from function(*args, **kwargs))
             finally:
-                finished(window)
+                record_call(window)
 
     else:
 
@@ -162,7 +182,7 @@ def _measured(function: F, name: str) -> F:
                 with window:
                     return function(*args, **kwargs)
             finally:
-                finished(window)
+                record_call(window)
 
     wrapper.last = None
     wrapper.calls = 0
@@ -183,7 +203,7 @@ def measure(what: Union[str, Callable[..., Any]] = "window") -> Any:
         return Measurement(what)
     if not callable(what):
         raise TypeError(f"measure() takes a name or a function, not {type(what).__name__}")
-    return _measured(what, getattr(what, "__qualname__", "function"))
+    return _wrap_function(what, getattr(what, "__qualname__", "function"))
 
 
 def begin(name: str = "window") -> Measurement:

@@ -12,7 +12,7 @@ import json
 from os import PathLike
 from typing import Any, Union
 
-from ._output import replaced
+from ._output import atomic_replacement
 from ._torch_wrappers import WRAPPERS
 
 
@@ -36,7 +36,7 @@ def module_names(model: Any, *inputs: Any, **named_inputs: Any) -> dict[str, lis
 def save_module_names(model: Any, path: Union[str, PathLike], *inputs: Any, **named_inputs: Any) -> None:
     """Writes module_names() to a file for `joulemap import kineto --modules`."""
     names = module_names(model, *inputs, **named_inputs)
-    with replaced(path) as beside, open(beside, "w", encoding="utf-8") as file:
+    with atomic_replacement(path) as beside, open(beside, "w", encoding="utf-8") as file:
         json.dump(names, file, indent=1)
         file.write("\n")
 

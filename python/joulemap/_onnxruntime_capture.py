@@ -19,10 +19,10 @@ from ._framework_trace import Trace
 
 _PROFILED_RUNS = 4
 # Limits profiling in programs that create a session for every request.
-_MOST_SESSIONS = 8
+_MAX_SESSIONS = 8
 
 
-class WatchedSession:
+class TracedSession:
     """Captures the runs of one session."""
 
     def __init__(self, model: object, trace: Optional[Trace]) -> None:
@@ -41,20 +41,20 @@ class WatchedSession:
         capture.leave_to(depth)
         self._runs += 1
         if self._trace is not None and self._runs == _PROFILED_RUNS:
-            self._take_in(session)
+            self._store_trace(session)
 
     def end_of_program(self, session) -> None:
         if self._trace is not None and self._runs > 0:
-            self._take_in(session)
+            self._store_trace(session)
 
     @capture.guarded
-    def _take_in(self, session) -> None:
+    def _store_trace(self, session) -> None:
         trace, self._trace = self._trace, None
         session.end_profiling()
-        trace.keep("onnxruntime.json", [("mode", "inference"), ("region", self._model)])
+        trace.store("onnxruntime.json", [("mode", "inference"), ("region", self._model)])
 
 
-class Watcher:
+class OnnxRuntimeCapture:
     def __init__(self, onnxruntime) -> None:
         self._onnxruntime = onnxruntime
         self._profiled = 0
@@ -69,7 +69,7 @@ class Watcher:
     @capture.guarded
     def trace_for(self, options) -> Optional[Trace]:
         """Enables profiling in the options of a new session, unless the program has enabled it."""
-        if options.enable_profiling or self._profiled >= _MOST_SESSIONS:
+        if options.enable_profiling or self._profiled >= _MAX_SESSIONS:
             return None
         self._profiled += 1
         trace = Trace()
@@ -92,26 +92,26 @@ class Watcher:
             finally:
                 if trace is not None:
                     options.enable_profiling = False  # the program may reuse the options
-            self._joulemap_watched = WatchedSession(path_or_bytes, trace)
+            self._joulemap_watched = TracedSession(path_or_bytes, trace)
             watcher._sessions.add(self)
 
         @functools.wraps(run)
-        def watched_run(self, *args, **kwargs):
-            watched = getattr(self, "_joulemap_watched", None)
-            if watched is None:
+        def traced_run(self, *args, **kwargs):
+            traced = getattr(self, "_joulemap_watched", None)
+            if traced is None:
                 return run(self, *args, **kwargs)
-            depth = watched.begin()
+            depth = traced.begin()
             try:
                 return run(self, *args, **kwargs)
             finally:
-                watched.end(self, depth)
+                traced.end(self, depth)
 
-        kind.__init__, kind.run = __init__, watched_run
+        kind.__init__, kind.run = __init__, traced_run
 
 
 @capture.guarded
 def install(onnxruntime) -> None:
     if not capture.is_recording():
         return
-    Watcher(onnxruntime).watch()
+    OnnxRuntimeCapture(onnxruntime).watch()
     capture.fact("onnxruntime", onnxruntime.__version__)

@@ -17,7 +17,7 @@ RECORDING_MAGIC = b"\xb5J\r\n"
 
 
 @contextlib.contextmanager
-def replaced(path: Union[str, os.PathLike]) -> Iterator[str]:
+def atomic_replacement(path: Union[str, os.PathLike]) -> Iterator[str]:
     """Yields a temporary path beside `path`, which is renamed to `path` when the block ends without an exception.
 
     A symbolic link is kept and its target replaced, unless another user may have planted the link. Permissions are
@@ -31,17 +31,17 @@ def replaced(path: Union[str, os.PathLike]) -> Iterator[str]:
         return
     if mode is not None and _is_recording(target):
         raise JoulemapError(f"{os.fspath(path)} is a recording: it would be overwritten; name another file")
-    beside = os.path.join(os.path.dirname(target), f".joulemap-{os.getpid()}-{threading.get_ident()}.tmp")
-    os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    temporary_path = os.path.join(os.path.dirname(target), f".joulemap-{os.getpid()}-{threading.get_ident()}.tmp")
+    os.close(os.open(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     try:
-        yield beside
+        yield temporary_path
         if mode is not None:
-            os.chmod(beside, stat.S_IMODE(mode))
-        _sync(beside)
-        os.replace(beside, target)
+            os.chmod(temporary_path, stat.S_IMODE(mode))
+        _sync(temporary_path)
+        os.replace(temporary_path, target)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.remove(beside)
+            os.remove(temporary_path)
         raise
 
 
@@ -50,13 +50,13 @@ def csv_cell(value: Any) -> Any:
     are prefixed with an apostrophe."""
     if not isinstance(value, str):
         return value
-    shown = "".join("?" if _is_obeyed(character) else character for character in value)
-    return "'" + shown if shown[:1] in ("=", "+", "-", "@") and not _is_number(shown) else shown
+    escaped = "".join("?" if _is_control_character(character) else character for character in value)
+    return "'" + escaped if escaped[:1] in ("=", "+", "-", "@") and not _is_number(escaped) else escaped
 
 
-def _is_obeyed(character: str) -> bool:
-    is_kept = character in "\u00ad\u200c\u200d"  # soft hyphen; joiners that scripts and emoji need
-    return not is_kept and unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")
+def _is_control_character(character: str) -> bool:
+    is_allowed = character in "\u00ad\u200c\u200d"  # soft hyphen; joiners that scripts and emoji need
+    return not is_allowed and unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")
 
 
 def _is_number(text: str) -> bool:
@@ -73,8 +73,8 @@ def _is_planted(path: str) -> bool:
         return False
     folder = os.stat(os.path.dirname(path) or ".")
     entry = os.lstat(path)
-    could_be = stat.S_ISLNK(entry.st_mode) or stat.S_ISREG(entry.st_mode)
-    return could_be and bool(folder.st_mode & stat.S_IWOTH) and entry.st_uid not in (os.geteuid(), folder.st_uid)
+    is_link_or_file = stat.S_ISLNK(entry.st_mode) or stat.S_ISREG(entry.st_mode)
+    return is_link_or_file and bool(folder.st_mode & stat.S_IWOTH) and entry.st_uid not in (os.geteuid(), folder.st_uid)
 
 
 def _mode_of(path: str) -> Union[int, None]:

@@ -15,7 +15,7 @@ from typing import Any, Optional, Sequence, Union
 from ._library import JoulemapError
 from ._recorder import program
 
-LONGEST_S = 120
+TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,26 @@ class Layer:
     low: float
     high: float
     seconds: float
+
+    @property
+    def energy_j(self) -> float:
+        """Same value as `joules`."""
+        return self.joules
+
+    @property
+    def low_j(self) -> float:
+        """Same value as `low`: lower bound of the 90 % interval."""
+        return self.low
+
+    @property
+    def high_j(self) -> float:
+        """Same value as `high`: upper bound of the 90 % interval."""
+        return self.high
+
+    @property
+    def time_s(self) -> float:
+        """Same value as `seconds`."""
+        return self.seconds
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,7 +66,32 @@ class Prediction:
     layers: list[Layer] = field(repr=False)
     unknown_ops: list[dict] = field(repr=False)
     notes: list[str] = field(repr=False)
-    told: dict = field(repr=False)  # complete output of `joulemap predict --json`
+    document: dict = field(repr=False)  # complete output of `joulemap predict --json`
+
+    @property
+    def energy_j(self) -> float:
+        """Same value as `joules`."""
+        return self.joules
+
+    @property
+    def low_j(self) -> float:
+        """Same value as `low`: lower bound of the 90 % interval."""
+        return self.low
+
+    @property
+    def high_j(self) -> float:
+        """Same value as `high`: upper bound of the 90 % interval."""
+        return self.high
+
+    @property
+    def time_s(self) -> float:
+        """Same value as `seconds`."""
+        return self.seconds
+
+    @property
+    def power_w(self) -> float:
+        """Same value as `watts`: mean power."""
+        return self.watts
 
     @property
     def is_lower_bound(self) -> bool:
@@ -54,11 +99,11 @@ class Prediction:
         return bool(self.unknown_ops)
 
     def __str__(self) -> str:
-        what = "a training step" if self.told["pass"] == "training" else "a pass"
+        pass_name = "a training step" if self.document["pass"] == "training" else "a pass"
         if not self.is_lower_bound:
             energy = f"{self.joules:.3g} J ({self.low:.3g} .. {self.high:.3g})"
-            return f"{what} on {self.device}: {energy} in {self.seconds:.3g} s"
-        return f"{what} on {self.device}: at least {self.joules:.3g} J; not known: {_names(self.unknown_ops)}"
+            return f"{pass_name} on {self.device}: {energy} in {self.seconds:.3g} s"
+        return f"{pass_name} on {self.device}: at least {self.joules:.3g} J; not known: {_summarize_names(self.unknown_ops)}"
 
     def __repr__(self) -> str:
         return f"<Prediction {self}>"
@@ -105,45 +150,58 @@ def predict(
         from ._predict.trace import trace
 
         step = {"optimizer": optimizer, "loss": loss} if training else {}
-        listed = trace(model, inputs, named, training=training, dtype=dtype, autocast=autocast, **step)
-        return _asked(["-", *options], json.dumps(listed))
+        operations = trace(model, inputs, named, training=training, dtype=dtype, autocast=autocast, **step)
+        return _run_predict(["-", *options], json.dumps(operations))
     options += ["--precision", dtype, "--pass", "training" if training else "inference"]
     options += ["--batch", str(batch)] if batch is not None else []
     options += ["--optimizer", optimizer] if training and isinstance(optimizer, str) else []
     if hasattr(model, "to_json"):
-        return _asked(["-", *options], model.to_json())
+        return _run_predict(["-", *options], model.to_json())
     if isinstance(model, (str, os.PathLike)):
-        return _asked([os.fspath(model), *options], None)
+        return _run_predict([os.fspath(model), *options], None)
     raise TypeError(f"{type(model).__name__} is no PyTorch module, no Keras model and no path of a file")
 
 
-def _asked(arguments: list, text: Optional[str]) -> Prediction:
+def _run_predict(arguments: list, text: Optional[str]) -> Prediction:
     command = [program(), "predict", *arguments, "--json"]
-    given: dict = {"stdin": subprocess.DEVNULL} if text is None else {"input": text}
-    options = {"capture_output": True, "text": True, "timeout": LONGEST_S, **given}
-    ended = subprocess.run(command, **options)  # type: ignore[call-overload]
-    if not ended.stdout.strip():
+    input_options: dict = {"stdin": subprocess.DEVNULL} if text is None else {"input": text}
+    options = {"capture_output": True, "text": True, "timeout": TIMEOUT_S, **input_options}
+    process = subprocess.run(command, **options)  # type: ignore[call-overload]
+    if not process.stdout.strip():
         raise JoulemapError(
-            ended.stderr.strip().replace("joulemap: ", "") or f"joulemap predict ended with {ended.returncode}"
+            process.stderr.strip().replace("joulemap: ", "") or f"joulemap predict ended with {process.returncode}"
         )
-    told = json.loads(ended.stdout)
-    if told["unknown_ops"]:
-        text = f"the energy is a lower bound: {len(told['unknown_ops'])} operations are not known"
-        warnings.warn(f"{text} ({_names(told['unknown_ops'])})", stacklevel=3)
-    elif ended.returncode != 0:
-        warnings.warn(ended.stderr.strip().replace("joulemap: ", ""), stacklevel=3)
+    document = json.loads(process.stdout)
+    if document["unknown_ops"]:
+        text = f"the energy is a lower bound: {len(document['unknown_ops'])} operations are not known"
+        warnings.warn(f"{text} ({_summarize_names(document['unknown_ops'])})", stacklevel=3)
+    elif process.returncode != 0:
+        warnings.warn(process.stderr.strip().replace("joulemap: ", ""), stacklevel=3)
     layers = [
-        Layer(one["name"], one["op"], one["energy_j"], one["low_j"], _end(one["high_j"]), one["time_s"])
-        for one in told["layers"]
+        Layer(
+            layer["name"],
+            layer["op"],
+            layer["energy_j"],
+            layer["low_j"],
+            _upper_bound(layer["high_j"]),
+            layer["time_s"],
+        )
+        for layer in document["layers"]
     ]
-    total = (told["energy_j"], told["low_j"], _end(told["high_j"]), told["time_s"], told["power_w"])
-    return Prediction(*total, told["device"], layers, told["unknown_ops"], told["notes"], told)
+    total = (
+        document["energy_j"],
+        document["low_j"],
+        _upper_bound(document["high_j"]),
+        document["time_s"],
+        document["power_w"],
+    )
+    return Prediction(*total, document["device"], layers, document["unknown_ops"], document["notes"], document)
 
 
-def _end(high_j: Optional[float]) -> float:
+def _upper_bound(high_j: Optional[float]) -> float:
     return math.inf if high_j is None else high_j
 
 
-def _names(unknown_ops: Sequence[dict]) -> str:
-    names = list(dict.fromkeys(one["op"] for one in unknown_ops))
+def _summarize_names(unknown_ops: Sequence[dict]) -> str:
+    names = list(dict.fromkeys(entry["op"] for entry in unknown_ops))
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

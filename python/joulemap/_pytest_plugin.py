@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 import pytest
 
-SHOWN = 20
+MAX_SHOWN_TESTS = 20
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -24,13 +24,13 @@ def pytest_addoption(parser: Any) -> None:
 
 def pytest_configure(config: Any) -> None:
     config.addinivalue_line("markers", "joules(budget): fail when the test draws more than so many joules (joulemap)")
-    config.stash[_told] = []
+    config.stash[_energies_key] = []
 
 
-_told: Any = pytest.StashKey()
+_energies_key: Any = pytest.StashKey()
 
 
-def _budget(item: Any) -> Optional[float]:
+def _energy_budget(item: Any) -> Optional[float]:
     mark = item.get_closest_marker("joules")
     if mark is None:
         return None
@@ -42,7 +42,7 @@ def _budget(item: Any) -> Optional[float]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: Any) -> Any:
-    budget = _budget(item)
+    budget = _energy_budget(item)
     if budget is None and not item.config.getoption("--joules"):
         yield
         return
@@ -51,7 +51,7 @@ def pytest_runtest_call(item: Any) -> Any:
     with measure(item.nodeid) as window:
         outcome = yield
     energy = window.wait()
-    item.config.stash[_told].append((item.nodeid, energy, budget))
+    item.config.stash[_energies_key].append((item.nodeid, energy, budget))
     item.user_properties.append(("joules", energy.joules))
     item.user_properties.append(("joules_provenance", energy.provenance))
     failure = None if outcome.excinfo is not None or budget is None else _failure(energy, budget)
@@ -68,12 +68,12 @@ def _failure(energy: Any, budget: float) -> Optional[str]:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
-    told = config.stash[_told]
-    if not told or not config.getoption("--joules"):
+    energies = config.stash[_energies_key]
+    if not energies or not config.getoption("--joules"):
         return
     terminalreporter.section("joules")
-    for name, energy, budget in sorted(told, key=lambda entry: -(entry[1].joules or 0))[:SHOWN]:
-        allowed = "" if budget is None else f", budget {budget:g} J"
-        terminalreporter.write_line(f"{name}: {energy}{allowed}")
-    if len(told) > SHOWN:
-        terminalreporter.write_line(f"... and {len(told) - SHOWN} more")
+    for name, energy, budget in sorted(energies, key=lambda entry: -(entry[1].joules or 0))[:MAX_SHOWN_TESTS]:
+        budget_j = "" if budget is None else f", budget {budget:g} J"
+        terminalreporter.write_line(f"{name}: {energy}{budget_j}")
+    if len(energies) > MAX_SHOWN_TESTS:
+        terminalreporter.write_line(f"... and {len(energies) - MAX_SHOWN_TESTS} more")

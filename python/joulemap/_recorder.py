@@ -14,7 +14,7 @@ from typing import Optional
 from ._library import JoulemapError
 
 # Timeout for joining the parts of a long run; a recorder that takes longer is considered hung.
-LAST_WORD_S = 300
+END_TIMEOUT_S = 300
 
 
 def program() -> str:
@@ -22,31 +22,31 @@ def program() -> str:
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "joulemap")
 
 
-def of_this_machine(sensors: Optional[str] = None) -> list:
+def sensor_options(sensors: Optional[str] = None) -> list:
     """Options that select sensors or another sysroot; the same environment variables apply to windows."""
     sensors = sensors or os.environ.get("JOULEMAP_SENSORS")
     sysroot = os.environ.get("JOULEMAP_SYSROOT")
     return [*(["--sensors", sensors] if sensors else []), *(["--sysroot", sysroot] if sysroot else [])]
 
 
-class SideDoor:
+class ExitHook:
     """Wraps os._exit, by which forked workers exit, to complete their part of the recording first."""
 
     def __init__(self) -> None:
         from . import _capture_interface as interface
 
-        leave = self._leave = os._exit
+        original_exit = self._original_exit = os._exit
 
         def _exit(status: int) -> None:
             interface.finish()
-            leave(status)
+            original_exit(status)
 
-        _exit.__doc__, _exit.__module__ = leave.__doc__, leave.__module__
-        self._ours = os._exit = _exit  # type: ignore[assignment]
+        _exit.__doc__, _exit.__module__ = original_exit.__doc__, original_exit.__module__
+        self._wrapper = os._exit = _exit  # type: ignore[assignment]
 
     def close(self) -> None:
-        if os._exit is self._ours:  # otherwise another wrapper replaced it
-            os._exit = self._leave
+        if os._exit is self._wrapper:  # otherwise another wrapper replaced it
+            os._exit = self._original_exit
 
 
 class Recorder:
@@ -55,10 +55,10 @@ class Recorder:
     def __init__(self, file: str, process: subprocess.Popen, variables: dict) -> None:
         self.file = file
         self._process: Optional[subprocess.Popen] = process
-        self._owner = os.getpid()
-        self._before = {name: os.environ.get(name) for name in variables}
+        self._owner_pid = os.getpid()
+        self._previous_environment = {name: os.environ.get(name) for name in variables}
         os.environ.update(variables)  # child processes are recorded, too
-        self._side_door = SideDoor()
+        self._exit_hook = ExitHook()
         atexit.register(self.end)
 
     @staticmethod
@@ -73,7 +73,7 @@ class Recorder:
         # Runs in its own session: Ctrl-C of the terminal goes to the program, and the recorder detects the program's
         # end.
         process = subprocess.Popen(
-            [*command, *of_this_machine(sensors)],
+            [*command, *sensor_options(sensors)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
         line = process.stdout.readline()  # type: ignore[union-attr]
@@ -89,27 +89,27 @@ class Recorder:
     def end(self) -> Optional[dict]:
         """Ends the recording and returns the output of `joulemap record --json`. Returns None if it has already ended,
         or in the child of a fork."""
-        if self._process is None or os.getpid() != self._owner:
+        if self._process is None or os.getpid() != self._owner_pid:
             return None
         from . import _capture_interface as interface
 
         process, self._process = self._process, None
         atexit.unregister(self.end)
         interface.leave_recording()
-        self._side_door.close()
+        self._exit_hook.close()
         self._restore_environment()
         process.send_signal(signal.SIGTERM)
         try:
-            told, errors = process.communicate(timeout=LAST_WORD_S)
+            output, errors = process.communicate(timeout=END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             raise JoulemapError(f"the recorder does not end; what it wrote lies in {self.file}.d") from None
-        lines = told.strip().splitlines()
+        lines = output.strip().splitlines()
         if process.returncode != 0 or not lines:
             raise JoulemapError(f"the recorder failed; what it wrote lies in {self.file}.d: {errors.strip()}")
         return json.loads(lines[-1])
 
     def _restore_environment(self) -> None:
-        for name, value in self._before.items():
+        for name, value in self._previous_environment.items():
             if value is None:
                 os.environ.pop(name, None)
             else:

@@ -11,7 +11,7 @@ import subprocess
 from typing import Any, Optional, Sequence, Union
 
 from ._layer_steps import LayerSteps
-from ._ledger import Ledger, together
+from ._ledger import Ledger, merge_ledgers
 from ._library import JoulemapError
 from ._recorder import program
 
@@ -19,7 +19,7 @@ Path = Union[str, "os.PathLike[str]"]
 PARTS = ("cpu", "ram", "gpu")
 
 
-def ask(*arguments: object) -> str:
+def run_joulemap(*arguments: object) -> str:
     """Returns the output of `joulemap ARGUMENTS...`. A failure raises JoulemapError with its message and remedy."""
     process = subprocess.run([program(), *map(os.fspath, map(_text, arguments))], capture_output=True, text=True)
     if process.returncode != 0:
@@ -31,7 +31,7 @@ def _text(argument: object) -> Any:
     return argument if isinstance(argument, os.PathLike) else str(argument)
 
 
-def parts(disable: Sequence[str]) -> tuple:
+def validate_disabled_parts(disable: Sequence[str]) -> tuple:
     """Validates the parts that disable=["ram"] excludes: one name or several."""
     names = (disable,) if isinstance(disable, str) else tuple(disable or ())
     for name in names:
@@ -47,7 +47,7 @@ class Run:
 
     def __init__(self, files: Sequence[Path], disable: Sequence[str] = ()) -> None:
         self.files = [os.path.abspath(file) for file in files]
-        self._disabled = parts(disable)
+        self._disabled_parts = validate_disabled_parts(disable)
 
     def ledger(
         self,
@@ -69,19 +69,21 @@ class Run:
             options += ["--time", ",".join(str(moment) for moment in time)]
         if library is not None:
             options += ["--library", library]
-        shown = [part for part in PARTS if part not in self._disabled]
+        included = [part for part in PARTS if part not in self._disabled_parts]
         if not apart:
-            return self._asked(options, shown)
-        return together([self._asked(options, [part]) for part in shown])
+            return self._load_ledger(options, included)
+        return merge_ledgers([self._load_ledger(options, [part]) for part in included])
 
-    def _asked(self, options: list, shown: list) -> Ledger:
-        hidden = [part for part in PARTS if part not in shown]
-        options = [*options, *(["--without", ",".join(hidden)] if hidden else [])]
-        told = json.loads(ask("report", *self.files, *options, "--json"))
-        if hidden:  # rows of excluded parts have no energy
-            left_out = [part for part in ("cpu", "gpu") if part in hidden and (part == "gpu" or "ram" in hidden)]
-            told["rows"] = [row for row in told["rows"] if not _runs_on(row, left_out)]
-        return Ledger(told, lambda: ask("report", *self.files, *options))
+    def _load_ledger(self, options: list, included: list) -> Ledger:
+        excluded = [part for part in PARTS if part not in included]
+        options = [*options, *(["--without", ",".join(excluded)] if excluded else [])]
+        report = json.loads(run_joulemap("report", *self.files, *options, "--json"))
+        if excluded:  # rows of excluded parts have no energy
+            excluded_devices = [
+                part for part in ("cpu", "gpu") if part in excluded and (part == "gpu" or "ram" in excluded)
+            ]
+            report["rows"] = [row for row in report["rows"] if not _runs_on(row, excluded_devices)]
+        return Ledger(report, lambda: run_joulemap("report", *self.files, *options))
 
     def report(self, by: str = "layer", **options: Any) -> Ledger:
         """Alias of ledger(): printing it shows the table of `joulemap report`."""
@@ -92,12 +94,33 @@ class Run:
         return self.ledger("step")
 
     def epochs(self) -> Ledger:
+        """The energy of the machine in each epoch, in order."""
         return self.ledger("epoch")
 
     @property
     def joules(self) -> Optional[float]:
         """Sum over the counted domains: measured if any domain was measured, otherwise estimated."""
         return self.ledger("domain").joules
+
+    @property
+    def energy_j(self) -> Optional[float]:
+        """Same value as `joules`."""
+        return self.joules
+
+    @property
+    def low_j(self) -> Optional[float]:
+        """Lower bound of the interval of `energy_j`, see Ledger.low_j."""
+        return self.ledger("domain").low_j
+
+    @property
+    def high_j(self) -> Optional[float]:
+        """Upper bound of the interval of `energy_j`."""
+        return self.ledger("domain").high_j
+
+    @property
+    def time_s(self) -> Optional[float]:
+        """Duration of the recording."""
+        return self.ledger("domain").time_s
 
     def to_pandas(self, by: str = "layer", per: str = "sum") -> Any:
         """A DataFrame. per="mean": means per step, see Ledger.per_step; "step": one column per layer, see
@@ -113,10 +136,10 @@ class Run:
     def layer_steps(self, layers: Union[None, str, Sequence[str]] = None) -> LayerSteps:
         """The energy of each layer in each step, up to 2000 steps. `layers`: only columns whose device, pass and path
         contain the text, or one of the texts."""
-        hidden = ["--without", ",".join(self._disabled)] if self._disabled else []
-        told = ask("export", *self.files, "--to", "csv", "--by", "layer-step", *hidden)
-        steps = LayerSteps(csv.DictReader(io.StringIO(told, newline="")))
-        return steps if layers is None else steps.chosen(layers)
+        exclude_options = ["--without", ",".join(self._disabled_parts)] if self._disabled_parts else []
+        csv_text = run_joulemap("export", *self.files, "--to", "csv", "--by", "layer-step", *exclude_options)
+        steps = LayerSteps(csv.DictReader(io.StringIO(csv_text, newline="")))
+        return steps if layers is None else steps.select_layers(layers)
 
     def _rows(self, by: str, per: str) -> Union[Ledger, LayerSteps]:
         if per not in ("sum", "mean", "step"):
@@ -144,18 +167,18 @@ class Run:
             options += ["--filter", layers if isinstance(layers, str) else "|".join(layers)]
         if smooth is not None:
             options += ["--smooth", smooth]
-        if self._disabled:
-            options += ["--without", ",".join(self._disabled)]
-        ask("report", *self.files, "--plot", kind, "-o", path, *options)
+        if self._disabled_parts:
+            options += ["--without", ",".join(self._disabled_parts)]
+        run_joulemap("report", *self.files, "--plot", kind, "-o", path, *options)
 
     def to_tensorboard(self, folder: Path) -> None:
         """Adds an event file to the folder, like `joulemap export`."""
-        ask("export", *self.files, "--to", "tensorboard", "-o", folder)
+        run_joulemap("export", *self.files, "--to", "tensorboard", "-o", folder)
 
 
-def _runs_on(row: dict, parts_left_out: list) -> bool:
+def _runs_on(row: dict, excluded_devices: list) -> bool:
     device = row["device"]
-    return device is not None and ("cpu" if device == "cpu" else "gpu") in parts_left_out
+    return device is not None and ("cpu" if device == "cpu" else "gpu") in excluded_devices
 
 
 def load(*files: Path) -> Run:

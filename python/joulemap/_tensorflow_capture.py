@@ -14,8 +14,8 @@ import time
 from typing import Optional
 
 from . import _capture_interface as capture
-from ._framework_trace import Plan, Trace
-from ._keras_names import GraphNames, Watch
+from ._framework_trace import TracingSchedule, Trace
+from ._keras_names import GraphNames, GraphNameRecorder
 
 _MODES = {"train": "train", "test": "inference", "predict": "inference"}
 
@@ -28,9 +28,9 @@ class Profiler:
         self._experimental = tf.profiler.experimental
         self._list_devices = tf.config.list_physical_devices
         self._has_gpu: Optional[bool] = None
-        self._told_cost = False
+        self._has_recorded_cost = False
 
-    def _is_of_use(self) -> bool:
+    def _is_useful(self) -> bool:
         if self._has_gpu is None:
             self._has_gpu = bool(self._list_devices("GPU"))
             if self._has_gpu:
@@ -39,7 +39,7 @@ class Profiler:
 
     @capture.guarded
     def start(self) -> Optional[Trace]:
-        if not self._is_of_use():
+        if not self._is_useful():
             return None
         trace = Trace()
         options = self._experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0, device_tracer_level=0)
@@ -54,24 +54,24 @@ class Profiler:
     def stop(self, trace: Trace, mode: str, names: GraphNames) -> None:
         begin_s = time.perf_counter()
         self._experimental.stop()
-        trace.keep("xplane.pb", [("mode", mode)], names)
-        if not self._told_cost:
-            self._told_cost = True
+        trace.store("xplane.pb", [("mode", mode)], names)
+        if not self._has_recorded_cost:
+            self._has_recorded_cost = True
             cost_ms = (time.perf_counter() - begin_s) * 1e3
             capture.fact("tensorflow_profiler", f"a profiled step took {cost_ms:.1f} ms more, outside of its place")
 
 
-class WatchedFunction:
+class TracedFunction:
     """Wraps the function that Keras makes of a train_step, test_step or predict_step, and captures each call."""
 
-    def __init__(self, function, kind: str, watch: Watch, profiler: Profiler) -> None:
+    def __init__(self, function, kind: str, watch: GraphNameRecorder, profiler: Profiler) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
         self._is_train = kind == "train"
         self._mode = _MODES[kind]
         self._watch = watch
         self._profiler = profiler
-        self._plan = Plan()
+        self._plan = TracingSchedule()
         self._names = GraphNames()
         self._place = capture.place_in(0, capture.MODE, self._mode)
         self._compile_place = capture.place_in(self._place, capture.PHASE, "compile")
@@ -102,17 +102,17 @@ class WatchedFunction:
             if trace is not None:
                 self._profiler.stop(trace, self._mode, self._names)
             if returned and self._is_train:
-                self._tell_loss(result, trace is not None)
+                self._record_loss(result, trace is not None)
 
     @capture.guarded
-    def _tell_loss(self, logs, may_wait: bool) -> None:
+    def _record_loss(self, logs, may_wait: bool) -> None:
         """Records the loss. A loss on a GPU is read only after a profiled step, which has synchronized anyway."""
         loss = logs.get("loss") if isinstance(logs, dict) else None
         if loss is not None and (may_wait or "CPU" in getattr(loss, "device", "CPU")):
             capture.metric("loss", float(loss))
 
 
-def _watch_function(trainer_class, kind: str, watch: Watch, profiler: Profiler) -> None:
+def _watch_function(trainer_class, kind: str, watch: GraphNameRecorder, profiler: Profiler) -> None:
     make, attribute = f"make_{kind}_function", f"{kind}_function"
     original = getattr(trainer_class, make)
 
@@ -120,19 +120,19 @@ def _watch_function(trainer_class, kind: str, watch: Watch, profiler: Profiler) 
     def wrapper(self, force=False):
         given = original(self, force)
         function = getattr(self, attribute, None)
-        if function is not None and not isinstance(function, WatchedFunction):
-            setattr(self, attribute, WatchedFunction(function, kind, watch, profiler))
+        if function is not None and not isinstance(function, TracedFunction):
+            setattr(self, attribute, TracedFunction(function, kind, watch, profiler))
         return getattr(self, attribute) if given is not None else None
 
     setattr(trainer_class, make, wrapper)
 
 
 def _watch_epochs(callback_list_class) -> None:
-    original, tell = callback_list_class.on_epoch_begin, capture.guarded(capture.epoch)
+    original, record_epoch = callback_list_class.on_epoch_begin, capture.guarded(capture.epoch)
 
     @functools.wraps(original)
     def on_epoch_begin(self, epoch, logs=None):
-        tell(epoch)
+        record_epoch(epoch)
         return original(self, epoch, logs)
 
     callback_list_class.on_epoch_begin = on_epoch_begin
@@ -146,7 +146,7 @@ def install(keras) -> None:
     from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
     from keras.src.callbacks.callback_list import CallbackList
 
-    watch, profiler = Watch(keras, tf), Profiler(tf)
+    watch, profiler = GraphNameRecorder(keras, tf), Profiler(tf)
     watch.install()
     for kind in _MODES:
         _watch_function(TensorFlowTrainer, kind, watch, profiler)

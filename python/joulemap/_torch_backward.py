@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Callable
 
 from . import _capture
-from ._guard import around
+from ._guard import wrap_function
 from ._torch_loss import LossLog
 from ._torch_modules import transform_check
 from ._torch_versions import compiling_check
@@ -46,7 +46,7 @@ def install(torch, operations) -> LossLog:
             return None
         is_nested = graph_task() != -1
         if not is_nested and args:
-            operations.look_at_backward(args[0])
+            operations.hook_backward(args[0])
         _capture.backward_begin()
         return (is_nested,)
 
@@ -60,6 +60,6 @@ def install(torch, operations) -> LossLog:
         if returned and not token[0]:
             _capture.begin_between("gradients")
 
-    around(torch.autograd, "backward", compiling_check(torch), begin_from_loss, end)
-    around(torch.autograd, "grad", compiling_check(torch), begin, end)
+    wrap_function(torch.autograd, "backward", compiling_check(torch), begin_from_loss, end)
+    wrap_function(torch.autograd, "grad", compiling_check(torch), begin, end)
     return losses

@@ -20,22 +20,22 @@ session: Optional[Session] = None
 class Session:
     """The interface of jm.attach and jm.validate to the capture of PyTorch."""
 
-    def __init__(self, torch, followed, operations, names) -> None:
-        self._torch, self._followed, self._operations, self._names = torch, followed, operations, names
+    def __init__(self, torch, module_calls, operations, names) -> None:
+        self._torch, self._module_calls, self._operations, self._names = torch, module_calls, operations, names
         self._probe: Any = None
 
     def name(self, module) -> None:
         """Names a model that the program passes explicitly."""
         self._names.resolve(module, None)
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Stops capturing calls at the end of a recording."""
         from ._function_samples import samples
 
         _capture.end_between()
-        self._operations.look(False)
+        self._operations.set_recording(False)
         _capture.set_on(False)
-        self._followed.uninstall()
+        self._module_calls.uninstall()
         samples.stop()
 
     def resume(self) -> None:
@@ -44,36 +44,36 @@ class Session:
 
         _capture.forget_in_child()  # drops the scopes of the previous recording
         _capture.set_on(True)
-        self._followed.install()
+        self._module_calls.install()
         samples.start()
         _capture.fact("torch", self._torch.__version__)
 
     @property
     def limit_s(self) -> float:
-        from ._torch_probe import LIMIT_S
+        from ._torch_probe import DEFAULT_LIMIT_S
 
-        return float(os.environ.get("JOULEMAP_PROBE") or LIMIT_S)
+        return float(os.environ.get("JOULEMAP_PROBE") or DEFAULT_LIMIT_S)
 
-    def watch_inputs(self):
+    def keep_inputs(self):
         """Keeps the inputs of modules from now on, so that they can be replayed."""
         if self._probe is None:
             from ._torch_modules import transform_check
             from ._torch_probe import Probe
-            from ._torch_probe_inputs import InputWatch
+            from ._torch_probe_inputs import InputCapture
 
-            watch = InputWatch(self._torch, transform_check(self._torch))
-            self._followed.wrap_calls(watch.wrap)
-            self._probe = Probe(self._torch, watch, self._operations, self._names)
+            inputs = InputCapture(self._torch, transform_check(self._torch))
+            self._module_calls.wrap_calls(inputs.wrap)
+            self._probe = Probe(self._torch, inputs, self._operations, self._names)
         return self._probe
 
     @contextlib.contextmanager
-    def resting(self) -> Iterator[int]:
+    def paused(self) -> Iterator[int]:
         """Excludes what runs inside from the program: it is recorded in mode `probe`. Yields the scope of that mode."""
         from . import _capture_interface as interface
         from ._torch_probe import ProbingFlag
 
         was_on = _capture.is_on()
-        self._operations.look(False)
+        self._operations.set_recording(False)
         _capture.set_on(False)
         interface.probing(1)
         flag = ProbingFlag()
@@ -108,23 +108,23 @@ def install(torch) -> None:
     from . import _torch_ranks, _torch_regions
     from ._function_samples import samples
 
-    compiled = _torch_light.CompileWatch(torch)
-    operations = _torch_ops.Operations(torch, compiled)
-    followed = _torch_light.FollowedModules(torch, compiled)
+    compiled = _torch_light.CompileDetector(torch)
+    operations = _torch_ops.OperationRecorder(torch, compiled)
+    module_calls = _torch_light.ModuleCallCapture(torch, compiled)
 
     losses = _torch_backward.install(torch, operations)
 
-    ranks = _torch_ranks.RankWatch(torch)
+    ranks = _torch_ranks.RankRecorder(torch)
 
-    def on_step_state(is_sampled: int, is_followed: int) -> None:
-        ranks.look()
-        operations.look(bool(is_sampled))
-        followed.follow(bool(is_followed))
-        samples.is_light = losses.is_light = not is_followed
+    def on_step_state(is_sampled: int, is_traced: int) -> None:
+        ranks.record_rank()
+        operations.set_recording(bool(is_sampled))
+        module_calls.set_tracing(bool(is_traced))
+        samples.is_light = losses.is_light = not is_traced
 
     names = _torch_modules.ModuleNames(torch)
     dither_seed = os.environ.get("JOULEMAP_DITHER")
-    dither = _torch_dither.install(torch, followed, dither_seed) if dither_seed else None
+    dither = _torch_dither.install(torch, module_calls, dither_seed) if dither_seed else None
     _capture.setup(
         tensor_type=torch.Tensor,
         is_grad_enabled=torch.is_grad_enabled,
@@ -141,10 +141,10 @@ def install(torch) -> None:
     os.register_at_fork(after_in_child=_capture.forget_in_child)
     os.register_at_fork(after_in_child=guarded(operations.forget_in_child))
     atexit.register(_capture.end_between)  # interpreter shutdown is not part of the last step
-    followed.install()
-    session = Session(torch, followed, operations, names)
+    module_calls.install()
+    session = Session(torch, module_calls, operations, names)
     if os.environ.get("JOULEMAP_PROBE"):
-        session.watch_inputs().at_the_end(session.limit_s)
+        session.keep_inputs().run_at_exit(session.limit_s)
     _torch_loop.install(torch, operations)
     _torch_setup.install(torch)
     _torch_regions.install(torch)

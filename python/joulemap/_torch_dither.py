@@ -23,13 +23,13 @@ from . import _capture_interface as interface
 from ._torch_versions import compiling_check
 
 REGION = "joulemap.dither"
-MOST_SHARE = 0.01
+MAX_SHARE = 0.01
 # Long enough to show in the power history of an NVIDIA GPU (a value every 20 ms, time constant 12 ms).
-SHORTEST_S, LONGEST_S = 0.02, 0.04
+MIN_PAUSE_S, MAX_PAUSE_S = 0.02, 0.04
 
 
 class Dither:
-    """Any thread may call pass_by(); one thread pauses at a time."""
+    """Any thread may call maybe_pause(); one thread pauses at a time."""
 
     def __init__(self, torch, seed: int, clock: Callable[[], float] = time.monotonic, sleep=time.sleep) -> None:
         self._torch, self._clock, self._sleep = torch, clock, sleep
@@ -42,9 +42,9 @@ class Dither:
 
     def _gap_s(self) -> float:
         # Slightly below the limit, so that the limit is seldom reached: then pauses would no longer be random.
-        return self._random.expovariate(0.9 * MOST_SHARE / ((SHORTEST_S + LONGEST_S) / 2))
+        return self._random.expovariate(0.9 * MAX_SHARE / ((MIN_PAUSE_S + MAX_PAUSE_S) / 2))
 
-    def pass_by(self) -> None:
+    def maybe_pause(self) -> None:
         """Called at each point where the program may be paused."""
         if self._clock() < self._next_s or not self._lock.acquire(blocking=False):
             return
@@ -62,12 +62,12 @@ class Dither:
             self._next_s = now_s + self._gap_s()
         if now_s < self._next_s:
             return  # another thread may have just paused
-        length_s = self._random.uniform(SHORTEST_S, LONGEST_S)
+        length_s = self._random.uniform(MIN_PAUSE_S, MAX_PAUSE_S)
         # A sleep may take longer than requested; the excess reduces the budget of the next one.
-        if self.paused_s + length_s > MOST_SHARE * (now_s - self._begin_s):
-            self._next_s = self._begin_s + (self.paused_s + LONGEST_S) / MOST_SHARE
+        if self.paused_s + length_s > MAX_SHARE * (now_s - self._begin_s):
+            self._next_s = self._begin_s + (self.paused_s + MAX_PAUSE_S) / MAX_SHARE
             return
-        if self._must_not():
+        if self._is_forbidden():
             return
         if self._torch.cuda.is_initialized():
             self._torch.cuda.synchronize()
@@ -81,7 +81,7 @@ class Dither:
             self._next_s = end_s + self._gap_s()
             interface.region_pop()
 
-    def _must_not(self) -> bool:
+    def _is_forbidden(self) -> bool:
         cuda = self._torch.cuda
         if os.getpid() != self._process:
             self._next_s = float("inf")  # child of a fork: a worker that makes batches
@@ -98,38 +98,38 @@ class Dither:
 
     def wrap(self, call: Callable) -> Callable:
         """Wraps a __call__ of modules, which may then be paused."""
-        pass_by = self.pass_by
+        maybe_pause = self.maybe_pause
 
         @functools.wraps(call)
         def __call__(module, *args, **kwargs):
-            pass_by()
+            maybe_pause()
             return call(module, *args, **kwargs)
 
         return __call__
 
     def wrap_hook(self, hook: Callable) -> Callable:
         """Wraps the hook of an autograd node that marks the beginning of a module's backward pass."""
-        pass_by = self.pass_by
+        maybe_pause = self.maybe_pause
 
-        def held_up(*args):
-            pass_by()
+        def paused_hook(*args):
+            maybe_pause()
             return hook(*args)
 
-        return held_up
+        return paused_hook
 
 
-def install(torch, followed, seed_text: str) -> Dither:
+def install(torch, module_calls, seed_text: str) -> Dither:
     """`seed_text`: a number; any other text selects a random seed."""
     from torch.optim.optimizer import register_optimizer_step_pre_hook
 
     seed = int(seed_text) if seed_text.isdigit() else int.from_bytes(os.urandom(4), "little")
     dither = Dither(torch, seed)
-    followed.wrap_calls(dither.wrap)
+    module_calls.wrap_calls(dither.wrap)
     is_compiling = compiling_check(torch)
 
     def before_step(optimizer, args, kwargs):
         if not is_compiling():
-            dither.pass_by()
+            dither.maybe_pause()
 
     register_optimizer_step_pre_hook(before_step)
     interface.fact("dither_seed", seed)

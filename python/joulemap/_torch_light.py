@@ -16,15 +16,15 @@ from typing import Callable
 
 from . import _capture
 from ._guard import guarded
-from ._torch_versions import compiling_check, register_forward_hook, tell_of_old_compilers
+from ._torch_versions import compiling_check, register_forward_hook, warn_about_old_compilers
 
 
-class CompileWatch:
-    """Detects the first use of torch.compile or torch.export and calls `when_used`."""
+class CompileDetector:
+    """Detects the first use of torch.compile or torch.export and calls `on_first_use`."""
 
     def __init__(self, torch) -> None:
         self.is_used = _has_compiled(torch)
-        self.when_used: Callable[[], None] = lambda: None
+        self.on_first_use: Callable[[], None] = lambda: None
         self._watch(torch, "compile", torch)
         if hasattr(torch, "export"):  # since PyTorch 2.1
             self._watch(torch.export, "export", torch)
@@ -36,8 +36,8 @@ class CompileWatch:
         def use(*args, **kwargs):
             if not self.is_used:
                 self.is_used = True
-                guarded(self.when_used)()
-                guarded(tell_of_old_compilers)(torch)
+                guarded(self.on_first_use)()
+                guarded(warn_about_old_compilers)(torch)
             return original(*args, **kwargs)
 
         setattr(owner, name, use)
@@ -50,7 +50,7 @@ def _has_compiled(torch) -> bool:
     return bool(dynamo is not None and dynamo.counters["frames"]["total"])
 
 
-def seen_call(call: Callable, is_compiling: Callable[[], bool]) -> Callable:
+def traced_call(call: Callable, is_compiling: Callable[[], bool]) -> Callable:
     """Wraps a __call__ of modules to report calls and returns to the capture."""
     called, returned = _capture.module_called, _capture.module_returned
 
@@ -69,73 +69,73 @@ def seen_call(call: Callable, is_compiling: Callable[[], bool]) -> Callable:
     return __call__
 
 
-class FollowedModules:
+class ModuleCallCapture:
     """Installs and removes the wrappers or hooks that capture calls of modules."""
 
-    def __init__(self, torch, compiled: CompileWatch) -> None:
+    def __init__(self, torch, compiled: CompileDetector) -> None:
         self._modules = torch.nn.modules.module
         self._is_compiling = compiling_check(torch)
         self._compiled = compiled
         self._hooks: list = []
         self._replaced: list[tuple[type, object, object]] = []  # class, our __call__, its previous own __call__ or None
-        self._is_followed = True
+        self._is_traced = True
         self._wraps: list[Callable] = []
-        compiled.when_used = self._become_hooks
+        compiled.on_first_use = self._switch_to_hooks
 
     def install(self) -> None:
         if not self._compiled.is_used:
-            self._replace(self._modules.Module)
+            self._wrap_class(self._modules.Module)
         elif not self._hooks:
-            self._become_hooks()
+            self._switch_to_hooks()
 
     def uninstall(self) -> None:
         """Removes the wrappers until the next install(). Hooks that torch.compile has seen stay, and do nothing."""
-        self.follow(True)
+        self.set_tracing(True)
         if not self._compiled.is_used:
-            self._put_back()
+            self._restore_calls()
 
     def wrap_calls(self, wrap: Callable) -> None:
         """Adds wrap(call) to all captured calls; not while torch.compile is used."""
         self._wraps.append(wrap)
         owners = [owner for owner, _, _ in self._replaced]
-        self._put_back()
+        self._restore_calls()
         for owner in owners:
-            self._replace(owner)
+            self._wrap_class(owner)
 
-    def follow(self, is_followed: bool) -> None:
+    def set_tracing(self, is_traced: bool) -> None:
         """Switches tracing of all modules on or off. This is safe during a call: the __call__ that reported its begin
         also reports its end."""
-        if is_followed == self._is_followed:
+        if is_traced == self._is_traced:
             return
-        self._is_followed = is_followed
-        _capture.set_followed(is_followed)
+        self._is_traced = is_traced
+        _capture.set_followed(is_traced)
         if self._compiled.is_used:
             return
-        self._put_back()
-        for model in [self._modules.Module] if is_followed else _capture.model_types():
-            self._replace(model)
+        self._restore_calls()
+        for model in [self._modules.Module] if is_traced else _capture.model_types():
+            self._wrap_class(model)
 
-    def _replace(self, owner: type) -> None:
-        own = owner.__dict__.get("__call__")
+    def _wrap_class(self, owner: type) -> None:
+        previous = owner.__dict__.get("__call__")
         call = owner.__call__
         for wrap in self._wraps:
             call = wrap(call)
-        ours = seen_call(call, self._is_compiling)
-        owner.__call__ = ours
-        self._replaced.append((owner, ours, own))
+        wrapper = traced_call(call, self._is_compiling)
+        owner.__call__ = wrapper
+        self._replaced.append((owner, wrapper, previous))
 
-    def _put_back(self) -> None:
+    def _restore_calls(self) -> None:
         while self._replaced:
-            owner, ours, own = self._replaced.pop()
-            if owner.__dict__.get("__call__") is not ours:
+            owner, wrapper, previous = self._replaced.pop()
+            if owner.__dict__.get("__call__") is not wrapper:
                 continue  # another wrapper replaced it
-            if own is None:
+            if previous is None:
                 del owner.__call__
             else:
-                owner.__call__ = own
+                owner.__call__ = previous
 
-    def _become_hooks(self) -> None:
-        self._put_back()
+    def _switch_to_hooks(self) -> None:
+        self._restore_calls()
         is_compiling = self._is_compiling
         called, returned = _capture.module_called, _capture.module_returned
 
@@ -161,12 +161,12 @@ class FollowedModules:
         if any_hook is None:
             return
         forward = "_global_forward_pre_hooks", "_global_forward_hooks", "_global_forward_hooks_always_called"
-        with_own = [getattr(self._modules, name) for name in forward]
+        hooks_with_own = [getattr(self._modules, name) for name in forward]
         backward = "_global_backward_pre_hooks", "_global_backward_hooks", "_global_forward_hooks_with_kwargs"
-        others = [getattr(self._modules, name) for name in backward]
+        other_hooks = [getattr(self._modules, name) for name in backward]
 
         @functools.wraps(any_hook)
         def _has_any_global_hook():
-            return any(len(hooks) > 1 for hooks in with_own) or any(others)
+            return any(len(hooks) > 1 for hooks in hooks_with_own) or any(other_hooks)
 
         self._modules._has_any_global_hook = _has_any_global_hook

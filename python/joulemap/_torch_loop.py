@@ -7,14 +7,14 @@ import threading
 import time
 
 from . import _capture
-from ._guard import around, guarded, in_phase
+from ._guard import wrap_function, guarded, wrap_in_phase
 from ._torch_versions import compiling_check
 
 LOADER_NEW, LOADER_NEXT, OPTIMIZER_DONE = 0, 1, 6
 MODULE, OP, REGION = 2, 3, 5
 TRAIN, INFERENCE = 1, 2
 # The first two batches of a worker are sampled, then about 1 % of its time.
-FIRST_SAMPLED, TIME_BETWEEN_SAMPLES = 2, 100
+SAMPLED_FIRST_BATCHES, SAMPLE_PERIOD_FACTOR = 2, 100
 
 
 def install(torch, operations) -> None:
@@ -26,7 +26,7 @@ def install(torch, operations) -> None:
 def _watch_optimizers(torch) -> None:
     from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-    open_steps = StepsUnderWay()
+    open_steps = OpenOptimizerSteps()
     is_compiling = compiling_check(torch)
 
     def before(optimizer, args, kwargs):
@@ -50,11 +50,11 @@ def _watch_optimizers(torch) -> None:
     def step_ended(name, returned, args):
         open_steps.abandon()
 
-    around(record_function, "__exit__", is_compiling, step_ends, step_ended)
-    in_phase(Optimizer, "zero_grad", is_compiling, "zero_grad", TRAIN)
+    wrap_function(record_function, "__exit__", is_compiling, step_ends, step_ended)
+    wrap_in_phase(Optimizer, "zero_grad", is_compiling, "zero_grad", TRAIN)
 
 
-class StepsUnderWay(threading.local):
+class OpenOptimizerSteps(threading.local):
     """Optimizer steps that this thread has begun; they may nest."""
 
     def __init__(self) -> None:
@@ -105,9 +105,9 @@ def _watch_loaders(torch) -> None:
         _capture.enter_within(REGION, "worker")
         return depth
 
-    around(DataLoader, "__iter__", is_compiling, new_iterator, leave)
-    around(dataloader._BaseDataLoaderIter, "__next__", is_compiling, next_batch, got_batch)
-    around(worker, "_worker_loop", is_compiling, worker_begins, leave)
+    wrap_function(DataLoader, "__iter__", is_compiling, new_iterator, leave)
+    wrap_function(dataloader._BaseDataLoaderIter, "__next__", is_compiling, next_batch, got_batch)
+    wrap_function(worker, "_worker_loop", is_compiling, worker_begins, leave)
 
 
 def _watch_fetches(torch, operations) -> None:
@@ -118,46 +118,46 @@ def _watch_fetches(torch, operations) -> None:
 
     from . import _capture_interface as interface
 
-    samples = BatchSamples()
+    samples = BatchSampler()
 
     def begin(args):
         is_worker = worker.get_worker_info() is not None
         # A single scope and entry: entering a module separately would count as another entry of the worker's region.
         place = interface.place_in(_capture.here(), MODULE, "worker.preprocessing") if is_worker else _capture.here()
         depth = interface.enter(interface.place_in(place, REGION, "preprocessing"))
-        is_sampled = is_worker and samples.begins()
+        is_sampled = is_worker and samples.begin_batch()
         if is_sampled:
-            operations.look(True)
-        if operations.is_looking:
+            operations.set_recording(True)
+        if operations.is_recording:
             _capture.enter_within(OP, dataset_method(torch, args[0]))
         return depth, is_sampled
 
     def end(token, returned, args):
         depth, is_sampled = token
         if is_sampled:
-            operations.look(False)
-            samples.ended()
+            operations.set_recording(False)
+            samples.end_batch()
         _capture.leave_to(depth)
 
     for fetcher in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
-        around(fetcher, "fetch", compiling_check(torch), begin, end)
+        wrap_function(fetcher, "fetch", compiling_check(torch), begin, end)
 
 
-class BatchSamples:
+class BatchSampler:
     """Selects the batches of a worker whose operations are recorded, which costs some microseconds per operation."""
 
     def __init__(self) -> None:
         self._batches = 0
         self._began_s = self._due_s = 0.0
 
-    def begins(self) -> bool:
+    def begin_batch(self) -> bool:
         self._batches += 1
         self._began_s = time.perf_counter()
-        return self._batches <= FIRST_SAMPLED or self._began_s >= self._due_s
+        return self._batches <= SAMPLED_FIRST_BATCHES or self._began_s >= self._due_s
 
-    def ended(self) -> None:
+    def end_batch(self) -> None:
         now_s = time.perf_counter()
-        self._due_s = now_s + TIME_BETWEEN_SAMPLES * (now_s - self._began_s)
+        self._due_s = now_s + SAMPLE_PERIOD_FACTOR * (now_s - self._began_s)
 
 
 def dataset_method(torch, fetcher) -> str:
@@ -169,8 +169,10 @@ def dataset_method(torch, fetcher) -> str:
     is_iterable = isinstance(dataset, torch.utils.data.IterableDataset)
     makes_batches = fetcher.auto_collation and getattr(dataset, "__getitems__", None)
     method = "__iter__" if is_iterable else "__getitems__" if makes_batches else "__getitem__"
-    home = "__main__" if kind.__module__ == "__mp_main__" else kind.__module__  # main module of a spawned process
-    return f"{home}.{kind.__qualname__}.{method}"
+    module_name = (
+        "__main__" if kind.__module__ == "__mp_main__" else kind.__module__
+    )  # main module of a spawned process
+    return f"{module_name}.{kind.__qualname__}.{method}"
 
 
 def _is_exhausted(iterator) -> bool:

@@ -15,12 +15,12 @@ from . import _capture
 from ._guard import guarded
 from ._torch_versions import compiling_check, grad_scaler
 
-RING = 8
+MAX_PENDING = 8
 # Least time between copies of a GPU loss during untraced, CPU-bound steps, in ns.
-LEAST_APART_NS = 100_000_000
+MIN_PERIOD_NS = 100_000_000
 # Bits of a NaN that no computation produces: while the pinned memory contains them, the copy is pending. Querying an
 # event would cost a CUDA call each time and is not allowed everywhere.
-NOT_COME = 0x7FDEAD01
+NOT_COPIED = 0x7FDEAD01
 
 
 class LossLog:
@@ -30,13 +30,13 @@ class LossLog:
     def __init__(self, torch) -> None:
         self._torch = torch
         self._pending: collections.deque = collections.deque()
-        self._free: list = []
+        self._free_buffers: list = []
         self._is_off = False
         self.is_light = False
         self._copied_ns = 0
         self._scaled: Optional[tuple] = None  # weak reference to a scaled loss, and the original loss
         self._watch_scaling(torch)
-        atexit.register(guarded(self._read_what_has_come))
+        atexit.register(guarded(self._read_completed_copies))
 
     def _watch_scaling(self, torch) -> None:
         """With mixed precision, backward() is called on a scaled loss."""
@@ -75,33 +75,35 @@ class LossLog:
         if loss.device.type == "cpu":
             _capture.metric("loss", float(loss))
         elif loss.device.type == "cuda":
-            self._read_what_has_come()
+            self._read_completed_copies()
             self._copy(loss)
 
     def _copy(self, value) -> None:
         torch = self._torch
         now_ns = time.monotonic_ns()
-        if self.is_light and now_ns - self._copied_ns < LEAST_APART_NS:
+        if self.is_light and now_ns - self._copied_ns < MIN_PERIOD_NS:
             return
         # CUDA calls during graph capture would abort the capture, and the program with it.
-        if len(self._pending) >= RING or torch.cuda.is_current_stream_capturing():
+        if len(self._pending) >= MAX_PENDING or torch.cuda.is_current_stream_capturing():
             return
-        held = self._free.pop() if self._free else torch.empty((), dtype=torch.float32, pin_memory=True)
-        bits = held.view(torch.int32)
-        bits.fill_(NOT_COME)
+        pinned = (
+            self._free_buffers.pop() if self._free_buffers else torch.empty((), dtype=torch.float32, pin_memory=True)
+        )
+        bits = pinned.view(torch.int32)
+        bits.fill_(NOT_COPIED)
         _capture.own_work(True)
         try:
-            held.copy_(value.reshape(()), non_blocking=True)
+            pinned.copy_(value.reshape(()), non_blocking=True)
         finally:
             _capture.own_work(False)
-        self._pending.append((held, bits, now_ns))
+        self._pending.append((pinned, bits, now_ns))
         self._copied_ns = now_ns
 
-    def _read_what_has_come(self) -> None:
-        while self._pending and self._pending[0][1].item() != NOT_COME:
-            held, _, time_ns = self._pending.popleft()
-            _capture.metric("loss", float(held), time_ns)
-            self._free.append(held)
+    def _read_completed_copies(self) -> None:
+        while self._pending and self._pending[0][1].item() != NOT_COPIED:
+            pinned, _, time_ns = self._pending.popleft()
+            _capture.metric("loss", float(pinned), time_ns)
+            self._free_buffers.append(pinned)
 
 
 def _program_logs_losses() -> bool:

@@ -56,33 +56,35 @@ class ModuleNames:
 
     def resolve(self, module, outermost: Optional[object]) -> None:
         """Names `module`, which was called within `outermost`."""
-        if outermost is not None and self._is_worth_a_look(outermost):
-            self._look_through(outermost)
+        if outermost is not None and self._should_rescan(outermost):
+            self._name_modules(outermost)
         if _capture.node_of(module) < 0:
-            self._look_through(module)
+            self._name_modules(module)
 
     def path_of(self, module) -> str:
         """The path of the module; its class if it has none."""
         return self._paths.get(_capture.node_of(module), "") or type(module).__name__
 
-    def _is_worth_a_look(self, outermost) -> bool:
+    def _should_rescan(self, outermost) -> bool:
         """A model may grow, so it is traversed again with exponentially decreasing frequency: some models create
         modules in every call and do not keep them."""
         node = _capture.node_of(outermost)
         misses = self._misses[node] = self._misses.get(node, 0) + 1
         return misses & (misses - 1) == 0
 
-    def _look_through(self, root) -> None:
+    def _name_modules(self, root) -> None:
         node = _capture.node_of(root)
         if node < 0:
             node = self._new_root(root)
-        inside = {id(module) for module in root.modules()}
-        self._name_children(root, node, self._paths.get(node, ""), weakref.ref(root), inside, {id(root)})
+        contained_ids = {id(module) for module in root.modules()}
+        self._name_children(root, node, self._paths.get(node, ""), weakref.ref(root), contained_ids, {id(root)})
 
     def _new_root(self, root) -> int:
         model = root
-        while (held := WRAPPERS.get(type(model).__name__)) and isinstance(getattr(model, held, None), self._module_type):
-            model = getattr(model, held)
+        while (wrapped_attribute := WRAPPERS.get(type(model).__name__)) and isinstance(
+            getattr(model, wrapped_attribute, None), self._module_type
+        ):
+            model = getattr(model, wrapped_attribute)
         node = _capture.node_of(model)
         if node < 0:
             node = _capture.name_child(0, self._free_name(model))
@@ -93,37 +95,39 @@ class ModuleNames:
     def _free_name(self, model) -> str:
         """Its class, with a number if another model of that class is alive."""
         name = type(model).__name__
-        used = self._numbers_in_use.setdefault(name, set())
-        number = next(n for n in range(1, len(used) + 2) if n not in used)
-        used.add(number)
-        weakref.finalize(model, used.discard, number).atexit = False
+        used_numbers = self._numbers_in_use.setdefault(name, set())
+        number = next(n for n in range(1, len(used_numbers) + 2) if n not in used_numbers)
+        used_numbers.add(number)
+        weakref.finalize(model, used_numbers.discard, number).atexit = False
         return name if number == 1 else f"{name}#{number}"
 
     def _name(self, module, node: int, root: weakref.ref) -> None:
         _capture.name_module(module, node, isinstance(module, self._loss_type))
         self._root_of[node] = root
 
-    def _name_children(self, parent, node: int, path: str, root: weakref.ref, inside: set[int], seen: set[int]) -> None:
-        held = WRAPPERS.get(type(parent).__name__)
+    def _name_children(
+        self, parent, node: int, path: str, root: weakref.ref, contained_ids: set[int], seen: set[int]
+    ) -> None:
+        wrapped_attribute = WRAPPERS.get(type(parent).__name__)
         for name, module in parent._modules.items():
             if module is None or id(module) in seen:
                 continue
             seen.add(id(module))
-            if name == held:
+            if name == wrapped_attribute:
                 own_node, own_path = node, path
             else:
                 own_path = f"{path}.{name}" if path else name
                 own_node = _capture.name_child(node, own_path)
             known = _capture.node_of(module)
-            if known < 0 or self._belongs_elsewhere(known, inside):
+            if known < 0 or self._belongs_to_other_model(known, contained_ids):
                 self._paths[own_node] = own_path
                 self._name(module, own_node, root)
             else:
                 own_node, own_path = known, self._paths.get(known, own_path)
-            self._name_children(module, own_node, own_path, root, inside, seen)
+            self._name_children(module, own_node, own_path, root, contained_ids, seen)
 
-    def _belongs_elsewhere(self, node: int, inside: set[int]) -> bool:
+    def _belongs_to_other_model(self, node: int, contained_ids: set[int]) -> bool:
         """Whether a module was named within a model that no longer exists, or that is part of this one."""
         root = self._root_of.get(node)
         model = root() if root is not None else None
-        return model is None or id(model) in inside
+        return model is None or id(model) in contained_ids

@@ -14,18 +14,18 @@ import threading
 from typing import Optional
 
 from . import _capture
-from ._guard import tell_failure
+from ._guard import record_failure
 from ._torch_shapes import TensorTexts
 
 OP = 3
 # Larger graphs are not captured, so that a step does not take seconds.
-MOST_NODES = 50_000
+MAX_GRAPH_NODES = 50_000
 # Limits per step: without parameter updates a program has one step that never ends.
-MOST_PASSES = 16
-MOST_OPERATIONS = 200_000
+MAX_BACKWARD_PASSES = 16
+MAX_OPERATIONS = 200_000
 
 
-class Operations:
+class OperationRecorder:
     def __init__(self, torch, compiled) -> None:
         self._torch = torch
         self._compiled = compiled
@@ -36,18 +36,18 @@ class Operations:
         self._mode_type = _mode_type(torch, self._texts)
 
     @property
-    def is_looking(self) -> bool:
+    def is_recording(self) -> bool:
         """Whether operations of this thread are recorded now."""
         return self._mode is not None and not self._mode.is_idle and threading.get_ident() == self._thread
 
-    def look(self, is_sampled: bool) -> None:
+    def set_recording(self, is_sampled: bool) -> None:
         """Called at the beginning of a step: starts or stops recording operations."""
         if self._mode is not None:
             self._end()
-        if is_sampled and self._mode is None and not self._compiled.is_used and self._is_undisturbed():
+        if is_sampled and self._mode is None and not self._compiled.is_used and self._can_push_mode():
             self._begin()
 
-    def _is_undisturbed(self) -> bool:
+    def _can_push_mode(self) -> bool:
         """Function modes form a stack; the mode must not be pushed between those of the program."""
         return self._torch._C._len_torch_function_stack() == 0 and threading.current_thread() is threading.main_thread()
 
@@ -76,11 +76,11 @@ class Operations:
         self._mode = None
         _capture.set_own_modes(0)
 
-    def look_at_backward(self, root) -> None:
+    def hook_backward(self, root) -> None:
         if self._mode is None or self._mode.is_idle or threading.get_ident() != self._thread:
             return
         self._passes += 1
-        if self._passes > MOST_PASSES:
+        if self._passes > MAX_BACKWARD_PASSES:
             self._end()
             return
         with self._torch._C.DisableTorchFunction():
@@ -93,10 +93,10 @@ class Operations:
                 _hook_operations(graph, self._texts)
 
 
-def _namer(torch):
+def _make_name_lookup(torch):
     """Names operations as programs do. (torch.overrides has the names, too, but takes a tenth of a second to build
     them.)"""
-    homes = (("torch.nn.functional", torch.nn.functional), ("torch", torch))
+    namespaces = (("torch.nn.functional", torch.nn.functional), ("torch", torch))
 
     def name_of(function) -> Optional[str]:
         """None for calls that are not operations: attributes, switches, other profilers."""
@@ -105,36 +105,42 @@ def _namer(torch):
             return None
         if getattr(torch.Tensor, name, None) is function:
             return "torch.Tensor." + name
-        for home, module in homes:
+        for module_name, module in namespaces:
             if getattr(module, name, None) is function:
-                return f"{home}.{name}"
-        home = getattr(function, "__module__", None) or getattr(getattr(function, "__self__", None), "__name__", "torch")
-        return None if home.startswith("torch._ops.profiler") or name == "_set_grad_enabled" else f"{home}.{name}"
+                return f"{module_name}.{name}"
+        module_name = getattr(function, "__module__", None) or getattr(
+            getattr(function, "__self__", None), "__name__", "torch"
+        )
+        return (
+            None
+            if module_name.startswith("torch._ops.profiler") or name == "_set_grad_enabled"
+            else f"{module_name}.{name}"
+        )
 
     return name_of
 
 
 def _mode_type(torch, texts: TensorTexts):
-    name_of = _namer(torch)
+    name_of = _make_name_lookup(torch)
     names: dict = {}
 
     class OperationMode(torch.overrides.TorchFunctionMode):
         is_idle = False
-        seen = 0
+        visited = 0
 
         def __torch_function__(self, func, types, args=(), kwargs=None):
             if self.is_idle:
                 return func(*args, **(kwargs or {}))
             depth = None
             try:
-                self.seen += 1
-                self.is_idle = self.seen >= MOST_OPERATIONS
+                self.visited += 1
+                self.is_idle = self.visited >= MAX_OPERATIONS
                 name = names[func] if func in names else names.setdefault(func, name_of(func))
                 if name is not None:
                     depth = _capture.enter_within(OP, name, texts.of_arguments(types, args, kwargs))
             except Exception as error:  # noqa: BLE001 - must not reach the program
                 self.is_idle = True
-                tell_failure(error)
+                record_failure(error)
             try:
                 return func(*args, **(kwargs or {}))
             finally:
@@ -145,30 +151,30 @@ def _mode_type(torch, texts: TensorTexts):
 
 
 def _nodes_of_graph(roots: list) -> Optional[list]:
-    """All reachable nodes; None if there are more than MOST_NODES."""
-    seen, found, waiting = set(roots), [], list(roots)
-    while waiting:
-        node = waiting.pop()
+    """All reachable nodes; None if there are more than MAX_GRAPH_NODES."""
+    visited, found, pending = set(roots), [], list(roots)
+    while pending:
+        node = pending.pop()
         found.append(node)
-        if len(found) > MOST_NODES:
+        if len(found) > MAX_GRAPH_NODES:
             return None
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                waiting.append(following)
+        for next_node, _ in node.next_functions:
+            if next_node is not None and next_node not in visited:
+                visited.add(next_node)
+                pending.append(next_node)
     return found
 
 
 def _hook_operations(graph: list, texts: TensorTexts) -> None:
-    stretches = sorted(_capture.stretches())
-    ends = [number for number, _ in stretches]
+    ranges = sorted(_capture.stretches())
+    ends = [number for number, _ in ranges]
     hooks: dict = {}
     for node in graph:
         number = node._sequence_nr()
         if number < 0 or number >= 2**63:  # AccumulateGrad of a parameter: belongs to no module
             continue
-        at = bisect.bisect_left(ends, number)
-        module = stretches[at][1] if at < len(ends) else 0
+        index = bisect.bisect_left(ends, number)
+        module = ranges[index][1] if index < len(ends) else 0
         key = module, node.name(), texts.of_node(node)
         if key not in hooks:
             hooks[key] = _capture.operation_hook(*key)

@@ -19,62 +19,62 @@ from typing import Optional
 
 from . import _capture
 from . import _capture_interface as interface
-from ._torch_probe_inputs import InputWatch
-from ._torch_replay import Replay, Undisturbed
+from ._torch_probe_inputs import InputCapture
+from ._torch_replay import Replay, StatePreserved
 
 # Longest replay per module; more time hardly reduces the uncertainty of its power.
-MOST_EACH_S = 2.0
-TURNS = 5
-SHORTEST_BURST_S, LONGEST_BURST_S = 0.01, 0.2
+MAX_TIME_PER_MODULE_S = 2.0
+BURSTS_PER_MODULE = 5
+MIN_BURST_S, MAX_BURST_S = 0.01, 0.2
 # Idle before: pending records of the run arrive, and the recorder starts reading every counter update. Idle after: the
 # last counter update is read.
-QUIET_BEFORE_S, QUIET_AFTER_S = 0.7, 0.3
+IDLE_BEFORE_S, IDLE_AFTER_S = 0.7, 0.3
 # Random pauses, which identify the power of the waiting GPU.
-PAUSE_SHARE, LONGEST_PAUSE_S = 0.1, 0.04
-LIMIT_S = 30.0
-MOST_TOLD = 8
+PAUSE_PROBABILITY, MAX_PAUSE_S = 0.1, 0.04
+DEFAULT_LIMIT_S = 30.0
+MAX_LISTED_FAILURES = 8
 
 
 class Probe:
-    def __init__(self, torch, watch: InputWatch, operations, names) -> None:
-        self._torch, self._watch, self._operations, self._names = torch, watch, operations, names
+    def __init__(self, torch, inputs: InputCapture, operations, names) -> None:
+        self._torch, self._inputs, self._operations, self._names = torch, inputs, operations, names
         self._process = os.getpid()
 
-    def at_the_end(self, limit_s: float) -> None:
+    def run_at_exit(self, limit_s: float) -> None:
         atexit.register(self._at_exit, limit_s)
 
     def _at_exit(self, limit_s: float) -> None:
-        if os.getpid() != self._process or not self._watch.calls:
+        if os.getpid() != self._process or not self._inputs.calls:
             return
         if getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None:
-            not_probed("the program ended by an exception")
+            record_not_probed("the program ended by an exception")
             return
         try:
             self.run(limit_s)
         except KeyboardInterrupt:
-            not_probed("it was interrupted")
+            record_not_probed("it was interrupted")
 
     def run(self, limit_s: float, model: Optional[object] = None) -> None:
         """Probes all captured modules, or those of `model`. Raises only interrupts."""
-        inside = None if model is None else {id(module) for module in model.modules()}
-        pairs = [(call, call.module()) for call in self._watch.calls]
+        model_modules = None if model is None else {id(module) for module in model.modules()}
+        pairs = [(call, call.module()) for call in self._inputs.calls]
         pairs = [(call, module) for call, module in pairs if module is not None]
-        pairs = [(call, module) for call, module in pairs if inside is None or id(module) in inside]
+        pairs = [(call, module) for call, module in pairs if model_modules is None or id(module) in model_modules]
         reason = self._reason_against(pairs)
         if reason is not None:
-            not_probed(reason)
+            record_not_probed(reason)
             return
-        self._watch.stop()
+        self._inputs.stop()
         was_on = _capture.is_on()
-        self._operations.look(False)
+        self._operations.set_recording(False)
         _capture.set_on(False)
         try:
             self._probe(pairs, limit_s)
         except Exception as error:  # noqa: BLE001 - must not reach the program
-            not_probed(f"{type(error).__name__}: {error}")
+            record_not_probed(f"{type(error).__name__}: {error}")
         finally:
-            self._watch.forget([call for call, _ in pairs])
-            self._watch.go_on()
+            self._inputs.release([call for call, _ in pairs])
+            self._inputs.resume()
             if was_on:
                 _capture.set_on(True)
 
@@ -82,7 +82,7 @@ class Probe:
         distributed = self._torch.distributed
         if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
             return "several processes work together (torch.distributed): a replay might wait for another for ever"
-        if not pairs and self._watch.calls:
+        if not pairs and self._inputs.calls:
             return "its models were gone by then, and too large to be kept; hold them until the end, or use jm.attach"
         if not pairs:
             return "no module was seen that could be replayed; torch.compile hides those of a model"
@@ -93,20 +93,20 @@ class Probe:
         flag = ProbingFlag()
         try:
             flag.raise_()
-            with Undisturbed(self._torch, [module for _, module in pairs]):
+            with StatePreserved(self._torch, [module for _, module in pairs]):
                 end = time.monotonic() + limit_s
-                time.sleep(min(QUIET_BEFORE_S, limit_s / 10))
-                failures = dict(self._watch.refused)
-                replays = self._tried_out(pairs, end - limit_s / 2, failures)
-                bursts, seed = self._take_turns(replays, end, failures)
-                time.sleep(min(QUIET_AFTER_S, limit_s / 10))
-            tell_failures(failures)
+                time.sleep(min(IDLE_BEFORE_S, limit_s / 10))
+                failures = dict(self._inputs.refused)
+                replays = self._prepare_replays(pairs, end - limit_s / 2, failures)
+                bursts, seed = self._replay_bursts(replays, end, failures)
+                time.sleep(min(IDLE_AFTER_S, limit_s / 10))
+            record_failures(failures)
             interface.fact("probed", f"{len(replays)} modules in {bursts} bursts, seed {seed}")
         finally:
             flag.lower()
             interface.probing(0)
 
-    def _tried_out(self, pairs: list, deadline: float, failures: dict) -> list:
+    def _prepare_replays(self, pairs: list, deadline: float, failures: dict) -> list:
         replays = []
         for number, (call, module) in enumerate(pairs):
             name = self._names.path_of(module)
@@ -115,32 +115,32 @@ class Probe:
                 break
             try:
                 replay = Replay(self._torch, call, module, name)
-                replay.try_out()
+                replay.warm_up_and_time()
                 replays.append(replay)
             except Exception as error:  # noqa: BLE001 - raised by the module
                 failures[name] = first_line(error)
         return replays
 
-    def _take_turns(self, replays: list, end: float, failures: dict) -> tuple:
+    def _replay_bursts(self, replays: list, end: float, failures: dict) -> tuple:
         """Replays bursts in random order. Returns the number of bursts and the seed of their order."""
         seed = int.from_bytes(os.urandom(4), "little")
-        numbers = random.Random(seed)
+        rng = random.Random(seed)
         bursts = 0
         now = time.monotonic()
-        end = min(end, now + MOST_EACH_S * len(replays))
-        burst_s = (end - now) / (TURNS * max(len(replays), 1))
-        burst_s = min(max(burst_s, SHORTEST_BURST_S), LONGEST_BURST_S)
+        end = min(end, now + MAX_TIME_PER_MODULE_S * len(replays))
+        burst_s = (end - now) / (BURSTS_PER_MODULE * max(len(replays), 1))
+        burst_s = min(max(burst_s, MIN_BURST_S), MAX_BURST_S)
         while replays and now < end:
-            numbers.shuffle(replays)
+            rng.shuffle(replays)
             for replay in list(replays):
                 try:
-                    replay.burst(burst_s * numbers.uniform(0.5, 1.5))
+                    replay.burst(burst_s * rng.uniform(0.5, 1.5))
                     bursts += 1
                 except Exception as error:  # noqa: BLE001 - raised by the module
                     failures[replay.name] = first_line(error)
                     replays.remove(replay)
-                if numbers.random() < PAUSE_SHARE:
-                    time.sleep(numbers.uniform(0, LONGEST_PAUSE_S))
+                if rng.random() < PAUSE_PROBABILITY:
+                    time.sleep(rng.uniform(0, MAX_PAUSE_S))
                 now = time.monotonic()
                 if now >= end:
                     break
@@ -171,13 +171,15 @@ def first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".split("\n", 1)[0]
 
 
-def tell_failures(failures: dict) -> None:
+def record_failures(failures: dict) -> None:
     """Records a diagnostic for each module that was not replayed: `failures` maps names to reasons."""
-    for name, why in list(failures.items())[:MOST_TOLD]:
-        interface.diagnose("probe_skipped", f"{name} was not replayed: {why}", "its kernels are known by the run alone")
-    if len(failures) > MOST_TOLD:
-        interface.diagnose("probe_skipped", f"{len(failures) - MOST_TOLD} more modules were not replayed")
+    for name, reason in list(failures.items())[:MAX_LISTED_FAILURES]:
+        interface.diagnose(
+            "probe_skipped", f"{name} was not replayed: {reason}", "its kernels are known by the run alone"
+        )
+    if len(failures) > MAX_LISTED_FAILURES:
+        interface.diagnose("probe_skipped", f"{len(failures) - MAX_LISTED_FAILURES} more modules were not replayed")
 
 
-def not_probed(reason: str) -> None:
+def record_not_probed(reason: str) -> None:
     interface.diagnose("not_probed", f"not probed: {reason}", "see docs/attribution.md")

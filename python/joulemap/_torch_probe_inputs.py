@@ -18,19 +18,19 @@ from . import _capture_interface as interface
 from ._torch_wrappers import WRAPPERS
 
 # Indices of a model's calls that are captured. The first is skipped: only after it is the program's memory use known.
-LOOKED_AT = range(1, 3)
-MOST_MODELS = 64
-MOST_KEPT = 400
+CAPTURED_CALLS = range(1, 3)
+MAX_MODELS = 64
+MAX_CALLS = 400
 SHARE_OF_FREE_MEMORY = 0.25
-DEEPEST = 4
-PLAIN = (type(None), bool, int, float, complex, str, bytes)
+MAX_NESTING = 4
+CONSTANT_TYPES = (type(None), bool, int, float, complex, str, bytes)
 
 
-class CannotBeKept(Exception):
+class InputNotReproducible(Exception):
     """An input that another call could change, or that cannot be reproduced."""
 
 
-class KeptTensor(NamedTuple):
+class SavedTensor(NamedTuple):
     """A copy of a tensor, or the properties needed to generate a similar one."""
 
     value: Optional[object]
@@ -45,14 +45,14 @@ class KeptTensor(NamedTuple):
     def make(self, torch):
         if self.value is not None:
             return self.value.detach().requires_grad_(self.requires_grad)
-        made = torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=self.device)
+        tensor = torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=self.device)
         if self.dtype.is_floating_point or self.dtype.is_complex:
-            made.normal_()
+            tensor.normal_()
         elif self.dtype is torch.bool:
-            made.random_(0, 2)
+            tensor.random_(0, 2)
         else:
-            made.random_(self.lowest, self.highest + 1)
-        return made.requires_grad_(self.requires_grad)
+            tensor.random_(self.lowest, self.highest + 1)
+        return tensor.requires_grad_(self.requires_grad)
 
 
 class Call(NamedTuple):
@@ -75,24 +75,24 @@ class _Frame:
         self.module, self.key, self.kept, self.children = module, key, kept, 0
 
 
-def map_tensors(value, use: Callable, nesting: int = 0):
+def map_tensors(value, function: Callable, nesting: int = 0):
     """Returns the same nesting of tuples, lists and dictionaries with use(tensor) in place of each tensor."""
-    if isinstance(value, PLAIN):
+    if isinstance(value, CONSTANT_TYPES):
         return value
     if hasattr(value, "data_ptr") and hasattr(value, "requires_grad"):
-        return use(value)
-    if isinstance(value, KeptTensor):
-        return use(value)
-    if nesting < DEEPEST and type(value) in (tuple, list):
-        return type(value)(map_tensors(entry, use, nesting + 1) for entry in value)
-    if nesting < DEEPEST and type(value) is dict:
-        return {name: map_tensors(entry, use, nesting + 1) for name, entry in value.items()}
+        return function(value)
+    if isinstance(value, SavedTensor):
+        return function(value)
+    if nesting < MAX_NESTING and type(value) in (tuple, list):
+        return type(value)(map_tensors(entry, function, nesting + 1) for entry in value)
+    if nesting < MAX_NESTING and type(value) is dict:
+        return {name: map_tensors(entry, function, nesting + 1) for name, entry in value.items()}
     if type(value).__module__ == "torch":  # dtype, device or size
         return value
-    raise CannotBeKept(f"takes a {type(value).__name__}")
+    raise InputNotReproducible(f"takes a {type(value).__name__}")
 
 
-class InputWatch:
+class InputCapture:
     """Captures calls of modules on the thread that made the first call. `wrap` makes a captured __call__."""
 
     def __init__(self, torch, is_transformed: Callable[[], bool]) -> None:
@@ -100,12 +100,12 @@ class InputWatch:
         self._is_transformed = is_transformed
         self._thread = 0
         self._is_off = False
-        self._is_resting = False  # within a call that is not captured
+        self._is_in_uncaptured_call = False  # within a call that is not captured
         self._frames: list[_Frame] = []
         self._calls_of: dict[tuple, int] = {}
         self._copies: dict[int, tuple] = {}  # by id, within the outermost call: parents share copies with children
-        self._room: dict[object, float] = {}  # remaining bytes by device
-        self._held: dict[int, object] = {}  # models kept alive for replay after the program has released them
+        self._free_bytes: dict[object, float] = {}  # remaining bytes by device
+        self._kept_models: dict[int, object] = {}  # models kept alive for replay after the program has released them
         self._settings: dict[int, tuple] = {}  # by id of the module
         self._known: set = set()
         self.calls: list[Call] = []
@@ -115,14 +115,14 @@ class InputWatch:
     def wrap(self, call: Callable) -> Callable:
         @functools.wraps(call)
         def __call__(module, *args, **kwargs):
-            if self._is_off or self._is_resting or (self._thread and threading.get_ident() != self._thread):
+            if self._is_off or self._is_in_uncaptured_call or (self._thread and threading.get_ident() != self._thread):
                 return call(module, *args, **kwargs)
-            if not self._frames and not self._is_worth_a_look(module):
-                self._is_resting = True
+            if not self._frames and not self._should_capture(module):
+                self._is_in_uncaptured_call = True
                 try:
                     return call(module, *args, **kwargs)
                 finally:
-                    self._is_resting = False
+                    self._is_in_uncaptured_call = False
             frame = self._guarded(self._enter, module, args, kwargs)
             try:
                 return call(module, *args, **kwargs)
@@ -136,15 +136,15 @@ class InputWatch:
         self._frames.clear()
         self._copies.clear()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self._is_off = False
 
-    def forget(self, calls: list[Call]) -> None:
+    def release(self, calls: list[Call]) -> None:
         """Releases replayed calls, and the models once no call is left."""
-        gone = {id(call) for call in calls}
-        self.calls = [call for call in self.calls if id(call) not in gone]
+        released_ids = {id(call) for call in calls}
+        self.calls = [call for call in self.calls if id(call) not in released_ids]
         if not self.calls:
-            self._held.clear()
+            self._kept_models.clear()
 
     def _guarded(self, function: Callable, *args):
         try:
@@ -154,13 +154,13 @@ class InputWatch:
             interface.diagnose("not_probed", f"inputs of modules are not kept: {type(error).__name__}: {error}")
             return None
 
-    def _is_worth_a_look(self, module) -> bool:
+    def _should_capture(self, module) -> bool:
         key = id(module), module.training, self._torch.is_grad_enabled()
         count = self._calls_of.get(key, 0)
-        if count >= LOOKED_AT.stop or len(self._calls_of) > MOST_MODELS or len(self.calls) >= MOST_KEPT:
+        if count >= CAPTURED_CALLS.stop or len(self._calls_of) > MAX_MODELS or len(self.calls) >= MAX_CALLS:
             return False
         self._calls_of[key] = count + 1
-        return count in LOOKED_AT
+        return count in CAPTURED_CALLS
 
     def _enter(self, module, args, kwargs) -> _Frame:
         self._thread = self._thread or threading.get_ident()
@@ -169,36 +169,38 @@ class InputWatch:
         frame = _Frame(module, None, None)
         self._frames.append(frame)
         torch = self._torch
-        is_odd = type(module).__name__ in WRAPPERS or isinstance(module, torch.jit.ScriptModule) or self._is_transformed()
-        if is_odd or (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()):
+        is_unsupported = (
+            type(module).__name__ in WRAPPERS or isinstance(module, torch.jit.ScriptModule) or self._is_transformed()
+        )
+        if is_unsupported or (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()):
             return frame
         depth = interface.enter(self._place)
         try:
             with torch._C.DisableTorchFunction():  # function modes, including our own, must not see this
-                self._keep(frame, args, kwargs)
-        except CannotBeKept as error:
+                self._save_call(frame, args, kwargs)
+        except InputNotReproducible as error:
             self.refused.setdefault(type(module).__name__, str(error))
         finally:
             interface.leave_to(depth)
         return frame
 
-    def _keep(self, frame: _Frame, args, kwargs) -> None:
+    def _save_call(self, frame: _Frame, args, kwargs) -> None:
         module, torch = frame.module, self._torch
         shapes: list = []
         map_tensors((args, kwargs), lambda tensor: shapes.append(self._signature(tensor)))
         autocast = autocast_state(torch)
         gradients = torch.is_grad_enabled()
-        plain = tuple(value for value in (*args, *kwargs.values()) if isinstance(value, PLAIN))
-        key = self._settings_of(module), tuple(shapes), plain, module.training, gradients, autocast
-        if key in self._known or len(self.calls) + len(self._frames) > MOST_KEPT:
+        constants = tuple(value for value in (*args, *kwargs.values()) if isinstance(value, CONSTANT_TYPES))
+        key = self._settings_of(module), tuple(shapes), constants, module.training, gradients, autocast
+        if key in self._known or len(self.calls) + len(self._frames) > MAX_CALLS:
             return
         with torch.inference_mode(False), torch.no_grad():
-            kept_args, kept_kwargs = map_tensors((args, kwargs), self._kept_tensor)
+            saved_args, saved_kwargs = map_tensors((args, kwargs), self._save_tensor)
         frame.key = key
         training = [inner.training for inner in module.modules()]
         inference = torch.is_inference_mode_enabled()
         # Whether it calls other modules is known when it returns.
-        frame.kept = self._reference(module), kept_args, kept_kwargs, training, autocast, gradients, inference
+        frame.kept = self._reference(module), saved_args, saved_kwargs, training, autocast, gradients, inference
 
     def _leave(self, frame: Optional[_Frame]) -> None:
         if frame is None or frame not in self._frames:
@@ -208,8 +210,8 @@ class InputWatch:
             self._copies.clear()
         if frame.kept is None or frame.key in self._known:
             return
-        only_calls_others = type(frame.module).forward is self._torch.nn.Sequential.forward
-        if frame.children and only_calls_others:
+        is_sequential = type(frame.module).forward is self._torch.nn.Sequential.forward
+        if frame.children and is_sequential:
             return
         self._known.add(frame.key)
         self.calls.append(Call(*frame.kept, is_leaf=frame.children == 0))
@@ -218,53 +220,55 @@ class InputWatch:
         if id(module) not in self._settings:
             parameters = tuple((tuple(p.shape), p.dtype, p.requires_grad) for p in module.parameters())
             try:
-                described = repr(module)
+                description = repr(module)
             except Exception:  # noqa: BLE001 - repr of the program failed: treat it as unique
-                described = str(id(module))
-            self._settings[id(module)] = type(module), described, parameters
+                description = str(id(module))
+            self._settings[id(module)] = type(module), description, parameters
         return self._settings[id(module)]
 
     def _signature(self, tensor) -> tuple:
         if type(tensor) not in (self._torch.Tensor, self._torch.nn.Parameter) or tensor.layout != self._torch.strided:
-            raise CannotBeKept(f"takes a tensor of an unusual kind ({type(tensor).__name__})")
+            raise InputNotReproducible(f"takes a tensor of an unusual kind ({type(tensor).__name__})")
         return tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device, tensor.requires_grad
 
     def _reference(self, module) -> Callable[[], Optional[object]]:
         """Returns a function that returns the module. Keeps its model alive if memory permits."""
         model = self._frames[0].module
-        if id(model) not in self._held:
+        if id(model) not in self._kept_models:
             tensors = [*model.parameters(), *model.buffers()]
-            if tensors and not self._take(tensors[0].device, sum(t.numel() * t.element_size() for t in tensors)):
+            if tensors and not self._reserve_memory(
+                tensors[0].device, sum(t.numel() * t.element_size() for t in tensors)
+            ):
                 return weakref.ref(module)
-            self._held[id(model)] = model
+            self._kept_models[id(model)] = model
         return lambda: module
 
-    def _take(self, device, size: int) -> bool:
-        if device not in self._room:
+    def _reserve_memory(self, device, size: int) -> bool:
+        if device not in self._free_bytes:
             if device.type == "cuda":
                 free = self._torch.cuda.mem_get_info(device)[0]
             else:
                 free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-            self._room[device] = SHARE_OF_FREE_MEMORY * free
-        if size > self._room[device]:
+            self._free_bytes[device] = SHARE_OF_FREE_MEMORY * free
+        if size > self._free_bytes[device]:
             return False
-        self._room[device] -= size
+        self._free_bytes[device] -= size
         return True
 
-    def _kept_tensor(self, tensor) -> KeptTensor:
-        seen = self._copies.get(id(tensor))
-        if seen is not None and seen[0]() is tensor and seen[1] == version_of(tensor):
-            return seen[2]
-        facts = tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device
+    def _save_tensor(self, tensor) -> SavedTensor:
+        cached = self._copies.get(id(tensor))
+        if cached is not None and cached[0]() is tensor and cached[1] == version_of(tensor):
+            return cached[2]
+        properties = tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device
         requires_grad = tensor.requires_grad and (tensor.is_floating_point() or tensor.is_complex())
-        if self._take(tensor.device, tensor.numel() * tensor.element_size()):
-            kept = KeptTensor(_copy_of(tensor), *facts, 0, 0, requires_grad)
+        if self._reserve_memory(tensor.device, tensor.numel() * tensor.element_size()):
+            saved = SavedTensor(_copy_of(tensor), *properties, 0, 0, requires_grad)
         else:
             is_number = tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0
             lowest, highest = (0, 0) if is_number else (int(tensor.min()), int(tensor.max()))
-            kept = KeptTensor(None, *facts, lowest, highest, requires_grad)
-        self._copies[id(tensor)] = weakref.ref(tensor), version_of(tensor), kept
-        return kept
+            saved = SavedTensor(None, *properties, lowest, highest, requires_grad)
+        self._copies[id(tensor)] = weakref.ref(tensor), version_of(tensor), saved
+        return saved
 
 
 def version_of(tensor) -> int:
@@ -275,11 +279,11 @@ def version_of(tensor) -> int:
 def _copy_of(tensor):
     """Copies a tensor with its layout: dimensions expanded by a stride of 0 stay expanded."""
     tensor = tensor.detach()
-    repeated = [stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape)]
-    if not any(repeated):
+    expanded = [stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape)]
+    if not any(expanded):
         return tensor.clone()
-    once = tensor[tuple(slice(0, 1) if is_repeated else slice(None) for is_repeated in repeated)]
-    return once.clone().expand(tensor.shape)
+    compact = tensor[tuple(slice(0, 1) if is_expanded else slice(None) for is_expanded in expanded)]
+    return compact.clone().expand(tensor.shape)
 
 
 def autocast_state(torch) -> tuple:

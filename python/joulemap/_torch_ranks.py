@@ -10,10 +10,10 @@ from ._guard import guarded
 
 # libjoulemap_capture.so reads the variables of launchers itself. This one passes a rank set by the program to child
 # processes.
-VARIABLE = "JOULEMAP_RANK"
+RANK_VARIABLE = "JOULEMAP_RANK"
 
 
-class RankWatch:
+class RankRecorder:
     """Checks whenever the sampling mode of steps changes, at most 100 times: by then the program has initialized its
     process group."""
 
@@ -22,12 +22,12 @@ class RankWatch:
         self._looks_left = 100
 
     @guarded
-    def look(self) -> None:
+    def record_rank(self) -> None:
         if self._distributed is None or self._looks_left == 0:
             return
         self._looks_left -= 1
         if self._distributed.is_initialized():
             rank = str(self._distributed.get_rank())
             self._looks_left = 0
-            os.environ[VARIABLE] = rank
+            os.environ[RANK_VARIABLE] = rank
             _capture.fact("rank", rank)

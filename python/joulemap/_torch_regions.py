@@ -7,12 +7,19 @@ from __future__ import annotations
 import threading
 
 from . import _capture
-from ._guard import around, guarded
+from ._guard import wrap_function, guarded
 from ._torch_versions import compiling_check
 
 REGION = 5
 # Prefixes of PyTorch's own regions, which are captured in other ways.
-NOT_THE_PROGRAMS = ("Optimizer.", "enumerate(DataLoader)", "ProfilerStep", "nccl:", "gloo:", "DistributedDataParallel.")
+FRAMEWORK_PREFIXES = (
+    "Optimizer.",
+    "enumerate(DataLoader)",
+    "ProfilerStep",
+    "nccl:",
+    "gloo:",
+    "DistributedDataParallel.",
+)
 
 
 def install(torch) -> None:
@@ -29,8 +36,8 @@ class OpenRegions(threading.local):
         self.depths: list = []
 
     def push(self, name: str) -> None:
-        told = not name.startswith(NOT_THE_PROGRAMS)
-        self.depths.append(_capture.enter_within(REGION, name) if told else None)
+        is_recorded = not name.startswith(FRAMEWORK_PREFIXES)
+        self.depths.append(_capture.enter_within(REGION, name) if is_recorded else None)
 
     def pop(self) -> None:
         depth = self.depths.pop() if self.depths else None
@@ -41,11 +48,13 @@ class OpenRegions(threading.local):
 def _watch_record_function(torch) -> None:
     regions = OpenRegions()
     record_function = torch.autograd.profiler.record_function
-    around(record_function, "__enter__", compiling_check(torch), lambda args: regions.push(args[0].name), _nothing)
-    around(record_function, "__exit__", compiling_check(torch), lambda args: regions.pop(), _nothing)
+    wrap_function(
+        record_function, "__enter__", compiling_check(torch), lambda args: regions.push(args[0].name), _no_operation
+    )
+    wrap_function(record_function, "__exit__", compiling_check(torch), lambda args: regions.pop(), _no_operation)
 
 
-def _nothing(token, returned, args) -> None:
+def _no_operation(token, returned, args) -> None:
     pass
 
 
@@ -60,8 +69,8 @@ def _watch_nvtx(torch) -> None:
         if returned:
             regions.pop()
 
-    around(torch.cuda.nvtx, "range_push", compiling_check(torch), lambda args: True, pushed)
-    around(torch.cuda.nvtx, "range_pop", compiling_check(torch), lambda args: True, popped)
+    wrap_function(torch.cuda.nvtx, "range_push", compiling_check(torch), lambda args: True, pushed)
+    wrap_function(torch.cuda.nvtx, "range_pop", compiling_check(torch), lambda args: True, popped)
 
 
 def _watch_profilers(torch) -> None:
@@ -81,8 +90,8 @@ def _watch_profilers(torch) -> None:
 
     for name in ("_prepare_trace", "_start_trace", "__enter__"):
         if hasattr(profile, name):
-            around(profile, name, compiling_check(torch), begins, _nothing)
-    around(profile, "__exit__", compiling_check(torch), lambda args: True, has_ended)
+            wrap_function(profile, name, compiling_check(torch), begins, _no_operation)
+    wrap_function(profile, "__exit__", compiling_check(torch), lambda args: True, has_ended)
 
 
 def _watch_graphs(torch) -> None:
@@ -96,7 +105,7 @@ def _watch_graphs(torch) -> None:
     def begins(args) -> None:
         _capture.kernels_may_rest(False)
 
-    around(graph, "capture_begin", compiling_check(torch), begins, _nothing)
+    wrap_function(graph, "capture_begin", compiling_check(torch), begins, _no_operation)
 
 
 def _is_on_cpu_only(profile) -> bool:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls a module again, alone, as in the run: forward, and backward if the run trained it. The state of the program
-does not change: see Undisturbed."""
+does not change: see StatePreserved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import warnings
 from typing import Callable
 
 from . import _capture_interface as interface
-from ._torch_probe_inputs import Call, KeptTensor, map_tensors, version_of
+from ._torch_probe_inputs import Call, SavedTensor, map_tensors, version_of
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 GLOBAL_HOOKS = (
@@ -23,7 +23,7 @@ GLOBAL_HOOKS = (
 )  # fmt: skip
 
 
-class Undisturbed(contextlib.AbstractContextManager):
+class StatePreserved(contextlib.AbstractContextManager):
     """Inside this context modules run without side effects. Buffers are copies, hooks of the program are removed, and
     aliases replace parameters that have hooks. Random states, attributes of modules and warnings are restored at the
     end; printed output is discarded."""
@@ -33,27 +33,27 @@ class Undisturbed(contextlib.AbstractContextManager):
         self._modules = list({id(inner): inner for module in modules for inner in module.modules()}.values())
         self._undo = contextlib.ExitStack()
 
-    def __enter__(self) -> "Undisturbed":
+    def __enter__(self) -> "StatePreserved":
         with contextlib.ExitStack() as undo:
-            self._keep_random_numbers(undo)
+            self._save_random_states(undo)
             undo.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
-            nowhere = undo.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-            undo.enter_context(contextlib.redirect_stdout(nowhere))
-            undo.enter_context(contextlib.redirect_stderr(nowhere))
+            null_file = undo.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+            undo.enter_context(contextlib.redirect_stdout(null_file))
+            undo.enter_context(contextlib.redirect_stderr(null_file))
             undo.enter_context(self._torch.inference_mode(False))
-            self._take_out_global_hooks(undo)
+            self._remove_global_hooks(undo)
             copies: dict = {}
             for module in self._modules:
-                undo.callback(_put_back, module.__dict__, dict(module.__dict__))
-                self._stand_in(module, copies)
+                undo.callback(_restore_state, module.__dict__, dict(module.__dict__))
+                self._replace_buffers_and_hooks(module, copies)
             self._undo = undo.pop_all()
         return self
 
     def __exit__(self, *details) -> None:
         self._undo.close()
 
-    def _keep_random_numbers(self, undo: contextlib.ExitStack) -> None:
+    def _save_random_states(self, undo: contextlib.ExitStack) -> None:
         torch = self._torch
         undo.callback(torch.set_rng_state, torch.get_rng_state())
         if torch.cuda.is_initialized():
@@ -63,24 +63,24 @@ class Undisturbed(contextlib.AbstractContextManager):
         if numpy is not None:
             undo.callback(numpy.random.set_state, numpy.random.get_state())
 
-    def _take_out_global_hooks(self, undo: contextlib.ExitStack) -> None:
+    def _remove_global_hooks(self, undo: contextlib.ExitStack) -> None:
         for name in GLOBAL_HOOKS:
             hooks = getattr(self._torch.nn.modules.module, name, None)
             if hooks:
                 undo.callback(hooks.update, dict(hooks))
                 hooks.clear()
 
-    def _stand_in(self, module, copies: dict) -> None:
+    def _replace_buffers_and_hooks(self, module, copies: dict) -> None:
         state = module.__dict__
         for name in HOOKS:
             hooks = state.get(name)
             if hooks:
-                state[name] = type(hooks)((key, hook) for key, hook in hooks.items() if _is_of_torch(hook))
-        state["_buffers"] = {name: self._copied(buffer, copies) for name, buffer in module._buffers.items()}
+                state[name] = type(hooks)((key, hook) for key, hook in hooks.items() if _is_pytorch_hook(hook))
+        state["_buffers"] = {name: self._copy_buffer(buffer, copies) for name, buffer in module._buffers.items()}
         if any(parameter is not None and parameter._backward_hooks for parameter in module._parameters.values()):
             state["_parameters"] = {name: self._alias(p) for name, p in module._parameters.items()}
 
-    def _copied(self, buffer, copies: dict):
+    def _copy_buffer(self, buffer, copies: dict):
         if buffer is None:
             return None
         if id(buffer) not in copies:
@@ -93,18 +93,18 @@ class Undisturbed(contextlib.AbstractContextManager):
         return self._torch.nn.Parameter(parameter.detach(), requires_grad=parameter.requires_grad)
 
 
-def _put_back(state: dict, before: dict) -> None:
+def _restore_state(state: dict, before: dict) -> None:
     state.clear()
     state.update(before)
 
 
-def _is_of_torch(hook) -> bool:
+def _is_pytorch_hook(hook) -> bool:
     """Hooks of PyTorch that compute weights (weight_norm, pruning): forward needs them."""
     return getattr(hook, "__module__", "").startswith("torch.nn.utils.")
 
 
 class Replay:
-    """Replays one call repeatedly. Used inside Undisturbed."""
+    """Replays one call repeatedly. Used inside StatePreserved."""
 
     def __init__(self, torch, call: Call, module, name: str) -> None:
         self._torch, self._call, self._module = torch, call, module
@@ -117,30 +117,30 @@ class Replay:
         self._leaves: list = []
         self._inputs: tuple = ((), {})
         self._changes_inputs = True  # assumed until _run_on_copies() has checked it
-        self._upstream: list = []
+        self._output_gradients: list = []
         self._targets: list = []
         self._devices: set = set()
         self.run_s = 0.0
 
-    def try_out(self) -> None:
+    def warm_up_and_time(self) -> None:
         """Runs the call three times and times the last run. Exceptions of the module propagate."""
-        with self._inputs_made():
+        with self._created_inputs():
             self._changes_inputs = self._run_on_copies()
             self._run()
             self._wait()
-            begun = time.perf_counter()
+            begin_s = time.perf_counter()
             self._run()
             self._wait()
-            self.run_s = max(time.perf_counter() - begun, 1e-6)
+            self.run_s = max(time.perf_counter() - begin_s, 1e-6)
 
     def burst(self, length_s: float) -> None:
-        with self._inputs_made():
+        with self._created_inputs():
             for _ in range(max(1, math.ceil(length_s / self.run_s))):
                 self._run()
             self._wait()
 
     @contextlib.contextmanager
-    def _inputs_made(self):
+    def _created_inputs(self):
         """Creates the inputs for one burst: inputs of all modules together might not fit into memory."""
         self._set_flags()
         depth = interface.enter(self._places[0])
@@ -154,18 +154,18 @@ class Replay:
         try:
             yield
         finally:
-            self._leaves, self._targets, self._upstream, self._inputs = [], [], [], ((), {})
+            self._leaves, self._targets, self._output_gradients, self._inputs = [], [], [], ((), {})
 
-    def _make(self, kept: KeptTensor):
+    def _make(self, kept: SavedTensor):
         leaf = kept.make(self._torch)
         self._leaves.append(leaf)
         return leaf
 
     def _set_flags(self) -> None:
-        inside = list(self._module.modules())
-        if len(inside) != len(self._call.training):
+        submodules = list(self._module.modules())
+        if len(submodules) != len(self._call.training):
             raise RuntimeError("its modules have changed since it was called")
-        for module, training in zip(inside, self._call.training):
+        for module, training in zip(submodules, self._call.training):
             module.__dict__["training"] = training
 
     def _wait(self) -> None:
@@ -182,9 +182,9 @@ class Replay:
             return copies[-1]
 
         self._run(copy, lambda: [version_of(tensor) for tensor in copies])
-        return self._seen_before != self._seen_after
+        return self._versions_before != self._versions_after
 
-    def _run(self, make: Callable = None, look: Callable = lambda: None) -> None:
+    def _run(self, make: Callable = None, read_versions: Callable = lambda: None) -> None:
         torch, call = self._torch, self._call
         if make is None and self._changes_inputs:
             make = torch.clone
@@ -197,9 +197,9 @@ class Replay:
             args, kwargs = self._inputs
             if make is not None:
                 args, kwargs = map_tensors((args, kwargs), make)
-            self._seen_before = look()
+            self._versions_before = read_versions()
             output = self._module(*args, **kwargs)
-            self._seen_after = look()
+            self._versions_after = read_versions()
         if call.gradients and not call.inference and self._targets:
             self._run_backward(output)
 
@@ -209,14 +209,14 @@ class Replay:
             return
         interface.backward_begin(self._places[1])
         try:
-            if len(self._upstream) != len(outputs):
-                self._upstream = [_gradient_like(self._torch, tensor) for tensor in outputs]
-            self._torch.autograd.grad(outputs, self._targets, self._upstream, allow_unused=True)
+            if len(self._output_gradients) != len(outputs):
+                self._output_gradients = [_random_gradient(self._torch, tensor) for tensor in outputs]
+            self._torch.autograd.grad(outputs, self._targets, self._output_gradients, allow_unused=True)
         finally:
             interface.backward_end()
 
 
-def _gradient_like(torch, tensor):
+def _random_gradient(torch, tensor):
     """Random instead of ones, because GPU power depends on the bits that toggle."""
     return torch.ones_like(tensor) if tensor.dim() == 0 else torch.randn_like(tensor)
 

@@ -13,9 +13,9 @@ from typing import Optional
 from . import _capture
 
 # The same limit as in src/scopes/tensor_text.h.
-MOST_TENSORS = 8
+MAX_TENSORS = 8
 # Bounds memory and recording size for programs whose shapes change with every batch.
-MOST_TEXTS = 4096
+MAX_CACHED_TEXTS = 4096
 NO_TENSORS = "()"
 
 
@@ -56,21 +56,23 @@ class TensorTexts:
         except Exception:  # noqa: BLE001 - no shape; the report counts operations without shapes
             return None
         if text is None and not self._is_full:
-            text = self._texts[key] = _written(key)
-            self._is_full = len(self._texts) >= MOST_TEXTS
+            text = self._texts[key] = _format_tensor(key)
+            self._is_full = len(self._texts) >= MAX_CACHED_TEXTS
             if self._is_full:
                 _capture.diagnose(
-                    "shapes_left_out", f"operations had more than {MOST_TEXTS} different inputs: others have no shapes", ""
+                    "shapes_left_out",
+                    f"operations had more than {MAX_CACHED_TEXTS} different inputs: others have no shapes",
+                    "",
                 )
         return text
 
 
-def _written(key: tuple) -> str:
+def _format_tensor(key: tuple) -> str:
     if not key:
         return NO_TENSORS
-    words = []
-    for shape, dtype in key[:MOST_TENSORS]:
+    parts = []
+    for shape, dtype in key[:MAX_TENSORS]:
         name = str(dtype).rpartition(".")[2]
-        words.append(("" if name == "float32" else name) + "[" + ",".join(map(str, shape)) + "]")
-    more = len(key) - len(words)
-    return " ".join(words) + (f" and {more} more" if more > 0 else "")
+        parts.append(("" if name == "float32" else name) + "[" + ",".join(map(str, shape)) + "]")
+    more = len(key) - len(parts)
+    return " ".join(parts) + (f" and {more} more" if more > 0 else "")

@@ -36,7 +36,7 @@ def numbers_nodes(torch: Any) -> bool:
     return hasattr((torch.ones(1, device="cpu", requires_grad=True) * 1).grad_fn, "_sequence_nr")
 
 
-def tell_of_old_compilers(torch: Any) -> None:
+def warn_about_old_compilers(torch: Any) -> None:
     """Dynamo of 2.0 removes optimizer hooks and traces through the hooks of the capture."""
     if not hasattr(torch, "compiler"):
         message = "torch.compile of PyTorch 2.0 hides optimizers: steps after its first use are not told"

@@ -14,7 +14,7 @@ from ._energy_total import EnergyTotal
 from ._measure import Measurement, begin
 
 # Seconds between updates of the totals file: the most that a killed run loses.
-UPDATE_S = 10.0
+TOTAL_UPDATE_PERIOD_S = 10.0
 
 
 class Step(NamedTuple):
@@ -29,14 +29,14 @@ class TrainingMeter:
     def __init__(self, total_file: Any = None) -> None:
         self.total = None if total_file is None else EnergyTotal(total_file)
         self._run: Optional[Measurement] = None
-        self._told: Optional[Energy] = None
+        self._last_energy: Optional[Energy] = None
         self._epoch: Optional[Measurement] = None
         self._step: Optional[tuple] = None
-        self._ended: collections.deque = collections.deque()
+        self._ended_steps: collections.deque = collections.deque()
         self._next_update_s = 0.0
 
     def begin(self) -> None:
-        self._run, self._told = begin("training"), None
+        self._run, self._last_energy = begin("training"), None
 
     def begin_epoch(self) -> None:
         self._epoch = begin("epoch")
@@ -46,7 +46,7 @@ class TrainingMeter:
         if window is None:
             return None
         window.end()
-        self._keep_total()
+        self._update_total()
         return window.wait()
 
     def begin_step(self, number: int) -> None:
@@ -56,41 +56,41 @@ class TrainingMeter:
         """Ends the step; returns the steps whose energy is final, in order."""
         if self._step is not None:
             self._step[1].end()
-            self._ended.append(self._step)
+            self._ended_steps.append(self._step)
             self._step = None
         if time.monotonic() >= self._next_update_s:
-            self._keep_total()
-        return self._settled()
+            self._update_total()
+        return self._settled_steps()
 
-    def rest_of_steps(self) -> list:
+    def remaining_steps(self) -> list:
         """Waits for the remaining steps and returns them."""
-        told = [Step(number, window.wait()) for number, window in self._ended]
-        self._ended.clear()
-        return told
+        steps = [Step(number, window.wait()) for number, window in self._ended_steps]
+        self._ended_steps.clear()
+        return steps
 
-    def _settled(self) -> list:
-        told = []
-        while self._ended:
-            number, window = self._ended[0]
+    def _settled_steps(self) -> list:
+        steps = []
+        while self._ended_steps:
+            number, window = self._ended_steps[0]
             if not window.peek().settled:
                 break
-            told.append(Step(number, window.wait()))
-            self._ended.popleft()
-        return told
+            steps.append(Step(number, window.wait()))
+            self._ended_steps.popleft()
+        return steps
 
-    def so_far(self) -> Optional[Energy]:
+    def current_energy(self) -> Optional[Energy]:
         """The energy so far, never less than returned before: the time since the last sensor update is extrapolated,
         possibly too high."""
         if self._run is None:
             return None
         energy = self._run.peek()
-        known = self._told
-        if known is None or energy.provenance != known.provenance or (energy.joules or 0) >= (known.joules or 0):
-            self._told = energy  # a measurement always replaces an estimate
-        return self._told
+        last = self._last_energy
+        if last is None or energy.provenance != last.provenance or (energy.joules or 0) >= (last.joules or 0):
+            self._last_energy = energy  # a measurement always replaces an estimate
+        return self._last_energy
 
-    def _keep_total(self) -> None:
-        self._next_update_s = time.monotonic() + UPDATE_S
+    def _update_total(self) -> None:
+        self._next_update_s = time.monotonic() + TOTAL_UPDATE_PERIOD_S
         if self.total is not None and self._run is not None:
             self.total.update(self._run.peek(), "running")
 
@@ -107,17 +107,17 @@ class TrainingMeter:
         return energy
 
 
-def numbers(kind: str, energy: Energy) -> dict:
+def energy_metrics(kind: str, energy: Energy) -> dict:
     """Values for a logger: "energy/epoch_j" ... Estimates have "estimated_" in their names, so that they are not
     mistaken for measurements. Unknown values are omitted, because loggers would take 0 and NaN for values."""
-    estimated = "" if energy.provenance == "measured" else "estimated_"
-    named = {f"energy/{kind}_{estimated}j": energy.joules, f"energy/{kind}_{estimated}w": energy.watts}
-    return {name: value for name, value in named.items() if value is not None}
+    prefix = "" if energy.provenance == "measured" else "estimated_"
+    metrics = {f"energy/{kind}_{prefix}j": energy.joules, f"energy/{kind}_{prefix}w": energy.watts}
+    return {name: value for name, value in metrics.items() if value is not None}
 
 
-def total_numbers(total: Optional[EnergyTotal]) -> dict:
+def total_metrics(total: Optional[EnergyTotal]) -> dict:
     """Values for a logger: the sums over all runs of the totals file."""
     if total is None:
         return {}
-    named = {"energy/all_runs_j": total.measured_j, "energy/all_runs_estimated_j": total.estimated_j}
-    return {name: value for name, value in named.items() if value is not None}
+    metrics = {"energy/all_runs_j": total.measured_j, "energy/all_runs_estimated_j": total.estimated_j}
+    return {name: value for name, value in metrics.items() if value is not None}

@@ -13,14 +13,14 @@ from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 from . import _hot
 from ._torch_probe import first_line
-from ._torch_replay import Undisturbed, tensors_in
-from ._validate_blocks import Doubling, look_at, named_blocks, reason_against, unwrapped
-from ._validate_report import Validated, compared
+from ._torch_replay import StatePreserved, tensors_in
+from ._validate_blocks import Doubling, observe_modules, named_blocks, reason_against, unwrapped
+from ._validate_report import Validated, compare_with_recording
 from ._validate_rounds import Rounds, Variant, WindowMeter, plain_variant
 
 # Share of extra passes before and after the attributed interval, so that its edges are like the rest.
 LEAD_SHARE = 0.25
-BETWEEN_WAITS_S = 0.1
+SYNC_PERIOD_S = 0.1
 
 
 class Pass:
@@ -73,12 +73,14 @@ class Validation(contextlib.AbstractContextManager):
 
     def __enter__(self) -> Validation:
         with contextlib.ExitStack() as undo:
-            undo.enter_context(Undisturbed(self._torch, [self._model]))
+            undo.enter_context(StatePreserved(self._torch, [self._model]))
             for parameter in self._model.parameters():
                 undo.callback(setattr, parameter, "grad", parameter.grad)
                 parameter.grad = None
             self._run.begin()
-            self._seen = look_at([module for block in self._all_blocks for _, module in block.modules], self._run)
+            self._seen = observe_modules(
+                [module for block in self._all_blocks for _, module in block.modules], self._run
+            )
             self._undo = undo.pop_all()
         for block in self._all_blocks:
             reasons = [reason_against(self._seen[id(module)]) for _, module in block.modules]
@@ -100,14 +102,14 @@ class Validation(contextlib.AbstractContextManager):
 
     def plain(self, seconds: float) -> dict:
         """Runs plain passes for `seconds`; returns their interval and number."""
-        passes, at_once, begin_ns = 0, 1, time.monotonic_ns()
+        passes, passes_per_sync, begin_ns = 0, 1, time.monotonic_ns()
         while passes == 0 or time.monotonic_ns() - begin_ns < seconds * 1e9:
-            for _ in range(at_once):
+            for _ in range(passes_per_sync):
                 self._run()
             self.wait()
-            passes += at_once
+            passes += passes_per_sync
             # Synchronizing after every pass would lower the utilization of the GPU.
-            at_once = max(1, int(BETWEEN_WAITS_S * passes * 1e9 / (time.monotonic_ns() - begin_ns + 1)))
+            passes_per_sync = max(1, int(SYNC_PERIOD_S * passes * 1e9 / (time.monotonic_ns() - begin_ns + 1)))
         return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": passes}
 
     def measure(
@@ -115,24 +117,24 @@ class Validation(contextlib.AbstractContextManager):
     ) -> list:
         """Runs loops of the plain pass and of the pass with each block twice. A block that fails is refused; the others
         continue."""
-        with _capture_resting(self._run):
-            played = Rounds(self._run, self.wait, meter, seconds)
-            played.time_pass(plain_variant())
-            played.warm_up()
-            variants = [variant for block in self._blocks for variant in self._tried(played, block)]
+        with _capture_paused(self._run):
+            rounds_runner = Rounds(self._run, self.wait, meter, seconds)
+            rounds_runner.time_pass(plain_variant())
+            rounds_runner.warm_up()
+            variants = [variant for block in self._blocks for variant in self._timed_variants(rounds_runner, block)]
             if not variants:
                 raise ValueError(f"no block can be run twice: {self.refused}")
             progress(f"{len(variants)} loops of {seconds:g} s and plain ones between, {rounds} times")
-            return played.play(variants, rounds, seed, progress)
+            return rounds_runner.run_rounds(variants, rounds, seed, progress)
 
-    def _tried(self, played: Rounds, block: Any) -> list:
+    def _timed_variants(self, rounds_runner: Rounds, block: Any) -> list:
         doubling = Doubling(self._torch, block, self._seen, self._run.train)
         variants = [Variant(block.name, False, doubling.installed)]
         if doubling.needs_control:
             variants.append(Variant(block.name, True, doubling.control().installed))
         try:
             for variant in variants:
-                played.time_pass(variant)
+                rounds_runner.time_pass(variant)
         except Exception as error:  # noqa: BLE001 - raised by the model
             self.refused[block.name] = first_line(error)
             return []
@@ -140,7 +142,7 @@ class Validation(contextlib.AbstractContextManager):
 
 
 @contextlib.contextmanager
-def _capture_resting(run: Pass) -> Iterator[None]:
+def _capture_paused(run: Pass) -> Iterator[None]:
     """Excludes what runs inside from the program: a recording contains it in mode `probe`."""
     session = None
     if _hot.is_recording():
@@ -150,7 +152,7 @@ def _capture_resting(run: Pass) -> Iterator[None]:
     if session is None:
         yield
         return
-    with session.resting() as place:
+    with session.paused() as place:
         run.place = place
         try:
             yield
@@ -191,16 +193,18 @@ def validate(
     device, domain = _device_of(model)
     # The meter opens first: the update interval of a slow counter is known after a few seconds.
     with WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:
-        spans = _recorded(validation, model, recorded_s, probe)
+        spans = _record_plain_passes(validation, model, recorded_s, probe)
         loops = validation.measure(meter, seconds, rounds, seed, progress)
     title = f"{type(unwrapped(model)).__name__}, {'training' if train else 'inference'}"
-    found = compared(title, device, loops, spans, validation.groups, validation.refused, meter.is_measured)
+    found = compare_with_recording(
+        title, device, loops, spans, validation.groups, validation.refused, meter.is_measured
+    )
     if not quiet:
         print(found, file=out)
     return found
 
 
-def _recorded(validation: Validation, model: Any, seconds: float, probe: bool) -> dict:
+def _record_plain_passes(validation: Validation, model: Any, seconds: float, probe: bool) -> dict:
     """Runs plain passes for the report and then, if requested, probing; returns their intervals."""
     from ._attach import attach
 
@@ -235,13 +239,13 @@ def _call_of(model: Any, inputs: Any, loss: Optional[Callable[[Any], Any]], trai
     kwargs = inputs if isinstance(inputs, dict) else {}
     if not train:
         return lambda: model(*args, **kwargs)
-    return lambda: (loss or _usual_loss)(model(*args, **kwargs))
+    return lambda: (loss or _default_loss)(model(*args, **kwargs))
 
 
-def _usual_loss(output: Any) -> Any:
-    own = getattr(output, "loss", None)
-    if own is not None:
-        return own
+def _default_loss(output: Any) -> Any:
+    output_loss = getattr(output, "loss", None)
+    if output_loss is not None:
+        return output_loss
     return sum(tensor.sum() for tensor in tensors_in(output) if tensor.requires_grad)
 
 

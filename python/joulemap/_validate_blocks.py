@@ -13,15 +13,15 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Union
 
-from ._torch_probe_inputs import CannotBeKept, map_tensors, version_of
+from ._torch_probe_inputs import InputNotReproducible, map_tensors, version_of
 from ._torch_replay import tensors_in
 from ._torch_wrappers import WRAPPERS
 
-FEWEST_BLOCKS, MOST_BLOCKS = 4, 40
+MIN_BLOCKS, MAX_BLOCKS = 4, 40
 CONTAINERS = ("Sequential", "ModuleList", "ModuleDict")
 
 
-class Refused(Exception):
+class CannotDouble(Exception):
     """A block cannot be run twice; the text is the reason."""
 
 
@@ -33,17 +33,17 @@ class Block(NamedTuple):
 
 
 def unwrapped(model: Any) -> Any:
-    while (held := WRAPPERS.get(type(model).__name__)) and hasattr(model, held):
-        model = getattr(model, held)
+    while (wrapped_attribute := WRAPPERS.get(type(model).__name__)) and hasattr(model, wrapped_attribute):
+        model = getattr(model, wrapped_attribute)
     return model
 
 
-def named_blocks(model: Any, asked: Union[None, Sequence[str], dict]) -> list:
+def named_blocks(model: Any, requested: Union[None, Sequence[str], dict]) -> list:
     """The requested blocks: paths of modules, or {name: [paths]}; by default those of choose_blocks()."""
-    if asked is None:
+    if requested is None:
         return choose_blocks(model)
     modules = dict(model.named_modules())
-    groups = asked if isinstance(asked, dict) else {path: [path] for path in asked}
+    groups = requested if isinstance(requested, dict) else {path: [path] for path in requested}
     for path in (path for paths in groups.values() for path in paths):
         if path not in modules:
             raise ValueError(f"the model has no module {path!r}; they are those of model.named_modules()")
@@ -56,17 +56,17 @@ def choose_blocks(model: Any) -> list:
     paths = {id(module): path for path, module in reversed(list(model.named_modules()))}
     chosen = _called_children(model)
     while True:
-        largest = max(filter(_opens, chosen), key=_parameters, default=None)
+        largest = max(filter(_can_be_divided, chosen), key=_parameters, default=None)
         if largest is None:
             break
-        enough = len(chosen) >= FEWEST_BLOCKS and 2 * _parameters(largest) <= sum(map(_parameters, chosen))
+        enough = len(chosen) >= MIN_BLOCKS and 2 * _parameters(largest) <= sum(map(_parameters, chosen))
         children = _called_children(largest)
-        if enough or len(chosen) - 1 + len(children) > MOST_BLOCKS:
+        if enough or len(chosen) - 1 + len(children) > MAX_BLOCKS:
             break
-        at = next(i for i, module in enumerate(chosen) if module is largest)
-        chosen[at : at + 1] = children
+        position = next(i for i, module in enumerate(chosen) if module is largest)
+        chosen[position : position + 1] = children
     unique = {id(module): module for module in chosen}
-    return [Block(paths[key], ((paths[key], module),)) for key, module in list(unique.items())[:MOST_BLOCKS]]
+    return [Block(paths[key], ((paths[key], module),)) for key, module in list(unique.items())[:MAX_BLOCKS]]
 
 
 def _called_children(module: Any) -> list:
@@ -78,7 +78,7 @@ def _called_children(module: Any) -> list:
     return children
 
 
-def _opens(module: Any) -> bool:
+def _can_be_divided(module: Any) -> bool:
     """Layers of PyTorch are not divided: their children are often not called."""
     is_own = type(module).__module__.startswith("torch.nn.")
     return next(module.children(), None) is not None and (not is_own or type(module).__name__ in CONTAINERS)
@@ -88,7 +88,7 @@ def _parameters(module: Any) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-class Seen:
+class ModuleObservation:
     """Observations of a module in one pass."""
 
     def __init__(self) -> None:
@@ -112,42 +112,44 @@ def forward_replaced(module: Any, make: Callable) -> Iterator[None]:
             state["forward"] = before
 
 
-def look_at(modules: Sequence, run: Callable[[], None]) -> dict:
+def observe_modules(modules: Sequence, run: Callable[[], None]) -> dict:
     """Runs a pass; returns the observations of each module by id."""
-    seen = {id(module): Seen() for module in modules}
+    observations = {id(module): ModuleObservation() for module in modules}
 
-    def watched(module: Any, forward: Callable) -> Callable:
-        found = seen[id(module)]
+    def observed_forward(module: Any, forward: Callable) -> Callable:
+        observation = observations[id(module)]
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            found.calls += 1
+            observation.calls += 1
             tensors: list = []
             try:
                 map_tensors((args, kwargs), tensors.append)
-            except CannotBeKept as error:
-                found.refusal = f"it {error}, which a second call may change"
+            except InputNotReproducible as error:
+                observation.refusal = f"it {error}, which a second call may change"
             before = [version_of(tensor) for tensor in tensors]
             output = forward(*args, **kwargs)
-            found.changes_inputs |= before != [version_of(tensor) for tensor in tensors]
+            observation.changes_inputs |= before != [version_of(tensor) for tensor in tensors]
             if not tensors_in(output):
-                found.refusal = found.refusal or f"its output is a {type(output).__name__} without tensors"
+                observation.refusal = observation.refusal or f"its output is a {type(output).__name__} without tensors"
             return output
 
         return call
 
     with contextlib.ExitStack() as undo:
         for module in {id(module): module for module in modules}.values():
-            undo.enter_context(forward_replaced(module, lambda forward, module=module: watched(module, forward)))
+            undo.enter_context(
+                forward_replaced(module, lambda forward, module=module: observed_forward(module, forward))
+            )
         run()
-    return seen
+    return observations
 
 
-def reason_against(found: Seen) -> Optional[str]:
-    if found.calls == 0:
+def reason_against(observation: ModuleObservation) -> Optional[str]:
+    if observation.calls == 0:
         return "it is not called in a pass"
-    if found.calls > 1:
-        return f"it is called {found.calls} times in a pass"
-    return found.refusal
+    if observation.calls > 1:
+        return f"it is called {observation.calls} times in a pass"
+    return observation.refusal
 
 
 class Doubling:
@@ -167,27 +169,31 @@ class Doubling:
     def installed(self) -> Iterator[None]:
         with contextlib.ExitStack() as undo:
             for _, module in self._block.modules:
-                undo.enter_context(forward_replaced(module, lambda forward, module=module: self._twice(module, forward)))
+                undo.enter_context(
+                    forward_replaced(module, lambda forward, module=module: self._doubled_forward(module, forward))
+                )
             yield
 
-    def _twice(self, module: Any, forward: Callable) -> Callable:
+    def _doubled_forward(self, module: Any, forward: Callable) -> Callable:
         copies = self._seen[id(module)].changes_inputs
 
         def call(*args: Any, **kwargs: Any) -> Any:
             leaves: list = []
-            again_args, again_kwargs = args, kwargs
+            second_args, second_kwargs = args, kwargs
             if copies or self._train:
-                again_args, again_kwargs = map_tensors((args, kwargs), lambda tensor: self._again(tensor, copies, leaves))
+                second_args, second_kwargs = map_tensors(
+                    (args, kwargs), lambda tensor: self._second_input(tensor, copies, leaves)
+                )
             output = forward(*args, **kwargs)
             if not self._is_control:
-                again = forward(*again_args, **again_kwargs)
+                second_output = forward(*second_args, **second_kwargs)
                 if self._train:
-                    self._run_backward_again(module, output, again, leaves)
+                    self._run_second_backward(module, output, second_output, leaves)
             return output
 
         return call
 
-    def _again(self, tensor: Any, copies: bool, leaves: list) -> Any:
+    def _second_input(self, tensor: Any, copies: bool, leaves: list) -> Any:
         """The same values with a separate autograd graph."""
         if self._train:
             needs_gradient = tensor.requires_grad
@@ -196,24 +202,24 @@ class Doubling:
                 leaves.append(tensor.requires_grad_())
         return tensor.clone() if copies else tensor
 
-    def _run_backward_again(self, module: Any, output: Any, again: Any, leaves: list) -> None:
+    def _run_second_backward(self, module: Any, output: Any, second_output: Any, leaves: list) -> None:
         torch = self._torch
         outputs = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
-        outputs_again = [tensor for tensor in tensors_in(again) if tensor.requires_grad]
+        second_outputs = [tensor for tensor in tensors_in(second_output) if tensor.requires_grad]
         parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         targets = list({id(tensor): tensor for tensor in (*leaves, *parameters)}.values())
         if not outputs or not targets:
             return
-        if len(outputs) != len(outputs_again):
-            raise Refused("its second call gave other outputs than its first")
+        if len(outputs) != len(second_outputs):
+            raise CannotDouble("its second call gave other outputs than its first")
 
-        def backward_again(gradients: Sequence) -> None:
-            pairs = [(out, gradient) for out, gradient in zip(outputs_again, gradients) if gradient is not None]
+        def second_backward(gradients: Sequence) -> None:
+            pairs = [(out, gradient) for out, gradient in zip(second_outputs, gradients) if gradient is not None]
             if pairs:
                 outs, upstream = zip(*pairs)
                 torch.autograd.grad(outs, targets, upstream, allow_unused=True)
 
         if len(outputs) == 1:
-            outputs[0].register_hook(lambda gradient: backward_again([gradient]))
+            outputs[0].register_hook(lambda gradient: second_backward([gradient]))
         else:
-            torch.autograd.graph.register_multi_grad_hook(outputs, backward_again)
+            torch.autograd.graph.register_multi_grad_hook(outputs, second_backward)

@@ -15,8 +15,8 @@ from typing import Iterable, Optional, Sequence
 from . import _validate_statistics as numbers
 
 # Parts of a recording are written once a second; the delay ensures that they contain the whole interval.
-WRITTEN_AFTER_S = 2.5
-LEAST_SHARE = 0.05
+WRITE_DELAY_S = 2.5
+MIN_SHARE = 0.05
 REGRESSED, PROBED, BY_TIME = "attributed", "probed", "by time"
 
 
@@ -59,7 +59,7 @@ class Validated:
         """1 if the blocks cover the whole model and energies add up."""
         return sum(block.share for block in self.blocks)
 
-    def rms_error(self, of: str = "error", least_share: float = LEAST_SHARE) -> Optional[float]:
+    def rms_error(self, of: str = "error", least_share: float = MIN_SHARE) -> Optional[float]:
         """RMS of "error", "by_time_error" or "probed_error" over blocks above `least_share` of the pass; None without
         any."""
         errors = [getattr(block, of) for block in self.blocks if block.share >= least_share]
@@ -79,24 +79,25 @@ class Validated:
         if not self.overlap:
             lines.append(f"together {self.sum_of_shares:.3f} of a pass")
         found = {title: self.rms_error(of) for title, of in errors.items()}
-        told = ", ".join(f"{title} {error:.1%}" for title, error in found.items() if error is not None)
-        if told:
-            lines.append(f"blocks above {LEAST_SHARE:.0%} of a pass, root mean square: {told}")
+        errors_text = ", ".join(f"{title} {error:.1%}" for title, error in found.items() if error is not None)
+        if errors_text:
+            lines.append(f"blocks above {MIN_SHARE:.0%} of a pass, root mean square: {errors_text}")
         if self.idle_share > 0.03:
-            what = "by others, or while nobody works" if self.device == "cpu" else f"while {self.device} waits"
-            lines.append(f"{self.idle_share:.0%} of a pass is drawn {what}: it is no block's")
+            cause = "by others, or while nobody works" if self.device == "cpu" else f"while {self.device} waits"
+            lines.append(f"{self.idle_share:.0%} of a pass is drawn {cause}: it is no block's")
         if not self.is_measured:
             lines.append("nothing is measured here: these are estimates, which tell nothing of blocks (joulemap doctor)")
         return "\n".join(lines)
 
 
 def _line(block: ValidatedBlock, width: int, errors: Iterable[str]) -> str:
-    half = "" if block.half_width_j is None else f" +- {block.half_width_j:.2g}"
-    twice = f"{block.doubled_j:.4g}{half} J"
-    said = "-" if block.attributed_j is None else f"{block.attributed_j:.4g} J"
+    half_width_text = "" if block.half_width_j is None else f" +- {block.half_width_j:.2g}"
+    doubled = f"{block.doubled_j:.4g}{half_width_text} J"
+    attributed = "-" if block.attributed_j is None else f"{block.attributed_j:.4g} J"
     values = [getattr(block, error) for error in errors]
     cells = "  ".join(f"{'-' if value is None else format(value, '+.1%'):>7}" for value in values)
-    return f"{block.name:{width}}  {twice:>20}  {block.share:6.1%}  {said:>11}  {cells}  {block.basis or ''}".rstrip()
+    numbers_text = f"{doubled:>20}  {block.share:6.1%}  {attributed:>11}  {cells}"
+    return f"{block.name:{width}}  {numbers_text}  {block.basis or ''}".rstrip()
 
 
 class LiveRecording:
@@ -108,45 +109,51 @@ class LiveRecording:
 
     def layers(self, span: dict, *arguments: str) -> dict:
         """The report of an interval by layer."""
-        time.sleep(max(0.0, span["end_ns"] * 1e-9 + WRITTEN_AFTER_S - time.monotonic()))
-        began_ns = self._report("--by", "domain")["start_monotonic_ns"]
-        begin_s, end_s = ((span[edge] - began_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
+        time.sleep(max(0.0, span["end_ns"] * 1e-9 + WRITE_DELAY_S - time.monotonic()))
+        recording_start_ns = self._report("--by", "domain")["start_monotonic_ns"]
+        begin_s, end_s = ((span[edge] - recording_start_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
         return self._report("--by", "layer", "--time", f"{begin_s:.6f},{end_s:.6f}", *arguments)
 
     def _report(self, *arguments: str) -> dict:
         from ._library import JoulemapError
 
         parts = sorted(glob.glob(os.path.join(glob.escape(self._folder), "*.joule")))
-        ours = ("JOULEMAP_RECORDING", "PYTHONPATH", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        own_variables = ("JOULEMAP_RECORDING", "PYTHONPATH", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(own_variables)}
         command = [self._program, "report", *parts, "--json", *arguments]
-        ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-        if ran.returncode != 0:
-            raise JoulemapError(f"joulemap report of the recording so far: {ran.stderr.strip()}")
-        told: dict = json.loads(ran.stdout)
-        return told
+        process = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        if process.returncode != 0:
+            raise JoulemapError(f"joulemap report of the recording so far: {process.stderr.strip()}")
+        report: dict = json.loads(process.stdout)
+        return report
 
 
-def compared(
+def compare_with_recording(
     title: str, device: str, loops: Sequence, spans: dict, groups: dict, refused: dict, is_measured: bool
 ) -> Validated:
     """Compares the loops with the report of the recording so far, for the intervals `plain` and, if present,
     `probed`."""
     recording = LiveRecording()
-    plain = numbers.stretch_of(recording.layers(spans["plain"]), groups, device)
+    plain = numbers.reported_interval(recording.layers(spans["plain"]), groups, device)
     columns = {REGRESSED: plain}
-    columns[BY_TIME] = numbers.stretch_of(recording.layers(spans["plain"], "--mode", "integral"), groups, device)
+    columns[BY_TIME] = numbers.reported_interval(recording.layers(spans["plain"], "--mode", "integral"), groups, device)
     if "probed" in spans:
-        columns[PROBED] = numbers.stretch_of(recording.layers(spans["probed"]), groups, device, plain.idle_share)
+        columns[PROBED] = numbers.reported_interval(recording.layers(spans["probed"]), groups, device, plain.idle_share)
     pass_j, pass_s = numbers.plain_pass(loops)
     rows = numbers.compare(numbers.extras(loops), pass_j, plain, spans["plain"]["passes"], columns)
-    blocks = [_validated(row) for row in sorted(rows, key=lambda row: -row.doubled_j)]
+    blocks = [_make_validated_block(row) for row in sorted(rows, key=lambda row: -row.doubled_j)]
     overlap = numbers.overlaps({row.block: groups[row.block] for row in rows})
     return Validated(title, device, pass_j, pass_s, blocks, refused, plain.idle_share, overlap, is_measured)
 
 
-def _validated(row: numbers.Row) -> ValidatedBlock:
-    said, by_time, probed = (row.said.get(column) for column in (REGRESSED, BY_TIME, PROBED))
-    usual = (said.joules, said.low_j, said.high_j, said.error, said.basis) if said else (None,) * 5
-    timed = (by_time.joules, by_time.error) if by_time else (None, None)
-    return ValidatedBlock(*row[:5], *usual, *timed, *((probed.joules, probed.error) if probed else (None, None)))
+def _make_validated_block(row: numbers.Row) -> ValidatedBlock:
+    attributed, by_time, probed = (row.attributed.get(column) for column in (REGRESSED, BY_TIME, PROBED))
+    attributed_fields = (
+        (attributed.joules, attributed.low_j, attributed.high_j, attributed.error, attributed.basis)
+        if attributed
+        else (None,) * 5
+    )
+    by_time_fields = (by_time.joules, by_time.error) if by_time else (None, None)
+    return ValidatedBlock(
+        *row[:5], *attributed_fields, *by_time_fields, *((probed.joules, probed.error) if probed else (None, None))
+    )

@@ -71,8 +71,8 @@ class WindowMeter:
         if self._domain is not None:
             domains = [domain for domain in domains if domain.name == self._domain]
         if not domains:
-            what = self._domain or "this machine"
-            raise ValueError(f"no energy of {what} is measured: {energy.reason or 'see joulemap doctor'}")
+            domain_name = self._domain or "this machine"
+            raise ValueError(f"no energy of {domain_name} is measured: {energy.reason or 'see joulemap doctor'}")
         measured = [domain for domain in domains if domain.provenance == "measured"]
         self.is_measured &= bool(measured)
         return sum(domain.joules for domain in measured or domains)
@@ -92,11 +92,11 @@ class Rounds:
         with variant.installed():
             self._run()
             self._wait()
-            begun = time.perf_counter()
+            begin_s = time.perf_counter()
             for _ in range(TIMED_PASSES):
                 self._run()
             self._wait()
-        self._pass_s[variant[:2]] = max((time.perf_counter() - begun) / TIMED_PASSES, 1e-6)
+        self._pass_s[variant[:2]] = max((time.perf_counter() - begin_s) / TIMED_PASSES, 1e-6)
 
     def passes(self, variant: Variant, seconds: float) -> int:
         return max(1, round(seconds / self._pass_s[variant[:2]]))
@@ -107,22 +107,22 @@ class Rounds:
         self._wait()
         self.time_pass(plain)
 
-    def play(self, variants: Sequence, rounds: int, seed: int, progress: Callable[[str], None]) -> list:
+    def run_rounds(self, variants: Sequence, rounds: int, seed: int, progress: Callable[[str], None]) -> list:
         """Returns the loops of all rounds with their energies."""
-        numbers = random.Random(seed)
+        rng = random.Random(seed)
         for number in range(rounds):
-            begun = time.monotonic()
+            begin_s = time.monotonic()
             order = list(variants)
-            numbers.shuffle(order)
-            for at, variant in enumerate(order):
-                if at % BLOCKS_BETWEEN_PLAIN == 0:
-                    self._play_loop(plain_variant(), number)
-                self._play_loop(variant, number)
-            self._play_loop(plain_variant(), number)
-            progress(f"round {number + 1} of {rounds}: {time.monotonic() - begun:.1f} s")
+            rng.shuffle(order)
+            for index, variant in enumerate(order):
+                if index % BLOCKS_BETWEEN_PLAIN == 0:
+                    self._run_loop(plain_variant(), number)
+                self._run_loop(variant, number)
+            self._run_loop(plain_variant(), number)
+            progress(f"round {number + 1} of {rounds}: {time.monotonic() - begin_s:.1f} s")
         return [loop._replace(joules=self._meter.joules(token)) for loop, token in zip(self._loops, self._tokens)]
 
-    def _play_loop(self, variant: Variant, round_number: int) -> None:
+    def _run_loop(self, variant: Variant, round_number: int) -> None:
         passes = self.passes(variant, self._seconds)
         lead = self.passes(variant, self._meter.lead_s) if self._meter.lead_s > 0 else 0
         with variant.installed():

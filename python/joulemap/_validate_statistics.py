@@ -34,7 +34,7 @@ class Loop(NamedTuple):
         return (self.end_ns - self.begin_ns) * 1e-9 / self.passes
 
     @property
-    def middle_ns(self) -> float:
+    def midpoint_ns(self) -> float:
         return (self.begin_ns + self.end_ns) / 2
 
 
@@ -55,16 +55,16 @@ def t_95(degrees: int) -> float:
 def _plain_at(plain: Sequence, loop: Loop) -> tuple:
     """Joules and seconds of a plain pass at the time of the loop, interpolated linearly between the plain loops before
     and after it."""
-    same = [one for one in plain if one.round == loop.round]
-    before = max((one for one in same if one.end_ns <= loop.begin_ns), key=lambda one: one.end_ns, default=None)
-    after = min((one for one in same if one.begin_ns >= loop.end_ns), key=lambda one: one.begin_ns, default=None)
+    same_round = [one for one in plain if one.round == loop.round]
+    before = max((one for one in same_round if one.end_ns <= loop.begin_ns), key=lambda one: one.end_ns, default=None)
+    after = min((one for one in same_round if one.begin_ns >= loop.end_ns), key=lambda one: one.begin_ns, default=None)
     before, after = before or after, after or before
     if before is None or after is None:
         raise ValueError(f"round {loop.round} has no plain loop")
-    length_ns = after.middle_ns - before.middle_ns
-    share = (loop.middle_ns - before.middle_ns) / length_ns if length_ns else 0.0
-    between = lambda one, other: one + share * (other - one)  # noqa: E731
-    return between(before.pass_j, after.pass_j), between(before.pass_s, after.pass_s)
+    length_ns = after.midpoint_ns - before.midpoint_ns
+    share = (loop.midpoint_ns - before.midpoint_ns) / length_ns if length_ns else 0.0
+    interpolate = lambda one, other: one + share * (other - one)  # noqa: E731
+    return interpolate(before.pass_j, after.pass_j), interpolate(before.pass_s, after.pass_s)
 
 
 def extras(loops: Sequence) -> list:
@@ -79,12 +79,14 @@ def extras(loops: Sequence) -> list:
             kinds[loop.is_control].append((loop.pass_j - plain_j, loop.pass_s - plain_s))
     found = {block: _above_control(kinds[False], kinds[True]) for block, kinds in above.items()}
     spread_j, degrees = _pooled([[joules for joules, _ in rounds] for rounds in found.values()])
-    told = []
+    extras_of_blocks = []
     for block, rounds in found.items():
-        joules = [one for one, _ in rounds]
+        joules = [round_j for round_j, _ in rounds]
         half_j = t_95(degrees) * spread_j / math.sqrt(len(joules)) if degrees > 0 else None
-        told.append(Extra(block, statistics.fmean(joules), half_j, statistics.fmean(s for _, s in rounds), joules))
-    return told
+        extras_of_blocks.append(
+            Extra(block, statistics.fmean(joules), half_j, statistics.fmean(s for _, s in rounds), joules)
+        )
+    return extras_of_blocks
 
 
 def _above_control(doubled: list, control: list) -> list:
@@ -109,7 +111,9 @@ def plain_pass(loops: Sequence) -> tuple:
 def overlaps(groups: dict) -> bool:
     """Whether two blocks share a module, given the paths of each: then their energies do not add up."""
     paths = [path for group in groups.values() for path in group]
-    return len(set(paths)) < len(paths) or any(one.startswith(other + ".") for one in paths for other in paths)
+    return len(set(paths)) < len(paths) or any(
+        path.startswith(other_path + ".") for path in paths for other_path in paths
+    )
 
 
 class Share(NamedTuple):
@@ -122,7 +126,7 @@ class Share(NamedTuple):
     basis: str
 
 
-class Stretch(NamedTuple):
+class ReportedInterval(NamedTuple):
     """The report of an interval of plain passes."""
 
     blocks: dict  # name -> Share
@@ -133,15 +137,15 @@ class Stretch(NamedTuple):
 
 def device_total_j(report: dict, device: str) -> float:
     """Energy of the device: the GPU's own domain; for CPUs, all other counted domains."""
-    domains = [one for one in report["domains"] if one["counted"] and one["measured_j"] is not None]
+    domains = [domain for domain in report["domains"] if domain["counted"] and domain["measured_j"] is not None]
     if device != "cpu":
-        return sum(one["measured_j"] for one in domains if one["name"] == device)
-    domains = [one for one in domains if not one["name"].startswith("gpu")]
-    measured = [one for one in domains if one["provenance"] == "measured"]
-    return sum(one["measured_j"] for one in measured or domains)
+        return sum(domain["measured_j"] for domain in domains if domain["name"] == device)
+    domains = [domain for domain in domains if not domain["name"].startswith("gpu")]
+    measured = [domain for domain in domains if domain["provenance"] == "measured"]
+    return sum(domain["measured_j"] for domain in measured or domains)
 
 
-def stretch_of(report: dict, groups: dict, device: str, idle_share: Optional[float] = None) -> Stretch:
+def reported_interval(report: dict, groups: dict, device: str, idle_share: Optional[float] = None) -> ReportedInterval:
     """From `report --by layer --json` of plain passes or, if `idle_share` is given, of plain passes and probing."""
     rows = [row for row in report["rows"] if row["device"] == device and row["energy_j"] is not None]
     rows = [row for row in rows if row["path"][:1] not in (["probe"], ["background"])]
@@ -156,19 +160,21 @@ def stretch_of(report: dict, groups: dict, device: str, idle_share: Optional[flo
         idle_w = idle_share * total_j / idle_s if device != "cpu" and idle_s > 0 else None
     blocks = {}
     for name, paths in groups.items():
-        mine = [row for row in rows if any(is_within(row["path"][-1], path) for path in paths)]
-        if mine:
-            share, low, high = (sum(row[key] or 0.0 for row in mine) / total_j for key in ("energy_j", "low_j", "high_j"))
-            basis = max(mine, key=lambda row: row["energy_j"])["basis"]
-            blocks[name] = Share(share, low, high, sum(row["time_s"] for row in mine), basis)
-    return Stretch(blocks, total_j, idle_share, idle_w)
+        block_rows = [row for row in rows if any(is_within(row["path"][-1], path) for path in paths)]
+        if block_rows:
+            share, low, high = (
+                sum(row[key] or 0.0 for row in block_rows) / total_j for key in ("energy_j", "low_j", "high_j")
+            )
+            basis = max(block_rows, key=lambda row: row["energy_j"])["basis"]
+            blocks[name] = Share(share, low, high, sum(row["time_s"] for row in block_rows), basis)
+    return ReportedInterval(blocks, total_j, idle_share, idle_w)
 
 
 def is_within(layer: str, path: str) -> bool:
     return layer == path or layer.startswith(path + ".")
 
 
-def busy_part(extra: Extra, busy_s: float, plain: Stretch) -> float:
+def busy_part(extra: Extra, busy_s: float, plain: ReportedInterval) -> float:
     """The part of a block's extra energy used while the device works, because a report lists idle energy separately. On
     CPUs it is the part used by the program: other processes use the same share as in a plain pass."""
     if plain.idle_w is None:
@@ -180,7 +186,7 @@ def rms(values: Sequence) -> float:
     return math.sqrt(statistics.fmean(value * value for value in values)) if values else math.nan
 
 
-class Said(NamedTuple):
+class Attributed(NamedTuple):
     """The energy that one attribution method gives a block in a pass."""
 
     joules: float
@@ -198,10 +204,10 @@ class Row(NamedTuple):
     half_width_j: Optional[float]
     busy_j: float  # part of doubled_j used while the device works: comparable with a report
     share: float  # share of the pass
-    said: dict  # column -> Said
+    attributed: dict  # column -> Attributed
 
 
-def compare(found: Sequence, pass_j: float, plain: Stretch, passes: int, columns: dict) -> list:
+def compare(found: Sequence, pass_j: float, plain: ReportedInterval, passes: int, columns: dict) -> list:
     """`plain`: the recorded passes. `columns`: method name -> interval as attributed by that method.
 
     Compares shares, not joules: the recorded passes ran at another time, and the edges of their interval are less
@@ -211,17 +217,19 @@ def compare(found: Sequence, pass_j: float, plain: Stretch, passes: int, columns
     for extra in found:
         known = plain.blocks.get(extra.block)
         busy_j = busy_part(extra, known.busy_s / passes if known else 0.0, plain)
-        said = {}
-        for name, stretch in columns.items():
-            share = stretch.blocks.get(extra.block)
+        attributed = {}
+        for name, interval in columns.items():
+            share = interval.blocks.get(extra.block)
             if share is not None:
                 joules, low_j, high_j = (part * pass_j for part in share[:3])
-                said[name] = Said(joules, low_j, high_j, joules / busy_j - 1 if busy_j > 0 else None, share.basis)
-        rows.append(Row(extra.block, extra.joules, extra.half_width_j, busy_j, extra.joules / pass_j, said))
+                attributed[name] = Attributed(
+                    joules, low_j, high_j, joules / busy_j - 1 if busy_j > 0 else None, share.basis
+                )
+        rows.append(Row(extra.block, extra.joules, extra.half_width_j, busy_j, extra.joules / pass_j, attributed))
     return rows
 
 
 def errors_of(rows: Sequence, column: str, least_share: float) -> list:
     """Errors of the blocks above `least_share` of the pass."""
-    said = [row.said[column] for row in rows if row.share >= least_share and column in row.said]
-    return [one.error for one in said if one.error is not None]
+    attributed = [row.attributed[column] for row in rows if row.share >= least_share and column in row.attributed]
+    return [entry.error for entry in attributed if entry.error is not None]

@@ -18,7 +18,7 @@ from typing import Any, Optional
 from transformers import TrainerCallback
 
 from ._energy import Energy
-from ._training_meter import TrainingMeter, numbers, total_numbers
+from ._training_meter import TrainingMeter, energy_metrics, total_metrics
 
 
 class EnergyCallback(TrainerCallback):
@@ -46,16 +46,16 @@ class EnergyCallback(TrainerCallback):
             self.epochs.append(self._last_epoch)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        energy = self._meter.so_far() or self.energy
+        energy = self._meter.current_energy() or self.energy
         if logs is None or energy is None:
             return
-        told = {**numbers("train", energy), **total_numbers(self._meter.total)}
+        metrics = {**energy_metrics("train", energy), **total_metrics(self._meter.total)}
         if self._last_epoch is not None:
-            told.update(numbers("epoch", self._last_epoch))
+            metrics.update(energy_metrics("epoch", self._last_epoch))
             self._last_epoch = None
-        logs.update(told)
+        logs.update(metrics)
         if state.log_history:  # a copy of the logs that was made earlier
-            state.log_history[-1].update(told)
+            state.log_history[-1].update(metrics)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.energy = self._meter.end()

@@ -15,7 +15,7 @@ from typing import Any, Optional
 import keras
 
 from ._energy import Energy
-from ._training_meter import TrainingMeter, numbers, total_numbers
+from ._training_meter import TrainingMeter, energy_metrics, total_metrics
 
 
 class EnergyCallback(keras.callbacks.Callback):
@@ -41,20 +41,20 @@ class EnergyCallback(keras.callbacks.Callback):
             self._meter.begin_step(batch)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        told = self._meter.end_step()
-        self.batches += told
-        if told and logs is not None:
-            logs.update(numbers("batch", told[-1].energy))
+        steps = self._meter.end_step()
+        self.batches += steps
+        if steps and logs is not None:
+            logs.update(energy_metrics("batch", steps[-1].energy))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.batches += self._meter.rest_of_steps()
+        self.batches += self._meter.remaining_steps()
         energy = self._meter.end_epoch()
         if energy is None:
             return
         self.epochs.append(energy)
         if logs is not None:
-            logs.update(numbers("epoch", energy))
-            logs.update(total_numbers(self._meter.total))
+            logs.update(energy_metrics("epoch", energy))
+            logs.update(total_metrics(self._meter.total))
 
     def on_train_end(self, logs: Any = None) -> None:
         self.energy = self._meter.end()

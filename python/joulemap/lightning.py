@@ -18,7 +18,7 @@ except ImportError:  # older name of the package
     from pytorch_lightning.callbacks import Callback  # type: ignore[no-redef]
 
 from ._energy import Energy
-from ._training_meter import TrainingMeter, numbers, total_numbers
+from ._training_meter import TrainingMeter, energy_metrics, total_metrics
 
 
 class EnergyCallback(Callback):
@@ -46,11 +46,15 @@ class EnergyCallback(Callback):
         self._log_steps(trainer, self._meter.end_step())
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        self._log_steps(trainer, self._meter.rest_of_steps())
+        self._log_steps(trainer, self._meter.remaining_steps())
         energy = self._meter.end_epoch()
         if energy is not None:
-            told = {**numbers("epoch", energy), **total_numbers(self._meter.total), "epoch": trainer.current_epoch}
-            self._log(trainer, told, trainer.global_step)
+            metrics = {
+                **energy_metrics("epoch", energy),
+                **total_metrics(self._meter.total),
+                "epoch": trainer.current_epoch,
+            }
+            self._log(trainer, metrics, trainer.global_step)
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         self._end(trainer, failed=False)
@@ -62,14 +66,16 @@ class EnergyCallback(Callback):
         energy = self._meter.end(failed)
         if energy is not None:
             self.energy = energy
-            self._log(trainer, {**numbers("train", energy), **total_numbers(self._meter.total)}, trainer.global_step)
+            self._log(
+                trainer, {**energy_metrics("train", energy), **total_metrics(self._meter.total)}, trainer.global_step
+            )
 
     def _log_steps(self, trainer: Any, steps: list) -> None:
         for number, energy in steps:
-            self._log(trainer, numbers("step", energy), number)
+            self._log(trainer, energy_metrics("step", energy), number)
 
-    def _log(self, trainer: Any, told: dict, step: int) -> None:
+    def _log(self, trainer: Any, metrics: dict, step: int) -> None:
         if not trainer.is_global_zero:
             return
         for logger in trainer.loggers:
-            logger.log_metrics(told, step)
+            logger.log_metrics(metrics, step)

@@ -32,9 +32,9 @@ class EnergyLogger(LoopLogger):
         self._run_id = run.info.run_id
         return super().__enter__()
 
-    def log(self, told: dict, step: Optional[int]) -> None:
-        if told:
-            mlflow.log_metrics(told, step=step, run_id=self._run_id)
+    def log(self, metrics: dict, step: Optional[int]) -> None:
+        if metrics:
+            mlflow.log_metrics(metrics, step=step, run_id=self._run_id)
 
     def __exit__(self, kind: object, value: object, traceback: object) -> None:
         super().__exit__(kind, value, traceback)

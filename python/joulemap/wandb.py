@@ -26,9 +26,9 @@ class EnergyLogger(LoopLogger):
         run.define_metric("energy/step")
         run.define_metric("energy/*", step_metric="energy/step")
 
-    def log(self, told: dict, step: Optional[int]) -> None:
-        if told:
-            self._run.log({**told, "energy/step": step or 0})
+    def log(self, metrics: dict, step: Optional[int]) -> None:
+        if metrics:
+            self._run.log({**metrics, "energy/step": step or 0})
 
     def __exit__(self, kind: object, value: object, traceback: object) -> None:
         super().__exit__(kind, value, traceback)

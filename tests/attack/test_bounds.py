@@ -76,7 +76,7 @@ def million_kernels(path: Path, kernels: int, name_length: int = 0) -> Path:
     return path
 
 
-def test_many_different_kernels_are_grouped_and_that_is_stated(program, tmp_path):
+def test_many_different_kernels_are_grouped_and_reported_as_such(program, tmp_path):
     made = tmp_path / "many.joule"
     trace = million_kernels(tmp_path / "many.json", 200_000)
     outcome = bounded(program, "import", "kineto", trace, "-o", made)

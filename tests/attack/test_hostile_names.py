@@ -51,14 +51,14 @@ VIEWS = [
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
-def test_a_terminal_is_given_nothing_to_obey(binaries, recording, view):
+def test_a_terminal_receives_no_control_sequences(binaries, recording, view):
     shown = in_terminal(binaries / "joulemap", view[0], recording, *view[1:])
     assert len(shown) > 100
     assert obeyed_characters(shown) == set()
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
-def test_a_pipe_and_a_file_are_given_nothing_to_obey_either(joulemap, recording, tmp_path, view):
+def test_pipes_and_files_receive_no_control_sequences(joulemap, recording, tmp_path, view):
     file = tmp_path / "out"
     piped = joulemap(view[0], recording, *view[1:])
     written = joulemap(view[0], recording, *view[1:], "-o", file)
@@ -66,7 +66,7 @@ def test_a_pipe_and_a_file_are_given_nothing_to_obey_either(joulemap, recording,
     assert obeyed_characters(piped.out) | obeyed_characters(file.read_text()) == set()
 
 
-def test_json_holds_the_names_as_they_were(joulemap, recording):
+def test_json_contains_the_original_names(joulemap, recording):
     rows = joulemap("report", recording, "--json", "--by", "kernel").json["rows"]
     names = {row["name"] for row in rows}
     assert {name for name in NAMES if "\x00" not in name} <= names
@@ -79,7 +79,7 @@ def test_a_spreadsheet_is_given_nothing_to_compute(joulemap, recording, view):
     assert formulas(outcome.out) == []
 
 
-def test_what_is_no_recording_is_refused_by_a_name_that_a_terminal_only_shows(binaries, tmp_path):
+def test_a_file_that_is_not_a_recording_is_rejected_with_an_escaped_name(binaries, tmp_path):
     for name in NAMES:
         if "/" in name or "\x00" in name:
             continue
@@ -105,7 +105,7 @@ def test_a_network_with_such_names_is_predicted_without_them(joulemap, binaries,
     assert obeyed_characters(outcome.out) == set()
 
 
-def test_levels_and_notes_of_an_experiment_are_shown_and_not_obeyed(binaries, tmp_path):
+def test_levels_and_notes_of_an_experiment_are_shown_as_text(binaries, tmp_path):
     levels = [name for name in NAMES if "\x00" not in name and "`" not in name and "'" not in name]
     spec = tmp_path / "hostile.toml"
     spec.write_text(

@@ -20,6 +20,6 @@ def made(binaries: Path, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def told(joulemap, made):
+def load_report(joulemap, made):
     """Returns the output of report --json at a level."""
     return lambda by: joulemap("report", "--json", "--by", by, made).json

@@ -25,7 +25,7 @@ def bytes_in(folder: Path) -> bytes:
     return found
 
 
-def test_a_recording_its_page_and_its_exports_hold_no_secret(joulemap, tmp_path: Path) -> None:
+def test_a_recording_its_page_and_its_exports_contain_no_secret(joulemap, tmp_path: Path) -> None:
     file = tmp_path / "run.joule"
     summary = joulemap("record", "--json", "-o", file, "--", *COMMAND)
     assert summary.code == 0, summary.err
@@ -76,7 +76,9 @@ def experiment(tmp_path: Path, keys: str = "") -> Path:
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-def test_a_row_of_an_experiment_holds_no_secret_unless_the_plan_says_so(joulemap, tmp_path: Path, keeps: bool) -> None:
+def test_a_row_of_an_experiment_contains_no_secret_unless_the_plan_allows_it(
+    joulemap, tmp_path: Path, keeps: bool
+) -> None:
     plan = experiment(tmp_path, "keep_arguments = true\n" if keeps else "")
     outcome = joulemap("experiment", "run", plan, "-o", tmp_path / "exp")
     assert outcome.code == 0, outcome.err
@@ -89,7 +91,7 @@ def modes(folder: Path) -> dict[str, int]:
     return {str(path.relative_to(folder)): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
 
 
-def test_what_is_written_is_for_its_owner_alone(joulemap, tmp_path: Path) -> None:
+def test_written_files_are_readable_by_their_owner_only(joulemap, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     file = out / "run.joule"

@@ -23,10 +23,10 @@ def reported(joulemap, tmp_path: Path):
         assert outcome.code == 0, outcome.err
 
         def report(by: str = "layer") -> dict:
-            told = joulemap("report", file, "--json", "--by", by)
-            assert told.code == 0, told.err
-            balanced(told.json)
-            return told.json
+            result = joulemap("report", file, "--json", "--by", by)
+            assert result.code == 0, result.err
+            balanced(result.json)
+            return result.json
 
         return report
 
@@ -56,49 +56,49 @@ def counter(joules, begin_s: float = -1, end_s: float = 2, period_s: float = 0.0
     return [f"{begin_ns() + round(s * 1e9)},gpu0,energy_j,{joules(s):.6f}" for s in times]
 
 
-def test_without_kernels_a_gpus_energy_is_nobodys_and_not_idle(reported):
+def test_without_kernels_the_energy_of_a_gpu_is_unattributed_and_not_idle(reported):
     trace = training()
     trace.events = [event for event in trace.events if event["cat"] != "kernel"]
-    told = reported(trace, power(300.0))()
-    assert told["measured_j"] == pytest.approx(300.0 * told["elapsed_s"], rel=1e-3)
-    assert told["unattributed_j"] == pytest.approx(told["measured_j"], rel=1e-3)
+    result = reported(trace, power(300.0))()
+    assert result["measured_j"] == pytest.approx(300.0 * result["elapsed_s"], rel=1e-3)
+    assert result["unattributed_j"] == pytest.approx(result["measured_j"], rel=1e-3)
 
 
 def test_one_sample_is_no_energy(reported):
-    told = reported(training(), power(300.0, begin_s=0.5, end_s=0.5))()
-    assert told["measured_j"] is None and told["attributed_j"] is None
-    assert told["rows"] and "no_power" in codes(told)
+    result = reported(training(), power(300.0, begin_s=0.5, end_s=0.5))()
+    assert result["measured_j"] is None and result["attributed_j"] is None
+    assert result["rows"] and "no_power" in codes(result)
 
 
-def test_what_a_counter_lost_at_a_reset_is_told_and_the_rest_stands(reported):
+def test_energy_lost_at_a_counter_reset_is_reported_and_the_rest_kept(reported):
     """The counter rises at 300 W and restarts at 0 after 0.5 s."""
-    told = reported(training(), counter(lambda s: 1000 + 300 * s if s < 0.5 else 300 * (s - 0.5)))()
-    assert told["measured_j"] == pytest.approx(300.0 * told["elapsed_s"], rel=0.03)
-    assert any("reset" in entry["code"] or "reset" in entry["message"] for entry in told["diagnostics"])
+    result = reported(training(), counter(lambda s: 1000 + 300 * s if s < 0.5 else 300 * (s - 0.5)))()
+    assert result["measured_j"] == pytest.approx(300.0 * result["elapsed_s"], rel=0.03)
+    assert any("reset" in entry["code"] or "reset" in entry["message"] for entry in result["diagnostics"])
 
 
-def test_power_whose_clock_is_set_back_is_told(reported):
+def test_power_samples_with_a_clock_set_back_are_reported(reported):
     """After 1 s the clock is set back by 0.5 s: two sections of the log cover the same time."""
     late = power(600.0, begin_s=0.5, end_s=1.5)
-    told = reported(training(), power(300.0, end_s=1.0) + late)()
-    assert "power_out_of_order" in codes(told)
+    result = reported(training(), power(300.0, end_s=1.0) + late)()
+    assert "power_out_of_order" in codes(result)
 
 
-def test_power_whose_clock_is_set_ahead_has_a_gap_that_is_told(reported):
-    told = reported(training(steps=20), power(300.0, end_s=1.0) + power(300.0, begin_s=7.0, end_s=11.0))()
-    assert codes(told)["power_gap"] == 1
+def test_power_samples_with_a_clock_set_ahead_have_a_reported_gap(reported):
+    result = reported(training(steps=20), power(300.0, end_s=1.0) + power(300.0, begin_s=7.0, end_s=11.0))()
+    assert codes(result)["power_gap"] == 1
 
 
 def test_samples_of_another_time_give_no_energy(reported):
-    told = reported(training(), power(300.0, begin_s=100, end_s=101))()
-    assert told["measured_j"] is None and "power_does_not_overlap" in codes(told)
+    result = reported(training(), power(300.0, begin_s=100, end_s=101))()
+    assert result["measured_j"] is None and "power_does_not_overlap" in codes(result)
 
 
-def test_a_class_seen_once_is_shared_out_by_time_and_says_so(reported):
+def test_a_class_observed_once_is_attributed_by_time_and_reports_it(reported):
     trace = training(steps=10, step_us=100_000)
     trace.kernel("once", 50_000, 20, trace.launch(40_000))
-    told = reported(trace, counter(lambda s: 1000 + 300 * s, period_s=0.1))("kernel")
-    once = next(row for row in told["rows"] if row["name"] == "once")
+    result = reported(trace, counter(lambda s: 1000 + 300 * s, period_s=0.1))("kernel")
+    once = next(row for row in result["rows"] if row["name"] == "once")
     assert once["count"] == 1 and once["basis"] == "time-share"
     assert once["energy_j"] == pytest.approx(300 * 20e-6, rel=1.0)
 
@@ -106,34 +106,34 @@ def test_a_class_seen_once_is_shared_out_by_time_and_says_so(reported):
 @pytest.mark.parametrize("bad", ["nan", "-5", "-inf", "inf", "1e400", "", "watts"])
 def test_power_that_is_no_amount_is_left_out_and_counted(reported, bad):
     rows = power(lambda s: bad if abs(s - 0.5) < 0.055 else 300.0)
-    told = reported(training(), rows)()
-    assert told["measured_j"] == pytest.approx(300.0 * told["elapsed_s"], rel=1e-3)
-    assert codes(told)["power_rows_dropped"] == 11
+    result = reported(training(), rows)()
+    assert result["measured_j"] == pytest.approx(300.0 * result["elapsed_s"], rel=1e-3)
+    assert codes(result)["power_rows_dropped"] == 11
 
 
-def test_events_of_no_length_count_and_those_of_a_negative_one_are_dropped_and_told(reported):
+def test_events_of_zero_length_count_and_negative_ones_are_dropped_and_reported(reported):
     trace = training()
     trace.kernel("short", 210_000, 0, trace.launch(140_000))
     trace.kernel("negative", 220_000, -5, trace.launch(141_000))
     trace.add("cpu_op", "aten::negative", 150_000, -1)
-    told = reported(trace, power(300.0))("kernel")
-    rows = {row["name"]: row for row in told["rows"]}
+    result = reported(trace, power(300.0))("kernel")
+    rows = {row["name"]: row for row in result["rows"]}
     assert rows["short"]["count"] == 1 and rows["short"]["time_s"] == 0 and rows["short"]["energy_j"] == 0
-    assert "negative" not in rows and codes(told)["import.events-dropped"] == 2
+    assert "negative" not in rows and codes(result)["import.events-dropped"] == 2
 
 
-def test_a_gpu_of_an_odd_number_is_not_taken_for_the_first(reported):
+def test_a_gpu_with_an_unexpected_index_is_not_mistaken_for_the_first(reported):
     trace = training()
     odd = KinetoTrace(device=5000)
     odd.kernel("elsewhere", 250_000, 1000, 0)
     trace.events += odd.events
-    told = reported(trace, power(300.0))("kernel")
-    elsewhere = next(row for row in told["rows"] if row["name"] == "elsewhere")
+    result = reported(trace, power(300.0))("kernel")
+    elsewhere = next(row for row in result["rows"] if row["name"] == "elsewhere")
     assert elsewhere["device"] != "gpu0" and elsewhere["energy_j"] is None
-    assert codes(told)["import.odd-devices"] == 1 and "gpu_not_measured" in codes(told)
+    assert codes(result)["import.odd-devices"] == 1 and "gpu_not_measured" in codes(result)
 
 
-def test_how_often_layers_ran_that_only_names_tell_is_null_and_said_so(joulemap, tmp_path):
+def test_call_counts_of_layers_known_by_name_only_are_null_and_reported(joulemap, tmp_path):
     """ONNX Runtime profiles name nodes after layers but do not contain calls of layers."""
     nodes = [{"cat": "Node", "pid": 1, "tid": 1, "ts": 10 + i * 10, "dur": 7, "ph": "X", "name": f"/fc/{op}_kernel_time",
               "args": {"op_name": op}} for i, op in enumerate(("MatMul", "Add", "MatMul"))]  # fmt: skip

@@ -45,19 +45,19 @@ def calibrate(joulemap, environment: dict[str, str], *flags: str, seconds: float
     return outcome.json
 
 
-def channels_of(told: dict) -> dict[str, dict]:
-    return {entry["channel"]: entry for entry in told["calibration"]}
+def channels_of(result: dict) -> dict[str, dict]:
+    return {entry["channel"]: entry for entry in result["calibration"]}
 
 
-def diagnostics_of(told: dict) -> dict[str, str]:
-    return {entry["code"]: entry["message"] for entry in told["diagnostics"]}
+def diagnostics_of(result: dict) -> dict[str, str]:
+    return {entry["code"]: entry["message"] for entry in result["diagnostics"]}
 
 
-def test_what_square_waves_show_is_kept_and_frozen_into_recordings(joulemap, machine, tmp_path):
+def test_calibration_by_square_waves_is_stored_in_recordings(joulemap, machine, tmp_path):
     environment = machine("counter_lag_ms 10", "history_memory_ms 12", "sleep 0.8 100", "counter_spin_us 2000")
-    told = calibrate(joulemap, environment, seconds=1)
-    assert told["loaded"] == ["gpu0"] and "gpu_not_loaded" not in diagnostics_of(told)
-    found = channels_of(told)
+    result = calibrate(joulemap, environment, seconds=1)
+    assert result["loaded"] == ["gpu0"] and "gpu_not_loaded" not in diagnostics_of(result)
+    found = channels_of(result)
     for name in ("gpu0-energy", "gpu0-power-instant", "gpu0-power-average", "gpu0-power-history"):
         assert found[name]["idle_w"] < found[name]["active_idle_w"] < found[name]["loaded_w"], name
 
@@ -69,30 +69,30 @@ def test_what_square_waves_show_is_kept_and_frozen_into_recordings(joulemap, mac
 
 
 def test_no_load_means_none(joulemap, machine, tmp_path):
-    told = calibrate(joulemap, machine(), "--no-load")
-    assert told["loaded"] == [] and "gpu_not_loaded" not in diagnostics_of(told)
-    assert channels_of(told)["gpu0-energy"]["lag_s"] is None
+    result = calibrate(joulemap, machine(), "--no-load")
+    assert result["loaded"] == [] and "gpu_not_loaded" not in diagnostics_of(result)
+    assert channels_of(result)["gpu0-energy"]["lag_s"] is None
     assert not (tmp_path / "load-log").exists() or not any((tmp_path / "load-log").read_bytes()[:8])
 
 
 def test_a_machine_without_cuda_is_calibrated_as_far_as_it_goes(joulemap, machine):
     environment = machine()
     environment["JOULEMAP_CUDA"] = "/nowhere/libcuda.so.1"
-    told = calibrate(joulemap, environment)
-    assert "/nowhere/libcuda.so.1" in diagnostics_of(told)["gpu_not_loaded"]
-    assert channels_of(told)["gpu0-power-average"]["read_wall_s"] > 0
+    result = calibrate(joulemap, environment)
+    assert "/nowhere/libcuda.so.1" in diagnostics_of(result)["gpu_not_loaded"]
+    assert channels_of(result)["gpu0-power-average"]["read_wall_s"] > 0
 
 
 @pytest.mark.parametrize("call", ["cuInit", "cuCtxCreate_v2", "cuModuleLoadData", "cuLaunchKernel", "cuCtxSynchronize"])
-def test_what_the_driver_refuses_is_told_and_nothing_else_is_lost(joulemap, machine, call):
-    told = calibrate(joulemap, machine(cuda=[f"fail {call} 2"]))
-    message = diagnostics_of(told)["gpu_not_loaded"]
+def test_calls_refused_by_the_driver_are_reported_and_nothing_else_is_lost(joulemap, machine, call):
+    result = calibrate(joulemap, machine(cuda=[f"fail {call} 2"]))
+    message = diagnostics_of(result)["gpu_not_loaded"]
     assert call.removesuffix("_v2") in message and "pretended failure (CUDA error 2)" in message
-    assert channels_of(told)["gpu0-power-average"]["read_wall_s"] > 0
+    assert channels_of(result)["gpu0-power-average"]["read_wall_s"] > 0
 
 
-def test_a_gpu_that_somebody_uses_is_left_alone(joulemap, machine, tmp_path):
-    told = calibrate(joulemap, machine(follows_load=False), seconds=1.2)
-    assert {"not_idle", "gpu_not_loaded"} <= set(diagnostics_of(told))
-    assert "something else runs on it" in diagnostics_of(told)["gpu_not_loaded"]
+def test_a_gpu_in_use_is_not_loaded(joulemap, machine, tmp_path):
+    result = calibrate(joulemap, machine(follows_load=False), seconds=1.2)
+    assert {"not_idle", "gpu_not_loaded"} <= set(diagnostics_of(result))
+    assert "something else runs on it" in diagnostics_of(result)["gpu_not_loaded"]
     assert not (tmp_path / "load-log").exists()

@@ -26,7 +26,7 @@ more_is_better = true
 
 
 @pytest.fixture(scope="module")
-def told(binaries):
+def reports(binaries):
     """report --json of the recording by level; --mode integral takes a tenth of the time of regression."""
     def report(by: str) -> dict:
         command = [binaries / "joulemap", "report", RECORDING, "--mode", "integral", "--by", by, "--json"]
@@ -39,19 +39,19 @@ def row(rows: list[dict], name: str, device: str) -> dict:
     return next(one for one in rows if one["name"] == name and one["device"] == device)
 
 
-def test_every_function_has_a_cause_whose_times_are_its_own(told):
-    rows = [one for one in told["function"]["rows"] if one["name"] != "background"]
+def test_every_function_has_a_cause_whose_times_are_its_own(reports):
+    rows = [one for one in reports["function"]["rows"] if one["name"] != "background"]
     for one in rows:
         assert one["cause"] in CLASSES and one["cause_basis"] in ("ledger", "name")
         assert list(one["cause_s"]) == CLASSES
         assert sum(one["cause_s"].values()) == pytest.approx(one["time_s"], rel=1e-6, abs=1e-9)
         assert one["cause_s"][one["cause"]] == max(one["cause_s"].values())
-    background = row(told["function"]["rows"], "background", "cpu")
+    background = row(reports["function"]["rows"], "background", "cpu")
     assert background["cause"] is None and background["cause_s"] is None
 
 
-def test_what_the_gpu_and_the_host_did_tells_the_cause(told):
-    rows = told["function"]["rows"]
+def test_gpu_and_host_activity_determine_the_cause(reports):
+    rows = reports["function"]["rows"]
     assert row(rows, CONV, "gpu0")["cause"] == "compute"
     assert row(rows, CONV, "cpu")["cause"] == "launch"
     assert row(rows, CONV, "cpu")["cause_basis"] == "ledger"
@@ -61,19 +61,19 @@ def test_what_the_gpu_and_the_host_did_tells_the_cause(told):
     assert (spinning["cause"], spinning["cause_basis"]) == ("synchronisation", "name")
 
 
-def test_copies_are_memory_and_domains_have_no_cause(told):
-    causes = {one["name"]: one["cause"] for one in told["kernel"]["rows"]}
+def test_copies_are_memory_and_domains_have_no_cause(reports):
+    causes = {one["name"]: one["cause"] for one in reports["kernel"]["rows"]}
     assert causes["HtoD"] == "memory"
     assert any(cause == "compute" for cause in causes.values())
-    assert all(one["cause"] is None for one in told["domain"]["rows"])
+    assert all(one["cause"] is None for one in reports["domain"]["rows"])
 
 
-def test_exports_tell_the_same_causes(joulemap, told):
+def test_exports_contain_the_same_causes(joulemap, reports):
     def exported(form: str) -> str:
         return joulemap("export", RECORDING, "--mode", "integral", "--to", form, "--by", "function").out
 
     rows = {(one["name"], one["device"]): one for one in csv.DictReader(io.StringIO(exported("csv")))}
-    for one in told["function"]["rows"]:
+    for one in reports["function"]["rows"]:
         line = rows[one["name"], one["device"]]
         assert line["cause"] == (one["cause"] or "")
         assert line["cause_basis"] == (one["cause_basis"] or "")
@@ -85,12 +85,12 @@ def test_exports_tell_the_same_causes(joulemap, told):
 
 
 @pytest.fixture
-def experiment(joulemap, told, tmp_path) -> Path:
+def experiment(joulemap, reports, tmp_path) -> Path:
     """Two rows of each cell are done. One framework has recorded functions, the other only function names."""
     (tmp_path / "experiment.toml").write_text(PLAN)
     folder = tmp_path / "exp"
     assert joulemap("experiment", "plan", tmp_path / "experiment.toml", "-o", folder).code == 0
-    recorded = [one for one in told["function"]["rows"] if one["name"] not in ("probe", "background")]
+    recorded = [one for one in reports["function"]["rows"] if one["name"] not in ("probe", "background")]
     members = ("name", "device", "count", "time_s", "energy_j")
     with (folder / "run_table.csv").open() as file:
         table = list(csv.DictReader(file))
@@ -109,11 +109,11 @@ def experiment(joulemap, told, tmp_path) -> Path:
     return folder
 
 
-def test_an_experiment_tells_functions_of_each_cell_and_what_told_their_causes(joulemap, experiment, told):
+def test_an_experiment_reports_functions_of_each_cell_and_the_evidence_for_their_causes(joulemap, experiment, reports):
     result = joulemap("experiment", "analyze", experiment, "--json").json
     torch, other = (next(c for c in result["cells"] if c["factors"]["framework"] == name) for name in ("torch", "other"))
     conv = row(torch["functions"], CONV, "gpu0")
-    expected = row(told["function"]["rows"], CONV, "gpu0")
+    expected = row(reports["function"]["rows"], CONV, "gpu0")
     assert (conv["n"], conv["cause"], conv["cause_basis"]) == (2, "compute", "ledger")
     assert conv["energy_j"] == pytest.approx(expected["energy_j"])
     assert conv["count"] == expected["count"]

@@ -55,7 +55,7 @@ def run_of(joulemap, tmp_path: Path):
     return make
 
 
-def test_warm_up_makes_no_difference_and_is_said_to_be_left_out(joulemap, run_of):
+def test_warm_up_is_excluded_and_reported_as_excluded(joulemap, run_of):
     plain, slow_start = run_of(300.0), run_of(300.0, warm_up_watts=900.0)
     found = joulemap("diff", plain, slow_start, "--json", "--fail-over", "0%")
     assert found.code == 0 and found.json["state"] == "steady"
@@ -75,7 +75,7 @@ def test_the_whole_run_is_compared_where_that_is_asked_for(joulemap, run_of):
     assert found["b"]["recordings"][0]["left_out"] is None
 
 
-def test_what_runs_of_one_program_differ_by_is_no_change(joulemap, run_of):
+def test_run_to_run_variation_of_one_program_is_not_a_change(joulemap, run_of):
     found = joulemap("diff", run_of(300.0), run_of(292.0), "--json").json
     assert found["total"]["verdict"] == "within_noise", "2.7 % between two runs on an H200"
     assert found["smallest_change"] > 0.05
@@ -99,13 +99,13 @@ def test_several_recordings_of_each_establish_a_smaller_change(joulemap, run_of)
     assert "3 recordings" in joulemap("diff", *after, "--baseline", *before).out
 
 
-def test_a_gate_below_what_can_be_established_says_so(joulemap, run_of):
+def test_a_gate_below_the_detectable_change_reports_it(joulemap, run_of):
     found = joulemap("diff", run_of(300.0), run_of(300.0), "--fail-over", "1%", "--json")
     assert found.code == 0
     assert "gate_below_noise" in {note["code"] for note in found.json["diagnostics"]}
 
 
-def test_recordings_with_few_steps_are_compared_whole_and_say_so(joulemap, recording):
+def test_recordings_with_few_steps_are_compared_as_a_whole_and_report_it(joulemap, recording):
     found = joulemap("diff", recording(300.0), recording(300.0), "--json").json
     assert found["state"] == "whole_run"
     assert "no_steady_state" in {note["code"] for note in found["diagnostics"]}
@@ -117,19 +117,21 @@ def test_other_than_two_recordings_need_a_baseline(joulemap, count):
     assert outcome.code == 2 and "--baseline" in outcome.err
 
 
-def test_a_baseline_stands_last(joulemap):
+def test_the_baseline_is_listed_last(joulemap):
     outcome = joulemap("diff", "--baseline", RECORDING, RECORDING)
     assert outcome.code == 2 and "stands last" in outcome.err
 
 
 def test_a_run_against_itself_is_all_noise(joulemap):
     outcome = joulemap("diff", RECORDING, RECORDING, "--json", "--fail-over", "0%")
-    told = outcome.json
+    result = outcome.json
     assert outcome.code == 0
-    assert told["schema"] == "joulemap.diff/1" and told["per"] == "step" and told["by"] == "layer"
-    assert told["total"]["verdict"] == "within_noise" and told["total"]["difference_j"] == 0 and not told["failed"]
-    assert {entry["verdict"] for entry in told["entries"]} == {"within_noise"}
-    assert all(entry["path"] != ["probe"] for entry in told["entries"]), "probing is no part of the run"
+    assert result["schema"] == "joulemap.diff/1" and result["per"] == "step" and result["by"] == "layer"
+    assert (
+        result["total"]["verdict"] == "within_noise" and result["total"]["difference_j"] == 0 and not result["failed"]
+    )
+    assert {entry["verdict"] for entry in result["entries"]} == {"within_noise"}
+    assert all(entry["path"] != ["probe"] for entry in result["entries"]), "probing is no part of the run"
 
 
 def test_it_fails_when_the_total_grew_by_more_than_allowed(joulemap, recording):
@@ -143,9 +145,9 @@ def test_it_fails_when_the_total_grew_by_more_than_allowed(joulemap, recording):
     assert "Failed" in joulemap("diff", little, much, "--fail-over", "0.2").out
 
 
-def test_what_is_only_in_one_of_them_is_new_or_gone(joulemap, recording):
-    told = joulemap("diff", recording(300.0), RECORDING, "--per", "run", "--json").json
-    assert {"new", "gone"} <= {entry["verdict"] for entry in told["entries"]}
+def test_entries_in_only_one_recording_are_new_or_gone(joulemap, recording):
+    result = joulemap("diff", recording(300.0), RECORDING, "--per", "run", "--json").json
+    assert {"new", "gone"} <= {entry["verdict"] for entry in result["entries"]}
 
 
 def test_runs_without_a_domain_in_common_do_not_compare(joulemap, recording):

@@ -56,7 +56,7 @@ def test_two_sockets_show_four_counters(joulemap, sysroots):
     assert names == {"package-0", "package-1", "dram-0", "dram-1"}
 
 
-def test_a_virtual_machine_is_told_that_it_has_none(joulemap, sysroots):
+def test_a_virtual_machine_is_reported_to_have_no_counters(joulemap, sysroots):
     report = joulemap("doctor", "--json", "--sysroot", sysroots / "no-sensors").json
     assert "virtual machine" in sensor(report, "powercap")["reason"]
     assert report["host"]["virtual"] is True
@@ -82,7 +82,7 @@ def test_unknown_sensors_and_verbs_are_wrong_usage(joulemap):
     assert joulemap("--version").out.startswith("joulemap ")
 
 
-def test_a_command_to_paste_stands_on_one_line(joulemap, sysroots, tmp_path):
+def test_a_command_to_paste_is_on_one_line(joulemap, sysroots, tmp_path):
     machine = tmp_path / "machine"
     shutil.copytree(sysroots / "intel-2socket", machine)
     shutil.rmtree(machine / "sys" / "class" / "powercap")
@@ -98,7 +98,7 @@ def test_output_goes_to_a_file_when_asked(joulemap, tmp_path):
     assert joulemap("doctor", "-o", tmp_path / "no" / "such" / "folder").code == 1
 
 
-def test_a_full_disk_is_not_taken_for_success(binaries):
+def test_a_full_disk_is_reported_as_a_failure(binaries):
     with open("/dev/full", "w") as full:
         process = subprocess.run([binaries / "joulemap", "doctor"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert process.returncode == 1
@@ -106,7 +106,7 @@ def test_a_full_disk_is_not_taken_for_success(binaries):
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv to lose rights")
-def test_a_user_without_permission_is_told_the_exact_line(binaries, sysroots, public_directory):
+def test_a_user_without_permission_gets_the_exact_remedy(binaries, sysroots, public_directory):
     machine = public_directory / "machine"
     shutil.copytree(sysroots / "no-permission", machine, symlinks=True)
     for counter in machine.glob("sys/class/powercap/*/energy_uj"):

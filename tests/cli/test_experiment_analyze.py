@@ -48,7 +48,7 @@ def experiment(joulemap, published, tmp_path) -> Path:
     return tmp_path / "exp"
 
 
-def test_published_data_are_analysed_and_what_is_wrong_with_them_is_told(joulemap, experiment):
+def test_published_data_are_analysed_and_their_faults_are_reported(joulemap, experiment):
     result = json.loads(joulemap("experiment", "analyze", str(experiment), "--json").out)
     assert result["schema"] == "joulemap.analysis/1"
     codes = {flag["code"] for flag in result["flags"]}
@@ -76,7 +76,7 @@ def test_the_correction_is_of_the_family_that_was_asked_for(joulemap, experiment
         assert one["p_adjusted"] == one["p"]
 
 
-def test_every_format_tells_the_same_numbers(joulemap, experiment, tmp_path):
+def test_every_format_contains_the_same_numbers(joulemap, experiment, tmp_path):
     result = json.loads(joulemap("experiment", "analyze", str(experiment), "--json").out)
     rows = list(csv.DictReader(io.StringIO(joulemap("experiment", "analyze", str(experiment), "--csv").out)))
     assert len(rows) == len(result["comparisons"])
@@ -130,7 +130,7 @@ def test_logs_of_nvidia_smi_and_epochs_become_an_experiment(joulemap, tmp_path):
     assert "gpu_utilization" not in {one["metric"] for one in result["comparisons"]}, "told beside, not compared"
 
 
-def test_wrong_questions_are_answered_with_what_would_be_right(joulemap, experiment, tmp_path):
+def test_invalid_queries_are_rejected_with_the_valid_choices(joulemap, experiment, tmp_path):
     done = joulemap("experiment", "analyze", str(experiment), "--metric", "happiness")
     assert done.code == 2 and "energy_j" in done.err
     assert joulemap("experiment", "analyze", str(experiment), "--factor", "weather").code == 2

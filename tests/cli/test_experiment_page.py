@@ -92,12 +92,12 @@ def test_there_is_no_other_table_than_those_compared_here(both):
     assert set(tables) == wanted
 
 
-def test_cells_have_the_means_and_intervals_of_json(both):
-    tables, told = both
+def test_cells_match_the_means_and_intervals_in_json(both):
+    tables, result = both
     heads, *rows = tables["cells"]
     assert heads == ["framework", "n", "energy_j", "95 %", "gpu", "package", "dram", "time_s", "accuracy", "flags"]
-    assert len(rows) == len(told["cells"])
-    for row, cell in zip(rows, told["cells"]):
+    assert len(rows) == len(result["cells"])
+    for row, cell in zip(rows, result["cells"]):
         assert (row[0], int(row[1])) == (cell["factors"]["framework"], cell["n"])
         near(row[2], cell["energy_j"]["mean"])
         low, high = row[3].split(" to ")
@@ -110,12 +110,12 @@ def test_cells_have_the_means_and_intervals_of_json(both):
         assert row[9].split(", ") == list(dict.fromkeys(flag["code"] for flag in cell["flags"])) or not cell["flags"]
 
 
-def test_comparisons_and_verdicts_are_those_of_json(both):
-    tables, told = both
+def test_comparisons_and_verdicts_match_json(both):
+    tables, result = both
     _, *rows = tables["comparisons"]
     _, *verdicts = tables["verdicts"]
-    assert len(rows) == len(verdicts) == len(told["comparisons"]) > 3
-    for row, verdict, one in zip(rows, verdicts, told["comparisons"]):
+    assert len(rows) == len(verdicts) == len(result["comparisons"]) > 3
+    for row, verdict, one in zip(rows, verdicts, result["comparisons"]):
         within, metric, pair, difference, percent, a12, test, p, adjusted, _ = row
         assert (within, metric, pair) == (levels(one["within"]), one["metric"], f"{one['a']} - {one['b']}")
         near(difference, one["difference"])
@@ -127,20 +127,20 @@ def test_comparisons_and_verdicts_are_those_of_json(both):
         assert verdict == [within, metric, test, one["verdict"]]
 
 
-def test_epochs_are_those_of_json(both):
-    tables, told = both
+def test_epochs_match_json(both):
+    tables, result = both
     _, *rows = tables["epoch-table"]
-    for row, cell in zip(rows, told["cells"]):
+    for row, cell in zip(rows, result["cells"]):
         epochs = cell["epochs"]
         assert (row[0], int(row[1])) == (levels(cell["factors"]), epochs["count"])
         for text, key in zip(row[2:], ("first_j", "later_j", "first_s", "later_s")):
             near(text, epochs[key])
 
 
-def test_functions_are_those_of_json(both):
-    tables, told = both
+def test_functions_match_json(both):
+    tables, result = both
     _, *rows = tables["functions"]
-    wanted = [(levels(cell["factors"]), function) for cell in told["cells"] for function in cell["functions"]]
+    wanted = [(levels(cell["factors"]), function) for cell in result["cells"] for function in cell["functions"]]
     assert len(rows) == len(wanted) == 2
     for row, (where, function) in zip(rows, wanted):
         cell, name, device, energy, share, time, calls, cause, of_its_time, by = row
@@ -153,21 +153,21 @@ def test_functions_are_those_of_json(both):
         near(of_its_time, function["cause_s"][function["cause"]] / function["time_s"], rel=0.01)
 
 
-def test_what_no_other_beats_is_that_of_json(both):
-    tables, told = both
+def test_the_pareto_front_matches_json(both):
+    tables, result = both
     _, *rows = tables["pareto"]
-    points = [point for group in told["pareto"] for point in group["points"]]
+    points = [point for group in result["pareto"] for point in group["points"]]
     assert len(rows) == len(points)
     for (_, cell, on_front, probability), point in zip(rows, points):
         assert (cell, on_front == "yes") == (levels(point["factors"]), point["on_front"])
         assert float(probability) == pytest.approx(point["probability"], abs=6e-3)
 
 
-def test_associations_are_those_of_json(both):
-    tables, told = both
+def test_associations_match_json(both):
+    tables, result = both
     _, *rows = tables["associations"]
-    assert len(rows) == len(told["associations"])
-    for (cell, n, spearman, p, kendall, kendall_p), one in zip(rows, told["associations"]):
+    assert len(rows) == len(result["associations"])
+    for (cell, n, spearman, p, kendall, kendall_p), one in zip(rows, result["associations"]):
         assert cell == (levels(one["factors"]) if one["factors"] else "medians of all cells")
         assert int(n) == one["n"]
         assert float(spearman) == pytest.approx(one["spearman"], abs=6e-3)
@@ -176,10 +176,10 @@ def test_associations_are_those_of_json(both):
         near_p(kendall_p, one["kendall_p"])
 
 
-def test_flags_are_those_of_json(both):
-    tables, told = both
+def test_flags_match_json(both):
+    tables, result = both
     _, *rows = tables["cell-flags"]
-    flags = [("the experiment", flag) for flag in told["flags"]]
-    flags += [(levels(cell["factors"]), flag) for cell in told["cells"] for flag in cell["flags"]]
+    flags = [("the experiment", flag) for flag in result["flags"]]
+    flags += [(levels(cell["factors"]), flag) for cell in result["cells"] for flag in cell["flags"]]
     wanted = [[where, flag["code"], flag["message"], flag["remedy"] or ""] for where, flag in flags]
     assert rows == wanted

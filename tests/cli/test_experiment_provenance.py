@@ -29,7 +29,7 @@ def of_energy(result: dict) -> dict:
     return next(one for one in result["comparisons"] if one["metric"] == "energy_j")
 
 
-def test_estimates_that_differ_make_no_difference_between_equal_measurements(analyzed):
+def test_different_estimates_do_not_change_equal_measurements(analyzed):
     result = analyzed(lambda level, block: [domain("gpu0", 100 + wobble(block + 5 * level)),
                                             domain("package-0", 1000 * (1 + level), "estimated")])  # fmt: skip
     one = of_energy(result)
@@ -93,7 +93,7 @@ def test_single_rows_have_their_sums_by_provenance(joulemap, tmp_path):
         assert (row["first_w"], row["first_estimated_w"]) == ("61", "10")
 
 
-def test_a_folder_of_before_is_read_and_its_mixed_sums_are_not_used(joulemap, tmp_path):
+def test_an_older_folder_is_read_and_its_mixed_sums_are_ignored(joulemap, tmp_path):
     def row_of(level: int, block: int) -> dict:
         domains = [domain("gpu0", 100 + wobble(block)), domain("package-0", 1000 * (1 + level), "estimated")]
         mixed = {"energy_j": 1100 + 1000 * level, "baseline_w": 100, "first_w": 900}

@@ -82,11 +82,11 @@ def test_every_row_is_run_measured_and_kept(joulemap, plan, tmp_path):
     assert [entry["block"] for entry in rows] == ["0", "0", "1", "1"]
     seeds = set()
     for number, entry in enumerate(rows):
-        told = row(folder, number)
-        assert told["levels"]["variant"] == entry["variant"]
-        assert told["metrics"]["length"] == len(entry["variant"])
-        assert told["energy_j"] > 0 and told["elapsed_s"] > 0 and told["exit_code"] == 0
-        seeds.add(told["metrics"]["seed"])
+        result = row(folder, number)
+        assert result["levels"]["variant"] == entry["variant"]
+        assert result["metrics"]["length"] == len(entry["variant"])
+        assert result["energy_j"] > 0 and result["elapsed_s"] > 0 and result["exit_code"] == 0
+        seeds.add(result["metrics"]["seed"])
     assert len(seeds) == 4
     assert (folder / "warm-up" / "00000" / "attempt-1" / "row.json").exists()
     assert joulemap("report", "--json", folder / "rows" / "00000" / "attempt-1" / "run.joule").code == 0
@@ -120,7 +120,7 @@ def test_a_row_that_fails_is_kept_and_run_again(joulemap, plan, tmp_path):
     assert len([path for path in after if path.endswith("row.json")]) == 5
 
 
-def test_a_killed_runner_leaves_a_folder_that_can_be_gone_on_with(binaries, joulemap, plan, tmp_path):
+def test_a_killed_runner_leaves_a_folder_that_can_be_resumed(binaries, joulemap, plan, tmp_path):
     # Row 2 waits until the file `go` exists; each row writes its process ID to the file `pid`.
     program = 'echo $$ > pid; [ "$JOULEMAP_ROW" != 2 ] || while [ ! -e go ]; do sleep 0.05; done'
     file = plan(["sh", "-c", program])
@@ -179,7 +179,7 @@ def test_single_rows_and_blocks_can_be_run_by_any_launcher(joulemap, plan, tmp_p
     assert joulemap("experiment", "run-row", folder, 4).code == 2
 
 
-def test_a_pilot_tells_what_the_whole_will_cost(joulemap, plan, tmp_path):
+def test_a_pilot_estimates_the_cost_of_the_experiment(joulemap, plan, tmp_path):
     costs = "[costs]\nprice_per_kwh = 0.3\ncurrency = 'EUR'\ngco2_per_kwh = 400\n"
     folder = tmp_path / "exp"
     outcome = joulemap("experiment", "plan", plan(["true"], tables=costs), "-o", folder, "--pilot", "--json")
@@ -192,17 +192,17 @@ def test_a_pilot_tells_what_the_whole_will_cost(joulemap, plan, tmp_path):
     assert outcome.json["counts"]["todo"] == 4
 
 
-def test_a_plan_says_that_ten_pairs_cannot_show_twenty_six_comparisons(joulemap, tmp_path):
+def test_a_plan_warns_that_ten_pairs_cannot_resolve_twenty_six_comparisons(joulemap, tmp_path):
     path = tmp_path / "experiment.toml"
     levels = ", ".join(f"'{number}'" for number in range(26))
     path.write_text(f"command = ['true']\n[factors]\nframework = ['torch', 'tensorflow']\nmodel = [{levels}]\n")
-    told = joulemap("experiment", "plan", path, "--json").json["statistics"]
-    assert told["least_p"] == pytest.approx(2 / 2**10) and not told["can_show"]
+    result = joulemap("experiment", "plan", path, "--json").json["statistics"]
+    assert result["least_p"] == pytest.approx(2 / 2**10) and not result["can_show"]
     text = joulemap("experiment", "plan", path).out
     assert "0.00195" in text and "nothing survives Bonferroni" in " ".join(text.split())
 
 
-def test_mistakes_are_told_with_their_lines(joulemap, tmp_path):
+def test_mistakes_are_reported_with_their_lines(joulemap, tmp_path):
     path = tmp_path / "experiment.toml"
     path.write_text("repetitions = 0\ncommand = ['run', '{modle}']\n[factors]\nmodel = ['a']\n")
     outcome = joulemap("experiment", "plan", path)
@@ -245,7 +245,7 @@ def test_the_governor_is_set_for_the_rows_and_restored(joulemap, plan, tmp_path,
     assert not list(folder.glob("settings-before-*"))
 
 
-def test_what_a_killed_runner_had_set_is_restored_by_the_next(joulemap, plan, tmp_path, fake_machine):
+def test_settings_changed_by_a_killed_runner_are_restored_by_the_next(joulemap, plan, tmp_path, fake_machine):
     file = plan(["true"], repetitions=1, tables="[checks]\nrequire = []\nset = ['governor']\n")
     folder = tmp_path / "exp"
     assert joulemap("experiment", "plan", file, "-o", folder).code == 0
@@ -269,12 +269,12 @@ def test_rows_know_the_baseline_and_how_it_was_before_them(joulemap, plan, tmp_p
     file = plan(["true"], repetitions=1, baseline_s=0.1, tables="[cool_down]\npower_within = 50\n")
     folder = tmp_path / "exp"
     assert joulemap("experiment", "run", file, "-o", folder).code == 0
-    told = row(folder, 0)
-    assert told["baseline_w"] > 0 and told["first_w"] > 0
-    assert told["cool_down"]["reached"]
+    result = row(folder, 0)
+    assert result["baseline_w"] > 0 and result["first_w"] > 0
+    assert result["cool_down"]["reached"]
 
 
-def test_without_slurm_submit_says_what_to_do(joulemap, plan, tmp_path):
+def test_without_slurm_submit_prints_a_remedy(joulemap, plan, tmp_path):
     folder = tmp_path / "exp"
     assert joulemap("experiment", "plan", plan(["true"]), "-o", folder).code == 0
     outcome = joulemap("experiment", "submit", folder, env={**os.environ, "PATH": "/nonexistent"})

@@ -75,7 +75,7 @@ def test_a_link_in_the_place_of_a_setting_is_not_followed(left_behind: LeftBehin
     assert stranger.read_text() == "precious\n"
 
 
-def test_what_was_refused_is_reported(left_behind: LeftBehind, tmp_path: Path) -> None:
+def test_refused_reads_are_reported(left_behind: LeftBehind, tmp_path: Path) -> None:
     stranger = tmp_path / "stranger"
     stranger.write_text("precious\n")
     left_behind.memory.write_text(f"{stranger},gone,gone\n{left_behind.governor},powersave,performance\n")

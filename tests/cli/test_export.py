@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_training import LAYERS, STEPS, made, told  # noqa: F401  fixtures
+from made_training import LAYERS, STEPS, made, load_report  # noqa: F401  fixtures
 
 
 @pytest.fixture
@@ -26,12 +26,12 @@ def numbers(events, tag: str) -> dict[int, float]:
     return {event.step: event.value for event in events.Scalars(tag)}
 
 
-def test_tensorboard_reads_energy_power_and_loss_of_every_step_and_epoch(run_folder, told):
+def test_tensorboard_reads_energy_power_and_loss_of_every_step_and_epoch(run_folder, load_report):
     events = loaded(run_folder)
     for group, by, count in (("step", "step", STEPS), ("epoch", "epoch", 4)):
         energies = numbers(events, f"joulemap_{group}/energy_j")
         assert list(energies) == list(range(count))
-        for row in told(by)["rows"]:
+        for row in load_report(by)["rows"]:
             assert energies[int(row["name"].split()[-1])] == pytest.approx(row["energy_j"], rel=1e-6)
         assert set(numbers(events, f"joulemap_{group}/loss")) == set(energies)
         assert len(numbers(events, f"joulemap_{group}/power_w")) == count
@@ -62,17 +62,17 @@ def bucket_count(event) -> float:
     return buckets[:, 2].sum()
 
 
-def test_power_over_time_keeps_the_energy(run_folder, told):
+def test_power_over_time_keeps_the_energy(run_folder, load_report):
     events = loaded(run_folder).Scalars("joulemap_power/gpu0_w")
     times = [event.wall_time for event in events]
     slices = [later - sooner for sooner, later in zip(times, times[1:])]
-    domain = next(domain for domain in told("domain")["domains"] if domain["name"] == "gpu0")
+    domain = next(domain for domain in load_report("domain")["domains"] if domain["name"] == "gpu0")
     shown_j = sum(event.value for event in events) * sum(slices) / len(slices)
     # Slices after the last reading have no power; their energy is part of the uncertainty.
     assert shown_j == pytest.approx(domain["measured_j"], abs=domain["uncertainty_j"])
 
 
-def test_tensorboard_reads_the_summary_and_the_hparams(run_folder, told):
+def test_tensorboard_reads_the_summary_and_the_hparams(run_folder, load_report):
     events = loaded(run_folder)
     text = events.Tensors("joulemap_summary/run")[0].tensor_proto.string_val[0].decode()
     assert "&lt;/script>" in text.replace("\\", "") and "</script>" not in text
@@ -90,7 +90,7 @@ def test_tensorboard_reads_the_summary_and_the_hparams(run_folder, told):
     metrics = {info.name.tag for info in experiment.metric_infos}
     assert "joulemap_run/joules_per_step" in metrics and metrics <= set(events.Tags()["scalars"])
     per_step = numbers(events, "joulemap_run/joules_per_step")[0]
-    assert per_step == pytest.approx(told("domain")["measured_j"] / STEPS, rel=1e-6)
+    assert per_step == pytest.approx(load_report("domain")["measured_j"] / STEPS, rel=1e-6)
 
 
 def test_the_users_own_run_folder_keeps_what_it_has(joulemap, made, tmp_path):
@@ -125,7 +125,7 @@ def test_parquet_is_sent_to_the_python_package(joulemap, made):
     assert ended.code == 77 and "to_parquet" in ended.err
 
 
-def test_what_cannot_be_read_is_an_error_and_leaves_no_event_file(joulemap, tmp_path):
+def test_unreadable_input_is_an_error_and_leaves_no_event_file(joulemap, tmp_path):
     ended = joulemap("export", tmp_path / "none.joule", "--to", "tensorboard", "-o", tmp_path / "run")
     assert ended.code == 1 and "none.joule" in ended.err
     assert list((tmp_path / "run").iterdir()) == []

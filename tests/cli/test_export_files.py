@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from made_training import STEPS, made, told  # noqa: F401  fixtures
+from made_training import STEPS, made, load_report  # noqa: F401  fixtures
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ PPROF = {
 }
 
 
-def test_pprof_has_energy_time_and_calls_of_every_layer(exported, told):
+def test_pprof_has_energy_time_and_calls_of_every_layer(exported, load_report):
     profile = message_types("pprof", PPROF)["Profile"]()
     profile.ParseFromString(gzip.decompress(exported("pprof").read_bytes()))
     texts = profile.string_table
@@ -72,7 +72,7 @@ def test_pprof_has_energy_time_and_calls_of_every_layer(exported, told):
     assert texts[profile.default_sample_type] == "energy"
     names = {function.id: texts[function.name] for function in profile.function}
     places = {location.id: names[location.line[0].function_id] for location in profile.location}
-    report = told("layer")
+    report = load_report("layer")
     assert sum(sample.value[0] for sample in profile.sample) == pytest.approx(energies(report) * 1e6, rel=1e-6)
     stacks = {tuple(places[id] for id in sample.location_id): sample.value for sample in profile.sample}
     row = next(row for row in report["rows"] if row["path"] == ["train", "forward", "blocks.1.conv1"])
@@ -81,11 +81,11 @@ def test_pprof_has_energy_time_and_calls_of_every_layer(exported, told):
                            row["count"]]
 
 
-def test_folded_stacks_add_up_to_the_ledger(exported, told):
+def test_folded_stacks_add_up_to_the_ledger(exported, load_report):
     lines = exported("folded").read_text().splitlines()
     values = {stack: int(value) for stack, value in (line.rsplit(" ", 1) for line in lines)}
     assert len(values) == len(lines)
-    assert sum(values.values()) == pytest.approx(energies(told("layer")) * 1e6, rel=1e-6)
+    assert sum(values.values()) == pytest.approx(energies(load_report("layer")) * 1e6, rel=1e-6)
     assert "gpu0;train;backward;blocks;blocks.1;blocks.1.conv1" in values and "idle" in values
 
 
@@ -95,12 +95,12 @@ def test_the_call_graph_names_every_caller(exported):
     assert '"forward" -> "blocks"' in graph or '"backward" -> "blocks"' in graph
 
 
-def test_stacks_of_kernels_can_be_had_too(joulemap, made):
+def test_stacks_can_include_kernels(joulemap, made):
     ended = joulemap("export", made, "--to", "folded", "--by", "kernel")
     assert ended.code == 0 and "gpu0;gemm_32x64 " in ended.out
 
 
-def test_speedscope_has_a_profile_of_joules_and_one_of_time(exported, told):
+def test_speedscope_has_a_profile_of_joules_and_one_of_time(exported, load_report):
     file = json.loads(exported("speedscope").read_text())
     assert file["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     joules, seconds = file["profiles"]
@@ -109,12 +109,12 @@ def test_speedscope_has_a_profile_of_joules_and_one_of_time(exported, told):
         assert profile["type"] == "sampled" and len(profile["samples"]) == len(profile["weights"])
         assert profile["endValue"] == pytest.approx(sum(profile["weights"]))
         assert all(0 <= frame < len(file["shared"]["frames"]) for stack in profile["samples"] for frame in stack)
-    assert joules["endValue"] == pytest.approx(energies(told("layer")))
+    assert joules["endValue"] == pytest.approx(energies(load_report("layer")))
 
 
-def test_csv_has_the_numbers_of_json(exported, told):
+def test_csv_has_the_numbers_of_json(exported, load_report):
     table = list(csv.DictReader(io.StringIO(exported("csv", "--by", "layer").read_text(), newline="")))
-    report = told("layer")
+    report = load_report("layer")
     assert [line["path"] for line in table[:-2]] == [" ".join(row["path"]) for row in report["rows"]]
     for line, row in zip(table, report["rows"]):
         for key in ("energy_j", "low_j", "high_j", "time_s", "power_w"):
@@ -123,31 +123,31 @@ def test_csv_has_the_numbers_of_json(exported, told):
 
 
 @pytest.mark.parametrize(("by", "count"), [("step", STEPS), ("epoch", 4)])
-def test_csv_has_every_step_and_epoch(exported, told, by, count):
+def test_csv_has_every_step_and_epoch(exported, load_report, by, count):
     table = list(csv.DictReader(io.StringIO(exported("csv", "--by", by).read_text(), newline="")))
     assert [int(line["number"]) for line in table] == list(range(count))
     assert sum(float(line["energy_j"]) for line in table) == pytest.approx(
-        sum(row["energy_j"] for row in told(by)["rows"]), rel=1e-6)
+        sum(row["energy_j"] for row in load_report(by)["rows"]), rel=1e-6)
 
 
-def test_sqlite_holds_all_tables(exported, told):
+def test_sqlite_contains_all_tables(exported, load_report):
     database = sqlite3.connect(exported("sqlite"))
     assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert database.execute("SELECT count(*) FROM steps").fetchone() == (STEPS,)
     assert database.execute("SELECT count(*) FROM metrics WHERE name = 'loss'").fetchone() == (STEPS,)
     for level in ("layer", "kernel", "phase", "op"):
         (found,) = database.execute("SELECT sum(energy_j) FROM rows WHERE level = ?", (level,)).fetchone()
-        assert found == pytest.approx(sum(row["energy_j"] for row in told(level)["rows"]), rel=1e-9)
+        assert found == pytest.approx(sum(row["energy_j"] for row in load_report(level)["rows"]), rel=1e-9)
     drawn = "SELECT sum(power_w * (end_s - begin_s)) FROM samples WHERE domain = 'gpu0'"
     (energy,) = database.execute("SELECT energy_j FROM domains WHERE name = 'gpu0'").fetchone()
     # Slices after the last reading have no power; their energy is part of the uncertainty.
-    uncertain = next(domain["uncertainty_j"] for domain in told("domain")["domains"] if domain["name"] == "gpu0")
+    uncertain = next(domain["uncertainty_j"] for domain in load_report("domain")["domains"] if domain["name"] == "gpu0")
     assert database.execute(drawn).fetchone()[0] == pytest.approx(energy, abs=uncertain)
     messages = {message for (message,) in database.execute("SELECT message FROM diagnostics")}
     assert any("made up" in message for message in messages)
 
 
-def test_perfetto_has_power_beside_steps_and_phases(exported, told):
+def test_perfetto_has_power_beside_steps_and_phases(exported, load_report):
     schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     trace = schema.Trace()
     trace.ParseFromString(exported("perfetto").read_bytes())
@@ -170,7 +170,7 @@ def test_perfetto_has_power_beside_steps_and_phases(exported, told):
     assert counted["phases", schema.TrackEvent.TYPE_SLICE_BEGIN] > 0
     power = [packet for packet in events if tracks[packet.track_event.track_uuid].name == "power gpu0"]
     assert tracks[power[0].track_event.track_uuid].counter.unit_name == "W"
-    report = told("domain")
+    report = load_report("domain")
     domain = next(domain for domain in report["domains"] if domain["name"] == "gpu0")
     mean = sum(packet.track_event.double_counter_value for packet in power) / len(power)
     shown_s = (power[-1].timestamp - power[0].timestamp) * 1e-9 * len(power) / (len(power) - 1)

@@ -115,9 +115,9 @@ class Machine:
 
     def enter(self, entry: str) -> dict:
         {"record": self.record, "record -p": self.watch, "attach": self.attach}[entry]()
-        told = self.joulemap("report", "--json", "--by", "phase", self.file)
-        assert told.code == 0, told.err
-        return told.json
+        outcome = self.joulemap("report", "--json", "--by", "phase", self.file)
+        assert outcome.code == 0, outcome.err
+        return outcome.json
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ ENTRIES = ["record", "record -p", "attach"]
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_a_measured_process_is_no_stranger_on_its_gpu(outside, entry):
+def test_a_measured_process_is_not_another_process_on_its_gpu(outside, entry):
     report = outside("namespace").enter(entry)
     assert background_s(report) == 0
     assert not codes(report)
@@ -160,20 +160,20 @@ def test_another_process_is_background_and_named(outside, entry):
 
 @pytest.mark.parametrize("listed_as", ["host", "namespace", "zero"])
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_in_a_container_a_measured_process_is_no_stranger_however_the_driver_numbers_it(container, entry, listed_as):
+def test_in_a_container_a_measured_process_is_recognized_whatever_its_pid_in_the_driver(container, entry, listed_as):
     report = container(listed_as).enter(entry)
     assert background_s(report) == 0
     assert not codes(report)
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_a_driver_that_does_not_list_our_process_cannot_tell_whether_others_are_there(container, entry):
+def test_a_driver_that_does_not_list_our_process_cannot_identify_other_processes(container, entry):
     report = container("nowhere").enter(entry)
     assert background_s(report) == 0
     assert codes(report) == {"gpu_shared_untold"}
 
 
-def test_in_a_container_who_was_there_before_the_command_is_background(container):
+def test_in_a_container_processes_older_than_the_command_are_background(container):
     machine = container("host")
     machine.add_stranger()
     report = machine.enter("record")
@@ -182,7 +182,7 @@ def test_in_a_container_who_was_there_before_the_command_is_background(container
 
 
 @pytest.mark.parametrize("entry", ["record -p", "attach"])
-def test_in_a_container_who_cannot_be_distinguished_from_the_program_is_said_and_not_background(container, entry):
+def test_in_a_container_processes_indistinguishable_from_the_program_are_reported_and_not_background(container, entry):
     machine = container("host")
     machine.add_stranger()
     report = machine.enter(entry)
@@ -211,7 +211,7 @@ def test_a_worker_that_outlives_its_parent_is_still_measured(outside):
     assert not codes(report)
 
 
-def test_ranks_with_a_recorder_each_are_no_strangers_to_each_other(outside):
+def test_ranks_with_separate_recorders_recognize_each_other(outside):
     machine = outside("namespace")
 
     def record(rank: int, *work: str) -> list[str]:

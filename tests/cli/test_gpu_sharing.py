@@ -32,9 +32,9 @@ class SharedMachine:
         return outcome.json
 
     def report(self, *flags: str) -> dict:
-        told = self.joulemap("report", "--json", *flags, self.file)
-        assert told.code == 0, told.err
-        return told.json
+        outcome = self.joulemap("report", "--json", *flags, self.file)
+        assert outcome.code == 0, outcome.err
+        return outcome.json
 
     def doctor(self) -> dict:
         (sensor,) = self.joulemap("doctor", "--json", "--sensors", "nvml", env=self.environment).json["sensors"]
@@ -55,55 +55,55 @@ def background(report: dict) -> list[dict]:
 
 
 @pytest.mark.parametrize("startup_s", [0, 0.4])
-def test_what_others_use_on_a_gpu_is_background_and_neither_idle_nor_ours(machine, startup_s):
+def test_energy_of_other_processes_on_a_gpu_is_background(machine, startup_s):
     """Independent of load: the program's kernels fill at most half of any interval, other processes 40 % of it."""
     shared = machine(f"process {SOMEBODY} 30", f"process {SOMEBODY + 1} 10")
     shared.record(startup_s=startup_s)
     for level in ("kernel", "region"):
-        told = shared.report("--by", level, "--mode", "integral")
-        (row,) = background(told)
+        result = shared.report("--by", level, "--mode", "integral")
+        (row,) = background(result)
         assert row["basis"] == "time-share"
-        assert row["energy_j"] == pytest.approx(0.4 * told["measured_j"], rel=0.02)
-        assert row["time_s"] == pytest.approx(0.4 * told["elapsed_s"], rel=0.001)
-        total = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
-        assert total == pytest.approx(told["measured_j"], rel=1e-6)
+        assert row["energy_j"] == pytest.approx(0.4 * result["measured_j"], rel=0.02)
+        assert row["time_s"] == pytest.approx(0.4 * result["elapsed_s"], rel=0.001)
+        total = result["attributed_j"] + result["idle_j"] + result["unattributed_j"]
+        assert total == pytest.approx(result["measured_j"], rel=1e-6)
         # The GPU has constant power, so energies are proportional to time.
-        ours_s = sum(one["time_s"] for one in told["rows"] if one["device"] == "gpu0") - row["time_s"]
-        idle_j = (0.6 - ours_s / told["elapsed_s"]) * told["measured_j"]
-        assert told["idle_j"] == pytest.approx(idle_j, abs=0.02 * told["measured_j"])
-        assert "gpu_shared" in codes(told)
+        ours_s = sum(one["time_s"] for one in result["rows"] if one["device"] == "gpu0") - row["time_s"]
+        idle_j = (0.6 - ours_s / result["elapsed_s"]) * result["measured_j"]
+        assert result["idle_j"] == pytest.approx(idle_j, abs=0.02 * result["measured_j"])
+        assert "gpu_shared" in codes(result)
     (fitted,) = background(shared.report("--by", "kernel"))
     assert fitted["basis"] == "time-share"
     assert fitted["low_j"] < fitted["energy_j"] < fitted["high_j"]
     assert shared.report("--by", "kernel") == shared.report("--by", "kernel")
 
 
-def test_without_others_a_report_does_not_mention_them(machine):
+def test_without_other_processes_a_report_does_not_mention_them(machine):
     alone = machine()
     alone.record("20")
-    told = alone.report("--by", "kernel")
-    assert not background(told)
-    assert not {"gpu_shared", "gpu_shared_untold"} & codes(told)
-    assert "others-utilization" not in json.dumps(told)
+    result = alone.report("--by", "kernel")
+    assert not background(result)
+    assert not {"gpu_shared", "gpu_shared_untold"} & codes(result)
+    assert "others-utilization" not in json.dumps(result)
     assert "gpu_shared" not in codes(alone.doctor())
 
 
 @pytest.mark.parametrize("what", ["denied", "unsupported"])
-def test_others_whose_use_cannot_be_read_are_said_and_not_guessed(machine, what):
+def test_co_tenants_with_unreadable_utilization_are_reported_and_not_estimated(machine, what):
     closed = machine(f"process {SOMEBODY} 40", f"{what} process_utilization")
     assert "gpu_shared_untold" in codes(closed.record("20"))
-    told = closed.report("--by", "kernel")
-    assert "gpu_shared_untold" in codes(told)
-    assert not background(told)
+    result = closed.report("--by", "kernel")
+    assert "gpu_shared_untold" in codes(result)
+    assert not background(result)
 
 
-def test_a_driver_that_lists_nobody_is_no_reason_to_say_anything(machine):
+def test_a_driver_that_lists_no_process_causes_no_diagnostic(machine):
     closed = machine(f"process {SOMEBODY} 40", "denied processes process_utilization")
     assert not {"gpu_shared", "gpu_shared_untold"} & codes(closed.record("20"))
     assert not background(closed.report("--by", "kernel"))
 
 
-def test_doctor_says_who_is_on_a_gpu_now(machine):
+def test_doctor_lists_the_processes_on_a_gpu(machine):
     sensor = machine(f"process {SOMEBODY} 0").doctor()
     (found,) = [entry for entry in sensor["diagnostics"] if entry["code"] == "gpu_shared"]
     assert str(SOMEBODY) in found["message"] and "background" in found["remedy"]
@@ -112,15 +112,15 @@ def test_doctor_says_who_is_on_a_gpu_now(machine):
 @pytest.mark.skipif(
     os.readlink("/proc/self/ns/pid") != FIRST_NAMESPACE, reason="in a container nobody who comes later is known"
 )
-def test_who_comes_later_is_background_from_then_on(machine):
+def test_a_process_that_starts_later_is_background_from_then_on(machine):
     shared = machine(f"process {SOMEBODY} 40 3")
     shared.record("750")
-    told = shared.report("--by", "kernel")
-    (row,) = background(told)
-    assert 0 < row["time_s"] < 0.4 * (told["elapsed_s"] - 1)
+    result = shared.report("--by", "kernel")
+    (row,) = background(result)
+    assert 0 < row["time_s"] < 0.4 * (result["elapsed_s"] - 1)
 
 
-def test_a_shared_gpu_teaches_the_kernel_library_nothing(machine, tmp_path):
+def test_a_shared_gpu_adds_nothing_to_the_kernel_library(machine, tmp_path):
     shared = machine(f"process {SOMEBODY} 40")
     shared.record("300")
     assert not (tmp_path / "data" / "kernels.joule").exists()

@@ -21,9 +21,9 @@ def imported(joulemap, tmp_path: Path):
         assert outcome.code == 0, outcome.err
 
         def report(by: str = "domain") -> dict:
-            told = joulemap("report", file, "--json", "--by", by)
-            assert told.code == 0, told.err
-            return told.json
+            result = joulemap("report", file, "--json", "--by", by)
+            assert result.code == 0, result.err
+            return result.json
 
         report.summary = outcome.json
         return report
@@ -67,12 +67,12 @@ def test_without_power_times_stand_and_energies_are_null(imported, tmp_path):
 @pytest.mark.parametrize("by", LEVELS)
 def test_at_every_level_energies_add_up_to_what_was_measured(imported, tmp_path, by):
     power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 300.0, "package-0": lambda _: 100.0})
-    told = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)(by)
-    assert told["measured_j"] == pytest.approx(400.0, rel=1e-3)
-    if told["attributed_j"] is not None:
-        parts = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
-        assert parts == pytest.approx(told["measured_j"], rel=1e-3)
-        assert sum(row["energy_j"] or 0 for row in told["rows"]) == pytest.approx(told["attributed_j"], abs=1e-6)
+    result = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)(by)
+    assert result["measured_j"] == pytest.approx(400.0, rel=1e-3)
+    if result["attributed_j"] is not None:
+        parts = result["attributed_j"] + result["idle_j"] + result["unattributed_j"]
+        assert parts == pytest.approx(result["measured_j"], rel=1e-3)
+        assert sum(row["energy_j"] or 0 for row in result["rows"]) == pytest.approx(result["attributed_j"], abs=1e-6)
 
 
 def test_by_tensor_operations_of_different_shapes_are_rows_of_their_own(imported, tmp_path):
@@ -86,8 +86,8 @@ def test_by_tensor_operations_of_different_shapes_are_rows_of_their_own(imported
                          trace.launch(step * 500_000 + 311_000 + i * 10_000))  # fmt: skip
     power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 300.0, "package-0": lambda _: 100.0})
     report = imported("kineto", trace.write(tmp_path / "trace.json"), "--power", power)
-    told = report("tensor")
-    found = {(row["path"][-1], row["device"]): row for row in told["rows"] if "matmul" in row["path"][-1]}
+    result = report("tensor")
+    found = {(row["path"][-1], row["device"]): row for row in result["rows"] if "matmul" in row["path"][-1]}
     small, large = "aten::matmul [2,3] float16[4,3]", "aten::matmul [2,3] float16[8,3]"
     assert {key: row["count"] for key, row in found.items()} == {
         (small, "cpu"): 4, (small, "gpu0"): 4, (large, "cpu"): 2, (large, "gpu0"): 2,
@@ -96,25 +96,25 @@ def test_by_tensor_operations_of_different_shapes_are_rows_of_their_own(imported
     assert all(row["energy_j"] > 0 for row in found.values())
     by_op = [row for row in report("op")["rows"] if row["path"][-1] == "aten::matmul" and row["device"] == "cpu"]
     assert [row["count"] for row in by_op] == [6]
-    unknown = next(entry for entry in told["diagnostics"] if entry["code"] == "shapes_unknown")
+    unknown = next(entry for entry in result["diagnostics"] if entry["code"] == "shapes_unknown")
     assert unknown["count"] == 2 and "record_shapes=True" in unknown["remedy"]  # the layer and its gradient
 
 
 def test_a_gpus_energy_goes_to_what_ran_at_that_moment(imported, tmp_path):
     """Power is 100 W during the first step and 300 W during the second."""
     power = power_csv(tmp_path / "power.csv", {"gpu0": lambda s: 100.0 if s < 0.5 else 300.0})
-    told = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)("layer")
-    gpu = rows(told, "gpu0")
+    result = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)("layer")
+    gpu = rows(result, "gpu0")
     assert gpu["train forward Linear_0"]["energy_j"] == pytest.approx(0.1 * 100 + 0.1 * 300, rel=0.03)
     assert gpu["train backward Linear_0"]["energy_j"] == pytest.approx(0.15 * 100 + 0.15 * 300, rel=0.03)
-    assert told["idle_j"] == pytest.approx(0.25 * 100 + 0.25 * 300, rel=0.03)
+    assert result["idle_j"] == pytest.approx(0.25 * 100 + 0.25 * 300, rel=0.03)
 
 
-def test_cpu_time_that_no_trace_tells_is_not_idle(imported, tmp_path):
+def test_cpu_time_that_no_trace_covers_is_not_idle(imported, tmp_path):
     power = power_csv(tmp_path / "power.csv", {"package-0": lambda _: 100.0})
-    told = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)("layer")
-    assert told["idle_j"] == 0 and told["unattributed_j"] > 10
-    assert "cpu_time_from_trace" in codes(told)
+    result = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)("layer")
+    assert result["idle_j"] == 0 and result["unattributed_j"] > 10
+    assert "cpu_time_from_trace" in codes(result)
 
 
 def test_only_where_trace_and_samples_overlap_is_energy(imported, tmp_path):
@@ -124,7 +124,7 @@ def test_only_where_trace_and_samples_overlap_is_energy(imported, tmp_path):
     assert report()["measured_j"] == pytest.approx(100.0, rel=1e-3)
 
 
-def test_power_of_another_time_is_told_and_gives_no_energy(imported, tmp_path):
+def test_power_of_another_time_is_reported_and_gives_no_energy(imported, tmp_path):
     power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 200.0}, begin_s=100, end_s=101)
     report = imported("kineto", training().write(tmp_path / "trace.json"), "--power", power)
     for by in ("domain", "layer"):
@@ -143,17 +143,17 @@ def test_ranks_are_processes_of_one_recording_each_with_its_gpu(imported, tmp_pa
     power = power_csv(tmp_path / "power.csv", {"gpu0": lambda _: 100.0, "gpu1": lambda _: 200.0})
     first = training(pid=1).write(tmp_path / "rank0.json")
     second = training(pid=2).write(tmp_path / "rank1.json")
-    told = imported("kineto", first, second, "--power", power, "--map", "1:0=gpu1")("kernel")
-    assert rows(told, "gpu0")["gemm"]["energy_j"] == pytest.approx(20, rel=0.03)
-    assert rows(told, "gpu1")["gemm"]["energy_j"] == pytest.approx(40, rel=0.03)
+    result = imported("kineto", first, second, "--power", power, "--map", "1:0=gpu1")("kernel")
+    assert rows(result, "gpu0")["gemm"]["energy_j"] == pytest.approx(20, rel=0.03)
+    assert rows(result, "gpu1")["gemm"]["energy_j"] == pytest.approx(40, rel=0.03)
 
 
-def test_a_number_of_a_gpu_is_its_own_whichever_gpus_were_sampled(imported, tmp_path):
+def test_the_index_of_a_gpu_does_not_depend_on_which_gpus_were_sampled(imported, tmp_path):
     power = power_csv(tmp_path / "power.csv", {"gpu1": lambda _: 100.0})
-    told = imported("kineto", training(device=0).write(tmp_path / "trace.json"), "--power", power)("kernel")
-    assert told["measured_j"] == pytest.approx(100, rel=1e-3)
-    assert rows(told, "gpu0")["gemm"]["energy_j"] is None
-    assert "gpu_not_measured" in codes(told)
+    result = imported("kineto", training(device=0).write(tmp_path / "trace.json"), "--power", power)("kernel")
+    assert result["measured_j"] == pytest.approx(100, rel=1e-3)
+    assert rows(result, "gpu0")["gemm"]["energy_j"] is None
+    assert "gpu_not_measured" in codes(result)
 
 
 def test_a_counter_and_polls_of_it_give_the_energy_between_the_edges(imported, tmp_path):
@@ -211,7 +211,7 @@ def test_wrong_usage_is_2(joulemap, tmp_path, arguments):
     assert joulemap("import", *arguments, "-o", tmp_path / "f.joule").code == 2
 
 
-def test_what_is_no_trace_or_no_power_is_1(joulemap, tmp_path):
+def test_an_invalid_trace_or_power_file_exits_with_1(joulemap, tmp_path):
     nonsense = tmp_path / "x"
     nonsense.write_text("neither")
     trace = training().write(tmp_path / "trace.json")
@@ -220,7 +220,7 @@ def test_what_is_no_trace_or_no_power_is_1(joulemap, tmp_path):
     assert outcome.code == 1 and "time_unix_ns,domain,kind,value" in outcome.err
 
 
-def test_a_trace_without_a_clock_begins_where_it_is_said_or_with_the_power(imported, tmp_path):
+def test_a_trace_without_a_clock_begins_at_the_given_time_or_with_the_power(imported, tmp_path):
     trace = tmp_path / "ort.json"
     trace.write_text(json.dumps([
         {"cat": "Session", "pid": 1, "tid": 1, "dur": 500000, "ts": 0, "ph": "X", "name": "model_run", "args": {}},

@@ -29,7 +29,7 @@ def reported(joulemap, tmp_path: Path):
     return lambda by: joulemap("report", tmp_path / "imported.joule", "--json", "--by", by).json
 
 
-def told(report: dict) -> dict[str, int]:
+def result(report: dict) -> dict[str, int]:
     """Count of each diagnostic code."""
     counts: dict[str, int] = {}
     for entry in report["diagnostics"]:
@@ -64,26 +64,26 @@ def test_one_damaged_time_does_not_move_or_stretch_the_trace(imported, reported,
     summary = imported("kineto", write(tmp_path / "t.json", trace, **({"baseTimeNanoseconds": base_ns} if base_ns else {})))
     assert summary["events_dropped"] == 2
     assert summary["kernels"] == 4 and summary["elapsed_s"] == pytest.approx(1.0)
-    assert "import.no-base-time" not in told(summary)
+    assert "import.no-base-time" not in result(summary)
     assert len(reported("step")["rows"]) == 2
 
 
 @pytest.mark.parametrize("category, prefix, by", [("user_annotation", "region ", "region"),
                                                   ("python_function", "nn.Module: M_", "layer")])  # fmt: skip
-def test_what_nests_without_end_is_counted_with_what_is_around_it(imported, reported, tmp_path, category, prefix, by):
+def test_unbounded_nesting_is_counted_with_its_enclosing_scope(imported, reported, tmp_path, category, prefix, by):
     trace = KinetoTrace()
     deep = 20_000
     for i in range(deep):
         trace.add(category, f"{prefix}{i}", i, 2 * (deep - i))
     summary = imported("kineto", trace.write(tmp_path / "t.json"))
     limit = 64 if by == "region" else 256
-    assert told(summary)["nested_too_deep"] == deep - limit
+    assert result(summary)["nested_too_deep"] == deep - limit
     rows = reported(by)["rows"]
     assert len(rows) == limit
     assert sum(row["time_s"] for row in rows) == pytest.approx(2 * deep * 1e-6)
 
 
-def test_threads_that_are_nowhere_cost_nothing(imported, reported, tmp_path):
+def test_threads_outside_of_any_scope_cost_nothing(imported, reported, tmp_path):
     """100,000 short threads, one after another, over 200 seconds."""
     trace = KinetoTrace()
     for i in range(100_000):
@@ -105,8 +105,8 @@ def test_an_operation_has_its_own_time_and_not_that_of_the_optimizer_around_it(i
     }
 
 
-def test_an_empty_trace_is_told(imported, tmp_path):
-    assert told(imported("kineto", KinetoTrace().write(tmp_path / "t.json")))["no_events"] == 1
+def test_an_empty_trace_is_reported(imported, tmp_path):
+    assert result(imported("kineto", KinetoTrace().write(tmp_path / "t.json")))["no_events"] == 1
 
 
 def test_halves_of_events_are_counted_as_dropped(imported, tmp_path):
@@ -115,16 +115,19 @@ def test_halves_of_events_are_counted_as_dropped(imported, tmp_path):
     assert imported("kineto", trace.write(tmp_path / "t.json"))["events_dropped"] == 2
 
 
-def test_a_mapping_that_no_trace_asks_for_is_told(imported, tmp_path):
+def test_an_unused_mapping_is_reported(imported, tmp_path):
     trace = training().write(tmp_path / "t.json")
-    assert "map_not_used" not in told(imported("kineto", trace, "--map", "0=gpu1"))
-    assert told(imported("kineto", trace, "--map", "5=gpu1", "--map", "3:0=gpu1", "--map", "0=gpu1"))["map_not_used"] == 2
+    assert "map_not_used" not in result(imported("kineto", trace, "--map", "0=gpu1"))
+    assert (
+        result(imported("kineto", trace, "--map", "5=gpu1", "--map", "3:0=gpu1", "--map", "0=gpu1"))["map_not_used"]
+        == 2
+    )
 
 
-def test_power_that_was_read_once_is_told_as_that(imported, tmp_path):
+def test_power_that_was_read_once_is_reported_as_such(imported, tmp_path):
     power = tmp_path / "power.csv"
     power.write_text(f"time_unix_ns,domain,kind,value\n{BASE_NS + 5_500_000_000},gpu0,power_w,100\n")
-    codes = told(imported("kineto", training().write(tmp_path / "t.json"), "--power", power))
+    codes = result(imported("kineto", training().write(tmp_path / "t.json"), "--power", power))
     assert "power_told_once" in codes and "power_does_not_overlap" not in codes
 
 
@@ -144,13 +147,13 @@ def test_every_format_that_is_text_may_be_compressed(imported, tmp_path):
     power.write_bytes(packed)
     summary = imported("onnxruntime", trace, "--power", power, "--start", BASE_NS)
     assert summary["samples"] == 1000 and summary["thread_s"] == pytest.approx(0.5, rel=0.2)
-    assert "file_cut" not in told(summary)
+    assert "file_cut" not in result(summary)
     power.write_bytes(packed[: len(packed) // 2])
     summary = imported("onnxruntime", trace, "--power", power, "--start", BASE_NS)
-    assert 0 < summary["samples"] < 1000 and told(summary)["file_cut"] == 1
+    assert 0 < summary["samples"] < 1000 and result(summary)["file_cut"] == 1
 
 
-def test_a_compressed_database_is_refused_with_what_unpacks_it(joulemap, tmp_path):
+def test_a_compressed_database_is_rejected_with_the_command_that_unpacks_it(joulemap, tmp_path):
     file = tmp_path / "report.sqlite.gz"
     file.write_bytes(gzip.compress(b"SQLite format 3\0"))
     outcome = joulemap("import", "nsys", file, "-o", tmp_path / "f.joule")

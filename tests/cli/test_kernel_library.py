@@ -42,19 +42,19 @@ def record(binaries: Path, joulemap, tmp_path):
 @pytest.fixture
 def report(joulemap):
     def run(file: Path, *flags: object) -> dict:
-        told = joulemap("report", "--json", "--by", "kernel", *flags, file)
-        assert told.code == 0, told.err
-        return told.json
+        outcome = joulemap("report", "--json", "--by", "kernel", *flags, file)
+        assert outcome.code == 0, outcome.err
+        return outcome.json
 
     return run
 
 
-def rows_of(told: dict) -> dict[str, dict]:
-    return {row["name"]: row for row in told["rows"] if row["device"] == "gpu0"}
+def rows_of(result: dict) -> dict[str, dict]:
+    return {row["name"]: row for row in result["rows"] if row["device"] == "gpu0"}
 
 
-def codes(told: dict) -> set[str]:
-    return {entry["code"] for entry in told["diagnostics"]}
+def codes(result: dict) -> set[str]:
+    return {entry["code"] for entry in result["diagnostics"]}
 
 
 def powers_for(file: Path, watts: dict[str, float], gpu: str = MODEL) -> list[Power]:
@@ -79,20 +79,20 @@ def taught(record, tmp_path):
     return file, powers
 
 
-def test_a_named_library_tells_what_a_short_run_cannot(taught, report, tmp_path):
+def test_a_named_kernel_library_provides_powers_that_a_short_run_cannot(taught, report, tmp_path):
     file, powers = taught
-    before, told = report(file), report(file, "--library", write_library(tmp_path / "library.joule", powers))
+    before, result = report(file), report(file, "--library", write_library(tmp_path / "library.joule", powers))
     assert {row["basis"] for row in rows_of(before).values()} == {"time-share"}
-    gemm, relu = rows_of(told)["gemm"], rows_of(told)["relu"]
+    gemm, relu = rows_of(result)["gemm"], rows_of(result)["relu"]
     assert gemm["basis"] == relu["basis"] == "library"
     assert gemm["power_w"] / relu["power_w"] == pytest.approx(3, rel=0.05)
     assert gemm["low_j"] < gemm["energy_j"] < gemm["high_j"]
-    assert "kernels_by_library" in codes(told) and "kernels_by_time" not in codes(told)
-    total = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
-    assert total == pytest.approx(told["measured_j"], rel=1e-6)
+    assert "kernels_by_library" in codes(result) and "kernels_by_time" not in codes(result)
+    total = result["attributed_j"] + result["idle_j"] + result["unattributed_j"]
+    assert total == pytest.approx(result["measured_j"], rel=1e-6)
 
 
-def test_a_library_of_other_gpus_or_none_changes_nothing(taught, report, tmp_path):
+def test_a_kernel_library_of_another_gpu_changes_nothing(taught, report, tmp_path):
     file, powers = taught
     before = report(file)
     assert report(file, "--library", "none") == before
@@ -100,20 +100,20 @@ def test_a_library_of_other_gpus_or_none_changes_nothing(taught, report, tmp_pat
     assert report(file, "--library", write_library(tmp_path / "other.joule", other)) == before
 
 
-def test_what_was_known_is_frozen_into_the_recording(taught, record, report, tmp_path):
+def test_known_kernel_powers_are_stored_in_the_recording(taught, record, report, tmp_path):
     _, powers = taught
     library = write_library(tmp_path / "known" / "kernels.joule", powers)
     file, _ = record("second.joule", "--no-learn", data=library.parent)
-    told = report(file)
-    assert rows_of(told)["gemm"]["basis"] == "library"
+    result = report(file)
+    assert rows_of(result)["gemm"]["basis"] == "library"
     library.write_bytes(b"")
-    assert report(file) == told
+    assert report(file) == result
     library.unlink()
-    assert report(file) == told
+    assert report(file) == result
     assert rows_of(report(file, "--library", "none"))["gemm"]["basis"] == "time-share"
 
 
-def test_damage_to_the_library_is_told_and_costs_no_recording(taught, record, report, joulemap, tmp_path):
+def test_a_damaged_kernel_library_is_reported_and_loses_no_recording(taught, record, report, joulemap, tmp_path):
     file, powers = taught
     library = write_library(tmp_path / "known" / "kernels.joule", powers)
     data = bytearray(library.read_bytes())

@@ -27,9 +27,9 @@ def record(binaries: Path, joulemap, tmp_path):
         assert outcome.code == 0, outcome.err
 
         def report(by: str, *flags: str) -> dict:
-            told = joulemap("report", "--json", "--by", by, *flags, file)
-            assert told.code == 0, told.err
-            return told.json
+            result = joulemap("report", "--json", "--by", by, *flags, file)
+            assert result.code == 0, result.err
+            return result.json
 
         return report
 
@@ -44,7 +44,7 @@ def codes(report: dict) -> set[str]:
     return {entry["code"] for entry in report["diagnostics"]}
 
 
-def test_every_kernel_is_told_with_its_place_and_its_part_of_the_energy(record):
+def test_every_kernel_has_its_scope_and_its_share_of_the_energy(record):
     report = record("60", "8")
     by_kernel = rows_of(report("kernel"))
     assert by_kernel["gemm"]["count"] == by_kernel["relu"]["count"] == 60 * 4
@@ -61,21 +61,21 @@ def test_every_kernel_is_told_with_its_place_and_its_part_of_the_energy(record):
     assert by_region["idle_j"] == pytest.approx(by_region["measured_j"] * (1 - busy_share), rel=0.05)
 
 
-def test_every_way_to_share_out_the_energy_gives_all_of_it_and_always_the_same(record):
+def test_every_attribution_mode_conserves_energy_and_is_deterministic(record):
     report = record("60", "8")
     for mode in ("regress", "integral", "hold"):
-        told = report("kernel", "--mode", mode)
-        total = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
-        assert total == pytest.approx(told["measured_j"], rel=1e-6), mode
-        assert sum(row["energy_j"] for row in told["rows"]) == pytest.approx(told["attributed_j"], rel=1e-6)
-        assert report("kernel", "--mode", mode) == told
+        result = report("kernel", "--mode", mode)
+        total = result["attributed_j"] + result["idle_j"] + result["unattributed_j"]
+        assert total == pytest.approx(result["measured_j"], rel=1e-6), mode
+        assert sum(row["energy_j"] for row in result["rows"]) == pytest.approx(result["attributed_j"], rel=1e-6)
+        assert report("kernel", "--mode", mode) == result
     by_kernel = report("kernel")
     # The similarity of steps depends on the machine. Rows that the readings cannot separate are marked and noted once.
     assert ("kernels_by_time" in codes(by_kernel)) == any(row["basis"] == "time-share" for row in by_kernel["rows"])
     assert all(row["low_j"] < row["energy_j"] < row["high_j"] for row in by_kernel["rows"])
 
 
-def test_a_gpu_at_its_power_limit_is_told(record):
+def test_a_gpu_at_its_power_limit_is_reported(record):
     assert "power_limited" in codes(record("150", "20", statements=("throttle 4",))("kernel"))
     assert "power_limited" not in codes(record("150", "20")("kernel"))
 
@@ -96,39 +96,39 @@ def test_a_part_of_a_run_has_its_part_of_the_energy_and_of_the_kernels(record, j
         assert outcome.code == code, window
 
 
-def test_steps_share_out_the_energy_of_the_run(record):
-    told = record("50", "4")("step")
-    assert [row["name"] for row in told["rows"]] == [str(number) for number in range(50)]
+def test_steps_sum_to_the_energy_of_the_run(record):
+    result = record("50", "4")("step")
+    assert [row["name"] for row in result["rows"]] == [str(number) for number in range(50)]
     # On a busy machine the recorder may see a counter update too late for a few steps.
-    assert median(row["power_w"] for row in told["rows"]) == pytest.approx(300, rel=0.1)
-    energy_j = sum(row["energy_j"] for row in told["rows"])
-    time_s = sum(row["time_s"] for row in told["rows"])
+    assert median(row["power_w"] for row in result["rows"]) == pytest.approx(300, rel=0.1)
+    energy_j = sum(row["energy_j"] for row in result["rows"])
+    time_s = sum(row["time_s"] for row in result["rows"])
     assert energy_j == pytest.approx(300 * time_s, rel=0.1)
 
 
-def test_a_program_without_steps_has_its_kernels_told(record):
-    told = record("20", "4", "no-steps")("kernel")
-    assert rows_of(told)["gemm"]["count"] == 40
+def test_a_program_without_steps_has_its_kernels_reported(record):
+    result = record("20", "4", "no-steps")("kernel")
+    assert rows_of(result)["gemm"]["count"] == 40
 
 
-def test_leaving_without_a_farewell_costs_at_most_the_last_second(record):
-    told = record("120", "4", "quick-exit")("kernel")
-    assert rows_of(told)["gemm"]["count"] >= 2 * (120 - 60)
-    assert not told["complete"]
+def test_an_exit_without_cleanup_loses_at_most_the_last_second(record):
+    result = record("120", "4", "quick-exit")("kernel")
+    assert rows_of(result)["gemm"]["count"] >= 2 * (120 - 60)
+    assert not result["complete"]
 
 
-def test_a_forked_child_is_recorded_by_itself_and_its_parent_goes_on(record):
+def test_a_forked_child_is_recorded_separately_and_its_parent_continues(record):
     report = record("20", "4", "fork")
     assert rows_of(report("kernel"))["gemm"]["count"] == 40
     assert "child" in rows_of(report("region"), "cpu")
 
 
-def test_records_that_another_profiler_takes_are_told_as_lost_and_taken_back(record):
-    told = record("300", "4", "thief")("kernel")
-    assert "kernels_lost" in codes(told)
-    lost_steps = 300 - rows_of(told)["gemm"]["count"] / 2
+def test_records_taken_by_another_profiler_are_reported_as_lost_and_recovered_later(record):
+    result = record("300", "4", "thief")("kernel")
+    assert "kernels_lost" in codes(result)
+    lost_steps = 300 - rows_of(result)["gemm"]["count"] / 2
     assert 0 < lost_steps < 300
-    assert told["unattributed_j"] > 0.5 * 300 * 0.5  # energy used while records were lost: unattributed, not idle
+    assert result["unattributed_j"] > 0.5 * 300 * 0.5  # energy used while records were lost: unattributed, not idle
 
 
 def test_kernels_alone_can_be_asked_for_and_nothing_at_all(record):

@@ -31,7 +31,7 @@ def without_flock(tmp_path) -> dict[str, str]:
     return {**os.environ, "LD_PRELOAD": f"{os.environ.get('LD_PRELOAD', '')} {library}".strip()}
 
 
-def test_a_command_is_recorded_and_the_summary_says_what_is_missing(joulemap, sysroots, without_flock, tmp_path):
+def test_a_command_is_recorded_and_the_summary_lists_missing_data(joulemap, sysroots, without_flock, tmp_path):
     recording = tmp_path / "run.joule"
     words = ("--sysroot", sysroots / "intel-2socket", "record", "--json", "-o", recording, "--", "true")
     ended = joulemap(*words, env=without_flock)

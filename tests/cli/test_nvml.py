@@ -69,7 +69,7 @@ def test_doctor_lists_the_gpu_and_its_channels(joulemap, fake_nvml):
     assert units["gpu0-sm-clock"] == ("gauge", "MHz")
 
 
-def test_a_machine_without_a_driver_is_told_so(joulemap):
+def test_a_missing_driver_is_reported(joulemap):
     environment = {name: value for name, value in os.environ.items() if name != "JOULEMAP_NVML"}
     (sensor,) = joulemap("doctor", "--json", "--sensors", "nvml", env=environment).json["sensors"]
     if sensor["state"] == "absent":
@@ -151,13 +151,13 @@ def test_a_card_without_a_counter_is_measured_by_its_power(joulemap, fake_nvml):
     assert is_true(domains["gpu0"], true_joules(machine, run))
 
 
-def test_an_old_driver_has_power_at_least(joulemap, fake_nvml):
+def test_an_old_driver_provides_power_samples(joulemap, fake_nvml):
     machine = fake_nvml(FakeGpu(power=[(0, 300)]), old=True)
     run, domains = stat(joulemap, machine, "sleep", "0.5")
     assert is_true(domains["gpu0"], true_joules(machine, run))
 
 
-def test_a_gpu_that_falls_off_the_bus_keeps_its_half_and_the_others_all(joulemap, fake_nvml, tmp_path):
+def test_a_gpu_lost_from_the_bus_keeps_its_data_so_far_and_other_gpus_keep_all(joulemap, fake_nvml, tmp_path):
     gone = tmp_path / "gone"
     machine = fake_nvml(
         FakeGpu(FIRST, power=[(0, 200)], statements=[f"lost_when {gone}"]), FakeGpu(SECOND, power=[(0, 300)])

@@ -46,32 +46,32 @@ def network(tmp_path: Path):
 
 def test_a_prediction_has_every_key_and_adds_up(joulemap):
     outcome = joulemap("predict", RESNET, "--json")
-    told = outcome.json
+    result = outcome.json
     assert outcome.code == 0, outcome.err
-    assert set(told) == KEYS
-    assert told["schema"] == "joulemap.prediction/1" and told["interval"] == 0.9
-    assert told["model"] == "resnet18", "exporters call every graph the same"
-    assert told["pass"] == "inference" and told["basis"] == "fitted" and "H200" in told["device"]
-    assert 0 < told["low_j"] < told["energy_j"] < told["high_j"]
-    assert told["power_w"] == pytest.approx(told["energy_j"] / told["time_s"], rel=1e-6)
-    for layer in told["layers"]:
+    assert set(result) == KEYS
+    assert result["schema"] == "joulemap.prediction/1" and result["interval"] == 0.9
+    assert result["model"] == "resnet18", "exporters call every graph the same"
+    assert result["pass"] == "inference" and result["basis"] == "fitted" and "H200" in result["device"]
+    assert 0 < result["low_j"] < result["energy_j"] < result["high_j"]
+    assert result["power_w"] == pytest.approx(result["energy_j"] / result["time_s"], rel=1e-6)
+    for layer in result["layers"]:
         assert {"name", "op", "energy_j", "low_j", "high_j", "time_s"} <= set(layer)
         assert layer["low_j"] <= layer["energy_j"] <= layer["high_j"]
-    summed = sum(layer["energy_j"] for layer in told["layers"]) + told["idle_j"]
-    assert summed == pytest.approx(told["energy_j"], rel=1e-6)
-    assert told["unknown_ops"] == [] and told["is_total_sound"]
-    assert told["price"] is None and told["lifetime"] is None and told["explanation"] is None
-    assert any("no GPU was named" in note for note in told["notes"])
+    summed = sum(layer["energy_j"] for layer in result["layers"]) + result["idle_j"]
+    assert summed == pytest.approx(result["energy_j"], rel=1e-6)
+    assert result["unknown_ops"] == [] and result["is_total_sound"]
+    assert result["price"] is None and result["lifetime"] is None and result["explanation"] is None
+    assert any("no GPU was named" in note for note in result["notes"])
 
 
 def test_resnet18_has_the_flops_that_it_is_known_for(joulemap):
-    told = joulemap("predict", RESNET, "--batch", 1, "--json").json
-    assert told["flops"] == pytest.approx(3.64e9, rel=0.02), (
+    result = joulemap("predict", RESNET, "--batch", 1, "--json").json
+    assert result["flops"] == pytest.approx(3.64e9, rel=0.02), (
         "1.82 billion multiply-adds, and what is element by element"
     )
 
 
-def test_batch_overrides_the_file_and_says_so(joulemap):
+def test_batch_overrides_the_file_and_reports_it(joulemap):
     one, many = (joulemap("predict", RESNET, "--batch", batch, "--json").json for batch in (1, 64))
     assert many["batch"] == 64 and one["batch"] == 1
     assert many["flops"] == pytest.approx(64 * one["flops"], rel=0.01)
@@ -80,13 +80,13 @@ def test_batch_overrides_the_file_and_says_so(joulemap):
     assert "a sample" in joulemap("predict", RESNET, "--batch", 64).out
 
 
-def test_a_training_step_draws_more_than_a_pass_and_has_an_optimizer(joulemap):
-    told = {
+def test_a_training_step_uses_more_energy_than_a_pass_and_has_an_optimizer(joulemap):
+    entry = {
         name: joulemap("predict", RESNET, "--batch", 32, "--pass", name, "--json").json
         for name in ("inference", "training")
     }
-    assert 2 < told["training"]["energy_j"] / told["inference"]["energy_j"] < 6
-    assert told["training"]["optimizer"] == "adamw" and told["inference"]["optimizer"] is None
+    assert 2 < entry["training"]["energy_j"] / entry["inference"]["energy_j"] < 6
+    assert entry["training"]["optimizer"] == "adamw" and entry["inference"]["optimizer"] is None
 
 
 @pytest.mark.parametrize("options", [["--precision", "bf16"], ["--mode", "compiled"], ["--precision", "amp-bf16"]])
@@ -104,7 +104,7 @@ def test_a_model_may_come_from_stdin(joulemap):
     assert from_file["format"] == "keras" and from_stdin["energy_j"] == from_file["energy_j"]
 
 
-def test_a_traced_list_says_its_sizes_and_types_itself(joulemap):
+def test_a_traced_list_contains_its_sizes_and_types(joulemap):
     dense = {"rows": 64, "in": 512, "out": 512, "bias": 1}
     operation = {"layer": "fc", "source": "aten.addmm", "kind": "dense", "form": "", "parameters": dense}
     operation |= {"dtype": "bf16", "pass": "forward", "phase": "forward", "gradient": "all", "count": 1}
@@ -120,7 +120,7 @@ def test_a_traced_list_says_its_sizes_and_types_itself(joulemap):
         assert refused.code == 2 and "->" in refused.err, options
 
 
-def test_a_batch_without_a_number_has_to_be_given(joulemap, network):
+def test_an_unspecified_batch_size_must_be_given(joulemap, network):
     file = network(small_network("batch"))
     outcome = joulemap("predict", file, "--json")
     given = joulemap("predict", file, "--batch", 2, "--json")
@@ -165,7 +165,7 @@ def test_no_model_is_wrong_usage(joulemap):
     ],
     ids=["empty", "no graph", "no layers", "zip", "hdf5", "cut", "picture", "newer list"],
 )
-def test_what_is_no_network_is_refused_with_a_reason(joulemap, network, content):
+def test_input_that_is_not_a_network_is_rejected_with_a_reason(joulemap, network, content):
     outcome = joulemap("predict", network(content))
     assert outcome.code == 1, outcome.out + outcome.err
     assert "model.onnx" in outcome.err and outcome.out == ""
@@ -185,13 +185,13 @@ def test_files_and_folders_that_are_not_there_are_named(joulemap, tmp_path):
     assert outcome.code == 1
 
 
-def test_a_gpu_that_was_never_measured_is_marked_and_less_sure(joulemap):
+def test_a_gpu_that_was_never_measured_is_marked_and_has_wider_intervals(joulemap):
     measured, scaled = (joulemap("predict", RESNET, "--device", name, "--json") for name in ("H200", "a100"))
     assert scaled.code == 0 and scaled.json["basis"] == "datasheet"
     assert "datasheet_only" in {one["code"] for one in scaled.json["diagnostics"]}
 
-    def width(told: dict) -> float:
-        return (told["high_j"] - told["low_j"]) / told["energy_j"]
+    def width(result: dict) -> float:
+        return (result["high_j"] - result["low_j"]) / result["energy_j"]
 
     assert width(scaled.json) > width(measured.json)
     unknown = joulemap("predict", RESNET, "--device", "abacus")
@@ -212,11 +212,11 @@ def test_carbon_price_and_a_lifetime(joulemap):
         1.5,
         "--json",
     ]
-    told = joulemap("predict", RESNET, "--batch", 16, *options).json
-    kwh = told["energy_j"] * 1.5 / 3.6e6
-    assert told["co2_kg"] == pytest.approx(0.05 * kwh) and told["price"] == pytest.approx(0.3 * kwh)
-    life = told["lifetime"]
-    assert life["inference_j"] == pytest.approx(told["energy_j"])
+    result = joulemap("predict", RESNET, "--batch", 16, *options).json
+    kwh = result["energy_j"] * 1.5 / 3.6e6
+    assert result["co2_kg"] == pytest.approx(0.05 * kwh) and result["price"] == pytest.approx(0.3 * kwh)
+    life = result["lifetime"]
+    assert life["inference_j"] == pytest.approx(result["energy_j"])
     assert life["energy_j"] == pytest.approx(1000 * life["step_j"] + 50000 * life["inference_j"])
     assert life["low_j"] < life["energy_j"] < life["high_j"]
     text = joulemap("predict", RESNET).out
@@ -224,16 +224,16 @@ def test_carbon_price_and_a_lifetime(joulemap):
 
 
 def test_explain_shows_features_and_physics_of_a_layer(joulemap):
-    told = joulemap("predict", RESNET, "--explain", "--json").json["explanation"]
-    assert told["operations"]
-    for operation in told["operations"]:
+    result = joulemap("predict", RESNET, "--explain", "--json").json["explanation"]
+    assert result["operations"]
+    for operation in result["operations"]:
         assert {"flops", "bytes", "granted_s", "physical_s", "tree_factor", "trust", "features", "bound"} <= set(
             operation
         )
-    same = joulemap("predict", RESNET, "--explain", told["layer"], "--json").json["explanation"]
-    assert same == told
+    same = joulemap("predict", RESNET, "--explain", result["layer"], "--json").json["explanation"]
+    assert same == result
     text = joulemap("predict", "--explain", RESNET).out
-    assert f"Why {told['layer']}" in text and "trusted to" in text and "feature" in text
+    assert f"Why {result['layer']}" in text and "trusted to" in text and "feature" in text
 
 
 def test_top_limits_the_layers_of_the_text_alone(joulemap):
@@ -256,25 +256,25 @@ def test_output_goes_into_a_file(joulemap, tmp_path):
 )
 def test_a_card_has_joules_by_size_and_precision(joulemap, name):
     outcome = joulemap("card", name, "--json")
-    told = outcome.json
-    assert outcome.code == 0 and told["schema"] == "joulemap.card/1" and told["name"] == name
-    assert {row["precision"] for row in told["rows"]} >= {"fp32", "bf16"}
-    assert len({row["size"] for row in told["rows"]}) >= 3 and told["advice"]
+    result = outcome.json
+    assert outcome.code == 0 and result["schema"] == "joulemap.card/1" and result["name"] == name
+    assert {row["precision"] for row in result["rows"]} >= {"fp32", "bf16"}
+    assert len({row["size"] for row in result["rows"]}) >= 3 and result["advice"]
     assert all(
         row["energy_j"] > 0 and row["time_s"] > 0 and row["bound"] in ("launch", "memory", "compute")
-        for row in told["rows"]
+        for row in result["rows"]
     )
     assert name in joulemap("card", name).out
 
 
-def test_a_card_that_is_not_there_names_near_ones(joulemap):
+def test_an_unknown_card_lists_similar_names(joulemap):
     outcome = joulemap("card", "torch.nn.Linaer")
     assert outcome.code == 2 and "Linear" in outcome.err
     assert joulemap("card").code == 2
     assert joulemap("card", "Linear", "--device", "abacus").code != 0
 
 
-def test_model_says_which_table_is_missing(joulemap, tmp_path):
+def test_model_names_the_missing_table(joulemap, tmp_path):
     for verb in (["fit", tmp_path, "-o", tmp_path / "p.json"], ["eval", tmp_path]):
         outcome = joulemap("model", *verb)
         assert outcome.code == 1 and "operations.csv" in outcome.err, outcome.err
@@ -300,11 +300,11 @@ def test_a_profile_of_this_machine_is_measured_fitted_and_then_used(joulemap, bi
     made = joulemap("calibrate", "--predict", "--minutes", "0.2", "--python", python, env=environment)
     assert made.code == 0, made.err
     device = made.out.rstrip().split('"')[-2]
-    told = joulemap("predict", RESNET, "--device", device, "--json", env=environment).json
-    assert told["basis"] == "fitted" and told["device"] == device and told["energy_j"] > 0
+    result = joulemap("predict", RESNET, "--device", device, "--json", env=environment).json
+    assert result["basis"] == "fitted" and result["device"] == device and result["energy_j"] > 0
 
 
-def test_a_python_without_the_package_is_said(joulemap, tmp_path):
+def test_a_python_without_the_package_is_reported(joulemap, tmp_path):
     environment = {**os.environ, "JOULEMAP_DATA": str(tmp_path / "data")}
     failed = joulemap("calibrate", "--predict", "--python", "/bin/false", env=environment)
     assert failed.code != 0 and "--python" in failed.err

@@ -25,31 +25,31 @@ def mystery(tmp_path: Path) -> Path:
     return file
 
 
-def test_what_is_not_known_is_listed(joulemap, mystery):
+def test_unknown_operations_are_listed(joulemap, mystery):
     outcome = joulemap("predict", mystery, "--json")
-    told = outcome.json
-    assert [one["op"] for one in told["unknown_ops"]] and all("reason" in one for one in told["unknown_ops"])
-    sound = all(one["bounded"] for one in told["unknown_ops"])
-    assert told["is_total_sound"] == sound and outcome.code == (0 if sound else 1)
-    assert {"unknown_operations", "unbounded_operations"} & {one["code"] for one in told["diagnostics"]}
+    result = outcome.json
+    assert [one["op"] for one in result["unknown_ops"]] and all("reason" in one for one in result["unknown_ops"])
+    sound = all(one["bounded"] for one in result["unknown_ops"])
+    assert result["is_total_sound"] == sound and outcome.code == (0 if sound else 1)
+    assert {"unknown_operations", "unbounded_operations"} & {one["code"] for one in result["diagnostics"]}
     assert "Mystery" in joulemap("predict", mystery).out
 
 
-def test_a_total_with_an_unknown_operation_is_a_lower_bound_in_the_first_lines_and_on_stderr(joulemap, mystery):
+def test_a_total_with_an_unknown_operation_is_printed_as_a_lower_bound(joulemap, mystery):
     outcome = joulemap("predict", mystery)
     first = "\n".join(outcome.out.strip().splitlines()[:5])
     assert "WARNING" in first and "lower bound" in first and "com.acme.Mystery" in first
     assert ">= " in outcome.out and "warning" in outcome.err and "lower bound" in outcome.err
 
 
-def test_json_of_a_lower_bound_has_no_upper_end_and_says_why(joulemap, mystery):
+def test_json_of_a_lower_bound_has_no_upper_bound_and_a_reason(joulemap, mystery):
     outcome = joulemap("predict", mystery, "--json", "--steps", "10")
-    told = outcome.json
-    assert told["is_lower_bound"] and told["high_j"] is None and told["lifetime"]["high_j"] is None
-    assert told["energy_j"] > 0 and told["low_j"] > 0
-    by_code = {one["code"]: one["message"] for one in told["diagnostics"]}
+    result = outcome.json
+    assert result["is_lower_bound"] and result["high_j"] is None and result["lifetime"]["high_j"] is None
+    assert result["energy_j"] > 0 and result["low_j"] > 0
+    by_code = {one["code"]: one["message"] for one in result["diagnostics"]}
     assert "com.acme.Mystery" in by_code["unknown_operations"]
-    assert [layer["high_j"] is None for layer in told["layers"]].count(True) == 1
+    assert [layer["high_j"] is None for layer in result["layers"]].count(True) == 1
     assert "lower bound" in outcome.err
 
 
@@ -59,10 +59,10 @@ def test_a_network_that_is_known_whole_has_no_warning(joulemap):
     assert "WARNING" not in joulemap("predict", RESNET).out
 
 
-def test_a_card_says_whether_its_kind_was_measured(joulemap, tmp_path):
+def test_a_card_states_whether_its_kind_was_measured(joulemap, tmp_path):
     profile = json.loads((ROOT / "data" / "devices" / "h200.json").read_text())
     for name in ("times", "energies"):
-        profile[name] = {group: told for group, told in profile[name].items() if not group.startswith("recurrent")}
+        profile[name] = {group: result for group, result in profile[name].items() if not group.startswith("recurrent")}
     file = tmp_path / "before.json"
     file.write_text(json.dumps(profile))
     assert joulemap("card", "torch.nn.Linear", "--json").json["is_measured"]
@@ -71,6 +71,6 @@ def test_a_card_says_whether_its_kind_was_measured(joulemap, tmp_path):
     assert "nothing of this kind was measured" in joulemap("card", "torch.nn.LSTM", "--profile", file).out
 
 
-def test_there_is_no_card_of_an_operation_that_is_not_known(joulemap):
+def test_an_unknown_operation_has_no_card(joulemap):
     outcome = joulemap("card", "com.acme.Mystery")
     assert outcome.code == 2 and outcome.out == ""

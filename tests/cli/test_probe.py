@@ -41,9 +41,9 @@ def record(binaries: Path, joulemap, tmp_path):
         assert not (tmp_path / "run.joule.d").exists()
 
         def report(by: str) -> dict:
-            told = joulemap("report", "--json", "--by", by, file)
-            assert told.code == 0, told.err
-            return told.json
+            result = joulemap("report", "--json", "--by", by, file)
+            assert result.code == 0, result.err
+            return result.json
 
         return report
 
@@ -51,17 +51,17 @@ def record(binaries: Path, joulemap, tmp_path):
 
 
 @pytest.mark.parametrize("end", ["tidy", "untidy"])
-def test_what_probing_cost_is_told_apart_from_the_run(record, end):
+def test_the_cost_of_probing_is_reported_separately(record, end):
     report = record(sys.executable, "-c", PROBES, end)
     for by in ("domain", "layer", "step"):
-        told = report(by)
-        assert told["overhead"]["probe_s"] >= 2, by
-        assert told["overhead"]["probe_j"] == pytest.approx(300 * told["overhead"]["probe_s"], rel=0.1), by
-        assert "not_probed" not in {entry["code"] for entry in told["diagnostics"]}
+        result = report(by)
+        assert result["overhead"]["probe_s"] >= 2, by
+        assert result["overhead"]["probe_j"] == pytest.approx(300 * result["overhead"]["probe_s"], rel=0.1), by
+        assert "not_probed" not in {entry["code"] for entry in result["diagnostics"]}
     rows = {row["display_name"]: row for row in report("step")["rows"]}
-    assert rows["probe"]["time_s"] == pytest.approx(told["overhead"]["probe_s"], rel=0.01)
-    assert rows["step 2"]["time_s"] < told["elapsed_s"] - 1.9
-    assert told["environment"]["probe"] == "at most 30 s"
+    assert rows["probe"]["time_s"] == pytest.approx(result["overhead"]["probe_s"], rel=0.01)
+    assert rows["step 2"]["time_s"] < result["elapsed_s"] - 1.9
+    assert result["environment"]["probe"] == "at most 30 s"
 
 
 def test_the_counter_is_read_at_its_steps_while_probing_goes_on(record, tmp_path):
@@ -75,16 +75,16 @@ def test_the_counter_is_read_at_its_steps_while_probing_goes_on(record, tmp_path
     assert sum(begin_ns <= at_ns <= end_ns for at_ns in reads_ns) >= 10
 
 
-def test_a_command_that_was_not_probed_says_so(record):
-    told = record("true", flags=("--probe-seconds", "5"))("domain")
-    assert "not_probed" in {entry["code"] for entry in told["diagnostics"]}
-    assert told["overhead"]["probe_s"] is None and told["overhead"]["probe_j"] is None
-    told = record("true", flags=())("domain")
-    assert "not_probed" not in {entry["code"] for entry in told["diagnostics"]}
+def test_a_command_that_was_not_probed_reports_it(record):
+    result = record("true", flags=("--probe-seconds", "5"))("domain")
+    assert "not_probed" in {entry["code"] for entry in result["diagnostics"]}
+    assert result["overhead"]["probe_s"] is None and result["overhead"]["probe_j"] is None
+    result = record("true", flags=())("domain")
+    assert "not_probed" not in {entry["code"] for entry in result["diagnostics"]}
 
 
 @pytest.mark.parametrize("trace", ["off", "kernels"])
-def test_modules_that_are_not_seen_cannot_be_probed(joulemap, trace):
+def test_modules_that_are_never_called_cannot_be_probed(joulemap, trace):
     outcome = joulemap("record", "--probe", "--trace", trace, "--", "true")
     assert outcome.code == 2
     assert "--probe needs to see modules" in outcome.err

@@ -26,7 +26,7 @@ def test_a_process_is_watched_until_it_ends(binaries):
     assert report["runs"][0]["elapsed_s"] > 0
 
 
-def test_a_process_that_does_not_exist_is_told(joulemap):
+def test_a_process_that_does_not_exist_is_reported(joulemap):
     outcome = joulemap("stat", "-p", "4194303")
     assert outcome.code == 1
     assert "no process 4194303" in outcome.err
@@ -54,7 +54,7 @@ def test_a_busy_neighbour_shows_in_the_process_share(joulemap):
     assert alone["process_share"] < beside["process_share"] < 0.95
 
 
-def test_what_an_earlier_run_left_behind_is_not_charged_to_the_next(joulemap, tmp_path):
+def test_energy_left_from_an_earlier_run_is_not_attributed_to_the_next(joulemap, tmp_path):
     burn = (
         "import time, pathlib\nwhile time.process_time() < 0.4: pass\n"
         f"pathlib.Path('{tmp_path}/done').touch()\ntime.sleep(60)"

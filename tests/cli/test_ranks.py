@@ -13,13 +13,13 @@ GPU = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"  # UUID that the fake CUPTI rep
 
 
 def report(joulemap, file: Path, by: str) -> dict:
-    told = joulemap("report", "--json", "--by", by, file)
-    assert told.code == 0, told.err
-    return told.json
+    outcome = joulemap("report", "--json", "--by", by, file)
+    assert outcome.code == 0, outcome.err
+    return outcome.json
 
 
-def rows_of(told: dict, device: str = "gpu0") -> dict[str, dict]:
-    return {" ".join(row["path"]): row for row in told["rows"] if row["device"] == device}
+def rows_of(result: dict, device: str = "gpu0") -> dict[str, dict]:
+    return {" ".join(row["path"]): row for row in result["rows"] if row["device"] == device}
 
 
 def test_ranks_that_a_launcher_started_have_a_share_each_and_their_steps_are_one(joulemap, binaries, tmp_path):
@@ -45,7 +45,7 @@ def test_ranks_that_a_launcher_started_have_a_share_each_and_their_steps_are_one
     assert [row["name"] for row in report(joulemap, file, "step")["rows"]] == [str(number) for number in range(60)]
 
 
-def test_ranks_of_imported_traces_are_those_that_the_traces_name(joulemap, tmp_path):
+def test_ranks_of_imported_traces_come_from_the_traces(joulemap, tmp_path):
     power = tmp_path / "power.csv"
     lines = ["time_unix_ns,domain,kind,value"]
     lines += [f"{begin_ns() + i * 10_000_000},{gpu},power_w,{watts}" for i in range(-50, 150)
@@ -58,10 +58,10 @@ def test_ranks_of_imported_traces_are_those_that_the_traces_name(joulemap, tmp_p
         traces.append(trace.write(tmp_path / f"rank{rank}.json"))
     file = tmp_path / "run.joule"
     assert joulemap("import", "kineto", *traces, "--power", power, "-o", file).code == 0
-    told = report(joulemap, file, "rank")
-    assert told["steps"] == 2
-    assert rows_of(told, "gpu0")["rank 0"]["energy_j"] == pytest.approx(50, rel=0.05)
-    assert rows_of(told, "gpu1")["rank 1"]["energy_j"] == pytest.approx(100, rel=0.05)
+    result = report(joulemap, file, "rank")
+    assert result["steps"] == 2
+    assert rows_of(result, "gpu0")["rank 0"]["energy_j"] == pytest.approx(50, rel=0.05)
+    assert rows_of(result, "gpu1")["rank 1"]["energy_j"] == pytest.approx(100, rel=0.05)
 
 
 def test_recordings_of_one_run_are_put_together_and_others_are_not(joulemap, sysroots, tmp_path):

@@ -60,29 +60,31 @@ def codes(report: dict) -> set[str]:
     return {entry["code"] for entry in report["diagnostics"]}
 
 
-def test_a_recording_tells_the_energy_of_the_command(machine, report, tmp_path):
+def test_a_recording_contains_the_energy_of_the_command(machine, report, tmp_path):
     file = tmp_path / "run.joule"
     process = machine.record(file, *busy(1.5))
     assert process.returncode == 0, process.stderr
     assert "measured" in process.stderr and str(file) in process.stderr
-    told = report(file)
-    start_ns = told["start_monotonic_ns"]
-    end_ns = start_ns + round(told["elapsed_s"] * 1e9)
+    result = report(file)
+    start_ns = result["start_monotonic_ns"]
+    end_ns = start_ns + round(result["elapsed_s"] * 1e9)
     for name in ("package-0", "dram-0"):
         true_j = machine.truth().joules(name, start_ns, end_ns)
-        assert domain(told, name)["measured_j"] == pytest.approx(true_j, rel=0.01)
-    assert told["complete"] and told["exit_code"] == 0
-    assert told["attributed_j"] + told["idle_j"] + told["unattributed_j"] == pytest.approx(told["measured_j"], rel=1e-3)
-    assert sum(row["energy_j"] for row in told["rows"]) == pytest.approx(told["attributed_j"])
+        assert domain(result, name)["measured_j"] == pytest.approx(true_j, rel=0.01)
+    assert result["complete"] and result["exit_code"] == 0
+    assert result["attributed_j"] + result["idle_j"] + result["unattributed_j"] == pytest.approx(
+        result["measured_j"], rel=1e-3
+    )
+    assert sum(row["energy_j"] for row in result["rows"]) == pytest.approx(result["attributed_j"])
     assert not (tmp_path / "run.joule.d").exists()
 
 
 def test_power_over_time_adds_up_to_the_energy(machine, report, tmp_path):
     machine.record(tmp_path / "run.joule", *busy(1.0))
-    told = report(tmp_path / "run.joule")
-    for series in told["power"]["domains"]:
-        joules = sum(watts * told["power"]["slice_s"] for watts in series["watts"] if watts is not None)
-        assert joules == pytest.approx(domain(told, series["name"])["measured_j"], rel=0.05)
+    result = report(tmp_path / "run.joule")
+    for series in result["power"]["domains"]:
+        joules = sum(watts * result["power"]["slice_s"] for watts in series["watts"] if watts is not None)
+        assert joules == pytest.approx(domain(result, series["name"])["measured_j"], rel=0.05)
 
 
 def test_the_text_of_a_report_has_energy_power_and_time(machine, joulemap, tmp_path):
@@ -96,8 +98,8 @@ def test_the_text_of_a_report_has_energy_power_and_time(machine, joulemap, tmp_p
 def test_the_exit_code_is_the_commands(machine, report, tmp_path, script, code):
     process = machine.record(tmp_path / "run.joule", "sh", "-c", script)
     assert process.returncode == code
-    told = report(tmp_path / "run.joule")
-    assert told["exit_code"] == code and told["complete"]
+    result = report(tmp_path / "run.joule")
+    assert result["exit_code"] == code and result["complete"]
 
 
 def test_a_command_that_cannot_be_started_leaves_nothing_behind(joulemap, tmp_path):
@@ -117,7 +119,7 @@ def test_an_older_recording_is_kept(machine, report, tmp_path):
     assert report(tmp_path / "run.joule.old")["exit_code"] == 1
 
 
-def test_wrong_usage_is_told_before_anything_runs(joulemap, tmp_path):
+def test_wrong_usage_is_reported_before_anything_runs(joulemap, tmp_path):
     marker = tmp_path / "ran"
     touch = ["touch", str(marker)]
     assert joulemap("record").code == 2
@@ -144,23 +146,23 @@ def test_the_recorder_killed_at_any_moment_keeps_what_it_has_written(machine, re
         simulator.wait(timeout=60)
     finally:
         os.killpg(simulator.pid, signal.SIGKILL)
-    told = report(file)  # the file does not exist: report finds its parts
-    assert not told["complete"] and "cut_off" in codes(told)
+    result = report(file)  # the file does not exist: report finds its parts
+    assert not result["complete"] and "cut_off" in codes(result)
     # Everything read before the last write is present.
-    written_s = (part.stat().st_mtime_ns - told["start_unix_ns"]) * 1e-9
-    assert written_s - 0.5 < told["elapsed_s"] < written_s + 0.1
-    assert domain(told, "package-0")["measured_j"] > 0
-    assert report(parts)["elapsed_s"] == told["elapsed_s"]
+    written_s = (part.stat().st_mtime_ns - result["start_unix_ns"]) * 1e-9
+    assert written_s - 0.5 < result["elapsed_s"] < written_s + 0.1
+    assert domain(result, "package-0")["measured_j"] > 0
+    assert report(parts)["elapsed_s"] == result["elapsed_s"]
 
 
 def test_a_summary_and_its_report_are_the_same_to_the_last_bit(machine, report, tmp_path):
     process = machine.record(tmp_path / "run.joule", *busy(1.0), record_flags=("--json",))
     summary = json.loads(process.stdout.splitlines()[-1])
-    told = report(tmp_path / "run.joule")
-    assert told["measured_j"] == summary["measured_j"]
+    result = report(tmp_path / "run.joule")
+    assert result["measured_j"] == summary["measured_j"]
 
 
-def test_a_recorder_that_was_stopped_for_a_while_says_so(machine, report, tmp_path):
+def test_a_recorder_that_was_suspended_reports_it(machine, report, tmp_path):
     file = tmp_path / "run.joule"
     record = [machine.joulemap, "record", "--sysroot", machine.root, "-o", file, "--", "sleep", "9"]
     simulator = subprocess.Popen(machine.command(*record), start_new_session=True, stderr=subprocess.PIPE, text=True)
@@ -175,15 +177,15 @@ def test_a_recorder_that_was_stopped_for_a_while_says_so(machine, report, tmp_pa
     except BaseException:
         os.killpg(simulator.pid, signal.SIGKILL)
         raise
-    told = report(file)
-    assert "readings_paused" in codes(told)
+    result = report(file)
+    assert "readings_paused" in codes(result)
     assert "was not read for" in summary
-    start_ns = told["start_monotonic_ns"]
-    true_j = machine.truth().joules("package-0", start_ns, start_ns + round(told["elapsed_s"] * 1e9))
-    assert domain(told, "package-0")["measured_j"] == pytest.approx(true_j, rel=0.02), "the counter went on"
+    start_ns = result["start_monotonic_ns"]
+    true_j = machine.truth().joules("package-0", start_ns, start_ns + round(result["elapsed_s"] * 1e9))
+    assert domain(result, "package-0")["measured_j"] == pytest.approx(true_j, rel=0.02), "the counter went on"
 
 
-def test_a_full_disk_costs_what_does_not_fit_and_the_command_runs_on(machine, report, tmp_path):
+def test_a_full_disk_loses_only_what_does_not_fit_and_the_command_continues(machine, report, tmp_path):
     """The file cannot exceed 6 kB: report reads what was written before and lists what is missing."""
     file = tmp_path / "run.joule"
     marker = tmp_path / "ran"
@@ -196,9 +198,9 @@ def test_a_full_disk_costs_what_does_not_fit_and_the_command_runs_on(machine, re
     assert process.returncode == 0, process.stderr
     assert marker.exists()
     assert "write" in process.stderr or "File too large" in process.stderr
-    told = report(file)
-    assert domain(told, "package-0")["measured_j"] > 0
-    assert not told["complete"] and codes(told)
+    result = report(file)
+    assert domain(result, "package-0")["measured_j"] > 0
+    assert not result["complete"] and codes(result)
 
 
 LIMITED = """
@@ -264,7 +266,7 @@ def test_a_period_can_be_chosen(machine, report, tmp_path):
 
 def test_json_of_record_is_its_last_line(machine, tmp_path):
     process = machine.record(tmp_path / "run.joule", "echo", "out", record_flags=("--json",))
-    told = json.loads(process.stdout.splitlines()[-1])
-    assert told["schema"] == "joulemap.record/1" and told["file"] == str(tmp_path / "run.joule")
-    assert told["file_bytes"] == (tmp_path / "run.joule").stat().st_size
-    assert told["overhead"]["sensors"][0]["late_us"]["max"] >= 0
+    result = json.loads(process.stdout.splitlines()[-1])
+    assert result["schema"] == "joulemap.record/1" and result["file"] == str(tmp_path / "run.joule")
+    assert result["file_bytes"] == (tmp_path / "run.joule").stat().st_size
+    assert result["overhead"]["sensors"][0]["late_us"]["max"] >= 0

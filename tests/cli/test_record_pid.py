@@ -35,8 +35,8 @@ def test_a_running_process_is_recorded_until_it_ends(recorder, joulemap, tmp_pat
     with subprocess.Popen(busy(1)) as watched:
         process, announced = recorder(watched.pid)
         assert announced["schema"] == "joulemap.recording/1"
-        told, _ = process.communicate(timeout=60)
-    summary = json.loads(told.splitlines()[-1])
+        result, _ = process.communicate(timeout=60)
+    summary = json.loads(result.splitlines()[-1])
     assert process.returncode == 0
     assert summary["command"] == watched.args
     report = joulemap("report", tmp_path / "run.joule", "--json").json
@@ -45,7 +45,7 @@ def test_a_running_process_is_recorded_until_it_ends(recorder, joulemap, tmp_pat
     assert report["estimated_j"] == summary["estimated_j"], "the same samples, the same code"
 
 
-def test_being_asked_to_stop_ends_the_recording_and_not_the_process(recorder, joulemap, tmp_path):
+def test_a_stop_request_ends_the_recording_and_not_the_process(recorder, joulemap, tmp_path):
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched:
         process, _ = recorder(watched.pid)
         process.terminate()
@@ -71,7 +71,7 @@ def test_a_process_with_the_announced_variables_is_part_of_the_recording(recorde
     assert "joined" in [row["name"] for row in report["rows"]]
 
 
-def test_what_makes_no_sense_with_a_process_is_refused(joulemap):
+def test_options_that_conflict_with_a_process_are_rejected(joulemap):
     assert joulemap("record", "-p", os.getpid(), "--", "true").code == 2
     assert joulemap("record", "-p", os.getpid(), "--probe").code == 2
     gone = subprocess.Popen(["true"])
@@ -81,7 +81,7 @@ def test_what_makes_no_sense_with_a_process_is_refused(joulemap):
     assert "no process" in outcome.err
 
 
-def test_report_leaves_parts_of_the_machine_out(joulemap, tmp_path):
+def test_report_excludes_parts_of_the_machine(joulemap, tmp_path):
     path = tmp_path / "run.joule"
     assert joulemap("record", "--sensors", "estimate", "-o", path, "--", *busy(0.3)).code == 0
 

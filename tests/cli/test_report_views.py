@@ -32,15 +32,15 @@ def number(text: str) -> float:
     return float(re.sub("[^0-9.e+-]", "", text))
 
 
-def test_the_tree_holds_the_numbers_of_the_json(report):
-    told = report("--by", "layer", "--json").json
+def test_the_tree_contains_the_numbers_of_the_json(report):
+    result = report("--by", "layer", "--json").json
     lines = report("--by", "layer").out.splitlines()
-    on_gpu = [row for row in told["rows"] if row["device"] == "gpu0"]
+    on_gpu = [row for row in result["rows"] if row["device"] == "gpu0"]
     phase = sum(row["energy_j"] for row in on_gpu if row["path"][:2] == ["train", "backward"])
     line = next(line for line in lines if "backward" in line)
     assert float(line.split("backward")[1].split()[0]) == pytest.approx(phase, rel=1e-3)
     idle = next(line for line in lines if line.startswith(" idle"))
-    assert float(idle.split()[1]) == pytest.approx(told["idle_j"], rel=1e-3)
+    assert float(idle.split()[1]) == pytest.approx(result["idle_j"], rel=1e-3)
     assert any(line.startswith(" not attributed") for line in lines)
     assert any(line.startswith(" cpu") and "?" in line for line in lines), "an energy that is not known is no zero"
 
@@ -93,7 +93,7 @@ def test_a_terminal_gets_no_picture(binaries):
     assert run_in_terminal(binaries, "--plot", "bars") == (2, "")
 
 
-def test_a_filter_leaves_only_what_holds_it(report):
+def test_a_filter_keeps_only_matching_entries(report):
     text = report("--by", "layer", "--filter", "downsample", "--top", 0).out
     tree = text[text.index(" By ") : text.index(" idle")]
     assert "downsample" in tree and "maxpool" not in tree and "probe" not in tree.split("\n", 1)[1].split("±")[0]
@@ -109,12 +109,12 @@ def test_depth_and_top_bound_the_lines(report):
     assert lines("--top", 0) > 300
 
 
-def test_what_cannot_be_sorted_by_is_wrong_usage(report):
+def test_an_unknown_sort_key_is_wrong_usage(report):
     assert report("--sort", "colour").code == 2
 
 
 @pytest.mark.parametrize("plot", PLOTS)
-def test_a_plot_is_a_picture_that_says_what_is_in_it(report, tmp_path, plot):
+def test_a_plot_is_an_image_with_labels(report, tmp_path, plot):
     file = tmp_path / "plot.svg"
     assert report("--plot", plot, "-o", file).code == 0
     root = ElementTree.fromstring(file.read_text())
@@ -144,7 +144,7 @@ def test_a_level_that_a_plot_does_not_have_is_wrong_usage(report, tmp_path, plot
     assert not (tmp_path / "x.svg").exists()
 
 
-def test_a_plot_of_nothing_says_so(joulemap, tmp_path):
+def test_an_empty_plot_is_reported(joulemap, tmp_path):
     recording = RECORDING.parents[1] / "tests" / "data" / "recordings" / "v1.0.joule"
     outcome = joulemap("report", recording, "--plot", "violin", "-o", tmp_path / "x.svg")
     assert outcome.code == 1 and "->" in outcome.err
@@ -166,11 +166,11 @@ def test_png_and_pdf_are_made_of_it(report, tmp_path, kind, magic):
 
 
 def test_a_table_of_csv_has_all_rows_with_all_digits(report):
-    told = report("--by", "layer", "--json").json
+    result = report("--by", "layer", "--json").json
     rows = list(csv.DictReader(io.StringIO(report("--by", "layer", "--format", "csv").out)))
-    assert len(rows) == len(told["rows"]) + 2, "idle and what is nobody's, too"
+    assert len(rows) == len(result["rows"]) + 2, "idle and what is nobody's, too"
     known = {(row["layer"], row["device"]): row["energy_j"] for row in rows}
-    for row in told["rows"]:
+    for row in result["rows"]:
         energy = known[" ".join(row["path"]), row["device"]]
         assert energy == "" if row["energy_j"] is None else float(energy) == row["energy_j"]
 
@@ -181,10 +181,10 @@ def test_tables_for_documents_name_what_was_measured(report, form):
     assert "gpu0 by nvml" in text and "idle" in text
 
 
-def test_the_sentence_to_cite_says_what_is_in_the_number(report):
+def test_the_citation_sentence_states_what_the_number_includes(report):
     text = report("--cite").out
-    told = report("--json").json
-    joules = told["measured_j"] - told["overhead"]["probe_j"]
+    result = report("--json").json
+    joules = result["measured_j"] - result["overhead"]["probe_j"]
     assert float(re.search(r"used ([\d.]+) J", text)[1]) == pytest.approx(joules, rel=1e-3)
     assert "measured: gpu0 by nvml" in text and "not in it: package-0, dram-0" in text and "90 % interval" in text
     assert "on GPU that the recording does not name, Intel" in text  # the recording predates the storage of GPU names
@@ -192,8 +192,8 @@ def test_the_sentence_to_cite_says_what_is_in_the_number(report):
 
 
 def test_a_model_card_makes_up_no_emissions(report):
-    told = report("--json").json
-    joules = told["measured_j"] - told["overhead"]["probe_j"]
+    result = report("--json").json
+    joules = result["measured_j"] - result["overhead"]["probe_j"]
     card = report("--model-card", "--gco2-per-kwh", 300, "--location", "Paris", "--hardware", "1 x H200").out
     assert float(re.search(r"emissions: ([\d.]+)", card)[1]) == pytest.approx(joules / 3.6e6 * 300, rel=1e-3)
     assert 'geographical_location: "Paris"' in card and 'hardware_used: "1 x H200"' in card

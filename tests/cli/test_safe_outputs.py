@@ -59,13 +59,13 @@ def test_a_recording_is_never_overwritten_by_what_is_made_of_it(joulemap, record
     assert (tmp_path / "link").is_symlink()
 
 
-def test_neither_is_it_by_a_plot(joulemap, recording, tmp_path):
+def test_a_recording_is_not_overwritten_by_a_plot(joulemap, recording, tmp_path):
     (tmp_path / "plot.svg").hardlink_to(recording)
     assert joulemap("report", recording, "--plot", "timeline", "-o", tmp_path / "plot.svg").code == 2
     assert (tmp_path / "plot.svg").read_bytes() == recording.read_bytes()
 
 
-def test_nor_is_its_folder_of_parts_used_for_tensorboard(joulemap, recording, tmp_path):
+def test_the_folder_of_parts_is_not_used_for_tensorboard(joulemap, recording, tmp_path):
     before = everything_in(tmp_path)
     assert joulemap("export", recording, "--to", "tensorboard", "-o", f"{recording}.d").code == 2
     assert everything_in(tmp_path) == before
@@ -79,7 +79,7 @@ def test_a_result_replaces_no_other_recording_either(joulemap, recording, tmp_pa
     assert other.read_bytes() == recording.read_bytes()
 
 
-def test_an_import_takes_the_place_of_none_of_its_inputs(joulemap, tmp_path):
+def test_an_import_overwrites_none_of_its_inputs(joulemap, tmp_path):
     power = tmp_path / "power.csv"
     power.write_text(POWER)
     (tmp_path / "link").symlink_to(power)

@@ -155,7 +155,7 @@ def test_the_codes_of_lost_data_are_documented():
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "link", "device"])
-def test_what_is_no_part_in_the_folder_costs_nothing_but_itself(record, joulemap, tmp_path, kind):
+def test_foreign_files_in_the_folder_of_parts_are_skipped(record, joulemap, tmp_path, kind):
     file, odd = tmp_path / "run.joule", tmp_path / "run.joule.d" / "odd.joule"
     make = {
         "fifo": f"mkfifo {odd}",

@@ -80,7 +80,7 @@ def test_the_copy_takes_the_place_of_nothing(joulemap, own: Path, tmp_path: Path
     assert joulemap("share", note, "-o", tmp_path / "copy").code == 1 and not (tmp_path / "copy").exists()
 
 
-def test_what_belongs_to_no_chunk_is_not_copied(joulemap, own: Path, tmp_path: Path):
+def test_bytes_outside_of_chunks_are_not_copied(joulemap, own: Path, tmp_path: Path):
     damaged, shared = tmp_path / "damaged.joule", tmp_path / "shared.joule"
     damaged.write_bytes(own.read_bytes() + b"my diary")
     outcome = joulemap("share", damaged, "-o", shared, "--json")

@@ -102,7 +102,7 @@ def test_half_written_and_replaced_files_do_not_disturb_the_sum(simulate, fault)
         ("--garbage-at", "garbage_reading"),
     ],
 )
-def test_what_was_good_before_a_counter_failed_is_kept(simulate, fault, code):
+def test_data_from_before_a_counter_failure_are_kept(simulate, fault, code):
     simulation = simulate(fault, 0, "--fault-zone", "intel-rapl:0", seconds=1.5)
     assert code in simulation.codes
     package = simulation.domain("package-0")
@@ -118,7 +118,7 @@ def test_a_permission_taken_away_while_the_counter_is_open_costs_nothing(simulat
 
 
 @pytest.mark.parametrize("period_us", [3_000, 20_000, 100_000])
-def test_slow_counters_are_interpolated_and_the_interval_holds(simulate, period_us):
+def test_slow_counters_are_interpolated_and_the_interval_covers_the_truth(simulate, period_us):
     simulation = simulate("--period-us", period_us, "--jitter-us", 0, seconds=0)
     package = simulation.domain("package-0")
     # A delayed simulator makes the counter irregular: allow for the delay at full power (95 W).
@@ -153,7 +153,7 @@ def test_one_denied_socket_keeps_its_row(joulemap, sysroots, tmp_path):
 
 
 @pytest.mark.parametrize("fault", ["--reset-at", "--back-at"])
-def test_a_reset_costs_one_moment_and_is_told(simulate, fault):
+def test_a_counter_reset_loses_one_interval_and_is_reported(simulate, fault):
     simulation = simulate(fault, 0)
     assert "counter_reset" in simulation.codes
     assert simulation.is_true("package-0", within=0.06)
@@ -174,7 +174,7 @@ def test_a_command_shorter_than_the_refresh_is_never_zero(binaries, memory_direc
     assert sum(domain["joules"] is not None for run in runs for domain in run["domains"]) > len(runs)
 
 
-def test_the_interval_says_how_the_estimate_is_made(simulate):
+def test_the_interval_depends_on_how_the_estimate_is_made(simulate):
     simulation = simulate(stat_flags=("--sensors", "estimate"))
     package = simulation.domain("package-0")
     assert package["provenance"] == "estimated"

@@ -63,13 +63,13 @@ def test_the_exit_code_of_the_command_is_passed_on(joulemap, command, code):
         ["stat", "-r", "3", "-a"],
     ],
 )
-def test_wrong_usage_is_code_2_and_says_what_is_right(joulemap, arguments):
+def test_wrong_usage_exits_with_2_and_prints_the_correct_usage(joulemap, arguments):
     outcome = joulemap(*arguments)
     assert outcome.code == 2
     assert "joulemap: " in outcome.err
 
 
-def test_an_error_names_the_command_and_says_what_to_do(joulemap):
+def test_an_error_names_the_command_and_a_remedy(joulemap):
     outcome = joulemap("stat", "--", "joulemap-no-such-command")
     assert "joulemap-no-such-command" in outcome.err and "->" in outcome.err
 
@@ -97,7 +97,7 @@ def test_the_result_goes_to_a_file_when_asked(joulemap, tmp_path):
     assert "Energy of 'true'" in (tmp_path / "stat.txt").read_text()
 
 
-def test_a_file_that_cannot_be_written_is_told_before_the_command_runs(joulemap, tmp_path):
+def test_an_unwritable_file_is_reported_before_the_command_runs(joulemap, tmp_path):
     outcome = joulemap("stat", "--json", "-o", tmp_path / "no" / "folder", "--", "touch", tmp_path / "ran")
     assert outcome.code == 1
     assert "No such file" in outcome.err
@@ -173,14 +173,14 @@ def test_without_any_sensor_and_command_it_is_not_possible_here(joulemap, tmp_pa
     assert "joulemap doctor" in outcome.err
 
 
-def test_a_sensor_asked_for_by_name_that_is_not_there_is_told(joulemap, sysroots):
+def test_a_named_sensor_that_is_absent_is_reported(joulemap, sysroots):
     outcome = joulemap("stat", "--json", "--sensors", "powercap", "--sysroot", sysroots / "no-sensors", "--", "true")
     assert outcome.code == 0
     assert "sensor_absent" in {diagnostic["code"] for diagnostic in outcome.json["diagnostics"]}
 
 
 @pytest.mark.parametrize("machine", ["frozen-counter", "intel-2socket", "psys-laptop", "mmio-duplicate", "garbage", "wrap"])
-def test_a_counter_that_stands_still_is_never_a_zero(joulemap, sysroots, machine):
+def test_a_counter_that_does_not_update_is_never_zero_energy(joulemap, sysroots, machine):
     flags = ["--json", "--sensors", "powercap", "--sysroot", sysroots / machine]
     report = joulemap("stat", *flags, "--", "sleep", "0.3").json
     assert report["runs"][0]["measured_j"] is None
@@ -268,7 +268,7 @@ def test_the_command_gets_the_signals_as_we_got_them(joulemap):
     assert len(ignored) == 2 and ignored[0] == ignored[1]
 
 
-def test_what_measuring_cost_is_part_of_the_result(joulemap):
+def test_measurement_overhead_is_part_of_the_result(joulemap):
     (run,) = joulemap("stat", "--json", "--", "sleep", "0.3").json["runs"]
     assert 0 < run["overhead"]["cpu_s"] < 0.3
     assert run["overhead"]["share"] == pytest.approx(run["overhead"]["cpu_s"] / run["elapsed_s"])

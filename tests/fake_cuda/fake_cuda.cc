@@ -76,7 +76,7 @@ bool read_script(std::istream& file) {
   return true;
 }
 
-void tell(std::int64_t time_ns, Doing doing) {
+void describe_energy(std::int64_t time_ns, Doing doing) {
   if (state.log != nullptr && state.log->is_open()) state.log->add(time_ns, doing);
 }
 
@@ -132,13 +132,13 @@ EXPORTED CudaResult cuCtxCreate_v2(CudaContext* context, unsigned, CudaDevice) {
   if (outcome != CudaResult::success) return outcome;
   *context = &state.context;
   state.has_context = true;
-  tell(monotonic_ns(), Doing::context);
+  describe_energy(monotonic_ns(), Doing::context);
   return outcome;
 }
 
 EXPORTED CudaResult cuCtxDestroy_v2(CudaContext) {
   state.has_context = false;
-  tell(monotonic_ns(), Doing::nothing);
+  describe_energy(monotonic_ns(), Doing::nothing);
   return outcome_of("cuCtxDestroy_v2");
 }
 
@@ -159,8 +159,8 @@ EXPORTED CudaResult cuLaunchKernel(CudaFunction, unsigned, unsigned, unsigned, u
   const double length_ms = static_cast<double>(*static_cast<const unsigned*>(parameters[1])) / state.loops_per_ms;
   const std::int64_t start_ns = std::max(monotonic_ns(), state.busy_until_ns);
   state.busy_until_ns = start_ns + static_cast<std::int64_t>(length_ms * 1e6);
-  tell(start_ns, Doing::kernel);
-  tell(state.busy_until_ns, Doing::context);
+  describe_energy(start_ns, Doing::kernel);
+  describe_energy(state.busy_until_ns, Doing::context);
   return outcome;
 }
 

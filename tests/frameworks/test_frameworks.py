@@ -33,11 +33,13 @@ class Recorded:
 
     def placed_percent(self) -> float:
         """Percentage of the operations' time in profiled steps that has a layer and a phase."""
-        messages = [told["message"] for told in self.report["diagnostics"] if told["code"] == "layers_from_profiler"]
+        messages = [
+            result["message"] for result in self.report["diagnostics"] if result["code"] == "layers_from_profiler"
+        ]
         return float(re.search(r"([\d.]+) % of the time", messages[0])[1])
 
     def codes(self) -> set:
-        return {told["code"] for told in self.report["diagnostics"]}
+        return {result["code"] for result in self.report["diagnostics"]}
 
 
 def last_line(text: str) -> str:
@@ -78,7 +80,7 @@ def test_keras_operations_have_a_layer_and_a_phase(recorded, network):
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_keras_trains_as_without_us(recorded, network):
+def test_keras_trains_identically_with_the_capture(recorded, network):
     assert recorded("keras_networks.py", network).printed == plain("keras_networks.py", network)
 
 
@@ -110,7 +112,7 @@ def test_jax_operations_have_a_layer_and_a_phase(recorded):
     assert "Conv_0" in run.modules("inference", "forward")
 
 
-def test_jax_trains_as_without_us(recorded):
+def test_jax_trains_identically_with_the_capture(recorded):
     assert recorded("flax_network.py").printed == plain("flax_network.py")
 
 

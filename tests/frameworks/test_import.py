@@ -78,7 +78,7 @@ def test_a_trace_of_tensorflow_1_has_its_layers(imported, tmp_path, which):
         assert {"first", "second"} <= layers_of(paths, "train", phase), phase
 
 
-def test_both_traces_of_tensorflow_1_tell_the_same(imported, tmp_path):
+def test_both_traces_of_tensorflow_1_give_the_same_result(imported, tmp_path):
     run("traced_tensorflow1.py", tmp_path / "timeline.json", tmp_path / "metadata.pb")
     whole = imported("tensorflow", tmp_path / "timeline.json")
     paths, time_s = whole.paths("op"), whole.time_s()
@@ -117,6 +117,6 @@ def test_times_are_when_it_ran(tmp_path, binaries):
     run("traced_keras.py", tmp_path / "log")
     summary = subprocess.run([binaries / "trace_summary", "xplane", tmp_path / "log"], capture_output=True, text=True,
                              timeout=60, check=True)
-    told = json.loads(summary.stdout)
-    assert told["unix_time"] and told["events_dropped"] == 0
-    assert before < told["first_ns"] / NANOSECONDS < time.time()
+    result = json.loads(summary.stdout)
+    assert result["unix_time"] and result["events_dropped"] == 0
+    assert before < result["first_ns"] / NANOSECONDS < time.time()

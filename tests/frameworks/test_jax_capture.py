@@ -45,9 +45,9 @@ except TypeError:
 
 
 @pytest.mark.parametrize("is_recorded", [False, True])
-def test_what_jit_gives_can_be_used_as_ever(joulemap, tmp_path, is_recorded):
+def test_the_result_of_jit_can_be_used_unchanged(joulemap, tmp_path, is_recorded):
     program = tmp_path / "uses.py"
-    program.write_text(USES.format(expected="WatchedJit" if is_recorded else "PjitFunction"))
+    program.write_text(USES.format(expected="TracedJit" if is_recorded else "PjitFunction"))
     if is_recorded:
         run = joulemap("record", "-o", tmp_path / "run.joule", "--", sys.executable, program)
         assert run.code == 0, run.err
@@ -69,16 +69,16 @@ def step(w, x):
         return jnp.tanh(x @ w).sum()
 
 text = jax.jit(jax.grad(step)).lower(jnp.ones((8, 8)), jnp.ones((8, 8))).compile().as_text()
-told = list(operations_of(text))
-assert told, text
-assert all(module == "jit_step" for module, _, _ in told), told
-assert any("transpose(jvp(Net))" in name for _, _, name in told), told
-assert all(instruction in text and "%" not in instruction for _, instruction, _ in told), told
+operations = list(operations_of(text))
+assert operations, text
+assert all(module == "jit_step" for module, _, _ in operations), operations
+assert any("transpose(jvp(Net))" in name for _, _, name in operations), operations
+assert all(instruction in text and "%" not in instruction for _, instruction, _ in operations), operations
 assert list(operations_of("no program")) == []
 """
 
 
-def test_the_text_of_a_program_tells_what_its_instructions_come_from(binaries, tmp_path):
+def test_the_hlo_text_maps_instructions_to_operations(binaries, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(HLO.format(package=str(binaries.parent / "python")))
     run = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=300)

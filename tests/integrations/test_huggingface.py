@@ -35,15 +35,15 @@ def trainer(folder, save: str = "no", **options):
     return transformers.Trainer(model, arguments, train_dataset=data, **options)
 
 
-def test_what_the_trainer_logs_holds_the_energy_and_reporters_see_it(tmp_path):
+def test_the_logs_of_the_trainer_contain_the_energy(tmp_path):
     seen = Seen()
     made = trainer(tmp_path, callbacks=[seen])
     energy = joulemap.huggingface.add_to(made)
     made.train()
     for logs in (seen.logs, made.state.log_history):
-        told = [entry["energy/train_estimated_j"] for entry in logs]
-        assert len(told) >= 4
-        assert told == sorted(told)  # cumulative energy never decreases
+        results = [entry["energy/train_estimated_j"] for entry in logs]
+        assert len(results) >= 4
+        assert results == sorted(results)  # cumulative energy never decreases
     assert len(energy.epochs) == 2
     assert any("energy/epoch_estimated_j" in entry for entry in made.state.log_history)
     assert energy.energy.provenance == "estimated"
@@ -55,7 +55,7 @@ def test_as_a_plain_callback_it_is_in_the_trainers_state(tmp_path):
     assert all("energy/train_estimated_j" in entry for entry in made.state.log_history)
 
 
-def test_a_model_learns_the_same_with_it_and_without(tmp_path):
+def test_a_model_trains_identically_with_and_without_the_callback(tmp_path):
     with_it, without = trainer(tmp_path / "a"), trainer(tmp_path / "b")
     joulemap.huggingface.add_to(with_it)
     for made in (with_it, without):
@@ -71,7 +71,7 @@ class Fails(transformers.TrainerCallback):
             raise ValueError("of the program's")
 
 
-def test_a_training_that_failed_and_goes_on_from_its_checkpoint_has_one_total(tmp_path):
+def test_a_training_resumed_from_a_checkpoint_after_a_failure_has_one_total(tmp_path):
     path = tmp_path / "total.json"
     first = trainer(tmp_path / "run", save="epoch", callbacks=[Fails()])
     joulemap.huggingface.add_to(first, total_file=path)
@@ -85,6 +85,6 @@ def test_a_training_that_failed_and_goes_on_from_its_checkpoint_has_one_total(tm
     assert len(runs) == 2 and all(run["estimated_j"] > 0 for run in runs)
     assert runs[1]["state"] == "ended"
     name = "energy/all_runs_estimated_j"
-    told = [entry[name] for entry in second.state.log_history if name in entry]
-    assert told[-1] == pytest.approx(sum(run["estimated_j"] for run in runs), rel=0.2)
-    assert told[-1] > runs[1]["estimated_j"]
+    results = [entry[name] for entry in second.state.log_history if name in entry]
+    assert results[-1] == pytest.approx(sum(run["estimated_j"] for run in runs), rel=0.2)
+    assert results[-1] > runs[1]["estimated_j"]

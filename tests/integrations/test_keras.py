@@ -28,19 +28,19 @@ def test_the_energy_of_each_epoch_is_in_the_history():
     assert energy.energy.joules >= sum(epoch.joules for epoch in energy.epochs) * 0.99
 
 
-def test_each_batch_is_told_when_asked_for():
+def test_each_batch_is_logged_on_request():
     energy = joulemap.keras.EnergyCallback(per_batch=True)
     fit(energy)
     assert [step.number for step in energy.batches] == [0, 1, 2, 3] * 2
     assert all(step.energy.joules is not None for step in energy.batches)
 
 
-def test_loggers_that_follow_see_it(tmp_path):
+def test_later_loggers_receive_the_energy(tmp_path):
     fit(joulemap.keras.EnergyCallback(), keras.callbacks.CSVLogger(str(tmp_path / "log.csv")))
     assert "energy/epoch_estimated_j" in (tmp_path / "log.csv").read_text().splitlines()[0]
 
 
-def test_a_model_learns_the_same_with_it_and_without():
+def test_a_model_trains_identically_with_and_without_the_callback():
     with_it = fit(joulemap.keras.EnergyCallback(per_batch=True)).history["loss"]
     assert with_it == fit().history["loss"]
 

@@ -49,17 +49,19 @@ def rows(folder) -> list:
 def test_the_trainers_logger_gets_steps_epochs_and_the_training(tmp_path):
     energy = joulemap.lightning.EnergyCallback()
     fit(tmp_path, [energy])
-    told = rows(tmp_path)
-    steps = {int(row["step"]): float(row["energy/step_estimated_j"]) for row in told if row["energy/step_estimated_j"]}
+    result = rows(tmp_path)
+    steps = {
+        int(row["step"]): float(row["energy/step_estimated_j"]) for row in result if row["energy/step_estimated_j"]
+    }
     assert sorted(steps) == list(range(8))
-    epochs = [float(row["energy/epoch_estimated_j"]) for row in told if row["energy/epoch_estimated_j"]]
+    epochs = [float(row["energy/epoch_estimated_j"]) for row in result if row["energy/epoch_estimated_j"]]
     assert len(epochs) == 2
-    trained = [float(row["energy/train_estimated_j"]) for row in told if row["energy/train_estimated_j"]]
+    trained = [float(row["energy/train_estimated_j"]) for row in result if row["energy/train_estimated_j"]]
     assert trained == [pytest.approx(energy.energy.joules)]
     assert sum(steps.values()) <= sum(epochs) * 1.01 <= trained[0] * 1.02
 
 
-def test_a_model_learns_the_same_with_it_and_without(tmp_path):
+def test_a_model_trains_identically_with_and_without_the_callback(tmp_path):
     torch.manual_seed(0)
     with_it = fit(tmp_path / "a", [joulemap.lightning.EnergyCallback()], Model())
     torch.manual_seed(0)
@@ -74,11 +76,13 @@ def test_a_run_that_fails_counts(tmp_path):
     fit(tmp_path / "b", [joulemap.lightning.EnergyCallback(total_file=path)])
     runs = json.loads(path.read_text())["runs"]
     assert [run["state"] for run in runs] == ["failed", "ended"]
-    told = [float(row["energy/all_runs_estimated_j"]) for row in rows(tmp_path / "b") if row["energy/all_runs_estimated_j"]]
-    assert told[-1] == pytest.approx(sum(run["estimated_j"] for run in runs))
+    results = [
+        float(row["energy/all_runs_estimated_j"]) for row in rows(tmp_path / "b") if row["energy/all_runs_estimated_j"]
+    ]
+    assert results[-1] == pytest.approx(sum(run["estimated_j"] for run in runs))
 
 
-def test_a_training_that_failed_and_goes_on_from_its_checkpoint_has_one_total(tmp_path):
+def test_a_training_resumed_from_a_checkpoint_after_a_failure_has_one_total(tmp_path):
     path = tmp_path / "total.json"
     saves = ModelCheckpoint(dirpath=tmp_path / "saved", every_n_epochs=1, save_last=True)
     first = [joulemap.lightning.EnergyCallback(total_file=path), saves]
@@ -89,8 +93,8 @@ def test_a_training_that_failed_and_goes_on_from_its_checkpoint_has_one_total(tm
     assert resumed.trainer.global_step == 12
     runs = json.loads(path.read_text())["runs"]
     assert [run["state"] for run in runs] == ["failed", "ended"]
-    told = rows(tmp_path / "b")
-    steps = sorted(int(row["step"]) for row in told if row["energy/step_estimated_j"])
+    result = rows(tmp_path / "b")
+    steps = sorted(int(row["step"]) for row in result if row["energy/step_estimated_j"])
     assert steps == list(range(4, 12))  # continues from the checkpoint
-    last = [float(row["energy/all_runs_estimated_j"]) for row in told if row["energy/all_runs_estimated_j"]][-1]
+    last = [float(row["energy/all_runs_estimated_j"]) for row in result if row["energy/all_runs_estimated_j"]][-1]
     assert last == pytest.approx(sum(run["estimated_j"] for run in runs))

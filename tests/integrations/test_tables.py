@@ -74,13 +74,13 @@ def test_pandas_takes_the_table_without_a_copy(run):
         assert address(frame[name].array.__arrow_array__()) == address(table[name])
 
 
-def test_whoever_speaks_arrows_interface_takes_the_ledger_itself(run):
+def test_libraries_with_arrows_c_interface_accept_the_ledger(run):
     ledger = run.ledger(by="region")
     assert polars.DataFrame(ledger)["energy_j"].to_list() == [row.energy_j for row in ledger.rows]
     assert pyarrow.table(ledger) == ledger.to_arrow()
 
 
-def test_layers_are_told_step_by_step_in_full_as_means_and_as_sums(tmp_path):
+def test_layers_are_exported_per_step_as_means_and_as_sums(tmp_path):
     run = jm.load(ON_A_GPU)
     full = run.to_pandas(per="step")
     column = full["gpu0 train backward layer4.0.conv1"]

@@ -36,8 +36,8 @@ def test_mlflow_gets_steps_epochs_and_the_run(run):
             for _ in range(3):
                 energy.step()
                 work()
-    told = history(active.info.run_id, "energy/step_estimated_j")
-    assert [step for step, _ in told] == [0, 1, 2, 3, 4, 5]
+    result = history(active.info.run_id, "energy/step_estimated_j")
+    assert [step for step, _ in result] == [0, 1, 2, 3, 4, 5]
     assert len(history(active.info.run_id, "energy/epoch_estimated_j")) == 2
     assert history(active.info.run_id, "energy/train_estimated_j") == [(5, pytest.approx(energy.energy.joules))]
     assert mlflow.get_run(active.info.run_id).data.tags["energy"] == "estimated"
@@ -52,7 +52,7 @@ def test_mlflow_gets_the_energy_of_a_run_that_fails(run, tmp_path):
     assert json.loads(path.read_text())["runs"][0]["state"] == "failed"
 
 
-def test_without_a_run_of_mlflow_it_says_so():
+def test_without_an_mlflow_run_the_error_states_it():
     with pytest.raises(joulemap.JoulemapError, match="start_run"):
         joulemap.mlflow.EnergyLogger().__enter__()
 
@@ -61,13 +61,13 @@ def test_wandb_gets_steps_and_a_summary_offline(tmp_path):
     run = wandb.init(mode="offline", dir=str(tmp_path), project="energy")
     logged: list = []
     log = run.log
-    run.log = lambda told, **more: (logged.append(told), log(told, **more))  # an offline run cannot be queried
+    run.log = lambda result, **more: (logged.append(result), log(result, **more))  # an offline run cannot be queried
     with joulemap.wandb.EnergyLogger(run) as energy:
         energy.epoch()
         for _ in range(3):
             energy.step()
             work()
-    assert [told["energy/step"] for told in logged if "energy/step_estimated_j" in told] == [0, 1, 2]
+    assert [result["energy/step"] for result in logged if "energy/step_estimated_j" in result] == [0, 1, 2]
     assert run.summary["energy/provenance"] == "estimated"
     assert run.summary["energy/train_estimated_j"] == pytest.approx(energy.energy.joules)
     run.finish()
@@ -81,14 +81,14 @@ def shell():
     return made
 
 
-def test_a_cell_is_told_and_kept(shell, capsys):
+def test_a_cell_is_printed_and_stored(shell, capsys):
     shell.run_cell_magic("joules", "spent", "made_there = sum(range(100000))")
     assert "estimated" in capsys.readouterr().out
     assert shell.user_ns["spent"].joules > 0
     assert shell.user_ns["made_there"] == sum(range(100000))
 
 
-def test_a_line_is_told(shell, capsys):
+def test_a_wrong_line_is_reported(shell, capsys):
     shell.run_line_magic("joules", "of_a_line = 7")
     assert " J " in capsys.readouterr().out
     assert shell.user_ns["of_a_line"] == 7

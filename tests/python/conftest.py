@@ -32,7 +32,7 @@ def busy(seconds):
     while time.perf_counter() < end:
         pass
 
-def tell(energy):
+def describe_energy(energy):
     domains = {domain.name: [domain.joules, domain.uncertainty_j, domain.reason] for domain in energy.domains}
     return {"joules": energy.joules, "uncertainty_j": energy.uncertainty_j, "seconds": energy.seconds,
             "reason": energy.reason, "provenance": energy.provenance, "begin_ns": energy.begin_ns,
@@ -85,8 +85,8 @@ def record(binaries: Path, tmp_path: Path):
 class Simulation:
     """The output of a program on a simulated machine, and the true energies."""
 
-    def __init__(self, told, truth: Truth) -> None:
-        self.told = told
+    def __init__(self, result, truth: Truth) -> None:
+        self.result = result
         self.truth = truth
 
     def true_joules(self, window: dict, domain: str) -> float:
@@ -113,7 +113,7 @@ jm.start(sysroot=os.environ["JOULEMAP_SIMULATED_ROOT"], sensors="powercap")
 def faults_begin():
     open({str(now)!r}, "w").close()
 """
-        told = python(start + program, *machine)
-        return Simulation(told, Truth(str(root / "truth.csv")))
+        result = python(start + program, *machine)
+        return Simulation(result, Truth(str(root / "truth.csv")))
 
     return run

@@ -58,8 +58,8 @@ def run(python, tmp_path):
     return run_program
 
 
-def test_attach_records_a_program_that_nobody_records(run):
-    told = run(
+def test_attach_records_a_program_outside_of_any_recording(run):
+    result = run(
         """
 attached = jm.attach(net, loss=criterion, optimizer=optimizer, file=FILE)
 was_recording = jm.is_recording()
@@ -70,7 +70,7 @@ print(json.dumps([was_recording, jm.is_recording(), ledger.is_complete, [row.pat
                   [row.part for row in ledger.rows], len(attached.steps().rows), ledger.provenance]))
 """
     )
-    was_recording, is_recording, is_complete, paths, parts, steps, provenance = told
+    was_recording, is_recording, is_complete, paths, parts, steps, provenance = result
     assert (was_recording, is_recording, is_complete) == (True, False, True)
     for layer in ("first.conv", "second.conv", "first.relu", "head"):  # layers of the same class are distinguished
         assert ["train", "forward", layer] in paths
@@ -81,7 +81,7 @@ print(json.dumps([was_recording, jm.is_recording(), ledger.is_complete, [row.pat
     assert not any("gpu" in part for part in parts)
 
 
-def test_a_model_learns_the_same_whether_it_is_attached_or_not(run):
+def test_a_model_trains_identically_whether_attached_or_not(run):
     plain = run("train(5)\nprint(json.dumps(weights()))")
     attached = run("with jm.attach(net, file=FILE):\n    train(5)\nprint(json.dumps(weights()))")
     assert attached == plain
@@ -102,7 +102,7 @@ print(json.dumps(0))
 
 
 def test_detach_leaves_pytorch_and_the_environment_as_they_were(run):
-    told = run(
+    result = run(
         """
 before = nn.Module.__call__, dict(os.environ)
 with jm.attach(net, file=FILE):
@@ -110,11 +110,11 @@ with jm.attach(net, file=FILE):
 print(json.dumps([nn.Module.__call__ is before[0], dict(os.environ) == before[1]]))
 """
     )
-    assert told == [True, True]
+    assert result == [True, True]
 
 
 def test_a_second_attach_makes_a_recording_of_its_own(run):
-    told = run(
+    result = run(
         """
 steps = []
 for number in (2, 3):
@@ -126,18 +126,18 @@ for number in (2, 3):
 print(json.dumps(steps))
 """
     )
-    assert told == [[2, True], [3, True]]
+    assert result == [[2, True], [3, True]]
 
 
-def test_a_run_can_be_asked_while_it_is_recorded_and_says_that_it_is_not_complete(run):
-    told = run(
+def test_a_run_can_be_read_while_it_is_recorded_and_is_marked_incomplete(run):
+    result = run(
         """
 attached = jm.attach(net, file=FILE)
 train(2)
 print(json.dumps([attached.ledger("domain").is_complete]))
 """
     )
-    assert told == [False]
+    assert result == [False]
 
 
 def test_the_end_of_the_program_ends_the_recording(run, tmp_path, joulemap):
@@ -156,8 +156,8 @@ def test_a_program_that_is_killed_leaves_what_it_did(tmp_path, environment, joul
     assert joulemap("report", path, "--json").code == 0  # also while the recorder still joins its parts
 
 
-def test_workers_that_are_forked_meanwhile_have_parts_that_are_complete(run):
-    told = run(
+def test_workers_forked_during_the_recording_have_complete_parts(run):
+    result = run(
         """
 data = torch.utils.data.TensorDataset(torch.randn(16, 3, 10, 10), torch.randint(0, 4, (16,)))
 loader = torch.utils.data.DataLoader(data, batch_size=4, num_workers=2, multiprocessing_context="fork")
@@ -170,12 +170,12 @@ counts = {" ".join(row.path): row.count for row in ledger.rows}
 print(json.dumps([ledger.is_complete, counts["worker"], counts["worker preprocessing"], os._exit is leave]))
 """
     )
-    assert told == [True, 2, 4, True]
+    assert result == [True, 2, 4, True]
 
 
 @since_torch(2, 1, "torch.compile hides optimizers")
-def test_a_model_that_was_compiled_before_is_followed_without_a_warning(run):
-    told = run(
+def test_a_model_compiled_before_is_traced_without_a_warning(run):
+    result = run(
         """
 import warnings
 warnings.filterwarnings("ignore", "Guards may run slower", RuntimeWarning)  # PyTorch's own, of Python 3.13.0
@@ -187,12 +187,12 @@ train(1)
 print(json.dumps([len(attached.steps().rows), sorted({row.path[1] for row in attached.ledger().rows if len(row.path) > 1})]))
 """
     )
-    assert told[0] == 3
-    assert {"forward", "backward", "optimizer"} <= set(told[1])
+    assert result[0] == 3
+    assert {"forward", "backward", "optimizer"} <= set(result[1])
 
 
-def test_an_exception_ends_the_recording_and_goes_on(run):
-    told = run(
+def test_an_exception_ends_the_recording_and_propagates(run):
+    result = run(
         """
 try:
     with jm.attach(net, file=FILE) as attached:
@@ -202,11 +202,11 @@ except KeyError as error:
     print(json.dumps([str(error), jm.is_recording(), len(attached.steps().rows)]))
 """
     )
-    assert told == [repr("of the program's"), False, 2]
+    assert result == [repr("of the program's"), False, 2]
 
 
-def test_what_would_not_be_seen_is_refused_before_anything_begins(run, tmp_path):
-    told = run(
+def test_untraceable_arguments_are_rejected_before_anything_begins(run, tmp_path):
+    result = run(
         """
 errors = []
 for arguments in ({"optimizer": object()}, {"loader": [1, 2]}, {"disable": ["tpu"]}, {"disable": ["cpu", "ram", "gpu"]},
@@ -222,13 +222,13 @@ except TypeError as error:
 print(json.dumps(errors))
 """
     )
-    assert told == ["TypeError", "TypeError", "ValueError", "ValueError", "ValueError",
+    assert result == ["TypeError", "TypeError", "ValueError", "ValueError", "ValueError",
                     "jm.attach takes a module of PyTorch, not a object"]  # fmt: skip
     assert not (tmp_path / "run.joule").exists()
 
 
-def test_a_recorder_that_cannot_begin_says_why(run):
-    told = run(
+def test_a_recorder_that_cannot_start_reports_the_cause(run):
+    result = run(
         """
 try:
     jm.attach(net, file="/nowhere/run.joule")
@@ -236,12 +236,12 @@ except jm.JoulemapError as error:
     print(json.dumps([str(error), jm.is_recording()]))
 """
     )
-    assert "/nowhere" in told[0]
-    assert told[1] is False
+    assert "/nowhere" in result[0]
+    assert result[1] is False
 
 
-def test_parts_of_the_machine_can_be_left_out_and_told_apart(run):
-    told = run(
+def test_parts_of_the_machine_can_be_excluded_or_listed_separately(run):
+    result = run(
         """
 with jm.attach(net, file=FILE, disable=["ram"]) as attached:
     train(20)
@@ -253,7 +253,7 @@ print(json.dumps([sums(attached.ledger()), sums(everything.ledger()), sums(every
 """,
         JOULEMAP_SENSORS="estimate",
     )
-    without_ram, whole, apart = told
+    without_ram, whole, apart = result
     assert set(without_ram) == {"cpu"}
     assert set(whole) == {"cpu+ram"}
     assert set(apart) == {"cpu", "ram"}
@@ -261,8 +261,8 @@ print(json.dumps([sums(attached.ledger()), sums(everything.ledger()), sums(every
     assert apart["cpu"] + apart["ram"] == pytest.approx(whole["cpu+ram"], rel=0.02)
 
 
-def test_tables_hold_the_rows_and_inner_modules_their_sums(run, tmp_path):
-    told = run(
+def test_tables_contain_the_rows_and_inner_modules_their_sums(run, tmp_path):
+    result = run(
         """
 with jm.attach(net, file=FILE) as attached:
     train(10)
@@ -272,7 +272,7 @@ plain = {" ".join(row.path): row.energy_j for row in attached.ledger().rows}
 print(json.dumps([nested, plain]))
 """
     )
-    nested, plain = told
+    nested, plain = result
     inner = plain["train forward first.conv"] + plain["train forward first.relu"] + plain.get("train forward first", 0)
     assert nested["train forward first"] == pytest.approx(inner)
     with open(tmp_path / "run.joule.csv", newline="") as file:
@@ -280,8 +280,8 @@ print(json.dumps([nested, plain]))
     assert rows["train backward head"] == pytest.approx(plain["train backward head"] / 10)
 
 
-def test_a_table_for_pandas_says_what_is_missing(run):
-    told = run(
+def test_to_pandas_without_pandas_names_the_missing_package(run):
+    result = run(
         """
 with jm.attach(net, file=FILE) as attached:
     train(2)
@@ -292,12 +292,14 @@ except jm.JoulemapError as error:
     print(json.dumps(str(error)))
 """
     )
-    assert told == "this needs pandas: pip install pandas"
+    assert result == "this needs pandas: pip install pandas"
 
 
-def test_load_says_when_there_is_no_such_recording(python):
-    told = python("try:\n    jm.load('no.joule')\nexcept FileNotFoundError as error:\n    print(json.dumps(str(error)))")
-    assert told == "no.joule: no such recording"
+def test_load_raises_if_the_recording_does_not_exist(python):
+    result = python(
+        "try:\n    jm.load('no.joule')\nexcept FileNotFoundError as error:\n    print(json.dumps(str(error)))"
+    )
+    assert result == "no.joule: no such recording"
 
 
 def test_under_record_attach_is_part_of_that_recording(record):

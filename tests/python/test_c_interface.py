@@ -138,8 +138,8 @@ def test_the_structures_of_the_package_are_those_of_the_header(compile_and_run, 
     source.write_text(SIZES)
     names = "_Options, _EnergyStructure, _DomainStructure, _DiagnosticStructure"
     program = f"import ctypes\nfrom joulemap._library import {names}\nprint(*map(ctypes.sizeof, ({names})))"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
-    assert told.stdout == compile_and_run(source, "-std=c99"), told.stderr
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert result.stdout == compile_and_run(source, "-std=c99"), result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -157,8 +157,10 @@ def test_the_wheel_installs_into_a_fresh_environment_and_works(wheel, tmp_path):
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel], check=True)
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     program = "import joulemap as jm\nwith jm.measure('x') as m: pass\nprint(m.seconds >= 0, jm.__file__)"
-    told = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True, env=clean, cwd=tmp_path)
-    assert told.stdout.startswith("True") and "site-packages" in told.stdout
+    result = subprocess.run(
+        [python, "-c", program], capture_output=True, text=True, check=True, env=clean, cwd=tmp_path
+    )
+    assert result.stdout.startswith("True") and "site-packages" in result.stdout
     for command in ([tmp_path / "venv/bin/joulemap"], [python, "-m", "joulemap"]):
         version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True, env=clean)
         assert re.search(r"\d+\.\d+\.\d+", version.stdout)

@@ -69,8 +69,8 @@ def test_the_design_is_the_same_every_time():
 
 def test_the_packages_program_knows_the_command(environment):
     command = [sys.executable, "-m", "joulemap", "collect", "--plan", "--kinds", "add"]
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert ["add", str(design.KINDS["add"].rows)] in [line.split()[:2] for line in told.splitlines()]
+    output = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert ["add", str(design.KINDS["add"].rows)] in [line.split()[:2] for line in output.splitlines()]
 
 
 def test_corners_are_rows_of_the_kinds_that_the_design_has_not(plan):
@@ -81,12 +81,12 @@ def test_corners_are_rows_of_the_kinds_that_the_design_has_not(plan):
     assert all(set(row.parameters) == boxes[row.kind] for row in rows)
 
 
-def test_no_row_is_larger_than_a_measurement_can_hold(plan):
-    assert all(0 < row.cost.bytes <= kind.MOST_BYTES for row in plan)
-    assert all(row.cost.flops <= kind.MOST_SECONDS * kind.PEAK_FLOPS[row.dtype] for row in plan)
+def test_no_row_exceeds_the_memory_of_a_measurement(plan):
+    assert all(0 < row.cost.bytes <= kind.MAX_BYTES for row in plan)
+    assert all(row.cost.flops <= kind.MAX_SECONDS * kind.PEAK_FLOPS[row.dtype] for row in plan)
 
 
-def test_families_that_predictions_are_judged_by_are_in_no_collection():
+def test_held_out_families_are_in_no_collection():
     held_out = networks.HELD_OUT
     assert not held_out & {network.family for network in networks.all_networks(held_out=False)}
     assert held_out == {network.family for network in networks.all_networks(held_out=True)}
@@ -133,10 +133,10 @@ def test_a_table_that_tokens_are_looked_up_in_has_a_gradient_of_its_own_size():
     assert kind.cost_of(work, "fp32", "backward").bytes == 4 * (2 * 10 * 8 + 1000 * 8) + 80
 
 
-def test_what_was_measured_has_the_cost_of_todays_conventions(plan):
+def test_measured_rows_have_costs_by_current_conventions(plan):
     for row in plan[:300]:
-        told = {**command.tell_row(row), "flops": None, "bytes": None}
-        assert design.with_cost(told) == command.tell_row(row)
+        entry = {**command.row_identity(row), "flops": None, "bytes": None}
+        assert design.with_cost(entry) == command.row_identity(row)
 
 
 def shown(watts: float, before: float, length_ns: int, phase_ns: int, noise: random.Random) -> list[power.Sample]:
@@ -144,7 +144,7 @@ def shown(watts: float, before: float, length_ns: int, phase_ns: int, noise: ran
     samples = []
     for at_ns in range(phase_ns, length_ns + 60_000_000, 20_000_000):
         since_ns = at_ns - power.LAG_NS
-        rising = watts + (before - watts) * math.exp(-since_ns / power.MEMORY_NS)
+        rising = watts + (before - watts) * math.exp(-since_ns / power.TIME_CONSTANT_NS)
         value = before if since_ns < 0 else rising if since_ns < length_ns else 120.0
         samples.append(power.Sample(at_ns, value * noise.gauss(1, 0.01)))
     return samples
@@ -154,25 +154,25 @@ def shown(watts: float, before: float, length_ns: int, phase_ns: int, noise: ran
 def test_the_power_of_a_row_is_found_whatever_was_before_it(seed):
     chance = random.Random(seed)
     watts, before, length_ns = chance.uniform(130, 700), chance.uniform(110, 700), 160_000_000
-    found = power.watts_between(shown(watts, before, length_ns, chance.randrange(20_000_000), chance), 0, length_ns)
+    found = power.steady_power(shown(watts, before, length_ns, chance.randrange(20_000_000), chance), 0, length_ns)
     assert found is not None
     assert found.watts == pytest.approx(watts, rel=0.025), f"seed {seed}"
 
 
-def test_a_row_that_too_few_samples_tell_of_has_no_power():
-    assert power.watts_between([power.Sample(10_000_000, 100.0)], 0, 40_000_000) is None
+def test_a_row_with_too_few_samples_has_no_power():
+    assert power.steady_power([power.Sample(10_000_000, 100.0)], 0, 40_000_000) is None
 
 
 @pytest.mark.parametrize("phase_ms", [0, 17, 55, 99])
-def test_whole_periods_of_the_counter_tell_the_power_however_late_a_step_is_seen(phase_ms):
+def test_whole_counter_periods_give_the_power_however_late_an_update_is_noticed(phase_ms):
     """100 W until 200 ms, then 300 W; reads see counter updates up to 34 ms late."""
     reads = []
     for at_ms in range(0, 900, 34):
         shown_ms = (at_ms - phase_ms) // 100 * 100 + phase_ms
         joules = 0.1 * min(shown_ms, 200) + 0.3 * max(0, shown_ms - 200)
-        reads.append(counter.Read(at_ms * 1_000_000, (at_ms + 4) * 1_000_000, joules))
-    assert counter.watts_by_steps(reads, 200_000_000, 850_000_000) == pytest.approx(300)
-    assert counter.watts_by_steps(reads, 200_000_000, 500_000_000) is None
+        reads.append(counter.CounterRead(at_ms * 1_000_000, (at_ms + 4) * 1_000_000, joules))
+    assert counter.mean_power_w(reads, 200_000_000, 850_000_000) == pytest.approx(300)
+    assert counter.mean_power_w(reads, 200_000_000, 500_000_000) is None
 
 
 READ_A_GPU = """
@@ -182,19 +182,19 @@ from _collect import power
 gpu = power.Gpu(sys.argv[2])
 begin_ns = time.monotonic_ns()
 end_ns = begin_ns + 120_000_000
-while gpu.told_until_ns() < end_ns + power.LAG_NS:
+while gpu.samples_until_ns() < end_ns + power.LAG_NS:
     gpu.collect()
-print(json.dumps([power.watts_between(gpu.samples, begin_ns, end_ns), gpu.state(), gpu.power_limit_w(), gpu.versions()]))
+print(json.dumps([power.steady_power(gpu.samples, begin_ns, end_ns), gpu.state(), gpu.power_limit_w(), gpu.versions()]))
 """
 
 
-def test_a_gpu_tells_its_power_its_clocks_and_what_limits_it(binaries, tmp_path):
+def test_a_gpu_reports_power_clocks_and_limit_reasons(binaries, tmp_path):
     fake = FakeGpu(power=[(0.0, 250.0)], statements=["throttle 4"])
     machine = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", fake)
     command = [sys.executable, "-c", READ_A_GPU, str(ROOT / "python" / "joulemap"), fake.uuid]
     environment = {**os.environ, **machine.environment}
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
-    (watts, _, samples), state, limit_w, versions = json.loads(told.stdout)
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    (watts, _, samples), state, limit_w, versions = json.loads(process.stdout)
     assert watts == pytest.approx(250, rel=1e-3) and samples >= 4
     assert power.State(*state) == power.State(41, 1980, True)
     assert limit_w == 700 and versions["gpu"] == "Fake H200"
@@ -209,7 +209,7 @@ class MadeUpRunner:
         self.now_ns, self.fails, self.cannot_capture = 0, fails, cannot_capture
         self.in_graph: list[bool] = []
 
-    def prepared(self, make):
+    def prepare(self, make):
         return make
 
     def run(self, calls, active_s: float, in_graph: bool) -> Run:
@@ -222,7 +222,7 @@ class MadeUpRunner:
             raise NotCapturable(self.cannot_capture)
         return Run(begin_ns, self.now_ns, 10, 0.016, 0.017, "graph", power.State(40, 1980, False))
 
-    def tidy(self) -> None:
+    def release_memory(self) -> None:
         self.now_ns += 50_000_000
 
 
@@ -236,8 +236,8 @@ def collect(tmp_path, monkeypatch):
     def run(runner: MadeUpRunner, *more: str):
         gpu = power.SimulatedGpu(lambda: runner.now_ns)
         monkeypatch.setattr(command, "opened", lambda options: (torch, runner, gpu))
-        monkeypatch.setattr(command.Session, "warm", lambda session: None)
-        monkeypatch.setattr(command.time, "sleep", lambda seconds: runner.tidy())
+        monkeypatch.setattr(command.Session, "warm_up", lambda session: None)
+        monkeypatch.setattr(command.time, "sleep", lambda seconds: runner.release_memory())
         code = command.main(["--out", str(tmp_path), "--scale", "0.03", "--kinds", "add", "embedding", *more])
         return code, list(rows.lines_of(tmp_path))
 
@@ -256,22 +256,22 @@ def test_a_second_run_goes_on_with_what_is_missing(collect, tmp_path):
     assert all(line["energy_j"] == pytest.approx(100 * 0.016) for line in both if "energy_j" in line)
 
 
-def test_a_row_that_cannot_be_measured_is_told_and_not_tried_again(collect):
-    _, told = collect(MadeUpRunner(fails="no such kernel"))
-    failed = [line for line in told if "failed" in line]
+def test_a_row_that_cannot_be_measured_is_reported_and_not_retried(collect):
+    _, result = collect(MadeUpRunner(fails="no such kernel"))
+    failed = [line for line in result if "failed" in line]
     assert [line["failed"] for line in failed] == ["RuntimeError: no such kernel"]
-    _, told = collect(MadeUpRunner())
-    assert not [line for line in told if line.get("key") == failed[0]["key"] and "energy_j" in line]
+    _, result = collect(MadeUpRunner())
+    assert not [line for line in result if line.get("key") == failed[0]["key"] and "energy_j" in line]
 
 
-def test_a_row_that_ends_the_process_is_gone_around_the_next_time(collect, tmp_path):
+def test_a_row_that_ends_the_process_is_skipped_the_next_time(collect, tmp_path):
     first = design.plan(["add", "embedding"], 0.03)[0].key
     rows.Rows(tmp_path).begin(first)
-    _, told = collect(MadeUpRunner())
-    assert [line["failed"] for line in told if line.get("key") == first] == ["the process that measured it ended"]
+    _, result = collect(MadeUpRunner())
+    assert [line["failed"] for line in result if line.get("key") == first] == ["the process that measured it ended"]
 
 
-def test_what_cannot_be_captured_runs_without_a_graph_in_a_new_process(collect):
+def test_uncapturable_operations_run_without_a_graph_in_a_new_process(collect):
     with pytest.raises(SystemExit, match="cannot be captured"):
         collect(MadeUpRunner(cannot_capture="it waits"), "--kinds", "embedding")
     runner = MadeUpRunner()
@@ -293,7 +293,7 @@ def test_a_row_that_was_wrongly_run_without_a_graph_is_measured_again(tmp_path):
     assert rows.Rows(tmp_path).is_settled("a")
 
 
-def test_a_summary_tells_what_equal_rows_differ_by():
+def test_a_summary_reports_the_spread_of_repeated_rows():
     row = {
         "key": "a",
         "kind": "add",
@@ -304,25 +304,25 @@ def test_a_summary_tells_what_equal_rows_differ_by():
         "slice": "1",
     }
     made = [{**row, "time_s": 1e-4, "power_w": watts, "energy_j": 1e-4 * watts} for watts in (99.0, 101.0)]
-    text = summary.of(made)
+    text = summary.summarize(made)
     assert "| add | 1 | 100..100..100 us |" in text
     assert "| operations, calls above 20 us, same slice | 1 | 1.41% (median 1.41%) | 0.00%" in text
 
 
 def test_a_network_is_found_again_in_a_table(tmp_path):
     setting = networks.plan_networks()[0][0]
-    told = {"kind": "network", "dtype": setting.dtype, "pass": setting.which, "slice": "1", "repeat": 0}
-    told |= {"key": setting.key, "parameters": design.parameters_text(setting.parameters), "energy_j": 1.0}
-    tables.write([told], [], tmp_path)
+    entry = {"kind": "network", "dtype": setting.dtype, "pass": setting.which, "slice": "1", "repeat": 0}
+    entry |= {"key": setting.key, "parameters": design.parameters_text(setting.parameters), "energy_j": 1.0}
+    tables.write([entry], [], tmp_path)
     assert rows.Rows(tmp_path).is_settled(setting.key)
 
 
 def test_a_table_has_a_line_for_every_measurement(collect, tmp_path):
-    _, told = collect(MadeUpRunner())
+    _, result = collect(MadeUpRunner())
     command.main(["--out", str(tmp_path), "--tables", str(tmp_path / "tables")])
     with gzip.open(tmp_path / "tables" / "operations.csv.gz", "rt", newline="") as file:
         table = list(csv.DictReader(file))
-    assert len(table) == sum("energy_j" in line for line in told)
+    assert len(table) == sum("energy_j" in line for line in result)
     assert rows.Rows(tmp_path / "tables").times == rows.Rows(tmp_path).times
     assert {float(line["power_w"]) for line in table} == {100.0} and {line["sm_clock_mhz"] for line in table} == {
         "1980"

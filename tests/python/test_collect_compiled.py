@@ -15,14 +15,14 @@ sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
 from _collect import command, compiled, networks, rows, summary, tables  # noqa: E402
 
-SMALL = compiled.Listed("mlp", "mlp-2x512", 1, "default", (1, 4), 2)
+SMALL = compiled.ListedNetwork("mlp", "mlp-2x512", 1, "default", (1, 4), 2)
 
 
 @pytest.fixture
 def collect(tmp_path, monkeypatch):
     """Runs the command with one small network, captured by the "eager" backend to save compile time; returns rows."""
     pytest.importorskip("torch")
-    monkeypatch.setattr(compiled, "LISTED", (SMALL,))
+    monkeypatch.setattr(compiled, "LISTED_NETWORKS", (SMALL,))
     monkeypatch.setattr(compiled, "BACKEND", "eager")
     monkeypatch.setattr(command.gc, "disable", lambda: None)
     options = ["--kinds", "compiled", "--simulated", "--active", "0.02", "--network-active", "0.12"]
@@ -34,7 +34,7 @@ def collect(tmp_path, monkeypatch):
     return run
 
 
-def test_no_family_that_predictions_are_judged_by_is_compiled():
+def test_no_held_out_family_is_compiled():
     settings = [setting for group in compiled.plan() for setting in group]
     assert not networks.HELD_OUT & {setting.network.family for setting in settings}
     assert len({setting.network.family for setting in settings}) >= 9
@@ -48,7 +48,7 @@ def test_every_network_has_a_small_and_a_large_batch_and_some_a_training_step():
     assert sum(setting.which == "training" for setting in settings) >= 5
 
 
-def test_what_compiles_quickly_comes_first():
+def test_networks_that_compile_quickly_come_first():
     first, last = compiled.plan()[0], compiled.plan()[-1]
     assert first[0].network.family == "mlp" and last[0].network.name in ("mobilenet_v2", "efficientnet_b0")
 
@@ -74,7 +74,7 @@ def test_a_compiled_network_is_not_among_the_eager_ones(collect, tmp_path):
     assert not any(tables.key_of(row).startswith("network") for row in measured)
 
 
-def test_a_setting_that_cannot_be_compiled_is_told_and_the_next_one_measured(collect, monkeypatch, tmp_path):
+def test_a_setting_that_cannot_be_compiled_is_reported_and_the_next_one_measured(collect, monkeypatch, tmp_path):
     import torch
 
     def fail(model, backend):
@@ -90,9 +90,9 @@ def test_nothing_is_begun_for_which_there_is_no_time(collect):
     assert collect("--seconds", "0.001") == []
 
 
-def test_a_summary_tells_compiled_networks_apart():
+def test_a_summary_separates_compiled_networks():
     row = {"kind": "compiled", "dtype": "default", "pass": "inference", "limited": False, "power_error_w": 1.0}
     more = {"slice": "s", "power_w": 100.0, "source": "mlp", "parameters": "name=a"}
-    made = [{**row, **more, "key": way, "way": way, "time_s": 0.01, "energy_j": 1.0} for way in compiled.WAYS]
-    text = summary.of(made)
+    made = [{**row, **more, "key": way, "way": way, "time_s": 0.01, "energy_j": 1.0} for way in compiled.MODES]
+    text = summary.summarize(made)
     assert "| inference, compiled | 1 |" in text and "| type |" not in text

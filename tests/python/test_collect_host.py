@@ -18,17 +18,17 @@ from _collect.power import State  # noqa: E402
 
 def network_row(name: str, time_s: float, launch_s=None, repeat: int = 0) -> dict:
     parameters = f"name={name};package=timm;batch=8;size=224"
-    told = {"kind": "network", "parameters": parameters, "dtype": "fp32", "pass": "inference", "cold": None}
+    entry = {"kind": "network", "parameters": parameters, "dtype": "fp32", "pass": "inference", "cold": None}
     more = {"way": "eager", "energy_j": 1.0, "slice": "s", "repeat": repeat, "time_s": time_s, "launch_s": launch_s}
-    return {"key": tables.key_of(told), **told, **more}
+    return {"key": tables.key_of(entry), **entry, **more}
 
 
 def test_a_network_that_waited_for_an_unknown_host_is_measured_again_once(tmp_path):
     kept = rows.Rows(tmp_path)
     busy = {"waits": 0.004, "works": 0.0099, "known": 0.004}
     for name in busy:
-        told = {"launch_s": 8e-6, "quiet_windows": 9} if name == "known" else {}
-        kept.add({**network_row(name, 0.010), **told})
+        entry = {"launch_s": 8e-6, "quiet_windows": 9} if name == "known" else {}
+        kept.add({**network_row(name, 0.010), **entry})
         kept.add_layers({"layers_of": network_row(name, 0)["key"], "busy_us": busy[name] * 1e6})
     later = rows.Rows(tmp_path)
     assert [later.is_settled(network_row(name, 0)["key"]) for name in busy] == [False, True, True]
@@ -59,22 +59,26 @@ def test_a_process_goes_where_launches_are_quickest(monkeypatch):
     def launch() -> None:
         now_s[0] += 8e-6 if at[0] == {2} else 12e-6
 
-    quiet = host.Host(launch, lambda: None)
-    assert quiet.quickest_s == pytest.approx(12e-6)  # no faster launch seen yet
-    assert quiet.find_quiet() == pytest.approx(8e-6) and 2 in at[0] and len(at[0]) == host.KEPT
-    assert os.getpid() in moved and quiet.quickest_s == pytest.approx(8e-6)
+    undisturbed = host.Host(launch, lambda: None)
+    assert undisturbed.fastest_launch_s == pytest.approx(12e-6)  # no faster launch seen yet
+    assert (
+        undisturbed.move_to_fastest_processors() == pytest.approx(8e-6)
+        and 2 in at[0]
+        and len(at[0]) == host.KEPT_PROCESSORS
+    )
+    assert os.getpid() in moved and undisturbed.fastest_launch_s == pytest.approx(8e-6)
 
 
 class FakeHost:
     """A step takes 10 ms and a launch 8 us; in disturbed windows both take 1.5 times as long."""
 
     def __init__(self, disturbed_in: set[int]) -> None:
-        self.quickest_s, self.moves, self._windows, self._disturbed_in = 8e-6, 0, 0, disturbed_in
+        self.fastest_launch_s, self.moves, self._windows, self._disturbed_in = 8e-6, 0, 0, disturbed_in
 
     def launch_s(self) -> float:
         return 12e-6 if self._windows in self._disturbed_in else 8e-6
 
-    def find_quiet(self) -> float:
+    def move_to_fastest_processors(self) -> float:
         self.moves += 1
         return 8e-6
 
@@ -83,14 +87,14 @@ class FakeHost:
         return steps * (0.015 if self._windows in self._disturbed_in else 0.010)
 
 
-def test_windows_in_which_the_host_did_something_else_do_not_count():
+def test_windows_with_a_disturbed_host_do_not_count():
     fake = FakeHost(disturbed_in={2, 3})
     ran, steps = windows.run_windows(fake, fake.timed, step_s=0.010, active_s=0.2)
-    assert windows.told_by(ran, 8e-6) == windows.Steady(pytest.approx(0.010), pytest.approx(8e-6), 5)
+    assert windows.summarize_windows(ran, 8e-6) == windows.WindowSummary(pytest.approx(0.010), pytest.approx(8e-6), 5)
     assert (len(ran), steps, fake.moves) == (7, 21, 2)  # each window: two steps after one to fill the queue
 
 
-def test_a_host_that_is_never_the_same_is_given_up_and_said(monkeypatch):
+def test_a_host_that_never_settles_is_given_up_and_reported(monkeypatch):
     now_s = [0.0]
     monkeypatch.setattr(windows.time, "monotonic", lambda: now_s[0])
 
@@ -100,28 +104,33 @@ def test_a_host_that_is_never_the_same_is_given_up_and_said(monkeypatch):
 
     ran, _ = windows.run_windows(FakeHost(set()), timed, step_s=0.010, active_s=0.1)
     mean_s = 0.010 + 0.1 * 0.0625 * 3
-    assert len(ran) == 5 and windows.told_by(ran, 8e-6) == windows.Steady(pytest.approx(mean_s), pytest.approx(8e-6), 0)
+    assert len(ran) == 5 and windows.summarize_windows(ran, 8e-6) == windows.WindowSummary(
+        pytest.approx(mean_s), pytest.approx(8e-6), 0
+    )
 
 
-def test_a_neighbour_that_works_all_the_while_is_seen_by_launches():
+def test_a_co_tenant_that_is_always_active_is_detected_by_launch_times():
     alike = [windows.Window(0.015, 12e-6)] * 9
-    assert windows.told_by(alike, 12e-6).quiet == 9 and windows.told_by(alike, 8e-6).quiet == 0
+    assert (
+        windows.summarize_windows(alike, 12e-6).undisturbed == 9
+        and windows.summarize_windows(alike, 8e-6).undisturbed == 0
+    )
 
 
-def test_energy_is_that_of_a_step_while_the_host_is_left_alone():
+def test_energy_is_that_of_a_step_with_an_undisturbed_host():
     """100 W idle power and 0.5 J per step above it: 12 steps of 10 ms and 12 of 15 ms."""
     run_s = 12 * 0.010 + 12 * 0.015
     watts = (24 * 0.5 + 100 * run_s) / run_s
-    assert windows.quiet_energy_j(watts, run_s, 24, 0.010, 100) == pytest.approx(0.5 + 100 * 0.010)
+    assert windows.undisturbed_energy_j(watts, run_s, 24, 0.010, 100) == pytest.approx(0.5 + 100 * 0.010)
 
 
 def test_a_network_that_waits_for_its_host_is_settled_by_quiet_windows_alone(tmp_path):
     kept = rows.Rows(tmp_path)
-    told = {"old": (None, 8e-6), "never": (0, 8e-6), "slow": (5, 11e-6), "quiet": (5, 8e-6)}
-    for name, (quiet, launch_s) in told.items():
-        kept.add({**network_row(name, 0.010, launch_s), "issue_s": 0.0095, "quiet_windows": quiet})
+    entry = {"old": (None, 8e-6), "never": (0, 8e-6), "slow": (5, 11e-6), "quiet": (5, 8e-6)}
+    for name, (undisturbed, launch_s) in entry.items():
+        kept.add({**network_row(name, 0.010, launch_s), "issue_s": 0.0095, "quiet_windows": undisturbed})
     later = rows.Rows(tmp_path)
-    assert [later.is_settled(network_row(name, 0)["key"]) for name in told] == [False, False, False, True]
+    assert [later.is_settled(network_row(name, 0)["key"]) for name in entry] == [False, False, False, True]
 
 
 class FakeCuda:
@@ -179,6 +188,6 @@ def test_a_network_is_timed_in_windows_where_it_waits_for_its_host(monkeypatch, 
         monkeypatch.setattr(module.time, "monotonic_ns", lambda: int(fake.now_s * 1e9))
         monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
     runner = measure.CudaRunner(fake, lambda: State(40, 1980, False))
-    run = runner.run_network(fake.step, active_s=0.35, least=4)
+    run = runner.run_network(fake.step, active_s=0.35, min_calls=4)
     assert run.time_s == pytest.approx(max(issue_s, gpu_s), rel=0.01) and run.issue_s == pytest.approx(issue_s)
     assert run.launch_s == pytest.approx(8e-6) and bool(run.quiet_windows) == in_windows

@@ -50,7 +50,7 @@ def seed_lines() -> list[dict]:
     return list(records_of(SEED / "operations.csv.gz"))
 
 
-def test_every_listed_network_has_all_nine_settings_and_is_none_that_predictions_are_judged_by():
+def test_every_listed_network_has_all_nine_settings_and_is_not_held_out():
     settings = list(records_of(SEED / "settings.csv.gz"))
     wanted = {(str(batch), str(size)) for batch in (16, 32, 64) for size in (300, 400, 500)}
     for network in {setting["network"] for setting in settings}:
@@ -74,10 +74,10 @@ def test_a_kernel_that_is_wider_than_high_counts_what_it_covers():
     assert work.flops == 2 * 9 * 9 * 4 * 2 * 7 and work.weights == 4 * 2 * 7 and work.outputs == 4 * 9 * 9
 
 
-def test_padding_of_one_side_writes_what_is_told():
-    told = {"batch": 1, "channels": 2, "height": 4, "width": 4, "form": "constant", "padding": 0}
-    assert design.KINDS["padding"].work({**told, "out_height": 5, "out_width": 5}).outputs == 2 * 5 * 5
-    assert design.KINDS["padding"].work({**told, "padding": 1}).outputs == 2 * 6 * 6
+def test_padding_of_one_side_has_the_recorded_output_size():
+    entry = {"batch": 1, "channels": 2, "height": 4, "width": 4, "form": "constant", "padding": 0}
+    assert design.KINDS["padding"].work({**entry, "out_height": 5, "out_width": 5}).outputs == 2 * 5 * 5
+    assert design.KINDS["padding"].work({**entry, "padding": 1}).outputs == 2 * 6 * 6
 
 
 def test_a_folder_without_a_list_is_an_error(tmp_path):
@@ -87,6 +87,6 @@ def test_a_folder_without_a_list_is_an_error(tmp_path):
 
 def test_the_plan_of_a_list_counts_its_rows_and_no_networks(capsys):
     assert command.main(["--plan", "--listed", str(SEED)]) == 0
-    told = capsys.readouterr().out
-    assert ["dense", "36", "36"] in [line.split() for line in told.splitlines()]
-    assert "networks:" not in told
+    result = capsys.readouterr().out
+    assert ["dense", "36", "36"] in [line.split() for line in result.splitlines()]
+    assert "networks:" not in result

@@ -50,10 +50,10 @@ def test_a_recurrent_layer_runs_forward_and_backward():
         assert call() is not None
 
 
-def test_recurrent_networks_are_only_judged_by_and_take_what_they_are_given():
+def test_recurrent_networks_are_held_out_and_accept_their_inputs():
     torch = pytest.importorskip("torch")
     planned = networks.plan_networks(2, held_out=True, package="recurrent")
     assert len(planned) >= 4 and networks.plan_networks(2, held_out=False, package="recurrent") == []
     for some in planned:
-        with networks.Loaded(torch, "meta", some[0].network) as loaded:
+        with networks.LoadedNetwork(torch, "meta", some[0].network) as loaded:
             assert loaded.call_of(some[0]._replace(batch=2, size=3, dtype="fp32"))() is not None

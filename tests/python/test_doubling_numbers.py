@@ -26,7 +26,7 @@ def played(rounds: int = 3, drift: float = 0.0, noise: float = 0.0, seed: int = 
     """Interleaved loops in the order of Rounds; power drifts by the fraction `drift` per loop and has noise."""
     chance, loops, plain_j = random.Random(seed), [], sum(BLOCKS_J.values()) + REST_J
 
-    def play(block, is_control, number):
+    def run_rounds(block, is_control, number):
         extra_j = 0.0 if block is None else control_j + (0.0 if is_control else BLOCKS_J[block])
         pass_s = (plain_j + extra_j) / WATTS
         passes = round(LOOP_NS * 1e-9 / pass_s)
@@ -41,9 +41,9 @@ def played(rounds: int = 3, drift: float = 0.0, noise: float = 0.0, seed: int = 
         chance.shuffle(order)
         for at, (block, is_control) in enumerate(order):
             if at % 2 == 0:
-                play(None, False, number)
-            play(block, is_control, number)
-        play(None, False, number)
+                run_rounds(None, False, number)
+            run_rounds(block, is_control, number)
+        run_rounds(None, False, number)
     return loops
 
 
@@ -58,19 +58,19 @@ def test_a_steady_machine_gives_each_block_exactly():
     assert numbers.plain_pass(played())[0] == pytest.approx(0.8)
 
 
-def test_a_machine_that_drifts_hardly_matters_because_neighbours_are_compared():
+def test_drift_of_the_machine_cancels_because_adjacent_loops_are_compared():
     """Power drifts by 2 % over the run; against the mean of all plain loops the smallest block would be 20 % off."""
     loops = played(drift=0.02 / 20)
     for block, extra in found(loops).items():
         assert extra.joules == pytest.approx(BLOCKS_J[block], rel=0.025), block
 
 
-def test_what_copies_cost_is_taken_off_where_a_block_needs_them():
+def test_the_cost_of_copies_is_subtracted_for_blocks_that_need_them():
     loops = [loop for loop in played(control_j=0.02) if loop.block in (None, "c")]
     assert found(loops)["c"].joules == pytest.approx(BLOCKS_J["c"], rel=1e-9)
 
 
-def test_nine_of_ten_intervals_hold_the_truth():
+def test_nine_of_ten_intervals_cover_the_true_value():
     held = tries = 0
     for seed in range(400):
         for block, extra in found(played(noise=0.002, seed=seed)).items():
@@ -98,49 +98,49 @@ def report(*rows: dict, total_j: float = 100.0, elapsed_s: float = 1.0) -> dict:
 GROUPS = {"a": ["layer1"], "b": ["layer2.0", "layer2.1"], "c": ["fc"]}
 
 
-def test_a_block_has_the_rows_of_all_that_it_holds():
-    told = report(
+def test_a_block_sums_the_rows_of_all_its_modules():
+    result = report(
         row("layer1.0.conv", 30, 0.3), row("layer1.0.conv", 10, 0.1, "backward"), row("layer10", 5, 0.05),
         row("layer2.0", 20, 0.2), row("layer2.1.bn", 5, 0.05), {**row("fc", 7, 0.1), "device": "cpu"},
         {**row("", 40, 1.0), "path": ["probe"]},
     )  # fmt: skip
-    stretch = numbers.stretch_of(told, GROUPS, "gpu0")
+    stretch = numbers.reported_interval(result, GROUPS, "gpu0")
     assert stretch.blocks["a"].share == pytest.approx(0.40)
     assert stretch.blocks["b"].share == pytest.approx(0.25)
     assert stretch.blocks["a"].busy_s == pytest.approx(0.4)
     assert "c" not in stretch.blocks
     assert stretch.idle_share == pytest.approx(0.30)
     assert stretch.idle_w == pytest.approx(30 / 0.3)
-    assert numbers.device_total_j(told, "cpu") == 50.0
+    assert numbers.device_total_j(result, "cpu") == 50.0
 
 
-def test_what_a_gpu_draws_while_it_waits_is_no_part_of_what_is_compared():
+def test_idle_energy_of_a_gpu_is_excluded_from_the_comparison():
     """A launch-bound block: the GPU idles at 100 W for half of the time that a second call takes."""
-    stretch = numbers.stretch_of(report(row("layer1", 90, 0.5), total_j=140, elapsed_s=1.0), GROUPS, "gpu0")
+    stretch = numbers.reported_interval(report(row("layer1", 90, 0.5), total_j=140, elapsed_s=1.0), GROUPS, "gpu0")
     assert stretch.idle_w == pytest.approx(100)
     extra = numbers.Extra("a", 1.4, 0.1, 0.010, [1.4])
     compared = numbers.compare([extra], 1.4, stretch, 100, {"said": stretch})[0]
     assert compared.busy_j == pytest.approx(1.4 - 0.005 * 100)
-    assert compared.said["said"].error == pytest.approx(0.0)
+    assert compared.attributed["said"].error == pytest.approx(0.0)
 
 
-def test_on_cpus_what_others_draw_meanwhile_is_taken_off_as_their_share():
+def test_on_cpus_energy_of_other_processes_is_subtracted_by_their_share():
     rows = [{**row("layer1", 30, 1.0), "device": "cpu"}, {**row("", 10, 1.0), "path": ["background"], "device": "cpu"}]
-    stretch = numbers.stretch_of(report(*rows), GROUPS, "cpu")  # of 50 J in total
+    stretch = numbers.reported_interval(report(*rows), GROUPS, "cpu")  # of 50 J in total
     assert (stretch.idle_share, stretch.idle_w) == (pytest.approx(0.4), None)
     compared = numbers.compare([numbers.Extra("a", 1.0, None, 0.01, [1.0])], 1.0, stretch, 1, {"said": stretch})[0]
     assert compared.busy_j == pytest.approx(0.6)
-    assert compared.said["said"].error == pytest.approx(0.0)
+    assert compared.attributed["said"].error == pytest.approx(0.0)
 
 
 def test_a_block_that_costs_nothing_has_no_error():
-    stretch = numbers.stretch_of(report(row("fc", 1, 0.01)), GROUPS, "gpu0")
+    stretch = numbers.reported_interval(report(row("fc", 1, 0.01)), GROUPS, "gpu0")
     compared = numbers.compare([numbers.Extra("c", -0.001, 0.01, 0.0, [])], 1.0, stretch, 1, {"said": stretch})
-    assert compared[0].said["said"].error is None
+    assert compared[0].attributed["said"].error is None
     assert numbers.errors_of(compared, "said", -1) == []
 
 
-def test_blocks_within_others_do_not_add_up():
+def test_nested_blocks_do_not_add_up():
     assert numbers.overlaps({"a": ["layer1"], "b": ["layer1.0"]})
     assert numbers.overlaps({"a": ["x"], "b": ["x"]})
     assert not numbers.overlaps({"a": ["layer1"], "b": ["layer10"]})
@@ -164,11 +164,11 @@ def collected(tmp_path: Path):
     for name, (a, b, c) in joules.items():
         rows = [row("layer1", a, 0.40), row("layer2.0", b, 0.25), row("fc", c, 0.05), row("Net", 80 - a - b - c, 0.1)]
         (tmp_path / f"{name}.json").write_text(json.dumps(report(*rows, total_j=80, elapsed_s=0.8)))
-    told = {"network": "net", "mode": "train", "device": "gpu0", "groups": GROUPS, "refused": {"x": "it is shared"},
+    entry = {"network": "net", "mode": "train", "device": "gpu0", "groups": GROUPS, "refused": {"x": "it is shared"},
             "recorded": {"begin_ns": 10**10, "end_ns": 2 * 10**10, "passes": 100},
             "probed": {"begin_ns": 10**10, "end_ns": 3 * 10**10},
             "loops": [list(loop) for loop in played()], "joules_by_windows": None}  # fmt: skip
-    (tmp_path / "net-train.json").write_text(json.dumps(told))
+    (tmp_path / "net-train.json").write_text(json.dumps(entry))
     (tmp_path / "net.joule").write_text("")
     program = tmp_path / "joulemap"
     program.write_text(FAKE.replace("{flags}", "--by --time"))
@@ -182,7 +182,7 @@ def analyse(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_the_benchmark_tells_each_way_of_attribution_against_the_truth(collected):
+def test_the_benchmark_compares_each_attribution_mode_with_the_truth(collected):
     ran = analyse(collected)
     lines = ran.stdout.splitlines()
     assert ran.returncode == 0, ran.stderr
@@ -193,7 +193,7 @@ def test_the_benchmark_tells_each_way_of_attribution_against_the_truth(collected
     assert any("<= 7%: yes" in line and "<= 3%: yes" in line for line in lines)
 
 
-def test_the_benchmark_leaves_the_library_out_where_the_program_has_none(collected):
+def test_the_benchmark_omits_the_library_if_the_program_has_none(collected):
     ran = analyse(collected, "--library", "powers.json")
     assert "no --library" in ran.stdout and "| library |" not in ran.stdout
     (collected / "joulemap").write_text(FAKE.replace("{flags}", "--by --library FILE"))
@@ -201,7 +201,7 @@ def test_the_benchmark_leaves_the_library_out_where_the_program_has_none(collect
     assert "| time | library | regression | probe |" in ran.stdout
 
 
-def test_the_benchmark_goes_on_after_a_network_that_cannot_be_read(collected):
+def test_the_benchmark_continues_after_an_unreadable_network(collected):
     (collected / "bad-train.json").write_text(json.dumps({"network": "bad", "mode": "train"}))
     ran = analyse(collected)
     assert ran.returncode == 1

@@ -37,14 +37,14 @@ def printed(environment):
 
 def test_the_parts_of_a_measured_sum_are_those_that_were_measured(printed):
     parts = "domain('gpu0', 100, 'measured'), domain('package-0', 900, 'estimated')"
-    told = printed(f"print(energy(100, 'measured', {parts}))")
-    assert told.strip() == "100 J ± 1 J in 1 s (gpu0 100 J), measured"
+    result = printed(f"print(energy(100, 'measured', {parts}))")
+    assert result.strip() == "100 J ± 1 J in 1 s (gpu0 100 J), measured"
 
 
 def test_a_measurement_replaces_an_estimate_that_was_larger_and_never_falls(printed):
-    told = printed(
+    result = printed(
         "meter = _training_meter.TrainingMeter()\n"
         "meter._run = Run(energy(900, 'estimated'), energy(100, 'measured'), energy(90, 'measured'))\n"
-        "print([meter.so_far().joules for _ in range(3)])\n"
+        "print([meter.current_energy().joules for _ in range(3)])\n"
     )
-    assert told.strip() == "[900, 100, 100]"
+    assert result.strip() == "[900, 100, 100]"

@@ -33,7 +33,7 @@ def run_briefly():
         thread.join()
 
 
-def child(action, told):
+def child(action, write_end):
     # Says where it hangs, also inside of the library.
     faulthandler.dump_traceback_later(HANGS_AFTER_S, exit=True)
     if action == "exits":
@@ -50,18 +50,18 @@ def child(action, told):
             os._exit(0)
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]))
     if action == "killed":
-        os.write(told, b"+")
+        os.write(write_end, b"+")
         while True:
             measure()
     sys.exit(0)
 
 
 def fork(action):
-    ready, told = os.pipe()
+    ready, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
-        child(action, told)
-    os.close(told)
+        child(action, write_end)
+    os.close(write_end)
     if action == "killed":
         assert os.read(ready, 1) == b"+", "it ended before its first window"
         os.kill(pid, signal.SIGKILL)

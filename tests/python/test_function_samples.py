@@ -17,7 +17,7 @@ print(random.random(), [thread.name for thread in threading.enumerate()])
 """
 
 
-def test_a_busy_function_of_the_program_is_seen_in_proportion(record):
+def test_samples_of_a_busy_function_are_proportional_to_its_time(record):
     part = record(BUSY).part
     seen = {}
     for line in part.of("share"):
@@ -27,7 +27,7 @@ def test_a_busy_function_of_the_program_is_seen_in_proportion(record):
     assert seen["__main__.augment"] > 0.5e9, seen
 
 
-def test_the_program_does_not_meet_who_looks_at_it(record):
+def test_the_sampling_thread_is_invisible_to_the_program(record):
     import random
 
     random.seed(3)

@@ -74,8 +74,8 @@ def test_times_of_phases_are_the_same(both):
     """Both clocks ran in the same process, so both contain other load, except for what falls between two hooks."""
     live, imported = (both.rows(file, "phase") for file in ("live", "imported"))
     for phase in ("forward", "backward", "optimizer"):
-        told = imported[("train", phase)]["time_s"]
-        assert told == pytest.approx(live[("train", phase)]["time_s"], rel=0.35, abs=0.03), phase
+        result = imported[("train", phase)]["time_s"]
+        assert result == pytest.approx(live[("train", phase)]["time_s"], rel=0.35, abs=0.03), phase
 
 
 def test_operations_of_backward_passes_have_the_same_names_and_calls(both):
@@ -110,10 +110,10 @@ profiler.export_chrome_trace("trace.json")
 jm.save_module_names(net, "modules.json", torch.randn(2, 4))
 assert jm.module_names(net) == {"Net": ["Net"], "Linear": ["last", "first", "held.0"]}
 """
-    told = BothWays(binaries, tmp_path, program)
+    result = BothWays(binaries, tmp_path, program)
     assert json.loads((tmp_path / "modules.json").read_text()) == {"Net": ["Net"], "Linear": ["first", "held.0", "last"]}
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     calls = sorted((e["ts"], e["name"]) for e in events if e["name"].startswith("nn.Module: Linear"))
     assert [name for _, name in calls] == [f"nn.Module: Linear_{k}" for k in range(3)]
-    layers = [path for path in told.rows("imported", "layer") if path[:2] == ("inference", "forward")]
+    layers = [path for path in result.rows("imported", "layer") if path[:2] == ("inference", "forward")]
     assert {path[-1] for path in layers} == {"Net", "first", "held.0", "last"}

@@ -25,7 +25,7 @@ def run(binaries, folder, *arguments, **more):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120, env=env, cwd=folder)
 
 
-def test_a_program_sees_nothing_of_it(binaries, tmp_path):
+def test_the_program_does_not_observe_the_capture(binaries, tmp_path):
     program = "import sys; print([p for p in sys.path if 'inject' in p], {'sitecustomize', 'joulemap'} & set(sys.modules))"
     process = run(binaries, tmp_path, "-c", program)
     assert (process.stdout, process.stderr) == ("[] set()\n", "")
@@ -33,17 +33,17 @@ def test_a_program_sees_nothing_of_it(binaries, tmp_path):
 
 
 def test_the_programs_own_sitecustomize_is_imported(binaries, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text("import sys; sys.told = 'mine'")
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.marker = 'mine'")
     inject = environment(binaries.parent, tmp_path)["PYTHONPATH"]
     both = f"{inject}{os.pathsep}{tmp_path}"
-    program = "import sys, os, sitecustomize; print(sys.told, sitecustomize.__file__, os.environ['PYTHONPATH'])"
+    program = "import sys, os, sitecustomize; print(sys.marker, sitecustomize.__file__, os.environ['PYTHONPATH'])"
     process = run(binaries, tmp_path, "-c", program, PYTHONPATH=both)
     assert process.stdout.split() == ["mine", str(tmp_path / "sitecustomize.py"), both]
     unrecorded = run(binaries, tmp_path, "-c", program, PYTHONPATH=both, JOULEMAP_RECORDING="")
     assert unrecorded.stdout == process.stdout
 
 
-def test_an_error_in_the_programs_own_sitecustomize_is_told_as_ever(binaries, tmp_path):
+def test_an_error_in_the_programs_own_sitecustomize_is_reported_by_python(binaries, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("raise ValueError('mine')")
     inject = environment(binaries.parent, tmp_path)["PYTHONPATH"]
     alone = run(binaries, tmp_path, "-c", "print(1)", PYTHONPATH=str(tmp_path))
@@ -86,7 +86,7 @@ IN_WORKER = ("train", "dataloader", "worker", "worker", "worker.preprocessing")
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_workers_of_loaders_tell_what_they_prepare(record, method):
+def test_loader_workers_record_their_preprocessing(record, method):
     recorded = record(
         """
 import torch, torch.nn as nn
@@ -115,7 +115,7 @@ if __name__ == "__main__":
     assert all(part.diagnostics == [] for part in recorded.parts)
 
 
-def test_a_failure_of_ours_is_told_and_the_program_goes_on(record):
+def test_a_failure_of_the_capture_is_recorded_and_the_program_continues(record):
     part = record(
         "import joulemap._torch_modules as names\n"
         "def fail(self, module, outermost): raise RuntimeError('ours')\n"

@@ -23,22 +23,23 @@ print(sorted(heavy), len(os.listdir("/proc/self/task")), "threads")
     assert out.stdout == "[] 1 threads\n"
 
 
-def test_a_measurement_reads_like_a_sentence(simulate):
-    told = simulate("""
+def test_a_measurement_prints_as_one_line(simulate):
+    result = simulate("""
 with jm.measure("epoch") as m:
     busy(0.2)
 unused = jm.measure("unused")
 print(json.dumps([repr(m), repr(unused)]))
-""").told
+""").result
     number = r"\d+(\.\d+)?"
     assert re.fullmatch(
-        rf"epoch: {number} J ± {number} J in {number} s \(package-0 {number} J, dram-0 {number} J\), measured", told[0]
+        rf"epoch: {number} J ± {number} J in {number} s \(package-0 {number} J, dram-0 {number} J\), measured",
+        result[0],
     )
-    assert told[1] == "unused: not begun"
+    assert result[1] == "unused: not begun"
 
 
 def test_decorators_measure_functions_coroutines_and_generators(python):
-    told = python("""
+    result = python("""
 import asyncio, inspect
 
 @jm.measure
@@ -88,15 +89,15 @@ print(json.dumps({
     "stream": asyncio.run(collect()),
 }))
 """)
-    assert told["plain"] == [3, "plain", "Adds.", 1, "plain"]
-    assert told["named"] == [1, "named", True]
-    assert told["later"][:2] == ["later", True] and told["later"][2] >= 0.02
-    assert told["numbers"] == [1, "sent", "end", "numbers"]
-    assert told["stream"] == [1, 2]
+    assert result["plain"] == [3, "plain", "Adds.", 1, "plain"]
+    assert result["named"] == [1, "named", True]
+    assert result["later"][:2] == ["later", True] and result["later"][2] >= 0.02
+    assert result["numbers"] == [1, "sent", "end", "numbers"]
+    assert result["stream"] == [1, 2]
 
 
 def test_marks_do_nothing_and_complain_of_nothing_outside_of_a_recording(python):
-    told = python("""
+    result = python("""
 class Scalar:
     device = "cpu"
     def __float__(self): return 0.5
@@ -105,11 +106,11 @@ with jm.region("outer"), jm.region("inner"):
     jm.log(loss=0.5, accuracy=1, scalar=Scalar())
 print(json.dumps(jm.is_recording()))
 """)
-    assert told is False
+    assert result is False
 
 
 def test_a_tensor_on_a_gpu_is_refused_instead_of_waited_for(python):
-    told = python("""
+    result = python("""
 class Device:
     type = "cuda"
     def __str__(self): return "cuda:0"
@@ -121,7 +122,7 @@ try:
 except TypeError as error:
     print(json.dumps(str(error)))
 """)
-    assert "cuda:0" in told and "loss.item()" in told
+    assert "cuda:0" in result and "loss.item()" in result
 
 
 @pytest.mark.parametrize("call", ["jm.measure(3)", "jm.region(3)", "jm.log(loss='x')", "jm.step('x')"])
@@ -132,8 +133,8 @@ def test_nonsense_is_a_python_error(environment, call):
     assert re.search(r"^(TypeError|ValueError): .", out.stderr, re.MULTILINE)
 
 
-def test_starting_twice_and_unknown_sensors_are_told(python):
-    told = python("""
+def test_starting_twice_and_unknown_sensors_are_reported(python):
+    result = python("""
 errors = []
 for options in ({"sensors": "none-such"}, {}, {}):
     try:
@@ -145,31 +146,31 @@ with jm.measure("after") as m:
     pass
 print(json.dumps([errors, m.seconds]))
 """)
-    errors, seconds = told
+    errors, seconds = result
     assert "none-such" in errors[0] and "known are" in errors[0]
     assert "already" in errors[1]
     assert seconds >= 0
 
 
-def test_what_has_ended_can_be_asked_after_a_stop(simulate):
-    told = simulate("""
+def test_ended_windows_can_be_read_after_stop(simulate):
+    result = simulate("""
 with jm.measure("kept") as m:
     busy(0.1)
 jm.stop()
 print(json.dumps([m.joules, m.seconds]))
-""").told
-    assert told[0] > 0
+""").result
+    assert result[0] > 0
 
 
 def test_the_doctor_is_the_programs(python, joulemap, sysroots):
-    told = python(f'print(json.dumps(jm.doctor(sysroot="{sysroots}/intel-2socket")))')
+    result = python(f'print(json.dumps(jm.doctor(sysroot="{sysroots}/intel-2socket")))')
     expected = joulemap("doctor", "--json", "--sysroot", sysroots / "intel-2socket").json
-    assert [sensor["name"] for sensor in told["sensors"]] == [sensor["name"] for sensor in expected["sensors"]]
-    assert told["schema"] == "joulemap.doctor/1"
+    assert [sensor["name"] for sensor in result["sensors"]] == [sensor["name"] for sensor in expected["sensors"]]
+    assert result["schema"] == "joulemap.doctor/1"
 
 
 def test_a_million_windows_leave_no_memory_behind(python):
-    told = python("""
+    result = python("""
 import resource
 def loop(count):
     for _ in range(count):
@@ -180,10 +181,10 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 loop(1000000)
 print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
 """)
-    assert told < 20_000  # kB
+    assert result < 20_000  # kB
 
 
-def test_what_a_recorded_program_says_lies_in_the_recording(binaries, environment, memory_directory):
+def test_marks_of_a_recorded_program_are_in_the_recording(binaries, environment, memory_directory):
     program = """
 import os, sys
 import joulemap as jm
@@ -202,5 +203,5 @@ os.wait()
     record = [binaries / "joulemap", "record", "-o", file, "--", sys.executable, "-c", program]
     done = subprocess.run(record, capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr
-    told = file.read_bytes()
-    assert told and not (memory_directory / "run.joule.d").exists()  # all parts were joined
+    result = file.read_bytes()
+    assert result and not (memory_directory / "run.joule.d").exists()  # all parts were joined

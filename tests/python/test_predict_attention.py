@@ -18,7 +18,7 @@ from _predict.trace import trace  # noqa: E402
 nn = torch.nn
 
 
-def test_attention_that_no_kernel_takes_is_what_pytorch_makes_of_it():
+def test_attention_without_a_fused_kernel_is_decomposed_as_in_pytorch():
     """Five-dimensional inputs, as in windowed attention: matrix products and a softmax in 32 bits."""
 
     class Windows(nn.Module):

@@ -19,8 +19,8 @@ from _predict.trace import trace  # noqa: E402
 nn, functional = torch.nn, torch.nn.functional
 
 # Handlers of operators that only read and write elements, by index or in another order, and at most add elements.
-MOVES = {elements.gathered, elements.cloned, elements.copied_into, elements.concatenated, elements.read_by_host}
-MOVES |= {elements.gradient_of_part, elements.filled}
+MOVES = {elements.gather, elements.clone, elements.copy_into, elements.concatenate, elements.host_read}
+MOVES |= {elements.partial_gradient, elements.fill}
 # Names of operators that compute more than that.
 COMPUTES = re.compile(
     r"(mm|bmm|mv|conv|lstm|gru|rnn|attention|attend|fft|dist|linalg|solve|cholesky|qr|svd|eig|inv|lu_|det$|grid_sampler"
@@ -57,12 +57,12 @@ def is_taken_apart(func) -> bool:
 
 def moves(func) -> bool:
     name = plain_name(func)
-    if name in recorder.SILENT or name in recorder.MOVE_NOTHING or recorder.is_view(func):
+    if name in recorder.NO_LAUNCH or name in recorder.VIEWS or recorder.is_view(func):
         return True
     return layers.HANDLERS.get(name) in MOVES or (name.endswith("_copy") and name not in layers.HANDLERS)
 
 
-def test_no_operator_that_computes_is_taken_for_a_copy():
+def test_no_computing_operator_is_classified_as_a_copy():
     operators = registered()
     assert len(operators) > 1500
     wrong = {plain_name(func) for func in operators if moves(func) and COMPUTES.search(plain_name(func))}
@@ -123,14 +123,14 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_what_computes_is_known_as_what_it_computes(name):
+def test_computing_operators_are_classified_by_their_computation(name):
     compute, inputs, kind = KNOWN[name]
     kinds, unknown = traced(compute, *inputs)
     assert kind in kinds and unknown == []
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_what_is_not_known_is_listed(name):
+def test_unknown_operations_are_listed(name):
     compute, inputs, source = UNKNOWN[name]
     _, unknown = traced(compute, *inputs)
     assert unknown and (source is None or source in unknown)

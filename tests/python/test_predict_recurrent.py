@@ -87,7 +87,7 @@ def test_a_plain_cell_is_products_a_sum_and_an_activation():
     assert (counts["dense"], counts["add"], counts["activation"]) == (6, 3, 4)
 
 
-def test_packed_sequences_count_as_the_longest_and_say_so():
+def test_packed_sequences_count_as_the_longest_and_report_it():
     class Packed(nn.Module):
         def __init__(self):
             super().__init__()
@@ -103,7 +103,7 @@ def test_packed_sequences_count_as_the_longest_and_say_so():
     assert any("longest" in note for note in traced["notes"])
 
 
-def test_layers_outside_of_a_trace_compute_as_ever():
+def test_layers_outside_of_a_trace_compute_unchanged():
     trace(nn.LSTM(4, 4), [torch.empty(3, 2, 4)])
     torch.manual_seed(1)
     module, x = nn.LSTM(4, 4), torch.randn(3, 2, 4, requires_grad=True)

@@ -28,14 +28,14 @@ def image(batch: int = 4):
     return torch.empty(batch, 3, 8, 8, device="meta")
 
 
-def told(operation: dict) -> tuple:
+def result(operation: dict) -> tuple:
     return operation["layer"], operation["kind"], operation["form"], operation["pass"]
 
 
 def work(traced: dict, phase: str) -> list[tuple]:
     """Operations of a phase, without views, which launch nothing, and without the fill of the first gradient."""
     found = [one for one in traced["operations"] if one["phase"] == phase and one["kind"] != "view"]
-    return [told(one) for one in found if one["form"] != "fill"]
+    return [result(one) for one in found if one["form"] != "fill"]
 
 
 def only(traced: dict, **wanted) -> dict:
@@ -114,7 +114,7 @@ def test_the_optimizer_steps_over_the_weights_that_got_a_gradient():
         (lambda weights: torch.optim.Adam(weights, fused=True), "adam", 1, 0),
     ],
 )
-def test_optimizers_of_pytorch_are_known(make, form, fused, foreach):
+def test_optimizers_of_pytorch_are_recognized(make, form, fused, foreach):
     model = small_cnn()
     step = only(trace(model, (image(),), training=True, optimizer=make(model.parameters())), kind="optimizer")
     assert (step["form"], step["parameters"]["fused"], step["parameters"]["foreach"]) == (form, fused, foreach)
@@ -146,7 +146,7 @@ def test_dropout_is_one_kernel_as_on_a_gpu():
 
 
 @pytest.mark.parametrize("make", [nn.SiLU, nn.ReLU6, nn.Hardswish, nn.Mish, nn.ELU, nn.LeakyReLU, nn.ReLU])
-def test_what_works_in_place_has_its_gradient(make):
+def test_in_place_operations_have_gradients(make):
     model = nn.Sequential(nn.Linear(8, 8), make(inplace=True), nn.Linear(8, 4))
     traced = trace(model, (torch.empty(2, 8, device="meta"),), training=True)
     found = [one for one in traced["operations"] if one["kind"] == "activation" and one["form"] != "fill"]
@@ -164,7 +164,7 @@ def test_a_module_that_is_called_twice_counts_twice():
             return self.inner(self.inner(x))
 
     traced = trace(Twice(), (torch.empty(2, 8, device="meta"),), training=True)
-    found = [told(one) for one in traced["operations"] if one["kind"] == "dense"]
+    found = [result(one) for one in traced["operations"] if one["kind"] == "dense"]
     assert found == [
         ("inner", "dense", "", "forward"),
         ("inner", "dense", "", "forward"),
@@ -172,7 +172,7 @@ def test_a_module_that_is_called_twice_counts_twice():
         ("inner", "dense", "", "backward-weights"),
     ]
     # The two gradients of the shared weight are added, and so are those of the bias.
-    assert [told(one)[1:] for one in traced["operations"] if one["kind"] == "add"] == [("add", "same", "forward")] * 2
+    assert [result(one)[1:] for one in traced["operations"] if one["kind"] == "add"] == [("add", "same", "forward")] * 2
 
 
 def test_nothing_is_allocated():
@@ -230,7 +230,7 @@ def test_products_are_computed_in_what_was_asked_for(dtype, convolution, product
     assert only(traced, kind="activation")["dtype"] == "fp32"
 
 
-def test_autocast_is_that_of_a_gpu():
+def test_autocast_uses_the_rules_of_a_gpu():
     class Mixed(nn.Module):
         def __init__(self):
             super().__init__()
@@ -246,7 +246,7 @@ def test_autocast_is_that_of_a_gpu():
     assert [one["layer"] for one in traced["operations"] if (one["kind"], one["form"]) == ("cast", "fp32")] == ["norm"]
 
 
-def test_images_with_their_channels_last_are_told():
+def test_channels_last_images_are_recorded():
     x = torch.empty(4, 3, 8, 8, device="meta").to(memory_format=torch.channels_last)
     assert only(trace(small_cnn(), (x,)), kind="convolution")["parameters"]["channels_last"] == 1
 
@@ -296,7 +296,7 @@ class WithPositions(nn.Module):
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_what_a_module_keeps_for_the_next_call_is_no_part_of_a_pass(training):
+def test_cached_state_of_a_module_is_not_part_of_a_pass(training):
     model = WithPositions()
     traced = trace(model, [torch.empty(4, 8, device="meta")], training=training)
     assert [kind for _, kind, _, _ in work(traced, "forward")][:2] == ["add", "dense"]

@@ -28,7 +28,8 @@ def test_a_module_without_data_is_predicted_layer_by_layer(python):
 one = jm.predict(model, [image])
 step = jm.predict(model, [image], training=True, optimizer="sgd")
 print(json.dumps({"j": one.joules, "low": one.low, "high": one.high, "names": [layer.name for layer in one.layers],
-                  "device": one.device, "pass": one.told["pass"], "step": step.joules, "step_pass": step.told["pass"],
+                  "device": one.device, "pass": one.document["pass"], "step": step.joules,
+                  "step_pass": step.document["pass"],
                   "text": str(one)}))
 """
     )
@@ -51,13 +52,13 @@ def test_a_file_is_predicted_without_any_framework(python):
         f"""
 one = jm.predict({str(ONNX)!r}, batch=8, dtype="bf16")
 assert "torch" not in sys.modules
-print(json.dumps({{"j": one.joules, "layers": len(one.layers), "batch": one.told["batch"]}}))
+print(json.dumps({{"j": one.joules, "layers": len(one.layers), "batch": one.document["batch"]}}))
 """
     )
     assert one["j"] > 0 and one["layers"] > 10 and one["batch"] == 8
 
 
-def test_what_cannot_be_predicted_says_what_would_help(python, tmp_path):
+def test_unpredictable_input_is_rejected_with_a_remedy(python, tmp_path):
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
     said = python(
@@ -144,9 +145,9 @@ print(json.dumps([one.joules - copied_j for one, copied_j in zip((made, *read), 
     assert min(joules) > 0.01  # J, less than an idle GPU uses in the 128 steps of 1 us each
 
 
-def test_an_unknown_operation_warns_and_stands_in_what_is_printed(python):
+def test_an_unknown_operation_warns_and_is_printed(python):
     pytest.importorskip("torch")
-    told = python(
+    result = python(
         """
 import warnings
 torch = __import__("torch")
@@ -162,7 +163,7 @@ print(json.dumps({"warned": [str(each.message) for each in caught], "repr": repr
                   "open": one.high == float("inf"), "bound": one.is_lower_bound, "ops": one.unknown_ops}))
 """
     )
-    assert any("lower bound" in text and "aten.sort" in text for text in told["warned"])
-    for text in (told["repr"], told["text"]):
+    assert any("lower bound" in text and "aten.sort" in text for text in result["warned"])
+    for text in (result["repr"], result["text"]):
         assert "at least" in text and "aten.sort" in text
-    assert told["open"] and told["bound"] and told["ops"][0]["op"] == "aten.sort"
+    assert result["open"] and result["bound"] and result["ops"][0]["op"] == "aten.sort"

@@ -48,36 +48,36 @@ def run(tmp_path, environment):
     return run_pytest
 
 
-def test_a_test_that_exceeds_its_budget_fails_beyond_doubt_only(run):
-    told = run("-k", "frugal or free")
-    assert "2 passed" in told
-    assert "joules" not in told.split("passed")[0]
+def test_a_test_fails_only_if_it_exceeds_its_budget_beyond_the_uncertainty(run):
+    result = run("-k", "frugal or free")
+    assert "2 passed" in result
+    assert "joules" not in result.split("passed")[0]
 
 
-def test_the_failure_tells_the_budget_and_what_was_drawn(run):
-    told = run("-k", "wasteful")
-    assert "1 failed" in told
-    assert "its budget is 1e-09 J" in told
-    assert "estimated" in told
+def test_the_failure_message_contains_the_budget_and_the_energy(run):
+    result = run("-k", "wasteful")
+    assert "1 failed" in result
+    assert "its budget is 1e-09 J" in result
+    assert "estimated" in result
 
 
-def test_a_test_that_fails_anyway_tells_its_own_error(run):
-    told = run("-k", "anyway")
-    assert "assert 1 == 2" in told
-    assert "budget is" not in told
+def test_a_test_that_fails_anyway_shows_its_own_error(run):
+    result = run("-k", "anyway")
+    assert "assert 1 == 2" in result
+    assert "budget is" not in result
 
 
 def test_a_mark_without_a_budget_is_a_mistake(run):
     assert "takes a budget in joules" in run("-k", "without")
 
 
-def test_a_budget_that_cannot_be_held_fails(run, tmp_path):
+def test_an_energy_budget_that_is_exceeded_fails(run, tmp_path):
     (tmp_path / "nothing").mkdir()
-    told = run("-k", "frugal", JOULEMAP_SENSORS="powercap", JOULEMAP_SYSROOT=str(tmp_path / "nothing"))
-    assert "its energy is not known" in told
+    result = run("-k", "frugal", JOULEMAP_SENSORS="powercap", JOULEMAP_SYSROOT=str(tmp_path / "nothing"))
+    assert "its energy is not known" in result
 
 
-def test_all_tests_are_told_when_asked_for(run):
-    told = run("--joules", "-k", "free or frugal")
-    assert "test_it.py::test_free: " in told
-    assert "budget 1e+09 J" in told
+def test_all_tests_are_listed_on_request(run):
+    result = run("--joules", "-k", "free or frugal")
+    assert "test_it.py::test_free: " in result
+    assert "budget 1e+09 J" in result

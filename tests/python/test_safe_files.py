@@ -79,7 +79,7 @@ print(json.dumps([csv_cell(name) for name in names]))
 """
 
 
-def test_cells_are_shown_and_not_computed_or_obeyed(python):
+def test_cells_are_shown_as_text_and_not_evaluated(python):
     assert python(CELLS) == ["'=1+2", "'@SUM(1)", "'-m", "-1.5", "a?[2J", "?gpj", "plain", 3]
 
 

@@ -19,7 +19,7 @@ import held_out  # noqa: E402
 import transformer_parts as parts  # noqa: E402
 import transformers_study  # noqa: E402
 from findings import RESULTS_BEGIN, RESULTS_END, Findings  # noqa: E402
-from recordings import Drawn  # noqa: E402
+from recordings import EnergyUse  # noqa: E402
 from study_statistics import CONFIRMED, NOT_SHOWN, REFUTED, Interval  # noqa: E402
 
 
@@ -54,25 +54,25 @@ def case(model: str = "BERT", task: str = "pre-training", attention_j: float = 1
     around = lambda joules: Interval(joules, joules * (1 - spread), joules * (1 + spread))  # noqa: E731
     found = {parts.ATTENTION: around(attention_j), parts.FEED_FORWARD: around(2.0), parts.EMBEDDING: around(0.01)}
     phases = {"forward": around(1.0), "backward": around(2.0)}
-    step = Drawn(310.0, 3.0, 1.0)
+    step = EnergyUse(310.0, 3.0, 1.0)
     return transformers_study.Case(model, task, "fp32", step, 100, around(1.0), found, {}, phases, [])
 
 
-def told(tell, *arguments) -> str:
+def result(write_section, *arguments) -> str:
     findings = Findings()
-    tell(findings, *arguments)
+    write_section(findings, *arguments)
     return "\n".join(findings.lines)
 
 
 def test_claims_about_transformers_follow_the_intervals():
     cases = [case(), case("ALBERT", attention_j=0.4)]
-    assert f"backward pass dominates: {CONFIRMED}" in told(transformers_study.tell_backward, cases)
-    assert f"same layers: {REFUTED}" in told(transformers_study.tell_attention, cases)
-    albert = told(transformers_study.tell_albert, cases)
+    assert f"backward pass dominates: {CONFIRMED}" in result(transformers_study.write_backward, cases)
+    assert f"same layers: {REFUTED}" in result(transformers_study.write_attention, cases)
+    albert = result(transformers_study.write_albert, cases)
     assert f"energy): {CONFIRMED}**: self-attention (pre-training)." in albert
     unsure = [case(spread=0.6), case("ALBERT", attention_j=0.4, spread=0.6)]
-    assert f"backward pass dominates: {NOT_SHOWN}" in told(transformers_study.tell_backward, unsure)
-    assert f"energy): {NOT_SHOWN}**." in told(transformers_study.tell_albert, unsure)
+    assert f"backward pass dominates: {NOT_SHOWN}" in result(transformers_study.write_backward, unsure)
+    assert f"energy): {NOT_SHOWN}**." in result(transformers_study.write_albert, unsure)
 
 
 def network(whole_j: float, layers_j: float, name: str = "net", multiplications: int = 10**9) -> additivity.Network:
@@ -89,13 +89,13 @@ def test_the_factor_is_the_whole_over_its_layers_and_waiting_can_be_taken_off():
     assert one.factor(additivity.BLOCKS) is None
 
 
-def test_that_factors_come_nearer_to_one_with_size_is_said_where_they_do():
+def test_factors_that_approach_one_with_size_are_reported():
     sizes = [10**power for power in (6, 7, 8, 9, 10)]
     nearer = [network(1.0, 1 / (2.1 - 0.2 * i), str(i), size) for i, size in enumerate(sizes)]
-    assert f"larger networks: {CONFIRMED}" in told(additivity.tell_verdicts, nearer)
+    assert f"larger networks: {CONFIRMED}" in result(additivity.write_verdicts, nearer)
     alike = [network(1.0 + 0.02 * (i % 2), 1.0, str(i), size) for i, size in enumerate(sizes)]
-    assert f"larger networks: {NOT_SHOWN}" in told(additivity.tell_verdicts, alike)
-    assert f"within 10 %**: 5 {CONFIRMED} of 5" in told(additivity.tell_verdicts, alike)
+    assert f"larger networks: {NOT_SHOWN}" in result(additivity.write_verdicts, alike)
+    assert f"within 10 %**: 5 {CONFIRMED} of 5" in result(additivity.write_verdicts, alike)
 
 
 def epoch(number: int, joules: float, **more) -> fashion_study.Epoch:
@@ -108,31 +108,31 @@ def wobble(number: int) -> float:
     return 0.3 * ((number * 7919) % 17 - 8) / 8
 
 
-def test_a_fall_of_energy_is_told_and_so_is_none():
+def test_a_fall_of_energy_and_its_absence_are_both_reported():
     falling = [epoch(i, 100 - 0.1 * i + wobble(i)) for i in range(100)]
     trend = fashion_study.trend_of([one.step_j for one in falling])
-    assert f'towards the end": {CONFIRMED}' in told(fashion_study.tell_verdict, trend)
+    assert f'towards the end": {CONFIRMED}' in result(fashion_study.write_verdict, trend)
     level = [epoch(i, 100 + wobble(i)) for i in range(100)]
     trend = fashion_study.trend_of([one.step_j for one in level])
-    assert f'towards the end": {NOT_SHOWN}' in told(fashion_study.tell_verdict, trend)
+    assert f'towards the end": {NOT_SHOWN}' in result(fashion_study.write_verdict, trend)
 
 
-def test_a_fall_that_does_not_come_back_with_fresh_weights_is_the_machines():
+def test_a_fall_that_does_not_recur_with_fresh_weights_is_caused_by_the_machine():
     falling = [epoch(i, 100 - 0.1 * i) for i in range(100)]
     later = [epoch(i, 90 + wobble(i)) for i in range(100)]
-    assert "it is the machine's" in told(fashion_study.tell_again, falling, later, CONFIRMED)
+    assert "it is the machine's" in result(fashion_study.write_repetition, falling, later, CONFIRMED)
     again = [epoch(i, 100 - 0.1 * i + wobble(i)) for i in range(50)]
-    assert "it is the training's own" in told(fashion_study.tell_again, falling, again, CONFIRMED)
+    assert "it is the training's own" in result(fashion_study.write_repetition, falling, again, CONFIRMED)
 
 
-def test_power_that_follows_temperature_is_put_down_to_it():
+def test_power_correlated_with_temperature_is_explained_by_it():
     warming = [epoch(i, 100 + i * 0.1 + wobble(i), temperature_c=40 + 0.05 * i) for i in range(60)]
     slopes = fashion_study.power_by_gauges(warming)
     assert list(slopes) == ["temperature"]
     assert slopes["temperature"].value == pytest.approx(0.1 / 0.5 / 0.05, rel=0.2)
 
 
-def test_predictions_are_judged_by_how_far_they_are_and_how_often_they_hold():
+def test_predictions_are_evaluated_by_error_and_coverage():
     interval = {
         "measured_j": 100.0,
         "predicted_j": 101.0,
@@ -141,7 +141,7 @@ def test_predictions_are_judged_by_how_far_they_are_and_how_often_they_hold():
         "by_time_j": 90.0,
         "held_j": 50.0,
     }
-    lines = told(held_out.tell_load, "varied", [interval] * 20)
+    lines = result(held_out.write_load, "varied", [interval] * 20)
     assert "| regress | 1.00%" in lines and "| hold | 50.00%" in lines
     assert "hold 100.0% of 20" in lines
     assert f"better than `by time`: **{CONFIRMED}**" in lines
@@ -151,7 +151,7 @@ def test_results_are_put_into_their_place_of_a_page(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"# Title\n\n{RESULTS_BEGIN}\n\nNot yet run.\n\n{RESULTS_END}\n\nThe end.\n")
     findings = Findings()
-    findings.say("It is 42.")
+    findings.add_line("It is 42.")
     findings.keep(page)
     assert page.read_text() == f"# Title\n\n{RESULTS_BEGIN}\n\nIt is 42.\n\n{RESULTS_END}\n\nThe end.\n"
 
@@ -175,7 +175,7 @@ def test_a_study_is_collected_and_analysed_without_a_gpu(name, tmp_path, binarie
     assert json.loads((tmp_path / f"{name}.json").read_text())["failed"] == []
 
 
-def test_trainings_whose_halves_tell_one_another_are_collected_without_a_gpu(tmp_path, binaries):
+def test_trainings_with_held_out_halves_are_collected_without_a_gpu(tmp_path, binaries):
     pytest.importorskip("torch")
     command = [
         sys.executable,

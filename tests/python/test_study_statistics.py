@@ -24,7 +24,7 @@ def remembering(count: int, memory: float, seed: int) -> list[float]:
     return values[-count:]
 
 
-def test_a_claim_is_shown_only_where_the_whole_interval_lies_on_one_side():
+def test_a_claim_is_confirmed_only_if_the_whole_interval_is_on_one_side():
     assert numbers.verdict(Interval(2, 1.1, 3), 1) == CONFIRMED
     assert numbers.verdict(Interval(0.5, 0.2, 0.9), 1) == REFUTED
     assert numbers.verdict(Interval(2, 0.9, 3), 1) == NOT_SHOWN
@@ -33,7 +33,7 @@ def test_a_claim_is_shown_only_where_the_whole_interval_lies_on_one_side():
     assert numbers.within_verdict(Interval(1.1, 0.95, 1.25), 0.9, 1.1) == NOT_SHOWN
 
 
-def test_what_a_single_value_leaves_open_is_everything():
+def test_a_single_value_has_an_infinite_interval():
     assert numbers.verdict(numbers.mean_interval([5.0]), 1) == NOT_SHOWN
 
 
@@ -47,7 +47,7 @@ def test_an_interval_times_a_negative_number_still_has_its_low_end_first():
     assert Interval(1, 0.5, 2).times(-2) == (-2, -4, -1)
 
 
-def test_nine_of_ten_intervals_of_a_mean_hold_it():
+def test_nine_of_ten_intervals_of_a_mean_cover_it():
     chance, held, tries = random.Random(7), 0, 1000
     for _ in range(tries):
         found = numbers.mean_interval([chance.gauss(3, 1) for _ in range(5)])
@@ -55,7 +55,7 @@ def test_nine_of_ten_intervals_of_a_mean_hold_it():
     assert 0.87 <= held / tries <= 0.93, held / tries
 
 
-def test_exponents_of_sizes_are_found_with_intervals_that_hold_them():
+def test_exponents_of_sizes_are_estimated_with_intervals_that_cover_them():
     sizes = [(hidden, layers) for hidden in (128, 256, 512, 768, 1024) for layers in (2, 4, 8, 12)]
     held = 0
     for seed in range(200):
@@ -67,12 +67,12 @@ def test_exponents_of_sizes_are_found_with_intervals_that_hold_them():
     assert 0.85 <= held / 200 <= 0.95, held / 200
 
 
-def test_columns_that_always_go_together_are_refused():
+def test_collinear_columns_are_rejected():
     with pytest.raises(ValueError, match="told apart"):
         numbers.least_squares([[1.0, x, 2 * x] for x in range(8)], list(range(8)))
 
 
-def test_a_trend_that_is_there_is_shown_with_a_slope_that_holds_it():
+def test_a_real_trend_is_detected_and_its_interval_covers_the_slope():
     held = shown = 0
     for seed in range(40):
         values = [100 - 0.05 * i + noise for i, noise in enumerate(remembering(95, 0.3, seed))]
@@ -83,7 +83,7 @@ def test_a_trend_that_is_there_is_shown_with_a_slope_that_holds_it():
     assert held >= 30, held
 
 
-def test_values_that_remember_one_another_are_not_taken_for_a_trend():
+def test_autocorrelated_values_are_not_mistaken_for_a_trend():
     """A test that ignores autocorrelation would report a trend in every third series."""
     trends = [numbers.trend_of(remembering(95, 0.6, seed)) for seed in range(60)]
     wrong = [seed for seed, trend in enumerate(trends) if trend.is_shown()]

@@ -74,5 +74,5 @@ torch.autograd.grad(net(torch.ones(1, 2)).sum(), net.weight)
 jm.log(loss=7.0)
 net(torch.ones(1, 2)).sum().backward()
 """
-    told = [line.split()[-2:] for line in record(program).part.of("metric")]
-    assert told == [["loss", "2.5"]] * 4 + [["loss", "7"]]
+    results = [line.split()[-2:] for line in record(program).part.of("metric")]
+    assert results == [["loss", "2.5"]] * 4 + [["loss", "7"]]

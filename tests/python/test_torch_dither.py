@@ -10,7 +10,7 @@ import pytest
 from recorded_program import run_alone
 
 # Pauses of a hundredth of the usual length: as many in seconds as usually in minutes.
-SHORT = "from joulemap import _torch_dither; _torch_dither.SHORTEST_S, _torch_dither.LONGEST_S = 0.0002, 0.0004\n"
+SHORT = "from joulemap import _torch_dither; _torch_dither.MIN_PAUSE_S, _torch_dither.MAX_PAUSE_S = 0.0002, 0.0004\n"
 
 TRAINING = """
 import random, sys
@@ -48,7 +48,7 @@ def pauses_of(part) -> list[tuple[int, int]]:
     return pauses
 
 
-def test_a_program_that_is_held_up_computes_the_same(record, tmp_path):
+def test_a_dithered_program_computes_the_same_results(record, tmp_path):
     alone = run_alone(tmp_path / "alone", TRAINING, STEPS)
     assert alone.returncode == 0, alone.stderr
     recorded = record(SHORT + TRAINING, STEPS, JOULEMAP_DITHER="7")
@@ -64,7 +64,7 @@ def test_a_program_that_is_held_up_computes_the_same(record, tmp_path):
     assert paused_ns <= 0.01 * (pauses[-1][0] - started_ns)
 
 
-def test_it_is_held_up_in_every_phase_of_a_step(record):
+def test_the_program_is_paused_in_every_phase_of_a_step(record):
     recorded = record(SHORT + TRAINING, "3000", JOULEMAP_DITHER="1")
     places = {path[:-1] for path in recorded.part.times if path[-1:] == ("joulemap.dither",)}
     phases = {path[1] for path in places if len(path) > 1}
@@ -95,7 +95,7 @@ def live(seed):
     worst = 0.0
     while clock.now < 600:
         clock.now += late.uniform(0, 0.004)
-        dither.pass_by()
+        dither.maybe_pause()
         worst = max(worst, dither.paused_s / clock.now)
     return slept, dither.paused_s / clock.now, worst
 
@@ -116,7 +116,7 @@ def test_pauses_are_random_and_stay_below_a_hundredth(record):
     assert shortest < 1.5 and longest > 6
 
 
-def test_several_processes_that_work_together_are_not_held_up(record):
+def test_distributed_processes_are_not_dithered(record):
     program = SHORT + """
 import torch.distributed as dist, time, torch
 dist.is_initialized = lambda: True
@@ -147,15 +147,17 @@ def recorded_report(joulemap, tmp_path: Path):
     return run
 
 
-def test_record_dither_tells_how_long_and_by_which_seed(recorded_report):
-    told, text = recorded_report(SHORT + TRAINING, STEPS)
-    assert 0 < told["overhead"]["dither_s"] <= 0.015 * told["elapsed_s"]  # a sleep may last longer on a busy machine
+def test_record_dither_reports_the_paused_time_and_the_seed(recorded_report):
+    result, text = recorded_report(SHORT + TRAINING, STEPS)
+    assert (
+        0 < result["overhead"]["dither_s"] <= 0.015 * result["elapsed_s"]
+    )  # a sleep may last longer on a busy machine
     assert "held up by --dither" in text
-    assert int(told["environment"]["dither_seed"]) >= 0
-    assert "not_dithered" not in {entry["code"] for entry in told["diagnostics"]}
+    assert int(result["environment"]["dither_seed"]) >= 0
+    assert "not_dithered" not in {entry["code"] for entry in result["diagnostics"]}
 
 
-def test_a_program_without_pytorch_is_said_not_to_be_dithered(recorded_report):
-    told, text = recorded_report("print('nothing to pause')")
-    assert told["overhead"]["dither_s"] is None
-    assert "not_dithered" in {entry["code"] for entry in told["diagnostics"]}
+def test_a_program_without_pytorch_is_reported_as_not_dithered(recorded_report):
+    result, text = recorded_report("print('nothing to pause')")
+    assert result["overhead"]["dither_s"] is None
+    assert "not_dithered" in {entry["code"] for entry in result["diagnostics"]}

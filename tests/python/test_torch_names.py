@@ -39,7 +39,7 @@ model.c(x)
     assert part.diagnostics == []
 
 
-def test_a_model_seen_in_pieces_first_is_named_by_the_whole_later(record):
+def test_a_model_first_called_in_parts_is_named_by_the_whole_model_later(record):
     part = record(
         PRELUDE
         + """
@@ -98,28 +98,28 @@ print([reference() for reference in gone])
     assert recorded.part.count("train", "checkpoint_save") >= 3
 
 
-def test_the_programs_own_hooks_run_as_ever(record):
+def test_the_programs_own_hooks_still_run(record):
     recorded = record(
         PRELUDE
         + """
-told = []
+results = []
 model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
-model[0].register_forward_pre_hook(lambda m, i: told.append("pre"))
+model[0].register_forward_pre_hook(lambda m, i: results.append("pre"))
 model[0].register_forward_hook(lambda m, i, o: o * 2)
-model[1].register_full_backward_hook(lambda m, gi, go: told.append("full backward"))
-nn.modules.module.register_module_forward_hook(lambda m, i, o: told.append("global"))
+model[1].register_full_backward_hook(lambda m, gi, go: results.append("full backward"))
+nn.modules.module.register_module_forward_hook(lambda m, i, o: results.append("global"))
 out = model(x)
-out.grad_fn.register_prehook(lambda g: told.append("node"))
-out.register_hook(lambda g: told.append("tensor"))
+out.grad_fn.register_prehook(lambda g: results.append("node"))
+out.register_hook(lambda g: results.append("tensor"))
 out.sum().backward()
-print(told)
+print(results)
 """
     )
     assert recorded.out.strip() == str(["pre", "global", "global", "global", "tensor", "node", "full backward"])
     assert recorded.part.diagnostics == []
 
 
-def test_an_exception_leaves_the_place_it_came_from(record):
+def test_an_exception_leaves_the_scope_in_which_it_was_raised(record):
     recorded = record(
         PRELUDE
         + """

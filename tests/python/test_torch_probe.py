@@ -6,7 +6,7 @@ import pytest
 from recorded_program import run_alone
 
 # Each module is probed for a tenth of a second; the total limit is far away, however busy the machine is.
-QUICK = "from joulemap import _torch_probe; _torch_probe.MOST_EACH_S = 0.1\n"
+QUICK = "from joulemap import _torch_probe; _torch_probe.MAX_TIME_PER_MODULE_S = 0.1\n"
 
 NETWORK = """
 import random, sys
@@ -116,7 +116,7 @@ for _ in range(2):
     assert {path[1] for path in probed(part) if path[0] == "forward"} == {"0", "1", "6"}
 
 
-def test_without_room_inputs_are_made_up(record):
+def test_without_free_memory_inputs_are_generated(record):
     program = """
 import torch, torch.nn as nn
 from joulemap import _torch_probe_inputs
@@ -170,8 +170,8 @@ for _ in range(2):
     taker(torch.randn(2), Cache())
 """
     part = record(QUICK + program, JOULEMAP_PROBE="60").part
-    told = [line for line in part.of("diagnostic") if line.startswith("probe_skipped")]
-    assert [line.split()[2] for line in told] == ["TakesACache", "1", "3"], told
+    results = [line for line in part.of("diagnostic") if line.startswith("probe_skipped")]
+    assert [line.split()[2] for line in results] == ["TakesACache", "1", "3"], results
     assert ("forward", "0") in probed(part)
     assert "not_probed" not in part.diagnostics
 

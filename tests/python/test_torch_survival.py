@@ -25,7 +25,7 @@ net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(inplace=True), nn.Linear(8, 2))
 """
 
 
-def test_compiled_models_are_told_as_one_and_not_compiled_again(record):
+def test_compiled_models_are_reported_as_one_module_and_not_recompiled(record):
     recorded = record(
         PRELUDE
         + """
@@ -148,7 +148,7 @@ print(_capture.depth())
     assert not [path for path in part.times if "no NVTX here" in path or any(n.startswith("Optimizer.") for n in path)]
 
 
-def test_sampled_steps_tell_operations_of_both_passes(record):
+def test_sampled_steps_contain_operations_of_both_passes(record):
     part = record(PRELUDE + "train(net, 6)\nassert torch._C._len_torch_function_stack() == 0\n").part
     forward, backward = ("train", "forward", "Sequential"), ("train", "backward", "Sequential")
     assert part.count(*forward, "0", "torch.nn.functional.linear") == 1
@@ -157,14 +157,14 @@ def test_sampled_steps_tell_operations_of_both_passes(record):
     assert part.count("train", "backward", "MeanBackward0") == 1
 
 
-def test_a_step_that_never_ends_is_not_looked_at_for_ever(record):
+def test_a_step_that_never_ends_is_not_traced_forever(record):
     calls = "for _ in range(2):\n    net(x)\nfor _ in range(60):\n    net(x).sum().backward()\n"
     part = record(PRELUDE + "x = torch.ones(1, 8)\n" + calls).part
     assert part.count("train", "backward", "Sequential", "0") > 50
     assert 0 < part.count("train", "backward", "Sequential", "0", "AddmmBackward0") < 20
 
 
-def test_launch_bound_programs_are_followed_in_few_steps_only(record):
+def test_launch_bound_programs_are_traced_in_few_steps_only(record):
     part = record(
         PRELUDE
         + """
@@ -219,7 +219,7 @@ def rank_of(part) -> str:
     return "".join(text.split(" ", 2)[2] for text in part.of("fact") if text.split(" ")[1] == "rank")
 
 
-def test_a_rank_that_a_launcher_gives_holds_for_the_workers_of_its_loader(record):
+def test_a_rank_set_by_a_launcher_applies_to_its_loader_workers(record):
     program = """
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -235,7 +235,7 @@ if __name__ == "__main__":
     assert both == ["3"] * len(alone)
 
 
-def test_models_of_other_threads_are_told_apart_from_the_loops_own(record):
+def test_models_of_other_threads_are_distinguished_from_those_of_the_loop(record):
     recorded = record(
         PRELUDE
         + """

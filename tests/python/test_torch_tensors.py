@@ -60,7 +60,7 @@ def test_convolutions_of_different_shapes_are_rows_of_their_own_with_exact_count
     assert all(row["path"][2] == "Net" for row in forward.values())
 
 
-def test_types_other_than_float32_and_lists_of_tensors_are_told(reports):
+def test_types_other_than_float32_and_lists_of_tensors_are_listed(reports):
     forward = reports.rows("tensor", "forward")
     assert forward["torch.cat [3,16,16] [3,16,16]"]["count"] == 6
     assert forward["torch.Tensor.sum float64[6,16,16]"]["count"] == 6
@@ -72,7 +72,7 @@ def test_backward_operations_have_the_shapes_of_their_gradients(reports):
     assert counts == {"ConvolutionBackward0 [16,8,14,14]": 12, "ConvolutionBackward0 [2,8,6,6]": 6}
 
 
-def test_by_op_shapes_make_no_difference(reports):
+def test_report_by_op_ignores_shapes(reports):
     operations = reports.rows("op", "forward")
     assert operations["torch.nn.functional.conv2d"]["count"] == 18
     assert not any("[" in name for name in operations)
@@ -81,8 +81,8 @@ def test_by_op_shapes_make_no_difference(reports):
 
 
 def test_rows_are_disjoint_and_add_up(reports):
-    told = reports("tensor")
-    assert len({(tuple(row["path"]), row["device"]) for row in told["rows"]}) == len(told["rows"])
-    if told["attributed_j"] is not None:
-        assert sum(row["energy_j"] or 0 for row in told["rows"]) == pytest.approx(told["attributed_j"], abs=1e-6)
-    assert "shapes_unknown" not in {entry["code"] for entry in told["diagnostics"]}
+    result = reports("tensor")
+    assert len({(tuple(row["path"]), row["device"]) for row in result["rows"]}) == len(result["rows"])
+    if result["attributed_j"] is not None:
+        assert sum(row["energy_j"] or 0 for row in result["rows"]) == pytest.approx(result["attributed_j"], abs=1e-6)
+    assert "shapes_unknown" not in {entry["code"] for entry in result["diagnostics"]}

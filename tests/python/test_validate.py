@@ -58,7 +58,7 @@ def doubled(model, inputs, train=False, blocks=None, loss=None):
     found = {extra.block: extra for extra in numbers.extras(loops)}
     return found, numbers.plain_pass(loops)[0], validation
 
-def tell(model, inputs, **more):
+def print_validation(model, inputs, **more):
     found, pass_j, validation = doubled(model, inputs, **more)
     joules = {block: round(extra.joules, 6) for block, extra in found.items()}
     print(json.dumps({"joules": joules, "pass_j": round(pass_j, 6), "refused": validation.refused,
@@ -98,31 +98,32 @@ net, x = Net(), torch.randn(8, 6)
 """
 
 
-def test_a_block_costs_what_a_pass_costs_more_with_it_run_twice(python):
-    told = python(COSTLY + NETWORK + "tell(net, x)\n")
+def test_the_energy_of_a_block_is_the_extra_energy_of_a_pass_that_runs_it_twice(python):
+    result = python(COSTLY + NETWORK + "print_validation(net, x)\n")
     wanted = {"stem": 2.0, "act": 0.25, "norm": 0.0, "pair": 4.0, "drop": 0.0, "head": 0.5}
-    assert told["joules"] == wanted
-    assert told["pass_j"] == sum(wanted.values())
-    assert told["half_widths"] == pytest.approx([0.0] * len(wanted), abs=1e-9)
+    assert result["joules"] == wanted
+    assert result["pass_j"] == sum(wanted.values())
+    assert result["half_widths"] == pytest.approx([0.0] * len(wanted), abs=1e-9)
 
 
 def test_in_training_it_costs_its_backward_pass_too(python):
-    told = python(COSTLY + NETWORK + "tell(net, x, train=True)\n")
+    result = python(COSTLY + NETWORK + "print_validation(net, x, train=True)\n")
     # No gradient of pair.other's output is needed: it has no backward pass, whether it runs once or twice.
-    assert told["joules"] == {"stem": 5.0, "act": 0.75, "norm": 0.0, "pair": 6.0, "drop": 0.0, "head": 2.0}
-    assert told["pass_j"] == 13.75
+    assert result["joules"] == {"stem": 5.0, "act": 0.75, "norm": 0.0, "pair": 6.0, "drop": 0.0, "head": 2.0}
+    assert result["pass_j"] == 13.75
 
 
 def test_blocks_may_be_named_and_put_together(python):
     blocks = {"front": ["stem", "norm"], "pair": ["pair.one"], "head": ["head"]}
-    told = python(COSTLY + NETWORK + f"tell(net, x, train=True, blocks={blocks!r})\n")
-    assert told["joules"] == {"front": 5.0, "pair": 3.0, "head": 2.0}
-    told = python(COSTLY + NETWORK + 'tell(net, x, blocks=["pair.one", "head"])\n')
-    assert told["joules"] == {"pair.one": 1.0, "head": 0.5}
+    result = python(COSTLY + NETWORK + f"print_validation(net, x, train=True, blocks={blocks!r})\n")
+    assert result["joules"] == {"front": 5.0, "pair": 3.0, "head": 2.0}
+    result = python(COSTLY + NETWORK + 'print_validation(net, x, blocks=["pair.one", "head"])\n')
+    assert result["joules"] == {"pair.one": 1.0, "head": 0.5}
 
 
 def test_a_block_of_another_name_is_refused_at_once(python):
-    program = "try:\n    tell(net, x, blocks=['steam'])\nexcept ValueError as error:\n    print(json.dumps(str(error)))\n"
+    program = "try:\n    print_validation(net, x, blocks=['steam'])\n"
+    program += "except ValueError as error:\n    print(json.dumps(str(error)))\n"
     assert "no module 'steam'" in python(COSTLY + NETWORK + program)
 
 
@@ -184,14 +185,14 @@ class Moody(nn.Module):
         self.last = x
         return x
 
-tell(Odd(), torch.randn(4, 6))
+print_validation(Odd(), torch.randn(4, 6))
 """
 
 
-def test_blocks_that_cannot_be_run_twice_are_named_with_a_reason_and_the_rest_goes_on(python):
-    told = python(COSTLY + REFUSALS)
-    assert told["joules"] == {"good": 1.0}
-    assert told["refused"] == {
+def test_blocks_that_cannot_be_run_twice_are_listed_with_a_reason_and_the_others_are_measured(python):
+    result = python(COSTLY + REFUSALS)
+    assert result["joules"] == {"good": 1.0}
+    assert result["refused"] == {
         "shared": "it is called 2 times in a pass",
         "unused": "it is not called in a pass",
         "cache": "it takes a Cache, which a second call may change",
@@ -200,7 +201,7 @@ def test_blocks_that_cannot_be_run_twice_are_named_with_a_reason_and_the_rest_go
     }
 
 
-def test_a_model_of_few_children_is_opened_where_most_of_it_lies(python):
+def test_a_model_with_few_children_is_split_at_its_largest_child(python):
     program = """
 import torch.nn as nn
 from joulemap._validate_blocks import choose_blocks
@@ -228,7 +229,7 @@ print(json.dumps([names(Net()), len(names(nn.Sequential(*(nn.Linear(2, 2) for _ 
     assert most == 40
 
 
-def test_outside_of_a_recording_it_says_what_to_do(environment):
+def test_outside_of_a_recording_the_error_contains_a_remedy(environment):
     program = "import joulemap as jm, torch\njm.validate(torch.nn.Linear(2, 2), torch.ones(1, 2))\n"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
     assert "joulemap record -- python" in ran.stderr.splitlines()[-1]
@@ -240,16 +241,16 @@ import torch, torch.nn as nn
 import joulemap as jm
 from joulemap import _torch_probe
 
-_torch_probe.MOST_EACH_S = 0.1
+_torch_probe.MAX_TIME_PER_MODULE_S = 0.1
 torch.manual_seed(0)
 torch.set_num_threads(1)
 net = nn.Sequential(nn.Linear(64, 512), nn.ReLU(inplace=True), nn.Linear(512, 256), nn.Tanh(), nn.Linear(256, 8))
 before = {name: value.clone() for name, value in net.state_dict().items()}
 for train in (False, True):
-    told = jm.validate(net, torch.randn(32, 64), train=train, seconds=0.05, rounds=2, recorded_s=0.5, probe=train)
-    print(json.dumps([told.device, sorted(block.name for block in told.blocks), told.refused, told.is_measured,
-                      [block.basis for block in told.blocks if block.attributed_j], told.pass_j > 0,
-                      train == any(block.probed_j is not None for block in told.blocks)]))
+    result = jm.validate(net, torch.randn(32, 64), train=train, seconds=0.05, rounds=2, recorded_s=0.5, probe=train)
+    print(json.dumps([result.device, sorted(block.name for block in result.blocks), result.refused, result.is_measured,
+                      [block.basis for block in result.blocks if block.attributed_j], result.pass_j > 0,
+                      train == any(block.probed_j is not None for block in result.blocks)]))
 print(all(torch.equal(before[name], value) for name, value in net.state_dict().items()))
 """
 
@@ -266,11 +267,11 @@ def test_under_record_one_call_compares_blocks_with_the_recording(binaries, memo
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
-    told = [json.loads(line) for line in lines if line.startswith("[")]
-    for device, blocks, refused, is_measured, bases, has_energy, is_probed_where_asked in told:
+    results = [json.loads(line) for line in lines if line.startswith("[")]
+    for device, blocks, refused, is_measured, bases, has_energy, is_probed_where_asked in results:
         assert (device, blocks, refused) == ("cpu", ["0", "1", "2", "3", "4"], {})
         assert is_measured and has_energy and bases and is_probed_where_asked
-    assert len(told) == 2 and lines[-1] == "True"
+    assert len(results) == 2 and lines[-1] == "True"
     assert [line for line in lines if line.startswith("Sequential, ")] == [
         line for line in lines if " J in " in line and line.endswith("on cpu")
     ]

@@ -9,9 +9,9 @@ def test_a_window_of_a_second_is_the_truth(simulate):
     simulation = simulate("""
 with jm.measure("second") as m:
     busy(1.0)
-print(json.dumps(tell(m.wait())))
+print(json.dumps(describe_energy(m.wait())))
 """)
-    window = simulation.told
+    window = simulation.result
     assert window["seconds"] >= 1.0
     assert window["provenance"] == "measured"
     for name in ("package-0", "core-0", "dram-0"):
@@ -23,7 +23,7 @@ print(json.dumps(tell(m.wait())))
     assert 0 < window["uncertainty_j"] < window["joules"]
 
 
-def test_a_hundred_overlapping_windows_hold_the_truth(simulate):
+def test_a_hundred_overlapping_windows_cover_the_true_energy(simulate):
     simulation = simulate("""
 windows = []
 for i in range(100):
@@ -32,10 +32,10 @@ for i in range(100):
 for window in windows:
     jm.end(window)
     busy(0.001)
-print(json.dumps([tell(window.wait()) for window in windows]))
+print(json.dumps([describe_energy(window.wait()) for window in windows]))
 """)
-    assert len(simulation.told) == 100
-    assert sum(simulation.holds(window) for window in simulation.told) >= 94
+    assert len(simulation.result) == 100
+    assert sum(simulation.holds(window) for window in simulation.result) >= 94
 
 
 def test_a_window_that_ends_while_the_counters_stand_still_is_the_truth(simulate):
@@ -54,9 +54,9 @@ shown = open(counter).read()
 os.kill(os.getppid(), signal.SIGCONT)
 while open(counter).read() == shown:
     pass
-print(json.dumps([tell(m.wait()), stopped_ns, going_on_ns]))
+print(json.dumps([describe_energy(m.wait()), stopped_ns, going_on_ns]))
 """)
-    window, stopped_ns, going_on_ns = simulation.told
+    window, stopped_ns, going_on_ns = simulation.result
     two_ticks_j = 0.3  # J at full power: the accuracy of its counters
     for name, (joules, uncertainty_j, _) in window["domains"].items():
         assert simulation.truth.joules(name, stopped_ns, going_on_ns) < two_ticks_j, name
@@ -65,17 +65,17 @@ print(json.dumps([tell(m.wait()), stopped_ns, going_on_ns]))
 
 def test_windows_shorter_than_a_refresh_are_neither_zero_nor_bare(simulate):
     simulation = simulate("""
-told = []
+results = []
 for i in range(30):
     with jm.measure("short") as m:
         busy(0.0002)
-    told.append(tell(m.wait()))
-print(json.dumps(told))
+    results.append(describe_energy(m.wait()))
+print(json.dumps(results))
 """)
-    for window in simulation.told:
+    for window in simulation.result:
         assert window["joules"] is None or window["joules"] > 0
         assert window["joules"] is not None or window["reason"]
-    known = [window for window in simulation.told if window["joules"] is not None]
+    known = [window for window in simulation.result if window["joules"] is not None]
     assert len(known) >= 25
     short = [window for window in known if window["seconds"] < 0.001]  # a busy machine makes some windows longer
     assert all(window["uncertainty_j"] > 0.3 * window["joules"] for window in short)  # the interval is wide
@@ -92,18 +92,18 @@ with jm.measure("outer") as outer:
     busy(0.02)
 print(json.dumps([m.joules for m in (inner, middle, outer)]))
 """)
-    inner, middle, outer = simulation.told
+    inner, middle, outer = simulation.result
     assert 0 < inner < middle < outer
 
 
 def test_windows_of_threads_and_tasks_are_their_own(simulate):
     simulation = simulate("""
 import asyncio, threading
-told = []
+results = []
 def work():
     with jm.measure("thread") as m:
         time.sleep(0.1)
-    told.append(tell(m.wait()))
+    results.append(describe_energy(m.wait()))
 threads = [threading.Thread(target=work) for _ in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
@@ -113,26 +113,26 @@ async def task(seconds):
     return m
 async def main():
     return await asyncio.gather(*(task(0.05 * i) for i in range(1, 5)))
-tasks = [tell(m.wait()) for m in asyncio.run(main())]
-print(json.dumps([told, tasks]))
+tasks = [describe_energy(m.wait()) for m in asyncio.run(main())]
+print(json.dumps([results, tasks]))
 """)
-    threads, tasks = simulation.told
+    threads, tasks = simulation.result
     assert len(threads) == 8
     assert sum(simulation.holds(window) for window in threads + tasks) >= 11
     assert [window["joules"] for window in tasks] == sorted(window["joules"] for window in tasks)
 
 
-def test_an_exception_ends_the_window_and_goes_on(python):
-    told = python("""
+def test_an_exception_closes_the_window_and_propagates(python):
+    result = python("""
 try:
     with jm.measure("failing") as m:
         busy(0.01)
         raise ValueError("mine")
 except ValueError as error:
-    print(json.dumps([str(error), m.ended, tell(m.wait())]))
+    print(json.dumps([str(error), m.ended, describe_energy(m.wait())]))
 """)
-    assert told[:2] == ["mine", True]
-    assert told[2]["seconds"] >= 0.01
+    assert result[:2] == ["mine", True]
+    assert result[2]["seconds"] >= 0.01
 
 
 def test_a_child_of_a_fork_measures_anew_and_exits_cleanly(simulate):
@@ -148,14 +148,14 @@ if pid == 0:
     jm.end(crossing)
     with jm.measure("child") as m:
         busy(0.1)
-    os.write(outer, json.dumps([tell(m.wait()), tell(crossing.wait())]).encode())
+    os.write(outer, json.dumps([describe_energy(m.wait()), describe_energy(crossing.wait())]).encode())
     sys.exit(3)
 child, lost = json.loads(os.read(inner, 100000))
 status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 jm.end(crossing)
-print(json.dumps([child, lost, status, tell(before.wait()), tell(crossing.wait())]))
+print(json.dumps([child, lost, status, describe_energy(before.wait()), describe_energy(crossing.wait())]))
 """)
-    child, lost, status, before, crossing = simulation.told
+    child, lost, status, before, crossing = simulation.result
     assert status == 3
     for window in (child, before, crossing):
         assert simulation.holds(window)
@@ -168,7 +168,7 @@ def test_a_process_that_never_stops_measuring_ends_all_the_same(python):
     assert python('window = jm.begin("open")\nprint("2", flush=True)\nos._exit(0)') == 2
 
 
-def test_a_peek_tells_what_an_open_window_used_so_far(simulate):
+def test_peek_returns_the_energy_of_an_open_window_so_far(simulate):
     simulation = simulate("""
 with jm.measure("open") as m:
     busy(0.1)
@@ -181,39 +181,39 @@ with jm.measure("open") as m:
         refused = str(error)
 print(json.dumps([first.joules, second.joules, m.joules, first.settled, refused]))
 """)
-    first, second, whole, settled, refused = simulation.told
+    first, second, whole, settled, refused = simulation.result
     assert 0 < first < second < whole * 1.1
     assert not settled
     assert "has not ended" in refused
 
 
 @pytest.mark.parametrize(("fault", "code"), [("--vanish-at", "sensor_vanished"), ("--garbage-at", "garbage_reading")])
-def test_what_goes_wrong_in_a_window_is_told_with_it(simulate, fault, code):
+def test_problems_in_a_window_are_reported_with_it(simulate, fault, code):
     simulation = simulate(
         """
 with jm.measure("broken") as m:
     busy(0.5)
     faults_begin()
     busy(0.5)
-print(json.dumps(tell(m.wait())))
+print(json.dumps(describe_energy(m.wait())))
 """,
         fault,
         0,
     )
-    assert code in simulation.told["codes"]
-    assert simulation.told["joules"] > 0  # the energy before the fault is kept
-    assert simulation.told["joules"] + simulation.told["uncertainty_j"] > simulation.true_joules(
-        simulation.told, "package-0"
+    assert code in simulation.result["codes"]
+    assert simulation.result["joules"] > 0  # the energy before the fault is kept
+    assert simulation.result["joules"] + simulation.result["uncertainty_j"] > simulation.true_joules(
+        simulation.result, "package-0"
     )
 
 
 def test_without_sensors_the_time_is_right_and_the_energy_has_a_reason(python, tmp_path):
-    told = python(f"""
+    result = python(f"""
 jm.start(sysroot={str(tmp_path)!r}, sensors="powercap")
 with jm.measure("blind") as m:
     time.sleep(0.05)
-print(json.dumps([tell(m.wait()), repr(m)]))
+print(json.dumps([describe_energy(m.wait()), repr(m)]))
 """)
-    assert told[0]["joules"] is None and "doctor" in told[0]["reason"]
-    assert told[0]["seconds"] >= 0.05
-    assert "energy unknown" in told[1]
+    assert result[0]["joules"] is None and "doctor" in result[0]["reason"]
+    assert result[0]["seconds"] >= 0.05
+    assert "energy unknown" in result[1]

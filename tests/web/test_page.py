@@ -15,10 +15,10 @@ RECORDINGS = Path(__file__).resolve().parent.parent / "data" / "recordings"
 
 @pytest.fixture
 def report(joulemap, made):
-    def told(by: str) -> dict:
+    def result(by: str) -> dict:
         return joulemap("report", "--json", "--by", by, made).json
 
-    return told
+    return result
 
 
 def column(page, key: str) -> list[str]:
@@ -32,23 +32,23 @@ def names(page) -> list[str]:
     return [title.replace(" › ", " ") for title in titles]
 
 
-def test_the_summary_says_what_json_says(opened, report):
+def test_the_summary_matches_json(opened, report):
     page = opened()
-    told = report("domain")
-    assert number_of(page.inner_text(".hero"), "J") == pytest.approx(told["measured_j"], rel=1e-3)
+    result = report("domain")
+    assert number_of(page.inner_text(".hero"), "J") == pytest.approx(result["measured_j"], rel=1e-3)
     figures = dict(zip(page.locator(".figure dt").all_inner_texts(), page.locator(".figure dd").all_inner_texts()))
-    assert number_of(figures["per step"], "J") == pytest.approx(told["measured_j"] / 120, rel=5e-3)
-    assert number_of(figures["per epoch"], "J") == pytest.approx(told["measured_j"] / 4, rel=5e-3)
-    assert number_of(figures["per sample"], "J") == pytest.approx(told["measured_j"] / (120 * 32), rel=5e-3)
-    assert number_of(figures["samples per second"], "/s") == pytest.approx(120 * 32 / told["elapsed_s"], rel=5e-3)
-    delay = told["measured_j"] * told["elapsed_s"]
+    assert number_of(figures["per step"], "J") == pytest.approx(result["measured_j"] / 120, rel=5e-3)
+    assert number_of(figures["per epoch"], "J") == pytest.approx(result["measured_j"] / 4, rel=5e-3)
+    assert number_of(figures["per sample"], "J") == pytest.approx(result["measured_j"] / (120 * 32), rel=5e-3)
+    assert number_of(figures["samples per second"], "/s") == pytest.approx(120 * 32 / result["elapsed_s"], rel=5e-3)
+    delay = result["measured_j"] * result["elapsed_s"]
     assert number_of(figures["energy × delay"], "J·s") == pytest.approx(delay, rel=5e-3)
     components = page.locator(".components tbody tr").all_inner_texts()
     assert [text.split()[0] for text in components] == ["GPU", "CPU", "memory"]
 
 
 @pytest.mark.parametrize(("by", "title"), [("layer", "Layers"), ("op", "Operations"), ("kernel", "Kernels")])
-def test_tables_hold_the_rows_of_json_with_their_intervals(opened, report, by, title):
+def test_tables_contain_the_rows_of_json_with_their_intervals(opened, report, by, title):
     page = opened()
     page.get_by_role("group", name="Level").get_by_text(title).click()
     rows = report(by)["rows"][:20]
@@ -63,7 +63,7 @@ def test_tables_hold_the_rows_of_json_with_their_intervals(opened, report, by, t
     assert any(causes) and column(page, "cause")[: len(rows)] == causes
 
 
-def test_heads_sort_up_and_down_and_say_so(opened):
+def test_column_heads_sort_both_ways_and_show_the_direction(opened):
     page = opened()
     heads = page.locator("#tables th[data-key=time_s]")
     heads.locator("button").click()
@@ -86,7 +86,7 @@ def test_a_filter_leaves_rows_with_all_its_words_and_adds_them_up(opened, report
     assert number_of(status, "J") == pytest.approx(sum(row["energy_j"] or 0 for row in wanted), rel=5e-3)
 
 
-def test_what_is_not_shown_is_told_as_a_sum_and_can_be_shown(opened, report):
+def test_hidden_rows_are_summed_and_can_be_shown(opened, report):
     page = opened()
     rows = report("layer")["rows"]
     rest = page.locator("#tables tfoot tr").first.inner_text()
@@ -99,22 +99,22 @@ def test_what_is_not_shown_is_told_as_a_sum_and_can_be_shown(opened, report):
 
 def test_every_view_shows_idle_unattributed_background_and_notes(opened, report):
     page = opened()
-    told = report("phase")
+    result = report("phase")
     for view in ("summary", "timeline", "flame", "tables", "violins", "loss", "cost"):
         line = page.inner_text(f"#{view} .ledger-line")
-        assert number_of(line.split("idle")[1], "J") == pytest.approx(told["idle_j"], rel=6e-3), view
+        assert number_of(line.split("idle")[1], "J") == pytest.approx(result["idle_j"], rel=6e-3), view
         assert "not attributed" in line and "background" in line and "on the data" in line, view
     assert "nothing of this ever ran: <i>it was made up</i>" in page.inner_text("#notes")
 
 
 def test_the_flame_graph_zooms_searches_and_changes_its_measure(opened, report):
     page = opened()
-    told = report("stack")
+    result = report("stack")
     frames = page.locator(".frame")
     whole = frames.first.get_attribute("aria-label")
-    assert number_of(whole, "J") == pytest.approx(told["measured_j"], rel=5e-3)
+    assert number_of(whole, "J") == pytest.approx(result["measured_j"], rel=5e-3)
     backward = page.locator(".frame", has_text="backward").first
-    energy_j = sum(row["energy_j"] or 0 for row in told["rows"] if "backward" in row["path"])
+    energy_j = sum(row["energy_j"] or 0 for row in result["rows"] if "backward" in row["path"])
     assert number_of(backward.get_attribute("aria-label"), "J") == pytest.approx(energy_j, rel=5e-3)
     assert re.search("between .* and ", backward.get_attribute("aria-label"))
     backward.click()
@@ -126,7 +126,7 @@ def test_the_flame_graph_zooms_searches_and_changes_its_measure(opened, report):
     page.get_by_label("Search in the flame graph").fill("conv2")
     hits = page.locator(".frame.hit").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
     assert hits and all("conv2" in hit for hit in hits)
-    matched = sum(row["energy_j"] or 0 for row in told["rows"] if any("conv2" in part for part in row["path"]))
+    matched = sum(row["energy_j"] or 0 for row in result["rows"] if any("conv2" in part for part in row["path"]))
     assert number_of(page.inner_text("#flame .found"), "J") == pytest.approx(matched, rel=5e-3)
     page.get_by_role("group", name="What boxes show").get_by_text("Seconds").click()
     assert frames.first.locator(".frame-value").inner_text().endswith("s")
@@ -136,8 +136,8 @@ def test_the_flame_graph_zooms_searches_and_changes_its_measure(opened, report):
 
 def test_the_flame_graph_ends_in_the_kernels_of_each_layer(opened, report):
     page = opened()
-    told = report("stack")
-    on_gpu = [row for row in told["rows"] if row["device"] == "gpu0" and len(row["path"]) == 4]
+    result = report("stack")
+    on_gpu = [row for row in result["rows"] if row["device"] == "gpu0" and len(row["path"]) == 4]
     layer = on_gpu[0]["path"][:3]
     kernels = [row for row in on_gpu if row["path"][:3] == layer]
     whole = next(row for row in report("layer")["rows"] if row["path"] == layer and row["device"] == "gpu0")
@@ -164,14 +164,14 @@ def test_the_flame_graph_can_be_walked_with_arrows(opened):
 
 def test_power_over_time_zooms_by_keys_buttons_and_the_mouse(opened, report):
     page = opened()
-    told = report("domain")
+    result = report("domain")
     reading = page.locator("#timeline .reading")
-    gpu = next(domain for domain in told["domains"] if domain["name"] == "gpu0")
+    gpu = next(domain for domain in result["domains"] if domain["name"] == "gpu0")
     assert number_of(reading.inner_text().split("gpu0")[1], "J") == pytest.approx(gpu["measured_j"], rel=5e-3)
     page.locator("#timeline .chart[tabindex]").focus()
     page.keyboard.press("+")
     half = reading.inner_text()
-    assert number_of(half.split("–")[1], "s") == pytest.approx(0.75 * told["elapsed_s"], rel=0.01)
+    assert number_of(half.split("–")[1], "s") == pytest.approx(0.75 * result["elapsed_s"], rel=0.01)
     page.get_by_label("Show all").click()
     plot = page.locator("#timeline .u-over").first.bounding_box()
     page.mouse.move(plot["x"] + plot["width"] * 0.25, plot["y"] + 50)
@@ -179,16 +179,16 @@ def test_power_over_time_zooms_by_keys_buttons_and_the_mouse(opened, report):
     page.mouse.move(plot["x"] + plot["width"] * 0.5, plot["y"] + 60, steps=5)
     page.mouse.up()
     dragged = reading.inner_text()
-    assert number_of(dragged, "s") == pytest.approx(0.25 * told["elapsed_s"], rel=0.02)
-    assert number_of(dragged.split("–")[1], "s") == pytest.approx(0.5 * told["elapsed_s"], rel=0.02)
+    assert number_of(dragged, "s") == pytest.approx(0.25 * result["elapsed_s"], rel=0.02)
+    assert number_of(dragged.split("–")[1], "s") == pytest.approx(0.5 * result["elapsed_s"], rel=0.02)
 
 
-def test_epochs_say_what_each_drew_and_what_a_unit_of_loss_cost(opened, report):
+def test_epochs_report_energy_and_energy_per_unit_of_loss(opened, report):
     page = opened()
     rows = page.locator("#loss .epochs tbody tr").all_inner_texts()
-    told = report("epoch")["rows"]
-    assert len(rows) == len(told) == 4
-    for text, row in zip(rows, told):
+    result = report("epoch")["rows"]
+    assert len(rows) == len(result) == 4
+    for text, row in zip(rows, result):
         assert number_of(text.split("\t")[1], "J") == pytest.approx(row["energy_j"], rel=6e-3)
     assert "J" in rows[1].split("\t")[-1]
 
@@ -241,7 +241,7 @@ def test_it_prints_on_light_paper_without_its_controls(opened):
     assert page.locator("#tables table").is_visible()
 
 
-def test_without_scripts_the_numbers_are_there_all_the_same(browser, html, report):
+def test_without_scripts_the_numbers_are_still_shown(browser, html, report):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(html.as_uri())
@@ -252,20 +252,20 @@ def test_without_scripts_the_numbers_are_there_all_the_same(browser, html, repor
 
 
 @pytest.mark.parametrize("name", ["v1.0", "v1.1", "v1.2"])
-def test_a_damaged_or_meagre_recording_has_a_page_that_says_so(opened, page_of, name):
+def test_the_page_of_a_damaged_or_small_recording_states_it(opened, page_of, name):
     page = opened(file=page_of(RECORDINGS / f"{name}.joule"))
     assert "the recording is not complete" in page.inner_text("#summary")
     assert page.locator("#notes li").count() > 0
 
 
-def test_a_difference_says_what_its_json_says_and_can_be_sorted(opened, html, joulemap, made, binaries, tmp_path):
+def test_a_comparison_page_matches_its_json_and_can_be_sorted(opened, html, joulemap, made, binaries, tmp_path):
     other, file = tmp_path / "wider.joule", tmp_path / "diff.html"
     subprocess.run([binaries / "joulemap-made-recording", other, "120", "66", "3"], check=True, timeout=60)
-    told = joulemap("diff", "--json", made, other).json
+    result = joulemap("diff", "--json", made, other).json
     assert joulemap("diff", "--html", file, made, other).code == 0
     page = opened(file=file)
-    assert number_of(page.inner_text(".hero"), "%") / 100 == pytest.approx(told["total"]["relative"], abs=6e-4)
-    fresh = [entry for entry in told["entries"] if entry["verdict"] == "new"]
+    assert number_of(page.inner_text(".hero"), "%") / 100 == pytest.approx(result["total"]["relative"], abs=6e-4)
+    fresh = [entry for entry in result["entries"] if entry["verdict"] == "new"]
     page.get_by_role("group", name="Verdict").get_by_text("New").click()
     assert len(names(page)) == len(fresh) and all("blocks.16" in name for name in names(page))
     page.locator("#tables th[data-key=b] button").click()
@@ -277,16 +277,16 @@ def test_a_difference_says_what_its_json_says_and_can_be_sorted(opened, html, jo
     assert names(page) and page.locator("main b").count() == 0
 
 
-def test_a_wrong_place_for_the_page_is_told_at_once(joulemap, made, tmp_path):
+def test_an_invalid_path_for_the_page_is_reported_immediately(joulemap, made, tmp_path):
     outcome = joulemap("report", "--html", tmp_path / "no" / "page.html", made)
     assert outcome.code != 0 and "page.html" in outcome.err
 
 
-def test_the_page_holds_what_json_holds_to_the_last_digit(html, report):
+def test_the_page_contains_the_json_values_to_the_last_digit(html, report):
     data = json.loads(html.read_text().split('id="joulemap-data">')[1].split("</script>")[0])
     assert data["run"]["measured_j"] == report("domain")["measured_j"]
     levels = {level["by"]: level for level in data["levels"]}
     for by in ("phase", "layer", "op", "kernel"):
-        told = report(by)
-        assert levels[by]["attributed_j"] == told["attributed_j"] and levels[by]["idle_j"] == told["idle_j"]
-        assert [row[5] for row in levels[by]["rows"]] == [row["energy_j"] for row in told["rows"]]
+        result = report(by)
+        assert levels[by]["attributed_j"] == result["attributed_j"] and levels[by]["idle_j"] == result["idle_j"]
+        assert [row[5] for row in levels[by]["rows"]] == [row["energy_j"] for row in result["rows"]]

@@ -17,19 +17,19 @@ COMPONENTS = {"gpu": "GPU", "package": "CPU", "dram": "memory"}
 
 @pytest.fixture
 def report(joulemap, made):
-    def told(by: str) -> dict:
+    def result(by: str) -> dict:
         return joulemap("report", "--json", "--by", by, made).json
 
-    return told
+    return result
 
 
 @pytest.fixture
 def exported(joulemap, made):
-    def told(by: str) -> list[dict]:
+    def result(by: str) -> list[dict]:
         out = joulemap("export", made, "--to", "csv", "--by", by).out
         return list(csv.DictReader(io.StringIO(out, newline="")))
 
-    return told
+    return result
 
 
 def near(text: str, unit: str, value, rel: float = THREE_DIGITS) -> None:
@@ -93,13 +93,15 @@ def test_a_component_that_is_partly_estimated_has_a_row_for_each_provenance(open
     near(rows[1][2], "J", 900)
 
 
-def test_the_uncertainty_of_the_whole_is_that_of_its_domains(opened, report):
-    told = report("domain")
-    whole_j = sum(one["uncertainty_j"] for one in told["domains"] if one["counted"] and one["provenance"] == "measured")
+def test_the_uncertainty_of_the_total_comes_from_its_domains(opened, report):
+    result = report("domain")
+    whole_j = sum(
+        one["uncertainty_j"] for one in result["domains"] if one["counted"] and one["provenance"] == "measured"
+    )
     near(opened().inner_text(".hero-note").split("±")[1], "J", whole_j, rel=0.06)
 
 
-def test_domains_are_those_of_json(opened, report):
+def test_domains_match_json(opened, report):
     rows = rows_of(opened(), "Energy by domain")
     domains = report("domain")["domains"]
     assert [row[0] for row in rows] == [domain["name"] for domain in domains]
@@ -112,18 +114,18 @@ def test_domains_are_those_of_json(opened, report):
 
 
 @pytest.mark.parametrize("by", LEVELS)
-def test_every_column_of_a_level_is_that_of_json(opened, report, by):
+def test_every_column_of_a_level_matches_json(opened, report, by):
     page = opened()
     page.get_by_role("group", name="Level").get_by_text(LEVELS[by], exact=True).click()
-    told = report(by)
-    whole_j = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
+    result = report(by)
+    whole_j = result["attributed_j"] + result["idle_j"] + result["unattributed_j"]
     rows = rows_of(page, LEVELS[by])
-    assert len(rows) == min(len(told["rows"]), 40)
-    for cells, row in zip(rows, told["rows"]):
+    assert len(rows) == min(len(result["rows"]), 40)
+    for cells, row in zip(rows, result["rows"]):
         _, device, energy, interval, per_step, share, power, time, count, cause, basis = cells
         assert (device, basis, cause) == (row["device"], row["basis"], row["cause"] or "")
         near(energy, "J", row["energy_j"], FOUR_DIGITS)
-        near(per_step, "J", None if row["energy_j"] is None else row["energy_j"] / told["steps"])
+        near(per_step, "J", None if row["energy_j"] is None else row["energy_j"] / result["steps"])
         near_share(share, None if row["energy_j"] is None else row["energy_j"] / whole_j)
         near(power, "W", row["power_w"])
         near(time, "s", row["time_s"])
@@ -133,36 +135,36 @@ def test_every_column_of_a_level_is_that_of_json(opened, report, by):
             assert number_of(interval, "%") / 100 == pytest.approx(half, abs=0.006)
     names, energies = (page.locator(f"#tables tfoot tr > :nth-child({at})").all_inner_texts() for at in (1, 3))
     feet = dict(zip(names, energies))
-    near(feet["idle"], "J", told["idle_j"], FOUR_DIGITS)
+    near(feet["idle"], "J", result["idle_j"], FOUR_DIGITS)
     unattributed_j = number_of(feet["not attributed"], "J")
-    assert unattributed_j == pytest.approx(told["unattributed_j"], rel=FOUR_DIGITS, abs=1e-6 * whole_j)
+    assert unattributed_j == pytest.approx(result["unattributed_j"], rel=FOUR_DIGITS, abs=1e-6 * whole_j)
 
 
-def test_the_largest_parts_of_the_flame_graph_are_the_first_rows_of_json(opened, report):
-    told = report("stack")
-    whole_j = told["attributed_j"] + told["idle_j"] + told["unattributed_j"]
+def test_the_largest_frames_of_the_flame_graph_match_the_first_rows_of_json(opened, report):
+    result = report("stack")
+    whole_j = result["attributed_j"] + result["idle_j"] + result["unattributed_j"]
     rows = rows_of(opened(), "The largest parts")
     assert len(rows) == 30
-    for (path, energy, share, time), row in zip(rows, told["rows"]):
+    for (path, energy, share, time), row in zip(rows, result["rows"]):
         assert path == " › ".join(row["path"])
         near(energy, "J", row["energy_j"])
         near_share(share, None if row["energy_j"] is None else row["energy_j"] / whole_j)
         near(time, "s", row["time_s"])
 
 
-def test_mean_powers_by_time_are_those_of_json(opened, report):
-    told = report("domain")
+def test_mean_powers_over_time_match_json(opened, report):
+    result = report("domain")
     rows = rows_of(opened(), "Mean power by time")
     assert len(rows) == 24
     compared = 0
-    for at, series in enumerate(told["power"]["domains"], 1):
+    for at, series in enumerate(result["power"]["domains"], 1):
         ten_slices = len(series["watts"]) // 24
         for number, row in enumerate(rows):
             some = series["watts"][number * ten_slices : (number + 1) * ten_slices]
             if None not in some:  # before the first reading the page's finer slices have more values
                 near(row[at], "W", sum(some) / len(some), rel=0.02)
                 compared += 1
-    assert compared >= 22 * len(told["power"]["domains"])
+    assert compared >= 22 * len(result["power"]["domains"])
 
 
 def test_spreads_of_layers_are_quantiles_of_their_steps(opened, exported):
@@ -182,12 +184,12 @@ def test_spreads_of_layers_are_quantiles_of_their_steps(opened, exported):
 
 
 def test_the_loss_against_energy_ends_with_all_of_both(opened, report, exported):
-    told = report("domain")
-    loss = next(metric for metric in told["metrics"] if metric["name"] == "loss")
+    result = report("domain")
+    loss = next(metric for metric in result["metrics"] if metric["name"] == "loss")
     rows = rows_of(opened(), "loss against energy")
     assert float(rows[0][3]) == pytest.approx(loss["first"], rel=FOUR_DIGITS)
     steps = {int(line["number"]): line for line in exported("step")}
-    before_j = told["measured_j"] - sum(float(line["energy_j"]) for line in steps.values())
+    before_j = result["measured_j"] - sum(float(line["energy_j"]) for line in steps.values())
     for step, time, energy, value in rows:
         line = steps[int(step)]
         assert float(value) == pytest.approx(float(line["loss"]), rel=FOUR_DIGITS)
@@ -196,12 +198,12 @@ def test_the_loss_against_energy_ends_with_all_of_both(opened, report, exported)
         assert number_of(energy, "J") == pytest.approx(so_far_j + before_j / 2, rel=0.02, abs=before_j)
 
 
-def test_every_column_of_the_epochs_is_that_of_json(opened, report, exported):
+def test_every_column_of_the_epochs_matches_json(opened, report, exported):
     rows = rows_of(opened(), "Energy, loss")
-    told = report("epoch")["rows"]
+    result = report("epoch")["rows"]
     lines = exported("epoch")
-    assert len(rows) == len(told) == len(lines) == 4
-    for (number, energy, _, time, power, loss, per_loss), row, line in zip(rows, told, lines):
+    assert len(rows) == len(result) == len(lines) == 4
+    for (number, energy, _, time, power, loss, per_loss), row, line in zip(rows, result, lines):
         assert number == row["name"] == line["number"]
         near(energy, "J", row["energy_j"])
         near(time, "s", row["time_s"])
@@ -210,33 +212,33 @@ def test_every_column_of_the_epochs_is_that_of_json(opened, report, exported):
         near(per_loss, "J", float(line["joules_per_loss"]) if line["joules_per_loss"] else None)
 
 
-def test_costs_of_measuring_are_those_of_json(opened, report):
-    told = report("domain")
+def test_measurement_overhead_matches_json(opened, report):
+    result = report("domain")
     cells = {row[0]: row[1:] for row in rows_of(opened(), "What measuring cost")}
-    overhead = told["overhead"]
+    overhead = result["overhead"]
     near(cells["CPU time of the recorder"][0], "s", overhead["cpu_s"])
     near_share(cells["CPU time of the recorder"][1], overhead["share"])
     assert (cells["Replaying modules (probing)"][0] == "none") == (overhead["probe_s"] is None)
     assert (cells["Holding the program up (dithering)"][0] == "none") == (overhead["dither_s"] is None)
-    assert int(cells["Readings of sensors"][0].replace("\u202f", "")) == told["samples"]
-    near(cells["The recording"][0], "B", told["file_bytes"])
+    assert int(cells["Readings of sensors"][0].replace("\u202f", "")) == result["samples"]
+    near(cells["The recording"][0], "B", result["file_bytes"])
 
 
-def test_every_column_of_a_difference_is_that_of_json(opened, html, joulemap, made, binaries, tmp_path):
+def test_every_column_of_a_comparison_matches_json(opened, html, joulemap, made, binaries, tmp_path):
     other, file = tmp_path / "wider.joule", tmp_path / "diff.html"
     subprocess.run([binaries / "joulemap-made-recording", other, "120", "66", "3"], check=True, timeout=60)
-    told = joulemap("diff", "--json", made, other).json
+    result = joulemap("diff", "--json", made, other).json
     assert joulemap("diff", "--html", file, made, other).code == 0
     page = opened(file=file)
     assert captions(page) == {"Differences, sorted by B − A"}
     facts = [text.split("\n") for text in page.locator(".versus dl").all_inner_texts()]
     for side, lines in zip("ab", facts):
         shown = dict(zip(lines[::2], lines[1::2]))
-        near(shown[f"energy per {told['per']}"], "J", told["total"][side]["energy_j"], FOUR_DIGITS)
-        assert shown["provenance"] == told[side]["provenance"]
+        near(shown[f"energy per {result['per']}"], "J", result["total"][side]["energy_j"], FOUR_DIGITS)
+        assert shown["provenance"] == result[side]["provenance"]
     rows = rows_of(page, "Differences")
-    entries = sorted(told["entries"], key=lambda one: -abs(one["difference_j"] or 0))[: len(rows)]
-    assert len(rows) == min(len(told["entries"]), 60)
+    entries = sorted(result["entries"], key=lambda one: -abs(one["difference_j"] or 0))[: len(rows)]
+    assert len(rows) == min(len(result["entries"]), 60)
     for (_, device, a, b, difference, change, verdict), entry in zip(rows, entries):
         assert device == (entry["device"] or "")
         near(a, "J", entry["a"] and entry["a"]["energy_j"], FOUR_DIGITS)

@@ -56,13 +56,13 @@ def test_the_program_is_there_as_a_command_and_as_a_module(fresh):
 
 def test_pytest_finds_the_plugin_by_itself(fresh, tmp_path):
     (tmp_path / "test_it.py").write_text(WITH_A_BUDGET)
-    told = fresh.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "--joules", "test_it.py", cwd=tmp_path).stdout
-    assert "its budget is 1e-09 J" in told
-    assert "test_it.py::test_free:" in told
-    assert "1 failed, 1 passed" in told
+    output = fresh.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "--joules", "test_it.py", cwd=tmp_path).stdout
+    assert "its budget is 1e-09 J" in output
+    assert "test_it.py::test_free:" in output
+    assert "1 failed, 1 passed" in output
 
 
-def test_a_training_is_followed_layer_by_layer_by_attach_and_by_record(fresh, tmp_path):
+def test_a_training_is_traced_by_layer_with_attach_and_with_record(fresh, tmp_path):
     pytest.importorskip("torch")
     attached = "with jm.attach(net, file='attached.joule'):\n    train()\n"
     fresh.output("-c", TRAINING + attached, cwd=tmp_path)
@@ -85,5 +85,5 @@ def test_a_training_is_followed_layer_by_layer_by_attach_and_by_record(fresh, tm
 def test_each_integration_can_be_imported_from_the_wheel(fresh, package, module):
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
-    told = fresh.output("-c", f"import joulemap.{module} as made; print(made.__file__)")
-    assert str(fresh.python.parent.parent) in told
+    result = fresh.output("-c", f"import joulemap.{module} as made; print(made.__file__)")
+    assert str(fresh.python.parent.parent) in result

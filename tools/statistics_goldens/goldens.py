@@ -50,8 +50,8 @@ def of_correlation(case: dict, first: np.ndarray, second: np.ndarray) -> None:
     tied = has_ties(first.tolist()) or has_ties(second.tolist())
     rho = stats.spearmanr(first, second)
     # Up to 9 pairs ours is exact; and Student's t has no meaning at a correlation of 1.
-    told = len(first) > 9 and abs(rho.statistic) < 0.9999
-    add(case, "spearman", estimate=rho.statistic, **({"p": rho.pvalue} if told else {}))
+    has_p_value = len(first) > 9 and abs(rho.statistic) < 0.9999
+    add(case, "spearman", estimate=rho.statistic, **({"p": rho.pvalue} if has_p_value else {}))
     if not tied and len(first) <= 50:
         tau = stats.kendalltau(first, second, method="exact")
     else:

@@ -14,7 +14,7 @@ const VERDICTS = {
   within_noise: "Within the noise",
   unknown: "Not known",
 };
-const SAYS = {
+const VERDICT_SENTENCES = {
   grew: "B needs more, and that is beyond the noise.",
   shrank: "B needs less, and that is beyond the noise.",
   within_noise: "What they differ by is within the noise.",
@@ -52,34 +52,34 @@ function summary(data) {
     diffTitle(data),
     `Energy per ${data.per} ${STATES[data.state]}, by ${data.by}; ${data.domains.join(", ")}`,
     h("p", { class: `hero ${total.verdict}` }, quantity(share)),
-    h("p", { class: "hero-note" }, `${SAYS[total.verdict] ?? ""}${interval}${smallest}${gate}`),
+    h("p", { class: "hero-note" }, `${VERDICT_SENTENCES[total.verdict] ?? ""}${interval}${smallest}${gate}`),
     h("div", { class: "versus" }, run("A", data.a, total.a, data.per), run("B", data.b, total.b, data.per)),
   );
 }
 
-function leftOutText(one) {
-  const parts = one.recordings.map((recording) => recording.left_out);
+function leftOutText(side) {
+  const parts = side.recordings.map((recording) => recording.left_out);
   if (parts.some((part) => part === null)) return "nothing: whole runs";
-  const sum = (key) => parts.reduce((all, part) => all + (part[key] ?? 0), 0);
+  const sum = (key) => parts.reduce((sum_j, part) => sum_j + (part[key] ?? 0), 0);
   const steps = plural(sum("warm_up_steps") + sum("long_steps"), "step");
   return `${steps} beside start-up and the last: ${secondsText(sum("time_s"))}, ${joules(sum("energy_j"))}`;
 }
 
-function run(letter, one, energy, per) {
+function run(letter, side, energy, per) {
   const rows = [
     [`energy per ${per}`, energy ? quantity(scaled(energy.energy_j, "J", 4)) : "–"],
-    [`time per ${per}`, secondsText(one.time_s)],
-    [`${per}s`, whole(one.units)],
-    ["recordings", whole(one.recordings.length)],
-    ["variation of steps", one.scatter === null ? "not known" : `± ${percent(one.scatter)} of their mean`],
-    ["left out", leftOutText(one)],
-    ["provenance", h("span", { class: `badge ${one.provenance}` }, one.provenance)],
-    ["command", one.command.join(" ")],
+    [`time per ${per}`, secondsText(side.time_s)],
+    [`${per}s`, whole(side.units)],
+    ["recordings", whole(side.recordings.length)],
+    ["variation of steps", side.scatter === null ? "not known" : `± ${percent(side.scatter)} of their mean`],
+    ["left out", leftOutText(side)],
+    ["provenance", h("span", { class: `badge ${side.provenance}` }, side.provenance)],
+    ["command", side.command.join(" ")],
   ];
   return h(
     "div",
     {},
-    h("h2", {}, `${letter} `, h("span", { class: "unit" }, fileNames(one))),
+    h("h2", {}, `${letter} `, h("span", { class: "unit" }, fileNames(side))),
     h(
       "dl",
       { class: "facts-list" },
@@ -140,17 +140,17 @@ function entries(data) {
 }
 
 function drawTable(rows, state, status, draw) {
-  const wanted = filtered(
+  const matchingRows = filtered(
     rows.filter((row) => state.verdict === "all" || row.verdict === state.verdict),
     state.filter,
   );
-  const column = COLUMNS.find((one) => one.key === state.sort);
-  const ordered = sorted(wanted, column, state.down);
+  const column = COLUMNS.find((candidate) => candidate.key === state.sort);
+  const ordered = sorted(matchingRows, column, state.down);
   const visible = ordered.slice(0, state.shown);
   const most = Math.max(...rows.map((row) => Math.abs(row.difference_j ?? 0)), 1e-12);
-  const sum_j = wanted.reduce((sum, row) => sum + (row.difference_j ?? 0), 0);
-  status.textContent = `${plural(wanted.length, "row")}, ${signed(sum_j, joules(sum_j))}`;
-  const head = (one) => sortableHead(one, column, state, draw);
+  const sum_j = matchingRows.reduce((sum, row) => sum + (row.difference_j ?? 0), 0);
+  status.textContent = `${plural(matchingRows.length, "row")}, ${signed(sum_j, joules(sum_j))}`;
+  const head = (title) => sortableHead(title, column, state, draw);
   const table = h(
     "table",
     { class: "rows" },
@@ -185,7 +185,7 @@ function drawTable(rows, state, status, draw) {
 
 function cells(row, most) {
   const last = row.path.length > 1 ? row.path[row.path.length - 1] : row.display_name;
-  const of = (side) => h("td", { class: "number" }, side ? joules(side.energy_j, 4) : "–");
+  const energyCell = (side) => h("td", { class: "number" }, side ? joules(side.energy_j, 4) : "–");
   return [
     h(
       "th",
@@ -199,8 +199,8 @@ function cells(row, most) {
       h("span", {}, last),
     ),
     h("td", {}, row.device),
-    of(row.a),
-    of(row.b),
+    energyCell(row.a),
+    energyCell(row.b),
     h("td", { class: "number energy" }, divergence(row, most), h("span", {}, differenceText(row))),
     h("td", { class: "number" }, changeText(row)),
     h("td", {}, h("span", { class: `verdict ${row.verdict}` }, VERDICTS[row.verdict] ?? row.verdict)),

@@ -29,8 +29,8 @@ const MEASURES = {
 function levelsOf(data) {
   const depth = (level) => Math.max(...level.rows.map((row) => row.path.length));
   const [kernels, ops, layers] = ["stack", "op", "layer"].map((by) => data.level(by));
-  const told = ops && layers && depth(ops) <= depth(layers) ? layers : (ops ?? layers);
-  const list = [kernels, told].filter(Boolean);
+  const finestLevel = ops && layers && depth(ops) <= depth(layers) ? layers : (ops ?? layers);
+  const list = [kernels, finestLevel].filter(Boolean);
   return list.length ? list : [data.level("region"), data.level("kernel")].filter(Boolean).slice(0, 1);
 }
 
@@ -116,7 +116,7 @@ export function flame(data) {
       levels.length > 1
         ? choice(
             "Down to",
-            levels.map((one) => [one.by, ENDS[one.by]]),
+            levels.map((level) => [level.by, ENDS[level.by]]),
             (by) => {
               level = data.level(by);
               rebuild();
@@ -213,8 +213,8 @@ function describe(node, state, measure) {
   const parts = [
     measure.label(node, state.tree),
     ...Object.values(MEASURES)
-      .filter((one) => one !== measure && (one !== MEASURES.watts || node.time_s > 0))
-      .map((one) => one.label(node, state.tree)),
+      .filter((candidate) => candidate !== measure && (candidate !== MEASURES.watts || node.time_s > 0))
+      .map((candidate) => candidate.label(node, state.tree)),
   ];
   const interval = state.isWhole(node) ? intervalOf(node, state.branches) : null;
   if (interval) parts.push(`between ${joules(interval.low_j)} and ${joules(interval.high_j)}`);
@@ -228,7 +228,7 @@ function frame(node, left, width, depth, { state, measure, hits, zoom }) {
   const outer = node.label ? `${node.parent.full} › ${node.label}` : node.full;
   const classes = ["frame"];
   if (node === state.root) classes.push("focus");
-  if (hits && !hits.all.has(node)) classes.push("dim");
+  if (hits && !hits.withAncestors.has(node)) classes.push("dim");
   if (hits?.own.has(node)) classes.push("hit");
   if (node.slot === "not attributed") classes.push("hatched");
   if (["root", "idle", "not attributed"].includes(node.slot)) classes.push("neutral");
@@ -257,17 +257,17 @@ function frame(node, left, width, depth, { state, measure, hits, zoom }) {
 
 // Keyboard navigation of a tree: up to the parent, down to the largest child, sideways to siblings.
 function keyboard(event, state, zoom) {
-  const node = state.nodes.find((one) => one.element === document.activeElement);
+  const node = state.nodes.find((candidate) => candidate.element === document.activeElement);
   if (event.key === "Escape" || event.key === "Backspace") {
     event.preventDefault();
     return zoom(event.key === "Escape" ? state.tree : (state.root.parent ?? state.tree));
   }
   if (!node) return undefined;
-  const siblings = (node.parent?.children ?? [node]).filter((one) => state.nodes.includes(one));
+  const siblings = (node.parent?.children ?? [node]).filter((sibling) => state.nodes.includes(sibling));
   const at = siblings.indexOf(node);
   const next = {
     ArrowUp: node.parent,
-    ArrowDown: node.children.find((one) => state.nodes.includes(one)),
+    ArrowDown: node.children.find((child) => state.nodes.includes(child)),
     ArrowLeft: siblings[at - 1],
     ArrowRight: siblings[at + 1],
   }[event.key];

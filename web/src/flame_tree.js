@@ -60,7 +60,7 @@ export function buildTree(rows, by, isLayer, level) {
       if (row.energy_j > 0) up.devices.set(row.device, (up.devices.get(row.device) ?? 0) + row.energy_j);
     }
   }
-  const nobody = (name, energy_j, time_s = 0) => {
+  const addUnattributed = (name, energy_j, time_s = 0) => {
     if (!(energy_j > 0)) return;
     const child = childOf(root, name, name, 0);
     child.energy_j += energy_j;
@@ -69,9 +69,9 @@ export function buildTree(rows, by, isLayer, level) {
     root.time_s += time_s;
   };
   if (level) {
-    if (level.rest) nobody(`${level.rest.rows} smaller rows`, level.rest.energy_j, level.rest.time_s);
-    nobody("idle", level.idle_j);
-    nobody("not attributed", level.unattributed_j);
+    if (level.rest) addUnattributed(`${level.rest.rows} smaller rows`, level.rest.energy_j, level.rest.time_s);
+    addUnattributed("idle", level.idle_j);
+    addUnattributed("not attributed", level.unattributed_j);
   }
   neutralUpperLevels(root);
   sortTree(root);
@@ -86,11 +86,11 @@ function neutralUpperLevels(at) {
 }
 
 // Background, probing, idle and unattributed energy sort last.
-const LAST = ["background", "probe", "idle", "not attributed"];
+const LAST_SLOTS = ["background", "probe", "idle", "not attributed"];
 
 function sortTree(at) {
   at.children.sort(
-    (a, b) => LAST.indexOf(a.slot) - LAST.indexOf(b.slot) || b.energy_j - a.energy_j || b.time_s - a.time_s,
+    (a, b) => LAST_SLOTS.indexOf(a.slot) - LAST_SLOTS.indexOf(b.slot) || b.energy_j - a.energy_j || b.time_s - a.time_s,
   );
   for (const child of at.children) sortTree(child);
 }
@@ -115,19 +115,19 @@ export function pathOf(at) {
 // Boxes whose name or path contains the text; each joule counts once, in the outermost of them.
 export function matching(root, query) {
   const text = query.toLowerCase();
-  const hits = { own: new Set(), all: new Set(), energy_j: 0, count: 0 };
+  const hits = { matches: new Set(), withAncestors: new Set(), energy_j: 0, count: 0 };
   const walk = (at, inside) => {
     const own =
       at !== root &&
       (at.name.toLowerCase().includes(text) || (text.includes(".") && at.full.toLowerCase().includes(text)));
     if (own) {
-      hits.own.add(at);
+      hits.matches.add(at);
       ++hits.count;
     }
     if (own && !inside) hits.energy_j += at.energy_j;
     let any = own || inside;
     for (const child of at.children) any = walk(child, own || inside) || any;
-    if (any) hits.all.add(at);
+    if (any) hits.withAncestors.add(at);
     return any;
   };
   walk(root, false);

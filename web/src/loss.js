@@ -7,7 +7,7 @@ import { ledgerLine } from "./ledger.js";
 import { onTheme } from "./theme.js";
 
 // Cumulative energy at a time, over the domains that count.
-function spentAt(data) {
+function cumulativeEnergy(data) {
   const shown = data.run.measured_j !== null ? "measured" : "estimated";
   const counted = data.power.domains.filter((one) =>
     data.domains.some((domain) => domain.name === one.name && domain.counted && domain.provenance === shown),
@@ -31,7 +31,7 @@ export function loss(data) {
     .map((one) => ({ ...one, points: one.points.filter((point) => point[2] !== null) }))
     .filter((one) => one.points.length > 1);
   if (!metrics.length && data.epochs.length < 1) return null;
-  const spent = spentAt(data);
+  const energyUntil = cumulativeEnergy(data);
   const first =
     metrics.find((one) => one.name === "loss") ?? metrics.find((one) => one.name.includes("loss")) ?? metrics[0];
   const state = { metric: first, by: "energy", chart: null };
@@ -39,7 +39,7 @@ export function loss(data) {
   const draw = () => {
     state.chart?.destroy();
     box.replaceChildren();
-    if (state.metric) state.chart = drawMetric(state, box, spent);
+    if (state.metric) state.chart = drawMetric(state, box, energyUntil);
   };
   const pick =
     metrics.length > 1
@@ -72,7 +72,7 @@ export function loss(data) {
     first
       ? `${plural(first.count, "value")} of ${first.name}, ${fromTo(first.points.map((point) => point[2]))}.`
       : null,
-    first ? [h("div", { class: "toolbar" }, pick, by), box, metricTable(first, spent)] : null,
+    first ? [h("div", { class: "toolbar" }, pick, by), box, metricTable(first, energyUntil)] : null,
     epochs(data),
     ledgerLine(data, data.levels[0]),
   );
@@ -86,18 +86,18 @@ export function loss(data) {
   return shown;
 }
 
-function metricTable(metric, spent) {
+function metricTable(metric, energyUntil) {
   const every = Math.max(1, Math.ceil(metric.points.length / 24));
   const rows = metric.points
     .filter((_, index) => index % every === 0)
-    .map(([time_s, step, value]) => [step ?? "", secondsText(time_s), joules(spent(time_s)), digits(value, 4)]);
+    .map(([time_s, step, value]) => [step ?? "", secondsText(time_s), joules(energyUntil(time_s)), digits(value, 4)]);
   return asTable(`${metric.name} against energy`, ["Step", "Time", "Energy so far", metric.name], rows);
 }
 
-function drawMetric(state, box, spent) {
+function drawMetric(state, box, energyUntil) {
   const { metric } = state;
   const inTime = [...metric.points].sort((a, b) => a[0] - b[0]);
-  const xs = inTime.map(([time_s]) => (state.by === "energy" ? spent(time_s) : time_s));
+  const xs = inTime.map(([time_s]) => (state.by === "energy" ? energyUntil(time_s) : time_s));
   const ys = inTime.map(([, , value]) => value);
   const axis = {
     stroke: cssColour("--quiet"),
@@ -134,20 +134,20 @@ function drawMetric(state, box, spent) {
         { stroke: cssColour("--line-1"), width: 2, points: { show: false } },
       ],
     },
-    [xs, ys, ys.length > 100 ? smoothed(ys) : ys.map(() => null)],
+    [xs, ys, ys.length > 100 ? movingAverage(ys) : ys.map(() => null)],
     box,
   );
 }
 
 // Moving average, to show the trend of a noisy loss.
-function smoothed(values) {
+function movingAverage(values) {
   const half = Math.max(2, Math.round(values.length / 60));
   const sums = [0];
   for (const value of values) sums.push(sums[sums.length - 1] + value);
   return values.map((_, i) => {
-    const reach = Math.min(half, i, values.length - 1 - i);
-    const from = i - reach;
-    const to = i + reach + 1;
+    const halfWidth = Math.min(half, i, values.length - 1 - i);
+    const from = i - halfWidth;
+    const to = i + halfWidth + 1;
     return (sums[to] - sums[from]) / (to - from);
   });
 }

@@ -69,7 +69,7 @@ function figures(data) {
 }
 
 // One bar that represents the whole run.
-function whereItWent(data) {
+function energyBreakdown(data) {
   const parts = phaseTotals(data);
   if (!parts) return null;
   const text = parts.map((part) => `${part.name} ${joules(part.energy_j)}, ${percent(part.share)}`).join("; ");
@@ -255,19 +255,19 @@ function provenance(data) {
 
 export function summary(data) {
   const { run } = data;
-  const when = run.start_unix_ns
+  const startTime = run.start_unix_ns
     ? new Date(run.start_unix_ns / 1e6).toISOString().slice(0, 16).replace("T", " ") + " UTC"
     : "";
   const level = data.level("phase") ?? data.levels[0];
   return section(
     "summary",
     title(data),
-    [run.hosts.join(", "), when, run.complete ? "" : "the recording is not complete"].filter(Boolean).join(" · "),
+    [run.hosts.join(", "), startTime, run.complete ? "" : "the recording is not complete"].filter(Boolean).join(" · "),
     h(
       "div",
       { class: "summary" },
       h("div", {}, total(data), figures(data)),
-      h("div", {}, whereItWent(data), components(data)),
+      h("div", {}, energyBreakdown(data), components(data)),
     ),
     provenance(data),
     ledgerLine(data, level),

@@ -65,8 +65,8 @@ function columns(data) {
 const pathText = (row) => (row.path.length > 1 ? row.path.join(" ") : row.name);
 
 export function tables(data) {
-  const tells = (level) => level?.rows.some((row) => !isProbe(row) && !isBackground(row));
-  const levels = ORDER.map((by) => data.level(by)).filter(tells);
+  const hasProgramRows = (level) => level?.rows.some((row) => !isProbe(row) && !isBackground(row));
+  const levels = ORDER.map((by) => data.level(by)).filter(hasProgramRows);
   if (!levels.length) return null;
   const state = { level: levels[0], sort: "energy_j", down: true, filter: "", shown: PAGE };
   const view = h("div", {});

@@ -20,10 +20,10 @@ function show(theme) {
   for (const listener of listeners) listener();
 }
 
-const wanted = () => chosen ?? (system.matches ? "dark" : "light");
-show(wanted());
+const activeTheme = () => chosen ?? (system.matches ? "dark" : "light");
+show(activeTheme());
 addEventListener("beforeprint", () => show("light"));
-addEventListener("afterprint", () => show(wanted()));
+addEventListener("afterprint", () => show(activeTheme()));
 
 export function themeButton() {
   const button = h("button", { type: "button", class: "theme" });
@@ -35,7 +35,7 @@ export function themeButton() {
     chosen = isDark() ? "light" : "dark";
     show(chosen);
   });
-  system.addEventListener("change", () => show(wanted()));
+  system.addEventListener("change", () => show(activeTheme()));
   onTheme(label);
   label();
   return button;

@@ -15,7 +15,7 @@ const SCALES = { MHz: 1e6 };
 const colourOf = (index) => cssColour(`--line-${(index % 6) + 1}`);
 
 // The end of the last slice closes its step; the last value of a gauge persists until the next one.
-const stepped = (values) => [...values, values.reduce((last, value) => value ?? last, null)];
+const withEndpoint = (values) => [...values, values.reduce((last, value) => value ?? last, null)];
 const times = (data) =>
   Array.from(
     { length: (data.power.domains[0] ?? data.power.tracks[0]).values.length + 1 },
@@ -85,7 +85,7 @@ export function powerChart(data, target, setRange, state) {
   }));
   const chart = new uPlot(
     options(target.clientWidth, POWER_HEIGHT, setRange, "W", series),
-    [times(data), ...data.power.domains.map((one) => stepped(one.values))],
+    [times(data), ...data.power.domains.map((domain) => withEndpoint(domain.values))],
     target,
   );
   tooltip(chart, data);
@@ -148,7 +148,7 @@ export function trackCharts(data, target, setRange) {
     const series = tracks.map((track, index) => ({ ...line(index, track.name, UNITS[unit]), spanGaps: true }));
     return new uPlot(
       options(box.clientWidth, TRACK_HEIGHT, setRange, UNITS[unit], series),
-      [times(data), ...tracks.map((track) => stepped(track.values))],
+      [times(data), ...tracks.map((track) => withEndpoint(track.values))],
       box,
     );
   });

@@ -30,7 +30,7 @@ export function timeline(data) {
     state.to = state.from + width;
     for (const chart of state.charts) chart.setScale("x", { min: state.from, max: state.to });
     strip.paint(state.from, state.to);
-    tellRange(data, state, reading);
+    showRange(data, state, reading);
   };
   const zoom = (factor) => {
     const middle = (state.from + state.to) / 2;
@@ -79,7 +79,7 @@ export function timeline(data) {
     power,
     strip.element,
     tracks,
-    asTable("Mean power by time", ["Time", ...data.power.domains.map((one) => one.name)], coarse(data)),
+    asTable("Mean power by time", ["Time", ...data.power.domains.map((domain) => domain.name)], meanPowerRows(data)),
     ledgerLine(data, data.level("phase") ?? data.levels[0]),
   );
   shown.addEventListener("shown", () => {
@@ -122,7 +122,7 @@ function energyBetween(values, slice_s, from, to) {
   return known_s > 0 ? { energy_j, power_w: energy_j / known_s } : { energy_j: null, power_w: null };
 }
 
-function tellRange(data, state, reading) {
+function showRange(data, state, reading) {
   const parts = data.power.domains
     .filter((one) => data.domains.some((domain) => domain.name === one.name && domain.counted))
     .map((one) => [one.name, energyBetween(one.values, data.power.slice_s, state.from, state.to)])
@@ -166,7 +166,7 @@ function legend(data, state) {
 }
 
 // 24 rows summarize the chart as a table.
-function coarse(data) {
+function meanPowerRows(data) {
   const rows = 24;
   const step_s = data.run.elapsed_s / rows;
   return Array.from({ length: rows }, (_, row) => [

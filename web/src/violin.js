@@ -7,16 +7,16 @@ import { phaseOf } from "./data.js";
 
 const ROW = 30;
 const POINTS = 60;
-const FEW = 15;
+const INITIAL_COUNT = 15;
 
 export function violins(data) {
   if (!data.spreads.length) return null;
   const box = h("div", { class: "violins" });
   const draw = (most) =>
     box.replaceChildren(...(data.spreads.slice(0, most).length ? [drawViolins(data.spreads.slice(0, most))] : []));
-  const options = [[String(FEW), `${Math.min(FEW, data.spreads.length)} largest`]];
-  if (data.spreads.length > FEW) options.push([String(data.spreads.length), `All ${data.spreads.length}`]);
-  draw(FEW);
+  const options = [[String(INITIAL_COUNT), `${Math.min(INITIAL_COUNT, data.spreads.length)} largest`]];
+  if (data.spreads.length > INITIAL_COUNT) options.push([String(data.spreads.length), `All ${data.spreads.length}`]);
+  draw(INITIAL_COUNT);
   const perStep = data.spreads.some((one) => one.per === "step");
   const lead = perStep
     ? "Energy of a layer in each step, by the kernels it launched. The line is the middle half, the dot the median."
@@ -67,9 +67,9 @@ export function density(quantiles) {
 
 // Axis ticks at round values.
 function ticksUpTo(most) {
-  const rough = most / 5;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
+  const roughStep = most / 5;
+  const power = 10 ** Math.floor(Math.log10(roughStep));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= roughStep);
   return Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
 }
 

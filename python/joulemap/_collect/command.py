@@ -16,7 +16,7 @@ from typing import Any, Optional, Sequence
 from . import compiled, corners, design, layer_tables, layers, listed, networks, operations, rows, summary, tables
 from .arguments import StrictParser, count, positive
 from .measure import CpuRunner, CudaRunner
-from .power import Gpu, Mean, SimulatedGpu
+from .power import Gpu, RunningMean, SimulatedGpu
 from .session import Session, first_line
 from .tensors import precision
 
@@ -24,14 +24,14 @@ from .tensors import precision
 REPEAT_EVERY = 20
 REPEAT_NETWORK_EVERY = 8
 # Kinds that measure whole networks.
-WHOLE = ("network", "layers", "compiled")
+NETWORK_KINDS = ("network", "layers", "compiled")
 # Shapes that the parameter ranges of the kinds rarely cover (corners.py).
 CORNERS = "corners"
 # Limits of a row without a GPU, small enough for one CPU core.
 SMALL_BYTES, SMALL_FLOPS = 1e6, 1e7
 
 
-def tell_row(row: design.Planned) -> dict:
+def row_identity(row: design.PlannedRow) -> dict:
     cost = row.cost
     return {
         "key": row.key,
@@ -46,60 +46,64 @@ def tell_row(row: design.Planned) -> dict:
     }
 
 
-def collect_operations(session: Session, planned: Sequence[design.Planned], until_s: float) -> None:
+def collect_operations(session: Session, planned: Sequence[design.PlannedRow], deadline_s: float) -> None:
     by_key = {row.key: row for row in planned}
-    chance = random.Random(f"{design.SEED} {session.slice}")
+    rng = random.Random(f"{design.SEED} {session.slice}")
     for number, row in enumerate(row for row in planned if not session.rows.is_settled(row.key)):
-        if time.monotonic() > until_s:
+        if time.monotonic() > deadline_s:
             return
-        if number % REPEAT_EVERY == REPEAT_EVERY - 1 and (again := measured_of(session, by_key)):
-            measure_operation(session, by_key[chance.choice(again)])
+        if number % REPEAT_EVERY == REPEAT_EVERY - 1 and (measured := measured_keys(session, by_key)):
+            measure_operation(session, by_key[rng.choice(measured)])
         measure_operation(session, row)
 
 
-def measured_of(session: Session, by_key: dict) -> list[str]:
+def measured_keys(session: Session, by_key: dict) -> list[str]:
     return [key for key in session.rows.times if key in by_key]
 
 
-def measure_operation(session: Session, row: design.Planned) -> None:
+def measure_operation(session: Session, row: design.PlannedRow) -> None:
     torch, device = session.torch, session.runner.device
     with precision(torch, row.dtype):
         in_graph = design.KINDS[row.kind].in_graph
         make = lambda: operations.calls_of(torch, device, row)  # noqa: E731
-        session.measure(tell_row(row), make, session.active_s, in_graph)
+        session.measure(row_identity(row), make, session.active_s, in_graph)
 
 
 def collect_networks(
-    session: Session, planned: Sequence[Sequence[networks.Setting]], until_s: float, active_s: float
+    session: Session, planned: Sequence[Sequence[networks.Setting]], deadline_s: float, active_s: float
 ) -> None:
     """Puts settings that were never measured first, then settings that were disturbed in every measurement."""
     by_key = {setting.key: setting for settings in planned for setting in settings}
-    chance = random.Random(f"{design.SEED} {session.slice}")
-    for number, settings in enumerate(sorted(planned, key=lambda some: all(one.key in session.rows.times for one in some))):
+    rng = random.Random(f"{design.SEED} {session.slice}")
+    for number, settings in enumerate(
+        sorted(planned, key=lambda group: all(setting.key in session.rows.times for setting in group))
+    ):
         wanted = [setting for setting in settings if not session.rows.is_settled(setting.key)]
-        if not wanted or time.monotonic() > until_s:
+        if not wanted or time.monotonic() > deadline_s:
             continue
-        collect_network(session, wanted, until_s, active_s)
-        again = measured_of(session, by_key)
-        if number % REPEAT_NETWORK_EVERY == REPEAT_NETWORK_EVERY - 1 and again:
-            collect_network(session, [by_key[chance.choice(again)]], until_s, active_s)
+        collect_network(session, wanted, deadline_s, active_s)
+        measured = measured_keys(session, by_key)
+        if number % REPEAT_NETWORK_EVERY == REPEAT_NETWORK_EVERY - 1 and measured:
+            collect_network(session, [by_key[rng.choice(measured)]], deadline_s, active_s)
 
 
-def collect_network(session: Session, wanted: Sequence[networks.Setting], until_s: float, active_s: float) -> None:
+def collect_network(session: Session, wanted: Sequence[networks.Setting], deadline_s: float, active_s: float) -> None:
     try:
-        loaded = networks.Loaded(session.torch, session.runner.device, wanted[0].network)
-    except networks.CANNOT_LOAD as error:
+        loaded = networks.LoadedNetwork(session.torch, session.runner.device, wanted[0].network)
+    except networks.LOAD_ERRORS as error:
         # Not recorded as a failure of the rows: another version of the package may have this network.
         print(f"joulemap collect: {wanted[0].network.name}: {first_line(error)}", file=sys.stderr, flush=True)
         return
     with loaded:
         for setting in wanted:
-            if time.monotonic() < until_s:
+            if time.monotonic() < deadline_s:
                 measure_network(session, loaded, setting, active_s)
 
 
-def measure_network(session: Session, loaded: networks.Loaded, setting: networks.Setting, active_s: float) -> None:
-    told = {
+def measure_network(
+    session: Session, loaded: networks.LoadedNetwork, setting: networks.Setting, active_s: float
+) -> None:
+    identity = {
         "key": setting.key,
         "kind": "network",
         "parameters": design.parameters_text(setting.parameters),
@@ -107,30 +111,30 @@ def measure_network(session: Session, loaded: networks.Loaded, setting: networks
         "pass": setting.which,
         "source": setting.network.family,
     }
-    with networks.within(session.torch, setting):
-        session.measure(told, lambda: [loaded.call_of(setting)], active_s, False, counted=True)
+    with networks.applied_setting(session.torch, setting):
+        session.measure(identity, lambda: [loaded.call_of(setting)], active_s, False, counted=True)
 
 
-def collect_layers(session: Session, planned: Sequence[Sequence[networks.Setting]], until_s: float) -> None:
+def collect_layers(session: Session, planned: Sequence[Sequence[networks.Setting]], deadline_s: float) -> None:
     """Measures the GPU time of each operation inside its network; records no energy per operation."""
     known = {line["layers_of"] for line in rows.lines_of(session.rows.folder) if "layers_of" in line}
     for settings in planned:
         wanted = [setting for setting in settings if setting.key not in known]
-        if not wanted or time.monotonic() > until_s:
+        if not wanted or time.monotonic() > deadline_s:
             continue
         try:
-            with networks.Loaded(session.torch, session.runner.device, wanted[0].network) as loaded:
+            with networks.LoadedNetwork(session.torch, session.runner.device, wanted[0].network) as loaded:
                 for setting in wanted:
-                    with networks.within(session.torch, setting):
-                        told = layers.profile(session.torch, loaded.call_of(setting))
-                    session.rows.add_layers({"layers_of": setting.key, "slice": session.slice, **told})
-        except networks.CANNOT_LOAD as error:
+                    with networks.applied_setting(session.torch, setting):
+                        profile_line = layers.profile(session.torch, loaded.call_of(setting))
+                    session.rows.add_layers({"layers_of": setting.key, "slice": session.slice, **profile_line})
+        except networks.LOAD_ERRORS as error:
             print(f"joulemap collect: {wanted[0].network.name}: {first_line(error)}", file=sys.stderr, flush=True)
         gc.collect()
-        session.runner.tidy()
+        session.runner.release_memory()
 
 
-def planned_operations(options: argparse.Namespace) -> list[design.Planned]:
+def planned_operations(options: argparse.Namespace) -> list[design.PlannedRow]:
     if options.kinds == [CORNERS]:
         return corners.plan()
     if not options.listed:
@@ -149,56 +153,56 @@ def planned_networks(options: argparse.Namespace) -> list[list[networks.Setting]
 
 def print_plan(options: argparse.Namespace) -> None:
     planned = planned_operations(options)
-    counts, real = (
+    counts, from_networks = (
         Counter(row.kind for row in planned),
         Counter(row.kind for row in planned if row.source != "designed"),
     )
     print(f"{'kind':<14} {'rows':>6} {'of real layers':>15}")
     for kind, count in counts.items():
-        print(f"{kind:<14} {count:>6} {real[kind]:>15}")
-    print(f"{'all':<14} {len(planned):>6} {sum(real.values()):>15}")
+        print(f"{kind:<14} {count:>6} {from_networks[kind]:>15}")
+    print(f"{'all':<14} {len(planned):>6} {sum(from_networks.values()):>15}")
     for name in ("dtype", "which"):
         counted = Counter(getattr(row, name) for row in planned)
         print(", ".join(f"{value} {count}" for value, count in sorted(counted.items())))
     if "network" in options.kinds or not (options.kinds or options.listed):
         settings = planned_networks(options)
-        names = {setting.network for some in settings for setting in some}
+        names = {setting.network for group in settings for setting in group}
         print(
             f"networks: {len(names)} of {len({one.family for one in names})} families, {sum(map(len, settings))} settings"
         )
     if "compiled" in options.kinds:
         settings = compiled.plan()
-        names = {setting.network for some in settings for setting in some}
+        names = {setting.network for group in settings for setting in group}
         print(f"compiled: {len(names)} networks, {sum(map(len, settings))} settings, each beside itself as it runs eagerly")
 
 
 def parser() -> argparse.ArgumentParser:
-    made = StrictParser(prog="joulemap collect", description=__doc__)
-    made.add_argument("--out", type=Path, help="folder of the rows; what lies there already is not measured again")
-    made.add_argument("--seconds", type=positive, default=240, help="to measure for (240)")
-    made.add_argument(
+    cli = StrictParser(prog="joulemap collect", description=__doc__)
+    cli.add_argument("--out", type=Path, help="folder of the rows; what lies there already is not measured again")
+    cli.add_argument("--seconds", type=positive, default=240, help="to measure for (240)")
+    cli.add_argument(
         "--kinds", nargs="*", default=[], metavar="KIND",
         help="only these; `network`: whole ones, `layers`: within them, `compiled`: a few under torch.compile",
     )  # fmt: skip
-    made.add_argument(
+    cli.add_argument(
         "--listed", type=Path, metavar="FOLDER", help="operations of the networks that are listed there (data/seed)"
     )
-    made.add_argument("--active", type=positive, default=0.14, help="seconds a row runs (0.14)")
-    made.add_argument("--network-active", type=positive, default=0.6, help="seconds a whole network runs (0.6)")
-    made.add_argument("--settings", type=count, default=8, help="of each network: batches, sizes, types, passes (8)")
-    made.add_argument("--pass", dest="which", choices=networks.PASSES, help="of whole networks (both)")
-    made.add_argument("--package", choices=sorted(networks.MAKERS), help="of whole networks, only this one's (all)")
-    made.add_argument("--scale", type=positive, default=1.0, help="of the number of rows (1)")
-    made.add_argument(
+    cli.add_argument("--active", type=positive, default=0.14, help="seconds a row runs (0.14)")
+    cli.add_argument("--network-active", type=positive, default=0.6, help="seconds a whole network runs (0.6)")
+    cli.add_argument("--settings", type=count, default=8, help="of each network: batches, sizes, types, passes (8)")
+    cli.add_argument("--pass", dest="which", choices=networks.PASSES, help="of whole networks (both)")
+    cli.add_argument("--package", choices=sorted(networks.MAKERS), help="of whole networks, only this one's (all)")
+    cli.add_argument("--scale", type=positive, default=1.0, help="of the number of rows (1)")
+    cli.add_argument(
         "--held-out", action="store_true", help="the families that predictions are judged by, and no others"
     )
-    made.add_argument("--simulated", action="store_true", help="on the CPU, with made-up power: to try the collector")
-    made.add_argument("--plan", action="store_true", help="print how many rows of what there are, measure nothing")
-    made.add_argument("--summary", action="store_true", help="print what the rows of the folder say, as Markdown")
-    made.add_argument(
+    cli.add_argument("--simulated", action="store_true", help="on the CPU, with made-up power: to try the collector")
+    cli.add_argument("--plan", action="store_true", help="print how many rows of what there are, measure nothing")
+    cli.add_argument("--summary", action="store_true", help="print what the rows of the folder say, as Markdown")
+    cli.add_argument(
         "--tables", type=Path, metavar="FOLDER", help="write the rows as compressed tables (.csv.gz) into it"
     )
-    return made
+    return cli
 
 
 def opened(options: argparse.Namespace) -> tuple[Any, Any, Any]:
@@ -215,26 +219,26 @@ def opened(options: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def collect(options: argparse.Namespace) -> int:
     began_s = time.monotonic()
-    until_s = began_s + options.seconds
+    deadline_s = began_s + options.seconds
     torch, runner, gpu = opened(options)
     session = Session(torch, runner, gpu, rows.Rows(options.out), options.active)
     gc.collect()
     gc.freeze()
     gc.disable()
-    session.warm()
-    gpu.mean = Mean()
+    session.warm_up()
+    gpu.mean = RunningMean()
     begin = (time.monotonic(), gpu.energy_j())
-    if [kind for kind in options.kinds if kind not in WHOLE] or not options.kinds:
+    if [kind for kind in options.kinds if kind not in NETWORK_KINDS] or not options.kinds:
         planned = planned_operations(options)
         if options.simulated:
             planned = [row for row in planned if row.cost.bytes < SMALL_BYTES and row.cost.flops < SMALL_FLOPS]
-        collect_operations(session, planned, until_s)
+        collect_operations(session, planned, deadline_s)
     if "network" in options.kinds:
-        collect_networks(session, planned_networks(options), until_s, options.network_active)
+        collect_networks(session, planned_networks(options), deadline_s, options.network_active)
     if "layers" in options.kinds:
-        collect_layers(session, planned_networks(options), until_s)
+        collect_layers(session, planned_networks(options), deadline_s)
     if "compiled" in options.kinds:
-        compiled.collect(session, until_s, options.network_active)
+        compiled.collect(session, deadline_s, options.network_active)
     session.finish()
     energy_j = gpu.energy_j()
     session.rows.add_slice(
@@ -258,21 +262,21 @@ def collect(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    made = parser()
-    options = made.parse_args(arguments)
-    others = (*WHOLE, CORNERS)
+    cli = parser()
+    options = cli.parse_args(arguments)
+    others = (*NETWORK_KINDS, CORNERS)
     unknown = [kind for kind in options.kinds if kind not in others and kind not in design.KINDS]
     if unknown:
-        made.error(f"no kind {', '.join(unknown)}: there are {', '.join(design.KINDS)}, {', '.join(others)}")
+        cli.error(f"no kind {', '.join(unknown)}: there are {', '.join(design.KINDS)}, {', '.join(others)}")
     if CORNERS in options.kinds and len(options.kinds) > 1:
-        made.error("corners are measured by themselves: --kinds corners")
+        cli.error("corners are measured by themselves: --kinds corners")
     if options.plan:
         print_plan(options)
         return 0
     if options.out is None:
-        made.error("--out FOLDER is needed")
+        cli.error("--out FOLDER is needed")
     if options.summary:
-        print(summary.of(rows.measured_in(options.out)))
+        print(summary.summarize(rows.measured_in(options.out)))
         return 0
     if options.tables:
         slices = [line for line in rows.lines_of(options.out) if "seconds" in line]

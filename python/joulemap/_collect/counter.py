@@ -17,26 +17,26 @@ from typing import Callable, NamedTuple, Optional, Sequence
 PERIOD_NS = 100_000_000
 # Maximum lag between energy use and the counter showing it, ns (docs/validation-h200.md).
 LAG_NS = 9_000_000
-READ_EVERY_S = 0.03
+READ_PERIOD_S = 0.03
 # Fewer periods do not give a reliable mean.
-LEAST_PERIODS = 3
+MIN_PERIODS = 3
 
 
-class Read(NamedTuple):
+class CounterRead(NamedTuple):
     before_ns: int
     after_ns: int
     joules: float
 
 
-class CounterTrack(contextlib.AbstractContextManager):
+class CounterReader(contextlib.AbstractContextManager):
     """Reads the counter from a thread while the context is open."""
 
     def __init__(self, read_j: Callable[[], Optional[float]]) -> None:
         self._read_j, self.reads = read_j, []  # type: ignore[var-annotated]
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread = threading.Thread(target=self._read_loop, daemon=True)
 
-    def __enter__(self) -> CounterTrack:
+    def __enter__(self) -> CounterReader:
         self._thread.start()
         return self
 
@@ -44,26 +44,26 @@ class CounterTrack(contextlib.AbstractContextManager):
         self._ended.set()
         self._thread.join()
 
-    def _follow(self) -> None:
+    def _read_loop(self) -> None:
         while not self._ended.is_set():
             before_ns, joules = time.monotonic_ns(), self._read_j()
             if joules is None:
                 return
-            self.reads.append(Read(before_ns, time.monotonic_ns(), joules))
-            self._ended.wait(READ_EVERY_S)
+            self.reads.append(CounterRead(before_ns, time.monotonic_ns(), joules))
+            self._ended.wait(READ_PERIOD_S)
 
 
-def watts_by_steps(reads: Sequence[Read], begin_ns: int, end_ns: int) -> Optional[float]:
+def mean_power_w(reads: Sequence[CounterRead], begin_ns: int, end_ns: int) -> Optional[float]:
     """Returns the mean power in W over the whole periods between counter updates inside [begin, end); None if there
     are too few."""
-    steps = [
+    updates = [
         ((last.before_ns + read.after_ns) // 2, read.joules)
         for last, read in zip(reads, reads[1:])
         if read.joules != last.joules and last.before_ns >= begin_ns + LAG_NS and read.after_ns <= end_ns
     ]
-    if len(steps) <= LEAST_PERIODS:
+    if len(updates) <= MIN_PERIODS:
         return None
-    (first_ns, first_j), (last_ns, last_j) = steps[0], steps[-1]
+    (first_ns, first_j), (last_ns, last_j) = updates[0], updates[-1]
     periods = round((last_ns - first_ns) / PERIOD_NS)
     # The counter of another device may have another period: then the number of updates does not match.
-    return (last_j - first_j) / (periods * PERIOD_NS * 1e-9) if periods == len(steps) - 1 else None
+    return (last_j - first_j) / (periods * PERIOD_NS * 1e-9) if periods == len(updates) - 1 else None

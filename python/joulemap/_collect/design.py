@@ -20,8 +20,8 @@ from .kind import (
     Parameters,
     cost_of,
     is_small_enough,
-    least_seconds,
-    one_of,
+    min_seconds,
+    choose,
 )
 from .tables import value_of
 
@@ -40,10 +40,10 @@ TINY_S = 2e-6
 TINY_SHARE = 0.3
 SEED = 11
 # Consecutive draws without a new row after which the range counts as exhausted.
-MOST_FUTILE = 20000
+MAX_REJECTED_DRAWS = 20000
 
 
-class Planned(NamedTuple):
+class PlannedRow(NamedTuple):
     kind: str
     parameters: Parameters
     dtype: str
@@ -88,29 +88,29 @@ def points(dimensions: int, offset: float) -> Iterator[list[float]]:
         yield [(offset + number * step) % 1.0 for step in steps]
 
 
-def rows_of(kind: Kind, count: int) -> Iterator[Planned]:
+def rows_of(kind: Kind, count: int) -> Iterator[PlannedRow]:
     layers = real_layers.of_kind(kind.name)
     seen: set[str] = set()
-    futile = 0
-    for u in points(kind.dimensions + 5, offset=0.5):
-        if len(seen) == count or futile > MOST_FUTILE:
+    rejected = 0
+    for point in points(kind.dimensions + 5, offset=0.5):
+        if len(seen) == count or rejected > MAX_REJECTED_DRAWS:
             return
-        row = drawn_row(kind, u, layers)
+        row = draw_row(kind, point, layers)
         if row is None or row.key in seen:
-            futile += 1
+            rejected += 1
             continue
         seen.add(row.key)
-        futile = 0
+        rejected = 0
         yield row
 
 
-def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer]) -> Planned | None:
-    *shape, dtype_u, pass_u, cold_u, source_u, tiny_u = u
+def draw_row(kind: Kind, point: Sequence[float], layers: Sequence[real_layers.Layer]) -> PlannedRow | None:
+    *shape, dtype_u, pass_u, cold_u, source_u, tiny_u = point
     parameters, source = kind.draw(shape), "designed"
     if layers and source_u < 0.5:
-        layer = one_of(source_u * 2, layers)
+        layer = choose(source_u * 2, layers)
         parameters, source = real_layers.with_batch(layer, shape[0]), layer.family
-    dtype, which = one_of(dtype_u, kind.dtypes), one_of(pass_u, kind.passes)
+    dtype, which = choose(dtype_u, kind.dtypes), choose(pass_u, kind.passes)
     if has_no_backward(kind.name, parameters):
         which = kind.passes[0]
     work = kind.work(parameters)
@@ -119,27 +119,27 @@ def drawn_row(kind: Kind, u: Sequence[float], layers: Sequence[real_layers.Layer
         return None
     if not is_small_enough(cost, dtype):
         return None
-    if kind.in_graph and tiny_u > TINY_SHARE and least_seconds(cost, dtype) < TINY_S:
+    if kind.in_graph and tiny_u > TINY_SHARE and min_seconds(cost, dtype) < TINY_S:
         return None
     if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # a single value: no variance
         return None
     cold = kind.in_graph and COLD_BYTES[0] <= cost.bytes <= COLD_BYTES[1] and cold_u < COLD_SHARE
-    return Planned(kind.name, parameters, dtype, which, cold, source)
+    return PlannedRow(kind.name, parameters, dtype, which, cold, source)
 
 
 def has_no_backward(kind: str, parameters: Parameters) -> bool:
     """Returns whether the operation gives no gradient, or passes its gradient on without launching a kernel."""
-    passes_on = {"add": "same", "reduce": "sum"}
-    return bool(parameters.get("from_bytes")) or passes_on.get(kind, "") == parameters.get("form")
+    forwards_gradient = {"add": "same", "reduce": "sum"}
+    return bool(parameters.get("from_bytes")) or forwards_gradient.get(kind, "") == parameters.get("form")
 
 
-def plan(kinds: Sequence[str] = (), scale: float = 1.0) -> list[Planned]:
+def plan(kinds: Sequence[str] = (), scale: float = 1.0) -> list[PlannedRow]:
     """Returns all rows of the given kinds (all kinds if none is given) in measurement order."""
-    placed = []
+    positioned = []
     for kind in KINDS.values():
         if kinds and kind.name not in kinds:
             continue
         jitter = random.Random(f"{SEED} {kind.name}")
         rows = list(rows_of(kind, max(1, round(kind.rows * scale))))
-        placed += [((index + jitter.random()) / len(rows), row) for index, row in enumerate(rows)]
-    return [row for _, row in sorted(placed, key=lambda item: item[0])]
+        positioned += [((index + jitter.random()) / len(rows), row) for index, row in enumerate(rows)]
+    return [row for _, row in sorted(positioned, key=lambda item: item[0])]

@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from typing import Any, Callable
 
-LAUNCHES = 60
+TIMED_LAUNCHES = 60
 # Number of processors kept, for the Python thread and the autograd threads.
-KEPT = 3
-AUTOGRAD = "pt_autograd"
+KEPT_PROCESSORS = 3
+AUTOGRAD_THREAD_NAME = "pt_autograd"
 
 
 class Host:
@@ -26,22 +26,22 @@ class Host:
     def __init__(self, launch: Callable[[], Any], wait: Callable[[], Any]) -> None:
         self._launch, self._wait = launch, wait
         self._allowed = sorted(os.sched_getaffinity(0))
-        self.quickest_s = min(self.launch_s() for _ in range(5))
+        self.fastest_launch_s = min(self.launch_s() for _ in range(5))
 
     def launch_s(self) -> float:
         """Returns the current duration of one launch in seconds: the faster of two tries, since the first has cold
         caches."""
-        tries = []
+        times_s = []
         for _ in range(2):
             self._wait()
             begin = time.perf_counter()
-            for _ in range(LAUNCHES):
+            for _ in range(TIMED_LAUNCHES):
                 self._launch()
-            tries.append((time.perf_counter() - begin) / LAUNCHES)
+            times_s.append((time.perf_counter() - begin) / TIMED_LAUNCHES)
         self._wait()
-        return min(tries)
+        return min(times_s)
 
-    def find_quiet(self) -> float:
+    def move_to_fastest_processors(self) -> float:
         """Moves the launching threads to the processors that are fastest now; returns the duration of a launch there
         in s."""
         by_processor = []
@@ -49,16 +49,16 @@ class Host:
             os.sched_setaffinity(0, {processor})
             by_processor.append((self.launch_s(), processor))
         by_processor.sort()
-        self._use({processor for _, processor in by_processor[:KEPT]})
-        self.quickest_s = min(self.quickest_s, by_processor[0][0])
+        self._pin_threads({processor for _, processor in by_processor[:KEPT_PROCESSORS]})
+        self.fastest_launch_s = min(self.fastest_launch_s, by_processor[0][0])
         return by_processor[0][0]
 
-    def _use(self, processors: set[int]) -> None:
+    def _pin_threads(self, processors: set[int]) -> None:
         """Pins the launching threads to `processors`. Other threads may run on any allowed processor, to stay out of
         the way."""
         for task in Path("/proc/self/task").iterdir():
             try:
-                launches = int(task.name) == os.getpid() or (task / "comm").read_text().startswith(AUTOGRAD)
+                launches = int(task.name) == os.getpid() or (task / "comm").read_text().startswith(AUTOGRAD_THREAD_NAME)
                 os.sched_setaffinity(int(task.name), processors if launches else set(self._allowed))
             except (ProcessLookupError, FileNotFoundError):  # the thread has just ended
                 continue

@@ -20,8 +20,8 @@ FORWARD, BACKWARD, BACKWARD_WEIGHTS, STEP = "forward", "backward", "backward-wei
 
 # Upper limits of a drawn operation: a call should fit ten times into a measurement. Rates are roughly those of an
 # H200.
-MOST_BYTES = 1.5e9
-MOST_SECONDS = 0.012
+MAX_BYTES = 1.5e9
+MAX_SECONDS = 0.012
 PEAK_BYTES = 4.3e12
 PEAK_FLOPS = {"fp32": 50e12, "tf32": 350e12, "fp16": 700e12, "bf16": 700e12}
 
@@ -33,8 +33,8 @@ class Work(NamedTuple):
     inputs: float
     outputs: float
     weights: float = 0
-    kept: float = 0  # read by the backward pass besides the gradient and the weights
-    between: float = 0  # intermediates that the forward pass writes and reads again
+    saved: float = 0  # read by the backward pass besides the gradient and the weights
+    intermediates: float = 0  # intermediates that the forward pass writes and reads again
     gradients: float = 0  # written by the backward pass besides gradients of inputs and weights
     other_bytes: float = 0  # bytes independent of the type: indices, masks, byte images
 
@@ -44,7 +44,7 @@ class Cost(NamedTuple):
     bytes: float
 
 
-class Built(NamedTuple):
+class BuiltOperation(NamedTuple):
     """Allocated tensors: `forward` computes; a backward pass produces the gradients of `inputs` and `weights`."""
 
     forward: Callable[[], Any]
@@ -57,7 +57,7 @@ class Kind(NamedTuple):
     rows: int  # number of distinct rows in the design
     dimensions: int  # count of numbers in [0, 1) that `draw` takes
     draw: Callable[[Sequence[float]], Parameters]
-    build: Callable[[Any, Parameters], Built]  # arguments: Maker, parameters
+    build: Callable[[Any, Parameters], BuiltOperation]  # arguments: TensorFactory, parameters
     work: Callable[[Parameters], Work]
     dtypes: Sequence[str] = ("fp32", "fp16", "bf16")
     passes: Sequence[str] = (FORWARD, BACKWARD)
@@ -67,36 +67,38 @@ class Kind(NamedTuple):
 def cost_of(work: Work, dtype: str, which: str) -> Cost:
     size = BYTES[dtype]
     if which == STEP or which == FORWARD:
-        return Cost(work.flops, size * (work.inputs + work.weights + work.outputs + work.between) + work.other_bytes)
-    read = work.outputs + work.kept
+        return Cost(
+            work.flops, size * (work.inputs + work.weights + work.outputs + work.intermediates) + work.other_bytes
+        )
+    read = work.outputs + work.saved
     if which == BACKWARD_WEIGHTS:
         return Cost(work.flops, size * (read + work.weights) + work.other_bytes)
     moved = read + work.inputs + 2 * work.weights + work.gradients
     return Cost(work.flops * (2 if work.weights and work.flops > work.outputs else 1), size * moved + work.other_bytes)
 
 
-def least_seconds(cost: Cost, dtype: str) -> float:
+def min_seconds(cost: Cost, dtype: str) -> float:
     """Lower bound of the duration on an H200, in s."""
     return max(cost.flops / PEAK_FLOPS[dtype], cost.bytes / PEAK_BYTES)
 
 
 def is_small_enough(cost: Cost, dtype: str) -> bool:
-    return cost.bytes <= MOST_BYTES and cost.flops <= MOST_SECONDS * PEAK_FLOPS[dtype]
+    return cost.bytes <= MAX_BYTES and cost.flops <= MAX_SECONDS * PEAK_FLOPS[dtype]
 
 
-def whole(u: float, least: int, most: int, multiple: int = 1) -> int:
+def draw_size(u: float, minimum: int, maximum: int, multiple: int = 1) -> int:
     """Draws a multiple of `multiple` between `least` and `most`, uniformly in the logarithm."""
-    value = least * math.exp(u * math.log(most / least))
-    return min(most, max(least, multiple * max(1, round(value / multiple))))
+    value = minimum * math.exp(u * math.log(maximum / minimum))
+    return min(maximum, max(minimum, multiple * max(1, round(value / multiple))))
 
 
-def wide(u: float, least: int, most: int) -> int:
+def draw_width(u: float, minimum: int, maximum: int) -> int:
     """Draws a width: three of four are multiples of 8, as in most networks; the rest are arbitrary."""
-    rough, fine = u * 4 % 1, int(u * 4)
-    return whole(rough, least, most, (8, 64, 8, 1)[fine] if most >= 64 else 1)
+    size_fraction, multiple_index = u * 4 % 1, int(u * 4)
+    return draw_size(size_fraction, minimum, maximum, (8, 64, 8, 1)[multiple_index] if maximum >= 64 else 1)
 
 
-def one_of(u: float, choices: Sequence) -> Any:
+def choose(u: float, choices: Sequence) -> Any:
     return choices[min(int(u * len(choices)), len(choices) - 1)]
 
 

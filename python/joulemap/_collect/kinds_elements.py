@@ -4,7 +4,7 @@ cast, reduce, and the input that is copied from the host."""
 
 from __future__ import annotations
 
-from .kind import FORWARD, Built, Kind, Work, one_of, product, whole, wide
+from .kind import FORWARD, BuiltOperation, Kind, Work, choose, product, draw_size, draw_width
 
 # The backward pass reads the input or the output; both are as large as the tensor.
 ACTIVATIONS = ("relu", "gelu", "silu", "sigmoid", "tanh", "softmax", "hardswish", "leaky_relu", "relu6", "log_softmax")
@@ -13,9 +13,9 @@ ACTIVATIONS = ("relu", "gelu", "silu", "sigmoid", "tanh", "softmax", "hardswish"
 def draw_tensor(u):
     """Draws an image (batch, channels, pixels) or a text (batch, tokens, width); the last dimension is `width`."""
     if u[2] < 0.5:
-        side = whole(u[3], 4, 256)
-        return {"batch": whole(u[0], 1, 256), "rows": wide(u[1], 3, 2048), "width": side * side}
-    return {"batch": whole(u[0], 1, 256), "rows": whole(u[1], 1, 2048), "width": wide(u[3], 16, 16384)}
+        side = draw_size(u[3], 4, 256)
+        return {"batch": draw_size(u[0], 1, 256), "rows": draw_width(u[1], 3, 2048), "width": side * side}
+    return {"batch": draw_size(u[0], 1, 256), "rows": draw_size(u[1], 1, 2048), "width": draw_width(u[3], 16, 16384)}
 
 
 def elements(p) -> int:
@@ -27,18 +27,18 @@ def tensor(make, p):
 
 
 def draw_activation(u):
-    return {"form": one_of(u[4], ACTIVATIONS), **draw_tensor(u)}
+    return {"form": choose(u[4], ACTIVATIONS), **draw_tensor(u)}
 
 
 def build_activation(make, p):
     x, compute = tensor(make, p), getattr(make.torch.nn.functional, p["form"])
     if p["form"] in ("softmax", "log_softmax"):
-        return Built(lambda: compute(x, -1), [x])
-    return Built(lambda: compute(x), [x])
+        return BuiltOperation(lambda: compute(x, -1), [x])
+    return BuiltOperation(lambda: compute(x), [x])
 
 
 def work_activation(p):
-    return Work(elements(p), elements(p), elements(p), kept=elements(p))
+    return Work(elements(p), elements(p), elements(p), saved=elements(p))
 
 
 def draw_rescaling(u):
@@ -48,35 +48,35 @@ def draw_rescaling(u):
 def build_rescaling(make, p):
     x = make.bytes(p["batch"], p["rows"], p["width"]) if p["from_bytes"] else tensor(make, p)
     if p["from_bytes"]:
-        return Built(lambda: x.to(make.dtype) * 0.00784 + -1.0)
-    return Built(lambda: x * 0.5 + 0.25, [x])
+        return BuiltOperation(lambda: x.to(make.dtype) * 0.00784 + -1.0)
+    return BuiltOperation(lambda: x * 0.5 + 0.25, [x])
 
 
 def work_rescaling(p):
     """Counts two kernels in eager mode, three from bytes; includes writing and reading the intermediates between
     them."""
     size = elements(p)
-    between = 2 * size if not p["from_bytes"] else 4 * size
+    intermediates = 2 * size if not p["from_bytes"] else 4 * size
     if p["from_bytes"]:
-        return Work(2 * size, 0, size, between=between, other_bytes=size)
-    return Work(2 * size, size, size, between=between)
+        return Work(2 * size, 0, size, intermediates=intermediates, other_bytes=size)
+    return Work(2 * size, size, size, intermediates=intermediates)
 
 
 def draw_reshape(u):
-    return {"form": one_of(u[4], ("heads", "channels-last", "channels-first", "transpose")), **draw_tensor(u)}
+    return {"form": choose(u[4], ("heads", "channels-last", "channels-first", "transpose")), **draw_tensor(u)}
 
 
 def build_reshape(make, p):
     x = tensor(make, p)
     if p["form"] == "heads" and p["width"] % 8 == 0:  # as in attention: (batch, rows, heads, width) to heads first
-        return Built(lambda: x.view(p["batch"], p["rows"], 8, -1).transpose(1, 2).contiguous(), [x])
+        return BuiltOperation(lambda: x.view(p["batch"], p["rows"], 8, -1).transpose(1, 2).contiguous(), [x])
     if p["form"] == "channels-first":
         y = x.transpose(1, 2)
-        return Built(lambda: y.reshape(p["batch"], -1), [x])
+        return BuiltOperation(lambda: y.reshape(p["batch"], -1), [x])
     if p["form"] == "transpose":
         flat = x.view(-1, p["width"])
-        return Built(lambda: flat.t().contiguous(), [x])
-    return Built(lambda: x.transpose(1, 2).contiguous(), [x])
+        return BuiltOperation(lambda: flat.t().contiguous(), [x])
+    return BuiltOperation(lambda: x.transpose(1, 2).contiguous(), [x])
 
 
 def work_moved(p):
@@ -84,12 +84,12 @@ def work_moved(p):
 
 
 def draw_dropout(u):
-    return {**draw_tensor(u), "rate": one_of(u[4], (0.1, 0.2, 0.5))}
+    return {**draw_tensor(u), "rate": choose(u[4], (0.1, 0.2, 0.5))}
 
 
 def build_dropout(make, p):
     x, drop = tensor(make, p), make.torch.nn.functional.dropout
-    return Built(lambda: drop(x, p["rate"], training=True), [x])
+    return BuiltOperation(lambda: drop(x, p["rate"], training=True), [x])
 
 
 def work_dropout(p):
@@ -97,7 +97,7 @@ def work_dropout(p):
 
 
 def draw_pair(u):
-    return {"form": one_of(u[4], ("same", "same", "row", "last", "scalar")), **draw_tensor(u)}
+    return {"form": choose(u[4], ("same", "same", "row", "last", "scalar")), **draw_tensor(u)}
 
 
 def second(make, p):
@@ -111,7 +111,7 @@ def second_elements(p) -> int:
 
 def build_add(make, p):
     x, y = tensor(make, p), second(make, p)
-    return Built(lambda: make.torch.add(x, y), [x, y])
+    return BuiltOperation(lambda: make.torch.add(x, y), [x, y])
 
 
 def work_add(p):
@@ -120,21 +120,21 @@ def work_add(p):
 
 def build_multiply(make, p):
     x, y = tensor(make, p), second(make, p)
-    return Built(lambda: make.torch.mul(x, y), [x, y])
+    return BuiltOperation(lambda: make.torch.mul(x, y), [x, y])
 
 
 def work_multiply(p):
     both = elements(p) + second_elements(p)
-    return Work(elements(p), both, elements(p), kept=both)
+    return Work(elements(p), both, elements(p), saved=both)
 
 
 def draw_concatenate(u):
-    return {**draw_tensor(u), "parts": one_of(u[4], (2, 2, 3, 4, 6))}
+    return {**draw_tensor(u), "parts": choose(u[4], (2, 2, 3, 4, 6))}
 
 
 def build_concatenate(make, p):
     parts = [tensor(make, p) for _ in range(p["parts"])]
-    return Built(lambda: make.torch.cat(parts, 1), parts)
+    return BuiltOperation(lambda: make.torch.cat(parts, 1), parts)
 
 
 def work_concatenate(p):
@@ -142,14 +142,14 @@ def work_concatenate(p):
 
 
 def draw_cast(u):
-    return {"to": one_of(u[4], ("bf16", "fp16", "fp32")), **draw_tensor(u)}
+    return {"to": choose(u[4], ("bf16", "fp16", "fp32")), **draw_tensor(u)}
 
 
 def build_cast(make, p):
     x, to = tensor(make, p), make.dtype_of(p["to"])
     if to == make.dtype:
-        return Built(lambda: x.clone(), [x])
-    return Built(lambda: x.to(to), [x])
+        return BuiltOperation(lambda: x.clone(), [x])
+    return BuiltOperation(lambda: x.to(to), [x])
 
 
 def work_cast(p):
@@ -159,8 +159,8 @@ def work_cast(p):
 
 def draw_reduce(u):
     return {
-        "form": one_of(u[4], ("mean", "sum", "amax")),
-        "over": one_of(u[5], ("last", "rows", "all")),
+        "form": choose(u[4], ("mean", "sum", "amax")),
+        "over": choose(u[5], ("last", "rows", "all")),
         **draw_tensor(u),
     }
 
@@ -168,7 +168,7 @@ def draw_reduce(u):
 def build_reduce(make, p):
     x, compute = tensor(make, p), getattr(make.torch, p["form"])
     over = {"last": (2,), "rows": (1,), "all": (0, 1, 2)}[p["over"]]
-    return Built(lambda: compute(x, dim=over), [x])
+    return BuiltOperation(lambda: compute(x, dim=over), [x])
 
 
 def work_reduce(p):
@@ -177,10 +177,10 @@ def work_reduce(p):
 
 
 def draw_input(u):
-    side = whole(u[1], 16, 320)
+    side = draw_size(u[1], 16, 320)
     return {
-        "batch": whole(u[0], 1, 256),
-        "channels": one_of(u[2], (3, 3, 1, 4)),
+        "batch": draw_size(u[0], 1, 256),
+        "channels": choose(u[2], (3, 3, 1, 4)),
         "height": side,
         "width": side,
         "pinned": u[3] < 0.6,
@@ -191,7 +191,7 @@ def draw_input(u):
 def build_input(make, p):
     pinned, shape = bool(p["pinned"]), (p["batch"], p["channels"], p["height"], p["width"])
     host = make.on_host(*shape, pinned=pinned, as_bytes=bool(p["bytes"]))
-    return Built(lambda: host.to(make.device, non_blocking=pinned))
+    return BuiltOperation(lambda: host.to(make.device, non_blocking=pinned))
 
 
 def work_input(p):

@@ -3,27 +3,27 @@
 
 from __future__ import annotations
 
-from .kind import Built, Kind, Work, one_of, product, whole, wide
+from .kind import BuiltOperation, Kind, Work, choose, product, draw_size, draw_width
 from .kinds_products import ALL_PASSES, TENSOR_TYPES
 
 FORMS = ("plain", "one", "depthwise", "plain", "one", "grouped", "plain", "plain")
 
 
 def draw_convolution(u):
-    form, kernel = one_of(u[5], FORMS), one_of(u[4], (3, 3, 3, 3, 5, 7, 2, 4))
-    channels = 3 if u[1] < 0.06 and form == "plain" else wide(u[1], 8, 2048)
-    out, groups = wide(u[2], 8, 2048), 1
+    form, kernel = choose(u[5], FORMS), choose(u[4], (3, 3, 3, 3, 5, 7, 2, 4))
+    channels = 3 if u[1] < 0.06 and form == "plain" else draw_width(u[1], 8, 2048)
+    out, groups = draw_width(u[2], 8, 2048), 1
     if form == "one":
         kernel = 1
     elif form == "depthwise":
         out = groups = channels
     elif form == "grouped":
-        groups = one_of(u[7] * 7 % 1, (2, 4, 8, 16, 32))
+        groups = choose(u[7] * 7 % 1, (2, 4, 8, 16, 32))
         channels, out = (max(groups, value // groups * groups) for value in (channels, out))
-    size = whole(u[3], 4, 448)
-    stride = one_of(u[6], (1, 1, 1, 2, 2, kernel))
+    size = draw_size(u[3], 4, 448)
+    stride = choose(u[6], (1, 1, 1, 2, 2, kernel))
     return {
-        "batch": whole(u[0], 1, 256),
+        "batch": draw_size(u[0], 1, 256),
         "channels": channels,
         "out": out,
         "height": size,
@@ -65,7 +65,7 @@ def build_convolution(make, p):
     bias = make.weight(p["out"]) if p["bias"] else None
     more = {"stride": both(p, "stride"), "padding": both(p, "padding"), "dilation": p["dilation"], "groups": p["groups"]}
     convolve = torch.nn.functional.conv2d
-    return Built(lambda: convolve(x, weight, bias, **more), [x], [weight] if bias is None else [weight, bias])
+    return BuiltOperation(lambda: convolve(x, weight, bias, **more), [x], [weight] if bias is None else [weight, bias])
 
 
 def work_convolution(p):
@@ -73,16 +73,16 @@ def work_convolution(p):
     into = product(p["batch"], p["channels"], p["height"], p["width"])
     filters = product(p["out"], p["channels"] // p["groups"], *both(p, "kernel"))
     flops = 2 * p["batch"] * out_pixels * filters
-    return Work(flops, into, p["batch"] * p["out"] * out_pixels, filters + p["bias"] * p["out"], kept=into)
+    return Work(flops, into, p["batch"] * p["out"] * out_pixels, filters + p["bias"] * p["out"], saved=into)
 
 
 def draw_pooling(u):
-    form, kernel = one_of(u[4], ("max", "avg", "adaptive", "max")), one_of(u[5], (2, 3, 3, 5, 7))
-    size = whole(u[2], 7, 448)
-    image = {"batch": whole(u[0], 1, 256), "channels": wide(u[1], 3, 2048), "height": size, "width": size}
+    form, kernel = choose(u[4], ("max", "avg", "adaptive", "max")), choose(u[5], (2, 3, 3, 5, 7))
+    size = draw_size(u[2], 7, 448)
+    image = {"batch": draw_size(u[0], 1, 256), "channels": draw_width(u[1], 3, 2048), "height": size, "width": size}
     if form == "adaptive":
-        return {"form": form, **image, "out": one_of(u[3], (1, 1, 7))}
-    stride, padding = one_of(u[3], (2, 2, 1, kernel)), kernel // 2 if u[3] * 8 % 1 < 0.5 else 0
+        return {"form": form, **image, "out": choose(u[3], (1, 1, 7))}
+    stride, padding = choose(u[3], (2, 2, 1, kernel)), kernel // 2 if u[3] * 8 % 1 < 0.5 else 0
     return {"form": form, **image, "kernel": kernel, "stride": stride, "padding": padding}
 
 
@@ -90,9 +90,9 @@ def build_pooling(make, p):
     functional = make.torch.nn.functional
     x = make.input(p["batch"], p["channels"], p["height"], p["width"])
     if p["form"] == "adaptive":
-        return Built(lambda: functional.adaptive_avg_pool2d(x, p["out"]), [x])
+        return BuiltOperation(lambda: functional.adaptive_avg_pool2d(x, p["out"]), [x])
     pool = functional.max_pool2d if p["form"] == "max" else functional.avg_pool2d
-    return Built(lambda: pool(x, p["kernel"], p["stride"], p["padding"]), [x])
+    return BuiltOperation(lambda: pool(x, p["kernel"], p["stride"], p["padding"]), [x])
 
 
 def work_pooling(p):
@@ -106,9 +106,9 @@ def work_pooling(p):
 
 def draw_image(u):
     return {
-        "batch": whole(u[0], 1, 256),
-        "channels": wide(u[1], 3, 2048),
-        "height": (size := whole(u[2], 4, 448)),
+        "batch": draw_size(u[0], 1, 256),
+        "channels": draw_width(u[1], 3, 2048),
+        "height": (size := draw_size(u[2], 4, 448)),
         "width": size,
     }
 
@@ -118,8 +118,8 @@ def image_elements(p) -> int:
 
 
 def draw_padding(u):
-    form = one_of(u[3], ("constant", "constant", "reflect", "replicate"))
-    return {**draw_image(u), "form": form, "padding": one_of(u[4], (1, 2, 3, 1))}
+    form = choose(u[3], ("constant", "constant", "reflect", "replicate"))
+    return {**draw_image(u), "form": form, "padding": choose(u[4], (1, 2, 3, 1))}
 
 
 def build_padding(make, p):
@@ -127,7 +127,7 @@ def build_padding(make, p):
     pad, before = make.torch.nn.functional.pad, p["padding"]
     height, width = padded(p)
     sides = (before, width - p["width"] - before, before, height - p["height"] - before)
-    return Built(lambda: pad(x, sides, mode=p["form"]), [x])
+    return BuiltOperation(lambda: pad(x, sides, mode=p["form"]), [x])
 
 
 def padded(p) -> tuple[int, int]:
@@ -141,14 +141,14 @@ def work_padding(p):
 
 
 def draw_resize(u):
-    form = one_of(u[3], ("nearest", "bilinear"))
-    return {**draw_image(u), "form": form, "out": max(4, int(whole(u[2], 4, 448) * one_of(u[4], (2, 2, 0.5, 1.5))))}
+    form = choose(u[3], ("nearest", "bilinear"))
+    return {**draw_image(u), "form": form, "out": max(4, int(draw_size(u[2], 4, 448) * choose(u[4], (2, 2, 0.5, 1.5))))}
 
 
 def build_resize(make, p):
     x = make.input(p["batch"], p["channels"], p["height"], p["width"])
     resize = make.torch.nn.functional.interpolate
-    return Built(lambda: resize(x, size=(p["out"], p["out"]), mode=p["form"]), [x])
+    return BuiltOperation(lambda: resize(x, size=(p["out"], p["out"]), mode=p["form"]), [x])
 
 
 def work_resize(p):
@@ -157,9 +157,9 @@ def work_resize(p):
 
 
 def draw_normalization(u):
-    form = one_of(u[4], ("batch", "layer", "batch", "group", "batch-inference", "rms", "layer"))
+    form = choose(u[4], ("batch", "layer", "batch", "group", "batch-inference", "rms", "layer"))
     if form in ("layer", "rms"):
-        rows, width = whole(u[0] * 0.5 + u[2] * 0.5, 1, 262144), wide(u[1], 32, 16384)
+        rows, width = draw_size(u[0] * 0.5 + u[2] * 0.5, 1, 262144), draw_width(u[1], 32, 16384)
         return {"form": form, "batch": rows, "channels": width, "height": 1, "width": 1}
     image = draw_image(u)
     image["channels"] = max(8, image["channels"] // 8 * 8)
@@ -172,19 +172,19 @@ def build_normalization(make, p):
     if form in ("layer", "rms"):
         x = make.input(p["batch"], channels)
         if form == "layer":
-            return Built(lambda: functional.layer_norm(x, (channels,), gain, offset), [x], [gain, offset])
-        return Built(lambda: functional.rms_norm(x, (channels,), gain), [x], [gain])
+            return BuiltOperation(lambda: functional.layer_norm(x, (channels,), gain, offset), [x], [gain, offset])
+        return BuiltOperation(lambda: functional.rms_norm(x, (channels,), gain), [x], [gain])
     x = make.input(p["batch"], channels, p["height"], p["width"])
     if form == "group":
-        return Built(lambda: functional.group_norm(x, 8, gain, offset), [x], [gain, offset])
+        return BuiltOperation(lambda: functional.group_norm(x, 8, gain, offset), [x], [gain, offset])
     mean, variance = make.constant(0.0, channels), make.constant(1.0, channels)
     norm, trains = functional.batch_norm, form == "batch"
-    return Built(lambda: norm(x, mean, variance, gain, offset, training=trains), [x], [gain, offset])
+    return BuiltOperation(lambda: norm(x, mean, variance, gain, offset, training=trains), [x], [gain, offset])
 
 
 def work_normalization(p):
     size = image_elements(p)
-    return Work(size, size, size, 2 * p["channels"], kept=size)
+    return Work(size, size, size, 2 * p["channels"], saved=size)
 
 
 KINDS = [

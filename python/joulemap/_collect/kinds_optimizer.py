@@ -4,19 +4,19 @@ fused."""
 
 from __future__ import annotations
 
-from .kind import STEP, Built, Kind, Work, one_of, whole
+from .kind import STEP, BuiltOperation, Kind, Work, choose, draw_size
 
 # Optimizer state read and written besides parameter and gradient, in tensors of the parameter's size.
 STATES = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "rmsprop": 1}
 
 
 def draw_optimizer(u):
-    tensors = whole(u[1], 1, 400)
+    tensors = draw_size(u[1], 1, 400)
     return {
-        "form": one_of(u[2], ("sgd", "momentum", "adam", "adamw", "adamw", "rmsprop")),
-        "way": one_of(u[3], ("default", "default", "fused", "one-by-one")),
+        "form": choose(u[2], ("sgd", "momentum", "adam", "adamw", "adamw", "rmsprop")),
+        "way": choose(u[3], ("default", "default", "fused", "one-by-one")),
         "tensors": tensors,
-        "elements": max(tensors, whole(u[0], 1000, 100_000_000)),
+        "elements": max(tensors, draw_size(u[0], 1000, 100_000_000)),
     }
 
 
@@ -31,7 +31,7 @@ def build_optimizer(make, p):
         parameter.requires_grad_(True)
         parameter.grad = make.torch.randn_like(parameter) * 1e-3
     optimizer = make_optimizer(make.torch, p["form"], p["way"], parameters)
-    return Built(optimizer.step)
+    return BuiltOperation(optimizer.step)
 
 
 def make_optimizer(torch, form: str, way: str, parameters):

@@ -7,13 +7,13 @@ from .kind import (
     BACKWARD,
     BACKWARD_WEIGHTS,
     FORWARD,
-    Built,
+    BuiltOperation,
     Kind,
     Work,
-    one_of,
+    choose,
     product,
-    whole,
-    wide,
+    draw_size,
+    draw_width,
 )
 
 TENSOR_TYPES = ("bf16", "fp32", "fp16", "tf32")
@@ -21,9 +21,9 @@ TENSOR_TYPES = ("bf16", "fp32", "fp16", "tf32")
 
 def draw_dense(u):
     return {
-        "rows": whole(u[0], 1, 65536),
-        "in": wide(u[1], 16, 16384),
-        "out": wide(u[2], 10, 16384),
+        "rows": draw_size(u[0], 1, 65536),
+        "in": draw_width(u[1], 16, 16384),
+        "out": draw_width(u[2], 10, 16384),
         "bias": u[3] < 0.7,
     }
 
@@ -32,20 +32,20 @@ def build_dense(make, p):
     x, weight = make.input(p["rows"], p["in"]), make.weight(p["out"], p["in"])
     bias = make.weight(p["out"]) if p["bias"] else None
     linear = make.torch.nn.functional.linear
-    return Built(lambda: linear(x, weight, bias), [x], [weight] if bias is None else [weight, bias])
+    return BuiltOperation(lambda: linear(x, weight, bias), [x], [weight] if bias is None else [weight, bias])
 
 
 def work_dense(p):
     rows, into, out = p["rows"], p["in"], p["out"]
-    return Work(2 * rows * into * out, rows * into, rows * out, into * out + p["bias"] * out, kept=rows * into)
+    return Work(2 * rows * into * out, rows * into, rows * out, into * out + p["bias"] * out, saved=rows * into)
 
 
 def draw_bmm(u):
     return {
-        "batch": whole(u[0], 1, 1024),
-        "m": wide(u[1], 8, 4096),
-        "k": wide(u[2], 8, 4096),
-        "n": wide(u[3], 8, 4096),
+        "batch": draw_size(u[0], 1, 1024),
+        "m": draw_width(u[1], 8, 4096),
+        "k": draw_width(u[2], 8, 4096),
+        "n": draw_width(u[3], 8, 4096),
         "transposed": u[4] < 0.5,
     }
 
@@ -54,9 +54,9 @@ def build_bmm(make, p):
     a = make.input(p["batch"], p["m"], p["k"])
     if p["transposed"]:
         b = make.input(p["batch"], p["n"], p["k"])
-        return Built(lambda: make.torch.bmm(a, b.transpose(1, 2)), [a, b])
+        return BuiltOperation(lambda: make.torch.bmm(a, b.transpose(1, 2)), [a, b])
     b = make.input(p["batch"], p["k"], p["n"])
-    return Built(lambda: make.torch.bmm(a, b), [a, b])
+    return BuiltOperation(lambda: make.torch.bmm(a, b), [a, b])
 
 
 def work_bmm(p):
@@ -67,13 +67,13 @@ def work_bmm(p):
 
 
 def draw_attention(u):
-    tokens = whole(u[2], 16, 4096)
+    tokens = draw_size(u[2], 16, 4096)
     return {
-        "batch": whole(u[0], 1, 128),
-        "heads": whole(u[1], 1, 32),
+        "batch": draw_size(u[0], 1, 128),
+        "heads": draw_size(u[1], 1, 32),
         "queries": 1 if u[5] < 0.06 else tokens,
         "keys": tokens,
-        "width": one_of(u[3], (32, 64, 64, 64, 80, 96, 128, 128)),
+        "width": choose(u[3], (32, 64, 64, 64, 80, 96, 128, 128)),
         "causal": u[4] < 0.4 and u[5] >= 0.06,
     }
 
@@ -82,24 +82,28 @@ def build_attention(make, p):
     q = make.input(p["batch"], p["heads"], p["queries"], p["width"])
     k, v = (make.input(p["batch"], p["heads"], p["keys"], p["width"]) for _ in range(2))
     attend = make.torch.nn.functional.scaled_dot_product_attention
-    return Built(lambda: attend(q, k, v, is_causal=bool(p["causal"])), [q, k, v])
+    return BuiltOperation(lambda: attend(q, k, v, is_causal=bool(p["causal"])), [q, k, v])
 
 
 def work_attention(p):
     heads = p["batch"] * p["heads"]
     query, key = heads * p["queries"] * p["width"], heads * p["keys"] * p["width"]
     # q, k and v count as weights: the backward pass reads them again and writes their gradients.
-    return Work(4 * heads * p["queries"] * p["keys"] * p["width"], 0, query, query + 2 * key, kept=query)
+    return Work(4 * heads * p["queries"] * p["keys"] * p["width"], 0, query, query + 2 * key, saved=query)
 
 
 def draw_embedding(u):
-    return {"vocabulary": whole(u[0], 100, 250000), "width": wide(u[1], 16, 4096), "tokens": whole(u[2], 1, 262144)}
+    return {
+        "vocabulary": draw_size(u[0], 100, 250000),
+        "width": draw_width(u[1], 16, 4096),
+        "tokens": draw_size(u[2], 1, 262144),
+    }
 
 
 def build_embedding(make, p):
     table, tokens = make.weight(p["vocabulary"], p["width"]), make.indices(p["vocabulary"], p["tokens"])
     embedding = make.torch.nn.functional.embedding
-    return Built(lambda: embedding(tokens, table), [], [table])
+    return BuiltOperation(lambda: embedding(tokens, table), [], [table])
 
 
 def work_embedding(p):
@@ -109,19 +113,19 @@ def work_embedding(p):
 
 
 def draw_loss(u):
-    return {"rows": whole(u[0], 1, 16384), "classes": wide(u[1], 2, 131072)}
+    return {"rows": draw_size(u[0], 1, 16384), "classes": draw_width(u[1], 2, 131072)}
 
 
 def build_loss(make, p):
     x, target = make.input(p["rows"], p["classes"]), make.indices(p["classes"], p["rows"])
     loss = make.torch.nn.functional.cross_entropy
-    return Built(lambda: loss(x, target), [x])
+    return BuiltOperation(lambda: loss(x, target), [x])
 
 
 def work_loss(p):
     # Log softmax writes as much as it reads; the loss itself is one number.
     size = product(p["rows"], p["classes"])
-    return Work(size, size, size, 0, kept=size, other_bytes=8 * p["rows"])
+    return Work(size, size, size, 0, saved=size, other_bytes=8 * p["rows"])
 
 
 ALL_PASSES = (FORWARD, BACKWARD, FORWARD, BACKWARD_WEIGHTS, BACKWARD, FORWARD)

@@ -4,7 +4,7 @@ real programs: their many launches are part of the time of a call."""
 
 from __future__ import annotations
 
-from .kind import BACKWARD, FORWARD, Built, Kind, Work, one_of, whole, wide
+from .kind import BACKWARD, FORWARD, BuiltOperation, Kind, Work, choose, draw_size, draw_width
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 # Maximum time steps over all layers: each step waits for the previous one, so longer calls take too long to measure.
@@ -12,13 +12,13 @@ MOST_STEPS = 1536
 
 
 def draw_recurrent(u):
-    layers = one_of(u[4], (1, 1, 2, 3))
-    hidden = wide(u[2], 32, 2048)
+    layers = choose(u[4], (1, 1, 2, 3))
+    hidden = draw_width(u[2], 32, 2048)
     return {
-        "form": one_of(u[6], ("lstm", "gru", "lstm", "rnn_tanh", "lstm", "gru", "rnn_relu")),
-        "batch": whole(u[0], 1, 256),
-        "steps": min(whole(u[1], 8, 1024), MOST_STEPS // layers),
-        "in": hidden if u[3] < 0.4 else wide((u[3] - 0.4) / 0.6, 16, 2048),
+        "form": choose(u[6], ("lstm", "gru", "lstm", "rnn_tanh", "lstm", "gru", "rnn_relu")),
+        "batch": draw_size(u[0], 1, 256),
+        "steps": min(draw_size(u[1], 8, 1024), MOST_STEPS // layers),
+        "in": hidden if u[3] < 0.4 else draw_width((u[3] - 0.4) / 0.6, 16, 2048),
         "hidden": hidden,
         "layers": layers,
         "directions": 2 if u[5] < 0.3 else 1,
@@ -37,7 +37,7 @@ def build_recurrent(make, p):
     for weight in weights:
         weight.requires_grad_(make.gradients)
     x = make.input(p["steps"], p["batch"], p["in"])
-    return Built(lambda: module(x)[0], [x], weights)
+    return BuiltOperation(lambda: module(x)[0], [x], weights)
 
 
 def work_recurrent(p):
@@ -53,8 +53,8 @@ def work_recurrent(p):
         inputs,
         outputs,
         matrices + p["bias"] * 2 * directions * layers * gates,
-        kept=inputs + left + directions * layers * rows * hidden,
-        between=2 * left + 2 * (layers - 1) * outputs,
+        saved=inputs + left + directions * layers * rows * hidden,
+        intermediates=2 * left + 2 * (layers - 1) * outputs,
         gradients=2 * left,
     )
 

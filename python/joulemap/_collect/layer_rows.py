@@ -43,7 +43,7 @@ def product(sizes: Any) -> int:
     return math.prod(sizes) if sizes else 1
 
 
-def three(sizes: list) -> dict:
+def batch_rows_width(sizes: list) -> dict:
     """Returns any tensor shape as (batch, rows, width)."""
     if len(sizes) >= 4:
         return {"batch": sizes[0], "rows": sizes[1], "width": product(sizes[2:])}
@@ -68,12 +68,12 @@ def is_channels_last(call: Call) -> bool:
 def convolution(call: Call) -> Optional[tuple]:
     x, weight = call.sizes[0], call.sizes[1]
     if call.name == "_convolution_mode":
-        stride, dilation = (list_of(call.arguments[at], [1, 1]) for at in (3, 5))
+        stride, dilation = (list_of(call.arguments[index], [1, 1]) for index in (3, 5))
         groups = call.arguments[6]
         padding = [(size - 1) // 2 for size in weight[2:]]
         transposed = False
     else:
-        stride, padding, dilation = (list_of(call.arguments[at], [1]) for at in (3, 4, 5))
+        stride, padding, dilation = (list_of(call.arguments[index], [1]) for index in (3, 4, 5))
         transposed, groups = call.arguments[6] == "True", call.arguments[8]
     if len(x) == 3:
         x, weight = [*x[:2], 1, x[2]], [*weight[:2], 1, weight[2]]
@@ -82,13 +82,21 @@ def convolution(call: Call) -> Optional[tuple]:
         return None
     stride, padding, dilation = ((values * 2)[:2] for values in (stride, padding, dilation))
     out = weight[1] * int(groups) if transposed else weight[0]
-    told = {"batch": x[0], "channels": x[1], "out": out, "height": x[2], "width": x[3], "kernel": weight[2]}
-    told |= {"stride": stride[0], "padding": padding[0], "dilation": dilation[0], "groups": int(groups)}
-    told |= {"bias": int(len(call.sizes) > 2 and bool(call.sizes[2])), "channels_last": int(is_channels_last(call))}
-    for name, both in (("kernel", weight[2:]), ("stride", stride), ("padding", padding), ("dilation", dilation)):
-        if both[0] != both[1]:
-            told[f"{name}_width"] = both[1]
-    return "convolution", told | ({"transposed": 1} if transposed else {})
+    parameters = {"batch": x[0], "channels": x[1], "out": out, "height": x[2], "width": x[3], "kernel": weight[2]}
+    parameters |= {"stride": stride[0], "padding": padding[0], "dilation": dilation[0], "groups": int(groups)}
+    parameters |= {
+        "bias": int(len(call.sizes) > 2 and bool(call.sizes[2])),
+        "channels_last": int(is_channels_last(call)),
+    }
+    for name, per_dimension in (
+        ("kernel", weight[2:]),
+        ("stride", stride),
+        ("padding", padding),
+        ("dilation", dilation),
+    ):
+        if per_dimension[0] != per_dimension[1]:
+            parameters[f"{name}_width"] = per_dimension[1]
+    return "convolution", parameters | ({"transposed": 1} if transposed else {})
 
 
 def dense(call: Call) -> tuple:
@@ -113,8 +121,8 @@ def normalization(call: Call) -> Optional[tuple]:
     x = call.sizes[0]
     if call.name == "native_layer_norm":
         channels = product(list_of(call.arguments[1], x[-1:]))
-        told = {"form": "layer", "batch": product(x) // channels, "channels": channels}
-        return "normalization", {**told, "height": 1, "width": 1}
+        parameters = {"form": "layer", "batch": product(x) // channels, "channels": channels}
+        return "normalization", {**parameters, "height": 1, "width": 1}
     form = "group"
     if "batch_norm" in call.name:
         form = "batch" if call.arguments[5] == "True" else "batch-inference"
@@ -142,28 +150,28 @@ def pair(call: Call) -> tuple:
     if product(y) > product(x):
         x, y = y, x
     if not y or product(y) == 1:
-        return kind, {"form": "scalar", **three(x)}
+        return kind, {"form": "scalar", **batch_rows_width(x)}
     if product(x) == product(y):
-        return kind, {"form": "same", **three(x)}
+        return kind, {"form": "same", **batch_rows_width(x)}
     if y[-1] == 1:
-        return kind, {"form": "row", **three(x)}
-    return kind, {"form": "last", **three(x)}
+        return kind, {"form": "row", **batch_rows_width(x)}
+    return kind, {"form": "last", **batch_rows_width(x)}
 
 
 def concatenate(call: Call) -> Optional[tuple]:
     parts = call.sizes[0]
     if not parts or not isinstance(parts[0], list):
         return None
-    return "concatenate", {**three(parts[0]), "parts": len(parts)}
+    return "concatenate", {**batch_rows_width(parts[0]), "parts": len(parts)}
 
 
 def reduce(call: Call) -> tuple:
     x, over = call.sizes[0], list_of(call.arguments[1] if len(call.arguments) > 1 else "", [])
     last = not over or set(value % max(1, len(x)) for value in over) == set(range(len(x) - len(over), len(x)))
     kept = len(x) - len(over)
-    told = {"batch": 1, "rows": product(x[:kept]), "width": product(x[kept:])} if last else three(x)
+    parameters = {"batch": 1, "rows": product(x[:kept]), "width": product(x[kept:])} if last else batch_rows_width(x)
     where = "all" if len(over) in (0, len(x)) else "last" if last else "rows"
-    return "reduce", {"form": {"sum": "sum", "amax": "amax"}.get(call.name, "mean"), "over": where, **told}
+    return "reduce", {"form": {"sum": "sum", "amax": "amax"}.get(call.name, "mean"), "over": where, **parameters}
 
 
 def copied(call: Call) -> tuple:
@@ -171,10 +179,10 @@ def copied(call: Call) -> tuple:
     kinds = [kind for kind in call.types[:2] if kind in TYPES]
     if call.name == "_to_copy":
         to = {"15": "bf16", "5": "fp16", "6": "fp32"}.get(call.arguments[1] if len(call.arguments) > 1 else "", "fp32")
-        return "cast", {"to": to, **three(call.sizes[0])}
+        return "cast", {"to": to, **batch_rows_width(call.sizes[0])}
     if call.name == "copy_" and len(set(kinds)) == 2:
-        return "cast", {"to": TYPES[kinds[0]], **three(call.sizes[0])}
-    return "reshape", {"form": "heads", **three(call.sizes[0])}
+        return "cast", {"to": TYPES[kinds[0]], **batch_rows_width(call.sizes[0])}
+    return "reshape", {"form": "heads", **batch_rows_width(call.sizes[0])}
 
 
 def embedding(call: Call) -> tuple:
@@ -191,7 +199,7 @@ def padding(call: Call) -> Optional[tuple]:
     }  # fmt: skip
 
 
-MAKERS: dict[str, Callable[[Call], Optional[tuple]]] = {
+HANDLERS: dict[str, Callable[[Call], Optional[tuple]]] = {
     "convolution": convolution, "_convolution_mode": convolution, "addmm": dense, "mm": dense, "bmm": bmm, "baddbmm": bmm,
     "native_layer_norm": normalization, "native_group_norm": normalization, "native_batch_norm": normalization,
     "cudnn_batch_norm": normalization, "max_pool2d_with_indices": pooling, "avg_pool2d": pooling,
@@ -202,22 +210,22 @@ MAKERS: dict[str, Callable[[Call], Optional[tuple]]] = {
 
 def kind_of(call: Call) -> Optional[tuple]:
     if call.name in ACTIVATIONS:
-        return "activation", {"form": ACTIVATIONS[call.name], **three(call.sizes[0])}
+        return "activation", {"form": ACTIVATIONS[call.name], **batch_rows_width(call.sizes[0])}
     if call.name.startswith(ATTENTION):
         return attention(call)
     if call.name in ADDS or call.name in MULTIPLIES:
         return pair(call)
     if call.name in ELEMENTWISE and call.sizes:
         largest = max((sizes for sizes in call.sizes if sizes), key=product, default=[1])
-        return "activation", {"form": call.name.rstrip("_"), **three(largest)}
+        return "activation", {"form": call.name.rstrip("_"), **batch_rows_width(largest)}
     if call.name in ("native_dropout", "bernoulli_"):
-        return "dropout", {**three(call.sizes[0]), "rate": 0.1}
-    made = MAKERS.get(call.name)
-    return made(call) if made else None
+        return "dropout", {**batch_rows_width(call.sizes[0]), "rate": 0.1}
+    handler = HANDLERS.get(call.name)
+    return handler(call) if handler else None
 
 
 def dtype_of(call: Call, kind: str, run: str) -> str:
-    types = [TYPES[one] for one in call.types if one in TYPES]
+    types = [TYPES[type_name] for type_name in call.types if type_name in TYPES]
     dtype = types[0] if types else "fp32"
     if kind in ("dense", "convolution") and len(types) > 1:
         dtype = types[1]
@@ -238,14 +246,14 @@ class Layer(NamedTuple):
 def layers_of(line: dict) -> Iterator[Layer]:
     """Yields the operations of one network at one setting, except optimizer steps, which have a kind of their own."""
     run = line["layers_of"].split()[-2]
-    for phase, name, sizes, types, strides, arguments, node, count, micros, launches in line["operations"]:
+    for phase, name, sizes, types, strides, arguments, node, count, time_us, launches in line["operations"]:
         short = name.replace("aten::", "")
         call = Call(short, *(json.loads(text) if text else [] for text in (sizes, types, strides, arguments)))
-        told = kind_of(call) if phase in ("forward", "backward") and call.sizes else None
+        operation = kind_of(call) if phase in ("forward", "backward") and call.sizes else None
         row = None
-        if told:
+        if operation:
             which = FORWARD if phase == "forward" else BACKWARD
-            if phase == "backward" and told[0] == "convolution" and told[1]["channels"] <= 4:
+            if phase == "backward" and operation[0] == "convolution" and operation[1]["channels"] <= 4:
                 which = BACKWARD_WEIGHTS
-            row = Row(told[0], told[1], dtype_of(call, told[0], run), which)
-        yield Layer(row, f"{short} {node}".strip(), phase, count, micros * 1e-6 / count, launches / count)
+            row = Row(operation[0], operation[1], dtype_of(call, operation[0], run), which)
+        yield Layer(row, f"{short} {node}".strip(), phase, count, time_us * 1e-6 / count, launches / count)

@@ -16,7 +16,11 @@ BUSY_COLUMNS = "setting busy_s kernels calls slice".split()
 
 def write(lines: Iterable[dict], earlier: Path, out: Path) -> dict[str, int]:
     """Keeps the contents of the tables in `earlier`; does not count their settings twice."""
-    family = {f"{one.package}/{one.name}": one.family for held in (False, True) for one in networks.all_networks(held)}
+    family = {
+        f"{network.package}/{network.name}": network.family
+        for held_out in (False, True)
+        for network in networks.all_networks(held_out)
+    }
     sums = {key_of(line): sums_of(line) for line in tables.records_of(earlier / "layers.csv.gz")}
     busy: dict[str, dict] = {line["setting"]: line for line in tables.records_of(earlier / "busy.csv.gz")}
     known = set(busy)

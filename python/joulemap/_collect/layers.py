@@ -31,7 +31,7 @@ OPTIMIZER = "Optimizer.step"
 WARM_STEPS = 2
 
 
-class Ran(NamedTuple):
+class OperationIdentity(NamedTuple):
     """Identity of an operation, in the order of the fields of a line."""
 
     phase: str  # forward, backward, optimizer
@@ -67,28 +67,37 @@ def operations_of(events: list[dict]) -> dict:
     calls, parents = nested([event for event in events if event.get("cat") in ("cpu_op", "user_annotation")])
     numbers = [call.get("args", {}).get("External id") for call in calls]
     by_id = {number: index for index, number in enumerate(numbers) if number is not None}
-    makers = makers_of_gradients(calls, parents)
-    added: dict[Ran, list[float]] = {}
-    counted: set[tuple[Ran, int]] = set()
-    busy_us = kernels = untold_us = 0.0
+    forward_calls = forward_call_by_sequence(calls, parents)
+    sums_of_operations: dict[OperationIdentity, list[float]] = {}
+    counted: set[tuple[OperationIdentity, int]] = set()
+    busy_us = kernels = unassigned_us = 0.0
     for event in events:
         if event.get("cat") not in ("kernel", "gpu_memcpy", "gpu_memset"):
             continue
         busy_us, kernels = busy_us + event["dur"], kernels + 1
         index = by_id.get(event["args"].get("External id"))
         if index is None:
-            untold_us += event["dur"]
+            unassigned_us += event["dur"]
             continue
-        ran, which = ran_of(index, calls, parents, makers)
-        sums = added.setdefault(ran, [0, 0.0, 0])
+        identity, which = identify_operation(index, calls, parents, forward_calls)
+        sums = sums_of_operations.setdefault(identity, [0, 0.0, 0])
         sums[1] += event["dur"]
         sums[2] += 1
-        if (ran, which) not in counted:
-            counted.add((ran, which))
+        if (identity, which) not in counted:
+            counted.add((identity, which))
             sums[0] += 1
-    told = [[*ran, count, round(micros, 3), launches] for ran, (count, micros, launches) in added.items()]
+    operations = [
+        [*identity, count, round(time_us, 3), launches]
+        for identity, (count, time_us, launches) in sums_of_operations.items()
+    ]
     calls_made = sum(1 for call, parent in zip(calls, parents) if parent is None and call["cat"] == "cpu_op")
-    return {"busy_us": busy_us, "kernels": kernels, "untold_us": untold_us, "calls": calls_made, "operations": told}
+    return {
+        "busy_us": busy_us,
+        "kernels": kernels,
+        "untold_us": unassigned_us,
+        "calls": calls_made,
+        "operations": operations,
+    }
 
 
 def nested(events: list[dict]) -> tuple[list[dict], list[Optional[int]]]:
@@ -108,47 +117,55 @@ def is_within(inner: dict, outer: dict) -> bool:
     return inner["tid"] == outer["tid"] and inner["ts"] < outer["ts"] + outer["dur"]
 
 
-def around(index: Optional[int], parents: list[Optional[int]]) -> Iterator[int]:
+def enclosing_calls(index: Optional[int], parents: list[Optional[int]]) -> Iterator[int]:
     while index is not None:
         yield index
         index = parents[index]
 
 
-def makers_of_gradients(calls: list[dict], parents: list[Optional[int]]) -> dict[int, int]:
+def forward_call_by_sequence(calls: list[dict], parents: list[Optional[int]]) -> dict[int, int]:
     """Maps a sequence number to the forward call that autograd runs backward under it: the last call with that
     number."""
-    makers = {}
+    forward_calls = {}
     for index, call in enumerate(calls):
         number = call.get("args", {}).get("Sequence number", -1)
         if number >= 0 and call["name"].startswith("aten::") and call["name"] not in COMPOSITE:
-            makers[number] = outermost(index, calls, parents)
-    return makers
+            forward_calls[number] = outermost(index, calls, parents)
+    return forward_calls
 
 
 def outermost(index: int, calls: list[dict], parents: list[Optional[int]]) -> int:
     """Returns the outermost call that is not a wrapper; the innermost call if all are wrappers."""
-    operations = [one for one in around(index, parents) if calls[one]["name"].startswith("aten::")]
-    plain = [one for one in operations if calls[one]["name"] not in COMPOSITE]
-    return plain[-1] if plain else operations[0] if operations else index
+    operations = [
+        ancestor for ancestor in enclosing_calls(index, parents) if calls[ancestor]["name"].startswith("aten::")
+    ]
+    unwrapped = [ancestor for ancestor in operations if calls[ancestor]["name"] not in COMPOSITE]
+    return unwrapped[-1] if unwrapped else operations[0] if operations else index
 
 
-def ran_of(index: int, calls: list[dict], parents: list[Optional[int]], makers: dict[int, int]) -> tuple[Ran, int]:
-    for one in around(index, parents):
-        call = calls[one]
+def identify_operation(
+    index: int, calls: list[dict], parents: list[Optional[int]], forward_calls: dict[int, int]
+) -> tuple[OperationIdentity, int]:
+    for ancestor in enclosing_calls(index, parents):
+        call = calls[ancestor]
         if call["name"].startswith(OPTIMIZER):
-            return Ran("optimizer", call["name"], "", "", "", "", ""), one
+            return OperationIdentity("optimizer", call["name"], "", "", "", "", ""), ancestor
         if call["name"].startswith(BACKWARD):
-            maker = makers.get(call.get("args", {}).get("Sequence number", -1))
+            forward_call = forward_calls.get(call.get("args", {}).get("Sequence number", -1))
             node = call["name"][len(BACKWARD) :]
-            inner = maker if maker is not None else outermost(index, calls, parents)
-            return described("backward" if maker is not None else "accumulate", calls[inner], node), one
+            inner = forward_call if forward_call is not None else outermost(index, calls, parents)
+            return describe_call("backward" if forward_call is not None else "accumulate", calls[inner], node), ancestor
     inner = outermost(index, calls, parents)
-    return described("forward", calls[inner], ""), inner
+    return describe_call("forward", calls[inner], ""), inner
 
 
-def described(phase: str, call: dict, node: str) -> Ran:
-    told = call.get("args", {})
-    strides = told.get("Input Strides") or [[]]
-    texts = [json.dumps(told.get(name, []), separators=(",", ":")) for name in ("Input Dims", "Input type")]
-    arguments = json.dumps(told.get("Concrete Inputs", []), separators=(",", ":"))
-    return Ran(phase, call["name"], *texts, json.dumps(strides[0], separators=(",", ":")), arguments, node)
+def describe_call(phase: str, call: dict, node: str) -> OperationIdentity:
+    arguments_of_call = call.get("args", {})
+    strides = arguments_of_call.get("Input Strides") or [[]]
+    texts = [
+        json.dumps(arguments_of_call.get(name, []), separators=(",", ":")) for name in ("Input Dims", "Input type")
+    ]
+    arguments = json.dumps(arguments_of_call.get("Concrete Inputs", []), separators=(",", ":"))
+    return OperationIdentity(
+        phase, call["name"], *texts, json.dumps(strides[0], separators=(",", ":")), arguments, node
+    )

@@ -16,23 +16,23 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from .host import Host
 from .power import State
-from .rows import AHEAD
-from .windows import run_windows, told_by
+from .rows import MAX_ISSUE_SHARE
+from .windows import run_windows, summarize_windows
 
 Call = Callable[[], Any]
 
 # A call that takes longer is queued without a graph: its launch overhead is negligible.
-GRAPH_BELOW_S = 0.001
+MAX_GRAPH_CALL_S = 0.001
 # Total duration of the eager calls in one graph; more would take long to capture.
-GRAPH_S = 0.004
-MOST_IN_GRAPH = 256
+GRAPH_LENGTH_S = 0.004
+MAX_CALLS_IN_GRAPH = 256
 # When to read clocks and limits, as a share of the run time of a row.
-STATE_AT = 0.7
-ISSUES = 4
-ISSUES_S = 0.1
-ISSUED_BELOW_S = 0.02
+STATE_READ_SHARE = 0.7
+MAX_TIMED_ISSUES = 4
+MAX_ISSUE_TIME_S = 0.1
+MAX_ISSUE_TIMED_CALL_S = 0.02
 # Cached memory (bytes) above which it is released between rows.
-MOST_RESERVED = 60e9
+MAX_RESERVED_BYTES = 60e9
 
 
 class NotCapturable(Exception):
@@ -62,12 +62,12 @@ class CudaRunner:
     def __init__(self, torch: Any, read_state: Callable[[], State]) -> None:
         self.torch, self._read_state = torch, read_state
         self._stream = torch.cuda.Stream()
-        self._keeper: Optional[Any] = None
+        self._pool_graph: Optional[Any] = None
         self._host: Optional[Host] = None
-        self._some = torch.zeros(8, device="cuda") + 1  # loads this kernel before it is captured
+        self._small_tensor = torch.zeros(8, device="cuda") + 1  # loads this kernel before it is captured
         torch.cuda.synchronize()
 
-    def prepared(self, make: Callable[[], Any]) -> Any:
+    def prepare(self, make: Callable[[], Any]) -> Any:
         """Allocates tensors on the stream that uses them."""
         with self.torch.cuda.stream(self._stream):
             return make()
@@ -81,51 +81,57 @@ class CudaRunner:
             call()
         call()
         # The faster of two: module loading in the first call would make it seem too long for a graph.
-        one_s = min(self._timed_s(calls, 1) for _ in range(2))
-        eager_s = self._timed_s(calls, max(1, min(20, int(0.003 / one_s)))) if one_s < 0.003 else one_s
-        if not in_graph or eager_s >= GRAPH_BELOW_S:
-            run = self._active(itertools.cycle(calls).__next__, 1, active_s, eager_s, "eager")
+        call_s = min(self._time_calls_s(calls, 1) for _ in range(2))
+        eager_s = self._time_calls_s(calls, max(1, min(20, int(0.003 / call_s)))) if call_s < 0.003 else call_s
+        if not in_graph or eager_s >= MAX_GRAPH_CALL_S:
+            run = self._run_for(itertools.cycle(calls).__next__, 1, active_s, eager_s, "eager")
             # An operation that launches many kernels per call may be host-bound.
-            return run if in_graph or eager_s > ISSUED_BELOW_S else run._replace(issue_s=self._issued_s(calls[0])[0])
-        each = max(4, min(MOST_IN_GRAPH, math.ceil(GRAPH_S / eager_s)))
-        each = math.ceil(each / len(calls)) * len(calls)
+            return (
+                run
+                if in_graph or eager_s > MAX_ISSUE_TIMED_CALL_S
+                else run._replace(issue_s=self._time_issue_s(calls[0])[0])
+            )
+        calls_per_replay = max(4, min(MAX_CALLS_IN_GRAPH, math.ceil(GRAPH_LENGTH_S / eager_s)))
+        calls_per_replay = math.ceil(calls_per_replay / len(calls)) * len(calls)
         try:
-            graph = self._captured(calls, each)
+            graph = self._make_graph(calls, calls_per_replay)
         except RuntimeError as error:
             raise NotCapturable(str(error)) from error
         graph.replay()
-        replay_s = self._timed_s([graph.replay], 2)
-        return self._active(lambda: graph.replay, each, active_s, replay_s / each, "graph")._replace(eager_s=eager_s)
+        replay_s = self._time_calls_s([graph.replay], 2)
+        return self._run_for(
+            lambda: graph.replay, calls_per_replay, active_s, replay_s / calls_per_replay, "graph"
+        )._replace(eager_s=eager_s)
 
-    def run_network(self, call: Call, active_s: float, least: int) -> Run:
+    def run_network(self, call: Call, active_s: float, min_calls: int) -> Run:
         """Times a network; where the host is the bottleneck, times it in windows with an undisturbed host."""
         with self.torch.cuda.stream(self._stream):
             for _ in range(3):
                 call()
             if self._host is None:
-                self._host = Host(lambda: self._some.add_(1), self._stream.synchronize)
-            launch_s = self._host.find_quiet()
-            issue_s, one_s = self._issued_s(call)
-            active_s = max(active_s, least * one_s)
-            if issue_s >= AHEAD * one_s:
-                return self._run_windows(call, active_s, one_s)._replace(issue_s=issue_s)
-            run = self._active(lambda: call, 1, active_s, one_s, "eager")
-            if issue_s >= AHEAD * run.time_s:  # back-to-back calls take less time than a single one
+                self._host = Host(lambda: self._small_tensor.add_(1), self._stream.synchronize)
+            launch_s = self._host.move_to_fastest_processors()
+            issue_s, call_s = self._time_issue_s(call)
+            active_s = max(active_s, min_calls * call_s)
+            if issue_s >= MAX_ISSUE_SHARE * call_s:
+                return self._run_windows(call, active_s, call_s)._replace(issue_s=issue_s)
+            run = self._run_for(lambda: call, 1, active_s, call_s, "eager")
+            if issue_s >= MAX_ISSUE_SHARE * run.time_s:  # back-to-back calls take less time than a single one
                 return self._run_windows(call, active_s, run.time_s)._replace(issue_s=issue_s)
             return run._replace(issue_s=issue_s, launch_s=max(launch_s, self._host.launch_s()))
 
     def _run_windows(self, call: Call, active_s: float, step_s: float) -> Run:
         self._stream.synchronize()
         begin_ns = time.monotonic_ns()
-        windows, steps = run_windows(self._host, lambda count: self._window_s(call, count), step_s, active_s)
+        windows, steps = run_windows(self._host, lambda count: self._time_window_s(call, count), step_s, active_s)
         state, end_ns = self._read_state(), time.monotonic_ns()
-        steady = told_by(windows, self._host.quickest_s)
+        summary = summarize_windows(windows, self._host.fastest_launch_s)
         return Run(
-            begin_ns, end_ns, steps, steady.time_s, steady.time_s, "eager", state,
-            launch_s=steady.launch_s, quiet_windows=steady.quiet,
+            begin_ns, end_ns, steps, summary.time_s, summary.time_s, "eager", state,
+            launch_s=summary.launch_s, quiet_windows=summary.undisturbed,
         )  # fmt: skip
 
-    def _window_s(self, call: Call, count: int) -> float:
+    def _time_window_s(self, call: Call, count: int) -> float:
         begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
         call()
         begin.record(self._stream)
@@ -135,20 +141,20 @@ class CudaRunner:
         self._stream.synchronize()
         return begin.elapsed_time(end) * 1e-3
 
-    def _issued_s(self, call: Call) -> tuple[float, float]:
+    def _time_issue_s(self, call: Call) -> tuple[float, float]:
         """Returns the time until a call returns and the time until the GPU has finished it, in s; the fastest of a
         few."""
-        issued, done = [], []
-        while len(done) < ISSUES and sum(done) < ISSUES_S:
+        issued, finished = [], []
+        while len(finished) < MAX_TIMED_ISSUES and sum(finished) < MAX_ISSUE_TIME_S:
             self._stream.synchronize()
             begin = time.perf_counter()
             call()
             issued.append(time.perf_counter() - begin)
             self._stream.synchronize()
-            done.append(time.perf_counter() - begin)
-        return min(issued), min(done)
+            finished.append(time.perf_counter() - begin)
+        return min(issued), min(finished)
 
-    def _timed_s(self, calls: Sequence[Call], count: int) -> float:
+    def _time_calls_s(self, calls: Sequence[Call], count: int) -> float:
         self._stream.synchronize()
         begin = time.perf_counter()
         for call in itertools.islice(itertools.cycle(calls), count):
@@ -156,36 +162,38 @@ class CudaRunner:
         self._stream.synchronize()
         return max(1e-7, (time.perf_counter() - begin) / count)
 
-    def _active(self, next_call: Callable[[], Call], each: int, active_s: float, call_s: float, way: str) -> Run:
+    def _run_for(
+        self, next_call: Callable[[], Call], calls_per_replay: int, active_s: float, call_s: float, way: str
+    ) -> Run:
         event = self.torch.cuda.Event
-        begin, end, times = (
+        begin, end, repetitions = (
             event(enable_timing=True),
             event(enable_timing=True),
-            max(1, round(active_s / call_s / each)),
+            max(1, round(active_s / call_s / calls_per_replay)),
         )
         self._stream.synchronize()
         begin_ns = time.monotonic_ns()
         begin.record(self._stream)
-        for _ in range(times):
+        for _ in range(repetitions):
             next_call()()
         end.record(self._stream)
-        state = self._late_state(begin_ns, active_s)
+        state = self._read_state_late(begin_ns, active_s)
         self._stream.synchronize()
         end_ns = time.monotonic_ns()
-        time_s = begin.elapsed_time(end) * 1e-3 / (times * each)
-        return Run(begin_ns, end_ns, times * each, time_s, time_s, way, state)
+        time_s = begin.elapsed_time(end) * 1e-3 / (repetitions * calls_per_replay)
+        return Run(begin_ns, end_ns, repetitions * calls_per_replay, time_s, time_s, way, state)
 
-    def _late_state(self, begin_ns: int, active_s: float) -> State:
+    def _read_state_late(self, begin_ns: int, active_s: float) -> State:
         """Reads clocks and limits late in the run: they change within tens of milliseconds."""
-        time.sleep(max(0.0, STATE_AT * active_s - (time.monotonic_ns() - begin_ns) * 1e-9))
+        time.sleep(max(0.0, STATE_READ_SHARE * active_s - (time.monotonic_ns() - begin_ns) * 1e-9))
         return self._read_state()
 
-    def _captured(self, calls: Sequence[Call], count: int) -> Any:
-        if self._keeper is None:
-            self._keeper = self.torch.cuda.CUDAGraph()
-            self._capture(self._keeper, [lambda: self._some + 1], 1, self.torch.cuda.graph_pool_handle())
+    def _make_graph(self, calls: Sequence[Call], count: int) -> Any:
+        if self._pool_graph is None:
+            self._pool_graph = self.torch.cuda.CUDAGraph()
+            self._capture(self._pool_graph, [lambda: self._small_tensor + 1], 1, self.torch.cuda.graph_pool_handle())
         graph = self.torch.cuda.CUDAGraph()
-        self._capture(graph, calls, count, self._keeper.pool())
+        self._capture(graph, calls, count, self._pool_graph.pool())
         return graph
 
     def _capture(self, graph: Any, calls: Sequence[Call], count: int, pool: Any) -> None:
@@ -199,9 +207,9 @@ class CudaRunner:
         finally:
             graph.capture_end()
 
-    def tidy(self) -> None:
-        if self.torch.cuda.memory_reserved() > MOST_RESERVED:
-            self._keeper = None
+    def release_memory(self) -> None:
+        if self.torch.cuda.memory_reserved() > MAX_RESERVED_BYTES:
+            self._pool_graph = None
             self.torch.cuda.empty_cache()
 
 
@@ -213,25 +221,25 @@ class CpuRunner:
     def __init__(self, torch: Any) -> None:
         self.torch = torch
 
-    def prepared(self, make: Callable[[], Any]) -> Any:
+    def prepare(self, make: Callable[[], Any]) -> Any:
         return make()
 
-    def run_network(self, call: Call, active_s: float, least: int) -> Run:
-        del least
+    def run_network(self, call: Call, active_s: float, min_calls: int) -> Run:
+        del min_calls
         return self.run([call], active_s, False)
 
     def run(self, calls: Sequence[Call], active_s: float, in_graph: bool) -> Run:
         del in_graph
         calls[0]()
-        begin_ns, done = time.monotonic_ns(), 0
+        begin_ns, finished = time.monotonic_ns(), 0
         for call in itertools.cycle(calls):
             call()
-            done += 1
+            finished += 1
             if time.monotonic_ns() - begin_ns >= active_s * 1e9:
                 break
         end_ns = time.monotonic_ns()
-        time_s = (end_ns - begin_ns) * 1e-9 / done
-        return Run(begin_ns, end_ns, done, time_s, time_s, "eager", State(None, None, None))
+        time_s = (end_ns - begin_ns) * 1e-9 / finished
+        return Run(begin_ns, end_ns, finished, time_s, time_s, "eager", State(None, None, None))
 
-    def tidy(self) -> None:
+    def release_memory(self) -> None:
         pass

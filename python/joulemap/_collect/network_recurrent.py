@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 TOKENS, FEATURES, PAIRS = "tokens", "features", "pairs"
-WORDS, LETTERS = 10_000, 96
+WORD_COUNT, LETTER_COUNT = 10_000, 96
 # Family: name, input type, feature width, sequence lengths with the usual one first.
 NETWORKS = {
     "LSTM language model": ("lstm-lm", TOKENS, 0, (64, 128)),
@@ -16,40 +16,40 @@ NETWORKS = {
     "RNN characters": ("rnn-characters", TOKENS, 0, (100, 200)),
     "LSTM series": ("lstm-series", FEATURES, 16, (96, 192)),
 }
-READS = {name: (reads, width) for name, reads, width, _ in NETWORKS.values()}
+INPUT_KINDS = {name: (input_kind, width) for name, input_kind, width, _ in NETWORKS.values()}
 
 
 def make(torch: Any, name: str) -> Any:
     nn = torch.nn
 
-    class Words(nn.Module):
+    class TokenNetwork(nn.Module):
         """Embedding, recurrent layers, and a score for each word at each time step or for the whole text."""
 
-        def __init__(self, layers: Any, words: int, width: int, out: int, classes: int, whole: bool) -> None:
+        def __init__(self, layers: Any, words: int, width: int, out: int, classes: int, is_per_text: bool) -> None:
             super().__init__()
             self.embedding, self.layers, self.head = nn.Embedding(words, width), layers, nn.Linear(out, classes)
-            self._whole = whole
+            self._is_per_text = is_per_text
 
         def forward(self, tokens):
             y, _ = self.layers(self.embedding(tokens))
-            return self.head(y.mean(1) if self._whole else y)
+            return self.head(y.mean(1) if self._is_per_text else y)
 
     class Translation(nn.Module):
         """An encoder whose last state initializes the decoder."""
 
         def __init__(self) -> None:
             super().__init__()
-            self.source, self.target = nn.Embedding(WORDS, 256), nn.Embedding(WORDS, 256)
+            self.source, self.target = nn.Embedding(WORD_COUNT, 256), nn.Embedding(WORD_COUNT, 256)
             self.encoder = nn.GRU(256, 512, 2, batch_first=True)
             self.decoder = nn.GRU(256, 512, 2, batch_first=True)
-            self.head = nn.Linear(512, WORDS)
+            self.head = nn.Linear(512, WORD_COUNT)
 
         def forward(self, source, target):
             _, state = self.encoder(self.source(source))
             y, _ = self.decoder(self.target(target), state)
             return self.head(y)
 
-    class Frames(nn.Module):
+    class FrameNetwork(nn.Module):
         """Recurrent layers over feature frames, with scores for each frame or for the last one."""
 
         def __init__(self, layers: Any, out: int, classes: int, last: bool) -> None:
@@ -60,23 +60,23 @@ def make(torch: Any, name: str) -> Any:
             y, _ = self.layers(x)
             return self.head(y[:, -1] if self._last else y)
 
-    first = {"batch_first": True}
+    batch_first = {"batch_first": True}
     if name == "lstm-lm":
-        return Words(nn.LSTM(650, 650, 2, dropout=0.5, **first), WORDS, 650, 650, WORDS, False)
+        return TokenNetwork(nn.LSTM(650, 650, 2, dropout=0.5, **batch_first), WORD_COUNT, 650, 650, WORD_COUNT, False)
     if name == "gru-seq2seq":
         return Translation()
     if name == "bilstm-speech":
-        return Frames(nn.LSTM(161, 512, 3, bidirectional=True, **first), 1024, 29, False)
+        return FrameNetwork(nn.LSTM(161, 512, 3, bidirectional=True, **batch_first), 1024, 29, False)
     if name == "bigru-text":
-        return Words(nn.GRU(300, 256, 1, bidirectional=True, **first), WORDS, 300, 512, 5, True)
+        return TokenNetwork(nn.GRU(300, 256, 1, bidirectional=True, **batch_first), WORD_COUNT, 300, 512, 5, True)
     if name == "rnn-characters":
-        return Words(nn.RNN(128, 512, 2, **first), LETTERS, 128, 512, LETTERS, False)
-    return Frames(nn.LSTM(16, 128, 2, **first), 128, 8, True)
+        return TokenNetwork(nn.RNN(128, 512, 2, **batch_first), LETTER_COUNT, 128, 512, LETTER_COUNT, False)
+    return FrameNetwork(nn.LSTM(16, 128, 2, **batch_first), 128, 8, True)
 
 
 def inputs_of(torch: Any, device: str, name: str, batch: int, steps: int, dtype: Any) -> tuple:
-    reads, width = READS[name]
-    if reads == FEATURES:
+    input_kind, width = INPUT_KINDS[name]
+    if input_kind == FEATURES:
         return (torch.randn(batch, steps, width, device=device, dtype=dtype),)
-    tokens = [torch.randint(0, LETTERS, (batch, steps), device=device) for _ in range(1 + (reads == PAIRS))]
+    tokens = [torch.randint(0, LETTER_COUNT, (batch, steps), device=device) for _ in range(1 + (input_kind == PAIRS))]
     return tuple(tokens)

@@ -29,9 +29,9 @@ PRECISIONS = {
 }
 PASSES = ("inference", "training")
 # Defined in this package, not by another one.
-OWN = ("mlp", "recurrent")
+OWN_PACKAGES = ("mlp", "recurrent")
 # Errors that a package raises if it lacks a network in this version.
-CANNOT_LOAD = (RuntimeError, ValueError, TypeError, AttributeError, ImportError, KeyError)
+LOAD_ERRORS = (RuntimeError, ValueError, TypeError, AttributeError, ImportError, KeyError)
 
 
 class Network(NamedTuple):
@@ -50,8 +50,8 @@ class Setting(NamedTuple):
 
     @property
     def parameters(self) -> dict:
-        told = self.network
-        return {"name": told.name, "package": told.package, "batch": self.batch, "size": self.size}
+        network = self.network
+        return {"name": network.name, "package": network.package, "batch": self.batch, "size": self.size}
 
     @property
     def key(self) -> str:
@@ -67,21 +67,21 @@ def all_networks(held_out: bool) -> list[Network]:
         found += [
             Network(package, name, family, sizes) for family, (names, sizes) in listed.items() for name in names.split()
         ]
-    return [one for one in found if (one.family in HELD_OUT) == held_out]
+    return [network for network in found if (network.family in HELD_OUT) == held_out]
 
 
 def settings_of(network: Network, count: int) -> Iterator[Setting]:
     """Yields `count` combinations of batch, size, precision and pass for one network, the usual ones first."""
-    chance = random.Random(f"{SEED} {network.name}")
+    rng = random.Random(f"{SEED} {network.name}")
     batches = (1, 8, 32, 64, 128) if network.package != "transformers" else (1, 4, 16, 32)
-    offset = chance.randrange(7)
+    offset = rng.randrange(7)
     seen = set()
     for number in range(count * 20):
         if len(seen) == count:
             return
         which = PASSES[number % 2]
-        batch = chance.choice(batches[1:] if which == "training" else batches)
-        size = network.sizes[0] if chance.random() < 0.6 else chance.choice(network.sizes)
+        batch = rng.choice(batches[1:] if which == "training" else batches)
+        size = network.sizes[0] if rng.random() < 0.6 else rng.choice(network.sizes)
         dtype = PRECISIONS[which][(number // 2 + offset) % 7]
         setting = Setting(network, batch, size, dtype, which)
         if setting not in seen:
@@ -95,15 +95,15 @@ def plan_networks(each: int = 8, held_out: bool = False, package: Optional[str] 
     networks = [one for one in all_networks(held_out) if package in (None, one.package)]
     random.Random(SEED).shuffle(networks)
     settings = [list(settings_of(network, each)) for network in networks]
-    return [some[first : first + 2] for first in range(0, each, 2) for some in settings]
+    return [settings_of_network[first : first + 2] for first in range(0, each, 2) for settings_of_network in settings]
 
 
-class Loaded(contextlib.AbstractContextManager):
+class LoadedNetwork(contextlib.AbstractContextManager):
     """One network on the device; `call_of` returns a callable for one of its settings."""
 
     def __init__(self, torch: Any, device: str, network: Network) -> None:
         self._torch, self._device, self._network = torch, device, network
-        if network.package not in OWN:
+        if network.package not in OWN_PACKAGES:
             importlib.import_module(
                 network.package
             )  # before the device is set: modules imported here need no default device
@@ -119,17 +119,19 @@ class Loaded(contextlib.AbstractContextManager):
         """Returns a callable for a setting. `wrapped` converts the network, on its device and in its type, into what
         is called."""
         torch = self._torch
-        own = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
-        if own != self._type:
-            self._model.to(own)
-            self._type = own
-        give = inputs_of(torch, self._device, setting, own)
-        casts = setting.dtype == "amp-bf16"
-        casting = torch.autocast(self._device, dtype=torch.bfloat16) if casts else contextlib.nullcontext()
+        model_dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
+        if model_dtype != self._type:
+            self._model.to(model_dtype)
+            self._type = model_dtype
+        make_inputs = inputs_of(torch, self._device, setting, model_dtype)
+        uses_autocast = setting.dtype == "amp-bf16"
+        autocast_context = (
+            torch.autocast(self._device, dtype=torch.bfloat16) if uses_autocast else contextlib.nullcontext()
+        )
         if setting.which == "inference":
             self._model.eval()
             model = wrapped(self._model)
-            return lambda: self._infer(model, give, casting)
+            return lambda: self._infer(model, make_inputs, autocast_context)
         self._model.train()
         for parameter in self._model.parameters():
             parameter.requires_grad_(True)
@@ -138,16 +140,16 @@ class Loaded(contextlib.AbstractContextManager):
             list(self._model.parameters()),
         )  # fmt: skip
         model = wrapped(self._model)
-        return lambda: self._train(model, give, casting, optimizer)
+        return lambda: self._train(model, make_inputs, autocast_context, optimizer)
 
-    def _infer(self, model: Any, give: dict, casting: Any) -> Any:
-        with self._torch.no_grad(), casting:
-            return model(*give["inputs"], **give["named"])
+    def _infer(self, model: Any, make_inputs: dict, autocast_context: Any) -> Any:
+        with self._torch.no_grad(), autocast_context:
+            return model(*make_inputs["inputs"], **make_inputs["named"])
 
-    def _train(self, model: Any, give: dict, casting: Any, optimizer: Any) -> None:
-        with casting:
-            output = first_tensor(model(*give["inputs"], **give["named"]))
-            loss = self._torch.nn.functional.cross_entropy(output.flatten(0, -2).float(), give["target"](output))
+    def _train(self, model: Any, make_inputs: dict, autocast_context: Any, optimizer: Any) -> None:
+        with autocast_context:
+            output = first_tensor(model(*make_inputs["inputs"], **make_inputs["named"]))
+            loss = self._torch.nn.functional.cross_entropy(output.flatten(0, -2).float(), make_inputs["target"](output))
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -162,7 +164,7 @@ def first_tensor(output: Any) -> Any:
     return output[0] if isinstance(output, (tuple, list)) else output
 
 
-def inputs_of(torch: Any, device: str, setting: Setting, own: Any) -> dict:
+def inputs_of(torch: Any, device: str, setting: Setting, model_dtype: Any) -> dict:
     def target(output: Any) -> Any:
         rows = output.numel() // output.shape[-1]
         if "made" not in kept or kept["made"].numel() != rows:
@@ -175,10 +177,16 @@ def inputs_of(torch: Any, device: str, setting: Setting, own: Any) -> dict:
         decoded = {"decoder_input_ids": tokens} if has_decoder(setting.network.name) else {}
         return {"inputs": (), "named": {"input_ids": tokens, **decoded}, "target": target}
     if setting.network.package == "recurrent":
-        given = network_recurrent.inputs_of(torch, device, setting.network.name, setting.batch, setting.size, own)
+        given = network_recurrent.inputs_of(
+            torch, device, setting.network.name, setting.batch, setting.size, model_dtype
+        )
         return {"inputs": given, "named": {}, "target": target}
     shape = (3, setting.size, setting.size) if setting.network.package != "mlp" else (setting.size,)
-    return {"inputs": (torch.randn(setting.batch, *shape, device=device, dtype=own),), "named": {}, "target": target}
+    return {
+        "inputs": (torch.randn(setting.batch, *shape, device=device, dtype=model_dtype),),
+        "named": {},
+        "target": target,
+    }
 
 
 def make_torchvision(_: Any, network: Network) -> Any:
@@ -214,5 +222,5 @@ MAKERS = {"torchvision": make_torchvision, "timm": make_timm, "transformers": ma
 MAKERS |= {"recurrent": make_recurrent}
 
 
-def within(torch: Any, setting: Setting) -> Any:
+def applied_setting(torch: Any, setting: Setting) -> Any:
     return precision(torch, setting.dtype)

@@ -6,27 +6,27 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .design import KINDS, Planned
+from .design import KINDS, PlannedRow
 from .kind import BACKWARD, BACKWARD_WEIGHTS
 from .measure import Call
-from .tensors import Maker
+from .tensors import TensorFactory
 
 # Copies used in turn that exceed this total size are not in the cache when their turn comes again.
 COLD_BYTES = 150e6
 MOST_COPIES = 64
 
 
-def copies_of(row: Planned) -> int:
+def copies_of(row: PlannedRow) -> int:
     return min(MOST_COPIES, max(2, math.ceil(COLD_BYTES / row.cost.bytes))) if row.cold else 1
 
 
-def calls_of(torch: Any, device: str, row: Planned) -> list[Call]:
+def calls_of(torch: Any, device: str, row: PlannedRow) -> list[Call]:
     gradients = row.which in (BACKWARD, BACKWARD_WEIGHTS)
-    make = Maker(torch, device, row.dtype, gradients)
+    make = TensorFactory(torch, device, row.dtype, gradients)
     return [one_call(torch, make, row) for _ in range(copies_of(row))]
 
 
-def one_call(torch: Any, make: Maker, row: Planned) -> Call:
+def one_call(torch: Any, make: TensorFactory, row: PlannedRow) -> Call:
     built = KINDS[row.kind].build(make, row.parameters)
     if not make.gradients:
         return built.forward

@@ -17,13 +17,13 @@ import time
 from typing import Callable, NamedTuple, Optional, Sequence
 
 LAG_NS = 3_900_000
-MEMORY_NS = 13_400_000
+TIME_CONSTANT_NS = 13_400_000
 # Upper bound of the uncertainty of the lag, ns: a sample this close to an edge may cover time beyond it.
 MARGIN_NS = 2_000_000
 # Shorter than the 2.4 s of history that the driver keeps.
-READ_EVERY_S = 0.5
+READ_PERIOD_S = 0.5
 # Throttle reasons (clock event reasons), as numbered in nvml.h: power cap by software or hardware, temperature.
-LIMITED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+LIMIT_REASONS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 
 
 class Sample(NamedTuple):
@@ -37,33 +37,33 @@ class State(NamedTuple):
     limited: Optional[bool]
 
 
-class Watts(NamedTuple):
+class PowerEstimate(NamedTuple):
     watts: float
     error_w: float  # standard error, from the scatter of samples around the fitted rise
     samples: int
 
 
-def watts_between(samples: Sequence[Sample], begin_ns: int, end_ns: int) -> Optional[Watts]:
+def steady_power(samples: Sequence[Sample], begin_ns: int, end_ns: int) -> Optional[PowerEstimate]:
     """Estimates the steady power in [begin, end) by least squares; None if fewer than three samples cover it."""
     first_ns, last_ns = begin_ns + LAG_NS + MARGIN_NS, end_ns + LAG_NS - MARGIN_NS
-    inside = [sample for sample in samples if first_ns <= sample.at_ns <= last_ns]
-    if len(inside) < 3:
+    covered = [sample for sample in samples if first_ns <= sample.at_ns <= last_ns]
+    if len(covered) < 3:
         return None
     # watts = power + before * decay, where the decay is known.
-    decays = [math.exp(-(sample.at_ns - LAG_NS - begin_ns) / MEMORY_NS) for sample in inside]
-    count, sum_d = len(inside), sum(decays)
+    decays = [math.exp(-(sample.at_ns - LAG_NS - begin_ns) / TIME_CONSTANT_NS) for sample in covered]
+    count, sum_d = len(covered), sum(decays)
     sum_dd = sum(decay * decay for decay in decays)
-    sum_w = sum(sample.watts for sample in inside)
-    sum_dw = sum(decay * sample.watts for decay, sample in zip(decays, inside))
+    sum_w = sum(sample.watts for sample in covered)
+    sum_dw = sum(decay * sample.watts for decay, sample in zip(decays, covered))
     determinant = count * sum_dd - sum_d * sum_d
     power = (sum_dd * sum_w - sum_d * sum_dw) / determinant
     before = (count * sum_dw - sum_d * sum_w) / determinant
-    rest = sum((sample.watts - power - before * decay) ** 2 for sample, decay in zip(inside, decays))
-    variance = rest / (count - 2) * sum_dd / determinant
-    return Watts(power, math.sqrt(max(0.0, variance)), count)
+    squared_residuals = sum((sample.watts - power - before * decay) ** 2 for sample, decay in zip(covered, decays))
+    variance = squared_residuals / (count - 2) * sum_dd / determinant
+    return PowerEstimate(power, math.sqrt(max(0.0, variance)), count)
 
 
-class Mean:
+class RunningMean:
     """Mean of all samples of a session, which are equally spaced; compared with the energy counter."""
 
     def __init__(self) -> None:
@@ -83,41 +83,41 @@ class NvmlSample(ctypes.Structure):
 class Gpu:
     """One GPU through NVML. A thread reads samples before the driver discards them; `collect` reads immediately."""
 
-    MOST = 1024
+    MAX_SAMPLES = 1024
 
     def __init__(self, uuid: str) -> None:
         self.nvml = ctypes.CDLL(os.environ.get("JOULEMAP_NVML", "libnvidia-ml.so.1"))
-        self._must(self.nvml.nvmlInit_v2(), "nvmlInit")
+        self._check_code(self.nvml.nvmlInit_v2(), "nvmlInit")
         self.device = ctypes.c_void_p()
         if self.nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(self.device)) != 0:
             found = self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
-            self._must(found, f"no GPU {uuid}, and no first one")
+            self._check_code(found, f"no GPU {uuid}, and no first one")
         self.samples: list[Sample] = []
-        self.mean = Mean()
+        self.mean = RunningMean()
         self._last_us = time.time_ns() // 1000
         self._reading = threading.Lock()
-        threading.Thread(target=self._follow, daemon=True).start()
+        threading.Thread(target=self._read_loop, daemon=True).start()
 
-    def _follow(self) -> None:
+    def _read_loop(self) -> None:
         while True:
-            time.sleep(READ_EVERY_S)
+            time.sleep(READ_PERIOD_S)
             self.collect()
 
     @staticmethod
-    def _must(code: int, what: str) -> None:
+    def _check_code(code: int, what: str) -> None:
         if code != 0:
             raise OSError(f"NVML: {what}: error {code}")
 
     def collect(self) -> None:
         with self._reading:
             now_ns, unix_ns = time.monotonic_ns(), time.time_ns()
-            values, count, kind = (NvmlSample * self.MOST)(), ctypes.c_uint(self.MOST), ctypes.c_uint()
+            values, count, kind = (NvmlSample * self.MAX_SAMPLES)(), ctypes.c_uint(self.MAX_SAMPLES), ctypes.c_uint()
             since = ctypes.c_ulonglong(self._last_us)
-            told = ctypes.byref(kind), ctypes.byref(count), values
-            code = self.nvml.nvmlDeviceGetSamples(self.device, 0, since, *told)
+            output_arguments = ctypes.byref(kind), ctypes.byref(count), values
+            code = self.nvml.nvmlDeviceGetSamples(self.device, 0, since, *output_arguments)
             if code == 6:  # NVML_ERROR_NOT_FOUND: no new samples
                 return
-            self._must(code, "nvmlDeviceGetSamples of power")
+            self._check_code(code, "nvmlDeviceGetSamples of power")
             for value in values[: count.value]:
                 # The driver sometimes returns the newest sample twice, a microsecond apart.
                 if value.timestamp_us >= self._last_us + 1000:
@@ -126,11 +126,11 @@ class Gpu:
                     self.samples.append(Sample(at_ns, (value.milliwatts & 0xFFFFFFFF) * 1e-3))
                     self.mean.add(self.samples[-1].watts)
 
-    def forget_before(self, at_ns: int) -> None:
+    def drop_before(self, at_ns: int) -> None:
         with self._reading:
             self.samples = [sample for sample in self.samples if sample.at_ns >= at_ns]
 
-    def told_until_ns(self) -> int:
+    def samples_until_ns(self) -> int:
         return self.samples[-1].at_ns if self.samples else 0
 
     def energy_j(self) -> Optional[float]:
@@ -146,12 +146,12 @@ class Gpu:
     def state(self) -> State:
         reasons = ctypes.c_ulonglong()
         newer, older = "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
-        ask = getattr(self.nvml, newer if hasattr(self.nvml, newer) else older)
-        told = ask(self.device, ctypes.byref(reasons)) == 0
+        read_reasons = getattr(self.nvml, newer if hasattr(self.nvml, newer) else older)
+        is_known = read_reasons(self.device, ctypes.byref(reasons)) == 0
         return State(
             self._number(self.nvml.nvmlDeviceGetTemperature, 0),
             self._number(self.nvml.nvmlDeviceGetClockInfo, 1),
-            bool(reasons.value & LIMITED) if told else None,
+            bool(reasons.value & LIMIT_REASONS) if is_known else None,
         )
 
     def _number(self, call, *which: int) -> Optional[int]:
@@ -176,7 +176,7 @@ class SimulatedGpu:
     WATTS = 100.0
 
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
-        self.mean = Mean()
+        self.mean = RunningMean()
         self.samples: list[Sample] = []
         self._clock_ns, self._next_ns = clock_ns, clock_ns()
 
@@ -186,10 +186,10 @@ class SimulatedGpu:
             self.samples.append(Sample(self._next_ns, self.WATTS))
             self._next_ns += 20_000_000
 
-    def forget_before(self, at_ns: int) -> None:
+    def drop_before(self, at_ns: int) -> None:
         self.samples = [sample for sample in self.samples if sample.at_ns >= at_ns]
 
-    def told_until_ns(self) -> int:
+    def samples_until_ns(self) -> int:
         return self.samples[-1].at_ns if self.samples else 0
 
     def energy_j(self) -> Optional[float]:

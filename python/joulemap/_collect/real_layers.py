@@ -13,14 +13,14 @@ import functools
 from pathlib import Path
 from typing import NamedTuple
 
-from .kind import Parameters, whole
+from .kind import Parameters, draw_size
 
 FILE = Path(__file__).resolve().parent / "real_layers.csv"
 # The parameter that scales with the batch size, by kind.
-BATCHED = {"dense": "rows", "embedding": "tokens", "loss": "rows"}
-MOST_BATCH = 256
+BATCH_PARAMETER = {"dense": "rows", "embedding": "tokens", "loss": "rows"}
+MAX_BATCH = 256
 # Share of convolutions drawn as channels-last; the listed layers do not specify it.
-LAST_SHARE = 0.3
+CHANNELS_LAST_SHARE = 0.3
 
 
 class Layer(NamedTuple):
@@ -58,8 +58,8 @@ def of_kind(kind: str) -> list[Layer]:
 
 
 def with_batch(layer: Layer, u: float) -> Parameters:
-    batched = BATCHED.get(layer.kind, "batch")
-    drawn = {**layer.parameters, batched: layer.parameters[batched] * whole(u, 1, MOST_BATCH)}
-    if "channels_last" in drawn:
-        drawn["channels_last"] = u * 100 % 1 < LAST_SHARE
-    return drawn
+    batch_parameter = BATCH_PARAMETER.get(layer.kind, "batch")
+    parameters = {**layer.parameters, batch_parameter: layer.parameters[batch_parameter] * draw_size(u, 1, MAX_BATCH)}
+    if "channels_last" in parameters:
+        parameters["channels_last"] = u * 100 % 1 < CHANNELS_LAST_SHARE
+    return parameters

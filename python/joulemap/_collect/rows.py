@@ -17,38 +17,40 @@ from typing import Iterator, Optional
 from . import tables
 
 # Minimum duration of a kernel, s; a shorter call is a view.
-NOTHING_S = 3e-7
+MIN_CALL_S = 3e-7
 # A shorter row (s) belongs into a graph. Slightly below measure.GRAPH_BELOW_S, since back-to-back calls overlap.
-SHORT_S = 7e-4
+MIN_CALL_WITHOUT_GRAPH_S = 7e-4
 NEVER_IN_GRAPH = {"network", "compiled", "optimizer", "input", "recurrent"}
 # Failure text of early slices for lost power samples; such rows are no longer written.
-MISSED = "too few samples of power"
+MISSING_SAMPLES = "too few samples of power"
 
 
 # A step with a lower GPU-busy share is host-bound.
-BUSY = 0.9
+MIN_BUSY_SHARE = 0.9
 # A launch slower than this factor times the fastest launch of its run shows a disturbed host.
-UNDISTURBED = 1.25
+MAX_LAUNCH_RATIO = 1.25
 # If the host needs at least this share of a step, the step is timed in windows (windows.py) ...
-AHEAD = 0.7
+MAX_ISSUE_SHARE = 0.7
 # ... and below this share the step is never host-bound, however slow the host is.
-FAR_AHEAD = 0.5
+SMALL_ISSUE_SHARE = 0.5
 # A step slower than this factor times both host issue time and GPU compute time was disturbed while it ran.
-EXPLAINED = 1.3
+MAX_STEP_RATIO = 1.3
 
 
 class Rows:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.failed = {line["key"] for line in lines_of(folder) if "failed" in line and line["failed"] != MISSED}
+        self.failed = {
+            line["key"] for line in lines_of(folder) if "failed" in line and line["failed"] != MISSING_SAMPLES
+        }
         self.times = Counter(line["key"] for line in measured_in(folder))
-        self._to_repeat = found_disturbed(folder)
+        self._to_repeat = disturbed_networks(folder)
         self.not_in_graph = {line["not_in_graph"] for line in lines_of(folder) if "not_in_graph" in line}
-        begun = folder / "begun"
-        if begun.exists() and (key := begun.read_text()) and key not in self.times:
+        begun_file = folder / "begun"
+        if begun_file.exists() and (key := begun_file.read_text()) and key not in self.times:
             self.add_failure(key, "the process that measured it ended")
-        begun.unlink(missing_ok=True)
+        begun_file.unlink(missing_ok=True)
 
     def is_settled(self, key: str) -> bool:
         return (key in self.times and key not in self._to_repeat) or key in self.failed
@@ -71,11 +73,11 @@ class Rows:
     def add_not_in_graph(self, group: str, reason: str) -> None:
         self._append("rows.jsonl", {"not_in_graph": group, "reason": reason})
 
-    def add_layers(self, told: dict) -> None:
-        self._append("layers.jsonl", told)
+    def add_layers(self, line: dict) -> None:
+        self._append("layers.jsonl", line)
 
-    def add_slice(self, told: dict) -> None:
-        self._append("slices.jsonl", told)
+    def add_slice(self, line: dict) -> None:
+        self._append("slices.jsonl", line)
 
     def _append(self, name: str, line: dict) -> None:
         with (self.folder / name).open("a") as file:
@@ -85,8 +87,8 @@ class Rows:
 def lines_of(folder: Path) -> Iterator[dict]:
     yield from tables.lines_of(folder)
     for path in sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")]):
-        opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-        with opened as file:
+        stream = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
+        with stream as file:
             for text in file:
                 try:
                     yield json.loads(text)
@@ -97,44 +99,46 @@ def lines_of(folder: Path) -> Iterator[dict]:
 def measured_in(folder: Path) -> list[dict]:
     lines = list(lines_of(folder))
     not_in_graph = {line["not_in_graph"] for line in lines if "not_in_graph" in line}
-    rows = [line for line in lines if "energy_j" in line and is_sound(line, not_in_graph)]
+    rows = [line for line in lines if "energy_j" in line and is_valid(line, not_in_graph)]
     # The same row may be stored as a JSON line and in a table.
     return list({(row["key"], row.get("slice"), row.get("repeat")): row for row in rows}.values())
 
 
-def found_disturbed(folder: Path) -> set[str]:
+def disturbed_networks(folder: Path) -> set[str]:
     """Returns keys of host-bound networks whose host was disturbed, or for which this is unknown."""
     busy_s = {line["layers_of"]: line["busy_us"] * 1e-6 for line in lines_of(folder) if "busy_us" in line}
     networks = [row for row in measured_in(folder) if row["kind"] == "network"]
-    told = [row for row in networks if row.get("launch_s") is not None]
-    quickest_s: dict[str, float] = {}
-    for row in told:
-        quickest_s[row["slice"]] = min(row["launch_s"], quickest_s.get(row["slice"], row["launch_s"]))
-    quick = [row for row in told if row["launch_s"] < UNDISTURBED * quickest_s[row["slice"]]]
-    quick = [row for row in quick if row.get("quiet_windows") or was_ahead(row, AHEAD)]
-    known = {row["key"] for row in quick if is_explained(row, busy_s.get(row["key"]))}
-    known |= {row["key"] for row in networks if was_ahead(row, FAR_AHEAD)}
-    waited = {row["key"] for row in networks if busy_s.get(row["key"], 0.0) < BUSY * (row.get("time_s") or 0.0)}
-    return waited - known
+    timed = [row for row in networks if row.get("launch_s") is not None]
+    fastest_launch_s: dict[str, float] = {}
+    for row in timed:
+        fastest_launch_s[row["slice"]] = min(row["launch_s"], fastest_launch_s.get(row["slice"], row["launch_s"]))
+    undisturbed = [row for row in timed if row["launch_s"] < MAX_LAUNCH_RATIO * fastest_launch_s[row["slice"]]]
+    undisturbed = [row for row in undisturbed if row.get("quiet_windows") or host_was_ahead(row, MAX_ISSUE_SHARE)]
+    known = {row["key"] for row in undisturbed if has_plausible_time(row, busy_s.get(row["key"]))}
+    known |= {row["key"] for row in networks if host_was_ahead(row, SMALL_ISSUE_SHARE)}
+    host_bound = {
+        row["key"] for row in networks if busy_s.get(row["key"], 0.0) < MIN_BUSY_SHARE * (row.get("time_s") or 0.0)
+    }
+    return host_bound - known
 
 
-def was_ahead(row: dict, share: float) -> bool:
+def host_was_ahead(row: dict, share: float) -> bool:
     """Returns whether issuing took the host less than `share` of the step time."""
     return 0.0 < (row.get("issue_s") or 0.0) < share * (row.get("time_s") or 0.0)
 
 
-def is_explained(row: dict, busy_s: Optional[float]) -> bool:
+def has_plausible_time(row: dict, busy_s: Optional[float]) -> bool:
     """Returns False for a step that took far longer than both issuing it on the host and computing it on the GPU."""
     if not row.get("issue_s") or not busy_s:
         return True
-    return (row.get("time_s") or 0.0) < EXPLAINED * max(row["issue_s"], busy_s)
+    return (row.get("time_s") or 0.0) < MAX_STEP_RATIO * max(row["issue_s"], busy_s)
 
 
-def is_sound(row: dict, not_in_graph: set[str]) -> bool:
+def is_valid(row: dict, not_in_graph: set[str]) -> bool:
     """Returns False for rows that launched nothing, and for rows that ran without a graph although they are short."""
     if row["kind"] in NEVER_IN_GRAPH or group_of(row) in not_in_graph:
         return True
-    return row["time_s"] >= (NOTHING_S if row["way"] == "graph" else SHORT_S)
+    return row["time_s"] >= (MIN_CALL_S if row["way"] == "graph" else MIN_CALL_WITHOUT_GRAPH_S)
 
 
 def group_of(row: dict) -> str:

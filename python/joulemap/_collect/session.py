@@ -11,21 +11,21 @@ import time
 from typing import Any, NamedTuple, Optional
 
 from . import rows
-from .counter import CounterTrack, watts_by_steps
+from .counter import CounterReader, mean_power_w
 from .measure import NotCapturable, Run
-from .power import LAG_NS, watts_between
-from .windows import quiet_energy_j
+from .power import LAG_NS, steady_power
+from .windows import undisturbed_energy_j
 
-IDLE_S = 0.6
-WARM_S = 2.0
+IDLE_TIME_S = 0.6
+WARM_UP_S = 2.0
 COLLECT_GARBAGE_EVERY = 200
 RECOVERY_S = 0.1
 # Minimum steps of a network with long steps: power varies within a step.
-LEAST_STEPS = 4
+MIN_STEPS = 4
 
 
 class Pending(NamedTuple):
-    told: dict
+    identity: dict
     run: Run
     counter_w: Optional[float]
     since_s: float  # time since the slice began
@@ -35,38 +35,38 @@ class Pending(NamedTuple):
 class Session:
     """One slice: writes rows to the folder as soon as the driver has published the power samples of their interval."""
 
-    def __init__(self, torch: Any, runner: Any, gpu: Any, kept: rows.Rows, active_s: float) -> None:
-        self.torch, self.runner, self.gpu, self.rows, self.active_s = torch, runner, gpu, kept, active_s
+    def __init__(self, torch: Any, runner: Any, gpu: Any, rows_store: rows.Rows, active_s: float) -> None:
+        self.torch, self.runner, self.gpu, self.rows, self.active_s = torch, runner, gpu, rows_store, active_s
         self.slice = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         self.idle_w: Optional[float] = None
         self._pending: list[Pending] = []
         self._began = time.monotonic()
         self.measured = 0
 
-    def warm(self) -> None:
+    def warm_up(self) -> None:
         """Raises clocks and loads libraries, then measures the idle power of the waiting GPU for a moment."""
-        a = self.runner.prepared(lambda: self.torch.randn(1024, 1024, device=self.runner.device))
-        self.runner.run([lambda: a @ a], min(WARM_S, 10 * self.active_s), False)
+        matrix = self.runner.prepare(lambda: self.torch.randn(1024, 1024, device=self.runner.device))
+        self.runner.run([lambda: matrix @ matrix], min(WARM_UP_S, 10 * self.active_s), False)
         begin_ns = time.monotonic_ns()
-        time.sleep(min(IDLE_S, 5 * self.active_s))
+        time.sleep(min(IDLE_TIME_S, 5 * self.active_s))
         self.gpu.collect()
         # Excludes the beginning, during which power still falls.
-        idle = watts_between(self.gpu.samples, begin_ns + (time.monotonic_ns() - begin_ns) // 3, time.monotonic_ns())
+        idle = steady_power(self.gpu.samples, begin_ns + (time.monotonic_ns() - begin_ns) // 3, time.monotonic_ns())
         self.idle_w = idle.watts if idle else None
 
-    def measure(self, told: dict, make_calls: Any, active_s: float, in_graph: bool, counted: bool = False) -> None:
+    def measure(self, identity: dict, make_calls: Any, active_s: float, in_graph: bool, counted: bool = False) -> None:
         """Measures one row. If `counted`, also tracks the energy counter, for long runs with varying power."""
         self._recover()
-        key, group = told["key"], rows.group_of(told)
+        key, group = identity["key"], rows.group_of(identity)
         self.rows.begin(key)
         begin = time.monotonic()
-        track = CounterTrack(self.gpu.energy_j) if counted else contextlib.nullcontext()
+        counter_reader = CounterReader(self.gpu.energy_j) if counted else contextlib.nullcontext()
         in_graph = in_graph and group not in self.rows.not_in_graph
         try:
-            with track:
-                calls = self.runner.prepared(make_calls)
+            with counter_reader:
+                calls = self.runner.prepare(make_calls)
                 run = (
-                    self.runner.run_network(calls[0], active_s, LEAST_STEPS)
+                    self.runner.run_network(calls[0], active_s, MIN_STEPS)
                     if counted
                     else self.runner.run(calls, active_s, in_graph)
                 )
@@ -77,18 +77,18 @@ class Session:
                 f"joulemap collect: {group} cannot be captured; begin again, it will run without a graph"
             ) from error
         except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, ImportError) as error:
-            self._failed(key, error)
+            self._record_failure(key, error)
             return
         finally:
             self.rows.end()
-        ran_s = (run.end_ns - run.begin_ns) * 1e-9
-        counter_w = watts_by_steps(track.reads, run.begin_ns, run.end_ns) if counted else None
-        self._pending.append(Pending(told, run, counter_w, begin - self._began, time.monotonic() - begin - ran_s))
+        run_s = (run.end_ns - run.begin_ns) * 1e-9
+        counter_w = mean_power_w(counter_reader.reads, run.begin_ns, run.end_ns) if counted else None
+        self._pending.append(Pending(identity, run, counter_w, begin - self._began, time.monotonic() - begin - run_s))
         self.measured += 1
         if self.measured % COLLECT_GARBAGE_EVERY == 0:
             gc.collect()
-        self.runner.tidy()
-        self.settle()
+        self.runner.release_memory()
+        self.write_settled()
 
     def _recover(self) -> None:
         """Waits after a power- or temperature-limited row: clocks stay low for a moment and would affect the next
@@ -96,38 +96,38 @@ class Session:
         if self._pending and self._pending[-1].run.state.limited:
             time.sleep(RECOVERY_S)
 
-    def _failed(self, key: str, error: BaseException) -> None:
-        first = first_line(error)
-        self.rows.add_failure(key, f"{type(error).__name__}: {first[:200]}")
-        if "CUDA error" in first or "CUBLAS_STATUS_EXECUTION" in first:
+    def _record_failure(self, key: str, error: BaseException) -> None:
+        message = first_line(error)
+        self.rows.add_failure(key, f"{type(error).__name__}: {message[:200]}")
+        if "CUDA error" in message or "CUBLAS_STATUS_EXECUTION" in message:
             self.finish()
-            raise SystemExit(f"joulemap collect: {key}: {first}")  # the CUDA context is unusable
+            raise SystemExit(f"joulemap collect: {key}: {message}")  # the CUDA context is unusable
         if self.runner.device == "cuda":
             self.torch.cuda.empty_cache()
 
-    def settle(self) -> None:
-        until_ns = self.gpu.told_until_ns()
+    def write_settled(self) -> None:
+        until_ns = self.gpu.samples_until_ns()
         while self._pending and self._pending[0].run.end_ns + LAG_NS <= until_ns:
             self._write(self._pending.pop(0))
-        self.gpu.forget_before(self._pending[0].run.begin_ns if self._pending else until_ns)
+        self.gpu.drop_before(self._pending[0].run.begin_ns if self._pending else until_ns)
 
     def _write(self, pending: Pending) -> None:
         run = pending.run
-        power = watts_between(self.gpu.samples, run.begin_ns, run.end_ns)
-        if run.way == "graph" and run.time_s < rows.NOTHING_S:
-            self.rows.add_failure(pending.told["key"], "it launches nothing")
+        power = steady_power(self.gpu.samples, run.begin_ns, run.end_ns)
+        if run.way == "graph" and run.time_s < rows.MIN_CALL_S:
+            self.rows.add_failure(pending.identity["key"], "it launches nothing")
             return
         if power is None:  # a sample was lost: measured again in a later run
-            print(f"joulemap collect: too few samples of {pending.told['key']}", file=sys.stderr, flush=True)
+            print(f"joulemap collect: too few samples of {pending.identity['key']}", file=sys.stderr, flush=True)
             return
         watts = pending.counter_w or power.watts
         energy_j, run_s = watts * run.time_s, (run.end_ns - run.begin_ns) * 1e-9
         if run.quiet_windows is not None and self.idle_w is not None:
-            energy_j = quiet_energy_j(watts, run_s, run.calls, run.time_s, self.idle_w)
+            energy_j = undisturbed_energy_j(watts, run_s, run.calls, run.time_s, self.idle_w)
         self.rows.add(
             {
                 "way": run.way,
-                **pending.told,
+                **pending.identity,
                 "calls": run.calls,
                 "time_s": run.time_s,
                 "eager_s": run.eager_s,
@@ -154,7 +154,7 @@ class Session:
                 return
             time.sleep(0.1)
             self.gpu.collect()
-            self.settle()
+            self.write_settled()
 
 
 def first_line(error: BaseException) -> str:

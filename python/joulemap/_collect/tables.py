@@ -58,12 +58,12 @@ def value_of(text: str) -> Any:
 
 
 def key_of(row: dict) -> str:
-    """Returns the same key as Planned.key, Setting.key and compiled.key_of."""
+    """Returns the same key as PlannedRow.key, Setting.key and compiled.key_of."""
     if row["kind"] in ("network", "compiled"):
-        told = dict(pair.split("=") for pair in row["parameters"].split(";"))
-        what = f"{told['package']}/{told['name']} {told['batch']}x{told['size']}"
-        way = f" {row['way']}" if row["kind"] == "compiled" else ""
-        return f"{row['kind']} {what} {row['dtype']} {row['pass']}{way}"
+        parameters = dict(pair.split("=") for pair in row["parameters"].split(";"))
+        setting = f"{parameters['package']}/{parameters['name']} {parameters['batch']}x{parameters['size']}"
+        mode = f" {row['way']}" if row["kind"] == "compiled" else ""
+        return f"{row['kind']} {setting} {row['dtype']} {row['pass']}{mode}"
     return f"{row['kind']} {row['parameters']} {row['dtype']} {row['pass']}{' cold' if row['cold'] else ''}"
 
 
@@ -84,19 +84,19 @@ def write(measured: Sequence[dict], slices: Sequence[dict], out: Path) -> dict[s
     for name, rows in tables.items():
         # mtime=0: equal rows give equal bytes.
         replace(out / f"{name}.csv.gz", gzip.compress(table_of(rows, COLUMNS).encode(), mtime=0))
-    told = {line["slice"]: line for line in slices}
-    replace(out / "slices.csv", table_of([told[name] for name in sorted(told)], SLICE_COLUMNS).encode())
+    by_slice = {line["slice"]: line for line in slices}
+    replace(out / "slices.csv", table_of([by_slice[name] for name in sorted(by_slice)], SLICE_COLUMNS).encode())
     return {name: len(rows) for name, rows in tables.items()}
 
 
 def replace(path: Path, content: bytes) -> None:
     """Replaces a file atomically: a full disk leaves the older table intact."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary_path = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        beside.write_bytes(content)
-        os.replace(beside, path)
+        temporary_path.write_bytes(content)
+        os.replace(temporary_path, path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary_path.unlink(missing_ok=True)
 
 
 def table_of(rows: Sequence[dict], columns: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ import contextlib
 from typing import Any, Iterator
 
 
-class Maker:
+class TensorFactory:
     """Allocates tensors of one type on one device; for backward passes they require gradients."""
 
     def __init__(self, torch: Any, device: str, dtype: str, gradients: bool) -> None:

@@ -8,38 +8,38 @@ import math
 from typing import Any, Optional, Sequence
 
 from . import elements, recurrent
-from .shapes import Told, tensors_in, three
+from .shapes import OperationSpec, tensors_in, batch_rows_width
 
 
-def dense(rows: int, into: int, out: int, bias: bool) -> Told:
-    return Told("dense", "", {"rows": int(rows), "in": int(into), "out": int(out), "bias": int(bias)})
+def dense(rows: int, in_features: int, out: int, bias: bool) -> OperationSpec:
+    return OperationSpec("dense", "", {"rows": int(rows), "in": int(in_features), "out": int(out), "bias": int(bias)})
 
 
-def product(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def product(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     bias = name in ("addmm", "addmv", "_addmm_activation")
     x, w = args[1:3] if bias else args[:2]
     return [dense(x.shape[0], x.shape[1], w.shape[1] if w.dim() > 1 else 1, bias)]
 
 
-def outer(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def outer(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     return [dense(outs[0].shape[0], 1, outs[0].shape[1], name == "addr")]
 
 
-def products(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def products(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     a, b = args[1:3] if name in ("baddbmm", "addbmm") else args[:2]
     transposed = int(b.stride(-1) != 1 and b.stride(-2) == 1)
     sizes = {"batch": a.shape[0], "m": a.shape[1], "k": a.shape[2], "n": b.shape[2]}
-    return [Told("bmm", "", {**{key: int(size) for key, size in sizes.items()}, "transposed": transposed})]
+    return [OperationSpec("bmm", "", {**{key: int(size) for key, size in sizes.items()}, "transposed": transposed})]
 
 
-def attention_of(q: Any, k: Any, causal: bool) -> Told:
+def attention_of(q: Any, k: Any, causal: bool) -> OperationSpec:
     sizes = {"batch": math.prod(q.shape[:-3]), "heads": q.shape[-3], "queries": q.shape[-2], "keys": k.shape[-2]}
     parameters = {key: int(size) for key, size in sizes.items()}
-    return Told("attention", "", {**parameters, "width": int(q.shape[-1]), "causal": int(causal)})
+    return OperationSpec("attention", "", {**parameters, "width": int(q.shape[-1]), "causal": int(causal)})
 
 
-def attention(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    return [attention_of(args[0], args[1], any(one is True for one in args[3:6]))]
+def attention(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+    return [attention_of(args[0], args[1], any(argument is True for argument in args[3:6]))]
 
 
 def is_channels_last(x: Any) -> bool:
@@ -55,30 +55,41 @@ def two(values: Any) -> tuple[int, int]:
 
 def differing(named: dict[str, Any]) -> dict[str, int]:
     """Sets `name` from the height, and `name_width` where the width's value differs."""
-    found = {key: two(values)[0] for key, values in named.items()}
-    return found | {f"{key}_width": two(values)[1] for key, values in named.items() if len(set(two(values))) > 1}
+    heights = {key: two(values)[0] for key, values in named.items()}
+    return heights | {f"{key}_width": two(values)[1] for key, values in named.items() if len(set(two(values))) > 1}
 
 
-def convolution(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def convolution(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     x, weight, bias, stride, padding, dilation, transposed, _, groups = args[:9]
     flat, kernel = x.dim() == 3, [int(size) for size in weight.shape[2:]]
     sizes = [int(size) for size in x.shape]
     out = int(weight.shape[1]) * groups if transposed else int(weight.shape[0])
-    told = {"batch": sizes[0], "channels": sizes[1], "out": out, "height": 1 if flat else sizes[-2], "width": sizes[-1]}
+    parameters = {
+        "batch": sizes[0],
+        "channels": sizes[1],
+        "out": out,
+        "height": 1 if flat else sizes[-2],
+        "width": sizes[-1],
+    }
     window = {"kernel": kernel, "stride": list(stride), "padding": list(padding), "dilation": list(dilation)}
     if flat:
         ones = {"kernel": 1, "stride": 1, "padding": 0, "dilation": 1}
         window = {key: [ones[key], values[-1]] for key, values in window.items()}
     window = differing(window)
     plain = {key: value for key, value in window.items() if not key.endswith("_width")}
-    told |= {**plain, "groups": int(groups), "bias": int(bias is not None), "channels_last": int(is_channels_last(x))}
-    told |= {key: value for key, value in window.items() if key.endswith("_width")}
+    parameters |= {
+        **plain,
+        "groups": int(groups),
+        "bias": int(bias is not None),
+        "channels_last": int(is_channels_last(x)),
+    }
+    parameters |= {key: value for key, value in window.items() if key.endswith("_width")}
     if x.dim() == 5:
-        told |= {"depth": sizes[2], "kernel_depth": kernel[0], "out_depth": int(outs[0].shape[2])}
+        parameters |= {"depth": sizes[2], "kernel_depth": kernel[0], "out_depth": int(outs[0].shape[2])}
     if transposed:
-        told |= {"out_height": 1 if flat else int(outs[0].shape[-2]), "out_width": int(outs[0].shape[-1])}
-        told |= {"transposed": 1}
-    return [Told("convolution", "", told)]
+        parameters |= {"out_height": 1 if flat else int(outs[0].shape[-2]), "out_width": int(outs[0].shape[-1])}
+        parameters |= {"transposed": 1}
+    return [OperationSpec("convolution", "", parameters)]
 
 
 def image(shape: Sequence[int]) -> dict[str, int]:
@@ -87,96 +98,110 @@ def image(shape: Sequence[int]) -> dict[str, int]:
     return dict(zip(("batch", "channels", "height", "width"), sizes))
 
 
-def pooling(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def pooling(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     form = "max" if name.startswith("max") else "avg"
     kernel, stride = args[1], args[2] if len(args) > 2 and args[2] else args[1]
     padding = args[3] if len(args) > 3 else [0]
-    told = image(args[0].shape) | differing({"kernel": kernel, "stride": stride, "padding": padding})
+    parameters = image(args[0].shape) | differing({"kernel": kernel, "stride": stride, "padding": padding})
     if any(one is True for one in args[4:6]):  # ceil_mode: sizes are rounded up at the edges
-        told |= {"out_height": int(outs[0].shape[-2]), "out_width": int(outs[0].shape[-1])}
-    return [Told("pooling", form, told)]
+        parameters |= {"out_height": int(outs[0].shape[-2]), "out_width": int(outs[0].shape[-1])}
+    return [OperationSpec("pooling", form, parameters)]
 
 
-def adaptive(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def adaptive_pooling(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     height, width = two(outs[0].shape[-2:])
-    told = image(args[0].shape) | {"out": height}
-    return [Told("pooling", "adaptive", told if height == width else told | {"out_height": height, "out_width": width})]
+    parameters = image(args[0].shape) | {"out": height}
+    return [
+        OperationSpec(
+            "pooling",
+            "adaptive",
+            parameters if height == width else parameters | {"out_height": height, "out_width": width},
+        )
+    ]
 
 
-def padded(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    form = next((one for one in ("reflect", "replic") if name.startswith(one)), "constant")
+def pad(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+    form = next((prefix for prefix in ("reflect", "replic") if name.startswith(prefix)), "constant")
     form = {"replic": "replicate"}.get(form, form)
     before, after = image(args[0].shape), image(outs[0].shape)
     if (before["batch"], before["channels"]) != (after["batch"], after["channels"]):
         before = {"batch": 1, "channels": 1, "height": 1, "width": args[0].numel()}
         after = {"height": 1, "width": outs[0].numel()}
-    told = {**before, "padding": max(0, int(max(args[1], default=0)))}
-    if any(after[key] != before[key] + 2 * told["padding"] for key in ("height", "width")):
-        told |= {"out_height": after["height"], "out_width": after["width"]}
-    return [Told("padding", form, told)]
+    parameters = {**before, "padding": max(0, int(max(args[1], default=0)))}
+    if any(after[key] != before[key] + 2 * parameters["padding"] for key in ("height", "width")):
+        parameters |= {"out_height": after["height"], "out_width": after["width"]}
+    return [OperationSpec("padding", form, parameters)]
 
 
-def resized(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def resize(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     form = name.replace("_upsample", "upsample").split("_")[1].rstrip("123d")
     if args[0].dim() == 5:
         return flat_resize({"trilinear": "bilinear"}.get(form, form), args[0], outs[0])
     height, width = int(outs[0].shape[-2]), int(outs[0].shape[-1])
-    told = image(args[0].shape) | {"out": height}
-    told |= {} if height == width else {"out_height": height, "out_width": width}
-    return [Told("resize", {"linear": "bilinear", "trilinear": "bilinear"}.get(form, form), told)]
+    parameters = image(args[0].shape) | {"out": height}
+    parameters |= {} if height == width else {"out_height": height, "out_width": width}
+    return [OperationSpec("resize", {"linear": "bilinear", "trilinear": "bilinear"}.get(form, form), parameters)]
 
 
-def batch_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    trains = name != "_batch_norm_no_training" and name != "_native_batch_norm_legit_no_training"
-    trains = trains and next((one for one in args[3:] if isinstance(one, bool)), True)
+def batch_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+    is_training = name != "_batch_norm_no_training" and name != "_native_batch_norm_legit_no_training"
+    is_training = is_training and next((argument for argument in args[3:] if isinstance(argument, bool)), True)
     sizes = [int(size) for size in args[0].shape]
     sizes = [*sizes, *[1] * (4 - len(sizes))] if len(sizes) <= 4 else [*sizes[:3], math.prod(sizes[3:])]
-    told = dict(zip(("batch", "channels", "height", "width"), sizes))
-    return [Told("normalization", "batch" if trains else "batch-inference", told)]
+    parameters = dict(zip(("batch", "channels", "height", "width"), sizes))
+    return [OperationSpec("normalization", "batch" if is_training else "batch-inference", parameters)]
 
 
-def row_norm(form: str, x: Any, shape: Sequence[int]) -> Told:
+def row_norm(form: str, x: Any, shape: Sequence[int]) -> OperationSpec:
     channels = math.prod(int(size) for size in shape)
-    told = {"batch": x.numel() // channels, "channels": channels, "height": 1, "width": 1}
-    return Told("normalization", form, told)
+    parameters = {"batch": x.numel() // channels, "channels": channels, "height": 1, "width": 1}
+    return OperationSpec("normalization", form, parameters)
 
 
-def layer_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def layer_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     return [row_norm("rms" if "rms" in name else "layer", args[0], args[1])]
 
 
-def group_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def group_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """Arguments: (input, weight, bias, batch, channels, pixels, groups, epsilon)."""
     sizes = [int(size) for size in args[0].shape]
     width = sizes[3] if len(sizes) > 3 else 1
     height = int(args[5]) // width
-    return [Told("normalization", "group", {"batch": sizes[0], "channels": sizes[1], "height": height, "width": width})]
+    return [
+        OperationSpec(
+            "normalization", "group", {"batch": sizes[0], "channels": sizes[1], "height": height, "width": width}
+        )
+    ]
 
 
-def sampled(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def grid_sample(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """grid_sample: costs as much as an interpolation to the size of the grid."""
     return flat_resize("bilinear", args[0], outs[0])
 
 
-def flat_resize(form: str, x: Any, out: Any) -> Sequence[Told]:
+def flat_resize(form: str, x: Any, out: Any) -> Sequence[OperationSpec]:
     sizes = {"batch": 1, "channels": 1, "height": 1, "width": int(x.numel())}
-    return [Told("resize", form, {**sizes, "out": int(out.numel()), "out_height": 1, "out_width": int(out.numel())})]
+    return [
+        OperationSpec(
+            "resize", form, {**sizes, "out": int(out.numel()), "out_height": 1, "out_width": int(out.numel())}
+        )
+    ]
 
 
-def attention_of_rows(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def packed_attention(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """Attention kernels below the dispatcher-level operation: the head dimension follows the positions."""
     q, k = args[0].transpose(-3, -2), args[1].transpose(-3, -2)
-    return [attention_of(q, k, any(one is True for one in args[3:]))]
+    return [attention_of(q, k, any(argument is True for argument in args[3:]))]
 
 
-def dropout(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
-    return [Told("dropout", "", three(args[0].shape))]
+def dropout(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+    return [OperationSpec("dropout", "", batch_rows_width(args[0].shape))]
 
 
-def embedding(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def embedding(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     table, indices = args[:2]
     return [
-        Told(
+        OperationSpec(
             "embedding",
             "",
             {"vocabulary": int(table.shape[0]), "width": int(table.shape[1]), "tokens": int(indices.numel())},
@@ -184,67 +209,85 @@ def embedding(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
     ]
 
 
-def loss(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def loss(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     x = args[0]
     classes = int(x.shape[1 if x.dim() > 1 else 0])
-    return [Told("loss", "", {"rows": x.numel() // classes, "classes": classes})]
+    return [OperationSpec("loss", "", {"rows": x.numel() // classes, "classes": classes})]
 
 
-def multi_head(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def multi_head(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """PyTorch's own attention module in inference on a GPU, where it is one call."""
     x, width, heads = args[0], int(args[3]), int(args[4])
-    rows, into = x.numel() // int(x.shape[-1]), int(x.shape[-1])
+    rows, in_features = x.numel() // int(x.shape[-1]), int(x.shape[-1])
     tokens = {"queries": int(x.shape[1]), "keys": int(args[1].shape[1]), "width": width // heads}
-    attends = {"batch": int(x.shape[0]), "heads": heads, **tokens, "causal": 0}
-    return [dense(rows, into, 3 * width, True), Told("attention", "", attends), dense(rows, width, into, True)]
+    attention_parameters = {"batch": int(x.shape[0]), "heads": heads, **tokens, "causal": 0}
+    return [
+        dense(rows, in_features, 3 * width, True),
+        OperationSpec("attention", "", attention_parameters),
+        dense(rows, width, in_features, True),
+    ]
 
 
-def encoder_layer(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def encoder_layer(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """A whole transformer encoder layer as one call, in inference."""
     x, width, heads, inner = args[0], int(args[1]), int(args[2]), int(args[14].shape[0])
-    rows, shape = x.numel() // width, three(x.shape)
-    attends = {"batch": int(x.shape[0]), "heads": heads, "queries": int(x.shape[1]), "keys": int(x.shape[1])}
-    attends |= {"width": width // heads, "causal": 0}
-    norm, add = row_norm("layer", x, [width]), Told("add", "same", shape)
+    rows, shape = x.numel() // width, batch_rows_width(x.shape)
+    attention_parameters = {
+        "batch": int(x.shape[0]),
+        "heads": heads,
+        "queries": int(x.shape[1]),
+        "keys": int(x.shape[1]),
+    }
+    attention_parameters |= {"width": width // heads, "causal": 0}
+    norm, add = row_norm("layer", x, [width]), OperationSpec("add", "same", shape)
     form = "gelu" if args[7] else "relu"
-    between = Told("activation", form, {**shape, "width": inner})
-    first = [dense(rows, width, 3 * width, True), Told("attention", "", attends), dense(rows, width, width, True), add]
+    between = OperationSpec("activation", form, {**shape, "width": inner})
+    first = [
+        dense(rows, width, 3 * width, True),
+        OperationSpec("attention", "", attention_parameters),
+        dense(rows, width, width, True),
+        add,
+    ]
     return [*first, norm, dense(rows, width, inner, True), between, dense(rows, inner, width, True), add, norm]
 
 
 def handlers() -> dict[str, elements.Handler]:
-    found = elements.handlers()
-    found |= dict.fromkeys("mm addmm mv addmv _int_mm _scaled_mm _addmm_activation".split(), product)
-    found |= dict.fromkeys("ger addr".split(), outer)
-    found |= dict.fromkeys("bmm baddbmm addbmm".split(), products)
-    found |= dict.fromkeys(("convolution", "_convolution", "cudnn_convolution", "mkldnn_convolution"), convolution)
+    handlers_by_name = elements.handlers()
+    handlers_by_name |= dict.fromkeys("mm addmm mv addmv _int_mm _scaled_mm _addmm_activation".split(), product)
+    handlers_by_name |= dict.fromkeys("ger addr".split(), outer)
+    handlers_by_name |= dict.fromkeys("bmm baddbmm addbmm".split(), products)
+    handlers_by_name |= dict.fromkeys(
+        ("convolution", "_convolution", "cudnn_convolution", "mkldnn_convolution"), convolution
+    )
     pools = "max_pool2d_with_indices avg_pool2d avg_pool1d max_pool1d max_pool3d_with_indices avg_pool3d".split()
-    found |= dict.fromkeys(pools, pooling)
+    handlers_by_name |= dict.fromkeys(pools, pooling)
     pools = "_adaptive_avg_pool2d adaptive_max_pool2d adaptive_avg_pool1d _adaptive_avg_pool3d adaptive_max_pool3d".split()
-    found |= dict.fromkeys(pools, adaptive)
+    handlers_by_name |= dict.fromkeys(pools, adaptive_pooling)
     sides = [f"{form}_pad{dimensions}d" for form in ("reflection", "replication") for dimensions in (1, 2, 3)]
-    found |= dict.fromkeys(["constant_pad_nd", *sides], padded)
+    handlers_by_name |= dict.fromkeys(["constant_pad_nd", *sides], pad)
     sizes = "nearest1d nearest2d linear1d bilinear2d bicubic2d nearest3d trilinear3d".split()
-    found |= dict.fromkeys([f"upsample_{one}" for one in sizes], resized)
-    found |= dict.fromkeys(["_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_nearest_exact2d"], resized)
+    handlers_by_name |= dict.fromkeys([f"upsample_{size}" for size in sizes], resize)
+    handlers_by_name |= dict.fromkeys(
+        ["_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_nearest_exact2d"], resize
+    )
     norms = "native_batch_norm cudnn_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training"
-    found |= dict.fromkeys([*norms.split(), "_batch_norm_with_update", "batch_norm"], batch_norm)
-    found |= dict.fromkeys(("native_layer_norm", "_fused_rms_norm"), layer_norm)
-    found |= {"native_group_norm": group_norm, "native_dropout": dropout, "embedding": embedding}
-    found |= dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), loss)
-    found |= {"_native_multi_head_attention": multi_head, "_transformer_encoder_layer_fwd": encoder_layer}
-    found |= dict.fromkeys("grid_sampler_2d grid_sampler_3d cudnn_grid_sampler".split(), sampled)
-    found |= dict.fromkeys("_embedding_bag embedding_bag _embedding_bag_forward_only".split(), embedding)
-    found |= dict.fromkeys(("_flash_attention_forward", "_efficient_attention_forward"), attention_of_rows)
-    found |= {"_cudnn_rnn": recurrent.cudnn}
-    found |= dict.fromkeys(("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"), recurrent.gates)
-    return found
+    handlers_by_name |= dict.fromkeys([*norms.split(), "_batch_norm_with_update", "batch_norm"], batch_norm)
+    handlers_by_name |= dict.fromkeys(("native_layer_norm", "_fused_rms_norm"), layer_norm)
+    handlers_by_name |= {"native_group_norm": group_norm, "native_dropout": dropout, "embedding": embedding}
+    handlers_by_name |= dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), loss)
+    handlers_by_name |= {"_native_multi_head_attention": multi_head, "_transformer_encoder_layer_fwd": encoder_layer}
+    handlers_by_name |= dict.fromkeys("grid_sampler_2d grid_sampler_3d cudnn_grid_sampler".split(), grid_sample)
+    handlers_by_name |= dict.fromkeys("_embedding_bag embedding_bag _embedding_bag_forward_only".split(), embedding)
+    handlers_by_name |= dict.fromkeys(("_flash_attention_forward", "_efficient_attention_forward"), packed_attention)
+    handlers_by_name |= {"_cudnn_rnn": recurrent.cudnn}
+    handlers_by_name |= dict.fromkeys(("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"), recurrent.gates)
+    return handlers_by_name
 
 
 HANDLERS = handlers()
 
 
-def told_of(func: Any, name: str, args: Sequence, outs: Sequence) -> Optional[Sequence[Told]]:
+def classify(func: Any, name: str, args: Sequence, outs: Sequence) -> Optional[Sequence[OperationSpec]]:
     """Returns the classified operation, None if it is unknown. `name` excludes the trailing underscore of in-place
     variants."""
     handler = HANDLERS.get(name)
@@ -253,9 +296,9 @@ def told_of(func: Any, name: str, args: Sequence, outs: Sequence) -> Optional[Se
     if name.startswith("_scaled_dot_product") and "backward" not in name:
         return attention(name, args, outs)
     if name.startswith("_foreach_") and name != "_foreach_mm":
-        return elements.of_each(name, args, outs)
+        return elements.foreach(name, args, outs)
     if name.endswith("_copy") and outs:  # a materialized view
-        return elements.cloned(name, args, outs)
+        return elements.clone(name, args, outs)
     if any(str(tag) == "Tag.pointwise" for tag in func.tags) and tensors_in(args):
         return elements.pointwise(name, args, outs)
     return None

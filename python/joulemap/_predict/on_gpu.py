@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterator, Sequence
 
 from .layers import attention_of, row_norm
 from .recurrent import RecurrentKernels
-from .shapes import Told, is_tensor
+from .shapes import OperationSpec, is_tensor
 
 # Operations that autocast computes in 32 bits on a GPU but not on the CPU, from PyTorch's
 # aten/src/ATen/autocast_mode.h.
@@ -33,58 +33,60 @@ IN_16_BITS = ("prelu", "addmv")
 ATTENDED_DIMENSIONS = 4
 
 
-def one_operation(torch: Any, recorder: Any) -> Callable:
+def make_single_kernel(torch: Any, recorder: Any) -> Callable:
     """Returns a function that represents one kernel: the recorder counts it and its backward pass. Its outputs have
     the given shapes: one, or a list of several."""
 
-    class Single(torch.autograd.Function):
+    class SingleKernel(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, told: Told, source: str, shape: Sequence[int], *tensors: Any) -> Any:
-            operation = recorder.tell(told, source, tensors[0])
-            ctx.operation, ctx.shapes = operation, [one.shape for one in tensors]
+        def forward(ctx: Any, spec: OperationSpec, source: str, shape: Sequence[int], *tensors: Any) -> Any:
+            operation = recorder.record_spec(spec, source, tensors[0])
+            ctx.operation, ctx.shapes = operation, [tensor.shape for tensor in tensors]
             ctx.like = tensors[0].detach()
             ctx.set_materialize_grads(False)
             with recorder.paused():
                 if shape and not isinstance(shape[0], int):
-                    return tuple(tensors[0].new_empty(one) for one in shape)
+                    return tuple(tensors[0].new_empty(tensor) for tensor in shape)
                 return tensors[0].new_empty(shape)
 
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
-            recorder.tell_backward(ctx.operation)
+            recorder.record_backward(ctx.operation)
             wanted = ctx.needs_input_grad[3:]
             with recorder.paused():
-                made = [ctx.like.new_empty(shape) if want else None for shape, want in zip(ctx.shapes, wanted)]
-            return None, None, None, *made
+                result = [
+                    ctx.like.new_empty(shape) if is_wanted else None for shape, is_wanted in zip(ctx.shapes, wanted)
+                ]
+            return None, None, None, *result
 
-    return Single.apply
+    return SingleKernel.apply
 
 
-class Kernels:
+class ReplacementKernels:
     """Replacement kernels of one trace, for the dispatcher's table."""
 
     def __init__(self, torch: Any, recorder: Any) -> None:
         self._torch, self._recorder = torch, recorder
-        self.single = one_operation(torch, recorder)
+        self.single = make_single_kernel(torch, recorder)
         self._fake = torch._subclasses.fake_tensor.FakeTensor
 
     def is_traced(self, args: Sequence) -> bool:
-        return any(isinstance(one, self._fake) for one in args)
+        return any(isinstance(tensor, self._fake) for tensor in args)
 
     def attention(self, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
         if not self.is_traced((q, k, v)):
-            whole = self._torch.ops.aten.scaled_dot_product_attention.default
+            original = self._torch.ops.aten.scaled_dot_product_attention.default
             named = {"scale": scale, "enable_gqa": enable_gqa}
-            return whole.decompose(q, k, v, attn_mask, dropout_p, is_causal, **named)
+            return original.decompose(q, k, v, attn_mask, dropout_p, is_causal, **named)
         if q.dim() != ATTENDED_DIMENSIONS:  # no fused kernel supports this rank
             if attn_mask is not None and attn_mask.dtype == self._torch.bool:
                 attn_mask = self._torch.zeros_like(attn_mask, dtype=q.dtype).masked_fill(~attn_mask, float("-inf"))
-            apart = self._torch.ops.aten._scaled_dot_product_attention_math
-            return apart(q, k, v, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
-        told = attention_of(q, k, is_causal)
+            unfused = self._torch.ops.aten._scaled_dot_product_attention_math
+            return unfused(q, k, v, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
+        spec = attention_of(q, k, is_causal)
         if attn_mask is not None:  # a mask selects another kernel
-            told.parameters["masked"] = 1
-        return self.single(told, "aten.scaled_dot_product_attention", [*q.shape[:-1], v.shape[-1]], q, k, v)
+            spec.parameters["masked"] = 1
+        return self.single(spec, "aten.scaled_dot_product_attention", [*q.shape[:-1], v.shape[-1]], q, k, v)
 
     def dropout(self, x, p, train):
         if not self.is_traced((x,)):
@@ -106,12 +108,12 @@ class Kernels:
 
     def safe_softmax(self, x, dim, dtype=None):
         """Sets fully masked rows to zero; the search for them has no gradient."""
-        made = self.softmax(x, dim, dtype)
+        result = self.softmax(x, dim, dtype)
         masked = (x.detach() == float("-inf")).all(dim, keepdim=True)
         if not self.is_traced((x,)):
-            return self._torch.where(masked, 0.0, made)
-        self._torch.where(masked, x.new_zeros(()), made.detach())
-        return made
+            return self._torch.where(masked, 0.0, result)
+        self._torch.where(masked, x.new_zeros(()), result.detach())
+        return result
 
     def log_softmax(self, x, dim, dtype=None):
         return self._torch.ops.aten._log_softmax(self._cast_inside(x, dtype), dim, False)
@@ -125,10 +127,10 @@ class Kernels:
             return x.to(dtype)
 
     def in_32_bits(self, func: Any, cast_inside: bool) -> Callable:
-        torch, low = self._torch, (self._torch.float16, self._torch.bfloat16)
+        torch, low_precision = self._torch, (self._torch.float16, self._torch.bfloat16)
 
         def cast(value: Any) -> Any:
-            if is_tensor(value) and value.dtype in low:
+            if is_tensor(value) and value.dtype in low_precision:
                 return self._cast_inside(value, torch.float32) if cast_inside else value.to(torch.float32)
             return value
 
@@ -154,8 +156,8 @@ class Kernels:
 
 
 @contextlib.contextmanager
-def chosen_as_on_gpu(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]:
-    kernels = Kernels(torch, recorder)
+def gpu_kernels(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]:
+    kernels = ReplacementKernels(torch, recorder)
     library = torch.library.Library("aten", "IMPL")
     try:
         with warnings.catch_warnings():
@@ -170,14 +172,14 @@ def chosen_as_on_gpu(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]
             if autocast is not None:
                 register_autocast(torch, library, kernels, autocast)
         casting = torch.autocast("cpu", dtype=autocast) if autocast is not None else contextlib.nullcontext()
-        with casting, taken_for_real(), not_compiled():
+        with casting, fake_tensor_check_disabled(), flex_compile_disabled():
             yield
     finally:
         library._destroy()
 
 
 @contextlib.contextmanager
-def taken_for_real() -> Iterator[None]:
+def fake_tensor_check_disabled() -> Iterator[None]:
     """Makes the transformers package build the masks of GPU tensors, which differ from those of fake tensors."""
     module = sys.modules.get("transformers.utils.import_utils")
     before = getattr(module, "is_fake_tensor", None)
@@ -192,7 +194,7 @@ def taken_for_real() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def not_compiled() -> Iterator[None]:
+def flex_compile_disabled() -> Iterator[None]:
     """Disables the compilation of flex_attention when it is called, which fake tensors do not support."""
     module = sys.modules.get("torch.nn.attention.flex_attention")
     name = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
@@ -207,12 +209,12 @@ def not_compiled() -> Iterator[None]:
         setattr(module, name, before)
 
 
-def register_autocast(torch: Any, library: Any, kernels: Kernels, dtype: Any) -> None:
+def register_autocast(torch: Any, library: Any, kernels: ReplacementKernels, dtype: Any) -> None:
     for name in (*IN_32_BITS, *CAST_INSIDE, *IN_16_BITS):
         packet, _, overload = name.partition(".")
         if not hasattr(torch.ops.aten, packet):
             continue
         func = getattr(getattr(torch.ops.aten, packet), overload or "default")
-        low = name in IN_16_BITS
-        kernel = kernels.in_16_bits(func, dtype) if low else kernels.in_32_bits(func, name in CAST_INSIDE)
+        low_precision = name in IN_16_BITS
+        kernel = kernels.in_16_bits(func, dtype) if low_precision else kernels.in_32_bits(func, name in CAST_INSIDE)
         library.impl(name, kernel, "AutocastCPU")

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Optional
 
-OWN = str(Path(__file__).resolve().parent)
+PACKAGE_PATH = str(Path(__file__).resolve().parent)
 # Modules of PyTorch that compute shapes instead of data. On a GPU all of this is C++.
-STANDS_IN = tuple(
+TRACING_PATHS = tuple(
     f"/torch/{name}"
     for name in (
         "_subclasses",
@@ -32,31 +32,31 @@ STANDS_IN = tuple(
     )
 )
 # nn.Module calls this function only if hooks exist, which tracing adds.
-WITH_HOOKS = "inner"
+HOOK_WRAPPER = "inner"
 
 
-class PythonCalls(contextlib.AbstractContextManager):
+class PythonCallCounter(contextlib.AbstractContextManager):
     """`count` is valid after exit; None if another profiler occupies Python's profiler slot."""
 
     def __init__(self) -> None:
         self.count: Optional[int] = None
         self._outside, self._depth = {}, 0  # type: ignore[var-annotated]
 
-    def __enter__(self) -> PythonCalls:
+    def __enter__(self) -> PythonCallCounter:
         if sys.getprofile() is None:
             self.count = 0
-            sys.setprofile(self._see)
+            sys.setprofile(self._on_event)
         return self
 
     def __exit__(self, *_: Any) -> None:
         if self.count is not None:
             sys.setprofile(None)
 
-    def _see(self, frame: FrameType, event: str, _: Any) -> None:
+    def _on_event(self, frame: FrameType, event: str, _: Any) -> None:
         if event == "call":
             if self._depth or self._is_outside(frame):
                 self._depth += 1
-            elif frame.f_code.co_name != WITH_HOOKS:
+            elif frame.f_code.co_name != HOOK_WRAPPER:
                 self.count += 1  # type: ignore[operator]
         elif event == "return" and self._depth:
             self._depth -= 1
@@ -64,5 +64,5 @@ class PythonCalls(contextlib.AbstractContextManager):
     def _is_outside(self, frame: FrameType) -> bool:
         path = frame.f_code.co_filename
         if path not in self._outside:
-            self._outside[path] = path.startswith(OWN) or any(part in path for part in STANDS_IN)
+            self._outside[path] = path.startswith(PACKAGE_PATH) or any(part in path for part in TRACING_PATHS)
         return self._outside[path]

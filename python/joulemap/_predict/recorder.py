@@ -13,17 +13,17 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Iterator, Optional, Sequence
 
-from .answers import Answers
+from .scalar_values import ScalarValues
 from .elements import dtype_name
-from .layers import attention_of, dense, told_of
-from .shapes import Told, tensors_in
+from .layers import attention_of, dense, classify
+from .shapes import OperationSpec, tensors_in
 
 # Operations that launch nothing: PyTorch's internal bookkeeping on fake tensors.
-SILENT = {"detach", "detach_", "lift_fresh", "is_same_size", "_has_compatible_shallow_copy_type", "device"}
-SILENT |= {"size", "stride", "sym_size", "sym_stride", "sym_numel", "is_contiguous", "layout"}
-SILENT |= {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
+NO_LAUNCH = {"detach", "detach_", "lift_fresh", "is_same_size", "_has_compatible_shallow_copy_type", "device"}
+NO_LAUNCH |= {"size", "stride", "sym_size", "sym_stride", "sym_numel", "is_contiguous", "layout"}
+NO_LAUNCH |= {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
 # Views besides those that PyTorch itself marks as views.
-MOVE_NOTHING = {"_unsafe_view", "resize", "set", "as_strided", "unsafe_split", "unsafe_split_with_sizes"}
+VIEWS = {"_unsafe_view", "resize", "set", "as_strided", "unsafe_split", "unsafe_split_with_sizes"}
 # Operations of a node that together form its one backward operation, by the kind of the forward operation.
 GRADIENTS = {
     "dense": {"mm", "sum", "t", "view", "transpose", "unsqueeze", "squeeze", "mv", "mul", "expand"},
@@ -46,7 +46,7 @@ class Recorder:
         self.modules: list[str] = []
         self.layer_of_parameter: dict[int, str] = {}
         self._pauses = 0
-        self._of_node: dict[int, Optional[dict]] = {}
+        self._operation_of_node: dict[int, Optional[dict]] = {}
         self._number = self._next_number()
         self._claimed = range(0)
 
@@ -69,36 +69,44 @@ class Recorder:
         if after > self._number:
             self._claimed = range(self._number, after)
         for number in range(self._number, after):
-            self._of_node[number] = operation
+            self._operation_of_node[number] = operation
         self._number = after
 
     def _claim_from_copy(self) -> None:
         """In-place operations that need their input again copy it first: reassigns the node from that copy."""
         last = self.operations[-1] if self.operations else None
         if last and last["source"] == "aten.clone" and self._next_number() == self._number and self._claimed:
-            if self._of_node.get(self._claimed[-1]) is last:
+            if self._operation_of_node.get(self._claimed[-1]) is last:
                 self._number = self._claimed[0]
 
-    def tell(self, told: Told, source: str, like: Any, layer: Optional[str] = None, which: str = "forward") -> dict:
+    def record_spec(
+        self, spec: OperationSpec, source: str, tensor: Any, layer: Optional[str] = None, which: str = "forward"
+    ) -> dict:
         if layer is None:
             layer = self.modules[-1] if self.modules else ""
-        dtype = self.dtype_of(told.kind, like)
-        kept = {"layer": layer, "source": source, "kind": told.kind, "form": told.form, "parameters": told.parameters}
-        kept |= {"dtype": dtype, "pass": which, "phase": self.phase, "count": 1}
-        self.operations.append(kept)
+        dtype = self.dtype_of(spec.kind, tensor)
+        operation = {
+            "layer": layer,
+            "source": source,
+            "kind": spec.kind,
+            "form": spec.form,
+            "parameters": spec.parameters,
+        }
+        operation |= {"dtype": dtype, "pass": which, "phase": self.phase, "count": 1}
+        self.operations.append(operation)
         if which == "forward":
-            self._claim(kept)
-        return kept
+            self._claim(operation)
+        return operation
 
-    def dtype_of(self, kind: str, like: Any) -> str:
-        name = dtype_name(like.dtype) if like is not None else "fp32"
-        if name != "fp32" or like is None or like.dtype != self._torch.float32:
+    def dtype_of(self, kind: str, tensor: Any) -> str:
+        name = dtype_name(tensor.dtype) if tensor is not None else "fp32"
+        if name != "fp32" or tensor is None or tensor.dtype != self._torch.float32:
             return name
         if kind in ("convolution", "recurrent"):  # cuDNN, for which PyTorch allows TF32
             return "fp32" if self._dtype == "fp32" else "tf32"
         return "tf32" if kind in PRODUCTS and self._dtype == "tf32" else name
 
-    def tell_backward(self, forward: dict, which: str = "backward") -> None:
+    def record_backward(self, forward: dict, which: str = "backward") -> None:
         """Records one backward operation per forward operation, however many kernels it takes."""
         if forward.get("part") or id(forward) in self._done:
             return
@@ -110,33 +118,33 @@ class Recorder:
 
     def record(self, func: Any, name: str, args: Sequence, outs: Sequence, node: Any, in_place: bool) -> None:
         """Records one operation. `name` excludes the trailing underscore of in-place variants."""
-        if self._pauses or name in SILENT:
+        if self._pauses or name in NO_LAUNCH:
             return
-        forward = self._of_node.get(node._sequence_nr()) if node is not None else None
+        forward = self._operation_of_node.get(node._sequence_nr()) if node is not None else None
         if forward is not None and self._is_gradient(forward, name, args, node):
             return
         layer = self._layer_of(node, forward)
         source = f"{func.namespace}.{name}"
-        like = main_tensor(name, tensors_in(args), outs)
-        if is_view(func) or name in MOVE_NOTHING:
-            told: Optional[Sequence[Told]] = [Told("view", "", {"batch": 1, "rows": 1, "width": 1})]
+        main_input = main_tensor(name, tensors_in(args), outs)
+        if is_view(func) or name in VIEWS:
+            specs: Optional[Sequence[OperationSpec]] = [OperationSpec("view", "", {"batch": 1, "rows": 1, "width": 1})]
         else:
-            told = told_of(func, name, args, outs) if func.namespace in ("aten", "prims") else None
-        if name.startswith("nll_loss") and self._joins_softmax(told):
+            specs = classify(func, name, args, outs) if func.namespace in ("aten", "prims") else None
+        if name.startswith("nll_loss") and self._merge_into_softmax(specs):
             return
-        if told is None:
-            told = [self._unknown(func.namespace, source, layer, args, outs)]
+        if specs is None:
+            specs = [self._unknown(func.namespace, source, layer, args, outs)]
         if in_place and node is None:
             self._claim_from_copy()
-        for one in told:
-            self.tell(one, source, like, layer)
+        for spec in specs:
+            self.record_spec(spec, source, main_input, layer)
 
-    def _joins_softmax(self, told: Optional[Sequence[Told]]) -> bool:
+    def _merge_into_softmax(self, specs: Optional[Sequence[OperationSpec]]) -> bool:
         """Merges log softmax and the following selection into one loss."""
-        last = next((one for one in reversed(self.operations) if one["kind"] != "view"), None)
-        if not told or last is None or last["form"] != "log_softmax" or last["pass"] != "forward":
+        last = next((operation for operation in reversed(self.operations) if operation["kind"] != "view"), None)
+        if not specs or last is None or last["form"] != "log_softmax" or last["pass"] != "forward":
             return False
-        last.update(kind="loss", form="", parameters=told[0].parameters, source="aten.nll_loss_forward")
+        last.update(kind="loss", form="", parameters=specs[0].parameters, source="aten.nll_loss_forward")
         self._claim(last)
         return True
 
@@ -147,17 +155,19 @@ class Recorder:
             return self.layer_of_parameter.get(id(node.variable), "")
         return self.modules[-1] if self.modules else ""
 
-    def tell_unknown(self, name: str, namespace: str, args: Sequence, outs: Sequence) -> None:
+    def record_unknown(self, name: str, namespace: str, args: Sequence, outs: Sequence) -> None:
         layer, source = self._layer_of(None, None), f"{namespace}.{name}"
-        told = self._unknown(namespace, source, layer, args, outs)
-        self.tell(told, source, main_tensor(name, tensors_in(args), outs), layer)
+        spec = self._unknown(namespace, source, layer, args, outs)
+        self.record_spec(spec, source, main_tensor(name, tensors_in(args), outs), layer)
 
-    def _unknown(self, namespace: str, source: str, layer: str, args: Sequence, outs: Sequence) -> Told:
+    def _unknown(self, namespace: str, source: str, layer: str, args: Sequence, outs: Sequence) -> OperationSpec:
         known = namespace in ("aten", "prims")
         reason = "an operation of no known kind" if known else f"an operation of the library {namespace}"
         self.unknown.append({"layer": layer, "source": source, "reason": reason, "bounded": True})
-        sizes = [sum(int(one.numel()) for one in tensors) for tensors in (tensors_in(args), outs)]
-        return Told("unknown", "", {"batch": 1, "rows": 1, "width": max(sizes), "in": sizes[0], "out": sizes[1]})
+        sizes = [sum(int(tensor.numel()) for tensor in tensors) for tensors in (tensors_in(args), outs)]
+        return OperationSpec(
+            "unknown", "", {"batch": 1, "rows": 1, "width": max(sizes), "in": sizes[0], "out": sizes[1]}
+        )
 
     def _is_gradient(self, forward: dict, name: str, args: Sequence, node: Any) -> bool:
         """Records an operation of a node as part of its one backward operation; returns False if it is separate."""
@@ -169,7 +179,7 @@ class Recorder:
         if "_backward" in name and not name.endswith(("slice_backward", "select_backward")):
             if kind in ("view", "unknown", "cast", "reshape"):
                 return False
-            self.tell_backward(forward)
+            self.record_backward(forward)
             return True
         if name not in GRADIENTS.get(kind, ()):
             return False
@@ -178,19 +188,21 @@ class Recorder:
             return self._dense(forward, name, edges)
         if kind == "add":
             if name == "sum":
-                self.tell_backward(forward)
+                self.record_backward(forward)
             return True
         if all(edges[-2:]) and len(edges) > 1:
-            self.tell_backward(forward)
+            self.record_backward(forward)
             return True
         return False
 
     def _convolution(self, forward: dict, wanted: Sequence[bool]) -> bool:
         if wanted[0] and not wanted[1]:  # the input gradient alone costs as much as the forward pass
-            self.tell(Told(forward["kind"], forward["form"], forward["parameters"]), forward["source"], None, "")
+            self.record_spec(
+                OperationSpec(forward["kind"], forward["form"], forward["parameters"]), forward["source"], None, ""
+            )
             self.operations[-1].update(layer=forward["layer"], dtype=forward["dtype"])
             return True
-        self.tell_backward(forward, "backward" if wanted[0] else "backward-weights")
+        self.record_backward(forward, "backward" if wanted[0] else "backward-weights")
         return True
 
     def _dense(self, forward: dict, name: str, edges: Sequence[bool]) -> bool:
@@ -200,61 +212,63 @@ class Recorder:
         into, weights = edges[-2:] if len(edges) > 1 else (False, True)
         if into and not weights:
             sizes = forward["parameters"]
-            self.tell(dense(sizes["rows"], sizes["out"], sizes["in"], False), forward["source"], None, forward["layer"])
+            self.record_spec(
+                dense(sizes["rows"], sizes["out"], sizes["in"], False), forward["source"], None, forward["layer"]
+            )
             self.operations[-1]["dtype"] = forward["dtype"]
             return True
-        self.tell_backward(forward, "backward" if into else "backward-weights")
+        self.record_backward(forward, "backward" if into else "backward-weights")
         return True
 
 
-def main_tensor(name: str, given: Sequence, outs: Sequence) -> Any:
+def main_tensor(name: str, tensors: Sequence, outs: Sequence) -> Any:
     """Returns the tensor whose type the operation computes in: the first floating-point one; for elementwise
     operations the widest."""
-    numbers = [one for one in given if one.dtype.is_floating_point]
-    if name in ("add", "sub", "mul", "div", "where", "addcmul") and len(numbers) > 1:
-        return max(numbers, key=lambda one: one.dtype.itemsize)
-    return numbers[0] if numbers else outs[0] if outs else None
+    floating = [tensor for tensor in tensors if tensor.dtype.is_floating_point]
+    if name in ("add", "sub", "mul", "div", "where", "addcmul") and len(floating) > 1:
+        return max(floating, key=lambda tensor: tensor.dtype.itemsize)
+    return floating[0] if floating else outs[0] if outs else None
 
 
 def is_view(func: Any) -> bool:
     """Returns whether the output aliases the memory of the input without writing to it."""
-    aliases = [one.alias_info for one in func._schema.returns]
-    return bool(aliases) and all(one is not None and not one.is_write for one in aliases)
+    aliases = [alias.alias_info for alias in func._schema.returns]
+    return bool(aliases) and all(alias is not None and not alias.is_write for alias in aliases)
 
 
-def seeing(torch: Any, recorder: Recorder) -> Any:
+def dispatch_recorder(torch: Any, recorder: Recorder) -> Any:
     """Returns the dispatch mode that passes every operation to the recorder."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     node_of = torch._C._current_autograd_node
     plain: dict[Any, str] = {}
-    answers = Answers(torch)
+    scalars = ScalarValues(torch)
 
-    class Seeing(TorchDispatchMode):
+    class DispatchRecorder(TorchDispatchMode):
         supports_higher_order_operators = True
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if not hasattr(func, "overloadpacket"):
-                return see_higher_order(torch, recorder, func, args, kwargs or {})
+                return record_higher_order(torch, recorder, func, args, kwargs or {})
             name = plain.get(func)
             if name is None:
                 name = func.overloadpacket.__name__
                 name = name if name == "copy_" or not name.endswith("_") else name[:-1]
                 plain[func] = name
-            if name in SILENT:
+            if name in NO_LAUNCH:
                 return func(*args, **(kwargs or {}))
-            out = answers.of(args[0]) if name == "_local_scalar_dense" else stand_in(torch, name, args)
+            out = scalars.value_of(args[0]) if name == "_local_scalar_dense" else fake_outputs(torch, name, args)
             out = func(*args, **(kwargs or {})) if out is None else out
             outs = tensors_in(out) if isinstance(out, (list, tuple)) else tensors_in([out])
-            answers.keep(func, name, args, outs)
-            given = [*args, *(kwargs or {}).values()] if name in NAMED_TOO else args
+            scalars.record_outputs(func, name, args, outs)
+            given = [*args, *(kwargs or {}).values()] if name in WITH_KEYWORD_TENSORS else args
             recorder.record(func, name, given, outs, node_of(), name != func.overloadpacket.__name__)
             return out
 
-    return Seeing()
+    return DispatchRecorder()
 
 
-def see_higher_order(torch: Any, recorder: Recorder, func: Any, args: Sequence, named: dict) -> Any:
+def record_higher_order(torch: Any, recorder: Recorder, func: Any, args: Sequence, named: dict) -> Any:
     """Records an operator that takes functions. The operations inside are part of it: flex_attention is one attention
     kernel."""
     with recorder.paused():
@@ -262,16 +276,16 @@ def see_higher_order(torch: Any, recorder: Recorder, func: Any, args: Sequence, 
     outs = tensors_in(out) if isinstance(out, (list, tuple)) else tensors_in([out])
     name = func.name()
     if name == "flex_attention":
-        recorder.tell(attention_of(args[0], args[1], False), f"higher_order.{name}", args[0])
+        recorder.record_spec(attention_of(args[0], args[1], False), f"higher_order.{name}", args[0])
     else:
-        recorder.tell_unknown(name, "higher_order", args, outs)
+        recorder.record_unknown(name, "higher_order", args, outs)
     return out
 
 
-NAMED_TOO = {"_scaled_dot_product_flash_attention_for_cpu"}
+WITH_KEYWORD_TENSORS = {"_scaled_dot_product_flash_attention_for_cpu"}
 
 
-def stand_in(torch: Any, name: str, args: Sequence) -> Any:
+def fake_outputs(torch: Any, name: str, args: Sequence) -> Any:
     """Returns outputs of operations that PyTorch cannot run on fake tensors."""
     if name == "_native_multi_head_attention":
         return torch.empty_like(args[0]), torch.empty(0, device=args[0].device)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple, Sequence
 
-from .shapes import Told, three
+from .shapes import OperationSpec, batch_rows_width
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 # In the order of the mode numbers of _cudnn_rnn.
-BY_MODE = ("rnn_relu", "rnn_tanh", "lstm", "gru")
+FORMS_BY_MODE = ("rnn_relu", "rnn_tanh", "lstm", "gru")
 
 
 class Stack(NamedTuple):
@@ -20,7 +20,7 @@ class Stack(NamedTuple):
     form: str
     batch: int
     steps: int
-    into: int
+    input_width: int
     hidden: int
     layers: int
     directions: int
@@ -31,39 +31,43 @@ class Stack(NamedTuple):
     def output(self) -> int:
         return self.projection or self.hidden
 
-    def told(self) -> Told:
-        sizes = {"batch": self.batch, "steps": self.steps, "in": self.into, "hidden": self.hidden}
+    def spec(self) -> OperationSpec:
+        sizes = {"batch": self.batch, "steps": self.steps, "in": self.input_width, "hidden": self.hidden}
         sizes |= {"layers": self.layers, "directions": self.directions, "bias": int(self.bias)}
         sizes |= {"projection": self.projection} if self.projection else {}
-        return Told("recurrent", self.form, {key: int(size) for key, size in sizes.items()})
+        return OperationSpec("recurrent", self.form, {key: int(size) for key, size in sizes.items()})
 
 
 def stack_of(form: str, x: Any, params: Sequence, layers: int, bidirectional: bool, bias: bool, batch_first: bool) -> Stack:
     steps, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
-    return sized(form, steps, batch, x.shape[-1], params, layers, bidirectional, bias)
+    return stack_from_weights(form, steps, batch, x.shape[-1], params, layers, bidirectional, bias)
 
 
-def sized(form: str, steps: int, batch: int, into: int, params: Sequence, layers: int, both: bool, bias: bool) -> Stack:
+def stack_from_weights(
+    form: str, steps: int, batch: int, input_width: int, params: Sequence, layers: int, bidirectional: bool, bias: bool
+) -> Stack:
     """Derives sizes from the weights: the first is (gates * hidden, in), the second (gates * hidden, output)."""
     hidden, output = int(params[0].shape[0]) // GATES[form], int(params[1].shape[1])
     projection = output if output != hidden else 0
-    return Stack(form, int(batch), int(steps), int(into), hidden, int(layers), 1 + bool(both), bias, projection)
+    return Stack(
+        form, int(batch), int(steps), int(input_width), hidden, int(layers), 1 + bool(bidirectional), bias, projection
+    )
 
 
-def cudnn(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def cudnn(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """Arguments: (input, weights, weights of a layer, buffer, hx, cx, mode, hidden, projection, layers, batch first,
     dropout, train, bidirectional)."""
-    x, weights, form = args[0], args[1], BY_MODE[int(args[6])]
-    return [stack_of(form, x, weights, args[9], args[13], int(args[2]) > 2, args[10]).told()]
+    x, weights, form = args[0], args[1], FORMS_BY_MODE[int(args[6])]
+    return [stack_of(form, x, weights, args[9], args[13], int(args[2]) > 2, args[10]).spec()]
 
 
-def gates(name: str, args: Sequence, outs: Sequence) -> Sequence[Told]:
+def gates(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     return [gates_of(name.removeprefix("_thnn_fused_"), args[0])]
 
 
-def gates_of(form: str, products: Any) -> Told:
+def gates_of(form: str, products: Any) -> OperationSpec:
     rows = GATES[form.removesuffix("_cell")]
-    return Told("activation", form, {"batch": int(products.shape[0]), "rows": rows,
+    return OperationSpec("activation", form, {"batch": int(products.shape[0]), "rows": rows,
                                      "width": int(products.shape[1]) // rows})  # fmt: skip
 
 
@@ -86,8 +90,10 @@ class RecurrentKernels:
     def _layers(self, form: str) -> Callable:
         def run(x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
             if not self._is_traced([x, *params]):
-                whole = getattr(self._torch.ops.aten, form).input
-                return whole.decompose(x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+                original = getattr(self._torch.ops.aten, form).input
+                return original.decompose(
+                    x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+                )
             x = x.transpose(0, 1).contiguous() if batch_first else x  # cuDNN reads time steps one after the other
             stack = stack_of(form, x, params, num_layers, bidirectional, has_biases, False)
             y, *states = self._call(stack, f"aten.{form}", x, hx, params, [stack.steps, stack.batch])
@@ -98,11 +104,15 @@ class RecurrentKernels:
     def _packed(self, form: str) -> Callable:
         def run(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
             if not self._is_traced([data, *params]):
-                whole = getattr(self._torch.ops.aten, form).data
-                return whole.decompose(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
+                original = getattr(self._torch.ops.aten, form).data
+                return original.decompose(
+                    data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional
+                )
             rows, steps = int(data.shape[0]), int(batch_sizes.shape[0])
             batch = -(-rows // max(1, steps))  # sequence lengths differ: mean number of sequences active at a time step
-            stack = sized(form, steps, batch, data.shape[-1], params, num_layers, bidirectional, has_biases)
+            stack = stack_from_weights(
+                form, steps, batch, data.shape[-1], params, num_layers, bidirectional, has_biases
+            )
             return self._call(stack, f"aten.{form}", data, hx, params, [rows])
 
         return run
@@ -115,50 +125,50 @@ class RecurrentKernels:
         note = "sequences of different lengths are packed: each counts as the longest"
         self._recorder.notes += [] if note in self._recorder.notes else [note]
         rows, steps = int(x.shape[0]) * int(x.shape[1]), int(x.shape[1 if batch_first else 0])
-        told = Told("reshape", "gather", three([rows, *x.shape[2:]]))
-        (data,) = self._single(told, "aten._pack_padded_sequence", [[rows, *x.shape[2:]]], x)
+        spec = OperationSpec("reshape", "gather", batch_rows_width([rows, *x.shape[2:]]))
+        (data,) = self._single(spec, "aten._pack_padded_sequence", [[rows, *x.shape[2:]]], x)
         with self._recorder.paused():
             return data, self._torch.full((steps,), rows // max(1, steps), dtype=self._torch.int64)
 
     def unpack(self, data, batch_sizes, batch_first, padding_value, total_length):
         if not self._is_traced((data,)):
-            whole = self._torch.ops.aten._pad_packed_sequence.default
-            return whole.decompose(data, batch_sizes, batch_first, padding_value, total_length)
+            original = self._torch.ops.aten._pad_packed_sequence.default
+            return original.decompose(data, batch_sizes, batch_first, padding_value, total_length)
         steps = int(batch_sizes.shape[0])
         batch = int(data.shape[0]) // max(1, steps)
         shape = [batch, steps, *data.shape[1:]] if batch_first else [steps, batch, *data.shape[1:]]
-        told = Told("reshape", "gather", three(data.shape))
-        (padded,) = self._single(told, "aten._pad_packed_sequence", [shape], data)
+        spec = OperationSpec("reshape", "gather", batch_rows_width(data.shape))
+        (padded,) = self._single(spec, "aten._pad_packed_sequence", [shape], data)
         with self._recorder.paused():
             return padded, self._torch.full((batch,), steps, dtype=self._torch.int64)
 
     def _call(self, stack: Stack, source: str, x: Any, hx: Any, params: Sequence, leading: Sequence[int]) -> tuple:
         hx = [hx] if not isinstance(hx, (list, tuple)) else list(hx)
-        given = [self._low(one) for one in (x, *hx, *params)]
-        shapes = [[*leading, stack.directions * stack.output], *[list(one.shape) for one in hx]]
-        return self._single(stack.told(), source, shapes, *given)
+        given = [self._to_fp16(tensor) for tensor in (x, *hx, *params)]
+        shapes = [[*leading, stack.directions * stack.output], *[list(tensor.shape) for tensor in hx]]
+        return self._single(stack.spec(), source, shapes, *given)
 
-    def _low(self, tensor: Any) -> Any:
-        wanted = self._autocast is not None and tensor.dtype == self._torch.float32
-        return tensor.to(self._torch.float16) if wanted else tensor
+    def _to_fp16(self, tensor: Any) -> Any:
+        is_cast = self._autocast is not None and tensor.dtype == self._torch.float32
+        return tensor.to(self._torch.float16) if is_cast else tensor
 
     def lstm_cell(self, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
         if not self._is_traced((x, w_ih)):
             return self._torch.ops.aten.lstm_cell.default.decompose(x, hx, w_ih, w_hh, b_ih, b_hh)
         from_input, from_state = self._products(x, hx[0], w_ih, w_hh)
         shapes = [list(hx[0].shape), list(hx[1].shape)]
-        biases = [one for one in (b_ih, b_hh) if one is not None]
-        told = gates_of("lstm_cell", from_input)
-        return self._single(told, "aten._thnn_fused_lstm_cell", shapes, from_input, from_state, hx[1], *biases)
+        biases = [bias for bias in (b_ih, b_hh) if bias is not None]
+        spec = gates_of("lstm_cell", from_input)
+        return self._single(spec, "aten._thnn_fused_lstm_cell", shapes, from_input, from_state, hx[1], *biases)
 
     def gru_cell(self, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
         if not self._is_traced((x, w_ih)):
             return self._torch.ops.aten.gru_cell.default.decompose(x, hx, w_ih, w_hh, b_ih, b_hh)
         from_input, from_state = self._products(x, hx, w_ih, w_hh)
-        biases = [one for one in (b_ih, b_hh) if one is not None]
-        told = gates_of("gru_cell", from_input)
+        biases = [bias for bias in (b_ih, b_hh) if bias is not None]
+        spec = gates_of("gru_cell", from_input)
         shapes = [list(hx.shape)]
-        return self._single(told, "aten._thnn_fused_gru_cell", shapes, from_input, from_state, hx, *biases)[0]
+        return self._single(spec, "aten._thnn_fused_gru_cell", shapes, from_input, from_state, hx, *biases)[0]
 
     def _products(self, x: Any, state: Any, w_ih: Any, w_hh: Any) -> tuple:
         return self._torch.matmul(x, w_ih.t()), self._torch.matmul(state, w_hh.t())

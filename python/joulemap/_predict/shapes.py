@@ -8,7 +8,7 @@ import math
 from typing import Any, NamedTuple, Sequence
 
 
-class Told(NamedTuple):
+class OperationSpec(NamedTuple):
     """A classified operation: kind, form and integer parameters, as in src/predict/graph/operation.h."""
 
     kind: str
@@ -16,11 +16,11 @@ class Told(NamedTuple):
     parameters: dict[str, int]
 
 
-def elements(shape: Sequence[int]) -> int:
+def element_count(shape: Sequence[int]) -> int:
     return math.prod(int(size) for size in shape)
 
 
-def three(shape: Sequence[int]) -> dict[str, int]:
+def batch_rows_width(shape: Sequence[int]) -> dict[str, int]:
     """Returns any shape as batch, rows and width; for images the width is all pixels of a channel."""
     sizes = [int(size) for size in shape]
     if len(sizes) >= 4:
@@ -37,13 +37,13 @@ def by_dimension(shape: Sequence[int], dim: int) -> dict[str, int]:
     return {"batch": rest[0] if rest else 1, "rows": math.prod(rest[1:]), "width": sizes[dim]}
 
 
-def beside(shape: Sequence[int], second: Sequence[int]) -> tuple[str, dict[str, int]]:
+def broadcast_form(shape: Sequence[int], second: Sequence[int]) -> tuple[str, dict[str, int]]:
     """Returns the form of an operation of two operands, the second at most as large as the first: same, scalar, last,
     row."""
     if list(shape) == list(second):
-        return "same", three(shape)
-    if elements(second) == 1:
-        return "scalar", three(shape)
+        return "same", batch_rows_width(shape)
+    if element_count(second) == 1:
+        return "scalar", batch_rows_width(shape)
     padded = [1] * (len(shape) - len(second)) + [int(size) for size in second]
     used = [index for index, size in enumerate(padded) if size != 1]
     first, last = used[0], used[-1]

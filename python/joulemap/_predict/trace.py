@@ -10,11 +10,11 @@ import contextlib
 from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 from .elements import dtype_name
-from .fakes import Faker, put_aside
-from .on_gpu import chosen_as_on_gpu
-from .python_calls import PythonCalls
-from .recorder import Recorder, seeing
-from .shapes import Told
+from .fakes import FakeTensorFactory, fake_state
+from .on_gpu import gpu_kernels
+from .python_calls import PythonCallCounter
+from .recorder import Recorder, dispatch_recorder
+from .shapes import OperationSpec
 
 SCHEMA = "joulemap.operations/1"
 FORMS = ("sgd", "momentum", "adam", "adamw", "rmsprop")
@@ -46,21 +46,24 @@ def trace(
     if isinstance(optimizer, str):
         form_of(optimizer)  # validates before anything is changed
     recorder, mode = Recorder(torch, dtype), FakeTensorMode(allow_non_fake_inputs=True)
-    faker, python = Faker(torch, mode), PythonCalls()
+    factory, call_counter = FakeTensorFactory(torch, mode), PythonCallCounter()
     was_training = model.training
     try:
         model.train(training)
-        with put_aside(torch, model, faker), mode:
-            given, more = faker.inside(tuple(inputs)), faker.inside(dict(named or {}))
-            run_once(torch, model, Recorder(torch, dtype), given, more, training, autocast)
+        with fake_state(torch, model, factory), mode:
+            args, kwargs = factory.convert(tuple(inputs)), factory.convert(dict(named or {}))
+            run_once(torch, model, Recorder(torch, dtype), args, kwargs, training, autocast)
             with named_modules(torch, model, recorder):
                 if training:
-                    run_training(torch, model, recorder, python, given, more, loss, autocast)
-                    tell_optimizer(model, recorder, optimizer)
+                    run_training(torch, model, recorder, call_counter, args, kwargs, loss, autocast)
+                    record_optimizer(model, recorder, optimizer)
                 else:
-                    run_inference(torch, model, recorder, python, given, more, autocast)
-            weights = [one for one in model.parameters() if one.requires_grad]
-            counted = {"weight_tensors": len(weights), "weight_elements": sum(int(one.numel()) for one in weights)}
+                    run_inference(torch, model, recorder, call_counter, args, kwargs, autocast)
+            weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
+            counted = {
+                "weight_tensors": len(weights),
+                "weight_elements": sum(int(parameter.numel()) for parameter in weights),
+            }
     finally:
         model.train(was_training)
     return {
@@ -71,44 +74,50 @@ def trace(
         "operations": recorder.operations,
         "unknown": recorder.unknown,
         **counted,
-        **({} if python.count is None else {"python_calls": python.count}),
+        **({} if call_counter.count is None else {"python_calls": call_counter.count}),
         "notes": recorder.notes,
     }
 
 
 def run_once(
-    torch: Any, model: Any, unread: Recorder, given: tuple, more: dict, training: bool, autocast: Any
+    torch: Any, model: Any, discarded: Recorder, args: tuple, kwargs: dict, training: bool, autocast: Any
 ) -> None:
     """Runs once to create state that a module caches for later calls (positions, masks): it is not part of
     each pass."""
-    with torch.set_grad_enabled(training), chosen_as_on_gpu(torch, unread, autocast), seeing(torch, unread):
-        model(*given, **more)
+    with torch.set_grad_enabled(training), gpu_kernels(torch, discarded, autocast), dispatch_recorder(torch, discarded):
+        model(*args, **kwargs)
 
 
 def run_inference(
-    torch: Any, model: Any, recorder: Recorder, python: PythonCalls, given: tuple, more: dict, autocast: Any
+    torch: Any,
+    model: Any,
+    recorder: Recorder,
+    call_counter: PythonCallCounter,
+    args: tuple,
+    kwargs: dict,
+    autocast: Any,
 ) -> None:
-    with torch.no_grad(), chosen_as_on_gpu(torch, recorder, autocast), seeing(torch, recorder), python:
-        model(*given, **more)
+    with torch.no_grad(), gpu_kernels(torch, recorder, autocast), dispatch_recorder(torch, recorder), call_counter:
+        model(*args, **kwargs)
 
 
 def run_training(
     torch: Any,
     model: Any,
     recorder: Recorder,
-    python: PythonCalls,
-    given: tuple,
-    more: dict,
+    call_counter: PythonCallCounter,
+    args: tuple,
+    kwargs: dict,
     loss: Optional[Callable],
     autocast: Any,
 ) -> None:
     with torch.enable_grad():
-        with chosen_as_on_gpu(torch, recorder, autocast), seeing(torch, recorder):
-            with python:
-                output = model(*given, **more)
+        with gpu_kernels(torch, recorder, autocast), dispatch_recorder(torch, recorder):
+            with call_counter:
+                output = model(*args, **kwargs)
             value = (loss or cross_entropy_of(torch, recorder))(output)
         recorder.begin_backward()
-        with chosen_as_on_gpu(torch, recorder, None), seeing(torch, recorder):
+        with gpu_kernels(torch, recorder, None), dispatch_recorder(torch, recorder):
             value.backward()
 
 
@@ -159,26 +168,26 @@ def named_modules(torch: Any, model: Any, recorder: Recorder) -> Iterator[None]:
             hook.remove()
 
 
-def tell_optimizer(model: Any, recorder: Recorder, optimizer: Union[str, Any, None]) -> None:
+def record_optimizer(model: Any, recorder: Recorder, optimizer: Union[str, Any, None]) -> None:
     """Records one optimizer step over the weights that received a gradient."""
     if optimizer is None:
         return
     recorder.phase = "optimizer"
     source = optimizer if isinstance(optimizer, str) else f"torch.optim.{type(optimizer).__name__}"
-    form, ways = form_of(optimizer)
+    form, variant = form_of(optimizer)
     if form is None:
         reason = "an optimizer that was not measured"
         recorder.unknown.append({"layer": "", "source": source, "reason": reason, "bounded": True})
     by_type: dict[str, list] = {}
-    for weight in (one for one in model.parameters() if one.grad is not None):
+    for weight in (weight for weight in model.parameters() if weight.grad is not None):
         by_type.setdefault(dtype_name(weight.dtype), []).append(weight)
-    for some in by_type.values():
-        size = sum(int(one.numel()) for one in some)
+    for group in by_type.values():
+        size = sum(int(weight.numel()) for weight in group)
         if form is None:
-            told = Told("unknown", "", {"batch": 1, "rows": 1, "width": size, "in": size, "out": size})
+            spec = OperationSpec("unknown", "", {"batch": 1, "rows": 1, "width": size, "in": size, "out": size})
         else:
-            told = Told("optimizer", form, {"tensors": len(some), "elements": size, **ways})
-        recorder.tell(told, source, some[0], "", "optimizer")
+            spec = OperationSpec("optimizer", form, {"tensors": len(group), "elements": size, **variant})
+        recorder.record_spec(spec, source, group[0], "", "optimizer")
 
 
 def form_of(optimizer: Union[str, Any]) -> tuple[Optional[str], dict[str, int]]:
@@ -186,9 +195,9 @@ def form_of(optimizer: Union[str, Any]) -> tuple[Optional[str], dict[str, int]]:
         if optimizer not in FORMS:
             raise ValueError(f"{optimizer} is no optimizer that is known by name: {', '.join(FORMS)}")
         return optimizer, {"fused": 0, "foreach": 1}
-    given = optimizer.defaults
+    settings = optimizer.defaults
     form = OPTIMIZERS.get(type(optimizer).__name__)
-    if form == "sgd" and given.get("momentum"):
+    if form == "sgd" and settings.get("momentum"):
         form = "momentum"
-    fused = bool(given.get("fused"))
-    return form, {"fused": int(fused), "foreach": int(not fused and given.get("foreach") is not False)}
+    fused = bool(settings.get("fused"))
+    return form, {"fused": int(fused), "foreach": int(not fused and settings.get("foreach") is not False)}

@@ -12,7 +12,7 @@ import os
 import sys
 
 # Framework -> our capture module that is called once the framework has been imported.
-WATCHERS = {
+CAPTURE_MODULES = {
     "torch": "_torch_capture",
     "keras": "_tensorflow_capture",
     "jax": "_jax_capture",
@@ -20,7 +20,7 @@ WATCHERS = {
 }
 
 
-def _tell_failure(error):
+def _record_failure(error):
     try:
         from joulemap import _capture
 
@@ -35,7 +35,7 @@ class _Finder:
 
     def __init__(self, packages):
         self._packages = packages
-        self._waiting = dict(WATCHERS)
+        self._waiting = dict(CAPTURE_MODULES)
 
     def find_spec(self, name, path=None, target=None):
         if name == "joulemap":
@@ -60,7 +60,7 @@ class _Finder:
         try:
             self._call_afterwards(name, spec.loader, watcher)
         except Exception as error:  # noqa: BLE001
-            _tell_failure(error)
+            _record_failure(error)
         return spec
 
     def _call_afterwards(self, name, loader, watcher):
@@ -78,7 +78,7 @@ class _Finder:
 
                 import_module("joulemap." + watcher).install(module)
             except Exception as error:  # noqa: BLE001
-                _tell_failure(error)
+                _record_failure(error)
 
         loader.exec_module = execute_and_watch
 
@@ -92,10 +92,10 @@ def _finish():
 
             _capture.finish()
         except Exception as error:  # noqa: BLE001
-            _tell_failure(error)
+            _record_failure(error)
 
 
-def _watch_side_doors():
+def _wrap_exec_calls():
     leave, execute, execute_in = os._exit, os.execv, os.execve
 
     def _exit(status):
@@ -125,13 +125,13 @@ def _start():
     if not os.environ.get("JOULEMAP_RECORDING"):
         return
     sys.meta_path.insert(0, _Finder(os.path.dirname(os.path.dirname(here))))
-    _watch_side_doors()
+    _wrap_exec_calls()
 
 
 try:
     _start()
 except Exception as _error:  # noqa: BLE001
-    _tell_failure(_error)
+    _record_failure(_error)
 
 sys.modules.pop(__name__, None)
 import sitecustomize  # noqa: E402, F401

@@ -23,7 +23,7 @@ net = Net()
 optimizer = torch.optim.SGD(net.parameters(), 0.01)
 x, y = torch.rand(32, 3, 16, 16), torch.randint(10, (32,))
 with profile(activities=[ProfilerActivity.CPU], with_stack=True, schedule=schedule(wait=0, warmup=1, active=3),
-             on_trace_ready=lambda told: told.export_chrome_trace(sys.argv[1])) as profiler:
+             on_trace_ready=lambda result: result.export_chrome_trace(sys.argv[1])) as profiler:
     for _ in range(4):
         optimizer.zero_grad()
         nn.functional.cross_entropy(net(x), y).backward()
