@@ -47,7 +47,7 @@ void play_step(Day& day, std::uint32_t serial, std::int64_t begin_ns) {
     facts.correlation = day.correlation += 2 + (i % 3);
     facts.start_ns = now_ns + static_cast<std::int64_t>(day.random() % 1200);
     facts.end_ns = now_ns = facts.start_ns + usual_ns + jitter_ns;
-    day.log.on_launch(facts.correlation, 1 + i * kScopes / kKernelsPerStep, serial);
+    day.log.on_launch(facts.correlation, 1 + i * kScopes / kKernelsPerStep, serial, 0);
     day.log.on_kernel(facts);
   }
   day.writer.add(Mark{begin_ns, MarkKind::step, serial, 4711, "inferred"});

@@ -107,7 +107,9 @@ Capture::ThreadState& Capture::this_thread() {
 
 EdgeClocks Capture::read_edge_clocks(ThreadState& thread) {
   EdgeClocks edge{.now_ns = monotonic_ns()};
-  edge.sampled = (step_flags_.load(std::memory_order_relaxed) & kSampled) != 0;
+  const std::uint32_t flags = step_flags_.load(std::memory_order_relaxed);
+  edge.sampled = (flags & kSampled) != 0;
+  edge.traced = (flags & kTraced) != 0 && kernel_source_.load(std::memory_order_relaxed) != nullptr;
   if (!reads_cpu_at_edges_.load(std::memory_order_relaxed) || edge.now_ns - thread.cpu_read_ns < kMinCpuReadInterval_ns)
     return edge;
   thread.cpu_read_ns = edge.now_ns;
@@ -200,7 +202,7 @@ void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_n
   const std::uint32_t serial = step_serial_.load() + 1;
   kernels_.begin_step(serial, marks_->step(number, time_ns, name), time_ns, step.traced && !reads_cpu_at_edges_.load());
   step_serial_.store(serial);
-  if (KernelSource* const source = kernel_source_.load()) source->set_tracing(step.traced);
+  trace_kernels(step.traced, time_ns);
 }
 
 void Capture::set_probing(bool on) {
@@ -210,7 +212,7 @@ void Capture::set_probing(bool on) {
   const std::uint64_t mark = on ? next_region_id_.fetch_add(1) : probe_region_id_.load();
   probe_region_id_.store(on ? mark : 0);
   marks_->mark(on ? MarkKind::region_begin : MarkKind::region_end, mark, kProbeRegion);
-  if (KernelSource* const source = kernel_source_.load()) source->set_tracing(on || current_tracing().traced);
+  trace_kernels(on || current_tracing().traced, monotonic_ns());
 }
 
 bool Capture::on_event(LoopEvent event) {
@@ -293,6 +295,7 @@ void Capture::collect_activity(MarkSink& sink, bool is_last) {
   // Limit the wait: a lost kernel record must not delay the steps forever.
   const std::int64_t settled_ns = is_last ? INT64_MAX : std::max(delivered_until_ns, now_ns - kSettled_ns);
   kernels_.collect(on_gpu, settled_ns, tallies_due);
+  std::vector<Activity> waits = collect_waits(settled_ns, now_ns, tallies_due);
   if (tallies_due) {
     activity.scope_tallies = take_scope_tallies(now_ns).scope_tallies;
     function_samples_.take(activity.shares);
@@ -302,6 +305,19 @@ void Capture::collect_activity(MarkSink& sink, bool is_last) {
   if (is_last) kernels_.collect_names(on_gpu);
   if (!activity.empty()) sink.add(std::move(activity));
   if (!on_gpu.empty()) sink.add(std::move(on_gpu));
+  for (Activity& wait : waits) sink.add(std::move(wait));
+}
+
+std::vector<Activity> Capture::collect_waits(std::int64_t settled_ns, std::int64_t now_ns, bool tallies_due) {
+  std::vector<HostEdge> edges;
+  {
+    const std::lock_guard lock(tracks_lock_);
+    for (const auto& track : tracks_) track->take_edges(edges);
+  }
+  kernels_.add_host_edges(std::move(edges));
+  std::vector<Activity> waits;
+  if (tallies_due) kernels_.collect_waits(waits, settled_ns, now_ns);
+  return waits;
 }
 
 void Capture::add_diagnostics(Diagnostics& diagnostics) {

@@ -110,6 +110,8 @@ class Capture {
   void begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name);
   void tick(std::int64_t capture_cpu_ns);
   void collect_activity(MarkSink& sink, bool is_last);
+  std::vector<Activity> collect_waits(std::int64_t settled_ns, std::int64_t now_ns, bool tallies_due);
+  void trace_kernels(bool traced, std::int64_t time_ns);
   Activity take_scope_tallies(std::int64_t now_ns);
   void add_diagnostics(Diagnostics& diagnostics);
 

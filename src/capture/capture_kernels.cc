@@ -11,6 +11,16 @@ void Capture::set_kernel_source(std::unique_ptr<KernelSource> source) {
   owned_kernel_source_ = std::move(source);
   owned_kernel_source_->allow_detach(detach_is_allowed_.load());
   kernel_source_.store(owned_kernel_source_.get());
+  kernels_.set_traced(monotonic_ns(), true);
+}
+
+// The scope of the calling thread, which runs the loop, is the first that the host is in.
+void Capture::trace_kernels(bool traced, std::int64_t time_ns) {
+  KernelSource* const source = kernel_source_.load();
+  if (source == nullptr) return;
+  kernels_.set_traced(time_ns, traced);
+  if (traced) kernels_.add_host_edges({{.time_ns = time_ns, .scope = current_scope()}});
+  source->set_tracing(traced);
 }
 
 void Capture::on_other_profiler(bool running) {

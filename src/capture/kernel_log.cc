@@ -64,11 +64,37 @@ std::int64_t tally_period_ns(std::int64_t run_ns) {
 
 KernelLog::KernelLog() : launches_(std::make_unique<Launch[]>(kLaunches)), detail_tokens_(kDetailAtFirst) {}
 
-void KernelLog::on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step) noexcept {
+void KernelLog::on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step,
+                          std::int64_t time_ns) noexcept {
   Launch& launch = launches_[correlation % kLaunches];
   launch.scope.store(scope, std::memory_order_relaxed);
+  launch.time_ns.store(time_ns, std::memory_order_relaxed);
   launch.correlation_and_step.store(key_of(correlation, step), std::memory_order_release);
   launch_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void KernelLog::on_synchronization(std::uint32_t scope, bool begins, std::int64_t time_ns) {
+  const std::lock_guard lock(lock_);
+  if (scope != kJoulemapScope) synchronizations_.push_back({time_ns, scope, begins});
+}
+
+void KernelLog::set_traced(std::int64_t time_ns, bool traced) {
+  const std::lock_guard lock(lock_);
+  waiting_.set_traced(time_ns, traced);
+}
+
+void KernelLog::add_host_edges(std::vector<HostEdge> edges) {
+  const std::lock_guard lock(lock_);
+  edges.insert(edges.end(), synchronizations_.begin(), synchronizations_.end());
+  synchronizations_.clear();
+  std::ranges::stable_sort(edges, {}, &HostEdge::time_ns);
+  waiting_.add(edges);
+}
+
+void KernelLog::collect_waits(std::vector<Activity>& into, std::int64_t settled_ns, std::int64_t end_ns) {
+  const std::lock_guard lock(lock_);
+  settled_ns == INT64_MAX ? waiting_.finish(end_ns) : waiting_.settle(settled_ns);
+  waiting_.take(into);
 }
 
 void KernelLog::on_graph_node(std::uint64_t node, std::uint32_t scope) {
@@ -142,6 +168,12 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   tally.time_ns += facts.end_ns - facts.start_ns;
   tallied_from_ns_ = std::min(tallied_from_ns_, facts.start_ns);
   tallied_until_ns_ = std::max(tallied_until_ns_, facts.end_ns);
+  waiting_.add({.device = facts.ordinal,
+                .queue = kernel.queue,
+                .scope = scope,
+                .launch_ns = launch_seen ? std::optional(launch.time_ns.load(std::memory_order_relaxed)) : std::nullopt,
+                .start_ns = facts.start_ns,
+                .end_ns = facts.end_ns});
   // A kernel whose step is already closed is stored with those outside of all steps.
   steps_[step > closed_until_ ? step : kBeforeTheFirst].kernels.push_back(kernel);
 }

@@ -22,6 +22,7 @@
 #include "capture/scope_repetition.h"
 #include "model/activity.h"
 #include "model/diagnostics.h"
+#include "scopes/gpu_waiting.h"
 
 namespace joulemap::capture {
 
@@ -46,7 +47,9 @@ class KernelLog {
   KernelLog();
 
   // Records a launch of the calling thread. `step` is a serial number that only grows (0: before the first step).
-  void on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step) noexcept;
+  void on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step, std::int64_t time_ns) noexcept;
+  // The calling thread, in this scope, begins to wait for the GPU, or has waited.
+  void on_synchronization(std::uint32_t scope, bool begins, std::int64_t time_ns);
   // A node was captured into a graph in this scope; or it was copied when the graph was instantiated.
   void on_graph_node(std::uint64_t node, std::uint32_t scope);
   void on_graph_node_copied(std::uint64_t original, std::uint64_t copy);
@@ -58,6 +61,13 @@ class KernelLog {
   // Ends the last step without beginning another. Kernels outside of steps are then kept individually, within a budget
   // of about a minute of a busy GPU.
   void end_step(std::int64_t time_ns);
+
+  // Kernels are traced from here on, or no longer: idle time of the GPU is known only in between.
+  void set_traced(std::int64_t time_ns, bool traced);
+  // Scopes that the host entered and left, in any order; before collect_waits.
+  void add_host_edges(std::vector<HostEdge> edges);
+  // Moves idle time of the GPUs into `into`, by the scope the host was in. `settled_ns` as in collect; `end_ns`: now.
+  void collect_waits(std::vector<Activity>& into, std::int64_t settled_ns, std::int64_t end_ns);
 
   // Moves all complete data into `into`: steps that ended before `settled_ns`, whose kernels have all arrived, and the
   // tallies with the interval they cover. INT64_MAX, at the end of a recording, moves everything.
@@ -85,6 +95,7 @@ class KernelLog {
   struct Launch {
     std::atomic<std::uint64_t> correlation_and_step{0};
     std::atomic<std::uint32_t> scope{0};
+    std::atomic<std::int64_t> time_ns{0};
   };
   struct OpenStep {
     StepRecord record;
@@ -135,6 +146,8 @@ class KernelLog {
   std::int64_t tokens_refilled_ns_ = 0;
   ScopeRepetition scope_repetition_;
   Counts counts_;
+  GpuWaiting waiting_;
+  std::vector<HostEdge> synchronizations_;
   struct StepLoad {
     double kernels;
     double step_s;

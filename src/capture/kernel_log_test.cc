@@ -34,9 +34,9 @@ TEST(KernelLog, TiesAKernelToThePlaceAndStepThatLaunchedIt) {
   KernelLog log;
   log.set_device(0, "GPU-1");
   log.begin_step(1, 0, 0, true);
-  log.on_launch(11, 5, 1);
+  log.on_launch(11, 5, 1, 0);
   log.begin_step(2, 1, kMillisecond_ns, true);
-  log.on_launch(12, 6, 2);
+  log.on_launch(12, 6, 2, 0);
   log.on_kernel(kernel(12, 2 * kMillisecond_ns));
   log.on_kernel(kernel(11, 3 * kMillisecond_ns));  // arrives after the next step's kernel
   const Activity activity = collect_all(log);
@@ -55,8 +55,8 @@ TEST(KernelLog, TiesAKernelToThePlaceAndStepThatLaunchedIt) {
 TEST(KernelLog, WhatTheRecorderLaunchesItselfIsNotTold) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
-  log.on_launch(11, 5, 1);
-  log.on_launch(12, kJoulemapScope, 1);
+  log.on_launch(11, 5, 1, 0);
+  log.on_launch(12, kJoulemapScope, 1, 0);
   log.on_kernel(kernel(11, kMillisecond_ns));
   log.on_kernel(kernel(12, kMillisecond_ns));
   const Activity activity = collect_all(log);
@@ -68,9 +68,9 @@ TEST(KernelLog, WhatTheRecorderLaunchesItselfIsNotTold) {
 TEST(KernelLog, WhatRunsAfterAStepHasEndedIsOfNoneAndIsKept) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
-  log.on_launch(11, 5, 1);
+  log.on_launch(11, 5, 1, 0);
   log.end_step(kMillisecond_ns);
-  log.on_launch(12, 6, 0);
+  log.on_launch(12, 6, 0, 0);
   log.on_kernel(kernel(12, 3 * kMillisecond_ns));
   log.on_kernel(kernel(11, 2 * kMillisecond_ns));
   log.begin_step(2, 1, 9 * kMillisecond_ns, true);
@@ -96,8 +96,8 @@ TEST(KernelLog, AClassIsANameAndItsExtents) {
 
 TEST(KernelLog, AKernelWhoseLaunchWasNotSeenIsCountedAndStandsAtTheRoot) {
   KernelLog log;
-  log.on_launch(1, 9, 1);
-  log.on_launch(1 + (1u << 18), 9, 1);  // overwrites the first launch
+  log.on_launch(1, 9, 1, 0);
+  log.on_launch(1 + (1u << 18), 9, 1, 0);  // overwrites the first launch
   log.on_kernel(kernel(1, 0));
   EXPECT_EQ(log.counts().without_scope, 1u);
   EXPECT_EQ(collect_all(log).kernels.at(0).scope, 0u);
@@ -107,7 +107,7 @@ TEST(KernelLog, KernelsOfAGraphStandWhereTheyWereCaptured) {
   KernelLog log;
   log.on_graph_node(100, 7);
   log.on_graph_node_copied(100, 200);
-  log.on_launch(5, 1, 0);
+  log.on_launch(5, 1, 0, 0);
   for (const std::uint64_t node : {std::uint64_t{200}, std::uint64_t{300}}) {  // one launch of a graph, many kernels
     KernelFacts facts = kernel(5, static_cast<std::int64_t>(node));
     facts.graph_node = node;
@@ -121,7 +121,7 @@ TEST(KernelLog, KernelsOfAGraphStandWhereTheyWereCaptured) {
 TEST(KernelLog, AKernelThatComesAfterItsStepWasClosedIsKeptWithoutOne) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
-  log.on_launch(1, 3, 1);
+  log.on_launch(1, 3, 1, 0);
   log.begin_step(2, 1, kMillisecond_ns, true);
   Activity early{.end_ns = 2 * kMillisecond_ns};
   log.collect(early, 2 * kMillisecond_ns, false);
@@ -139,7 +139,7 @@ void play_step(KernelLog& log, std::uint32_t serial, std::uint32_t kernels, std:
   const std::int64_t begin_ns = serial * step_ns;
   log.begin_step(serial, serial, begin_ns, true);
   for (std::uint32_t i = 0; i < kernels; ++i) {
-    log.on_launch(i + 1, i / 3, serial);
+    log.on_launch(i + 1, i / 3, serial, 0);
     log.on_kernel(kernel(i + 1, begin_ns + i * 2000));
   }
 }
@@ -160,7 +160,7 @@ TEST(KernelLog, ItsLoadIsThatOfAnUsualStepWhateverTheFirstWasLike) {
   std::int64_t now_ns = 0;
   for (std::uint32_t step = 1; step <= 13; ++step) {
     log.begin_step(step, step, now_ns, true);
-    log.on_launch(step, 1, step);
+    log.on_launch(step, 1, step, 0);
     KernelFacts busy = kernel(step, now_ns);
     busy.end_ns = now_ns + 9 * kMillisecond_ns;
     log.on_kernel(busy);
@@ -178,7 +178,7 @@ TEST(KernelLog, KernelsWhoseLaunchIsNotSeenArePlacedAsInTheLastStepThatWas) {
   log.begin_step(1, 0, 0, true);
   const std::uint32_t scopes[] = {5, 6, 5, 7};
   for (std::uint32_t i = 0; i < 4; ++i) {
-    log.on_launch(i + 1, scopes[i], 1);
+    log.on_launch(i + 1, scopes[i], 1, 0);
     log.on_kernel(kernel(i + 1, i * 2000, i == 3 ? "relu" : "gemm"));
   }
   log.begin_step(2, 1, kMillisecond_ns, true);
@@ -200,7 +200,7 @@ TEST(KernelLog, KernelsWhoseLaunchIsNotSeenArePlacedAsInTheLastStepThatWas) {
 TEST(KernelLog, WaitsForKernelsThatAreStillOut) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
-  log.on_launch(1, 3, 1);
+  log.on_launch(1, 3, 1, 0);
   log.begin_step(2, 1, kMillisecond_ns, true);
   Activity early{.end_ns = 2 * kMillisecond_ns};
   log.collect(early, kMillisecond_ns / 2, false);
@@ -237,7 +237,7 @@ TEST(KernelLog, ALongRunKeepsTheSumsAndAStepNowAndThen) {
 
 TEST(KernelLog, AProgramWithoutStepsIsWrittenAsItGoes) {
   KernelLog log;
-  log.on_launch(1, 4, 0);
+  log.on_launch(1, 4, 0, 0);
   log.on_kernel(kernel(1, 10));
   Activity activity{.end_ns = kMillisecond_ns};
   log.collect(activity, 0, true);

@@ -54,14 +54,17 @@ void ThreadTrack::count_entry(std::uint32_t scope, bool sampled) {
   if (sampled) ++entered.sampled;
 }
 
-void ThreadTrack::set_current_scope(std::uint32_t scope) { current_scope_.store(scope, std::memory_order_relaxed); }
+void ThreadTrack::set_current_scope(std::uint32_t scope, const EdgeClocks& clocks) {
+  current_scope_.store(scope, std::memory_order_relaxed);
+  if (clocks.traced) edges_.push_back({.time_ns = clocks.now_ns, .scope = scope});
+}
 
 std::size_t ThreadTrack::enter(std::uint32_t scope, const EdgeClocks& clocks) {
   const std::lock_guard lock(lock_);
   account_time(clocks);
   stack_.push_back(scope);
   count_entry(scope, clocks.sampled);
-  set_current_scope(scope);
+  set_current_scope(scope, clocks);
   return stack_.size() - 1;
 }
 
@@ -70,7 +73,7 @@ void ThreadTrack::leave_to(std::size_t depth, const EdgeClocks& clocks) {
   if (depth >= stack_.size()) return;
   account_time(clocks);
   stack_.resize(depth);
-  set_current_scope(top());
+  set_current_scope(top(), clocks);
 }
 
 void ThreadTrack::replace_innermost(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry) {
@@ -79,7 +82,7 @@ void ThreadTrack::replace_innermost(std::uint32_t scope, const EdgeClocks& clock
   account_time(clocks);
   stack_.back() = scope;
   count_entry(scope, clocks.sampled);
-  set_current_scope(scope);
+  set_current_scope(scope, clocks);
 }
 
 void ThreadTrack::set_base_scope(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry) {
@@ -88,7 +91,7 @@ void ThreadTrack::set_base_scope(std::uint32_t scope, const EdgeClocks& clocks, 
   account_time(clocks);
   base_scope_ = scope;
   if (scope != 0) count_entry(scope, clocks.sampled);
-  set_current_scope(top());
+  set_current_scope(top(), clocks);
 }
 
 void ThreadTrack::tick(const EdgeClocks& clocks) {
@@ -121,6 +124,12 @@ void ThreadTrack::take(std::vector<ScopeTally>& into) {
     into.push_back(scope_tally);
   }
   tallies_.clear();
+}
+
+void ThreadTrack::take_edges(std::vector<HostEdge>& into) {
+  const std::lock_guard lock(lock_);
+  into.insert(into.end(), edges_.begin(), edges_.end());
+  edges_.clear();
 }
 
 void sum_tallies(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "model/activity.h"
+#include "scopes/gpu_waiting.h"
 
 namespace joulemap::capture {
 
@@ -23,6 +24,7 @@ struct EdgeClocks {
   std::int64_t thread_cpu_ns = -1;
   std::int64_t helper_threads_ns = 0;  // CPU time of untracked threads since the last edge, if this thread leads
   bool sampled = false;                // the current step is sampled
+  bool traced = false;                 // edges are recorded, to find what a GPU waited for
 };
 
 class ThreadTrack {
@@ -45,6 +47,7 @@ class ThreadTrack {
   void tick(const EdgeClocks& clocks);
   // Appends the sums by scope to `into` and resets them.
   void take(std::vector<ScopeTally>& into);
+  void take_edges(std::vector<HostEdge>& into);
 
   // CPU time of the thread, readable from any thread; negative once it has ended.
   std::int64_t read_cpu_ns() const;
@@ -63,7 +66,7 @@ class ThreadTrack {
   void account_time(const EdgeClocks& clocks);
   void distribute_cpu_time(std::int64_t cpu_ns);
   void count_entry(std::uint32_t scope, bool sampled);
-  void set_current_scope(std::uint32_t scope);
+  void set_current_scope(std::uint32_t scope, const EdgeClocks& clocks);
   std::uint32_t top() const { return stack_.empty() ? base_scope_ : stack_.back(); }
 
   const clockid_t cpu_clock_;
@@ -79,6 +82,7 @@ class ThreadTrack {
   std::vector<PendingTime> pending_;        // wall time whose CPU time is still unknown
   std::vector<std::uint32_t> tally_index_;  // by scope id: index in tallies_ plus one
   std::vector<ScopeTally> tallies_;
+  std::vector<HostEdge> edges_;  // since the last take_edges, while traced
 };
 
 // Adds up tallies of several threads by scope, in the order of scope ids.

@@ -31,6 +31,8 @@ enum class ScopeKind : std::uint8_t {
   tensors,   // inputs of the enclosing operation, as scopes/tensor_text.h formats them
 };
 inline constexpr std::size_t kScopeKindCount = 7;
+// Mode of code that computes gradients.
+inline constexpr std::string_view kTrainMode = "train";
 // Mode of the code that runs only to measure the power of modules. It is not part of the run (docs/attribution.md).
 inline constexpr std::string_view kProbeMode = "probe";
 // Marks of this region delimit the probing interval.
@@ -107,6 +109,21 @@ struct KernelTally {
   std::int64_t time_ns = 0;
 };
 
+enum class WaitKind : std::uint8_t {
+  host,             // the host was busy elsewhere, or launching
+  synchronization,  // the host had waited for the GPU, and had nothing launched ahead
+};
+inline constexpr std::size_t kWaitKinds = 2;
+
+// Time in which a GPU of the process was idle, by the scope that the host was in meanwhile (scopes/gpu_waiting.h).
+struct WaitTally {
+  std::uint32_t queue = 0;  // of the kernel that ended the wait: identifies the device
+  std::uint32_t scope = 0;
+  WaitKind kind = WaitKind::host;
+  std::uint64_t count = 0;  // idle gaps
+  std::int64_t time_ns = 0;
+};
+
 // A completed training step. Steps of equal shape launched the same kernels from the same scopes in the same order.
 struct StepRecord {
   std::int64_t number = 0;
@@ -131,10 +148,11 @@ struct Activity {
   std::vector<Kernel> kernels;
   std::vector<StepRecord> steps;
   std::vector<ScopeShare> shares;
+  std::vector<WaitTally> waits;
 
   bool empty() const {
     return scopes.empty() && classes.empty() && queues.empty() && scope_tallies.empty() && kernel_tallies.empty() &&
-           kernels.empty() && steps.empty() && shares.empty();
+           kernels.empty() && steps.empty() && shares.empty() && waits.empty();
   }
 };
 

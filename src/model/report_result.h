@@ -13,6 +13,7 @@
 #include "model/diagnostics.h"
 #include "model/domain_energy.h"
 #include "model/energy_totals.h"
+#include "model/idle_cause.h"
 #include "model/recorded.h"
 
 namespace joulemap {
@@ -39,6 +40,18 @@ struct CounterUpdateTiming {
   std::uint64_t irregular_updates = 0;  // number of irregular updates
 };
 
+// Energy of a device while nothing ran on it.
+struct IdleEntry {
+  IdleCause cause = IdleCause::unknown;
+  std::vector<std::string> path;  // of the scope that the host was in; empty: in no row
+  std::string device;
+  double time_s = 0;
+  std::optional<double> energy_j;
+  std::optional<double> low_j;
+  std::optional<double> high_j;
+  bool in_rows = false;  // the same joules are waiting_j of a row
+};
+
 struct ReportRow {
   std::vector<std::string> path;
   std::string name;          // as recorded
@@ -54,6 +67,12 @@ struct ReportRow {
   std::optional<double> share;      // fraction of all rows
   std::string basis;                // "measured", "estimated"
   std::optional<Cause> cause = {};  // of what ran; none when unknown
+  // Time and energy of the idle GPU while the host was in this scope: not part of time_s and energy_j. None where it is
+  // unknown, or where rows are not scopes.
+  std::optional<double> waiting_s = {};
+  std::optional<double> waiting_j = {};
+  std::optional<double> waiting_low_j = {};
+  std::optional<double> waiting_high_j = {};
 };
 
 // A metric that the program reported while it ran.
@@ -89,6 +108,7 @@ struct ReportResult {
   std::optional<double> attributed_j;
   std::optional<double> idle_j;
   std::optional<double> unattributed_j;
+  std::vector<IdleEntry> idle;  // what idle_j was used for; the largest first
   std::vector<DomainEnergy> domains;
   std::vector<ReportRow> rows;
   // Sums over branches of the tree of rows, with the path of the branch (model/path_tree.h). Their intervals include

@@ -25,7 +25,8 @@ struct LevelView {
   std::optional<double> attributed_j;
   std::optional<double> idle_j;
   std::optional<double> unattributed_j;
-  Diagnostics diagnostics;  // of this level; those of the run are in RunView::run
+  std::vector<IdleEntry> idle;  // as in ReportResult
+  Diagnostics diagnostics;      // of this level; those of the run are in RunView::run
 };
 
 // An interval with a name. When there are too many, neighbours are merged and `count` is their number.

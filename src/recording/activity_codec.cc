@@ -220,6 +220,29 @@ void take_shares(WireReader& in, std::vector<ScopeShare>& shares, unsigned shift
   take_times(in, shares, &ScopeShare::time_ns, shift);
 }
 
+void put_waits(WireWriter& out, const std::vector<WaitTally>& waits, unsigned shift) {
+  out.varint(waits.size());
+  put_ids(out, waits, &WaitTally::queue);
+  put_ids(out, waits, &WaitTally::scope);
+  for (const WaitTally& wait : waits) out.u8(static_cast<std::uint8_t>(wait.kind));
+  put_ids(out, waits, &WaitTally::count);
+  put_times(out, waits, &WaitTally::time_ns, shift);
+}
+
+// Recordings of earlier versions end before this list. A kind of a newer version counts as `host`.
+void take_waits(WireReader& in, std::vector<WaitTally>& waits, unsigned shift) {
+  if (!in.ok() || in.rest().empty()) return;
+  waits.resize(take_rows(in, kMaxRowsPerChunk));
+  take_ids(in, waits, &WaitTally::queue);
+  take_ids(in, waits, &WaitTally::scope);
+  for (WaitTally& wait : waits) {
+    const std::uint8_t kind = in.u8();
+    wait.kind = kind < kWaitKinds ? static_cast<WaitKind>(kind) : WaitKind::host;
+  }
+  take_counts(in, waits, &WaitTally::count);
+  take_times(in, waits, &WaitTally::time_ns, shift);
+}
+
 void put_kernels(WireWriter& out, const std::vector<Kernel>& kernels, std::int64_t base_ns, unsigned shift) {
   out.varint(kernels.size());
   for (const auto member : {&Kernel::class_id, &Kernel::queue, &Kernel::scope}) put_ids(out, kernels, member);
@@ -285,9 +308,11 @@ bool is_sane(const Activity& activity) {
   };
   const auto kernel_is = [](const Kernel& kernel) { return is_sane(kernel.start_ns, kernel.end_ns); };
   const auto share_is = [](const ScopeShare& share) { return is_sane(0, share.time_ns); };
+  const auto wait_is = [](const WaitTally& wait) { return is_sane(0, wait.time_ns); };
   return is_sane(activity.begin_ns, activity.end_ns) && std::ranges::all_of(activity.scope_tallies, tally_is) &&
          std::ranges::all_of(activity.kernel_tallies, sum_is) && std::ranges::all_of(activity.steps, step_is) &&
-         std::ranges::all_of(activity.kernels, kernel_is) && std::ranges::all_of(activity.shares, share_is);
+         std::ranges::all_of(activity.kernels, kernel_is) && std::ranges::all_of(activity.shares, share_is) &&
+         std::ranges::all_of(activity.waits, wait_is);
 }
 
 }  // namespace
@@ -305,6 +330,7 @@ std::string encode_activity(const Activity& activity, unsigned time_unit_log2) {
   put_steps(out, activity.steps, time_unit_log2);
   put_kernels(out, activity.kernels, activity.begin_ns, time_unit_log2);
   put_shares(out, activity.shares, time_unit_log2);
+  if (!activity.waits.empty()) put_waits(out, activity.waits, time_unit_log2);
   return std::move(out).take();
 }
 
@@ -324,6 +350,7 @@ std::optional<DecodedActivity> decode_activity(std::string_view payload) {
   take_steps(in, activity.steps, shift);
   take_kernels(in, activity.kernels, activity.begin_ns, shift);
   take_shares(in, activity.shares, shift);
+  take_waits(in, activity.waits, shift);
   if (!in.ok() || !is_sane(activity)) return std::nullopt;
   return decoded;
 }

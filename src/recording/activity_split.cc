@@ -42,7 +42,8 @@ bool fits(const Activity& activity) {
   const bool rows_fit = activity.scope_tallies.size() <= kMostRowsPerPart &&
                         activity.kernel_tallies.size() <= kMostRowsPerPart &&
                         activity.steps.size() <= kMostRowsPerPart && activity.kernels.size() <= kMostRowsPerPart &&
-                        activity.shares.size() <= kMostRowsPerPart && activity.queues.size() <= kMostQueues;
+                        activity.shares.size() <= kMostRowsPerPart && activity.waits.size() <= kMostRowsPerPart &&
+                        activity.queues.size() <= kMostQueues;
   return rows_fit && bytes_of(activity.scopes) + bytes_of(activity.classes) < kComfortableNames;
 }
 
@@ -67,6 +68,7 @@ std::vector<Activity> split_activity(Activity activity) {
     move_rows(activity.steps, part.steps, kMostRowsPerPart);
     move_rows(activity.kernels, part.kernels, kMostRowsPerPart);
     move_rows(activity.shares, part.shares, kMostRowsPerPart);
+    move_rows(activity.waits, part.waits, kMostRowsPerPart);
   }
   return parts;
 }

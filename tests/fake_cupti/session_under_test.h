@@ -37,6 +37,7 @@ class Heard final : public KernelSink {
     const std::lock_guard hold(lock_);
     launches[correlation] = {scope, step};
   }
+  void on_synchronization(std::uint32_t scope, bool begins) override { synchronizations.push_back({scope, begins}); }
   void on_graph_node(std::uint64_t node, std::uint32_t scope) override { nodes[node] = scope; }
   void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) override { copies[copy] = original; }
   void set_device(std::uint32_t ordinal, std::string uuid) override {
@@ -51,7 +52,8 @@ class Heard final : public KernelSink {
     kernels.push_back({std::string(facts.name), facts});
   }
 
-  std::map<std::uint32_t, Launched> launches;  // by correlation
+  std::map<std::uint32_t, Launched> launches;                    // by correlation
+  std::vector<std::pair<std::uint32_t, bool>> synchronizations;  // scope, begins
   std::map<std::uint64_t, std::uint32_t> nodes;
   std::map<std::uint64_t, std::uint64_t> copies;
   std::vector<std::pair<std::uint32_t, std::string>> devices;

@@ -84,6 +84,10 @@ class RecordingDump final : public recording::RecordingVisitor {
       line("kernel {} {} {} {} {} {} {} {}", source, row.start_ns, row.end_ns, row.class_id, row.queue, row.scope,
            row.correlation, row.bytes);
     }
+    for (const WaitTally& row : it.waits) {
+      line("wait {} {} {} {} {} {} {} {}", source, it.begin_ns, it.end_ns, row.queue, row.scope, int(row.kind),
+           row.count, row.time_ns);
+    }
     for (const ScopeShare& row : it.shares) {
       line("share {} {} {} {} {}", source, row.coarse_scope, row.scope, row.count, row.time_ns);
     }

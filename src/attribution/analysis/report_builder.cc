@@ -27,6 +27,7 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
     result.attributed_j = ledger.attributed_j;
     result.idle_j = ledger.idle_j;
     result.unattributed_j = ledger.unattributed_j;
+    result.idle = std::move(ledger.idle);
     result.diagnostics.add_all(ledger.diagnostics);
     note_empty_level(result.rows, result.by, result.diagnostics);
   }

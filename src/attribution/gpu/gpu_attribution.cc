@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kInterval = 0.9;
 constexpr double kMinReportedFraction = 0.1;
+constexpr double kExplainedFraction = 0.5;
 
 double power_ratio(const PowerFit& fit, std::size_t column, std::size_t replicate) {
   return fit.replicates[column][replicate] / fit.classes[column].watts;
@@ -31,6 +32,7 @@ GpuAttribution::Device GpuAttribution::split_energy(const MachineEnergy::Gpu& gp
   const double idle_weight = powers ? powers->fit.idle().watts : 1;
   const double co_tenant_weight =
       powers && powers->co_tenant_column ? powers->fit.classes[*powers->co_tenant_column].watts : 1;
+  device.idle_j_over_time = device.idle_s_over_time = TimeCurve(grid.span(), grid.size());
   const double cell_s = grid.cell_s();
   for (std::size_t cell = 0; cell < grid.size(); ++cell) {
     const double co_tenant_s = gpu.co_tenant_s ? (*gpu.co_tenant_s)[cell] : 0;
@@ -43,10 +45,31 @@ GpuAttribution::Device GpuAttribution::split_energy(const MachineEnergy::Gpu& gp
     if (all <= 0) continue;
     device.rate.set(cell, joules / concurrency / all * cell_s);
     device.idle_j += joules * idle / all;
+    device.idle_j_over_time.set(cell, joules * idle / all);
+    device.idle_s_over_time.set(cell, std::max(cell_s - all_s, 0.0));
     device.co_tenant_j += joules / concurrency / all * co_tenant_weight * co_tenant_s;
   }
   device.rate.finish();
   return device;
+}
+
+// Idle energy of a cell belongs to the scopes that the device waited for there. Waiting times are known only for
+// intervals of about a second; where they explain most of the idle time of a cell, they get all of its idle energy.
+void GpuAttribution::split_idle(Device& device, const TimeCurve* wait_s) {
+  const TimeCurve& idle_j = device.idle_j_over_time;
+  device.waiting_rate = device.unexplained_j = device.unexplained_s = TimeCurve(idle_j.span(), idle_j.size());
+  for (std::size_t cell = 0; cell < idle_j.size(); ++cell) {
+    const double idle_s = device.idle_s_over_time[cell];
+    const double waiting_s = wait_s != nullptr ? (*wait_s)[cell] : 0;
+    const bool is_explained = waiting_s >= kExplainedFraction * idle_s;
+    const double explained_s = is_explained ? idle_s : waiting_s;
+    if (waiting_s > 0 && idle_s > 0)
+      device.waiting_rate.set(cell, idle_j[cell] * explained_s / idle_s / waiting_s * idle_j.cell_s());
+    if (is_explained && waiting_s > 0) continue;
+    device.unexplained_s.set(cell, idle_s - explained_s);
+    if (idle_s > 0) device.unexplained_j.set(cell, idle_j[cell] * (1 - explained_s / idle_s));
+  }
+  for (TimeCurve* curve : {&device.waiting_rate, &device.unexplained_j, &device.unexplained_s}) curve->finish();
 }
 
 GpuAttribution::GpuAttribution(const MachineEnergy& energy, const ActivitySums& sums) {
@@ -57,6 +80,8 @@ GpuAttribution::GpuAttribution(const MachineEnergy& energy, const ActivitySums& 
     Device& device = devices_.emplace(name, split_energy(gpu, is_used ? &busy_s->second : nullptr)).first->second;
     if (is_used) device.slices = sums.gpu_slices().at(name);
     device.has_idle_power = gpu.powers && has_distinct_idle_power(gpu.powers->fit);
+    const auto wait_s = sums.gpu_wait_s().find(name);
+    split_idle(device, wait_s == sums.gpu_wait_s().end() ? nullptr : &wait_s->second);
   }
 }
 
@@ -95,6 +120,47 @@ double GpuAttribution::idle_j() const {
     if (device.has_idle_time) sum_j += device.idle_j;
   }
   return sum_j;
+}
+
+double GpuAttribution::waiting_rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const {
+  const auto known = devices_.find(device);
+  return known == devices_.end() ? 0 : known->second.waiting_rate.mean_rate(from_ns, to_ns);
+}
+
+std::vector<GpuAttribution::UnexplainedIdle> GpuAttribution::unexplained_idle() const {
+  std::vector<UnexplainedIdle> all;
+  for (const auto& [name, device] : devices_) {
+    if (!device.has_idle_time) continue;
+    const TimeSpan span = device.unexplained_j.span();
+    std::int64_t first_ns = span.end_ns;
+    std::int64_t last_ns = span.end_ns;
+    if (!device.slices.empty()) {
+      first_ns = device.slices.front().begin_ns;
+      last_ns = std::ranges::max(device.slices, {}, &TimeSpan::end_ns).end_ns;
+    }
+    const auto between = [&](const TimeCurve& curve, std::int64_t from_ns, std::int64_t to_ns) {
+      return curve.between(from_ns, std::max(from_ns, to_ns));
+    };
+    all.push_back({.device = device.gpu->domain,
+                   .before_j = between(device.unexplained_j, span.begin_ns, first_ns),
+                   .between_j = between(device.unexplained_j, first_ns, last_ns),
+                   .after_j = between(device.unexplained_j, last_ns, span.end_ns),
+                   .before_s = between(device.unexplained_s, span.begin_ns, first_ns),
+                   .between_s = between(device.unexplained_s, first_ns, last_ns),
+                   .after_s = between(device.unexplained_s, last_ns, span.end_ns)});
+  }
+  return all;
+}
+
+std::optional<std::pair<double, double>> GpuAttribution::idle_interval(const std::string& domain, double joules) const {
+  const Device* const device = find_device(domain);
+  const auto all = total_by_domain_.find(domain);
+  if (device == nullptr) return std::nullopt;
+  ClassJoules idle;
+  idle.add(static_cast<std::uint16_t>(device->gpu->powers->fit.classes.size() - 1), joules);
+  const auto [low_j, high_j] = central_interval(
+      replicates_of(*device, idle, all == total_by_domain_.end() ? ClassJoules() : all->second), kInterval);
+  return std::pair(std::min(low_j, joules), std::max(high_j, joules));
 }
 
 std::vector<GpuAttribution::Background> GpuAttribution::backgrounds() const {

@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "attribution/ledger/activity_sums.h"
@@ -64,6 +66,17 @@ class GpuAttribution {
   Weight weight(const std::string& device, std::uint32_t process, std::uint32_t class_id, double length_ns = 0) const;
 
   double idle_j() const;
+  // Joules per second that the idle device waited, within a time span.
+  double waiting_rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
+  // Idle energy of which nothing is known but the time: before the first kernel, after the last one, in between.
+  struct UnexplainedIdle {
+    std::string device;
+    double before_j = 0, between_j = 0, after_j = 0;
+    double before_s = 0, between_s = 0, after_s = 0;
+  };
+  std::vector<UnexplainedIdle> unexplained_idle() const;
+  // The 90 % interval of an amount of idle energy of that domain; none where powers are unknown.
+  std::optional<std::pair<double, double>> idle_interval(const std::string& domain, double joules) const;
   // Time and energy of co-tenants (processes outside of the command), for each GPU that they used.
   struct Background {
     std::string domain;
@@ -87,7 +100,13 @@ class GpuAttribution {
     bool has_idle_time = true;  // false: only co-tenants' work is known, and the rest is unattributed
     std::span<const TimeSpan> slices = {};
     bool has_idle_power = false;
+    TimeCurve idle_j_over_time = {};
+    TimeCurve idle_s_over_time = {};
+    TimeCurve waiting_rate = {};  // J by second of waiting, times the length of a cell
+    TimeCurve unexplained_j = {};
+    TimeCurve unexplained_s = {};
   };
+  static void split_idle(Device& device, const TimeCurve* wait_s);
   static Device split_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s);
   std::vector<double> replicates_of(const Device& device, const ClassJoules& joules, const ClassJoules& all) const;
   const Device* find_device(const std::string& domain) const;

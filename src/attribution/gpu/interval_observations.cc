@@ -19,6 +19,9 @@ constexpr double kPriorSpread = 0.5;
 constexpr double kLeastNoise = 0.005;
 constexpr double kLeastNoise_j = 1e-6;
 constexpr int kCoarseRounds = 8;
+// Noise of an observation as a fraction of its energy, in steady work on an H200.
+constexpr double kUsualNoise = 0.015;
+constexpr std::size_t kIdleObservations = 4;
 
 // Effective degrees of freedom of the fit.
 double effective_unknowns(const statistics::NormalEquations& sums, double precision) {
@@ -88,6 +91,19 @@ IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::
   busy_ = timeline.exponential_averages(moments_ns, parameters.time_constant_ns, parameters.slowdown_exponent);
   for (double& share : busy_.seconds) share *= period_s;
   median_j_ = median_or(joules_, 0.0);
+}
+
+// As many observations, and as long, that their mean has this standard deviation if each has the usual noise. They count
+// like any other: a recording that shows its own idle power outweighs them.
+void IntervalObservations::add_idle_power(double watts, double spread_w) {
+  const double noise_j = kUsualNoise * median_j_;
+  if (size() == 0 || noise_j <= 0 || spread_w <= 0) return;
+  const double length_s = noise_j / spread_w / std::sqrt(static_cast<double>(kIdleObservations));
+  for (std::size_t i = 0; i < kIdleObservations; ++i) {
+    joules_.push_back(watts * length_s);
+    busy_.seconds.insert(busy_.seconds.end(), busy_.columns - 1, 0.0);
+    busy_.seconds.push_back(length_s);
+  }
 }
 
 std::vector<double> IntervalObservations::column_times_s() const {

@@ -39,6 +39,9 @@ class IntervalObservations {
   IntervalObservations(const KernelTimeline& timeline, std::span<const EnergyPoint> points,
                        const SensorParameters& parameters);
 
+  // Adds what is known about idle power from elsewhere, as observations of an idle device.
+  void add_idle_power(double watts, double spread_w);
+
   std::size_t size() const { return joules_.size(); }
   std::size_t columns() const { return busy_.columns; }
   double median_j() const { return median_j_; }  // median energy of an observation

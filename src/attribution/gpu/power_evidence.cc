@@ -266,13 +266,17 @@ UsableEvidence::UsableEvidence(const KernelTimeline& timeline, const PowerEviden
     : timeline_(&timeline),
       counter_updates_(usable_updates(timeline, evidence.counter_updates)),
       power_history_(usable_history(timeline, evidence.power_history)),
-      period_s_(usual_period_s(power_history_)) {
+      period_s_(usual_period_s(power_history_)),
+      idle_(evidence.calibrated.active_idle) {
   if (power_history_.size() <= counter_updates_.size()) power_history_.clear();
 }
 
 IntervalObservations UsableEvidence::observations_with(const SensorParameters& parameters) const {
-  if (is_gauge()) return IntervalObservations(*timeline_, power_history_, parameters, period_s_);
-  return IntervalObservations(*timeline_, counter_updates_, parameters);
+  IntervalObservations observations = is_gauge()
+                                          ? IntervalObservations(*timeline_, power_history_, parameters, period_s_)
+                                          : IntervalObservations(*timeline_, counter_updates_, parameters);
+  if (idle_) observations.add_idle_power(idle_->watts, idle_->spread_w);
+  return observations;
 }
 
 TimeSpan UsableEvidence::span_of(std::size_t row) const {

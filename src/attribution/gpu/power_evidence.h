@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -47,6 +48,7 @@ class UsableEvidence {
   std::vector<EnergyPoint> counter_updates_;
   std::vector<PowerPoint> power_history_;
   double period_s_ = 0;  // of the history
+  std::optional<IdlePower> idle_;
 };
 
 // Another lag or time constant that fits nearly as well.

@@ -91,7 +91,8 @@ class GroupedFit {
 // Weights of observations with the probing excluded.
 std::vector<double> weights_without(std::span<const TimeSpan> probing, const UsableEvidence& evidence,
                                     std::vector<double> weights, std::int64_t lag_ns) {
-  for (std::size_t row = 0; row < weights.size(); ++row) {
+  const std::size_t observed = std::min(weights.size(), evidence.observation_count());  // others are known idle power
+  for (std::size_t row = 0; row < observed; ++row) {
     const TimeSpan seen = evidence.span_of(row);
     for (const TimeSpan& span : probing) {
       if (seen.end_ns - lag_ns > span.begin_ns && seen.begin_ns - lag_ns < span.end_ns) weights[row] = 0;
@@ -231,16 +232,18 @@ PowerFit prior_powers(std::span<const ClassPrior> priors, double gain_spread) {
   return fit;
 }
 
-PowerFit equal_powers(std::size_t classes, double gain_spread) {
+PowerFit equal_powers(std::size_t classes, double busy_w, const IdlePower& idle, double gain_spread) {
   PowerFit fit;
   fit.gain_spread = gain_spread;
   Random random(kSeed);
   for (std::size_t k = 0; k < classes + 1; ++k) {
     std::vector<double>& drawn = fit.replicates.emplace_back();
-    for (std::size_t r = 0; r < kReplicates; ++r)
-      drawn.push_back(std::max(1 + kTimeShareSpread * random.normal(), 0.0));
+    const bool is_idle = k == classes;
+    const double watts = is_idle ? idle.watts : busy_w;
+    const double spread_w = is_idle ? idle.spread_w : kTimeShareSpread * busy_w;
+    for (std::size_t r = 0; r < kReplicates; ++r) drawn.push_back(std::max(watts + spread_w * random.normal(), 0.0));
     const auto [low, high] = central_interval(drawn, 0.9);
-    fit.classes.push_back({1, low, high, 0, false, false});
+    fit.classes.push_back({watts, low, high, 0, false, false});
   }
   for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + gain_spread * random.normal());
   fit.groups = 1;

@@ -6,6 +6,18 @@
 namespace joulemap::attribution {
 namespace {
 
+// Active-idle power of the same device varies with temperature and memory clock.
+constexpr double kCalibratedIdleSpread = 0.04;
+
+struct KnownIdlePower {
+  std::string_view device_model;  // its name contains this
+  IdlePower idle;
+};
+// H200: 118 to 140 W over many sessions (bench/h200). The others: published measurements of idle with clocks up.
+constexpr KnownIdlePower kKnownIdlePowers[] = {
+    {"H200", {128, 7}}, {"H100", {115, 20}}, {"A100", {75, 20}}, {"V100", {55, 15}}, {"L40", {85, 25}},
+};
+
 std::int64_t in_ns(double time_s) { return static_cast<std::int64_t>(time_s * 1e9); }
 
 std::optional<CalibratedLag> lag_of(const ChannelCalibration& known) {
@@ -34,6 +46,7 @@ SensorModel sensor_model(std::span<const ChannelCalibration> calibrations, std::
     if (channel->quantity == Quantity::energy) {
       model.counter = lag_of(known);
       if (known.gain_spread) model.gain_spread = *known.gain_spread;
+      if (known.active_idle_w) model.active_idle = {*known.active_idle_w, kCalibratedIdleSpread * *known.active_idle_w};
     } else if (channel->quantity == Quantity::power_history) {
       model.history = lag_of(known);
       // The regression models time constants only.
@@ -41,6 +54,13 @@ SensorModel sensor_model(std::span<const ChannelCalibration> calibrations, std::
     }
   }
   return model;
+}
+
+std::optional<IdlePower> usual_idle_power(std::string_view device_model) {
+  for (const KnownIdlePower& known : kKnownIdlePowers) {
+    if (device_model.find(known.device_model) != std::string_view::npos) return known.idle;
+  }
+  return std::nullopt;
 }
 
 }  // namespace joulemap::attribution

@@ -26,10 +26,17 @@ struct CalibratedLag {
   std::int64_t time_constant_ns = 0;  // time constant of a gauge
 };
 
+// Power of a device with a CUDA context on which nothing runs.
+struct IdlePower {
+  double watts = 0;
+  double spread_w = 0;  // standard deviation
+};
+
 struct SensorModel {
   std::optional<CalibratedLag> counter;
   std::optional<CalibratedLag> history;  // of the device's power history
   double gain_spread = kDefaultGainSpread;
+  std::optional<IdlePower> active_idle;
 
   std::int64_t counter_lag_ns() const { return counter ? counter->lag_ns : kUsualCounterLag_ns; }
 };
@@ -37,5 +44,8 @@ struct SensorModel {
 // Sensor model of one device; `channels` identifies the quantity of each calibrated channel.
 SensorModel sensor_model(std::span<const ChannelCalibration> calibrations, std::span<const Channel> channels,
                          std::string_view device);
+
+// Active-idle power of a model of a GPU without a calibration; none of unknown models.
+std::optional<IdlePower> usual_idle_power(std::string_view device_model);
 
 }  // namespace joulemap::attribution

@@ -42,7 +42,10 @@ void ProcessNames::group_kernels() {
 
 void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   ProcessNames& names = processes_[process];
-  for (const Scope& scope : activity.scopes) names.scopes.add(scope);
+  for (const Scope& scope : activity.scopes) {
+    names.scopes.add(scope);
+    names.trains = names.trains || (scope.kind == ScopeKind::mode && scope.name == kTrainMode);
+  }
   for (const KernelClass& known : activity.classes) names.classes.insert_or_assign(known.id, known);
   for (const KernelQueue& queue : activity.queues) names.queues.insert_or_assign(queue.id, queue);
   double cpu_s = 0;
@@ -57,7 +60,16 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   for (const auto& [key, time_s] : busy_s) {
     busy_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s});
   }
-  for (const StepRecord& step : activity.steps) names.steps.add(step);
+  std::map<std::pair<std::uint32_t, bool>, double> wait_s;
+  for (const WaitTally& wait : activity.waits)
+    wait_s[{wait.queue, names.scopes.is_probe(wait.scope)}] += seconds(wait.time_ns);
+  for (const auto& [key, time_s] : wait_s)
+    waits_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s});
+  for (const StepRecord& step : activity.steps) {
+    names.steps.add(step);
+    if (!names.steps_span) names.steps_span = TimeSpan{step.begin_ns, step.end_ns};
+    names.steps_span->end_ns = std::max(names.steps_span->end_ns, step.end_ns);
+  }
   has_activity_ = has_activity_ || !activity.scope_tallies.empty() || !activity.kernel_tallies.empty();
 }
 
@@ -73,17 +85,27 @@ void ActivitySums::finish() {
     gpu_busy_s_.try_emplace(device, span_, cell_count_for(span_));
     gpu_slices_[device];
   }
-  for (const BusyInterval& busy : busy_) {
-    const ProcessNames& names = processes_[busy.process];
-    const std::string device = names.device_of(busy.queue);
-    TimeCurve& curve = gpu_busy_s_.try_emplace(device, span_, cell_count_for(span_)).first->second;
-    const Extrapolation all = names.extrapolation_of(busy.span, busy.is_not_extrapolated, 0);
-    curve.add(all.span.begin_ns, all.span.end_ns, busy.busy_s * all.weight);
-    gpu_slices_[device].push_back(all.span);
-  }
+  for (const DeviceInterval& busy : busy_) gpu_slices_[device_of(busy)].push_back(add_to_curve(busy, gpu_busy_s_));
+  for (const DeviceInterval& wait : waits_) add_to_curve(wait, gpu_wait_s_);
   for (auto& [device, slices] : gpu_slices_) std::ranges::sort(slices, {}, &TimeSpan::begin_ns);
-  for (auto& [device, curve] : gpu_busy_s_) curve.finish();
+  for (auto* curves : {&gpu_busy_s_, &gpu_wait_s_}) {
+    for (auto& [device, curve] : *curves) curve.finish();
+  }
   busy_.clear();
+  waits_.clear();
+}
+
+std::string ActivitySums::device_of(const DeviceInterval& interval) {
+  return processes_[interval.process].device_of(interval.queue);
+}
+
+// Returns the span that the interval extrapolates to.
+TimeSpan ActivitySums::add_to_curve(const DeviceInterval& interval, std::map<std::string, TimeCurve>& curves) {
+  TimeCurve& curve = curves.try_emplace(device_of(interval), span_, cell_count_for(span_)).first->second;
+  const Extrapolation all =
+      processes_[interval.process].extrapolation_of(interval.span, interval.is_not_extrapolated, 0);
+  curve.add(all.span.begin_ns, all.span.end_ns, interval.time_s * all.weight);
+  return all.span;
 }
 
 }  // namespace joulemap::attribution

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -43,6 +44,8 @@ struct ProcessNames {
   std::string rank = {};                                           // rank in a distributed run
   std::unordered_map<std::uint32_t, std::int64_t> kernel_ns = {};  // by class
   std::size_t grouped_kernels = 0;                                 // classes that share the name kOtherKernels
+  std::optional<TimeSpan> steps_span = {};                         // from the first step to the end of the last
+  bool trains = false;                                             // has scopes of the mode "train"
 
   // The interval and weight that kernel sums of the interval `span` extrapolate to. Probe kernels and lost kernels do
   // not extrapolate.
@@ -71,24 +74,31 @@ class ActivitySums {
   const TimeCurve& captured_cpu_s() const { return captured_s_; }
   // Kernel time of each GPU, by device.
   const std::map<std::string, TimeCurve>& gpu_busy_s() const { return gpu_busy_s_; }
+  // Idle time of each GPU for which it is known what it waited for.
+  const std::map<std::string, TimeCurve>& gpu_wait_s() const { return gpu_wait_s_; }
   // The intervals that kernel time was reported for; it is spread evenly within each. By device, sorted by begin.
   const std::map<std::string, std::vector<TimeSpan>>& gpu_slices() const { return gpu_slices_; }
 
  private:
-  struct BusyInterval {
+  struct DeviceInterval {
     std::uint32_t process;
     std::uint32_t queue;
     bool is_not_extrapolated;
     TimeSpan span;
-    double busy_s;
+    double time_s;  // busy or waiting
   };
+
+  std::string device_of(const DeviceInterval& interval);
+  TimeSpan add_to_curve(const DeviceInterval& interval, std::map<std::string, TimeCurve>& curves);
 
   TimeSpan span_;
   std::map<std::uint32_t, ProcessNames> processes_;
   TimeCurve captured_s_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> used_queues_;  // process and queue
-  std::vector<BusyInterval> busy_;                                 // until the devices of the queues are known
+  std::vector<DeviceInterval> busy_;                               // until the devices of the queues are known
+  std::vector<DeviceInterval> waits_;                              // likewise: idle instead of busy
   std::map<std::string, TimeCurve> gpu_busy_s_;
+  std::map<std::string, TimeCurve> gpu_wait_s_;
   std::map<std::string, std::vector<TimeSpan>> gpu_slices_;
   bool has_activity_ = false;
 };

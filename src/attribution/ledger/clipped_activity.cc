@@ -34,6 +34,10 @@ void scale_tallies(Activity& activity, double share) {
     tally.count = part_of(tally.count, share);
     tally.time_ns = part_of(tally.time_ns, share);
   }
+  for (WaitTally& wait : activity.waits) {
+    wait.count = part_of(wait.count, share);
+    wait.time_ns = part_of(wait.time_ns, share);
+  }
 }
 
 }  // namespace
@@ -67,6 +71,7 @@ Activity clip_activity(const Activity& activity, TimeSpan span) {
   rest.end_ns = inside.end_ns;
   rest.scope_tallies = activity.scope_tallies;
   rest.kernel_tallies = activity.kernel_tallies;
+  rest.waits = activity.waits;
   scale_tallies(rest, share);
   return rest;
 }
@@ -76,19 +81,23 @@ std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, con
   Activity traced = activity;
   Activity extrapolated;
   traced.kernel_tallies.clear();
+  traced.waits.clear();
   for (const KernelTally& tally : activity.kernel_tallies) {
     const bool is_alone = scopes.is_probe(tally.scope) || tally.class_id == kLostKernelClass;
     (is_alone ? traced : extrapolated).kernel_tallies.push_back(tally);
   }
+  for (const WaitTally& wait : activity.waits) {
+    (scopes.is_probe(wait.scope) ? traced : extrapolated).waits.push_back(wait);
+  }
   for (StepRecord& step : traced.steps) step.traced = true;
   std::vector<Activity> parts = {clip_activity(traced, span)};
-  if (extrapolated.kernel_tallies.empty()) return parts;
+  if (extrapolated.kernel_tallies.empty() && extrapolated.waits.empty()) return parts;
   const Extrapolation all = steps.extrapolate({activity.begin_ns, activity.end_ns});
   extrapolated.begin_ns = all.span.begin_ns;
   extrapolated.end_ns = all.span.end_ns;
   scale_tallies(extrapolated, all.weight);
   Activity part = clip_activity(extrapolated, span);
-  if (!part.kernel_tallies.empty()) parts.push_back(std::move(part));
+  if (!part.kernel_tallies.empty() || !part.waits.empty()) parts.push_back(std::move(part));
   return parts;
 }
 

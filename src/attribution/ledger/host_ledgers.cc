@@ -184,13 +184,18 @@ MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::R
     gpu.energy_j = sample_and_hold_curve(curve.counter_updates, curve.energy_j);
   if (work != nullptr) {
     const std::vector<ClassPrior> priors = priors_.column_priors(curve.device_model, work->kernels);
-    const SensorModel known = sensor_model(host.calibration, host.channels, curve.device);
+    SensorModel known = sensor_model(host.calibration, host.channels, curve.device);
+    if (!known.active_idle) known.active_idle = usual_idle_power(curve.device_model);
     gpu.powers = find_kernel_powers(
         std::move(*work), {curve.counter_updates, curve.power_history, host.probing.spans(), known, curve.is_throttled},
         host.span, priors);
   }
   if (!gpu.powers) return gpu;
-  gpu.energy_j = lag_corrected_curve(curve.curve, gpu.powers->fit.counter_lag_ns, curve.energy_j);
+  const std::int64_t lag_ns = gpu.powers->fit.counter_lag_ns;
+  const auto busy_s = host.sums.gpu_busy_s().find(name.device);
+  const bool has_shape = !curve.power_history.empty() || busy_s == host.sums.gpu_busy_s().end();
+  gpu.energy_j = has_shape ? lag_corrected_curve(curve.curve, lag_ns, curve.energy_j)
+                           : modelled_curve(curve.counter_updates, lag_ns, *gpu.powers, busy_s->second, curve.energy_j);
   // The energy itself is uncertain: at the edges of a short run, or of a part of one.
   if (curve.uncertainty > 0) gpu.powers->fit.widen_gains(curve.uncertainty / kHalfWidth95);
   return gpu;

@@ -67,6 +67,8 @@ void Ledger::credit(std::vector<std::string> path, const std::string& device, co
     sum.energy_j += amount.energy_j;
     sum.by_class.add(amount.by_class);
     sum.evidence.add(amount.evidence);
+    sum.waiting_s += amount.waiting_s;
+    sum.waiting_j += amount.waiting_j;
   };
   // Entering an operation or a function does not count as entering its layer. A kernel counts for its layer in any
   // case.
@@ -179,6 +181,7 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
     sum.time_s += seconds(share.time_ns);
   }
   add_kernels(process, activity, inside);
+  add_waits(process, activity, inside);
 }
 
 void Ledger::add_background() {
@@ -216,6 +219,12 @@ ReportRow Ledger::row_of(const Key& key, const Entry& entry) const {
   row.basis = entry.basis;
   if (!entry.has_energy) return row;
   row.energy_j = entry.sum.energy_j;
+  if (row.device != kCpuDevice && knows_waiting()) {
+    row.waiting_s = entry.sum.waiting_s;
+    row.waiting_j = entry.sum.waiting_j;
+    if (const auto interval = gpu_attribution_.idle_interval(row.device, entry.sum.waiting_j))
+      std::tie(row.waiting_low_j, row.waiting_high_j) = *interval;
+  }
   if (row.time_s > 0) row.power_w = entry.sum.energy_j / row.time_s;
   if (row.basis == kTimeShareBasis) gpu_attribution_.describe(row, entry.sum.by_class);
   if (row.basis == kCpuTimeBasis) {
@@ -238,6 +247,7 @@ void Ledger::balance(LedgerResult& result) const {
   result.attributed_j = attributed_j;
   result.idle_j = (only_gpus ? 0 : cpu_attribution_.idle_j()) + gpu_attribution_.idle_j();
   result.unattributed_j = measured_j - attributed_j - *result.idle_j;
+  result.idle = idle_entries();
   for (ReportRow& row : result.rows) {
     if (row.energy_j && attributed_j > 0) row.share = *row.energy_j / attributed_j;
   }

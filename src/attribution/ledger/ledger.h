@@ -15,6 +15,8 @@
 //   framework's own profiler divided (ScopeShare) is split as a module is. An imported trace contains every call.
 // - By rank, all work of a process belongs to its rank, in whatever scope.
 // - Work that ran only to probe is one row of its own, "probe", on each device.
+// - Idle energy of a GPU belongs to what it waited for: the scope that the host was in (scopes/gpu_waiting.h). It is
+//   waiting_j of that scope's row, and an IdleEntry with its cause.
 // attributed + idle + unattributed = measured, by construction. Pure; seconds and joules.
 #pragma once
 
@@ -67,6 +69,7 @@ struct LedgerResult {
   std::optional<double> attributed_j;
   std::optional<double> idle_j;
   std::optional<double> unattributed_j;
+  std::vector<IdleEntry> idle;
   Diagnostics diagnostics;
 };
 
@@ -88,6 +91,8 @@ class Ledger {
     double energy_j = 0;
     ClassJoules by_class = {};  // J by class of a GPU; by unknown of CpuPowers of the CPUs
     CauseEvidence evidence = {};
+    double waiting_s = 0;  // of the idle device, while the host was there
+    double waiting_j = 0;
   };
   static void add_share(Amount& sum, const Amount& amount, double share);  // except the counts
   struct Entry {
@@ -110,6 +115,9 @@ class Ledger {
     double extrapolation_factor = 1;  // kernels each traced one extrapolates to, in light mode
   };
   void add_kernels(std::uint32_t process, const Activity& activity, double inside);
+  void add_waits(std::uint32_t process, const Activity& activity, double inside);
+  IdleCause idle_cause(std::uint32_t process, const WaitTally& wait, std::int64_t begin_ns);
+  std::vector<IdleEntry> idle_entries() const;
   void add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel);
   void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
               const ResolvedScope& resolved_scope, std::string_view basis, bool has_energy);
@@ -129,6 +137,7 @@ class Ledger {
   RowCauses causes() const;
   ReportRow row_of(const Key& key, const Entry& entry) const;
   std::vector<ReportRow> groups(const Grouping& grouping) const;
+  bool knows_waiting() const { return !sums_.gpu_wait_s().empty(); }
   void balance(LedgerResult& result) const;
 
   RowLevel level_;
@@ -137,6 +146,11 @@ class Ledger {
   CpuAttribution cpu_attribution_;
   GpuAttribution gpu_attribution_;
   std::map<Key, Entry> entries_;
+  struct IdleSum {
+    double time_s = 0;
+    double energy_j = 0;
+  };
+  std::map<std::pair<IdleCause, Key>, IdleSum> idle_;
   std::map<Key, std::set<std::uint32_t>> processes_;                             // of ranks
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> kernel_names_;  // for stacks; by process and class
   std::map<std::pair<std::uint32_t, std::uint32_t>, GpuActivityKind> kernel_activity_kinds_;  // likewise

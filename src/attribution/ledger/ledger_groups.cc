@@ -29,6 +29,8 @@ std::vector<ReportRow> Ledger::groups(const Grouping& grouping) const {
       group.sum.sum.count += entry.sum.count;
       group.sum.sum.time_s += entry.sum.time_s;
       group.sum.sum.energy_j += entry.sum.energy_j;
+      group.sum.sum.waiting_s += entry.sum.waiting_s;
+      group.sum.sum.waiting_j += entry.sum.waiting_j;
       group.sum.sum.by_class.add(entry.sum.by_class);
       const double spread_j = entry.spread * entry.sum.energy_j;
       group.variance_j2 += spread_j * spread_j;

@@ -63,6 +63,8 @@ void Ledger::split_scope(const std::vector<std::string>& coarse, const Parts& pa
       Amount part{static_cast<std::uint64_t>(std::llround(calls)), 0, whole.sum.time_s * share,
                   whole.sum.energy_j * share};
       part.by_class.add(whole.sum.by_class, share);
+      part.waiting_s = whole.sum.waiting_s * share;
+      part.waiting_j = whole.sum.waiting_j * share;
       const bool is_only_seen = amount.sampled > 0;  // a function known from stack samples
       const CauseEvidence& evidence = whole.sum.evidence;
       part.evidence.add(is_only_seen ? evidence.unclassified() : evidence, share);
@@ -97,6 +99,8 @@ void Ledger::split_off_parts() {
       rest.sum.energy_j -= amount.energy_j;
       rest.sum.by_class.add(amount.by_class, -1);
       rest.sum.evidence.add(amount.evidence, -1);
+      rest.sum.waiting_s -= amount.waiting_s;
+      rest.sum.waiting_j -= amount.waiting_j;
       if (key.second != kCpuDevice) rest.sum.count -= amount.count;  // each kernel belongs to one operation
     }
     if (rest.parts.empty() || rest.sum.time_s > kLeastTime_s) split_entries.emplace(key, std::move(rest));
@@ -110,6 +114,8 @@ void Ledger::add_share(Amount& sum, const Amount& amount, double share) {
   sum.energy_j += share * whole.energy_j;
   sum.by_class.add(whole.by_class, share);
   sum.evidence.add(whole.evidence, share);
+  sum.waiting_s += share * whole.waiting_s;
+  sum.waiting_j += share * whole.waiting_j;
 }
 
 // Steps per sampled step, by how often layers were entered; 0 if none was sampled.
@@ -146,6 +152,8 @@ void Ledger::split_entry(const Key& key, const Entry& entry, std::map<Key, Entry
     row.sum = {static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * steps)), 0,
                entry.sum.time_s * share, entry.sum.energy_j * share};
     row.sum.evidence.add(amount.evidence, entry.sum.time_s / sampled_s);
+    row.sum.waiting_s = entry.sum.waiting_s * share;
+    row.sum.waiting_j = entry.sum.waiting_j * share;
     if (sampled_j <= 0) {
       row.sum.by_class.add(entry.sum.by_class, share);
       continue;

@@ -13,6 +13,8 @@ namespace {
 
 // Lower bound of the power of a kernel class: a fit may return zero, which would get no energy.
 constexpr double kLeastPower_w = 1;
+// A GPU that runs kernels uses more than an idle one, even where the counter was read too rarely to show it.
+constexpr double kLeastBusyOverIdle = 1.2;
 
 // Relative standard deviation of the power of other processes. What they run, how it changes and when within two
 // seconds it ran is unknown: their power is no better than a time-proportional split, however small the fit's residual.
@@ -25,6 +27,26 @@ void widen_co_tenant_power(PowerFit& fit, std::uint16_t column) {
   statistics::Random random(kOthersSeed);
   for (double& watts : fit.replicates[column]) watts *= std::max(1 + kOthersSpread * random.normal(), 0.0);
   std::tie(power.low_w, power.high_w) = central_interval(fit.replicates[column], 0.9);
+}
+
+// Where the kernel classes cannot be identified, their mean power still can: the measured energy without idle energy,
+// over the time in which kernels ran.
+PowerFit unidentified_powers(const DeviceWork& work, const PowerEvidence& evidence) {
+  double busy_s = 0;
+  for (const DeviceWork::Slice& slice : work.slices) busy_s += slice.busy_s;
+  const std::span<const EnergyPoint> updates = evidence.counter_updates;
+  const double length_s = updates.size() < 2 ? 0 : seconds(updates.back().time_ns - updates.front().time_ns);
+  const double idle_s = std::max(length_s - busy_s, 0.0);
+  const double joules = length_s > 0 ? updates.back().joules - updates.front().joules : 0;
+  const double gain_spread = evidence.calibrated.gain_spread;
+  if (!evidence.calibrated.active_idle) {
+    const double busy_w = joules > 0 ? joules / (busy_s + kDefaultIdleFraction * idle_s) : 1;
+    const IdlePower idle{kDefaultIdleFraction * busy_w, kDefaultIdleFraction / 2 * busy_w};
+    return equal_powers(work.timeline.classes(), busy_w, idle, gain_spread);
+  }
+  const IdlePower& idle = *evidence.calibrated.active_idle;
+  const double busy_w = joules > 0 && busy_s > 0 ? (joules - idle.watts * idle_s) / busy_s : 0;
+  return equal_powers(work.timeline.classes(), std::max(busy_w, kLeastBusyOverIdle * idle.watts), idle, gain_spread);
 }
 
 TimeCurve scaled_to_total(TimeCurve curve, const TimeCurve& grid) {
@@ -52,8 +74,7 @@ GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, Tim
                              std::span<const ClassPrior> priors) {
   std::optional<PowerFit> fit = fit_powers(work.timeline, evidence, priors);
   const double gain_spread = evidence.calibrated.gain_spread;
-  if (!fit)
-    fit = priors.empty() ? equal_powers(work.timeline.classes(), gain_spread) : prior_powers(priors, gain_spread);
+  if (!fit) fit = priors.empty() ? unidentified_powers(work, evidence) : prior_powers(priors, gain_spread);
   for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kLeastPower_w);
   if (work.co_tenant_column) widen_co_tenant_power(*fit, *work.co_tenant_column);
   TimeCurve modelled_j(span, cell_count_for(span));
@@ -77,6 +98,55 @@ TimeCurve lag_corrected_curve(const EnergyCurve& curve, std::int64_t lag_ns, con
     before_j = until_j;
   }
   return scaled_to_total(std::move(earlier), grid);
+}
+
+TimeCurve modelled_curve(std::span<const EnergyPoint> counter_updates, std::int64_t lag_ns, const GpuPowers& powers,
+                         const TimeCurve& busy_s, const TimeCurve& grid) {
+  if (counter_updates.size() < 2 || busy_s.size() != grid.size()) return grid;
+  const double cell_s = grid.cell_s();
+  TimeCurve model(grid.span(), grid.size());
+  for (std::size_t cell = 0; cell < grid.size(); ++cell) {
+    const double concurrency = std::max(busy_s[cell] / cell_s, 1.0);
+    const double idle_s = std::max(cell_s - busy_s[cell], 0.0);
+    model.set(cell, powers.modelled_j[cell] / concurrency + powers.fit.idle().watts * idle_s);
+  }
+  model.finish();
+  const double cell_ns = cell_s * static_cast<double>(kNanosecondsPerSecond);
+  const auto edge_ns = [&](std::size_t cell) {
+    return grid.span().begin_ns + static_cast<std::int64_t>(cell_ns * static_cast<double>(cell));
+  };
+  // Times before the first and after the last update keep the shape of the grid.
+  TimeCurve scaled(grid.span(), grid.size());
+  const auto keep = [&](std::int64_t from_ns, std::int64_t to_ns) {
+    if (to_ns <= from_ns) return;
+    for (std::size_t cell = 0; cell < grid.size(); ++cell) {
+      const std::int64_t begin_ns = std::max(from_ns, edge_ns(cell));
+      const std::int64_t end_ns = std::min(to_ns, edge_ns(cell + 1));
+      if (end_ns > begin_ns) scaled.add(begin_ns, end_ns, grid.between(begin_ns, end_ns));
+    }
+  };
+  keep(grid.span().begin_ns, counter_updates.front().time_ns - lag_ns);
+  keep(counter_updates.back().time_ns - lag_ns, grid.span().end_ns);
+  for (std::size_t i = 1; i < counter_updates.size(); ++i) {
+    const std::int64_t from_ns = std::max(counter_updates[i - 1].time_ns - lag_ns, grid.span().begin_ns);
+    const std::int64_t to_ns = std::min(counter_updates[i].time_ns - lag_ns, grid.span().end_ns);
+    const std::int64_t length_ns = counter_updates[i].time_ns - counter_updates[i - 1].time_ns;
+    if (to_ns <= from_ns || length_ns <= 0) continue;
+    const double inside = static_cast<double>(to_ns - from_ns) / static_cast<double>(length_ns);
+    const double joules = inside * (counter_updates[i].joules - counter_updates[i - 1].joules);
+    const double modelled_j = model.between(from_ns, to_ns);
+    if (modelled_j <= 0) {
+      scaled.add(from_ns, to_ns, joules);
+      continue;
+    }
+    const auto first = static_cast<std::size_t>(static_cast<double>(from_ns - grid.span().begin_ns) / cell_ns);
+    for (std::size_t cell = first; cell < grid.size() && edge_ns(cell) < to_ns; ++cell) {
+      const std::int64_t begin_ns = std::max(from_ns, edge_ns(cell));
+      const std::int64_t end_ns = std::min(to_ns, edge_ns(cell + 1));
+      if (end_ns > begin_ns) scaled.add(begin_ns, end_ns, joules * model.between(begin_ns, end_ns) / modelled_j);
+    }
+  }
+  return scaled_to_total(std::move(scaled), grid);
 }
 
 TimeCurve sample_and_hold_curve(std::span<const EnergyPoint> counter_updates, const TimeCurve& grid) {

@@ -63,6 +63,10 @@ GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, Tim
 // The energy of a counter that lags by `lag_ns`, in the cells of `grid` and scaled to the same sum. Returns `grid`
 // itself if the counter's updates are unknown.
 TimeCurve lag_corrected_curve(const EnergyCurve& curve, std::int64_t lag_ns, const TimeCurve& grid);
+// The energy of a counter whose power over time is unknown between its updates: within each interval it follows the
+// model, scaled by one factor to the measured energy. `busy_s`: time in which kernels ran, in the same cells.
+TimeCurve modelled_curve(std::span<const EnergyPoint> counter_updates, std::int64_t lag_ns, const GpuPowers& powers,
+                         const TimeCurve& busy_s, const TimeCurve& grid);
 // The same if each moment had the power that the counter update before it showed.
 TimeCurve sample_and_hold_curve(std::span<const EnergyPoint> counter_updates, const TimeCurve& grid);
 

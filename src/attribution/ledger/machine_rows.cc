@@ -21,6 +21,8 @@ void merge_result(LedgerResult& all, LedgerResult added) {
   add(all.idle_j, added.idle_j);
   add(all.unattributed_j, added.unattributed_j);
   all.diagnostics.add_all(added.diagnostics);
+  all.idle.insert(all.idle.end(), std::make_move_iterator(added.idle.begin()),
+                  std::make_move_iterator(added.idle.end()));
   all.groups.insert(all.groups.end(), std::make_move_iterator(added.groups.begin()),
                     std::make_move_iterator(added.groups.end()));
 }

@@ -136,8 +136,10 @@ void CuptiSession::set_clock() {
 // Callbacks of copies stay enabled in untraced steps: they are few, and return at once.
 void CuptiSession::enable_launch_callbacks(bool on) {
   if (subscriber_ == nullptr) return;
-  for (const std::uint32_t id : callbacks_.launches) {
-    api_.functions().enable_callback(on ? 1 : 0, subscriber_, CallbackDomain::driver, id);
+  for (const auto* ids : {&callbacks_.launches, &callbacks_.synchronizations}) {
+    for (const std::uint32_t id : *ids) {
+      api_.functions().enable_callback(on ? 1 : 0, subscriber_, CallbackDomain::driver, id);
+    }
   }
 }
 
@@ -166,7 +168,11 @@ void CuptiSession::on_callback(void* user, CallbackDomain domain, std::uint32_t 
     if (call.site == kApiExit && session.attachment_.load(std::memory_order_relaxed) == Attachment::detaching) {
       return session.detach_in_callback();
     }
-    if (call.site != kApiEnter || !session.is_tracing()) return;
+    if (!session.is_tracing()) return;
+    if (session.callbacks_.is_synchronization(id)) {
+      return session.sink_.on_synchronization(session.launch_context_.scope(), call.site == kApiEnter);
+    }
+    if (call.site != kApiEnter) return;
     session.launches_.fetch_add(1, std::memory_order_relaxed);
     session.sink_.on_launch(call.correlation, session.launch_context_.scope(), session.launch_context_.step());
   } else if (domain == CallbackDomain::resource && session.is_active_.load(std::memory_order_relaxed)) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.h"
 #include "capture/kernel_log.h"
 #include "capture/mark_log.h"
 
@@ -18,6 +19,8 @@ class KernelSink {
  public:
   virtual ~KernelSink() = default;
   virtual void on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step) noexcept = 0;
+  // A thread in this scope begins to wait for the GPU, or has waited.
+  virtual void on_synchronization(std::uint32_t scope, bool begins) = 0;
   virtual void on_graph_node(std::uint64_t node, std::uint32_t scope) = 0;
   virtual void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) = 0;
   virtual void set_device(std::uint32_t ordinal, std::string uuid) = 0;  // before the first kernel of that device
@@ -31,7 +34,10 @@ class KernelLogSink final : public KernelSink {
   explicit KernelLogSink(KernelLog& log, MarkLog* marks = nullptr) : log_(log), marks_(marks) {}
 
   void on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step) noexcept override {
-    log_.on_launch(correlation, scope, step);
+    log_.on_launch(correlation, scope, step, monotonic_ns());
+  }
+  void on_synchronization(std::uint32_t scope, bool begins) override {
+    log_.on_synchronization(scope, begins, monotonic_ns());
   }
   void on_graph_node(std::uint64_t node, std::uint32_t scope) override { log_.on_graph_node(node, scope); }
   void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) override {

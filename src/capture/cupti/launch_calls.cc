@@ -20,6 +20,9 @@ LaunchCall launch_call_of(std::string_view driver_function) {
   if (starts_with_any(driver_function, {"cuLaunch", "cuGraphLaunch"})) return LaunchCall::launch;
   // Excludes cuMemSetAccess, which sets access rights of pages.
   if (starts_with_any(driver_function, {"cuMemcpy", "cuMemset", "cu64Memcpy", "cu64Memset"})) return LaunchCall::copy;
+  if (starts_with_any(driver_function, {"cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize"})) {
+    return LaunchCall::synchronization;
+  }
   return LaunchCall::none;
 }
 
@@ -34,6 +37,9 @@ LaunchCallbacks find_launch_callbacks(const CuptiFunctions& cupti) {
         break;
       case LaunchCall::copy:
         found.copies.push_back(id);
+        break;
+      case LaunchCall::synchronization:
+        found.synchronizations.push_back(id);
         break;
       case LaunchCall::none:
         break;

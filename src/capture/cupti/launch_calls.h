@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the CUDA driver functions that give the GPU work. CUPTI resolves their callback ids by name, so that future
+// Finds the CUDA driver functions that give the GPU work, and those that wait for it. CUPTI resolves their callback ids by name, so that future
 // versions work, too.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@ enum class LaunchCall : std::uint8_t {
   none,
   launch,  // kernels and graphs: many calls in every step
   copy,    // copies and fills
+  synchronization,
 };
 
 // "cuLaunchKernelEx_ptsz" is a launch.
@@ -24,6 +26,11 @@ LaunchCall launch_call_of(std::string_view driver_function);
 struct LaunchCallbacks {
   std::vector<std::uint32_t> launches;
   std::vector<std::uint32_t> copies;
+  std::vector<std::uint32_t> synchronizations;
+
+  bool is_synchronization(std::uint32_t id) const {
+    return std::find(synchronizations.begin(), synchronizations.end(), id) != synchronizations.end();
+  }
 };
 LaunchCallbacks find_launch_callbacks(const CuptiFunctions& cupti);
 

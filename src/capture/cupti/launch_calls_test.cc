@@ -20,8 +20,15 @@ TEST(LaunchCalls, AreThoseThatGiveTheGpuSomethingToDo) {
 
 TEST(LaunchCalls, AreNotThoseThatOnlySoundLikeIt) {
   for (const char* name : {"INVALID", "", "cuInit", "cuLaunchHostFunc", "cuLaunchHostFunc_ptsz", "cuMemSetAccess",
-                           "cuGraphInstantiate", "cuGraphAddMemcpyNode", "cuMemAlloc_v2", "cuStreamSynchronize"}) {
+                           "cuGraphInstantiate", "cuGraphAddMemcpyNode", "cuMemAlloc_v2"}) {
     EXPECT_EQ(launch_call_of(name), LaunchCall::none) << name;
+  }
+}
+
+TEST(LaunchCalls, KnowThoseThatWaitForTheGpu) {
+  for (const char* name : {"cuStreamSynchronize", "cuStreamSynchronize_ptsz", "cuCtxSynchronize", "cuCtxSynchronize_v2",
+                           "cuEventSynchronize"}) {
+    EXPECT_EQ(launch_call_of(name), LaunchCall::synchronization) << name;
   }
 }
 

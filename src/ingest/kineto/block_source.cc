@@ -76,7 +76,7 @@ Result<bool> BlockBuffer::read_more(const TextReader& read, std::size_t count) {
 }
 
 // Sets `begin` behind the bracket of the member "traceEvents", or of a bare list.
-bool BlockSource::find_event_list(std::string_view text, bool is_all, std::size_t& begin, bool& wants_more) {
+bool BlockSource::find_event_list(std::string_view text, bool is_all, std::size_t& begin, bool& needs_more_text) {
   formats::JsonCursor json(text.data() + begin, text.data() + text.size());
   if (json.peek() == '[') {
     json.enter_array();
@@ -93,12 +93,12 @@ bool BlockSource::find_event_list(std::string_view text, bool is_all, std::size_
     }
     json.skip();
   }
-  wants_more = json.wants_more();
-  if (wants_more && !is_all) return false;
+  needs_more_text = json.needs_more_text();
+  if (needs_more_text && !is_all) return false;
   header_is_damaged_ = json.failed();
   const std::size_t found = json.failed() ? search_event_list(text) : std::string_view::npos;
   if (found == std::string_view::npos) {
-    wants_more = json.failed();
+    needs_more_text = json.failed();
     return false;
   }
   begin = found;
@@ -108,7 +108,7 @@ bool BlockSource::find_event_list(std::string_view text, bool is_all, std::size_
 
 Status BlockSource::read_header() {
   std::size_t begin = 0;
-  for (bool wants_more = true; wants_more;) {
+  for (bool needs_more_text = true; needs_more_text;) {
     Result<bool> more = pending_.read_more(read_, block_bytes_);
     if (!more) return std::move(more).error();
     is_at_end_ = !*more;
@@ -119,7 +119,7 @@ Status BlockSource::read_header() {
     if (first == std::string_view::npos) return not_a_trace_error("the file is empty");
     if (text[first] != '{' && text[first] != '[') return not_a_trace_error("this is no JSON");
     const bool is_all = is_at_end_ || text.size() > kLongestHeader;
-    if (find_event_list(text, is_all, begin, wants_more)) {
+    if (find_event_list(text, is_all, begin, needs_more_text)) {
       pending_.drop_front(begin);
       return Done{};
     }

@@ -55,7 +55,7 @@ class BlockSource {
   Result<bool> next(BlockBuffer& block);
 
  private:
-  bool find_event_list(std::string_view text, bool is_all, std::size_t& begin, bool& wants_more);
+  bool find_event_list(std::string_view text, bool is_all, std::size_t& begin, bool& needs_more_text);
 
   TextReader read_;
   std::size_t block_bytes_;

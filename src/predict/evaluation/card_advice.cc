@@ -12,7 +12,7 @@ namespace {
 using Rows = std::span<const CardRow>;
 
 // A smaller ratio is no reason to change a network.
-constexpr double kMinSavingToMention = 1.05;
+constexpr double kMinRatioToMention = 1.05;
 
 std::string times(double factor) { return fmt::format("{:.{}f} times", factor, factor < 9.95 ? 1 : 0); }
 
@@ -43,9 +43,9 @@ std::optional<std::string> about_precision(Rows rows, const CardRow& large) {
   const CardRow* fp32 = find(rows, large.size, Dtype::fp32, pass);
   const std::optional<double> half = ratio(fp32, find(rows, large.size, Dtype::bf16, pass));
   if (!half) return std::nullopt;
-  if (*half < kMinSavingToMention) return fmt::format("At {} bf16 saves next to nothing beside fp32.", large.size);
+  if (*half < kMinRatioToMention) return fmt::format("At {} bf16 saves next to nothing beside fp32.", large.size);
   const std::optional<double> tf32 = ratio(fp32, find(rows, large.size, Dtype::tf32, pass));
-  const std::string also = tf32 && *tf32 >= kMinSavingToMention ? fmt::format(", tf32 {} less", times(*tf32)) : "";
+  const std::string also = tf32 && *tf32 >= kMinRatioToMention ? fmt::format(", tf32 {} less", times(*tf32)) : "";
   return fmt::format("At {} bf16 takes {} less energy than fp32{}.", large.size, times(*half), also);
 }
 
@@ -62,7 +62,7 @@ std::optional<std::string> about_odd_sizes(Rows rows) {
   }
   const std::optional<double> more = odd == nullptr ? std::nullopt : ratio(odd, even);
   if (!more) return std::nullopt;
-  if (*more < kMinSavingToMention)
+  if (*more < kMinRatioToMention)
     return fmt::format("Sizes that are no multiple of 8 cost hardly more in bf16 ({}).", odd->size);
   return fmt::format("Sizes that are no multiple of 8 cost {} as much in bf16: {} beside {}.", times(*more), odd->size,
                      even->size);
@@ -83,7 +83,7 @@ std::optional<std::string> about_small_calls(Rows rows, const CardRow& large) {
   const bool by_flops = is_product(like.kind) && small->flops > 0 && large.flops > 0;
   const double small_each = small->energy_j / (by_flops ? small->flops : small->bytes);
   const double large_each = large.energy_j / (by_flops ? large.flops : large.bytes);
-  if (small_each < kMinSavingToMention * large_each) return std::nullopt;
+  if (small_each < kMinRatioToMention * large_each) return std::nullopt;
   const std::string_view what = by_flops ? "FLOP" : "byte";
   std::string out = fmt::format("A {} at {} takes {} the energy of one at {}: larger batches save.", what, small->size,
                                 times(small_each / large_each), large.size);

@@ -59,7 +59,7 @@ std::map<std::string, int, std::less<>> folds_of(const FitData& data, int folds)
 
 NetworkCase case_of(const DeviceProfile& profile, const NetworkObservation& row) {
   const MeasuredNetwork& network = *row.network;
-  const NetworkEstimate guess = estimate_network(profile.network_model, row.sums, network_model.machine);
+  const NetworkEstimate guess = estimate_network(profile.network_model, row.sums, network.machine);
   return {network.setting,
           network.family,
           network.training,
@@ -211,7 +211,7 @@ Result<HeldOutCases> cross_validate_families(const FitData& data, int folds) {
     }
     for (const MeasuredOperation& row : data.layers) {
       if (!exclusions.families.contains(row.family)) continue;
-      const double time_s = estimate(profile->operation_model, row.operation_model, {false, true}).time_s;
+      const double time_s = estimate(profile->operation_model, row.operation, {false, true}).time_s;
       cases.layers.push_back({row.key, std::string(name_of(row.operation.kind)), row.time_s, time_s});
     }
   }

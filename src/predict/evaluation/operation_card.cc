@@ -45,7 +45,7 @@ Operation operation_of(const CardOperation& subject, const CardExampleSize& size
 
 CardRow row_of(const DeviceProfile& profile, const CardExampleSize& size, Operation operation) {
   OperationExplanation explanation =
-      explain_operation(profile.operation_model, operation_model, {.cold = false, .in_network = false});
+      explain_operation(profile.operation_model, operation, {.cold = false, .in_network = false});
   return {size.text,
           size.is_unaligned,
           std::move(operation),

@@ -143,7 +143,7 @@ Result<DeviceProfile> fit_profile_excluding(const FitData& data, const FitExclus
   DeviceProfile profile;
   profile.device = data.sheet.name;
   profile.operations = static_cast<std::int64_t>(alone);
-  profile.operation_model = std::move(*operation_model);
+  profile.operation_model = std::move(*operation);
   profile.network_model.idle_w = data.sheet.idle_w;
   profile.network_model.power_limit_w = data.sheet.power_limit_w;
   profile.network_model.launches = fit_launch_counts(std::span(rows).subspan(alone));

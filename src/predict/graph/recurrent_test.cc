@@ -93,7 +93,7 @@ TEST(Recurrent, AStandardCallLaunchesKernelsForEveryStepAndAPersistentOneDoesNot
 TEST(Recurrent, StepsWaitForEachOtherSoThatTimeGrowsWithThemAndHardlyWithTheBatch) {
   const DeviceProfile profile = before_any_was_measured();
   const auto time_s = [&](const Operation& operation) {
-    return estimate(profile.operation_model, operation_model, {false, true}).time_s;
+    return estimate(profile.operation_model, operation, {false, true}).time_s;
   };
   const double one_s = time_s(lstm(128, 256));
   EXPECT_GT(one_s, 128 * 4e-6);
@@ -109,7 +109,7 @@ TEST(Recurrent, WithoutAMeasurementTheIntervalAllowsForAFactorOfThreeAndThePredi
   graph.format = "torch";
   graph.operations = {lstm(128, 256, 2)};
   const Prediction prediction = predict(before_any_was_measured(), graph, {});
-  EXPECT_EQ(prediction.unmeasured, std::vector<std::string>{"recurrent"});
+  EXPECT_EQ(prediction.unmeasured_kinds, std::vector<std::string>{"recurrent"});
   ASSERT_TRUE(prediction.high_j);
   EXPECT_GT(*prediction.high_j, 2.5 * prediction.energy_j);
   EXPECT_LT(prediction.low_j, prediction.energy_j / 2.5);

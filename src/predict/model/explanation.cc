@@ -13,8 +13,8 @@ enum : std::size_t { kLaunch, kTiles, kCache, kMemory, kElements, kArithmetic };
 TimeTerms parts_of(const TimeCoefficients& fitted, const Operation& operation, const TimeTerms& datasheet_terms) {
   const TimeTerms* found = time_coefficients(fitted, coefficient_groups(operation));
   TimeTerms physical_terms = datasheet_terms;
-  for (std::size_t index = 0; index < kTermCount; ++index) parts[index] *= found != nullptr ? (*found)[index] : 1;
-  return parts;
+  for (std::size_t index = 0; index < kTermCount; ++index) physical_terms[index] *= found != nullptr ? (*found)[index] : 1;
+  return physical_terms;
 }
 
 // Terms mean other things for some kinds: the second term of an optimizer is launches for its tensors. The elements
@@ -61,7 +61,7 @@ std::vector<OperationExplanation> explain_layer(const DeviceProfile& profile, co
   for (const Operation& operation : executed_operations(graph, options)) {
     if (layer_name_of(operation) == layer)
       explanation.push_back(
-          explain_operation(profile.operation_model, operation_model, {.cold = false, .in_network = true}));
+          explain_operation(profile.operation_model, operation, {.cold = false, .in_network = true}));
   }
   return explanation;
 }

@@ -31,7 +31,7 @@ struct OperationExplanation {
   std::vector<float> features;
 };
 
-// In the order of Terms: launch, tiles, cache, memory, elements, arithmetic.
+// In the order of TimeTerms: launch, tiles, cache, memory, elements, arithmetic.
 std::span<const std::string_view> term_names();
 
 OperationExplanation explain_operation(const OperationModel& model, const Operation& operation,

@@ -41,12 +41,12 @@ Result<DeviceProfile> find_device_profile(std::string_view device) {
   scaled.software = profile.software;
   scaled.operation_model = datasheet_model(profile.operation_model, *sheet);
   scaled.network_model = profile.network_model;
-  scaled.network.idle_w = sheet->idle_w;
-  scaled.network.power_limit_w = sheet->power_limit_w;
-  scaled.network.inference_interval_width = kWidthOfDatasheet;
-  scaled.network.training_interval_width = kWidthOfDatasheet;
-  scaled.network.host_bound_width_factor = 0.5;
-  scaled.network.layer_interval_width = 1.2;
+  scaled.network_model.idle_w = sheet->idle_w;
+  scaled.network_model.power_limit_w = sheet->power_limit_w;
+  scaled.network_model.inference_interval_width = kWidthOfDatasheet;
+  scaled.network_model.training_interval_width = kWidthOfDatasheet;
+  scaled.network_model.host_bound_width_factor = 0.5;
+  scaled.network_model.layer_interval_width = 1.2;
   return scaled;
 }
 

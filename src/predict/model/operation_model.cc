@@ -195,8 +195,8 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
                weight);
   }
   TreeFitOptions directed = options;
-  directed.directions.assign(feature_monotonicity().begin(), feature_monotonicity().end());
-  directed.directions.resize(feature_monotonicity().size() + kKrigingColumns);
+  directed.monotone_constraints.assign(feature_monotonicity().begin(), feature_monotonicity().end());
+  directed.monotone_constraints.resize(feature_monotonicity().size() + kKrigingColumns);
   // Power varies less than time, and only isolated operations measure it.
   TreeFitOptions fewer = options;
   fewer.boosting_rounds = options.boosting_rounds * 2 / 3;

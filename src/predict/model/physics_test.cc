@@ -106,8 +106,8 @@ TEST(Physics, GroupsOneAfterTheOtherAreArithmeticNotMemory) {
 
 TEST(Physics, TensorCoresDoNothingForChannelsEachByItself) {
   const Datasheet sheet = *find_datasheet("h200");
-  const Terms of_half = row_of(convolution(768, Dtype::bf16), sheet).terms;
-  const Terms of_whole = row_of(convolution(768, Dtype::fp32), sheet).terms;
+  const TimeTerms of_half = row_of(convolution(768, Dtype::bf16), sheet).terms;
+  const TimeTerms of_whole = row_of(convolution(768, Dtype::fp32), sheet).terms;
   EXPECT_DOUBLE_EQ(of_half[5], of_whole[5]);
   EXPECT_LT(row_of(convolution(4, Dtype::bf16), sheet).terms[5], row_of(convolution(4, Dtype::fp32), sheet).terms[5]);
 }

@@ -40,7 +40,7 @@ TEST(PredictionReport, LayersAndTheWaitAddUpToTheTotal) {
 }
 
 TEST(PredictionReport, AGpuThatDrawsMoreAtRestDrawsItInEveryLayerAndWhileItWaits) {
-  const double mean_w = h200_profile().operation.sheet.idle_w;
+  const double mean_w = h200_profile().operation_model.sheet.idle_w;
   const Result<PredictionReport> mean = report_prediction(h200_profile(), two_layers(), {.idle_w = mean_w});
   const Result<PredictionReport> more = report_prediction(h200_profile(), two_layers(), {.idle_w = mean_w + 16});
   ASSERT_TRUE(mean && more);

@@ -45,7 +45,7 @@ double in_network_j(const NetworkModel& model, const Operation& operation, const
 }
 
 void add(Parts& parts, const DeviceProfile& profile, const Operation& operation) {
-  const OperationEstimate guess = estimate(profile.operation_model, operation_model, {false, true});
+  const OperationEstimate guess = estimate(profile.operation_model, operation, {false, true});
   add_operation(parts.sums, profile.network_model, operation, guess);
   const auto count = static_cast<double>(operation.count);
   const Work work = work_of(operation);
@@ -61,7 +61,7 @@ void add(Parts& parts, const DeviceProfile& profile, const Operation& operation)
   if (operation.kind != Kind::view) layer.trust = std::min(layer.trust, guess.trust);
   if (operation.kind == Kind::unknown) {
     parts.unknown_layers.insert(layer.name);
-  } else if (operation_model.kind != Kind::view && !is_measured(profile.operation_model.times, operation_model.kind)) {
+  } else if (operation.kind != Kind::view && !is_measured(profile.operation_model.times, operation.kind)) {
     parts.unmeasured_kinds.emplace(name_of(operation.kind));
     parts.unmeasured_j += energy_j;
   }

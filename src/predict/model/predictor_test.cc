@@ -94,8 +94,8 @@ TEST(DeviceProfile, ThePowerAtRestThatNetworksAreFittedWithIsTheOneThatPredictio
   const DeviceProfile profile = h200_profile();
   EXPECT_EQ(profile.network_model.idle_w, profile.operation_model.sheet.idle_w);
   DeviceProfile other = profile;
-  other.network.idle_w += 1.5;  // as earlier profiles had it
-  EXPECT_EQ(read_profile(profile_json(other), "test")->network.idle_w, profile.operation_model.sheet.idle_w);
+  other.network_model.idle_w += 1.5;  // as earlier profiles had it
+  EXPECT_EQ(read_profile(profile_json(other), "test")->network_model.idle_w, profile.operation_model.sheet.idle_w);
 }
 
 TEST(DeviceProfile, IsTheSameAfterBeingWrittenAndRead) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Trees: a sum of regression trees. XGBoost fits them; this class evaluates them, because a profile stores trees as
-// plain numbers, and a prediction should not load a library of five megabytes. Values; ask() is pure and safe from any
+// plain numbers, and a prediction should not load a library of five megabytes. Values; predict() is pure and safe from any
 // thread.
 #pragma once
 

@@ -14,7 +14,7 @@ namespace joulemap::predict {
 
 std::string trees_text(const RegressionTrees& trees);
 
-// All child indices of the result are valid, and all features are below `features`: Trees::ask is safe for any input
+// All child indices of the result are valid, and all features are below `features`: RegressionTrees::predict is safe for any input
 // text.
 Result<RegressionTrees> read_trees(std::string_view text, std::size_t features);
 

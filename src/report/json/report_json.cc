@@ -58,9 +58,29 @@ void write_rows(JsonWriter& json, const ReportResult& result) {
         .member("dynamic_j", row.dynamic_j)
         .member("power_w", row.power_w)
         .member("share", row.share)
-        .member("basis", row.basis);
+        .member("basis", row.basis)
+        .member("waiting_s", row.waiting_s)
+        .member("waiting_j", row.waiting_j)
+        .member("waiting_low_j", row.waiting_low_j)
+        .member("waiting_high_j", row.waiting_high_j);
     formats::write_cause(json, row.cause);
     json.end_object();
+  }
+  json.end_array();
+}
+
+void write_idle(JsonWriter& json, const ReportResult& result) {
+  json.key("idle").begin_array();
+  for (const IdleEntry& entry : result.idle) {
+    json.begin_object().member("cause", to_string(entry.cause));
+    write_texts(json, "path", entry.path);
+    json.text_or_null("device", entry.device)
+        .member("time_s", entry.time_s)
+        .member("energy_j", entry.energy_j)
+        .member("low_j", entry.low_j)
+        .member("high_j", entry.high_j)
+        .member("in_rows", entry.in_rows)
+        .end_object();
   }
   json.end_array();
 }
@@ -133,6 +153,7 @@ std::string report_json(const ReportResult& result) {
       .member("unattributed_j", result.unattributed_j);
   write_domains(json, result);
   write_rows(json, result);
+  write_idle(json, result);
   write_power(json, result);
   write_counter_steps(json, result);
   json.member("steps", result.steps).member("epochs", result.epochs);

@@ -11,6 +11,7 @@
 #include "report/text/energy_rows.h"
 #include "report/text/sparkline.h"
 #include "report/text/summary_text.h"
+#include "report/text/waiting_text.h"
 
 namespace joulemap::report {
 namespace {
@@ -66,9 +67,11 @@ std::string power_curves(const ReportResult& result, const TextStyle& style) {
 
 std::string report_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style) {
   std::string out = title(result, style);
+  if (const std::string waiting = waiting_headline(result); !waiting.empty()) out += waiting + "\n";
   for (const DomainEnergy& domain : result.domains) out += energy_row_text(energy_row_of(domain));
   if (result.domains.empty()) out += "  no sensor gave a value\n";
-  out += totals(result) + tree_text(result, view, style) + power_curves(result, style) + summary_text(result, style);
+  out += totals(result) + tree_text(result, view, style) + waiting_table(result, style) + power_curves(result, style) +
+         summary_text(result, style);
   const std::string notes = diagnostics_text(result.diagnostics);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/waiting_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "report/text/energy_rows.h"
+
+namespace joulemap::report {
+namespace {
+
+// Idle energy below this fraction of the device's energy is not worth a line.
+constexpr double kMinMentioned = 0.05;
+constexpr std::size_t kMaxScopes = 5;
+
+constexpr std::array<std::string_view, kIdleCauseNames.size()> kWords = {
+    "start-up, before its first work",
+    "the DataLoader",
+    "the host to launch kernels",
+    "the host, which had synchronized with it",
+    "compilation",
+    "evaluation",
+    "a checkpoint to be saved or loaded",
+    "other ranks",
+    "other code of the program",
+    "the next step",
+    "shutdown, after its last work",
+    "unknown",
+};
+std::string_view words_of(IdleCause cause) { return kWords[static_cast<std::size_t>(cause)]; }
+
+using JoulesByCause = std::map<IdleCause, double>;
+
+// By device, without CPUs: nothing is known of what they waited for.
+std::map<std::string, JoulesByCause> idle_by_cause(const ReportResult& result) {
+  std::map<std::string, JoulesByCause> devices;
+  for (const IdleEntry& entry : result.idle) {
+    if (entry.device != "cpu") devices[entry.device][entry.cause] += entry.energy_j.value_or(0);
+  }
+  return devices;
+}
+
+std::vector<std::pair<IdleCause, double>> largest_first(const JoulesByCause& causes) {
+  std::vector<std::pair<IdleCause, double>> sorted(causes.begin(), causes.end());
+  std::ranges::stable_sort(sorted, std::greater(), [](const auto& entry) { return entry.second; });
+  return sorted;
+}
+
+std::optional<double> energy_of(const ReportResult& result, const std::string& device) {
+  for (const DomainEnergy& domain : result.domains) {
+    if (domain.name == device) return domain.joules;
+  }
+  return std::nullopt;
+}
+
+std::string largest_waits(const ReportResult& result, const TextStyle& style) {
+  std::vector<const ReportRow*> rows;
+  for (const ReportRow& row : result.rows) {
+    if (row.waiting_j.value_or(0) > 0) rows.push_back(&row);
+  }
+  if (rows.empty()) return {};
+  std::ranges::stable_sort(rows, std::greater(), [](const ReportRow* row) { return *row->waiting_j; });
+  if (rows.size() > kMaxScopes) rows.resize(kMaxScopes);
+  std::string out = "   of it, while the host was in\n";
+  for (const ReportRow* row : rows) {
+    const std::string path = printable(fmt::format("{}", fmt::join(row->path, " > ")));
+    out += fmt::format("  {:>11} J  {:>8} s  {}\n", format_number(*row->waiting_j), format_number(*row->waiting_s, 3),
+                       shortened(path, style.columns - 28));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string waiting_headline(const ReportResult& result) {
+  std::string out;
+  for (const auto& [device, causes] : idle_by_cause(result)) {
+    const std::optional<double> energy_j = energy_of(result, device);
+    if (!energy_j || *energy_j <= 0) continue;
+    const auto sorted = largest_first(causes);
+    double idle_j = 0;
+    for (const auto& [cause, joules] : sorted) idle_j += joules;
+    if (idle_j < kMinMentioned * *energy_j) continue;
+    const double first = sorted.front().second / *energy_j;
+    out += fmt::format(" {:.0f} % of the energy of {} was used while it was idle: {:.0f} % waiting for {}",
+                       100 * idle_j / *energy_j, device, 100 * first, words_of(sorted.front().first));
+    if (sorted.size() > 1 && sorted[1].second >= kMinMentioned * *energy_j)
+      out += fmt::format(",\n {:.0f} % for {}", 100 * sorted[1].second / *energy_j, words_of(sorted[1].first));
+    out += ".\n";
+  }
+  return out;
+}
+
+std::string waiting_table(const ReportResult& result, const TextStyle& style) {
+  std::string out;
+  for (const auto& [device, causes] : idle_by_cause(result)) {
+    const std::optional<double> energy_j = energy_of(result, device);
+    if (!energy_j || *energy_j <= 0) continue;
+    out += "\n" + style.bold(fmt::format(" {} idle, by what it waited for", device)) + "\n";
+    for (const auto& [cause, joules] : largest_first(causes)) {
+      if (joules <= 0) continue;
+      out +=
+          fmt::format("  {:>11} J  {:>5.1f} %  {}\n", format_number(joules), 100 * joules / *energy_j, words_of(cause));
+    }
+  }
+  return out.empty() ? out : out + largest_waits(result, style);
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scopes/gpu_waiting.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace joulemap {
+namespace {
+
+// A gap of at least this length gets an interval of its own, so that its energy is that of its own time.
+constexpr std::int64_t kLongGap_ns = 20'000'000;
+// Limit of remembered edges (24 MB): a program that enters scopes for minutes without launching a kernel.
+constexpr std::size_t kMostEdges = 1'000'000;
+// Further long gaps are summed with the short ones.
+constexpr std::size_t kMostLongGaps = 100'000;
+// No kernel runs for longer: after this time without a kernel the device was idle, and not inside one.
+constexpr std::int64_t kLongestKernel_ns = 10'000'000'000;
+
+void move_into(std::map<std::tuple<std::uint32_t, std::uint32_t, WaitKind>, WaitTally>&& tallies, TimeSpan span,
+               std::vector<Activity>& into) {
+  if (tallies.empty()) return;
+  Activity& activity = into.emplace_back();
+  activity.begin_ns = span.begin_ns;
+  activity.end_ns = span.end_ns;
+  for (const auto& [key, tally] : tallies) activity.waits.push_back(tally);
+}
+
+}  // namespace
+
+void GpuWaiting::add(std::span<const HostEdge> edges) {
+  edges_.insert(edges_.end(), edges.begin(), edges.end());
+  if (edges_.size() <= kMostEdges) return;
+  const std::size_t excess = edges_.size() - kMostEdges / 2;
+  edges_.erase(edges_.begin(), edges_.begin() + static_cast<std::ptrdiff_t>(excess));
+  forgotten_edges_ += excess;
+}
+
+void GpuWaiting::add(const LaunchedKernel& kernel) { devices_[kernel.device].pending.push_back(kernel); }
+
+void GpuWaiting::set_traced(std::int64_t time_ns, bool traced) {
+  if (traced == is_traced_) return;
+  is_traced_ = traced;
+  toggles_.push_back({time_ns, traced});
+}
+
+void GpuWaiting::settle(std::int64_t until_ns) {
+  for (auto& [ordinal, device] : devices_) {
+    settle(device, until_ns);
+    const std::int64_t idle_until_ns = until_ns - kLongestKernel_ns;
+    apply_toggles(device, idle_until_ns);
+    if (!device.idle_from_ns || *device.idle_from_ns >= idle_until_ns) continue;
+    charge_gap(device, idle_until_ns, nullptr);
+    device.idle_from_ns = idle_until_ns;
+  }
+  forget(until_ns);
+}
+
+void GpuWaiting::finish(std::int64_t end_ns) {
+  for (auto& [ordinal, device] : devices_) {
+    settle(device, INT64_MAX);
+    apply_toggles(device, end_ns);
+    if (device.idle_from_ns) charge_gap(device, end_ns, nullptr);
+    device.idle_from_ns.reset();
+  }
+  edges_.clear();
+}
+
+// A gap ends when tracing does: what ran afterwards is unknown.
+void GpuWaiting::apply_toggles(Device& device, std::int64_t until_ns) {
+  for (; device.next_toggle < toggles_.size() && toggles_[device.next_toggle].time_ns <= until_ns;
+       ++device.next_toggle) {
+    const Toggle& toggle = toggles_[device.next_toggle];
+    if (!toggle.traced && device.idle_from_ns) charge_gap(device, toggle.time_ns, nullptr);
+    device.idle_from_ns.reset();
+  }
+}
+
+void GpuWaiting::settle(Device& device, std::int64_t until_ns) {
+  std::vector<LaunchedKernel>& pending = device.pending;
+  const auto later =
+      std::partition(pending.begin(), pending.end(), [&](const LaunchedKernel& k) { return k.start_ns < until_ns; });
+  std::sort(pending.begin(), later, [](const LaunchedKernel& a, const LaunchedKernel& b) {
+    return std::tie(a.start_ns, a.queue) < std::tie(b.start_ns, b.queue);
+  });
+  for (auto kernel = pending.begin(); kernel != later; ++kernel) {
+    apply_toggles(device, kernel->start_ns);
+    if (device.idle_from_ns) charge_gap(device, kernel->start_ns, &*kernel);
+    device.idle_from_ns = std::max(device.idle_from_ns.value_or(kernel->end_ns), kernel->end_ns);
+    device.last_queue = kernel->queue;
+  }
+  pending.erase(pending.begin(), later);
+}
+
+void GpuWaiting::charge_gap(const Device& device, std::int64_t to_ns, const LaunchedKernel* next) {
+  const std::int64_t from_ns = *device.idle_from_ns;
+  if (to_ns <= from_ns) return;
+  const bool is_long = to_ns - from_ns >= kLongGap_ns && long_gaps_.size() < kMostLongGaps;
+  Sums& sums = is_long ? long_gaps_.emplace_back() : short_gaps_;
+  sums.span = {std::min(sums.span.begin_ns, from_ns), std::max(sums.span.end_ns, to_ns)};
+  if (next == nullptr) return charge_host({from_ns, to_ns}, device.last_queue, sums);
+  const std::int64_t launch_ns = std::clamp(next->launch_ns.value_or(to_ns), from_ns, to_ns);
+  charge_host({from_ns, launch_ns}, next->queue, sums);
+  charge({launch_ns, to_ns}, next->queue, next->scope, WaitKind::host, sums);
+}
+
+// Where the host was, piece by piece. After a synchronization that the gap began in, the rest of that scope is charged
+// to it: the host could not launch ahead.
+void GpuWaiting::charge_host(TimeSpan span, std::uint32_t queue, Sums& sums) {
+  if (span.end_ns <= span.begin_ns) return;
+  const auto after = std::ranges::upper_bound(edges_, span.begin_ns, {}, &HostEdge::time_ns);
+  std::uint32_t scope = after == edges_.begin() ? 0 : std::prev(after)->scope;
+  bool after_synchronization = after != edges_.begin() && std::prev(after)->synchronizes;
+  std::int64_t from_ns = span.begin_ns;
+  const auto pass = [&](std::int64_t to_ns) {
+    charge({from_ns, to_ns}, queue, scope, after_synchronization ? WaitKind::synchronization : WaitKind::host, sums);
+    from_ns = to_ns;
+  };
+  for (auto edge = after; edge != edges_.end() && edge->time_ns < span.end_ns; ++edge) {
+    if (edge->scope == scope) continue;  // the end of a synchronization
+    pass(edge->time_ns);
+    scope = edge->scope;
+    after_synchronization = false;
+  }
+  pass(span.end_ns);
+}
+
+void GpuWaiting::charge(TimeSpan piece, std::uint32_t queue, std::uint32_t scope, WaitKind kind, Sums& sums) {
+  if (piece.end_ns <= piece.begin_ns) return;
+  WaitTally& tally = sums.tallies.try_emplace({queue, scope, kind}, WaitTally{queue, scope, kind, 0, 0}).first->second;
+  ++tally.count;
+  tally.time_ns += piece.end_ns - piece.begin_ns;
+}
+
+// Edges are needed from the earliest open gap on, and the one before it.
+void GpuWaiting::forget(std::int64_t until_ns) {
+  std::int64_t open_ns = until_ns;
+  std::size_t applied = toggles_.size();
+  for (const auto& [ordinal, device] : devices_) {
+    if (device.idle_from_ns) open_ns = std::min(open_ns, *device.idle_from_ns);
+    for (const LaunchedKernel& kernel : device.pending) open_ns = std::min(open_ns, kernel.start_ns);
+    applied = std::min(applied, device.next_toggle);
+  }
+  const auto needed = std::ranges::upper_bound(edges_, open_ns, {}, &HostEdge::time_ns);
+  if (needed - edges_.begin() > 1) edges_.erase(edges_.begin(), std::prev(needed));
+  if (applied == 0) return;
+  toggles_.erase(toggles_.begin(), toggles_.begin() + static_cast<std::ptrdiff_t>(applied));
+  for (auto& [ordinal, device] : devices_) device.next_toggle -= applied;
+}
+
+void GpuWaiting::take(std::vector<Activity>& into) {
+  Sums short_gaps = std::exchange(short_gaps_, {});
+  move_into(std::move(short_gaps.tallies), short_gaps.span, into);
+  for (Sums& gap : long_gaps_) move_into(std::move(gap.tallies), gap.span, into);
+  long_gaps_.clear();
+}
+
+}  // namespace joulemap

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GpuWaiting: finds out what a GPU waited for. While a GPU of this process is idle, the host is in some scope: it loads
+// data, launches the kernels of a layer, or returns from a synchronization. GpuWaiting charges each idle gap between
+// two kernels to those scopes:
+//
+// - from the end of the last kernel to the launch of the next one: to the scopes that the host was in meanwhile;
+// - from the launch to the start of that kernel: to the scope that launched it. A kernel that was launched before the
+//   gap began (a queue that never ran dry) gets the whole gap: the time is dispatch latency of the device.
+//
+// Kernels may be added out of order; settle() resolves the gaps before a time up to which all kernels are known. Not
+// thread-safe: the caller serializes. Nanoseconds of CLOCK_MONOTONIC.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "model/activity.h"
+#include "model/time_points.h"
+
+namespace joulemap {
+
+// From time_ns on, the host is in this scope.
+struct HostEdge {
+  std::int64_t time_ns = 0;
+  std::uint32_t scope = 0;
+  bool synchronizes = false;  // it waits there for the GPU
+};
+
+struct LaunchedKernel {
+  std::uint32_t device = 0;  // ordinal in this process
+  std::uint32_t queue = 0;
+  std::uint32_t scope = 0;
+  std::optional<std::int64_t> launch_ns = {};  // empty: unknown, taken as the end of the gap
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+class GpuWaiting {
+ public:
+  // Edges in order of time; needed only for the time in which kernels are traced.
+  void add(std::span<const HostEdge> edges);
+  void add(const LaunchedKernel& kernel);
+  // Kernels are traced from here on, or no longer. Calls in order of time. Initially off.
+  void set_traced(std::int64_t time_ns, bool traced);
+
+  // Resolves all gaps that ended before `until_ns`, and of a gap that goes on, all but the last seconds.
+  void settle(std::int64_t until_ns);
+  // Resolves everything; `end_ns` ends the gaps that are still open.
+  void finish(std::int64_t end_ns);
+
+  // Moves the resolved waiting time into `into`: short gaps summed in the first activity, each long gap with its own
+  // interval in an activity of its own.
+  void take(std::vector<Activity>& into);
+
+  std::uint64_t forgotten_edges() const { return forgotten_edges_; }
+
+ private:
+  using Key = std::tuple<std::uint32_t, std::uint32_t, WaitKind>;  // queue, scope, kind
+  struct Sums {
+    TimeSpan span{INT64_MAX, INT64_MIN};
+    std::map<Key, WaitTally> tallies;
+  };
+  struct Toggle {
+    std::int64_t time_ns;
+    bool traced;
+  };
+  struct Device {
+    std::vector<LaunchedKernel> pending;
+    std::optional<std::int64_t> idle_from_ns;  // end of the last kernel; empty: unknown since tracing began
+    std::uint32_t last_queue = 0;
+    std::size_t next_toggle = 0;  // index into toggles_
+  };
+
+  void settle(Device& device, std::int64_t until_ns);
+  void apply_toggles(Device& device, std::int64_t until_ns);
+  void charge_gap(const Device& device, std::int64_t to_ns, const LaunchedKernel* next);
+  void charge(TimeSpan piece, std::uint32_t queue, std::uint32_t scope, WaitKind kind, Sums& sums);
+  void charge_host(TimeSpan span, std::uint32_t queue, Sums& sums);
+  void forget(std::int64_t until_ns);
+
+  bool is_traced_ = false;
+  std::vector<HostEdge> edges_;  // by time
+  std::vector<Toggle> toggles_;  // by time
+  std::map<std::uint32_t, Device> devices_;
+  Sums short_gaps_;
+  std::vector<Sums> long_gaps_;
+  std::uint64_t forgotten_edges_ = 0;
+};
+
+}  // namespace joulemap

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scopes/gpu_waiting.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace joulemap {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+// Times in microseconds.
+LaunchedKernel kernel(std::uint32_t scope, std::int64_t launch, std::int64_t start, std::int64_t end,
+                      std::uint32_t queue = 0) {
+  return {.device = 0,
+          .queue = queue,
+          .scope = scope,
+          .launch_ns = launch * 1000,
+          .start_ns = start * 1000,
+          .end_ns = end * 1000};
+}
+
+HostEdge edge(std::int64_t time, std::uint32_t scope, bool synchronizes = false) {
+  return {time * 1000, scope, synchronizes};
+}
+
+struct Waited {
+  std::map<std::uint32_t, std::int64_t> by_scope_us;
+  std::map<std::uint32_t, std::int64_t> synchronized_us;
+  std::size_t activities = 0;
+};
+
+Waited waited(GpuWaiting& waiting) {
+  std::vector<Activity> activities;
+  waiting.take(activities);
+  Waited found{.by_scope_us = {}, .synchronized_us = {}, .activities = activities.size()};
+  for (const Activity& activity : activities) {
+    for (const WaitTally& tally : activity.waits) {
+      (tally.kind == WaitKind::synchronization ? found.synchronized_us : found.by_scope_us)[tally.scope] +=
+          tally.time_ns / 1000;
+    }
+  }
+  return found;
+}
+
+TEST(GpuWaiting, ChargesAGapToTheScopesOfTheHostAndThenToTheLaunchThatEndedIt) {
+  GpuWaiting waiting;
+  waiting.set_traced(0, true);
+  waiting.add(std::vector{edge(0, 1), edge(150, 2), edge(180, 3)});
+  waiting.add(kernel(1, 0, 10, 100));
+  waiting.add(kernel(4, 190, 200, 300));
+  waiting.settle(1000 * 1000);
+  const Waited found = waited(waiting);
+  EXPECT_EQ(found.by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 50}, {2, 30}, {3, 10}, {4, 10}}));
+}
+
+TEST(GpuWaiting, GivesTheGapBeforeAQueuedKernelToTheScopeThatLaunchedIt) {
+  GpuWaiting waiting;
+  waiting.set_traced(0, true);
+  waiting.add(std::vector{edge(0, 1), edge(20, 9)});
+  waiting.add(kernel(1, 0, 10, 100));
+  waiting.add(kernel(2, 5, 102, 200));
+  waiting.settle(1000 * 1000);
+  EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{2, 2}}));
+}
+
+TEST(GpuWaiting, ChargesTheRestOfAScopeThatSynchronizedToTheSynchronization) {
+  GpuWaiting waiting;
+  waiting.set_traced(0, true);
+  waiting.add(std::vector{edge(0, 1), edge(50, 1, true), edge(110, 1), edge(150, 2)});
+  waiting.add(kernel(1, 0, 10, 100));
+  waiting.add(kernel(2, 170, 170, 300));
+  waiting.settle(1000 * 1000);
+  const Waited found = waited(waiting);
+  EXPECT_EQ(found.synchronized_us, (std::map<std::uint32_t, std::int64_t>{{1, 50}}));
+  EXPECT_EQ(found.by_scope_us, (std::map<std::uint32_t, std::int64_t>{{2, 20}}));
+}
+
+TEST(GpuWaiting, SeesNoGapWhileAnotherStreamIsBusy) {
+  GpuWaiting waiting;
+  waiting.set_traced(0, true);
+  waiting.add(std::vector{edge(0, 1)});
+  waiting.add(kernel(1, 0, 10, 100, 0));
+  waiting.add(kernel(1, 0, 50, 250, 1));
+  waiting.add(kernel(1, 0, 200, 300, 0));
+  waiting.settle(1000 * 1000);
+  EXPECT_TRUE(waited(waiting).by_scope_us.empty());
+}
+
+TEST(GpuWaiting, DoesNotDependOnTheOrderInWhichKernelsArrive) {
+  GpuWaiting waiting;
+  waiting.set_traced(0, true);
+  waiting.add(std::vector{edge(0, 1)});
+  waiting.add(kernel(1, 350, 350, 400));
+  waiting.add(kernel(1, 0, 10, 100));
+  waiting.add(kernel(1, 150, 150, 300));
+  waiting.settle(1000 * 1000);
+  EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 100}}));
+}
+
+TEST(GpuWaiting, CountsNothingWhileKernelsAreNotTraced) {
+  GpuWaiting waiting;
+  waiting.set_traced(0, true);
+  waiting.add(std::vector{edge(0, 1)});
+  waiting.add(kernel(1, 0, 10, 100));
+  waiting.set_traced(120 * 1000, false);
+  waiting.set_traced(500 * 1000, true);
+  waiting.add(std::vector{edge(500, 2)});
+  waiting.add(kernel(2, 600, 600, 700));
+  waiting.add(kernel(2, 730, 730, 800));
+  waiting.settle(1000 * 1000);
+  EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 20}, {2, 30}}));
+}
+
+TEST(GpuWaiting, GivesALongGapAnIntervalOfItsOwn) {
+  GpuWaiting waiting;
+  waiting.set_traced(0, true);
+  waiting.add(std::vector{edge(0, 1)});
+  waiting.add(kernel(1, 0, 10, 100));
+  waiting.add(kernel(1, 150, 150, 300));
+  waiting.add(kernel(1, 90'000, 90'000, 91'000));
+  waiting.settle(200 * kMs);
+  std::vector<Activity> activities;
+  waiting.take(activities);
+  ASSERT_EQ(activities.size(), 2u);
+  EXPECT_EQ(activities[0].begin_ns, 100'000);
+  EXPECT_EQ(activities[0].end_ns, 150'000);
+  EXPECT_EQ(activities[1].begin_ns, 300'000);
+  EXPECT_EQ(activities[1].end_ns, 90 * kMs);
+}
+
+TEST(GpuWaiting, ResolvesAGapThatGoesOnForLongerThanAnyKernel) {
+  GpuWaiting waiting;
+  waiting.set_traced(0, true);
+  waiting.add(std::vector{edge(0, 1)});
+  waiting.add(kernel(1, 0, 10, 100));
+  waiting.settle(30'000 * kMs);
+  EXPECT_EQ(waited(waiting).by_scope_us[1], 20'000'000 - 100);
+  waiting.finish(31'000 * kMs);
+  EXPECT_EQ(waited(waiting).by_scope_us[1], 11'000'000);
+}
+
+}  // namespace
+}  // namespace joulemap
