@@ -34,6 +34,8 @@ PHASES.update({name: {"forward"} for name in ("small_llm_inference", "large_llm_
 PHASES["jax"] = {"forward", "backward"}
 # Largest share of GPU energy that may be background when no other process uses the GPU.
 MOST_BACKGROUND = 0.01
+# Least share of GPU energy with an owner: what ran, or what the GPU waited for.
+LEAST_OWNED = 0.98
 
 
 def run(command: list[str], **variables: str) -> tuple[subprocess.CompletedProcess, dict]:
@@ -61,6 +63,12 @@ class Energy:
         self.total_j = total_j
         self.owned, self.background = owned_j / total_j, background_j / total_j
         self.idle = (self.layers["idle_j"] or 0) / total_j
+        self.waiting: dict[str, float] = {}  # by cause
+        for entry in self.layers["idle"]:
+            if entry["device"].startswith("gpu"):
+                share = (entry["energy_j"] or 0) / total_j
+                self.waiting[entry["cause"]] = self.waiting.get(entry["cause"], 0) + share
+        self.with_owner = self.owned + self.background + sum(self.waiting.values()) - self.waiting.get("unknown", 0)
         self.paths = {element for row in self.layers["rows"] for element in row["path"]}
         self.costliest = sorted(rows, key=lambda row: -(row["energy_j"] or 0))[:5]
 
@@ -100,6 +108,7 @@ def examine(joulemap: str, name: str, options: argparse.Namespace, folder: Path,
     findings.bar(f"{name}: bit-equal", equal or not repeats)
     findings.bar(f"{name}: phases {missing}", not missing)
     findings.bar(f"{name}: background", energy.background <= MOST_BACKGROUND)
+    findings.bar(f"{name}: owner of {energy.with_owner:.3f}", energy.with_owner >= LEAST_OWNED)
     pairs = [(plain, result)]
     pairs += [(run(command)[1], record(joulemap, name, command, file)[1]) for _ in range(options.rounds - 1)]
     return {
@@ -107,6 +116,8 @@ def examine(joulemap: str, name: str, options: argparse.Namespace, folder: Path,
         "equal": "yes" if equal else "**no**" if repeats else "not repeatable alone",
         "missing_phases": missing,
         "owned": energy.owned,
+        "with_owner": energy.with_owner,
+        "waiting": energy.waiting,
         "idle": energy.idle,
         "background": energy.background,
         "total_j": energy.total_j,
@@ -125,14 +136,16 @@ def table(findings: Findings, results: list[dict]) -> None:
     lines = []
     for one in results:
         if "failure" in one:
-            lines.append([one["name"], "**failed**", *[""] * 8])
+            lines.append([one["name"], "**failed**", *[""] * 9])
             continue
         lost = ["-" if value is None else f"{100 * value:+.1f} %" for value in (one["time_lost"], one["mean_time_lost"])]
-        shares = [f"{one['owned']:.2f}", f"{one['idle']:.2f}", f"{one['background']:.3f}"]
+        shares = [f"{one[key]:.2f}" for key in ("owned", "idle", "with_owner")]
+        waiting = sorted(one["waiting"].items(), key=lambda entry: -entry[1])
+        shares.append(", ".join(f"{cause} {share:.2f}" for cause, share in waiting if share >= 0.01))
         codes = ", ".join(sorted({entry["code"] for entry in one["diagnostics"]})) or "none"
         phases = ", ".join(one["missing_phases"])
         lines.append([one["name"], one["equal"], phases or "all", *shares, *lost, str(one["steps"]), codes])
-    shares = ["owned", "idle", "background"]
+    shares = ["ran", "idle", "with an owner", "idle waiting for"]
     findings.table(["program", "bit-equal", "phases", *shares, "median step", "mean step", "steps", "notes"], lines)
 
 

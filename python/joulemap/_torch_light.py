@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from typing import Callable
 
 from . import _capture
@@ -38,6 +39,7 @@ class CompileDetector:
                 self.is_used = True
                 guarded(self.on_first_use)()
                 guarded(warn_about_old_compilers)(torch)
+                guarded(_capture_compilations)()
             return original(*args, **kwargs)
 
         setattr(owner, name, use)
@@ -48,6 +50,28 @@ def _has_compiled(torch) -> bool:
     optimizer does so."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     return bool(dynamo is not None and dynamo.counters["frames"]["total"])
+
+
+def _capture_compilations() -> None:
+    """Makes compilation a phase of its own: the GPU waits meanwhile. Since PyTorch 2.4."""
+    try:
+        from torch._dynamo.callback import on_compile_end, on_compile_start
+    except ImportError:
+        return
+    depths = threading.local()
+
+    @on_compile_start
+    @guarded
+    def begin(*_: object) -> None:
+        stack = depths.__dict__.setdefault("stack", [])
+        stack.append(_capture.phase_begin("compile", None))
+
+    @on_compile_end
+    @functools.partial(guarded, even_when_off=True)
+    def end(*_: object) -> None:
+        stack = depths.__dict__.get("stack")
+        if stack:
+            _capture.leave_to(stack.pop())
 
 
 def traced_call(call: Callable, is_compiling: Callable[[], bool]) -> Callable:

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
-from . import _hot
+from . import _hot, _marks
 from ._torch_probe import first_line
 from ._torch_replay import StatePreserved, tensors_in
 from ._validate_blocks import Doubling, observe_modules, named_blocks, reason_against, unwrapped
@@ -42,6 +42,8 @@ class Pass:
             return
         with self._torch.enable_grad():
             self._backward(self._call())
+        if self.place is None:
+            _marks.step()  # without an optimizer nothing else shows where a step of training ends
         for parameter in self._parameters:
             parameter.grad = None
 

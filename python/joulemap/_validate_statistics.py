@@ -133,6 +133,7 @@ class ReportedInterval(NamedTuple):
     total_j: float
     idle_share: float  # share of total_j used while idle; on CPUs also by other processes
     idle_w: Optional[float]  # mean idle power, W
+    includes_waiting: bool = False  # blocks contain the energy of the idle GPU while the host was in them
 
 
 def device_total_j(report: dict, device: str) -> float:
@@ -149,7 +150,8 @@ def reported_interval(report: dict, groups: dict, device: str, idle_share: Optio
     """From `report --by layer --json` of plain passes or, if `idle_share` is given, of plain passes and probing."""
     rows = [row for row in report["rows"] if row["device"] == device and row["energy_j"] is not None]
     rows = [row for row in rows if row["path"][:1] not in (["probe"], ["background"])]
-    busy_j = sum(row["energy_j"] for row in rows)
+    includes_waiting = any(row.get("waiting_j") for row in rows)
+    busy_j = sum(row["energy_j"] + (row.get("waiting_j") or 0.0) for row in rows)
     total_j = device_total_j(report, device) if idle_share is None else busy_j / (1 - idle_share)
     if total_j <= 0 or busy_j <= 0:
         raise ValueError(f"the recording tells no energy of {device}")
@@ -163,11 +165,12 @@ def reported_interval(report: dict, groups: dict, device: str, idle_share: Optio
         block_rows = [row for row in rows if any(is_within(row["path"][-1], path) for path in paths)]
         if block_rows:
             share, low, high = (
-                sum(row[key] or 0.0 for row in block_rows) / total_j for key in ("energy_j", "low_j", "high_j")
+                sum((row[key] or 0.0) + (row.get("waiting_" + waiting_key) or 0.0) for row in block_rows) / total_j
+                for key, waiting_key in (("energy_j", "j"), ("low_j", "low_j"), ("high_j", "high_j"))
             )
             basis = max(block_rows, key=lambda row: row["energy_j"])["basis"]
             blocks[name] = Share(share, low, high, sum(row["time_s"] for row in block_rows), basis)
-    return ReportedInterval(blocks, total_j, idle_share, idle_w)
+    return ReportedInterval(blocks, total_j, idle_share, idle_w, includes_waiting)
 
 
 def is_within(layer: str, path: str) -> bool:
@@ -176,7 +179,10 @@ def is_within(layer: str, path: str) -> bool:
 
 def busy_part(extra: Extra, busy_s: float, plain: ReportedInterval) -> float:
     """The part of a block's extra energy used while the device works, because a report lists idle energy separately. On
-    CPUs it is the part used by the program: other processes use the same share as in a plain pass."""
+    CPUs it is the part used by the program: other processes use the same share as in a plain pass. All of it where the
+    report charges idle energy to the layers that the GPU waited for."""
+    if plain.includes_waiting:
+        return extra.joules
     if plain.idle_w is None:
         return extra.joules * (1 - plain.idle_share)
     return extra.joules - max(0.0, extra.seconds - busy_s) * plain.idle_w

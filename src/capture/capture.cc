@@ -26,6 +26,10 @@ constexpr std::int64_t kSettled_ns = 30 * kNanosecondsPerSecond;
 // whose CPU time is split by wall time.
 constexpr std::int64_t kMinCpuReadInterval_ns = 20'000;
 
+// An untraced step is overlong when it takes more than this many usual steps, and at least this long.
+constexpr double kOverlongSteps = 4;
+constexpr double kOverlong_s = 0.2;
+
 constexpr std::string_view kInferred = "inferred";
 
 std::uint64_t next_instance_id() {
@@ -80,14 +84,8 @@ Capture::Capture(std::unique_ptr<MarkSink> sink, TracingMode tracing_mode)
       started_ns_(monotonic_ns()),
       scopes_tallied_until_ns_(started_ns_),
       collected_until_ns_(started_ns_) {
-  LogCallbacks callbacks;
-  callbacks.tick = [this](std::int64_t own_cpu_ns) {
-    tick(own_cpu_ns);
-    return current_tracing().traced ? kTickPeriod_ns : kUntracedTickPeriod_ns;
-  };
-  callbacks.collect_activity = [this](MarkSink& to, bool is_last) { collect_activity(to, is_last); };
-  callbacks.add_diagnostics = [this](Diagnostics& diagnostics) { this->add_diagnostics(diagnostics); };
-  marks_ = std::make_unique<MarkLog>(std::move(sink), std::move(callbacks));
+  PeriodicWork& work = *this;  // private: only the worker may call it
+  worker_ = std::make_unique<CaptureWorker>(std::move(sink), marks_, &work);
 }
 
 // State of another capture comes from the parent of a fork or from a recording that has ended.
@@ -150,7 +148,7 @@ void Capture::leave() {
 void Capture::push_region(std::string_view name) {
   ThreadState& thread = this_thread();
   OpenRegion region{next_region_id_.fetch_add(1, std::memory_order_relaxed), std::string(name), thread.track->depth()};
-  marks_->mark(MarkKind::region_begin, region.id, name);
+  marks_.mark(MarkKind::region_begin, region.id, name);
   enter(child_scope(current_scope(), ScopeKind::region, name));
   thread.regions.push_back(std::move(region));
 }
@@ -160,7 +158,7 @@ bool Capture::pop_region() {
   if (thread.regions.empty()) return false;
   const OpenRegion& region = thread.regions.back();
   leave_to(region.depth);
-  marks_->mark(MarkKind::region_end, region.id, region.name);
+  marks_.mark(MarkKind::region_end, region.id, region.name);
   thread.regions.pop_back();
   return true;
 }
@@ -200,9 +198,10 @@ void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_n
   const TracingPolicy::Decision step = tracing_policy_.next(time_ns, kernels_.load());
   step_flags_.store((step.traced ? kTraced : 0) | (step.sampled ? kSampled : 0));
   const std::uint32_t serial = step_serial_.load() + 1;
-  kernels_.begin_step(serial, marks_->step(number, time_ns, name), time_ns, step.traced && !reads_cpu_at_edges_.load());
+  kernels_.begin_step(serial, marks_.step(number, time_ns, name), time_ns, step.traced && !reads_cpu_at_edges_.load());
   step_serial_.store(serial);
-  trace_kernels(step.traced, time_ns);
+  step_begin_ns_.store(time_ns);
+  trace_kernels(step.traced, time_ns, current_scope());
 }
 
 void Capture::set_probing(bool on) {
@@ -211,15 +210,15 @@ void Capture::set_probing(bool on) {
   if (on) kernels_.end_step(monotonic_ns());
   const std::uint64_t mark = on ? next_region_id_.fetch_add(1) : probe_region_id_.load();
   probe_region_id_.store(on ? mark : 0);
-  marks_->mark(on ? MarkKind::region_begin : MarkKind::region_end, mark, kProbeRegion);
-  trace_kernels(on || current_tracing().traced, monotonic_ns());
+  marks_.mark(on ? MarkKind::region_begin : MarkKind::region_end, mark, kProbeRegion);
+  trace_kernels(on || current_tracing().traced, monotonic_ns(), current_scope());
 }
 
 bool Capture::on_event(LoopEvent event) {
   const std::lock_guard lock(loop_lock_);
   const std::int64_t now_ns = monotonic_ns();
   const StepDetector::Detection found = step_detector_.on_event(event, now_ns);
-  if (found.epoch_time_ns && !program_reports_epochs_) marks_->epoch({}, *found.epoch_time_ns, kInferred);
+  if (found.epoch_time_ns && !program_reports_epochs_) marks_.epoch({}, *found.epoch_time_ns, kInferred);
   if (!found.step || program_reports_steps_) return false;
   begin_step({}, now_ns, kInferred);
   return true;
@@ -234,7 +233,7 @@ void Capture::step(std::optional<std::int64_t> number) {
 void Capture::epoch(std::optional<std::int64_t> number) {
   const std::lock_guard lock(loop_lock_);
   program_reports_epochs_ = true;
-  marks_->epoch(number, monotonic_ns());
+  marks_.epoch(number, monotonic_ns());
 }
 
 TracingPolicy::Decision Capture::current_tracing() const {
@@ -242,7 +241,12 @@ TracingPolicy::Decision Capture::current_tracing() const {
   return {.traced = (flags & kTraced) != 0, .sampled = (flags & kSampled) != 0};
 }
 
-void Capture::tick(std::int64_t capture_cpu_ns) {
+std::int64_t Capture::tick(std::int64_t worker_cpu_ns) {
+  account_time(worker_cpu_ns);
+  return current_tracing().traced ? kTickPeriod_ns : kUntracedTickPeriod_ns;
+}
+
+void Capture::account_time(std::int64_t capture_cpu_ns) {
   std::vector<std::shared_ptr<ThreadTrack>> tracks;
   {
     const std::lock_guard lock(tracks_lock_);
@@ -262,10 +266,33 @@ void Capture::tick(std::int64_t capture_cpu_ns) {
   if (leader != nullptr && credit_ns > 0) {
     leader->tick({.now_ns = monotonic_ns(), .thread_cpu_ns = -1, .helper_threads_ns = credit_ns});
   }
+  end_overlong_step(monotonic_ns());
   // Burst sampling only without a GPU: with one, the GPU uses most of the energy.
   const std::int64_t now_ns = monotonic_ns();
   if (reads_cpu_at_edges_.load() && burst_schedule_.is_in_burst(now_ns - started_ns_))
     burst_schedule_.add(take_scope_tallies(now_ns));
+}
+
+// An untraced step that takes much longer than the others contains something else: a validation, a checkpoint, the end of
+// training. The step ends where it should have, and what follows is traced, outside of steps, until the next one begins.
+void Capture::end_overlong_step(std::int64_t now_ns) {
+  if (current_tracing().traced || kernel_source_.load() == nullptr || probe_region_id_.load() != 0) return;
+  const double usual_s = kernels_.load().step_s;
+  const double took_s = seconds(now_ns - step_begin_ns_.load());
+  if (usual_s <= 0 || took_s < std::max(kOverlongSteps * usual_s, kOverlong_s)) return;
+  const std::unique_lock lock(loop_lock_, std::try_to_lock);  // a step begins right now
+  if (!lock.owns_lock() || current_tracing().traced) return;
+  kernels_.end_step(now_ns);
+  step_flags_.store(kTraced);
+  std::uint32_t scope = 0;
+  {
+    const std::lock_guard tracks(tracks_lock_);
+    const ThreadTrack* const leader = leading_track_.load(std::memory_order_relaxed);
+    for (const auto& track : tracks_) {
+      if (track.get() == leader) scope = track->current_scope();
+    }
+  }
+  trace_kernels(true, now_ns, scope);
 }
 
 Activity Capture::take_scope_tallies(std::int64_t now_ns) {
@@ -279,7 +306,7 @@ Activity Capture::take_scope_tallies(std::int64_t now_ns) {
 }
 
 void Capture::collect_activity(MarkSink& sink, bool is_last) {
-  if (is_last) tick(counted_capture_cpu_ns_);
+  if (is_last) account_time(counted_capture_cpu_ns_);
   const std::int64_t now_ns = monotonic_ns();
   std::int64_t delivered_until_ns = now_ns;
   if (KernelSource* const source = kernel_source_.load()) {
@@ -354,7 +381,7 @@ void Capture::add_function_sample(std::string_view name, std::int64_t time_ns) {
 
 void Capture::finish() {
   finish_kernel_source();
-  marks_->finish();
+  worker_->finish();
 }
 
 // Takes no lock: the thread that holds it may not exist in the child.

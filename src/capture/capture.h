@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "capture/burst_schedule.h"
+#include "capture/capture_worker.h"
 #include "capture/function_samples.h"
 #include "capture/hlo_scopes.h"
 #include "capture/kernel_log.h"
@@ -30,7 +31,7 @@
 
 namespace joulemap::capture {
 
-class Capture {
+class Capture final : private PeriodicWork {
  public:
   explicit Capture(std::unique_ptr<MarkSink> sink, TracingMode tracing_mode = TracingMode::automatic);
 
@@ -45,7 +46,7 @@ class Capture {
   std::uint64_t instance_id() const {
     return instance_id_;
   }  // unique among the Captures of this process and of its parents
-  MarkLog& marks() { return *marks_; }
+  MarkLog& marks() { return marks_; }
   KernelLog& kernels() { return kernels_; }
 
   std::uint32_t child_scope(std::uint32_t parent, ScopeKind kind, std::string_view name) {
@@ -108,23 +109,27 @@ class Capture {
   ThreadState& this_thread();
   EdgeClocks read_edge_clocks(ThreadState& thread);
   void begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name);
-  void tick(std::int64_t capture_cpu_ns);
-  void collect_activity(MarkSink& sink, bool is_last);
+  std::int64_t tick(std::int64_t worker_cpu_ns) override;
+  void account_time(std::int64_t capture_cpu_ns);
+  void collect_activity(MarkSink& sink, bool is_last) override;
   std::vector<Activity> collect_waits(std::int64_t settled_ns, std::int64_t now_ns, bool tallies_due);
-  void trace_kernels(bool traced, std::int64_t time_ns);
+  void trace_kernels(bool traced, std::int64_t time_ns, std::uint32_t scope);
+  void end_overlong_step(std::int64_t now_ns);
   Activity take_scope_tallies(std::int64_t now_ns);
-  void add_diagnostics(Diagnostics& diagnostics);
+  void add_diagnostics(Diagnostics& diagnostics) override;
 
   const std::uint64_t instance_id_;
   ScopeTable scopes_;
   HloScopes hlo_;
   KernelLog kernels_;
+  MarkLog marks_;
   std::shared_ptr<UntrackedCpuTime> untracked_cpu_;
   std::atomic<bool> reads_cpu_at_edges_{true};
   std::atomic<ThreadTrack*> leading_track_{nullptr};
   std::atomic<std::uint32_t> backward_scope_{0};   // scope for threads that have entered none
   std::atomic<std::uint32_t> backward_passes_{0};  // number of running backward passes
   std::atomic<std::uint32_t> step_serial_{0};
+  std::atomic<std::int64_t> step_begin_ns_{0};
   std::atomic<std::uint32_t> step_flags_{1};
   std::atomic<std::uint64_t> probe_region_id_{0};  // id of the probing region; 0 outside of probing
 
@@ -151,7 +156,7 @@ class Capture {
   BurstSchedule burst_schedule_;
   std::int64_t counted_capture_cpu_ns_ = 0;
   std::atomic<std::uint64_t> next_region_id_{1};
-  std::unique_ptr<MarkLog> marks_;  // last member: its thread uses all members above
+  std::unique_ptr<CaptureWorker> worker_;  // last member: its thread uses all members above
 };
 
 }  // namespace joulemap::capture

@@ -14,18 +14,18 @@ void Capture::set_kernel_source(std::unique_ptr<KernelSource> source) {
   kernels_.set_traced(monotonic_ns(), true);
 }
 
-// The scope of the calling thread, which runs the loop, is the first that the host is in.
-void Capture::trace_kernels(bool traced, std::int64_t time_ns) {
+// `scope`: the one that the host is in now.
+void Capture::trace_kernels(bool traced, std::int64_t time_ns, std::uint32_t scope) {
   KernelSource* const source = kernel_source_.load();
   if (source == nullptr) return;
   kernels_.set_traced(time_ns, traced);
-  if (traced) kernels_.add_host_edges({{.time_ns = time_ns, .scope = current_scope()}});
+  if (traced) kernels_.add_host_edges({{.time_ns = time_ns, .scope = scope}});
   source->set_tracing(traced);
 }
 
 void Capture::on_other_profiler(bool running) {
   if (running) {
-    marks_->add_diagnostic(
+    marks_.add_diagnostic(
         {"profiler_in_process", 1,
          "another profiler ran in this process: it slows the program and takes a GPU's records for itself",
          "record without it"});
@@ -43,7 +43,7 @@ void Capture::finish_kernel_source() {
   if (source == nullptr || kernel_source_is_finished_.exchange(true)) return;
   Diagnostics diagnostics;
   source->finish(diagnostics);
-  for (const Diagnostic& diagnostic : diagnostics.list()) marks_->add_diagnostic(diagnostic);
+  for (const Diagnostic& diagnostic : diagnostics.list()) marks_.add_diagnostic(diagnostic);
 }
 
 }  // namespace joulemap::capture

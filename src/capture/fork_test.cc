@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/capture_worker.h"
 #include "capture/capture.h"
 #include "capture/nvtx_ranges.h"
 #include "recording/chunk_file.h"
@@ -45,9 +46,10 @@ class KeptMarks final : public MarkSink {
 
 std::uint64_t thread_of_a_mark() {
   std::vector<Mark> marks;
-  MarkLog log(std::make_unique<KeptMarks>(marks));
+  MarkLog log;
+  CaptureWorker worker(std::make_unique<KeptMarks>(marks), log);
   log.mark(MarkKind::region_begin, 1, "here");
-  log.finish();
+  worker.finish();
   return marks.at(0).thread;
 }
 

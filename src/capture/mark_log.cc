@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/mark_log.h"
 
-#include <fmt/format.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fork_generation.h"
-#include "base/futex.h"
-#include "base/scoped_signal_block.h"
 
 namespace joulemap::capture {
 namespace {
 
-constexpr std::int64_t kWritePeriod_ns = 500 * kNanosecondsPerMillisecond;
 // About 100 MB, the limit for a program that marks faster than the disk writes. Dropped marks are counted.
 constexpr std::size_t kMaxPending = 1'000'000;
 
@@ -32,54 +27,23 @@ std::uint64_t id_of_this_thread() {
 
 }  // namespace
 
-MarkLog::MarkLog(std::unique_ptr<MarkSink> sink, LogCallbacks callbacks)
-    : sink_(std::move(sink)), callbacks_(std::move(callbacks)) {
-  const ScopedSignalBlock signals_are_for_the_program;
-  thread_ = std::thread([this] { run(); });
-}
-
-MarkLog::~MarkLog() { finish(); }
-
-void MarkLog::run() {
-  pthread_setname_np(pthread_self(), "joulemap");
-  std::int64_t period_ns = callbacks_.tick ? 0 : kWritePeriod_ns;
-  std::int64_t next_write_ns = monotonic_ns() + kWritePeriod_ns;
-  while (stopping_.load() == 0) {
-    wait_for_change(stopping_, 0, monotonic_ns() + period_ns);
-    if (callbacks_.tick) period_ns = callbacks_.tick(clock_ns(CLOCK_THREAD_CPUTIME_ID));
-    if (monotonic_ns() < next_write_ns) continue;
-    write_pending(false);
-    next_write_ns = monotonic_ns() + kWritePeriod_ns;
-  }
-}
-
-void MarkLog::write_pending(bool is_last) {
+void MarkLog::drain_into(MarkSink& sink) {
   Batch batch;
   {
     const std::lock_guard lock(lock_);
     std::swap(batch, pending_);
   }
-  for (Mark& mark : batch.marks) sink_->add(std::move(mark));
-  for (Metric& metric : batch.metrics) sink_->add(std::move(metric));
-  for (EnvironmentFact& fact : batch.facts) sink_->add(std::move(fact));
-  if (callbacks_.collect_activity) callbacks_.collect_activity(*sink_, is_last);
-  const Status written = sink_->flush();
-  if (!written) failures_.add({"write_failed", 1, written.error().message, written.error().remedy});
+  for (Mark& mark : batch.marks) sink.add(std::move(mark));
+  for (Metric& metric : batch.metrics) sink.add(std::move(metric));
+  for (EnvironmentFact& fact : batch.facts) sink.add(std::move(fact));
 }
 
-void MarkLog::finish() {
-  const std::lock_guard only_once(finish_lock_);
-  if (!thread_.joinable()) return;
-  stopping_.store(1);
-  wake_all(stopping_);
-  thread_.join();
-  write_pending(true);
+Diagnostics MarkLog::diagnostics() {
+  const std::lock_guard lock(lock_);
+  Diagnostics all = diagnostics_;
   if (dropped_ > 0)
-    failures_.add({"marks_dropped", dropped_, "marks came faster than they could be written; some are missing", ""});
-  failures_.add_all(diagnostics_);
-  callbacks_.add_diagnostics(failures_);
-  const Status finished = sink_->finish(failures_);
-  if (!finished) fmt::print(stderr, "joulemap: {}\n", finished.error().message);
+    all.add({"marks_dropped", dropped_, "marks came faster than they could be written; some are missing", ""});
+  return all;
 }
 
 void MarkLog::add(Mark mark) {

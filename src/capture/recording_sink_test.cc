@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "capture/capture_worker.h"
 #include "capture/recording_sink.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +46,8 @@ TEST(RecordingSink, MarksAndMetricsLieInAPartOfTheRecording) {
   {
     std::unique_ptr<MarkSink> sink = open_recording_sink();
     ASSERT_NE(sink, nullptr);
-    MarkLog log(std::move(sink));
+    MarkLog log;
+    const CaptureWorker worker(std::move(sink), log);
     log.step(3, 1);
     log.mark(MarkKind::region_begin, 9, "forward");
     log.mark(MarkKind::region_end, 9, "forward");

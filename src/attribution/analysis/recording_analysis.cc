@@ -20,8 +20,8 @@ constexpr double kNinetyOfNinetyFive = 1.6449 / 1.9600;
 // The second pass: the samples, and the sums of what ran.
 class EnergyPass final : public recording::RecordingVisitor {
  public:
-  EnergyPass(const std::vector<SurveyedSource>& sources, std::size_t slices, HostLedgers& ledgers, RunEvents* events)
-      : ledgers_(ledgers), events_(events) {
+  EnergyPass(const std::vector<SurveyedSource>& sources, std::size_t slices, HostTotals& totals, RunEvents* events)
+      : totals_(totals), events_(events) {
     for (std::uint32_t i = 0; i < sources.size(); ++i) {
       const std::optional<TimeSpan> span = sources[i].span();
       // A recorder without sensors still records when the command ran.
@@ -38,18 +38,19 @@ class EnergyPass final : public recording::RecordingVisitor {
       pass->second.energy.add(sample);
     }
   }
-  void on_activity(std::uint32_t source, const Activity& activity) override { ledgers_.add_sums(source, activity); }
+  void on_activity(std::uint32_t source, const Activity& activity) override { totals_.add(source, activity); }
   void on_mark(std::uint32_t source, const Mark& mark) override {
-    ledgers_.add_mark(source, mark);
+    totals_.add(source, mark);
     if (events_ != nullptr) events_->add(source, mark);
   }
   void on_metric(std::uint32_t source, const Metric& metric) override {
     if (events_ != nullptr) events_->add(source, metric);
   }
   std::size_t count() const { return passes_.size(); }
-  template <class Use>
-  void finish(Use&& use) {
-    for (auto& [source, pass] : passes_) use(source, pass.energy.finish());
+  std::vector<HostEnergy> finish() {
+    std::vector<HostEnergy> energies;
+    for (auto& [source, pass] : passes_) energies.push_back({source, pass.energy.finish()});
+    return energies;
   }
 
  private:
@@ -57,7 +58,7 @@ class EnergyPass final : public recording::RecordingVisitor {
     std::uint32_t first_channel = 0;
     RecordedEnergy energy;
   };
-  HostLedgers& ledgers_;
+  HostTotals& totals_;
   RunEvents* events_;
   std::map<std::uint32_t, Pass> passes_;
 };
@@ -65,11 +66,11 @@ class EnergyPass final : public recording::RecordingVisitor {
 // The third pass: attributes the energy.
 class LedgerPass final : public recording::RecordingVisitor {
  public:
-  explicit LedgerPass(HostLedgers& ledgers) : ledgers_(ledgers) {}
-  void on_activity(std::uint32_t source, const Activity& activity) override { ledgers_.add(source, activity); }
+  explicit LedgerPass(HostAttribution& attribution) : attribution_(attribution) {}
+  void on_activity(std::uint32_t source, const Activity& activity) override { attribution_.add(source, activity); }
 
  private:
-  HostLedgers& ledgers_;
+  HostAttribution& attribution_;
 };
 
 void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::string& prefix) {
@@ -92,19 +93,14 @@ void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::stri
   result.diagnostics.add_all(energy.table.diagnostics);
 }
 
-struct SourceEnergy {
-  std::uint32_t source = 0;
-  RecordedEnergy::Result energy;
-};
-
 // A ledger sums over machines: if one machine was measured, machines with estimates only get no energies.
-void keep_one_provenance(std::vector<SourceEnergy>& energies, const std::vector<std::string>& hosts,
+void keep_one_provenance(std::vector<HostEnergy>& energies, const std::vector<std::string>& hosts,
                          Diagnostics& diagnostics) {
-  const auto is_measured = [](const SourceEnergy& one) {
+  const auto is_measured = [](const HostEnergy& one) {
     return total_energy(one.energy.table.rows).measured.has_value();
   };
   if (std::none_of(energies.begin(), energies.end(), is_measured)) return;
-  for (SourceEnergy& one : energies) {
+  for (HostEnergy& one : energies) {
     if (is_measured(one) || one.energy.curves.empty()) continue;
     one.energy.curves.clear();
     diagnostics.add(
@@ -176,9 +172,9 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   const KernelPriors priors =
       query.library ? KernelPriors::from_library(*query.library) : KernelPriors::from_recording(survey.powers());
   const auto spreads = query.views ? std::optional(query.views->distribution_level) : std::nullopt;
-  HostLedgers ledgers(survey.sources(), {query.levels, spreads}, query.mode, priors);
+  HostTotals totals(survey.sources(), {query.levels, spreads}, query.mode, priors);
   RecordingAnalysis found{.summary = {}, .sources = survey.sources(), .ledgers = {}};
-  EnergyPass energy(survey.sources(), query.slices, ledgers, query.views ? &found.events : nullptr);
+  EnergyPass energy(survey.sources(), query.slices, totals, query.views ? &found.events : nullptr);
   Result<recording::RecordingSummary> again = recording::read_recording(*files, energy);
   if (!again) return std::move(again).error();
 
@@ -192,27 +188,25 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   result.complete = summary->ended && summary->damaged_ranges == 0 && all_written;
   const bool several = energy.count() > 1 && survey.machine_count() > 1;
   const std::vector<std::string> hosts = survey.host_names();
-  std::vector<SourceEnergy> energies;
-  energy.finish([&](std::uint32_t source, RecordedEnergy::Result source_energy) {
-    energies.push_back({source, std::move(source_energy)});
-  });
+  std::vector<HostEnergy> energies = energy.finish();
+  for (HostEnergy& one : energies) one.prefix = several ? hosts[one.source] + "/" : "";
   keep_one_provenance(energies, hosts, result.diagnostics);
-  for (auto& [source, source_energy] : energies) {
-    const std::string prefix = several ? hosts[source] + "/" : "";
-    ledgers.set_energy(source, source_energy, prefix);
+  HostAttribution attribution = std::move(totals).attribute(energies);
+  for (auto& [source, source_energy, prefix] : energies) {
     for (const Channel& channel : survey.sources()[source].channels) {
       if (measures_energy(channel)) found.domain_class_of.try_emplace(prefix + channel.domain, channel.domain_class);
     }
     add_to(result, std::move(source_energy), prefix);
   }
   result.totals = total_energy(result.domains);
-  result.probe = ledgers.probe_cost();
-  result.dither_s = ledgers.dither_s();
+  result.probe = attribution.probe_cost();
+  result.dither_s = attribution.dither_s();
   if (std::ranges::all_of(query.levels, [](RowLevel level) { return level == RowLevel::domain; })) return found;
-  LedgerPass pass(ledgers);
+  LedgerPass pass(attribution);
   if (const auto read = recording::read_recording(*files, pass); !read) return read.error();
+  HostLedgers ledgers = std::move(attribution).finish();
   for (const RowLevel level : query.levels) {
-    if (level != RowLevel::domain) found.ledgers.emplace(level, ledgers.finish(level, query.grouping));
+    if (level != RowLevel::domain) found.ledgers.emplace(level, ledgers.ledger(level, query.grouping));
   }
   if (query.views || query.with_step_times) found.machine_views = ledgers.views(query.views.value_or(ViewLimits{}));
   return found;
@@ -264,11 +258,11 @@ Result<std::vector<KernelPower>> learn_kernel_powers(std::span<const std::string
   if (const Status clipped = survey.clip(time_range); !clipped) return clipped.error();
   // Without priors: learning from them would count the same data repeatedly.
   const KernelPriors none;
-  HostLedgers ledgers(survey.sources(), {{RowLevel::kernel}}, AttributionMode::regress, none);
-  EnergyPass energy(survey.sources(), kReportPowerSlices, ledgers, nullptr);
+  HostTotals totals(survey.sources(), {{RowLevel::kernel}}, AttributionMode::regress, none);
+  EnergyPass energy(survey.sources(), kReportPowerSlices, totals, nullptr);
   if (const auto read = recording::read_recording(*files, energy); !read) return read.error();
-  energy.finish([&](std::uint32_t source, RecordedEnergy::Result found) { ledgers.set_energy(source, found, ""); });
-  return ledgers.learned_kernel_powers(default_gpu_model);
+  std::vector<HostEnergy> energies = energy.finish();
+  return std::move(totals).attribute(energies).learned_kernel_powers(default_gpu_model);
 }
 
 }  // namespace joulemap::attribution

@@ -1,117 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HostLedgers: the ledgers of all machines of a recording. Each machine has one recorder, whose samples give the
-// energy, and any number of processes, which record what ran; the boot id of the machine links them. Call the functions
-// in the order of their declaration. Pure.
+// The ledgers of all machines of a recording, in three stages. Each stage consumes the one before it, so that no pass can
+// be skipped or repeated:
+//
+//   HostTotals          second pass over the recording: sums of what ran
+//     .attribute(...)   -> HostAttribution    third pass: attributes energy to it
+//     .finish()         -> HostLedgers        the results
+//
+// Pure. `priors` must outlive all stages.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <limits>
-#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "attribution/analysis/host_view.h"
-#include "attribution/analysis/recording_survey.h"
-#include "attribution/cpu/cpu_use.h"
-#include "attribution/gpu/gpu_work.h"
-#include "attribution/gpu/probe_spans.h"
-#include "attribution/ledger/activity_sums.h"
-#include "attribution/ledger/ledger.h"
-#include "attribution/ledger/recorded_energy.h"
-#include "attribution/ledger/step_rows.h"
+#include "attribution/ledger/machines.h"
 
 namespace joulemap::attribution {
 
 class HostLedgers {
  public:
-  struct Outputs {
-    std::vector<RowLevel> levels;                 // at least one
-    std::optional<DistributionLevel> views = {};  // also build HostViews, with distributions at this level
-  };
-  // `priors` must outlive the HostLedgers.
-  HostLedgers(const std::vector<SurveyedSource>& sources, Outputs outputs, AttributionMode mode,
-              const KernelPriors& priors);
-
-  // Second pass over the recording.
-  void add_sums(std::uint32_t source, const Activity& activity);
-  void add_mark(std::uint32_t source, const Mark& mark);
-  // After the second pass: the energy of the recorder `source`. `prefix` precedes the names of its domains.
-  void set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix);
-  // Third pass over the recording.
-  void add(std::uint32_t source, const Activity& activity);
-
-  // Call once for each wanted level.
-  LedgerResult finish(RowLevel level, const Grouping& grouping = {});
-  // After the third pass: one view for each machine.
-  std::vector<MachineView> views(const ViewLimits& limits) const;
-  // After set_energy: the kernel powers found on the GPUs of all machines.
-  std::vector<KernelPower> learned_kernel_powers(const std::string& default_gpu_model) const;
-  bool has_activity() const;
-  // After set_energy.
-  std::optional<ProbeCost> probe_cost() const;
-  // Seconds by which dithering delayed programs, on the machine with the most; empty without dithering.
-  std::optional<double> dither_s() const;
+  // Once for each wanted level.
+  LedgerResult ledger(RowLevel level, const Grouping& grouping = {}) { return machines_->finish(level, grouping); }
+  // One view for each machine.
+  std::vector<MachineView> views(const ViewLimits& limits) const { return machines_->views(limits); }
 
  private:
-  struct Host {
-    std::string boot_id;
-    TimeSpan span;
-    double cpus = std::numeric_limits<double>::infinity();
-    ActivitySums sums;
-    GpuWork work;
-    ProbeSpans probing;
-    ProbeSpans dithering;
-    std::vector<Channel> channels;
-    std::vector<ChannelCalibration> calibration;
-    CpuWork cpu_work;
-    MachineEnergy energy;
-    std::vector<EnergyCurve> curves;                           // of all counted domains
-    std::map<std::uint32_t, std::vector<NumberedMark>> steps;  // by process
-    std::map<std::uint32_t, std::vector<NumberedMark>> epochs;
-    std::vector<std::pair<std::uint32_t, Mark>> lost_kernel_marks;  // lost kernels, with their process
-    std::map<std::string, TimeCurve> co_tenant_s;                   // by device: time other processes kept it busy
-    std::string prefix;                                             // of the names of its devices
-    std::map<RowLevel, Ledger> ledgers;
-    std::optional<HostView> view;
+  friend class HostAttribution;
+  explicit HostLedgers(std::unique_ptr<Machines> machines) : machines_(std::move(machines)) {}
+  std::unique_ptr<Machines> machines_;
+};
 
-    Host(std::string boot, TimeSpan command)
-        : boot_id(std::move(boot)),
-          span(command),
-          sums(command),
-          work(command),
-          probing(command),
-          dithering(command, kDitherRegion),
-          cpu_work(command) {}
-  };
+class HostAttribution {
+ public:
+  void add(std::uint32_t source, const Activity& activity) { machines_->add(source, activity); }
+  HostLedgers finish() && { return HostLedgers(std::move(machines_)); }
 
-  Host* host_of(std::uint32_t source);
-  void for_each_part(Host& host, std::uint32_t source, const Activity& activity,
-                     const std::function<void(const Activity&)>& use);
-  void add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const;
-  bool attributes_energy() const;
-  bool finds_powers() const { return mode_ == AttributionMode::regress && attributes_energy(); }
-  void add_lost_kernels(Host& host);
-  void add_co_tenants(Host& host, const RecordedEnergy::Result& energy) const;
-  struct GpuName {
-    const std::string& prefix;  // of its domain
-    const std::string& device;
-  };
-  MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
-                            const GpuName& name) const;
-  CpuAttributionInputs cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const;
-  static EnergyFunction energy_of(const Host& host);
-  static std::vector<NumberedEnergy> energies(const Host& host, RowLevel level);
-  LedgerResult result_of(Host& host, RowLevel level, const Grouping& grouping) const;
+  // The kernel powers found on the GPUs of all machines.
+  std::vector<KernelPower> learned_kernel_powers(const std::string& default_gpu_model) const {
+    return machines_->learned_kernel_powers(default_gpu_model);
+  }
+  std::optional<ProbeCost> probe_cost() const { return machines_->probe_cost(); }
+  // Seconds by which dithering delayed programs, on the machine with the most; empty without dithering.
+  std::optional<double> dither_s() const { return machines_->dither_s(); }
 
-  Outputs outputs_;
-  AttributionMode mode_;
-  const KernelPriors& priors_;
-  std::vector<std::string> boot_ids_;                      // by source
-  std::vector<std::int64_t> start_times_ns_;               // by source
-  std::map<std::uint32_t, Host> hosts_;                    // by recorder
-  std::map<std::uint32_t, TracedSteps> light_mode_steps_;  // in light mode, if only a part of the run is wanted
+ private:
+  friend class HostTotals;
+  explicit HostAttribution(std::unique_ptr<Machines> machines) : machines_(std::move(machines)) {}
+  std::unique_ptr<Machines> machines_;
+};
+
+// Energy of the recorder `source`.
+struct HostEnergy {
+  std::uint32_t source = 0;
+  RecordedEnergy::Result energy;
+  std::string prefix = {};  // of the names of its domains
+};
+
+class HostTotals {
+ public:
+  HostTotals(const std::vector<SurveyedSource>& sources, Machines::Outputs outputs, AttributionMode mode,
+             const KernelPriors& priors)
+      : machines_(std::make_unique<Machines>(sources, std::move(outputs), mode, priors)) {}
+
+  void add(std::uint32_t source, const Activity& activity) { machines_->add_sums(source, activity); }
+  void add(std::uint32_t source, const Mark& mark) { machines_->add_mark(source, mark); }
+  // Takes the readings out of `energies`; the rest of them stays.
+  HostAttribution attribute(std::vector<HostEnergy>& energies) && {
+    for (HostEnergy& one : energies) machines_->set_energy(one.source, one.energy, one.prefix);
+    return HostAttribution(std::move(machines_));
+  }
+
+ private:
+  std::unique_ptr<Machines> machines_;
 };
 
 }  // namespace joulemap::attribution

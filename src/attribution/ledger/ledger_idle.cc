@@ -10,6 +10,7 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::string_view kDataPhase = "dataloader";
+constexpr std::string_view kInputPhase = "input";  // between a batch and the model that it goes to
 constexpr std::string_view kCompilePhase = "compile";
 constexpr std::string_view kCheckpointPhase = "checkpoint";  // the first word of its phases
 constexpr std::string_view kSetupPhase = "setup";
@@ -23,7 +24,7 @@ bool is_communication(const ResolvedScope& scope) {
 IdleCause Ledger::idle_cause(std::uint32_t process, const WaitTally& wait, std::int64_t begin_ns) {
   ProcessNames& names = sums_.names(process);
   const ResolvedScope& scope = names.scopes.resolved_scope(wait.scope);
-  if (scope.phase == kDataPhase) return IdleCause::data;
+  if (scope.phase == kDataPhase || scope.phase == kInputPhase) return IdleCause::data;
   if (scope.phase == kCompilePhase) return IdleCause::compilation;
   if (scope.phase.starts_with(kCheckpointPhase)) return IdleCause::checkpoint;
   if (scope.phase == kSetupPhase) return IdleCause::startup;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attribution/ledger/host_ledgers.h"
+#include "attribution/ledger/machines.h"
 
 #include <fmt/format.h>
 
@@ -47,8 +47,8 @@ const std::vector<NumberedMark>* longest(const std::map<std::uint32_t, std::vect
 
 }  // namespace
 
-HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Outputs outputs, AttributionMode mode,
-                         const KernelPriors& priors)
+Machines::Machines(const std::vector<SurveyedSource>& sources, Outputs outputs, AttributionMode mode,
+                   const KernelPriors& priors)
     : outputs_(std::move(outputs)), mode_(mode), priors_(priors) {
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
     boot_ids_.push_back(sources[i].source.boot_id);
@@ -74,7 +74,7 @@ HostLedgers::HostLedgers(const std::vector<SurveyedSource>& sources, Outputs out
   }
 }
 
-HostLedgers::Host* HostLedgers::host_of(std::uint32_t source) {
+Machines::Host* Machines::host_of(std::uint32_t source) {
   Host* found = nullptr;
   for (auto& [recorder, host] : hosts_) {
     if (host.boot_id != boot_ids_[source]) continue;
@@ -86,7 +86,7 @@ HostLedgers::Host* HostLedgers::host_of(std::uint32_t source) {
   return found;
 }
 
-void HostLedgers::add_sums(std::uint32_t source, const Activity& activity) {
+void Machines::add_sums(std::uint32_t source, const Activity& activity) {
   Host* const host = host_of(source);
   if (host == nullptr) return;
   if (!is_inside(activity, host->span)) host->sums.add_used_queues(source, activity);
@@ -94,8 +94,8 @@ void HostLedgers::add_sums(std::uint32_t source, const Activity& activity) {
 }
 
 // Calls `use` with the parts of the activity that lie in the span of the host.
-void HostLedgers::for_each_part(Host& host, std::uint32_t source, const Activity& activity,
-                                const std::function<void(const Activity&)>& use) {
+void Machines::for_each_part(Host& host, std::uint32_t source, const Activity& activity,
+                             const std::function<void(const Activity&)>& use) {
   const auto light = light_mode_steps_.find(source);
   if (light == light_mode_steps_.end())
     return is_inside(activity, host.span) ? use(activity) : use(clip_activity(activity, host.span));
@@ -103,13 +103,13 @@ void HostLedgers::for_each_part(Host& host, std::uint32_t source, const Activity
   for (const Activity& part : clip_activity(activity, host.span, light->second, scopes)) use(part);
 }
 
-void HostLedgers::add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const {
+void Machines::add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const {
   host.sums.add(source, activity);
   if (finds_powers()) host.work.add(source, activity, host.sums.names(source).scopes);
   if (attributes_energy()) host.cpu_work.add(source, activity);
 }
 
-void HostLedgers::add_mark(std::uint32_t source, const Mark& mark) {
+void Machines::add_mark(std::uint32_t source, const Mark& mark) {
   Host* const host = host_of(source);
   if (host == nullptr) return;
   if (mark.kind == MarkKind::kernels_lost) host->lost_kernel_marks.emplace_back(source, mark);
@@ -119,7 +119,7 @@ void HostLedgers::add_mark(std::uint32_t source, const Mark& mark) {
   if (mark.kind == MarkKind::epoch) host->epochs[source].push_back({mark.time_ns, mark.id});
 }
 
-void HostLedgers::add_lost_kernels(Host& host) {
+void Machines::add_lost_kernels(Host& host) {
   for (const auto& [process, mark] : host.lost_kernel_marks) {
     const Activity lost = lost_kernel_activity(mark, host.sums.names(process));
     if (lost.empty()) continue;
@@ -128,10 +128,10 @@ void HostLedgers::add_lost_kernels(Host& host) {
   }
 }
 
-bool HostLedgers::attributes_energy() const { return std::ranges::any_of(outputs_.levels, needs_attribution); }
+bool Machines::attributes_energy() const { return std::ranges::any_of(outputs_.levels, needs_attribution); }
 
 // Called after the sums are finished.
-CpuAttributionInputs HostLedgers::cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const {
+CpuAttributionInputs Machines::cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const {
   CpuAttributionInputs known{.use = host.cpu_work.finish(host.sums)};
   const MachineCpuTime machine{std::move(energy.cpu_time_readings[std::string(kMachineCpuTime)]), host.cpus};
   known.other_cpu_s = other_cpu_time(machine.readings, host.sums.captured_cpu_s(), machine.cpus);
@@ -160,7 +160,7 @@ CpuAttributionInputs HostLedgers::cpu_attribution_inputs(Host& host, RecordedEne
 }
 
 // A GPU whose processes could not identify it is named by its ordinal.
-void HostLedgers::add_co_tenants(Host& host, const RecordedEnergy::Result& energy) const {
+void Machines::add_co_tenants(Host& host, const RecordedEnergy::Result& energy) const {
   std::uint32_t ordinal = 0;
   for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
     if (curve.domain_class != DomainClass::gpu) continue;
@@ -174,8 +174,8 @@ void HostLedgers::add_co_tenants(Host& host, const RecordedEnergy::Result& energ
   }
 }
 
-MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve,
-                                       DeviceWork* work, const GpuName& name) const {
+MachineEnergy::Gpu Machines::gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve,
+                                    DeviceWork* work, const GpuName& name) const {
   MachineEnergy::Gpu gpu{
       name.prefix + curve.domain, curve.energy_j, {}, curve.device_model, curve.power_limited_fraction};
   if (const auto others = host.co_tenant_s.find(name.device); others != host.co_tenant_s.end())
@@ -201,7 +201,7 @@ MachineEnergy::Gpu HostLedgers::gpu_of(const Host& host, const RecordedEnergy::R
   return gpu;
 }
 
-void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix) {
+void Machines::set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix) {
   const auto found = hosts_.find(source);
   if (found == hosts_.end()) return;
   Host& host = found->second;
@@ -246,7 +246,7 @@ void HostLedgers::set_energy(std::uint32_t source, RecordedEnergy::Result& energ
   host.view.emplace(host.span, host.energy, host.sums, *outputs_.views, begin_times(longest(host.steps)));
 }
 
-void HostLedgers::add(std::uint32_t source, const Activity& activity) {
+void Machines::add(std::uint32_t source, const Activity& activity) {
   Host* const host = host_of(source);
   if (host == nullptr) return;
   for_each_part(*host, source, activity, [&](const Activity& part) {
@@ -255,7 +255,7 @@ void HostLedgers::add(std::uint32_t source, const Activity& activity) {
   });
 }
 
-LedgerResult HostLedgers::result_of(Host& host, RowLevel level, const Grouping& grouping) const {
+LedgerResult Machines::result_of(Host& host, RowLevel level, const Grouping& grouping) const {
   if (!needs_attribution(level)) {
     const std::vector<NumberedMark>* const moments = longest(level == RowLevel::epoch ? host.epochs : host.steps);
     return step_rows(name_of(level), moments == nullptr ? std::vector<NumberedMark>() : *moments, energy_of(host),
@@ -271,7 +271,7 @@ LedgerResult HostLedgers::result_of(Host& host, RowLevel level, const Grouping& 
   return result;
 }
 
-LedgerResult HostLedgers::finish(RowLevel level, const Grouping& grouping) {
+LedgerResult Machines::finish(RowLevel level, const Grouping& grouping) {
   LedgerResult all;
   if (hosts_.size() == 1) return result_of(hosts_.begin()->second, level, grouping);
   std::vector<std::vector<ReportRow>> of_hosts;
@@ -290,7 +290,7 @@ LedgerResult HostLedgers::finish(RowLevel level, const Grouping& grouping) {
 }
 
 // Energy of all counted domains, from the curves themselves; empty if none is known.
-EnergyFunction HostLedgers::energy_of(const Host& host) {
+EnergyFunction Machines::energy_of(const Host& host) {
   if (host.curves.empty()) return {};
   return [&host](std::int64_t from_ns, std::int64_t to_ns) {
     const std::int64_t begin_ns = std::clamp(from_ns, host.span.begin_ns, host.span.end_ns);
@@ -301,14 +301,14 @@ EnergyFunction HostLedgers::energy_of(const Host& host) {
   };
 }
 
-std::vector<NumberedEnergy> HostLedgers::energies(const Host& host, RowLevel level) {
+std::vector<NumberedEnergy> Machines::energies(const Host& host, RowLevel level) {
   const std::vector<NumberedMark>* const moments = longest(level == RowLevel::epoch ? host.epochs : host.steps);
   if (moments == nullptr) return {};
   const LastStepEnd last = level == RowLevel::step ? LastStepEnd::after_median_length : LastStepEnd::at_command_end;
   return energies_between_marks(*moments, energy_of(host), host.span, host.probing, last);
 }
 
-std::vector<MachineView> HostLedgers::views(const ViewLimits& limits) const {
+std::vector<MachineView> Machines::views(const ViewLimits& limits) const {
   std::vector<MachineView> all;
   for (const auto& [recorder, host] : hosts_) {
     MachineView one{
@@ -322,7 +322,7 @@ std::vector<MachineView> HostLedgers::views(const ViewLimits& limits) const {
   return all;
 }
 
-std::optional<double> HostLedgers::dither_s() const {
+std::optional<double> Machines::dither_s() const {
   std::optional<double> longest_s;
   for (const auto& [source, host] : hosts_) {
     if (!host.dithering.empty()) longest_s = std::max(longest_s.value_or(0), host.dithering.time_s());
@@ -330,7 +330,7 @@ std::optional<double> HostLedgers::dither_s() const {
   return longest_s;
 }
 
-std::vector<KernelPower> HostLedgers::learned_kernel_powers(const std::string& default_gpu_model) const {
+std::vector<KernelPower> Machines::learned_kernel_powers(const std::string& default_gpu_model) const {
   std::vector<KernelPower> all;
   for (const auto& [recorder, host] : hosts_) {
     std::vector<KernelPower> some = learned_powers(host.energy, default_gpu_model);
@@ -339,7 +339,7 @@ std::vector<KernelPower> HostLedgers::learned_kernel_powers(const std::string& d
   return all;
 }
 
-std::optional<ProbeCost> HostLedgers::probe_cost() const {
+std::optional<ProbeCost> Machines::probe_cost() const {
   std::optional<ProbeCost> cost;
   for (const auto& [recorder, host] : hosts_) {
     if (host.probing.empty()) continue;
@@ -351,7 +351,7 @@ std::optional<ProbeCost> HostLedgers::probe_cost() const {
   return cost;
 }
 
-bool HostLedgers::has_activity() const {
+bool Machines::has_activity() const {
   return std::any_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host.second.sums.has_activity(); });
 }
 

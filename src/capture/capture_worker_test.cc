@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/mark_log.h"
+#include "capture/capture_worker.h"
 
 #include <gtest/gtest.h>
 
@@ -37,30 +37,32 @@ class TestSink final : public MarkSink {
   Written& written_;
 };
 
-TEST(MarkLog, WritesEverythingInOrderWhenItIsFinished) {
+TEST(CaptureWorker, WritesEverythingInOrderWhenItIsFinished) {
   Written written;
-  MarkLog log(std::make_unique<TestSink>(written));
+  MarkLog log;
+  CaptureWorker worker(std::make_unique<TestSink>(written), log);
   log.mark(MarkKind::window_begin, 7, "epoch");
   log.mark(MarkKind::window_end, 7, "");
-  log.finish();
+  worker.finish();
   ASSERT_EQ(written.marks.size(), 2u);
   EXPECT_EQ(written.marks[0].name, "epoch");
   EXPECT_EQ(written.marks[0].id, written.marks[1].id);
   EXPECT_LE(written.marks[0].time_ns, written.marks[1].time_ns);
-  log.finish();
+  worker.finish();
   EXPECT_EQ(written.finished, 1);
 }
 
-TEST(MarkLog, CountsStepsUnlessTheyAreNumbered) {
+TEST(CaptureWorker, CountsStepsUnlessTheyAreNumbered) {
   Written written;
-  MarkLog log(std::make_unique<TestSink>(written));
+  MarkLog log;
+  CaptureWorker worker(std::make_unique<TestSink>(written), log);
   log.metric("loss", 2.0, 1);
   log.step({}, 5);
   log.step({}, 5);
   log.step(10, 6);
   log.step({}, 5);
   log.metric("loss", 1.0, 2);
-  log.finish();
+  worker.finish();
   std::vector<std::uint64_t> numbers;
   for (const Mark& mark : written.marks) numbers.push_back(mark.id);
   EXPECT_EQ(numbers, (std::vector<std::uint64_t>{0, 1, 10, 11}));
@@ -68,12 +70,13 @@ TEST(MarkLog, CountsStepsUnlessTheyAreNumbered) {
   EXPECT_EQ(written.metrics[1].step, 11);
 }
 
-TEST(MarkLog, SaysInTheRecordingThatItCouldNotBeWritten) {
+TEST(CaptureWorker, SaysInTheRecordingThatItCouldNotBeWritten) {
   Written written;
   written.fails = true;
-  MarkLog log(std::make_unique<TestSink>(written));
+  MarkLog log;
+  CaptureWorker worker(std::make_unique<TestSink>(written), log);
   log.step({}, 5);
-  log.finish();
+  worker.finish();
   EXPECT_TRUE(written.diagnostics.contains("write_failed"));
 }
 

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Networks with steps of 2 to 30 ms, most of which wait for the host, and their blocks. host_bound_blocks.py runs this.
+
+    joulemap record -- host_bound_networks.py CASE --out FILE [--probe]
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+
+def cut(paths: list[str], parts: int) -> dict[str, list[str]]:
+    """Splits a list of module paths into consecutive blocks."""
+    size = -(-len(paths) // parts)
+    return {f"{chunk[0]}..{chunk[-1].rsplit('.', 1)[-1]}": chunk
+            for chunk in (paths[at : at + size] for at in range(0, len(paths), size))}  # fmt: skip
+
+
+def numbered(stage: str, count: int) -> list[str]:
+    return [f"{stage}.{i}" for i in range(count)]
+
+
+def llama(torch, train: bool):
+    from user_program_language import llama as make
+
+    model = make(torch, 512, 8, 8).cuda().bfloat16().train(train)
+    tokens = torch.randint(0, 32000, (8, 512), device="cuda")
+    return model, (tokens,), lambda logits: logits.float().square().mean(), {**cut(numbered("blocks", 8), 4), "head": ["head"]}
+
+
+def wide_llama(torch, train: bool):
+    from user_program_language import llama as make
+
+    model = make(torch, 1536, 6, 24).cuda().bfloat16().train(train)
+    tokens = torch.randint(0, 32000, (4, 512), device="cuda")
+    return model, (tokens,), lambda logits: logits.float().square().mean(), {**cut(numbered("blocks", 6), 3), "head": ["head"]}
+
+
+def vision(architecture: str, batch: int, stages: dict, half: bool = False):
+    def make(torch, train: bool):
+        import torchvision
+
+        model = getattr(torchvision.models, architecture)(num_classes=100).cuda().to(memory_format=torch.channels_last)
+        images = torch.randn(batch, 3, 224, 224, device="cuda").to(memory_format=torch.channels_last)
+        if half:
+            model, images = model.half(), images.half()
+        return model.train(train), (images,), lambda out: out.float().square().mean(), stages
+
+    return make
+
+
+def hugging_face(kind: str, batch: int, length: int):
+    def make(torch, train: bool):
+        import transformers
+
+        if kind == "bert":
+            config = transformers.BertConfig(hidden_size=256, num_hidden_layers=8, num_attention_heads=4, intermediate_size=1024)
+            model, stage, count = transformers.BertModel(config), "encoder.layer", 8
+        elif kind == "gpt2":
+            config = transformers.GPT2Config(n_embd=384, n_layer=8, n_head=6)
+            model, stage, count = transformers.GPT2Model(config), "h", 8
+        else:
+            config = transformers.T5Config(d_model=256, num_layers=6, d_ff=1024, num_heads=4, d_kv=64)
+            model, stage, count = transformers.T5EncoderModel(config), "encoder.block", 6
+        model = model.cuda().bfloat16().train(train)
+        tokens = torch.randint(0, 30000, (batch, length), device="cuda")
+        return model, {"input_ids": tokens}, lambda out: out[0].float().square().mean(), cut(numbered(stage, count), 4)
+
+    return make
+
+
+def mixer(torch, train: bool):
+    nn = torch.nn
+
+    class Mixer(nn.Module):
+        def __init__(self, patches: int, width: int):
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.tokens = nn.Sequential(nn.Linear(patches, 256), nn.GELU(), nn.Linear(256, patches))
+            self.channels = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+        def forward(self, x):
+            x = x + self.tokens(self.norm1(x).transpose(1, 2)).transpose(1, 2)
+            return x + self.channels(self.norm2(x))
+
+    model = nn.Sequential(*(Mixer(196, 384) for _ in range(8))).cuda().train(train)
+    return model, (torch.randn(32, 196, 384, device="cuda"),), None, cut([str(i) for i in range(8)], 4)
+
+
+def recurrent(torch, train: bool):
+    class Speech(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.front = torch.nn.Sequential(torch.nn.Conv1d(80, 256, 5, 2, 2), torch.nn.ReLU(), torch.nn.Conv1d(256, 256, 5, 2, 2))
+            self.lstm = torch.nn.LSTM(256, 512, 2, batch_first=True, bidirectional=True)
+            self.head = torch.nn.Sequential(torch.nn.Linear(1024, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 5000))
+
+        def forward(self, x):
+            return self.head(self.lstm(self.front(x).transpose(1, 2))[0])
+
+    model = Speech().cuda().train(train)
+    return model, (torch.randn(32, 80, 800, device="cuda"),), None, {"front": ["front"], "lstm": ["lstm"], "head": ["head"]}
+
+
+EFFICIENT = {"features 0-2": numbered("features", 3), "features 3-4": ["features.3", "features.4"],
+             "features 5": ["features.5"], "features 6-8": ["features.6", "features.7", "features.8"]}  # fmt: skip
+MOBILE = {f"features {i}-{i + 3}": [f"features.{j}" for j in range(i, i + 4)] for i in range(0, 16, 4)}
+RESNET = {stage: [stage] for stage in ("layer1", "layer2", "layer3", "layer4")}
+DENSE = {f"denseblock{i}": [f"features.denseblock{i}"] for i in range(1, 5)}
+REGNET = {f"block{i}": [f"trunk_output.block{i}"] for i in range(1, 5)}
+SHUFFLE = {f"stage{i}": [f"stage{i}"] for i in (2, 3, 4)}
+SWIN = {f"features {i}": [f"features.{i}"] for i in (1, 3, 5, 7)}
+
+# name: (maker, trains). The first six were used while attribution was built; the others were looked at once, at the end.
+TUNED = {
+    "llama_inference": (llama, False),
+    "llama_training": (llama, True),
+    "efficientnet_inference": (vision("efficientnet_b0", 32, EFFICIENT), False),
+    "bert_training": (hugging_face("bert", 8, 128), True),
+    "resnet18_training": (vision("resnet18", 32, RESNET), True),
+    "mixer_inference": (mixer, False),
+}
+HELD_OUT = {
+    "mobilenet_training": (vision("mobilenet_v3_large", 32, MOBILE), True),
+    "gpt2_inference": (hugging_face("gpt2", 8, 256), False),
+    "t5_training": (hugging_face("t5", 8, 256), True),
+    "densenet_inference": (vision("densenet121", 32, DENSE), False),
+    "regnet_training": (vision("regnet_y_800mf", 32, REGNET), True),
+    "shufflenet_inference": (vision("shufflenet_v2_x1_0", 64, SHUFFLE, half=True), False),
+    "swin_inference": (vision("swin_t", 32, SWIN), False),
+    "recurrent_training": (recurrent, True),
+    "wide_llama_training": (wide_llama, True),
+}
+CASES = {**TUNED, **HELD_OUT}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("case", choices=CASES)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--recorded-s", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--probe", action="store_true")
+    options = parser.parse_args()
+
+    import torch
+
+    import joulemap as jm
+
+    torch.manual_seed(1)
+    make, train = CASES[options.case]
+    model, inputs, loss, blocks = make(torch, train)
+    found = jm.validate(model, inputs, loss=loss, train=train, blocks=blocks, seconds=options.seconds,
+                        rounds=options.rounds, recorded_s=options.recorded_s, probe=options.probe)  # fmt: skip
+    options.out.write_text(json.dumps(dataclasses.asdict(found)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Machines: state of the attribution of all machines of a recording. Each machine has one recorder, whose samples give the
+// energy, and any number of processes, which record what ran; the boot id of the machine links them. Only the stages of
+// host_ledgers.h use it, each the functions of its pass. Pure.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "attribution/analysis/host_view.h"
+#include "attribution/analysis/recording_survey.h"
+#include "attribution/cpu/cpu_use.h"
+#include "attribution/gpu/gpu_work.h"
+#include "attribution/gpu/probe_spans.h"
+#include "attribution/ledger/activity_sums.h"
+#include "attribution/ledger/ledger.h"
+#include "attribution/ledger/recorded_energy.h"
+#include "attribution/ledger/step_rows.h"
+
+namespace joulemap::attribution {
+
+class Machines {
+ public:
+  struct Outputs {
+    std::vector<RowLevel> levels;                 // at least one
+    std::optional<DistributionLevel> views = {};  // also build HostViews, with distributions at this level
+  };
+  // `priors` must outlive the Machines.
+  Machines(const std::vector<SurveyedSource>& sources, Outputs outputs, AttributionMode mode,
+           const KernelPriors& priors);
+
+  // Second pass.
+  void add_sums(std::uint32_t source, const Activity& activity);
+  void add_mark(std::uint32_t source, const Mark& mark);
+  // After the second pass: the energy of the recorder `source`. `prefix` precedes the names of its domains.
+  void set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix);
+  // Third pass.
+  void add(std::uint32_t source, const Activity& activity);
+
+  // After the third pass, once for each wanted level.
+  LedgerResult finish(RowLevel level, const Grouping& grouping = {});
+  // After the third pass: one view for each machine.
+  std::vector<MachineView> views(const ViewLimits& limits) const;
+  // After set_energy: the kernel powers found on the GPUs of all machines.
+  std::vector<KernelPower> learned_kernel_powers(const std::string& default_gpu_model) const;
+  bool has_activity() const;
+  // After set_energy.
+  std::optional<ProbeCost> probe_cost() const;
+  // Seconds by which dithering delayed programs, on the machine with the most; empty without dithering.
+  std::optional<double> dither_s() const;
+
+ private:
+  struct Host {
+    std::string boot_id;
+    TimeSpan span;
+    double cpus = std::numeric_limits<double>::infinity();
+    ActivitySums sums;
+    GpuWork work;
+    ProbeSpans probing;
+    ProbeSpans dithering;
+    std::vector<Channel> channels;
+    std::vector<ChannelCalibration> calibration;
+    CpuWork cpu_work;
+    MachineEnergy energy;
+    std::vector<EnergyCurve> curves;                           // of all counted domains
+    std::map<std::uint32_t, std::vector<NumberedMark>> steps;  // by process
+    std::map<std::uint32_t, std::vector<NumberedMark>> epochs;
+    std::vector<std::pair<std::uint32_t, Mark>> lost_kernel_marks;  // lost kernels, with their process
+    std::map<std::string, TimeCurve> co_tenant_s;                   // by device: time other processes kept it busy
+    std::string prefix;                                             // of the names of its devices
+    std::map<RowLevel, Ledger> ledgers;
+    std::optional<HostView> view;
+
+    Host(std::string boot, TimeSpan command)
+        : boot_id(std::move(boot)),
+          span(command),
+          sums(command),
+          work(command),
+          probing(command),
+          dithering(command, kDitherRegion),
+          cpu_work(command) {}
+  };
+
+  Host* host_of(std::uint32_t source);
+  void for_each_part(Host& host, std::uint32_t source, const Activity& activity,
+                     const std::function<void(const Activity&)>& use);
+  void add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const;
+  bool attributes_energy() const;
+  bool finds_powers() const { return mode_ == AttributionMode::regress && attributes_energy(); }
+  void add_lost_kernels(Host& host);
+  void add_co_tenants(Host& host, const RecordedEnergy::Result& energy) const;
+  struct GpuName {
+    const std::string& prefix;  // of its domain
+    const std::string& device;
+  };
+  MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
+                            const GpuName& name) const;
+  CpuAttributionInputs cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const;
+  static EnergyFunction energy_of(const Host& host);
+  static std::vector<NumberedEnergy> energies(const Host& host, RowLevel level);
+  LedgerResult result_of(Host& host, RowLevel level, const Grouping& grouping) const;
+
+  Outputs outputs_;
+  AttributionMode mode_;
+  const KernelPriors& priors_;
+  std::vector<std::string> boot_ids_;                      // by source
+  std::vector<std::int64_t> start_times_ns_;               // by source
+  std::map<std::uint32_t, Host> hosts_;                    // by recorder
+  std::map<std::uint32_t, TracedSteps> light_mode_steps_;  // in light mode, if only a part of the run is wanted
+};
+
+}  // namespace joulemap::attribution
