@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes an anonymized copy of a recording, for `joulemap share`. It replaces host, boot ID, PIDs, folders, secrets in
-// the command, the kernel build and GPU UUIDs (shared_names.h). Readings, times and activity are kept, and with them
+// the command, the kernel build and GPU UUIDs (anonymizer.h). Readings, times and activity are kept, and with them
 // every number of a report. Bytes outside of whole chunks, and chunks that only a newer version can decode, are
 // dropped, because their content is unknown.
 #pragma once

@@ -37,8 +37,8 @@ double enumerated_p(const std::vector<double>& x, const std::vector<double>& y, 
 }
 
 double pearson_of_ranks(const std::vector<double>& x, const std::vector<double>& y) {
-  const auto ranks_x = midranks(x).doubled;
-  const auto ranks_y = midranks(y).doubled;
+  const auto ranks_x = midranks(x).doubled_ranks;
+  const auto ranks_y = midranks(y).doubled_ranks;
   const auto mean = static_cast<double>(x.size() + 1);
   double xy = 0;
   double xx = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KernelPriors: prior powers of the kernels of a recording, from the kernel library's entry of a class or of its kind
-// (kernel_classes.h). Either frozen into the recording when it was made, or built from a library. Pure.
+// (kernel_power_hierarchy.h). Either frozen into the recording when it was made, or built from a library. Pure.
 #pragma once
 
 #include <span>
