@@ -75,7 +75,7 @@ void MarkLog::finish() {
   thread_.join();
   write_pending(true);
   if (dropped_ > 0)
-    failures_.add({"marks_dropped", dropped_, "marks came faster than they could be written; some are missing", ""});
+    failures_.add({"marks_dropped", dropped_, "marks arrived faster than they could be written; some are missing", ""});
   failures_.add_all(diagnostics_);
   callbacks_.add_diagnostics(failures_);
   const Status finished = sink_->finish(failures_);

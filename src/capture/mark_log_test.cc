@@ -68,7 +68,7 @@ TEST(MarkLog, CountsStepsUnlessTheyAreNumbered) {
   EXPECT_EQ(written.metrics[1].step, 11);
 }
 
-TEST(MarkLog, SaysInTheRecordingThatItCouldNotBeWritten) {
+TEST(MarkLog, RecordsThatMarksCouldNotBeWritten) {
   Written written;
   written.fails = true;
   MarkLog log(std::make_unique<TestSink>(written));
