@@ -9,10 +9,10 @@ CMAKE_QUIET := --log-level=WARNING
 .DEFAULT_GOAL := build
 .PHONY: build test repeat-tests test-frameworks test-integrations test-wheel test-matrix test-slurm test-forks test-attack demo dist dist-x86_64 wheel bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
 
-help: ## what can be made
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## the program, build/bin/joulemap, its libraries and the Python package
+build: ## build build/bin/joulemap, its libraries and the Python package
 	@tools/install_packages.sh build test
 	@cmake --preset dev $(CMAKE_QUIET)
 	@cmake --build --preset dev --target product
@@ -25,99 +25,99 @@ build-all:  # with every test, benchmark and fuzz target
 
 .PHONY: page-tools
 page-tools:  # what the page is bundled by
-	@command -v npm >/dev/null || tools/install_packages.sh page || echo "joulemap: without npm the page is static" >&2
+	@command -v npm >/dev/null || tools/install_packages.sh page || echo "joulemap: npm is not installed; the HTML page will be static" >&2
 
 .PHONY: browser
 browser:  # what it is tried in
-	@command -v chromium >/dev/null || tools/install_packages.sh browser || echo "joulemap: the page is not tried" >&2
+	@command -v chromium >/dev/null || tools/install_packages.sh browser || echo "joulemap: chromium is not installed; the browser tests are skipped" >&2
 
-test: page-tools browser build-all $(VENV)/.tests-installed $(VENV)/.examples-installed ## unit, command-line, golden, corpus and structure tests
+test: page-tools browser build-all $(VENV)/.tests-installed $(VENV)/.examples-installed ## run the unit, command-line, golden, corpus and structure tests
 	@tools/run_tests.sh
 
 RUNS ?= 10
 BESIDE ?= 0
-repeat-tests: ## the tests of what is built, RUNS times beside BESIDE busy loops: which fail, and how often
+repeat-tests: ## run the tests RUNS times next to BESIDE busy loops and list failures with their count
 	@$(PYTHON) tools/repeat_tests.py --runs $(RUNS) --beside $(BESIDE)
 
-test-frameworks: build-all $(BUILD)/venv-frameworks/.installed ## TensorFlow, JAX, ONNX Runtime and PyTorch themselves, recorded and imported
+test-frameworks: build-all $(BUILD)/venv-frameworks/.installed ## record and import real runs of TensorFlow, JAX, ONNX Runtime and PyTorch
 	@$(BUILD)/venv-frameworks/bin/python -m pytest -q tests/frameworks
 
-test-integrations: build-all $(BUILD)/venv-integrations/.installed ## Keras, Lightning, transformers, MLflow, W&B and IPython themselves, with our callbacks
+test-integrations: build-all $(BUILD)/venv-integrations/.installed ## test the callbacks with Keras, Lightning, transformers, MLflow, W&B and IPython
 	@$(BUILD)/venv-integrations/bin/python -m pytest -q tests/integrations
 
-test-wheel: dist $(BUILD)/venv-integrations/.installed ## the wheel in a fresh environment: package, program, pytest plugin, integrations
+test-wheel: dist $(BUILD)/venv-integrations/.installed ## test the wheel in a fresh environment: package, program, pytest plugin, integrations
 	@JOULEMAP_WHEEL=$$(ls -t $(BUILD)/dist/*.whl | head -1) $(BUILD)/venv-integrations/bin/python -m pytest -q tests/wheel
 
-test-matrix: build dist ## several Pythons and PyTorchs, as far as they are here; gigabytes of downloads
+test-matrix: build dist ## test the installed Python versions with several PyTorch versions (downloads gigabytes)
 	@python3 tools/test_matrix.py
 
-test-slurm: build-all $(VENV)/.tests-installed ## experiments as job arrays of a real Slurm, two nodes on this machine; as root
+test-slurm: build-all $(VENV)/.tests-installed ## test experiments as job arrays of a local Slurm with two nodes (needs root)
 	@tools/install_packages.sh slurm
 	@JOULEMAP_TEST_SLURM=1 $(PYTHON) -m pytest -q tests/slurm
 
-test-forks: build ## 10,000 forks while threads measure: nobody hangs; minutes
+test-forks: build ## fork 10,000 times while threads measure and check that no process hangs (minutes)
 	@cmake --build --preset dev --target joulemap_fork_stress
 	@$(BUILD)/bin/joulemap-fork-stress --forks 10000
 
 ATTACK_ROUNDS ?= 100
 ATTACK_TESTS := tests/attack tests/web/test_hostile_pages.py tests/python/test_safe_files.py $(addprefix tests/cli/test_,\
 	arguments.py borrowed_rights.py experiment_safety.py import_faults.py safe_outputs.py safe_recordings.py share.py usage.py)
-test-attack: build-all $(VENV)/.tests-installed ## hostile files, names, folders and users, with many more damaged files than `make test`; minutes
+test-attack: build-all $(VENV)/.tests-installed ## test hostile files, names, folders and users with more damaged files than `make test` (minutes)
 	@JOULEMAP_ATTACK_ROUNDS=$(ATTACK_ROUNDS) $(PYTHON) -m pytest -q -n 2 --dist loadfile $(ATTACK_TESTS)
 
-demo: build $(VENV)/.examples-installed ## where the joules of a real training go, on whatever this machine has
+demo: build $(VENV)/.examples-installed ## record a real training on this machine and report its energy
 	@$(BUILD)/bin/joulemap doctor
 	@PYTHONPATH=$(BUILD)/python $(BUILD)/bin/joulemap record -o $(BUILD)/demo.joule -- $(PYTHON) examples/train_digits.py
 	@$(BUILD)/bin/joulemap report --by region $(BUILD)/demo.joule
 	@$(BUILD)/bin/joulemap report --html $(BUILD)/demo.html $(BUILD)/demo.joule
-	@echo "joulemap: and a training of ResNet-50 on an H200, recorded before (examples/README.md):"
+	@echo "joulemap: a training of ResNet-50 on an H200, recorded earlier (examples/README.md):"
 	@$(BUILD)/bin/joulemap report --by layer examples/resnet50-h200.joule
 	@$(BUILD)/bin/joulemap report --html $(BUILD)/demo-h200.html examples/resnet50-h200.joule
 	@echo "joulemap: open $(BUILD)/demo.html and $(BUILD)/demo-h200.html in a browser"
 
-dist: page-tools ## a folder and a Python wheel that run on other distributions: build/dist/
+dist: page-tools ## build a portable folder and Python wheel in build/dist/
 	@tools/install_packages.sh build
 	@cmake --preset dist $(CMAKE_QUIET)
 	@cmake --build --preset dist --target product
 	@tools/make_dist.sh
 
-dist-x86_64: page-tools ## the same for x86-64, from a machine of another architecture: build/dist-x86_64/
+dist-x86_64: page-tools ## cross-build the portable folder and wheel for x86-64 in build/dist-x86_64/
 	@tools/install_packages.sh build cross
 	@tools/make_sysroot.sh $(BUILD)/sysroot-x86_64 amd64
 	@cmake --preset dist-x86_64 $(CMAKE_QUIET)
 	@cmake --build --preset dist-x86_64 --target product
 	@tools/make_dist.sh $(BUILD)/dist-x86_64-objects $(BUILD)/dist-x86_64 x86_64
 
-wheel: dist ## the Python wheel, build/dist/joulemap-*.whl
+wheel: dist ## build the Python wheel build/dist/joulemap-*.whl
 
-bench: build-all $(VENV)/.bench-installed ## start-up, accuracy and cost against the peers, on a simulated machine
+bench: build-all $(VENV)/.bench-installed ## compare start-up, accuracy and cost with other tools on a simulated machine
 	@tools/install_packages.sh bench
 	@$(PYTHON) bench/peers/run.py --markdown docs/benchmarks.md
 
-bench-attribution: build-all $(VENV)/.examples-installed ## what operations on a CPU drew, against the truth of the simulated machine
+bench-attribution: build-all $(VENV)/.examples-installed ## compare the attributed CPU energy of operations with the ground truth of a simulated machine
 	@$(PYTHON) bench/attribution/cpu_truth.py
 
-bench-predict: $(BUILD)/venv-predict/.installed ## the models of earlier studies on data/h200, by families and sizes that they have not seen; ten minutes
+bench-predict: $(BUILD)/venv-predict/.installed ## evaluate the models of earlier studies on data/h200 with held-out families and sizes (ten minutes)
 	@$(BUILD)/venv-predict/bin/python -m pytest -q bench/predict
 	@$(BUILD)/venv-predict/bin/python bench/predict/compare.py $(if $(PREDICTIONS),--predictions $(PREDICTIONS)) --json $(BUILD)/predict/compared.json
 
-format: ## clang-format over everything
+format: ## run clang-format on all sources
 	@tools/install_packages.sh lint
 	@git ls-files -co --exclude-standard '*.cc' '*.h' | xargs clang-format -i
 
-tidy: build-all ## clang-tidy over everything; what it finds is fatal
+tidy: build-all ## run clang-tidy on all sources; findings are errors
 	@tools/install_packages.sh lint
 	@tools/run_tidy.sh
 
-update-goldens: build-all $(VENV)/.tests-installed ## rewrite the expected texts of tests/golden and docs/; read the difference before committing it
+update-goldens: build-all $(VENV)/.tests-installed ## update the expected outputs in tests/golden and docs/; review the diff before committing
 	@JOULEMAP_UPDATE_GOLDENS=1 ctest --preset dev -j2 -L unit -R '[Rr]eport' --no-tests=error
 	@JOULEMAP_UPDATE_GOLDENS=1 $(PYTHON) -m pytest -q tests/test_doc_snippets.py
 	@git --no-pager diff --stat tests/golden docs README.md
 
-test-asan: ## the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+test-asan: ## run the tests with AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory sanitized SANITIZER=asan
 
-test-tsan: ## the unit tests under ThreadSanitizer
+test-tsan: ## run the tests with ThreadSanitizer
 	@$(MAKE) --no-print-directory sanitized SANITIZER=tsan
 
 .PHONY: sanitized
@@ -129,13 +129,13 @@ sanitized: $(VENV)/.tests-installed $(VENV)/.examples-installed
 	@JOULEMAP_BUILD=$(BUILD)/$(SANITIZER) $(PYTHON) -m pytest -q -n 2 --dist loadfile tests
 
 FUZZ_SECONDS ?= 60
-fuzz: ## every fuzz target for FUZZ_SECONDS, with libFuzzer
+fuzz: ## run every fuzz target with libFuzzer for FUZZ_SECONDS
 	@tools/install_packages.sh build fuzz
 	@cmake --preset fuzz $(CMAKE_QUIET)
 	@cmake --build --preset fuzz
 	@tools/run_fuzzers.sh $(FUZZ_SECONDS)
 
-check: test tidy test-asan test-tsan fuzz ## everything that can fail
+check: test tidy test-asan test-tsan fuzz ## run all tests, clang-tidy, sanitizers and fuzzers
 
 clean:
 	rm -rf $(BUILD)
@@ -147,10 +147,10 @@ $(PYTHON):
 $(VENV)/.tests-installed: tests/requirements.txt | $(PYTHON)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@
 $(VENV)/.examples-installed: examples/requirements.txt | $(PYTHON)
-	@echo "joulemap: installing what the examples need" >&2
+	@echo "joulemap: installing the requirements of the examples" >&2
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@
 $(VENV)/.bench-installed: bench/requirements.txt | $(PYTHON)
-	@echo "joulemap: installing the peers" >&2
+	@echo "joulemap: installing the tools to compare with" >&2
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@
 # The frameworks are large and pin much: an environment of their own.
 $(BUILD)/venv-frameworks/.installed: tests/frameworks/requirements.txt
@@ -160,7 +160,7 @@ $(BUILD)/venv-frameworks/.installed: tests/frameworks/requirements.txt
 	@$(BUILD)/venv-frameworks/bin/python -m pip install --quiet --disable-pip-version-check -r $< && touch $@
 $(BUILD)/venv-integrations/.installed: tests/integrations/requirements.txt
 	@tools/install_packages.sh test
-	@echo "joulemap: installing trainers and trackers" >&2
+	@echo "joulemap: installing training frameworks and experiment trackers" >&2
 	@python3 -m venv $(BUILD)/venv-integrations
 	@$(BUILD)/venv-integrations/bin/python -m pip install --quiet --disable-pip-version-check -r $< && touch $@
 $(BUILD)/venv-predict/.installed: bench/predict/requirements.txt

@@ -21,7 +21,7 @@ constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr TimeSpan kSpan{0, 3 * kSecond_ns};
 constexpr double kJoules = 300;
 
-TimeCurve evenly(double amount) {
+TimeCurve constant_rate(double amount) {
   TimeCurve curve(kSpan, cell_count_for(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
@@ -36,9 +36,9 @@ std::vector<EnergyPoint> counter_updates() {
 }
 
 void account(RowLevel level, const Activity& activity) {
-  MachineEnergy energy{.cpu_j = evenly(kJoules)};
-  energy.machine_cpu_s = evenly(2);
-  energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", evenly(kJoules)});
+  MachineEnergy energy{.cpu_j = constant_rate(kJoules)};
+  energy.machine_cpu_s = constant_rate(2);
+  energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", constant_rate(kJoules)});
   ActivitySums sums(kSpan);
   GpuWork work(kSpan);
   sums.add(0, activity);
@@ -58,16 +58,16 @@ void account(RowLevel level, const Activity& activity) {
     JOULEMAP_CHECK(!row.energy_j || (std::isfinite(*row.energy_j) && *row.energy_j >= 0), "an energy that is none");
     rows_j += row.energy_j.value_or(0);
   }
-  const double told_j = *result.attributed_j + *result.idle_j + *result.unattributed_j;
+  const double total_j = *result.attributed_j + *result.idle_j + *result.unattributed_j;
   JOULEMAP_CHECK(std::abs(rows_j - *result.attributed_j) <= 1e-6 * (1 + rows_j), "rows that do not add up");
-  JOULEMAP_CHECK(std::abs(told_j - 2 * kJoules) <= 1e-6, "joules lost");
+  JOULEMAP_CHECK(std::abs(total_j - 2 * kJoules) <= 1e-6, "joules lost");
   JOULEMAP_CHECK(*result.unattributed_j >= -1e-6 && *result.idle_j >= -1e-6, "joules made up");
 }
 
 // Checks the timeline: bands in order and finite spreads.
-void look(const Activity& activity) {
-  MachineEnergy energy{.cpu_j = evenly(kJoules)};
-  energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", evenly(kJoules)});
+void check_views(const Activity& activity) {
+  MachineEnergy energy{.cpu_j = constant_rate(kJoules)};
+  energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", constant_rate(kJoules)});
   ActivitySums sums(kSpan);
   sums.add(0, activity);
   sums.finish();
@@ -94,7 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                RowLevel::region, RowLevel::kernel}) {
     account(level, decoded->activity);
   }
-  look(decoded->activity);
+  check_views(decoded->activity);
   const auto again = recording::decode_activity(recording::encode_activity(decoded->activity));
   JOULEMAP_CHECK(again.has_value(), "what was read cannot be written");
   return 0;

@@ -145,7 +145,7 @@ class Program {
       case 3:
         return end();
       case 4:
-        return forget();
+        return release();
       case 5:
         return ask(&jm_window_peek);
       case 6:
@@ -189,7 +189,7 @@ class Program {
     window->is_open = false;
   }
 
-  void forget() {
+  void release() {
     const Window* const window = chosen();
     if (window == nullptr) return;
     const jm_window id = window->id;
@@ -209,22 +209,22 @@ class Program {
       return;
     }
     JOULEMAP_CHECK(function != &jm_window_wait || !window->is_open, "an open window was waited for");
-    std::size_t said = 0;
-    std::memcpy(&said, energy.as<char>(), sizeof said);
-    JOULEMAP_CHECK(said == std::min(size, sizeof(jm_energy)), "more was filled than there is room");
-    if (said != sizeof(jm_energy)) return;
-    const jm_energy& told = *energy.as<jm_energy>();
-    JOULEMAP_CHECK(told.elapsed_s >= 0 && told.end_ns >= told.begin_ns, "a time that runs back");
-    JOULEMAP_CHECK((told.provenance == JM_UNKNOWN) == std::isnan(told.joules), "joules of no provenance");
-    JOULEMAP_CHECK(std::memchr(told.reason, 0, sizeof told.reason) != nullptr, "a text without an end");
+    std::size_t filled_size = 0;
+    std::memcpy(&filled_size, energy.as<char>(), sizeof filled_size);
+    JOULEMAP_CHECK(filled_size == std::min(size, sizeof(jm_energy)), "more was filled than there is room");
+    if (filled_size != sizeof(jm_energy)) return;
+    const jm_energy& output = *energy.as<jm_energy>();
+    JOULEMAP_CHECK(output.elapsed_s >= 0 && output.end_ns >= output.begin_ns, "a time that runs back");
+    JOULEMAP_CHECK((output.provenance == JM_UNKNOWN) == std::isnan(output.joules), "joules of no provenance");
+    JOULEMAP_CHECK(std::memchr(output.reason, 0, sizeof output.reason) != nullptr, "a text without an end");
   }
 
   template <class T>
   void row(int (*function)(std::size_t, T*)) {
     const std::size_t size = next_size(arguments_, sizeof(T));
-    Sized told(size);
+    Sized output(size);
     const std::size_t index = arguments_.next<std::uint8_t>();
-    const int code = function(index % 128 == 127 ? SIZE_MAX : index % 4, told.template as<T>());
+    const int code = function(index % 128 == 127 ? SIZE_MAX : index % 4, output.template as<T>());
     JOULEMAP_CHECK(code == JM_OK || code == JM_USAGE, "another code");
     JOULEMAP_CHECK(code == JM_USAGE || size >= sizeof size, "a structure without a size was filled");
   }

@@ -42,10 +42,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   const std::size_t block_bytes = data[0] + std::size_t{1};
-  const Trace one = joulemap::ingest::read_kineto_text(text, {.block_bytes = block_bytes, .threads = 1});
+  const Trace single_threaded = joulemap::ingest::read_kineto_text(text, {.block_bytes = block_bytes, .threads = 1});
   const Trace two = joulemap::ingest::read_kineto_text(text, {.block_bytes = block_bytes, .threads = 2});
-  JOULEMAP_CHECK(check(one) == check(two), "two threads find something else than one");
-  JOULEMAP_CHECK(one.events_read == two.events_read && one.names.size() == two.names.size(), "they count differently");
+  JOULEMAP_CHECK(check(single_threaded) == check(two), "two threads find something else than one");
+  JOULEMAP_CHECK(single_threaded.events_read == two.events_read && single_threaded.names.size() == two.names.size(),
+                 "they count differently");
   static_cast<void>(check(joulemap::ingest::read_kineto_text(text)));
   return 0;
 }

@@ -16,7 +16,7 @@ namespace {
 using namespace joulemap;
 using namespace joulemap::predict;
 
-void ask_anything(const RegressionTrees& trees, std::size_t features) {
+void predict_arbitrary_rows(const RegressionTrees& trees, std::size_t features) {
   for (const float value : {0.0F, -1e30F, 1e30F, std::numeric_limits<float>::infinity(), std::nanf("")}) {
     const double sum = trees.predict(std::vector<float>(features, value));
     JOULEMAP_CHECK(std::isfinite(sum), "trees whose sum is no number");
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t features = data[0] % 80;
   const Result<RegressionTrees> trees = read_trees({reinterpret_cast<const char*>(data) + 1, size - 1}, features);
   if (!trees) return 0;
-  ask_anything(*trees, features);
+  predict_arbitrary_rows(*trees, features);
   const Result<RegressionTrees> again = read_trees(trees_text(*trees), features);
   JOULEMAP_CHECK(again.has_value(), "trees that cannot be read again");
   JOULEMAP_CHECK(again->roots == trees->roots && again->nodes.size() == trees->nodes.size(), "other trees than before");

@@ -28,7 +28,7 @@ class Checks : public joulemap::ingest::XPlaneVisitor {
   }
 };
 
-void check_shares(const joulemap::ingest::OpTimes& op_times) {
+void check_op_times(const joulemap::ingest::OpTimes& op_times) {
   for (const joulemap::ingest::OpTime& share : op_times.op_times) JOULEMAP_CHECK(share.time_ns >= 0, "negative time");
   JOULEMAP_CHECK(op_times.time_with_scope_ns() <= op_times.time_ns(), "more is placed than there is");
 }
@@ -39,10 +39,11 @@ void check_same(const joulemap::Result<joulemap::ingest::Trace>& a,
   JOULEMAP_CHECK(a.has_value() == b.has_value(), "a trace that one thread reads and two do not");
   if (!a) return;
   std::size_t events = 0;
-  std::size_t others = 0;
+  std::size_t events_of_b = 0;
   for (const auto& block : a->blocks) events += block.size();
-  for (const auto& block : b->blocks) others += block.size();
-  JOULEMAP_CHECK(events == others && a->events_read == b->events_read, "events that one thread finds and two do not");
+  for (const auto& block : b->blocks) events_of_b += block.size();
+  JOULEMAP_CHECK(events == events_of_b && a->events_read == b->events_read,
+                 "events that one thread finds and two do not");
   JOULEMAP_CHECK(a->names.size() == b->names.size() && a->classes.size() == b->classes.size(), "names that differ");
   JOULEMAP_CHECK(a->diagnostics.list().size() == b->diagnostics.list().size(), "damage that differs");
 }
@@ -57,8 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const joulemap::Result<Trace> trace = read_xplane_trace_bytes(bytes, {.threads = 1});
   check_trace(trace);
   check_same(trace, read_xplane_trace_bytes(bytes, {.threads = 2, .segment_bytes = 16}));
-  check_shares(read_xplane_op_times(bytes, {{"a", {"", "b"}}}));
-  check_shares(read_onnxruntime_op_times(bytes));
+  check_op_times(read_xplane_op_times(bytes, {{"a", {"", "b"}}}));
+  check_op_times(read_onnxruntime_op_times(bytes));
   static_cast<void>(HloProgram::read(bytes));
   static_cast<void>(parse_trace_sidecar(bytes));
   static_cast<void>(joulemap::scopes::scope_of_xla_op(bytes, true));

@@ -24,7 +24,7 @@ def test_without_npm_the_build_continues_with_a_static_page(npm, tmp_path):
     program.chmod(0o755)
     outcome = bundle("" if npm == "is missing" else str(program), tmp_path)
     assert outcome.returncode == 0, outcome.stderr
-    assert "The page will be static" in outcome.stderr
+    assert "the page will be static" in outcome.stderr
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
         pytest.skip("no compiler")

@@ -72,7 +72,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--program", type=Path, default=ROOT / "build" / "bin" / "joulemap")
-    parser.add_argument("--no-fit", action="store_true", help="only the tables")
+    parser.add_argument("--no-fit", action="store_true", help="update the tables only")
     options = parser.parse_args()
     new = sorted(options.folder.glob("*.jsonl.gz"))
     if not new:

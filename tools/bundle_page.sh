@@ -6,7 +6,7 @@ set -eu
 npm=$1 web=$2 work=$3 out=$4
 
 static() {
-    echo "The page will be static: $1" >&2
+    echo "bundle_page: the page will be static: $1" >&2
     printf '// Generated: there was no npm.\n#include "page/page_bundle.h"\n\nnamespace joulemap::page {\nPageBundle page_bundle() { return {}; }\n}  // namespace joulemap::page\n' >"$out"
     exit 0
 }

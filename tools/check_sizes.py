@@ -29,7 +29,7 @@ def main() -> int:
         name = str(path.relative_to(ROOT))
         lines = path.read_text().splitlines()
         if len(lines) > REVIEW_LINES:
-            print(f"check_sizes: {name} has {len(lines)} lines: is it still one idea?")
+            print(f"check_sizes: {name} has {len(lines)} lines: consider splitting it")
         problems += [
             f"{name}:{number}: {len(line)} columns" for number, line in enumerate(lines, 1) if len(line) > MAX_COLUMNS
         ]

@@ -13,7 +13,7 @@ done < <(grep -v '^#' "$here/packages.txt")
 [[ ${#wanted[@]} -gt 0 ]] || { echo "install_packages: no packages in group: $*" >&2; exit 2; }
 
 if ! command -v dpkg-query >/dev/null; then
-  echo "install_packages: this is not a Debian system; please provide: ${wanted[*]}" >&2
+  echo "install_packages: not a Debian system; install these packages: ${wanted[*]}" >&2
   exit 0
 fi
 
@@ -26,7 +26,7 @@ done
 
 echo "joulemap: installing ${missing[*]}" >&2
 if [[ $(id -u) -ne 0 ]]; then
-  echo "install_packages: not root; please run: sudo apt-get install ${missing[*]}" >&2
+  echo "install_packages: not root; run: sudo apt-get install ${missing[*]}" >&2
   exit 1
 fi
 export DEBIAN_FRONTEND=noninteractive

@@ -125,7 +125,7 @@ def list_network(network: networks.Network, wanted: list[networks.Setting], tabl
         try:
             loaded = networks.LoadedNetwork(torch, device, network)
         except Exception as error:  # noqa: BLE001 told below, with the network
-            failed.append(f"{network.name} cannot be made on {device}: {str(error).splitlines()[0]}")
+            failed.append(f"{network.name} cannot be constructed on {device}: {str(error).splitlines()[0]}")
             continue
         left = []
         for setting in wanted:
@@ -146,9 +146,9 @@ def main() -> int:
     parser.add_argument("--measured", type=Path, nargs="*", default=[ROOT / "data" / "h200" / "networks.csv.gz"])
     parser.add_argument("--each", type=int, default=8, help="settings of each network that the collector plans")
     parser.add_argument("--only", nargs="*", default=[], help="names of networks")
-    parser.add_argument("--held-out", action="store_true", help="those that predictions are judged by, instead")
+    parser.add_argument("--held-out", action="store_true", help="list the held-out networks instead")
     parser.add_argument("--seconds", type=float, default=3600)
-    parser.add_argument("--shard", default="0/1", help="every n-th network: 0/2, 1/2; each into a folder of its own")
+    parser.add_argument("--shard", default="0/1", help="part of the networks: 0/2, 1/2; use one folder for each part")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     every = networks.all_networks(options.held_out)

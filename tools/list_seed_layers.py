@@ -248,8 +248,8 @@ def write(path: Path, columns: list[str], lines: list) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=ROOT / "data" / "seed")
-    parser.add_argument("--measured", type=Path, default=ROOT / "data" / "h200", help="what is there counts as had")
-    parser.add_argument("--rows", type=int, default=4000, help="at most, that are not measured yet (4000)")
+    parser.add_argument("--measured", type=Path, default=ROOT / "data" / "h200", help="folder with rows that count as measured")
+    parser.add_argument("--rows", type=int, default=4000, help="most rows to add that are not measured yet (4000)")
     options = parser.parse_args()
     had = {row["key"] for row in rows.measured_in(options.measured)}
     numbers: dict[tuple, int] = {}
@@ -259,7 +259,7 @@ def main() -> int:
         distinct = {operation for _, counts in settings for operation in counts}
         missing = {operation for operation in distinct - set(numbers) if " ".join(operation[:4]) not in had}
         if new + len(missing) > options.rows:
-            print(f"{name}: {len(missing)} new rows are too many")
+            print(f"{name}: {len(missing)} new rows exceed the limit of --rows")
             continue
         new += len(missing)
         for setting, counts in settings:

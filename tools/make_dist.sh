@@ -27,7 +27,7 @@ check() {
   local file=$1 also=${2:-libc}
   local needed newest newest_cxx
   needed=$(needed_by "$file" | grep -vE "^($everywhere|$also)\.so" || true)
-  [[ -z $needed ]] || fail "$file needs libraries that may be missing elsewhere: $needed"
+  [[ -z $needed ]] || fail "$file needs libraries that other distributions may not have: $needed"
   newest=$($objdump -T "$file" | grep -o 'GLIBC_2\.[0-9]*' | sort -Vu | tail -1 || true)
   [[ -n $newest ]] || newest=GLIBC_2.2.5  # it calls nothing of it
   [[ $(printf '%s\n%s\n' "GLIBC_$newest_glibc" "$newest" | sort -V | tail -1) == "GLIBC_$newest_glibc" ]] ||
@@ -42,7 +42,7 @@ check() {
 check_exports() {
   local others
   others=$($nm -D --defined-only "$1" | awk '{ print $3 }' | grep -vE "^($2)$" || true)
-  [[ -z $others ]] || fail "$1 shows names that may clash: $(head -3 <<<"$others" | tr '\n' ' ')"
+  [[ -z $others ]] || fail "$1 exports symbols that may clash: $(head -3 <<<"$others" | tr '\n' ' ')"
 }
 
 rm -rf "$folder"

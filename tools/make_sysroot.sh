@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$1 architecture=$2
 mapfile -t wanted < <(awk '$1 == "build" && $2 ~ /-dev$/ { print $2 }' "$here/packages.txt")
 [[ $(cat "$root/.packages" 2>/dev/null) != "${wanted[*]}" ]] || exit 0
-command -v apt-get >/dev/null || { echo "make_sysroot: this is not a Debian system" >&2; exit 1; }
+command -v apt-get >/dev/null || { echo "make_sysroot: not a Debian system" >&2; exit 1; }
 
 echo "joulemap: unpacking ${wanted[*]} for $architecture" >&2
 rm -rf "$root"

@@ -59,7 +59,7 @@ joulemap = joulemap._pytest_plugin
 
 def project_version() -> str:
     found = re.search(r"^project\(joulemap VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
-    assert found, "CMakeLists.txt names no version"
+    assert found, "CMakeLists.txt contains no version"
     return found[1]
 
 
@@ -122,11 +122,11 @@ def write_wheel(path: Path, files: dict[str, tuple[bytes, bool]]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, default=ROOT / "build" / "dist-objects", help="the build to take it from")
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "dist", help="the folder to put it into")
-    parser.add_argument("--beside", type=Path, help="a folder with the libraries of others that the program needs, stripped")
-    parser.add_argument("--machine", default=platform.machine(), help="what the build is for, as uname -m says it there")
-    parser.add_argument("--strip", default="strip", help="the program that strips such binaries")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "dist-objects", help="build folder")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "dist", help="output folder")
+    parser.add_argument("--beside", type=Path, help="folder with the stripped third-party libraries that the program needs")
+    parser.add_argument("--machine", default=platform.machine(), help="target machine, as printed by uname -m")
+    parser.add_argument("--strip", default="strip", help="strip program for the target")
     options = parser.parse_args()
     version = project_version()
     tag = TAG.format(machine=options.machine)

@@ -63,7 +63,7 @@ def repeat(command: list[str], runs: int, beside: int, folder: Path) -> bool:
         is_green = code == 0 and count["failed"] == 0
         green += is_green
         failed = sorted(name for name, outcome in outcomes_of_run.items() if outcome == "failed")
-        failures.update(failed if failed or is_green else ["(no test: see its output.txt)"])
+        failures.update(failed if failed or is_green else ["(no failed test: see output.txt)"])
         print(f"{run:4} {'green' if is_green else 'RED':>8} {took_s:8.0f} {count['passed']:7} {count['skipped']:8} "
               f"{count['failed']:7}", flush=True)  # fmt: skip
         for name in failed:
@@ -77,9 +77,9 @@ def repeat(command: list[str], runs: int, beside: int, folder: Path) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--beside", type=int, default=0, metavar="LOOPS", help="busy loops that run meanwhile")
+    parser.add_argument("--beside", type=int, default=0, metavar="LOOPS", help="busy loops that run next to the tests")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "repeated")
-    parser.add_argument("--command", nargs="+", default=[str(ROOT / "tools" / "run_tests.sh")], help="takes a folder")
+    parser.add_argument("--command", nargs="+", default=[str(ROOT / "tools" / "run_tests.sh")], help="test command; gets the result folder as argument")
     options = parser.parse_args()
     return 0 if repeat(options.command, options.runs, options.beside, options.folder) else 1
 

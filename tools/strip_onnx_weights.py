@@ -52,7 +52,7 @@ def strip(model: onnx.ModelProto) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Takes the weights out of an ONNX file.")
+    parser = argparse.ArgumentParser(description="Removes the weights from an ONNX file.")
     parser.add_argument("full")
     parser.add_argument("stripped")
     arguments = parser.parse_args()

@@ -70,12 +70,12 @@ def try_pair(pair: str, wheel: Path, folder: Path, keep: bool) -> Outcome:
     version, torch = pair.split("+")
     found = interpreter(version)
     if found is None:
-        return Outcome(version, torch, f"not tried: no Python {version} here", None)
+        return Outcome(version, torch, f"not tested: Python {version} is not installed", None)
     environment = folder / pair
     try:
         outcome_text, is_good = run_tests(make_environment(environment, found, torch), wheel)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        return Outcome(version, torch, f"not tried: {str(error)[:120]}", None)
+        return Outcome(version, torch, f"not tested: {str(error)[:120]}", None)
     finally:
         if not keep:
             shutil.rmtree(environment, ignore_errors=True)
@@ -90,7 +90,7 @@ def main() -> int:
     options = parser.parse_args()
     wheels = sorted((ROOT / "build" / "dist").glob("joulemap-*.whl"))
     if not wheels:
-        parser.error("no wheel in build/dist: make dist")
+        parser.error("no wheel in build/dist; run make dist")
     outcomes = []
     for pair in options.pairs:
         outcomes.append(try_pair(pair, wheels[-1], options.folder, options.keep))

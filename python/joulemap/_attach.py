@@ -58,7 +58,7 @@ class Attachment(Run):
             from ._torch_probe import record_not_probed
 
             self._probe = None
-            record_not_probed("the with block of jm.attach ended by an exception")
+            record_not_probed("an exception ended the with block of jm.attach")
         self.detach()
 
 
@@ -91,7 +91,7 @@ def attach(
     """
     validate_disabled_parts(disable)
     if not hasattr(model, "named_modules"):
-        raise TypeError(f"jm.attach takes a module of PyTorch, not a {type(model).__name__}")
+        raise TypeError(f"jm.attach needs a PyTorch module, not a {type(model).__name__}")
     torch = sys.modules["torch"]
     _check_traceable(torch, loss, optimizer, loader)
     from . import _torch_capture
@@ -99,24 +99,24 @@ def attach(
     recorder = None
     if not _hot.is_recording():
         if trace in ("off", "kernels"):
-            raise ValueError(f"modules are not watched with trace={trace!r}: leave it out")
+            raise ValueError(f"trace={trace!r} does not capture modules: omit it")
         recorder = Recorder.begin(file, trace, sensors, keep_arguments)
         session: Any = _torch_capture.install_or_resume(torch)
     else:
         session = _torch_capture.session
     if session is None:
-        raise JoulemapError("modules are not watched here: leave --trace off and --trace kernels out of joulemap record")
+        raise JoulemapError("modules are not captured: run joulemap record without --trace off or --trace kernels")
     session.name(model)
     return Attachment(model, session.keep_inputs() if probe else None, session.limit_s, recorder, disable)
 
 
 def _check_traceable(torch: Any, loss: Any, optimizer: Any, loader: Any) -> None:
     if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
-        raise TypeError(f"steps of a {type(optimizer).__name__} are not seen: it is no torch.optim.Optimizer")
+        raise TypeError(f"optimizer must be a torch.optim.Optimizer, not a {type(optimizer).__name__}")
     if loader is not None and not isinstance(loader, torch.utils.data.DataLoader):
         raise TypeError(
-            f"batches of a {type(loader).__name__} are not seen: it is no DataLoader. Leave it out, and put "
-            'jm.region("dataloader") around where batches are made'
+            f"loader must be a torch.utils.data.DataLoader, not a {type(loader).__name__}. Omit it and put "
+            'jm.region("dataloader") around the code that creates batches'
         )
     if loss is not None and not callable(loss):
-        raise TypeError(f"loss is a function or a module, not a {type(loss).__name__}")
+        raise TypeError(f"loss must be a function or a module, not a {type(loss).__name__}")

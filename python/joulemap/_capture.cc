@@ -28,8 +28,8 @@ void tell_failure() {
   PyErr_Fetch(&type, &value, &traceback);
   PyObject* const text = value == nullptr ? nullptr : PyObject_Repr(value);
   PyObject* const bytes = text == nullptr ? nullptr : PyUnicode_AsUTF8String(text);
-  jmc_diagnose("capture_failed", bytes == nullptr ? "the capture of modules failed" : PyBytes_AsString(bytes),
-               "modules are not told apart from here on; please report this");
+  jmc_diagnose("capture_failed", bytes == nullptr ? "module capture failed" : PyBytes_AsString(bytes),
+               "modules are not captured from here on; please report this");
   PyErr_Clear();
   for (PyObject* const object : {type, value, traceback, text, bytes}) Py_XDECREF(object);
 }
@@ -297,7 +297,7 @@ PyCFunction plain(Function function) {
 }
 
 PyMethodDef kFunctions[] = {
-    {"setup", plain(setup), METH_VARARGS | METH_KEYWORDS, "What PyTorch is asked; turns the capture of modules on."},
+    {"setup", plain(setup), METH_VARARGS | METH_KEYWORDS, "Sets PyTorch functions to call; enables module capture."},
     {"module_called", module_called, METH_VARARGS, "module_called(module, inputs)"},
     {"module_returned", module_returned, METH_VARARGS, "module_returned(module, inputs, output)"},
     {"name_child", name_child, METH_VARARGS, "name_child(node, name) -> node"},
@@ -314,9 +314,9 @@ PyMethodDef kFunctions[] = {
     {"keep_stretches", keep_stretches, METH_O, "keep_stretches(whether)"},
     {"stretches", stretches, METH_NOARGS, "stretches() -> [(sequence number, node)]"},
     {"operation_hook", operation_hook, METH_VARARGS, "operation_hook(node, operation, tensors=None) -> callable"},
-    {"set_followed", set_traced, METH_O, "Whether modules within modules are looked at."},
-    {"model_types", model_types, METH_NOARGS, "Classes of modules that were called from outside of modules."},
-    {"set_own_modes", set_own_modes, METH_O, "How many of the active function modes are ours."},
+    {"set_followed", set_traced, METH_O, "Enables or disables tracing of submodules."},
+    {"model_types", model_types, METH_NOARGS, "Classes of outermost modules."},
+    {"set_own_modes", set_own_modes, METH_O, "Sets the number of active function modes that belong to joulemap."},
     {"metric", metric, METH_VARARGS, "metric(name, value, time_ns = 0)"},
     {"diagnose", diagnose, METH_VARARGS, "diagnose(code, message, remedy)"},
     {"fact", fact, METH_VARARGS, "fact(name, value)"},
@@ -325,7 +325,7 @@ PyMethodDef kFunctions[] = {
     {"kernels_may_rest", tell_whether<jmc_allow_cupti_detach>, METH_O, nullptr},
     {"someone_profiles", tell_whether<jmc_other_profiler>, METH_O, nullptr},
     {"turn_off", turn_off, METH_NOARGS, nullptr},
-    {"set_on", set_on, METH_O, "Whether calls of modules are told, from now on."},
+    {"set_on", set_on, METH_O, "Enables or disables capture of module calls."},
     {"forget_in_child", forget_in_child, METH_NOARGS, nullptr},
     {"finish", finish, METH_NOARGS, nullptr},
     {"here", here, METH_NOARGS, nullptr},

@@ -36,7 +36,7 @@ class EnergyTotal:
                 raise ValueError(f"its schema is {document['schema']}")
             return list(document["runs"])
         except (ValueError, KeyError, TypeError) as error:
-            raise JoulemapError(f"{self._path} is no file of energy totals ({error}): name another") from None
+            raise JoulemapError(f"{self._path} is not a file of energy totals ({error}): use another path") from None
 
     def update(self, energy: Energy, state: str) -> None:
         """Stores the energy of the current run so far. `state`: running, ended or failed."""

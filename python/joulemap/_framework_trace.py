@@ -84,7 +84,7 @@ class Trace:
         """`kind`: xplane.pb or onnxruntime.json."""
         trace_file = _find(self.folder, "." + kind.rpartition(".")[2])
         if trace_file is None:
-            capture.diagnose("no_trace", "the framework's profiler left no trace: layers of that step are not told")
+            capture.diagnose("no_trace", "the framework's profiler wrote no trace: that step has no layers")
         else:
             os.replace(trace_file, f"{self._stem}.{kind}")
             _write_metadata(self._stem, coarse, scopes)

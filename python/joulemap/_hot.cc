@@ -141,9 +141,9 @@ PyObject* log_value(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef kWindowMethods[] = {{"begin", window_begin, METH_NOARGS, "Opens it, anew if it was open before."},
-                                {"end", window_end, METH_NOARGS, "Closes it; once it is closed, nothing happens."},
-                                {"release", window_release, METH_NOARGS, "Lets go of what is kept of it."},
+PyMethodDef kWindowMethods[] = {{"begin", window_begin, METH_NOARGS, "Opens the window, again if it was open."},
+                                {"end", window_end, METH_NOARGS, "Closes the window. No effect if it is closed."},
+                                {"release", window_release, METH_NOARGS, "Frees the window."},
                                 {"__enter__", window_begin, METH_NOARGS, nullptr},
                                 {"__exit__", window_exit, METH_VARARGS, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};

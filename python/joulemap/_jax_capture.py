@@ -41,7 +41,8 @@ class Profiler:
         try:
             self._profiler.start_trace(trace.folder, **start_options)
         except Exception as error:  # noqa: BLE001 - usually another profiler is active
-            capture.diagnose("profiler_taken", f"JAX's profiler did not start: {error}", "layers are not told")
+            message = f"JAX's profiler did not start, so layers have no energy: {error}"
+            capture.diagnose("profiler_taken", message, "stop other profilers of the program")
             return None
         return trace
 
@@ -53,7 +54,7 @@ class Profiler:
         if not self._has_recorded_cost:
             self._has_recorded_cost = True
             cost_ms = (time.perf_counter() - begin_s) * 1e3
-            capture.fact("jax_profiler", f"a profiled call took {cost_ms:.1f} ms more, outside of its place")
+            capture.fact("jax_profiler", f"a profiled call took {cost_ms:.1f} ms more, outside of its scope")
 
 
 class StepDetector:

@@ -23,6 +23,6 @@ def load_ipython_extension(shell: Any) -> None:
         if not result.success:
             from IPython.core.error import UsageError
 
-            raise UsageError("the code above failed; what it drew until then is told")
+            raise UsageError("the code of the cell failed; the energy covers the time until then")
 
     shell.register_magic_function(joules, magic_kind="line_cell", magic_name="joules")

@@ -42,7 +42,7 @@ class LayerSteps:
             name: column for name, column in self.columns.items() if any(text in name for text in substrings)
         }
         if not selected.columns:
-            raise JoulemapError(f"no layer holds {' or '.join(map(repr, substrings))}")
+            raise JoulemapError(f"no layer name contains {' or '.join(map(repr, substrings))}")
         return selected
 
     def to_dicts(self) -> list:

@@ -119,7 +119,7 @@ class Ledger:
     def per_step(self, steps: int) -> Ledger:
         """Means per step: sums divided by the number of steps."""
         if steps == 0:
-            raise JoulemapError("the recording has no steps: nothing can be told per step")
+            raise JoulemapError("the recording has no steps: mark them with jm.step()")
         return self._with_rows([_scale_row(row, 1 / steps) for row in self.rows])
 
     def nested(self) -> Ledger:
@@ -187,7 +187,7 @@ class Ledger:
         return self._render_text()
 
     def __repr__(self) -> str:
-        total = "nothing known" if self.joules is None else f"{self.joules:.4g} J {self.provenance}"
+        total = "energy unknown" if self.joules is None else f"{self.joules:.4g} J {self.provenance}"
         return f"<Ledger by {self.by}: {len(self.rows)} rows, {total}>"
 
 
@@ -262,4 +262,4 @@ def import_optional(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise JoulemapError(f"this needs {name}: pip install {name}") from error
+        raise JoulemapError(f"{name} is not installed: pip install {name}") from error

@@ -137,7 +137,7 @@ def read_energy(window: _hot.Window, wait: bool) -> Energy:
     structure = _make_structure(_EnergyStructure)
     code = (_library.jm_window_wait if wait else _library.jm_window_peek)(window.id, structure)
     if code == _NOT_FOUND:
-        reason = "measuring was stopped, or the process forked, since it began"
+        reason = "the measurement stopped or the process forked after the window began"
         return Energy(None, None, None, None, None, reason, settled=True)
     _check(code)
     return Energy(

@@ -44,7 +44,7 @@ def _number(name: str, value: object) -> float:
         kind = getattr(device, "type", None) or getattr(device, "platform", None) or str(device)
         if kind != "cpu":
             raise TypeError(
-                f"{name} lies on {device}: reading it would wait for that device. Log a number that is on the CPU anyway, "
-                f"or say {name}.item() where the wait is meant"
+                f"{name} is on {device}: reading it synchronizes with that device. Log a value that is on the CPU, "
+                f"or pass {name}.item() to synchronize"
             )
     return float(value)  # type: ignore[arg-type]

@@ -202,7 +202,7 @@ def measure(what: Union[str, Callable[..., Any]] = "window") -> Any:
     if isinstance(what, str):
         return Measurement(what)
     if not callable(what):
-        raise TypeError(f"measure() takes a name or a function, not {type(what).__name__}")
+        raise TypeError(f"measure() needs a name or a function, not {type(what).__name__}")
     return _wrap_function(what, getattr(what, "__qualname__", "function"))
 
 

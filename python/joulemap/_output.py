@@ -23,14 +23,14 @@ def atomic_replacement(path: Union[str, os.PathLike]) -> Iterator[str]:
     A symbolic link is kept and its target replaced, unless another user may have planted the link. Permissions are
     kept; a new file is readable only by its owner. Pipes and devices are written directly."""
     if _is_planted(os.fspath(path)):
-        raise JoulemapError(f"{os.fspath(path)} belongs to another user, in a folder that everybody may write to")
+        raise JoulemapError(f"{os.fspath(path)} belongs to another user in a world-writable folder: use another path")
     target = os.path.realpath(os.fspath(path))
     mode = _mode_of(target)
     if mode is not None and not stat.S_ISREG(mode):
         yield target
         return
     if mode is not None and _is_recording(target):
-        raise JoulemapError(f"{os.fspath(path)} is a recording: it would be overwritten; name another file")
+        raise JoulemapError(f"{os.fspath(path)} is a recording and would be overwritten: use another path")
     temporary_path = os.path.join(os.path.dirname(target), f".joulemap-{os.getpid()}-{threading.get_ident()}.tmp")
     os.close(os.open(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     try:

@@ -99,11 +99,12 @@ class Prediction:
         return bool(self.unknown_ops)
 
     def __str__(self) -> str:
-        pass_name = "a training step" if self.document["pass"] == "training" else "a pass"
+        pass_name = "one training step" if self.document["pass"] == "training" else "one pass"
         if not self.is_lower_bound:
             energy = f"{self.joules:.3g} J ({self.low:.3g} .. {self.high:.3g})"
             return f"{pass_name} on {self.device}: {energy} in {self.seconds:.3g} s"
-        return f"{pass_name} on {self.device}: at least {self.joules:.3g} J; not known: {_summarize_names(self.unknown_ops)}"
+        unknown = _summarize_names(self.unknown_ops)
+        return f"{pass_name} on {self.device}: at least {self.joules:.3g} J; unknown operations: {unknown}"
 
     def __repr__(self) -> str:
         return f"<Prediction {self}>"
@@ -146,7 +147,7 @@ def predict(
     options += ["--profile", os.fspath(profile)] if profile else []
     if hasattr(model, "named_modules"):
         if batch is not None:
-            raise ValueError("the batch of a PyTorch module is that of its inputs: give others")
+            raise ValueError("batch does not apply to a PyTorch module: pass inputs of that batch size")
         from ._predict.trace import trace
 
         step = {"optimizer": optimizer, "loss": loss} if training else {}
@@ -159,7 +160,7 @@ def predict(
         return _run_predict(["-", *options], model.to_json())
     if isinstance(model, (str, os.PathLike)):
         return _run_predict([os.fspath(model), *options], None)
-    raise TypeError(f"{type(model).__name__} is no PyTorch module, no Keras model and no path of a file")
+    raise TypeError(f"model must be a PyTorch module, a Keras model or a file path, not a {type(model).__name__}")
 
 
 def _run_predict(arguments: list, text: Optional[str]) -> Prediction:
@@ -169,11 +170,11 @@ def _run_predict(arguments: list, text: Optional[str]) -> Prediction:
     process = subprocess.run(command, **options)  # type: ignore[call-overload]
     if not process.stdout.strip():
         raise JoulemapError(
-            process.stderr.strip().replace("joulemap: ", "") or f"joulemap predict ended with {process.returncode}"
+            process.stderr.strip().replace("joulemap: ", "") or f"joulemap predict: exit code {process.returncode}"
         )
     document = json.loads(process.stdout)
     if document["unknown_ops"]:
-        text = f"the energy is a lower bound: {len(document['unknown_ops'])} operations are not known"
+        text = f"the energy is a lower bound: {len(document['unknown_ops'])} operations are unknown"
         warnings.warn(f"{text} ({_summarize_names(document['unknown_ops'])})", stacklevel=3)
     elif process.returncode != 0:
         warnings.warn(process.stderr.strip().replace("joulemap: ", ""), stacklevel=3)

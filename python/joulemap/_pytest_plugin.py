@@ -19,11 +19,11 @@ MAX_SHOWN_TESTS = 20
 
 def pytest_addoption(parser: Any) -> None:
     group = parser.getgroup("joulemap")
-    group.addoption("--joules", action="store_true", help="tell the energy of each test (joulemap)")
+    group.addoption("--joules", action="store_true", help="print the energy of each test (joulemap)")
 
 
 def pytest_configure(config: Any) -> None:
-    config.addinivalue_line("markers", "joules(budget): fail when the test draws more than so many joules (joulemap)")
+    config.addinivalue_line("markers", "joules(budget): fail if the test uses more than this energy in J (joulemap)")
     config.stash[_energies_key] = []
 
 
@@ -36,7 +36,7 @@ def _energy_budget(item: Any) -> Optional[float]:
         return None
     given = mark.kwargs.get("budget", mark.args[0] if mark.args else None)
     if not isinstance(given, (int, float)) or isinstance(given, bool) or given <= 0:
-        raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.joules takes a budget in joules: joules(budget=2.5)")
+        raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.joules needs a budget in J: joules(budget=2.5)")
     return float(given)
 
 
@@ -61,9 +61,9 @@ def pytest_runtest_call(item: Any) -> Any:
 
 def _failure(energy: Any, budget: float) -> Optional[str]:
     if energy.joules is None:
-        return f"its energy is not known, so its budget of {budget:g} J cannot be held: {energy.reason}"
+        return f"cannot check the budget of {budget:g} J: the energy is unknown ({energy.reason})"
     if energy.joules - (energy.uncertainty_j or 0) > budget:
-        return f"it drew {energy}; its budget is {budget:g} J"
+        return f"used {energy}; the budget is {budget:g} J"
     return None
 
 

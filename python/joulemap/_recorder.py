@@ -83,7 +83,7 @@ class Recorder:
         recorder = Recorder(file, process, json.loads(line)["variables"])
         if not interface.join_recording():
             recorder.end()
-            raise JoulemapError(f"this process could not be made part of {file}; what stands on stderr says why")
+            raise JoulemapError(f"this process could not join the recording {file}: see stderr")
         return recorder
 
     def end(self) -> Optional[dict]:
@@ -102,10 +102,10 @@ class Recorder:
         try:
             output, errors = process.communicate(timeout=END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            raise JoulemapError(f"the recorder does not end; what it wrote lies in {self.file}.d") from None
+            raise JoulemapError(f"the recorder does not exit; partial data is in {self.file}.d") from None
         lines = output.strip().splitlines()
         if process.returncode != 0 or not lines:
-            raise JoulemapError(f"the recorder failed; what it wrote lies in {self.file}.d: {errors.strip()}")
+            raise JoulemapError(f"the recorder failed; partial data is in {self.file}.d: {errors.strip()}")
         return json.loads(lines[-1])
 
     def _restore_environment(self) -> None:

@@ -36,9 +36,9 @@ def validate_disabled_parts(disable: Sequence[str]) -> tuple:
     names = (disable,) if isinstance(disable, str) else tuple(disable or ())
     for name in names:
         if name not in PARTS:
-            raise ValueError(f"disable takes {', '.join(map(repr, PARTS))}, not {name!r}")
+            raise ValueError(f"disable must be one of {', '.join(map(repr, PARTS))}, not {name!r}")
     if set(names) == set(PARTS):
-        raise ValueError("disable leaves nothing to be told")
+        raise ValueError("disable excludes all parts")
     return names
 
 
@@ -143,10 +143,10 @@ class Run:
 
     def _rows(self, by: str, per: str) -> Union[Ledger, LayerSteps]:
         if per not in ("sum", "mean", "step"):
-            raise ValueError(f'per is "sum" (of the run), "mean" (of a step) or "step" (each of them), not {per!r}')
+            raise ValueError(f'per must be "sum" (the run), "mean" (mean step) or "step" (every step), not {per!r}')
         if per == "step":
             if by != "layer":
-                raise ValueError(f'per="step" tells of layers, not by {by!r}')
+                raise ValueError(f'per="step" needs by="layer", not {by!r}')
             return self.layer_steps()
         ledger = self.ledger(by)
         return ledger if per == "sum" else ledger.per_step(len(self.steps().rows))

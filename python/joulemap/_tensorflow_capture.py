@@ -34,7 +34,7 @@ class Profiler:
         if self._has_gpu is None:
             self._has_gpu = bool(self._list_devices("GPU"))
             if self._has_gpu:
-                capture.diagnose("layers_not_told", "layers of a TensorFlow graph that runs on a GPU are not told")
+                capture.diagnose("layers_not_told", "TensorFlow graphs on a GPU have no energy by layer")
         return not self._has_gpu
 
     @capture.guarded
@@ -46,7 +46,8 @@ class Profiler:
         try:
             self._experimental.start(trace.folder, options)
         except Exception as error:  # noqa: BLE001 - usually another profiler is active
-            capture.diagnose("profiler_taken", f"TensorFlow's profiler did not start: {error}", "layers are not told")
+            message = f"TensorFlow's profiler did not start, so layers have no energy: {error}"
+            capture.diagnose("profiler_taken", message, "stop other profilers of the program")
             return None
         return trace
 
@@ -58,7 +59,7 @@ class Profiler:
         if not self._has_recorded_cost:
             self._has_recorded_cost = True
             cost_ms = (time.perf_counter() - begin_s) * 1e3
-            capture.fact("tensorflow_profiler", f"a profiled step took {cost_ms:.1f} ms more, outside of its place")
+            capture.fact("tensorflow_profiler", f"a profiled step took {cost_ms:.1f} ms more, outside of its scope")
 
 
 class TracedFunction:

@@ -88,13 +88,13 @@ class Dither:
             return True
         distributed = self._torch.distributed
         if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
-            self._stop("several processes work together (torch.distributed): each would wait for the pauses of all")
+            self._stop("torch.distributed is active: every process would wait for the pauses of all")
             return True
         return not _capture.is_on() or (cuda.is_initialized() and cuda.is_current_stream_capturing())
 
     def _stop(self, reason: str) -> None:
         self._next_s = float("inf")
-        interface.diagnose("not_dithered", f"no pauses from here on: {reason}", "see docs/attribution.md")
+        interface.diagnose("not_dithered", f"dithering stopped: {reason}", "see docs/attribution.md")
 
     def wrap(self, call: Callable) -> Callable:
         """Wraps a __call__ of modules, which may then be paused."""

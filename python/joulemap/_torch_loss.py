@@ -68,8 +68,8 @@ class LossLog:
                 self._read(root.detach())
         except RuntimeError as error:  # a tensor without data
             self._is_off = True
-            message = f"what backward() was called on cannot be read: {error}"
-            _capture.diagnose("loss_not_read", message, "say jm.log(loss=...)")
+            message = f"the loss that backward() was called on cannot be read: {error}"
+            _capture.diagnose("loss_not_read", message, "log it with jm.log(loss=...)")
 
     def _read(self, loss) -> None:
         if loss.device.type == "cpu":

@@ -47,12 +47,12 @@ class Probe:
         if os.getpid() != self._process or not self._inputs.calls:
             return
         if getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None:
-            record_not_probed("the program ended by an exception")
+            record_not_probed("an exception ended the program")
             return
         try:
             self.run(limit_s)
         except KeyboardInterrupt:
-            record_not_probed("it was interrupted")
+            record_not_probed("interrupted")
 
     def run(self, limit_s: float, model: Optional[object] = None) -> None:
         """Probes all captured modules, or those of `model`. Raises only interrupts."""
@@ -81,11 +81,11 @@ class Probe:
     def _reason_against(self, pairs: list) -> Optional[str]:
         distributed = self._torch.distributed
         if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
-            return "several processes work together (torch.distributed): a replay might wait for another for ever"
+            return "torch.distributed is active: a replay could wait for other processes forever"
         if not pairs and self._inputs.calls:
-            return "its models were gone by then, and too large to be kept; hold them until the end, or use jm.attach"
+            return "the models were deleted and are too large to keep; keep a reference to them, or use jm.attach"
         if not pairs:
-            return "no module was seen that could be replayed; torch.compile hides those of a model"
+            return "no module can be replayed; torch.compile hides the modules of a model"
         return None
 
     def _probe(self, pairs: list, limit_s: float) -> None:
@@ -111,7 +111,7 @@ class Probe:
         for number, (call, module) in enumerate(pairs):
             name = self._names.path_of(module)
             if time.monotonic() > deadline and replays:
-                failures[name] = f"no time is left for it and {len(pairs) - number - 1} more (--probe-seconds)"
+                failures[name] = f"no time left for it and {len(pairs) - number - 1} more (increase --probe-seconds)"
                 break
             try:
                 replay = Replay(self._torch, call, module, name)
@@ -175,7 +175,7 @@ def record_failures(failures: dict) -> None:
     """Records a diagnostic for each module that was not replayed: `failures` maps names to reasons."""
     for name, reason in list(failures.items())[:MAX_LISTED_FAILURES]:
         interface.diagnose(
-            "probe_skipped", f"{name} was not replayed: {reason}", "its kernels are known by the run alone"
+            "probe_skipped", f"{name} was not replayed: {reason}", "power of its kernels comes from the run only"
         )
     if len(failures) > MAX_LISTED_FAILURES:
         interface.diagnose("probe_skipped", f"{len(failures) - MAX_LISTED_FAILURES} more modules were not replayed")

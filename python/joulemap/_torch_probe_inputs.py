@@ -151,7 +151,7 @@ class InputCapture:
             return function(*args)
         except Exception as error:  # noqa: BLE001 - must not reach the program
             self.stop()
-            interface.diagnose("not_probed", f"inputs of modules are not kept: {type(error).__name__}: {error}")
+            interface.diagnose("not_probed", f"module inputs cannot be kept: {type(error).__name__}: {error}")
             return None
 
     def _should_capture(self, module) -> bool:
@@ -228,7 +228,7 @@ class InputCapture:
 
     def _signature(self, tensor) -> tuple:
         if type(tensor) not in (self._torch.Tensor, self._torch.nn.Parameter) or tensor.layout != self._torch.strided:
-            raise InputNotReproducible(f"takes a tensor of an unusual kind ({type(tensor).__name__})")
+            raise InputNotReproducible(f"takes a tensor of an unsupported type ({type(tensor).__name__})")
         return tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device, tensor.requires_grad
 
     def _reference(self, module) -> Callable[[], Optional[object]]:

@@ -80,7 +80,7 @@ def _watch_profilers(torch) -> None:
 
     def begins(args) -> None:
         if _is_on_cpu_only(args[0]):
-            _capture.diagnose("profiler_in_process", "another profiler ran in this process: it slows the program", "")
+            _capture.diagnose("profiler_in_process", "another profiler ran in this process and slowed the program", "")
         else:
             _capture.someone_profiles(True)
 

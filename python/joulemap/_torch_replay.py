@@ -164,7 +164,7 @@ class Replay:
     def _set_flags(self) -> None:
         submodules = list(self._module.modules())
         if len(submodules) != len(self._call.training):
-            raise RuntimeError("its modules have changed since it was called")
+            raise RuntimeError("its submodules changed after the call")
         for module, training in zip(submodules, self._call.training):
             module.__dict__["training"] = training
 

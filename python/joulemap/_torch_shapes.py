@@ -61,7 +61,7 @@ class TensorTexts:
             if self._is_full:
                 _capture.diagnose(
                     "shapes_left_out",
-                    f"operations had more than {MAX_CACHED_TEXTS} different inputs: others have no shapes",
+                    f"operations had more than {MAX_CACHED_TEXTS} different inputs: further ones have no shapes",
                     "",
                 )
         return text

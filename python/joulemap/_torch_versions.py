@@ -39,5 +39,5 @@ def numbers_nodes(torch: Any) -> bool:
 def warn_about_old_compilers(torch: Any) -> None:
     """Dynamo of 2.0 removes optimizer hooks and traces through the hooks of the capture."""
     if not hasattr(torch, "compiler"):
-        message = "torch.compile of PyTorch 2.0 hides optimizers: steps after its first use are not told"
-        _capture.diagnose("old_compiler", message, "PyTorch 2.1 or later; else jm.step() in the loop")
+        message = "torch.compile of PyTorch 2.0 hides optimizers: steps after its first use are not recorded"
+        _capture.diagnose("old_compiler", message, "use PyTorch 2.1 or later, or call jm.step() in the loop")

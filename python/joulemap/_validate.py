@@ -125,7 +125,7 @@ class Validation(contextlib.AbstractContextManager):
             rounds_runner.warm_up()
             variants = [variant for block in self._blocks for variant in self._timed_variants(rounds_runner, block)]
             if not variants:
-                raise ValueError(f"no block can be run twice: {self.refused}")
+                raise ValueError(f"no block can be executed twice: {self.refused}")
             progress(f"{len(variants)} loops of {seconds:g} s and plain ones between, {rounds} times")
             return rounds_runner.run_rounds(variants, rounds, seed, progress)
 
@@ -222,18 +222,18 @@ def _record_plain_passes(validation: Validation, model: Any, seconds: float, pro
 
 def _check(torch: Any, model: Any) -> None:
     if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"jm.validate takes a module of PyTorch, not a {type(model).__name__}")
+        raise TypeError(f"jm.validate needs a PyTorch module, not a {type(model).__name__}")
     kind = type(model).__name__
     if kind in ("OptimizedModule", "ScriptModule", "RecursiveScriptModule"):
-        raise TypeError(f"jm.validate needs the modules of a model, which {kind} hides: give it the model before that")
+        raise TypeError(f"jm.validate needs the modules of a model, which {kind} hides: pass the original model")
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
-        raise ValueError("jm.validate works in one process: with torch.distributed it would wait for others for ever")
+        raise ValueError("jm.validate does not support torch.distributed with several processes")
     from . import _torch_capture
     from ._library import JoulemapError
 
     if not _hot.is_recording() or _torch_capture.session is None:
-        raise JoulemapError("jm.validate compares with a recording of layers: joulemap record -- python PROGRAM")
+        raise JoulemapError("jm.validate needs a recording of layers: run joulemap record -- python PROGRAM")
 
 
 def _call_of(model: Any, inputs: Any, loss: Optional[Callable[[Any], Any]], train: bool) -> Callable[[], Any]:
@@ -255,12 +255,12 @@ def _device_of(model: Any) -> tuple:
     """The device as named in reports, and its energy domain; None for all CPUs and memory of the machine."""
     devices = {parameter.device for parameter in model.parameters()}
     if len(devices) > 1:
-        raise ValueError(f"jm.validate takes a model on one device so far, not on {len(devices)}")
+        raise ValueError(f"jm.validate supports models on one device, not on {len(devices)}")
     device = next(iter(devices), None)
     if device is None or device.type == "cpu":
         return "cpu", None
     if device.type != "cuda":
-        raise ValueError(f"jm.validate knows CPUs and NVIDIA GPUs, not {device.type}")
+        raise ValueError(f"jm.validate supports CPUs and NVIDIA GPUs, not {device.type}")
     index = device.index or 0
     visible = [entry.strip() for entry in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
     number = visible[index] if index < len(visible) and visible[index].isdigit() else str(index)

@@ -46,7 +46,7 @@ def named_blocks(model: Any, requested: Union[None, Sequence[str], dict]) -> lis
     groups = requested if isinstance(requested, dict) else {path: [path] for path in requested}
     for path in (path for paths in groups.values() for path in paths):
         if path not in modules:
-            raise ValueError(f"the model has no module {path!r}; they are those of model.named_modules()")
+            raise ValueError(f"the model has no module {path!r}; model.named_modules() lists them")
     return [Block(name, tuple((path, modules[path]) for path in paths)) for name, paths in groups.items()]
 
 
@@ -125,7 +125,7 @@ def observe_modules(modules: Sequence, run: Callable[[], None]) -> dict:
             try:
                 map_tensors((args, kwargs), tensors.append)
             except InputNotReproducible as error:
-                observation.refusal = f"it {error}, which a second call may change"
+                observation.refusal = f"{error}, which a second call may change"
             before = [version_of(tensor) for tensor in tensors]
             output = forward(*args, **kwargs)
             observation.changes_inputs |= before != [version_of(tensor) for tensor in tensors]
@@ -146,9 +146,9 @@ def observe_modules(modules: Sequence, run: Callable[[], None]) -> dict:
 
 def reason_against(observation: ModuleObservation) -> Optional[str]:
     if observation.calls == 0:
-        return "it is not called in a pass"
+        return "not called in a pass"
     if observation.calls > 1:
-        return f"it is called {observation.calls} times in a pass"
+        return f"called {observation.calls} times in a pass"
     return observation.refusal
 
 
@@ -211,7 +211,7 @@ class Doubling:
         if not outputs or not targets:
             return
         if len(outputs) != len(second_outputs):
-            raise CannotDouble("its second call gave other outputs than its first")
+            raise CannotDouble("its second call returned other outputs than the first")
 
         def second_backward(gradients: Sequence) -> None:
             pairs = [(out, gradient) for out, gradient in zip(second_outputs, gradients) if gradient is not None]

@@ -67,7 +67,7 @@ class Validated:
         return numbers.rms(known) if known else None
 
     def __str__(self) -> str:
-        lines = [f"{self.title}: a pass draws {self.pass_j:.4g} J in {self.pass_s * 1e3:.4g} ms on {self.device}"]
+        lines = [f"{self.title}: a pass uses {self.pass_j:.4g} J in {self.pass_s * 1e3:.4g} ms on {self.device}"]
         width = max([len("block"), *(len(block.name) for block in self.blocks)])
         errors = {"error": "error", "probed": "probed_error", "by time": "by_time_error"}
         if all(block.probed_error is None for block in self.blocks):
@@ -77,16 +77,16 @@ class Validated:
         lines += [_line(block, width, errors.values()) for block in self.blocks]
         lines += [f"{name}: not run twice: {reason}" for name, reason in self.refused.items()]
         if not self.overlap:
-            lines.append(f"together {self.sum_of_shares:.3f} of a pass")
+            lines.append(f"sum of blocks: {self.sum_of_shares:.3f} of a pass")
         found = {title: self.rms_error(of) for title, of in errors.items()}
         errors_text = ", ".join(f"{title} {error:.1%}" for title, error in found.items() if error is not None)
         if errors_text:
             lines.append(f"blocks above {MIN_SHARE:.0%} of a pass, root mean square: {errors_text}")
         if self.idle_share > 0.03:
-            cause = "by others, or while nobody works" if self.device == "cpu" else f"while {self.device} waits"
-            lines.append(f"{self.idle_share:.0%} of a pass is drawn {cause}: it is no block's")
+            cause = "by other processes or while idle" if self.device == "cpu" else f"while {self.device} is idle"
+            lines.append(f"{self.idle_share:.0%} of a pass is used {cause} and belongs to no block")
         if not self.is_measured:
-            lines.append("nothing is measured here: these are estimates, which tell nothing of blocks (joulemap doctor)")
+            lines.append("energy is estimated here, so it does not validate blocks: run joulemap doctor")
         return "\n".join(lines)
 
 

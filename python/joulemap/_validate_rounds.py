@@ -51,7 +51,7 @@ class WindowMeter:
         self.end(first)
         known = [domain.name for domain in self._windows[first].wait().domains]
         if self._domain is not None and self._domain not in known:
-            raise ValueError(f"the energy of {self._domain} is not measured here; joulemap doctor tells why")
+            raise ValueError(f"the energy of {self._domain} is not measured here: run joulemap doctor")
         return self
 
     def __exit__(self, *details: object) -> None:
@@ -72,7 +72,7 @@ class WindowMeter:
             domains = [domain for domain in domains if domain.name == self._domain]
         if not domains:
             domain_name = self._domain or "this machine"
-            raise ValueError(f"no energy of {domain_name} is measured: {energy.reason or 'see joulemap doctor'}")
+            raise ValueError(f"no energy of {domain_name} is measured: {energy.reason or 'run joulemap doctor'}")
         measured = [domain for domain in domains if domain.provenance == "measured"]
         self.is_measured &= bool(measured)
         return sum(domain.joules for domain in measured or domains)

@@ -154,7 +154,7 @@ def reported_interval(report: dict, groups: dict, device: str, idle_share: Optio
     busy_j = sum(row["energy_j"] + (row.get("waiting_j") or 0.0) for row in rows)
     total_j = device_total_j(report, device) if idle_share is None else busy_j / (1 - idle_share)
     if total_j <= 0 or busy_j <= 0:
-        raise ValueError(f"the recording tells no energy of {device}")
+        raise ValueError(f"the recording contains no energy of {device}")
     idle_w = None
     if idle_share is None:
         idle_s = report["elapsed_s"] - sum(row["time_s"] for row in rows)

@@ -28,7 +28,7 @@ class EnergyLogger(LoopLogger):
         if run is None:
             from ._library import JoulemapError
 
-            raise JoulemapError("no run of MLflow is active: with mlflow.start_run(), joulemap.mlflow.EnergyLogger():")
+            raise JoulemapError("no MLflow run is active: use with mlflow.start_run(), joulemap.mlflow.EnergyLogger():")
         self._run_id = run.info.run_id
         return super().__enter__()
 

@@ -115,10 +115,10 @@ Status ChildProcess::release() {
   }
   Error error = system_error("execute", name_, error_number);
   error.code = ErrorCode::command_not_executable;
-  if (error_number == EACCES) error.remedy = fmt::format("chmod +x {}, or name its interpreter", name_);
+  if (error_number == EACCES) error.remedy = fmt::format("chmod +x {}, or run it with its interpreter", name_);
   if (error_number == ENOENT) {
     error = {ErrorCode::command_not_found, fmt::format("{}: no such command", name_),
-             "check the spelling and PATH; a script also needs the interpreter named in its first line"};
+             "check the spelling and PATH; a script also needs the interpreter of its first line"};
   }
   return error;
 }

@@ -36,19 +36,19 @@ Error start_failure(const std::vector<std::string>& argv) {
 
 TEST(ChildProcess, PassesOnTheExitCodeOfItsCommand) { EXPECT_EQ(run({"sh", "-c", "exit 7"}).code, 7); }
 
-TEST(ChildProcess, TellsTheSignalThatKilledItsCommand) {
+TEST(ChildProcess, ReportsTheSignalThatKilledItsCommand) {
   const ExitStatus status = run({"sh", "-c", "kill -TERM $$"});
   EXPECT_EQ(status.code, 128 + SIGTERM);
   EXPECT_EQ(status.signal, SIGTERM);
 }
 
-TEST(ChildProcess, SaysThatThereIsNoSuchCommand) {
+TEST(ChildProcess, ReportsACommandThatDoesNotExist) {
   const Error error = start_failure({"joulemap-no-such-command"});
   EXPECT_EQ(error.code, ErrorCode::command_not_found);
   EXPECT_NE(error.message.find("joulemap-no-such-command"), std::string::npos);
 }
 
-TEST(ChildProcess, SaysThatAFileIsNotExecutable) {
+TEST(ChildProcess, ReportsAFileThatIsNotExecutable) {
   const TemporaryDirectory directory;
   const std::string path = directory.write("plain.txt", "no program");
   EXPECT_EQ(start_failure({path}).code, ErrorCode::command_not_executable);
@@ -57,15 +57,15 @@ TEST(ChildProcess, SaysThatAFileIsNotExecutable) {
 
 TEST(ChildProcess, RunsNothingBeforeItIsReleased) {
   const TemporaryDirectory directory;
-  const std::string witness = directory.path() + "/ran";
+  const std::string output_path = directory.path() + "/ran";
   pid_t pid = 0;
   {
-    Result<ChildProcess> child = ChildProcess::prepare(std::vector<std::string>{"touch", witness}, empty_mask());
+    Result<ChildProcess> child = ChildProcess::prepare(std::vector<std::string>{"touch", output_path}, empty_mask());
     ASSERT_TRUE(child.has_value());
     pid = child->pid();
   }
   ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
-  EXPECT_FALSE(std::ifstream(witness).good());
+  EXPECT_FALSE(std::ifstream(output_path).good());
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ double to_seconds(const timeval& time) {
 }
 
 Error malformed(std::string_view what, std::string_view text) {
-  return {ErrorCode::malformed, fmt::format("{}: cannot make sense of {}", what, quoted(text)), {}};
+  return {ErrorCode::malformed, fmt::format("{}: cannot parse {}", what, quoted(text)), {}};
 }
 
 }  // namespace

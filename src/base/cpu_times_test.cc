@@ -48,7 +48,7 @@ TEST(ProcessCpuTime, RefusesATruncatedLine) {
   EXPECT_FALSE(parse_process_cpu_time("", kTicks).has_value());
 }
 
-TEST(ProcessTree, AddsTheLivingAndWhatTheDeadLeftBehind) {
+TEST(ProcessTree, SumsCpuTimeOfLiveAndReapedProcesses) {
   const std::vector<ProcessCpuTime> processes = {
       {1, 0, 100, 100}, {10, 1, 1, 0.5}, {11, 10, 2, 0}, {12, 11, 4, 0.25}, {20, 1, 50, 0}};
   const Result<double> total = process_tree_cpu_s(processes, 10);
@@ -56,7 +56,7 @@ TEST(ProcessTree, AddsTheLivingAndWhatTheDeadLeftBehind) {
   EXPECT_DOUBLE_EQ(*total, 7.75);
 }
 
-TEST(ProcessTree, EndsOnACycleAndSaysWhenTheRootIsGone) {
+TEST(ProcessTree, TerminatesOnACycleAndReportsAMissingRoot) {
   const std::vector<ProcessCpuTime> processes = {{10, 11, 1, 0}, {11, 10, 2, 0}};
   EXPECT_DOUBLE_EQ(process_tree_cpu_s(processes, 10).value(), 3.0);
   EXPECT_FALSE(process_tree_cpu_s(processes, 99).has_value());

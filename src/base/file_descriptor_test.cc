@@ -13,7 +13,7 @@ TEST(OwnedDescriptors, CloseWhatIsOwnedAndNothingElse) {
   OwnedDescriptors owned;
   const int ours = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const int given_up = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const FileDescriptor others(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const FileDescriptor unowned(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   owned.add(ours);
   owned.add(given_up);
   owned.remove(given_up);
@@ -22,7 +22,7 @@ TEST(OwnedDescriptors, CloseWhatIsOwnedAndNothingElse) {
   owned.close_all();
   EXPECT_FALSE(is_open(ours));
   EXPECT_TRUE(is_open(given_up));
-  EXPECT_TRUE(is_open(others.get()));
+  EXPECT_TRUE(is_open(unowned.get()));
   ::close(given_up);
 }
 

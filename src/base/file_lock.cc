@@ -50,8 +50,8 @@ OwnerFile state_of_owner_file(const std::string& path, LockScope scope) {
 }
 
 Error held_by_another(const std::string& path) {
-  return {ErrorCode::io, fmt::format("{} is held by another process", path),
-          fmt::format("wait until it has ended; if there is none: rm -f {}", owner_file_path(path, 1))};
+  return {ErrorCode::io, fmt::format("{} is locked by another process", path),
+          fmt::format("wait until that process ends; if there is none: rm -f {}", owner_file_path(path, 1))};
 }
 
 }  // namespace
@@ -77,7 +77,8 @@ Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path
     if (state == OwnerFile::held) return std::optional<FileLock>();
     if (state == OwnerFile::ended) ++number;
   }
-  return Error{ErrorCode::io, fmt::format("{} owners of {} ended without removing their files", kMostOwnerFiles, path),
+  return Error{ErrorCode::io,
+               fmt::format("{} owners of {} ended without removing their lock files", kMostOwnerFiles, path),
                fmt::format("remove them: rm {}", owner_file_path(path, 1))};
 }
 

@@ -77,14 +77,14 @@ TEST_F(FileLocks, NameTheirOwnerInAFileWhereverFlockIsMissing) {
   EXPECT_FALSE(taken(&::flock)->is_owner_file());
 }
 
-TEST_F(FileLocks, FailWhereThereIsAnotherReasonThanAMissingFlock) {
+TEST_F(FileLocks, FailForOtherReasonsThanAMissingFlock) {
   const Result<std::optional<FileLock>> result =
       FileLock::try_acquire(path_, LockScope::machine, &failing_flock<EBADF>);
   ASSERT_FALSE(result);
   EXPECT_NE(result.error().message.find(path_), std::string::npos);
 }
 
-TEST_F(FileLocks, PassOverAnOwnerThatHasEnded) {
+TEST_F(FileLocks, IgnoreAnOwnerThatHasExited) {
   directory_.write("owner-1.run.lock", ended_identity());
   directory_.write("owner-2.run.lock", ended_identity());
   const std::optional<FileLock> held = taken(kNoLockServer, LockScope::shared);
@@ -93,12 +93,12 @@ TEST_F(FileLocks, PassOverAnOwnerThatHasEnded) {
   EXPECT_FALSE(taken(kNoLockServer, LockScope::shared));
 }
 
-TEST_F(FileLocks, AreHeldByAnOwnerThatIsStillToWriteItsName) {
+TEST_F(FileLocks, AreHeldByAnOwnerThatHasNotYetWrittenItsName) {
   directory_.write("owner-1.run.lock", "");
   EXPECT_FALSE(taken(kNoLockServer));
 }
 
-TEST_F(FileLocks, OfOneMachinePassOverAnOwnerOfAnotherBootAndSharedOnesDoNot) {
+TEST_F(FileLocks, IgnoreAnOwnerOfAnotherBootUnlessSharedBetweenMachines) {
   directory_.write("owner-1.run.lock", "00000000-aaaa-bbbb-cccc-dddddddddddd 1 2 pid:[4026531836]");
   EXPECT_FALSE(taken(kNoLockServer, LockScope::shared));
   EXPECT_TRUE(taken(kNoLockServer, LockScope::machine));
@@ -119,20 +119,20 @@ TEST_F(FileLocks, AreNotReleasedByAForkedChild) {
 TEST_F(FileLocks, ThatAreWaitedForExcludeEachOther) {
   for (const FileLock::FlockFunction lock : {FileLock::FlockFunction(&::flock), kNoLockServer}) {
     std::atomic<int> inside = 0;
-    std::atomic<bool> met_another = false;
+    std::atomic<bool> has_overlapped = false;
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
         for (int turn = 0; turn < 5; ++turn) {
           const Result<FileLock> held = FileLock::acquire(path_, LockScope::shared, std::chrono::minutes(1), lock);
           ASSERT_TRUE(held) << held.error().message;
-          if (inside.fetch_add(1) != 0) met_another = true;
+          if (inside.fetch_add(1) != 0) has_overlapped = true;
           inside.fetch_sub(1);
         }
       });
     }
     for (std::thread& thread : threads) thread.join();
-    EXPECT_FALSE(met_another);
+    EXPECT_FALSE(has_overlapped);
   }
 }
 
@@ -144,7 +144,7 @@ TEST_F(FileLocks, ThatStayHeldAreAnErrorWithTheFileToRemove) {
   EXPECT_NE(second.error().remedy.find(owner_file_path(path_, 1)), std::string::npos);
 }
 
-TEST(ProcessIdentity, IsOfAProcessThatRunsHasEndedOrCannotBeKnown) {
+TEST(ProcessIdentity, DistinguishesRunningExitedAndUnknownProcesses) {
   EXPECT_EQ(owner_process_state(this_process_identity()), OwnerProcessState::running);
   EXPECT_EQ(owner_process_state(ended_identity()), OwnerProcessState::ended);
   std::string restarted = this_process_identity();  // the same PID with another start time

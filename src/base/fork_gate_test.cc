@@ -14,9 +14,9 @@ constexpr std::int64_t kLong_ns = 60 * kNanosecondsPerSecond;
 constexpr std::int64_t kShort_ns = kNanosecondsPerMillisecond;
 
 // A thread that stays inside the gate from construction until leave().
-class Visitor {
+class ThreadInside {
  public:
-  explicit Visitor(ForkGate& gate)
+  explicit ThreadInside(ForkGate& gate)
       : thread_([this, &gate] {
           const ForkGate::ScopedCall inside(gate);
           is_inside_.set_value();
@@ -24,7 +24,7 @@ class Visitor {
         }) {
     is_inside_.get_future().wait();
   }
-  ~Visitor() { leave(); }
+  ~ThreadInside() { leave(); }
   void leave() {
     if (!thread_.joinable()) return;
     may_leave_.set_value();
@@ -37,9 +37,9 @@ class Visitor {
   std::thread thread_;
 };
 
-TEST(ForkGate, AForkWaitsUntilWhoIsInsideHasLeft) {
+TEST(ForkGate, AForkWaitsForThreadsInside) {
   ForkGate gate;
-  Visitor visitor(gate);
+  ThreadInside thread_inside(gate);
   std::promise<void> begins;
   std::thread forker([&] {
     begins.set_value();
@@ -47,14 +47,14 @@ TEST(ForkGate, AForkWaitsUntilWhoIsInsideHasLeft) {
     gate.after_fork_in_child();
   });
   begins.get_future().wait();
-  visitor.leave();
+  thread_inside.leave();
   forker.join();
   EXPECT_FALSE(gate.may_hold_inherited_locks());
 }
 
-TEST(ForkGate, AChildKnowsThatSomebodyWasInside) {
+TEST(ForkGate, AChildDetectsThatAThreadWasInside) {
   ForkGate gate;
-  Visitor visitor(gate);
+  ThreadInside thread_inside(gate);
   gate.before_fork(kShort_ns);
   gate.after_fork_in_child();
   EXPECT_TRUE(gate.may_hold_inherited_locks());
@@ -62,9 +62,9 @@ TEST(ForkGate, AChildKnowsThatSomebodyWasInside) {
   gate.after_fork_in_parent();
 }
 
-TEST(ForkGate, AThreadThatHangsInsideIsWaitedForOnce) {
+TEST(ForkGate, WaitsOnceForAThreadThatHangsInside) {
   ForkGate gate;
-  Visitor visitor(gate);
+  ThreadInside thread_inside(gate);
   gate.before_fork(kShort_ns);
   gate.after_fork_in_parent();
   gate.before_fork(kLong_ns);
@@ -72,7 +72,7 @@ TEST(ForkGate, AThreadThatHangsInsideIsWaitedForOnce) {
   EXPECT_FALSE(gate.may_hold_inherited_locks()) << "the parent goes on using it";
 }
 
-TEST(ForkGate, WhoComesDuringAForkEntersAfterIt) {
+TEST(ForkGate, AThreadThatArrivesDuringAForkEntersAfterIt) {
   ForkGate gate;
   std::atomic<bool> has_forked{false};
   gate.before_fork(kLong_ns);
@@ -85,7 +85,7 @@ TEST(ForkGate, WhoComesDuringAForkEntersAfterIt) {
   late.join();
 }
 
-TEST(ForkGate, AVisitThatBeganBeforeAForkDoesNotEndInTheChild) {
+TEST(ForkGate, ACallThatBeganBeforeAForkDoesNotEndInTheChild) {
   ForkGate gate;
   {
     const ForkGate::ScopedCall inside(gate);

@@ -28,7 +28,7 @@ TEST(NearestWord, FindsTheOptionThatIsMeant) {
   EXPECT_EQ(nearest_word("out", kOptionNames), "output");
 }
 
-TEST(NearestWord, FindsNothingWhereNoneIsNear) {
+TEST(NearestWord, FindsNothingWhenNoWordIsNear) {
   EXPECT_EQ(nearest_word("period", kOptionNames), std::nullopt);
   EXPECT_EQ(nearest_word("", kOptionNames), std::nullopt);
   EXPECT_EQ(nearest_word("x", kOptionNames), std::nullopt);

@@ -94,8 +94,8 @@ Status check_replaceable(const std::string& path, const std::string& target, con
   if (older && older->st_size == 0) return Done{};  // no content to lose: written in place
   Error error = system_error("create", path, errno);
   if (older) {
-    error.message = fmt::format("{} cannot be replaced: {} cannot be written to", path, folder_of(target));
-    error.remedy = "name a file in another folder; the new content is written beside the older one first";
+    error.message = fmt::format("cannot replace {}: {} is not writable", path, folder_of(target));
+    error.remedy = "choose a file in another folder; joulemap writes the new content next to the old file first";
   }
   return error;
 }
@@ -113,7 +113,7 @@ Result<FreshFile> create_beside(const std::string& target) {
     if (fd.is_open()) return FreshFile{std::move(path), std::move(fd)};
     if (errno != EEXIST) return system_error("create", path, errno);
   }
-  return Error{ErrorCode::io, fmt::format("{} is full of unfinished files", folder_of(target)),
+  return Error{ErrorCode::io, fmt::format("{} contains too many unfinished files", folder_of(target)),
                fmt::format("remove them: rm {}/.joulemap-*.tmp", folder_of(target))};
 }
 
@@ -142,9 +142,8 @@ std::string resolve_links(const std::string& path) { return follow(path).path; }
 Status refuse_planted_file(const std::string& path) {
   const std::string target = resolve_links(path);
   if (!is_planted(target)) return Done{};
-  return Error{ErrorCode::usage,
-               fmt::format("{} belongs to another user, in a folder that everybody may write to", target),
-               "name a file in a folder of your own"};
+  return Error{ErrorCode::usage, fmt::format("{} belongs to another user and is in a world-writable folder", target),
+               "choose a file in a folder of your own"};
 }
 
 Status check_not_input(const std::string& output, std::span<const std::string> inputs) {
@@ -154,13 +153,13 @@ Status check_not_input(const std::string& output, std::span<const std::string> i
   for (const std::string& input : inputs) {
     const std::optional<struct stat> read = status_of(input);
     if (!read) continue;
-    const std::string remedy = "name another file for the output";
+    const std::string remedy = "choose another output file";
     if (older && is_same(*older, *read)) {
-      return Error{ErrorCode::usage, fmt::format("{} is an input of this command: it would be overwritten", output),
+      return Error{ErrorCode::usage, fmt::format("{} is an input of this command and would be overwritten", output),
                    remedy};
     }
     if (S_ISDIR(read->st_mode) && lies_in(folder_of(target), *read)) {
-      return Error{ErrorCode::usage, fmt::format("{} lies in {}, which is an input of this command", output, input),
+      return Error{ErrorCode::usage, fmt::format("{} is inside {}, which is an input of this command", output, input),
                    remedy};
     }
   }
@@ -193,7 +192,7 @@ Status OutputFile::replace_content(std::string_view content) {
   if (done && ::rename(fresh->path.c_str(), target_.c_str()) != 0) {
     // A file that is a mount point cannot be replaced; an empty one has no content to lose.
     Error refused = system_error("replace", path_, errno);
-    refused.remedy = "name a file that is not there yet, or one in a folder of your own";
+    refused.remedy = "choose a file that does not exist yet, or a file in a folder of your own";
     done = is_empty ? write_in_place(target_, content, path_) : Status(std::move(refused));
   } else if (done) {
     return done;

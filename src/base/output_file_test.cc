@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 class OutputFiles : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return directory_.path() + "/" + name; }
-  std::string made(const std::string& name, const std::string& content) const {
+  std::string create_file(const std::string& name, const std::string& content) const {
     return directory_.write(name, content);
   }
   static std::string content_of(const std::string& path) {
@@ -43,8 +43,8 @@ TEST_F(OutputFiles, AppearComplete) {
   EXPECT_EQ(entries(), 1U);
 }
 
-TEST_F(OutputFiles, NothingChangesBeforeTheContentIsThere) {
-  const std::string older = made("older", "kept");
+TEST_F(OutputFiles, LeaveTheOldFileUntilTheContentIsComplete) {
+  const std::string older = create_file("older", "kept");
   const Result<OutputFile> opened = OutputFile::open(older);
   const Result<OutputFile> fresh = OutputFile::open(path("fresh"));
   ASSERT_TRUE(opened && fresh);
@@ -52,16 +52,16 @@ TEST_F(OutputFiles, NothingChangesBeforeTheContentIsThere) {
   EXPECT_FALSE(fs::exists(path("fresh")));
 }
 
-TEST_F(OutputFiles, PermissionsOfAnOlderFileStay) {
-  const std::string older = made("older", "x");
+TEST_F(OutputFiles, PreservePermissionsOfAnExistingFile) {
+  const std::string older = create_file("older", "x");
   ASSERT_EQ(::chmod(older.c_str(), 0640), 0);
   ASSERT_TRUE(replace_file(older, "new"));
   EXPECT_EQ(fs::status(older).permissions(), fs::perms(0640));
   EXPECT_EQ(content_of(older), "new");
 }
 
-TEST_F(OutputFiles, AnInputIsRefusedByEveryName) {
-  const std::string input = made("input", "precious");
+TEST_F(OutputFiles, RefuseAnInputUnderAnyName) {
+  const std::string input = create_file("input", "precious");
   fs::create_symlink("input", path("link"));
   fs::create_hard_link(input, path("hard"));
   fs::create_directory_symlink(directory_.path(), path("folder"));
@@ -75,7 +75,7 @@ TEST_F(OutputFiles, AnInputIsRefusedByEveryName) {
   EXPECT_TRUE(OutputFile::open(path("other"), std::vector{input}));
 }
 
-TEST_F(OutputFiles, NothingIsWrittenIntoAFolderThatIsAnInput) {
+TEST_F(OutputFiles, RefuseToWriteIntoAnInputFolder) {
   fs::create_directories(path("parts/within"));
   const std::vector<std::string> inputs = {path("parts")};
   EXPECT_FALSE(OutputFile::open(path("parts/new"), inputs));
@@ -83,9 +83,9 @@ TEST_F(OutputFiles, NothingIsWrittenIntoAFolderThatIsAnInput) {
   EXPECT_TRUE(OutputFile::open(path("new"), inputs));
 }
 
-TEST_F(OutputFiles, ALinkStaysAndItsTargetIsReplaced) {
+TEST_F(OutputFiles, ReplaceTheTargetOfALink) {
   fs::create_directory(path("elsewhere"));
-  made("elsewhere/real", "old");
+  create_file("elsewhere/real", "old");
   fs::create_symlink("elsewhere/real", path("link"));
   fs::create_symlink("elsewhere/dangling", path("new"));
   ASSERT_TRUE(replace_file(path("link"), "text"));
@@ -95,7 +95,7 @@ TEST_F(OutputFiles, ALinkStaysAndItsTargetIsReplaced) {
   EXPECT_EQ(content_of(path("elsewhere/dangling")), "more");
 }
 
-TEST_F(OutputFiles, PipesAreWrittenDirectly) {
+TEST_F(OutputFiles, WritePipesDirectly) {
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
   std::string got;
   std::thread reader(
@@ -107,8 +107,8 @@ TEST_F(OutputFiles, PipesAreWrittenDirectly) {
   EXPECT_EQ(entries(), 1U);
 }
 
-TEST_F(OutputFiles, AnOpenFileThatProcfsNamesGetsTheContentAtItsEnd) {
-  const FileDescriptor log(::open(made("log", "before\n").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+TEST_F(OutputFiles, AppendToAnOpenFileNamedByProcfs) {
+  const FileDescriptor log(::open(create_file("log", "before\n").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   ASSERT_TRUE(replace_file("/dev/fd/" + std::to_string(log.get()), "after\n"));
   EXPECT_EQ(content_of(path("log")), "before\nafter\n");
 }
@@ -116,7 +116,7 @@ TEST_F(OutputFiles, AnOpenFileThatProcfsNamesGetsTheContentAtItsEnd) {
 TEST_F(OutputFiles, AFullDeviceIsAnError) { EXPECT_FALSE(replace_file("/dev/full", "text")); }
 
 TEST_F(OutputFiles, AWriteThatFailsLeavesTheOlderFile) {
-  const std::string older = made("older", "kept");
+  const std::string older = create_file("older", "kept");
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   const rlimit tight{1000, before.rlim_max};

@@ -10,7 +10,7 @@
 namespace joulemap {
 namespace {
 
-TEST(PrintableText, WhatATerminalObeysIsReplaced) {
+TEST(PrintableText, ReplacesTerminalControlSequences) {
   EXPECT_EQ(printable("a\x1b[31mb\x07\n"), "a?[31mb??");
   EXPECT_EQ(printable(std::string_view("nul\0", 4)), "nul?");
   EXPECT_EQ(printable("csi \xC2\x9B"
@@ -19,32 +19,32 @@ TEST(PrintableText, WhatATerminalObeysIsReplaced) {
   EXPECT_EQ(printable("del\x7F"), "del?");
 }
 
-TEST(PrintableText, WhatTurnsTheDirectionOrHidesIsReplaced) {
+TEST(PrintableText, ReplacesBidirectionalAndInvisibleCharacters) {
   EXPECT_EQ(printable("\u202Egpj.exe"), "?gpj.exe");
   EXPECT_EQ(printable("a\u2028b\u2029c"), "a?b?c");
   EXPECT_EQ(printable("\u2066x\u2069\u200F\u061C\uFEFF\u200B"), "?x?????");
   EXPECT_EQ(printable("\U000E0041tag"), "?tag");
 }
 
-TEST(PrintableText, LettersOfAllScriptsStay) {
+TEST(PrintableText, PreservesLettersOfAllScripts) {
   for (const std::string_view text : {"plain", "µ ± é", "日本語", "नमस्ते", "👩‍💻", "الطبقة"})
     EXPECT_EQ(printable(text), text);
 }
 
-TEST(PrintableText, BytesThatAreNoTextAreMarked) { EXPECT_EQ(printable("a\xFF\x9B"), "a\uFFFD\uFFFD"); }
+TEST(PrintableText, MarksInvalidUtf8) { EXPECT_EQ(printable("a\xFF\x9B"), "a\uFFFD\uFFFD"); }
 
-TEST(PrintableText, LinesKeepTheirEndsTabsAndColours) {
+TEST(PrintableText, PreservesLineEndsTabsAndColours) {
   EXPECT_EQ(printable_lines("a\tb\n\x1b[1;32mgood\x1b[0m\n"), "a\tb\n\x1b[1;32mgood\x1b[0m\n");
   EXPECT_EQ(printable_lines("\x1b]0;title\x07 \x1b[2J \x1b[31"), "?]0;title? ?[2J ?[31");
   EXPECT_EQ(printable_lines("over\rwritten\u202E"), "over?written?");
 }
 
-TEST(PrintableText, JsonMeansTheSame) {
+TEST(PrintableText, PreservesTheMeaningOfJson) {
   EXPECT_EQ(escape_unsafe_json("{\"a\":\"\u202E\u2028\"}\n"), "{\"a\":\"\\u202e\\u2028\"}\n");
   EXPECT_EQ(escape_unsafe_json("\"\xC2\x9B\x7F\U000E0041µ\""), "\"\\u009b\\u007f\\udb40\\udc41µ\"");
 }
 
-TEST(PrintableText, NothingThatIsObeyedIsLeftOfAnyBytes) {
+TEST(PrintableText, RemovesAllControlSequencesFromRandomBytes) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);

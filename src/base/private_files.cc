@@ -17,11 +17,11 @@ Status make_private_folders(const std::string& path) {
     if (::mkdir(folder.c_str(), kPrivateFolderMode) == 0 || errno == EEXIST) continue;
     const int failure = errno;
     struct stat status {};  // a read-only file system also refuses to create folders that exist
-    if (::stat(folder.c_str(), &status) != 0) return system_error("make the folder", folder, failure);
+    if (::stat(folder.c_str(), &status) != 0) return system_error("create folder", folder, failure);
   }
   struct stat status {};
   if (!path.empty() && ::stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) {
-    return system_error("make the folder", path, ENOTDIR);
+    return system_error("create folder", path, ENOTDIR);
   }
   return Done{};
 }

@@ -30,7 +30,7 @@ TEST(ProcessParents, KnowsItsOwnAncestors) {
   EXPECT_FALSE(descends_from(::getppid(), ::getpid()));
 }
 
-TEST(ProcessIdentity, IsTheNumberAndTheMomentOfTheStart) {
+TEST(ProcessIdentity, IsThePidAndTheStartTime) {
   const std::string stat = "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 1 2 0 0 20 0 1 0 4711 99";
   EXPECT_EQ(parse_start_ticks(stat), 4711u);
   EXPECT_EQ(parse_start_ticks("7 (a) S 1 7"), std::nullopt);
@@ -40,13 +40,13 @@ TEST(ProcessIdentity, IsTheNumberAndTheMomentOfTheStart) {
   EXPECT_EQ(own_pid(), ::getpid());
 }
 
-TEST(ProcessIdentity, ListsItsNumbersInAllNamespaces) {
+TEST(ProcessIdentity, ListsItsPidsInAllNamespaces) {
   EXPECT_EQ(parse_namespace_pids("Name:\ta\nNSpid:\t4711\t12\t1\nNSpgid:\t9\n"), (NamespacePids{4711, 12, 1, 0}));
   EXPECT_EQ(parse_namespace_pids("Name:\ta\n"), NamespacePids{});
   EXPECT_EQ(namespace_pids_of(::getpid())[0], own_pid());
 }
 
-TEST(AForkedChild, IsRecognizedUntilItExecutesAProgram) {
+TEST(ForkedChild, IsRecognizedUntilItExecutesAProgram) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t child = ::fork();
@@ -62,7 +62,7 @@ TEST(AForkedChild, IsRecognizedUntilItExecutesAProgram) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
-TEST(VariablesOfAProcess, AreThoseItWasStartedWithAndWholeOnes) {
+TEST(ProcessEnvironment, HasCompleteVariablesFromTheStart) {
   FakeProc proc;
   std::string environment = "ID=1234\0LONG="s;
   environment += std::string(4096 - environment.size() - 3, 'x') + '\0';  // so that the next variable spans two reads
@@ -75,7 +75,7 @@ TEST(VariablesOfAProcess, AreThoseItWasStartedWithAndWholeOnes) {
   EXPECT_FALSE(was_started_with_variable(8, "ID=1234", proc.path()));
 }
 
-TEST(OpenFilesOfAProcess, AreFoundByHowTheirPathsBeginAndEnd) {
+TEST(OpenFiles, AreFoundByPathPrefixAndSuffix) {
   FakeProc proc;
   proc.add(7, {.files = {"/dev/null", "socket:[1]", "/runs/a.joule.d/part"}});
   EXPECT_EQ(has_open_file(7, "/runs/a.joule.d/", "", proc.path()), true);
@@ -86,7 +86,7 @@ TEST(OpenFilesOfAProcess, AreFoundByHowTheirPathsBeginAndEnd) {
   EXPECT_EQ(has_open_file(::getpid(), "/dev/", "/zero"), true);
 }
 
-TEST(NumberedEntriesOfAFolder, AreAllOfThemAndOnlyThose) {
+TEST(NumberedFolderEntries, AreAllAndOnlyNumberedEntries) {
   FakeProc proc;
   std::set<int> added;
   for (int pid = 1000; pid < 1500; ++pid) {
@@ -99,7 +99,7 @@ TEST(NumberedEntriesOfAFolder, AreAllOfThemAndOnlyThose) {
   EXPECT_EQ(found, added);
 }
 
-TEST(ProcessParents, AProcessThatIsGoneDescendsFromNobody) {
+TEST(ProcessParents, AnExitedProcessHasNoAncestors) {
   constexpr pid_t kUnattributed = 0x3FFF'FFFF;  // above the largest PID of Linux
   EXPECT_EQ(parent_of(kUnattributed), std::nullopt);
   EXPECT_FALSE(descends_from(kUnattributed, ::getpid()));

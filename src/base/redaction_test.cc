@@ -16,7 +16,7 @@ Arguments words(std::string_view line) {
   return words;
 }
 
-TEST(Redaction, ASecretIsKnownByTheWordsOfItsName) {
+TEST(Redaction, RecognizesASecretByWordsOfItsName) {
   for (const char* name : {"token",
                            "hf-token",
                            "HF_TOKEN",
@@ -45,7 +45,7 @@ TEST(Redaction, ASecretIsKnownByTheWordsOfItsName) {
   }
 }
 
-TEST(Redaction, WhatMerelyResemblesASecretIsNone) {
+TEST(Redaction, IgnoresNamesThatOnlyResembleSecrets) {
   for (const char* name :
        {"tokenizer", "max-tokens",    "max-token", "num-keys", "keys",      "keyboard",  "monkey",
         "author",    "authors",       "auth-type", "key-dim",  "pad-token", "eos_token", "token-type",
@@ -60,7 +60,7 @@ struct Case {
   const char* written;
 };
 
-TEST(Redaction, TakesSecretsOutOfCommandLines) {
+TEST(Redaction, RemovesSecretsFromCommandLines) {
   const std::vector<Case> cases = {
       {"train|--api-key|X|--lr|3", "train|--api-key|***|--lr|3"},
       {"train|--api-key=X=Y&Z", "train|--api-key=***"},
@@ -79,12 +79,12 @@ TEST(Redaction, TakesSecretsOutOfCommandLines) {
       {"run|--config|{\"api_key\": \"X\", \"n\": 1}", "run|--config|{\"api_key\": \"***\", \"n\": 1}"},
       {"login|hf_abcdefghijklmnopqrstuvwxyz", "login|***"},
   };
-  for (const Case& one : cases) {
-    EXPECT_EQ(redacted_arguments(words(one.given)), words(one.written)) << one.given;
+  for (const Case& test_case : cases) {
+    EXPECT_EQ(redacted_arguments(words(test_case.given)), words(test_case.written)) << test_case.given;
   }
 }
 
-TEST(Redaction, LeavesAllElseAsItIs) {
+TEST(Redaction, LeavesOtherTextUnchanged) {
   for (const char* line : {
            "python|train.py|--tokenizer|gpt2|--max-tokens|5|--keyboard|us|--num-keys|3|--author|me",
            "python|-c|print(sorted(x, key=len)); assert token == 3",

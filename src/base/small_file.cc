@@ -91,12 +91,12 @@ Result<std::string> read_file_beneath(const std::string& folder, std::string_vie
   }
   if (!fd.is_open()) {
     if (errno != ELOOP) return system_error("open", whole, errno);
-    return Error{ErrorCode::permission, fmt::format("open {}: a symbolic link is not followed here", whole),
-                 "write the file itself"};
+    return Error{ErrorCode::permission, fmt::format("open {}: symbolic links are not followed here", whole),
+                 "replace the link with the file itself"};
   }
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return system_error("look at", whole, errno);
-  if (!S_ISREG(status.st_mode)) return Error{ErrorCode::malformed, fmt::format("{} is no regular file", whole), {}};
+  if (::fstat(fd.get(), &status) != 0) return system_error("stat", whole, errno);
+  if (!S_ISREG(status.st_mode)) return Error{ErrorCode::malformed, fmt::format("{} is not a regular file", whole), {}};
   return content_of(fd.get(), whole, max_bytes);
 }
 

@@ -13,7 +13,7 @@ TEST(ParseU64, TakesAWholeNumberSurroundedByBlanks) {
   EXPECT_EQ(parse_u64("18446744073709551615"), 18446744073709551615u);
 }
 
-TEST(ParseU64, RefusesWhatIsNotOneNumber) {
+TEST(ParseU64, RefusesTextThatIsNotOneNumber) {
   for (const char* text : {"", "\n", "-1", "+1", "12 34", "12a", "1e6", "18446744073709551616", "0x", "<garbage>"}) {
     EXPECT_FALSE(parse_u64(text).has_value()) << text;
   }

@@ -117,17 +117,16 @@ class Calibration {
       if (channel.quantity != Quantity::utilization || last_[i].code != ReadCode::ok || value < kIdleUtilization)
         continue;
       busy.push_back(channel.device);
-      result_.diagnostics.add(
-          {"not_idle", 1, fmt::format("{} was busy to {:.0f} %: its idle power is too high", channel.domain, value),
-           "calibrate while nothing else runs"});
+      result_.diagnostics.add({"not_idle", 1,
+                               fmt::format("{} was {:.0f} % busy: its idle power is too high", channel.domain, value),
+                               "calibrate while nothing else runs"});
     }
     return busy;
   }
 
   void note_not_loaded(const std::string& domain, const std::string& why, const std::string& remedy) {
-    result_.diagnostics.add(
-        {"gpu_not_loaded", 1,
-         fmt::format("{} was not loaded, so how late its sensors are is not known: {}", domain, why), remedy});
+    result_.diagnostics.add({"gpu_not_loaded", 1,
+                             fmt::format("{} was not loaded, its sensor latency is unknown: {}", domain, why), remedy});
   }
 
   // Each GPU once, by its first channel.
@@ -146,9 +145,9 @@ class Calibration {
     std::optional<Result<calibration::CudaDriver>> driver;
     for (const Channel* gpu : gpus()) {
       if (gpu->sensor != "nvml") {
-        note_not_loaded(gpu->domain, "only NVIDIA's are, through CUDA", {});
+        note_not_loaded(gpu->domain, "only NVIDIA GPUs can be loaded", {});
       } else if (std::find(busy.begin(), busy.end(), gpu->device) != busy.end()) {
-        note_not_loaded(gpu->domain, "something else runs on it", "calibrate while nothing else runs");
+        note_not_loaded(gpu->domain, "other processes run on it", "calibrate while nothing else runs");
       } else {
         if (!driver) driver.emplace(calibration::CudaDriver::load(options_.cuda_library));
         if (!*driver) {

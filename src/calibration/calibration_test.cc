@@ -51,7 +51,7 @@ std::map<std::string, ChannelCalibration> findings_by_channel(const CalibrateRes
   return findings;
 }
 
-TEST_F(CalibratedGpu, SquareWavesShowHowEverySensorFollows) {
+TEST_F(CalibratedGpu, SquareWavesIdentifyTheResponseOfEverySensor) {
   const CalibrateResult result = calibrated(
       "counter_lag_ms 10\ninstant_window_ms 30\ninstant_gain 1.0076\nhistory_memory_ms 12\nsleep 0.8 100\n"
       "counter_spin_us 2000\n");
@@ -76,10 +76,10 @@ TEST_F(CalibratedGpu, SquareWavesShowHowEverySensorFollows) {
   EXPECT_NEAR(history.time_constant_s.value(), 0.012, 0.002);
   EXPECT_NEAR(history.lag_s.value(), 0, 0.003);
   EXPECT_FALSE(history.window_s);
-  for (const ChannelCalibration& one : {counter, instant, average, history}) {
-    EXPECT_NEAR(one.idle_w.value(), kIdle_w, 0.02 * kIdle_w) << one.channel;
-    EXPECT_NEAR(one.active_idle_w.value(), kContext_w, 0.03 * kContext_w) << one.channel;
-    EXPECT_NEAR(one.loaded_w.value(), kLoaded_w, 0.03 * kLoaded_w) << one.channel;
+  for (const ChannelCalibration& finding : {counter, instant, average, history}) {
+    EXPECT_NEAR(finding.idle_w.value(), kIdle_w, 0.02 * kIdle_w) << finding.channel;
+    EXPECT_NEAR(finding.active_idle_w.value(), kContext_w, 0.03 * kContext_w) << finding.channel;
+    EXPECT_NEAR(finding.loaded_w.value(), kLoaded_w, 0.03 * kLoaded_w) << finding.channel;
   }
   EXPECT_NEAR(instant.gain.value(), 1.0076, 0.004);
   EXPECT_EQ(instant.gain_reference, "gpu0-energy");
@@ -91,7 +91,7 @@ TEST_F(CalibratedGpu, SquareWavesShowHowEverySensorFollows) {
   EXPECT_NEAR(history.sleep_w.value(), 100, 5);
 }
 
-TEST_F(CalibratedGpu, IsTheSameEveryTime) {
+TEST_F(CalibratedGpu, IsReproducible) {
   calibration::WavePlan short_plan;
   short_plan.active_idle_ns = short_plan.full_load_ns = short_plan.idle_after_load_ns =
       short_plan.idle_after_release_ns = kNanosecondsPerSecond;

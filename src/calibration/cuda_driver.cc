@@ -53,7 +53,7 @@ std::string cuda_library(bool root_is_real) {
 }
 
 Result<CudaDriver> CudaDriver::load(const std::string& path) {
-  if (path.empty()) return Error{ErrorCode::not_found, "no driver is looked for outside of this machine", {}};
+  if (path.empty()) return Error{ErrorCode::not_found, "the CUDA driver is not used with --sysroot", {}};
   // Threads that the library starts must not receive the signals of this program.
   const ScopedSignalBlock signals_are_for_the_program;
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -61,7 +61,7 @@ Result<CudaDriver> CudaDriver::load(const std::string& path) {
     const char* why = ::dlerror();
     const bool is_usual = path == kUsualLibrary;
     return Error{ErrorCode::not_found, why != nullptr ? why : path,
-                 is_usual ? "in a container: --gpus all with the capability compute" : "unset JOULEMAP_CUDA"};
+                 is_usual ? "in a container: --gpus all with the compute capability" : "unset JOULEMAP_CUDA"};
   }
   CudaApi api;
   const std::string missing = find_functions(library, api);
@@ -94,8 +94,8 @@ Result<CudaDevice> CudaDriver::device_of(std::string_view uuid) const {
       return std::move(status).error();
     if (nvml_uuid_of(found_uuid) == uuid) return device;
   }
-  return Error{ErrorCode::not_found, fmt::format("none of CUDA's {} devices is {}", count, uuid),
-               "CUDA_VISIBLE_DEVICES must show it; a GPU that is split (MIG) cannot be loaded as a whole"};
+  return Error{ErrorCode::not_found, fmt::format("none of the {} CUDA devices is {}", count, uuid),
+               "add it to CUDA_VISIBLE_DEVICES; a GPU with MIG partitions cannot be loaded as a whole"};
 }
 
 std::string nvml_uuid_of(const CudaUuid& uuid) {

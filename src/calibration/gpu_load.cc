@@ -90,7 +90,7 @@ Status GpuLoad::measure_loop_rate() {
     Result<LoadSpan> ran = wait();
     if (!ran) return std::move(ran).error();
     if (ran->length_ns() >= kMinRateMeasurement_ns) return Done{};
-    if (loops > kMostLoops / 4) return Error{ErrorCode::unsupported, "the kernel ends before it began", {}};
+    if (loops > kMostLoops / 4) return Error{ErrorCode::unsupported, "the load kernel ends immediately", {}};
   }
 }
 

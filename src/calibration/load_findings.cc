@@ -30,8 +30,8 @@ class ChannelUnderLoad {
       set_response();
     } else {
       diagnostics.add({"lag_not_found", 1,
-                       fmt::format("{}: {}; nothing is kept of its lag", loaded.channel.name,
-                                   response_ ? "no lag fits better than another" : "too few values were seen"),
+                       fmt::format("{}: {}; its lag is not stored", loaded.channel.name,
+                                   response_ ? "the lag is not identifiable" : "too few values"),
                        "calibrate again while nothing else runs"});
     }
     set_levels();

@@ -34,8 +34,8 @@ LoadPhases waves_of(std::uint64_t seed) {
 }
 
 // Values of a sensor every `period_s`, from the busy fraction that it averages, with noise.
-std::vector<DisplayedValue> shown_by(const LoadPhases& phases, double period_s, double noise_w, std::uint64_t seed,
-                                     const std::function<double(std::int64_t)>& busy) {
+std::vector<DisplayedValue> simulate_values(const LoadPhases& phases, double period_s, double noise_w,
+                                            std::uint64_t seed, const std::function<double(std::int64_t)>& busy) {
   std::mt19937_64 random(seed);
   std::normal_distribution<> noise(0, noise_w);
   std::vector<DisplayedValue> displayed;
@@ -49,7 +49,7 @@ std::vector<DisplayedValue> shown_by(const LoadPhases& phases, double period_s, 
 std::vector<DisplayedValue> counter(const LoadPhases& phases, double lag_s, double noise_w, std::uint64_t seed) {
   const BusyTime busy(phases.loads);
   const auto lag_ns = static_cast<std::int64_t>(lag_s * 1e9);
-  std::vector<DisplayedValue> displayed = shown_by(phases, 0.1, noise_w, seed, [&](std::int64_t time_ns) {
+  std::vector<DisplayedValue> displayed = simulate_values(phases, 0.1, noise_w, seed, [&](std::int64_t time_ns) {
     return busy.mean(time_ns - lag_ns - 100'000'000, 100e6);
   });
   double joules = 0;
@@ -60,7 +60,7 @@ std::vector<DisplayedValue> counter(const LoadPhases& phases, double lag_s, doub
 std::vector<DisplayedValue> window(const LoadPhases& phases, double period_s, double window_s, double lag_s,
                                    double noise_w, std::uint64_t seed) {
   const BusyTime busy(phases.loads);
-  return shown_by(phases, period_s, noise_w, seed, [&](std::int64_t time_ns) {
+  return simulate_values(phases, period_s, noise_w, seed, [&](std::int64_t time_ns) {
     return busy.mean(time_ns - static_cast<std::int64_t>((lag_s + window_s) * 1e9), window_s * 1e9);
   });
 }
@@ -94,7 +94,7 @@ TEST(LoadResponse, FindsARunningAverageOfASecond) {
   }
 }
 
-TEST(LoadResponse, FindsAWindowThatLeavesMostOfTheTimeOut) {
+TEST(LoadResponse, FindsAnAveragingWindowShorterThanThePeriod) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const LoadPhases phases = waves_of(seed);
@@ -107,14 +107,14 @@ TEST(LoadResponse, FindsAWindowThatLeavesMostOfTheTimeOut) {
   }
 }
 
-TEST(LoadResponse, FindsAMemoryThatFades) {
+TEST(LoadResponse, FindsAnExponentialTimeConstant) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const LoadPhases phases = waves_of(seed);
     const BusyTime busy(phases.loads);
-    const BusyTime::ExponentialAverage fading(busy, 12e6);
+    const BusyTime::ExponentialAverage average(busy, 12e6);
     const auto displayed =
-        shown_by(phases, 0.02, 5, seed, [&](std::int64_t time_ns) { return fading.at(time_ns - 3'000'000); });
+        simulate_values(phases, 0.02, 5, seed, [&](std::int64_t time_ns) { return average.at(time_ns - 3'000'000); });
     const auto found = find_response(ChannelKind::gauge, displayed, phases);
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->is_lag_identified);
@@ -124,7 +124,7 @@ TEST(LoadResponse, FindsAMemoryThatFades) {
   }
 }
 
-TEST(LoadResponse, IsNotMisledByALateValueOrAGpuThatGrowsWarm) {
+TEST(LoadResponse, ToleratesALateValueAndAWarmingGpu) {
   const LoadPhases phases = waves_of(3);
   std::vector<DisplayedValue> displayed = window(phases, 0.02, 0.03, 0.005, 3, 3);
   for (std::size_t i = 0; i < displayed.size(); ++i) {
@@ -137,11 +137,11 @@ TEST(LoadResponse, IsNotMisledByALateValueOrAGpuThatGrowsWarm) {
   EXPECT_NEAR(found->averaging_time_s, 0.03, 0.004);
 }
 
-TEST(LoadResponse, DoesNotPretendToKnowTheLagOfASensorThatDoesNotFollow) {
+TEST(LoadResponse, ReportsNoLagForAnUnresponsiveSensor) {
   int known = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const LoadPhases phases = waves_of(seed);
-    const auto displayed = shown_by(phases, 0.1, 10, seed, [](std::int64_t) { return 0.5; });
+    const auto displayed = simulate_values(phases, 0.1, 10, seed, [](std::int64_t) { return 0.5; });
     const auto found = find_response(ChannelKind::gauge, displayed, phases);
     ASSERT_TRUE(found);
     if (found->is_lag_identified) ++known;
@@ -149,14 +149,14 @@ TEST(LoadResponse, DoesNotPretendToKnowTheLagOfASensorThatDoesNotFollow) {
   EXPECT_LE(known, 2);
 }
 
-TEST(LoadResponse, NeedsValues) {
+TEST(LoadResponse, RequiresValues) {
   const LoadPhases phases = waves_of(1);
   EXPECT_FALSE(find_response(ChannelKind::counter, {}, phases));
   EXPECT_FALSE(
       find_response(ChannelKind::gauge, std::vector<DisplayedValue>{{phases.square_waves.begin_ns, 3}}, phases));
 }
 
-TEST(LoadResponse, TellsHowLongPowerTakesToFall) {
+TEST(LoadResponse, ReportsTheFallTimeOfPower) {
   std::vector<DisplayedValue> displayed;
   for (std::int64_t ms = -500; ms <= 3000; ms += 20) {
     displayed.push_back({ms * 1'000'000, ms < 0 ? 400.0 : ms < 700 ? 200.0 : 100.0});

@@ -15,7 +15,7 @@
 namespace joulemap::calibration {
 namespace {
 
-using fake_cuda::Doing;
+using fake_cuda::LoadState;
 
 constexpr const char* kUuid = "GPU-11111111-2222-3333-4444-555555555555";
 
@@ -46,7 +46,7 @@ class FakeDriver : public testing::Test {
   VirtualClock clock_;
 };
 
-TEST_F(FakeDriver, LoadsAndRestsAsItSays) {
+TEST_F(FakeDriver, LoadsAndIdlesOnSchedule) {
   const Result<CudaDriver> cuda = driver();
   ASSERT_TRUE(cuda);
   const Result<LoadPhases> phases = run_square_waves(*cuda, kUuid, quick_plan(), sleep_until);
@@ -73,15 +73,15 @@ TEST_F(FakeDriver, LoadsAndRestsAsItSays) {
   };
   std::size_t kernels = 0;
   for (std::size_t i = 0; i < log.size(); ++i) {
-    if (log.at(i).doing != Doing::kernel) continue;
+    if (log.at(i).load_state != LoadState::kernel) continue;
     ++kernels;
     EXPECT_TRUE(is_load_edge(log.at(i).time_ns) && is_load_edge(log.at(i + 1).time_ns)) << i;
   }
   EXPECT_GT(kernels, phases->loads.size());
-  EXPECT_EQ(log.at(log.size() - 1).doing, Doing::nothing);
+  EXPECT_EQ(log.at(log.size() - 1).load_state, LoadState::nothing);
 }
 
-TEST_F(FakeDriver, TellsWhichCallFailedAndGivesTheContextBack) {
+TEST_F(FakeDriver, ReportsTheFailedCallAndReleasesTheContext) {
   for (const char* call :
        {"cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetUuid_v2", "cuDeviceGetAttribute", "cuCtxCreate_v2",
         "cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel", "cuCtxSynchronize"}) {
@@ -94,12 +94,12 @@ TEST_F(FakeDriver, TellsWhichCallFailedAndGivesTheContextBack) {
     EXPECT_NE(phases.error().message.find(named + ": pretended failure (CUDA error 218)"), std::string::npos)
         << phases.error().message;
     const fake_cuda::LoadLog log(log_path());
-    const Doing last = log.size() > 0 ? log.at(log.size() - 1).doing : Doing::nothing;
-    EXPECT_EQ(last, Doing::nothing);
+    const LoadState last = log.size() > 0 ? log.at(log.size() - 1).load_state : LoadState::nothing;
+    EXPECT_EQ(last, LoadState::nothing);
   }
 }
 
-TEST_F(FakeDriver, SaysWhatIsMissing) {
+TEST_F(FakeDriver, ReportsMissingFunctions) {
   const Result<CudaDriver> none = driver("fail cuInit 100\n");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::not_found);
@@ -115,12 +115,12 @@ TEST_F(FakeDriver, SaysWhatIsMissing) {
 
   const Result<CudaDriver> cuda = driver();
   ASSERT_TRUE(cuda);
-  const Result<GpuLoad> stranger = GpuLoad::open(*cuda, "GPU-99999999-2222-3333-4444-555555555555");
-  ASSERT_FALSE(stranger);
-  EXPECT_NE(stranger.error().message.find("none of CUDA's 1 devices is GPU-9999"), std::string::npos);
+  const Result<GpuLoad> unknown_gpu = GpuLoad::open(*cuda, "GPU-99999999-2222-3333-4444-555555555555");
+  ASSERT_FALSE(unknown_gpu);
+  EXPECT_NE(unknown_gpu.error().message.find("none of the 1 CUDA devices is GPU-9999"), std::string::npos);
 }
 
-TEST(CudaLibrary, IsNotTakenFromWhoeverMayLessThanTheProgram) {
+TEST(CudaLibrary, IsNotLoadedFromLessPrivilegedUsers) {
   EXPECT_EQ(cuda_library("", false, true), "libcuda.so.1");
   EXPECT_EQ(cuda_library("", false, false), "");
   EXPECT_EQ(cuda_library("/my/libcuda.so", false, false), "/my/libcuda.so");

@@ -98,7 +98,7 @@ std::string reason_for_no_energy(const WindowResult& result) {
   for (const DomainEnergy& row : result.energy.rows) {
     if (!row.joules) text += (text.empty() ? "" : ", ") + row.name + " " + row.reason;
   }
-  return text.empty() ? "no sensor can be used here; joulemap doctor says why" : text;
+  return text.empty() ? "no sensor is usable here; run joulemap doctor to see why" : text;
 }
 
 jm_energy energy_of(const WindowResult& result) {
@@ -149,7 +149,7 @@ Result<WindowOptions> options_from(const jm_options* options) {
   wanted.sensors = given(known->sensors, "JOULEMAP_SENSORS");
   if (known->period_s == 0) return wanted;
   if (!(known->period_s >= 1e-4 && known->period_s <= 60))
-    return Error{ErrorCode::usage, "period_s must lie between 0.0001 and 60", ""};
+    return Error{ErrorCode::usage, "period_s must be between 0.0001 and 60", ""};
   wanted.period_ns = std::llround(known->period_s * 1e9);
   return wanted;
 }
@@ -182,7 +182,7 @@ jm_window jm_begin(const char* name) {
   }
   const jm_window window = state->windows().begin();
   if (window == 0) {
-    fail(JM_FULL, "a million windows are alive; free those that are no longer needed");
+    fail(JM_FULL, "there are one million windows; free those that are no longer needed");
   } else {
     jmc_mark(static_cast<int>(MarkKind::window_begin), window, name);
   }
@@ -211,7 +211,7 @@ int jm_window_peek(jm_window window, jm_energy* energy) {
 int jm_window_domain(size_t index, jm_domain* domain) {
   const std::optional<WindowResult>& result = last_result();
   if (domain == nullptr || !result || index >= result->energy.rows.size())
-    return fail(JM_USAGE, "there is no such domain in what this thread was last told");
+    return fail(JM_USAGE, "the last result of this thread has no such domain");
   const DomainEnergy& row = result->energy.rows[index];
   jm_domain entry{};
   entry.joules = row.joules.value_or(kUnknown);
@@ -229,7 +229,7 @@ int jm_window_domain(size_t index, jm_domain* domain) {
 int jm_window_diagnostic(size_t index, jm_diagnostic* diagnostic) {
   const std::optional<WindowResult>& result = last_result();
   if (diagnostic == nullptr || !result || index >= result->energy.diagnostics.list().size())
-    return fail(JM_USAGE, "there is no such diagnostic in what this thread was last told");
+    return fail(JM_USAGE, "the last result of this thread has no such diagnostic");
   const Diagnostic& known = result->energy.diagnostics.list()[index];
   jm_diagnostic entry{};
   entry.count = known.count;
@@ -272,7 +272,7 @@ int jm_doctor_json(const jm_options* options, char** text) {
         joulemap::session::examine_sensors({.root = wanted->root, .sensors = wanted->sensors, .program = "joulemap"});
     if (!examined) return fail(examined.error());
     *text = ::strdup(joulemap::report::doctor_json(*examined).c_str());
-    return *text != nullptr ? static_cast<int>(JM_OK) : fail(JM_FAILED, "no memory");
+    return *text != nullptr ? static_cast<int>(JM_OK) : fail(JM_FAILED, "out of memory");
   });
 }
 

@@ -19,9 +19,9 @@
 namespace joulemap {
 namespace {
 
-TEST_F(CInterface, SaysItsVersion) { EXPECT_STREQ(jm_version(), JOULEMAP_VERSION); }
+TEST_F(CInterface, ReturnsItsVersion) { EXPECT_STREQ(jm_version(), JOULEMAP_VERSION); }
 
-TEST_F(CInterface, MeasuresAWindowAndTellsItsDomains) {
+TEST_F(CInterface, MeasuresAWindowAndListsItsDomains) {
   start();
   const jm_window window = measured_window();
   jm_energy energy = {sizeof energy};
@@ -50,7 +50,7 @@ TEST_F(CInterface, MeasuresAWindowAndTellsItsDomains) {
   jm_window_free(window);
 }
 
-TEST_F(CInterface, TellsWhyThereIsNoEnergy) {
+TEST_F(CInterface, ReportsWhyThereIsNoEnergy) {
   const std::string root = sysroot("frozen-counter");
   const jm_options wanted = {sizeof wanted, "powercap", root.c_str(), 0};
   ASSERT_EQ(jm_start(&wanted), JM_OK) << jm_last_error();
@@ -64,7 +64,7 @@ TEST_F(CInterface, TellsWhyThereIsNoEnergy) {
   jm_window_free(window);
 }
 
-TEST_F(CInterface, TellsWhatWasWrongWithTheDataOfAWindow) {
+TEST_F(CInterface, ReportsFaultsInTheDataOfAWindow) {
   start();
   const jm_window window = jm_begin("cut short");
   use_energy(window);
@@ -94,7 +94,7 @@ TEST_F(CInterface, WithoutASensorAWindowHasItsTimeAndAReason) {
   jm_window_free(window);
 }
 
-TEST_F(CInterface, AWindowEndsOnceAndIsForgottenOnce) {
+TEST_F(CInterface, AWindowEndsOnceAndIsReleasedOnce) {
   start();
   const jm_window window = jm_begin("once");
   EXPECT_EQ(jm_end(window), JM_OK);
@@ -112,7 +112,7 @@ TEST_F(CInterface, AWindowEndsOnceAndIsForgottenOnce) {
   jm_window_free(next);
 }
 
-TEST_F(CInterface, WindowsThatNeverWereAreUnknown) {
+TEST_F(CInterface, WindowsThatNeverExistedAreUnknown) {
   start();
   for (const jm_window window : {jm_window{0}, jm_window{7}, std::numeric_limits<jm_window>::max()}) {
     jm_energy energy = {sizeof energy};
@@ -123,7 +123,7 @@ TEST_F(CInterface, WindowsThatNeverWereAreUnknown) {
   }
 }
 
-TEST_F(CInterface, AnOpenWindowCanBePeekedIntoAndNotWaitedFor) {
+TEST_F(CInterface, AnOpenWindowCanBePeekedButNotAwaited) {
   start();
   const jm_window window = jm_begin("open");
   jm_energy energy = {sizeof energy};
@@ -135,7 +135,7 @@ TEST_F(CInterface, AnOpenWindowCanBePeekedIntoAndNotWaitedFor) {
   EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
 }
 
-TEST_F(CInterface, AnotherThreadMayEndAskAndForgetAWindow) {
+TEST_F(CInterface, AnotherThreadMayEndQueryAndReleaseAWindow) {
   start();
   const jm_window window = jm_begin("of two threads");
   std::thread([window] {
@@ -147,7 +147,7 @@ TEST_F(CInterface, AnotherThreadMayEndAskAndForgetAWindow) {
   EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
 }
 
-TEST_F(CInterface, DomainsAndErrorsAreThoseOfTheThread) {
+TEST_F(CInterface, DomainsAndErrorsArePerThread) {
   start();
   const jm_window window = measured_window();
   jm_energy energy = {sizeof energy};
@@ -164,7 +164,7 @@ TEST_F(CInterface, DomainsAndErrorsAreThoseOfTheThread) {
   jm_window_free(window);
 }
 
-TEST_F(CInterface, StartsOnceAndStopsAsOftenAsWanted) {
+TEST_F(CInterface, StartsOnceAndStopsRepeatedly) {
   start();
   const jm_options wanted = options();
   EXPECT_EQ(jm_start(&wanted), JM_USAGE);
@@ -174,7 +174,7 @@ TEST_F(CInterface, StartsOnceAndStopsAsOftenAsWanted) {
   EXPECT_EQ(jm_start(&wanted), JM_OK) << jm_last_error();
 }
 
-TEST_F(CInterface, WhatHasEndedCanBeAskedForAfterAStop) {
+TEST_F(CInterface, EndedWindowsCanBeQueriedAfterAStop) {
   start();
   const jm_window ended = measured_window();
   jm_energy before = {sizeof before};
@@ -230,7 +230,7 @@ TEST_F(CInterface, MarksOutsideOfARecordingDoNothing) {
   EXPECT_EQ(jm_epoch(&number), JM_OK);
 }
 
-TEST_F(CInterface, TheDoctorTellsOfTheMachineItIsGiven) {
+TEST_F(CInterface, TheDoctorReportsTheGivenMachine) {
   const jm_options wanted = options();
   char* text = nullptr;
   ASSERT_EQ(jm_doctor_json(&wanted, &text), JM_OK) << jm_last_error();

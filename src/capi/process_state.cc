@@ -72,7 +72,7 @@ Status ProcessState::start_locked(const sampling::WindowOptions& options) {
 
 Status ProcessState::start(const sampling::WindowOptions& options) {
   const std::lock_guard lock(lock_);
-  if (is_started()) return Error{ErrorCode::usage, "joulemap measures already", "stop it first"};
+  if (is_started()) return Error{ErrorCode::usage, "joulemap is already measuring", "stop it first"};
   return start_locked(options);
 }
 

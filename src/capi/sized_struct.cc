@@ -17,7 +17,7 @@ Status copy_struct_from_caller(const void* caller_struct, std::size_t caller_byt
       std::any_of(bytes + known, bytes + caller_bytes, [](std::byte byte) { return byte != std::byte{0}; });
   if (sets_unknown) {
     return Error{ErrorCode::usage,
-                 fmt::format("{} sets a member that libjoulemap.so {} does not know", name, JOULEMAP_VERSION),
+                 fmt::format("{} sets a member that libjoulemap.so {} does not support", name, JOULEMAP_VERSION),
                  "leave it zero, or install the version that the program was compiled for"};
   }
   std::memset(own_struct, 0, own_bytes);

@@ -30,14 +30,14 @@ struct LaterOptions {
   double most_cpu_share;
 };
 
-TEST(SizedStruct, TheOptionsOfTheFirstVersionLieWhereTheyDid) {
+TEST(SizedStruct, OptionsOfTheFirstVersionKeepTheirOffsets) {
   EXPECT_EQ(offsetof(FirstOptions, sensors), offsetof(jm_options, sensors));
   EXPECT_EQ(offsetof(FirstOptions, sysroot), offsetof(jm_options, sysroot));
   EXPECT_EQ(offsetof(FirstOptions, period_s), offsetof(jm_options, period_s));
   EXPECT_GE(sizeof(jm_options), sizeof(FirstOptions));
 }
 
-TEST(SizedStruct, OfAnOlderProgramIsTakenAndTheNewMembersAreZero) {
+TEST(SizedStruct, OfAnOlderProgramIsAcceptedWithNewMembersZero) {
   const FirstOptions caller_struct = {sizeof caller_struct, "powercap", "/machine", 0.25};
   LaterOptions own_struct;
   std::memset(&own_struct, 0xff, sizeof own_struct);
@@ -51,7 +51,7 @@ TEST(SizedStruct, OfAnOlderProgramIsTakenAndTheNewMembersAreZero) {
   EXPECT_EQ(own_struct.most_cpu_share, 0);
 }
 
-TEST(SizedStruct, OfANewerProgramIsTakenWhereItsNewMembersAreZero) {
+TEST(SizedStruct, OfANewerProgramIsAcceptedWhenItsNewMembersAreZero) {
   const LaterOptions caller_struct = {sizeof caller_struct, "estimate", nullptr, 1, nullptr, 0};
   FirstOptions own_struct;
   ASSERT_TRUE(copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
@@ -60,14 +60,14 @@ TEST(SizedStruct, OfANewerProgramIsTakenWhereItsNewMembersAreZero) {
   EXPECT_EQ(own_struct.period_s, 1);
 }
 
-TEST(SizedStruct, OfANewerProgramIsRefusedWhereItAsksForWhatWeDoNotKnow) {
+TEST(SizedStruct, OfANewerProgramIsRefusedWhenUnknownMembersAreSet) {
   const LaterOptions caller_struct = {sizeof caller_struct, nullptr, nullptr, 0, nullptr, 0.01};
   FirstOptions own_struct;
   const Status copied = copy_struct_from_caller(&caller_struct, caller_struct.size, &own_struct, sizeof own_struct,
                                                 kFrozenOptions_bytes, "jm_options");
   ASSERT_FALSE(copied);
   EXPECT_EQ(copied.error().code, ErrorCode::usage);
-  EXPECT_NE(copied.error().message.find("does not know"), std::string::npos);
+  EXPECT_NE(copied.error().message.find("does not support"), std::string::npos);
 }
 
 TEST(SizedStruct, OfASizeThatNoVersionHadIsRefused) {
@@ -83,22 +83,22 @@ TEST(SizedStruct, OfASizeThatNoVersionHadIsRefused) {
   }
 }
 
-TEST(SizedStruct, HandsOutNoByteBeyondTheCallersSize) {
+TEST(SizedStruct, WritesNoByteBeyondTheCallersSize) {
   jm_energy own_struct{};
   std::memset(&own_struct, 0x55, sizeof own_struct);
   for (std::size_t size = 0; size <= sizeof(jm_energy) + 16; ++size) {
     alignas(jm_energy) std::array<unsigned char, sizeof(jm_energy) + 64> memory;
     memory.fill(0xee);
     std::memcpy(memory.data(), &size, sizeof size);
-    const Status handed = copy_to_caller(own_struct, reinterpret_cast<jm_energy*>(memory.data()));
-    EXPECT_EQ(handed.has_value(), size >= sizeof(std::size_t)) << size;
-    const std::size_t filled = handed ? std::min(size, sizeof own_struct) : sizeof(std::size_t);
+    const Status copy_status = copy_to_caller(own_struct, reinterpret_cast<jm_energy*>(memory.data()));
+    EXPECT_EQ(copy_status.has_value(), size >= sizeof(std::size_t)) << size;
+    const std::size_t filled = copy_status ? std::min(size, sizeof own_struct) : sizeof(std::size_t);
     for (std::size_t i = sizeof(std::size_t); i < memory.size(); ++i) {
       ASSERT_EQ(memory[i], i < filled ? 0x55 : 0xee) << "byte " << i << " of a structure of size " << size;
     }
-    std::size_t said = 0;
-    std::memcpy(&said, memory.data(), sizeof said);
-    EXPECT_EQ(said, handed ? filled : size);
+    std::size_t filled_size = 0;
+    std::memcpy(&filled_size, memory.data(), sizeof filled_size);
+    EXPECT_EQ(filled_size, copy_status ? filled : size);
   }
 }
 

@@ -19,9 +19,9 @@ std::int64_t ticks_in_bursts(std::int64_t from_s, std::int64_t to_s) {
   return count;
 }
 
-TEST(BurstSchedule, TheBeginningOfARunIsWatchedClosely) { EXPECT_EQ(ticks_in_bursts(0, 20), 2000); }
+TEST(BurstSchedule, SamplesTheBeginningOfARunInBursts) { EXPECT_EQ(ticks_in_bursts(0, 20), 2000); }
 
-TEST(BurstSchedule, LaterTheyBecomeRareButDoNotEnd) {
+TEST(BurstSchedule, BurstsBecomeRareButContinue) {
   EXPECT_GT(ticks_in_bursts(20, 60), 1500);
   EXPECT_GT(ticks_in_bursts(3600, 7200), 500);
   EXPECT_LT(ticks_in_bursts(0, 86400), 20'000);  // of 8.6 million ticks

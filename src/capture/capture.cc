@@ -350,18 +350,17 @@ std::vector<Activity> Capture::collect_waits(std::int64_t settled_ns, std::int64
 void Capture::add_diagnostics(Diagnostics& diagnostics) {
   if (scopes_.refused_count() > 0) {
     diagnostics.add({"places_refused", scopes_.refused_count(),
-                     "there were too many regions and modules of different names",
-                     "leave numbers out of the names of regions"});
+                     "there are too many distinct names of regions and modules",
+                     "remove numbers from the names of regions"});
   }
   const KernelLog::Counts counts = kernels_.counts();
   if (counts.without_scope > 0) {
     diagnostics.add(
-        {"kernels_unplaced", counts.without_scope, "kernels whose launch was not seen belong to no layer", ""});
+        {"kernels_unplaced", counts.without_scope, "kernels without an observed launch belong to no layer", ""});
   }
   if (counts.scoped_by_repetition > 0) {
     diagnostics.add({"kernels_placed_by_repetition", counts.scoped_by_repetition,
-                     "kernels whose launch was not seen were given the layers of those in the last step that was seen",
-                     ""});
+                     "kernels without an observed launch were assigned to the layers of the last observed step", ""});
   }
 }
 

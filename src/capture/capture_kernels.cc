@@ -25,10 +25,9 @@ void Capture::trace_kernels(bool traced, std::int64_t time_ns, std::uint32_t sco
 
 void Capture::on_other_profiler(bool running) {
   if (running) {
-    marks_.add_diagnostic(
-        {"profiler_in_process", 1,
-         "another profiler ran in this process: it slows the program and takes a GPU's records for itself",
-         "record without it"});
+    marks_.add_diagnostic({"profiler_in_process", 1,
+                            "another profiler ran in this process: it slows the program and takes the GPU records",
+                            "record without it"});
   }
   if (KernelSource* const source = kernel_source_.load()) source->on_other_profiler(running, monotonic_ns());
 }

@@ -55,7 +55,7 @@ void burn(std::int64_t cpu_ns) {
   }
 }
 
-TEST(Capture, ProbingIsMarkedEveryTimeAndOfNoStep) {
+TEST(Capture, EveryProbingIsMarkedAndBelongsToNoStep) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
   capture.step({});
@@ -79,7 +79,7 @@ TEST(Capture, ProbingIsMarkedEveryTimeAndOfNoStep) {
   for (const auto& [id, seen] : edges) EXPECT_EQ(seen, 11);
 }
 
-TEST(Capture, TellsTheCpuTimeOfEveryPlace) {
+TEST(Capture, ReportsTheCpuTimeOfEveryScope) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
   const std::uint32_t forward = capture.child_scope(0, ScopeKind::phase, "forward");
@@ -98,7 +98,7 @@ TEST(Capture, TellsTheCpuTimeOfEveryPlace) {
   EXPECT_EQ(written.scopes[layer].parent, forward);
 }
 
-TEST(Capture, CpuTimeOfThreadsThatNobodyFollowsIsThatOfThePlaceThatLeads) {
+TEST(Capture, CpuTimeOfUntrackedThreadsBelongsToTheLeadingScope) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
   const std::uint32_t scope = capture.child_scope(0, ScopeKind::module, "conv");
@@ -111,7 +111,7 @@ TEST(Capture, CpuTimeOfThreadsThatNobodyFollowsIsThatOfThePlaceThatLeads) {
   EXPECT_LT(written.tallies[scope].cpu_ns, 15'000'000);
 }
 
-TEST(Capture, AThreadOfTheEngineIsLentThePlaceItWorksFor) {
+TEST(Capture, AnAutogradThreadInheritsTheScopeItWorksFor) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
   const std::uint32_t backward = capture.child_scope(0, ScopeKind::phase, "backward");
@@ -134,7 +134,7 @@ TEST(Capture, AThreadOfTheEngineIsLentThePlaceItWorksFor) {
   EXPECT_EQ(written.tallies[layer].count, 2u);
 }
 
-TEST(Capture, CpuTimeOfPlacesThatFollowCloselyIsSharedOutAndNoneIsLost) {
+TEST(Capture, CpuTimeOfShortScopesIsSplitAndNoneIsLost) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
   const std::uint32_t outer = capture.child_scope(0, ScopeKind::phase, "forward");
@@ -156,7 +156,7 @@ TEST(Capture, CpuTimeOfPlacesThatFollowCloselyIsSharedOutAndNoneIsLost) {
   EXPECT_GE(written.tallies[inner].cpu_ns + written.tallies[outer].cpu_ns, 11'000'000);
 }
 
-TEST(Capture, RegionsNestAndTieTheirMarksTogether) {
+TEST(Capture, RegionsNestAndLinkTheirMarks) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
   capture.push_region("outer");
@@ -172,7 +172,7 @@ TEST(Capture, RegionsNestAndTieTheirMarksTogether) {
   EXPECT_EQ(written.marks[3].name, "outer");
 }
 
-TEST(Capture, StepsOfTheProgramsOwnEndInference) {
+TEST(Capture, ExplicitStepsDisableInferredSteps) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
   EXPECT_TRUE(capture.on_event(LoopEvent::forward_infer));
@@ -187,7 +187,7 @@ TEST(Capture, StepsOfTheProgramsOwnEndInference) {
   EXPECT_EQ(written.steps[0].end_ns, written.steps[1].begin_ns);
 }
 
-TEST(Capture, EndsOnceHoweverOftenItIsAsked) {
+TEST(Capture, EndsOnceHoweverOftenItIsCalled) {
   Written written;
   Capture capture(std::make_unique<TestSink>(written));
   capture.finish();

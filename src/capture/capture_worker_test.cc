@@ -70,7 +70,7 @@ TEST(CaptureWorker, CountsStepsUnlessTheyAreNumbered) {
   EXPECT_EQ(written.metrics[1].step, 11);
 }
 
-TEST(CaptureWorker, SaysInTheRecordingThatItCouldNotBeWritten) {
+TEST(CaptureWorker, RecordsThatMarksCouldNotBeWritten) {
   Written written;
   written.fails = true;
   MarkLog log;

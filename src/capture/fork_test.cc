@@ -22,18 +22,18 @@ namespace joulemap::capture {
 namespace {
 
 // Forks; returns whether `holds` returned true in the child and the child exited normally.
-template <class Holds>
-bool in_forked_child(Holds holds) {
+template <class Check>
+bool in_forked_child(Check check) {
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(holds() ? 0 : 1);
+  if (child == 0) ::_exit(check() ? 0 : 1);
   int status = -1;
   return ::waitpid(child, &status, 0) == child && status == 0;
 }
 
-class KeptMarks final : public MarkSink {
+class StoredMarks final : public MarkSink {
  public:
-  explicit KeptMarks(std::vector<Mark>& kept) : kept_(kept) {}
-  void add(Mark mark) override { kept_.push_back(std::move(mark)); }
+  explicit StoredMarks(std::vector<Mark>& marks) : marks_(marks) {}
+  void add(Mark mark) override { marks_.push_back(std::move(mark)); }
   void add(Metric) override {}
   void add(EnvironmentFact) override {}
   void add(Activity) override {}
@@ -41,13 +41,13 @@ class KeptMarks final : public MarkSink {
   Status finish(Diagnostics) override { return Done{}; }
 
  private:
-  std::vector<Mark>& kept_;
+  std::vector<Mark>& marks_;
 };
 
-std::uint64_t thread_of_a_mark() {
+std::uint64_t thread_of_mark() {
   std::vector<Mark> marks;
   MarkLog log;
-  CaptureWorker worker(std::make_unique<KeptMarks>(marks), log);
+  CaptureWorker worker(std::make_unique<StoredMarks>(marks), log);
   log.mark(MarkKind::region_begin, 1, "here");
   worker.finish();
   return marks.at(0).thread;
@@ -74,15 +74,15 @@ class ForkedCaptureTest : public ::testing::Test {
   TemporaryDirectory folder;
 };
 
-TEST_F(ForkedCaptureTest, MarksOfAChildCarryItsOwnThread) {
-  EXPECT_EQ(thread_of_a_mark(), static_cast<std::uint64_t>(::gettid()));
-  EXPECT_TRUE(in_forked_child([] { return thread_of_a_mark() == static_cast<std::uint64_t>(::gettid()); }));
+TEST_F(ForkedCaptureTest, MarksOfAChildHaveItsOwnThread) {
+  EXPECT_EQ(thread_of_mark(), static_cast<std::uint64_t>(::gettid()));
+  EXPECT_TRUE(in_forked_child([] { return thread_of_mark() == static_cast<std::uint64_t>(::gettid()); }));
   EXPECT_TRUE(in_forked_child([] {
-    return in_forked_child([] { return thread_of_a_mark() == static_cast<std::uint64_t>(::gettid()); });
+    return in_forked_child([] { return thread_of_mark() == static_cast<std::uint64_t>(::gettid()); });
   })) << "a child's child";
 }
 
-TEST_F(ForkedCaptureTest, AChildHasItsOwnPartAndItsThreadIsAtNoPlaceOfItsParent) {
+TEST_F(ForkedCaptureTest, AChildHasItsOwnPartAndNoScopeOfItsParent) {
   ASSERT_TRUE(Capture::join_recording());
   Capture* const parents = Capture::get();
   parents->push_region("of the parent");
@@ -113,25 +113,25 @@ TEST_F(ForkedCaptureTest, ARangeThatTheParentOpenedEndsNothingInTheChild) {
 }
 
 // The workers of a killed trainer live on for a while; its part must be unlocked all the same.
-TEST_F(ForkedCaptureTest, ThePartOfAProcessThatDiedIsNotLockedByItsChildren) {
-  std::array<int, 2> holds_child{};
+TEST_F(ForkedCaptureTest, ChildrenDoNotLockThePartOfADeadParent) {
+  std::array<int, 2> child_gate{};
   std::array<int, 2> has_forked{};  // fork's child closes inherited descriptors before fork() returns
-  ASSERT_EQ(::pipe(holds_child.data()), 0);
+  ASSERT_EQ(::pipe(child_gate.data()), 0);
   ASSERT_EQ(::pipe(has_forked.data()), 0);
   EXPECT_TRUE(in_forked_child([&] {
     if (Capture::get() == nullptr) return false;
     if (::fork() == 0) {
-      ::close(holds_child[1]);
+      ::close(child_gate[1]);
       char none = 0;
       if (::write(has_forked[1], &none, 1) != 1) ::_exit(1);
-      ::_exit(::read(holds_child[0], &none, 1) == 0 ? 0 : 1);
+      ::_exit(::read(child_gate[0], &none, 1) == 0 ? 0 : 1);
     }
     char ready = 0;
     return ::read(has_forked[0], &ready, 1) == 1;  // then exits without finishing
   }));
   ASSERT_EQ(parts().size(), 1u);
   EXPECT_FALSE(recording::is_being_written(parts()[0]));
-  for (const int end : {holds_child[0], holds_child[1], has_forked[0], has_forked[1]}) ::close(end);
+  for (const int end : {child_gate[0], child_gate[1], has_forked[0], has_forked[1]}) ::close(end);
 }
 
 }  // namespace

@@ -28,20 +28,20 @@ TEST(HloRange, IsReadFromTheTextThatXlaPushes) {
   EXPECT_TRUE(module->instruction.empty());
 }
 
-TEST(HloRange, RangesOfOthersAreNotXlas) {
+TEST(HloRange, RejectsRangesOfOtherLibraries) {
   for (const char* text : {"", "step", "#", "##", "#a=b#", "colour #3", "#hlo_op=", "hlo_op=x"}) {
     EXPECT_FALSE(parse_hlo_range(text).has_value()) << text;
   }
 }
 
-TEST(HloRange, TheCompilersOwnAreTold) {
+TEST(HloRange, RecognizesRangesOfTheCompiler) {
   EXPECT_TRUE(is_xla_compiler_range("XlaPass:#name=fusion,module=jit_step,program_id=3#"));
   EXPECT_FALSE(is_xla_compiler_range("XlaModule:#hlo_module=jit_step,program_id=3#"));
   EXPECT_FALSE(is_xla_compiler_range("Xla"));
   EXPECT_FALSE(is_xla_compiler_range("ncclAllReduce"));
 }
 
-TEST(HloScopes, AProgramThatNobodyTellsOfIsATrialOfTheCompilers) {
+TEST(HloScopes, AnUnannouncedProgramIsACompilerTrial) {
   HloScopes programs;
   EXPECT_FALSE(programs.is_autotuning("gemm_fusion_dot.5"));  // no program is registered
   programs.register_op("", "", "");
@@ -51,7 +51,7 @@ TEST(HloScopes, AProgramThatNobodyTellsOfIsATrialOfTheCompilers) {
   EXPECT_FALSE(programs.is_autotuning(""));
 }
 
-TEST(HloScopes, AnInstructionIsWhereItsOperationBelongs) {
+TEST(HloScopes, AnInstructionHasTheScopeOfItsOperation) {
   HloScopes programs;
   ScopeTable scopes;
   programs.register_op("jit_step", "fusion.3", "jit(step)/transpose(jvp(Net))/Dense_0/dot_general");
@@ -65,7 +65,7 @@ TEST(HloScopes, AnInstructionIsWhereItsOperationBelongs) {
             (std::vector<std::string>{"inference", "forward", "Dense_0", "dot_general"}));
 }
 
-TEST(HloScopes, WhatNobodyToldOfIsNotKnown) {
+TEST(HloScopes, UnannouncedInstructionsHaveNoScope) {
   HloScopes programs;
   ScopeTable scopes;
   programs.register_op("jit_step", "fusion.3", "jit(step)/mul");
@@ -73,7 +73,7 @@ TEST(HloScopes, WhatNobodyToldOfIsNotKnown) {
   EXPECT_FALSE(programs.scope_of("jit_other", "fusion.3", scopes).has_value());
 }
 
-TEST(HloScopes, AProgramThatIsCompiledAnewIsLearnedAnew) {
+TEST(HloScopes, ARecompiledProgramReplacesItsScopes) {
   HloScopes programs;
   ScopeTable scopes;
   programs.register_op("jit_step", "fusion.3", "jit(step)/Net/a/mul");

@@ -30,7 +30,7 @@ Activity collect_all(KernelLog& log) {
   return activity;
 }
 
-TEST(KernelLog, TiesAKernelToThePlaceAndStepThatLaunchedIt) {
+TEST(KernelLog, LinksAKernelToItsScopeAndStep) {
   KernelLog log;
   log.set_device(0, "GPU-1");
   log.begin_step(1, 0, 0, true);
@@ -52,7 +52,7 @@ TEST(KernelLog, TiesAKernelToThePlaceAndStepThatLaunchedIt) {
   EXPECT_EQ(activity.kernel_tallies.size(), 2u);
 }
 
-TEST(KernelLog, WhatTheRecorderLaunchesItselfIsNotTold) {
+TEST(KernelLog, OmitsLaunchesOfTheRecorder) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
   log.on_launch(11, 5, 1, 0);
@@ -65,7 +65,7 @@ TEST(KernelLog, WhatTheRecorderLaunchesItselfIsNotTold) {
   EXPECT_EQ(log.counts().without_scope, 0u);
 }
 
-TEST(KernelLog, WhatRunsAfterAStepHasEndedIsOfNoneAndIsKept) {
+TEST(KernelLog, KernelsLaunchedAfterAStepBelongToNoStep) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
   log.on_launch(11, 5, 1, 0);
@@ -82,7 +82,7 @@ TEST(KernelLog, WhatRunsAfterAStepHasEndedIsOfNoneAndIsKept) {
   EXPECT_EQ(activity.kernels.size(), 2u);
 }
 
-TEST(KernelLog, AClassIsANameAndItsExtents) {
+TEST(KernelLog, AClassIsANameAndLaunchGeometry) {
   KernelLog log;
   KernelFacts facts = kernel(1, 0);
   log.on_kernel(facts);
@@ -94,7 +94,7 @@ TEST(KernelLog, AClassIsANameAndItsExtents) {
   EXPECT_EQ(collect_all(log).classes.size(), 3u);
 }
 
-TEST(KernelLog, AKernelWhoseLaunchWasNotSeenIsCountedAndStandsAtTheRoot) {
+TEST(KernelLog, AKernelWithoutALaunchIsCountedAtTheRootScope) {
   KernelLog log;
   log.on_launch(1, 9, 1, 0);
   log.on_launch(1 + (1u << 18), 9, 1, 0);  // overwrites the first launch
@@ -103,7 +103,7 @@ TEST(KernelLog, AKernelWhoseLaunchWasNotSeenIsCountedAndStandsAtTheRoot) {
   EXPECT_EQ(collect_all(log).kernels.at(0).scope, 0u);
 }
 
-TEST(KernelLog, KernelsOfAGraphStandWhereTheyWereCaptured) {
+TEST(KernelLog, KernelsOfAGraphHaveTheScopeOfTheirCapture) {
   KernelLog log;
   log.on_graph_node(100, 7);
   log.on_graph_node_copied(100, 200);
@@ -118,7 +118,7 @@ TEST(KernelLog, KernelsOfAGraphStandWhereTheyWereCaptured) {
   EXPECT_EQ(activity.kernels.at(1).scope, 1u);  // its capture was not seen: scope of the graph's launch
 }
 
-TEST(KernelLog, AKernelThatComesAfterItsStepWasClosedIsKeptWithoutOne) {
+TEST(KernelLog, RecordsAKernelThatArrivesAfterItsStepWasCollected) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
   log.on_launch(1, 3, 1, 0);
@@ -144,7 +144,7 @@ void play_step(KernelLog& log, std::uint32_t serial, std::uint32_t kernels, std:
   }
 }
 
-TEST(KernelLog, StepsThatLaunchTheSameHaveTheSameShape) {
+TEST(KernelLog, StepsWithEqualLaunchesHaveTheSameShape) {
   KernelLog log;
   play_step(log, 1, 10, kMillisecond_ns);
   play_step(log, 2, 10, kMillisecond_ns);
@@ -155,7 +155,7 @@ TEST(KernelLog, StepsThatLaunchTheSameHaveTheSameShape) {
   EXPECT_NE(activity.steps.at(0).kernel_sequence_hash, 0u);
 }
 
-TEST(KernelLog, ItsLoadIsThatOfAnUsualStepWhateverTheFirstWasLike) {
+TEST(KernelLog, TheLoadIsThatOfATypicalStep) {
   KernelLog log;
   std::int64_t now_ns = 0;
   for (std::uint32_t step = 1; step <= 13; ++step) {
@@ -173,7 +173,7 @@ TEST(KernelLog, ItsLoadIsThatOfAnUsualStepWhateverTheFirstWasLike) {
   EXPECT_NEAR(load.gpu_s, 0.009, 1e-6);
 }
 
-TEST(KernelLog, KernelsWhoseLaunchIsNotSeenArePlacedAsInTheLastStepThatWas) {
+TEST(KernelLog, KernelsWithoutALaunchGetTheScopesOfTheLastTracedStep) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
   const std::uint32_t scopes[] = {5, 6, 5, 7};
@@ -197,7 +197,7 @@ TEST(KernelLog, KernelsWhoseLaunchIsNotSeenArePlacedAsInTheLastStepThatWas) {
   EXPECT_EQ(log.counts().without_scope, 1u);
 }
 
-TEST(KernelLog, WaitsForKernelsThatAreStillOut) {
+TEST(KernelLog, WaitsForOutstandingKernels) {
   KernelLog log;
   log.begin_step(1, 0, 0, true);
   log.on_launch(1, 3, 1, 0);
@@ -212,7 +212,7 @@ TEST(KernelLog, WaitsForKernelsThatAreStillOut) {
   EXPECT_EQ(later.steps[0].kernels, 1u);
 }
 
-TEST(KernelLog, ALongRunKeepsTheSumsAndAStepNowAndThen) {
+TEST(KernelLog, ALongRunStoresTalliesAndOccasionalSteps) {
   KernelLog log;
   std::uint64_t has_kernel_records = 0;
   std::uint64_t steps = 0;
@@ -235,7 +235,7 @@ TEST(KernelLog, ALongRunKeepsTheSumsAndAStepNowAndThen) {
   EXPECT_GT(has_kernel_records * kKernels, 8'000'000u);
 }
 
-TEST(KernelLog, AProgramWithoutStepsIsWrittenAsItGoes) {
+TEST(KernelLog, AProgramWithoutStepsIsWrittenContinuously) {
   KernelLog log;
   log.on_launch(1, 4, 0, 0);
   log.on_kernel(kernel(1, 10));

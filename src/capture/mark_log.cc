@@ -42,7 +42,7 @@ Diagnostics MarkLog::diagnostics() {
   const std::lock_guard lock(lock_);
   Diagnostics all = diagnostics_;
   if (dropped_ > 0)
-    all.add({"marks_dropped", dropped_, "marks came faster than they could be written; some are missing", ""});
+    all.add({"marks_dropped", dropped_, "marks arrived faster than they could be written; some are missing", ""});
   return all;
 }
 

@@ -68,7 +68,7 @@ std::unique_ptr<MarkSink> open_recording_sink() {
   Result<recording::RecordingWriter> writer =
       recording::RecordingWriter::create(recording::recording_part_path(folder, source), source);
   if (!writer) {
-    fmt::print(stderr, "joulemap: what process {} does is not recorded: {}\n", source.pid, writer.error().message);
+    fmt::print(stderr, "joulemap: process {} is not recorded: {}\n", source.pid, writer.error().message);
     return nullptr;
   }
   if (std::string rank = rank_of_this_process(); !rank.empty())

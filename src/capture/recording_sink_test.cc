@@ -29,7 +29,7 @@ class RecordedProcess {
   }
 };
 
-struct Seen : recording::RecordingVisitor {
+struct MarksAndMetrics : recording::RecordingVisitor {
   void on_source(std::uint32_t, const RecordingSource& source) override { sources.push_back(source); }
   void on_mark(std::uint32_t, const Mark& mark) override { marks.push_back(mark); }
   void on_metric(std::uint32_t, const Metric& metric) override { metrics.push_back(metric); }
@@ -38,9 +38,9 @@ struct Seen : recording::RecordingVisitor {
   std::vector<Metric> metrics;
 };
 
-TEST(RecordingSink, AProcessThatIsNotRecordedHasNoLog) { EXPECT_EQ(open_recording_sink(), nullptr); }
+TEST(RecordingSink, AnUnrecordedProcessHasNoLog) { EXPECT_EQ(open_recording_sink(), nullptr); }
 
-TEST(RecordingSink, MarksAndMetricsLieInAPartOfTheRecording) {
+TEST(RecordingSink, MarksAndMetricsAreInAPartOfTheRecording) {
   const TemporaryDirectory folder;
   const RecordedProcess recorded(folder.path());
   {
@@ -56,7 +56,7 @@ TEST(RecordingSink, MarksAndMetricsLieInAPartOfTheRecording) {
   std::vector<std::string> parts;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) parts.push_back(entry.path());
   ASSERT_EQ(parts.size(), 1u);
-  Seen seen;
+  MarksAndMetrics seen;
   const Result<recording::RecordingSummary> read = recording::read_recording(parts[0], seen);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_TRUE(read->ended);

@@ -29,11 +29,11 @@ TEST(StepDetector, ATrainingStepEndsWithItsUpdate) { EXPECT_EQ(steps_of("LFdBOLF
 
 TEST(StepDetector, WithoutALoaderAStepBeginsWithTheModel) { EXPECT_EQ(steps_of("FdBOFdBO"), "|FdBO|FdBO"); }
 
-TEST(StepDetector, GradientsThatAreAddedUpAreOneStep) {
+TEST(StepDetector, AccumulatedGradientsAreOneStep) {
   EXPECT_EQ(steps_of("LFdBLFdBOLFdBLFdBO"), "|LFdBLFdBO|LFdBLFdBO");
 }
 
-TEST(StepDetector, EveryCallOfAModelThatOnlyAnswersIsAStep) {
+TEST(StepDetector, EveryInferenceCallIsAStep) {
   EXPECT_EQ(steps_of("fdfdfd"), "|fd|fd|fd");
   EXPECT_EQ(steps_of("LfdLfd"), "|Lfd|Lfd");
   EXPECT_EQ(steps_of("FdFdFd"), "|Fd|Fd|Fd");  // gradients were left enabled for inference
@@ -43,7 +43,7 @@ TEST(StepDetector, ValidationAfterTrainingCountsItsBatches) {
   EXPECT_EQ(steps_of("LFdBOLFdBOILfdLfdILFdBO"), "|LFdBO|LFdBOI|Lfd|LfdI|L!FdBO");
 }
 
-TEST(StepDetector, TwoNetworksThatAreTrainedTogetherShareAStep) {
+TEST(StepDetector, JointlyTrainedNetworksShareAStep) {
   // In the first step, nothing shows yet that both calls belong to one backward pass.
   EXPECT_EQ(steps_of("LFdFdBOLFdFdBO"), "|LFd|FdBO|LFdFdBO");
 }

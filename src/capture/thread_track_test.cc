@@ -8,7 +8,7 @@
 namespace joulemap::capture {
 namespace {
 
-std::vector<ScopeTally> sums(ThreadTrack& track) {
+std::vector<ScopeTally> collected_tallies(ThreadTrack& track) {
   std::vector<ScopeTally> rows;
   std::vector<ScopeTally> totals;
   track.take(rows);
@@ -23,34 +23,34 @@ ScopeTally at(const std::vector<ScopeTally>& rows, std::uint32_t scope) {
   return {};
 }
 
-TEST(ThreadTrack, TimeBelongsToTheInnermostPlaceAlone) {
+TEST(ThreadTrack, TimeBelongsToTheInnermostScopeOnly) {
   ThreadTrack track(1000, 500, CLOCK_THREAD_CPUTIME_ID);
   track.enter(1, {.now_ns = 1100, .thread_cpu_ns = 560});
   track.enter(2, {.now_ns = 1300, .thread_cpu_ns = 760});
   track.leave_to(1, {.now_ns = 1700, .thread_cpu_ns = 1060});
   track.leave_to(0, {.now_ns = 1800, .thread_cpu_ns = 1160});
-  const auto rows = sums(track);
+  const auto rows = collected_tallies(track);
   EXPECT_EQ(at(rows, 0).wall_ns, 100);
   EXPECT_EQ(at(rows, 1).wall_ns, 300);
   EXPECT_EQ(at(rows, 1).cpu_ns, 300);
   EXPECT_EQ(at(rows, 2).wall_ns, 400);
   EXPECT_EQ(at(rows, 2).cpu_ns, 300);
   EXPECT_EQ(at(rows, 1).count, 1u);
-  EXPECT_TRUE(sums(track).empty());
+  EXPECT_TRUE(collected_tallies(track).empty());
 }
 
-TEST(ThreadTrack, CpuTimeThatIsReadSeldomIsSharedOutByWallTime) {
+TEST(ThreadTrack, SplitsRarelyReadCpuTimeByWallTime) {
   ThreadTrack track(0, 0, CLOCK_THREAD_CPUTIME_ID);
   track.enter(1, {.now_ns = 0});
   track.enter(2, {.now_ns = 300});
   track.leave_to(1, {.now_ns = 1000});
   track.tick({.now_ns = 1000, .thread_cpu_ns = 500});
-  const auto rows = sums(track);
+  const auto rows = collected_tallies(track);
   EXPECT_EQ(at(rows, 1).cpu_ns, 150);
   EXPECT_EQ(at(rows, 2).cpu_ns, 350);
 }
 
-TEST(ThreadTrack, APlaceThatIsLentLiesBeneathWhatTheThreadEntersItself) {
+TEST(ThreadTrack, AnInheritedScopeIsBelowScopesThatTheThreadEnters) {
   ThreadTrack track(0, 0, CLOCK_THREAD_CPUTIME_ID);
   track.set_base_scope(7, {.now_ns = 10});
   EXPECT_EQ(track.current_scope(), 7u);
@@ -59,10 +59,10 @@ TEST(ThreadTrack, APlaceThatIsLentLiesBeneathWhatTheThreadEntersItself) {
   EXPECT_EQ(track.current_scope(), 8u);
   track.leave_to(0, {.now_ns = 40});
   EXPECT_EQ(track.current_scope(), 0u);
-  EXPECT_EQ(at(sums(track), 7).wall_ns, 10);
+  EXPECT_EQ(at(collected_tallies(track), 7).wall_ns, 10);
 }
 
-TEST(ThreadTrack, LeavingSkipsWhatAnExceptionLeftOpen) {
+TEST(ThreadTrack, LeaveClosesScopesThatAnExceptionLeftOpen) {
   ThreadTrack track(0, 0, CLOCK_THREAD_CPUTIME_ID);
   const std::size_t depth = track.enter(1, {.now_ns = 1});
   track.enter(2, {.now_ns = 2});
@@ -70,10 +70,10 @@ TEST(ThreadTrack, LeavingSkipsWhatAnExceptionLeftOpen) {
   track.leave_to(depth, {.now_ns = 4});
   EXPECT_EQ(track.depth(), 0u);
   track.leave_to(0, {.now_ns = 5});  // a repeated leave has no effect
-  EXPECT_EQ(at(sums(track), 3).wall_ns, 1);
+  EXPECT_EQ(at(collected_tallies(track), 3).wall_ns, 1);
 }
 
-TEST(UntrackedCpuTime, CreditsWhatNobodyFollowsAndMakesUpForWhatWasCreditedTooEarly) {
+TEST(UntrackedCpuTime, CreditsUntrackedTimeAndCorrectsEarlyCredits) {
   UntrackedCpuTime account(1000);
   account.add_tracked(100);
   EXPECT_EQ(account.take_untracked_ns(1400), 300);
@@ -82,14 +82,14 @@ TEST(UntrackedCpuTime, CreditsWhatNobodyFollowsAndMakesUpForWhatWasCreditedTooEa
   EXPECT_EQ(account.take_untracked_ns(1500), 50);
 }
 
-TEST(ThreadTrack, OperationsOfTheSamePlaceOneAfterTheOtherAreCountedEach) {
+TEST(ThreadTrack, CountsConsecutiveOperationsOfTheSameScope) {
   ThreadTrack track(0, 0, {});
   track.enter(1, {.now_ns = 0});
   track.replace_innermost(2, {.now_ns = 10}, ThreadTrack::EntryCounting::each);
   track.replace_innermost(2, {.now_ns = 30}, ThreadTrack::EntryCounting::each);
   track.replace_innermost(2, {.now_ns = 50});
   track.leave_to(0, {.now_ns = 60});
-  const ScopeTally operation = at(sums(track), 2);
+  const ScopeTally operation = at(collected_tallies(track), 2);
   EXPECT_EQ(operation.count, 2u);
   EXPECT_EQ(operation.wall_ns, 50);
 }

@@ -16,17 +16,17 @@ double traced_share(TracingMode tracing_mode, const KernelLog::Load& load, int s
   return traced / static_cast<double>(steps);
 }
 
-TEST(TracingPolicy, FollowsEveryStepOfAProgramThatKeepsItsGpuBusy) {
+TEST(TracingPolicy, TracesEveryStepOfAGpuBoundProgram) {
   EXPECT_EQ(traced_share(TracingMode::automatic, kResNet50, 1000), 1);
 }
 
-TEST(TracingPolicy, LeavesMostStepsOfALaunchBoundProgramAlone) {
+TEST(TracingPolicy, TracesFewStepsOfALaunchBoundProgram) {
   const double share = traced_share(TracingMode::automatic, kLaunchBound, 10'000);
   EXPECT_LT(share, 0.004);
   EXPECT_GT(share, 0.001);
 }
 
-TEST(TracingPolicy, FollowsEveryStepAgainWhenTheGpuBecomesBusy) {
+TEST(TracingPolicy, TracesEveryStepAgainWhenTheGpuBecomesBusy) {
   TracingPolicy plan(TracingMode::automatic);
   for (int i = 0; i < 1000; ++i) plan.next(i * std::int64_t{16'000'000}, kLaunchBound);
   EXPECT_TRUE(plan.is_light());
@@ -34,12 +34,12 @@ TEST(TracingPolicy, FollowsEveryStepAgainWhenTheGpuBecomesBusy) {
   EXPECT_FALSE(plan.is_light());
 }
 
-TEST(TracingPolicy, DoesWhatItIsToldWhateverTheLoad) {
+TEST(TracingPolicy, ObeysAnExplicitModeAtAnyLoad) {
   EXPECT_EQ(traced_share(TracingMode::full, kLaunchBound, 1000), 1);
   EXPECT_LT(traced_share(TracingMode::light, kResNet50, 10'000), 0.02);
 }
 
-TEST(TracingPolicy, FollowsTwoStepsInARowBecauseTheFirstPaysForTurningOn) {
+TEST(TracingPolicy, TracesTwoStepsInARowBecauseTheFirstHasEnableCost) {
   TracingPolicy plan(TracingMode::light);
   bool last = true;
   int runs_of_two = 0;
@@ -56,7 +56,7 @@ TEST(TracingPolicy, FollowsTwoStepsInARowBecauseTheFirstPaysForTurningOn) {
   EXPECT_GE(runs_of_two, 9) << "400 s: ever more seldom, up to once a minute";
 }
 
-TEST(TracingPolicy, LeavesStepsAloneForSecondsHoweverShortTheyAre) {
+TEST(TracingPolicy, PausesTracingForSecondsHoweverShortStepsAre) {
   TracingPolicy plan(TracingMode::light);
   int traced = 0;
   for (int i = 0; i < 30'000; ++i) traced += plan.next(i * std::int64_t{1'000'000}, kLaunchBound).traced ? 1 : 0;

@@ -47,8 +47,8 @@ Result<experiment::AnalysisOptions> options_of(const AnalyzeFlags& flags) {
   experiment::AnalysisOptions options;
   const std::optional<statistics::Adjustment> adjustment = statistics::parse_adjustment(flags.adjust);
   if (!adjustment) {
-    return Error{ErrorCode::usage, fmt::format("--adjust knows no {}", joulemap::quoted(flags.adjust)),
-                 "holm, bonferroni, bh, none"};
+    return Error{ErrorCode::usage, fmt::format("unknown value {} for --adjust", joulemap::quoted(flags.adjust)),
+                 "use holm, bonferroni, bh or none"};
   }
   options.adjustment = *adjustment;
   options.alpha = flags.alpha;
@@ -75,7 +75,7 @@ int run_analyze(const AnalyzeFlags& flags) {
                       int{flags.csv_rows} + int{flags.csv_functions};
   if (formats > 1) {
     return print_error(
-        {ErrorCode::usage, "--json, --markdown, --latex and the kinds of --csv are one or the other", "choose one"});
+        {ErrorCode::usage, "--json, --markdown, --latex and the --csv options exclude each other", "choose one"});
   }
   const Result<experiment::AnalysisOptions> options = options_of(flags);
   if (!options) return print_error(options.error());
@@ -101,36 +101,37 @@ int run_analyze(const AnalyzeFlags& flags) {
 
 void add_analyze_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<AnalyzeFlags>();
-  verb.add_option("EXPERIMENT", flags->folder, "the folder of the experiment")->required();
+  verb.add_option("EXPERIMENT", flags->folder, "experiment folder")->required();
   verb.add_option("--adjust", flags->adjust,
-                  "p-values for the number of comparisons: holm (default), bonferroni, bh, none")
+                  "correction for multiple comparisons: holm (default), bonferroni, bh, none")
       ->type_name("HOW");
-  verb.add_option("--alpha", flags->alpha, "else that of experiment.toml")
+  verb.add_option("--alpha", flags->alpha, "significance level; default: alpha of experiment.toml")
       ->type_name("P")
       ->check(number_between(1e-9, 0.5));
   verb.add_option("--factor", flags->factors,
-                  "compare the levels of this factor; else those that experiment.toml compares")
+                  "compare the levels of this factor; default: the factors that experiment.toml compares")
       ->type_name("NAME")
       ->expected(1)
       ->take_all();
-  verb.add_option("--metric", flags->metrics, "only these: energy_j, time_s, package, dram, gpu, or a metric's name")
+  verb.add_option("--metric", flags->metrics,
+                  "only these metrics: energy_j, time_s, package, dram, gpu, or the name of a metric")
       ->type_name("NAME")
       ->expected(1)
       ->take_all();
-  verb.add_option("--resamples", flags->resamples, "of bootstraps")
+  verb.add_option("--resamples", flags->resamples, "number of bootstrap resamples")
       ->type_name("N")
       ->check(whole_number(1, kMostResamples));
-  verb.add_option("--threads", flags->threads, "as the machine has CPUs by default; changes no number")
+  verb.add_option("--threads", flags->threads, "number of threads; default: all CPUs; does not change results")
       ->type_name("N")
       ->check(whole_number(0, kMostThreads));
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.analysis/1)");
   verb.add_flag("--markdown", flags->markdown, "tables, verdicts and methods as Markdown");
-  verb.add_flag("--latex", flags->latex, "the same for a paper");
-  verb.add_flag("--csv", flags->csv, "comparisons, all digits");
-  verb.add_flag("--csv-cells", flags->csv_cells, "cells, all digits");
-  verb.add_flag("--csv-rows", flags->csv_rows, "single rows with their metrics and flags, all digits");
-  verb.add_flag("--csv-functions", flags->csv_functions, "functions of cells with their causes, all digits");
-  verb.add_option("--html", flags->html, "write a page to FILE: one file that loads nothing, with plots and tables")
+  verb.add_flag("--latex", flags->latex, "the same as LaTeX");
+  verb.add_flag("--csv", flags->csv, "comparisons as CSV, full precision");
+  verb.add_flag("--csv-cells", flags->csv_cells, "cells as CSV, full precision");
+  verb.add_flag("--csv-rows", flags->csv_rows, "rows with their metrics and flags as CSV, full precision");
+  verb.add_flag("--csv-functions", flags->csv_functions, "functions of cells with their causes as CSV, full precision");
+  verb.add_option("--html", flags->html, "write a self-contained HTML page with plots and tables to FILE")
       ->type_name("FILE");
   verb.add_option("-o,--output", flags->output, "write to FILE instead of stdout")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_analyze(*flags); });

@@ -15,7 +15,7 @@ Result<recording::LoadedKernelLibrary> named_library(const std::string& name) {
   if (name.empty() || name == "none") return recording::LoadedKernelLibrary{};
   if (!file_exists(name)) {
     return Error{ErrorCode::not_found, fmt::format("{}: no such kernel library", name),
-                 "joulemap record keeps one in its data folder; --library none uses none"};
+                 "joulemap record writes one to its data folder; use --library none to run without one"};
   }
   return recording::load_kernel_library(name);
 }
@@ -23,7 +23,7 @@ Result<recording::LoadedKernelLibrary> named_library(const std::string& name) {
 // Not a CLI11 list: that would take a following file name for TO.
 Status read_window(std::string_view text, attribution::CommandTimeRange& time_range) {
   if (text.empty()) return Done{};
-  const Error wrong{ErrorCode::usage, fmt::format("--time {} is no stretch of time", joulemap::quoted(text)),
+  const Error wrong{ErrorCode::usage, fmt::format("--time {} is not a time range", joulemap::quoted(text)),
                     "--time 30,60"};
   const std::size_t comma = text.find(',');
   const std::optional<double> from_s = parse_double(text.substr(0, comma));
@@ -47,19 +47,19 @@ std::vector<DomainClass> left_out(const std::vector<std::string>& names) {
 void add_analysis_option_flags(CLI::App& verb, AttributionFlags& flags) {
   verb.add_option(
           "--mode", flags.mode,
-          "how energy is shared out: regress (by what kernels and layers draw, the default), integral (by time), "
-          "hold (by the power shown last)")
+          "how energy is attributed: regress (by the power of kernels and layers, the default), integral (by time), "
+          "hold (by the latest power sample)")
       ->type_name("MODE")
       ->check(CLI::IsMember({"regress", "integral", "hold"}));
-  verb.add_option("--time", flags.time, "only what was between FROM and TO, in seconds since the command began")
+  verb.add_option("--time", flags.time, "analyze only FROM to TO, in seconds since the start of the command")
       ->type_name("FROM,TO");
-  verb.add_option("--without", flags.excluded_domains, "leave out parts of the machine: cpu, ram, gpu")
+  verb.add_option("--without", flags.excluded_domains, "exclude parts of the machine: cpu, ram, gpu")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false)  // a file name may follow
       ->check(CLI::IsMember({"cpu", "ram", "gpu"}));
   verb.add_option("--library", flags.library,
-                  "what is known of kernels from elsewhere: a kernel library, or none; else what the recording holds")
+                  "kernel library that provides the priors, or none; default: the priors in the recording")
       ->type_name("FILE|none");
 }
 

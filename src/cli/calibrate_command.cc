@@ -40,7 +40,7 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   if (!opened) return print_error(opened.error());
   sampling::Sampler sampler(std::move(opened->sensors));
   if (sampler.channels().empty()) {
-    return print_error({ErrorCode::unsupported, "there is no sensor to calibrate here", "joulemap doctor tells why"});
+    return print_error({ErrorCode::unsupported, "no sensor to calibrate on this machine", "run joulemap doctor"});
   }
   calibration::CalibrationOptions options;
   options.idle_ns = static_cast<std::int64_t>(flags.seconds * static_cast<double>(kNanosecondsPerSecond));
@@ -54,8 +54,7 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
     if (stored) {
       result.calibration_file = path;
     } else {
-      result.diagnostics.add(
-          {"not_kept", 1, stored.error().message, "set JOULEMAP_DATA to a folder that can be written"});
+      result.diagnostics.add({"not_kept", 1, stored.error().message, "set JOULEMAP_DATA to a writable folder"});
     }
   }
   const std::string text = flags.json ? report::calibrate_json(result) + "\n" : report::calibrate_text(result);
@@ -68,19 +67,19 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
 void add_calibrate_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<CalibrateFlags>();
   line.verbs_opening_sensors.push_back(&verb);
-  verb.add_option("--seconds", flags->seconds, "how long to watch idle (5); nothing else should run meanwhile")
+  verb.add_option("--seconds", flags->seconds, "length of the idle measurement (5); run nothing else meanwhile")
       ->type_name("S")
       ->check(number_between(0.1, 600));
   verb.add_flag("--no-load", flags->no_load,
-                "load no GPU; else each NVIDIA GPU is then loaded for 20 s, to see how its sensors follow");
-  verb.add_option("--sensors", flags->sensors, "these only, e.g. nvml,powercap")->type_name("LIST");
+                "do not load GPUs; by default each NVIDIA GPU is loaded for 20 s to measure sensor latency");
+  verb.add_option("--sensors", flags->sensors, "use only these sensors, e.g. nvml,powercap")->type_name("LIST");
   verb.add_flag("--predict", flags->predict,
-                "instead: measure operations on this GPU and fit the profile that predict uses (docs/prediction.md)");
-  verb.add_option("--minutes", flags->prediction.minutes, "with --predict: to measure for (8)")
+                "instead: measure operations on this GPU and fit a profile for predict (docs/prediction.md)");
+  verb.add_option("--minutes", flags->prediction.minutes, "with --predict: measurement time in minutes (8)")
       ->type_name("N")
       ->check(number_between(0.05, 600));
   verb.add_option("--python", flags->prediction.python,
-                  "with --predict: a Python that has PyTorch and joulemap (python3)")
+                  "with --predict: Python interpreter with PyTorch and joulemap (python3)")
       ->type_name("FILE");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.calibrate/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");

@@ -36,8 +36,9 @@ Status collected(const PredictionCalibrationOptions& wanted, std::vector<std::st
   }
   const ExitStatus end = ExitStatus::from_wait_status(status);
   if (end.code == 0) return Done{};
-  return Error{ErrorCode::unsupported, fmt::format("{} -m joulemap collect ended with {}", wanted.python, end.code),
-               "name a Python with PyTorch and the package joulemap: --python FILE"};
+  return Error{ErrorCode::unsupported,
+               fmt::format("{} -m joulemap collect failed with exit code {}", wanted.python, end.code),
+               "choose an interpreter with PyTorch and the joulemap package: --python FILE"};
 }
 
 // The GPU of the collector's last run.

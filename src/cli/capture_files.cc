@@ -34,10 +34,9 @@ void inject(CaptureEnvironment& made, const char* variable, const std::string& l
   if (current_value.empty()) {
     made.variables.push_back(fmt::format("{}={}", variable, library));
   } else if (current_value != library) {
-    made.diagnostics.add(
-        {"injection_taken", 1,
-         fmt::format("{} names another tool already ({}): kernels are not recorded", variable, current_value),
-         fmt::format("unset {}", variable)});
+    made.diagnostics.add({"injection_taken", 1,
+                          fmt::format("{} is already set to {}: kernels are not recorded", variable, current_value),
+                          fmt::format("unset {}", variable)});
   }
 }
 
@@ -57,8 +56,9 @@ Result<CaptureFiles> find_capture_files(const std::string& program) {
       folder,
       {"../libjoulemap_capture.so", "../python/joulemap/libjoulemap_capture.so", "../lib/libjoulemap_capture.so"});
   if (files.capture_library.empty()) {
-    return Error{ErrorCode::not_found, "libjoulemap_capture.so is not beside this program: what runs is not recorded",
-                 "install joulemap as a whole: the folder of make dist, or the wheel"};
+    return Error{ErrorCode::not_found,
+                 "libjoulemap_capture.so is not next to the joulemap program: kernels and layers are not recorded",
+                 "install the complete package: the wheel, or the folder that make dist creates"};
   }
   const std::string shim =
       first_that_exists(folder, {"../inject/sitecustomize.py", "../python/joulemap/inject/sitecustomize.py"});
@@ -75,8 +75,8 @@ CaptureEnvironment capture_environment(const CaptureFiles& files, std::string_vi
   inject(made, "NVTX_INJECTION64_PATH", files.capture_library);
   if (files.sitecustomize_folder.empty()) {
     made.diagnostics.add({"no_python_capture", 1,
-                          "the Python package is not beside this program: layers are not recorded",
-                          "install joulemap as a whole: the folder of make dist, or the wheel"});
+                          "the Python package is not next to the joulemap program: layers are not recorded",
+                          "install the complete package: the wheel, or the folder that make dist creates"});
     return made;
   }
   const std::string path = environment("PYTHONPATH");

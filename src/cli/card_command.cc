@@ -37,7 +37,8 @@ int run_card(const CardFlags& flags) {
 
 void add_card_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<CardFlags>();
-  verb.add_option("NAME", flags->name, "of PyTorch, Keras or ONNX: torch.nn.Conv2d, keras.layers.Dense, Gemm ...")
+  verb.add_option("NAME", flags->name,
+                  "operation of PyTorch, Keras or ONNX: torch.nn.Conv2d, keras.layers.Dense, Gemm ...")
       ->required();
   add_device_options(verb, flags->device);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.card/1)");

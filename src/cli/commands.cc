@@ -24,27 +24,23 @@ namespace joulemap::cli {
 namespace {
 
 constexpr std::array<Command, 13> kCommands = {{
-    {"doctor", "what can be measured here, what not, why, and the line that would fix it", &add_doctor_command},
-    {"calibrate",
-     "finds how often sensors are renewed, what a read costs, what is drawn idle; loads GPUs for 20 s to see how late "
-     "they are",
+    {"doctor", "list available and unavailable sensors, with the reason and the command that fixes it",
+     &add_doctor_command},
+    {"calibrate", "measure sensor update rate, read cost, latency and idle power (loads each GPU for 20 s)",
      &add_calibrate_command},
-    {"card", "what one call of an operation draws, by size and precision: card torch.nn.Conv2d", &add_card_command},
-    {"diff", "what changed between two recordings: what grew, what shrank, what is only noise", &add_diff_command},
-    {"experiment", "designed comparisons: plan, run, resume, status, analyze ...; each row is a recording",
-     &add_experiment_command},
-    {"export", "a recording for TensorBoard, Perfetto, pprof, speedscope, spreadsheets and databases",
+    {"card", "show the energy of one call of an operation by size and precision: card torch.nn.Conv2d",
+     &add_card_command},
+    {"diff", "compare two recordings: increases, decreases and noise", &add_diff_command},
+    {"experiment", "plan, run and analyze designed experiments; each row is a recording", &add_experiment_command},
+    {"export", "export a recording to TensorBoard, Perfetto, pprof, speedscope, CSV and databases",
      &add_export_command},
-    {"import", "traces and power that other tools have written, into a file as record makes it", &add_import_command},
-    {"model", "profiles of GPUs for predict: fit them to measurements, see how good they are", &add_model_command},
-    {"predict", "the energy of a network before it runs, layer by layer, for inference and training",
-     &add_predict_command},
-    {"record", "samples and events of a command, into a file", &add_record_command},
-    {"report", "what a recording says: energy by domain, layer, kernel, step ...; power over time",
-     &add_report_command},
-    {"share", "a copy of a recording without the names of its machine, users and folders, to give away",
-     &add_share_command},
-    {"stat", "energy of a command, of a process's time or of the machine, by domain", &add_stat_command},
+    {"import", "convert traces and power logs of other tools to a recording", &add_import_command},
+    {"model", "fit and evaluate GPU profiles for predict", &add_model_command},
+    {"predict", "predict the energy of a network by layer, for inference and training", &add_predict_command},
+    {"record", "record sensor samples and events of a command to a file", &add_record_command},
+    {"report", "report energy by domain, layer, kernel, step ... and power over time", &add_report_command},
+    {"share", "copy a recording without the names of its machine, users and folders", &add_share_command},
+    {"stat", "measure the energy of a command, a process or the machine, by domain", &add_stat_command},
 }};
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace joulemap::cli {
 
 void add_device_options(CLI::App& verb, DeviceFlags& flags) {
   CLI::Option* const device =
-      verb.add_option("--device", flags.device, "the GPU: h200, a100, l40s ... (h200)")->type_name("D");
-  verb.add_option("--profile", flags.profile, "a profile that joulemap model fit has made")
+      verb.add_option("--device", flags.device, "GPU model: h200, a100, l40s ... (h200)")->type_name("D");
+  verb.add_option("--profile", flags.profile, "profile written by joulemap model fit")
       ->type_name("FILE")
       ->excludes(device);
 }
@@ -33,7 +33,7 @@ Result<predict::DeviceProfile> load_profile(const DeviceFlags& flags) {
 
 std::string assumed_device_note(const DeviceFlags& flags, const predict::DeviceProfile& profile) {
   if (!flags.device.empty() || !flags.profile.empty()) return {};
-  return fmt::format("no GPU was named: this is for {} (--device names another)", profile.device);
+  return fmt::format("no GPU given: this is for {}; choose another with --device", profile.device);
 }
 
 }  // namespace joulemap::cli

@@ -40,7 +40,7 @@ Result<std::optional<double>> share_of(std::string_view option, const std::strin
   if (is_percent) digits = trim(digits.substr(0, digits.size() - 1));
   const std::optional<double> value = parse_double(digits);
   if (!value || *value < 0) {
-    return Error{ErrorCode::usage, fmt::format("{} {} is no share", option, joulemap::quoted(text)),
+    return Error{ErrorCode::usage, fmt::format("{} {} is not a fraction or percentage", option, joulemap::quoted(text)),
                  fmt::format("{} 5%", option)};
   }
   return std::optional(is_percent ? *value / 100 : *value);
@@ -58,10 +58,10 @@ Result<Sides> sides_of(const DiffFlags& flags) {
     return Sides{{flags.recordings[0]}, {flags.recordings[1]}};
   if (flags.baseline.empty()) {
     return Error{ErrorCode::usage, fmt::format("diff compares two recordings, not {}", flags.recordings.size()),
-                 "joulemap diff A B, or several of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3"};
+                 "joulemap diff A B, or with repeated runs: joulemap diff B1 B2 B3 --baseline A1 A2 A3"};
   }
   return Error{ErrorCode::usage, "no recordings to compare with the baseline",
-               "--baseline stands last: joulemap diff B1 B2 B3 --baseline A1 A2 A3"};
+               "put --baseline last: joulemap diff B1 B2 B3 --baseline A1 A2 A3"};
 }
 
 Result<RunDifference> difference_of(const DiffFlags& flags) {
@@ -102,31 +102,31 @@ int run_diff(const DiffFlags& flags) {
 void add_diff_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<DiffFlags>();
   // Not required: CLI11 would otherwise assign it the last file of a --baseline that comes first.
-  verb.add_option(
-      "RECORDING", flags->recordings,
-      "the recording to compare with and the one that is compared; with --baseline, those that are compared");
+  verb.add_option("RECORDING", flags->recordings,
+                  "the baseline and the recording to compare; with --baseline, only the recordings to compare");
   verb.add_option("--baseline", flags->baseline,
-                  "the recordings to compare with, where there are several of each; stands last")
+                  "baseline recordings, if each side has several; must be the last option")
       ->type_name("FILE");
   verb.add_option("--by", flags->by,
-                  "entries: domain, phase, layer (the default), op, tensor, function, region, kernel")
+                  "level of entries: domain, phase, layer (the default), op, tensor, function, region, kernel")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel"}));
-  verb.add_option("--per", flags->per, "energies per sample, step, epoch or run; else the first that all have")
+  verb.add_option("--per", flags->per,
+                  "energy per sample, step, epoch or run; default: the first that all recordings have")
       ->type_name("UNIT")
       ->check(CLI::IsMember({"sample", "step", "epoch", "run"}));
   verb.add_option("--fail-over", flags->failure_threshold,
-                  "exit with 1 when the total grew by more than this share (5%), and beyond the noise")
+                  "exit with 1 if the total grew by more than this, e.g. 5%, and by more than the noise")
       ->type_name("SHARE");
   verb.add_option("--top", flags->top, "lines under each heading (10); 0 shows all")
       ->type_name("N")
       ->check(whole_number());
-  verb.add_flag("--whole-run", flags->whole_run, "compare whole runs: with start-up, warm-up and shutdown");
+  verb.add_flag("--whole-run", flags->whole_run, "compare whole runs, including start-up, warm-up and shutdown");
   verb.add_option("--run-sd", flags->run_sd,
-                  "standard deviation between runs of one program (2%), which repeated recordings update")
+                  "standard deviation between runs of one program (2%); repeated recordings refine it")
       ->type_name("SHARE");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.diff/1)");
-  verb.add_option("--html", flags->html, "write a page to FILE: one file that loads nothing")
+  verb.add_option("--html", flags->html, "write a self-contained HTML page to FILE")
       ->type_name("FILE")
       ->excludes("--json");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");

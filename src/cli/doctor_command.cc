@@ -33,7 +33,7 @@ void add_doctor_command(CLI::App& verb, CommandLine& line) {
   line.verbs_opening_sensors.push_back(&verb);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.doctor/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
-  verb.add_option("--sensors", flags->sensors, "look at these only, e.g. powercap,estimate")->type_name("LIST");
+  verb.add_option("--sensors", flags->sensors, "check only these sensors, e.g. powercap,estimate")->type_name("LIST");
   verb.callback([flags, &line] { line.exit_code = run_doctor(*flags, line); });
 }
 

@@ -24,13 +24,13 @@ namespace {
 constexpr std::size_t kShownRows = 24;
 
 constexpr std::array<Command, 7> kVerbs = {{
-    {"plan", "the rows of a plan, what they cost, and what statistics can show with them", &add_experiment_plan},
-    {"run", "runs the rows of a plan, one at a time, into a folder", &add_experiment_run},
-    {"resume", "goes on where a run ended, and runs failed rows again", &add_experiment_resume},
-    {"run-row", "runs single rows or a block, for any launcher", &add_experiment_run_row},
-    {"status", "how far an experiment is", &add_experiment_status},
-    {"submit", "runs the blocks as job arrays of Slurm", &add_experiment_submit},
-    {"analyze", "what the rows show, and what speaks against it", &add_analyze_command},
+    {"plan", "show the rows of a plan, their cost and their statistical power", &add_experiment_plan},
+    {"run", "run the rows of a plan, one at a time, into a folder", &add_experiment_run},
+    {"resume", "continue an interrupted run and retry failed rows", &add_experiment_resume},
+    {"run-row", "run single rows or a block, for use by a launcher", &add_experiment_run_row},
+    {"status", "show the progress of an experiment", &add_experiment_status},
+    {"submit", "submit the blocks as Slurm job arrays", &add_experiment_submit},
+    {"analyze", "compare the cells and check the validity of the data", &add_analyze_command},
 }};
 
 struct PlanFlags {
@@ -68,7 +68,7 @@ int run_plan(const PlanFlags& flags, const CommandLine& line) {
     progress.finish();
     if (!outcome) return print_error(outcome.error());
     if (outcome->failed > 0) {
-      return print_error({ErrorCode::io, std::to_string(outcome->failed) + " rows of the pilot failed",
+      return print_error({ErrorCode::io, std::to_string(outcome->failed) + " pilot rows failed",
                           "see stderr.txt in " + folder->path() + "/pilot"});
     }
   }
@@ -80,11 +80,10 @@ int run_plan(const PlanFlags& flags, const CommandLine& line) {
 void add_experiment_plan(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<PlanFlags>();
   line.verbs_opening_sensors.push_back(&verb);
-  verb.add_option("PLAN", flags->plan, "experiment.toml, or the folder of an experiment")->required();
-  verb.add_option("-o,--output", flags->folder, "make the folder of the experiment, so that rows can be run in it")
+  verb.add_option("PLAN", flags->plan, "experiment.toml, or an experiment folder")->required();
+  verb.add_option("-o,--output", flags->folder, "create the experiment folder, in which rows can run")
       ->type_name("FOLDER");
-  verb.add_flag("--pilot", flags->pilot,
-                "run one row of each cell first, apart from the others: tells what all will cost");
+  verb.add_flag("--pilot", flags->pilot, "first run one extra row of each cell to estimate the cost of the experiment");
   verb.add_option("--top", flags->top, "at most N rows (24); 0 shows all")->type_name("N")->check(whole_number());
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.experiment/1)");
   verb.callback([flags, &line] { line.exit_code = run_plan(*flags, line); });
@@ -92,7 +91,7 @@ void add_experiment_plan(CLI::App& verb, CommandLine& line) {
 
 void add_experiment_status(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<PlanFlags>();
-  verb.add_option("FOLDER", flags->plan, "of an experiment")->required();
+  verb.add_option("FOLDER", flags->plan, "experiment folder")->required();
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.experiment/1)");
   verb.callback([flags, &line] {
     const Result<experiment::ExperimentFolder> folder = experiment::ExperimentFolder::open(flags->plan);

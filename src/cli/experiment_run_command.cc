@@ -60,8 +60,7 @@ int run_rows_of(ExperimentFolder& folder, const experiment::RunRequest& request,
                                                           : report::experiment_status_text(plan, style_of_stdout()));
   if (!written) return print_error(written.error());
   if (outcome->stopped) {
-    return print_error(
-        {ErrorCode::io, "stopped before all rows had run", "joulemap experiment resume " + folder.path()});
+    return print_error({ErrorCode::io, "stopped before all rows ran", "joulemap experiment resume " + folder.path()});
   }
   return outcome->failed > 0 ? kExitFailure : kExitSuccess;
 }
@@ -77,7 +76,7 @@ int run_run(const RunFlags& flags, const CommandLine& line) {
   Result<ExperimentFolder> folder = open_or_create_experiment(flags.plan, flags.folder);
   if (!folder) return print_error(folder.error());
   if (exists && has_begun(*folder) && !flags.retry_failed) {
-    return print_error({ErrorCode::usage, fmt::format("rows of {} have run already", folder->path()),
+    return print_error({ErrorCode::usage, fmt::format("rows of {} have already run", folder->path()),
                         "joulemap experiment resume " + folder->path()});
   }
   experiment::RunRequest request;
@@ -101,7 +100,8 @@ int run_run_row(const RunFlags& flags, const CommandLine& line) {
   Result<ExperimentFolder> folder = ExperimentFolder::open(flags.plan);
   if (!folder) return print_error(folder.error());
   if (flags.rows.empty() == flags.blocks.empty()) {
-    return print_error({ErrorCode::usage, "run-row needs rows or --block", "joulemap experiment run-row FOLDER 3"});
+    return print_error(
+        {ErrorCode::usage, "run-row needs row numbers or --block", "joulemap experiment run-row FOLDER 3"});
   }
   const std::vector<experiment::RunTableRow>& table = folder->table();
   experiment::RunRequest request;
@@ -114,8 +114,8 @@ int run_run_row(const RunFlags& flags, const CommandLine& line) {
   for (const std::size_t row : flags.rows) {
     if (row >= table.size()) {
       return print_error({ErrorCode::usage,
-                          fmt::format("there is no row {}: they go from 0 to {}", row, table.size() - 1),
-                          "joulemap experiment plan shows them"});
+                          fmt::format("no row {}: rows are numbered from 0 to {}", row, table.size() - 1),
+                          "joulemap experiment plan lists the rows"});
     }
   }
   request.include_unknown_owners = flags.force;
@@ -124,8 +124,8 @@ int run_run_row(const RunFlags& flags, const CommandLine& line) {
 }
 
 void add_shared_flags(CLI::App& verb, RunFlags& flags) {
-  verb.add_flag("--no-warm-up", flags.no_warm_up, "leave out the warm-up runs before the first row");
-  verb.add_flag("--json", flags.json, "at the end one line of JSON (schema joulemap.experiment/1)");
+  verb.add_flag("--no-warm-up", flags.no_warm_up, "skip the warm-up runs before the first row");
+  verb.add_flag("--json", flags.json, "print one line of JSON at the end (schema joulemap.experiment/1)");
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ Result<ExperimentFolder> open_or_create_experiment(const std::string& plan, cons
   std::error_code closed;  // opening it reports the reason
   if (fs::is_directory(plan, closed)) {
     if (folder.empty()) return ExperimentFolder::open(plan);
-    return Error{ErrorCode::usage, fmt::format("{} is the folder of an experiment already", plan), "leave out -o"};
+    return Error{ErrorCode::usage, fmt::format("{} is already an experiment folder", plan), "remove -o"};
   }
   const Result<std::string> toml = read_small_file(plan);
   if (!toml) return toml.error();
@@ -149,10 +149,10 @@ experiment::RunnerOptions runner_options(const CommandLine& line) { return {line
 void add_experiment_run(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
   line.verbs_opening_sensors.push_back(&verb);
-  verb.add_option("PLAN", flags->plan, "experiment.toml, or a folder that `plan -o` has made")->required();
-  verb.add_option("-o,--output", flags->folder, "the folder to make; else it is called as the experiment")
+  verb.add_option("PLAN", flags->plan, "experiment.toml, or a folder that `plan -o` created")->required();
+  verb.add_option("-o,--output", flags->folder, "folder to create; default: the name of the experiment")
       ->type_name("FOLDER");
-  verb.add_flag("--retry-failed", flags->retry_failed, "run rows that failed once more at the end");
+  verb.add_flag("--retry-failed", flags->retry_failed, "run failed rows once more at the end");
   add_shared_flags(verb, *flags);
   verb.callback([flags, &line] { line.exit_code = run_run(*flags, line); });
 }
@@ -160,8 +160,8 @@ void add_experiment_run(CLI::App& verb, CommandLine& line) {
 void add_experiment_resume(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
   line.verbs_opening_sensors.push_back(&verb);
-  verb.add_option("FOLDER", flags->plan, "of an experiment")->required();
-  verb.add_flag("--force", flags->force, "rows, too, that are said to run on other machines");
+  verb.add_option("FOLDER", flags->plan, "experiment folder")->required();
+  verb.add_flag("--force", flags->force, "also run rows that are marked as running on other machines");
   add_shared_flags(verb, *flags);
   verb.callback([flags, &line] { line.exit_code = run_resume(*flags, line); });
 }
@@ -169,10 +169,10 @@ void add_experiment_resume(CLI::App& verb, CommandLine& line) {
 void add_experiment_run_row(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RunFlags>();
   line.verbs_opening_sensors.push_back(&verb);
-  verb.add_option("FOLDER", flags->plan, "of an experiment")->required();
-  verb.add_option("ROW", flags->rows, "numbers of rows; one that is done is left alone")->check(whole_number());
+  verb.add_option("FOLDER", flags->plan, "experiment folder")->required();
+  verb.add_option("ROW", flags->rows, "row numbers; rows that are done are skipped")->check(whole_number());
   verb.add_option("--block", flags->blocks, "all rows of block B")->type_name("B")->check(whole_number());
-  verb.add_flag("--force", flags->force, "even if it is said to run on another machine");
+  verb.add_flag("--force", flags->force, "run a row even if it is marked as running on another machine");
   add_shared_flags(verb, *flags);
   verb.callback([flags, &line] { line.exit_code = run_run_row(*flags, line); });
 }

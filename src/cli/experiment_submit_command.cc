@@ -30,12 +30,12 @@ int run_submit(const SubmitFlags& flags, const CommandLine& line) {
   if (!folder) return print_error(folder.error());
   const auto submitted = experiment::submit_blocks(*folder, runner_options(line), line.wrapped_words);
   if (!submitted) return print_error(submitted.error());
-  std::string text = submitted->empty() ? "nothing is left to run\n" : "";
+  std::string text = submitted->empty() ? "no rows left to run\n" : "";
   for (const experiment::SubmittedSlurmArray& array : *submitted) {
-    text += fmt::format("job {}: {} blocks, from block {} on\n", array.job, array.blocks.indices.size(),
+    text += fmt::format("job {}: {} blocks, starting at block {}\n", array.job, array.blocks.indices.size(),
                         array.blocks.first);
   }
-  if (!submitted->empty()) text += fmt::format("joulemap experiment status {} follows them\n", folder->path());
+  if (!submitted->empty()) text += fmt::format("joulemap experiment status {} shows their progress\n", folder->path());
   const Status written = write_to(Stream::out, flags.json ? jobs_json(*folder) : text);
   return written ? kExitSuccess : print_error(written.error());
 }
@@ -44,10 +44,10 @@ int run_submit(const SubmitFlags& flags, const CommandLine& line) {
 
 void add_experiment_submit(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<SubmitFlags>();
-  verb.footer("Usage: joulemap experiment submit PLAN [-- WORDS FOR SBATCH]");
+  verb.footer("Usage: joulemap experiment submit PLAN [-- SBATCH OPTIONS]");
   line.verbs_taking_command.push_back(&verb);
   verb.add_option("PLAN", flags->path,
-                  "experiment.toml, or the folder of an experiment, on a disk that all nodes share")
+                  "experiment.toml, or an experiment folder, on a file system that all nodes share")
       ->required();
   verb.add_flag("--json", flags->json,
                 "the experiment and its jobs as one line of JSON (schema joulemap.experiment/1)");

@@ -50,7 +50,7 @@ std::vector<std::string> inputs_of(const ExportFlags& flags) {
 
 int export_to_tensorboard(const ExportFlags& flags) {
   if (flags.output.empty())
-    return print_error({ErrorCode::usage, "TensorBoard reads folders: -o names one", "-o runs/joules"});
+    return print_error({ErrorCode::usage, "export to TensorBoard needs a folder", "-o runs/joules"});
   if (const Status distinct = check_not_input(flags.output, with_part_folders(inputs_of(flags))); !distinct) {
     return print_error(distinct.error());
   }
@@ -79,8 +79,8 @@ std::vector<attribution::RowLevel> levels_of(const report::ExportFormat& format,
 
 Status can_write(const report::ExportFormat& format, const ExportFlags& flags) {
   if (!flags.output.empty() || format.is_text || !stdout_is_terminal()) return Done{};
-  return Error{ErrorCode::usage, fmt::format("{} is no text for a terminal", format.name),
-               "-o FILE writes it to a file"};
+  return Error{ErrorCode::usage, fmt::format("{} is a binary format and is not printed to a terminal", format.name),
+               "write it to a file: -o FILE"};
 }
 
 int export_to_file(const report::ExportFormat& format, const ExportFlags& flags) {
@@ -99,7 +99,7 @@ int run_export(const ExportFlags& flags) {
   if (flags.to == "tensorboard") return export_to_tensorboard(flags);
   if (const report::ExportFormat* const format = report::find_export_format(flags.to))
     return export_to_file(*format, flags);
-  return print_error({ErrorCode::unsupported, "Parquet is written by the Python package",
+  return print_error({ErrorCode::unsupported, "only the Python package writes Parquet",
                       fmt::format("python3 -c 'import joulemap as jm; jm.load(\"{}\").to_parquet(\"run.parquet\")'",
                                   flags.files.front())});
 }
@@ -109,21 +109,22 @@ int run_export(const ExportFlags& flags) {
 void add_export_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ExportFlags>();
   std::vector<std::string> names = {"tensorboard", "parquet"};
-  std::string help = "tensorboard (-o is a folder, which may be the run's own)";
+  std::string help = "tensorboard (-o is a folder, for example the log folder of the run)";
   for (const report::ExportFormat& format : report::export_formats()) {
     names.emplace_back(format.name);
     help += fmt::format(", {} ({})", format.name, format.summary);
   }
-  verb.add_option("FILE", flags->files, "recordings; several parts of one run are put together")->required();
+  verb.add_option("FILE", flags->files, "recordings; several parts of one run are merged")->required();
   verb.add_option("--to", flags->to, help)->type_name("FORMAT")->required()->check(CLI::IsMember(names));
-  verb.add_option("--by", flags->by,
-                  "of stacks and tables: layer (the default), phase, op, tensor, function, region, kernel, stack; "
-                  "of csv also domain, step, epoch, layer-step, power")
+  verb.add_option(
+          "--by", flags->by,
+          "level of stacks and tables: layer (the default), phase, op, tensor, function, region, kernel, stack; "
+          "for csv also domain, step, epoch, layer-step, power")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"layer", "phase", "op", "tensor", "function", "region", "kernel", "stack", "domain",
                              "step", "epoch", "layer-step", "power"}));
   add_analysis_option_flags(verb, flags->attribution_options);
-  verb.add_option("-o,--output", flags->output, "write to FILE, or into a folder")->type_name("FILE");
+  verb.add_option("-o,--output", flags->output, "write to FILE or to a folder")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_export(*flags); });
 }
 

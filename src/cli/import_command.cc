@@ -52,7 +52,7 @@ Error usage(std::string message, std::string remedy) {
 // "0=gpu1", or "2:0=gpu1" for the third input only.
 Status add_mapping(std::string_view text, ingest::ImportOptions& options) {
   const Error wrong =
-      usage(fmt::format("--map {} makes no sense", joulemap::quoted(text)), "--map 0=gpu1, or INPUT:0=gpu1");
+      usage(fmt::format("--map {} is not of the form N=GPU", joulemap::quoted(text)), "--map 0=gpu1, or INPUT:0=gpu1");
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals + 1 == text.size()) return wrong;
   std::string_view ordinal = text.substr(0, equals);
@@ -94,7 +94,8 @@ Result<std::optional<std::int64_t>> utc_offset_of(const ImportFlags& flags) {
   if (flags.utc_offset.empty()) return std::optional<std::int64_t>();
   const std::optional<std::int64_t> utc_offset_s = parse_utc_offset(flags.utc_offset);
   if (utc_offset_s) return utc_offset_s;
-  return usage(fmt::format("--utc-offset {}", joulemap::quoted(flags.utc_offset)), "--utc-offset +01:00");
+  return usage(fmt::format("--utc-offset {} is not a UTC offset", joulemap::quoted(flags.utc_offset)),
+               "--utc-offset +01:00");
 }
 
 bool makes_experiment(const ImportFlags& flags) {
@@ -142,14 +143,14 @@ Result<ingest::ImportOptions> options_of(const ImportFlags& flags) {
 std::optional<Error> usage_error(const ImportFlags& flags) {
   if (makes_experiment(flags)) {
     if (flags.format == kPrengdlFormat || is_power_alone(flags)) return std::nullopt;
-    return usage("--epochs and --pattern go with logs of power",
+    return usage("--epochs and --pattern need power logs as input",
                  "joulemap import nvidia-smi POWER.csv --epochs EPOCHS.csv");
   }
   if (is_power_alone(flags) || ingest::find_trace_format(flags.format) != nullptr) return std::nullopt;
   std::string known;
   for (const ingest::TraceFormat& format : ingest::trace_formats()) known += std::string(format.name) + ", ";
-  return usage(fmt::format("import knows no format {}", joulemap::quoted(flags.format)),
-               fmt::format("{}nvidia-smi, csv, prengdl", known));
+  return usage(fmt::format("unknown import format {}", joulemap::quoted(flags.format)),
+               fmt::format("use one of {}nvidia-smi, csv, prengdl", known));
 }
 
 Result<ImportResult> import(const ImportFlags& flags) {
@@ -225,37 +226,39 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
     formats += fmt::format("  {:<12} {}\n", format.name, format.file_description);
   }
   verb.footer(fmt::format("Formats:\n{}  {:<12} {}\n  {:<12} {}\n  {:<12} {}", formats, kNvidiaSmi,
-                          "a log of power alone; with --epochs or --pattern an experiment", kPowerCsv,
-                          "the same, as time_unix_ns,domain,kind,value", kPrengdlFormat,
-                          "the folder of PrEnGDL's measurements, as an experiment"));
-  verb.add_option("FORMAT", flags->format, "what the inputs are: see below")->required();
-  verb.add_option("INPUT", flags->inputs, "files; several are processes (ranks) of one run")->required();
-  verb.add_option("--power", flags->power, "power of the same time: CSV time_unix_ns,domain,kind,value or nvidia-smi's")
+                          "a power log; with --epochs or --pattern an experiment", kPowerCsv,
+                          "a power log with the columns time_unix_ns,domain,kind,value", kPrengdlFormat,
+                          "the folder of the PrEnGDL measurements, as an experiment"));
+  verb.add_option("FORMAT", flags->format, "format of the inputs, see below")->required();
+  verb.add_option("INPUT", flags->inputs, "input files; several files are processes (ranks) of one run")->required();
+  verb.add_option("--power", flags->power,
+                  "power log of the same time: CSV time_unix_ns,domain,kind,value, or of nvidia-smi")
       ->type_name("FILE")
       ->expected(1)
       ->take_all();
-  verb.add_option("--modules", flags->modules, "paths of the model's layers, as jm.save_module_names wrote them")
+  verb.add_option("--modules", flags->modules, "layer paths of the model, written by jm.save_module_names")
       ->type_name("FILE");
-  verb.add_option("--map", flags->map, "the GPU that the trace calls 0 is gpu1: 0=gpu1; of the third input: 2:0=gpu1")
+  verb.add_option("--map", flags->map, "map GPU 0 of the trace to gpu1: 0=gpu1; of the third input only: 2:0=gpu1")
       ->type_name("N=GPU")
       ->expected(1)
       ->take_all();
-  verb.add_option("--offset-ms", flags->offset_ms, "add MS milliseconds to the times of traces")
+  verb.add_option("--offset-ms", flags->offset_ms, "add MS milliseconds to the timestamps of traces")
       ->type_name("MS")
       ->check(number_between(-kLongestOffset_ms, kLongestOffset_ms));
-  verb.add_option("--start", flags->start_ns, "when a trace that does not tell it began")
+  verb.add_option("--start", flags->start_ns, "start time of a trace that does not contain it")
       ->type_name("UNIX_NS")
       ->check(whole_number(0, 9'000'000'000'000'000'000));
-  verb.add_option("--utc-offset", flags->utc_offset, "of nvidia-smi's times, +HH:MM; else this machine's zone")
+  verb.add_option("--utc-offset", flags->utc_offset,
+                  "UTC offset of nvidia-smi timestamps, +HH:MM; default: local time zone")
       ->type_name("OFFSET");
   verb.add_option("--epochs", flags->epochs,
-                  "when epochs ended (epoch;accuracy;...;timestamp): a file, or a pattern like --pattern's")
+                  "end times of epochs (epoch;accuracy;...;timestamp): a file, or a pattern as in --pattern")
       ->type_name("FILE");
   verb.add_option("--pattern", flags->pattern,
-                  "files of a folder and their factors: 'run{run}-{framework}-{model}.csv'; {run} is the repetition")
+                  "file names with their factors: 'run{run}-{framework}-{model}.csv'; {run} is the repetition")
       ->type_name("NAME");
   verb.add_option("-o,--output", flags->output,
-                  "write the recording to FILE, an older one becomes FILE.old; of experiments a new folder")
+                  "write the recording to FILE (an existing one becomes FILE.old), or an experiment to a new folder")
       ->type_name("FILE")
       ->required();
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.import/1)");

@@ -15,7 +15,7 @@ Result<ExperimentData> read(const ExperimentImportOptions& import) {
     return ingest::read_power_experiment({import.inputs, import.pattern, import.epochs, import.utc_offset_s});
   }
   if (import.inputs.size() == 1) return ingest::read_prengdl(import.inputs.front());
-  return Error{ErrorCode::usage, "prengdl takes one folder", "the one that holds measurements_train"};
+  return Error{ErrorCode::usage, "prengdl takes one folder", "pass the folder that contains measurements_train"};
 }
 
 }  // namespace

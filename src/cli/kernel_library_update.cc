@@ -13,7 +13,7 @@ namespace {
 
 // About twenty million kernels, which take ten seconds.
 constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
-constexpr std::string_view kRemedy = "set JOULEMAP_DATA to a folder that can be written, or record with --no-learn";
+constexpr std::string_view kRemedy = "set JOULEMAP_DATA to a writable folder, or record with --no-learn";
 
 }  // namespace
 
@@ -22,7 +22,8 @@ std::vector<KernelPower> read_library_powers(const std::string& library, const s
   if (!file_exists(library)) return {};
   Result<recording::LoadedKernelLibrary> loaded = recording::load_kernel_library(library);
   if (!loaded) {
-    diagnostics.add({"library_damaged", 1, loaded.error().message, "the next recording that teaches begins a new one"});
+    diagnostics.add({"library_damaged", 1, loaded.error().message,
+                     "the next recording that measures kernel powers creates a new library"});
     return {};
   }
   diagnostics.add_all(loaded->diagnostics);
@@ -39,9 +40,9 @@ std::vector<KernelPower> read_library_powers(const std::string& library, const s
 void update_kernel_library(const std::string& library, RecordResult& result) {
   if (result.file_bytes > kMostBytes) {
     result.diagnostics.add({"not_learnt", 1,
-                            fmt::format("the recording is too large ({} MB) to be looked through for what kernels draw",
+                            fmt::format("the recording is too large ({} MB) to add its kernel powers to the library",
                                         result.file_bytes >> 20),
-                            "shorter recordings of the same program teach the kernel library as much"});
+                            "record a shorter run of the same program to update the kernel library"});
     return;
   }
   Result<std::vector<KernelPower>> findings = attribution::learn_kernel_powers({&result.file, 1});

@@ -46,13 +46,13 @@ void add_sysroot(CLI::App& app, CommandLine& line) {
          "read DIR/sys and DIR/proc instead of /sys and /proc for sensors")
       ->type_name("DIR")
       ->check([](const std::string& directory) -> std::string {
-        if (has_file_capabilities()) return "not allowed for a program with capabilities of its own";
+        if (has_file_capabilities()) return "not allowed for a program with file capabilities";
         return directory.empty() ? "needs a folder" : "";
       });
 }
 
 void add_replay(CLI::App& app, CommandLine& line) {
-  app.add_option("--replay", line.replay, "give the samples of a recording again instead of reading sensors")
+  app.add_option("--replay", line.replay, "replay the samples of a recording instead of reading sensors")
       ->type_name("FILE");
 }
 
@@ -82,7 +82,7 @@ int run(std::vector<std::string> arguments) {
     arguments.erase(dashes, arguments.end());
   }
 
-  CLI::App app("Maps the joules of a run to the code that spent them.", "joulemap");
+  CLI::App app("Maps the energy of a run to the code that uses it.", "joulemap");
   app.set_version_flag("--version", fmt::format("joulemap {}", JOULEMAP_VERSION));
   add_sysroot(app, line);
   add_replay(app, line);

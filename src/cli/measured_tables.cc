@@ -33,8 +33,8 @@ Status append(std::string& table, std::string more, const std::string& name) {
   if (more.empty()) return Done{};
   const std::size_t head = more.find('\n');
   if (head == std::string::npos || table.compare(0, head + 1, more, 0, head + 1) != 0) {
-    return Error{ErrorCode::malformed, name + ".csv has other columns in the one folder than in the other",
-                 "joulemap collect --out ROWS --tables FOLDER writes it again"};
+    return Error{ErrorCode::malformed, name + ".csv has different columns in different folders",
+                 "write it again: joulemap collect --out ROWS --tables FOLDER"};
   }
   if (table.back() != '\n') table += '\n';
   table.append(more, head + 1);
@@ -75,7 +75,7 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
     }
   }
   if (tables.operations.empty()) {
-    return Error{ErrorCode::not_found, "there is no operations.csv.gz in " + folders.front(),
+    return Error{ErrorCode::not_found, "no operations.csv.gz in " + folders.front(),
                  "joulemap collect --out ROWS --tables " + folders.front()};
   }
   return tables;
@@ -100,7 +100,7 @@ std::vector<std::string> measured_table_files(const std::vector<std::string>& fo
 Result<std::string> read_networks_table(const std::string& folder) {
   Result<std::string> text = read_table(folder, "networks");
   if (!text || !text->empty()) return text;
-  return Error{ErrorCode::not_found, "there is no networks.csv.gz in " + folder,
+  return Error{ErrorCode::not_found, "no networks.csv.gz in " + folder,
                "joulemap collect --kinds network --out ROWS --tables " + folder};
 }
 

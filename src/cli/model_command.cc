@@ -33,7 +33,7 @@ int run_fit(const ModelFlags& flags) {
   const std::string text = predict::profile_json(*profile) + "\n";
   if (const Status written = output->write(text); !written) return print_error(written.error());
   const Status printed = write_to(
-      Stream::out, fmt::format("{}: {}, fitted to {} operations and {} settings of networks; {} kB\n", flags.output,
+      Stream::out, fmt::format("{}: {}, fitted to {} operations and {} network settings; {} kB\n", flags.output,
                                profile->device, profile->operations, profile->networks, (text.size() + 999) / 1000));
   return printed ? kExitSuccess : print_error(printed.error());
 }
@@ -65,27 +65,30 @@ int run_eval(const ModelFlags& flags) {
 
 void add_table_options(CLI::App& verb, ModelFlags& flags) {
   verb.add_option("FOLDER", flags.folders,
-                  "with operations.csv.gz and the other tables of joulemap collect; several are one")
+                  "folder with operations.csv.gz and the other tables of joulemap collect; several are merged")
       ->required();
-  verb.add_option("--device", flags.device, "the GPU that was measured, for its datasheet (h200)")->type_name("D");
+  verb.add_option("--device", flags.device, "GPU that was measured, for its datasheet (h200)")->type_name("D");
 }
 
 void add_model_fit(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ModelFlags>();
   add_table_options(verb, *flags);
-  verb.add_option("-o,--output", flags->output, "the profile, for predict --profile")->type_name("FILE")->required();
+  verb.add_option("-o,--output", flags->output, "write the profile to FILE, for predict --profile")
+      ->type_name("FILE")
+      ->required();
   verb.callback([flags, &line] { line.exit_code = run_fit(*flags); });
 }
 
 void add_model_eval(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ModelFlags>();
   add_table_options(verb, *flags);
-  verb.add_option("--folds", flags->folds, "groups of families, each predicted by a model of the others")
+  verb.add_option("--folds", flags->folds, "number of cross-validation folds over families")
       ->type_name("N")
       ->check(CLI::Range(2, 1000));
-  verb.add_option("--held-out", flags->held_out, "judge by the networks.csv.gz there, too, which nothing is fitted to")
+  verb.add_option("--held-out", flags->held_out,
+                  "also evaluate on the networks.csv.gz in FOLDER, which the fit does not use")
       ->type_name("FOLDER");
-  verb.add_option("--predictions", flags->predictions, "write every prediction that is judged to FILE, as CSV")
+  verb.add_option("--predictions", flags->predictions, "write every evaluated prediction to FILE, as CSV")
       ->type_name("FILE");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.evaluation/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
@@ -97,8 +100,8 @@ void add_model_eval(CLI::App& verb, CommandLine& line) {
 void add_model_command(CLI::App& verb, CommandLine& line) {
   verb.require_subcommand(1);
   constexpr std::array<Command, 2> kVerbs = {{
-      {"fit", "a profile of a GPU, from tables of measurements", &add_model_fit},
-      {"eval", "how good predictions are on families, sizes and networks that were left out", &add_model_eval},
+      {"fit", "fit a GPU profile to tables of measurements", &add_model_fit},
+      {"eval", "evaluate predictions on held-out families, sizes and networks", &add_model_eval},
   }};
   for (const Command& command : kVerbs) {
     CLI::App* const sub = verb.add_subcommand(std::string(command.name), std::string(command.summary));

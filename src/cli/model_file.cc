@@ -55,7 +55,7 @@ Result<ModelFile> ModelFile::open(const std::string& path) {
   struct stat status = {};
   if (::fstat(file->get(), &status) != 0) return system_error("stat", path, errno);
   if (S_ISDIR(status.st_mode)) {
-    return Error{ErrorCode::malformed, path + " is a folder", "name the file of the model in it: .onnx or .json"};
+    return Error{ErrorCode::malformed, path + " is a folder", "pass the model file in it: .onnx or .json"};
   }
   const auto size = static_cast<std::size_t>(status.st_size);
   if (!S_ISREG(status.st_mode) || size == 0) {
@@ -96,7 +96,7 @@ Result<std::string> read_maybe_gzip(const std::string& path) {
     if (text.size() > kMostUnpacked) return too_large(path, kMostUnpacked);
   }
   if (file->end() == formats::StreamState::truncated || file->end() == formats::StreamState::damaged) {
-    return Error{ErrorCode::malformed, path + " is cut or damaged", "get it again"};
+    return Error{ErrorCode::malformed, path + " is truncated or damaged", "export or download it again"};
   }
   return text;
 }

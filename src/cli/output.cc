@@ -17,8 +17,8 @@ Status check_no_recording(const std::string& path) {
   struct stat status {};
   const bool is_file = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
   if (!is_file || !recording::has_recording_magic(path)) return Done{};
-  return Error{ErrorCode::usage, fmt::format("{} is a recording: it would be overwritten", path),
-               fmt::format("name another file, or remove it first: rm {}", path)};
+  return Error{ErrorCode::usage, fmt::format("{} is a recording and would be overwritten", path),
+               fmt::format("choose another file, or remove it first: rm {}", path)};
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ Result<std::string> content_of(const FileDescriptor& file) {
   while (true) {
     const ssize_t got = ::pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(content.size()));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error("read", "the picture", errno);
+    if (got < 0) return system_error("read", "the converted plot", errno);
     if (got == 0) return content;
     content.append(piece.data(), static_cast<std::size_t>(got));
   }
@@ -91,17 +91,17 @@ Result<std::string> converted(const std::string& kind, std::string_view svg) {
 Status can_write_picture(const std::string& path) {
   if (path.empty()) {
     if (!stdout_is_terminal()) return Done{};
-    return Error{ErrorCode::usage, "a terminal shows no SVG", "-o plot.svg writes it to a file"};
+    return Error{ErrorCode::usage, "a terminal cannot show SVG", "write it to a file: -o plot.svg"};
   }
   const std::string kind = kind_of(path);
   if (kind == "svg") return Done{};
   if (kind != "png" && kind != "pdf") {
     return Error{ErrorCode::usage,
-                 fmt::format("{}: plots are written as .svg, .png or .pdf", joulemap::quoted(path, 200)),
+                 fmt::format("{}: the plot file must end in .svg, .png or .pdf", joulemap::quoted(path, 200)),
                  "-o plot.svg"};
   }
   if (is_installed(kConverter)) return Done{};
-  return Error{ErrorCode::unsupported, fmt::format("a .{} is made by {}, which is not installed", kind, kConverter),
+  return Error{ErrorCode::unsupported, fmt::format("a .{} plot needs {}, which is not installed", kind, kConverter),
                "sudo apt install librsvg2-bin, or -o plot.svg"};
 }
 

@@ -45,8 +45,8 @@ struct PredictFlags {
 };
 
 Error not_a_shape(const std::string& text) {
-  return {ErrorCode::usage, fmt::format("--input {} is no shape", quoted(text, 80)),
-          "--input 8x3x224x224, or with the input's name --input pixels=8x3x224x224"};
+  return {ErrorCode::usage, fmt::format("--input {} is not a shape", quoted(text, 80)),
+          "--input 8x3x224x224, or with the name of the input: --input pixels=8x3x224x224"};
 }
 
 // "8x3x224x224", "8,3,224,224", "pixels=8x3x224x224". A name may contain any character, including "=".
@@ -137,7 +137,7 @@ int run_predict(PredictFlags flags) {
   // --explain takes the next word as a layer: in `predict --explain model.onnx` that is the model.
   if (flags.model.empty() && flags.explained_layer) std::swap(flags.model, *flags.explained_layer);
   if (flags.model.empty()) {
-    return print_error({ErrorCode::usage, "which model?", "joulemap predict model.onnx; - reads it from stdin"});
+    return print_error({ErrorCode::usage, "predict needs a model", "joulemap predict model.onnx, or - for stdin"});
   }
   Result<Output> output = Output::open(flags.output, std::vector{flags.model, flags.device.profile});
   if (!output) return print_error(output.error());
@@ -154,17 +154,18 @@ int run_predict(PredictFlags flags) {
     if (!warned) return print_error(warned.error());
   }
   if (report->prediction.is_total_sound) return kExitSuccess;
-  return print_error({ErrorCode::malformed, "the sizes of some operations are not known: the total is too low",
-                      "--input NAME=SHAPE gives the shapes of inputs; or export the model with static shapes"});
+  return print_error({ErrorCode::malformed, "the sizes of some operations are unknown: the total is too low",
+                      "set input shapes with --input NAME=SHAPE, or export the model with static shapes"});
 }
 
 void add_model_options(CLI::App& verb, PredictFlags& flags) {
-  verb.add_option("MODEL", flags.model, "an ONNX file, a Keras model's JSON, or a list of joulemap.trace; - is stdin");
+  verb.add_option("MODEL", flags.model,
+                  "ONNX file, JSON of a Keras model, or operation list of joulemap.trace; - is stdin");
   add_device_options(verb, flags.device);
-  verb.add_option("--batch", flags.batch, "instead of the leading dimension of every input")
+  verb.add_option("--batch", flags.batch, "batch size; replaces the leading dimension of every input")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, predict::kMaxElements));
-  verb.add_option("--input", flags.inputs, "an input's shape: 8x3x224x224, or NAME=8x3x224x224; for each input again")
+  verb.add_option("--input", flags.inputs, "shape of an input: 8x3x224x224, or NAME=8x3x224x224; repeatable")
       ->type_name("SHAPE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -175,36 +176,37 @@ void add_model_options(CLI::App& verb, PredictFlags& flags) {
                   "default (PyTorch's: TF32 in convolutions only), fp32, tf32, fp16, bf16, amp-bf16 (autocast)")
       ->type_name("TYPE")
       ->check(CLI::IsMember({"default", "fp32", "tf32", "fp16", "bf16", "amp-bf16"}));
-  verb.add_option("--mode", flags.mode, "eager (the default), or compiled: neighbours joined as torch.compile does")
+  verb.add_option("--mode", flags.mode, "eager (the default), or compiled: operations fused as by torch.compile")
       ->type_name("MODE")
       ->check(CLI::IsMember({"eager", "compiled"}));
   verb.add_option("--optimizer", flags.optimizer,
-                  "of a training step: sgd, momentum, adam, adamw (the default), rmsprop")
+                  "optimizer of a training step: sgd, momentum, adam, adamw (the default), rmsprop")
       ->type_name("NAME")
       ->check(CLI::IsMember({"sgd", "momentum", "adam", "adamw", "rmsprop"}));
-  verb.add_option("--host-factor", flags.host_factor, "how much slower the host is than that of the measurements (1)")
+  verb.add_option("--host-factor", flags.host_factor,
+                  "slowdown of the host relative to the host of the measurements (1)")
       ->type_name("F")
       ->check(number_between(0.01, 100));
-  verb.add_option("--idle-w", flags.idle_w, "what this GPU draws at rest with clocks up (the mean of those measured)")
+  verb.add_option("--idle-w", flags.idle_w, "idle power of this GPU with clocks up (mean of the measured GPUs)")
       ->type_name("W")
       ->check(number_between(1, 1000));
 }
 
 void add_cost_options(CLI::App& verb, PredictFlags& flags) {
   constexpr std::int64_t kMostTimes = 1'000'000'000'000'000;
-  verb.add_option("--steps", flags.steps, "training steps in a lifetime")
+  verb.add_option("--steps", flags.steps, "training steps over the lifetime of the model")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, kMostTimes));
-  verb.add_option("--inferences", flags.inferences, "passes of inference, of the same batch, in a lifetime")
+  verb.add_option("--inferences", flags.inferences, "inference passes with this batch over the lifetime of the model")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, kMostTimes));
-  verb.add_option("--grid-gco2-kwh", flags.grid_gco2_kwh, "grams of CO2 for a kWh (400, about the world's mean)")
+  verb.add_option("--grid-gco2-kwh", flags.grid_gco2_kwh, "grams of CO2 per kWh (400, about the world average)")
       ->type_name("G")
       ->check(number_between(0, 1e5));
-  verb.add_option("--price-kwh", flags.price_kwh, "of a kWh, in any money; without it prices are not told")
+  verb.add_option("--price-kwh", flags.price_kwh, "price per kWh, in any currency; without it no price is shown")
       ->type_name("P")
       ->check(number_between(0, 1e9));
-  verb.add_option("--pue", flags.pue, "energy of the building over that of its computers (1): for CO2 and price")
+  verb.add_option("--pue", flags.pue, "power usage effectiveness of the data center (1), for CO2 and price")
       ->type_name("X")
       ->check(number_between(1, 10));
 }
@@ -217,11 +219,11 @@ void add_predict_command(CLI::App& verb, CommandLine& line) {
   add_cost_options(verb, *flags);
   verb.add_option_function<std::string>(
           "--explain", [flags](const std::string& layer) { flags->explained_layer = layer; },
-          "features and physics of a layer; of the one that draws most where none is named")
+          "show features and physics of a layer; default: the layer with the most energy")
       ->type_name("[LAYER]")
       ->expected(0, 1)
       ->default_str("");
-  verb.add_option("--top", flags->top, "at most N layers (20); 0 shows all, in the network's order")
+  verb.add_option("--top", flags->top, "at most N layers (20); 0 shows all, in network order")
       ->type_name("N")
       ->check(whole_number());
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.prediction/1)");

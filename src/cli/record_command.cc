@@ -56,13 +56,12 @@ struct RecordFlags {
 std::optional<Error> usage_error(const RecordFlags& flags) {
   if (flags.dither && (flags.trace == "off" || flags.trace == "kernels")) {
     return Error{ErrorCode::usage,
-                 fmt::format("--dither pauses at calls of modules, which --trace {} leaves out", flags.trace),
-                 "leave out one of the two"};
+                 fmt::format("--dither needs module calls, which --trace {} does not record", flags.trace),
+                 "remove one of the two options"};
   }
   if (flags.probe && (flags.trace == "off" || flags.trace == "kernels")) {
-    return Error{ErrorCode::usage,
-                 fmt::format("--probe needs to see modules, which --trace {} leaves out", flags.trace),
-                 "leave --trace out"};
+    return Error{ErrorCode::usage, fmt::format("--probe needs modules, which --trace {} does not record", flags.trace),
+                 "remove --trace"};
   }
   if (flags.command.empty() && !flags.pid) {
     return Error{ErrorCode::usage, "record needs a command or -p PID", "joulemap record -- python train.py"};
@@ -71,7 +70,7 @@ std::optional<Error> usage_error(const RecordFlags& flags) {
     return Error{ErrorCode::usage, "record takes a command or -p PID, not both", "choose one of them"};
   }
   if (flags.pid && (flags.dither || flags.probe)) {
-    return Error{ErrorCode::usage, "--dither and --probe need a program that is started by record", "leave out -p"};
+    return Error{ErrorCode::usage, "--dither and --probe need a program that record starts", "remove -p"};
   }
   return std::nullopt;
 }
@@ -191,36 +190,37 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RecordFlags>();
   verb.footer(
       "Usage: joulemap record [OPTIONS] [--] COMMAND...\n   or: joulemap record -p PID [OPTIONS]\nThe summary goes to "
-      "stderr; joulemap report FILE tells the rest.");
+      "stderr; joulemap report FILE shows the details.");
   verb.prefix_command();
   line.verbs_taking_command.push_back(&verb);
   line.verbs_opening_sensors.push_back(&verb);
-  verb.add_option("-o,--output", flags->file, "write the recording to FILE (run.joule); an older one becomes FILE.old")
+  verb.add_option("-o,--output", flags->file,
+                  "write the recording to FILE (run.joule); an existing one becomes FILE.old")
       ->type_name("FILE");
   verb.add_option("-p,--pid", flags->pid,
-                  "while process PID lives, or until Ctrl-C; what it runs, once it joins (--announce)")
+                  "record until process PID ends or Ctrl-C; its kernels and layers once it joins (--announce)")
       ->type_name("PID")
       ->check(CLI::Range(1, kMostPid));
   verb.add_flag("--announce", flags->announce,
-                "one line of JSON on stdout once it has begun: the variables that make a process part of it");
-  verb.add_option("--period", flags->period_ms, "read the sensors every MS milliseconds instead of each one's usual")
+                "print one line of JSON at the start: the variables with which a process joins the recording");
+  verb.add_option("--period", flags->period_ms, "read all sensors every MS milliseconds; default: per sensor")
       ->type_name("MS")
       ->check(number_between(kLeastPeriod_ms, kMostPeriod_ms));
-  verb.add_option("--trace", flags->trace, "what ran: auto (light where full would slow it), full, light, kernels, off")
+  verb.add_option("--trace", flags->trace,
+                  "tracing: auto (light if full would slow the run), full, light, kernels, off")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"auto", "full", "light", "kernels", "off"}));
   verb.add_flag("--dither", flags->dither,
-                "pause PyTorch for 20 to 40 ms at random places, at most 1 % of the time, so that equal steps differ");
-  verb.add_flag("--probe", flags->probe, "replay modules of PyTorch at the end, to find out what each draws");
-  verb.add_option("--probe-seconds", flags->probe_s, "the same, for so long at most (30)")
+                "pause PyTorch for 20 to 40 ms at random modules, at most 1 % of the time, so that steps differ");
+  verb.add_flag("--probe", flags->probe, "replay PyTorch modules at the end to measure the power of each");
+  verb.add_option("--probe-seconds", flags->probe_s, "same as --probe, for at most S seconds (30)")
       ->type_name("S")
       ->check(number_between(0.1, kMostProbe_s));
-  verb.add_option("--run", flags->run,
-                  "the run's name where several machines record it: report puts their files together")
+  verb.add_option("--run", flags->run, "name of a run that several machines record; report merges their files")
       ->type_name("NAME");
   add_keep_arguments(verb, flags->keep_arguments);
-  verb.add_flag("--no-learn", flags->no_learn, "do not add what the run teaches about kernels to the kernel library");
-  verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
+  verb.add_flag("--no-learn", flags->no_learn, "do not add the kernel powers of this run to the kernel library");
+  verb.add_option("--sensors", flags->sensors, "use only these sensors, e.g. powercap,estimate")->type_name("LIST");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.record/1)");
   add_strict_flag(verb, flags->strict);
   verb.callback([flags, &verb, &line] {

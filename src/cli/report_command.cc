@@ -114,8 +114,8 @@ Status is_one_output(const ReportFlags& flags) {
   const int wanted = (flags.json ? 1 : 0) + (flags.plot.empty() ? 0 : 1) + (flags.html.empty() ? 0 : 1) +
                      (flags.format == "text" ? 0 : 1) + (flags.cite ? 1 : 0) + (flags.model_card ? 1 : 0);
   if (wanted <= 1) return Done{};
-  return Error{ErrorCode::usage, "--json, --format, --plot, --html, --cite and --model-card each give something else",
-               "give one of them"};
+  return Error{ErrorCode::usage, "--json, --format, --plot, --html, --cite and --model-card exclude each other",
+               "choose one of them"};
 }
 
 int run_report(const ReportFlags& flags) {
@@ -145,46 +145,48 @@ void add_view_flags(CLI::App& verb, ReportFlags& flags) {
   const std::map<std::string, report::SortBy> orders = {
       {"energy", report::SortBy::energy}, {"time", report::SortBy::time}, {"power", report::SortBy::power},
       {"count", report::SortBy::count},   {"name", report::SortBy::name}, {"order", report::SortBy::order}};
-  verb.add_option("--depth", flags.depth, "levels of the tree that are unfolded, devices being the first")
+  verb.add_option("--depth", flags.depth, "levels of the tree to expand, starting with the devices")
       ->type_name("N")
       ->check(whole_number());
-  verb.add_option("--top", flags.top, "at most N lines, the largest branches unfolded first (30); 0 shows all")
+  verb.add_option("--top", flags.top, "at most N lines (30), largest branches expanded first; 0 shows all")
       ->type_name("N")
       ->check(whole_number());
-  verb.add_option("--sort", flags.sort, "energy (the default), time, power, count, name or order (as steps ran)")
+  verb.add_option("--sort", flags.sort, "energy (the default), time, power, count, name or order (of steps)")
       ->type_name("KEY")
       ->transform(CLI::CheckedTransformer(orders).description(""));
-  verb.add_option("--filter", flags.filter, "only rows whose device and path hold TEXT; 'conv1|fc': one or the other")
+  verb.add_option("--filter", flags.filter, "only rows whose device and path contain TEXT; 'conv1|fc': either of them")
       ->type_name("TEXT");
 }
 
 void add_document_flags(CLI::App& verb, ReportFlags& flags) {
-  verb.add_option("--format", flags.format, "the rows as text (the default), markdown, latex or csv")
+  verb.add_option("--format", flags.format, "format of the rows: text (the default), markdown, latex or csv")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "markdown", "latex", "csv"}));
   verb.add_option("--plot", flags.plot,
-                  "a picture instead: timeline, violin, box, lines, bars, loss, flame, heatmap; -o says where: .svg, "
-                  ".png, .pdf")
+                  "write a plot instead: timeline, violin, box, lines, bars, loss, flame, heatmap; to -o FILE.svg, "
+                  ".png or .pdf")
       ->type_name("PLOT")
       ->check(CLI::IsMember({"timeline", "violin", "box", "lines", "bars", "loss", "flame", "heatmap"}));
-  verb.add_option("--smooth", flags.smooth, "of --plot lines: means over N points (a fiftieth of the run); 1: none")
+  verb.add_option("--smooth", flags.smooth, "with --plot lines: moving average over N points (2 % of the run); 1: none")
       ->type_name("N")
       ->check(whole_number(1));
-  verb.add_option("--html", flags.html, "write a page to FILE: one file that loads nothing, with all levels and plots")
+  verb.add_option("--html", flags.html, "write a self-contained HTML page with all levels and plots to FILE")
       ->type_name("FILE");
-  verb.add_flag("--cite", flags.cite, "a sentence for a paper");
+  verb.add_flag("--cite", flags.cite, "print a sentence for a paper");
   CLI::Option* const card =
-      verb.add_flag("--model-card", flags.model_card, "co2_eq_emissions for a card of Hugging Face");
-  verb.add_option("--gco2-per-kwh", flags.card.gco2_per_kwh, "carbon intensity of the grid, for the card")
+      verb.add_flag("--model-card", flags.model_card, "print co2_eq_emissions for a Hugging Face model card");
+  verb.add_option("--gco2-per-kwh", flags.card.gco2_per_kwh, "carbon intensity of the grid, for the model card")
       ->type_name("GRAMS")
       ->check(number_between(0, 1e5))
       ->needs(card);
-  verb.add_option("--location", flags.card.location, "where it ran, for the card")->type_name("TEXT")->needs(card);
-  verb.add_option("--training-type", flags.card.training_type, "pre-training or fine-tuning, for the card")
+  verb.add_option("--location", flags.card.location, "location of the run, for the model card")
+      ->type_name("TEXT")
+      ->needs(card);
+  verb.add_option("--training-type", flags.card.training_type, "pre-training or fine-tuning, for the model card")
       ->type_name("TEXT")
       ->needs(card);
   verb.add_option("--hardware", flags.card.hardware,
-                  "what it ran on, for the card or the sentence; else what the recording tells")
+                  "hardware of the run, for --model-card and --cite; default: from the recording")
       ->type_name("TEXT");
 }
 
@@ -192,9 +194,9 @@ void add_document_flags(CLI::App& verb, ReportFlags& flags) {
 
 void add_report_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ReportFlags>();
-  verb.add_option("FILE", flags->files, "recordings; several parts of one run are put together")->required();
+  verb.add_option("FILE", flags->files, "recordings; several parts of one run are merged")->required();
   verb.add_option("--by", flags->by,
-                  "rows: domain, phase, layer, op, tensor, function, region, kernel, stack (layers and their "
+                  "level of rows: domain, phase, layer, op, tensor, function, region, kernel, stack (layers and their "
                   "kernels), step, epoch, rank")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step",

@@ -31,7 +31,8 @@ int run_share(const ShareFlags& flags) {
   const std::string folder = recording::recording_folder(flags.recording);
   std::error_code error;
   if (!std::filesystem::exists(flags.recording, error) && std::filesystem::is_directory(folder, error)) {
-    return print_error({ErrorCode::usage, fmt::format("{} is not joined: its parts lie in {}", flags.recording, folder),
+    return print_error({ErrorCode::usage,
+                        fmt::format("{} is not merged yet: its parts are in {}", flags.recording, folder),
                         "share a recording whose command has ended"});
   }
   const Result<recording::AnonymizedCopySummary> shared =
@@ -49,7 +50,7 @@ int run_share(const ShareFlags& flags) {
 
 void add_share_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ShareFlags>();
-  verb.add_option("RECORDING", flags->recording, "a file that record or import has made")->required();
+  verb.add_option("RECORDING", flags->recording, "recording written by record or import")->required();
   verb.add_option("-o,--output", flags->output, "write the copy to FILE, which must not exist")
       ->type_name("FILE")
       ->required();

@@ -43,7 +43,8 @@ std::optional<Error> usage_error(const StatFlags& flags) {
   if (flags.command.empty() && !flags.system_wide && !flags.pid) {
     return error("stat needs a command, -a or -p PID", "joulemap stat -- python train.py");
   }
-  if (flags.command.empty() && flags.repeat > 1) return error("-r repeats a command, and none is given", "");
+  if (flags.command.empty() && flags.repeat > 1)
+    return error("-r needs a command", "joulemap stat -r 5 -- python train.py");
   return std::nullopt;
 }
 
@@ -97,7 +98,7 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
   if (!meter) return print_error(meter.error());
   if (!meter->has_channels() && flags.command.empty()) {
     return print_error(
-        {ErrorCode::unsupported, "nothing can be measured or estimated here", "joulemap doctor tells why"});
+        {ErrorCode::unsupported, "no sensor or estimate is available on this machine", "run joulemap doctor"});
   }
   Result<StatResult> result = session::measure(*meter, options_of(flags));
   if (!result) return print_error(result.error());
@@ -115,25 +116,26 @@ int run_stat(const StatFlags& flags, const CommandLine& line) {
 void add_stat_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<StatFlags>();
   verb.footer(
-      "Usage around a command: joulemap stat [OPTIONS] [--] COMMAND...\nThe table goes to stderr, --json to "
+      "Usage with a command: joulemap stat [OPTIONS] [--] COMMAND...\nThe table goes to stderr, --json to "
       "stdout.");
   verb.prefix_command();
   line.verbs_taking_command.push_back(&verb);
   line.verbs_opening_sensors.push_back(&verb);
-  verb.add_option("-r,--repeat", flags->repeat, "run the command N times: mean and 95 % interval")
+  verb.add_option("-r,--repeat", flags->repeat, "run the command N times; report mean and 95 % interval")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
   verb.add_option("-I,--interval", flags->interval_ms, "print energy every MS milliseconds")
       ->type_name("MS")
       ->check(CLI::Range(std::int64_t{1}, kMostMilliseconds));
-  verb.add_flag("-a,--all", flags->system_wide, "the whole machine: until the command ends, or Ctrl-C without one");
-  verb.add_option("-p,--pid", flags->pid, "while process PID lives; its share of the CPU time is told")
+  verb.add_flag("-a,--all", flags->system_wide,
+                "measure the whole machine until the command ends; without a command until Ctrl-C");
+  verb.add_option("-p,--pid", flags->pid, "measure until process PID ends; report its share of CPU time")
       ->type_name("PID")
       ->check(CLI::Range(1, kMostPid));
-  verb.add_option("-D,--delay", flags->delay_ms, "begin to measure MS milliseconds after the start")
+  verb.add_option("-D,--delay", flags->delay_ms, "start to measure MS milliseconds after the start")
       ->type_name("MS")
       ->check(CLI::Range(std::int64_t{0}, kMostMilliseconds));
-  verb.add_option("--sensors", flags->sensors, "use these only, e.g. powercap,estimate")->type_name("LIST");
+  verb.add_option("--sensors", flags->sensors, "use only these sensors, e.g. powercap,estimate")->type_name("LIST");
   add_keep_arguments(verb, flags->keep_arguments);
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.stat/1)");
   verb.add_option("-o,--output", flags->output, "write the result to FILE")->type_name("FILE");

@@ -57,7 +57,7 @@ Result<std::string> TensorboardLogFolder::add_file(std::string_view host, std::s
     }
     return name;
   }
-  return Error{ErrorCode::io, fmt::format("{}: too many event files of this second", path_), "try again"};
+  return Error{ErrorCode::io, fmt::format("{}: too many event files in this second", path_), "try again"};
 }
 
 }  // namespace joulemap::cli

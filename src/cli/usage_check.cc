@@ -51,7 +51,7 @@ Error unknown_option(const std::vector<const CLI::App*>& chain, const std::strin
   const std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
   const CLI::App& program = *chain.front();
   if (chain.size() > 1 && program.get_option_no_throw(option) != nullptr) {
-    return usage_error_of(program, fmt::format("{0} stands before the verb: joulemap {0} ...", option));
+    return usage_error_of(program, fmt::format("{0} must precede the verb: joulemap {0} ...", option));
   }
   return usage_error_of(
       program, fmt::format("unknown option {}{}", shown_word(option), suggestion(name, option_names(chain), "--")));
@@ -66,7 +66,7 @@ Error surplus_word(const std::vector<const CLI::App*>& chain, const std::string&
     return usage_error_of(*chain.front(), fmt::format("unexpected argument {}", shown_word(word)));
   }
   return usage_error_of(*chain.front(),
-                        fmt::format("there is no verb {}{}", joulemap::quoted(word), suggestion(word, verbs, "")));
+                        fmt::format("unknown verb {}{}", joulemap::quoted(word), suggestion(word, verbs, "")));
 }
 
 // Words that the parser did not use, in command-line order, without those of a wrapped command.
@@ -130,7 +130,7 @@ std::optional<Error> find_usage_error(const CLI::App& app, const CommandLine& li
   const auto& takers = line.verbs_taking_command;
   if (!line.has_double_dash || chain.size() == 1) return std::nullopt;
   if (std::find(takers.begin(), takers.end(), chain.back()) != takers.end()) return std::nullopt;
-  return Error{ErrorCode::usage, "this verb runs no command", "leave out -- and what stands after it"};
+  return Error{ErrorCode::usage, "this verb does not run a command", "remove -- and everything after it"};
 }
 
 }  // namespace joulemap::cli

@@ -14,7 +14,7 @@ std::vector<std::string> wrapped_command(const CLI::App& verb, const CommandLine
 
 void add_keep_arguments(CLI::App& verb, bool& keep) {
   verb.add_flag("--keep-arguments", keep,
-                "write the command as it is; else values of options such as --api-key become ***");
+                "store the command unchanged; default: values of --api-key and similar options become ***");
 }
 
 void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool requested_by_name, Diagnostics& diagnostics) {
@@ -34,11 +34,11 @@ void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool reques
                      sensor.remedy});
   }
   if (has_channels && !measured) {
-    diagnostics.add(
-        {"only_estimated", 1, "no sensor can be read here: every energy is an estimate", "joulemap doctor tells why"});
+    diagnostics.add({"only_estimated", 1, "no sensor is readable on this machine: all energies are estimates",
+                     "run joulemap doctor"});
   }
   if (!has_channels) {
-    diagnostics.add({"no_sensor", 1, "nothing can be measured or estimated here", "joulemap doctor tells why"});
+    diagnostics.add({"no_sensor", 1, "no sensor or estimate is available on this machine", "run joulemap doctor"});
   }
 }
 

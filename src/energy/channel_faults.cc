@@ -23,11 +23,12 @@ struct ReadFault {
 
 constexpr ReadFault kReadFaults[] = {
     {ReadCode::torn, "torn_reading", "was read while it was being written; such readings were dropped", ""},
-    {ReadCode::garbage, "garbage_reading", "held text that is no number",
-     "look at the file; its driver, or whatever writes it, is at fault"},
+    {ReadCode::garbage, "garbage_reading", "contained text that is not a number",
+     "check the file and the driver that writes it"},
     {ReadCode::vanished, "sensor_vanished", "went away",
      "its driver was unloaded or the device was removed; see dmesg"},
-    {ReadCode::denied, "sensor_denied", "may not be read any more", "run joulemap doctor for the permission it needs"},
+    {ReadCode::denied, "sensor_denied", "is no longer readable (permission denied)",
+     "run joulemap doctor to see the required permission"},
     {ReadCode::failed, "sensor_failed", "could not be read", "see dmesg"},
 };
 
@@ -45,55 +46,58 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
     }
   }
   if (energy.tally.resets > 0) {
-    const std::string_view why = channel.wrap_range ? "" : "; its range is not known, so a wrap looks like a reset";
+    const std::string_view why = channel.wrap_range ? "" : "; its range is unknown, so a wrap looks like a reset";
     diagnostics.add(
         {"counter_reset", energy.tally.resets,
-         fmt::format("{} fell in a way that no wrap explains{}; the energy of that moment is missing", subject, why),
-         ""});
+         fmt::format("{} decreased, and not by a wrap{}; the energy of that moment is missing", subject, why), ""});
   }
   if (energy.tally.possible_missed_wraps > 0) {
     diagnostics.add(
         {"wrap_missed", energy.tally.possible_missed_wraps,
-         fmt::format("{} was not read for so long that it may have wrapped unseen; that time is missing", subject),
-         "joulemap was stopped or starved of CPU time meanwhile"});
+         fmt::format(
+             "{} was not read for so long that it may have wrapped unnoticed; the energy of that time is missing",
+             subject),
+         "joulemap was stopped or got no CPU time"});
   }
   if (energy.frozen_s > 0) {
     diagnostics.add({"counter_frozen", 1,
-                     fmt::format("{} stood still for the last {:.3g} s; the energy of that time is missing", subject,
+                     fmt::format("{} did not change in the last {:.3g} s; the energy of that time is missing", subject,
                                  energy.frozen_s),
                      ""});
   } else if (energy.reason == "frozen") {
-    diagnostics.add({"counter_frozen", 1, fmt::format("{} did not move all the time: no energy can be told", subject),
-                     "firmware or a virtual machine holds it, or it is renewed more seldom than this run lasted"});
+    diagnostics.add({"counter_frozen", 1, fmt::format("{} never changed: its energy is unknown", subject),
+                     "firmware or a virtual machine freezes it, or it updates less often than this run lasted"});
   } else if (energy.reason == "too-short" && (energy.missing_s > 0 || !has_counter_updates(channel))) {
     diagnostics.add({"energy_missing", 1,
-                     fmt::format("{}: {} readings do not cover the command: its energy is not known", subject,
+                     fmt::format("{}: {} readings do not cover the command: its energy is unknown", subject,
                                  energy.tally.good_readings),
                      ""});
   } else if (energy.reason == "too-short") {
-    diagnostics.add({"window_too_short", 1,
-                     fmt::format("{} did not move while the command ran: shorter than the sensor's refresh", subject),
-                     "repeat it: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'"});
+    diagnostics.add(
+        {"window_too_short", 1,
+         fmt::format("{} did not change while the command ran: the command is shorter than the sensor's update period",
+                     subject),
+         "repeat it: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'"});
   }
   if (energy.interpolated_s > 0) {
     diagnostics.add({"readings_missing", energy.pauses,
                      fmt::format("{} was not read for {:.3g} s; the energy of that time is estimated from the readings "
-                                 "around it, and the interval covers the range of power that was seen",
+                                 "around it, and the interval covers the observed range of power",
                                  channel.domain, energy.interpolated_s),
-                     "joulemap was stopped or starved of CPU time meanwhile, or the sensor failed"});
+                     "joulemap was stopped or got no CPU time, or the sensor failed"});
   } else if (energy.unread_s > 0) {
     diagnostics.add(
         {"readings_paused", energy.pauses,
-         fmt::format("{} was not read for {:.3g} s; its counter covers that time, but when in it the energy "
-                     "was used is not known",
-                     channel.domain, energy.unread_s),
-         "joulemap was stopped or starved of CPU time meanwhile, or the sensor failed"});
+         fmt::format(
+             "{} was not read for {:.3g} s; its counter covers that time, but not when in it the energy was used",
+             channel.domain, energy.unread_s),
+         "joulemap was stopped or got no CPU time, or the sensor failed"});
   }
   const double other_missing_s = energy.missing_s - energy.frozen_s - energy.interpolated_s;
   if (energy.joules && other_missing_s > 0.05) {
     diagnostics.add(
         {"energy_missing", 1,
-         fmt::format("{}: the energy of {:.3g} s is missing; the interval allows for it", subject, other_missing_s),
+         fmt::format("{}: the energy of {:.3g} s is missing; the interval accounts for it", subject, other_missing_s),
          ""});
   }
   return diagnostics;

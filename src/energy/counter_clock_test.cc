@@ -13,24 +13,24 @@ namespace {
 constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
 constexpr std::int64_t kStart_ns = 7'000'000 * kMs;  // two hours after boot
 
-// A periodically updated value whose steps have bounded jitter and may be missed, and a reader whose reads take time.
+// A periodically updated value whose updates have bounded jitter and may be missed, and a reader whose reads take time.
 // The true update times are known.
-class Stepper {
+class UpdatingCounter {
  public:
-  explicit Stepper(std::uint64_t seed) : random_(seed) {}
+  explicit UpdatingCounter(std::uint64_t seed) : random_(seed) {}
 
   double period_ns = 100e6;
   double phase_ns = 0;
   double jitter_ns = 0;
   std::function<bool(std::int64_t)> is_missed = [](std::int64_t) { return false; };
 
-  std::int64_t step_ns(std::int64_t number) const {
+  std::int64_t update_ns(std::int64_t number) const {
     const double wobble = std::sin(static_cast<double>(number) * 12.9898) * jitter_ns;
     return kStart_ns + static_cast<std::int64_t>(phase_ns + static_cast<double>(number) * period_ns + wobble);
   }
   std::int64_t number_at(std::int64_t time_ns) const {
     auto number = static_cast<std::int64_t>((static_cast<double>(time_ns - kStart_ns) - phase_ns) / period_ns) + 1;
-    while (step_ns(number) > time_ns) --number;
+    while (update_ns(number) > time_ns) --number;
     return number;
   }
   std::uint64_t value_at(std::int64_t time_ns) const {
@@ -38,11 +38,11 @@ class Stepper {
     while (is_missed(number)) --number;
     return static_cast<std::uint64_t>(number + 1000);
   }
-  // The step nearest to a moment.
-  std::int64_t nearest_step_ns(std::int64_t time_ns) const {
+  // The update nearest to a time.
+  std::int64_t nearest_update_ns(std::int64_t time_ns) const {
     const std::int64_t number = number_at(time_ns);
-    const std::int64_t before_ns = step_ns(number);
-    const std::int64_t after_ns = step_ns(number + 1);
+    const std::int64_t before_ns = update_ns(number);
+    const std::int64_t after_ns = update_ns(number + 1);
     return time_ns - before_ns < after_ns - time_ns ? before_ns : after_ns;
   }
 
@@ -59,54 +59,55 @@ class Stepper {
 };
 
 // Reads with pauses of 1 ms for this time.
-std::int64_t read_densely(Stepper& stepper, CounterClock& clock, std::int64_t from_ns, std::int64_t for_ns,
+std::int64_t read_densely(UpdatingCounter& counter, CounterClock& clock, std::int64_t from_ns, std::int64_t for_ns,
                           const std::function<std::int64_t()>& takes_ns) {
   std::int64_t now_ns = from_ns;
-  while (now_ns < from_ns + for_ns) now_ns = stepper.read(clock, now_ns + kMs, takes_ns());
+  while (now_ns < from_ns + for_ns) now_ns = counter.read(clock, now_ns + kMs, takes_ns());
   return now_ns;
 }
 
-// One read before the next step, one in the centre of its interval, one after it.
-std::int64_t visit_next_step(Stepper& stepper, CounterClock& clock, std::int64_t now_ns, std::int64_t takes_ns) {
-  const UpdateInterval step = clock.next_update_after(now_ns + 2 * takes_ns);
-  now_ns = stepper.read(clock, std::max(now_ns, step.earliest_ns - takes_ns), takes_ns);
-  now_ns = stepper.read(clock, std::max(now_ns, step.midpoint_ns() - takes_ns / 2), takes_ns);
-  return stepper.read(clock, std::max(now_ns, step.latest_ns), takes_ns);
+// One read before the next update, one in the centre of its interval, one after it.
+std::int64_t read_around_next_update(UpdatingCounter& counter, CounterClock& clock, std::int64_t now_ns,
+                                     std::int64_t takes_ns) {
+  const UpdateInterval update = clock.next_update_after(now_ns + 2 * takes_ns);
+  now_ns = counter.read(clock, std::max(now_ns, update.earliest_ns - takes_ns), takes_ns);
+  now_ns = counter.read(clock, std::max(now_ns, update.midpoint_ns() - takes_ns / 2), takes_ns);
+  return counter.read(clock, std::max(now_ns, update.latest_ns), takes_ns);
 }
 
-void expect_true_steps_inside(const Stepper& stepper, const CounterClock& clock, std::int64_t time_ns) {
+void expect_true_updates_inside(const UpdatingCounter& counter, const CounterClock& clock, std::int64_t time_ns) {
   ASSERT_TRUE(clock.is_locked());
-  for (const UpdateInterval& step : {clock.last_update_before(time_ns), clock.next_update_after(time_ns)}) {
-    const std::int64_t true_ns = stepper.nearest_step_ns(step.midpoint_ns());
-    EXPECT_GE(true_ns, step.earliest_ns);
-    EXPECT_LE(true_ns, step.latest_ns);
+  for (const UpdateInterval& update : {clock.last_update_before(time_ns), clock.next_update_after(time_ns)}) {
+    const std::int64_t true_ns = counter.nearest_update_ns(update.midpoint_ns());
+    EXPECT_GE(true_ns, update.earliest_ns);
+    EXPECT_LE(true_ns, update.latest_ns);
   }
 }
 
-TEST(CounterClock, KnowsNothingBeforeItHasSeenTwoSteps) {
-  Stepper stepper(1);
+TEST(CounterClock, HasNoPeriodBeforeTwoUpdates) {
+  UpdatingCounter counter(1);
   CounterClock clock(CounterClock::EqualValues::mean_no_update);
   EXPECT_FALSE(clock.has_period());
-  read_densely(stepper, clock, kStart_ns, 120 * kMs, [] { return 3 * kMs; });
+  read_densely(counter, clock, kStart_ns, 120 * kMs, [] { return 3 * kMs; });
   EXPECT_FALSE(clock.is_locked());
 }
 
-TEST(CounterClock, LocksOntoDenseReadsOfACounterAfterTwoSteps) {
-  Stepper stepper(2);
-  stepper.phase_ns = 37e6;
+TEST(CounterClock, LocksOntoADenselyReadCounterAfterTwoUpdates) {
+  UpdatingCounter counter(2);
+  counter.phase_ns = 37e6;
   CounterClock clock(CounterClock::EqualValues::mean_no_update);
-  const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 250 * kMs, [] { return 3 * kMs; });
-  expect_true_steps_inside(stepper, clock, now_ns);
+  const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 250 * kMs, [] { return 3 * kMs; });
+  expect_true_updates_inside(counter, clock, now_ns);
   EXPECT_NEAR(clock.period_ns(), 100e6, clock.period_uncertainty_ns());
 }
 
 // A search over all updates between here and there would not end.
-TEST(CounterClock, FindsAnUpdateThatIsACenturyAway) {
-  Stepper stepper(2);
-  stepper.phase_ns = 37e6;
+TEST(CounterClock, PredictsAnUpdateACenturyAway) {
+  UpdatingCounter counter(2);
+  counter.phase_ns = 37e6;
   CounterClock clock(CounterClock::EqualValues::mean_no_update);
-  const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 250 * kMs, [] { return 3 * kMs; });
-  expect_true_steps_inside(stepper, clock, now_ns);
+  const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 250 * kMs, [] { return 3 * kMs; });
+  expect_true_updates_inside(counter, clock, now_ns);
   ASSERT_TRUE(clock.is_locked());
   constexpr std::int64_t kCentury_ns = 100LL * 365 * 86400 * kNanosecondsPerSecond;
   for (const std::int64_t time_ns : {kStart_ns + kCentury_ns, kStart_ns - kCentury_ns}) {
@@ -115,62 +116,63 @@ TEST(CounterClock, FindsAnUpdateThatIsACenturyAway) {
   }
 }
 
-TEST(CounterClock, SaysNothingWhenEveryReadIsNew) {
-  Stepper stepper(3);
+TEST(CounterClock, HasNoPeriodWhenEveryReadIsNew) {
+  UpdatingCounter counter(3);
   CounterClock clock(CounterClock::EqualValues::mean_no_update);
-  for (std::int64_t i = 0; i < 50; ++i) stepper.read(clock, kStart_ns + i * 1000 * kMs, 3 * kMs);
+  for (std::int64_t i = 0; i < 50; ++i) counter.read(clock, kStart_ns + i * 1000 * kMs, 3 * kMs);
   EXPECT_FALSE(clock.has_period());
   EXPECT_EQ(clock.irregular_updates(), 0u);
 }
 
-TEST(CounterClock, HoldsTheTrueStepsAndNarrowsBelowTwoMillisecondsWithReadsOfThree) {
+TEST(CounterClock, CoversTrueUpdatesWithinTwoMillisecondsByThreeMillisecondReads) {
   for (int round = 0; round < 200; ++round) {
     const std::uint64_t seed = 1000 + static_cast<std::uint64_t>(round);
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Stepper stepper(seed);
-    stepper.period_ns = 100e6 * (1 + 1e-4 * static_cast<double>(stepper.below(200) - 100) / 100);
-    stepper.phase_ns = static_cast<double>(stepper.below(100 * kMs));
-    stepper.jitter_ns = static_cast<double>(stepper.below(90'000));
+    UpdatingCounter counter(seed);
+    counter.period_ns = 100e6 * (1 + 1e-4 * static_cast<double>(counter.below(200) - 100) / 100);
+    counter.phase_ns = static_cast<double>(counter.below(100 * kMs));
+    counter.jitter_ns = static_cast<double>(counter.below(90'000));
     CounterClock clock(CounterClock::EqualValues::mean_no_update);
-    std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 420 * kMs, [] { return 3 * kMs; });
+    std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 420 * kMs, [] { return 3 * kMs; });
     for (int visit = 0; visit < 60; ++visit) {
-      expect_true_steps_inside(stepper, clock, now_ns);
-      now_ns = visit_next_step(stepper, clock, now_ns, 3 * kMs) + stepper.below(std::min(1 + visit, 10) * 90 * kMs);
+      expect_true_updates_inside(counter, clock, now_ns);
+      now_ns =
+          read_around_next_update(counter, clock, now_ns, 3 * kMs) + counter.below(std::min(1 + visit, 10) * 90 * kMs);
     }
-    expect_true_steps_inside(stepper, clock, now_ns);
+    expect_true_updates_inside(counter, clock, now_ns);
     EXPECT_LT(clock.half_width_ns(), 2 * kMs);
-    EXPECT_LE(std::abs(clock.period_ns() - stepper.period_ns), clock.period_uncertainty_ns());
-    EXPECT_LT(clock.period_uncertainty_ns(), 5e-4 * stepper.period_ns);
+    EXPECT_LE(std::abs(clock.period_ns() - counter.period_ns), clock.period_uncertainty_ns());
+    EXPECT_LT(clock.period_uncertainty_ns(), 5e-4 * counter.period_ns);
     EXPECT_EQ(clock.irregular_updates(), 0u);
   }
 }
 
-TEST(CounterClock, BearsReadsThatTakeUpToThirtyMilliseconds) {
+TEST(CounterClock, ToleratesReadsOfUpToThirtyMilliseconds) {
   for (int round = 0; round < 200; ++round) {
     const std::uint64_t seed = 2000 + static_cast<std::uint64_t>(round);
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Stepper stepper(seed);
-    stepper.period_ns = 100e6 * (1 + 1e-4);
-    stepper.phase_ns = static_cast<double>(stepper.below(100 * kMs));
+    UpdatingCounter counter(seed);
+    counter.period_ns = 100e6 * (1 + 1e-4);
+    counter.phase_ns = static_cast<double>(counter.below(100 * kMs));
     CounterClock clock(CounterClock::EqualValues::mean_no_update);
-    const auto takes_ns = [&] { return stepper.below(20) == 0 ? 15 * kMs + stepper.below(15 * kMs) : 3 * kMs; };
-    const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 3000 * kMs, takes_ns);
-    expect_true_steps_inside(stepper, clock, now_ns);
+    const auto takes_ns = [&] { return counter.below(20) == 0 ? 15 * kMs + counter.below(15 * kMs) : 3 * kMs; };
+    const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 3000 * kMs, takes_ns);
+    expect_true_updates_inside(counter, clock, now_ns);
     EXPECT_EQ(clock.irregular_updates(), 0u);
   }
 }
 
-TEST(CounterClock, CountsAMissedStepAsASlipAndFindsThePhaseAgain) {
+TEST(CounterClock, CountsAMissedUpdateAsIrregularAndRelocks) {
   for (int round = 0; round < 50; ++round) {
     const std::uint64_t seed = 3000 + static_cast<std::uint64_t>(round);
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Stepper stepper(seed);
-    stepper.phase_ns = static_cast<double>(stepper.below(100 * kMs));
-    stepper.is_missed = [](std::int64_t number) { return number % 20 == 10; };
+    UpdatingCounter counter(seed);
+    counter.phase_ns = static_cast<double>(counter.below(100 * kMs));
+    counter.is_missed = [](std::int64_t number) { return number % 20 == 10; };
     CounterClock clock(CounterClock::EqualValues::mean_no_update);
-    const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 4800 * kMs, [] { return 2 * kMs; });
+    const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 4800 * kMs, [] { return 2 * kMs; });
     EXPECT_GE(clock.irregular_updates(), 2u);
-    expect_true_steps_inside(stepper, clock, now_ns);
+    expect_true_updates_inside(counter, clock, now_ns);
   }
 }
 
@@ -178,91 +180,91 @@ TEST(CounterClock, FindsThePeriodOfAGaugeThatRepeatsItsValues) {
   for (int round = 0; round < 50; ++round) {
     const std::uint64_t seed = 4000 + static_cast<std::uint64_t>(round);
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Stepper stepper(seed);
-    stepper.phase_ns = static_cast<double>(stepper.below(100 * kMs));
-    stepper.is_missed = [&](std::int64_t number) { return number % 3 == 0; };  // updated with the same value
+    UpdatingCounter counter(seed);
+    counter.phase_ns = static_cast<double>(counter.below(100 * kMs));
+    counter.is_missed = [&](std::int64_t number) { return number % 3 == 0; };  // updated with the same value
     CounterClock clock(CounterClock::EqualValues::are_inconclusive);
-    const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 3000 * kMs, [] { return kMs / 100; });
-    expect_true_steps_inside(stepper, clock, now_ns);
+    const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 3000 * kMs, [] { return kMs / 100; });
+    expect_true_updates_inside(counter, clock, now_ns);
     EXPECT_NEAR(clock.period_ns(), 100e6, 1e6);
   }
 }
 
-TEST(CounterClock, FollowsACardThatIsRenewedEveryTwentyMilliseconds) {
-  Stepper stepper(5);
-  stepper.period_ns = 20e6;
+TEST(CounterClock, LocksOntoACardThatUpdatesEveryTwentyMilliseconds) {
+  UpdatingCounter counter(5);
+  counter.period_ns = 20e6;
   CounterClock clock(CounterClock::EqualValues::mean_no_update);
-  const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 500 * kMs, [] { return kMs / 100; });
-  expect_true_steps_inside(stepper, clock, now_ns);
+  const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 500 * kMs, [] { return kMs / 100; });
+  expect_true_updates_inside(counter, clock, now_ns);
   EXPECT_NEAR(clock.period_ns(), 20e6, 1e5);
 }
 
-TEST(CounterClock, FindsThePhaseByPairsOfReadsOnceThePeriodIsTold) {
-  Stepper stepper(6);
-  stepper.phase_ns = 61e6;
+TEST(CounterClock, FindsThePhaseByPairsOfReadsWithASuggestedPeriod) {
+  UpdatingCounter counter(6);
+  counter.phase_ns = 61e6;
   CounterClock clock(CounterClock::EqualValues::mean_no_update);
   clock.suggest_period(100e6, 1e5);
   std::int64_t now_ns = kStart_ns;
   for (int pair = 0; pair < 20 && !clock.is_locked(); ++pair) {
-    now_ns = stepper.read(clock, now_ns + 1013 * kMs, 3 * kMs);
-    now_ns = stepper.read(clock, now_ns + 30 * kMs, 3 * kMs);
+    now_ns = counter.read(clock, now_ns + 1013 * kMs, 3 * kMs);
+    now_ns = counter.read(clock, now_ns + 30 * kMs, 3 * kMs);
   }
-  expect_true_steps_inside(stepper, clock, now_ns);
+  expect_true_updates_inside(counter, clock, now_ns);
 }
 
-TEST(CounterClock, SeeksThePeriodAnewWhenTheDeviceChangesIt) {
-  Stepper stepper(7);
+TEST(CounterClock, FindsANewPeriodWhenTheDeviceChangesIt) {
+  UpdatingCounter counter(7);
   CounterClock clock(CounterClock::EqualValues::mean_no_update);
-  std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 1000 * kMs, [] { return kMs; });
-  stepper.period_ns = 61e6;
-  now_ns = read_densely(stepper, clock, now_ns, 2000 * kMs, [] { return kMs; });
+  std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 1000 * kMs, [] { return kMs; });
+  counter.period_ns = 61e6;
+  now_ns = read_densely(counter, clock, now_ns, 2000 * kMs, [] { return kMs; });
   EXPECT_GE(clock.irregular_updates(), 3u);
-  expect_true_steps_inside(stepper, clock, now_ns);
+  expect_true_updates_inside(counter, clock, now_ns);
 }
 
-TEST(CounterClock, KnowsStepsBetterWhereReadsLatchEarly) {
-  Stepper stepper(41);
+TEST(CounterClock, EarlyLatchingNarrowsUpdates) {
+  UpdatingCounter counter(41);
   CounterClock whole(CounterClock::EqualValues::mean_no_update);
   CounterClock early(CounterClock::EqualValues::mean_no_update, kMs);
   std::int64_t now_ns = kStart_ns;
   while (now_ns < kStart_ns + 5000 * kMs) {
     const std::int64_t takes_ns = 3 * kMs;
-    const std::uint64_t value = stepper.value_at(now_ns + stepper.below(kMs));
+    const std::uint64_t value = counter.value_at(now_ns + counter.below(kMs));
     whole.observe(now_ns, now_ns + takes_ns, value);
     early.observe(now_ns, now_ns + takes_ns, value);
     now_ns += takes_ns + 1 * kMs;
   }
-  expect_true_steps_inside(stepper, early, now_ns);
+  expect_true_updates_inside(counter, early, now_ns);
   EXPECT_LT(early.half_width_ns(), whole.half_width_ns());
   EXPECT_EQ(early.irregular_updates(), 0u);
 }
 
-TEST(CounterClock, TakesTheWholeReadWhenEarlyLatchingTurnsOutWrong) {
-  Stepper stepper(43);
+TEST(CounterClock, UsesTheWholeReadWhenEarlyLatchingIsWrong) {
+  UpdatingCounter counter(43);
   CounterClock clock(CounterClock::EqualValues::mean_no_update, kMs / 2);
   std::int64_t now_ns = kStart_ns;
-  while (now_ns < kStart_ns + 30'000 * kMs) now_ns = stepper.read(clock, now_ns, 5 * kMs) + 1 * kMs;
+  while (now_ns < kStart_ns + 30'000 * kMs) now_ns = counter.read(clock, now_ns, 5 * kMs) + 1 * kMs;
   EXPECT_GE(clock.irregular_updates(), 3u);
-  expect_true_steps_inside(stepper, clock, now_ns);
+  expect_true_updates_inside(counter, clock, now_ns);
 }
 
-TEST(CounterClock, ASuggestedPeriodMakesAStepOfTheLastChange) {
-  Stepper stepper(47);
-  stepper.phase_ns = 50e6;
+TEST(CounterClock, ASuggestedPeriodLocksOntoTheLastChange) {
+  UpdatingCounter counter(47);
+  counter.phase_ns = 50e6;
   CounterClock clock(CounterClock::EqualValues::mean_no_update);
   std::int64_t now_ns = kStart_ns;
-  while (now_ns < kStart_ns + 70 * kMs) now_ns = stepper.read(clock, now_ns, 3 * kMs) + 5 * kMs;
+  while (now_ns < kStart_ns + 70 * kMs) now_ns = counter.read(clock, now_ns, 3 * kMs) + 5 * kMs;
   EXPECT_FALSE(clock.is_locked());
   clock.suggest_period(100e6, 2e5);
-  expect_true_steps_inside(stepper, clock, now_ns);
+  expect_true_updates_inside(counter, clock, now_ns);
 }
 
-TEST(CounterClock, ASuggestionThatDoesNotFitIsIgnored) {
-  Stepper stepper(53);
+TEST(CounterClock, IgnoresASuggestedPeriodThatDoesNotFit) {
+  UpdatingCounter counter(53);
   CounterClock clock(CounterClock::EqualValues::mean_no_update);
-  const std::int64_t now_ns = read_densely(stepper, clock, kStart_ns, 2000 * kMs, [] { return 3 * kMs; });
+  const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 2000 * kMs, [] { return 3 * kMs; });
   clock.suggest_period(120e6, 1e5);
-  expect_true_steps_inside(stepper, clock, now_ns);
+  expect_true_updates_inside(counter, clock, now_ns);
   EXPECT_NEAR(clock.period_ns(), 100e6, 1e6);
 }
 

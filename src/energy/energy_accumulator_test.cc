@@ -31,7 +31,7 @@ EnergyTally tally_of(const Channel& channel, const std::vector<std::uint64_t>& v
 
 std::uint64_t torn(const EnergyTally& tally) { return tally.failures[static_cast<std::size_t>(ReadCode::torn)]; }
 
-TEST(EnergyAccumulator, AddsUpWhatACounterRises) {
+TEST(EnergyAccumulator, SumsTheIncreasesOfACounter) {
   EXPECT_DOUBLE_EQ(tally_of(counter(), {5'000'000, 6'000'000, 8'500'000}).joules, 3.5);
 }
 
@@ -50,7 +50,7 @@ TEST(EnergyAccumulator, FollowsManyWrapsOfASmallRange) {
   EXPECT_EQ(tally.wraps, 699u);
 }
 
-TEST(EnergyAccumulator, CallsAFallThatNoWrapExplainsAResetAndLeavesAGap) {
+TEST(EnergyAccumulator, TreatsAFallThatIsNoWrapAsAResetWithAGap) {
   const EnergyTally tally = tally_of(counter(), {9'000'000'000, 9'001'000'000, 1'000'000, 2'000'000, 3'000'000});
   EXPECT_DOUBLE_EQ(tally.joules, 3.0);  // 1 J before, 2 J after; the energy in between is unknown
   EXPECT_EQ(tally.resets, 1u);
@@ -63,7 +63,7 @@ TEST(EnergyAccumulator, TreatsEveryFallAsAResetWhenTheRangeIsNotKnown) {
   EXPECT_EQ(tally.resets, 1u);
 }
 
-TEST(EnergyAccumulator, SaysWhenSoMuchTimePassedUnseenThatWholeRangesMayBeMissing) {
+TEST(EnergyAccumulator, ReportsPausesInWhichWholeRangesMayBeMissing) {
   EnergyAccumulator accumulator(counter(60'000'000));  // 60 J
   for (std::int64_t tick = 0; tick <= 50; ++tick)
     accumulator.add(reading(static_cast<std::uint64_t>(tick) * 1'000'000, tick));
@@ -93,7 +93,7 @@ TEST(EnergyAccumulator, DropsAHalfWrittenValueThatIsTooLow) {
   EXPECT_EQ(torn(tally), 1u);
 }
 
-TEST(EnergyAccumulator, AcceptsTheLargeStepsOfASlowCounterHoweverOftenItIsPolled) {
+TEST(EnergyAccumulator, AcceptsLargeUpdatesOfASlowCounterAtAnyPollingRate) {
   // A GPU: 70 J every 100 ms, polled every millisecond.
   EnergyAccumulator accumulator(counter());
   for (std::int64_t ms = 0; ms <= 1000; ++ms) {
@@ -128,7 +128,7 @@ TEST(EnergyAccumulator, IntegratesAGaugeByTrapezoids) {
 }
 
 // Property: the sum is exact for any mixture of wraps and dropped reads.
-TEST(EnergyAccumulator, FindsTheTruthOfRandomCountersWithWrapsAndFailures) {
+TEST(EnergyAccumulator, MatchesTheTruthOfRandomCountersWithWrapsAndFailures) {
   for (unsigned seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);

@@ -46,8 +46,8 @@ struct Machine {
   }
   Reading at(std::int64_t time_ns) const {
     const std::int64_t seen_ns = std::min(time_ns, frozen_from_ns);
-    const std::int64_t renewed_ns = (seen_ns - phase_ns) / refresh_ns * refresh_ns + phase_ns;
-    return good(time_ns, energy_j(renewed_ns));
+    const std::int64_t updated_ns = (seen_ns - phase_ns) / refresh_ns * refresh_ns + phase_ns;
+    return good(time_ns, energy_j(updated_ns));
   }
 };
 
@@ -63,7 +63,7 @@ ChannelEnergy between(const EnergyCurve& curve, std::int64_t begin_ns, std::int6
   return curve.energy_between(*begin, *end, {});
 }
 
-TEST(EnergyCurve, TellsTheEnergyOfManyOverlappingWindowsFromOneStream) {
+TEST(EnergyCurve, ReturnsTheEnergyOfOverlappingWindowsFromOneStream) {
   const Machine machine;
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   watch(curve, machine, kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
@@ -78,7 +78,7 @@ TEST(EnergyCurve, TellsTheEnergyOfManyOverlappingWindowsFromOneStream) {
 }
 
 // Property: the interval covers the truth in the hardest case, when the power changes at the edge of the window.
-TEST(EnergyCurve, StatesAnUncertaintyThatHoldsWhenThePowerChangesAtTheEdge) {
+TEST(EnergyCurve, UncertaintyCoversAPowerChangeAtTheEdge) {
   for (const std::int64_t refresh_ms : {1, 10, 100}) {
     for (const std::int64_t period_us : {100, 1'000, 5'000, 50'000}) {
       for (const std::int64_t length_ms : {1, 10, 100, 1'000}) {
@@ -136,7 +136,7 @@ TEST(EnergyCurve, SettlesAnEdgeWithTheFirstPointAfterIt) {
   EXPECT_NEAR(curve.edge_at(edge_ns)->energy.joules, carried_j, 0.1);
 }
 
-TEST(EnergyCurve, AnEdgeKeptFromThePastServesAWindowOfHours) {
+TEST(EnergyCurve, AStoredEdgeServesAWindowOfHours) {
   const Machine machine;
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
@@ -149,7 +149,7 @@ TEST(EnergyCurve, AnEdgeKeptFromThePastServesAWindowOfHours) {
   EXPECT_NEAR(*energy.joules, machine.energy_j(end_ns) - machine.energy_j(begin_ns), 1.0);
 }
 
-TEST(EnergyCurve, SaysWhyThereIsNoEnergyYet) {
+TEST(EnergyCurve, ReportsWhyThereIsNoEnergyYet) {
   const Machine machine;
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
@@ -174,7 +174,7 @@ TEST(EnergyCurve, HasNoEnergyOfAWindowThatNoReadingCovers) {
   EXPECT_NEAR(*curve.energy_between(kSecond_ns, begin_ns).joules, 7e-3, 1e-4);
 }
 
-TEST(EnergyCurve, TellsNoEnergyOfACounterThatStandsStill) {
+TEST(EnergyCurve, HasNoEnergyForAFrozenCounter) {
   const Machine machine{.frozen_from_ns = 2 * kSecond_ns};
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   watch(curve, machine, kSecond_ns, 4 * kSecond_ns, 5 * kMillisecond_ns);
@@ -188,7 +188,7 @@ TEST(EnergyCurve, TellsNoEnergyOfACounterThatStandsStill) {
   EXPECT_GT(*across.joules + across.uncertainty_j, 250.0);
 }
 
-TEST(EnergyCurve, ATornRiseThatIsTakenBackLeavesNoPoint) {
+TEST(EnergyCurve, ARevertedTornReadAddsNoPoint) {
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   curve.observe(good(1 * kMillisecond_ns, 100.0));
   curve.observe(good(2 * kMillisecond_ns, 100.1));
@@ -200,7 +200,7 @@ TEST(EnergyCurve, ATornRiseThatIsTakenBackLeavesNoPoint) {
   EXPECT_EQ(energy.tally.failures[static_cast<std::size_t>(ReadCode::torn)], 1u);
 }
 
-TEST(EnergyCurve, IntegratesAGaugeAndSaysWhatItMayHaveMissed) {
+TEST(EnergyCurve, IntegratesAGaugeWithAnUncertaintyForMissedChanges) {
   EnergyCurve curve(power_gauge());
   for (std::int64_t i = 0; i <= 100; ++i) curve.observe(good(i * 20 * kMillisecond_ns, i % 2 == 0 ? 90.0 : 110.0));
   const ChannelEnergy energy = between(curve, 100 * kMillisecond_ns, 1'100 * kMillisecond_ns);
@@ -209,7 +209,7 @@ TEST(EnergyCurve, IntegratesAGaugeAndSaysWhatItMayHaveMissed) {
   EXPECT_LT(energy.uncertainty_j, 3.0);
 }
 
-TEST(EnergyCurve, TheFaultsOfAWindowAreThoseSinceItsBeginning) {
+TEST(EnergyCurve, AWindowReportsFaultsSinceItsBeginning) {
   const Machine machine;
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
   curve.observe({0, 1, 1, ReadCode::garbage});
@@ -224,7 +224,7 @@ TEST(EnergyCurve, TheFaultsOfAWindowAreThoseSinceItsBeginning) {
 }
 
 // Like an H200: updates every 100 ms, one or two reads in between at convenient times, each lasting milliseconds.
-TEST(EnergyCurve, WhereASlowCounterIsReadBetweenItsStepsDoesNotMoveThem) {
+TEST(EnergyCurve, ReadTimesBetweenUpdatesDoNotMoveTheUpdates) {
   constexpr std::int64_t kPeriod_ns = 99'999'700;
   constexpr std::int64_t kPhase_ns = 37 * kMillisecond_ns;
   constexpr double kPower_w = 500;
@@ -244,9 +244,9 @@ TEST(EnergyCurve, WhereASlowCounterIsReadBetweenItsStepsDoesNotMoveThem) {
     reading.after_ns = before_ns + between_ms(3, 10);
     curve.observe(reading);
   };
-  for (std::int64_t step_ns = kPhase_ns + kPeriod_ns; step_ns < 20 * kSecond_ns; step_ns += kPeriod_ns) {
-    if (random() % 3 == 0) read_at(step_ns + between_ms(-3, 3));
-    read_at(step_ns + between_ms(20, 60));
+  for (std::int64_t update_ns = kPhase_ns + kPeriod_ns; update_ns < 20 * kSecond_ns; update_ns += kPeriod_ns) {
+    if (random() % 3 == 0) read_at(update_ns + between_ms(-3, 3));
+    read_at(update_ns + between_ms(20, 60));
   }
   for (int i = 0; i < 50; ++i) {
     const std::int64_t begin_ns = 10 * kSecond_ns + between_ms(0, 8000);

@@ -35,14 +35,14 @@ class MeteredWindow {
 };
 
 // A counter of constant power that updates every `refresh_ns`, first at `phase_ns`.
-struct SteppingCounter {
+struct PeriodicCounter {
   double watts = 100;
   std::int64_t refresh_ns = kWindowMs;
   std::int64_t phase_ns = 0;
   std::int64_t frozen_from_ns = INT64_MAX;
   std::int64_t jitter_ns = 0;  // maximum delay of an update, deterministic for each update
 
-  std::int64_t renewal_ns(std::int64_t number) const {
+  std::int64_t update_ns(std::int64_t number) const {
     const auto scatter = static_cast<std::int64_t>((static_cast<std::uint64_t>(number) * 2654435761u >> 8) % 1000);
     return number * refresh_ns + phase_ns + jitter_ns * scatter / 1000;
   }
@@ -50,9 +50,9 @@ struct SteppingCounter {
   Reading at(std::int64_t time_ns) const {
     const std::int64_t seen_ns = std::min(time_ns, frozen_from_ns);
     std::int64_t number = (seen_ns - phase_ns) / refresh_ns;
-    if (renewal_ns(number) > seen_ns) --number;
-    const std::int64_t renewed_ns = renewal_ns(number);
-    const double joules = 1000 + watts * static_cast<double>(renewed_ns) * 1e-9;
+    if (update_ns(number) > seen_ns) --number;
+    const std::int64_t updated_ns = update_ns(number);
+    const double joules = 1000 + watts * static_cast<double>(updated_ns) * 1e-9;
     return {static_cast<std::uint64_t>(std::llround(joules * 1e6)), time_ns, time_ns, ReadCode::ok};
   }
 };
@@ -67,7 +67,7 @@ Channel metered_package() {
 
 // Reads like the meter: finely before, densely at the beginning, every 20 ms within, finely after. `late_ns` delays
 // every read after the end, as on a busy machine.
-ChannelEnergy measure(const SteppingCounter& counter, std::int64_t begin_ns, std::int64_t end_ns,
+ChannelEnergy measure(const PeriodicCounter& counter, std::int64_t begin_ns, std::int64_t end_ns,
                       std::int64_t late_ns = 0) {
   MeteredWindow window(metered_package());
   std::int64_t now_ns = begin_ns - 4 * kWindowMs;
@@ -90,7 +90,7 @@ ChannelEnergy measure(const SteppingCounter& counter, std::int64_t begin_ns, std
 
 constexpr std::int64_t kStart_ns = 10'000 * kWindowMs;
 
-TEST(EnergyCurveWindows, TellsTheEnergyOfALongWindow) {
+TEST(EnergyCurveWindows, ReturnsTheEnergyOfALongWindow) {
   const ChannelEnergy energy = measure({}, kStart_ns, kStart_ns + 10'000 * kWindowMs);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 1000.0, 0.05);  // half of an update
@@ -112,7 +112,7 @@ TEST(EnergyCurveWindows, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZ
 
 // Property: the stated interval covers the truth for counters of every update period and windows of every length and
 // phase, with regular or jittering updates. No window of a live counter is zero.
-TEST(EnergyCurveWindows, StatesAnUncertaintyThatHolds) {
+TEST(EnergyCurveWindows, UncertaintyCoversTheError) {
   for (const std::int64_t refresh_ms : {1, 2, 5, 10, 50, 100, 500, 1000}) {
     for (const std::int64_t length_ms : {1, 3, 10, 30, 100, 300, 800, 1600, 5000}) {
       SCOPED_TRACE(testing::Message() << "refresh " << refresh_ms << " ms, window " << length_ms << " ms, seed 7");
@@ -122,7 +122,7 @@ TEST(EnergyCurveWindows, StatesAnUncertaintyThatHolds) {
       constexpr int kTrials = 60;
       for (int trial = 0; trial < kTrials; ++trial) {
         const std::int64_t refresh_ns = refresh_ms * kWindowMs;
-        const SteppingCounter counter{
+        const PeriodicCounter counter{
             .refresh_ns = refresh_ns,
             .phase_ns = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(refresh_ns)),
             .jitter_ns = refresh_ns / 10};
@@ -142,8 +142,8 @@ TEST(EnergyCurveWindows, StatesAnUncertaintyThatHolds) {
   }
 }
 
-TEST(EnergyCurveWindows, UsesWhatAnEarlierWindowLearntAboutTheRefresh) {
-  const SteppingCounter counter{.refresh_ns = 50 * kWindowMs, .phase_ns = 20 * kWindowMs};
+TEST(EnergyCurveWindows, ReusesTheUpdatePeriodOfAnEarlierWindow) {
+  const PeriodicCounter counter{.refresh_ns = 50 * kWindowMs, .phase_ns = 20 * kWindowMs};
   MeteredWindow window(metered_package(), 50 * kWindowMs);
   window.observe(counter.at(kStart_ns + 25 * kWindowMs));
   window.begin(kStart_ns + 25 * kWindowMs);
@@ -155,16 +155,16 @@ TEST(EnergyCurveWindows, UsesWhatAnEarlierWindowLearntAboutTheRefresh) {
   EXPECT_NEAR(*energy.joules, 2.0, 0.2);
 }
 
-TEST(EnergyCurveWindows, InterpolatesACounterThatIsRenewedEveryTenthOfASecond) {
-  const SteppingCounter gpu{.watts = 700, .refresh_ns = 100 * kWindowMs, .phase_ns = 37 * kWindowMs};
+TEST(EnergyCurveWindows, InterpolatesACounterThatUpdatesEvery100Milliseconds) {
+  const PeriodicCounter gpu{.watts = 700, .refresh_ns = 100 * kWindowMs, .phase_ns = 37 * kWindowMs};
   const ChannelEnergy energy = measure(gpu, kStart_ns, kStart_ns + 1'000 * kWindowMs);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 700.0, 8.0);  // without interpolation, each edge alone contributes up to 70 J
   EXPECT_NEAR(energy.refresh_s, 0.1, 0.002);
 }
 
-TEST(EnergyCurveWindows, HoldsItsIntervalWhenTheReadingAtTheEndComesLate) {
-  const SteppingCounter counter{.refresh_ns = 3 * kWindowMs};
+TEST(EnergyCurveWindows, TheIntervalCoversWhenTheLastReadingIsLate) {
+  const PeriodicCounter counter{.refresh_ns = 3 * kWindowMs};
   for (std::int64_t late_us = 0; late_us < 30'000; late_us += 700) {
     SCOPED_TRACE(late_us);
     const std::int64_t late_ns = late_us * kWindowUs;
@@ -188,7 +188,7 @@ TEST(EnergyCurveWindows, GivesNoNumberForACounterThatFrozeJustBeforeTheWindow) {
   EXPECT_EQ(energy.reason, "frozen");
 }
 
-TEST(EnergyCurveWindows, KeepsWhatWasGoodBeforeTheCounterFroze) {
+TEST(EnergyCurveWindows, ReportsEnergyUntilTheCounterFroze) {
   const ChannelEnergy energy =
       measure({.frozen_from_ns = kStart_ns + 2'000 * kWindowMs}, kStart_ns, kStart_ns + 5'000 * kWindowMs);
   ASSERT_TRUE(energy.joules);
@@ -197,9 +197,9 @@ TEST(EnergyCurveWindows, KeepsWhatWasGoodBeforeTheCounterFroze) {
   EXPECT_GT(energy.uncertainty_j, 250.0);  // the interval covers the missing three seconds
 }
 
-TEST(EnergyCurveWindows, KeepsWhatWasGoodBeforeTheFileVanished) {
+TEST(EnergyCurveWindows, ReportsEnergyUntilTheFileVanished) {
   MeteredWindow window(metered_package());
-  const SteppingCounter counter;
+  const PeriodicCounter counter;
   for (std::int64_t ms = 0; ms < 10; ++ms) window.observe(counter.at(kStart_ns + ms * kWindowMs));
   window.begin(kStart_ns + 9 * kWindowMs);
   for (std::int64_t ms = 20; ms <= 1000; ms += 20) window.observe(counter.at(kStart_ns + ms * kWindowMs));
@@ -216,9 +216,9 @@ TEST(EnergyCurveWindows, KeepsWhatWasGoodBeforeTheFileVanished) {
   EXPECT_GT(energy.uncertainty_j, 90.0);
 }
 
-TEST(EnergyCurveWindows, CorrectsAnEdgeThatTurnsOutToHaveBeenTorn) {
+TEST(EnergyCurveWindows, CorrectsATornReadAtAnEdge) {
   MeteredWindow window(metered_package());
-  const SteppingCounter counter;
+  const PeriodicCounter counter;
   for (std::int64_t ms = 0; ms <= 500; ms += 20) {
     window.observe(counter.at(kStart_ns + ms * kWindowMs));
     if (ms == 0) window.begin(kStart_ns);
@@ -233,7 +233,7 @@ TEST(EnergyCurveWindows, CorrectsAnEdgeThatTurnsOutToHaveBeenTorn) {
   EXPECT_NEAR(*energy.joules, 51.0, 0.2);
 }
 
-TEST(EnergyCurveWindows, SaysThatASingleReadingIsNoWindow) {
+TEST(EnergyCurveWindows, HasNoEnergyFromASingleReading) {
   MeteredWindow window(metered_package());
   window.begin(kStart_ns);
   window.end(kStart_ns + kWindowMs);
@@ -269,7 +269,7 @@ TEST(EnergyCurveWindows, AllowsForTheLagOfAnAveragingGauge) {
 }
 
 // Externally taken readings every 100 ms; the window edges lie between them.
-TEST(EnergyCurveWindows, EdgesBetweenSeldomReadingsAreCutOutOfThem) {
+TEST(EnergyCurveWindows, InterpolatesEdgesBetweenRareReadings) {
   for (const ChannelKind kind : {ChannelKind::counter, ChannelKind::gauge}) {
     Channel channel;
     channel.kind = kind;

@@ -33,7 +33,7 @@ EnergyCurves curves_of(const H200Phases& gpu) {
 }
 
 // Compared with a dense reading of the counter at its updates (bench/h200/window_accuracy.py does the same on the GPU).
-TEST(EnergyCurves, WindowsBetweenSeldomReadsFollowTheHistoryOfThePower) {
+TEST(EnergyCurves, WindowsBetweenRareReadsFollowThePowerHistory) {
   for (const double length_s : {0.2, 0.5, 1.0, 2.0}) {
     double squares = 0;
     int windows = 0;
@@ -55,7 +55,7 @@ TEST(EnergyCurves, WindowsBetweenSeldomReadsFollowTheHistoryOfThePower) {
   }
 }
 
-TEST(EnergyCurves, StateAnUncertaintyThatCoversWindowsBetweenSeldomReads) {
+TEST(EnergyCurves, UncertaintyCoversWindowsBetweenRareReads) {
   int covered = 0;
   int windows = 0;
   for (std::uint64_t seed = 11; seed <= 15; ++seed) {
@@ -72,7 +72,7 @@ TEST(EnergyCurves, StateAnUncertaintyThatCoversWindowsBetweenSeldomReads) {
 }
 
 // A recording stores a second of one channel after a second of another.
-TEST(EnergyCurves, AreTheSameInWhateverOrderTheChannelsCome) {
+TEST(EnergyCurves, DoNotDependOnTheOrderOfChannels) {
   for (std::uint64_t seed = 21; seed <= 30; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const H200Phases gpu = varying_load(seed);
@@ -90,16 +90,16 @@ TEST(EnergyCurves, AreTheSameInWhateverOrderTheChannelsCome) {
     std::stable_sort(samples.begin(), samples.end(),
                      [](const Sample& a, const Sample& b) { return a.reading.after_ns < b.reading.after_ns; });
     EnergyCurves as_read(channels);
-    EnergyCurves as_kept(channels);
+    EnergyCurves after_reorder(channels);
     for (const Sample& sample : samples) as_read.observe(sample);
     const auto second_of = [](const Sample& sample) { return sample.reading.after_ns / kCurvesSecond_ns; };
     std::stable_sort(samples.begin(), samples.end(), [&](const Sample& a, const Sample& b) {
       return std::pair(second_of(a), a.channel) < std::pair(second_of(b), b.channel);
     });
-    for (const Sample& sample : samples) as_kept.observe(sample);
+    for (const Sample& sample : samples) after_reorder.observe(sample);
     for (std::int64_t at_ns = gpu.begin_ns(); at_ns < gpu.end_ns(); at_ns += 97 * kCurvesMs) {
-      ASSERT_EQ(as_read.of(0)->joules_at(at_ns), as_kept.of(0)->joules_at(at_ns));
-      ASSERT_EQ(as_read.of(2)->joules_at(at_ns), as_kept.of(2)->joules_at(at_ns));
+      ASSERT_EQ(as_read.of(0)->joules_at(at_ns), after_reorder.of(0)->joules_at(at_ns));
+      ASSERT_EQ(as_read.of(2)->joules_at(at_ns), after_reorder.of(2)->joules_at(at_ns));
     }
   }
 }
@@ -144,7 +144,7 @@ TEST(EnergyCurves, APauseInAGaugeIsMissingTimeAndTheIntervalCoversItsRange) {
   EXPECT_FALSE(describe_faults(before).contains("readings_missing"));
 }
 
-TEST(EnergyCurves, AGaugeThatIsReadAtAnyPeriodHasNoPause) {
+TEST(EnergyCurves, AGaugeReadAtAConstantPeriodHasNoPause) {
   for (const std::int64_t period_ms : {1, 20, 300, 5'000}) {
     EnergyCurve curve(paused_gauge());
     for (std::int64_t at_ms = 0; at_ms <= 60'000; at_ms += period_ms)
@@ -153,7 +153,7 @@ TEST(EnergyCurves, AGaugeThatIsReadAtAnyPeriodHasNoPause) {
   }
 }
 
-TEST(EnergyCurves, ACounterBridgesAPauseAndSaysSo) {
+TEST(EnergyCurves, ACounterBridgesAPauseAndReportsIt) {
   Channel channel;
   channel.domain = channel.name = "package-0";
   channel.scale = 1e-6;
@@ -172,7 +172,7 @@ TEST(EnergyCurves, ACounterBridgesAPauseAndSaysSo) {
   EXPECT_TRUE(describe_faults(energy).contains("readings_paused"));
 }
 
-TEST(EnergyCurves, ARunOfDaysKeepsItsEdgesAndItsEnergy) {
+TEST(EnergyCurves, ARunOfDaysPreservesItsEdgesAndEnergy) {
   Channel channel;
   channel.domain = channel.name = "package-0";
   channel.scale = 1e-6;

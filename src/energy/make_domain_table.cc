@@ -63,7 +63,7 @@ void add_check(DomainEnergy& row, const ChannelEnergy& other, Diagnostics& diagn
   const double difference_j = std::abs(*row.joules - *other.joules);
   if (difference_j <= kDisagreement * *row.joules + *row.uncertainty_j + other.uncertainty_j) return;
   diagnostics.add({"sensors_disagree", 1,
-                   fmt::format("{}: {} says {:.4g} J, {} ({}) says {:.4g} J; the first is reported", row.name,
+                   fmt::format("{}: {} reports {:.4g} J, {} ({}) reports {:.4g} J; the first is used", row.name,
                                row.sensor, *row.joules, other.channel.sensor, other.channel.source, *other.joules),
                    row.sensor == other.channel.sensor ? "" : "choose one with --sensors"});
 }

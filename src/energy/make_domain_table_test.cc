@@ -33,7 +33,7 @@ const DomainEnergy& row(const DomainTable& table, std::string_view name) {
   return table.rows.front();
 }
 
-TEST(DomainTable, AddsPackagesAndDramButNotTheCoresInsideThem) {
+TEST(DomainTable, SumsPackagesAndDramButNotTheirCores) {
   const std::vector<ChannelEnergy> channels = {measured("package-0", 100, DomainClass::cpu),
                                                measured("core-0", 70, DomainClass::other, "package-0"),
                                                measured("dram-0", 10, DomainClass::memory)};
@@ -50,7 +50,7 @@ TEST(DomainTable, CountsThePlatformAloneWhenItContainsEverything) {
   EXPECT_DOUBLE_EQ(joules_of(make_domain_table(channels, 10).totals.measured).value(), 150);
 }
 
-TEST(DomainTable, CountsThePackagesWhenThePlatformStandsStill) {
+TEST(DomainTable, CountsThePackagesWhenThePlatformIsFrozen) {
   const std::vector<ChannelEnergy> channels = {measured("package-0", 100, DomainClass::cpu, "psys"),
                                                measured("core-0", 70, DomainClass::other, "package-0"),
                                                measured("psys", std::nullopt, DomainClass::platform)};
@@ -61,7 +61,7 @@ TEST(DomainTable, CountsThePackagesWhenThePlatformStandsStill) {
   EXPECT_FALSE(row(table, "psys").provenance);
 }
 
-TEST(DomainTable, TakesASecondSensorOfADomainAsACheckAndNeverAddsIt) {
+TEST(DomainTable, UsesASecondSensorOfADomainAsACheckOnly) {
   const std::vector<ChannelEnergy> channels = {measured("package-0", 100, DomainClass::cpu, "", "perf_event"),
                                                measured("package-0", 100.05, DomainClass::cpu, "", "powercap")};
   const DomainTable table = make_domain_table(channels, 10);
@@ -72,7 +72,7 @@ TEST(DomainTable, TakesASecondSensorOfADomainAsACheckAndNeverAddsIt) {
   EXPECT_TRUE(table.diagnostics.empty());
 }
 
-TEST(DomainTable, SaysWhenTwoSensorsOfADomainDisagree) {
+TEST(DomainTable, ReportsSensorsOfADomainThatDisagree) {
   const std::vector<ChannelEnergy> channels = {measured("package-0", 100, DomainClass::cpu, "", "perf_event"),
                                                measured("package-0", 60, DomainClass::cpu, "", "powercap")};
   EXPECT_TRUE(make_domain_table(channels, 10).diagnostics.contains("sensors_disagree"));
@@ -98,7 +98,7 @@ TEST(DomainTable, ShowsAnEstimateOnlyWhereNothingWasMeasured) {
   EXPECT_DOUBLE_EQ(joules_of(table.totals.estimated).value(), 20);
 }
 
-TEST(DomainTable, LetsAnEstimateStandInForACounterThatFailed) {
+TEST(DomainTable, ReplacesAFailedCounterByAnEstimate) {
   const std::vector<ChannelEnergy> channels = {measured("package-0", std::nullopt, DomainClass::cpu),
                                                estimated("package-0", 120, DomainClass::cpu)};
   const DomainTable table = make_domain_table(channels, 10);
@@ -107,7 +107,7 @@ TEST(DomainTable, LetsAnEstimateStandInForACounterThatFailed) {
   EXPECT_FALSE(joules_of(table.totals.measured));
 }
 
-TEST(DomainTable, TakesAnEstimateAskedForByNameAsACheckAndStillNeverCountsIt) {
+TEST(DomainTable, UsesARequestedEstimateAsACheckOnly) {
   const std::vector<ChannelEnergy> channels = {measured("package-0", 100, DomainClass::cpu),
                                                estimated("package-0", 120, DomainClass::cpu),
                                                estimated("package-1", 120, DomainClass::cpu)};
@@ -127,7 +127,7 @@ TEST(DomainTable, HasNoEstimateUnderAMeasuredPlatform) {
   EXPECT_FALSE(joules_of(table.totals.estimated));
 }
 
-TEST(DomainTable, NeverAddsWhatItDoesNotKnowTheExtentOf) {
+TEST(DomainTable, NeverCountsADomainOfUnknownExtent) {
   ChannelEnergy board = measured("power_meter-0", 500, DomainClass::other);
   board.channel.is_countable = false;
   const std::vector<ChannelEnergy> channels = {measured("package-0", 100, DomainClass::cpu), board};
@@ -140,7 +140,7 @@ TEST(DomainTable, SurvivesDomainsThatContainEachOther) {
   EXPECT_EQ(make_domain_table(channels, 1).rows.size(), 2u);
 }
 
-TEST(DomainTable, MakesNoRowOfATemperature) {
+TEST(DomainTable, HasNoRowForATemperature) {
   ChannelEnergy temperature = measured("gpu0", 82, DomainClass::gpu);
   temperature.channel.quantity = Quantity::temperature;
   ChannelEnergy elsewhere = temperature;

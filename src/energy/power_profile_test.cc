@@ -9,7 +9,7 @@ namespace {
 constexpr std::int64_t kShapeSecond_ns = 1'000'000'000;
 constexpr std::int64_t kShapeMs = kShapeSecond_ns / 1000;
 
-TEST(PowerProfile, SumsWhatEachValueHoldsSinceTheOneBefore) {
+TEST(PowerProfile, EachValueCoversTheTimeSinceThePreviousOne) {
   PowerProfile profile;
   for (std::int64_t at_ms = 0; at_ms <= 2000; at_ms += 20)
     profile.add({at_ms * kShapeMs, at_ms <= 1000 ? 100.0 : 300.0});
@@ -18,7 +18,7 @@ TEST(PowerProfile, SumsWhatEachValueHoldsSinceTheOneBefore) {
   EXPECT_NEAR(profile.joules({1'005 * kShapeMs, 1'010 * kShapeMs}).value(), 1.5, 1e-9);
 }
 
-TEST(PowerProfile, KnowsNothingOfAHoleNorOfWhatLiesOutside) {
+TEST(PowerProfile, HasNoValueInGapsAndOutsideItsRange) {
   PowerProfile profile;
   EXPECT_FALSE(profile.joules({0, kShapeSecond_ns}));
   for (const std::int64_t at_ms : {0, 20, 40, 1900, 1920, 2000}) profile.add({at_ms * kShapeMs, 700});
@@ -28,7 +28,7 @@ TEST(PowerProfile, KnowsNothingOfAHoleNorOfWhatLiesOutside) {
   EXPECT_FALSE(profile.joules({1900 * kShapeMs, 3000 * kShapeMs}));
 }
 
-TEST(PowerProfile, DropsAValueThatIsNotInOrderOfTime) {
+TEST(PowerProfile, DropsAValueThatGoesBackInTime) {
   PowerProfile profile;
   profile.add({0, 100});
   profile.add({100 * kShapeMs, 100});
@@ -37,7 +37,7 @@ TEST(PowerProfile, DropsAValueThatIsNotInOrderOfTime) {
   EXPECT_NEAR(profile.joules({0, 200 * kShapeMs}).value(), 20, 1e-9);
 }
 
-TEST(PowerProfile, ALongHistoryKeepsItsSums) {
+TEST(PowerProfile, ALongHistoryPreservesItsSums) {
   PowerProfile profile;
   constexpr std::int64_t kValues = 600'000;
   for (std::int64_t i = 0; i <= kValues; ++i) profile.add({i * 20 * kShapeMs, 250});

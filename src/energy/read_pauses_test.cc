@@ -43,13 +43,13 @@ TEST(ReadPauses, AreIntervalsMuchLongerThanThoseAroundThem) {
   EXPECT_EQ(pauses_ms(gauge, {3000}), Lengths{}) << "two readings show no period";
 }
 
-TEST(ReadPauses, AnyPeriodMayBeMeantAndItMayChange) {
+TEST(ReadPauses, AcceptsAnyPeriodAndItsChanges) {
   const Channel gauge = paused_channel(ChannelKind::gauge, 0.02);
   EXPECT_EQ(pauses_ms(gauge, {1, 1, 1, 1, 1000, 1000, 1000, 1000, 1, 1, 1}), Lengths{});
   EXPECT_EQ(pauses_ms(gauge, {1000, 1000, 1000, 9000, 1000, 1000}), Lengths{9000});
 }
 
-TEST(ReadPauses, ACounterThatIsExpensiveToReadIsLeftAloneForSecondsByPlan) {
+TEST(ReadPauses, PlannedGapsOfAnExpensiveCounterAreNoPauses) {
   EXPECT_EQ(pauses_ms(paused_channel(ChannelKind::counter, 0.1), {5, 5, 5, 2500, 5, 5, 5}), Lengths{});
   EXPECT_EQ(pauses_ms(paused_channel(ChannelKind::counter, 0.1), {2500, 2500, 60'000, 2500}), Lengths{60'000});
   EXPECT_EQ(pauses_ms(paused_channel(ChannelKind::counter, 0.001), {50, 50, 50, 2500, 50, 50}), Lengths{2500});

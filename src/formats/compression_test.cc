@@ -7,20 +7,20 @@
 namespace joulemap::formats {
 namespace {
 
-TEST(Zstd, GivesBackWhatItWasGiven) {
+TEST(Zstd, RoundTripsItsInput) {
   for (const std::string& plain : {std::string(), std::string("joule"), std::string(100'000, 'x')}) {
     EXPECT_EQ(zstd_decompress(zstd_compress(plain), plain.size()), plain);
   }
 }
 
-TEST(Zstd, RefusesAWrongSizeAndWhatIsNoFrame) {
+TEST(Zstd, RefusesAWrongSizeAndInvalidFrames) {
   const std::string compressed = zstd_compress("joule");
   EXPECT_EQ(zstd_decompress(compressed, 4), std::nullopt);
   EXPECT_EQ(zstd_decompress(compressed, 6), std::nullopt);
   EXPECT_EQ(zstd_decompress("no frame", 8), std::nullopt);
 }
 
-TEST(Crc32, IsTheOneOfZlib) { EXPECT_EQ(crc32("123456789"), 0xCBF43926u); }  // the check value of the CRC-32 definition
+TEST(Crc32, MatchesZlib) { EXPECT_EQ(crc32("123456789"), 0xCBF43926u); }  // the check value of the CRC-32 definition
 
 }  // namespace
 }  // namespace joulemap::formats

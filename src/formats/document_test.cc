@@ -23,13 +23,13 @@ TEST(Document, TomlKeepsTheOrderAndTheLinesOfTheFile) {
   EXPECT_EQ(tables->boolean("a"), true);
 }
 
-TEST(Document, AMistakeInTomlIsToldWithItsLine) {
+TEST(Document, ReportsTomlErrorsWithTheirLine) {
   const Result<DocumentValue> read = read_toml("a = 1\nb = [1,\n", "plan.toml");
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().message.find("plan.toml:"), 0u) << read.error().message;
 }
 
-TEST(Document, LettersBeyondAsciiMustStandInQuotesOrComments) {
+TEST(Document, RefusesNonAsciiOutsideQuotesAndComments) {
   const Result<DocumentValue> read =
       read_toml("# mod\xC3\xA8le\n'mod\xC3\xA8le' = \"\"\"\n\\\"caf\xC3\xA9\"\"\"\"\n", "f.toml");
   ASSERT_TRUE(read) << read.error().message;
@@ -56,28 +56,28 @@ TEST(Document, DamagedAndEndlesslyNestedJsonIsRefused) {
   EXPECT_FALSE(read_json("", "m"));
 }
 
-TEST(Document, ATextSurvivesToml) {
+TEST(Document, RoundTripsTextThroughToml) {
   const std::string odd = "quote \" back \\ line\nend \x01 é";
   const Result<DocumentValue> read = read_toml("a = " + toml_string_literal(odd), "m");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->text_or_empty("a"), odd);
 }
 
-TEST(Csv, WhatWasWrittenIsRead) {
+TEST(Csv, RoundTripsItsOutput) {
   const CsvRecord record = {"plain", "with, comma", "with \"quotes\"", "two\nlines", "", "last"};
   EXPECT_EQ(read_csv(csv_line(record) + csv_line({"a"})), (std::vector<CsvRecord>{record, {"a"}}));
 }
 
-TEST(Csv, LinesOfWindowsAndOtherSeparatorsAreRead) {
+TEST(Csv, ReadsWindowsLineEndsAndOtherSeparators) {
   EXPECT_EQ(read_csv("a;b\r\n\r\n1;\"2;3\"\r\n", ';'), (std::vector<CsvRecord>{{"a", "b"}, {"1", "2;3"}}));
 }
 
-TEST(Document, KeysOfManyNamesAreRefusedAndDotsElsewhereAreNone) {
+TEST(Document, RefusesDottedKeysAndAcceptsDotsElsewhere) {
   std::string deep;
   for (int i = 0; i < 20000; ++i) deep += "a.";
   const Result<DocumentValue> refused = read_toml(deep + "b = 1\n", "deep.toml");
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("16 names"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("16 parts"), std::string::npos) << refused.error().message;
   EXPECT_FALSE(read_toml("[" + deep + "b]\n", "deep.toml"));
   EXPECT_TRUE(read_toml("a.b.c = \"" + deep + "\" # " + deep + "\nd = [1.5, 2.5, 3.5]\n", "flat.toml"));
 }

@@ -60,7 +60,7 @@ Read read(const std::string& bytes, std::size_t piece = 100'000) {
   return result;
 }
 
-TEST(MaybeGzipFile, IsToldByItsContent) {
+TEST(MaybeGzipFile, IsRecognizedByItsContent) {
   const std::string text = long_text();
   const Read plain = read(text);
   EXPECT_FALSE(plain.is_compressed);
@@ -72,7 +72,7 @@ TEST(MaybeGzipFile, IsToldByItsContent) {
   EXPECT_EQ(packed.end, StreamState::complete);
 }
 
-TEST(MaybeGzipFile, PiecesOfAnySizeGiveTheSameText) {
+TEST(MaybeGzipFile, BlocksOfAnySizeGiveTheSameText) {
   const std::string text = long_text().substr(0, 50'000);
   for (const std::size_t piece : {1u, 7u, 4096u, 50'000u, 50'001u, 1'000'000u}) {
     EXPECT_TRUE(read(text, piece).text == text) << piece;
@@ -87,7 +87,7 @@ TEST(MaybeGzipFile, SeveralMembersAreOneText) {
   EXPECT_EQ(joined.end, StreamState::complete);
 }
 
-TEST(MaybeGzipFile, AStreamThatIsCutGivesWhatItHolds) {
+TEST(MaybeGzipFile, ATruncatedStreamGivesItsContent) {
   const std::string text = long_text();
   const std::string whole = compressed(text);
   for (const std::size_t size : {whole.size() - 1, whole.size() - 8, whole.size() / 2, std::size_t{300'000}}) {
@@ -99,7 +99,7 @@ TEST(MaybeGzipFile, AStreamThatIsCutGivesWhatItHolds) {
   EXPECT_EQ(read(whole.substr(0, 5)).end, StreamState::truncated);
 }
 
-TEST(MaybeGzipFile, DamageIsTold) {
+TEST(MaybeGzipFile, ReportsDamage) {
   const std::string text = long_text();
   std::string bytes = compressed(text);
   bytes[bytes.size() - 6] ^= 1;  // a byte of the checksum
@@ -111,7 +111,7 @@ TEST(MaybeGzipFile, DamageIsTold) {
   EXPECT_EQ(read(torn).end, StreamState::damaged);
 }
 
-TEST(MaybeGzipFile, AFileThatIsNotThereIsAnError) {
+TEST(MaybeGzipFile, AMissingFileIsAnError) {
   EXPECT_EQ(MaybeGzipFile::open("/no/such/file").error().code, ErrorCode::not_found);
   EXPECT_EQ(read("").end, StreamState::complete);
 }

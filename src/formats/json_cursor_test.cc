@@ -46,14 +46,14 @@ std::vector<std::string> keys(const std::string& object) {
   return found;
 }
 
-TEST(JsonCursor, GoesFromMemberToMember) {
+TEST(JsonCursor, IteratesOverMembers) {
   EXPECT_EQ(keys(R"({"a": 1, "b": [1, {"x": "]}"}], "c": {"d": {}}, "e": "\"}", "f": null})"),
             (std::vector<std::string>{"a", "b", "c", "e", "f"}));
   EXPECT_EQ(keys("{}"), std::vector<std::string>{});
   EXPECT_EQ(keys("\r\n {\r\n\t\"a\"\r\n:\t1\r\n}"), std::vector<std::string>{"a"});
 }
 
-TEST(JsonCursor, TimesAreExactWhereADoubleWouldNotBe) {
+TEST(JsonCursor, ReadsTimesExactlyBeyondDoublePrecision) {
   EXPECT_EQ(thousandths("1669783687464181"), 1669783687464181000);
   EXPECT_EQ(thousandths("1712195495519689.0"), 1712195495519689000);
   EXPECT_EQ(thousandths("3845405621393.164"), 3845405621393164);
@@ -68,7 +68,7 @@ TEST(JsonCursor, TimesAreExactWhereADoubleWouldNotBe) {
   EXPECT_EQ(thousandths("9007199254740993.123"), 9007199254740993123);
 }
 
-TEST(JsonCursor, NumbersThatDoNotFitAreNone) {
+TEST(JsonCursor, RejectsNumbersOutOfRange) {
   EXPECT_EQ(thousandths("1e300"), std::nullopt);
   EXPECT_EQ(thousandths("99999999999999999999999"), std::nullopt);
   EXPECT_EQ(thousandths("9223372036854775807"), std::nullopt);
@@ -83,7 +83,7 @@ TEST(JsonCursor, NumbersThatDoNotFitAreNone) {
   EXPECT_EQ(integer("0x0"), std::nullopt);
 }
 
-TEST(JsonCursor, EveryNumberOfDigitsIsRead) {
+TEST(JsonCursor, ReadsAnyCountOfDigits) {
   std::string digits;
   for (int i = 1; i <= 16; ++i) {
     digits += static_cast<char>('0' + i % 10);
@@ -92,7 +92,7 @@ TEST(JsonCursor, EveryNumberOfDigitsIsRead) {
   }
 }
 
-TEST(JsonCursor, AStrayQuoteFailsAndIsReadWithTheKinderRule) {
+TEST(JsonCursor, AStrayQuoteFailsUnlessTheLenientRuleApplies) {
   const Padded text(R"({"name": "operator()<"a">", "args": {"k": ["x"y"]}, "z": 1})");
   JsonCursor strict = text.cursor();
   std::string_view key;
@@ -114,7 +114,7 @@ TEST(JsonCursor, AStrayQuoteFailsAndIsReadWithTheKinderRule) {
   EXPECT_FALSE(kind.failed());
 }
 
-TEST(JsonCursor, ATextThatEndsTooSoonWantsMore) {
+TEST(JsonCursor, ATruncatedTextNeedsMoreInput) {
   const std::string whole = R"({"a": "text \" more", "b": [1, 2, {"c": "d"}], "e": 12.5})";
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const Padded text(whole.substr(0, size));
@@ -125,14 +125,14 @@ TEST(JsonCursor, ATextThatEndsTooSoonWantsMore) {
   }
 }
 
-TEST(JsonCursor, StructureThatMakesNoSenseFails) {
+TEST(JsonCursor, RejectsInvalidStructure) {
   for (const char* const text : {"[1]", "{1}", R"({"a" 1})", R"({"a": 1 "b": 2})", R"({"a": })",
                                  R"({"a": 1, , "b": 2})", R"({"a": "x"y, "b": 1})", R"({"a"b: 1})"}) {
     EXPECT_EQ(keys(text).back(), "failed") << text;
   }
 }
 
-TEST(JsonCursor, ControlCharactersAndWordsThatAreNoJsonPass) {
+TEST(JsonCursor, AcceptsControlCharactersAndNonJsonWords) {
   EXPECT_EQ(keys("{\"a\": \"one\ntwo\x01\", \"b\": inf, \"c\": NaN, \"d\": 1}"),
             (std::vector<std::string>{"a", "b", "c", "d"}));
 }
@@ -147,7 +147,7 @@ TEST(JsonCursor, ArraysAreReadElementByElement) {
   EXPECT_FALSE(json.failed());
 }
 
-TEST(JsonText, EscapesAreUnderstood) {
+TEST(JsonText, DecodesEscapes) {
   const auto meaning = [](std::string_view raw) {
     std::string out;
     unescape_json(raw, out);

@@ -8,7 +8,7 @@
 namespace joulemap::formats {
 namespace {
 
-TEST(JsonObjects, GivesEachObjectWithItsMembers) {
+TEST(JsonObjects, ReturnsEachObjectWithItsMembers) {
   std::vector<std::string> names;
   std::vector<std::int64_t> durations;
   const JsonObjectsResult read = for_each_json_object(
@@ -33,7 +33,7 @@ std::vector<std::string> names_in(std::string_view text, JsonObjectsResult* read
   return names;
 }
 
-TEST(JsonObjects, AnArrayIsTheTextItIsInTheFile) {
+TEST(JsonObjects, ReturnsAnArrayAsText) {
   std::string found, nested;
   for_each_json_object(R"([{"args": {"shapes" : [{"float": [1, 2]}, []], "x": 3}, "list": []}])",
                        [&](const JsonFields& fields) {
@@ -48,7 +48,7 @@ TEST(JsonObjects, AnArrayIsTheTextItIsInTheFile) {
   EXPECT_EQ(nested, "[]");
 }
 
-TEST(JsonObjects, ATextThatIsCutGivesWhatCameBefore) {
+TEST(JsonObjects, ATruncatedTextGivesTheObjectsBeforeTheCut) {
   JsonObjectsResult read;
   EXPECT_EQ(names_in(R"([{"name": "a"}, {"name": )", &read), (std::vector<std::string>{"a"}));
   EXPECT_FALSE(read.ended);
@@ -67,7 +67,7 @@ TEST(JsonObjects, TheArrayMayBeAMember) {
   EXPECT_TRUE(read.is_complete());
 }
 
-TEST(JsonObjects, WhatHoldsNoSuchArrayIsNotFound) {
+TEST(JsonObjects, ReportsAMissingArray) {
   for (const char* text : {"", "{}", "{\"a\": [{\"name\": 1}]}", "hello", "3"}) {
     JsonObjectsResult read;
     EXPECT_TRUE(names_in(text, &read).empty()) << text;
@@ -92,13 +92,13 @@ TEST(JsonObjects, ControlCharactersInATextAreBlanks) {
   EXPECT_TRUE(read.is_complete());
 }
 
-TEST(JsonObjects, ThingsThatAreNoObjectsAreCounted) {
+TEST(JsonObjects, CountsElementsThatAreNoObjects) {
   JsonObjectsResult read;
   EXPECT_EQ(names_in(R"([{"name": "a"}, null, {"name": "b"},{"name": "c"}])", &read).size(), 2u);
   EXPECT_EQ(read.damaged, 1u);
 }
 
-TEST(JsonObjects, NumbersAreKeptAsTheyAre) {
+TEST(JsonObjects, PreservesNumbersVerbatim) {
   for_each_json_object(R"([{"i": 9007199254740993, "d": 1.5, "u": 18446744073709551615, "t": "7"}])",
                        [](const JsonFields& fields) {
                          EXPECT_EQ(fields.integer("i"), 9007199254740993);
@@ -110,7 +110,7 @@ TEST(JsonObjects, NumbersAreKeptAsTheyAre) {
                        });
 }
 
-TEST(JsonObjects, AMillionBracketsDoNoHarm) {
+TEST(JsonObjects, SurvivesAMillionBrackets) {
   EXPECT_TRUE(names_in(std::string(1'000'000, '[')).empty());
   std::string deep = "[";
   for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";

@@ -22,7 +22,7 @@ TEST(JsonWriter, WritesObjectsArraysAndPlainValues) {
   EXPECT_EQ(std::move(json).text(), R"({"name":"package-0","counted":true,"list":[1,2.5,null]})");
 }
 
-TEST(JsonWriter, WritesNullForWhatIsNotKnown) {
+TEST(JsonWriter, WritesNullForUnknownValues) {
   EXPECT_EQ(written(std::optional<double>{}), R"({"x":null})");
   EXPECT_EQ(written(std::numeric_limits<double>::quiet_NaN()), R"({"x":null})");
   EXPECT_EQ(written(std::numeric_limits<double>::infinity()), R"({"x":null})");
@@ -32,13 +32,13 @@ TEST(JsonWriter, KeepsAllDigitsOfALargeInteger) {
   EXPECT_EQ(written(std::uint64_t{18446744073709551615u}), R"({"x":18446744073709551615})");
 }
 
-TEST(JsonWriter, StaysValidWhateverBytesAreInAText) {
+TEST(JsonWriter, StaysValidForAnyBytesInAText) {
   EXPECT_EQ(written("a\"b\\c\n"), R"({"x":"a\"b\\c\n"})");
   EXPECT_EQ(written("caf\xc3\xa9"), "{\"x\":\"caf\xc3\xa9\"}");
   EXPECT_EQ(written("bad\xff\xc3"), "{\"x\":\"bad\xef\xbf\xbd\xef\xbf\xbd\"}");
 }
 
-TEST(JsonWriter, WhatATerminalWouldObeyIsEscaped) {
+TEST(JsonWriter, EscapesTerminalControlSequences) {
   JsonWriter json;
   json.value("\u202E\u2028\xC2\x9B");
   EXPECT_EQ(std::move(json).text(), "\"\\u202e\\u2028\\u009b\"");

@@ -9,7 +9,7 @@
 namespace joulemap::formats {
 namespace {
 
-TEST(Protobuf, ReadsBackWhatWasWritten) {
+TEST(Protobuf, RoundTripsItsOutput) {
   ProtobufWriter written;
   written.add(1, std::int64_t{-7}).add(2, 0.5).add(3, "name").add(4, ProtobufWriter().add(1, 9));
   ProtobufReader fields(written.bytes());
@@ -28,7 +28,7 @@ TEST(Protobuf, ReadsBackWhatWasWritten) {
   EXPECT_FALSE(fields.damaged());
 }
 
-TEST(Protobuf, AFieldOfAnotherTypeReadsAsNothing) {
+TEST(Protobuf, AFieldOfAnotherTypeReadsAsEmpty) {
   const ProtobufWriter written = ProtobufWriter().add(1, "text");
   ProtobufReader fields(written.bytes());
   ASSERT_TRUE(fields.next());
@@ -36,7 +36,7 @@ TEST(Protobuf, AFieldOfAnotherTypeReadsAsNothing) {
   EXPECT_EQ(fields.double_value(), 0);
 }
 
-TEST(Protobuf, SaysSoWhereTheBytesMakeNoSense) {
+TEST(Protobuf, ReportsInvalidBytes) {
   const ProtobufWriter written = ProtobufWriter().add(1, 5).add(2, "a text that is cut");
   ProtobufReader fields(std::string_view(written.bytes()).substr(0, 8));
   EXPECT_TRUE(fields.next());
@@ -45,18 +45,18 @@ TEST(Protobuf, SaysSoWhereTheBytesMakeNoSense) {
   EXPECT_FALSE(fields.next());
 }
 
-TEST(Protobuf, PackedNumbersAreReadUntilTheyAreCut) {
+TEST(Protobuf, ReadsPackedNumbersUpToTheCut) {
   EXPECT_EQ(packed_numbers("\x05\xac\x02"), (std::vector<std::uint64_t>{5, 300}));
   EXPECT_EQ(packed_numbers("\x05\xac"), (std::vector<std::uint64_t>{5}));
 }
 
-TEST(Protobuf, AnEmptyMessageIsWhole) {
+TEST(Protobuf, AnEmptyMessageIsComplete) {
   ProtobufReader fields("");
   EXPECT_FALSE(fields.next());
   EXPECT_FALSE(fields.damaged());
 }
 
-TEST(Protobuf, OfAFieldThatTheEndCutsItsBeginningIsTold) {
+TEST(Protobuf, ReturnsTheBytesOfATruncatedField) {
   const std::string bytes = ProtobufWriter().add(1, 7).add(2, "hello").bytes();
   ProtobufReader whole(bytes);
   while (whole.next()) EXPECT_TRUE(whole.truncated_field().empty());
@@ -69,7 +69,7 @@ TEST(Protobuf, OfAFieldThatTheEndCutsItsBeginningIsTold) {
   EXPECT_EQ(truncated_field.truncated_field(), "hel");
 }
 
-TEST(Protobuf, ANumberIsTheSameWhetherItIsReadAtOnceOrByteByByte) {
+TEST(Protobuf, FastAndBytewiseVarintReadsAgree) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 20'000; ++i) {
     std::string bytes(16, '\0');
@@ -89,7 +89,7 @@ TEST(Protobuf, ANumberIsTheSameWhetherItIsReadAtOnceOrByteByByte) {
   }
 }
 
-TEST(Protobuf, NumbersOfFourBytesAreReadAndPackedOnesAreTold) {
+TEST(Protobuf, ReadsFloatsAndRecognizesByteFields) {
   ProtobufWriter writer;
   writer.add(1, 0.5F).add(2, "bytes").add(3, 7);
   ProtobufReader message(writer.bytes());

@@ -27,7 +27,7 @@ std::string quoted_name(std::string_view name) {
 
 Error not_a_database(std::string_view name, sqlite3* database) {
   const char* const why = database != nullptr ? sqlite3_errmsg(database) : "out of memory";
-  return {ErrorCode::malformed, fmt::format("{}: no SQLite database: {}", name, why), {}};
+  return {ErrorCode::malformed, fmt::format("{}: not an SQLite database: {}", name, why), {}};
 }
 
 }  // namespace

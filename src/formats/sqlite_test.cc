@@ -17,7 +17,7 @@ SqliteDatabase database_with(const std::string& sql) {
   return std::move(*database);
 }
 
-TEST(Sqlite, GivesTheRowsOfATableInTheirTypes) {
+TEST(Sqlite, ReturnsTheRowsOfATableWithTheirTypes) {
   const SqliteDatabase database =
       database_with("CREATE TABLE t (a INT, b, [odd \"name]); INSERT INTO t VALUES (7, 'x', NULL), ('no', 1.5, 9)");
   EXPECT_EQ(database.columns("t"), (std::vector<std::string>{"a", "b", "odd \"name"}));
@@ -60,12 +60,12 @@ TEST(Sqlite, AFileThatIsNoDatabaseIsAnError) {
   EXPECT_NE(other.error().message.find(path), std::string::npos);
 }
 
-TEST(Sqlite, ADamagedPageEndsTheRowsAndIsTold) {
+TEST(Sqlite, ADamagedPageEndsTheRowsWithAnError) {
   std::string sql = "CREATE TABLE t (a, b);";
   for (int i = 0; i < 3000; ++i) sql += "INSERT INTO t VALUES (" + std::to_string(i) + ", 'some text');";
   std::string bytes = sqlite_bytes("BEGIN;" + sql + "COMMIT");
-  const std::size_t middle = bytes.size() / 2;
-  for (std::size_t i = middle; i < middle + 4096; ++i) bytes[i] = '\x5a';
+  const std::size_t damage_begin = bytes.size() / 2;
+  for (std::size_t i = damage_begin; i < damage_begin + 4096; ++i) bytes[i] = '\x5a';
   const Result<SqliteDatabase> database = SqliteDatabase::from_bytes(bytes);
   ASSERT_TRUE(database);
   SqliteRows rows = database->rows("t", {"a"});

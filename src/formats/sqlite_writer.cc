@@ -75,7 +75,7 @@ Result<std::string> SqliteWriter::bytes() && {
   unsigned char* const file = failure_.empty() ? sqlite3_serialize(database_.get(), "main", &size, 0) : nullptr;
   if (file == nullptr) {
     note_failure();
-    return Error{ErrorCode::io, fmt::format("the database could not be made: {}", failure_), {}};
+    return Error{ErrorCode::io, fmt::format("cannot create the database: {}", failure_), {}};
   }
   std::string copy(reinterpret_cast<const char*>(file), static_cast<std::size_t>(size));
   sqlite3_free(file);

@@ -12,7 +12,7 @@ TEST(Tfrecord, TheChecksumIsCastagnolis) {
   EXPECT_EQ(crc32c(""), 0u);
 }
 
-TEST(Tfrecord, ARecordIsItsLengthItsBytesAndAChecksumOfEach) {
+TEST(Tfrecord, ARecordHasLengthBytesAndAChecksumOfEach) {
   std::string file;
   append_tfrecord(file, "abc");
   append_tfrecord(file, "");

@@ -129,18 +129,18 @@ std::size_t longest_key(std::string_view toml) {
 
 Result<DocumentValue> read_toml(std::string_view text, std::string_view name) {
   if (const std::optional<std::size_t> line = line_of_stray_letter(text)) {
-    return Error{ErrorCode::malformed, fmt::format("{}:{}: a letter beyond ASCII outside of quotes", name, *line),
-                 "put names with such letters in quotes"};
+    return Error{ErrorCode::malformed, fmt::format("{}:{}: non-ASCII character outside of quotes", name, *line),
+                 "quote names with such characters"};
   }
   if (longest_key(text) > kMostNamesInKey) {
-    return Error{ErrorCode::malformed, fmt::format("{}: a key of more than {} names", name, kMostNamesInKey),
-                 "no key of an experiment or a profile is that long"};
+    return Error{ErrorCode::malformed, fmt::format("{}: a key has more than {} parts", name, kMostNamesInKey),
+                 "keys of experiments and profiles are shorter"};
   }
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
     return Error{ErrorCode::malformed, fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()),
-                 "the file is TOML, version 1.0"};
+                 "the file must be TOML 1.0"};
   }
   return value_of(parsed.table());
 }

@@ -101,7 +101,7 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
   std::int64_t told_ns = 0;
   std::int64_t time_with_scope_ns = 0;
   const auto note_failure = [&](const Error& error) {
-    result.diagnostics.add({"trace_not_read", 1, error.message, "layers of those steps are not told"});
+    result.diagnostics.add({"trace_not_read", 1, error.message, "the layers of those steps are unknown"});
   };
   for (const std::string& name : *names) {
     if (!name.ends_with(kNote)) continue;
@@ -125,12 +125,11 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
   shares.finish(result.activity);
   result.activity.begin_ns = result.activity.end_ns = monotonic_ns();
   if (told_ns > 0) {
-    result.diagnostics.add(
-        {"layers_from_profiler", 1,
-         fmt::format("layers of compiled graphs are told by the framework's profiler in sampled steps; "
-                     "{:.1f} % of the time of its operations has a layer",
-                     100.0 * static_cast<double>(time_with_scope_ns) / static_cast<double>(told_ns)),
-         ""});
+    result.diagnostics.add({"layers_from_profiler", 1,
+                            fmt::format("layers of compiled graphs come from the framework's profiler in sampled "
+                                        "steps; {:.1f} % of its operation time has a layer",
+                                        100.0 * static_cast<double>(time_with_scope_ns) / static_cast<double>(told_ns)),
+                            ""});
   }
   std::error_code ignored;  // files that cannot be removed stay beside the recording
   fs::remove_all(folder, ignored);

@@ -36,7 +36,7 @@ class FrameworkTraces : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(FrameworkTraces, BecomeSharesOfThePlaceThatTheNoteNames) {
+TEST_F(FrameworkTraces, BecomeSharesOfTheScopeInTheSidecar) {
   write(folder_ + "/7-1.xplane.pb", trace("model_1/dense_1/MatMul", "MatMul", 500));
   write(folder_ + "/7-1.meta", "coarse\tmode\ttrain\nscope\tmodel_1/dense_1\t\tdense\n");
   write(folder_ + "/7-2.xplane.pb", trace("model_1/dense_1/MatMul", "MatMul", 300));
@@ -67,30 +67,30 @@ TEST_F(FrameworkTraces, AFunctionThatComputesGradientsTrains) {
   EXPECT_EQ(read.activity.scopes[2].name, "backward");
 }
 
-TEST_F(FrameworkTraces, AreRemovedOnceTheyWereRead) {
+TEST_F(FrameworkTraces, AreRemovedAfterReading) {
   write(folder_ + "/7-1.xplane.pb", "damaged");
   write(folder_ + "/7-1.meta", "coarse\tmode\ttrain\n");
   EXPECT_TRUE(read_framework_traces(folder_).diagnostics.contains("damaged_trace"));
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
-TEST_F(FrameworkTraces, ATraceThatIsMissingIsADiagnostic) {
+TEST_F(FrameworkTraces, ReportAMissingTrace) {
   write(folder_ + "/7-1.meta", "coarse\tmode\ttrain\n");
   EXPECT_TRUE(read_framework_traces(folder_).diagnostics.contains("trace_not_read"));
 }
 
-TEST_F(FrameworkTraces, ATraceThatWasNotFinishedIsLeftOut) {
+TEST_F(FrameworkTraces, OmitAnUnfinishedTrace) {
   write(folder_ + "/7-1.xplane.pb", trace("model_1/dense_1/MatMul", "MatMul", 500));
   EXPECT_TRUE(read_framework_traces(folder_).activity.empty());
 }
 
-TEST_F(FrameworkTraces, WithoutAFolderThereIsNothing) {
+TEST_F(FrameworkTraces, AreEmptyWithoutAFolder) {
   const FrameworkActivity read = read_framework_traces(folder_ + "/none");
   EXPECT_TRUE(read.activity.empty());
   EXPECT_TRUE(read.diagnostics.empty());
 }
 
-TEST(TraceSidecar, LeavesOutWhatItDoesNotKnow) {
+TEST(TraceSidecar, IgnoresUnknownEntries) {
   const TraceSidecar note =
       parse_trace_sidecar("coarse\tmode\ttrain\ncoarse\tcolour\tred\nfuture\tx\nscope\ta/b\toptimizer\tc\n\n");
   ASSERT_EQ(note.coarse_scope.size(), 1u);

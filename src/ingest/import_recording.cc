@@ -81,8 +81,8 @@ void ImportSession::set_clock(Trace& trace, const std::string& name) {
       if (offset_ns == 0) {
         import_diagnostics_.add(
             {"clock_not_known", 1,
-             fmt::format("{} does not tell when it began: it is taken to begin with the power", name),
-             "--start UNIX_NS says when, or --offset-ms how long after the power"});
+             fmt::format("{} has no start time: joulemap assumes that it starts with the power log", name),
+             "set --start UNIX_NS, or --offset-ms relative to the power log"});
       }
       offset_ns += *first_power_ns_;
     }
@@ -121,8 +121,8 @@ void ImportSession::extend_traced_span(Span span) {
 
 Status ImportSession::add(Trace trace, const std::string& name) {
   if (trace.events_read == 0) {
-    import_diagnostics_.add(
-        {"no_events", 1, fmt::format("{} holds no events", name), "see that the profiler ran, and wrote its end"});
+    import_diagnostics_.add({"no_events", 1, fmt::format("{} contains no events", name),
+                             "check that the profiler ran and finished writing"});
   }
   set_clock(trace, name);
   name_gpus(trace);
@@ -198,15 +198,14 @@ ImportSession::Span ImportSession::overlap_of_traces_and_power() {
     elsewhere.push_back(domain);
     if (span->begin_ns == span->end_ns) {
       import_diagnostics_.add(
-          {"power_told_once", 1, fmt::format("{} was read only once: its energy is not known", domain), {}});
+          {"power_told_once", 1, fmt::format("{} has only one reading: its energy is unknown", domain), {}});
       continue;
     }
     const double apart_s = seconds(common.begin_ns - common.end_ns);
-    import_diagnostics_.add({"power_does_not_overlap", 1,
-                             fmt::format("{} was sampled at another time than the rest, {:.3f} s apart: its energy is "
-                                         "not known",
-                                         domain, apart_s),
-                             "--offset-ms moves the trace; --utc-offset says of which zone a log's times are"});
+    import_diagnostics_.add(
+        {"power_does_not_overlap", 1,
+         fmt::format("{} does not overlap the rest in time, {:.3f} s apart: its energy is unknown", domain, apart_s),
+         "shift the trace with --offset-ms; set the time zone of a log with --utc-offset"});
   }
   exclude_domains(elsewhere);
   return common_span.value_or(Span{0, 0});
@@ -217,7 +216,7 @@ void ImportSession::report_unused_mappings() {
     if (used_mappings_.contains(key)) continue;
     const std::string input = key.first ? fmt::format("{}:", *key.first) : "";
     import_diagnostics_.add({"map_not_used", 1,
-                             fmt::format("--map {}{}={}: no trace has that GPU", input, key.second, gpu),
+                             fmt::format("--map {}{}={}: no trace has this GPU", input, key.second, gpu),
                              "inputs and GPUs are counted from 0"});
   }
 }
@@ -231,11 +230,11 @@ Status ImportSession::write_recorder() {
     return measures_energy(channel) && channel.domain_class != DomainClass::gpu;
   });
   if (cpus_have_power && result_.thread_time_s > 0) {
-    import_diagnostics_.add({"cpu_time_from_trace",
-                             1,
-                             "a trace tells no CPU time: energy of CPUs is shared out by the time threads were at each "
-                             "place, waiting included",
-                             {}});
+    import_diagnostics_.add(
+        {"cpu_time_from_trace",
+         1,
+         "a trace contains no CPU time: CPU energy is split by the time of threads in each scope, waiting included",
+         {}});
   }
   Result<recording::RecordingWriter> writer = folder_.open_part_for_source(source_of(nullptr));
   if (!writer) return std::move(writer).error();

@@ -16,7 +16,7 @@ namespace joulemap::ingest {
 namespace {
 
 // Several seconds long, so that it exceeds one flush; correlation ids repeat and are out of order.
-Trace wild_trace(unsigned seed) {
+Trace random_trace(unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
   Program program;
@@ -40,8 +40,8 @@ std::vector<std::string> chunks_of(const std::string& path) {
     const Result<std::optional<recording::ScannedChunk>> chunk = scanner.next();
     if (!chunk || !*chunk) return chunks;
     EXPECT_FALSE(scanner.damage());
-    const bool tells_who = (*chunk)->header.is(recording::ChunkType::source);
-    chunks.push_back(std::to_string((*chunk)->header.type) + (tells_who ? "" : std::string((*chunk)->stored)));
+    const bool is_source = (*chunk)->header.is(recording::ChunkType::source);
+    chunks.push_back(std::to_string((*chunk)->header.type) + (is_source ? "" : std::string((*chunk)->stored)));
   }
 }
 
@@ -61,9 +61,9 @@ std::vector<std::string> imported(Trace trace, std::size_t threads) {
 TEST(ImportSession, WritesTheSameBytesWhateverTheNumberOfThreads) {
   for (unsigned seed = 0; seed < 5; ++seed) {
     SCOPED_TRACE(seed);
-    const std::vector<std::string> alone = imported(wild_trace(seed), 1);
+    const std::vector<std::string> alone = imported(random_trace(seed), 1);
     EXPECT_GT(alone.size(), 500U);
-    for (const std::size_t threads : {2, 2, 4}) EXPECT_TRUE(imported(wild_trace(seed), threads) == alone);
+    for (const std::size_t threads : {2, 2, 4}) EXPECT_TRUE(imported(random_trace(seed), threads) == alone);
   }
 }
 

@@ -136,7 +136,7 @@ void TraceBuilder::shift_times(std::int64_t by_ns) {
 Trace TraceBuilder::finish() && {
   for (const auto& [why, count] : dropped_by_reason_) {
     trace_.diagnostics.add(
-        {"events_dropped", count, fmt::format("{}: events {} are left out", trace_.format, why), {}});
+        {"events_dropped", count, fmt::format("{}: events {} were skipped", trace_.format, why), {}});
   }
   return std::move(trace_);
 }

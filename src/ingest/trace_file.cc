@@ -26,12 +26,12 @@ constexpr std::size_t kMaxThreads = 4;
 std::optional<Diagnostic> damage_of(const formats::MaybeGzipFile& file, const std::string& path) {
   if (file.end() == formats::StreamState::truncated) {
     return Diagnostic{
-        "file_cut", 1, fmt::format("{}: the compressed file ends too soon: what it holds was read", path), {}};
+        "file_cut", 1, fmt::format("{}: the compressed file is truncated: the part before its end was read", path), {}};
   }
   if (file.end() == formats::StreamState::damaged) {
     return Diagnostic{"file_damaged",
                       1,
-                      fmt::format("{}: the compressed file is damaged: what could be unpacked was read", path),
+                      fmt::format("{}: the compressed file is damaged: the readable part was decompressed", path),
                       {}};
   }
   return std::nullopt;

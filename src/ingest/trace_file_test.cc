@@ -11,7 +11,7 @@
 namespace joulemap::ingest {
 namespace {
 
-TEST(TraceFile, ALargeFileIsReadAsASmallOneIs) {
+TEST(TraceFile, ReadsALargeFileLikeASmallOne) {
   const TemporaryDirectory folder;
   for (const std::size_t size : {std::size_t{0}, std::size_t{1000}, (std::size_t{4} << 20) + 13}) {
     std::string text(size, ' ');

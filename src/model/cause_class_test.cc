@@ -6,14 +6,14 @@
 namespace joulemap {
 namespace {
 
-TEST(CauseClass, NamesTellWhatTheyCan) {
+TEST(CauseClass, ClassifiesByName) {
   EXPECT_EQ(cause_class_from_name("cudaStreamSynchronize"), CauseClass::synchronisation);
   EXPECT_EQ(cause_class_from_name("cudaMemcpyAsync"), CauseClass::memory);
   EXPECT_EQ(cause_class_from_name("cudaLaunchKernel"), CauseClass::launch);
   EXPECT_FALSE(cause_class_from_name("aten::conv2d"));
 }
 
-TEST(CauseClass, ANameThatTellsNothingIsTakenForComputing) {
+TEST(CauseClass, AnUninformativeNameIsComputing) {
   const Cause cause = cause_from_name("aten::conv2d", 2.5);
   EXPECT_EQ(cause.largest_class, CauseClass::compute);
   EXPECT_EQ(cause.basis, CauseBasis::name);
@@ -21,12 +21,12 @@ TEST(CauseClass, ANameThatTellsNothingIsTakenForComputing) {
   EXPECT_EQ(cause.times_s.sum(), 2.5);
 }
 
-TEST(CauseClass, TheClassWithTheMostTimeIsTheLargest) {
+TEST(CauseClass, TheLargestClassHasTheMostTime) {
   AmountByCause times;
   times[CauseClass::launch] = 1;
-  AmountByCause others;
-  others[CauseClass::synchronisation] = 4;
-  times.add(others, 0.5);
+  AmountByCause added;
+  added[CauseClass::synchronisation] = 4;
+  times.add(added, 0.5);
   EXPECT_EQ(times.largest_class(), CauseClass::synchronisation);
   EXPECT_EQ(times.sum(), 3);
 }

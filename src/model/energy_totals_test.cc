@@ -58,19 +58,19 @@ TEST(EnergyTotals, HaveASumForEachProvenanceOfTheCountedDomains) {
   EXPECT_EQ(totals.domains_without_value, std::vector<std::string>{"gpu1"});
 }
 
-TEST(EnergyTotals, OfNothingAreNothingAndNotZero) {
+TEST(EnergyTotals, OfNoDomainsAreUnknownAndNotZero) {
   const EnergyTotals totals = total_energy({});
   EXPECT_FALSE(totals.measured || totals.estimated || preferred_energy(totals));
 }
 
-TEST(EnergyTotals, AreRestrictedToTheDomainsThatAreNamed) {
+TEST(EnergyTotals, CanBeRestrictedToNamedDomains) {
   const EnergyTotals totals = total_energy(machine(), {"gpu0", "dram-0"});
   EXPECT_EQ(joules_of(totals.measured), 50);
   EXPECT_EQ(joules_of(totals.estimated), 30);
   EXPECT_TRUE(totals.domains_without_value.empty());
 }
 
-TEST(EnergyTotals, AnUncertaintyOrPowerThatADomainLacksIsNotKnownOfTheSum) {
+TEST(EnergyTotals, AMissingUncertaintyOrPowerMakesThatOfTheSumUnknown) {
   std::vector<DomainEnergy> rows = machine();
   rows[2].uncertainty_j.reset();
   rows[0].mean_w.reset();
@@ -80,7 +80,7 @@ TEST(EnergyTotals, AnUncertaintyOrPowerThatADomainLacksIsNotKnownOfTheSum) {
   EXPECT_EQ(joules_of(totals.measured), 150);
 }
 
-TEST(EnergyTotals, ShowTheMeasuredSumElseTheEstimatedOne) {
+TEST(EnergyTotals, PreferTheMeasuredSumToTheEstimatedOne) {
   EXPECT_EQ(preferred_energy(total_energy(machine()))->joules, 150);
   const EnergyTotals estimates = total_energy(machine(), {"dram-0"});
   EXPECT_EQ(preferred_energy(estimates)->provenance, Provenance::estimated);

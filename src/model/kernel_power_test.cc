@@ -8,11 +8,11 @@
 namespace joulemap {
 namespace {
 
-ObservedKernels seen(std::string name, double time_s = 1) {
+ObservedKernels observed(std::string name, double time_s = 1) {
   return {{KernelKind::kernel, std::move(name), 18}, 132, 256, time_s, 1000};
 }
 
-TEST(KernelPower, SizesWithinAFactorOfTwoAreOneCode) {
+TEST(KernelPower, SizesWithinAFactorOfTwoShareACode) {
   const KernelClass small{1, KernelKind::kernel, "add", {130, 1, 1}, {256, 1, 1}};
   const KernelClass larger{2, KernelKind::kernel, "add", {250, 1, 1}, {256, 1, 1}};
   const KernelClass large{3, KernelKind::kernel, "add", {1000, 1, 1}, {256, 1, 1}};
@@ -20,61 +20,61 @@ TEST(KernelPower, SizesWithinAFactorOfTwoAreOneCode) {
   EXPECT_NE(kernel_key_of(small), kernel_key_of(large));
 }
 
-TEST(KernelPower, FindingsWeighAsTheyAreSure) {
-  KernelPower known = entry_from_measurement("H200", seen("add", 9), 400, 0.02);
-  merge(known, entry_from_measurement("H200", seen("add", 1), 500, 0.04));
+TEST(KernelPower, FindingsAreWeightedByPrecision) {
+  KernelPower known = entry_from_measurement("H200", observed("add", 9), 400, 0.02);
+  merge(known, entry_from_measurement("H200", observed("add", 1), 500, 0.04));
   EXPECT_NEAR(known.watts, 420, 1e-9);  // four times the precision
   EXPECT_EQ(known.recordings, 2U);
   EXPECT_NEAR(known.measured_kernel_s, 10, 1e-12);
 }
 
-TEST(KernelPower, FindingsThatDisagreeMakeTheNextOneLessSure) {
-  KernelPower agree = entry_from_measurement("H200", seen("add"), 400, 0.02);
+TEST(KernelPower, DisagreeingFindingsWidenTheUncertainty) {
+  KernelPower agree = entry_from_measurement("H200", observed("add"), 400, 0.02);
   KernelPower disagree = agree;
   for (int i = 0; i < 5; ++i) {
-    merge(agree, entry_from_measurement("H200", seen("add"), 402, 0.02));
-    merge(disagree, entry_from_measurement("H200", seen("add"), i % 2 == 0 ? 520 : 400, 0.02));
+    merge(agree, entry_from_measurement("H200", observed("add"), 402, 0.02));
+    merge(disagree, entry_from_measurement("H200", observed("add"), i % 2 == 0 ? 520 : 400, 0.02));
   }
   EXPECT_LT(predictive_relative_sd(agree),
-            predictive_relative_sd(entry_from_measurement("H200", seen("add"), 400, 0.02)));
+            predictive_relative_sd(entry_from_measurement("H200", observed("add"), 400, 0.02)));
   EXPECT_GT(predictive_relative_sd(disagree), 0.1);
 }
 
-TEST(KernelPower, ABorrowedPowerIsAsUnsureAsItWasToldToBe) {
-  EXPECT_NEAR(predictive_relative_sd(entry_from_similar_kernels("H200", seen("add"), 400, 0.25)), 0.25, 1e-12);
+TEST(KernelPower, ABorrowedPowerHasTheGivenUncertainty) {
+  EXPECT_NEAR(predictive_relative_sd(entry_from_similar_kernels("H200", observed("add"), 400, 0.25)), 0.25, 1e-12);
 }
 
-TEST(KernelLibrary, HoldsEachCodeOfAGpuOnce) {
+TEST(KernelLibrary, ContainsEachCodeOfAGpuOnce) {
   std::vector<KernelPower> library;
-  merge_into_library(library, {entry_from_measurement("H200", seen("b"), 300, 0.02),
-                               entry_from_measurement("H200", seen("a"), 400, 0.02)});
-  merge_into_library(library, {entry_from_measurement("H200", seen("b"), 310, 0.02),
-                               entry_from_measurement("A100", seen("b"), 200, 0.02)});
+  merge_into_library(library, {entry_from_measurement("H200", observed("b"), 300, 0.02),
+                               entry_from_measurement("H200", observed("a"), 400, 0.02)});
+  merge_into_library(library, {entry_from_measurement("H200", observed("b"), 310, 0.02),
+                               entry_from_measurement("A100", observed("b"), 200, 0.02)});
   ASSERT_EQ(library.size(), 3U);
-  const KernelPower* const found = find_power(library, "H200", seen("b").kernel_key);
+  const KernelPower* const found = find_power(library, "H200", observed("b").kernel_key);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->recordings, 2U);
-  EXPECT_NEAR(find_power(library, "A100", seen("b").kernel_key)->watts, 200, 1e-9);
-  EXPECT_EQ(find_power(library, "A100", seen("a").kernel_key), nullptr);
+  EXPECT_NEAR(find_power(library, "A100", observed("b").kernel_key)->watts, 200, 1e-9);
+  EXPECT_EQ(find_power(library, "A100", observed("a").kernel_key), nullptr);
 }
 
-TEST(KernelLibrary, DropsWhatHasTheLeastEvidence) {
+TEST(KernelLibrary, DropsEntriesWithTheLeastEvidence) {
   std::vector<KernelPower> library;
   std::vector<KernelPower> findings;
   for (int i = 0; i < 10; ++i)
-    findings.push_back(entry_from_measurement("H200", seen("k" + std::to_string(i), 1 + i), 300, 0.02));
-  findings.push_back(entry_from_measurement("A100", seen("only", 0.001), 300, 0.02));
+    findings.push_back(entry_from_measurement("H200", observed("k" + std::to_string(i), 1 + i), 300, 0.02));
+  findings.push_back(entry_from_measurement("A100", observed("only", 0.001), 300, 0.02));
   EXPECT_EQ(merge_into_library(library, findings, 4), 6U);
   ASSERT_EQ(library.size(), 5U);
-  EXPECT_EQ(find_power(library, "H200", seen("k5").kernel_key), nullptr);
-  EXPECT_NE(find_power(library, "H200", seen("k6").kernel_key), nullptr);
-  EXPECT_NE(find_power(library, "A100", seen("only").kernel_key), nullptr);
+  EXPECT_EQ(find_power(library, "H200", observed("k5").kernel_key), nullptr);
+  EXPECT_NE(find_power(library, "H200", observed("k6").kernel_key), nullptr);
+  EXPECT_NE(find_power(library, "A100", observed("only").kernel_key), nullptr);
 }
 
-TEST(KernelPower, StaysSoundHoweverOftenItWasSeen) {
-  KernelPower known = entry_from_measurement("H200", seen("add"), 400, 1e-6);
+TEST(KernelPower, StaysValidForAnyCount) {
+  KernelPower known = entry_from_measurement("H200", observed("add"), 400, 1e-6);
   for (int i = 0; i < 3; ++i) {
-    merge(known, entry_from_measurement("H200", seen("add"), 500, 1e-6));
+    merge(known, entry_from_measurement("H200", observed("add"), 500, 1e-6));
     merge(known, KernelPower(known));
     EXPECT_TRUE(is_valid_entry(known));
   }
@@ -84,8 +84,8 @@ TEST(KernelPower, StaysSoundHoweverOftenItWasSeen) {
   EXPECT_FALSE(known.is_from_similar_kernels());
 }
 
-TEST(KernelPower, NoEntryIsSurerOrLessSureThanCanBe) {
-  KernelPower odd = entry_from_measurement("H200", seen("add"), 400, 0.02);
+TEST(KernelPower, UncertaintyIsBounded) {
+  KernelPower odd = entry_from_measurement("H200", observed("add"), 400, 0.02);
   odd.recordings = 1'000'000'000'000;
   odd.cochran_q = 1e12;
   odd.sum_of_squared_precisions = odd.precision * odd.precision * 0.999999999999;
@@ -96,8 +96,8 @@ TEST(KernelPower, NoEntryIsSurerOrLessSureThanCanBe) {
   EXPECT_FALSE(is_valid_entry(odd));
 }
 
-TEST(KernelPower, WhatCannotBeIsNotSound) {
-  KernelPower known = entry_from_measurement("H200", seen("add"), 400, 0.02);
+TEST(KernelPower, ImpossibleValuesAreInvalid) {
+  KernelPower known = entry_from_measurement("H200", observed("add"), 400, 0.02);
   EXPECT_TRUE(is_valid_entry(known));
   for (const double bad :
        {-1.0, 0.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {

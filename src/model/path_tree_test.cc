@@ -21,12 +21,12 @@ TEST(PathTree, DotsOfOtherNamesAreNot) {
             (Path{"draw 1.5 digits", "a..b", ".hidden"}));
 }
 
-TEST(PathTree, BranchesThatHoldOneOtherAreOneName) {
+TEST(PathTree, MergesBranchesWithASingleChild) {
   EXPECT_EQ(join_branch_names("transformer", ".h"), "transformer.h");
   EXPECT_EQ(join_branch_names("train", "backward"), "train backward");
 }
 
-TEST(PathTree, AFilterIsAPieceOfTheDeviceAndThePath) {
+TEST(PathTree, AFilterMatchesPartOfDeviceAndPath) {
   const Path path = {"train", "backward", "layer4.0.conv2"};
   EXPECT_TRUE(path_matches(path, "gpu0", ""));
   EXPECT_TRUE(path_matches(path, "gpu0", "CONV"));

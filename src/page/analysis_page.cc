@@ -55,7 +55,7 @@ std::string picture(const std::string& svg) {
 }
 
 std::string flags_list(const AnalysisResult& result) {
-  if (result.flags.empty()) return "<p>Nothing speaks against the data.</p>\n";
+  if (result.flags.empty()) return "<p>No flags.</p>\n";
   std::string list = "<ul>\n";
   for (const AnalysisFlag& flag : result.flags) {
     list += fmt::format("<li><code>{}</code> {}{}</li>\n", escaped_html(flag.code), escaped_html(flag.message),
@@ -74,9 +74,9 @@ std::string pictures_of(const AnalysisResult& result, const ExperimentData& data
       violins += picture(report::cell_violins_svg(result, i));
   }
   return section("bars", "By level", bars) +
-         section("bubbles", "Energy, time and the rest", picture(report::bubbles_svg(result))) +
-         section("violins", "From row to row", violins) +
-         section("epochs", "Epochs, the first apart",
+         section("bubbles", "Energy and time of cells", picture(report::bubbles_svg(result))) +
+         section("violins", "Variation between rows", violins) +
+         section("epochs", "First and later epochs",
                  picture(report::epoch_power_svg(result)) + picture(report::epoch_series_svg(data, result, kSeries)));
 }
 
@@ -90,15 +90,15 @@ std::string analysis_html(const AnalysisResult& result, const ExperimentData& da
       "<title>{} · Joulemap</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n<h1>{}</h1>\n<p>{}</p>\n",
       kPolicy, escaped_html(result.name), static_page_css(), kOwnStyle, escaped_html(result.name),
       escaped_html(report::analysis_headline(result)));
-  page += section("flags", "Before the numbers", flags_list(result));
+  page += section("flags", "Flags of the experiment", flags_list(result));
   page += pictures_of(result, data);
   page += table_section("cells", "Cells", report::cells_table(result));
-  page += table_section("verdicts", "In words", report::verdicts_table(result));
+  page += table_section("verdicts", "Verdicts", report::verdicts_table(result));
   page += table_section("comparisons", "Comparisons", report::comparisons_table(result));
   page += table_section("epoch-table", "Energy of epochs", report::epochs_table(result));
   page += table_section("functions", "Functions", report::functions_table(result));
-  page += table_section("pareto", "What no other beats", report::pareto_table(result));
-  page += table_section("associations", "Energy and time", report::associations_table(result));
+  page += table_section("pareto", "Pareto front", report::pareto_table(result));
+  page += table_section("associations", "Correlation of energy and time", report::associations_table(result));
   page += table_section("cell-flags", "All flags", report::flags_table(result));
   page += section("methods", "Methods", "<p>" + escaped_html(result.methods) + "</p>\n");
   std::string notes;

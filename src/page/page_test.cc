@@ -36,7 +36,7 @@ std::size_t count_of(std::string_view text, std::string_view part) {
   return count;
 }
 
-TEST(Page, NamesOfARecordingAreTextAndNeverMarkup) {
+TEST(Page, EscapesNamesOfARecording) {
   for (const PageBundle& bundle : {PageBundle{}, PageBundle{"run()", "p{}"}}) {
     const std::string page = page_html(view_of(std::string(kHostile)), bundle);
     EXPECT_EQ(count_of(page, "<b onload"), 0u);
@@ -46,7 +46,7 @@ TEST(Page, NamesOfARecordingAreTextAndNeverMarkup) {
   }
 }
 
-TEST(Page, LoadsNothingWhateverItShows) {
+TEST(Page, LoadsNoExternalResource) {
   const std::string page = page_html(view_of("conv1"));
   for (const char* loads : {"src=\"", "href=\"http", "<link", "@import", "url("}) {
     EXPECT_EQ(count_of(page, loads), 0u) << loads;
@@ -54,7 +54,7 @@ TEST(Page, LoadsNothingWhateverItShows) {
   EXPECT_NE(page.find("default-src 'none'"), page.npos);
 }
 
-TEST(Page, WithoutAScriptItIsStaticAndSaysTheSame) {
+TEST(Page, WithoutScriptsItShowsTheSameContent) {
   const std::string page = page_html(view_of("conv1"), {});
   EXPECT_EQ(page.find("<script"), page.npos);
   EXPECT_NE(page.find("<svg"), page.npos);
@@ -65,7 +65,7 @@ TEST(Page, WithoutAScriptItIsStaticAndSaysTheSame) {
   }
 }
 
-TEST(Page, ADifferenceIsTextToo) {
+TEST(Page, EscapesNamesOfADifference) {
   RunDifference difference;
   difference.a.inputs = {std::string(kHostile)};
   difference.entries.push_back({.path = {std::string(kHostile)}, .display_name = std::string(kHostile)});
@@ -77,13 +77,13 @@ TEST(Page, ADifferenceIsTextToo) {
   }
 }
 
-TEST(Page, OfVeryManyRowsTheRestIsASum) {
+TEST(Page, SumsTheRestOfManyRows) {
   const std::string data = page_data(view_of("conv1", 30), {.rows = 20});
   EXPECT_EQ(count_of(data, "[[0,1,2],2,3,"), 20u);
   EXPECT_NE(data.find("\"rest\":{\"rows\":10,\"energy_j\":30.0"), data.npos) << data;
 }
 
-TEST(Page, WhatIsNotKnownIsNull) {
+TEST(Page, UnknownValuesAreNull) {
   const std::string data = page_data(view_of("conv1"));
   EXPECT_NE(data.find("\"values\":[50.0,null]"), data.npos);
   EXPECT_NE(data.find("\"joules_per_sample\":null"), data.npos);

@@ -53,7 +53,7 @@ std::string summary_of(const RunView& view) {
   add("per epoch", view.rates.energy_per_unit(view.rates.epochs), "J");
   add("per sample", view.rates.energy_per_unit(view.rates.samples), "J");
   add("samples per second", view.rates.samples_per_s(), "/s");
-  add("energy x delay", view.rates.energy_delay_js(), "J s");
+  add("energy-delay product", view.rates.energy_delay_js(), "J s");
   add("CPU time of the recorder", run.overhead_cpu_s, "s");
   if (run.probe) add("probing", run.probe->energy_j, "J");
   std::string domains;
@@ -109,7 +109,7 @@ std::string notes_of(const RunView& view) {
     list += fmt::format("<li>{} <code>{}</code> {}</li>\n", escaped_html(note.message), escaped_html(note.code),
                         escaped_html(note.remedy));
   }
-  if (all.empty()) list += "<li>Every reading was good, and nothing was lost on the way.</li>\n";
+  if (all.empty()) list += "<li>No faults were found in the data.</li>\n";
   return list + "</ul></section>\n";
 }
 
@@ -136,7 +136,8 @@ std::string static_page(const RunView& view) {
   page += picture("timeline", "Power over time", report::timeline_svg(view));
   page += picture("flame", "Flame graph", report::flame_svg(view, {report::Plot::flame, {}, {}, {}}));
   for (const LevelView& level : view.levels) page += level_section(level);
-  page += picture("violins", "From step to step", report::distributions_svg(view, {report::Plot::violin, {}, {}, {}}));
+  page += picture("violins", "Variation between steps",
+                  report::distributions_svg(view, {report::Plot::violin, {}, {}, {}}));
   page += picture("loss", "Loss against energy", report::loss_svg(view));
   return page + notes_of(view);
 }

@@ -37,7 +37,7 @@ bool equal(const Kernel& a, const Kernel& b) {
          a.scope == b.scope && a.correlation == b.correlation && a.bytes == b.bytes;
 }
 
-TEST(ActivityCodec, GivesBackEverything) {
+TEST(ActivityCodec, RoundTripsAllFields) {
   Activity activity = training(3, 200);
   activity.scopes = {{1, 0, ScopeKind::phase, "forward"}, {2, 1, ScopeKind::module, "layer1.0.conv1"}};
   activity.classes = {{5, KernelKind::kernel, "_ZN2at6nativeE", {8, 4, 1}, {256, 1, 1}},
@@ -71,7 +71,7 @@ TEST(ActivityCodec, GivesBackEverything) {
   for (std::size_t i = 0; i < back.kernels.size(); ++i) ASSERT_TRUE(equal(back.kernels[i], activity.kernels[i])) << i;
 }
 
-TEST(ActivityCodec, SplitsWhatDoesNotFitIntoAChunk) {
+TEST(ActivityCodec, SplitsActivityThatExceedsAChunk) {
   Activity activity = training(100, 2000);
   const std::vector<Kernel> all = activity.kernels;
   for (std::uint32_t i = 1; i < 50'000; ++i)
@@ -91,7 +91,7 @@ TEST(ActivityCodec, SplitsWhatDoesNotFitIntoAChunk) {
   for (std::size_t i = 0; i < back.size(); ++i) ASSERT_TRUE(equal(back[i], all[i])) << i;
 }
 
-TEST(ActivityCodec, KeepsAKernelOfATrainingLoopInFewBytes) {
+TEST(ActivityCodec, StoresAKernelOfATrainingLoopInFewBytes) {
   const Activity activity = training(30, 737);
   const std::string chunk = make_chunk(ChunkType::activity, 0, encode_activity(activity));
   const double bytes = static_cast<double>(chunk.size()) / static_cast<double>(activity.kernels.size());
@@ -99,7 +99,7 @@ TEST(ActivityCodec, KeepsAKernelOfATrainingLoopInFewBytes) {
   EXPECT_LT(bytes, 4.0);
 }
 
-TEST(ActivityCodec, RefusesWhatMakesNoSense) {
+TEST(ActivityCodec, RefusesInvalidBytes) {
   const std::string payload = encode_activity(training(2, 50));
   for (std::size_t size = 0; size < payload.size(); ++size) {
     EXPECT_FALSE(decode_activity(std::string_view(payload).substr(0, size))) << size;

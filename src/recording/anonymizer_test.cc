@@ -25,7 +25,7 @@ RecordingSource source_on(const std::string& host, const std::string& boot, std:
   return source;
 }
 
-class Names : public testing::Test {
+class AnonymizedNames : public testing::Test {
  protected:
   void SetUp() override {
     names.collect_names(first);
@@ -36,7 +36,7 @@ class Names : public testing::Test {
   Anonymizer names;
 };
 
-TEST_F(Names, OfHostsBootsAndProcessesStayDistinctAndTheSame) {
+TEST_F(AnonymizedNames, OfHostsBootsAndProcessesAreDistinctAndConsistent) {
   const RecordingSource a = names.source(first);
   const RecordingSource b = names.source(second);
   EXPECT_NE(a.host, b.host);
@@ -48,7 +48,7 @@ TEST_F(Names, OfHostsBootsAndProcessesStayDistinctAndTheSame) {
   EXPECT_EQ(names.source(first).pid, a.pid);
 }
 
-TEST_F(Names, OfAnImportStayThoseOfAnImport) {
+TEST_F(AnonymizedNames, OfAnImportStayUnchanged) {
   RecordingSource imported = first;
   imported.boot_id = imported.recording_id;
   names.collect_names(imported);
@@ -56,13 +56,13 @@ TEST_F(Names, OfAnImportStayThoseOfAnImport) {
   EXPECT_EQ(names.source(imported).host, "host-1");
 }
 
-TEST_F(Names, OfFoldersAndUsersAreNotInTheCommand) {
+TEST_F(AnonymizedNames, OfFoldersAndUsersAreRemovedFromTheCommand) {
   const std::vector<std::string> shared = {"python",    "a.py",        "--out=x,y", "--user", "user",
                                            "--key=***", "https://***", "s3://***",  "b",      "/dev/null"};
   EXPECT_EQ(names.source(first).command, shared);
 }
 
-TEST_F(Names, InTextsAreReplacedAsWholeWords) {
+TEST_F(AnonymizedNames, InTextsAreReplacedAsWholeWords) {
   const std::string host = names.source(first).host;
   EXPECT_EQ(names.text("on node1.cluster.example: /home/bobby/run.joule.d, node12"),
             "on " + host + ": run.joule.d, node12");
@@ -71,7 +71,7 @@ TEST_F(Names, InTextsAreReplacedAsWholeWords) {
   EXPECT_EQ(names.name("/layer1/conv/Conv"), "/layer1/conv/Conv");
 }
 
-TEST_F(Names, OfGpusKeepTheirForm) {
+TEST_F(AnonymizedNames, OfGpusPreserveTheirFormat) {
   const std::string uuid = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f";
   const std::string shared = names.name("of " + uuid + "!");
   EXPECT_EQ(shared.size(), uuid.size() + 4);

@@ -25,10 +25,10 @@ Result<FileSource> FileSource::open(const std::string& path) {
   struct stat status {};
   if (::fstat(fd->get(), &status) != 0) return system_error("stat", path, errno);
   if (S_ISDIR(status.st_mode)) {
-    return Error{ErrorCode::usage, fmt::format("{} is a folder, not a recording", path), "name a .joule file"};
+    return Error{ErrorCode::usage, fmt::format("{} is a folder, not a recording", path), "pass a .joule file"};
   }
   if (!S_ISREG(status.st_mode)) {
-    return Error{ErrorCode::usage, fmt::format("{} is not a regular file", path), "copy it into a file first"};
+    return Error{ErrorCode::usage, fmt::format("{} is not a regular file", path), "copy it to a file first"};
   }
   return FileSource(path, std::move(*fd), static_cast<std::uint64_t>(status.st_size));
 }

@@ -27,14 +27,14 @@ Values decoded(const std::string& bytes, std::size_t count) {
   return values;
 }
 
-TEST(Column, GivesBackExtremeValues) {
+TEST(Column, RoundTripsExtremeValues) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   const std::vector<Values> all = {
       {}, {0}, {kMost}, {0, kMost}, {kMost, 0, kMost / 2, 1}, {kMost, kMost, kMost, kMost}};
   for (const Values& values : all) EXPECT_EQ(decoded(encoded(values), values.size()), values);
 }
 
-TEST(Column, GivesBackRandomWalksOfAnyWidth) {
+TEST(Column, RoundTripsRandomWalksOfAnyWidth) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);
@@ -48,7 +48,7 @@ TEST(Column, GivesBackRandomWalksOfAnyWidth) {
   }
 }
 
-TEST(Column, StoresCountersThatMoveInQuantaByTheirQuanta) {
+TEST(Column, StoresQuantizedCountersByTheirQuantum) {
   std::mt19937_64 random(1);
   Values microjoules;
   Values perf;
@@ -67,7 +67,7 @@ TEST(Column, StoresCountersThatMoveInQuantaByTheirQuanta) {
   EXPECT_EQ(decoded(encoded(perf), 100), perf);
 }
 
-TEST(Column, TakesAboutABitForAValueThatStaysTheSame) { EXPECT_LE(encoded(Values(800, 65)).size(), 100u + 5u); }
+TEST(Column, StoresAConstantValueInAboutABit) { EXPECT_LE(encoded(Values(800, 65)).size(), 100u + 5u); }
 
 TEST(Column, CutBytesFailTheReader) {
   const std::string bytes = encoded({5, 1000, 70'000, 1'000'000, 3, 9});

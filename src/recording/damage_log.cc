@@ -39,9 +39,9 @@ void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::
     const double first_s = seconds_between(started_ns, first->reading.before_ns);
     if (last_samples_ && last_samples_->source == source) {
       const double last_s = seconds_between(started_ns, last_samples_->last_ns);
-      report(fmt::format("; samples are missing from {:.3f} s to {:.3f} s after its start", last_s, first_s));
+      report(fmt::format("; samples are missing from {:.3f} s to {:.3f} s after the start", last_s, first_s));
     } else {
-      report(fmt::format("; samples before {:.3f} s after its start may be missing", first_s));
+      report(fmt::format("; samples before {:.3f} s after the start may be missing", first_s));
     }
   }
   last_samples_ = LastSamples{source, last->reading.before_ns};
@@ -49,7 +49,7 @@ void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::
 
 void DamageLog::end_file() {
   if (!pending_damage_) return;
-  report(pending_damage_->at_end ? "; it was cut off while it was written, and what came after that is missing" : "");
+  report(pending_damage_->at_end ? "; writing was cut off there, and later data is missing" : "");
 }
 
 void DamageLog::report(const std::string& missing_time) {
@@ -58,10 +58,10 @@ void DamageLog::report(const std::string& missing_time) {
     unreported_bytes_ += pending_damage_->bytes;
   } else {
     const std::string code = pending_damage_->at_end ? "recording_cut" : "recording_damaged";
-    const std::string what = pending_damage_->at_end ? "the last" : "damage:";
+    const std::string what = pending_damage_->at_end ? "the last " : "";
     reported_.add({code,
                    1,
-                   fmt::format("{}: {} {} bytes (from byte {}) are not whole{}", name_, what, pending_damage_->bytes,
+                   fmt::format("{}: {}{} bytes (from byte {}) are damaged{}", name_, what, pending_damage_->bytes,
                                pending_damage_->offset, missing_time),
                    {}});
   }
@@ -73,7 +73,7 @@ Diagnostics DamageLog::diagnostics() const {
   if (unreported_ranges_ > 0) {
     all.add({"recording_damaged",
              unreported_ranges_,
-             fmt::format("{} more places with {} bytes are damaged", unreported_ranges_, unreported_bytes_),
+             fmt::format("{} more damaged ranges with {} bytes", unreported_ranges_, unreported_bytes_),
              {}});
   }
   return all;

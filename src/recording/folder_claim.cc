@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMark = "joulemap recording\n";
 constexpr int kMostTries = 100;  // for recorders that start simultaneously
-constexpr std::string_view kOtherOutput = "choose another -o";
+constexpr std::string_view kOtherOutput = "choose another output with -o";
 
 bool exists(const std::string& path) {
   struct stat status {};
@@ -74,12 +74,12 @@ std::string holder_of(const std::string& folder) {
   const std::vector<std::string_view> words = split_whitespace(identity);
   if (words.size() < 2) return "another process";
   const bool is_elsewhere = owner_process_state(identity) == OwnerProcessState::not_local;
-  return fmt::format("process {}{}", words[1], is_elsewhere ? " of another machine or container" : "");
+  return fmt::format("process {}{}", words[1], is_elsewhere ? " on another machine or in another container" : "");
 }
 
 Error held(const std::string& folder) {
   const std::string file = folder.substr(0, folder.rfind(".d"));
-  return refused(fmt::format("{} is being recorded by {}", file, holder_of(folder)), "wait until it has ended");
+  return refused(fmt::format("{} is being recorded by {}", file, holder_of(folder)), "wait until it ends");
 }
 
 // Takes the lock of an abandoned folder. Returns nullopt if the folder changed meanwhile and the caller must retry.
@@ -91,7 +91,7 @@ Result<std::optional<FileLock>> hold_left_folder(const std::string& folder, File
   // Recorders of earlier versions lock only their part, not the folder.
   if (!exists(lock_path(folder))) {
     if (const std::optional<std::string> part = part_being_written(folder)) {
-      return refused(fmt::format("{} is being written", *part), "wait until its process has ended");
+      return refused(fmt::format("{} is still being written", *part), "wait until its process ends");
     }
   }
   Result<std::optional<FileLock>> taken = FileLock::try_acquire(lock_path(folder), LockScope::shared, lock);
@@ -138,7 +138,7 @@ Result<FreshFolder> create_locked(const std::string& wanted, FileLock::FlockFunc
   if (failed != 0) {
     Error error = system_error("create", wanted, errno);
     if (error.code != ErrorCode::permission) error.code = ErrorCode::io;
-    error.remedy = "choose another place with -o";
+    error.remedy = "choose another output with -o";
     return error;
   }
   Result<std::optional<FileLock>> taken = FileLock::try_acquire(lock_path(path), LockScope::shared, lock);
@@ -156,8 +156,8 @@ Result<FreshFolder> create_locked(const std::string& wanted, FileLock::FlockFunc
 }  // namespace
 
 Status check_recording_folder(const std::string& folder) {
-  const std::string remedy = fmt::format("move it away: mv {} ELSEWHERE", folder);
-  if (kind_of(folder) != S_IFDIR) return refused(fmt::format("{} is not a folder of a recording", folder), remedy);
+  const std::string remedy = fmt::format("move it: mv {} ELSEWHERE", folder);
+  if (kind_of(folder) != S_IFDIR) return refused(fmt::format("{} is not a recording folder", folder), remedy);
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
   const bool is_marked = kind_of(lock_path(folder)) == S_IFREG;
@@ -170,18 +170,18 @@ Status check_recording_folder(const std::string& folder) {
     std::error_code error;
     const bool is_foreign_part = is_part && !is_marked && !is_recording && fs::file_size(path, error) > 0;
     if (!is_known_entry(path, name) || is_foreign_part) {
-      return refused(fmt::format("{} is not a part of a recording, so {} is left alone", path, folder), remedy);
+      return refused(fmt::format("{} is not a part of a recording: {} stays unchanged", path, folder), remedy);
     }
   }
   if (is_marked || has_part) return Done{};
-  return refused(fmt::format("{} is not a folder of a recording", folder), remedy);
+  return refused(fmt::format("{} is not a recording folder", folder), remedy);
 }
 
 Status FolderClaim::move_aside() {
   if (exists(old_folder_)) {
     if (Status known = check_recording_folder(old_folder_); !known) return known;
     if (const std::optional<std::string> part = part_being_written(old_folder_)) {
-      return refused(fmt::format("{} is still being written", *part), "wait until its process has ended");
+      return refused(fmt::format("{} is still being written", *part), "wait until its process ends");
     }
     const std::string displaced = fmt::format("{}.{}", old_folder_, ::getpid());
     if (Status moved = rename_to(old_folder_, displaced); !moved) return moved;

@@ -36,8 +36,8 @@ Result<LoadedKernelLibrary> library_of(Result<RecordingSummary> read, Collector&
   merge_into_library(loaded.powers, collector.take(), kMostLoaded);
   if (read->damaged_ranges > 0 || !read->ended) {
     loaded.diagnostics.add({"library_damaged", 1,
-                            fmt::format("{} is damaged: {} classes of kernels can be read", path, loaded.powers.size()),
-                            "what is missing is learnt again"});
+                            fmt::format("{} is damaged: {} kernel classes are readable", path, loaded.powers.size()),
+                            "joulemap learns the missing classes again"});
   }
   return loaded;
 }
@@ -70,19 +70,20 @@ Result<Diagnostics> add_to_kernel_library(const std::string& path, std::vector<K
     std::error_code error;
     std::filesystem::rename(path, aside, error);
     if (error) return Error{ErrorCode::io, fmt::format("rename {}: {}", path, error.message()), {}};
-    library.diagnostics.add({"library_damaged",
-                             1,
-                             fmt::format("{}; it is now {}, and a new one is begun", loaded.error().message, aside),
-                             {}});
+    library.diagnostics.add(
+        {"library_damaged",
+         1,
+         fmt::format("{}; it was renamed to {}, and joulemap started a new one", loaded.error().message, aside),
+         {}});
   }
   const std::size_t dropped = merge_into_library(library.powers, std::move(findings), max_entries);
   if (dropped > 0) {
-    library.diagnostics.add({"library_full",
-                             dropped,
-                             fmt::format("{} holds {} classes of kernels for each GPU; those with the least evidence "
-                                         "were dropped",
-                                         path, max_entries),
-                             {}});
+    library.diagnostics.add(
+        {"library_full",
+         dropped,
+         fmt::format("{} is limited to {} kernel classes per GPU; those with the least evidence were dropped", path,
+                     max_entries),
+         {}});
   }
   Status replaced = replace_recording_atomically(path, "library", [&](RecordingWriter& writer) {
     for (const KernelPower& known : library.powers) writer.add(known);

@@ -17,17 +17,17 @@
 namespace joulemap::recording {
 namespace {
 
-KernelPower one(std::string name, double watts = 400, double time_s = 1) {
+KernelPower kernel_power(std::string name, double watts = 400, double time_s = 1) {
   return entry_from_measurement("NVIDIA H200", {{KernelKind::kernel, std::move(name), 18}, 132, 256, time_s, 1000},
                                 watts, 0.03);
 }
 
-TEST(LibraryFile, WhatWasAddedIsThereForTheNextRun) {
+TEST(KernelLibraryFile, StoresEntriesForTheNextRun) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/new/folder/library.joule";
   EXPECT_TRUE(load_kernel_library(path)->powers.empty());
-  ASSERT_TRUE(add_to_kernel_library(path, {one("add"), one("gemm", 700)}));
-  ASSERT_TRUE(add_to_kernel_library(path, {one("add", 410)}));
+  ASSERT_TRUE(add_to_kernel_library(path, {kernel_power("add"), kernel_power("gemm", 700)}));
+  ASSERT_TRUE(add_to_kernel_library(path, {kernel_power("add", 410)}));
   const Result<LoadedKernelLibrary> loaded = load_kernel_library(path);
   ASSERT_TRUE(loaded);
   EXPECT_TRUE(loaded->diagnostics.empty());
@@ -38,14 +38,14 @@ TEST(LibraryFile, WhatWasAddedIsThereForTheNextRun) {
   EXPECT_NEAR(loaded->powers[1].threads_per_block, 256, 1e-12);
 }
 
-TEST(LibraryFile, SeveralThatAddAtOnceLoseNothing) {
+TEST(KernelLibraryFile, ConcurrentWritersLoseNothing) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/library.joule";
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 5; ++i)
-        EXPECT_TRUE(add_to_kernel_library(path, {one("own" + std::to_string(t)), one("shared")}));
+        EXPECT_TRUE(add_to_kernel_library(path, {kernel_power("own" + std::to_string(t)), kernel_power("shared")}));
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -56,48 +56,48 @@ TEST(LibraryFile, SeveralThatAddAtOnceLoseNothing) {
     EXPECT_EQ(known.recordings, known.kernel_key.name == "shared" ? 20U : 5U);
 }
 
-TEST(LibraryFile, ADamagedOneIsToldAndBegunAnew) {
+TEST(KernelLibraryFile, ReportsAndReplacesADamagedFile) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/library.joule";
   std::ofstream(path) << "not a library";
   EXPECT_FALSE(load_kernel_library(path));
-  const Result<Diagnostics> added = add_to_kernel_library(path, {one("add")});
+  const Result<Diagnostics> added = add_to_kernel_library(path, {kernel_power("add")});
   ASSERT_TRUE(added);
   EXPECT_TRUE(added->contains("library_damaged"));
   EXPECT_TRUE(std::filesystem::exists(path + ".damaged"));
   EXPECT_EQ(load_kernel_library(path)->powers.size(), 1U);
 }
 
-TEST(LibraryFile, OneOfANewerVersionStays) {
+TEST(KernelLibraryFile, PreservesAFileOfANewerVersion) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/library.joule";
-  ASSERT_TRUE(add_to_kernel_library(path, {one("add")}));
+  ASSERT_TRUE(add_to_kernel_library(path, {kernel_power("add")}));
   std::string before = file_bytes(path);
   std::optional<ChunkHeader> header = parse_chunk_header(before.substr(0, kChunkHeaderSize));
   ASSERT_TRUE(header);
   header->major = kFormatMajor + 1;
   before.replace(0, kChunkHeaderSize, to_bytes(*header));
   std::ofstream(path, std::ios::binary) << before;
-  EXPECT_FALSE(add_to_kernel_library(path, {one("add")}));
+  EXPECT_FALSE(add_to_kernel_library(path, {kernel_power("add")}));
   EXPECT_FALSE(save_calibrations(path, {}));
   EXPECT_EQ(file_bytes(path), before);
 }
 
-TEST(LibraryFile, ALinkToOneStays) {
+TEST(KernelLibraryFile, PreservesALink) {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory.path() + "/shared");
   const std::string path = directory.path() + "/library.joule";
   std::filesystem::create_symlink("shared/library.joule", path);
-  ASSERT_TRUE(add_to_kernel_library(path, {one("add")}));
-  ASSERT_TRUE(add_to_kernel_library(path, {one("mul")}));
+  ASSERT_TRUE(add_to_kernel_library(path, {kernel_power("add")}));
+  ASSERT_TRUE(add_to_kernel_library(path, {kernel_power("mul")}));
   EXPECT_TRUE(std::filesystem::is_symlink(path));
   EXPECT_EQ(load_kernel_library(directory.path() + "/shared/library.joule")->powers.size(), 2U);
 }
 
-TEST(LibraryFile, AFlippedByteIsTold) {
+TEST(KernelLibraryFile, ReportsAFlippedByte) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/library.joule";
-  ASSERT_TRUE(add_to_kernel_library(path, {one("add")}));
+  ASSERT_TRUE(add_to_kernel_library(path, {kernel_power("add")}));
   std::string bytes = file_bytes(path);
   const std::size_t at = bytes.find("NVIDIA");
   ASSERT_NE(at, std::string::npos);
@@ -109,11 +109,11 @@ TEST(LibraryFile, AFlippedByteIsTold) {
   EXPECT_TRUE(loaded->diagnostics.contains("library_damaged"));
 }
 
-TEST(LibraryFile, IsBoundedAndSaysWhatItDropped) {
+TEST(KernelLibraryFile, IsBoundedAndReportsDroppedEntries) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/library.joule";
   const Result<Diagnostics> added =
-      add_to_kernel_library(path, {one("a", 400, 3), one("b", 400, 1), one("c", 400, 2)}, 2);
+      add_to_kernel_library(path, {kernel_power("a", 400, 3), kernel_power("b", 400, 1), kernel_power("c", 400, 2)}, 2);
   ASSERT_TRUE(added);
   EXPECT_TRUE(added->contains("library_full"));
   const Result<LoadedKernelLibrary> loaded = load_kernel_library(path);
@@ -121,9 +121,9 @@ TEST(LibraryFile, IsBoundedAndSaysWhatItDropped) {
   EXPECT_EQ(loaded->powers[1].kernel_key.name, "c");
 }
 
-TEST(PowerCodec, ManyTakeSeveralChunksAndComeBackAsTheyWere) {
+TEST(PowerCodec, RoundTripsManyEntriesInSeveralChunks) {
   std::vector<KernelPower> many;
-  for (int i = 0; i < 9000; ++i) many.push_back(one(std::string(200, 'x') + std::to_string(i), 100 + i));
+  for (int i = 0; i < 9000; ++i) many.push_back(kernel_power(std::string(200, 'x') + std::to_string(i), 100 + i));
   std::vector<KernelPower> back;
   const std::vector<std::string> payloads = encode_powers(many);
   EXPECT_GT(payloads.size(), 1U);
@@ -140,10 +140,10 @@ TEST(PowerCodec, ManyTakeSeveralChunksAndComeBackAsTheyWere) {
   }
 }
 
-TEST(PowerCodec, WhatCannotBeIsLeftOut) {
-  KernelPower bad = one("bad");
+TEST(PowerCodec, OmitsImpossibleEntries) {
+  KernelPower bad = kernel_power("bad");
   bad.watts = -5;
-  const std::vector<KernelPower> some = {one("good"), bad};
+  const std::vector<KernelPower> some = {kernel_power("good"), bad};
   const auto back = decode_powers(encode_powers(some).front());
   ASSERT_TRUE(back);
   ASSERT_EQ(back->size(), 1U);

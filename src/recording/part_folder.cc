@@ -50,11 +50,11 @@ bool exists(const std::string& path) {
 // The recording replaces an existing file, but never a folder or, for root, a device.
 Status check_file_name(const std::string& file) {
   std::error_code error;
-  const std::string remedy = "name a file: -o run.joule";
+  const std::string remedy = "pass a file name: -o run.joule";
   if (fs::is_directory(file, error)) return Error{ErrorCode::usage, fmt::format("{} is a folder", file), remedy};
   const bool is_file = !fs::exists(file, error) || fs::is_regular_file(file, error);
   if (!file.empty() && !file.ends_with('/') && is_file) return Done{};
-  return Error{ErrorCode::usage, fmt::format("{} is no file", joulemap::quoted(file)), remedy};
+  return Error{ErrorCode::usage, fmt::format("{} is not a file", joulemap::quoted(file)), remedy};
 }
 
 // Whether `file` may replace `older`: only if `older` is a recording or empty.
@@ -63,8 +63,8 @@ Status check_older(const std::string& file, const std::string& older) {
   if (!exists(file) || !exists(older)) return Done{};
   const bool is_plain = fs::symlink_status(older, error).type() == fs::file_type::regular;
   if (is_plain && (has_recording_magic(older) || fs::file_size(older, error) == 0)) return Done{};
-  return Error{ErrorCode::usage, fmt::format("{} is no recording, and {} would replace it", older, file),
-               fmt::format("move it away: mv {} ELSEWHERE, or choose another -o", older)};
+  return Error{ErrorCode::usage, fmt::format("{} is not a recording, and {} would replace it", older, file),
+               fmt::format("move it: mv {} ELSEWHERE, or choose another output with -o", older)};
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::
   if (Status own = refuse_planted_file(file); !own) return std::move(own).error();
   std::error_code error;
   const std::string target = fs::absolute(resolve_links(file), error).string();
-  if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another -o"};
+  if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another output with -o"};
   if (Status replaceable = check_older(target, target + ".old"); !replaceable) return std::move(replaceable).error();
   Result<FolderClaim> claim = FolderClaim::take(recording_folder(target), recording_folder(target + ".old"));
   if (!claim) return std::move(claim).error();
@@ -122,12 +122,11 @@ Result<RecordingWriter> PartFolder::open_part(const std::string& role) {
 
 void PartFolder::add_lock_diagnostics(Diagnostics& diagnostics) const {
   if (!lock_ || !lock_->is_owner_file()) return;
-  diagnostics.add(
-      {"flock_missing", 1,
-       fmt::format("the file system of {} has no flock: an owner file marks the sampler, and parts that are "
-                   "still being written cannot be recognized",
-                   path_),
-       "record to a local disk with -o, and copy the file"});
+  diagnostics.add({"flock_missing", 1,
+                   fmt::format("the file system of {} does not support flock: an owner file marks the sampler, and "
+                               "joulemap cannot detect parts that are still being written",
+                               path_),
+                   "record to a local disk with -o, then copy the file"});
 }
 
 Result<RecordingWriter> PartFolder::open_additional_part(const std::string& role) const {
@@ -164,8 +163,8 @@ Result<JoinSummary> PartFolder::join() {
   return join_parts(path_, target_, [this]() -> Status {
     if (!has_begun_) return rename_older_recording();
     if (!exists(target_)) return Done{};
-    return Error{ErrorCode::io, fmt::format("{} is there already and is not overwritten", file_),
-                 fmt::format("move it away; the parts of the recording are in {}", path_)};
+    return Error{ErrorCode::io, fmt::format("{} already exists and is not overwritten", file_),
+                 fmt::format("move it; the parts of the recording are in {}", path_)};
   });
 }
 

@@ -63,7 +63,7 @@ class PartFolders : public testing::Test {
   std::string file_ = path("run.joule");
 };
 
-TEST_F(PartFolders, AFolderThatIsNotARecordingsIsLeftAlone) {
+TEST_F(PartFolders, LeaveAForeignFolderUnchanged) {
   fs::create_directory(path("conf.d"));
   create_file("conf.d/settings", "precious");
   expect_refused(path("conf"), "conf.d");
@@ -73,7 +73,7 @@ TEST_F(PartFolders, AFolderThatIsNotARecordingsIsLeftAlone) {
   EXPECT_EQ(names(), (std::vector<std::string>{"conf.d", "empty.d"}));
 }
 
-TEST_F(PartFolders, AFolderInThePlaceOfTheOlderRecordingIsLeftAlone) {
+TEST_F(PartFolders, LeaveAFolderAtTheBackupPathUnchanged) {
   record(file_);
   fs::create_directory(path("run.joule.old"));
   create_file("run.joule.old/notes", "precious");
@@ -82,7 +82,7 @@ TEST_F(PartFolders, AFolderInThePlaceOfTheOlderRecordingIsLeftAlone) {
   EXPECT_EQ(names(), (std::vector<std::string>{"run.joule", "run.joule.old"}));
 }
 
-TEST_F(PartFolders, AnOlderFileThatIsNoRecordingIsMovedOnceAndNeverReplaced) {
+TEST_F(PartFolders, MoveAForeignFileOnceAndNeverReplaceIt) {
   create_file("run.joule", "a text of the user");
   record(file_);
   EXPECT_EQ(content_of(path("run.joule.old")), "a text of the user");
@@ -90,14 +90,14 @@ TEST_F(PartFolders, AnOlderFileThatIsNoRecordingIsMovedOnceAndNeverReplaced) {
   EXPECT_EQ(content_of(path("run.joule.old")), "a text of the user");
 }
 
-TEST_F(PartFolders, AFileOfTheUserAmongThePartsKeepsTheFolder) {
+TEST_F(PartFolders, AreNotRemovedWithAUserFileInside) {
   leave_parts(file_);
   create_file("run.joule.d/notes.txt", "precious");
   expect_refused(file_, "notes.txt");
   EXPECT_EQ(content_of(path("run.joule.d/notes.txt")), "precious");
 }
 
-TEST_F(PartFolders, PartsOfAKilledRecorderAreMovedAside) {
+TEST_F(PartFolders, MovePartsOfAKilledRecorderAside) {
   leave_parts(file_);
   const std::string id = id_of(file_);
   record(file_);
@@ -105,7 +105,7 @@ TEST_F(PartFolders, PartsOfAKilledRecorderAreMovedAside) {
   EXPECT_EQ(names(), (std::vector<std::string>{"run.joule", "run.joule.old.d"}));
 }
 
-TEST_F(PartFolders, FoldersOfEarlierVersionsAreRecognizedByTheirParts) {
+TEST_F(PartFolders, OfEarlierVersionsAreRecognizedByTheirParts) {
   leave_parts(file_);
   fs::remove(path("run.joule.d") + "/" + std::string(kFolderLockName));
   const std::string id = id_of(file_);
@@ -113,14 +113,14 @@ TEST_F(PartFolders, FoldersOfEarlierVersionsAreRecognizedByTheirParts) {
   EXPECT_EQ(id_of(path("run.joule.old")), id);
 }
 
-TEST_F(PartFolders, WithoutAMarkAFileThatOnlyHasTheNameOfAPartKeepsTheFolder) {
+TEST_F(PartFolders, WithoutAMarkerAreNotRemovedWithAFakePartInside) {
   leave_parts(file_);
   fs::remove(path("run.joule.d") + "/" + std::string(kFolderLockName));
   create_file("run.joule.d/notes.joule", "no recording");
   expect_refused(file_, "notes.joule");
 }
 
-TEST_F(PartFolders, NothingHasChangedAfterACommandThatCouldNotBeStarted) {
+TEST_F(PartFolders, AreUnchangedAfterACommandThatCouldNotStart) {
   record(file_);
   record(file_);
   const std::string id = id_of(file_);
@@ -134,7 +134,7 @@ TEST_F(PartFolders, NothingHasChangedAfterACommandThatCouldNotBeStarted) {
   EXPECT_EQ(id_of(path("run.joule.old")), older_id);
 }
 
-TEST_F(PartFolders, NeitherHaveTheFoldersOfPartsOfTwoKilledRecorders) {
+TEST_F(PartFolders, OfTwoKilledRecordersAreUnchangedAfterACommandThatCouldNotStart) {
   leave_parts(file_);
   const std::string older_id = id_of(file_);
   leave_parts(file_);
@@ -147,7 +147,7 @@ TEST_F(PartFolders, NeitherHaveTheFoldersOfPartsOfTwoKilledRecorders) {
   EXPECT_EQ(names(), (std::vector<std::string>{"run.joule.d", "run.joule.old.d"}));
 }
 
-TEST_F(PartFolders, ASecondRecorderIsRefusedWithTheProcessThatHoldsTheFile) {
+TEST_F(PartFolders, RefuseASecondRecorderAndNameTheOwner) {
   const Result<PartFolder> first = PartFolder::create(file_, {"true"});
   ASSERT_TRUE(first);
   const std::string process = "process " + std::to_string(::getpid());
@@ -156,11 +156,11 @@ TEST_F(PartFolders, ASecondRecorderIsRefusedWithTheProcessThatHoldsTheFile) {
   for (const std::string& name : {file_, path("./run.joule"), path("link.joule"), path("folder/run.joule")}) {
     expect_refused(name, process);
   }
-  expect_refused(file_ + "/", "no file");
+  expect_refused(file_ + "/", "not a file");
   EXPECT_EQ(names(), (std::vector<std::string>{"folder", "link.joule", "run.joule.d"}));
 }
 
-TEST_F(PartFolders, TheFileIsFreeOnceItsRecorderHasEnded) {
+TEST_F(PartFolders, AreReleasedWhenTheRecorderExits) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -178,7 +178,7 @@ int without_flock(int /*fd*/, int /*operation*/) {
   return -1;
 }
 
-TEST_F(PartFolders, ASecondRecorderIsRefusedWhereFlockIsMissing) {
+TEST_F(PartFolders, RefuseASecondRecorderWithoutFlock) {
   const std::string folder = path("run.joule.d");
   const Result<FolderClaim> first = FolderClaim::take(folder, path("run.joule.old.d"), &without_flock);
   ASSERT_TRUE(first) << first.error().message;
@@ -188,7 +188,7 @@ TEST_F(PartFolders, ASecondRecorderIsRefusedWhereFlockIsMissing) {
   EXPECT_EQ(names(), std::vector<std::string>{"run.joule.d"});
 }
 
-TEST_F(PartFolders, AFileThatAppearsMeanwhileIsNotOverwritten) {
+TEST_F(PartFolders, DoNotOverwriteAFileThatAppearsMeanwhile) {
   Result<PartFolder> folder = PartFolder::create(file_, {"true"});
   Result<RecordingWriter> writer = folder->open_part("recorder");
   ASSERT_TRUE(folder->rename_older_recording() && writer->finish({}));
@@ -198,7 +198,7 @@ TEST_F(PartFolders, AFileThatAppearsMeanwhileIsNotOverwritten) {
   EXPECT_TRUE(open_recording(std::vector{path("run.joule.d")}));
 }
 
-TEST_F(PartFolders, ALinkStaysAndTheRecordingIsWhereItPoints) {
+TEST_F(PartFolders, WriteTheRecordingToTheTargetOfALink) {
   fs::create_directory(path("disk"));
   fs::create_symlink("disk/run.joule", path("link.joule"));
   record(path("link.joule"));
@@ -208,7 +208,7 @@ TEST_F(PartFolders, ALinkStaysAndTheRecordingIsWhereItPoints) {
   EXPECT_EQ(names(), (std::vector<std::string>{"disk", "link.joule"}));
 }
 
-TEST_F(PartFolders, AFileBesideTheRecordingIsNotItsTemporaryOne) {
+TEST_F(PartFolders, LeaveNeighbouringFilesUnchanged) {
   create_file("run.joule.tmp", "precious");
   record(file_);
   EXPECT_EQ(content_of(path("run.joule.tmp")), "precious");

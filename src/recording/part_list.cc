@@ -51,11 +51,11 @@ std::optional<Error> check_part_file(const std::string& path) {
   if (::lstat(path.c_str(), &status) != 0) return system_error("stat", path, errno);
   if (S_ISREG(status.st_mode)) return std::nullopt;
   return Error{ErrorCode::usage, fmt::format("{} is {}, not a part of a recording", path, kind_name(status.st_mode)),
-               "move it away"};
+               "move it"};
 }
 
 Diagnostic skipped_part_diagnostic(const Error& fault) {
-  return {"recording_part_skipped", 1, fault.message + "; it is left out", fault.remedy};
+  return {"recording_part_skipped", 1, fault.message + "; it is skipped", fault.remedy};
 }
 
 }  // namespace joulemap::recording

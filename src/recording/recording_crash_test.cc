@@ -33,7 +33,7 @@ constexpr std::int64_t kTicksPerFlush = 20;
   }
 }
 
-TEST(RecordingCrash, WhatWasFlushedSurvivesAKillAtAnyMoment) {
+TEST(RecordingCrash, FlushedDataSurvivesAKillAtAnyTime) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);
@@ -106,7 +106,7 @@ class RecordingFullDisk : public testing::Test {
   std::int64_t tick_ = 0;
 };
 
-TEST_F(RecordingFullDisk, KeepsWhatWasWrittenLeavesNothingTornAndGoesOnWhenThereIsRoom) {
+TEST_F(RecordingFullDisk, KeepsWrittenChunksAndResumesWhenThereIsSpace) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(write_second());
   const std::uint64_t whole = writer_.bytes_written();
   {
@@ -133,7 +133,7 @@ TEST_F(RecordingFullDisk, KeepsWhatWasWrittenLeavesNothingTornAndGoesOnWhenThere
   EXPECT_TRUE(recorded.ends[0].second.diagnostics.contains("recording_write_failed"));
 }
 
-TEST_F(RecordingFullDisk, ThatIsFullToTheEndSaysSoAndKeepsWhatWasWritten) {
+TEST_F(RecordingFullDisk, UntilTheEndIsReportedAndKeepsWrittenChunks) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(write_second());
   {
     const FileSizeLimit full(writer_.bytes_written());
@@ -147,7 +147,7 @@ TEST_F(RecordingFullDisk, ThatIsFullToTheEndSaysSoAndKeepsWhatWasWritten) {
   EXPECT_EQ(recorded.samples.size(), 3u * 2 * kTicksPerFlush);
 }
 
-TEST_F(RecordingFullDisk, TakesAsManyChunksOfOneFlushAsThereIsRoomFor) {
+TEST_F(RecordingFullDisk, WritesAsManyChunksOfAFlushAsFit) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(write_second());
   Activity activity;
   activity.end_ns = 1'000'000;
@@ -156,18 +156,18 @@ TEST_F(RecordingFullDisk, TakesAsManyChunksOfOneFlushAsThereIsRoomFor) {
   writer_.add(activity);
   ASSERT_TRUE(writer_.flush());
   const std::uint64_t whole = writer_.bytes_written();
-  const std::uint64_t one = whole - before;
+  const std::uint64_t chunk_size = whole - before;
   {
-    const FileSizeLimit full(whole + 2 * one + one / 2);
+    const FileSizeLimit full(whole + 2 * chunk_size + chunk_size / 2);
     for (int i = 0; i < 3; ++i) writer_.add(activity);
     EXPECT_FALSE(writer_.flush());
   }
-  EXPECT_EQ(file_bytes(path_).size(), whole + 2 * one);
+  EXPECT_EQ(file_bytes(path_).size(), whole + 2 * chunk_size);
   EXPECT_EQ(writer_.lost_events(), 1u);
   EXPECT_EQ(writer_.pending(), 0u);
 }
 
-TEST_F(RecordingFullDisk, FromTheBeginningStillDefinesItselfOnceThereIsRoom) {
+TEST_F(RecordingFullDisk, FromTheStartStillWritesDefinitionsOnceThereIsSpace) {
   {
     const FileSizeLimit full(0);
     EXPECT_FALSE(write_second());

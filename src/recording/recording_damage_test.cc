@@ -69,7 +69,7 @@ ReadBack read_back(const std::string& bytes) {
   return back;
 }
 
-TEST(RecordingDamage, EveryFlippedByteCostsItsOwnChunkOnly) {
+TEST(RecordingDamage, AFlippedByteDamagesOnlyItsChunk) {
   const SmallFile file;
   for (std::size_t at = 0; at < file.bytes.size(); ++at) {
     for (const int flip : {0x01, 0x80, 0xFF}) {
@@ -84,7 +84,7 @@ TEST(RecordingDamage, EveryFlippedByteCostsItsOwnChunkOnly) {
   }
 }
 
-TEST(RecordingDamage, EveryCutCostsWhatComesAfterItOnly) {
+TEST(RecordingDamage, ATruncationLosesOnlyTheDataAfterIt) {
   const SmallFile file;
   for (std::size_t length = file.pieces[0].end; length < file.bytes.size(); ++length) {
     const ReadBack back = read_back(file.bytes.substr(0, length));
@@ -101,7 +101,7 @@ TEST(RecordingDamage, EveryCutCostsWhatComesAfterItOnly) {
   }
 }
 
-TEST(RecordingDamage, AByteThatWasLostOrAddedCostsItsOwnChunkOnly) {
+TEST(RecordingDamage, ALostOrAddedByteDamagesOnlyItsChunk) {
   const SmallFile file;
   for (std::size_t at = 0; at < file.bytes.size(); ++at) {
     std::string shorter = file.bytes;
@@ -117,7 +117,7 @@ TEST(RecordingDamage, AByteThatWasLostOrAddedCostsItsOwnChunkOnly) {
   }
 }
 
-TEST(RecordingDamage, TheMissingTimeIsTold) {
+TEST(RecordingDamage, ReportsTheMissingTime) {
   SmallFile file;
   file.bytes[file.pieces[4].begin + kChunkHeaderSize] ^= 1;  // the third second of samples
   const ReadBack back = read_back(file.bytes);
@@ -127,7 +127,7 @@ TEST(RecordingDamage, TheMissingTimeIsTold) {
   EXPECT_NE(message.find("missing from 1.224 s to 3.024 s"), std::string::npos) << message;
 }
 
-TEST(RecordingDamage, AFileThatIsDamagedEverywhereGetsAFewMessages) {
+TEST(RecordingDamage, LimitsMessagesForAHeavilyDamagedFile) {
   SmallFile file;
   std::string bytes = file.bytes;
   for (int i = 0; i < 200; ++i) bytes += "rubbish" + file.bytes.substr(file.pieces.back().begin);
@@ -137,7 +137,7 @@ TEST(RecordingDamage, AFileThatIsDamagedEverywhereGetsAFewMessages) {
   EXPECT_LT(back.summary->diagnostics.list().size(), 12u);
 }
 
-TEST(RecordingDamage, WhatIsNoRecordingIsAnErrorWithARemedy) {
+TEST(RecordingDamage, OtherContentIsAnErrorWithARemedy) {
   const TemporaryDirectory directory;
   Recorded recorded;
   const std::string empty = directory.write("empty.joule", "");
@@ -156,7 +156,7 @@ std::string with_header(ChunkHeader header, const std::string& payload) {
   return with_source_number(header, 0, payload);
 }
 
-TEST(RecordingVersion, ANewerMinorIsReadAndItsNewPartsAreSkippedAndCounted) {
+TEST(RecordingVersion, ReadsANewerMinorAndCountsSkippedChunks) {
   SmallFile file;
   file.append(with_header({.minor = 7, .type = 200}, "something new"), {});
   const ReadBack back = read_back(file.bytes);
@@ -167,7 +167,7 @@ TEST(RecordingVersion, ANewerMinorIsReadAndItsNewPartsAreSkippedAndCounted) {
   EXPECT_TRUE(back.summary->diagnostics.contains("chunks_skipped"));
 }
 
-TEST(RecordingVersion, FieldsThatANewerMinorAddsAreIgnored) {
+TEST(RecordingVersion, IgnoresFieldsOfANewerMinor) {
   SmallFile file;
   std::string longer = encode_events({{Mark{7, MarkKind::epoch, 1, 2, "a"}}, {}});
   longer[1] = static_cast<char>(longer[1] + 3);  // length of the mark's record
@@ -181,7 +181,7 @@ TEST(RecordingVersion, FieldsThatANewerMinorAddsAreIgnored) {
   EXPECT_EQ(recorded.marks[0].second.name, "a");
 }
 
-TEST(RecordingVersion, KindsThatOnlyANewerMinorKnowsAreLeftOutAndCounted) {
+TEST(RecordingVersion, OmitsAndCountsKindsOfANewerMinor) {
   SmallFile file;
   file.append(make_chunk(ChunkType::events, 0, encode_events({{Mark{7, static_cast<MarkKind>(99), 1, 2, "a"}}, {}})),
               {});
@@ -203,7 +203,7 @@ TEST(RecordingVersion, KindsThatOnlyANewerMinorKnowsAreLeftOutAndCounted) {
   EXPECT_TRUE(summary->diagnostics.contains("samples_of_unknown_channel"));
 }
 
-TEST(RecordingVersion, AnUnknownPartThatMustBeUnderstoodIsAnErrorThatNamesTheVersion) {
+TEST(RecordingVersion, AnUnknownRequiredChunkIsAnErrorThatNamesTheVersion) {
   SmallFile file;
   file.append(with_header({.minor = 3, .type = 200, .required = true}, "new"), {});
   const ReadBack back = read_back(file.bytes);
@@ -222,7 +222,7 @@ TEST(RecordingVersion, ANewerMajorIsAnErrorThatNamesTheVersion) {
   EXPECT_NE(back.summary.error().remedy.find("update"), std::string::npos);
 }
 
-TEST(RecordingDamage, HeadersThatClaimMegabytesCostNeitherMemoryNorAges) {
+TEST(RecordingDamage, HeadersThatClaimMegabytesCostNeitherMemoryNorTime) {
   ChunkHeader header;
   header.type = 2;
   header.stored_size = header.uncompressed_size = kMaxPayloadBytes;

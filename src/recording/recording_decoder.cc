@@ -22,17 +22,17 @@ constexpr std::size_t kMostUnendedTold = 8;
 Status check_readable(const ChunkHeader& header, std::string_view name) {
   if (header.major != kFormatMajor) {
     return Error{ErrorCode::unsupported,
-                 fmt::format("{} was written in version {}.{} of the recording format; this joulemap ({}) reads {}.x",
-                             name, header.major, header.minor, JOULEMAP_VERSION, kFormatMajor),
-                 "update joulemap to the version that wrote it, or a later one"};
+                 fmt::format("{} has version {}.{} of the recording format; this joulemap ({}) reads {}.x", name,
+                             header.major, header.minor, JOULEMAP_VERSION, kFormatMajor),
+                 "update joulemap to the version that wrote it, or later"};
   }
   if (header.required && !is_known_chunk_type(header.type)) {
     return Error{
         ErrorCode::unsupported,
-        fmt::format("{} was written in version {}.{} of the recording format and holds a part (type {}) that must be "
-                    "understood; this joulemap ({}) knows {}.{}",
+        fmt::format("{} has version {}.{} of the recording format and contains a required chunk (type {}) that is "
+                    "unknown; this joulemap ({}) supports {}.{}",
                     name, header.major, header.minor, header.type, JOULEMAP_VERSION, kFormatMajor, kFormatMinor),
-        "update joulemap to the version that wrote it, or a later one"};
+        "update joulemap to the version that wrote it, or later"};
   }
   return Done{};
 }
@@ -43,23 +43,23 @@ SourceIdentity identity_of(const RecordingSource& source) {
 
 Error not_a_recording_error(std::string_view name, std::uint64_t size) {
   if (size == 0) {
-    return {ErrorCode::malformed, fmt::format("{} is empty: its process ended before it had written anything", name),
+    return {ErrorCode::malformed, fmt::format("{} is empty: its process ended before it wrote data", name),
             "record again"};
   }
-  return {ErrorCode::malformed, fmt::format("{} is no joulemap recording, or nothing of it is whole", name),
-          "give a .joule file that joulemap record has made"};
+  return {ErrorCode::malformed, fmt::format("{} is not a joulemap recording, or it is completely damaged", name),
+          "pass a .joule file that joulemap record wrote"};
 }
 
 Error source_definition_lost_error(std::string_view name) {
-  return {ErrorCode::malformed, fmt::format("{}: the description of what was measured is lost", name), "record again"};
+  return {ErrorCode::malformed, fmt::format("{}: the description of the measurement is lost", name), "record again"};
 }
 
 Error different_recordings_error(std::string_view a, std::string_view a_id, std::string_view b, std::string_view b_id) {
   return {ErrorCode::usage,
           fmt::format("{} and {} are different recordings (ids {} and {})", a, b, joulemap::quoted(a_id),
                       joulemap::quoted(b_id)),
-          "name only files of one recording; to compare two, name them one at a time; machines that record one run "
-          "together give it a name: record --run NAME"};
+          "pass files of one recording only; to compare recordings, pass them one at a time; to record one run on "
+          "several machines, name it: record --run NAME"};
 }
 
 Status RecordingDecoder::read(ByteSource& bytes, std::string_view name) {
@@ -156,8 +156,9 @@ Status RecordingDecoder::define_source(std::uint16_t number, DecodedSource decod
     return different_recordings_error(first_name_, summary_.recording_id, name_, decoded.source.recording_id);
   }
   if (definition_bytes_ > kMostDefinitionBytes || sources_.size() >= kMaxSources) {
-    return Error{
-        ErrorCode::malformed, fmt::format("{} describes more processes and channels than can be read", name_), {}};
+    return Error{ErrorCode::malformed,
+                 fmt::format("{} describes more processes and channels than joulemap supports", name_),
+                 {}};
   }
   sources_in_file_.insert(identity);
   const auto source = static_cast<std::uint32_t>(sources_.size());
@@ -269,16 +270,14 @@ void RecordingDecoder::report_unended_sources() {
     if (state.ended || ++unended > kMostUnendedTold) continue;
     add_diagnostic({"recording_not_ended",
                     1,
-                    fmt::format("process {} on {} stopped writing before it had ended", state.source.pid,
+                    fmt::format("process {} on {} stopped writing before it ended", state.source.pid,
                                 joulemap::quoted(state.source.host)),
                     {}});
   }
   if (unended > kMostUnendedTold) {
     const std::uint64_t more = unended - kMostUnendedTold;
-    add_diagnostic({"recording_not_ended",
-                    more,
-                    fmt::format("{} more processes stopped writing before they had ended", more),
-                    {}});
+    add_diagnostic(
+        {"recording_not_ended", more, fmt::format("{} more processes stopped writing before they ended", more), {}});
   }
   summary_.ended = unended == 0 && !sources_.empty();
 }
@@ -290,20 +289,20 @@ RecordingSummary RecordingDecoder::finish() {
   summary_.diagnostics.add_all(damage_.diagnostics());
   summary_.diagnostics.add_all(sample_filter_.diagnostics());
   if (summary_.chunks_skipped > 0) {
-    add_diagnostic({"chunks_skipped", summary_.chunks_skipped, "parts that only a newer joulemap knows were left out",
-                    "update joulemap to see them"});
+    add_diagnostic({"chunks_skipped", summary_.chunks_skipped,
+                    "chunks that only a newer joulemap supports were skipped", "update joulemap to read them"});
   }
   if (unknown_marks_ > 0) {
     add_diagnostic(
-        {"unknown_marks", unknown_marks_, "marks that only a newer joulemap knows were left out", "update joulemap"});
+        {"unknown_marks", unknown_marks_, "marks that only a newer joulemap supports were skipped", "update joulemap"});
   }
   if (unknown_scopes_ > 0) {
     add_diagnostic({"unknown_places", unknown_scopes_,
-                    "places and kernels that only a newer joulemap knows have no name", "update joulemap"});
+                    "scopes and kernels that only a newer joulemap supports have no name", "update joulemap"});
   }
   if (orphaned_chunks_ > 0) {
     add_diagnostic(
-        {"recording_source_lost", orphaned_chunks_, "parts of a process whose description is lost were left out", {}});
+        {"recording_source_lost", orphaned_chunks_, "chunks of a process whose description is lost were skipped", {}});
   }
   report_unended_sources();
   return std::move(summary_);

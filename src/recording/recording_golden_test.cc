@@ -142,7 +142,7 @@ std::string golden_path(int minor, const char* ending) {
   return fmt::format("{}/v{}.{}.{}", JOULEMAP_RECORDINGS, int{kFormatMajor}, minor, ending);
 }
 
-TEST(RecordingGolden, EveryVersionEverWrittenReadsAsItAlwaysDid) {
+TEST(RecordingGolden, ReadsEveryVersionAsBefore) {
   const std::string newest = golden_path(kFormatMinor, "joule");
   if (std::getenv("JOULEMAP_UPDATE_GOLDENS") != nullptr && !std::filesystem::exists(newest)) {
     const std::string bytes = make_golden();
@@ -156,7 +156,7 @@ TEST(RecordingGolden, EveryVersionEverWrittenReadsAsItAlwaysDid) {
   }
 }
 
-TEST(RecordingGolden, TodaysWriterWritesTheSameContent) {
+TEST(RecordingGolden, TheCurrentWriterWritesTheSameContent) {
   EXPECT_EQ(dump(make_golden()), file_bytes(golden_path(kFormatMinor, "txt")));
 }
 

@@ -146,8 +146,8 @@ Result<std::optional<std::uint16_t>> Joiner::source_index_of(std::uint16_t numbe
 
 Result<std::uint16_t> Joiner::new_number() {
   if (numbers_used_ >= kMaxSources) {
-    return Error{ErrorCode::unsupported, fmt::format("more than {} processes in one recording", kMaxSources),
-                 "record a part of the processes"};
+    return Error{ErrorCode::unsupported, fmt::format("the recording has more than {} processes", kMaxSources),
+                 "record fewer processes"};
   }
   return static_cast<std::uint16_t>(numbers_used_++);
 }
@@ -213,8 +213,8 @@ Result<JoinInputs> find_inputs(const std::string& folder, const std::string& pat
       ++summary.parts_left;
       summary.diagnostics.add(
           {"recording_part_open", 1,
-           fmt::format("{} is still being written by its process; it stays beside the recording", part),
-           "reports read both; once the process has ended, join again"});
+           fmt::format("{} is still being written by its process; it stays next to the recording", part),
+           "reports read both; join again after the process has ended"});
       continue;
     }
     if (const Result<FileSource> readable = FileSource::open(part); !readable) {
@@ -278,7 +278,7 @@ void remove_parts(const std::string& folder, const JoinInputs& inputs, JoinSumma
   const Status removed = remove_folder(folder);
   if (removed) return;
   summary.diagnostics.add({"recording_folder_left", 1, removed.error().message,
-                           fmt::format("look into it and remove it: rm -r {}", folder)});
+                           fmt::format("check its content and remove it: rm -r {}", folder)});
 }
 
 }  // namespace
@@ -289,14 +289,14 @@ Result<JoinSummary> join_parts(const std::string& folder, const std::string& pat
   Result<JoinInputs> inputs = find_inputs(folder, path, summary);
   if (!inputs) return std::move(inputs).error();
   if (inputs->finished.empty()) {
-    return Error{ErrorCode::not_found, fmt::format("{} holds no part of a recording that could be joined", folder),
+    return Error{ErrorCode::not_found, fmt::format("{} contains no part of a recording that can be joined", folder),
                  "wait until the recorded processes have ended"};
   }
   // In the folder, which is ours: a file beside `path` may belong to the user.
   const std::string temporary = fmt::format("{}/{}", folder, kUnfinishedJoinFileName);
   if (is_being_written(temporary)) {
     return Error{ErrorCode::io, fmt::format("{} is being written by another process", temporary),
-                 "wait until it is done"};
+                 "wait until it has finished"};
   }
   ::unlink(temporary.c_str());
   Result<std::uint64_t> size = write_joined(*inputs, temporary, summary);

@@ -55,8 +55,8 @@ Result<std::vector<RecordingFile>> resolve(const std::string& path) {
   if (is_folder(path)) {
     Result<std::vector<RecordingFile>> parts = parts_in(path);
     if (parts && parts->empty()) {
-      return Error{ErrorCode::not_found, fmt::format("{} is a folder without any part of a recording", path),
-                   "name a .joule file"};
+      return Error{ErrorCode::not_found, fmt::format("{} is a folder without parts of a recording", path),
+                   "pass a .joule file"};
     }
     return parts;
   }
@@ -74,7 +74,7 @@ Result<std::vector<RecordingFile>> resolve(const std::string& path) {
 
 Error left_over_parts(Error error, const std::string& path) {
   error.remedy = fmt::format(
-      "{0}.d holds a recording that was cut off and not joined: name {0}.d to read it, or move it away to read {0}",
+      "{0}.d contains an interrupted recording that was not joined: pass {0}.d to read it, or move it to read {0}",
       path);
   return error;
 }

@@ -54,7 +54,7 @@ class RecordingParts : public testing::Test {
   Recorded recorded_;
 };
 
-TEST_F(RecordingParts, PartsAreJoinedIntoOneFileAndTheFolderIsGone) {
+TEST_F(RecordingParts, AreJoinedIntoOneFileAndTheFolderIsRemoved) {
   write_part(recording_source(1), "package-0");
   write_part(recording_source(2), "package-1");
   ASSERT_TRUE(*SamplerLock::try_acquire(folder_, "boot-a"));  // leaves its lock file
@@ -79,7 +79,7 @@ TEST_F(RecordingParts, PartsAreJoinedIntoOneFileAndTheFolderIsGone) {
   }
 }
 
-TEST_F(RecordingParts, ThatWereNeverJoinedAreReadByTheNameOfTheRecordingOrOfTheFolder) {
+TEST_F(RecordingParts, ThatWereNotJoinedAreReadByTheRecordingOrFolderName) {
   write_part(recording_source(1), "package-0");
   write_part(recording_source(2), "package-1");
   for (const std::string& name : {path_, folder_}) {
@@ -89,7 +89,7 @@ TEST_F(RecordingParts, ThatWereNeverJoinedAreReadByTheNameOfTheRecordingOrOfTheF
   }
 }
 
-TEST_F(RecordingParts, DamagedAndEmptyOnesGiveWhatIsGoodAndTheJoinedFileSaysWhatWasLost) {
+TEST_F(RecordingParts, WithDamageGiveTheirValidDataAndTheJoinedFileReportsTheLoss) {
   write_part(recording_source(1), "package-0");
   const std::string damaged = write_part(recording_source(2), "package-1");
   std::string bytes = file_bytes(damaged);
@@ -109,7 +109,7 @@ TEST_F(RecordingParts, DamagedAndEmptyOnesGiveWhatIsGoodAndTheJoinedFileSaysWhat
   EXPECT_TRUE(summary->diagnostics.contains("recording_part_unreadable"));
 }
 
-TEST_F(RecordingParts, ThatHaveAHoleTellItsTimeInTheJoinedFile) {
+TEST_F(RecordingParts, WithAGapReportItsTimeInTheJoinedFile) {
   const std::string part = write_part(recording_source(1), "package-0");
   std::string bytes = file_bytes(part);
   std::size_t third = 0;  // after a definition, samples and a definition: the second samples chunk
@@ -125,7 +125,7 @@ TEST_F(RecordingParts, ThatHaveAHoleTellItsTimeInTheJoinedFile) {
   EXPECT_NE(message.find("samples are missing from 0.024 s to 1.074 s"), std::string::npos) << message;
 }
 
-TEST_F(RecordingParts, UnknownChunksAreCopiedByAJoin) {
+TEST_F(RecordingParts, JoinCopiesUnknownChunks) {
   const std::string part = write_part(recording_source(1), "package-0");
   const std::string content = "only a newer version knows";
   ChunkHeader header;
@@ -141,7 +141,7 @@ TEST_F(RecordingParts, UnknownChunksAreCopiedByAJoin) {
   EXPECT_EQ(summary->minor, 9);
 }
 
-TEST_F(RecordingParts, OfANewerMajorVersionStopTheJoinAndAreKept) {
+TEST_F(RecordingParts, OfANewerMajorVersionPreventTheJoinAndRemain) {
   const std::string part = write_part(recording_source(1), "package-0");
   ChunkHeader header;
   header.major = 2;
@@ -171,7 +171,7 @@ TEST_F(RecordingParts, LeftBesideTheJoinedFileByACrashAreNotReadTwice) {
   EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
 }
 
-TEST_F(RecordingParts, ThatAreStillWrittenStayUntilTheirProcessEnds) {
+TEST_F(RecordingParts, OfARunningProcessRemainUntilItExits) {
   write_part(recording_source(1), "package-0");
   const RecordingSource late = recording_source(2);
   std::optional<RecordingWriter> writer = *RecordingWriter::create(recording_part_path(folder_, late), late);
@@ -191,7 +191,7 @@ TEST_F(RecordingParts, ThatAreStillWrittenStayUntilTheirProcessEnds) {
   EXPECT_EQ(recorded_.marks.size(), 2u);
 }
 
-TEST_F(RecordingParts, OfAnotherRecordingAreAnErrorThatSaysWhatToDo) {
+TEST_F(RecordingParts, OfAnotherRecordingAreAnErrorWithARemedy) {
   write_part(recording_source(1), "package-0");
   ASSERT_TRUE(join_parts(folder_, path_));
   std::filesystem::create_directory(folder_);
@@ -207,7 +207,7 @@ TEST_F(RecordingParts, OfAnotherRecordingAreAnErrorThatSaysWhatToDo) {
   EXPECT_FALSE(two.error().remedy.empty());
 }
 
-TEST_F(RecordingParts, WhatTwoProcessesSampledTwiceIsTakenOnce) {
+TEST_F(RecordingParts, DuplicateSamplesOfTwoProcessesCountOnce) {
   write_part(recording_source(1), "package-0", 0);
   write_part(recording_source(2), "package-0", kTicks / 2);
   RecordingSource elsewhere = recording_source(3);
@@ -221,13 +221,13 @@ TEST_F(RecordingParts, WhatTwoProcessesSampledTwiceIsTakenOnce) {
   EXPECT_TRUE(summary->diagnostics.contains("duplicate_samples"));
 }
 
-TEST_F(RecordingParts, NamesFromOutsideCannotLeaveTheFolder) {
+TEST_F(RecordingParts, NamesCannotEscapeTheFolder) {
   RecordingSource source = recording_source(1);
   source.boot_id = "../../etc/x y";
   EXPECT_EQ(recording_part_path("/f", source), "/f/______etc_x_y-1-1000000000.joule");
 }
 
-TEST_F(RecordingParts, AreMissingIsAnErrorWithARemedy) {
+TEST_F(RecordingParts, MissingPartsAreAnErrorWithARemedy) {
   const Result<RecordingSummary> summary = read({directory_.path() + "/other.joule"});
   ASSERT_FALSE(summary);
   EXPECT_EQ(summary.error().code, ErrorCode::not_found);
@@ -235,7 +235,7 @@ TEST_F(RecordingParts, AreMissingIsAnErrorWithARemedy) {
   EXPECT_FALSE(join_parts(folder_, path_));
 }
 
-TEST_F(RecordingParts, OneSamplerIsElectedForEachBoot) {
+TEST_F(RecordingParts, ElectOneSamplerPerBoot) {
   {
     const Result<std::optional<SamplerLock>> first = SamplerLock::try_acquire(folder_, "boot-a");
     EXPECT_TRUE(*first);
@@ -245,7 +245,7 @@ TEST_F(RecordingParts, OneSamplerIsElectedForEachBoot) {
   EXPECT_TRUE(*SamplerLock::try_acquire(folder_, "boot-a"));
 }
 
-TEST_F(RecordingParts, OneSamplerIsElectedWhereFlockIsMissing) {
+TEST_F(RecordingParts, ElectOneSamplerWithoutFlock) {
   const auto no_flock = [](int, int) {
     errno = ENOLCK;
     return -1;
@@ -261,7 +261,7 @@ TEST_F(RecordingParts, OneSamplerIsElectedWhereFlockIsMissing) {
   EXPECT_TRUE(*SamplerLock::try_acquire(folder_, "boot-a", no_flock));
 }
 
-TEST_F(RecordingParts, TheOwnerFileOfTheSamplerGoesWithTheFolder) {
+TEST_F(RecordingParts, TheOwnerFileOfTheSamplerIsRemovedWithTheFolder) {
   write_part(recording_source(1), "package-0");
   const auto no_flock = [](int, int) {
     errno = EOPNOTSUPP;
@@ -274,16 +274,16 @@ TEST_F(RecordingParts, TheOwnerFileOfTheSamplerGoesWithTheFolder) {
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
-TEST_F(RecordingParts, WhatIsNoFileCostsNothingButItself) {
+TEST_F(RecordingParts, SkipEntriesThatAreNoFiles) {
   const std::string part = write_part(recording_source(1), "package-0");
   ASSERT_EQ(::mkfifo((folder_ + "/fifo.joule").c_str(), 0600), 0);
   std::filesystem::create_directory(folder_ + "/folder.joule");
   std::filesystem::create_symlink(part, folder_ + "/link.joule");
-  const Result<RecordingSummary> read_apart = read({folder_});
-  ASSERT_TRUE(read_apart) << read_apart.error().message;
+  const Result<RecordingSummary> read_parts = read({folder_});
+  ASSERT_TRUE(read_parts) << read_parts.error().message;
   const Result<JoinSummary> joined = join_parts(folder_, path_);
   ASSERT_TRUE(joined) << joined.error().message;
-  for (const Diagnostics* notes : {&read_apart->diagnostics, &joined->diagnostics}) {
+  for (const Diagnostics* notes : {&read_parts->diagnostics, &joined->diagnostics}) {
     EXPECT_EQ(std::ranges::count(notes->list(), "recording_part_skipped", &Diagnostic::code), 3);
   }
   EXPECT_EQ(joined->parts, 1u);
@@ -291,7 +291,7 @@ TEST_F(RecordingParts, WhatIsNoFileCostsNothingButItself) {
   EXPECT_EQ(read({path_})->samples, static_cast<std::uint64_t>(kTicks));
 }
 
-TEST_F(RecordingParts, APartThatMayNotBeReadStaysAndIsReported) {
+TEST_F(RecordingParts, AnUnreadablePartRemainsAndIsReported) {
   std::filesystem::permissions(write_part(recording_source(1), "package-0"), std::filesystem::perms::all);
   const std::string closed = write_part(recording_source(2), "package-1");
   std::filesystem::permissions(closed, std::filesystem::perms::none);
@@ -302,14 +302,14 @@ TEST_F(RecordingParts, APartThatMayNotBeReadStaysAndIsReported) {
     ASSERT_EQ(::seteuid(65534), 0);  // permissions do not apply to root
   }
   const Result<JoinSummary> joined = join_parts(folder_, path_);
-  const Result<RecordingSummary> read_both = read({path_});
+  const Result<RecordingSummary> read_joined = read({path_});
   if (is_root) {
     ASSERT_EQ(::seteuid(0), 0);
   }
-  ASSERT_TRUE(joined && read_both);
+  ASSERT_TRUE(joined && read_joined);
   EXPECT_TRUE(joined->diagnostics.contains("recording_part_unreadable"));
-  EXPECT_TRUE(read_both->diagnostics.contains("recording_part_unreadable"));
-  EXPECT_EQ(read_both->samples, static_cast<std::uint64_t>(kTicks));
+  EXPECT_TRUE(read_joined->diagnostics.contains("recording_part_unreadable"));
+  EXPECT_EQ(read_joined->samples, static_cast<std::uint64_t>(kTicks));
   EXPECT_TRUE(std::filesystem::exists(closed));
 }
 

@@ -17,7 +17,7 @@ Result<std::optional<FileSource>> open_file(RecordingDecoder& decoder, const Rec
   Result<FileSource> opened = FileSource::open(file.path);
   if (opened) return std::optional(std::move(*opened));
   if (!file.is_part) return std::move(opened).error();
-  decoder.add_diagnostic({"recording_part_unreadable", 1, opened.error().message, "make it readable"});
+  decoder.add_diagnostic({"recording_part_unreadable", 1, opened.error().message, "make it readable (chmod u+r)"});
   return std::optional<FileSource>();
 }
 
@@ -52,7 +52,7 @@ Result<RecordingSummary> read_recording(std::span<const RecordingFile> files, Re
   }
   if (any_read) return decoder.finish();
   if (first_error) return *first_error;
-  return Error{ErrorCode::not_found, "no file of a recording was given", "name a .joule file"};
+  return Error{ErrorCode::not_found, "no recording given", "pass a .joule file"};
 }
 
 }  // namespace joulemap::recording

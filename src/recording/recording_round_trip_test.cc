@@ -32,7 +32,7 @@ class RecordingRoundTrip : public testing::Test {
   RecordingSummary summary_;
 };
 
-TEST_F(RecordingRoundTrip, ChannelsComeBackFieldByField) {
+TEST_F(RecordingRoundTrip, PreservesEveryFieldOfChannels) {
   Channel gauge = recorded_channel("gpu0");
   gauge.sensor = "nvml";
   gauge.part_of = "psys";
@@ -68,7 +68,7 @@ TEST_F(RecordingRoundTrip, ChannelsComeBackFieldByField) {
       std::tie(gauge.scale, gauge.refresh_s, gauge.averaging_time_s, gauge.relative_uncertainty, gauge.uncertainty_w));
 }
 
-TEST_F(RecordingRoundTrip, EverythingButSamplesComesBack) {
+TEST_F(RecordingRoundTrip, PreservesEverythingButSamples) {
   RecordingWriter out = writer();
   out.add(ClockPair{5, -7});
   out.add(Mark{12, MarkKind::window_end, 99, 4711, "epoch \xFF\n"});
@@ -133,7 +133,7 @@ Sample random_sample(std::mt19937_64& random, std::uint32_t channels, std::int64
   return {static_cast<std::uint32_t>(random() % channels), {raw, now_ns, after_ns, code}};
 }
 
-TEST_F(RecordingRoundTrip, AnySamplesComeBackExactlyWhenNanosecondsAreAskedFor) {
+TEST_F(RecordingRoundTrip, PreservesSamplesExactlyAtNanosecondResolution) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);
@@ -162,7 +162,7 @@ TEST_F(RecordingRoundTrip, AnySamplesComeBackExactlyWhenNanosecondsAreAskedFor) 
   }
 }
 
-TEST_F(RecordingRoundTrip, TheMomentOfAReadStaysBetweenItsTimes) {
+TEST_F(RecordingRoundTrip, TheTimeOfAReadStaysBetweenItsBounds) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);
@@ -188,7 +188,7 @@ TEST_F(RecordingRoundTrip, TheMomentOfAReadStaysBetweenItsTimes) {
   }
 }
 
-TEST_F(RecordingRoundTrip, MoreThanAChunkHoldsIsSplit) {
+TEST_F(RecordingRoundTrip, SplitsSamplesThatExceedAChunk) {
   RecordingWriter out = writer();
   out.set_channels(recorded_channels(2));
   constexpr std::int64_t kManyTicks = 50'000;
@@ -213,7 +213,7 @@ TEST_F(RecordingRoundTrip, SkippedReadingsAreNotRecorded) {
   EXPECT_TRUE(read().samples.empty());
 }
 
-TEST_F(RecordingRoundTrip, SamplesThatGoBackInTimeAreLeftOutAndCounted) {
+TEST_F(RecordingRoundTrip, DropsAndCountsSamplesThatGoBackInTime) {
   RecordingWriter out = writer();
   out.set_channels(recorded_channels(1));
   for (const std::int64_t tick : {1, 3, 2, 4}) out.add(recorded_sample(0, tick));

@@ -98,7 +98,7 @@ Sizes record(const std::vector<Sample>& samples, std::size_t channels, unsigned 
   return sizes;
 }
 
-std::vector<Sample> in_order_of_time(std::vector<Sample> samples) {
+std::vector<Sample> sorted_by_time(std::vector<Sample> samples) {
   std::stable_sort(samples.begin(), samples.end(),
                    [](const Sample& a, const Sample& b) { return a.reading.before_ns < b.reading.before_ns; });
   return samples;
@@ -106,7 +106,7 @@ std::vector<Sample> in_order_of_time(std::vector<Sample> samples) {
 
 std::vector<Sample> concatenated(std::vector<Sample> a, const std::vector<Sample>& b) {
   a.insert(a.end(), b.begin(), b.end());
-  return in_order_of_time(std::move(a));
+  return sorted_by_time(std::move(a));
 }
 
 struct Stream {
@@ -142,7 +142,7 @@ TEST(RecordingSize, ThreeDaysFitInto500Megabytes) {
     samples.insert(samples.end(), more.begin(), more.end());
   }
   const auto count = static_cast<double>(samples.size());
-  const Sizes sizes = record(in_order_of_time(std::move(samples)), 8, kSampleTimeUnitLog2);
+  const Sizes sizes = record(sorted_by_time(std::move(samples)), 8, kSampleTimeUnitLog2);
   const double three_days = 72.0 * 3600 * kNanosecondsPerSecond / kRun_ns;
   fmt::print("72 hours: {:.0f} MB, {:.0f} MB before the join\n", three_days * count * sizes.joined / 1e6,
              three_days * count * sizes.part / 1e6);

@@ -240,9 +240,9 @@ Status RecordingWriter::finish(RecordingEnd end, Durability durability) {
   if (failed_writes_ > 0) {
     end.lost_samples += lost_samples_;
     end.diagnostics.add({"recording_write_failed", failed_writes_,
-                         fmt::format("{} samples and {} events could not be written ({}); their time is missing",
+                         fmt::format("{} samples and {} events could not be written ({}); their time is not covered",
                                      lost_samples_, lost_events_, last_failure_),
-                         "make room on that file system and record again"});
+                         "free space on that file system and record again"});
   }
   keep_first_error(status, append(ChunkType::end, encode_end(end)));
   if (durability == Durability::on_disk) keep_first_error(status, file_.sync());

@@ -62,16 +62,15 @@ Diagnostics SampleFilter::diagnostics() const {
   if (duplicates_ > 0) {
     diagnostics.add({"duplicate_samples",
                      duplicates_,
-                     "samples of a device that another process of the same machine had recorded already were left out",
+                     "samples that another process on the same machine had already recorded were skipped",
                      {}});
   }
   if (out_of_order_ > 0) {
-    diagnostics.add(
-        {"samples_out_of_order", out_of_order_, "samples older than the one before them were left out", {}});
+    diagnostics.add({"samples_out_of_order", out_of_order_, "samples older than the previous one were skipped", {}});
   }
   if (unknown_channel_ > 0) {
     diagnostics.add({"samples_of_unknown_channel", unknown_channel_,
-                     "samples of channels that this version does not understand were left out", "update joulemap"});
+                     "samples of channels that this version does not support were skipped", "update joulemap"});
   }
   return diagnostics;
 }

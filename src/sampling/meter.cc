@@ -218,8 +218,8 @@ DomainTable Meter::result() const {
   DomainTable table = make_domain_table(energies, elapsed_s(), check_estimates_);
   if (sampler_.hanging_count() > 0) {
     table.diagnostics.add({"sensor_hangs", sampler_.hanging_count(),
-                           "a sensor did not come back from a read: it was given up",
-                           "see dmesg; its device or driver hangs"});
+                           "a sensor read did not return: the sensor is not read any more",
+                           "see dmesg: the device or its driver hangs"});
   }
   for (const ChannelEnergy& energy : energies) table.diagnostics.add_all(describe_faults(energy));
   return table;

@@ -14,13 +14,13 @@ namespace {
 
 // A package and a thermometer with manually set values, read only on request: results do not depend on the speed of the
 // machine.
-class HandMovedSensor final : public sensors::Sensor {
+class ManualSensor final : public sensors::Sensor {
  public:
   struct Values {
     std::atomic<std::uint64_t> microjoules{0};
     std::atomic<ReadCode> code{ReadCode::ok};
   };
-  explicit HandMovedSensor(Values& values) : values_(values), channels_(2) {
+  explicit ManualSensor(Values& values) : values_(values), channels_(2) {
     channels_[0].name = channels_[0].domain = "package-0";
     channels_[0].scale = 1e-6;
     channels_[1].name = "package-0-temperature";
@@ -43,9 +43,9 @@ class HandMovedSensor final : public sensors::Sensor {
   std::vector<Channel> channels_;
 };
 
-Meter meter_of(HandMovedSensor::Values& values) {
+Meter meter_of(ManualSensor::Values& values) {
   std::vector<std::unique_ptr<sensors::Sensor>> sensors;
-  sensors.push_back(std::make_unique<HandMovedSensor>(values));
+  sensors.push_back(std::make_unique<ManualSensor>(values));
   return Meter({}, Sampler(std::move(sensors)));
 }
 
@@ -88,7 +88,7 @@ struct SteadyMeter {
   }
 };
 
-TEST(Meter, MeasuresWhatTheCounterRoseBetweenBeginAndEnd) {
+TEST(Meter, MeasuresTheIncreaseOfTheCounterBetweenBeginAndEnd) {
   SteadyMeter steady;
   for (int run = 1; run <= 3; ++run) {  // one window after another
     steady.meter.prepare();
@@ -104,8 +104,8 @@ TEST(Meter, MeasuresWhatTheCounterRoseBetweenBeginAndEnd) {
   }
 }
 
-TEST(Meter, AThermometerIsNoDomainOfEnergy) {
-  HandMovedSensor::Values values;
+TEST(Meter, ATemperatureIsNoEnergyDomain) {
+  ManualSensor::Values values;
   Meter meter = meter_of(values);
   meter.prepare();
   meter.begin();
@@ -114,7 +114,7 @@ TEST(Meter, AThermometerIsNoDomainOfEnergy) {
   EXPECT_EQ(meter.result().rows.size(), 1u);
 }
 
-TEST(Meter, KeepsWhatWasMeasuredBeforeTheCounterVanishedAndSaysSo) {
+TEST(Meter, ReportsEnergyUntilTheCounterVanished) {
   SteadyMeter steady;
   steady.meter.prepare();
   steady.meter.begin();
@@ -131,7 +131,7 @@ TEST(Meter, KeepsWhatWasMeasuredBeforeTheCounterVanishedAndSaysSo) {
 }
 
 TEST(Meter, SplitsTheEnergyIntoIntervals) {
-  HandMovedSensor::Values values;
+  ManualSensor::Values values;
   Meter meter = meter_of(values);
   meter.prepare();
   meter.begin();
@@ -143,7 +143,7 @@ TEST(Meter, SplitsTheEnergyIntoIntervals) {
   meter.end();
 }
 
-TEST(Meter, GivesNoNumberForCountersThatStandStill) {
+TEST(Meter, HasNoEnergyForFrozenCounters) {
   Meter meter = open_meter(sysroot("frozen-counter"), "powercap");
   meter.prepare();
   meter.begin();

@@ -46,11 +46,11 @@ Result<OpenSensors> open_replay(const std::string& path) {
   Result<recording::RecordingSummary> read = recording::read_recording(*files, collector);
   if (!read) return std::move(read).error();
   if (collector.too_many()) {
-    return Error{ErrorCode::unsupported, fmt::format("{} is too long to be replayed", path),
-                 "replay a shorter recording"};
+    return Error{ErrorCode::unsupported, fmt::format("{} is too long to replay", path), "replay a shorter recording"};
   }
   if (collector.samples().empty()) {
-    return Error{ErrorCode::unsupported, fmt::format("{} holds no samples", path), "record on a machine with a sensor"};
+    return Error{ErrorCode::unsupported, fmt::format("{} contains no samples", path),
+                 "record on a machine with a sensor"};
   }
   OpenSensors opened;
   SensorStatus status;

@@ -40,7 +40,7 @@ Sampler::~Sampler() { stop(); }
 Sampler::ChannelRange Sampler::channels_of(std::size_t sensor) const { return ranges_[sensor]; }
 
 void Sampler::start() {
-  JOULEMAP_CHECK(!running_, "a sampler is started once");
+  JOULEMAP_CHECK(!running_, "a sampler can be started only once");
   for (const std::unique_ptr<SensorThread>& thread : threads_) {
     if (thread) thread->start();
   }
@@ -87,7 +87,7 @@ bool Sampler::read_now(std::int64_t timeout_ns) {
 }
 
 std::vector<SamplerCost> Sampler::costs() const {
-  JOULEMAP_CHECK(!running_, "costs are told after stop()");
+  JOULEMAP_CHECK(!running_, "costs are available only after stop()");
   std::vector<SamplerCost> costs;
   for (const std::unique_ptr<SensorThread>& thread : threads_) {
     if (thread) costs.push_back(thread->cost());

@@ -86,7 +86,7 @@ void wait_for(Condition condition) {
   }
 }
 
-TEST(Sampler, HandsOutWhatEachSensorReadInOrderAndByItsChannel) {
+TEST(Sampler, DeliversReadingsOfEachSensorInOrderByChannel) {
   Script a;
   Script b;
   Sampler sampler = sampler_of(sensor(a, kNanosecondsPerMillisecond), sensor(b, kNanosecondsPerMillisecond));
@@ -149,7 +149,7 @@ TEST(Sampler, ASensorThatHangsDelaysNoOther) {
   EXPECT_TRUE(sampler.read_now(kForever_ns));
 }
 
-TEST(Sampler, ReadsAtOnceWhenAskedThoughTheNextReadIsFarAway) {
+TEST(Sampler, ReadsImmediatelyOnRequest) {
   Script script;
   Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
   sampler.start();
@@ -158,7 +158,7 @@ TEST(Sampler, ReadsAtOnceWhenAskedThoughTheNextReadIsFarAway) {
   EXPECT_EQ(drained(sampler)[0].back(), 2u);
 }
 
-TEST(Sampler, ClosesUpAtOnceThoughItSleeps) {
+TEST(Sampler, AppliesAModeChangeWhileItSleeps) {
   Script script;
   Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
   sampler.start();
@@ -167,7 +167,7 @@ TEST(Sampler, ClosesUpAtOnceThoughItSleeps) {
   wait_for([&] { return script.reads >= 10; });
 }
 
-TEST(Sampler, StopsAtOnceThoughItSleeps) {
+TEST(Sampler, StopsWhileItSleeps) {
   Script script;
   Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
   sampler.start();
@@ -175,7 +175,7 @@ TEST(Sampler, StopsAtOnceThoughItSleeps) {
   EXPECT_FALSE(sampler.is_running());
 }
 
-TEST(Sampler, GivesUpASensorThatNeverComesBack) {
+TEST(Sampler, AbandonsASensorThatNeverReturns) {
   auto& script = *new Script;  // its thread outlives the test and hangs until the program exits
   Script quick;
   {
@@ -193,7 +193,7 @@ TEST(Sampler, GivesUpASensorThatNeverComesBack) {
   }
 }
 
-TEST(Sampler, KeepsNothingOfWhatWasNotDue) {
+TEST(Sampler, StoresNoReadingThatWasNotDue) {
   Script script;
   script.skips = true;
   Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond));
@@ -223,7 +223,7 @@ TEST(Sampler, CountsReadsThatWereDueWhileOneHung) {
   EXPECT_GE(cost.lateness.longest_ns(), 0);
 }
 
-TEST(Sampler, CountsSamplesThatNobodyFetchedInTime) {
+TEST(Sampler, CountsSamplesThatWereNotFetchedInTime) {
   Script script;
   Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMicrosecond));
   sampler.start();
@@ -245,7 +245,7 @@ TEST(Sampler, CanBeStartedAgain) {
   }
 }
 
-TEST(DelayHistogram, BoundsThePercentilesItTells) {
+TEST(DelayHistogram, ReturnsUpperBoundsOfPercentiles) {
   DelayHistogram delays;
   for (int i = 0; i < 99; ++i) delays.add(3'000);
   delays.add(5'000'000);

@@ -210,7 +210,8 @@ bool WindowEngine::is_settled(const WindowState& state) const {
 Result<WindowResult> WindowEngine::result(WindowId window, WaitPolicy wait_policy) {
   const std::int64_t deadline_ns = monotonic_ns() + kWaitAtMost_ns;
   bool waiting = false;
-  Result<WindowResult> answer = Error{ErrorCode::not_found, "this window is not alive", "it was freed, or never begun"};
+  Result<WindowResult> answer =
+      Error{ErrorCode::not_found, "this window does not exist", "it was freed or never begun"};
   while (true) {
     const std::uint32_t passes = pass_count_.load(std::memory_order_acquire);
     {

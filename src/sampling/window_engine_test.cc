@@ -26,8 +26,8 @@ class SteadySensor final : public sensors::Sensor {
   std::span<const Channel> channels() const override { return channels_; }
   void read(std::span<Reading> readings, sensors::SamplingMode /*mode*/) noexcept override {
     const std::int64_t now_ns = monotonic_ns();
-    const std::int64_t renewed_ns = now_ns / kNanosecondsPerMillisecond * kNanosecondsPerMillisecond;
-    readings[0] = {static_cast<std::uint64_t>(renewed_ns / 10), now_ns, now_ns, code_};  // 100 W: 0.1 uJ per ns
+    const std::int64_t updated_ns = now_ns / kNanosecondsPerMillisecond * kNanosecondsPerMillisecond;
+    readings[0] = {static_cast<std::uint64_t>(updated_ns / 10), now_ns, now_ns, code_};  // 100 W: 0.1 uJ per ns
     ++reads_;
   }
 
@@ -49,15 +49,15 @@ struct Bench {
     OpenSensors opened;
     opened.sensors.push_back(std::make_unique<SteadySensor>(code, reads));
     engine = WindowEngine::start(table, std::move(opened));
-    while (!knows_refresh()) std::this_thread::yield();
+    while (!has_refresh()) std::this_thread::yield();
   }
   // True once a window shorter than the update period has an energy: on a busy machine that may take several updates.
-  bool knows_refresh() {
+  bool has_refresh() {
     const WindowId window = table.begin();
     table.end(window);
-    const bool knows = wait_for(window).energy.rows.at(0).joules.has_value();
+    const bool has_energy = wait_for(window).energy.rows.at(0).joules.has_value();
     table.release(window);
-    return knows;
+    return has_energy;
   }
   WindowResult wait_for(WindowId window) {
     Result<WindowResult> result = engine->result(window, WaitPolicy::wait);
@@ -78,7 +78,7 @@ void spin_for(std::int64_t duration_ns) {
   }
 }
 
-void expect_truth(const WindowResult& result) {
+void expect_true_energy(const WindowResult& result) {
   ASSERT_EQ(result.energy.rows.size(), 1u);
   const DomainEnergy& row = result.energy.rows[0];
   ASSERT_TRUE(row.joules) << row.reason;
@@ -86,13 +86,13 @@ void expect_truth(const WindowResult& result) {
   EXPECT_LE(std::abs(*row.joules - kWatts * result.elapsed_s()), *row.uncertainty_j);
 }
 
-TEST(WindowEngine, TellsTheEnergyOfAWindow) {
+TEST(WindowEngine, MeasuresTheEnergyOfAWindow) {
   Bench bench;
   const WindowId window = bench.table.begin();
   spin_for(50 * kNanosecondsPerMillisecond);
   bench.table.end(window);
   const WindowResult result = bench.wait_for(window);
-  expect_truth(result);
+  expect_true_energy(result);
   EXPECT_TRUE(result.settled);
   EXPECT_DOUBLE_EQ(*joules_of(result.energy.totals.measured), *result.energy.rows[0].joules);
 }
@@ -103,7 +103,7 @@ TEST(WindowEngine, AWindowShorterThanARefreshIsNotZero) {
     const WindowId window = bench.table.begin();
     spin_for(200 * kNanosecondsPerMicrosecond);
     bench.table.end(window);
-    expect_truth(bench.wait_for(window));
+    expect_true_energy(bench.wait_for(window));
   }
 }
 
@@ -119,7 +119,7 @@ TEST(WindowEngine, MeasuresOverlappingWindowsOfManyThreads) {
       for (int i = t; i < 100; i += 4) {
         spin_for(kNanosecondsPerMillisecond / 2);
         bench.table.end(windows[static_cast<std::size_t>(i)]);
-        expect_truth(bench.wait_for(windows[static_cast<std::size_t>(i)]));
+        expect_true_energy(bench.wait_for(windows[static_cast<std::size_t>(i)]));
       }
     });
   }
@@ -137,7 +137,7 @@ TEST(WindowEngine, TheEnergyOfAnInnerWindowIsPartOfTheOuter) {
   EXPECT_LE(inner_j, *joules_of(bench.wait_for(outer).energy.totals.measured) + 1e-9);
 }
 
-TEST(WindowEngine, PeeksIntoAWindowThatIsOpen) {
+TEST(WindowEngine, PeeksIntoAnOpenWindow) {
   Bench bench;
   const WindowId window = bench.table.begin();
   spin_for(2 * kNanosecondsPerMillisecond);
@@ -145,11 +145,11 @@ TEST(WindowEngine, PeeksIntoAWindowThatIsOpen) {
   const Result<WindowResult> result = bench.engine->result(window, WaitPolicy::none);
   ASSERT_TRUE(result);
   EXPECT_FALSE(result->settled);
-  expect_truth(*result);
+  expect_true_energy(*result);
   EXPECT_FALSE(bench.engine->result(window, WaitPolicy::wait));  // it has not ended
 }
 
-TEST(WindowEngine, AResultIsTheSameWheneverItIsAskedFor) {
+TEST(WindowEngine, AResultDoesNotDependOnTheTimeOfTheQuery) {
   Bench bench;
   const WindowId window = bench.table.begin();
   spin_for(5 * kNanosecondsPerMillisecond);
@@ -170,7 +170,7 @@ TEST(WindowEngine, AReleasedWindowIsNotAlive) {
   EXPECT_EQ(result.error().code, ErrorCode::not_found);
 }
 
-TEST(WindowEngine, KeepsWhatWasGoodBeforeASensorFailed) {
+TEST(WindowEngine, ReportsEnergyUntilASensorFailed) {
   Bench bench;
   const WindowId window = bench.table.begin();
   spin_for(2 * kNanosecondsPerMillisecond);
@@ -198,7 +198,7 @@ TEST(WindowEngine, WithoutSensorsAWindowHasItsTimeAndNoEnergy) {
   EXPECT_FALSE(joules_of(result->energy.totals.measured));
 }
 
-TEST(WindowEngine, ACounterThatStandsStillGivesAReasonAndNotAZero) {
+TEST(WindowEngine, AFrozenCounterGivesAReasonAndNotZero) {
   WindowTable table(1);
   auto engine =
       WindowEngine::start(table, {.root = {sysroot("frozen-counter")}, .sensors = "powercap", .period_ns = {}});

@@ -16,10 +16,10 @@ struct Sweep {
 };
 
 Sweep sweep(WindowTable& table) {
-  Sweep seen;
-  table.sweep([&](WindowId window, std::int64_t) { seen.begun.push_back(window); },
-              [&](WindowId window) { seen.gone.push_back(window); });
-  return seen;
+  Sweep sweep_result;
+  table.sweep([&](WindowId window, std::int64_t) { sweep_result.begun.push_back(window); },
+              [&](WindowId window) { sweep_result.gone.push_back(window); });
+  return sweep_result;
 }
 
 TEST(WindowTable, AWindowEndsOnce) {
@@ -32,7 +32,7 @@ TEST(WindowTable, AWindowEndsOnce) {
   EXPECT_FALSE(table.end(window));
 }
 
-TEST(WindowTable, AReleasedWindowIsUnknownFromThenOn) {
+TEST(WindowTable, AReleasedWindowIsUnknown) {
   WindowTable table(1);
   const WindowId window = table.begin();
   EXPECT_TRUE(table.release(window));
@@ -44,17 +44,17 @@ TEST(WindowTable, AReleasedWindowIsUnknownFromThenOn) {
   EXPECT_TRUE(table.end(next));
 }
 
-TEST(WindowTable, ASweepTellsWhatBeganAndWhatIsGone) {
+TEST(WindowTable, ASweepReturnsBegunAndReleasedWindows) {
   WindowTable table(1);
-  const WindowId kept = table.begin();
+  const WindowId open_window = table.begin();
   const WindowId unseen = table.begin();
   table.release(unseen);
-  EXPECT_EQ(sweep(table).begun, std::vector{kept});
+  EXPECT_EQ(sweep(table).begun, std::vector{open_window});
   EXPECT_TRUE(sweep(table).begun.empty());
-  table.complete(kept);
-  table.release(kept);
-  EXPECT_FALSE(table.is_alive(kept));
-  EXPECT_EQ(sweep(table).gone, std::vector{kept});
+  table.complete(open_window);
+  table.release(open_window);
+  EXPECT_FALSE(table.is_alive(open_window));
+  EXPECT_EQ(sweep(table).gone, std::vector{open_window});
   EXPECT_TRUE(sweep(table).gone.empty());
 }
 

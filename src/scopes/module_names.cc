@@ -8,8 +8,8 @@ namespace joulemap::scopes {
 Result<ModuleNames> parse_module_names(std::string_view json) {
   std::optional<formats::StringLists> lists = formats::read_string_lists(json);
   if (!lists) {
-    return Error{ErrorCode::malformed, "not a JSON object with a list of paths for each class",
-                 "joulemap.save_module_names(model, path) writes one"};
+    return Error{ErrorCode::malformed, "not a JSON object that maps each class to a list of paths",
+                 "write it with joulemap.save_module_names(model, path)"};
   }
   return *std::move(lists);
 }

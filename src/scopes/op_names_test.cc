@@ -15,21 +15,21 @@ namespace {
 
 OpScope scope(std::string phase, std::string module, std::string op) { return {phase, module, op}; }
 
-TEST(JaxNames, WhatIsDifferentiatedIsForwardAndItsTransposeIsBackward) {
+TEST(JaxNames, JvpIsForwardAndTransposeIsBackward) {
   EXPECT_EQ(scope_of_xla_op("jit(step)/jit(main)/jvp(Net)/layer_3/dot_general", true),
             scope("forward", "layer_3", "dot_general"));
   EXPECT_EQ(scope_of_xla_op("jit(step)/jit(main)/transpose(jvp(Net))/layer_3/dot_general", true),
             scope("backward", "layer_3", "dot_general"));
 }
 
-TEST(JaxNames, NestedScopesAreOnePath) {
+TEST(JaxNames, NestedScopesFormOnePath) {
   EXPECT_EQ(scope_of_xla_op("jit(step)/jvp(Net)/block_0/Dense_1/add", true),
             scope("forward", "block_0.Dense_1", "add"));
   EXPECT_EQ(scope_of_xla_op("jit(step)/jvp(loss)/Net/b0/LayerNorm_0/mul", true),
             scope("forward", "Net.b0.LayerNorm_0", "mul"));
 }
 
-TEST(JaxNames, WhatIsComputedAgainForTheBackwardPassIsRecompute) {
+TEST(JaxNames, RecomputationForTheBackwardPassIsRecompute) {
   EXPECT_EQ(
       scope_of_xla_op("jit(step)/transpose(jvp(loss))/Net/jvp(loss)/Net/checkpoint/rematted_computation/b1/tanh", true),
       scope("recompute", "Net.b1", "tanh"));
@@ -37,7 +37,7 @@ TEST(JaxNames, WhatIsComputedAgainForTheBackwardPassIsRecompute) {
             scope("backward", "Net.b1.Dense_0", "dot_general"));
 }
 
-TEST(JaxNames, InAProgramThatTrainsTheRestUpdatesParameters) {
+TEST(JaxNames, InATrainingProgramTheRestIsTheOptimizer) {
   EXPECT_EQ(scope_of_xla_op("jit(step)/sgd/sub", true), scope("optimizer", "sgd", "sub"));
   EXPECT_EQ(scope_of_xla_op("jit(step)/sub", true), scope("optimizer", "", "sub"));
 }
@@ -47,27 +47,27 @@ TEST(JaxNames, WithoutGradientsEverythingIsForward) {
   EXPECT_EQ(scope_of_xla_op("jit(predict)/dot_general", false), scope("forward", "", "dot_general"));
 }
 
-TEST(JaxNames, FunctionsAndLoopsWithinAreNoLayers) {
+TEST(JaxNames, InnerFunctionsAndLoopsAreNoLayers) {
   EXPECT_EQ(scope_of_xla_op("jit(step)/jvp(Net)/while/body/layers/jit(log_softmax)/sub", true),
             scope("forward", "layers", "sub"));
   EXPECT_EQ(scope_of_xla_op("jit(step)/jvp(Net)/vmap(head)/dot_general", true),
             scope("forward", "head", "dot_general"));
 }
 
-TEST(JaxNames, WhatWasDifferentiatedIsThePathWhereNothingIsWithin) {
+TEST(JaxNames, TheDifferentiatedFunctionIsThePathWithoutInnerScopes) {
   EXPECT_EQ(scope_of_xla_op("jit(step)/jvp(Net)/reduce_sum", true), scope("forward", "Net", "reduce_sum"));
 }
 
-TEST(JaxNames, ANameWithoutScopesSaysNothingOfItsPhase) {
+TEST(JaxNames, ANameWithoutScopesHasNoPhase) {
   EXPECT_EQ(scope_of_xla_op("reduce_sum", true), scope("", "", "reduce_sum"));
 }
 
-TEST(JaxNames, TellsGradientsApart) {
+TEST(JaxNames, RecognizesGradients) {
   EXPECT_TRUE(is_gradient_op("jit(step)/transpose(jvp(Net))/mul"));
   EXPECT_FALSE(is_gradient_op("jit(step)/Net/transpose"));
 }
 
-TEST(JaxNames, OddNamesDoNoHarm) {
+TEST(JaxNames, SurvivesMalformedNames) {
   for (const std::string_view name : {"", "/", "((", "))", "jvp(", "a(b/c", "transpose(jvp())", "///x"}) {
     static_cast<void>(scope_of_xla_op(name, true));
     static_cast<void>(scope_of_tensorflow_op(name, "", {}));
@@ -86,7 +86,7 @@ const NameScopes& keras() {
   return name_scopes;
 }
 
-TEST(KerasNames, TheTableTellsWhichLayerAScopeIsOf) {
+TEST(KerasNames, TheTableMapsScopesToLayers) {
   EXPECT_EQ(scope_of_tensorflow_op("StatefulPartitionedCall/sequential_1/dense_1_2/Relu", "_FusedMatMul", keras()),
             scope("forward", "dense_1", "_FusedMatMul"));
   EXPECT_EQ(scope_of_tensorflow_op("StatefulPartitionedCall/sequential_1/dense_1/Cast/ReadVariableOp", "ReadVariableOp",
@@ -94,7 +94,7 @@ TEST(KerasNames, TheTableTellsWhichLayerAScopeIsOf) {
             scope("forward", "dense", "ReadVariableOp"));
 }
 
-TEST(KerasNames, TheTapeOfGradientsIsBackward) {
+TEST(KerasNames, GradientTapeIsBackward) {
   EXPECT_EQ(scope_of_tensorflow_op("StatefulPartitionedCall/gradient_tape/sequential_1/dense_1_2/MatMul/MatMul_1",
                                    "MatMul", keras()),
             scope("backward", "dense_1", "MatMul"));
@@ -103,14 +103,14 @@ TEST(KerasNames, TheTapeOfGradientsIsBackward) {
   EXPECT_EQ(scope_of_tensorflow_op("AddN_2", "AddN", keras()), scope("backward", "dense", "AddN"));
 }
 
-TEST(KerasNames, AnUpdateBelongsToTheLayerItUpdatesWhereThatWasTold) {
+TEST(KerasNames, AnUpdateBelongsToItsLayerWhereTheTableHasIt) {
   EXPECT_EQ(scope_of_tensorflow_op("StatefulPartitionedCall/adam/Sub_30/ReadVariableOp", "ReadVariableOp", keras()),
             scope("optimizer", "dense_1", "ReadVariableOp"));
   EXPECT_EQ(scope_of_tensorflow_op("StatefulPartitionedCall/adam/Sub_31", "Sub", keras()),
             scope("optimizer", "adam", "Sub"));
 }
 
-TEST(KerasNames, WithoutATableNamesAreTakenAsTheyAreWritten) {
+TEST(KerasNames, WithoutATableNamesAreUsedVerbatim) {
   EXPECT_EQ(scope_of_tensorflow_op("gradient_tape/model/block/dense_2/MatMul/MatMul_1", "", {}),
             scope("backward", "block.dense_2", "MatMul"));
   EXPECT_EQ(scope_of_tensorflow_op("model/batch_norm/moments/mean", "Mean", {}),

@@ -6,29 +6,29 @@
 namespace joulemap::scopes {
 namespace {
 
-TEST(TensorText, ShapesOfPyTorchStandInOrderAndValuesThatAreNoTensorsDoNot) {
+TEST(TensorText, ListsShapesOfPyTorchInOrderWithoutNonTensors) {
   EXPECT_EQ(parse_kineto_tensors("[[64, 3, 224, 224], [64, 3, 7, 7], [], [2, 2], []]",
                                  R"(["float", "float", "", "ScalarList", "Scalar"])"),
             "[64,3,224,224] [64,3,7,7]");
 }
 
-TEST(TensorText, ATypeThatIsNotFloat32StandsInFront) {
+TEST(TensorText, PrefixesTypesOtherThanFloat32) {
   EXPECT_EQ(parse_kineto_tensors("[[2, 10], [2], []]", R"(["c10::BFloat16", "long int", "double"])"),
             "bfloat16[2,10] int64[2] float64[]");
   EXPECT_EQ(parse_onnxruntime_tensors(R"([{"float":[1,3]},{"int64":[]},{"float16":[7]}])"), "[1,3] int64[] float16[7]");
 }
 
-TEST(TensorText, AListOfTensorsIsItsTensors) {
+TEST(TensorText, ExpandsAListOfTensors) {
   EXPECT_EQ(parse_kineto_tensors("[[[2, 3], [4]], [5]]", R"(["TensorList", "float"])"), "[2,3] [4] [5]");
   EXPECT_EQ(parse_kineto_tensors("[[], [5]]", R"(["TensorList", "float"])"), "[5]");
 }
 
-TEST(TensorText, AnOperationThatIsGivenNoTensorSaysSo) {
+TEST(TensorText, MarksAnOperationWithoutTensors) {
   EXPECT_EQ(parse_kineto_tensors("[[], []]", R"(["ScalarList", "Scalar"])"), "()");
   EXPECT_EQ(parse_onnxruntime_tensors("[]"), "()");
 }
 
-TEST(TensorText, OfManyTheFirstAreTold) {
+TEST(TensorText, ListsTheFirstOfManyTensors) {
   TensorText text;
   for (int i = 0; i < 11; ++i) text.add("float", "1, 2");
   EXPECT_EQ(text.text(), "[1,2] [1,2] [1,2] [1,2] [1,2] [1,2] [1,2] [1,2] and 3 more");
@@ -38,7 +38,7 @@ TEST(TensorText, WithoutTypesOnlyShapesWithNumbersAreTensors) {
   EXPECT_EQ(parse_kineto_tensors("[[2, 3], [], [4]]", ""), "[2,3] [4]");
 }
 
-TEST(TensorText, DamagedTextsGiveNothingOrWhatIsThere) {
+TEST(TensorText, DamagedTextsGiveNothingOrTheirContent) {
   EXPECT_EQ(parse_kineto_tensors("", ""), "");
   EXPECT_EQ(parse_kineto_tensors("7", "[]"), "");
   EXPECT_EQ(parse_kineto_tensors("[[2, 3", R"(["float)"), "()");

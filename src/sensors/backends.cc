@@ -19,9 +19,9 @@ namespace {
 constexpr std::array<SensorBackend, 5> kBackends = {{
     {"perf_event", "RAPL energy counters through perf_event_open", &probe_perf_event},
     {"powercap", "RAPL energy counters in /sys/class/powercap", &probe_powercap},
-    {"nvml", "energy counters and power of NVIDIA GPUs", &probe_nvml, true},
+    {"nvml", "energy counters and power of NVIDIA GPUs (NVML)", &probe_nvml, true},
     {"hwmon", "energy and power of devices in /sys/class/hwmon", &probe_hwmon},
-    {"estimate", "a model of CPU and memory, where nothing can be read", &probe_estimate},
+    {"estimate", "model of CPU and memory power, used when no sensor is readable", &probe_estimate},
 }};
 
 }  // namespace
@@ -40,8 +40,8 @@ Result<std::vector<const SensorBackend*>> choose_backends(std::string_view list)
     std::string names;
     for (const SensorBackend& backend : kBackends)
       names += fmt::format("{}{}", names.empty() ? "" : ", ", backend.name);
-    return Error{ErrorCode::usage, fmt::format("no sensor is called {}", quoted(name)),
-                 fmt::format("known are: {}", names)};
+    return Error{ErrorCode::usage, fmt::format("unknown sensor {}", quoted(name)),
+                 fmt::format("known sensors: {}", names)};
   }
   for (const SensorBackend& backend : kBackends) {
     if (wanted.empty() || std::find(wanted.begin(), wanted.end(), backend.name) != wanted.end())

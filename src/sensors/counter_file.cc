@@ -121,10 +121,10 @@ Result<CounterFile> open_counter_file(const std::string& path) {
     case ReadCode::garbage:
     case ReadCode::torn: {
       const Result<std::string> text = read_file_start(path, 64);
-      return Error{ErrorCode::malformed, fmt::format("{}: {} is no number", path, quoted(text ? *text : "")), {}};
+      return Error{ErrorCode::malformed, fmt::format("{}: {} is not a number", path, quoted(text ? *text : "")), {}};
     }
     case ReadCode::vanished:
-      return Error{ErrorCode::not_found, fmt::format("{}: gone", path), {}};
+      return Error{ErrorCode::not_found, fmt::format("{}: no longer exists", path), {}};
     case ReadCode::denied:
       return Error{ErrorCode::permission, fmt::format("{}: permission denied", path), {}};
     case ReadCode::skipped:

@@ -28,7 +28,7 @@ TEST(CounterFile, ReadsANumberWithBlanksAroundIt) {
   }
 }
 
-TEST(CounterFile, SeesTheFileChangeWithoutOpeningItAgain) {
+TEST(CounterFile, ReadsChangesWithoutReopening) {
   const TemporaryDirectory directory;
   Result<CounterFile> file = open_counter_file(directory.write("energy_uj", "100\n"));
   ASSERT_TRUE(file.has_value());
@@ -47,7 +47,7 @@ TEST(CounterFile, FollowsAFileThatIsReplacedUnderItsName) {
   EXPECT_EQ(reading.raw, 300u);
 }
 
-TEST(CounterFile, SaysThatTheFileVanishedInsteadOfReadingTheOldValueForEver) {
+TEST(CounterFile, ReportsAVanishedFileInsteadOfTheOldValue) {
   const TemporaryDirectory directory;
   const std::string path = directory.write("energy_uj", "100\n");
   Result<CounterFile> file = open_counter_file(path);
@@ -56,7 +56,7 @@ TEST(CounterFile, SaysThatTheFileVanishedInsteadOfReadingTheOldValueForEver) {
   EXPECT_EQ(file->read().code, ReadCode::vanished);
 }
 
-TEST(CounterFile, ReadsOnWhenThePermissionIsTakenAwayWhileItIsOpen) {
+TEST(CounterFile, KeepsReadingWhenPermissionIsRevokedWhileOpen) {
   const TemporaryDirectory directory;
   const std::string path = directory.write("energy_uj", "100\n");
   Result<CounterFile> file = open_counter_file(path);
@@ -65,7 +65,7 @@ TEST(CounterFile, ReadsOnWhenThePermissionIsTakenAwayWhileItIsOpen) {
   EXPECT_EQ(file->read().code, ReadCode::ok);
 }
 
-TEST(CounterFile, CallsTextThatIsNoNumberGarbageAndRecovers) {
+TEST(CounterFile, ReportsTextThatIsNoNumberAndRecovers) {
   const TemporaryDirectory directory;
   Result<CounterFile> file = open_counter_file(directory.write("energy_uj", "100\n"));
   ASSERT_TRUE(file.has_value());
@@ -89,7 +89,7 @@ TEST(CounterFile, NamesThePathAndTheTextWhenItIsNoCounter) {
 }
 
 // A writer truncates and writes as fast as it can: each read returns a written value or an error code.
-TEST(CounterFile, NeverBelievesHalfWrittenText) {
+TEST(CounterFile, NeverAcceptsHalfWrittenText) {
   const TemporaryDirectory directory;
   const std::string path = directory.write("energy_uj", "111111111111\n");
   Result<CounterFile> file = open_counter_file(path);

@@ -14,9 +14,9 @@ constexpr pid_t kRecorder = 500;
 constexpr pid_t kProgram = 400;
 
 // A shell (300) has started a program, and the program (or the shell) its recorder.
-class OwnProcessesOfARecorder : public testing::Test {
+class MeasuredProcesses : public testing::Test {
  protected:
-  OwnProcessesOfARecorder() {
+  MeasuredProcesses() {
     proc_.add(300);
     proc_.add(kProgram, {.parent = 300});
     proc_.add(kRecorder, {.parent = kProgram});
@@ -26,7 +26,7 @@ class OwnProcessesOfARecorder : public testing::Test {
   FakeProc proc_;
 };
 
-TEST_F(OwnProcessesOfARecorder, AreItsCommandAndAllThatCommandStarts) {
+TEST_F(MeasuredProcesses, AreTheCommandAndItsDescendants) {
   proc_.add(501, {.parent = kRecorder});
   proc_.add(502, {.parent = 501});
   MeasuredProcessSet own({}, proc_.path());
@@ -34,7 +34,7 @@ TEST_F(OwnProcessesOfARecorder, AreItsCommandAndAllThatCommandStarts) {
   for (const pid_t pid : {300, kProgram, 600, 0, 999}) EXPECT_FALSE(own.contains(pid)) << pid;
 }
 
-TEST_F(OwnProcessesOfARecorder, AreTheProgramThatStartedItAndItsWorkersBeforeAndAfter) {
+TEST_F(MeasuredProcesses, AreTheProgramThatStartedTheRecorderAndItsWorkers) {
   proc_.add(401, {.parent = kProgram});
   MeasuredProcessSet own({.roots = {kProgram}}, proc_.path());
   EXPECT_TRUE(own.contains(kProgram));
@@ -45,7 +45,7 @@ TEST_F(OwnProcessesOfARecorder, AreTheProgramThatStartedItAndItsWorkersBeforeAnd
   EXPECT_FALSE(own.contains(600));
 }
 
-TEST_F(OwnProcessesOfARecorder, StayItsOwnWhenTheirParentEnds) {
+TEST_F(MeasuredProcesses, StayMeasuredWhenTheirParentExits) {
   proc_.add(401, {.parent = kProgram});
   MeasuredProcessSet own({.roots = {kProgram}}, proc_.path());
   ASSERT_TRUE(own.contains(401));
@@ -55,7 +55,7 @@ TEST_F(OwnProcessesOfARecorder, StayItsOwnWhenTheirParentEnds) {
   EXPECT_FALSE(own.contains(401));
 }
 
-TEST_F(OwnProcessesOfARecorder, StayItsOwnWhenTheyHaveJustEnded) {
+TEST_F(MeasuredProcesses, StayMeasuredWhenTheyHaveJustExited) {
   proc_.add(401, {.parent = kProgram});
   MeasuredProcessSet own({.roots = {kProgram}}, proc_.path());
   ASSERT_TRUE(own.contains(401));
@@ -64,7 +64,7 @@ TEST_F(OwnProcessesOfARecorder, StayItsOwnWhenTheyHaveJustEnded) {
   EXPECT_FALSE(own.contains(402));
 }
 
-TEST_F(OwnProcessesOfARecorder, AreThoseWithItsVariableWhoeverTheirParentIs) {
+TEST_F(MeasuredProcesses, AreThoseWithTheRecordersVariable) {
   MeasuredProcessSet own({.variable = "JOULEMAP_RECORDING_ID=abc"}, proc_.path());
   proc_.add(700, {.environment = "HOME=/\0JOULEMAP_RECORDING_ID=abc\0"s});
   proc_.add(701, {.environment = "JOULEMAP_RECORDING_ID=abcd\0"s});
@@ -72,7 +72,7 @@ TEST_F(OwnProcessesOfARecorder, AreThoseWithItsVariableWhoeverTheirParentIs) {
   EXPECT_FALSE(own.contains(701));
 }
 
-TEST_F(OwnProcessesOfARecorder, AreThoseThatHaveJoinedTheRecording) {
+TEST_F(MeasuredProcesses, AreThoseThatHaveJoinedTheRecording) {
   MeasuredProcessSet own({.recording_folder = "/runs/a.joule.d"}, proc_.path());
   proc_.add(700, {.files = {"/dev/null", "/runs/a.joule.d/boot-12-34.joule"}});
   proc_.add(701, {.files = {"/runs/a.joule.data"}});

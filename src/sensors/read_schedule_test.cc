@@ -17,13 +17,13 @@ Channel rapl(std::uint64_t range_uj) {
 
 std::int64_t relaxed_ns(const Channel& channel) { return relaxed_period_ns(std::span(&channel, 1)); }
 
-TEST(Pace, ReadsOftenEnoughThatNoRangePassesUnseen) {
+TEST(ReadSchedule, ReadsOftenEnoughToDetectEveryWrap) {
   EXPECT_EQ(relaxed_ns(rapl(262'143'328'850)), 50 * kNanosecondsPerMillisecond);
   EXPECT_EQ(relaxed_ns(rapl(10'000'000)), 5 * kNanosecondsPerMillisecond);
   EXPECT_EQ(relaxed_ns(rapl(1000)), kNanosecondsPerMillisecond);
 }
 
-TEST(Pace, ReadsAGaugeMoreOftenThanACounterAndAnEstimateSeldom) {
+TEST(ReadSchedule, ReadsAGaugeMoreOftenThanACounterAndAnEstimateRarely) {
   Channel gauge;
   gauge.kind = ChannelKind::gauge;
   EXPECT_EQ(relaxed_ns(gauge), 20 * kNanosecondsPerMillisecond);
@@ -32,7 +32,7 @@ TEST(Pace, ReadsAGaugeMoreOftenThanACounterAndAnEstimateSeldom) {
   EXPECT_EQ(relaxed_ns(estimate), kNanosecondsPerSecond);
 }
 
-TEST(Pace, WatchesAQuickCounterTenTimesARefresh) {
+TEST(ReadSchedule, ReadsAFastCounterTenTimesPerUpdate) {
   const Channel quick = rapl(262'143'328'850);
   EXPECT_EQ(near_edge_period_ns(std::span(&quick, 1)), 100 * kNanosecondsPerMicrosecond);
   Channel slow;

@@ -44,15 +44,14 @@ std::string remedy_for_denied_perf_event(const HostTraits& host, std::string_vie
 }
 
 std::string reason_for_absent_rapl(const HostTraits& host) {
-  if (host.is_virtual) return fmt::format("this {} has none: hosts do not pass RAPL on to their guests", host.machine);
+  if (host.is_virtual) return fmt::format("this {} has none: hosts do not expose RAPL to their guests", host.machine);
   if (!host.container.empty()) return fmt::format("this {} container hides it", host.container);
-  return "this kernel shows none";
+  return "this kernel exposes none";
 }
 
 std::string remedy_for_absent_rapl(const HostTraits& host) {
   if (host.is_virtual) {
-    return "none inside this VM; measure on the host or on a bare-metal instance (the estimate stands in "
-           "meanwhile)";
+    return "not possible in this VM; measure on the host or on a bare-metal instance (until then, joulemap estimates)";
   }
   if (!host.container.empty()) {
     return "run the container with: --security-opt systempaths=unconfined --cap-add PERFMON";

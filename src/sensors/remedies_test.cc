@@ -21,7 +21,7 @@ TEST(Remedies, NameTheProgramAndTheCapability) {
   EXPECT_NE(remedy_for_denied_perf_event(kBareMetal, "").find("setcap cap_perfmon+ep"), std::string::npos);
 }
 
-TEST(Remedies, NeverOpenRaplToEverybodyWithoutNamingPlatypus) {
+TEST(Remedies, NeverOpenRaplToAllUsersWithoutNamingPlatypus) {
   for (const HostTraits& host : {kBareMetal, kContainer}) {
     EXPECT_NE(remedy_for_denied_powercap(host, "").find("PLATYPUS"), std::string::npos);
   }
@@ -38,7 +38,7 @@ TEST(Remedies, NameTheFlagOfTheContainerInsideOne) {
   EXPECT_NE(remedy_for_denied_perf_event(kContainer, "").find("--cap-add PERFMON"), std::string::npos);
 }
 
-TEST(HostTraits, TellsVirtualMachinesFromBareMetal) {
+TEST(HostTraits, DistinguishesVirtualMachinesFromBareMetal) {
   EXPECT_EQ(detect_host_traits(SystemRoot{sysroot("no-sensors")}).machine, "virtual machine (Amazon EC2 m5.large)");
   EXPECT_EQ(detect_host_traits(SystemRoot{sysroot("intel-2socket")}).machine, "bare metal");
 }

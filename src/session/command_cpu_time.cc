@@ -111,9 +111,9 @@ void CommandCpuTime::end(StatRun& run) {
   } else if (!run.process_cpu_s && subject_.attached_pid) {
     unknown("the process ended before its CPU time could be read");
   } else if (!run.process_cpu_s) {
-    unknown("there is neither a command nor a process whose CPU time could be told");
+    unknown("no command or process was given whose CPU time could be measured");
   } else if (std::max(*run.machine_cpu_s, *run.process_cpu_s) < kMinMachineTime_s) {
-    unknown("too little CPU time passed to tell the command's share of it");
+    unknown("too little CPU time to compute the share of the command");
   } else {
     run.process_share = *run.process_cpu_s / std::max(*run.machine_cpu_s, *run.process_cpu_s);
   }

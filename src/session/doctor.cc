@@ -51,8 +51,8 @@ void watch_for_still_counters(std::vector<sensors::ProbeResult>& probes) {
     const std::string still = still_counters(probes[i], before[i], read_all(probes[i]));
     if (still.empty()) continue;
     probes[i].status.diagnostics.add(
-        {"counter_still", 1, fmt::format("did not move for {} ms: {}", kWatch_ns / kNanosecondsPerMillisecond, still),
-         "if they never do, firmware or a virtual machine holds them; stat will then say so"});
+        {"counter_still", 1, fmt::format("no change within {} ms: {}", kWatch_ns / kNanosecondsPerMillisecond, still),
+         "if they never change, firmware or a virtual machine freezes them; stat reports that"});
   }
 }
 

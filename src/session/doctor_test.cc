@@ -8,7 +8,7 @@
 namespace joulemap::session {
 namespace {
 
-TEST(Doctor, NotesCountersThatDoNotMove) {
+TEST(Doctor, ReportsFrozenCounters) {
   const Result<DoctorResult> result =
       examine_sensors({.root = SystemRoot{sysroot("frozen-counter")}, .sensors = "powercap"});
   ASSERT_TRUE(result.has_value());

@@ -30,7 +30,7 @@ Status MeasuredCommand::attach(pid_t pid) {
   attached_process_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (attached_process_.is_open()) return Done{};
   if (errno == ESRCH || errno == EINVAL) {
-    return Error{ErrorCode::not_found, fmt::format("no process {}", pid), "see ps -e for the processes there are"};
+    return Error{ErrorCode::not_found, fmt::format("no process {}", pid), "list the processes: ps -e"};
   }
   Error error = system_error("watch", fmt::format("process {}", pid), errno);
   if (error.code == ErrorCode::unsupported) error.remedy = "watching a process needs Linux 5.3 or later";

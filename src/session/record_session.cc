@@ -75,7 +75,7 @@ void Recorder::flush() {
   const Status written = writer_.flush();
   if (!written) {
     result_.diagnostics.add({"write_failed", 1, written.error().message,
-                             "make room on that disk; what could not be written is missing from the recording"});
+                             "free space on that disk; unwritten data is missing from the recording"});
   }
   next_flush_ns_ = monotonic_ns() + kFlushPeriod_ns;
 }
@@ -153,7 +153,7 @@ RecordResult Recorder::finish() {
   const Status ended = writer_.finish(std::move(end));
   result_.lost_samples = writer_.lost_samples();
   result_.is_written = writer_.bytes_written() > 0;
-  if (!ended) result_.diagnostics.add({"write_failed", 1, ended.error().message, "make room on that disk"});
+  if (!ended) result_.diagnostics.add({"write_failed", 1, ended.error().message, "free space on that disk"});
   return std::move(result_);
 }
 
@@ -169,7 +169,7 @@ void add_framework_traces(const recording::PartFolder& folder, const RecordOptio
   if (writer) writer->add(std::move(traces.activity));
   const Status written = writer ? writer->finish(std::move(end)) : Status(std::move(writer).error());
   if (!written) {
-    result.diagnostics.add({"write_failed", 1, written.error().message, "make room on that disk; layers are missing"});
+    result.diagnostics.add({"write_failed", 1, written.error().message, "free space on that disk; layers are missing"});
   }
   result.diagnostics.add_all(traces.diagnostics);
 }
@@ -186,7 +186,7 @@ void store_known_powers(const recording::PartFolder& folder, const RecordOptions
   const Status written = writer ? writer->finish({}) : Status(std::move(writer).error());
   if (!written) {
     result.diagnostics.add({"write_failed", 1, written.error().message,
-                            "make room on that disk; what is known of kernels from elsewhere is missing"});
+                            "free space on that disk; priors of the kernel library are missing"});
   }
 }
 

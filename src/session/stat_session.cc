@@ -95,7 +95,7 @@ void Session::finish() {
     run_.signal = command_.exit_status()->signal;
   }
   if (!begun_) {
-    run_.diagnostics.add({"ended_before_delay", 1, "it ended before --delay was over: nothing was measured",
+    run_.diagnostics.add({"ended_before_delay", 1, "the process ended before --delay: nothing was measured",
                           "choose a shorter --delay"});
     return;
   }

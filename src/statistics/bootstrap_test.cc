@@ -16,25 +16,25 @@ std::vector<double> skewed(Random& random, std::size_t n) {
   return values;
 }
 
-TEST(Bootstrap, GivesTheSameBitsAtAnyNumberOfThreads) {
+TEST(Bootstrap, GivesTheSameBitsForAnyThreadCount) {
   Random random(7);
   std::vector<std::vector<double>> cells;
   for (std::size_t n = 0; n < 13; ++n) cells.push_back(skewed(random, n));
   BootstrapOptions options;
   options.resamples = 500;
   for (const Centre centre : {Centre::mean, Centre::median}) {
-    const auto one = bootstrap_cells(cells, centre, options, 1);
-    const auto many = bootstrap_cells(cells, centre, options, 5);
-    ASSERT_EQ(one.size(), many.size());
-    EXPECT_FALSE(one[0]);
-    for (std::size_t i = 1; i < one.size(); ++i) {
-      EXPECT_EQ(one[i]->low, many[i]->low);
-      EXPECT_EQ(one[i]->high, many[i]->high);
+    const auto single_threaded = bootstrap_cells(cells, centre, options, 1);
+    const auto multithreaded = bootstrap_cells(cells, centre, options, 5);
+    ASSERT_EQ(single_threaded.size(), multithreaded.size());
+    EXPECT_FALSE(single_threaded[0]);
+    for (std::size_t i = 1; i < single_threaded.size(); ++i) {
+      EXPECT_EQ(single_threaded[i]->low, multithreaded[i]->low);
+      EXPECT_EQ(single_threaded[i]->high, multithreaded[i]->high);
     }
   }
 }
 
-TEST(Bootstrap, HasOneAnswerForMeanAndMedianHoweverTheyAreAskedFor) {
+TEST(Bootstrap, GenericAndSpecializedMeanAndMedianAgree) {
   Random random(8);
   for (const std::size_t n : {5U, 8U, 31U}) {
     std::vector<double> values = skewed(random, n);
@@ -50,7 +50,7 @@ TEST(Bootstrap, HasOneAnswerForMeanAndMedianHoweverTheyAreAskedFor) {
   }
 }
 
-TEST(Bootstrap, SaysWhereOnlyPercentilesAreLeft) {
+TEST(Bootstrap, ReportsFallbackToPercentiles) {
   const BootstrapInterval equal = *bootstrap_mean(std::vector<double>(9, 4.0));
   EXPECT_TRUE(equal.is_degenerate);
   EXPECT_EQ(equal.low, 4);
@@ -63,7 +63,7 @@ TEST(Bootstrap, SaysWhereOnlyPercentilesAreLeft) {
   EXPECT_FALSE(bootstrap_median({}));
 }
 
-TEST(Bootstrap, CoversTheMeanOfASkewedSpreadNearlyAsOftenAsItSays) {
+TEST(Bootstrap, NearlyReachesNominalCoverageForASkewedDistribution) {
   Random random(20260102);
   BootstrapOptions options;
   options.resamples = 1'000;
@@ -78,7 +78,7 @@ TEST(Bootstrap, CoversTheMeanOfASkewedSpreadNearlyAsOftenAsItSays) {
   EXPECT_LT(covered, 0.98 * kTrials);
 }
 
-TEST(Bootstrap, MovesWithTheValues) {
+TEST(Bootstrap, IsEquivariantToShifts) {
   Random random(9);
   const std::vector<double> values = skewed(random, 20);
   std::vector<double> moved = values;

@@ -13,7 +13,7 @@
 namespace joulemap::statistics {
 namespace {
 
-std::vector<double> drawn(Random& random, std::size_t n, std::size_t different) {
+std::vector<double> random_values(Random& random, std::size_t n, std::size_t different) {
   std::vector<double> values(n);
   for (double& value : values) value = static_cast<double>(random.uniform_below(different));
   return values;
@@ -64,13 +64,13 @@ double concordance(const std::vector<double>& x, const std::vector<double>& y) {
   return sum;
 }
 
-TEST(RankCorrelations, AgreeWithAllOrdersCountedOneByOne) {
+TEST(RankCorrelations, MatchEnumerationOfAllPermutations) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
     const std::size_t n = 3 + random.uniform_below(4);
-    const std::vector<double> x = drawn(random, n, 2 + random.uniform_below(50));
-    const std::vector<double> y = drawn(random, n, 2 + random.uniform_below(50));
+    const std::vector<double> x = random_values(random, n, 2 + random.uniform_below(50));
+    const std::vector<double> y = random_values(random, n, 2 + random.uniform_below(50));
     const auto rho = spearman(x, y);
     const auto tau = kendall(x, y);
     ASSERT_EQ(rho.has_value(), tau.has_value());
@@ -81,7 +81,7 @@ TEST(RankCorrelations, AgreeWithAllOrdersCountedOneByOne) {
   }
 }
 
-TEST(RankCorrelations, AreOneWhereBothRiseTogetherWhateverTheCurve) {
+TEST(RankCorrelations, AreOneForAnyMonotonicRelation) {
   std::vector<double> x;
   std::vector<double> y;
   for (int i = 0; i < 30; ++i) {
@@ -105,7 +105,7 @@ TEST(RankCorrelations, DoNotExistWithoutSpread) {
   EXPECT_FALSE(spearman(std::vector<double>{1}, std::vector<double>{2}));
 }
 
-TEST(Adjustment, KeepsTheOrderAndLeavesOutWhatWasNotCompared) {
+TEST(Adjustment, PreservesOrderAndSkipsNan) {
   const std::vector<double> p{0.04, std::nan(""), 0.01, 0.03};
   const std::vector<double> holm = adjusted_p_values(p, Adjustment::holm);
   EXPECT_DOUBLE_EQ(holm[2], 0.03);

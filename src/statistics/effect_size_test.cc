@@ -14,7 +14,7 @@
 namespace joulemap::statistics {
 namespace {
 
-std::vector<double> drawn(Random& random, std::size_t n, double centre, bool rounded) {
+std::vector<double> random_values(Random& random, std::size_t n, double centre, bool rounded) {
   std::vector<double> values(n);
   for (double& value : values) {
     value = centre + random.normal();
@@ -32,7 +32,7 @@ TEST(A12, CountsPairsInWhichTheFirstIsGreater) {
   EXPECT_EQ(vargha_delaney_a12(second, std::vector<double>{9, 10}), 0);
 }
 
-TEST(A12Interval, TurnsRoundWhenTheSidesAreSwappedAndHasAWidthAtTheEnds) {
+TEST(A12Interval, MirrorsWhenSidesAreSwappedAndHasWidthAtTheExtremes) {
   const std::vector<double> low{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
   const std::vector<double> high{11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
   const EffectEstimate below = *a12_interval(low, high, 0.95);
@@ -44,7 +44,7 @@ TEST(A12Interval, TurnsRoundWhenTheSidesAreSwappedAndHasAWidthAtTheEnds) {
   EXPECT_FALSE(a12_interval(low, {}, 0.95));
 }
 
-TEST(A12Interval, CoversTheTruthAboutAsOftenAsItSays) {
+TEST(A12Interval, HasAboutNominalCoverage) {
   const std::uint64_t seed = 20260106;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
@@ -53,7 +53,8 @@ TEST(A12Interval, CoversTheTruthAboutAsOftenAsItSays) {
     int covered = 0;
     constexpr int kTrials = 2000;
     for (int trial = 0; trial < kTrials; ++trial) {
-      const EffectEstimate interval = *a12_interval(drawn(random, 10, shift, false), drawn(random, 12, 0, false), 0.95);
+      const EffectEstimate interval =
+          *a12_interval(random_values(random, 10, shift, false), random_values(random, 12, 0, false), 0.95);
       covered += interval.low <= truth && truth <= interval.high ? 1 : 0;
     }
     EXPECT_GT(covered, 0.93 * kTrials) << shift;
@@ -61,13 +62,13 @@ TEST(A12Interval, CoversTheTruthAboutAsOftenAsItSays) {
   }
 }
 
-TEST(EffectEstimate, IsTheMedianOfAllPairsHoweverItIsFound) {
+TEST(EffectEstimate, IsTheMedianOfAllPairsForEveryAlgorithm) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
     const bool rounded = random.uniform_below(2) == 0;
-    const std::vector<double> first = drawn(random, 1 + random.uniform_below(25), 3, rounded);
-    const std::vector<double> second = drawn(random, first.size(), 1, rounded);
+    const std::vector<double> first = random_values(random, 1 + random.uniform_below(25), 3, rounded);
+    const std::vector<double> second = random_values(random, first.size(), 1, rounded);
     std::vector<double> walsh;
     std::vector<double> differences;
     for (std::size_t i = 0; i < first.size(); ++i) {
@@ -81,10 +82,10 @@ TEST(EffectEstimate, IsTheMedianOfAllPairsHoweverItIsFound) {
   }
 }
 
-TEST(EffectEstimate, TurnsRoundWhenTheSidesAreSwapped) {
+TEST(EffectEstimate, MirrorsWhenSidesAreSwapped) {
   Random random(11);
-  const std::vector<double> first = drawn(random, 20, 30, false);
-  const std::vector<double> second = drawn(random, 20, 20, false);
+  const std::vector<double> first = random_values(random, 20, 30, false);
+  const std::vector<double> second = random_values(random, 20, 20, false);
   for (const auto shift : {paired_shift, unpaired_shift}) {
     const EffectEstimate there = *shift(first, second, 0.9);
     const EffectEstimate back = *shift(second, first, 0.9);
@@ -96,7 +97,7 @@ TEST(EffectEstimate, TurnsRoundWhenTheSidesAreSwapped) {
   EXPECT_NEAR((1 + there / 100) * (1 + back / 100), 1, 1e-12);
 }
 
-TEST(EffectEstimate, SaysThatFewValuesCannotHaveTheConfidenceAskedFor) {
+TEST(EffectEstimate, ReportsTooFewValuesForTheConfidence) {
   const std::vector<double> first{5, 6, 7, 9};
   const std::vector<double> second{1, 1, 1, 1};
   const EffectEstimate paired = *paired_shift(first, second, 0.95);
@@ -107,14 +108,14 @@ TEST(EffectEstimate, SaysThatFewValuesCannotHaveTheConfidenceAskedFor) {
   EXPECT_DOUBLE_EQ(unpaired.confidence, 1 - 2.0 / 6);
 }
 
-TEST(EffectEstimate, CoversTheTruthAtLeastAsOftenAsItSays) {
+TEST(EffectEstimate, HasAtLeastNominalCoverage) {
   Random random(20260101);
   int paired = 0;
   int unpaired = 0;
   constexpr int kTrials = 2000;
   for (int trial = 0; trial < kTrials; ++trial) {
-    const std::vector<double> first = drawn(random, 12, 5, false);
-    const std::vector<double> second = drawn(random, 12, 3, false);
+    const std::vector<double> first = random_values(random, 12, 5, false);
+    const std::vector<double> second = random_values(random, 12, 3, false);
     const EffectEstimate of_pairs = *paired_shift(first, second, 0.95);
     const EffectEstimate of_groups = *unpaired_shift(first, second, 0.95);
     paired += of_pairs.low <= 2 && 2 <= of_pairs.high ? 1 : 0;
@@ -124,10 +125,10 @@ TEST(EffectEstimate, CoversTheTruthAtLeastAsOftenAsItSays) {
   EXPECT_GT(unpaired, 0.94 * kTrials);
 }
 
-TEST(EffectEstimate, IsFoundAmongThousandsOfValues) {
+TEST(EffectEstimate, HandlesThousandsOfValues) {
   Random random(3);
-  const std::vector<double> first = drawn(random, 5'000, 10, false);
-  const std::vector<double> second = drawn(random, 5'000, 8, false);
+  const std::vector<double> first = random_values(random, 5'000, 10, false);
+  const std::vector<double> second = random_values(random, 5'000, 8, false);
   EXPECT_NEAR(paired_shift(first, second, 0.95)->estimate, 2, 0.1);
   const EffectEstimate shift = *unpaired_shift(first, second, 0.95);
   EXPECT_LT(shift.low, 2);

@@ -33,21 +33,21 @@ std::vector<double> family_p(Random& random, Design design, double difference_of
 
 class ErrorRates : public testing::TestWithParam<Design> {};
 
-TEST_P(ErrorRates, FamiliesWithoutADifferenceAreCalledDifferentAtMostAsOftenAsAlpha) {
+TEST_P(ErrorRates, FamilyWiseErrorRateIsAtMostAlpha) {
   const std::uint64_t seed = 20260104;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   double called = 0;
   for (std::size_t i = 0; i < kExperiments; ++i) {
     const std::vector<double> p = family_p(random, GetParam(), 0);
-    called += std::ranges::any_of(p, [](double one) { return one <= kAlpha; }) ? 1 : 0;
+    called += std::ranges::any_of(p, [](double p_value) { return p_value <= kAlpha; }) ? 1 : 0;
   }
   const double standard_error = std::sqrt(kAlpha * (1 - kAlpha) / kExperiments);
   EXPECT_LE(called / kExperiments, kAlpha + 2 * standard_error);
   EXPECT_GT(called, 0);
 }
 
-TEST_P(ErrorRates, TenRepetitionsFindThreePercentAtOnePercentNoise) {
+TEST_P(ErrorRates, TenRepetitionsDetectThreePercentAtOnePercentNoise) {
   const std::uint64_t seed = 20260105;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);

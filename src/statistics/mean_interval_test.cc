@@ -17,16 +17,16 @@ TEST(MeanInterval, MatchesTheTextbookForFiveValues) {
   EXPECT_NEAR(*interval->half_width, 1.963243, 1e-6);
 }
 
-TEST(MeanInterval, ClaimsNothingAboutTheSpreadOfOneValue) {
+TEST(MeanInterval, HasNoSpreadForOneValue) {
   const auto interval = mean_interval(std::vector<double>{3}, 0.95);
   ASSERT_TRUE(interval);
   EXPECT_DOUBLE_EQ(interval->mean, 3);
   EXPECT_FALSE(interval->half_width);
 }
 
-TEST(MeanInterval, HasNoMeanOfNothing) { EXPECT_FALSE(mean_interval({}, 0.95)); }
+TEST(MeanInterval, HasNoMeanWithoutValues) { EXPECT_FALSE(mean_interval({}, 0.95)); }
 
-TEST(MeanInterval, CoversTheTruthAsOftenAsItSays) {
+TEST(MeanInterval, HasNominalCoverage) {
   const unsigned seed = 20240601;
   SCOPED_TRACE(seed);
   std::mt19937 generator(seed);

@@ -97,7 +97,7 @@ TEST(NonnegativeLeastSquares, IsTheBestOfAllFeasibleSets) {
   }
 }
 
-TEST(NonnegativeLeastSquares, WithoutRowsBeliefIsAll) {
+TEST(NonnegativeLeastSquares, WithoutObservationsTheSolutionIsThePrior) {
   const std::vector<Prior> priors = {{120, 0.1}, {300, 1}};
   const NonnegativeFit fit = nonnegative_least_squares(NormalEquations(2), priors);
   EXPECT_NEAR(fit.x[0], 120, 1e-9);
@@ -106,7 +106,7 @@ TEST(NonnegativeLeastSquares, WithoutRowsBeliefIsAll) {
   EXPECT_NEAR(1 - 0.1 * inverse[0], 0, 1e-12);
 }
 
-TEST(NonnegativeLeastSquares, WhatTheRowsCannotSeparateIsBeliefsAndTheSumIsTheirs) {
+TEST(NonnegativeLeastSquares, PriorSplitsInseparableUnknownsAndObservationsFixTheirSum) {
   NormalEquations sums(2);
   const std::vector<double> row = {1, 1};
   for (int i = 0; i < 1000; ++i) sums.add_observation(row, 500);
@@ -116,12 +116,12 @@ TEST(NonnegativeLeastSquares, WhatTheRowsCannotSeparateIsBeliefsAndTheSumIsTheir
   EXPECT_NEAR(fit.x[1] - fit.x[0], 100, 0.1);
   const std::vector<double> inverse = unscaled_posterior_covariance(sums, priors);
   EXPECT_NEAR(1 - 0.01 * inverse[0], 0.5, 0.01);  // half of each: the sum is known, the difference is not
-  const std::vector<std::size_t> together = {0, 0};
-  const NormalEquations one = sums.with_grouped_unknowns(together, 1);
-  EXPECT_NEAR(nonnegative_least_squares(one, std::vector<Prior>{{100, 0.01}}).x[0], 250, 0.1);
+  const std::vector<std::size_t> groups = {0, 0};
+  const NormalEquations grouped = sums.with_grouped_unknowns(groups, 1);
+  EXPECT_NEAR(nonnegative_least_squares(grouped, std::vector<Prior>{{100, 0.01}}).x[0], 250, 0.1);
 }
 
-TEST(NonnegativeLeastSquares, SumsOfBlocksAreTheSumsOfTheirRows) {
+TEST(NonnegativeLeastSquares, SumsOfBlocksEqualSumsOfTheirObservations) {
   constexpr std::uint64_t kSeed = 21;
   std::mt19937_64 random(kSeed);
   NormalEquations whole(3);
@@ -142,22 +142,22 @@ TEST(NonnegativeLeastSquares, SumsOfBlocksAreTheSumsOfTheirRows) {
   EXPECT_DOUBLE_EQ(first.total_weight(), 20);
 }
 
-TEST(NonnegativeLeastSquares, UnknownsCanStandForWhatTheyAreAboveOne) {
+TEST(NonnegativeLeastSquares, UnknownsCanBeRelativeToABase) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937_64 random(seed);
     const NormalEquations sums = random_problem(random).sums;
     const std::size_t base = random() % sums.size();
     std::vector<double> above(sums.size());
-    for (double& one : above) one = std::normal_distribution<double>()(random);
-    std::vector<double> themselves = above;
-    for (std::size_t i = 0; i < above.size(); ++i) themselves[i] += i == base ? 0 : above[base];
-    const double left = sums.residual_sum_of_squares(themselves);
-    EXPECT_NEAR(sums.relative_to(base).residual_sum_of_squares(relative_to), left, 1e-9 * (1 + left));
+    for (double& value : above) value = std::normal_distribution<double>()(random);
+    std::vector<double> absolute = above;
+    for (std::size_t i = 0; i < above.size(); ++i) absolute[i] += i == base ? 0 : above[base];
+    const double left = sums.residual_sum_of_squares(absolute);
+    EXPECT_NEAR(sums.relative_to(base).residual_sum_of_squares(above), left, 1e-9 * (1 + left));
   }
 }
 
-TEST(NonnegativeLeastSquares, HundredsOfUnknownsMeetTheConditionsOfTheBest) {
+TEST(NonnegativeLeastSquares, HundredsOfUnknownsMeetTheOptimalityConditions) {
   constexpr std::uint64_t kSeed = 22;
   SCOPED_TRACE(kSeed);
   std::mt19937_64 random(kSeed);

@@ -18,7 +18,7 @@ TEST(NormalRangeTail, IsTheNormalTailForTwoValuesHoweverSmall) {
   EXPECT_LT(normal_range_tail(3, 3), normal_range_tail(3, 4));
 }
 
-TEST(PostHocTests, FindTheOneWayThatDiffers) {
+TEST(PostHocTests, FindTheTreatmentThatDiffers) {
   const std::vector<std::vector<double>> groups{
       {1, 2, 3, 4, 5, 6}, {1.5, 2.5, 3.5, 4.5, 5.5, 6.5}, {21, 22, 23, 24, 25, 26}, {}};
   const std::vector<PairComparison> pairs = dunn_test(groups);
@@ -36,7 +36,7 @@ TEST(PostHocTests, FindTheOneWayThatDiffers) {
   EXPECT_EQ(ways[1].p, ways[2].p);
 }
 
-TEST(PostHocTests, SayNothingOfEqualValues) {
+TEST(PostHocTests, AreNotSignificantForEqualValues) {
   const std::vector<std::vector<double>> equal(3, std::vector<double>(4, 2.0));
   for (const PairComparison& pair : dunn_test(equal)) EXPECT_EQ(pair.p, 1);
   for (const PairComparison& pair : nemenyi_test(equal)) EXPECT_EQ(pair.p, 1);

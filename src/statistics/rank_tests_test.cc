@@ -76,7 +76,7 @@ double enumerated_rank_sum_p(const std::vector<double>& first, const std::vector
   return far / ways;
 }
 
-TEST(SignedRankTest, AgreesWithAllSignsCountedOneByOne) {
+TEST(SignedRankTest, MatchesEnumerationOfAllSigns) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
@@ -88,7 +88,7 @@ TEST(SignedRankTest, AgreesWithAllSignsCountedOneByOne) {
   }
 }
 
-TEST(RankSumTest, AgreesWithAllWaysToDealOutCountedOneByOne) {
+TEST(RankSumTest, MatchesEnumerationOfAllAssignments) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
@@ -99,7 +99,7 @@ TEST(RankSumTest, AgreesWithAllWaysToDealOutCountedOneByOne) {
   }
 }
 
-TEST(RankTests, SayTheSameWhenTheTwoSidesAreSwappedOrShifted) {
+TEST(RankTests, AreInvariantToSwapAndShift) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
@@ -131,7 +131,7 @@ TEST(RankSumTest, NeverRoundsASmallTailToZero) {
   EXPECT_NEAR(result.p * 1.0089134454556415e29, 2, 1e-9);  // C(100, 50)
 }
 
-TEST(RankTests, ApproximateBeyondTheirLimitsAndSaySo) {
+TEST(RankTests, ApproximateBeyondTheirLimitsAndReportIt) {
   Random random(5);
   std::vector<double> exact(kExactSignedRankLimit);
   for (double& value : exact) value = random.normal() + 0.1;
@@ -151,7 +151,7 @@ TEST(RankTests, ApproximateBeyondTheirLimitsAndSaySo) {
   EXPECT_GT(approximate.p, 0);
 }
 
-TEST(RankTests, SayNothingWhereThereIsNothingToTell) {
+TEST(RankTests, AreNotSignificantForEmptyOrEqualValues) {
   const std::vector<double> none;
   const std::vector<double> equal(6, 3.0);
   EXPECT_EQ(signed_rank_test(none).p, 1);
@@ -166,7 +166,7 @@ TEST(RankTests, SayNothingWhereThereIsNothingToTell) {
   EXPECT_EQ(kruskal_wallis_test({}).p, 1);
 }
 
-TEST(FriedmanTest, LooksOnlyAtTheOrderWithinABlock) {
+TEST(FriedmanTest, UsesOnlyTheOrderWithinABlock) {
   const std::vector<std::vector<double>> blocks{{1, 2, 3}, {10, 20, 31}, {5, 6, 9}, {7, 9, 8}};
   std::vector<std::vector<double>> shifted = blocks;
   for (std::size_t b = 0; b < shifted.size(); ++b) shifted[b] = plus(shifted[b], 1000.0 * static_cast<double>(b));

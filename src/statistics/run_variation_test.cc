@@ -26,7 +26,7 @@ std::vector<double> runs_around(double mean, double relative_sd, std::size_t cou
   return runs;
 }
 
-TEST(RunVariation, OneRunOnEitherSideIsJudgedByThePrior) {
+TEST(RunVariation, OneRunPerSideUsesThePrior) {
   const std::vector<double> a = {10};
   const std::vector<double> b = {10.5};
   const std::vector<double> exact = {0};
@@ -37,7 +37,7 @@ TEST(RunVariation, OneRunOnEitherSideIsJudgedByThePrior) {
   EXPECT_FALSE(is_beyond_noise(contrast));
 }
 
-TEST(RunVariation, WhatARunIsUnsureOfItselfWidensItsInterval) {
+TEST(RunVariation, UncertaintyOfARunWidensTheInterval) {
   const std::vector<double> value = {10};
   const std::vector<double> within = {0.2};
   const RunContrast contrast = contrast_of({value, within}, {value, within}, kPrior);
@@ -61,13 +61,13 @@ TEST(RunVariation, ASideWithoutRunsIsZero) {
   EXPECT_GT(contrast.standard_error(), 0);
 }
 
-TEST(RunVariation, QuantilesAreThoseOfTables) {
+TEST(RunVariation, QuantilesMatchTables) {
   EXPECT_NEAR(t_quantile(0.9, 4), 2.1318, 1e-4);
   EXPECT_NEAR(t_quantile(0.9, 8), 1.8595, 1e-4);
   EXPECT_NEAR(t_probability(2.1318, 4), 0.1, 1e-5);
 }
 
-TEST(RunVariation, UnchangedProgramsThatVaryAsThePriorSaysAreSeldomCalledChanged) {
+TEST(RunVariation, UnchangedProgramsWithPriorVariationAreRarelyReportedAsChanged) {
   RecordProperty("seed", std::to_string(kVariationSeed));
   for (const std::size_t runs : {1, 3, 5}) {
     Random random(kVariationSeed + runs);
@@ -82,7 +82,7 @@ TEST(RunVariation, UnchangedProgramsThatVaryAsThePriorSaysAreSeldomCalledChanged
   }
 }
 
-TEST(RunVariation, TheSmallestChangeIsFoundInFourOfFiveComparisons) {
+TEST(RunVariation, TheSmallestDetectableChangeIsFoundWithPower80Percent) {
   for (const std::size_t runs : {1, 3, 5}) {
     Random random(kVariationSeed + 10 + runs);
     const std::vector<double> exact(runs, 0.0);

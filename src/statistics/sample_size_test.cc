@@ -8,7 +8,7 @@
 namespace joulemap::statistics {
 namespace {
 
-TEST(LeastP, IsWhatTheExactTestGivesForTheGreatestDifference) {
+TEST(LeastP, EqualsTheExactTestAtTheGreatestDifference) {
   std::vector<double> low;
   std::vector<double> high;
   for (std::size_t n = 1; n <= 30; ++n) {
@@ -40,7 +40,7 @@ TEST(SimulatedPower, GrowsWithRepetitionsAndIsAlphaWithoutADifference) {
   EXPECT_EQ(simulated_power(Pairing::paired, 5, {1, 0.01, 0.05, 1}), 0);  // p cannot be below 1/16
 }
 
-TEST(RepetitionsNeeded, IsTheLeastNumberWithThatPower) {
+TEST(RepetitionsNeeded, IsTheSmallestCountWithThatPower) {
   const TargetDifference target{0.03, 0.01, 0.05, 1};
   for (const Pairing pairing : {Pairing::paired, Pairing::unpaired}) {
     const auto n = repetitions_needed(pairing, target);

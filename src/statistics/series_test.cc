@@ -28,7 +28,7 @@ TEST(ChangePoint, FindsThePublishedRunThatWarmedUpForFiveRepetitions) {
   EXPECT_LT(mann_kendall(times).test.p, 0.01);
 }
 
-TEST(ChangePoint, CallsAChangeAsOftenAsAlphaInNoise) {
+TEST(ChangePoint, HasFalsePositiveRateAlphaInNoise) {
   Random random(20260103);
   int called = 0;
   constexpr int kTrials = 1000;
@@ -39,7 +39,7 @@ TEST(ChangePoint, CallsAChangeAsOftenAsAlphaInNoise) {
   EXPECT_LE(called, 0.05 * kTrials + 2 * std::sqrt(0.05 * 0.95 * kTrials));
 }
 
-TEST(ChangePoint, IsCountedExactlyForFewValues) {
+TEST(ChangePoint, IsExactForFewValues) {
   // Of all 720 permutations of six values, 2 x 3! x 3! are as extreme: those with the three smallest in front, or
   // behind.
   const auto change = change_point(std::vector<double>{9, 8, 7, 3, 2, 1});
@@ -57,7 +57,7 @@ TEST(ChangePoint, LateChangesAreNoWarmUp) {
   EXPECT_EQ(change_point(std::vector<double>(12, 3.0))->test.p, 1);
 }
 
-TEST(MannKendall, SeesADriftAndHowSteepItIs) {
+TEST(MannKendall, FindsADriftAndItsSlope) {
   Random random(4);
   std::vector<double> values = noise(random, 30);
   EXPECT_GT(mann_kendall(values).test.p, 0.05);
@@ -71,7 +71,7 @@ TEST(MannKendall, SeesADriftAndHowSteepItIs) {
   EXPECT_DOUBLE_EQ(mann_kendall(values).slope, -trend.slope);
 }
 
-TEST(MannKendall, SaysNothingOfConstantValues) {
+TEST(MannKendall, IsNotSignificantForConstantValues) {
   const Trend trend = mann_kendall(std::vector<double>(7, 2.0));
   EXPECT_EQ(trend.test.p, 1);
   EXPECT_EQ(trend.tau, 0);

@@ -103,7 +103,7 @@ def test_a_metric_file_is_read_in_the_attempts_folder_only(installed: Installed)
     assert any("symbolic link" in note["message"] for note in row["diagnostics"])
     plan.write_text(text + f'file = "{secret}"\n')
     refused = installed.run("experiment", "run", plan, "-o", "absolute")
-    assert refused.returncode == 2 and "attempt's folder" in refused.stderr
+    assert refused.returncode == 2 and "folder of the attempt" in refused.stderr
     assert "4321" not in ended.stdout + ended.stderr + refused.stderr
 
 

@@ -94,5 +94,5 @@ def test_calls_refused_by_the_driver_are_reported_and_nothing_else_is_lost(joule
 def test_a_gpu_in_use_is_not_loaded(joulemap, machine, tmp_path):
     result = calibrate(joulemap, machine(follows_load=False), seconds=1.2)
     assert {"not_idle", "gpu_not_loaded"} <= set(diagnostics_of(result))
-    assert "something else runs on it" in diagnostics_of(result)["gpu_not_loaded"]
+    assert "other processes run on it" in diagnostics_of(result)["gpu_not_loaded"]
     assert not (tmp_path / "load-log").exists()

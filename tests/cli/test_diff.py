@@ -65,7 +65,7 @@ def test_warm_up_is_excluded_and_reported_as_excluded(joulemap, run_of):
     assert left_out["warm_up_steps"] >= 6 and left_out["energy_j"] > 6 * STEP_S * 800
     assert {entry["verdict"] for entry in found.json["entries"]} == {"within_noise"}
     text = joulemap("diff", plain, slow_start).out
-    assert "steady state" in text and "Left out of B" in text and "smallest change" in text
+    assert "steady state" in text and "Excluded from B" in text and "smallest detectable change" in text
 
 
 def test_the_whole_run_is_compared_where_that_is_asked_for(joulemap, run_of):
@@ -119,7 +119,7 @@ def test_other_than_two_recordings_need_a_baseline(joulemap, count):
 
 def test_the_baseline_is_listed_last(joulemap):
     outcome = joulemap("diff", "--baseline", RECORDING, RECORDING)
-    assert outcome.code == 2 and "stands last" in outcome.err
+    assert outcome.code == 2 and "put --baseline last" in outcome.err
 
 
 def test_a_run_against_itself_is_all_noise(joulemap):

@@ -88,7 +88,7 @@ def test_every_format_contains_the_same_numbers(joulemap, experiment, tmp_path):
     assert "## Methods" in markdown
     assert "\\begin{longtable}" in latex and "mask\\_rcnn" in latex
     text = joulemap("experiment", "analyze", str(experiment)).out
-    assert "arbitrary_pairing" in text and "In words" in text
+    assert "arbitrary_pairing" in text and "Verdicts" in text
 
 
 def test_the_page_is_one_file_that_loads_nothing(joulemap, experiment, tmp_path):
@@ -99,7 +99,7 @@ def test_the_page_is_one_file_that_loads_nothing(joulemap, experiment, tmp_path)
     assert page == second.read_text(), "the same bytes at any number of threads"
     assert not re.findall(r"(?:src|href)\s*=", page)
     assert page.count("<svg") >= 8
-    for part in ("Before the numbers", "In words", "Methods", "warm_up"):
+    for part in ("Flags of the experiment", "Verdicts", "Methods", "warm_up"):
         assert part in page
 
 

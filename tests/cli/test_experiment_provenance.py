@@ -58,14 +58,14 @@ def test_rows_of_different_domains_are_compared_by_those_they_share(analyzed):
     assert (one["domains"], one["left_out"]) == (["gpu0"], ["package-0"])
     assert "domains_differ" in codes(result)
     message = next(flag["message"] for flag in result["flags"] if flag["code"] == "domains_differ")
-    assert "gpu0" in message and "left out: package-0" in message
+    assert "gpu0" in message and "excluded: package-0" in message
 
 
 def test_rows_that_share_no_domain_are_not_compared_and_the_verdict_says_why(analyzed):
     result = analyzed(lambda level, block: [domain("gpu0" if level else "psys", 100 + 100 * level)])
     one = of_energy(result)
     assert one["p"] is None and not one["different"]
-    assert "no domain in common" in one["verdict"]
+    assert "no common domain" in one["verdict"]
     assert "no_common_domain" in codes(result)
     assert all(cell["energy_j"] is None and cell["time_s"] is not None for cell in result["cells"])
 

@@ -199,7 +199,7 @@ def test_a_plan_warns_that_ten_pairs_cannot_resolve_twenty_six_comparisons(joule
     result = joulemap("experiment", "plan", path, "--json").json["statistics"]
     assert result["least_p"] == pytest.approx(2 / 2**10) and not result["can_show"]
     text = joulemap("experiment", "plan", path).out
-    assert "0.00195" in text and "nothing survives Bonferroni" in " ".join(text.split())
+    assert "0.00195" in text and "nothing can be significant" in " ".join(text.split())
 
 
 def test_mistakes_are_reported_with_their_lines(joulemap, tmp_path):

@@ -141,7 +141,7 @@ def test_a_level_beside_a_here_document_reaches_the_command_as_it_is(joulemap, t
 def test_a_metric_file_outside_of_the_attempts_folder_is_refused(joulemap, tmp_path: Path, file: str) -> None:
     path = plan(tmp_path, checks=f"[metrics.accuracy]\nfile = '{file}'\n")
     outcome = joulemap("experiment", "run", path, "-o", tmp_path / "exp")
-    assert outcome.code == 2 and "attempt's folder" in outcome.err
+    assert outcome.code == 2 and "folder of the attempt" in outcome.err
 
 
 def test_a_metric_file_in_a_linked_folder_is_not_followed(joulemap, tmp_path: Path) -> None:

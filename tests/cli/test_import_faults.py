@@ -42,7 +42,7 @@ def test_a_device_is_not_replaced_by_a_recording(joulemap, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     outcome = joulemap("import", "kineto", trace, "-o", pipe)
-    assert outcome.code == 2 and "no file" in outcome.err
+    assert outcome.code == 2 and "not a file" in outcome.err
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert joulemap("import", "kineto", trace, "-o", "").code == 2
 

@@ -68,7 +68,7 @@ def test_a_card_states_whether_its_kind_was_measured(joulemap, tmp_path):
     assert joulemap("card", "torch.nn.Linear", "--json").json["is_measured"]
     assert "WARNING" not in joulemap("card", "torch.nn.Linear").out
     assert joulemap("card", "torch.nn.LSTM", "--profile", file, "--json").json["is_measured"] is False
-    assert "nothing of this kind was measured" in joulemap("card", "torch.nn.LSTM", "--profile", file).out
+    assert "no operation of this kind was measured" in joulemap("card", "torch.nn.LSTM", "--profile", file).out
 
 
 def test_an_unknown_operation_has_no_card(joulemap):

@@ -87,4 +87,4 @@ def test_a_command_that_was_not_probed_reports_it(record):
 def test_modules_that_are_never_called_cannot_be_probed(joulemap, trace):
     outcome = joulemap("record", "--probe", "--trace", trace, "--", "true")
     assert outcome.code == 2
-    assert "--probe needs to see modules" in outcome.err
+    assert "--probe needs modules" in outcome.err

@@ -186,8 +186,8 @@ def test_the_citation_sentence_states_what_the_number_includes(report):
     result = report("--json").json
     joules = result["measured_j"] - result["overhead"]["probe_j"]
     assert float(re.search(r"used ([\d.]+) J", text)[1]) == pytest.approx(joules, rel=1e-3)
-    assert "measured: gpu0 by nvml" in text and "not in it: package-0, dram-0" in text and "90 % interval" in text
-    assert "on GPU that the recording does not name, Intel" in text  # the recording predates the storage of GPU names
+    assert "measured: gpu0 by nvml" in text and "not included: package-0, dram-0" in text and "90 % interval" in text
+    assert "on unidentified GPU, Intel" in text  # the recording predates the storage of GPU names
     assert "on one NVIDIA H200 with PyTorch" in report("--cite", "--hardware", "one NVIDIA H200").out
 
 

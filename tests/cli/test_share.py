@@ -92,4 +92,4 @@ def test_bytes_outside_of_chunks_are_not_copied(joulemap, own: Path, tmp_path: P
 def test_parts_that_are_not_joined_are_refused(joulemap, tmp_path: Path):
     (tmp_path / "run.joule.d").mkdir()
     outcome = joulemap("share", tmp_path / "run.joule", "-o", tmp_path / "copy.joule")
-    assert outcome.code == 2 and "not joined" in outcome.err
+    assert outcome.code == 2 and "not merged" in outcome.err

@@ -121,7 +121,7 @@ def test_every_verb_that_runs_no_command_refuses_words_after_dashes(program, tmp
         words += ["-o", "c"] if verb in (("model", "fit"), ("share",)) else []
         ended = program.run(*verb, *words, "--", "true", cwd=tmp_path)
         assert ended.returncode == WRONG_USAGE, verb
-        assert "runs no command" in ended.stderr, ended.stderr
+        assert "does not run a command" in ended.stderr, ended.stderr
 
 
 def test_every_number_is_finite_and_in_its_range(program, tmp_path):
@@ -191,14 +191,14 @@ def test_a_wrong_value_is_refused_with_those_that_are_allowed(joulemap, words, a
 
 def test_a_wrong_verb_is_refused_with_the_nearest_one(joulemap):
     for words, message in (
-        (("reprot", "a"), "joulemap: there is no verb 'reprot'; did you mean report?"),
-        (("experiment", "analyse", "a"), "joulemap experiment: there is no verb 'analyse'; did you mean analyze?"),
-        (("zzyzx",), "joulemap: there is no verb 'zzyzx'\n"),
+        (("reprot", "a"), "joulemap: unknown verb 'reprot'; did you mean report?"),
+        (("experiment", "analyse", "a"), "joulemap experiment: unknown verb 'analyse'; did you mean analyze?"),
+        (("zzyzx",), "joulemap: unknown verb 'zzyzx'\n"),
         (("--sysrot", "x", "doctor"), "unknown option --sysrot; did you mean --sysroot?"),
         ((), "joulemap: a verb is required"),
         (("--", "true"), "joulemap: a verb is required"),
         (("stat", "--output=", "ls", "-l"), "joulemap stat: --output has an empty value"),
-        (("report", "a", "--replay", "b"), "joulemap report: --replay stands before the verb"),
+        (("report", "a", "--replay", "b"), "joulemap report: --replay must precede the verb"),
     ):
         ended = joulemap(*words)
         assert ended.code == WRONG_USAGE

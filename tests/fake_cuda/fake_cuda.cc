@@ -33,7 +33,7 @@ namespace {
 
 using namespace joulemap;
 using namespace joulemap::calibration;
-using fake_cuda::Doing;
+using fake_cuda::LoadState;
 
 // Global state behind a C interface, as in CUDA.
 struct State {
@@ -76,8 +76,8 @@ bool read_script(std::istream& file) {
   return true;
 }
 
-void describe_energy(std::int64_t time_ns, Doing doing) {
-  if (state.log != nullptr && state.log->is_open()) state.log->add(time_ns, doing);
+void log_load_state(std::int64_t time_ns, LoadState load_state) {
+  if (state.log != nullptr && state.log->is_open()) state.log->add(time_ns, load_state);
 }
 
 }  // namespace
@@ -132,13 +132,13 @@ EXPORTED CudaResult cuCtxCreate_v2(CudaContext* context, unsigned, CudaDevice) {
   if (outcome != CudaResult::success) return outcome;
   *context = &state.context;
   state.has_context = true;
-  describe_energy(monotonic_ns(), Doing::context);
+  log_load_state(monotonic_ns(), LoadState::context);
   return outcome;
 }
 
 EXPORTED CudaResult cuCtxDestroy_v2(CudaContext) {
   state.has_context = false;
-  describe_energy(monotonic_ns(), Doing::nothing);
+  log_load_state(monotonic_ns(), LoadState::nothing);
   return outcome_of("cuCtxDestroy_v2");
 }
 
@@ -159,8 +159,8 @@ EXPORTED CudaResult cuLaunchKernel(CudaFunction, unsigned, unsigned, unsigned, u
   const double length_ms = static_cast<double>(*static_cast<const unsigned*>(parameters[1])) / state.loops_per_ms;
   const std::int64_t start_ns = std::max(monotonic_ns(), state.busy_until_ns);
   state.busy_until_ns = start_ns + static_cast<std::int64_t>(length_ms * 1e6);
-  describe_energy(start_ns, Doing::kernel);
-  describe_energy(state.busy_until_ns, Doing::context);
+  log_load_state(start_ns, LoadState::kernel);
+  log_load_state(state.busy_until_ns, LoadState::context);
   return outcome;
 }
 

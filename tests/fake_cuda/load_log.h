@@ -15,11 +15,11 @@
 
 namespace joulemap::fake_cuda {
 
-enum class Doing : std::int64_t { nothing, context, kernel };
+enum class LoadState : std::int64_t { nothing, context, kernel };
 
 struct LoadEvent {
   std::int64_t time_ns;  // start, ns of CLOCK_MONOTONIC
-  Doing doing;
+  LoadState load_state;
 };
 
 class LoadLog {
@@ -38,10 +38,10 @@ class LoadLog {
   }
 
   bool is_open() const { return content_ != nullptr; }
-  void add(std::int64_t time_ns, Doing doing) {
+  void add(std::int64_t time_ns, LoadState load_state) {
     const std::uint64_t count = content_->count.load(std::memory_order_relaxed);
     if (count == kMostEvents) return;
-    content_->events[count] = {time_ns, doing};
+    content_->events[count] = {time_ns, load_state};
     content_->count.store(count + 1, std::memory_order_release);
   }
   std::size_t size() const { return content_ == nullptr ? 0 : content_->count.load(std::memory_order_acquire); }

@@ -29,7 +29,7 @@ CuptiResult unless_refused(const char* function, Call call) {
   return outcome;
 }
 
-const FakeCupti kLevers = {
+const FakeCupti kControls = {
     .reset = [](std::uint32_t version) { gpu().reset(version); },
     .launch = [](const Launch& launch) { return gpu().launch(launch); },
     .launch_graph = [] { return gpu().launch_graph(); },
@@ -40,9 +40,9 @@ const FakeCupti kLevers = {
     .release_records = [](bool reversed) { gpu().release_records(reversed); },
     .unknown_record = [] { gpu().unknown_record(); },
     .other_subscriber = [](bool present) { gpu().other_subscriber(present); },
-    .steal = [](bool with_clock) { gpu().steal(with_clock); },
-    .thief_leaves = [] { gpu().thief_leaves(); },
-    .return_thiefs_buffer = [] { gpu().return_thiefs_buffer(); },
+    .attach_other_profiler = [](bool with_clock) { gpu().attach_other_profiler(with_clock); },
+    .detach_other_profiler = [] { gpu().detach_other_profiler(); },
+    .return_foreign_buffer = [] { gpu().return_foreign_buffer(); },
     .finalize = [] { gpu().finalize(); },
     .jump_clock = [](std::int64_t by_ns) { gpu().jump_clock(by_ns); },
     .refuse = [](const char* function, int outcome) { gpu().refuse(function, outcome); },
@@ -56,7 +56,7 @@ const FakeCupti kLevers = {
 
 }  // namespace
 
-EXPORTED const FakeCupti* fake_cupti() { return &kLevers; }
+EXPORTED const FakeCupti* fake_cupti() { return &kControls; }
 
 EXPORTED CuptiResult cuptiGetVersion(std::uint32_t* version) {
   return unless_refused("cuptiGetVersion", [&] { *version = gpu().version(); });

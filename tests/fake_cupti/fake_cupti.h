@@ -54,10 +54,10 @@ struct FakeCupti {
 
   // Other profilers and tools.
   void (*other_subscriber)(bool present);
-  void (*steal)(bool with_clock);  // registers its own buffers (and clock)
-  void (*thief_leaves)();          // disables the kinds it enabled; its callbacks stay
-  void (*return_thiefs_buffer)();  // to the tool that is registered now
-  void (*finalize)();              // cuptiFinalize
+  void (*attach_other_profiler)(bool with_clock);  // registers its own buffers (and clock)
+  void (*detach_other_profiler)();                 // disables the kinds it enabled; its callbacks stay
+  void (*return_foreign_buffer)();                 // to the tool that is registered now
+  void (*finalize)();                              // cuptiFinalize
 
   // Faults.
   void (*jump_clock)(std::int64_t by_ns);
@@ -75,8 +75,8 @@ struct FakeCupti {
 inline const FakeCupti& load_fake_cupti(const char* path) {
   void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) std::abort();
-  const auto levers = reinterpret_cast<const FakeCupti* (*)()>(::dlsym(library, "fake_cupti"));
-  return *levers();
+  const auto controls = reinterpret_cast<const FakeCupti* (*)()>(::dlsym(library, "fake_cupti"));
+  return *controls();
 }
 
 }  // namespace joulemap::fake_cupti

@@ -38,9 +38,9 @@ class FakeGpu {
   void release_records(bool reversed);
   void unknown_record();
   void other_subscriber(bool present);
-  void steal(bool with_clock);
-  void thief_leaves();
-  void return_thiefs_buffer();
+  void attach_other_profiler(bool with_clock);
+  void detach_other_profiler();
+  void return_foreign_buffer();
   void finalize();
   void jump_clock(std::int64_t by_ns);
   void refuse(const char* function, int outcome);

@@ -11,19 +11,19 @@
 namespace joulemap::fake_cupti {
 namespace {
 
-constexpr std::size_t kThiefsBufferBytes = 64UL * 1024;
+constexpr std::size_t kForeignBufferBytes = 64UL * 1024;
 
-void thief_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
-  *buffer = static_cast<std::uint8_t*>(std::malloc(kThiefsBufferBytes));
-  *size = kThiefsBufferBytes;
+void foreign_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
+  *buffer = static_cast<std::uint8_t*>(std::malloc(kForeignBufferBytes));
+  *size = kForeignBufferBytes;
   *most_records = 0;
 }
 
 // The buffer may belong to another tool, so it is not touched.
-void thief_completed(Context, std::uint32_t, std::uint8_t*, std::size_t, std::size_t) {}
+void foreign_completed(Context, std::uint32_t, std::uint8_t*, std::size_t, std::size_t) {}
 
 // Ticks instead of nanoseconds, as in Kineto.
-std::uint64_t thiefs_clock() { return static_cast<std::uint64_t>(monotonic_ns()) * 3; }
+std::uint64_t foreign_clock() { return static_cast<std::uint64_t>(monotonic_ns()) * 3; }
 
 }  // namespace
 
@@ -104,25 +104,25 @@ void FakeGpu::other_subscriber(bool present) {
   other_subscriber_ = present;
 }
 
-void FakeGpu::steal(bool with_clock) {
+void FakeGpu::attach_other_profiler(bool with_clock) {
   const std::lock_guard hold(lock_);
-  register_buffers(thief_requested, thief_completed);
-  if (with_clock) clock_ = thiefs_clock;
+  register_buffers(foreign_requested, foreign_completed);
+  if (with_clock) clock_ = foreign_clock;
   kinds_.insert(RecordKind::concurrent_kernel);
 }
 
-void FakeGpu::thief_leaves() {
+void FakeGpu::detach_other_profiler() {
   const std::lock_guard hold(lock_);
   deliver(true, true);
   for (const RecordKind kind : {RecordKind::concurrent_kernel, RecordKind::copy, RecordKind::fill}) kinds_.erase(kind);
 }
 
-void FakeGpu::return_thiefs_buffer() {
+void FakeGpu::return_foreign_buffer() {
   const std::lock_guard hold(lock_);
   std::uint8_t* buffer = nullptr;
   std::size_t size = 0;
   std::size_t most_records = 0;
-  thief_requested(&buffer, &size, &most_records);
+  foreign_requested(&buffer, &size, &most_records);
   if (completed_ != nullptr) completed_(nullptr, 0, buffer, size, 216);
   std::free(buffer);  // by its owner
 }

@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
   std::int64_t deadline_ns = joulemap::monotonic_ns();
   for (std::int64_t i = 0; i < steps; ++i) {
     if (trouble != "no-steps") step(&i);
-    if (trouble == "thief" && i == steps / 2) fake.steal(true);
+    if (trouble == "thief" && i == steps / 2) fake.attach_other_profiler(true);
     if (trouble == "fork" && i == steps / 2) {
       const pid_t child = ::fork();
       if (child == 0) {

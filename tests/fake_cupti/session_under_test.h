@@ -22,13 +22,13 @@ namespace joulemap::capture::cupti {
 
 inline constexpr std::uint32_t kCuda130 = 130'001;
 
-class Heard final : public KernelSink {
+class ReceivedEvents final : public KernelSink {
  public:
   struct Launched {
     std::uint32_t scope;
     std::uint32_t step;
   };
-  struct Ran {
+  struct KernelRecord {
     std::string name;
     KernelFacts facts;  // without its name, which was borrowed
   };
@@ -57,7 +57,7 @@ class Heard final : public KernelSink {
   std::map<std::uint64_t, std::uint32_t> nodes;
   std::map<std::uint64_t, std::uint64_t> copies;
   std::vector<std::pair<std::uint32_t, std::string>> devices;
-  std::vector<Ran> kernels;
+  std::vector<KernelRecord> kernels;
   std::vector<std::pair<std::int64_t, std::int64_t>> losses;
 
  private:
@@ -65,8 +65,8 @@ class Heard final : public KernelSink {
 };
 
 // Scope and step of the test's threads.
-inline thread_local std::uint32_t scope_here = 0;
-inline thread_local std::uint32_t step_here = 0;
+inline thread_local std::uint32_t current_scope = 0;
+inline thread_local std::uint32_t current_step = 0;
 
 inline Result<CuptiApi> open_fake(const char* path) {
   CuptiSearch search;
@@ -77,14 +77,14 @@ inline Result<CuptiApi> open_fake(const char* path) {
 class SessionUnderTest : public ::testing::Test {
  protected:
   static constexpr std::chrono::milliseconds kFinishTimeout{500};
-  static constexpr LaunchContext kLaunchContext{[]() noexcept { return scope_here; },
-                                                []() noexcept { return step_here; }};
+  static constexpr LaunchContext kLaunchContext{[]() noexcept { return current_scope; },
+                                                []() noexcept { return current_step; }};
 
   explicit SessionUnderTest(const char* path = JOULEMAP_FAKE_CUPTI_LIBRARY, std::uint32_t version = kCuda130)
       : path_(path), fake(fake_cupti::load_fake_cupti(path)) {
     fake.reset(version);
-    scope_here = 0;
-    step_here = 0;
+    current_scope = 0;
+    current_step = 0;
   }
 
   ~SessionUnderTest() override {
@@ -97,7 +97,7 @@ class SessionUnderTest : public ::testing::Test {
     if (!session_) {
       Result<CuptiApi> api = open_fake(path_);
       EXPECT_TRUE(api.has_value());
-      session_ = std::make_unique<CuptiSession>(*std::move(api), heard, kLaunchContext, kFinishTimeout);
+      session_ = std::make_unique<CuptiSession>(*std::move(api), received, kLaunchContext, kFinishTimeout);
     }
     return *session_;
   }
@@ -122,7 +122,7 @@ class SessionUnderTest : public ::testing::Test {
 
  protected:
   const fake_cupti::FakeCupti& fake;
-  Heard heard;
+  ReceivedEvents received;
   std::int64_t now_ns = monotonic_ns();
 
  private:

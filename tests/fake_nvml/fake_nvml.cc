@@ -53,18 +53,18 @@ double now_s() { return seconds(monotonic_ns() - state.origin_ns); }
 
 // Power of a device that follows the fake CUDA driver.
 PowerCurve curve_of(const ScriptedDevice::Load& load, const fake_cuda::LoadLog& log) {
-  using fake_cuda::Doing;
+  using fake_cuda::LoadState;
   PowerCurve curve;
   curve.points = {{0, load.idle_w}};
   const std::size_t events = log.size();
   for (std::size_t i = 0; i < events; ++i) {
     const fake_cuda::LoadEvent event = log.at(i);
     const double from_s = seconds(event.time_ns - state.origin_ns);
-    if (event.doing == Doing::nothing) {
+    if (event.load_state == LoadState::nothing) {
       if (load.sleep_s > 0) curve.points.push_back({from_s, load.sleep_w});
       curve.points.push_back({from_s + load.sleep_s, load.idle_w});
     } else {
-      curve.points.push_back({from_s, event.doing == Doing::kernel ? load.loaded_w : load.context_w});
+      curve.points.push_back({from_s, event.load_state == LoadState::kernel ? load.loaded_w : load.context_w});
     }
   }
   return curve;
@@ -93,7 +93,7 @@ Return copy_text(const std::string& text, char* out, unsigned size) {
 }
 
 template <class Value, class Compute>
-Return give(Device handle, const char* what, Value* out, Compute compute) {
+Return return_value(Device handle, const char* what, Value* out, Compute compute) {
   const Return status = status_of(handle, what);
   if (status == Return::success) *out = static_cast<Value>(compute(device_of(handle)));
   return status;
@@ -149,7 +149,7 @@ EXPORTED Return nvmlDeviceGetName(Device device, char* text, unsigned size) {
 }
 
 EXPORTED Return nvmlDeviceGetPowerUsage(Device device, unsigned* power_mw) {
-  return give(device, "usage", power_mw, [](const ScriptedDevice& d) { return d.average_mw(now_s()); });
+  return return_value(device, "usage", power_mw, [](const ScriptedDevice& d) { return d.average_mw(now_s()); });
 }
 
 #ifndef FAKE_NVML_OLD
@@ -231,7 +231,7 @@ EXPORTED Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long
   spin(until_latch_s);
   const double latched_s = now_s();
   spin(scripted.counter_spin_s - until_latch_s);
-  return give(device, "energy", energy_mj, [&](const ScriptedDevice& d) { return d.counter_mj(latched_s); });
+  return return_value(device, "energy", energy_mj, [&](const ScriptedDevice& d) { return d.counter_mj(latched_s); });
 }
 
 EXPORTED Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* values) {
@@ -246,7 +246,7 @@ EXPORTED Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* v
       continue;
     }
     const char* what = memory ? "memory_power" : instant ? "instant" : "average";
-    field.status = give(device, what, &field.value.unsigned_int, [&](const ScriptedDevice& d) {
+    field.status = return_value(device, what, &field.value.unsigned_int, [&](const ScriptedDevice& d) {
       return instant ? d.instant_mw(now_s()) : d.average_mw(now_s()) / (memory ? 4 : 1);
     });
   }
@@ -257,7 +257,7 @@ EXPORTED Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* v
 EXPORTED Return nvmlDeviceGetSamples(Device device, unsigned type, unsigned long long last_seen_us,
                                      ValueType* value_type, unsigned* count, TimedValue* values) {
   constexpr double kPeriod_s = 0.02;
-  constexpr int kKept = 120;
+  constexpr int kHistorySize = 120;
   const Return status = status_of(device, "history");
   if (status != Return::success) return status;
   if (type != kTotalPowerSamples) return Return::not_supported;
@@ -266,7 +266,7 @@ EXPORTED Return nvmlDeviceGetSamples(Device device, unsigned type, unsigned long
   const std::int64_t unix_origin_ns = unix_ns() - monotonic_ns() + state.origin_ns;
   const auto newest = static_cast<std::int64_t>(now_s() / kPeriod_s);
   unsigned written = 0;
-  for (std::int64_t i = std::max<std::int64_t>(newest - kKept + 1, 0); i <= newest && written < *count; ++i) {
+  for (std::int64_t i = std::max<std::int64_t>(newest - kHistorySize + 1, 0); i <= newest && written < *count; ++i) {
     const double taken_s = static_cast<double>(i) * kPeriod_s;
     const auto taken_us =
         static_cast<unsigned long long>((unix_origin_ns + static_cast<std::int64_t>(taken_s * 1e9)) / 1000);
@@ -280,29 +280,30 @@ EXPORTED Return nvmlDeviceGetSamples(Device device, unsigned type, unsigned long
 }
 
 EXPORTED Return nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned* limit_mw) {
-  return give(device, "limit", limit_mw, [](const ScriptedDevice&) { return 700'000; });
+  return return_value(device, "limit", limit_mw, [](const ScriptedDevice&) { return 700'000; });
 }
 
 EXPORTED Return nvmlDeviceGetClockInfo(Device device, unsigned type, unsigned* clock_mhz) {
-  return give(device, "clock", clock_mhz, [&](const ScriptedDevice&) { return type == kClockSm ? 1980 : 3201; });
+  return return_value(device, "clock", clock_mhz,
+                      [&](const ScriptedDevice&) { return type == kClockSm ? 1980 : 3201; });
 }
 
 EXPORTED Return nvmlDeviceGetTemperature(Device device, unsigned, unsigned* temperature_c) {
-  return give(device, "temperature", temperature_c, [](const ScriptedDevice&) { return 41; });
+  return return_value(device, "temperature", temperature_c, [](const ScriptedDevice&) { return 41; });
 }
 
 EXPORTED Return nvmlDeviceGetUtilizationRates(Device device, Utilization* rates) {
-  return give(device, "utilization", rates, [](const ScriptedDevice& d) {
+  return return_value(device, "utilization", rates, [](const ScriptedDevice& d) {
     return d.load ? Utilization{0, 0} : Utilization{87, 12};
   });
 }
 
 EXPORTED Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
-  return give(device, "memory", memory, [](const ScriptedDevice&) { return Memory{150'000, 100'000, 50'000}; });
+  return return_value(device, "memory", memory, [](const ScriptedDevice&) { return Memory{150'000, 100'000, 50'000}; });
 }
 
 EXPORTED Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* reasons) {
-  return give(device, "throttle", reasons, [](const ScriptedDevice& d) { return d.throttle; });
+  return return_value(device, "throttle", reasons, [](const ScriptedDevice& d) { return d.throttle; });
 }
 
 namespace {

@@ -22,8 +22,8 @@ double joules_of_points(const std::vector<PowerCurve::Point>& points, double unt
 }
 
 // Hardware noise: it changes an average at every update, as on real GPUs.
-std::uint64_t with_noise(double watts, double step_s) {
-  const double noise_mw = std::fmod(std::abs(step_s) * 7919, 41) - 20;
+std::uint64_t with_noise(double watts, double update_s) {
+  const double noise_mw = std::fmod(std::abs(update_s) * 7919, 41) - 20;
   return static_cast<std::uint64_t>(std::max(std::round(watts * 1000 + noise_mw), 0.0));
 }
 
@@ -87,7 +87,7 @@ bool parse_sensor_model(const std::string& verb, std::istringstream& words, Scri
   if (verb == "counter_lag_ms") return read_scaled(words, 1e-3, device.counter_lag_s);
   if (verb == "instant_window_ms") return read_scaled(words, 1e-3, device.instant_window_s);
   if (verb == "instant_gain") return read_scaled(words, 1, device.instant_gain);
-  if (verb == "history_memory_ms") return read_scaled(words, 1e-3, device.history_memory_s.emplace());
+  if (verb == "history_memory_ms") return read_scaled(words, 1e-3, device.history_time_constant_s.emplace());
   if (verb == "load") return read_load(words, device.load);
   if (verb == "sleep") return device.load && static_cast<bool>(words >> device.load->sleep_s >> device.load->sleep_w);
   return false;
@@ -145,27 +145,27 @@ double PowerCurve::faded_w(double time_s, double time_constant_s) const {
   return shown_w;
 }
 
-double ScriptedDevice::last_step_s(double time_s, double phase_s) const {
+double ScriptedDevice::last_update_s(double time_s, double phase_s) const {
   return phase_s + std::floor((time_s - phase_s) / counter_period_s) * counter_period_s;
 }
 
 std::uint64_t ScriptedDevice::counter_mj(double time_s) const {
-  const double joules = kCounterAtOrigin_j + power.joules_until(last_step_s(time_s, counter_phase_s) - counter_lag_s);
+  const double joules = kCounterAtOrigin_j + power.joules_until(last_update_s(time_s, counter_phase_s) - counter_lag_s);
   return static_cast<std::uint64_t>(joules * 1000);
 }
 
 std::uint64_t ScriptedDevice::instant_mw(double time_s) const {
-  const double step_s = last_step_s(time_s, power_phase_s);
-  return with_noise(instant_gain * power.mean_w(step_s - instant_window_s, step_s), step_s);
+  const double update_s = last_update_s(time_s, power_phase_s);
+  return with_noise(instant_gain * power.mean_w(update_s - instant_window_s, update_s), update_s);
 }
 
 std::uint64_t ScriptedDevice::average_mw(double time_s) const {
-  const double step_s = last_step_s(time_s, power_phase_s);
-  return with_noise(power.mean_w(step_s - kAverageWindow_s, step_s), step_s);
+  const double update_s = last_update_s(time_s, power_phase_s);
+  return with_noise(power.mean_w(update_s - kAverageWindow_s, update_s), update_s);
 }
 
 std::uint64_t ScriptedDevice::history_mw(double time_s) const {
-  if (history_memory_s) return with_noise(power.faded_w(time_s, *history_memory_s), time_s);
+  if (history_time_constant_s) return with_noise(power.faded_w(time_s, *history_time_constant_s), time_s);
   return with_noise(power.mean_w(time_s - kHistoryWindow_s, time_s), time_s);
 }
 

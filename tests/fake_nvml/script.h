@@ -88,7 +88,7 @@ struct ScriptedDevice {
   double counter_lag_s = 0;
   double instant_window_s = 0.025;
   double instant_gain = 1;
-  std::optional<double> history_memory_s;
+  std::optional<double> history_time_constant_s;
   double counter_period_s = 0.1;
   double counter_phase_s = 0;
   double power_phase_s = 0.02;
@@ -104,7 +104,7 @@ struct ScriptedDevice {
   unsigned throttle = 0;
 
   // Time of the last update, for the period counter_period_s and this phase.
-  double last_step_s(double time_s, double phase_s) const;
+  double last_update_s(double time_s, double phase_s) const;
   std::uint64_t counter_mj(double time_s) const;
   std::uint64_t instant_mw(double time_s) const;
   std::uint64_t average_mw(double time_s) const;

@@ -15,13 +15,13 @@ TEST(FakeNvmlScript, IntegratesASquareWaveExactly) {
   EXPECT_DOUBLE_EQ(power.joules_until(-1), -250);
 }
 
-TEST(FakeNvmlScript, HoldsTheLastPowerOfAList) {
+TEST(FakeNvmlScript, RepeatsTheLastPowerOfAList) {
   const auto script = parse_script("device GPU-1\n power 0:100 2:300  # load\n");
   ASSERT_TRUE(script);
   EXPECT_DOUBLE_EQ(script->devices.front().power.joules_until(4), 800);
 }
 
-TEST(FakeNvmlScript, CountsTheEnergyUpToTheLastStep) {
+TEST(FakeNvmlScript, CountsTheEnergyUpToTheLastUpdate) {
   const auto script = parse_script("device GPU-1\n power 0:100\n counter_phase_ms 30\n");
   ASSERT_TRUE(script);
   const ScriptedDevice& device = script->devices.front();
@@ -29,7 +29,7 @@ TEST(FakeNvmlScript, CountsTheEnergyUpToTheLastStep) {
   EXPECT_EQ(device.counter_mj(0.231) - device.counter_mj(0.229), 10'000u);
 }
 
-TEST(FakeNvmlScript, DoesNotTakeWhatItDoesNotUnderstand) {
+TEST(FakeNvmlScript, RefusesUnknownLines) {
   EXPECT_FALSE(parse_script("device GPU-1\n powre 0:100\n"));
   EXPECT_FALSE(parse_script("power 0:100\n"));
   EXPECT_FALSE(parse_script("device GPU-1\n power 0-100\n"));

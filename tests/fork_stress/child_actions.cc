@@ -65,7 +65,7 @@ bool fork_again() {
   }
 }
 
-bool kill_one_that_measures() {
+bool kill_measuring_child() {
   int ready[2] = {};
   if (::pipe(ready) != 0) return false;
   const pid_t child = ::fork();
@@ -155,7 +155,7 @@ void handle_fork_signal() {
 }
 
 bool fork_child(Action action, bool& ends_thread) {
-  if (action == Action::is_killed) return kill_one_that_measures();
+  if (action == Action::is_killed) return kill_measuring_child();
   if (action == Action::is_spawned) return spawn_children();
   if (action == Action::forks_in_handler) return fork_in_handler();
   const bool is_cloned = action == Action::is_cloned;

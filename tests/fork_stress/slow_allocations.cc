@@ -17,7 +17,7 @@ constexpr long kPause_ns = 100'000;
 thread_local constinit bool is_quick = false;
 thread_local constinit std::uint64_t state = 0;
 
-void dawdle() noexcept {
+void yield_or_pause() noexcept {
   if (is_quick) return;
   if (state == 0) state = reinterpret_cast<std::uintptr_t>(&state) | 1;
   state ^= state << 13;
@@ -36,7 +36,7 @@ void dawdle() noexcept {
 void allocate_quickly() { is_quick = true; }
 
 void* operator new(std::size_t size) {
-  dawdle();
+  yield_or_pause();
   void* const memory = std::malloc(size != 0 ? size : 1);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;

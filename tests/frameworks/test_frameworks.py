@@ -36,7 +36,7 @@ class Recorded:
         messages = [
             result["message"] for result in self.report["diagnostics"] if result["code"] == "layers_from_profiler"
         ]
-        return float(re.search(r"([\d.]+) % of the time", messages[0])[1])
+        return float(re.search(r"([\d.]+) % of its operation time", messages[0])[1])
 
     def codes(self) -> set:
         return {result["code"] for result in self.report["diagnostics"]}

@@ -292,7 +292,7 @@ except jm.JoulemapError as error:
     print(json.dumps(str(error)))
 """
     )
-    assert result == "this needs pandas: pip install pandas"
+    assert result == "pandas is not installed: pip install pandas"
 
 
 def test_load_raises_if_the_recording_does_not_exist(python):

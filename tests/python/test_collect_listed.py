@@ -81,7 +81,7 @@ def test_padding_of_one_side_has_the_recorded_output_size():
 
 
 def test_a_folder_without_a_list_is_an_error(tmp_path):
-    with pytest.raises(SystemExit, match="no list of operations"):
+    with pytest.raises(SystemExit, match="does not contain operations.csv.gz"):
         command.main(["--plan", "--listed", str(tmp_path)])
 
 

@@ -147,7 +147,7 @@ with jm.measure("after") as m:
 print(json.dumps([errors, m.seconds]))
 """)
     errors, seconds = result
-    assert "none-such" in errors[0] and "known are" in errors[0]
+    assert "none-such" in errors[0] and "known sensors" in errors[0]
     assert "already" in errors[1]
     assert seconds >= 0
 

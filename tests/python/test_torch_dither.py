@@ -152,7 +152,7 @@ def test_record_dither_reports_the_paused_time_and_the_seed(recorded_report):
     assert (
         0 < result["overhead"]["dither_s"] <= 0.015 * result["elapsed_s"]
     )  # a sleep may last longer on a busy machine
-    assert "held up by --dither" in text
+    assert "paused by --dither" in text
     assert int(result["environment"]["dither_seed"]) >= 0
     assert "not_dithered" not in {entry["code"] for entry in result["diagnostics"]}
 

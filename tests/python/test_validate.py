@@ -193,9 +193,9 @@ def test_blocks_that_cannot_be_run_twice_are_listed_with_a_reason_and_the_others
     result = python(COSTLY + REFUSALS)
     assert result["joules"] == {"good": 1.0}
     assert result["refused"] == {
-        "shared": "it is called 2 times in a pass",
-        "unused": "it is not called in a pass",
-        "cache": "it takes a Cache, which a second call may change",
+        "shared": "called 2 times in a pass",
+        "unused": "not called in a pass",
+        "cache": "takes a Cache, which a second call may change",
         "speaks": "its output is a str without tensors",
         "moody": "RuntimeError: not the same again",
     }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kKernelThreadFlag = 0x00200000;  // PF_KTHREAD of linux/sched.h
 
-constexpr pid_t kMostNewborn = 256;  // if there are more at once, refresh() finds them
+constexpr pid_t kMaxNewProcesses = 256;  // if there are more at once, refresh() finds them
 
 constexpr std::int64_t kFarBackNs = 20 * kNanosecondsPerMillisecond;
 
@@ -97,11 +97,11 @@ void BusyTime::scan(bool from_birth) {
 
 // Scanning /proc every tick would cost too much, and every 10 ms would miss most processes of a shell script. Pids are
 // assigned in order: only those since the last tick are new.
-void BusyTime::add_newborn() {
+void BusyTime::add_new_processes() {
   const std::optional<pid_t> newest = newest_pid(load_.get());
   if (!newest || *newest == newest_) return;
   const pid_t before = std::exchange(newest_, *newest);
-  if (*newest < before || *newest - before > kMostNewborn) return;
+  if (*newest < before || *newest - before > kMaxNewProcesses) return;
   for (pid_t pid = before + 1; pid <= *newest; ++pid) {
     if (!processes_.contains(pid)) add(pid, true);
   }
@@ -137,7 +137,7 @@ void BusyTime::look_at(Process& process) {
 }
 
 double BusyTime::advance(double capacity_s) {
-  add_newborn();
+  add_new_processes();
   double pending_s = 0;
   for (auto& [pid, process] : processes_) {
     if (!process.gone) look_at(process);
@@ -162,7 +162,7 @@ std::vector<ProcessCharge> BusyTime::charges() const {
   return all;
 }
 
-void BusyTime::share_out(double joules) {
+void BusyTime::attribute_energy(double joules) {
   double charged_s = 0;
   for (const auto& [pid, process] : processes_) charged_s += process.charged_s;
   if (charged_s > 0) {
@@ -170,10 +170,10 @@ void BusyTime::share_out(double joules) {
       process.share.joules_package += joules * process.charged_s / charged_s;
     }
   }
-  drop_the_gone();
+  drop_exited();
 }
 
-void BusyTime::drop_the_gone() {
+void BusyTime::drop_exited() {
   for (auto at = processes_.begin(); at != processes_.end();) {
     Process& process = at->second;
     if (!process.gone || process.pending_s > 0) {

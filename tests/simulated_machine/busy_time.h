@@ -52,7 +52,7 @@ class BusyTime {
   std::vector<ProcessCharge> charges() const;
 
   // Attributes the energy of the last advance() in proportion to CPU time.
-  void share_out(double joules);
+  void attribute_energy(double joules);
 
   double total_cpu_s() const { return total_cpu_s_; }
 
@@ -72,11 +72,11 @@ class BusyTime {
   using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 
   BusyTime(Directory proc, FileDescriptor load) : proc_(std::move(proc)), load_(std::move(load)) {}
-  void add_newborn();
+  void add_new_processes();
   void add(pid_t pid, bool from_birth);
   void look_at(Process& process);
   void scan(bool from_birth);
-  void drop_the_gone();
+  void drop_exited();
 
   Directory proc_;
   FileDescriptor load_;  // /proc/loadavg, which ends with the newest pid

@@ -56,7 +56,7 @@ std::optional<ProcessShare> share_of(const BusyTime& busy, pid_t pid) {
   return at == shares.end() ? std::nullopt : std::optional(*at);
 }
 
-TEST(BusyTime, AProcessThatWasThereCountsFromTheStartOnly) {
+TEST(BusyTime, AnExistingProcessCountsFromTheStartOnly) {
   const BusyChild child;
   child.run_for(0.2);
   Result<BusyTime> busy = BusyTime::start();
@@ -69,7 +69,7 @@ TEST(BusyTime, AProcessThatWasThereCountsFromTheStartOnly) {
   EXPECT_LT(share->cpu_s, child.cpu_s() - 0.19);
 }
 
-TEST(BusyTime, AProcessFoundLaterCountsFromItsBirth) {
+TEST(BusyTime, ANewProcessCountsFromItsBirth) {
   Result<BusyTime> busy = BusyTime::start();
   ASSERT_TRUE(busy.has_value());
   const BusyChild child;
@@ -81,7 +81,7 @@ TEST(BusyTime, AProcessFoundLaterCountsFromItsBirth) {
   EXPECT_GE(share->cpu_s, 0.1);
 }
 
-TEST(BusyTime, WhatTheCpusCannotHaveDoneInATickIsKeptForTheNext) {
+TEST(BusyTime, CarriesExcessCpuTimeToTheNextTick) {
   Result<BusyTime> busy = BusyTime::start();
   ASSERT_TRUE(busy.has_value());
   BusyChild child;
@@ -91,25 +91,25 @@ TEST(BusyTime, WhatTheCpusCannotHaveDoneInATickIsKeptForTheNext) {
   child.end();
   EXPECT_NEAR(busy->advance(0.02), 0.02, 1e-9);
   busy->advance(kUnlimited);
-  busy->share_out(0);
+  busy->attribute_energy(0);
   ASSERT_TRUE(share_of(*busy, pid).has_value());
   // The CPU clock of a running process is up to one kernel tick old, and after its end the rest is not readable.
   EXPECT_GE(share_of(*busy, pid)->cpu_s, 0.09);
 }
 
-TEST(BusyTime, EnergyIsSharedInProportionToCpuTime) {
+TEST(BusyTime, SplitsEnergyInProportionToCpuTime) {
   Result<BusyTime> busy = BusyTime::start();
   ASSERT_TRUE(busy.has_value());
   const BusyChild child;
   child.run_for(0.05);
   const double total_s = busy->advance(kUnlimited);
-  busy->share_out(10);
+  busy->attribute_energy(10);
   const std::optional<ProcessShare> share = share_of(*busy, child.pid());
   ASSERT_TRUE(share.has_value());
   EXPECT_NEAR(share->joules_package, 10 * share->cpu_s / total_s, 1e-9);
 }
 
-TEST(BusyTime, DoesNotCountTheProgramThatAsks) {
+TEST(BusyTime, DoesNotCountTheCaller) {
   Result<BusyTime> busy = BusyTime::start();
   ASSERT_TRUE(busy.has_value());
   const std::int64_t goal_ns = own_cpu_ns() + 20 * kNanosecondsPerMillisecond;

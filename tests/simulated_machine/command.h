@@ -13,7 +13,7 @@
 namespace joulemap::simulated {
 
 // Blocks these signals until Command::wait_until_ended. Call it before starting any thread: threads inherit the mask.
-void hold_back_signals();
+void block_signals();
 
 class Command {
  public:

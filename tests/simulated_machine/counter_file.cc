@@ -21,7 +21,7 @@ constexpr std::uint64_t kStepBackUj = 500'000'000;
 constexpr std::string_view kGarbage = "not a number";
 
 // Returns true once, at or after the time of the fault.
-bool falls_due(std::optional<double>& at_s, double now_s) {
+bool is_due(std::optional<double>& at_s, double now_s) {
   if (!at_s || now_s < *at_s) return false;
   at_s.reset();
   return true;
@@ -49,7 +49,7 @@ Result<CounterFile> CounterFile::create(std::string path, EnergyCounter counter,
 }
 
 Status CounterFile::publish(double true_j, double command_s) {
-  if (Status met = meet_faults(true_j, command_s); !met || silent_) return met;
+  if (Status triggered = trigger_faults(true_j, command_s); !triggered || silent_) return triggered;
   compose(fmt::format_int(counter_.reading_uj(true_j)).str());
   if (faults_.replace) return replace_file();
   if (!faults_.tear) return write_piece(text_, 0);
@@ -62,19 +62,19 @@ Status CounterFile::finish() {
   return write_piece(std::string_view(text_).substr(width_ / 2), width_ / 2);
 }
 
-Status CounterFile::meet_faults(double true_j, double command_s) {
-  if (falls_due(faults_.reset_at, command_s)) counter_.restart_at(true_j);
-  if (falls_due(faults_.back_at, command_s)) counter_.step_back(kStepBackUj);
-  if (falls_due(faults_.freeze_at, command_s)) silent_ = true;
-  if (falls_due(faults_.deny_at, command_s)) {
+Status CounterFile::trigger_faults(double true_j, double command_s) {
+  if (is_due(faults_.reset_at, command_s)) counter_.restart_at(true_j);
+  if (is_due(faults_.back_at, command_s)) counter_.step_back(kStepBackUj);
+  if (is_due(faults_.freeze_at, command_s)) silent_ = true;
+  if (is_due(faults_.deny_at, command_s)) {
     mode_ = 0;
     if (::fchmod(file_.get(), mode_) != 0) return system_error("chmod", path_, errno);
   }
-  if (falls_due(faults_.vanish_at, command_s)) {
+  if (is_due(faults_.vanish_at, command_s)) {
     silent_ = true;
     if (::unlink(path_.c_str()) != 0) return system_error("unlink", path_, errno);
   }
-  if (falls_due(faults_.garbage_at, command_s)) {
+  if (is_due(faults_.garbage_at, command_s)) {
     silent_ = true;
     compose(kGarbage);
     return faults_.replace ? replace_file() : write_piece(text_, 0);

@@ -46,7 +46,7 @@ class CounterFile {
  private:
   CounterFile(std::string path, EnergyCounter counter, std::size_t width, FaultPlan faults)
       : path_(std::move(path)), counter_(counter), width_(width), faults_(faults) {}
-  Status meet_faults(double true_j, double command_s);
+  Status trigger_faults(double true_j, double command_s);
   Status write_piece(std::string_view piece, std::size_t position);
   Status replace_file();
   void compose(std::string_view content);

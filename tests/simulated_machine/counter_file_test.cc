@@ -35,20 +35,20 @@ class CounterFileTest : public testing::Test {
   TemporaryDirectory folder_;
 };
 
-TEST_F(CounterFileTest, ShowsTheStartAtOnceAndToEveryone) {
+TEST_F(CounterFileTest, ShowsTheStartValueImmediatelyToAllReaders) {
   const CounterFile file = make();
   EXPECT_EQ(text(), "900000000\n");
   EXPECT_EQ(mode(), 0444U);
 }
 
-TEST_F(CounterFileTest, ShortNumbersAreFilledUpWithBlanks) {
+TEST_F(CounterFileTest, PadsShortNumbersWithBlanks) {
   CounterFile file = make({}, 0);
   EXPECT_EQ(text(), "0        \n");
   ASSERT_TRUE(file.publish(0.001, 0).has_value());
   EXPECT_EQ(text(), "976      \n");
 }
 
-TEST_F(CounterFileTest, LeavesNothingOfALongerTextAfterAWrap) {
+TEST_F(CounterFileTest, ClearsALongerTextAfterAWrap) {
   CounterFile file = make({}, kWrapUj - 1);
   EXPECT_EQ(text(), "999999999\n");
   ASSERT_TRUE(file.publish(0.0001, 0).has_value());
@@ -97,7 +97,7 @@ TEST_F(CounterFileTest, AResetHappensOnce) {
   EXPECT_NE(text(), "0        \n");
 }
 
-TEST_F(CounterFileTest, AStepBackTakes500JoulesOnce) {
+TEST_F(CounterFileTest, AStepBackSubtracts500JoulesOnce) {
   FaultPlan faults;
   faults.back_at = 1.0;
   CounterFile file = make(faults);
@@ -130,7 +130,7 @@ TEST_F(CounterFileTest, ATornWriteShowsHalfOfTheNewTextUntilItIsFinished) {
   EXPECT_EQ(text(), "124456786\n");
 }
 
-TEST_F(CounterFileTest, AReplacedFileIsFrozenForWhoeverHadItOpen) {
+TEST_F(CounterFileTest, AReplacedFileIsFrozenForEarlierReaders) {
   FaultPlan faults;
   faults.replace = true;
   CounterFile file = make(faults);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kFarAwayUj = 262'143'328'850;
 
-TEST(EnergyCounter, StartsWhereItIsTold) { EXPECT_EQ(EnergyCounter(1000, kFarAwayUj).reading_uj(0), 1000U); }
+TEST(EnergyCounter, StartsAtTheGivenValue) { EXPECT_EQ(EnergyCounter(1000, kFarAwayUj).reading_uj(0), 1000U); }
 
 TEST(EnergyCounter, MovesInWholeQuantaOnly) {
   const EnergyCounter counter(0, kFarAwayUj);
@@ -34,7 +34,7 @@ TEST(EnergyCounter, WrapsAtItsMaximum) {
   EXPECT_LT(counter.reading_uj(12.345), 1'000'000U);
 }
 
-TEST(EnergyCounter, WrapsAsOftenAsItTakes) {
+TEST(EnergyCounter, WrapsRepeatedly) {
   const EnergyCounter counter(0, 1'000'000);
   const EnergyCounter endless(0, kFarAwayUj);
   for (double true_j = 0; true_j < 50; true_j += 0.37) {
@@ -42,11 +42,11 @@ TEST(EnergyCounter, WrapsAsOftenAsItTakes) {
   }
 }
 
-TEST(EnergyCounter, TakesAStartBeyondItsMaximum) {
+TEST(EnergyCounter, AcceptsAStartBeyondItsMaximum) {
   EXPECT_EQ(EnergyCounter(2'500'000, 1'000'000).reading_uj(0), 500'000U);
 }
 
-TEST(EnergyCounter, GoesOnFromZeroAfterARestart) {
+TEST(EnergyCounter, ContinuesFromZeroAfterARestart) {
   EnergyCounter counter(123'456'789, kFarAwayUj);
   counter.restart_at(10);
   EXPECT_EQ(counter.reading_uj(10), 0U);
@@ -59,7 +59,7 @@ TEST(EnergyCounter, RestartsEvenAfterManyWraps) {
   EXPECT_EQ(counter.reading_uj(1234.5), 0U);
 }
 
-TEST(EnergyCounter, StepsBackOnceAndGoesOnFromThere) {
+TEST(EnergyCounter, StepsBackOnceAndContinues) {
   EnergyCounter counter(50'000'000, kFarAwayUj);
   const std::uint64_t before_uj = counter.reading_uj(1);
   counter.step_back(5'000'000);

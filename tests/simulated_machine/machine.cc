@@ -76,9 +76,9 @@ Result<Machine::Logs> Machine::create_logs(const MachineSettings& settings, cons
   for (const std::string& name : operations.names()) {
     for (const char* const what : {".cpu_s", ".energy_j", ".dynamic_j"}) columns.push_back(name + what);
   }
-  Result<TruthLog> told = TruthLog::create(settings.root + "/truth_operations.csv", columns);
-  if (!told) return std::move(told).error();
-  logs.operations.emplace(std::move(*told));
+  Result<TruthLog> operations_log = TruthLog::create(settings.root + "/truth_operations.csv", columns);
+  if (!operations_log) return std::move(operations_log).error();
+  logs.operations.emplace(std::move(*operations_log));
   return logs;
 }
 
@@ -114,8 +114,8 @@ Result<MachineReport> Machine::stop() {
   if (!state_) return std::move(state_).error();
   if (Status last = tick(monotonic_ns()); !last) return std::move(last).error();
   if (Status flushed = logs_.truth.flush(); !flushed) return std::move(flushed).error();
-  operations_told_ns_ = 0;
-  if (Status told = log_operations(last_ns_); !told) return std::move(told).error();
+  operations_logged_ns_ = 0;
+  if (Status logged = log_operations(last_ns_); !logged) return std::move(logged).error();
   if (logs_.operations) {
     if (Status flushed = logs_.operations->flush(); !flushed) return std::move(flushed).error();
   }
@@ -145,7 +145,8 @@ Status Machine::tick(std::int64_t now_ns) {
   const std::int64_t last_ns = std::exchange(last_ns_, now_ns);
   const std::int64_t running_since_ns = schedule_.running_since_ns(last_ns, now_ns);
   if (running_since_ns > last_ns) {
-    if (Status stood = logs_.truth.append(running_since_ns, busy_.total_cpu_s(), energies_j_); !stood) return stood;
+    if (Status appended = logs_.truth.append(running_since_ns, busy_.total_cpu_s(), energies_j_); !appended)
+      return appended;
   }
   add_up(seconds(now_ns - last_ns), seconds(now_ns - running_since_ns));
   if (Status published = publish(now_ns); !published) return published;
@@ -153,17 +154,17 @@ Status Machine::tick(std::int64_t now_ns) {
     refreshed_ns_ = now_ns;
     busy_.refresh();
   }
-  if (Status told = log_operations(now_ns); !told) return told;
+  if (Status logged = log_operations(now_ns); !logged) return logged;
   return logs_.truth.append(now_ns, busy_.total_cpu_s(), energies_j_);
 }
 
 void Machine::add_up(double since_last_s, double running_s) {
   const double capacity_s = cpus_ * since_last_s;
   const double utilisation = busy_.advance(capacity_s) / capacity_s;
-  operations_.look(busy_.charges());
+  operations_.update(busy_.charges());
   const MachinePower& power = law_.step(utilisation, running_s, operations_.factors());
-  operations_.share_out(power, running_s);
-  busy_.share_out(power.dynamic_w * running_s);
+  operations_.attribute_energy(power, running_s);
+  busy_.attribute_energy(power.dynamic_w * running_s);
   std::size_t zone = 0;
   for (const SocketPower& socket : power.sockets) {
     energies_j_[zone++] += socket.package_w * running_s;
@@ -174,8 +175,8 @@ void Machine::add_up(double since_last_s, double running_s) {
 }
 
 Status Machine::log_operations(std::int64_t now_ns) {
-  if (!logs_.operations || now_ns - operations_told_ns_ < kOperationsEveryNs) return Done{};
-  operations_told_ns_ = now_ns;
+  if (!logs_.operations || now_ns - operations_logged_ns_ < kOperationsEveryNs) return Done{};
+  operations_logged_ns_ = now_ns;
   std::vector<double> values;
   for (const OperationEnergy& energy : operations_.energies()) {
     values.insert(values.end(), {energy.cpu_s, energy.energy_j, energy.dynamic_j});

@@ -85,7 +85,7 @@ class Machine {
   BusyTime busy_;
   Operations operations_;
   Logs logs_;
-  std::int64_t operations_told_ns_ = 0;
+  std::int64_t operations_logged_ns_ = 0;
   std::vector<CounterFile> counters_;  // in the order of zones_of()
   std::vector<double> energies_j_;     // in the order of zones_of()
   TickSchedule schedule_;

@@ -116,7 +116,7 @@ int run(Options& options) {
   MachineSettings& settings = options.machine;
   // Absolute, because the command may change its working directory.
   settings.root = std::filesystem::absolute(settings.root).lexically_normal().string();
-  hold_back_signals();
+  block_signals();
   Result<std::unique_ptr<Machine>> built = Machine::build(settings);
   if (!built) return fail(built.error(), kExitOwnFailure);
   if (options.mount) {

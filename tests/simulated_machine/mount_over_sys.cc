@@ -28,7 +28,7 @@ Status bind_over(const std::string& source, const std::string& target) {
 }
 
 // Recreates the original at target: a bind mount of a folder or file, or a copy of a link.
-Status show_again(const std::string& original, const std::string& target) {
+Status show_original(const std::string& original, const std::string& target) {
   struct stat info {};
   if (::lstat(original.c_str(), &info) != 0) return system_error("stat", original, errno);
   if (S_ISLNK(info.st_mode)) {
@@ -58,7 +58,7 @@ Status rebuild_on_tmpfs(const std::string& folder) {
     return system_error("mount a tmpfs over", folder, errno);
   }
   for (const std::string& name : *names) {
-    Status shown = show_again(fmt::format("{}/{}", original_path, name), fmt::format("{}/{}", folder, name));
+    Status shown = show_original(fmt::format("{}/{}", original_path, name), fmt::format("{}/{}", folder, name));
     if (!shown) return shown;
   }
   return Done{};

@@ -66,7 +66,7 @@ std::size_t Operations::operation_of(pid_t pid) const {
   return other();
 }
 
-void Operations::look(const std::vector<ProcessCharge>& charges) {
+void Operations::update(const std::vector<ProcessCharge>& charges) {
   std::fill(cpu_s_.begin(), cpu_s_.end(), 0.0);
   for (const ProcessCharge& charge : charges) cpu_s_[operation_of(charge.pid)] += charge.cpu_s;
 }
@@ -82,7 +82,7 @@ LoadFactors Operations::factors() const {
   return mean;
 }
 
-void Operations::share_out(const MachinePower& power, double duration_s) {
+void Operations::attribute_energy(const MachinePower& power, double duration_s) {
   const double all_s = std::accumulate(cpu_s_.begin(), cpu_s_.end(), 0.0);
   const LoadFactors mean = factors();
   double all_w = 0;

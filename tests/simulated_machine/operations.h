@@ -47,11 +47,11 @@ class Operations {
   static Result<Operations> open(const std::string& kinds_path, const std::string& page_path);
 
   // Determines the operation of each process in this tick from the charges by process.
-  void look(const std::vector<ProcessCharge>& charges);
+  void update(const std::vector<ProcessCharge>& charges);
   // Power of the tick's CPU seconds relative to the law.
   LoadFactors factors() const;
   // Attributes the energy of the tick.
-  void share_out(const MachinePower& power, double duration_s);
+  void attribute_energy(const MachinePower& power, double duration_s);
 
   // In the order of the truth's columns: all kinds, "other", "idle".
   std::vector<std::string> names() const;

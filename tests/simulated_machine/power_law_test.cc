@@ -9,22 +9,22 @@
 namespace joulemap::simulated {
 namespace {
 
-LawSettings quiet() {
+LawSettings noiseless_settings() {
   LawSettings settings;
   settings.noise = 0;
   return settings;
 }
 
-TEST(PowerLaw, AnIdleMachineDrawsItsIdlePower) {
-  const SocketPower power = socket_power(quiet(), 0, 0);
+TEST(PowerLaw, AnIdleMachineHasIdlePower) {
+  const SocketPower power = socket_power(noiseless_settings(), 0, 0);
   EXPECT_DOUBLE_EQ(power.package_w, 18);
   EXPECT_DOUBLE_EQ(power.core_w, 9);
   EXPECT_DOUBLE_EQ(power.dram_w, 3);
   EXPECT_DOUBLE_EQ(power.dynamic_w, 0);
 }
 
-TEST(PowerLaw, AMachineWithAllCpusBusyDrawsItsMaximum) {
-  const SocketPower power = socket_power(quiet(), 1, 0);
+TEST(PowerLaw, AMachineWithAllCpusBusyHasMaximumPower) {
+  const SocketPower power = socket_power(noiseless_settings(), 1, 0);
   EXPECT_DOUBLE_EQ(power.package_w, 95);
   EXPECT_DOUBLE_EQ(power.core_w, 86);
   EXPECT_DOUBLE_EQ(power.dram_w, 9);
@@ -32,31 +32,31 @@ TEST(PowerLaw, AMachineWithAllCpusBusyDrawsItsMaximum) {
 }
 
 TEST(PowerLaw, TheFirstBusyCpuCostsMoreThanTheLast) {
-  const double half_w = socket_power(quiet(), 0.5, 0).package_w;
+  const double half_w = socket_power(noiseless_settings(), 0.5, 0).package_w;
   EXPECT_DOUBLE_EQ(half_w, 18 + 77 * std::pow(0.5, 0.8));
   EXPECT_GT(half_w - 18, 95 - half_w);
 }
 
-TEST(PowerLaw, UtilisationIsTakenAsBetweenZeroAndOne) {
-  EXPECT_DOUBLE_EQ(socket_power(quiet(), 1.7, 0).package_w, 95);
-  EXPECT_DOUBLE_EQ(socket_power(quiet(), -0.1, 0).package_w, 18);
+TEST(PowerLaw, ClampsUtilisationBetweenZeroAndOne) {
+  EXPECT_DOUBLE_EQ(socket_power(noiseless_settings(), 1.7, 0).package_w, 95);
+  EXPECT_DOUBLE_EQ(socket_power(noiseless_settings(), -0.1, 0).package_w, 18);
 }
 
-TEST(PowerLaw, CoresNeverDrawLessThanNothing) {
-  LawSettings settings = quiet();
+TEST(PowerLaw, CorePowerIsNeverNegative) {
+  LawSettings settings = noiseless_settings();
   settings.idle_w = 4;
   EXPECT_DOUBLE_EQ(socket_power(settings, 0, 0).core_w, 0);
 }
 
-TEST(PowerLaw, NoiseMovesIdleAndDynamicPowerAlikeButNotTheDram) {
-  const SocketPower power = socket_power(quiet(), 1, 0.1);
+TEST(PowerLaw, NoiseScalesIdleAndDynamicPowerButNotDram) {
+  const SocketPower power = socket_power(noiseless_settings(), 1, 0.1);
   EXPECT_DOUBLE_EQ(power.package_w, 95 * 1.1);
   EXPECT_DOUBLE_EQ(power.dynamic_w, 77 * 1.1);
   EXPECT_DOUBLE_EQ(power.dram_w, 9);
 }
 
-TEST(PowerLaw, ThePlatformDrawsMoreThanItsPackagesAndMemory) {
-  LawSettings settings = quiet();
+TEST(PowerLaw, PlatformPowerExceedsItsPackagesAndMemory) {
+  LawSettings settings = noiseless_settings();
   settings.sockets = 2;
   PowerLaw law(settings);
   const MachinePower& power = law.step(1, 0.001);
@@ -65,7 +65,7 @@ TEST(PowerLaw, ThePlatformDrawsMoreThanItsPackagesAndMemory) {
   EXPECT_DOUBLE_EQ(power.dynamic_w, 2 * 77);
 }
 
-TEST(PowerLaw, SocketsDoNotShareTheirNoise) {
+TEST(PowerLaw, SocketsHaveIndependentNoise) {
   LawSettings settings;
   settings.sockets = 2;
   PowerLaw law(settings);
@@ -109,14 +109,14 @@ NoiseFigures figures_of_noise(double step_s) {
   return {sum / kSteps, std::sqrt(squares / kSteps), products / squares};
 }
 
-TEST(CorrelatedNoise, HasTheDeviationAskedForWhateverTheStep) {
+TEST(CorrelatedNoise, HasTheGivenDeviationForAnyTimeStep) {
   for (const double step_s : {0.0005, 0.001, 0.01}) {
     EXPECT_NEAR(figures_of_noise(step_s).mean, 0, 0.002) << step_s;
     EXPECT_NEAR(figures_of_noise(step_s).deviation, 0.03, 0.001) << step_s;
   }
 }
 
-TEST(CorrelatedNoise, ForgetsItselfOverFiveMilliseconds) {
+TEST(CorrelatedNoise, DecorrelatesOverFiveMilliseconds) {
   EXPECT_NEAR(figures_of_noise(0.001).correlation, std::exp(-0.2), 0.01);
   EXPECT_NEAR(figures_of_noise(0.005).correlation, std::exp(-1), 0.01);
 }

@@ -18,7 +18,7 @@ std::string text_of(const std::string& path) {
   return text ? *text : text.error().message;
 }
 
-TEST(PowercapTree, NamesZonesAndDomainsAsLinuxAndTheTruthDo) {
+TEST(PowercapTree, NamesZonesLikeLinuxAndDomainsLikeTheTruthLog) {
   const std::vector<Zone> zones = zones_of(2, true);
   ASSERT_EQ(zones.size(), 7U);
   EXPECT_EQ(zones[0].id, "intel-rapl:0");

@@ -14,7 +14,7 @@ TEST(TickSchedule, WithoutJitterIsARegularGrid) {
   EXPECT_EQ(schedule.instant_ns(7), 7'005'000);
 }
 
-TEST(TickSchedule, JitterHasTheDeviationAskedForAndDoesNotAddUp) {
+TEST(TickSchedule, JitterHasTheGivenDeviationAndDoesNotAccumulate) {
   const TickSchedule schedule;
   constexpr std::int64_t kTicks = 50'000;
   double sum = 0;
@@ -28,7 +28,7 @@ TEST(TickSchedule, JitterHasTheDeviationAskedForAndDoesNotAddUp) {
   EXPECT_NEAR(std::sqrt(squares / kTicks), 50'000, 1'000);
 }
 
-TEST(TickSchedule, TicksStayInOrderHoweverWildTheJitter) {
+TEST(TickSchedule, TicksStayInOrderForAnyJitter) {
   TickSchedule schedule;
   schedule.jitter_ns = 100 * schedule.period_ns;
   for (std::int64_t tick = 0; tick < 10'000; ++tick) {
@@ -37,14 +37,14 @@ TEST(TickSchedule, TicksStayInOrderHoweverWildTheJitter) {
 }
 
 TEST(TickSchedule, TwoCopiesAgreeOnEveryInstant) {
-  const TickSchedule one{0, 1'000'000, 50'000, 3};
-  const TickSchedule copy = one;
+  const TickSchedule original{0, 1'000'000, 50'000, 3};
+  const TickSchedule copy = original;
   const TickSchedule other{0, 1'000'000, 50'000, 4};
-  EXPECT_EQ(one.instant_ns(1234), copy.instant_ns(1234));
-  EXPECT_NE(one.instant_ns(1234), other.instant_ns(1234));
+  EXPECT_EQ(original.instant_ns(1234), copy.instant_ns(1234));
+  EXPECT_NE(original.instant_ns(1234), other.instant_ns(1234));
 }
 
-TEST(TickSchedule, GoesOnWithTheNextTickAfterSleepingTooLong) {
+TEST(TickSchedule, ContinuesWithTheNextTickAfterOversleeping) {
   const TickSchedule schedule;
   for (std::int64_t tick = 1; tick < 1'000; ++tick) {
     EXPECT_EQ(schedule.first_tick_after(schedule.instant_ns(tick)), tick + 1);
@@ -52,7 +52,7 @@ TEST(TickSchedule, GoesOnWithTheNextTickAfterSleepingTooLong) {
   }
 }
 
-TEST(TickSchedule, AMachineWhoseSimulatorSleptTooLongStoodStillMeanwhile) {
+TEST(TickSchedule, AMachineIsFrozenWhileItsSimulatorOversleeps) {
   const TickSchedule schedule{0, 1'000'000, 50'000, 1};
   EXPECT_EQ(schedule.running_since_ns(7'000'000, 8'100'000), 7'000'000) << "an ordinary tick";
   EXPECT_EQ(schedule.running_since_ns(7'000'000, 8'999'999), 7'000'000) << "and a late one";

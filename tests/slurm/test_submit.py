@@ -74,4 +74,4 @@ def test_blocks_run_on_one_node_each_and_all_rows_are_done(cluster, joulemap, tm
     assert len(nodes) == 5 and all(len(names) == 1 for names in nodes.values())
     assert set.union(*nodes.values()) <= {"n1", "n2"}
     again = joulemap("experiment", "submit", folder, env=cluster)
-    assert again.code == 0 and "nothing is left" in again.out
+    assert again.code == 0 and "no rows left" in again.out

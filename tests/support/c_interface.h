@@ -19,7 +19,9 @@
 
 namespace joulemap {
 
-inline bool last_error_holds(const char* text) { return std::string(jm_last_error()).find(text) != std::string::npos; }
+inline bool last_error_contains(const char* text) {
+  return std::string(jm_last_error()).find(text) != std::string::npos;
+}
 
 // A machine with one package, whose counter the test advances.
 class CInterface : public testing::Test {
@@ -47,9 +49,9 @@ class CInterface : public testing::Test {
   }
   // Waits until the sensor's thread has seen a change of the test; fails after 30 s.
   template <class Condition>
-  static void await(Condition is_seen) {
+  static void await(Condition condition) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!is_seen()) {
+    while (!condition()) {
       ASSERT_LT(std::chrono::steady_clock::now(), until) << "the counter was never read: " << jm_last_error();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

@@ -90,15 +90,15 @@ struct H200Phases {
     std::mt19937_64 random(seed);
     const auto up_to = [&](double most) { return most * std::uniform_real_distribution<>()(random); };
     std::vector<Sample> all;
-    const std::vector<Sample> kept = history(up_to);
-    std::size_t handed_out = 0;
+    const std::vector<Sample> recorded = history(up_to);
+    std::size_t delivered = 0;
     double next_history_s = begin_s + 1.5;
-    const auto hand_out = [&](double until_s) {
-      while (handed_out < kept.size() && kept[handed_out].reading.time_ns() <= to_ns(until_s))
-        all.push_back(kept[handed_out++]);
+    const auto deliver = [&](double until_s) {
+      while (delivered < recorded.size() && recorded[delivered].reading.time_ns() <= to_ns(until_s))
+        all.push_back(recorded[delivered++]);
     };
     const auto read = [&](double at_s) {
-      for (; next_history_s < at_s; next_history_s += 1.5) hand_out(next_history_s);
+      for (; next_history_s < at_s; next_history_s += 1.5) deliver(next_history_s);
       const auto raw = static_cast<std::uint64_t>(counter_at(at_s + up_to(kLatch_s)) * 1e3);
       all.push_back({0, {raw, to_ns(at_s), to_ns(at_s + kRead_s), ReadCode::ok}});
     };
@@ -111,27 +111,27 @@ struct H200Phases {
       read(update_before(at_s) + 0.035 + up_to(0.01));
     }
     for (at_s = end_s() - 0.1; at_s < last_s; at_s += kRead_s + 0.002 + up_to(0.003)) read(at_s);
-    hand_out(end_s());
+    deliver(end_s());
     return all;
   }
 
  private:
   template <class UpTo>
   std::vector<Sample> history(const UpTo& up_to) const {
-    std::vector<Sample> kept;
+    std::vector<Sample> recorded;
     double shown_w = phases.front().watts;
     constexpr double kTick_s = 0.001;
     double next_s = begin_s + up_to(0.02);
-    double looked_s = next_s + up_to(0.004);
+    double read_s = next_s + up_to(0.004);
     for (double now_s = begin_s; now_s < end_s() + 0.3; now_s += kTick_s) {
       shown_w += (watts_at(now_s - kHistoryLag_s) - shown_w) * (1 - std::exp(-kTick_s / kTimeConstant_s));
-      if (now_s < looked_s) continue;
+      if (now_s < read_s) continue;
       const auto raw = static_cast<std::uint64_t>(shown_w * 1e3);
-      kept.push_back({1, {raw, to_ns(now_s), to_ns(now_s), ReadCode::ok}});
+      recorded.push_back({1, {raw, to_ns(now_s), to_ns(now_s), ReadCode::ok}});
       next_s += 0.02;
-      looked_s = next_s + up_to(0.004);
+      read_s = next_s + up_to(0.004);
     }
-    return kept;
+    return recorded;
   }
 };
 

@@ -85,15 +85,14 @@ ReportResult example_training() {
   result.metrics = {{"loss", 400, 2.3, 0.4, 300}, {"samples", 400, 32, 32, 12'800}};
   result.environment = {{"cpu", "Example CPU"}, {"torch", "2.13.0"}};
   result.overhead_cpu_s = 0.05;
-  result.diagnostics.add(
-      {"kernels_by_time", 1, "gpu0: 17 % of the kernels' energy is shared out by time", "record --probe"});
+  result.diagnostics.add({"kernels_by_time", 1, "gpu0: 17 % of kernel energy is split by time", "record --probe"});
   return result;
 }
 
 ReportResult example_training_times(double factor) {
   ReportResult result = example_training();
-  for (ReportRow& one : result.rows) scale(one, factor);
-  for (ReportRow& one : result.groups) scale(one, factor);
+  for (ReportRow& report_row : result.rows) scale(report_row, factor);
+  for (ReportRow& report_row : result.groups) scale(report_row, factor);
   const double more_j = 4000 * (factor - 1);
   *result.attributed_j += more_j;
   *result.domains[0].joules += more_j;

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kStart_ns = 5'000'000'000;
 constexpr double kSecond_ns = 1e9;
 constexpr double kRead_s = 0.004;
-constexpr double kSeeking_s = 0.5;  // reads are dense until then
+constexpr double kDenseReads_s = 0.5;  // reads are dense until then
 
 std::int64_t to_ns(double time_s) { return static_cast<std::int64_t>(std::llround(time_s * kSecond_ns)); }
 double to_s(std::int64_t time_ns) { return static_cast<double>(time_ns) / kSecond_ns; }
@@ -63,7 +63,7 @@ Channel SimulatedGpu::channel() {
 }
 
 void SimulatedGpu::pause(SimulatedRun& run, std::int64_t length_ns) {
-  stretches_.push_back({now_ns_, now_ns_ + length_ns, traits_.idle_w});
+  segments_.push_back({now_ns_, now_ns_ + length_ns, traits_.idle_w});
   run.idle_j += to_s(length_ns) * traits_.idle_w;
   now_ns_ += length_ns;
 }
@@ -89,7 +89,7 @@ void SimulatedGpu::burst(SimulatedRun& run, std::uint32_t kind, std::int64_t unt
     const double watts = traits_.idle_w + (full_w - traits_.idle_w) / std::pow(slowdown, 3);
     const std::int64_t end_ns = now_ns_ + length_ns;
     run.kernels.push_back({now_ns_, end_ns, kind});
-    stretches_.push_back({now_ns_, end_ns, watts});
+    segments_.push_back({now_ns_, end_ns, watts});
     run.busy_s[kind] += to_s(length_ns);
     run.joules[kind] += to_s(length_ns) * watts;
     if (slowdown > 1) {
@@ -104,7 +104,7 @@ void SimulatedGpu::burst(SimulatedRun& run, std::uint32_t kind, std::int64_t unt
 SimulatedRun SimulatedGpu::mixture(double length_s) {
   SimulatedRun run{{}, {}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
   run.begin_ns = now_ns_ = kStart_ns;
-  stretches_.clear();
+  segments_.clear();
   pause(run, to_ns(0.6));
   while (to_s(now_ns_ - run.begin_ns) < length_s) {
     const auto kind = static_cast<std::uint32_t>(random_() % traits_.watts.size());
@@ -115,9 +115,9 @@ SimulatedRun SimulatedGpu::mixture(double length_s) {
   return run;
 }
 
-void SimulatedGpu::loop(SimulatedRun& run, double length_s, std::size_t kernels_each, const Dither& dither) {
+void SimulatedGpu::loop(SimulatedRun& run, double length_s, std::size_t kernels_per_class, const Dither& dither) {
   run.begin_ns = now_ns_ = kStart_ns;
-  stretches_.clear();
+  segments_.clear();
   pause(run, to_ns(0.6));
   const auto until_next_ns = [&] {
     const double usual_s = (dither.shortest_s + dither.longest_s) / 2 / std::max(dither.share, 1e-12);
@@ -131,19 +131,19 @@ void SimulatedGpu::loop(SimulatedRun& run, double length_s, std::size_t kernels_
         pause(run, to_ns(uniform(dither.shortest_s, dither.longest_s)));
         next_pause_ns = now_ns_ + until_next_ns();
       }
-      burst(run, kind, now_ns_ + static_cast<std::int64_t>(kernels_each) * one_ns - traits_.gap_ns);
+      burst(run, kind, now_ns_ + static_cast<std::int64_t>(kernels_per_class) * one_ns - traits_.gap_ns);
     }
     pause(run, to_ns(uniform(0.0002, 0.0004)));
   }
 }
 
-SimulatedRun SimulatedGpu::steady_loop(double length_s, std::size_t kernels_each) {
-  return dithered_loop(length_s, kernels_each, {.share = 0});
+SimulatedRun SimulatedGpu::steady_loop(double length_s, std::size_t kernels_per_class) {
+  return dithered_loop(length_s, kernels_per_class, {.share = 0});
 }
 
-SimulatedRun SimulatedGpu::dithered_loop(double length_s, std::size_t kernels_each, const Dither& dither) {
+SimulatedRun SimulatedGpu::dithered_loop(double length_s, std::size_t kernels_per_class, const Dither& dither) {
   SimulatedRun run{{}, {}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
-  loop(run, length_s, kernels_each, dither);
+  loop(run, length_s, kernels_per_class, dither);
   count(run);
   return run;
 }
@@ -159,10 +159,10 @@ void SimulatedGpu::replay(SimulatedRun& run, std::uint32_t module, std::int64_t 
   }
 }
 
-SimulatedRun SimulatedGpu::probed_loop(double length_s, std::size_t kernels_each, double probe_s) {
+SimulatedRun SimulatedGpu::probed_loop(double length_s, std::size_t kernels_per_class, double probe_s) {
   const std::size_t kinds = traits_.watts.size();
   SimulatedRun run{{}, {}, {}, std::vector<double>(kinds), std::vector<double>(kinds)};
-  loop(run, length_s, kernels_each, {.share = 0});
+  loop(run, length_s, kernels_per_class, {.share = 0});
   run.loop_joules = run.joules;
   run.probe_begin_ns = now_ns_;
   pause(run, to_ns(0.6));
@@ -180,26 +180,26 @@ SimulatedRun SimulatedGpu::probed_loop(double length_s, std::size_t kernels_each
 }
 
 // The gauge's value at each sampling time of the driver.
-void SimulatedGpu::keep_history(SimulatedRun& run) {
+void SimulatedGpu::record_history(SimulatedRun& run) {
   std::mt19937_64 chance(run.kernels.size());  // separate generator: leaves the counter's reads unchanged
   const auto up_to = [&](double most) { return most * std::uniform_real_distribution<>()(chance); };
   double shown_w = traits_.idle_w;
-  double next_s = to_s(run.begin_ns) + up_to(traits_.kept_every_s);
-  double looked_s = next_s + up_to(traits_.kept_late_s);
-  for (const Stretch& stretch : stretches_) {
-    double now_s = to_s(stretch.start_ns);
-    const auto follow = [&](double until_s) {
-      shown_w = stretch.watts + (shown_w - stretch.watts) * std::exp((now_s - until_s) / traits_.time_constant_s);
+  double next_s = to_s(run.begin_ns) + up_to(traits_.history_period_s);
+  double read_s = next_s + up_to(traits_.history_max_delay_s);
+  for (const PowerSegment& segment : segments_) {
+    double now_s = to_s(segment.start_ns);
+    const auto advance = [&](double until_s) {
+      shown_w = segment.watts + (shown_w - segment.watts) * std::exp((now_s - until_s) / traits_.time_constant_s);
       now_s = until_s;
     };
-    for (; looked_s < to_s(stretch.end_ns); looked_s = next_s + up_to(traits_.kept_late_s)) {
-      follow(looked_s);
-      const double kept_w = shown_w + traits_.kept_noise_w * std::normal_distribution<>()(chance);
+    for (; read_s < to_s(segment.end_ns); read_s = next_s + up_to(traits_.history_max_delay_s)) {
+      advance(read_s);
+      const double history_w = shown_w + traits_.history_noise_w * std::normal_distribution<>()(chance);
       run.history.push_back(
-          {0, {static_cast<std::uint64_t>(kept_w * 1e3), to_ns(looked_s), to_ns(looked_s), ReadCode::ok}});
-      next_s += traits_.kept_every_s;
+          {0, {static_cast<std::uint64_t>(history_w * 1e3), to_ns(read_s), to_ns(read_s), ReadCode::ok}});
+      next_s += traits_.history_period_s;
     }
-    follow(to_s(stretch.end_ns));
+    advance(to_s(segment.end_ns));
   }
 }
 
@@ -207,7 +207,7 @@ void SimulatedGpu::keep_history(SimulatedRun& run) {
 void SimulatedGpu::count(SimulatedRun& run) {
   pause(run, to_ns(0.6));
   run.end_ns = now_ns_;
-  keep_history(run);
+  record_history(run);
   const double first_s = to_s(run.begin_ns) - 1 + uniform(0, traits_.period_s);
   const double gain = 1 + traits_.gain_spread * std::normal_distribution<>()(random_);
   std::vector<double> counter_j;
@@ -215,16 +215,16 @@ void SimulatedGpu::count(SimulatedRun& run) {
   double noise_j = 0;
   std::size_t next = 0;
   double known_s = first_s - traits_.lag_s;
-  const auto steps = static_cast<std::size_t>((to_s(run.end_ns) + 1 - first_s) / traits_.period_s) + 1;
-  for (std::size_t step = 0; step < steps; ++step) {
-    const double until_s = first_s + static_cast<double>(step) * traits_.period_s - traits_.lag_s;
+  const auto updates = static_cast<std::size_t>((to_s(run.end_ns) + 1 - first_s) / traits_.period_s) + 1;
+  for (std::size_t update = 0; update < updates; ++update) {
+    const double until_s = first_s + static_cast<double>(update) * traits_.period_s - traits_.lag_s;
     while (known_s < until_s) {
-      while (next < stretches_.size() && to_s(stretches_[next].end_ns) <= known_s) ++next;
-      const bool idle = next == stretches_.size() || to_s(stretches_[next].start_ns) > known_s;
+      while (next < segments_.size() && to_s(segments_[next].end_ns) <= known_s) ++next;
+      const bool idle = next == segments_.size() || to_s(segments_[next].start_ns) > known_s;
       double end_s = until_s;
-      if (idle && next < stretches_.size()) end_s = std::min(end_s, to_s(stretches_[next].start_ns));
-      if (!idle) end_s = std::min(end_s, to_s(stretches_[next].end_ns));
-      joules += (end_s - known_s) * (idle ? traits_.idle_w : stretches_[next].watts);
+      if (idle && next < segments_.size()) end_s = std::min(end_s, to_s(segments_[next].start_ns));
+      if (!idle) end_s = std::min(end_s, to_s(segments_[next].end_ns));
+      joules += (end_s - known_s) * (idle ? traits_.idle_w : segments_[next].watts);
       known_s = std::max(end_s, std::nextafter(known_s, 1e18));
     }
     noise_j += traits_.noise_j * std::normal_distribution<>()(random_);
@@ -232,28 +232,28 @@ void SimulatedGpu::count(SimulatedRun& run) {
   }
   double at_s = to_s(run.begin_ns) - 0.3;
   const double end_s = to_s(run.end_ns) + 0.3;
-  while (at_s < to_s(run.begin_ns) + kSeeking_s) {
+  while (at_s < to_s(run.begin_ns) + kDenseReads_s) {
     read(run, at_s, first_s, counter_j);
     at_s += kRead_s + 0.0005;
   }
   while (at_s < end_s) {
-    const double step_s = first_s + std::ceil((at_s - first_s) / traits_.period_s) * traits_.period_s;
+    const double update_s = first_s + std::ceil((at_s - first_s) / traits_.period_s) * traits_.period_s;
     // Sometimes just before an update, to locate it more exactly.
-    if (uniform(0, 1) < 0.1) read(run, step_s - uniform(0.0005, 0.004), first_s, counter_j);
+    if (uniform(0, 1) < 0.1) read(run, update_s - uniform(0.0005, 0.004), first_s, counter_j);
     if (uniform(0, 1) >= traits_.missing) {
       const double late_s = uniform(0, 1) < traits_.late ? uniform(0, 0.040) : 0;
-      read(run, step_s + uniform(0.0045, 0.020) + late_s, first_s, counter_j);
+      read(run, update_s + uniform(0.0045, 0.020) + late_s, first_s, counter_j);
     }
-    at_s = step_s + 0.07 + (traits_.steps_per_read - 1) * traits_.period_s;
+    at_s = update_s + 0.07 + (traits_.updates_per_read - 1) * traits_.period_s;
   }
   read(run, end_s, first_s, counter_j);
 }
 
 // The value of a read is that of its start, however long it takes.
-void SimulatedGpu::read(SimulatedRun& run, double at_s, double first_step_s, const std::vector<double>& counter_j) {
+void SimulatedGpu::read(SimulatedRun& run, double at_s, double first_update_s, const std::vector<double>& counter_j) {
   if (!run.samples.empty() && to_ns(at_s) <= run.samples.back().reading.after_ns) return;
-  const auto step = static_cast<std::size_t>(std::max((at_s - first_step_s) / traits_.period_s, 0.0));
-  const double joules = counter_j[std::min(step, counter_j.size() - 1)];
+  const auto update = static_cast<std::size_t>(std::max((at_s - first_update_s) / traits_.period_s, 0.0));
+  const double joules = counter_j[std::min(update, counter_j.size() - 1)];
   run.samples.push_back(
       {0, {static_cast<std::uint64_t>(joules * 1000), to_ns(at_s), to_ns(at_s + kRead_s), ReadCode::ok}});
 }

@@ -51,18 +51,18 @@ class SimulatedGpu {
     double idle_w = 130;
     double period_s = 0.0999997;
     double lag_s = 0.010;
-    double noise_j = 2.0;            // standard deviation over 100 ms
-    double burst_spread = 0.02;      // relative standard deviation of a burst's power
-    double gain_spread = 0.005;      // relative standard deviation of the counter's gain
-    double late = 0.1;               // fraction of reads that are up to 40 ms late
-    double missing = 0.02;           // fraction of counter updates without a read
-    int steps_per_read = 1;          // counter updates per read; more for counters that are costly to read
-    double kept_every_s = 0.02;      // period of the driver's power history
-    double time_constant_s = 0.012;  // its time constant
-    double kept_late_s = 0.004;      // its largest delay
-    double kept_noise_w = 4;         // its noise, standard deviation
-    // Clocks drop for 30 to 300 ms at a time. The first `computing` classes then take `slowness` times as long, and
-    // their power above idle is divided by the cube of `slowness`.
+    double noise_j = 2.0;                // standard deviation over 100 ms
+    double burst_spread = 0.02;          // relative standard deviation of a burst's power
+    double gain_spread = 0.005;          // relative standard deviation of the counter's gain
+    double late = 0.1;                   // fraction of reads that are up to 40 ms late
+    double missing = 0.02;               // fraction of counter updates without a read
+    int updates_per_read = 1;            // counter updates per read; more for counters that are costly to read
+    double history_period_s = 0.02;      // period of the driver's power history
+    double time_constant_s = 0.012;      // its time constant
+    double history_max_delay_s = 0.004;  // its largest delay
+    double history_noise_w = 4;          // its noise, standard deviation
+    // Clocks drop for 30 to 300 ms at a time. The first `computing` classes then take `slowdown` times as long, and
+    // their power above idle is divided by the cube of `slowdown`.
     double slowdown = 1;
     std::size_t computing = 0;
     double slowed_share = 0.3;  // fraction of the time
@@ -74,23 +74,23 @@ class SimulatedGpu {
 
   // Random classes in bursts of 2 to 60 ms, with occasional pauses.
   SimulatedRun mixture(double length_s);
-  // One step repeated: `kernels_each` kernels of each class, then a short gap.
-  SimulatedRun steady_loop(double length_s, std::size_t kernels_each);
+  // One step repeated: `kernels_per_class` kernels of each class, then a short gap.
+  SimulatedRun steady_loop(double length_s, std::size_t kernels_per_class);
   // The same with pauses at random positions between classes (`record --dither`), `share` of the time in total.
   struct Dither {
     double share = 0.01;
     double shortest_s = 0.02;
     double longest_s = 0.04;
   };
-  SimulatedRun dithered_loop(double length_s, std::size_t kernels_each, const Dither& dither);
+  SimulatedRun dithered_loop(double length_s, std::size_t kernels_per_class, const Dither& dither);
   // The same, followed by `probe_s` of probing: modules replayed in bursts of 0.1 to 0.3 s, in random order. There is
   // one module per class, and most of its kernels are of that class.
-  SimulatedRun probed_loop(double length_s, std::size_t kernels_each, double probe_s);
+  SimulatedRun probed_loop(double length_s, std::size_t kernels_per_class, double probe_s);
   // The channel of the samples.
   static Channel channel();
 
  private:
-  struct Stretch {
+  struct PowerSegment {
     std::int64_t start_ns;
     std::int64_t end_ns;
     double watts;
@@ -98,20 +98,20 @@ class SimulatedGpu {
 
   double uniform(double low, double high) { return low + (high - low) * std::uniform_real_distribution<>()(random_); }
   void burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns);
-  void loop(SimulatedRun& run, double length_s, std::size_t kernels_each, const Dither& dither);
+  void loop(SimulatedRun& run, double length_s, std::size_t kernels_per_class, const Dither& dither);
   void replay(SimulatedRun& run, std::uint32_t module, std::int64_t until_ns);
   void pause(SimulatedRun& run, std::int64_t length_ns);
   double slowdown_of(std::uint32_t kind);
   void count(SimulatedRun& run);
-  void keep_history(SimulatedRun& run);
-  void read(SimulatedRun& run, double at_s, double first_step_s, const std::vector<double>& counter_j);
+  void record_history(SimulatedRun& run);
+  void read(SimulatedRun& run, double at_s, double first_update_s, const std::vector<double>& counter_j);
 
   Traits traits_;
   std::mt19937_64 random_;
   std::int64_t now_ns_ = 0;
   std::int64_t clocks_until_ns_ = 0;  // end of the current clock state
   bool is_slowed_ = false;
-  std::vector<Stretch> stretches_;  // contiguous
+  std::vector<PowerSegment> segments_;  // contiguous
 };
 
 }  // namespace joulemap

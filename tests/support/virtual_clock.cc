@@ -80,11 +80,11 @@ class VirtualThreads {
     std::int64_t time_ns;
     std::int64_t cpu_ns;
   };
-  Now look() {
+  Now read_clock() {
     std::unique_lock lock(mutex_);
     VirtualThread& self = joined();
-    self.time_ns += VirtualClock::kLookCost_ns;
-    self.cpu_ns += VirtualClock::kLookCost_ns;
+    self.time_ns += VirtualClock::kClockReadCost_ns;
+    self.cpu_ns += VirtualClock::kClockReadCost_ns;
     wait_for_turn(lock, self);
     return {self.time_ns, self.cpu_ns};
   }
@@ -104,7 +104,7 @@ class VirtualThreads {
   }
 
   // The caller blocks forever: no thread waits for it any more.
-  void leave_for_good() {
+  void exit_thread() {
     const std::lock_guard lock(mutex_);
     leave(joined(), lock);
   }
@@ -217,7 +217,7 @@ Function* real_function(const char* name) {
 
 VirtualClock::VirtualClock() {
   virtual_threads().begin();
-  virtual_threads().look();
+  virtual_threads().read_clock();
 }
 VirtualClock::~VirtualClock() { virtual_threads().end(); }
 void VirtualClock::advance(std::int64_t duration_ns) { virtual_threads().sleep_for(duration_ns); }
@@ -233,7 +233,7 @@ using joulemap::virtual_threads;
 IN_PLACE int clock_gettime(clockid_t clock, timespec* time) noexcept {
   static auto* const real = real_function<int(clockid_t, timespec*)>("clock_gettime");
   if (!joulemap::is_simulated(clock)) return real(clock, time);
-  const auto now = virtual_threads().look();
+  const auto now = virtual_threads().read_clock();
   const bool is_wall = clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME;
   const std::int64_t origin_ns = clock == CLOCK_REALTIME ? joulemap::kUnixAtVirtualZero_ns : 0;
   *time = joulemap::to_timespec(is_wall ? origin_ns + now.time_ns : now.cpu_ns);
@@ -272,7 +272,7 @@ IN_PLACE long syscall(long number, ...) noexcept {
 
 IN_PLACE int pause() {
   static auto* const real = real_function<int()>("pause");
-  if (virtual_threads().is_on()) virtual_threads().leave_for_good();
+  if (virtual_threads().is_on()) virtual_threads().exit_thread();
   return real();
 }
 

@@ -9,7 +9,7 @@
 // While one exists, CLOCK_MONOTONIC, CLOCK_REALTIME and the CPU clocks are virtual in the whole program and in the
 // libraries that it opens. virtual_clock.cc defines clock_gettime(), clock_nanosleep(), pthread_create(), pause() and
 // syscall() (for base/futex.h). Without a VirtualClock the functions of the C library run. Reading a clock takes
-// kLookCost_ns, so that loops which spin until a deadline end; computing takes no time.
+// kClockReadCost_ns, so that loops which spin until a deadline end; computing takes no time.
 //
 // Each thread has a virtual processor of its own: it continues when its time is the earliest of all, so the order of
 // events is deterministic. A thread starts at the time of its creator.
@@ -24,7 +24,7 @@ namespace joulemap {
 
 class VirtualClock {
  public:
-  static constexpr std::int64_t kLookCost_ns = 500;
+  static constexpr std::int64_t kClockReadCost_ns = 500;
 
   VirtualClock();
   ~VirtualClock();

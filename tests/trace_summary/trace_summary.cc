@@ -127,8 +127,11 @@ std::string text_of(const Trace& trace, double read_s, double cpu_s) {
   json.end_object();
   summary.write(json);
   json.key("diagnostics").begin_array();
-  for (const Diagnostic& told : trace.diagnostics.list()) {
-    json.begin_object().member("code", told.code).member("count", told.count).member("message", told.message);
+  for (const Diagnostic& diagnostic : trace.diagnostics.list()) {
+    json.begin_object()
+        .member("code", diagnostic.code)
+        .member("count", diagnostic.count)
+        .member("message", diagnostic.message);
     json.end_object();
   }
   json.end_array().end_object();

@@ -42,7 +42,7 @@ def test_the_summary_matches_json(opened, report):
     assert number_of(figures["per sample"], "J") == pytest.approx(result["measured_j"] / (120 * 32), rel=5e-3)
     assert number_of(figures["samples per second"], "/s") == pytest.approx(120 * 32 / result["elapsed_s"], rel=5e-3)
     delay = result["measured_j"] * result["elapsed_s"]
-    assert number_of(figures["energy × delay"], "J·s") == pytest.approx(delay, rel=5e-3)
+    assert number_of(figures["energy-delay product"], "J·s") == pytest.approx(delay, rel=5e-3)
     components = page.locator(".components tbody tr").all_inner_texts()
     assert [text.split()[0] for text in components] == ["GPU", "CPU", "memory"]
 
@@ -128,7 +128,7 @@ def test_the_flame_graph_zooms_searches_and_changes_its_measure(opened, report):
     assert hits and all("conv2" in hit for hit in hits)
     matched = sum(row["energy_j"] or 0 for row in result["rows"] if any("conv2" in part for part in row["path"]))
     assert number_of(page.inner_text("#flame .found"), "J") == pytest.approx(matched, rel=5e-3)
-    page.get_by_role("group", name="What boxes show").get_by_text("Seconds").click()
+    page.get_by_role("group", name="Value of boxes").get_by_text("Seconds").click()
     assert frames.first.locator(".frame-value").inner_text().endswith("s")
     page.get_by_role("group", name="Phase").get_by_text("Forward").click()
     assert not page.locator(".frame", has_text="backward").count()
@@ -145,7 +145,7 @@ def test_the_flame_graph_ends_in_the_kernels_of_each_layer(opened, report):
     page.get_by_role("group", name="Phase").get_by_text(layer[1].capitalize()).click()
     box = page.locator(f'.frame[aria-label^="{" › ".join(on_gpu[0]["path"])}"]')
     assert number_of(box.get_attribute("aria-label"), "J") == pytest.approx(on_gpu[0]["energy_j"], rel=5e-3)
-    page.get_by_role("group", name="Down to").get_by_role("button", pressed=False).click()
+    page.get_by_role("group", name="Depth").get_by_role("button", pressed=False).click()
     assert not box.count()
 
 
@@ -254,7 +254,7 @@ def test_without_scripts_the_numbers_are_still_shown(browser, html, report):
 @pytest.mark.parametrize("name", ["v1.0", "v1.1", "v1.2"])
 def test_the_page_of_a_damaged_or_small_recording_states_it(opened, page_of, name):
     page = opened(file=page_of(RECORDINGS / f"{name}.joule"))
-    assert "the recording is not complete" in page.inner_text("#summary")
+    assert "the recording is incomplete" in page.inner_text("#summary")
     assert page.locator("#notes li").count() > 0
 
 

@@ -55,10 +55,10 @@ def test_there_is_no_other_table_than_those_compared_here(opened):
         "Layers, sorted by Energy",
         "The largest parts",
         "Mean power by time",
-        "Energy of layers from step to step",
+        "Energy of layers per step",
         "loss against energy",
         "Energy, loss, and energy per unit of loss of each epoch",
-        "What measuring cost",
+        "Measurement overhead",
     }
 
 
@@ -172,7 +172,7 @@ def test_spreads_of_layers_are_quantiles_of_their_steps(opened, exported):
     for line in exported("layer-step"):
         if line["per"] == "step":
             steps.setdefault(line["path"], []).append(float(line["energy_j"]))
-    rows = rows_of(opened(), "Energy of layers from step to step")
+    rows = rows_of(opened(), "Energy of layers per step")
     assert rows
     for path, per, samples, *quantiles in rows:
         values = sorted(steps[path])
@@ -214,14 +214,14 @@ def test_every_column_of_the_epochs_matches_json(opened, report, exported):
 
 def test_measurement_overhead_matches_json(opened, report):
     result = report("domain")
-    cells = {row[0]: row[1:] for row in rows_of(opened(), "What measuring cost")}
+    cells = {row[0]: row[1:] for row in rows_of(opened(), "Measurement overhead")}
     overhead = result["overhead"]
     near(cells["CPU time of the recorder"][0], "s", overhead["cpu_s"])
     near_share(cells["CPU time of the recorder"][1], overhead["share"])
-    assert (cells["Replaying modules (probing)"][0] == "none") == (overhead["probe_s"] is None)
-    assert (cells["Holding the program up (dithering)"][0] == "none") == (overhead["dither_s"] is None)
-    assert int(cells["Readings of sensors"][0].replace("\u202f", "")) == result["samples"]
-    near(cells["The recording"][0], "B", result["file_bytes"])
+    assert (cells["Probing (replay of modules)"][0] == "none") == (overhead["probe_s"] is None)
+    assert (cells["Dithering (pauses of the program)"][0] == "none") == (overhead["dither_s"] is None)
+    assert int(cells["Sensor samples"][0].replace("\u202f", "")) == result["samples"]
+    near(cells["Recording size"][0], "B", result["file_bytes"])
 
 
 def test_every_column_of_a_comparison_matches_json(opened, html, joulemap, made, binaries, tmp_path):

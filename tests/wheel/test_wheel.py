@@ -57,7 +57,7 @@ def test_the_program_is_there_as_a_command_and_as_a_module(fresh):
 def test_pytest_finds_the_plugin_by_itself(fresh, tmp_path):
     (tmp_path / "test_it.py").write_text(WITH_A_BUDGET)
     output = fresh.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "--joules", "test_it.py", cwd=tmp_path).stdout
-    assert "its budget is 1e-09 J" in output
+    assert "the budget is 1e-09 J" in output
     assert "test_it.py::test_free:" in output
     assert "1 failed, 1 passed" in output
 

@@ -11,36 +11,36 @@ export function cost(data) {
   const rows = [
     [
       "CPU time of the recorder",
-      cpu_s === null ? "not known: it was cut off" : secondsText(cpu_s),
+      cpu_s === null ? "unknown: the recording was cut off" : secondsText(cpu_s),
       cpu_s === null ? "" : `${percent(cpu_s / run.elapsed_s)} of one CPU`,
     ],
     [
-      "Replaying modules (probing)",
+      "Probing (replay of modules)",
       probe_s === null ? "none" : secondsText(probe_s),
       probe_j === null
         ? ""
-        : `${joules(probe_j)}, ${percent(probe_j / all_j)} of what was drawn; no part of the figures per step`,
+        : `${joules(probe_j)}, ${percent(probe_j / all_j)} of the total; not included in values per step`,
     ],
     [
-      "Holding the program up (dithering)",
+      "Dithering (pauses of the program)",
       dither_s === null ? "none" : secondsText(dither_s),
-      dither_s === null ? "" : `${percent(dither_s / run.elapsed_s)} of the time`,
+      dither_s === null ? "" : `${percent(dither_s / run.elapsed_s)} of the run time`,
     ],
     [
-      "Readings of sensors",
+      "Sensor samples",
       whole(run.samples),
       run.elapsed_s > 0 ? `${withUnit(run.samples / run.elapsed_s, "/s")}` : "",
     ],
-    ["The recording", withUnit(run.file_bytes, "B"), ""],
+    ["Recording size", withUnit(run.file_bytes, "B"), ""],
   ];
   return section(
     "cost",
-    "What measuring cost",
+    "Measurement overhead",
     null,
     h(
       "table",
       { class: "plain" },
-      h("caption", { class: "hidden" }, "What measuring cost"),
+      h("caption", { class: "hidden" }, "Measurement overhead"),
       h(
         "tbody",
         {},
@@ -72,8 +72,8 @@ export function notes(data) {
     "notes",
     "Notes on the data",
     list.length
-      ? "What was odd about the recording, and what it means for the numbers."
-      : "Every reading was good, and nothing was lost on the way.",
+      ? "Faults of the recording and their effect on the values."
+      : "No faults were found in the data.",
     list.length ? h("ul", { class: "notes" }, list) : null,
   );
 }

@@ -12,13 +12,13 @@ const VERDICTS = {
   new: "New",
   gone: "Gone",
   within_noise: "Within the noise",
-  unknown: "Not known",
+  unknown: "Unknown",
 };
 const VERDICT_SENTENCES = {
-  grew: "B needs more, and that is beyond the noise.",
-  shrank: "B needs less, and that is beyond the noise.",
-  within_noise: "What they differ by is within the noise.",
-  unknown: "The uncertainty of the difference is not known.",
+  grew: "B uses more energy, beyond the noise.",
+  shrank: "B uses less energy, beyond the noise.",
+  within_noise: "The difference is within the noise.",
+  unknown: "The uncertainty of the difference is unknown.",
 };
 
 const STATES = { steady: "in steady state", whole_run: "over whole runs" };
@@ -43,10 +43,10 @@ function summary(data) {
   const interval =
     total.low_j === null
       ? ""
-      : ` Between ${joules(total.low_j)} and ${joules(total.high_j)} at ${whole(100 * data.interval)} %.`;
+      : ` ${whole(100 * data.interval)} % interval: ${joules(total.low_j)} to ${joules(total.high_j)}.`;
   const smallest =
-    data.smallest_change === null ? "" : ` The smallest change it can establish: ${percent(data.smallest_change)}.`;
-  const gate = data.failed === true ? ` Failed: more than ${percent(data.fail_over)} was not allowed.` : "";
+    data.smallest_change === null ? "" : ` Smallest detectable change: ${percent(data.smallest_change)}.`;
+  const gate = data.failed === true ? ` Failed: the limit is ${percent(data.fail_over)}.` : "";
   return section(
     "summary",
     diffTitle(data),
@@ -62,7 +62,7 @@ function leftOutText(side) {
   if (parts.some((part) => part === null)) return "nothing: whole runs";
   const sum = (key) => parts.reduce((sum_j, part) => sum_j + (part[key] ?? 0), 0);
   const steps = plural(sum("warm_up_steps") + sum("long_steps"), "step");
-  return `${steps} beside start-up and the last: ${secondsText(sum("time_s"))}, ${joules(sum("energy_j"))}`;
+  return `${steps}, start-up and the last step: ${secondsText(sum("time_s"))}, ${joules(sum("energy_j"))}`;
 }
 
 function run(letter, side, energy, per) {
@@ -71,8 +71,8 @@ function run(letter, side, energy, per) {
     [`time per ${per}`, secondsText(side.time_s)],
     [`${per}s`, whole(side.units)],
     ["recordings", whole(side.recordings.length)],
-    ["variation of steps", side.scatter === null ? "not known" : `± ${percent(side.scatter)} of their mean`],
-    ["left out", leftOutText(side)],
+    ["variation between steps", side.scatter === null ? "unknown" : `± ${percent(side.scatter)} of their mean`],
+    ["excluded", leftOutText(side)],
     ["provenance", h("span", { class: `badge ${side.provenance}` }, side.provenance)],
     ["command", side.command.join(" ")],
   ];
@@ -127,8 +127,8 @@ function entries(data) {
   draw();
   return section(
     "tables",
-    "What changed",
-    `Joules per ${data.per}. The line at a bar's end is the interval of the difference, for this many entries.`,
+    "Energy changes",
+    `Joules per ${data.per}. Lines at bars: interval of the difference, adjusted for the number of entries.`,
     h(
       "div",
       { class: "toolbar" },
@@ -232,7 +232,7 @@ function notes(data) {
   return section(
     "notes",
     "Notes on the data",
-    list.length ? null : "Nothing was wrong with either recording.",
+    list.length ? null : "No faults were found in the recordings.",
     list.length ? h("ul", { class: "notes" }, list) : null,
   );
 }

@@ -70,7 +70,7 @@ export function flame(data) {
     );
     state.branches = level.branches;
     state.tree = buildTree(rows, level.by, isLayer, state.phase === "all" && state.device === "all" ? level : null);
-    if (hasProbe && !state.probing) state.tree.name = state.tree.full = "all but probing";
+    if (hasProbe && !state.probing) state.tree.name = state.tree.full = "all without probing";
     state.root = state.tree;
     draw();
   };
@@ -105,17 +105,17 @@ export function flame(data) {
   const shown = section(
     "flame",
     "Flame graph",
-    "Each box is as wide as what it drew. Click or press Enter to look into one, Escape to come back.",
+    "The width of a box is its energy. Click or press Enter to zoom in, Escape to reset.",
     h(
       "div",
       { class: "toolbar" },
-      choice("What boxes show", measures, (value) => {
+      choice("Value of boxes", measures, (value) => {
         state.measure = value;
         draw();
       }),
       levels.length > 1
         ? choice(
-            "Down to",
+            "Depth",
             levels.map((level) => [level.by, ENDS[level.by]]),
             (by) => {
               level = data.level(by);

@@ -100,7 +100,7 @@ export function plusMinusText(row) {
 }
 
 export function intervalText(row) {
-  if (row.low_j === null || row.high_j === null) return "interval not known";
+  if (row.low_j === null || row.high_j === null) return "interval unknown";
   return `${joules(row.low_j)} to ${joules(row.high_j)}`;
 }
 

@@ -117,5 +117,5 @@ function paintRow(context, row, top, { from, to, gutter, width }) {
 }
 
 function describe(rows) {
-  return `What ran beneath the power: ${rows.map((row) => `${row.bands.length} ${row.name}`).join(", ")}`;
+  return `Spans below the power chart: ${rows.map((row) => `${row.bands.length} ${row.name}`).join(", ")}`;
 }

@@ -37,8 +37,8 @@ export function ledgerLine(data, level) {
   if (level && level.attributed_j !== null) {
     const parts = ledgerParts(level);
     item("attributed", level.attributed_j, parts.whole_j);
-    if (parts.probe_j !== null) item("of it probing", parts.probe_j, parts.whole_j);
-    if (parts.background_j !== null) item("of it background", parts.background_j, parts.whole_j);
+    if (parts.probe_j !== null) item("including probing", parts.probe_j, parts.whole_j);
+    if (parts.background_j !== null) item("including background", parts.background_j, parts.whole_j);
     item("idle", parts.idle_j ?? 0, parts.whole_j);
     item("not attributed", unrounded(parts.unattributed_j ?? 0, parts.whole_j), parts.whole_j);
   }
@@ -49,11 +49,11 @@ export function ledgerLine(data, level) {
       h(
         "a",
         { href: "#notes" },
-        data.notes.length ? plural(data.notes.length, "note") + " on the data" : "nothing wrong with the data",
+        data.notes.length ? plural(data.notes.length, "note") + " on the data" : "no faults in the data",
       ),
     ),
   );
-  return h("ul", { class: "ledger-line", "aria-label": "What is nobody's" }, items);
+  return h("ul", { class: "ledger-line", "aria-label": "Attributed, idle and unattributed energy" }, items);
 }
 
 // Totals by phase, from the most suitable level.
@@ -85,7 +85,7 @@ export function phaseTotals(data) {
 function folded(parts, most) {
   if (parts.length <= most) return parts;
   const rest = parts.slice(most - 1);
-  return [...parts.slice(0, most - 1), { name: `${rest.length} others`, energy_j: sumOf(rest) }];
+  return [...parts.slice(0, most - 1), { name: `${rest.length} more`, energy_j: sumOf(rest) }];
 }
 
 const SLOTS = {

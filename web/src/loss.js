@@ -153,7 +153,7 @@ function movingAverage(values) {
 }
 
 function epochs(data) {
-  if (!data.epochs.length) return h("p", { class: "unit" }, "No epochs were marked; jm.epoch() marks them.");
+  if (!data.epochs.length) return h("p", { class: "unit" }, "No epochs. Mark them with jm.epoch().");
   const most = Math.max(...data.epochs.map((one) => one.energy_j ?? 0));
   const heads = [
     "Epoch",

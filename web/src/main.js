@@ -40,9 +40,9 @@ const short = {
   timeline: "Power",
   flame: "Flame graph",
   tables: "Tables",
-  violins: "Spread",
+  violins: "Variation",
   loss: "Loss",
-  cost: "Cost",
+  cost: "Overhead",
   notes: "Notes",
 };
 
@@ -54,7 +54,7 @@ document.body.prepend(
     h("a", { class: "brand", href: "#summary" }, h("b", {}, "Joule"), "map"),
     h(
       "nav",
-      { "aria-label": "Parts of the report" },
+      { "aria-label": "Sections of the report" },
       sections.map((one) => h("a", { href: `#${one.id}` }, short[one.id])),
     ),
     themeButton(),
@@ -62,6 +62,6 @@ document.body.prepend(
 );
 const page = document.getElementById("page");
 page.replaceChildren(...sections);
-document.body.append(h("footer", {}, "Made by joulemap. This file loads nothing."));
+document.body.append(h("footer", {}, "Created by joulemap. This file loads no external resources."));
 for (const one of sections) one.dispatchEvent(new Event("shown"));
 document.documentElement.dataset.ready = "true";

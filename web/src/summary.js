@@ -21,7 +21,7 @@ function figure(label, value, note) {
 function total(data) {
   const { figures, run } = data;
   const all_j = run.measured_j ?? run.estimated_j;
-  if (all_j === null) return h("p", { class: "hero-note" }, "No energy is known of this run; the notes below say why.");
+  if (all_j === null) return h("p", { class: "hero-note" }, "The energy of this run is unknown; see the notes below.");
   const half_j = figures.is_estimated ? run.estimated_uncertainty_j : run.measured_uncertainty_j;
   return [
     h("p", { class: "hero" }, quantity(scaled(all_j, "J", 4))),
@@ -33,10 +33,10 @@ function total(data) {
         { class: `badge ${figures.is_estimated ? "estimated" : "measured"}` },
         figures.is_estimated ? "estimated" : "measured",
       ),
-      ` ± ${joules(half_j, 2)} at ${whole(100 * run.interval)} %, in ${secondsText(run.elapsed_s, 4)}, `,
-      `${watts(all_j / run.elapsed_s)} on average`,
+      ` ± ${joules(half_j, 2)} (${whole(100 * run.interval)} % interval) in ${secondsText(run.elapsed_s, 4)}, `,
+      `${watts(all_j / run.elapsed_s)} mean power`,
       run.measured_j !== null && run.estimated_j !== null
-        ? `; beside it ${joules(run.estimated_j)} estimated, not added`
+        ? `; plus ${joules(run.estimated_j)} estimated, not counted`
         : "",
     ),
   ];
@@ -64,7 +64,7 @@ function figures(data) {
   if (of.samples_per_s !== null) list.push(figure("samples per second", scaled(of.samples_per_s, "/s")));
   if (of.steps_per_s !== null) list.push(figure("steps per second", scaled(of.steps_per_s, "/s")));
   if (of.energy_delay_js !== null)
-    list.push(figure("energy × delay", scaled(of.energy_delay_js, "J·s"), withoutProbing));
+    list.push(figure("energy-delay product", scaled(of.energy_delay_js, "J·s"), withoutProbing));
   return list.length ? h("dl", { class: "figures" }, list) : null;
 }
 
@@ -78,7 +78,7 @@ function energyBreakdown(data) {
   return h(
     "figure",
     { class: "went" },
-    h("figcaption", {}, "Where it went"),
+    h("figcaption", {}, "Energy breakdown"),
     h(
       "div",
       { class: "bar", role: "img", "aria-label": text },
@@ -136,7 +136,7 @@ function components(data) {
         h(
           "tr",
           {},
-          ["component", "part", "energy", "provenance"].map((head) => h("th", { scope: "col" }, head)),
+          ["component", "share", "energy", "provenance"].map((head) => h("th", { scope: "col" }, head)),
         ),
       ),
       h(
@@ -197,7 +197,7 @@ function domains(data) {
             "tr",
             { class: one.counted ? null : "quiet" },
             h("th", { scope: "row" }, one.name),
-            h("td", { class: "number" }, one.energy_j === null ? (one.reason ?? "not known") : joules(one.energy_j, 4)),
+            h("td", { class: "number" }, one.energy_j === null ? (one.reason ?? "unknown") : joules(one.energy_j, 4)),
             h("td", { class: "number" }, one.uncertainty_j === null ? "" : joules(one.uncertainty_j, 2)),
             h("td", { class: "number" }, watts(one.mean_w)),
             h(
@@ -234,16 +234,16 @@ function provenance(data) {
         ? `by signal ${run.signal}`
         : run.exit_code !== null
           ? `with exit code ${run.exit_code}`
-          : "not known",
+          : "unknown",
     ],
-    ["recording", `${run.inputs.join(", ")}${run.complete ? ", complete" : ", not complete"}`],
+    ["recording", `${run.inputs.join(", ")}${run.complete ? ", complete" : ", incomplete"}`],
     ["joulemap", data.version],
     ...run.environment,
   ].filter(([, value]) => value);
   return h(
     "details",
     { class: "facts" },
-    h("summary", {}, "Where these numbers come from"),
+    h("summary", {}, "Sources of the values"),
     domains(data),
     h(
       "dl",
@@ -262,7 +262,7 @@ export function summary(data) {
   return section(
     "summary",
     title(data),
-    [run.hosts.join(", "), startTime, run.complete ? "" : "the recording is not complete"].filter(Boolean).join(" · "),
+    [run.hosts.join(", "), startTime, run.complete ? "" : "the recording is incomplete"].filter(Boolean).join(" · "),
     h(
       "div",
       { class: "summary" },

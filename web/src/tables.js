@@ -18,18 +18,18 @@ const TITLES = {
 const ORDER = ["layer", "op", "kernel", "function", "tensor", "region", "phase"];
 
 const BASES = {
-  regressed: "by what kernels or layers were found to draw, over the run",
-  probed: "by what kernels were found to draw, when modules were replayed",
-  library: "by what the kernel library knows",
-  "time-share": "by time: what runs could not be told apart",
-  "cpu-time": "by CPU time: what runs could not be told apart",
-  estimated: "by CPU time, of an estimate",
+  regressed: "power of the kernel class or layer, from a regression over the run",
+  probed: "power of the kernel class, measured while modules were replayed",
+  library: "power of the kernel class, from the kernel library",
+  "time-share": "split by time: the data cannot separate the powers",
+  "cpu-time": "split by CPU time: the data cannot separate the powers",
+  estimated: "estimated energy, split by CPU time",
   measured: "measured as a whole",
 };
 
 const CAUSES = {
-  ledger: "by what the recording says ran there",
-  name: "by its name alone",
+  ledger: "from the recorded kernels and calls",
+  name: "from the name only",
 };
 
 function columns(data) {
@@ -49,7 +49,7 @@ function columns(data) {
     { key: "power_w", text: "Power", value: (row) => row.power_w, number: true },
     { key: "time_s", text: "Time", value: (row) => row.time_s, number: true },
     { key: "count", text: "Calls", value: (row) => row.count, number: true },
-    { key: "cause", text: "Cause", value: (row) => row.cause, first: 1, title: "what most of its time goes to" },
+    { key: "cause", text: "Cause", value: (row) => row.cause, first: 1, title: "cause of most of the time" },
     { key: "basis", text: "Basis", value: (row) => row.basis, first: 1 },
   ];
   if (steps > 1)
@@ -274,7 +274,7 @@ function footer(state, ordered, visible, width) {
   const hidden = ordered.slice(visible.length);
   if (hidden.length) lines.push(line(`and ${whole(hidden.length)} more`, sumOf(hidden)));
   const { rest } = state.level;
-  if (rest && !state.filter) lines.push(line(`and ${whole(rest.rows)} more that are not in this file`, rest.energy_j));
+  if (rest && !state.filter) lines.push(line(`and ${whole(rest.rows)} more, not in this file`, rest.energy_j));
   if (state.filter || state.level.attributed_j === null) return lines;
   lines.push(
     line("idle", state.level.idle_j),

@@ -68,12 +68,12 @@ export function timeline(data) {
   const shown = section(
     "timeline",
     "Power over time",
-    `Means over ${secondsText(data.power.slice_s)} each.`,
+    `Mean power in slices of ${secondsText(data.power.slice_s)}.`,
     h("div", { class: "toolbar" }, legend(data, state), buttons),
     h(
       "p",
       { id: "timeline-keys", class: "hidden" },
-      "Keys: plus and minus zoom, arrows move, 0 shows all. Drag to zoom with a mouse.",
+      "Keys: plus and minus zoom, arrows pan, 0 shows all. Drag with the mouse to zoom.",
     ),
     reading,
     power,
@@ -103,7 +103,7 @@ function describe(data) {
     const known = one.values.filter((value) => value !== null);
     return known.length
       ? `${one.name} ${watts(Math.min(...known))} to ${watts(Math.max(...known))}`
-      : `${one.name} not known`;
+      : `${one.name} unknown`;
   });
   return `Power over ${secondsText(data.run.elapsed_s)}: ${parts.join("; ")}`;
 }

@@ -19,23 +19,23 @@ export function violins(data) {
   draw(INITIAL_COUNT);
   const perStep = data.spreads.some((one) => one.per === "step");
   const lead = perStep
-    ? "Energy of a layer in each step, by the kernels it launched. The line is the middle half, the dot the median."
-    : "Energy of a call, as means over stretches of time. The line is the middle half, the dot the median.";
+    ? "Energy of a layer in each step, from the kernels it launched. Line: quartiles, dot: median."
+    : "Energy of a call, as means over time intervals. Line: quartiles, dot: median.";
   return section(
     "violins",
-    "From step to step",
+    "Variation between steps",
     lead,
     options.length > 1
       ? h(
           "div",
           { class: "toolbar" },
-          choice("How many", options, (value) => draw(Number(value))),
+          choice("Layers shown", options, (value) => draw(Number(value))),
         )
       : null,
     box,
     asTable(
-      "Energy of layers from step to step",
-      ["Layer", "Per", "Samples", "5 %", "25 %", "Median", "75 %", "95 %"],
+      "Energy of layers per step",
+      ["Layer", "Per", "Samples", "P5", "P25", "Median", "P75", "P95"],
       data.spreads.map((one) => [
         one.path.join(" "),
         one.per,
@@ -131,8 +131,8 @@ function violin(one, x, middle) {
     svg(
       "title",
       {},
-      `${one.path.join(" ")}: median ${joules(median)} per ${one.per}, half of ${whole(one.samples)} ` +
-        `between ${joules(quarter)} and ${joules(threeQuarters)}`,
+      `${one.path.join(" ")}: median ${joules(median)} per ${one.per}, quartiles ${joules(quarter)} to ` +
+        `${joules(threeQuarters)}, ${whole(one.samples)} samples`,
     ),
     svg("polygon", { points: [...above, ...below].join(" "), "vector-effect": "non-scaling-stroke" }),
     svg("line", {
@@ -157,6 +157,6 @@ function violin(one, x, middle) {
 function describe(spreads) {
   const [first] = spreads;
   const [low, median, high] = [5, 50, 95].map((at) => joules(first.quantiles_j[at]));
-  const largest = `${first.path.join(" ")}: median ${median}, nine in ten between ${low} and ${high}`;
-  return `Energy of ${spreads.length} layers from step to step. The largest, ${largest}.`;
+  const largest = `${first.path.join(" ")}: median ${median}, P5 ${low}, P95 ${high}`;
+  return `Energy of ${spreads.length} layers per step. Largest: ${largest}.`;
 }

@@ -141,7 +141,7 @@ def planned_operations(options: argparse.Namespace) -> list[design.PlannedRow]:
         return design.plan(options.kinds, options.scale)
     if planned := listed.plan(options.listed):
         return [row for row in planned if not options.kinds or row.kind in options.kinds]
-    raise SystemExit(f"joulemap collect: {options.listed} has no list of operations (operations.csv.gz, settings.csv.gz)")
+    raise SystemExit(f"joulemap collect: {options.listed} does not contain operations.csv.gz and settings.csv.gz")
 
 
 def planned_networks(options: argparse.Namespace) -> list[list[networks.Setting]]:
@@ -173,34 +173,34 @@ def print_plan(options: argparse.Namespace) -> None:
     if "compiled" in options.kinds:
         settings = compiled.plan()
         names = {setting.network for group in settings for setting in group}
-        print(f"compiled: {len(names)} networks, {sum(map(len, settings))} settings, each beside itself as it runs eagerly")
+        print(f"compiled: {len(names)} networks, {sum(map(len, settings))} settings, each also run eagerly")
 
 
 def parser() -> argparse.ArgumentParser:
     cli = StrictParser(prog="joulemap collect", description=__doc__)
-    cli.add_argument("--out", type=Path, help="folder of the rows; what lies there already is not measured again")
-    cli.add_argument("--seconds", type=positive, default=240, help="to measure for (240)")
+    cli.add_argument("--out", type=Path, help="output folder; rows that exist there are not measured again")
+    cli.add_argument("--seconds", type=positive, default=240, help="measuring time in s (240)")
     cli.add_argument(
         "--kinds", nargs="*", default=[], metavar="KIND",
-        help="only these; `network`: whole ones, `layers`: within them, `compiled`: a few under torch.compile",
+        help="kinds to measure; `network`: networks, `layers`: their layers, `compiled`: some with torch.compile",
     )  # fmt: skip
     cli.add_argument(
-        "--listed", type=Path, metavar="FOLDER", help="operations of the networks that are listed there (data/seed)"
+        "--listed", type=Path, metavar="FOLDER", help="measure operations of the networks listed there (data/seed)"
     )
-    cli.add_argument("--active", type=positive, default=0.14, help="seconds a row runs (0.14)")
-    cli.add_argument("--network-active", type=positive, default=0.6, help="seconds a whole network runs (0.6)")
-    cli.add_argument("--settings", type=count, default=8, help="of each network: batches, sizes, types, passes (8)")
-    cli.add_argument("--pass", dest="which", choices=networks.PASSES, help="of whole networks (both)")
-    cli.add_argument("--package", choices=sorted(networks.MAKERS), help="of whole networks, only this one's (all)")
-    cli.add_argument("--scale", type=positive, default=1.0, help="of the number of rows (1)")
+    cli.add_argument("--active", type=positive, default=0.14, help="measuring time of a row in s (0.14)")
+    cli.add_argument("--network-active", type=positive, default=0.6, help="measuring time of a network in s (0.6)")
+    cli.add_argument("--settings", type=count, default=8, help="settings per network: batch, size, type, pass (8)")
+    cli.add_argument("--pass", dest="which", choices=networks.PASSES, help="pass of networks (both)")
+    cli.add_argument("--package", choices=sorted(networks.MAKERS), help="package of networks (all)")
+    cli.add_argument("--scale", type=positive, default=1.0, help="factor for the number of rows (1)")
     cli.add_argument(
-        "--held-out", action="store_true", help="the families that predictions are judged by, and no others"
+        "--held-out", action="store_true", help="measure only the held-out families, which evaluate predictions"
     )
-    cli.add_argument("--simulated", action="store_true", help="on the CPU, with made-up power: to try the collector")
-    cli.add_argument("--plan", action="store_true", help="print how many rows of what there are, measure nothing")
-    cli.add_argument("--summary", action="store_true", help="print what the rows of the folder say, as Markdown")
+    cli.add_argument("--simulated", action="store_true", help="run on the CPU with simulated power, for tests")
+    cli.add_argument("--plan", action="store_true", help="print the number of rows of each kind and exit")
+    cli.add_argument("--summary", action="store_true", help="print a summary of the rows in --out, as Markdown")
     cli.add_argument(
-        "--tables", type=Path, metavar="FOLDER", help="write the rows as compressed tables (.csv.gz) into it"
+        "--tables", type=Path, metavar="FOLDER", help="write the rows to this folder as compressed tables (.csv.gz)"
     )
     return cli
 
@@ -212,7 +212,7 @@ def opened(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     if options.simulated:
         return torch, CpuRunner(torch), SimulatedGpu()
     if not torch.cuda.is_available():
-        raise SystemExit("joulemap collect: no CUDA device (--simulated tries the collector without one)")
+        raise SystemExit("joulemap collect: no CUDA device; --simulated runs without one")
     gpu = Gpu(f"GPU-{torch.cuda.get_device_properties(0).uuid}")
     return torch, CudaRunner(torch, gpu.state), gpu
 
@@ -257,7 +257,7 @@ def collect(options: argparse.Namespace) -> int:
             **gpu.versions(),
         }
     )
-    print(f"{session.measured} rows in {time.monotonic() - began_s:.0f} s; {len(session.rows.times)} distinct in all")
+    print(f"{session.measured} rows in {time.monotonic() - began_s:.0f} s; {len(session.rows.times)} distinct in total")
     return 0
 
 
@@ -267,14 +267,14 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     others = (*NETWORK_KINDS, CORNERS)
     unknown = [kind for kind in options.kinds if kind not in others and kind not in design.KINDS]
     if unknown:
-        cli.error(f"no kind {', '.join(unknown)}: there are {', '.join(design.KINDS)}, {', '.join(others)}")
+        cli.error(f"unknown kind {', '.join(unknown)}; choose from {', '.join(design.KINDS)}, {', '.join(others)}")
     if CORNERS in options.kinds and len(options.kinds) > 1:
-        cli.error("corners are measured by themselves: --kinds corners")
+        cli.error("corners cannot be combined with other kinds: use --kinds corners")
     if options.plan:
         print_plan(options)
         return 0
     if options.out is None:
-        cli.error("--out FOLDER is needed")
+        cli.error("--out FOLDER is required")
     if options.summary:
         print(summary.summarize(rows.measured_in(options.out)))
         return 0

@@ -91,7 +91,7 @@ class Gpu:
         self.device = ctypes.c_void_p()
         if self.nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(self.device)) != 0:
             found = self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
-            self._check_code(found, f"no GPU {uuid}, and no first one")
+            self._check_code(found, f"neither GPU {uuid} nor GPU 0 exists")
         self.samples: list[Sample] = []
         self.mean = RunningMean()
         self._last_us = time.time_ns() // 1000
@@ -117,7 +117,7 @@ class Gpu:
             code = self.nvml.nvmlDeviceGetSamples(self.device, 0, since, *output_arguments)
             if code == 6:  # NVML_ERROR_NOT_FOUND: no new samples
                 return
-            self._check_code(code, "nvmlDeviceGetSamples of power")
+            self._check_code(code, "nvmlDeviceGetSamples (power)")
             for value in values[: count.value]:
                 # The driver sometimes returns the newest sample twice, a microsecond apart.
                 if value.timestamp_us >= self._last_us + 1000:

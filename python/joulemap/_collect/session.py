@@ -74,7 +74,7 @@ class Session:
             self.finish()
             self.rows.add_not_in_graph(group, first_line(error))
             raise SystemExit(
-                f"joulemap collect: {group} cannot be captured; begin again, it will run without a graph"
+                f"joulemap collect: {group} cannot be captured in a CUDA graph; start again to run it without one"
             ) from error
         except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, ImportError) as error:
             self._record_failure(key, error)
@@ -118,7 +118,7 @@ class Session:
             self.rows.add_failure(pending.identity["key"], "it launches nothing")
             return
         if power is None:  # a sample was lost: measured again in a later run
-            print(f"joulemap collect: too few samples of {pending.identity['key']}", file=sys.stderr, flush=True)
+            print(f"joulemap collect: too few power samples of {pending.identity['key']}", file=sys.stderr, flush=True)
             return
         watts = pending.counter_w or power.watts
         energy_j, run_s = watts * run.time_s, (run.end_ns - run.begin_ns) * 1e-9

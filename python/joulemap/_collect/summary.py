@@ -28,7 +28,7 @@ def summarize(rows: Sequence[Row]) -> str:
         parts += [group_table("network", networks, lambda row: f"{row['pass']}, {row['dtype']}")]
     if compiled := [row for row in rows if row["kind"] == "compiled"]:
         parts += [
-            group_table("under torch.compile and beside it", compiled, lambda row: f"{row['pass']}, {row['way']}")
+            group_table("torch.compile and eager", compiled, lambda row: f"{row['pass']}, {row['way']}")
         ]
     return "\n\n".join([*parts, repeats_table(rows)])
 
@@ -38,7 +38,7 @@ def group_table(title: str, rows: Sequence[Row], name_of: Callable[[Row], str]) 
     for row in rows:
         groups[name_of(row)].append(row)
     lines = [
-        f"| {title} | rows | time of a call | joules of a call | power | limited | power known to |",
+        f"| {title} | rows | time per call | energy per call | power | limited | power uncertainty |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, group in sorted(groups.items()):
@@ -84,7 +84,7 @@ def repeats_table(rows: Sequence[Row]) -> str:
     groups = [group for group in by_key.values() if len(group) > 1]
     if not groups:
         return "No row was measured twice."
-    lines = ["| measured again | keys | joules differ by | time by | power by |", "|---|---|---|---|---|"]
+    lines = ["| measured again | keys | energy differs by | time by | power by |", "|---|---|---|---|---|"]
     for where, group in (
         ("same slice", repeats_within_slices(groups)),
         ("other slices", repeats_across_slices(groups)),

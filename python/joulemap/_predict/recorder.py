@@ -162,7 +162,7 @@ class Recorder:
 
     def _unknown(self, namespace: str, source: str, layer: str, args: Sequence, outs: Sequence) -> OperationSpec:
         known = namespace in ("aten", "prims")
-        reason = "an operation of no known kind" if known else f"an operation of the library {namespace}"
+        reason = "an operation of unknown kind" if known else f"an operation of the library {namespace}"
         self.unknown.append({"layer": layer, "source": source, "reason": reason, "bounded": True})
         sizes = [sum(int(tensor.numel()) for tensor in tensors) for tensors in (tensors_in(args), outs)]
         return OperationSpec(

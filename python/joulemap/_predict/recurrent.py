@@ -122,7 +122,7 @@ class RecurrentKernels:
         if not self._is_traced((x,)):
             with self._torch._C._AutoDispatchBelowAutograd():
                 return self._torch.ops.aten._pack_padded_sequence(x, lengths, batch_first)
-        note = "sequences of different lengths are packed: each counts as the longest"
+        note = "packed sequences of different lengths: each counts as the longest"
         self._recorder.notes += [] if note in self._recorder.notes else [note]
         rows, steps = int(x.shape[0]) * int(x.shape[1]), int(x.shape[1 if batch_first else 0])
         spec = OperationSpec("reshape", "gather", batch_rows_width([rows, *x.shape[2:]]))

@@ -176,7 +176,7 @@ def record_optimizer(model: Any, recorder: Recorder, optimizer: Union[str, Any, 
     source = optimizer if isinstance(optimizer, str) else f"torch.optim.{type(optimizer).__name__}"
     form, variant = form_of(optimizer)
     if form is None:
-        reason = "an optimizer that was not measured"
+        reason = "an unmeasured optimizer"
         recorder.unknown.append({"layer": "", "source": source, "reason": reason, "bounded": True})
     by_type: dict[str, list] = {}
     for weight in (weight for weight in model.parameters() if weight.grad is not None):
@@ -193,7 +193,7 @@ def record_optimizer(model: Any, recorder: Recorder, optimizer: Union[str, Any, 
 def form_of(optimizer: Union[str, Any]) -> tuple[Optional[str], dict[str, int]]:
     if isinstance(optimizer, str):
         if optimizer not in FORMS:
-            raise ValueError(f"{optimizer} is no optimizer that is known by name: {', '.join(FORMS)}")
+            raise ValueError(f"unknown optimizer {optimizer}; choose from {', '.join(FORMS)}")
         return optimizer, {"fused": 0, "foreach": 1}
     settings = optimizer.defaults
     form = OPTIMIZERS.get(type(optimizer).__name__)

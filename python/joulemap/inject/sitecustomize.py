@@ -25,7 +25,7 @@ def _record_failure(error):
         from joulemap import _capture
 
         message = f"{type(error).__name__}: {error}"
-        _capture.diagnose("capture_failed", message, "the program was not watched; please report this")
+        _capture.diagnose("capture_failed", message, "the program was not captured; please report this")
     except Exception:  # noqa: BLE001 - there is nobody left to tell
         pass
 

@@ -72,7 +72,7 @@ class Recorder {
     }
     return files;
   }
-  std::string one(const SteppedProgram& program) {
+  std::string record(const SteppedProgram& program) {
     return record_program(folder_.path() + "/" + std::to_string(count_++) + ".joule", program, random_);
   }
 
@@ -87,10 +87,10 @@ Result<RunDifference> compare_files(const std::vector<std::string>& a, const std
   return compare_recordings(a, b, RowLevel::domain, query);
 }
 
-TEST(ComparedRecordings, StartUpAndWarmUpAreNoPartOfASteadyStep) {
+TEST(ComparedRecordings, ExcludesStartUpAndWarmUpFromTheSteadyStep) {
   Recorder recorder(kRecordingsSeed);
-  const std::vector<std::string> brief = {recorder.one({.startup_s = 0.5})};
-  const std::vector<std::string> lengthy = {recorder.one({.startup_s = 6})};
+  const std::vector<std::string> brief = {recorder.record({.startup_s = 0.5})};
+  const std::vector<std::string> lengthy = {recorder.record({.startup_s = 6})};
   const Result<RunDifference> found = compare_files(brief, lengthy);
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->is_steady);
@@ -106,31 +106,31 @@ TEST(ComparedRecordings, StartUpAndWarmUpAreNoPartOfASteadyStep) {
   EXPECT_EQ(all->total.verdict, Verdict::grew) << "5 s more of start-up";
 }
 
-TEST(ComparedRecordings, RecordingsWithoutStepsAreComparedWhole) {
+TEST(ComparedRecordings, ComparesWholeRecordingsWithoutSteps) {
   Recorder recorder(kRecordingsSeed);
-  const std::vector<std::string> bare = {recorder.one({.has_steps = false})};
+  const std::vector<std::string> bare = {recorder.record({.has_steps = false})};
   const Result<RunDifference> found = compare_files(bare, bare);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->per, "run");
   EXPECT_FALSE(found->is_steady);
 }
 
-TEST(ComparedRecordings, OfTwoHundredUnchangedPairsAtMostOneInTenIsCalledChanged) {
+TEST(ComparedRecordings, ReportsAtMostTenPercentFalseChanges) {
   RecordProperty("seed", std::to_string(kRecordingsSeed));
   Recorder recorder(kRecordingsSeed + 1);
   int found = 0;
   int covered = 0;
   for (int pair = 0; pair < 200; ++pair) {
-    const Result<RunDifference> one = compare_files(recorder.runs(1), recorder.runs(1), {.per = "step"});
-    ASSERT_TRUE(one) << one.error().message;
-    found += one->total.verdict == Verdict::within_noise ? 0 : 1;
-    covered += *one->total.low_j <= 0 && *one->total.high_j >= 0 ? 1 : 0;
+    const Result<RunDifference> record = compare_files(recorder.runs(1), recorder.runs(1), {.per = "step"});
+    ASSERT_TRUE(record) << record.error().message;
+    found += record->total.verdict == Verdict::within_noise ? 0 : 1;
+    covered += *record->total.low_j <= 0 && *record->total.high_j >= 0 ? 1 : 0;
   }
   EXPECT_LE(found, 20) << "seed " << kRecordingsSeed + 1;
   EXPECT_GE(covered, 180);
 }
 
-TEST(ComparedRecordings, ThreeASideFindAChangeOfTheSizeTheyPrint) {
+TEST(ComparedRecordings, ThreeRecordingsPerSideDetectThePrintedChange) {
   Recorder recorder(kRecordingsSeed + 2);
   int found = 0;
   for (int trial = 0; trial < 60; ++trial) {

@@ -23,19 +23,21 @@ void note_whole_runs(RunDifference& difference, bool is_whole_run_requested) {
   if (difference.per != "run" && std::abs(b / a - 1) > kUnitsDiffer) {
     difference.diagnostics.add(
         {"units_differ", 1,
-         fmt::format("A has {:.0f} {}s and B {:.0f}: start-up, which is in the sums, weighs differently", a,
-                     difference.per, b),
-         "record as many of both"});
+         fmt::format(
+             "A has {:.0f} {}s and B has {:.0f}: start-up energy is included and has a different weight in each", a,
+             difference.per, b),
+         "record the same number in both"});
   }
   if (!difference.a.mean_step_half_width || !difference.b.mean_step_half_width) {
     difference.diagnostics.add(
-        {"scatter_unknown", 1, "too few steps to see how much they vary: the noise within a run is that of its sensors",
+        {"scatter_unknown", 1,
+         "too few steps to estimate their variation: the noise within a run is that of its sensors",
          "compare longer runs"});
   }
   if (is_whole_run_requested || difference.per == "run" || difference.per == "epoch") return;
   difference.diagnostics.add({"no_steady_state", 1,
-                              "a recording has fewer than 12 steps: whole runs are compared, start-up included",
-                              "mark steps (docs/capture.md), or record more of them"});
+                              "a recording has fewer than 12 steps: whole runs are compared, including start-up",
+                              "mark steps (docs/capture.md), or record more steps"});
 }
 
 void note_unsettled(RunDifference& difference, std::string_view letter, const ComparedRun& side) {
@@ -71,10 +73,10 @@ void note_host_waiting(RunDifference& difference, std::span<const RunReports> a,
   if (most <= kWaitsForHost) return;
   difference.diagnostics.add(
       {"waits_for_host", 1,
-       fmt::format("{:.0f} % of the energy is of an idle GPU: such programs take as long as the host needs, which on "
-                   "shared machines varies more between runs than the prior says",
+       fmt::format("{:.0f} % of the energy is idle GPU energy: the host limits such programs, and on shared machines "
+                   "the host's speed varies more between runs than the prior assumes",
                    100 * most),
-       "record several of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3, or state --run-sd"});
+       "record several runs of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3, or set --run-sd"});
 }
 
 void note_diagnostics(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b) {
@@ -93,8 +95,8 @@ void note_comparison_limits(RunDifference& difference, const std::set<std::strin
   if (!domains.empty()) {
     difference.diagnostics.add(
         {"domains_differ", domains.size(),
-         fmt::format("not all recordings measured {}: left out of the total", fmt::join(domains, ", ")),
-         "joulemap doctor on the machine of the others shows why"});
+         fmt::format("not all recordings measured {}: excluded from the total", fmt::join(domains, ", ")),
+         "run joulemap doctor on the machines that did not measure them"});
   }
   if (!difference.is_steady) note_whole_runs(difference, is_whole_run_requested);
   note_unsettled(difference, "A", difference.a);
@@ -104,9 +106,9 @@ void note_comparison_limits(RunDifference& difference, const std::set<std::strin
     return;
   difference.diagnostics.add(
       {"gate_below_noise", 1,
-       fmt::format("--fail-over {:g}% asks for less than the {:.1f} % that this comparison can establish",
+       fmt::format("--fail-over {:g}% is below the {:.1f} % that this comparison can detect",
                    100 * *difference.failure_threshold, 100 * *difference.smallest_detectable_change),
-       "record several of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3"});
+       "record several runs of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3"});
 }
 
 }  // namespace joulemap::attribution

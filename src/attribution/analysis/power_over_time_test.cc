@@ -23,7 +23,7 @@ RecordedEnergy::Result energy_of_h200(const H200Phases& gpu, TimeSpan span, std:
 
 // A pause of 2.5 s between loads, wherever the reads of the counter fall: linear interpolation between reads gives 144
 // to 300 W.
-TEST(PowerOverTime, AnIdlePhaseBetweenLoadsReadsItsOwnPower) {
+TEST(PowerOverTime, AnIdlePhaseBetweenLoadsHasIdlePower) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const double load_s = 5 + 0.21 * static_cast<double>(seed);
@@ -48,7 +48,7 @@ TEST(PowerOverTime, AnIdlePhaseBetweenLoadsReadsItsOwnPower) {
   }
 }
 
-TEST(PowerOverTime, PartsThatLieSideBySideAddUpToTheWhole) {
+TEST(PowerOverTime, AdjacentWindowsSumToTheWhole) {
   const H200Phases gpu{.phases = {{1, 128}, {4, 600}, {3, 128}, {4, 400}, {1, 128}}, .seed = 3};
   const TimeSpan whole{gpu.begin_ns(), gpu.end_ns()};
   const double whole_j = energy_of_h200(gpu, whole).table.rows.at(0).joules.value();
@@ -60,7 +60,7 @@ TEST(PowerOverTime, PartsThatLieSideBySideAddUpToTheWhole) {
   EXPECT_NEAR(sum_j, whole_j, 1e-6 * whole_j);
 }
 
-TEST(PowerOverTime, WithoutAHistoryPowerIsEvenBetweenReads) {
+TEST(PowerOverTime, WithoutPowerHistoryPowerIsConstantBetweenReads) {
   const H200Phases gpu{.phases = {{1, 128}, {4, 600}, {3, 128}, {4, 400}, {1, 128}}, .seed = 4};
   const TimeSpan span{gpu.begin_ns(), gpu.end_ns()};
   RecordedEnergy recorded(H200Phases::channels(), span, 100);
@@ -77,7 +77,7 @@ TEST(PowerOverTime, WithoutAHistoryPowerIsEvenBetweenReads) {
 
 // A GPU waits at 75 W for 1.8 s and then trains at 500 W, with a counter that is read every 2.5 s: a step of 70 ms uses
 // 35 J from the first on, not the 14 J of the mean.
-TEST(PowerOverTime, TheFirstStepsOfATrainingAreGivenWhatTheyDrewAndNotAMeanOfStartingUp) {
+TEST(PowerOverTime, TheFirstTrainingStepsExcludeStartUpEnergy) {
   const H200Phases gpu{.phases = {{1.8, 75}, {8.2, 500}}};
   const TimeSpan span{gpu.begin_ns(), gpu.end_ns()};
   const std::int64_t begin_ns = gpu.begin_ns() + 1800 * kMillisecond;
@@ -94,7 +94,7 @@ TEST(PowerOverTime, TheFirstStepsOfATrainingAreGivenWhatTheyDrewAndNotAMeanOfSta
 }
 
 // No mark shows the end of the last step: work after the loop is not part of it.
-TEST(PowerOverTime, TheLastStepIsAsLongAsTheOthers) {
+TEST(PowerOverTime, TheLastStepHasTheLengthOfTheOtherSteps) {
   const TimeSpan span{0, 20 * kNanosecondsPerSecond};
   const EnergyFunction energy_j = [](std::int64_t from_ns, std::int64_t to_ns) {
     return 100 * seconds(to_ns - from_ns);

@@ -105,8 +105,9 @@ void keep_one_provenance(std::vector<HostEnergy>& energies, const std::vector<st
     one.energy.curves.clear();
     diagnostics.add(
         {"estimates_not_added", 1,
-         fmt::format("{}: its energy is only estimated, and is not added to what others measured", hosts[one.source]),
-         "joulemap doctor on that machine: how to measure it"});
+         fmt::format("{}: its energy is only estimated and is not added to the measured energy of the other hosts",
+                     hosts[one.source]),
+         "run joulemap doctor on that machine to see how to measure it"});
   }
 }
 
@@ -117,20 +118,18 @@ void note_missing_samples(ReportResult& result, const std::vector<SurveyedSource
     has_recorder = true;
     if (seen.command_end_ns) continue;
     const std::optional<TimeSpan> span = seen.span();
-    result.diagnostics.add(
-        {"cut_off", 1,
-         fmt::format(
-             "the recording ends {} s after the command began, before the command did: energy and time are those "
-             "until then",
-             span ? fmt::format("{:.3f}", seconds(span->end_ns - span->begin_ns)) : "0"),
-         "the recorder was killed or its disk was full"});
+    result.diagnostics.add({"cut_off", 1,
+                            fmt::format("the recording ends {} s after the command began, before the command ended: "
+                                        "energy and time cover only this part",
+                                        span ? fmt::format("{:.3f}", seconds(span->end_ns - span->begin_ns)) : "0"),
+                            "the recorder was killed or its disk was full"});
   }
   if (!has_recorder) {
-    result.diagnostics.add({"no_recorder", 1, "no part of this recording holds samples: energies are not known",
-                            "give the file that joulemap record wrote on that machine, too"});
+    result.diagnostics.add({"no_recorder", 1, "no part of this recording contains samples: energies are unknown",
+                            "also pass the file that joulemap record wrote on that machine"});
   } else if (result.domains.empty()) {
-    result.diagnostics.add({"no_samples", 1, "no sensor was recorded: energies are not known",
-                            "joulemap doctor tells why; an import needs --power"});
+    result.diagnostics.add({"no_samples", 1, "no sensor was recorded: energies are unknown",
+                            "run joulemap doctor to see why; an import needs --power"});
   }
 }
 
@@ -140,9 +139,8 @@ void note_missing_probe(ReportResult& result) {
   if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
   if (result.probe || result.diagnostics.contains("not_probed")) return;
   result.diagnostics.add({"not_probed", 1,
-                          "not probed: no program of the command came to its end in Python and had called modules of "
-                          "PyTorch",
-                          "a program that is killed or leaves by os._exit is not probed; see docs/attribution.md"});
+                          "not probed: no process of the command used PyTorch modules and exited normally from Python",
+                          "a program that is killed or calls os._exit cannot be probed; see docs/attribution.md"});
 }
 
 // A run of less than a few seconds is too short for a pause.
@@ -151,8 +149,8 @@ void note_missing_dither(ReportResult& result) {
   if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
   if (result.dither_s || result.diagnostics.contains("not_dithered")) return;
   result.diagnostics.add({"not_dithered", 1,
-                          "not dithered: no program of the command called modules of PyTorch for long enough",
-                          "a pause of 20 to 40 ms comes every few seconds; see docs/attribution.md"});
+                          "not dithered: no process of the command used PyTorch modules for long enough",
+                          "dithering inserts a pause of 20 to 40 ms every few seconds; see docs/attribution.md"});
 }
 
 }  // namespace
@@ -214,8 +212,8 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
 
 void note_empty_level(const std::vector<ReportRow>& rows, std::string_view by, Diagnostics& diagnostics) {
   if (!rows.empty()) return;
-  diagnostics.add({"nothing_captured", 1, fmt::format("the recording does not tell what ran by {}", by),
-                   "record a program that uses PyTorch, CUDA or joulemap's regions and steps; see docs/capture.md"});
+  diagnostics.add({"nothing_captured", 1, fmt::format("the recording contains no activity by {}", by),
+                   "record a program that uses PyTorch, CUDA or joulemap's regions and steps (docs/capture.md)"});
 }
 
 void note_missing_data(ReportResult& result, const std::vector<SurveyedSource>& sources) {

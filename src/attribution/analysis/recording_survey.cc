@@ -148,8 +148,8 @@ Status RecordingSurvey::clip(const CommandTimeRange& time_range) {
   }
   if (is_any_left) return Done{};
   return Error{ErrorCode::usage,
-               fmt::format("nothing was recorded in that time: the command ran for {:.3f} s", longest_s),
-               "--time FROM,TO takes seconds since the command began"};
+               fmt::format("the recording has no data in that time range: the command ran for {:.3f} s", longest_s),
+               "--time FROM,TO takes seconds since the start of the command"};
 }
 
 // Ranks share their steps, so the maximum counts; other processes add theirs.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kProcesses = 3;
 constexpr double kLength_s = 8;
-constexpr std::int64_t kStretch_ns = 1'000'000'000;
+constexpr std::int64_t kChunk_ns = 1'000'000'000;
 constexpr std::uint64_t kSeeds[] = {1, 2, 3};
 
 Activity names_of(std::mt19937_64& random) {
@@ -43,13 +43,13 @@ void write_process(recording::RecordingWriter& writer, const SimulatedRun& run, 
                    std::int64_t shift_ns) {
   std::mt19937_64 random(seed * 100 + static_cast<std::uint64_t>(process));
   Activity names = names_of(random);
-  for (std::int64_t begin_ns = run.begin_ns; begin_ns < run.end_ns; begin_ns += kStretch_ns) {
+  for (std::int64_t begin_ns = run.begin_ns; begin_ns < run.end_ns; begin_ns += kChunk_ns) {
     Activity activity = std::exchange(names, {});
     activity.begin_ns = begin_ns + shift_ns;
-    activity.end_ns = std::min(begin_ns + kStretch_ns, run.end_ns) + shift_ns;
+    activity.end_ns = std::min(begin_ns + kChunk_ns, run.end_ns) + shift_ns;
     for (const SimulatedKernel& kernel : run.kernels) {
-      const bool is_its = static_cast<int>(kernel.start_ns / 50'000'000 % kProcesses) == process;
-      if (!is_its || kernel.start_ns < begin_ns || kernel.start_ns >= begin_ns + kStretch_ns) continue;
+      const bool belongs_to_process = static_cast<int>(kernel.start_ns / 50'000'000 % kProcesses) == process;
+      if (!belongs_to_process || kernel.start_ns < begin_ns || kernel.start_ns >= begin_ns + kChunk_ns) continue;
       const auto scope = static_cast<std::uint32_t>(random() % 34);
       activity.kernels.push_back({kernel.start_ns + shift_ns, kernel.end_ns + shift_ns, kernel.kind, 0, scope, 0, 0});
       activity.kernel_tallies.push_back({kernel.kind, 0, scope, 1, kernel.end_ns - kernel.start_ns});
@@ -118,7 +118,7 @@ std::string ledger_text(const ReportResult& result) {
 constexpr RowLevel kLevels[] = {RowLevel::phase,  RowLevel::layer,    RowLevel::op,
                                 RowLevel::tensor, RowLevel::function, RowLevel::kernel};
 
-TEST(ReportProperties, AttributedIdleAndUnattributedAreWhatWasMeasured) {
+TEST(ReportProperties, AttributedIdleAndUnattributedSumToMeasured) {
   const TemporaryDirectory folder;
   for (const std::uint64_t seed : kSeeds) {
     const std::vector<std::string> files = record(folder, seed, 0);
@@ -143,7 +143,7 @@ TEST(ReportProperties, AttributedIdleAndUnattributedAreWhatWasMeasured) {
 }
 
 // The interval of a branch is at most as wide as the sum of the widths of its rows.
-TEST(ReportProperties, BranchesHoldWhatLiesInThemAndTheirIntervalsKnowHowErrorsHangTogether) {
+TEST(ReportProperties, BranchesSumTheirRowsAndTheirIntervalsUseErrorCorrelation) {
   const TemporaryDirectory folder;
   for (const std::uint64_t seed : kSeeds) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -172,7 +172,7 @@ TEST(ReportProperties, BranchesHoldWhatLiesInThemAndTheirIntervalsKnowHowErrorsH
   }
 }
 
-TEST(ReportProperties, TheOrderOfFilesMakesNoDifferenceToTheLastBit) {
+TEST(ReportProperties, TheOrderOfFilesDoesNotChangeABit) {
   const TemporaryDirectory folder;
   for (const std::uint64_t seed : kSeeds) {
     std::vector<std::string> files = record(folder, seed, 0);
@@ -188,7 +188,7 @@ TEST(ReportProperties, TheOrderOfFilesMakesNoDifferenceToTheLastBit) {
   }
 }
 
-TEST(ReportProperties, AViewOfAllLevelsSaysOfEachWhatItsReportSaysToTheLastBit) {
+TEST(ReportProperties, AViewOfAllLevelsEqualsTheReportOfEachLevelBitForBit) {
   const TemporaryDirectory folder;
   for (const std::uint64_t seed : kSeeds) {
     const std::vector<std::string> files = record(folder, seed, 0);
@@ -211,7 +211,7 @@ TEST(ReportProperties, AViewOfAllLevelsSaysOfEachWhatItsReportSaysToTheLastBit) 
   }
 }
 
-TEST(ReportProperties, MovingAllTimesMakesNoDifference) {
+TEST(ReportProperties, ShiftingAllTimesChangesNothing) {
   const TemporaryDirectory folder;
   for (const std::uint64_t seed : kSeeds) {
     const std::vector<std::string> files = record(folder, seed, 0);

@@ -57,7 +57,8 @@ Result<std::string> unit_to_use(const std::vector<Measured>& all, const std::str
   };
   if (!wanted.empty()) {
     if (have(wanted)) return wanted;
-    return Error{ErrorCode::usage, fmt::format("not all recordings have {}s", wanted), "--per run compares whole runs"};
+    return Error{ErrorCode::usage, fmt::format("not all recordings have {}s", wanted),
+                 "compare whole runs with --per run"};
   }
   for (const char* per : {"sample", "step", "epoch"}) {
     if (have(per)) return std::string(per);
@@ -215,18 +216,19 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
   for (const Measured& one : all) {
     if (!one.rates.provenance) {
       return Error{ErrorCode::unsupported,
-                   fmt::format("{} has no energies to compare", fmt::join(one.reports->rows.inputs, " ")),
-                   "joulemap doctor shows what can be measured"};
+                   fmt::format("{} contains no energies to compare", fmt::join(one.reports->rows.inputs, " ")),
+                   "run joulemap doctor to see what can be measured"};
     }
     if (one.rates.provenance != all.front().rates.provenance) {
       return Error{ErrorCode::unsupported,
-                   "some recordings are measured and others only estimated: they do not compare",
-                   "record all where the same sensors can be read"};
+                   "some recordings are measured and others are only estimated: they cannot be compared",
+                   "record all of them where the same sensors are readable"};
     }
   }
   const SharedDomains shared = shared_domains(all);
   if (shared.common.empty()) {
-    return Error{ErrorCode::unsupported, "they have no domain in common", "record on machines with the same sensors"};
+    return Error{ErrorCode::unsupported, "the recordings have no domain in common",
+                 "record on machines with the same sensors"};
   }
   const Result<std::string> per = unit_to_use(all, query.per);
   if (!per) return per.error();

@@ -25,7 +25,7 @@ std::vector<StepEnergy> compared_steps(double factor, double spread_j = 0.1) {
 }
 
 // Whole runs: the rows include start-up.
-RunReports whole(double factor) {
+RunReports whole_run_reports(double factor) {
   RunReports reports{.rows = example_training_times(factor), .steps = compared_steps(factor)};
   reports.steady_state = find_steady_state(reports.steps);
   reports.elapsed_s = 10;
@@ -34,7 +34,7 @@ RunReports whole(double factor) {
 }
 
 RunReports steady_state(double factor) {
-  RunReports reports = whole(factor);
+  RunReports reports = whole_run_reports(factor);
   reports.is_steady = true;
   reports.rows.is_clipped = true;
   reports.steps_in_rows = static_cast<double>(reports.steady_state->steps);
@@ -46,30 +46,33 @@ Result<RunDifference> compare_pair(const RunReports& a, const RunReports& b, con
 }
 
 const DifferenceEntry& entry(const RunDifference& difference, const std::string& device, const std::string& name) {
-  for (const DifferenceEntry& one : difference.entries) {
-    if (one.device == device && one.path.size() > 1 && one.path[1] + " " + one.name == name) return one;
+  for (const DifferenceEntry& difference_entry : difference.entries) {
+    if (difference_entry.device == device && difference_entry.path.size() > 1 &&
+        difference_entry.path[1] + " " + difference_entry.name == name)
+      return difference_entry;
   }
   static const DifferenceEntry none;
   return none;
 }
 
-bool names_an_entry(const RunDifference& difference) {
-  return std::any_of(difference.entries.begin(), difference.entries.end(), [](const DifferenceEntry& one) {
-    return one.verdict == Verdict::grew || one.verdict == Verdict::shrank;
+bool has_changed_entry(const RunDifference& difference) {
+  return std::any_of(difference.entries.begin(), difference.entries.end(), [](const DifferenceEntry& difference_entry) {
+    return difference_entry.verdict == Verdict::grew || difference_entry.verdict == Verdict::shrank;
   });
 }
 
-TEST(RunComparison, ARunAgainstItselfIsAllNoise) {
+TEST(RunComparison, ARunComparedWithItselfIsWithinNoise) {
   const Result<RunDifference> found = compare_pair(steady_state(1), steady_state(1), {.failure_threshold = 0.0});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->per, "sample");
   EXPECT_TRUE(found->is_steady);
   EXPECT_EQ(found->total.verdict, Verdict::within_noise);
   EXPECT_FALSE(found->failed);
-  for (const DifferenceEntry& one : found->entries) EXPECT_EQ(one.verdict, Verdict::within_noise) << one.name;
+  for (const DifferenceEntry& difference_entry : found->entries)
+    EXPECT_EQ(difference_entry.verdict, Verdict::within_noise) << difference_entry.name;
 }
 
-TEST(RunComparison, SteadyStepsAreComparedAndWhatIsLeftOutIsStated) {
+TEST(RunComparison, ComparesSteadyStepsAndReportsExcludedOnes) {
   const Result<RunDifference> found = compare_pair(steady_state(1), steady_state(1), {.per = "step"});
   ASSERT_TRUE(found);
   EXPECT_NEAR(found->total.a->energy_j, 10, 0.01) << "not the 30 J of warm-up";
@@ -83,7 +86,8 @@ TEST(RunComparison, SteadyStepsAreComparedAndWhatIsLeftOutIsStated) {
 }
 
 TEST(RunComparison, EnergiesArePerUnitAndTheIntervalCoversTheDifference) {
-  const Result<RunDifference> found = compare_pair(whole(1), whole(1.5), {.per = "step", .whole_run = true});
+  const Result<RunDifference> found =
+      compare_pair(whole_run_reports(1), whole_run_reports(1.5), {.per = "step", .whole_run = true});
   ASSERT_TRUE(found);
   EXPECT_FALSE(found->is_steady);
   EXPECT_DOUBLE_EQ(found->total.a->energy_j, 4500.0 / 400);
@@ -94,10 +98,12 @@ TEST(RunComparison, EnergiesArePerUnitAndTheIntervalCoversTheDifference) {
   const DifferenceEntry& grown = entry(*found, "gpu0", "backward layer1.0.conv1");
   EXPECT_NEAR(*grown.difference_j, 700.0 / 400, 1e-12);
   EXPECT_EQ(grown.verdict, Verdict::grew);
-  EXPECT_EQ(compare_pair(whole(1.5), whole(1), {.per = "step", .whole_run = true})->total.verdict, Verdict::shrank);
+  EXPECT_EQ(
+      compare_pair(whole_run_reports(1.5), whole_run_reports(1), {.per = "step", .whole_run = true})->total.verdict,
+      Verdict::shrank);
 }
 
-TEST(RunComparison, OneRecordingOfEachEstablishesNothingThatRunsOfOneProgramDifferBy) {
+TEST(RunComparison, OneRecordingPerSideCannotEstablishRunToRunVariation) {
   const Result<RunDifference> found = compare_pair(steady_state(1), steady_state(1.026), {.failure_threshold = 0.01});
   EXPECT_EQ(found->total.verdict, Verdict::within_noise) << "2.6 % between two runs of one program on an H200";
   EXPECT_FALSE(found->failed);
@@ -110,27 +116,29 @@ TEST(RunComparison, OneRecordingOfEachEstablishesNothingThatRunsOfOneProgramDiff
       << "by a stated prior";
 }
 
-TEST(RunComparison, FailsOnlyWhenTheTotalGrewByMoreThanAllowedAndBeyondTheNoise) {
+TEST(RunComparison, FailsOnlyWhenTheTotalGrowsBeyondThresholdAndNoise) {
   EXPECT_TRUE(compare_pair(steady_state(1), steady_state(1.2), {.failure_threshold = 0.05})->failed);
   EXPECT_FALSE(compare_pair(steady_state(1), steady_state(1.12), {.failure_threshold = 0.15})->failed)
       << "grew, but by less";
   EXPECT_FALSE(compare_pair(steady_state(1.2), steady_state(1), {.failure_threshold = 0.05})->failed) << "shrank";
   EXPECT_FALSE(compare_pair(steady_state(1), steady_state(1.2), {})->failed) << "no gate was given";
-  RunReports unsure = steady_state(1.2);
-  unsure.rows.domains[0].uncertainty_j = 2000;
-  EXPECT_FALSE(compare_pair(steady_state(1), unsure, {.failure_threshold = 0.05})->failed) << "grew within the noise";
+  RunReports uncertain = steady_state(1.2);
+  uncertain.rows.domains[0].uncertainty_j = 2000;
+  EXPECT_FALSE(compare_pair(steady_state(1), uncertain, {.failure_threshold = 0.05})->failed)
+      << "grew within the noise";
 }
 
-TEST(RunComparison, StepsThatVarySlowlyMakeNoise) {
-  RunReports calm = steady_state(1.1);
-  RunReports wild = steady_state(1.1);
-  for (std::size_t i = 0; i < wild.steps.size(); ++i) wild.steps[i].energy_j = 11 + 4 * std::sin(double(i) / 40);
-  wild.steady_state = find_steady_state(wild.steps);
-  EXPECT_EQ(compare_pair(steady_state(1), calm)->total.verdict, Verdict::grew);
-  EXPECT_EQ(compare_pair(steady_state(1), wild)->total.verdict, Verdict::within_noise);
+TEST(RunComparison, AutocorrelatedStepsWidenTheNoise) {
+  RunReports steady = steady_state(1.1);
+  RunReports autocorrelated = steady_state(1.1);
+  for (std::size_t i = 0; i < autocorrelated.steps.size(); ++i)
+    autocorrelated.steps[i].energy_j = 11 + 4 * std::sin(double(i) / 40);
+  autocorrelated.steady_state = find_steady_state(autocorrelated.steps);
+  EXPECT_EQ(compare_pair(steady_state(1), steady)->total.verdict, Verdict::grew);
+  EXPECT_EQ(compare_pair(steady_state(1), autocorrelated)->total.verdict, Verdict::within_noise);
 }
 
-TEST(RunComparison, WhatOnlyOneHasIsNewOrGone) {
+TEST(RunComparison, EntriesOfOneSideAreAddedOrRemoved) {
   RunReports b = steady_state(1);
   b.rows.rows[0].path.back() = b.rows.rows[0].name = "layer1.0.conv9";
   const Result<RunDifference> found = compare_pair(steady_state(1), b);
@@ -138,14 +146,14 @@ TEST(RunComparison, WhatOnlyOneHasIsNewOrGone) {
   EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, Verdict::gone);
 }
 
-TEST(RunComparison, AMeasurementDoesNotCompareToAnEstimate) {
+TEST(RunComparison, RefusesToCompareMeasurementWithEstimate) {
   RunReports b = steady_state(1);
   b.rows.domains.erase(b.rows.domains.begin());
   b.rows.totals = total_energy(b.rows.domains);
   EXPECT_FALSE(compare_pair(steady_state(1), b));
 }
 
-TEST(RunComparison, OnlyDomainsOfAllAreInTheTotal) {
+TEST(RunComparison, TheTotalHasOnlyDomainsOfAllRecordings) {
   RunReports b = steady_state(1);
   b.rows.domains[1].provenance = Provenance::measured;
   b.rows.totals = total_energy(b.rows.domains);
@@ -158,14 +166,14 @@ TEST(RunComparison, OnlyDomainsOfAllAreInTheTotal) {
   EXPECT_TRUE(found->diagnostics.contains("domains_differ"));
 }
 
-TEST(RunComparison, RefusesAUnitThatOneDoesNotHave) {
-  RunReports b = whole(1);
+TEST(RunComparison, RefusesAUnitThatOneRecordingLacks) {
+  RunReports b = whole_run_reports(1);
   b.rows.epochs = 0;
-  EXPECT_FALSE(compare_pair(whole(1), b, {.per = "epoch"}));
-  EXPECT_TRUE(compare_pair(whole(1), b, {.per = "run"}));
+  EXPECT_FALSE(compare_pair(whole_run_reports(1), b, {.per = "epoch"}));
+  EXPECT_TRUE(compare_pair(whole_run_reports(1), b, {.per = "run"}));
 }
 
-TEST(RunComparison, RunsWithoutStepsAreComparedWholeAndSaySo) {
+TEST(RunComparison, ComparesRunsWithoutStepsWholeAndReportsIt) {
   RunReports bare{.rows = example_training()};
   bare.rows.steps = bare.rows.epochs = 0;
   bare.rows.metrics.clear();
@@ -178,7 +186,7 @@ TEST(RunComparison, RunsWithoutStepsAreComparedWholeAndSaySo) {
   EXPECT_TRUE(compare_pair(few, few)->diagnostics.contains("no_steady_state"));
 }
 
-TEST(RunComparison, EpochsAndRunsAreWhole) {
+TEST(RunComparison, EpochsAndRunsAreComparedWhole) {
   const std::vector<std::optional<SteadyState>> both = {steady_state(1).steady_state, steady_state(1).steady_state};
   EXPECT_TRUE(can_compare_steady_states(both, {}));
   EXPECT_TRUE(can_compare_steady_states(both, {.per = "step"}));
@@ -209,7 +217,7 @@ class Runs {
   statistics::Random random_;
 };
 
-TEST(RunComparison, OfTwoHundredUnchangedPairsAtMostOneInTenIsCalledChanged) {
+TEST(RunComparison, ReportsAtMostTenPercentFalseChanges) {
   RecordProperty("seed", std::to_string(kComparisonSeed));
   for (const std::size_t recordings : {1, 3}) {
     Runs runs(kComparisonSeed + recordings);
@@ -218,14 +226,14 @@ TEST(RunComparison, OfTwoHundredUnchangedPairsAtMostOneInTenIsCalledChanged) {
     for (int pair = 0; pair < 200; ++pair) {
       const Result<RunDifference> found = compare_runs(runs.of(recordings), runs.of(recordings), {});
       totals += found->total.verdict == Verdict::within_noise ? 0 : 1;
-      entries += names_an_entry(*found) ? 1 : 0;
+      entries += has_changed_entry(*found) ? 1 : 0;
     }
     EXPECT_LE(totals, 20) << recordings << " a side, seed " << kComparisonSeed + recordings;
     EXPECT_LE(entries, 20) << recordings << " a side: pairs that name any entry, seed " << kComparisonSeed + recordings;
   }
 }
 
-TEST(RunComparison, ThreeRecordingsASideFindAChangeOfTheSizeTheyPrint) {
+TEST(RunComparison, ThreeRecordingsPerSideDetectThePrintedChange) {
   Runs runs(kComparisonSeed + 7);
   int found = 0;
   for (int pair = 0; pair < 200; ++pair) {
@@ -238,16 +246,18 @@ TEST(RunComparison, ThreeRecordingsASideFindAChangeOfTheSizeTheyPrint) {
 TEST(RunComparison, IntervalsOfEntriesAgreeWithTheirVerdicts) {
   Runs runs(kComparisonSeed + 8);
   std::vector<RunReports> b = runs.of(3);
-  for (RunReports& one : b) {
-    for (std::optional<double>* value : {&one.rows.rows[0].energy_j, &one.rows.rows[0].low_j, &one.rows.rows[0].high_j})
+  for (RunReports& reports : b) {
+    for (std::optional<double>* value :
+         {&reports.rows.rows[0].energy_j, &reports.rows.rows[0].low_j, &reports.rows.rows[0].high_j})
       **value *= 2;
   }
   const Result<RunDifference> found = compare_runs(runs.of(3), b, {});
   EXPECT_EQ(entry(*found, "gpu0", "backward layer1.0.conv1").verdict, Verdict::grew);
   EXPECT_GE(found->entry_confidence, found->interval);
-  for (const DifferenceEntry& one : found->entries) {
-    const bool excludes_zero = *one.low_j > 0 || *one.high_j < 0;
-    EXPECT_EQ(excludes_zero, one.verdict == Verdict::grew || one.verdict == Verdict::shrank) << one.name;
+  for (const DifferenceEntry& difference_entry : found->entries) {
+    const bool excludes_zero = *difference_entry.low_j > 0 || *difference_entry.high_j < 0;
+    EXPECT_EQ(excludes_zero, difference_entry.verdict == Verdict::grew || difference_entry.verdict == Verdict::shrank)
+        << difference_entry.name;
   }
 }
 

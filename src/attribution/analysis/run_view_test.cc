@@ -60,7 +60,7 @@ double sum_of(const std::vector<StepOrEpochView>& stages) {
   return sum_j;
 }
 
-TEST(RunView, VeryManyStepsArePutTogetherAndKeepTheirEnergy) {
+TEST(RunView, GroupsManyStepsAndPreservesTheirEnergy) {
   const TemporaryDirectory folder;
   const RunView view = view_of(record_steps(folder));
   EXPECT_LE(view.steps.size(), ViewLimits{}.steps_and_epochs);
@@ -72,7 +72,7 @@ TEST(RunView, VeryManyStepsArePutTogetherAndKeepTheirEnergy) {
   EXPECT_NEAR(sum_of(view.epochs), 500, 1);
 }
 
-TEST(RunView, WhoAsksForAllStepsGetsAll) {
+TEST(RunView, ReturnsAllStepsOnRequest) {
   const TemporaryDirectory folder;
   const std::string file = record_steps(folder);
   ViewQuery query;
@@ -84,7 +84,7 @@ TEST(RunView, WhoAsksForAllStepsGetsAll) {
   EXPECT_EQ(view->steps.back().count, 1u);
 }
 
-TEST(RunView, EpochsSayTheirLossAndWhatAUnitOfItCost) {
+TEST(RunView, EpochsHaveLossAndEnergyPerUnitOfLoss) {
   const TemporaryDirectory folder;
   const RunView view = view_of(record_steps(folder));
   ASSERT_EQ(view.epochs.size(), 5u);
@@ -93,7 +93,7 @@ TEST(RunView, EpochsSayTheirLossAndWhatAUnitOfItCost) {
   for (std::size_t i = 1; i < 5; ++i) EXPECT_NEAR(view.epochs[i].joules_per_loss.value(), 100, 1);
 }
 
-TEST(RunView, FiguresFollowFromEnergyTimeAndWhatTheProgramReported) {
+TEST(RunView, DerivesFiguresFromEnergyTimeAndProgramMetrics) {
   const TemporaryDirectory folder;
   const RunView view = view_of(record_steps(folder));
   const RunRates& rates = view.rates;
@@ -107,7 +107,7 @@ TEST(RunView, FiguresFollowFromEnergyTimeAndWhatTheProgramReported) {
   EXPECT_NEAR(joules_of(view.components[0].totals.measured).value(), 500, 1);
 }
 
-TEST(RunView, OfVeryManyValuesOfAMetricSomeAreShownAndAllAreCounted) {
+TEST(RunView, ShowsSomeAndCountsAllValuesOfAMetric) {
   const TemporaryDirectory folder;
   const RunView view = view_of(record_steps(folder));
   ASSERT_EQ(view.metrics.size(), 2u);
@@ -152,7 +152,7 @@ std::string record_phases(const TemporaryDirectory& folder) {
   return file;
 }
 
-TEST(RunView, SpreadsAreOfPhasesWhereThatIsAskedFor) {
+TEST(RunView, ComputesSpreadsByPhaseOnRequest) {
   const TemporaryDirectory folder;
   const std::string file = record_phases(folder);
   ViewQuery query;
@@ -171,7 +171,7 @@ TEST(RunView, SpreadsAreOfPhasesWhereThatIsAskedFor) {
   }
 }
 
-TEST(RunView, PowerOverTimeKeepsTheEnergy) {
+TEST(RunView, PowerOverTimePreservesTheEnergy) {
   const TemporaryDirectory folder;
   const RunView view = view_of(record_steps(folder));
   ASSERT_EQ(view.run.power.size(), 1u);

@@ -36,7 +36,7 @@ TEST(SteadyState, EqualStepsAreSteadyFromTheFirstToTheLastButOne) {
   EXPECT_TRUE(steady->is_settled);
 }
 
-TEST(SteadyState, WarmUpIsLeftOutWhateverItLooksLike) {
+TEST(SteadyState, ExcludesWarmUpOfAnyShape) {
   statistics::Random random(kSteadySeed);
   const auto noise = [&] { return 0.05 * random.normal(); };
   const auto first_calls = [&](std::size_t i) { return (i < 3 ? 400.0 : 5.0) + noise(); };
@@ -52,7 +52,7 @@ TEST(SteadyState, WarmUpIsLeftOutWhateverItLooksLike) {
   }
 }
 
-TEST(SteadyState, RareLongStepsAreLeftOutAndFrequentOnesArePartOfTheProgram) {
+TEST(SteadyState, ExcludesRareLongStepsAndIncludesFrequentOnes) {
   statistics::Random random(kSteadySeed);
   const auto with_long = [&](std::size_t every) {
     return find_steady_state(steps_with(
@@ -73,7 +73,7 @@ TEST(SteadyState, ABriefDisturbanceDoesNotMoveTheMean) {
   EXPECT_NEAR(steady->energy_j, 5, 0.02);
 }
 
-TEST(SteadyState, CorrelatedStepsMakeAWiderStandardError) {
+TEST(SteadyState, CorrelatedStepsWidenTheStandardError) {
   statistics::Random random(kSteadySeed);
   std::vector<double> white;
   std::vector<double> slow;
@@ -91,20 +91,20 @@ TEST(SteadyState, CorrelatedStepsMakeAWiderStandardError) {
   EXPECT_GT(correlated->autocorrelation, 0.2);
 }
 
-TEST(SteadyState, ARunThatKeepsChangingIsNotSettled) {
+TEST(SteadyState, ARunThatKeepsChangingIsNotSteady) {
   const auto steady =
       find_steady_state(steps_with(300, [](std::size_t i) { return 5 + 0.01 * static_cast<double>(i); }));
   ASSERT_TRUE(steady);
   EXPECT_FALSE(steady->is_settled);
 }
 
-TEST(SteadyState, FewStepsHaveNone) {
+TEST(SteadyState, FewStepsHaveNoSteadyState) {
   EXPECT_FALSE(find_steady_state({}));
   EXPECT_FALSE(find_steady_state(steps_with(11, [](std::size_t) { return 5.0; })));
   EXPECT_TRUE(find_steady_state(steps_with(12, [](std::size_t) { return 5.0; })));
 }
 
-TEST(SteadyState, StepsWithoutEnergyGiveZeroAndNoNumberThatIsNone) {
+TEST(SteadyState, StepsWithoutEnergyGiveZeroAndNoNan) {
   const auto steady = find_steady_state(steps_with(200, [](std::size_t) { return 0.0; }));
   ASSERT_TRUE(steady);
   EXPECT_EQ(steady->energy_j, 0);

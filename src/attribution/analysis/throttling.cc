@@ -42,17 +42,18 @@ bool Throttling::is_throttled() const {
 void Throttling::describe(const std::string& domain, Diagnostics& diagnostics) const {
   const auto share = [&](std::uint64_t count) { return static_cast<double>(count) / static_cast<double>(readings_); };
   if (is_frequent(power_limited_readings_)) {
-    diagnostics.add({"power_limited", power_limited_readings_,
-                     fmt::format("{} was held at its power limit in {:.0f} % of the readings: kernels draw less then "
-                                 "than in a short burst",
-                                 domain, 100 * share(power_limited_readings_)),
-                     "compare runs at the same limit only"});
+    diagnostics.add(
+        {"power_limited", power_limited_readings_,
+         fmt::format(
+             "{} was at its power limit in {:.0f} % of the readings: kernels use less power then than in a short burst",
+             domain, 100 * share(power_limited_readings_)),
+         "compare only runs with the same power limit"});
   }
   if (is_frequent(thermal_slowdown_readings_)) {
     diagnostics.add({"clocks_slowed", thermal_slowdown_readings_,
-                     fmt::format("{} was slowed down by heat or by its hardware in {:.0f} % of the readings", domain,
+                     fmt::format("{} was throttled by temperature or hardware in {:.0f} % of the readings", domain,
                                  100 * share(thermal_slowdown_readings_)),
-                     "see that it is cooled, and measure again"});
+                     "check its cooling and measure again"});
   }
 }
 

@@ -14,25 +14,25 @@ Diagnostics diagnostics_of(std::initializer_list<std::uint64_t> readings) {
   return diagnostics;
 }
 
-TEST(Throttling, APowerLimitThatHoldsIsTold) {
+TEST(Throttling, ReportsAnActivePowerLimit) {
   const Diagnostics diagnostics = diagnostics_of({0, 4, 0, 4});
   EXPECT_TRUE(diagnostics.contains("power_limited"));
   EXPECT_FALSE(diagnostics.contains("clocks_slowed"));
 }
 
-TEST(Throttling, HeatAndBrakesAreTold) {
+TEST(Throttling, ReportsThermalAndBrakeSlowdowns) {
   for (const std::uint64_t reason : {0x8, 0x20, 0x40, 0x80}) {
     EXPECT_TRUE(diagnostics_of({0, reason}).contains("clocks_slowed")) << reason;
   }
 }
 
-TEST(Throttling, IdleClocksAndSettingsOfTheUserAreNothing) {
+TEST(Throttling, IgnoresIdleClocksAndUserSettings) {
   const Diagnostics diagnostics = diagnostics_of({0x1, 0x2, 0x10, 0x100});
   EXPECT_FALSE(diagnostics.contains("power_limited"));
   EXPECT_FALSE(diagnostics.contains("clocks_slowed"));
 }
 
-TEST(Throttling, OneReadingSaysNothing) { EXPECT_FALSE(diagnostics_of({4}).contains("power_limited")); }
+TEST(Throttling, IgnoresASingleReading) { EXPECT_FALSE(diagnostics_of({4}).contains("power_limited")); }
 
 }  // namespace
 }  // namespace joulemap::attribution

@@ -26,7 +26,7 @@ constexpr double kBusy_w = 90;  // all CPUs, above idle
 struct Layer {
   double cpus = 1;
   double factor = 1;  // power of a busy CPU relative to the usual
-  double usual_ms = 10;
+  double typical_ms = 10;
   double true_j = 0;
 };
 
@@ -101,8 +101,8 @@ class SimulatedCpu {
       while (left_ms <= 0) {
         at = (at + 1) % (scene_.layers.size() + 1);
         const bool pause = at == scene_.layers.size();
-        const double usual_ms = pause ? scene_.pause_ms : scene_.layers[at].usual_ms;
-        left_ms = std::llround(uniform(0.7, 1.3) * usual_ms);
+        const double typical_ms = pause ? scene_.pause_ms : scene_.layers[at].typical_ms;
+        left_ms = std::llround(uniform(0.7, 1.3) * typical_ms);
       }
       if (--neighbour_ms <= 0) {
         neighbour = scene_.neighbour && !neighbour;
@@ -116,22 +116,22 @@ class SimulatedCpu {
   void pass(std::int64_t tick, std::size_t at, bool neighbour) {
     Layer nothing{0, 0, 0, 0};
     Layer& layer = at < scene_.layers.size() ? scene_.layers[at] : nothing;
-    const double others = neighbour ? 1 : 0;
-    const double all = layer.cpus + others;
-    const double strength = all > 0 ? (layer.cpus * layer.factor + others * scene_.neighbour_factor) / all : 0;
+    const double neighbour_cpus = neighbour ? 1 : 0;
+    const double all = layer.cpus + neighbour_cpus;
+    const double strength = all > 0 ? (layer.cpus * layer.factor + neighbour_cpus * scene_.neighbour_factor) / all : 0;
     noise_ = 0.8 * noise_ + 0.6 * std::normal_distribution<double>(0, 0.03)(random_);
     const double dynamic_j = kBusy_w * std::pow(all / kCpus, 0.8) * strength * (1 + noise_) * kTick_s;
     if (all > 0) {
       const double share = layer.cpus * layer.factor / (all * strength);
       layer.true_j += dynamic_j * share + kIdle_w * kTick_s * layer.cpus / all;
-      background_j_ += dynamic_j * (1 - share) + kIdle_w * kTick_s * others / all;
+      background_j_ += dynamic_j * (1 - share) + kIdle_w * kTick_s * neighbour_cpus / all;
     } else {
       idle_j_ += kIdle_w * kTick_s;
     }
     joules_ += dynamic_j + kIdle_w * kTick_s;
     machine_s_ += all * kTick_s;
     if (at < scene_.layers.size()) add_time(at, layer.cpus);
-    if ((tick + 1) % 10 == 0) end_stretch((tick + 1) * kTick_ns);
+    if ((tick + 1) % 10 == 0) end_segment((tick + 1) * kTick_ns);
     if ((tick + 1) % 50 == 0) {
       readings_.push_back({(tick + 1) * kTick_ns, joules_});
       machine_.push_back({(tick + 1) * kTick_ns, std::floor(machine_s_ * 100) / 100});
@@ -147,7 +147,7 @@ class SimulatedCpu {
     tally->helper_threads_ns += static_cast<std::int64_t>((cpus - 1) * static_cast<double>(kTick_ns));
   }
 
-  void end_stretch(std::int64_t now_ns) {
+  void end_segment(std::int64_t now_ns) {
     Activity activity;
     activity.begin_ns = now_ns - 10 * kTick_ns;
     activity.end_ns = now_ns;
@@ -211,7 +211,7 @@ void expect_balance(const LedgerResult& result, double measured_j) {
   EXPECT_NEAR(*result.unattributed_j, 0, 1e-3 * measured_j);
 }
 
-TEST(CpuAttribution, PowersOfLayersAreFoundBesideANoisyNeighbourAndIntervalsHold) {
+TEST(CpuAttribution, EstimatesLayerPowersBesideANoisyCoTenantAndIntervalsCover) {
   Score found;
   Score by_time;
   Score background;
@@ -242,7 +242,7 @@ TEST(CpuAttribution, PowersOfLayersAreFoundBesideANoisyNeighbourAndIntervalsHold
   EXPECT_GE(background.held, 9u);
 }
 
-TEST(CpuAttribution, WhatALoopCannotTellStaysAShareOfCpuTimeWithAWideInterval) {
+TEST(CpuAttribution, UnidentifiablePowersAreSplitByCpuTimeWithAWideInterval) {
   Scene scene;
   scene.layers = {{1, 0.7, 1, 0}, {1, 1.4, 1, 0}};  // each stretch contains equal parts of both
   scene.neighbour = false;
@@ -257,7 +257,7 @@ TEST(CpuAttribution, WhatALoopCannotTellStaysAShareOfCpuTimeWithAWideInterval) {
   }
 }
 
-TEST(CpuAttribution, WhereTheMachineRestsIdlePowerIsKnownAndSetApart) {
+TEST(CpuAttribution, SeparatesIdlePowerWhenTheMachineIdles) {
   Scene scene = training(3);
   scene.pause_ms = 150;
   scene.neighbour = false;
@@ -271,7 +271,7 @@ TEST(CpuAttribution, WhereTheMachineRestsIdlePowerIsKnownAndSetApart) {
   EXPECT_GT(*row->dynamic_j, 0.5 * *row->energy_j);
 }
 
-TEST(CpuAttribution, AnEstimateStaysMarkedAndIsAsUnsureAsItsModel) {
+TEST(CpuAttribution, AnEstimateHasItsProvenanceAndTheUncertaintyOfItsModel) {
   SimulatedCpu machine(training(5), 5);
   const LedgerResult result = machine.account(false, true, 0.25);
   for (const ReportRow& row : result.rows) {

@@ -47,13 +47,12 @@ std::vector<BusySlice> CoTenantUse::busy_slices(TimeSpan span) const {
 
 void CoTenantUse::describe(const std::string& domain, Diagnostics& diagnostics) const {
   if (failed_readings_ == 0) return;
-  diagnostics.add(
-      {"gpu_shared_untold", failed_readings_,
-       fmt::format("{}: {} readings could not separate the use of other processes: their energy, if any, is in "
-                   "idle, unattributed or the command's rows",
-                   domain, failed_readings_),
-       "for the energy of one program, let it have the GPU alone; in a container, give it the host's process "
-       "numbers (docker run --pid=host)"});
+  diagnostics.add({"gpu_shared_untold", failed_readings_,
+                   fmt::format("{}: {} readings could not separate the energy of other processes: it is in idle, "
+                               "unattributed or the command's rows, if there is any",
+                               domain, failed_readings_),
+                   "to measure one program, give it the GPU exclusively; in a container, share the host's PID "
+                   "namespace (docker run --pid=host)"});
 }
 
 TimeCurve busy_curve(const std::vector<BusySlice>& slices, TimeSpan span) {

@@ -30,7 +30,7 @@ double total_s(const std::vector<BusySlice>& slices) {
   return sum_s;
 }
 
-TEST(CoTenantUse, IsToldByEachReadingForTheTimeSinceTheOneBefore) {
+TEST(CoTenantUse, EachReadingCoversTheTimeSinceThePreviousOne) {
   CoTenantUse use;
   for (const Reading& reading : {percent(-1, 90), percent(2, 50), percent(4, 0), percent(8, 25)}) use.add(reading);
   EXPECT_TRUE(use.has_co_tenants());
@@ -42,7 +42,7 @@ TEST(CoTenantUse, IsToldByEachReadingForTheTimeSinceTheOneBefore) {
   EXPECT_NEAR(busy_curve(slices, kSpan).total(), 2.5, 1e-6);
 }
 
-TEST(CoTenantUse, IsNoneWithoutReadingsAndWhereNobodyRan) {
+TEST(CoTenantUse, IsEmptyWithoutReadingsOrCoTenants) {
   EXPECT_TRUE(CoTenantUse().busy_slices(kSpan).empty());
   CoTenantUse no_co_tenants;
   no_co_tenants.add(percent(1, 0));
@@ -54,7 +54,7 @@ TEST(CoTenantUse, IsNoneWithoutReadingsAndWhereNobodyRan) {
   EXPECT_TRUE(diagnostics.empty());
 }
 
-TEST(CoTenantUse, ThatCouldNotBeReadIsSaidAndNotGuessed) {
+TEST(CoTenantUse, ReportsUnreadableUseWithoutGuessing) {
   CoTenantUse use;
   for (const Reading& reading : {percent(0, 0), percent(2, 40), percent(4, 0, ReadCode::denied), percent(6, 40)})
     use.add(reading);
@@ -64,14 +64,14 @@ TEST(CoTenantUse, ThatCouldNotBeReadIsSaidAndNotGuessed) {
   EXPECT_TRUE(diagnostics.contains("gpu_shared_untold"));
 }
 
-TEST(CoTenantUse, OfARecorderThatWasKilledIsNotStretched) {
+TEST(CoTenantUse, UseOfAKilledRecorderIsNotExtrapolated) {
   CoTenantUse use;
   use.add(percent(0, 0));
   use.add(percent(1, 100));
   EXPECT_NEAR(total_s(use.busy_slices({0, 100 * kSecond_ns})), 1 + 5, 1e-9);
 }
 
-TimeCurve evenly(double amount) {
+TimeCurve constant_rate(double amount) {
   TimeCurve curve(kSpan, cell_count_for(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
@@ -79,13 +79,13 @@ TimeCurve evenly(double amount) {
 }
 
 // A 300 W GPU on which a kernel of ours and one of a co-tenant run for the given parts of ten seconds.
-struct SharedGpu {
+struct CoTenantGpu {
   LedgerResult result;
 
-  SharedGpu(double ours_s, double co_tenant_s, RowLevel level = RowLevel::kernel) {
+  CoTenantGpu(double measured_s, double co_tenant_s, RowLevel level = RowLevel::kernel) {
     MachineEnergy energy;
-    MachineEnergy::Gpu gpu{"gpu0", evenly(3000)};
-    if (co_tenant_s > 0) gpu.co_tenant_s = evenly(co_tenant_s);
+    MachineEnergy::Gpu gpu{"gpu0", constant_rate(3000)};
+    if (co_tenant_s > 0) gpu.co_tenant_s = constant_rate(co_tenant_s);
     energy.gpus.emplace("GPU-1", std::move(gpu));
     Activity activity;
     activity.begin_ns = kSpan.begin_ns;
@@ -93,7 +93,7 @@ struct SharedGpu {
     activity.scopes = {{1, 0, ScopeKind::mode, "train"}};
     activity.classes = {{0, KernelKind::kernel, "gemm", {}, {}}};
     activity.queues = {{0, "GPU-1", 0, 1, 7}};
-    if (ours_s > 0) activity.kernel_tallies = {{0, 0, 1, 1, static_cast<std::int64_t>(ours_s * 1e9)}};
+    if (measured_s > 0) activity.kernel_tallies = {{0, 0, 1, 1, static_cast<std::int64_t>(measured_s * 1e9)}};
     ActivitySums sums(kSpan);
     sums.add(kProcess, activity);
     sums.finish();
@@ -103,8 +103,8 @@ struct SharedGpu {
     EXPECT_NEAR(*result.attributed_j + *result.idle_j + *result.unattributed_j, 3000, 1e-6);
   }
   const ReportRow* row(const std::string& name) const {
-    for (const ReportRow& one : result.rows) {
-      if (one.name == name && one.device == "gpu0") return &one;
+    for (const ReportRow& candidate : result.rows) {
+      if (candidate.name == name && candidate.device == "gpu0") return &candidate;
     }
     return nullptr;
   }
@@ -114,8 +114,8 @@ struct SharedGpu {
   }
 };
 
-TEST(OthersOnAGpu, HaveTheMomentsInWhichNothingOfOursRan) {
-  const SharedGpu gpu(5, 3);
+TEST(CoTenantsOnAGpu, GetTheEnergyWhileNoMeasuredProcessRuns) {
+  const CoTenantGpu gpu(5, 3);
   EXPECT_NEAR(gpu.energy_j("gemm"), 1500, 1);
   EXPECT_NEAR(gpu.energy_j("background"), 900, 1);
   EXPECT_NEAR(*gpu.result.idle_j, 600, 1);
@@ -124,51 +124,51 @@ TEST(OthersOnAGpu, HaveTheMomentsInWhichNothingOfOursRan) {
   EXPECT_EQ(gpu.row("background")->path, std::vector<std::string>{"background"});
 }
 
-TEST(OthersOnAGpu, ShareTheMomentsInWhichBothRan) {
-  const SharedGpu gpu(9, 6);
+TEST(CoTenantsOnAGpu, ShareTheEnergyWhileBothRun) {
+  const CoTenantGpu gpu(9, 6);
   EXPECT_NEAR(gpu.energy_j("gemm"), 3000 * 9.0 / 15, 1);
   EXPECT_NEAR(gpu.energy_j("background"), 3000 * 6.0 / 15, 1);
   EXPECT_NEAR(*gpu.result.idle_j, 0, 1);
 }
 
-TEST(OthersOnAGpu, AreARowAtEveryLevelThatHasRowsOfGpus) {
+TEST(CoTenantsOnAGpu, AreARowAtEveryLevelWithGpuRows) {
   for (const RowLevel level : {RowLevel::phase, RowLevel::layer, RowLevel::op, RowLevel::kernel, RowLevel::region})
-    EXPECT_NEAR(SharedGpu(5, 3, level).energy_j("background"), 900, 1) << name_of(level);
+    EXPECT_NEAR(CoTenantGpu(5, 3, level).energy_j("background"), 900, 1) << name_of(level);
 }
 
-TEST(OthersOnAGpu, AloneLeaveTheRestToNobody) {
-  const SharedGpu gpu(0, 3);
+TEST(CoTenantsOnAGpu, WithoutCapturedWorkLeaveTheRestUnattributed) {
+  const CoTenantGpu gpu(0, 3);
   EXPECT_NEAR(gpu.energy_j("background"), 900, 1);
   // Our work on that GPU was not captured, so the rest is not necessarily idle.
   EXPECT_NEAR(*gpu.result.idle_j, 0, 1e-9);
   EXPECT_NEAR(*gpu.result.unattributed_j, 2100, 1);
 }
 
-TEST(OthersOnAGpu, AreNoRowWhereThereAreNone) {
-  const SharedGpu gpu(5, 0);
+TEST(CoTenantsOnAGpu, AreNoRowWhereThereAreNone) {
+  const CoTenantGpu gpu(5, 0);
   EXPECT_EQ(gpu.row("background"), nullptr);
   EXPECT_NEAR(gpu.energy_j("gemm"), 1500, 1);
 }
 
 // Some kinds of a mixture belong to a co-tenant: their kernels are not recorded, only their busy fraction of every two
 // seconds.
-LedgerResult mixture_with_others(const SimulatedRun& run, std::uint32_t first_other) {
+LedgerResult mixture_with_co_tenants(const SimulatedRun& run, std::uint32_t first_co_tenant) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy recorded(channels, span, 10);
   for (const Sample& sample : run.samples) recorded.add(sample);
   const RecordedEnergy::Result energy = recorded.finish();
   SimulatedRun ours = run;
-  std::erase_if(ours.kernels, [&](const SimulatedKernel& kernel) { return kernel.kind >= first_other; });
-  TimeCurve theirs(span, 20'000);
+  std::erase_if(ours.kernels, [&](const SimulatedKernel& kernel) { return kernel.kind >= first_co_tenant; });
+  TimeCurve co_tenant_rate(span, 20'000);
   for (const SimulatedKernel& kernel : run.kernels) {
     const double time_s = static_cast<double>(kernel.end_ns - kernel.start_ns) * 1e-9;
-    if (kernel.kind >= first_other) theirs.add(kernel.start_ns, kernel.end_ns, time_s);
+    if (kernel.kind >= first_co_tenant) co_tenant_rate.add(kernel.start_ns, kernel.end_ns, time_s);
   }
-  theirs.finish();
+  co_tenant_rate.finish();
   CoTenantUse use;
   for (std::int64_t now_ns = span.begin_ns; now_ns < span.end_ns; now_ns += 2 * kSecond_ns) {
-    const double share = theirs.mean_rate(now_ns - 2 * kSecond_ns, now_ns);
+    const double share = co_tenant_rate.mean_rate(now_ns - 2 * kSecond_ns, now_ns);
     use.add(percent(static_cast<double>(now_ns) * 1e-9, static_cast<std::uint64_t>(100 * share)));
   }
   ActivitySums sums(span);
@@ -192,40 +192,40 @@ LedgerResult mixture_with_others(const SimulatedRun& run, std::uint32_t first_ot
   return ledger.finish();
 }
 
-// Kinds from `first_other` on, of nine, belong to the co-tenant.
-void expect_intervals_that_hold(std::uint32_t first_other) {
+// Kinds from `first_co_tenant` on, of nine, belong to the co-tenant.
+void expect_intervals_cover(std::uint32_t first_co_tenant) {
   constexpr std::uint64_t kSeeds = 8;
   int held = 0;
   int rows = 0;
   double squares = 0;
   double widths = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ", others from kind " << first_other << " on");
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", others from kind " << first_co_tenant << " on");
     const SimulatedRun run = SimulatedGpu({}, seed).mixture(60);
-    const LedgerResult ledger = mixture_with_others(run, first_other);
-    double theirs_j = 0;
-    for (std::size_t kind = first_other; kind < run.joules.size(); ++kind) theirs_j += run.joules[kind];
+    const LedgerResult ledger = mixture_with_co_tenants(run, first_co_tenant);
+    double co_tenant_j = 0;
+    for (std::size_t kind = first_co_tenant; kind < run.joules.size(); ++kind) co_tenant_j += run.joules[kind];
     for (const ReportRow& row : ledger.rows) {
-      const bool is_theirs = row.name == "background";
-      const double truth_j = is_theirs ? theirs_j : run.joules[static_cast<std::size_t>(row.name.back() - '0')];
+      const bool is_co_tenant = row.name == "background";
+      const double truth_j = is_co_tenant ? co_tenant_j : run.joules[static_cast<std::size_t>(row.name.back() - '0')];
       if (*row.low_j <= truth_j && truth_j <= *row.high_j) ++held;
       ++rows;
-      if (!is_theirs) continue;
+      if (!is_co_tenant) continue;
       EXPECT_EQ(row.basis, kTimeShareBasis);
       squares += (*row.energy_j / truth_j - 1) * (*row.energy_j / truth_j - 1);
       widths += (*row.high_j - *row.low_j) / 2 / *row.energy_j;
     }
   }
   const double error = std::sqrt(squares / kSeeds);
-  std::cout << "others from kind " << first_other << " on: " << 100 * error << " % off, +- " << 100 * widths / kSeeds
-            << " %, " << held << " of " << rows << " intervals hold\n";
+  std::cout << "others from kind " << first_co_tenant << " on: " << 100 * error << " % off, +- "
+            << 100 * widths / kSeeds << " %, " << held << " of " << rows << " intervals hold\n";
   EXPECT_LT(error, 0.3);
   EXPECT_GE(held, rows * 8 / 10);
 }
 
-TEST(OthersOnAGpu, OfAMixtureAreToldWithinIntervalsThatHold) {
-  expect_intervals_that_hold(3);
-  expect_intervals_that_hold(6);
+TEST(CoTenantsOnAGpu, AreEstimatedInAMixtureWithIntervalsThatCover) {
+  expect_intervals_cover(3);
+  expect_intervals_cover(6);
 }
 
 }  // namespace

@@ -22,17 +22,18 @@ KernelTimeline timeline_of(const SimulatedRun& run) {
   return timeline;
 }
 
-struct Worth {
+struct Accuracy {
   double error = 0;   // root mean square relative error of a kind's power
   double inside = 0;  // coverage of the 90 % intervals
 };
 
-Worth worth_of(const SimulatedGpu::Dither& dither, double length_s, std::size_t kernels_each, std::uint64_t seeds) {
-  Worth worth;
+Accuracy accuracy_of(const SimulatedGpu::Dither& dither, double length_s, std::size_t kernels_per_class,
+                     std::uint64_t seeds) {
+  Accuracy accuracy;
   double count = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    SimulatedGpu gpu({.steps_per_read = 10}, seed);
-    const SimulatedRun run = gpu.dithered_loop(length_s, kernels_each, dither);
+    SimulatedGpu gpu({.updates_per_read = 10}, seed);
+    const SimulatedRun run = gpu.dithered_loop(length_s, kernels_per_class, dither);
     const std::vector<Channel> channels = {SimulatedGpu::channel()};
     RecordedEnergy energy(channels, {run.begin_ns, run.end_ns}, 10);
     for (const Sample& sample : run.samples) energy.add(sample);
@@ -52,25 +53,25 @@ Worth worth_of(const SimulatedGpu::Dither& dither, double length_s, std::size_t 
       const double truth = run.joules[kind] / run.busy_s[kind];
       // Without a fit all kinds get the mean power.
       const double watts = fit ? fit->classes[kind].watts : busy_j / busy_s;
-      worth.error += (watts / truth - 1) * (watts / truth - 1);
-      if (fit && fit->classes[kind].low_w <= truth && truth <= fit->classes[kind].high_w) ++worth.inside;
+      accuracy.error += (watts / truth - 1) * (watts / truth - 1);
+      if (fit && fit->classes[kind].low_w <= truth && truth <= fit->classes[kind].high_w) ++accuracy.inside;
       ++count;
     }
   }
-  worth.error = std::sqrt(worth.error / count);
-  worth.inside /= count;
-  return worth;
+  accuracy.error = std::sqrt(accuracy.error / count);
+  accuracy.inside /= count;
+  return accuracy;
 }
 
 // 60 s of identical steps with nine kinds each: without pauses the observations hardly differ.
-TEST(Dithering, TellsTheKindsOfEqualStepsApart) {
-  for (const std::size_t kernels_each : {1U, 5U, 20U}) {
-    const Worth without = worth_of({.share = 0}, 60, kernels_each, 3);
-    const Worth with = worth_of({}, 60, kernels_each, 3);
+TEST(Dithering, SeparatesKernelClassesOfEqualSteps) {
+  for (const std::size_t kernels_per_class : {1U, 5U, 20U}) {
+    const Accuracy without = accuracy_of({.share = 0}, 60, kernels_per_class, 3);
+    const Accuracy with = accuracy_of({}, 60, kernels_per_class, 3);
     std::printf("60 s, steps of %4.1f ms: %.1f %% without pauses (%.0f %% of intervals hold), %.1f %% with (%.0f %%)\n",
-                static_cast<double>(kernels_each) * 9 * 0.203, 100 * without.error, 100 * without.inside,
+                static_cast<double>(kernels_per_class) * 9 * 0.203, 100 * without.error, 100 * without.inside,
                 100 * with.error, 100 * with.inside);
-    if (kernels_each == 1) continue;  // shorter than the sensor's time constant: little is gained
+    if (kernels_per_class == 1) continue;  // shorter than the sensor's time constant: little is gained
     EXPECT_LT(with.error, 0.03);
     EXPECT_LT(3 * with.error, without.error);
     EXPECT_GE(with.inside, 0.85);

@@ -218,30 +218,29 @@ void GpuAttribution::diagnose(Diagnostics& diagnostics) const {
     }
     if (fit.slowdown_exponent > 0) {
       diagnostics.add({"slowed_kernels", 1,
-                       fmt::format("{}: its clocks were held back at times; kernels that took longer then were given "
-                                   "less power above idling, by the power of {:.1f} of how much longer",
+                       fmt::format("{}: its clocks were throttled at times; the power above idle of slowed kernels is "
+                                   "divided by slowdown^{:.1f}",
                                    domain, fit.slowdown_exponent),
                        ""});
     }
     if (by_library_j > kMinReportedFraction * all_j) {
       diagnostics.add({"kernels_by_library", 1,
-                       fmt::format("{}: {:.0f} % of the kernels' energy is shared out by what the kernel library knew "
-                                   "of them, or of others of their kind, from earlier recordings",
+                       fmt::format("{}: {:.0f} % of kernel energy is attributed with powers from the kernel library, "
+                                   "learned from earlier recordings",
                                    domain, 100 * by_library_j / all_j),
-                       "report --library none tells what this recording says by itself"});
+                       "report --library none uses this recording only"});
     }
     if (by_time_j <= kMinReportedFraction * all_j) continue;
     const bool by_gauge = fit.time_constant_ns > 0;
-    const std::string_view kind = by_gauge ? "values of its power" : "intervals of its counter";
+    const std::string_view kind = by_gauge ? "power samples" : "counter intervals";
     const std::string seen =
-        fit.observations > 0 ? fmt::format("{} {}", fit.observations, kind) : fmt::format("too few {}", kind);
-    diagnostics.add({"kernels_by_time", 1,
-                     fmt::format("{}: {} do not tell what each kind of kernel draws; {:.0f} % of the kernels' energy "
-                                 "is shared out by time",
-                                 domain, seen, 100 * by_time_j / all_j),
-                     by_gauge ? "record --probe replays modules to find out; or record for longer"
-                              : "record --probe replays modules to find out; or record for longer, or with --period "
-                                "100"});
+        fit.observations > 0 ? fmt::format("{} {} cannot", fit.observations, kind) : fmt::format("too few {} to", kind);
+    diagnostics.add(
+        {"kernels_by_time", 1,
+         fmt::format("{}: {} separate all kernel classes; {:.0f} % of kernel energy is split by time", domain, seen,
+                     100 * by_time_j / all_j),
+         by_gauge ? "record with --probe for measurements of each module, or record for longer"
+                  : "record with --probe for measurements of each module, record for longer, or use --period 100"});
   }
 }
 

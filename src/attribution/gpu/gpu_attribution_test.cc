@@ -51,7 +51,7 @@ LedgerResult account(const SimulatedRun& run, bool with_kernels = true) {
 
 std::size_t kind_of(const ReportRow& row) { return static_cast<std::size_t>(row.name.back() - '0'); }
 
-TEST(GpuAttribution, RowsOfAMixtureAreWhatTheirKernelsDrew) {
+TEST(GpuAttribution, RowsOfAMixtureMatchTheEnergyOfTheirKernels) {
   int inside = 0;
   int rows = 0;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
@@ -75,7 +75,7 @@ TEST(GpuAttribution, RowsOfAMixtureAreWhatTheirKernelsDrew) {
   EXPECT_GE(inside, rows * 8 / 10);
 }
 
-TEST(GpuAttribution, RowsOfASteadyLoopAreSharesOfTimeAndSaySo) {
+TEST(GpuAttribution, RowsOfASteadyLoopAreTimeProportionalAndMarkedSo) {
   SimulatedGpu gpu({}, 5);
   const SimulatedRun run = gpu.steady_loop(30, 5);
   const LedgerResult result = account(run);
@@ -91,14 +91,14 @@ TEST(GpuAttribution, RowsOfASteadyLoopAreSharesOfTimeAndSaySo) {
   EXPECT_TRUE(result.diagnostics.contains("kernels_by_time"));
 }
 
-TEST(GpuAttribution, SumsAloneTellLessAndStillAddUp) {
+TEST(GpuAttribution, TalliesAloneIdentifyLessAndStillSumToTheTotal) {
   SimulatedGpu gpu({}, 6);
   const SimulatedRun run = gpu.mixture(60);
   const LedgerResult result = account(run, false);
   for (const ReportRow& row : result.rows) EXPECT_GT(*row.energy_j, 0) << row.name;
 }
 
-TEST(GpuAttribution, AShortRunIsSharedByTime) {
+TEST(GpuAttribution, AShortRunIsTimeProportional) {
   SimulatedGpu gpu({}, 7);
   const LedgerResult result = account(gpu.mixture(1.1));
   for (const ReportRow& row : result.rows) {
@@ -111,7 +111,7 @@ TEST(GpuAttribution, AShortRunIsSharedByTime) {
 
 // A GPU works in the last tenth of a second, which is recorded as one sum, next to its true power in that second. The
 // work gets 50 J. The power at its own time over a second's mean activity would give it 180 J.
-TEST(GpuAttribution, AKernelOfAStretchThatIsMostlyIdleIsGivenWhatItDrew) {
+TEST(GpuAttribution, AKernelInAMostlyIdleIntervalGetsItsOwnEnergy) {
   constexpr std::int64_t kMs = 1'000'000;
   const TimeSpan span{0, 1000 * kMs};
   Activity activity{.begin_ns = 0, .end_ns = span.end_ns};

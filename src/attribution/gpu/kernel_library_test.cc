@@ -62,7 +62,7 @@ SimulatedGpu::Traits another_card(std::uint64_t seed) {
   return traits;
 }
 
-std::vector<KernelPower> taught_by(int recordings, std::uint64_t seed) {
+std::vector<KernelPower> learned_library(int recordings, std::uint64_t seed) {
   std::vector<KernelPower> library;
   for (int i = 0; i < recordings; ++i) {
     SimulatedGpu gpu(another_card(seed * 100 + static_cast<std::uint64_t>(i)),
@@ -88,12 +88,12 @@ void add_rows(Tally& tally, const LedgerResult& ledger, const SimulatedRun& run)
   }
 }
 
-TEST(KernelLibrary, TellsWhatTheKernelsOfEqualStepsDraw) {
+TEST(KernelLibrary, IdentifiesKernelPowersOfEqualSteps) {
   Tally known;
   Tally by_time;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const KernelPriors priors = KernelPriors::from_library(taught_by(2, seed));
+    const KernelPriors priors = KernelPriors::from_library(learned_library(2, seed));
     SimulatedGpu gpu(another_card(seed * 1000), seed);
     const SimulatedRun run = gpu.steady_loop(20, 5);
     const LedgerResult result = account(run, priors).ledger;
@@ -110,8 +110,8 @@ TEST(KernelLibrary, TellsWhatTheKernelsOfEqualStepsDraw) {
   EXPECT_GE(known.inside, known.count * 85 / 100);
 }
 
-TEST(KernelLibrary, AMixtureThatTellsByItselfIsHardlyMovedByIt) {
-  const std::vector<KernelPower> library = taught_by(2, 3);
+TEST(KernelLibrary, BarelyMovesPowersThatTheRunIdentifies) {
+  const std::vector<KernelPower> library = learned_library(2, 3);
   SimulatedGpu gpu(another_card(7), 7);
   const SimulatedRun run = gpu.mixture(60);
   Tally known;
@@ -122,8 +122,8 @@ TEST(KernelLibrary, AMixtureThatTellsByItselfIsHardlyMovedByIt) {
 }
 
 // The library contains half of the classes; the other half get priors from their kind.
-TEST(KernelLibrary, ClassesThatItDoesNotKnowAreBorrowedAndWide) {
-  std::vector<KernelPower> library = taught_by(2, 5);
+TEST(KernelLibrary, UnknownClassesBorrowPowersWithWideIntervals) {
+  std::vector<KernelPower> library = learned_library(2, 5);
   const auto is_dropped = [](const KernelPower& known) {
     return known.kernel_key != idle_key() && (known.kernel_key.name.back() - '0') % 2 == 1;
   };
@@ -141,15 +141,15 @@ TEST(KernelLibrary, ClassesThatItDoesNotKnowAreBorrowedAndWide) {
   }
 }
 
-TEST(KernelLibrary, WhatWasBelievedIsNotLearntAgain) {
+TEST(KernelLibrary, DoesNotLearnFromItsOwnPriors) {
   SimulatedGpu gpu({}, 4);
   const SimulatedRun run = gpu.steady_loop(20, 5);
-  const Accounted result = account(run, KernelPriors::from_library(taught_by(1, 4)));
+  const Accounted result = account(run, KernelPriors::from_library(learned_library(1, 4)));
   for (const KernelPower& found : learned_powers(result.machine))
     EXPECT_EQ(found.kernel_key, idle_key()) << found.kernel_key.name;
 }
 
-TEST(KernelLibrary, AGpuThatWasHeldAtItsPowerLimitTeachesLess) {
+TEST(KernelLibrary, AGpuAtItsPowerLimitAddsLessPrecision) {
   SimulatedGpu gpu({}, 6);
   const SimulatedRun run = gpu.mixture(40);
   const std::vector<KernelPower> free = learned_powers(account(run, {}).machine);
@@ -162,8 +162,8 @@ TEST(KernelLibrary, AGpuThatWasHeldAtItsPowerLimitTeachesLess) {
   }
 }
 
-TEST(KernelLibrary, SameInputSameBits) {
-  const KernelPriors priors = KernelPriors::from_library(taught_by(1, 2));
+TEST(KernelLibrary, TheSameInputGivesTheSameBits) {
+  const KernelPriors priors = KernelPriors::from_library(learned_library(1, 2));
   SimulatedGpu gpu({}, 2);
   const SimulatedRun run = gpu.steady_loop(10, 5);
   const LedgerResult once = account(run, priors).ledger;
@@ -176,8 +176,8 @@ TEST(KernelLibrary, SameInputSameBits) {
 }
 
 // For a recording that is too short for any regression.
-TEST(KernelLibrary, AFewMomentsAreSharedOutByItAlone) {
-  const KernelPriors priors = KernelPriors::from_library(taught_by(2, 8));
+TEST(KernelLibrary, AttributesAFewObservationsByPriorsAlone) {
+  const KernelPriors priors = KernelPriors::from_library(learned_library(2, 8));
   SimulatedGpu gpu(another_card(8), 8);
   const SimulatedRun run = gpu.steady_loop(1.2, 5);
   const LedgerResult result = account(run, priors).ledger;

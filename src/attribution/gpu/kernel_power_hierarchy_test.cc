@@ -11,45 +11,46 @@
 namespace joulemap::attribution {
 namespace {
 
-ObservedKernels seen(std::string name, double blocks = 5000, KernelKind kind = KernelKind::kernel) {
+ObservedKernels observed(std::string name, double blocks = 5000, KernelKind kind = KernelKind::kernel) {
   return {{kind, std::move(name), 20}, blocks, 256, 1, 1000};
 }
 
-KernelPower known(std::string name, double watts, double blocks = 5000) {
-  return entry_from_measurement("H200", seen(std::move(name), blocks), watts, 0.03);
+KernelPower library_entry(std::string name, double watts, double blocks = 5000) {
+  return entry_from_measurement("H200", observed(std::move(name), blocks), watts, 0.03);
 }
 
 TEST(KernelPowerHierarchy, StemsAreNamesWithoutArgumentsAndNumbers) {
-  EXPECT_EQ(stem_of(seen("void at::native::reduce_kernel<512, 1, at::Op<float> >(at::Op<float>)").kernel_key),
+  EXPECT_EQ(stem_of(observed("void at::native::reduce_kernel<512, 1, at::Op<float> >(at::Op<float>)").kernel_key),
             "at::native::reduce_kernel");
-  EXPECT_EQ(stem_of(seen("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi").kernel_key),
+  EXPECT_EQ(stem_of(observed("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi").kernel_key),
             "at::native::vectorized_elementwise_kernel");
-  EXPECT_EQ(stem_of(seen("sm90_xmma_gemm_f32f32_tilesize128x64x32").kernel_key), "sm_xmma_gemm_ff_tilesizexx");
-  EXPECT_EQ(stem_of(seen("void at::native::(anonymous namespace)::pool<float>(int)").kernel_key), "at::native::pool");
+  EXPECT_EQ(stem_of(observed("sm90_xmma_gemm_f32f32_tilesize128x64x32").kernel_key), "sm_xmma_gemm_ff_tilesizexx");
+  EXPECT_EQ(stem_of(observed("void at::native::(anonymous namespace)::pool<float>(int)").kernel_key),
+            "at::native::pool");
 }
 
-TEST(KernelPowerHierarchy, FamiliesAreToldByWordsOfTheName) {
-  EXPECT_EQ(family_of(seen("nvjet_sm90_tst_320x128_64x3").kernel_key), "gemm");
-  EXPECT_EQ(family_of(seen("sm80_xmma_fprop_implicit_gemm_f32").kernel_key), "convolution");
-  EXPECT_EQ(family_of(seen("void at::native::vectorized_elementwise_kernel<4, reduce>(int)").kernel_key),
+TEST(KernelPowerHierarchy, FindsFamiliesByWordsOfTheName) {
+  EXPECT_EQ(family_of(observed("nvjet_sm90_tst_320x128_64x3").kernel_key), "gemm");
+  EXPECT_EQ(family_of(observed("sm80_xmma_fprop_implicit_gemm_f32").kernel_key), "convolution");
+  EXPECT_EQ(family_of(observed("void at::native::vectorized_elementwise_kernel<4, reduce>(int)").kernel_key),
             "elementwise");
-  EXPECT_EQ(family_of(seen("void cudnn::bn_bw_1C11_kernel_new<float>(float)").kernel_key), "normalization");
-  EXPECT_EQ(family_of(seen("mine").kernel_key), "other");
-  EXPECT_EQ(family_of(seen("DtoD", 1, KernelKind::copy).kernel_key), "copy");
+  EXPECT_EQ(family_of(observed("void cudnn::bn_bw_1C11_kernel_new<float>(float)").kernel_key), "normalization");
+  EXPECT_EQ(family_of(observed("mine").kernel_key), "other");
+  EXPECT_EQ(family_of(observed("DtoD", 1, KernelKind::copy).kernel_key), "copy");
 }
 
-TEST(KernelPowerHierarchy, AStemThatSpreadsLittleTellsMoreThanAFamilyAndThatMoreThanNothing) {
+TEST(KernelPowerHierarchy, AStemWithLittleSpreadIsMorePreciseThanAFamily) {
   std::vector<KernelPower> library;
   for (int i = 0; i < 6; ++i) {
-    library.push_back(known("gemm_" + std::string(1, static_cast<char>('a' + i)) + "<1>", 900 - 60 * i));
+    library.push_back(library_entry("gemm_" + std::string(1, static_cast<char>('a' + i)) + "<1>", 900 - 60 * i));
     for (int j = 0; j < 6; ++j) {
-      library.push_back(known("elementwise_x<" + std::to_string(6 * i + j) + ">", 500 + 3 * j));
+      library.push_back(library_entry("elementwise_x<" + std::to_string(6 * i + j) + ">", 500 + 3 * j));
     }
   }
   const KernelPowerHierarchy kinds(library);
-  const ClassPrior same = kinds.prior_of(seen("elementwise_x<99>"));
-  const ClassPrior other_gemm = kinds.prior_of(seen("gemm_z<1>"));
-  const ClassPrior nothing = kinds.prior_of(seen("mine"));
+  const ClassPrior same = kinds.prior_of(observed("elementwise_x<99>"));
+  const ClassPrior other_gemm = kinds.prior_of(observed("gemm_z<1>"));
+  const ClassPrior nothing = kinds.prior_of(observed("mine"));
   EXPECT_NEAR(same.watts, 507, 25);
   EXPECT_LT(same.spread, other_gemm.spread);
   EXPECT_LT(other_gemm.spread, nothing.spread);
@@ -58,15 +59,16 @@ TEST(KernelPowerHierarchy, AStemThatSpreadsLittleTellsMoreThanAFamilyAndThatMore
 }
 
 TEST(KernelPowerHierarchy, FewBlocksLeaveMostOfTheGpuIdle) {
-  const std::vector<KernelPower> library = {known("add<1>", 600), known("add<2>", 620), known("mul<1>", 580)};
+  const std::vector<KernelPower> library = {library_entry("add<1>", 600), library_entry("add<2>", 620),
+                                            library_entry("mul<1>", 580)};
   const KernelPowerHierarchy kinds(library);
-  EXPECT_LT(kinds.prior_of(seen("add<3>", 8)).watts, 200);
-  EXPECT_GT(kinds.prior_of(seen("add<3>", 8000)).watts, 500);
+  EXPECT_LT(kinds.prior_of(observed("add<3>", 8)).watts, 200);
+  EXPECT_GT(kinds.prior_of(observed("add<3>", 8000)).watts, 500);
 }
 
 // Families, stems and classes are drawn from the model. Leaves each class out in turn: intervals from its kind have
 // nominal coverage.
-TEST(KernelPowerHierarchy, WhatIsBorrowedIsAsUnsureAsItSays) {
+TEST(KernelPowerHierarchy, BorrowedPowersHaveTheStatedUncertainty) {
   int inside = 0;
   int count = 0;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
@@ -81,16 +83,17 @@ TEST(KernelPowerHierarchy, WhatIsBorrowedIsAsUnsureAsItSays) {
         for (int i = 0; i < 4; ++i) {
           const std::string name = std::string(family) + "_" + stem + "<" + std::to_string(i) + ">";
           const double of_class = of_stem + 0.1 * normal(random);
-          library.push_back(known(name, std::exp(of_class + 0.07 * normal(random))));  // the spread of one finding
+          library.push_back(
+              library_entry(name, std::exp(of_class + 0.07 * normal(random))));  // the spread of one finding
         }
       }
     }
     for (std::size_t i = 0; i < library.size(); ++i) {
-      std::vector<KernelPower> others = library;
-      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-      const ClassPrior prior = KernelPowerHierarchy(others).prior_of(seen(library[i].kernel_key.name));
-      const double away = std::log(library[i].watts / prior.watts) / prior.spread;
-      if (std::abs(away) < 1.645) ++inside;
+      std::vector<KernelPower> without_class = library;
+      without_class.erase(without_class.begin() + static_cast<std::ptrdiff_t>(i));
+      const ClassPrior prior = KernelPowerHierarchy(without_class).prior_of(observed(library[i].kernel_key.name));
+      const double deviation = std::log(library[i].watts / prior.watts) / prior.spread;
+      if (std::abs(deviation) < 1.645) ++inside;
       ++count;
     }
   }
@@ -98,9 +101,10 @@ TEST(KernelPowerHierarchy, WhatIsBorrowedIsAsUnsureAsItSays) {
   EXPECT_LE(inside, count * 98 / 100);
 }
 
-TEST(KernelPriors, FrozenOnesAreWhatTheLibrarySaid) {
-  const KernelPriors library = KernelPriors::from_library({known("add<1>", 600), known("gemm<1>", 900)});
-  const std::vector<ObservedKernels> here = {seen("add<1>"), seen("add<2>")};
+TEST(KernelPriors, PriorsFromARecordingEqualThoseOfTheLibrary) {
+  const KernelPriors library =
+      KernelPriors::from_library({library_entry("add<1>", 600), library_entry("gemm<1>", 900)});
+  const std::vector<ObservedKernels> here = {observed("add<1>"), observed("add<2>")};
   const KernelPriors from_recording = KernelPriors::from_recording(library.powers_for("H200", here));
   const std::vector<std::vector<ObservedKernels>> columns = {{here[0]}, {here[1]}, here};
   const std::vector<ClassPrior> before = library.column_priors("H200", columns);

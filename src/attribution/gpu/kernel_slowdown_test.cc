@@ -13,14 +13,14 @@
 namespace joulemap::attribution {
 namespace {
 
-TEST(KernelPace, AFastOneOfManyAlikeIsUsual) {
+TEST(KernelSlowdown, TheUsualLengthIsThatOfAFastKernelOfItsClass) {
   std::vector<std::uint32_t> lengths_ns(100, 10'000);
   for (std::size_t i = 0; i < 40; ++i) lengths_ns[i] = 12'000;
   lengths_ns[50] = 2'000;
   EXPECT_EQ(full_speed_duration_ns(lengths_ns), 10'000);
 }
 
-TEST(KernelPace, KernelsThatDoNotDoTheSameHaveNoUsualLength) {
+TEST(KernelSlowdown, KernelsWithDifferentWorkHaveNoUsualLength) {
   std::vector<std::uint32_t> lengths_ns;
   for (std::uint32_t i = 0; i < 100; ++i) lengths_ns.push_back(10'000 + 300 * i);
   EXPECT_EQ(full_speed_duration_ns(lengths_ns), 0);
@@ -28,44 +28,44 @@ TEST(KernelPace, KernelsThatDoNotDoTheSameHaveNoUsualLength) {
   EXPECT_EQ(full_speed_duration_ns(std::vector<std::uint32_t>(100, 1'000)), 0) << "as long as the clock's steps";
 }
 
-TEST(KernelPace, WhatIsFarLongerDoesOtherWork) {
+TEST(KernelSlowdown, AFarLongerKernelDoesDifferentWork) {
   EXPECT_EQ(slowdown_of(9'000, 10'000), 1);
   EXPECT_EQ(slowdown_of(12'000, 10'000), 1.2);
   EXPECT_EQ(slowdown_of(30'000, 10'000), 1);
   EXPECT_EQ(slowdown_of(12'000, 0), 1) << "nobody knows";
 }
 
-TEST(KernelPace, AByteHoldsItToHalfAPercent) {
+TEST(KernelSlowdown, IsPackedIntoAByteWithinHalfAPercent) {
   for (double slowdown = 1; slowdown < 1.6; slowdown += 0.013) {
     EXPECT_NEAR(unpack_slowdown(pack_slowdown(slowdown)), slowdown, 0.003);
   }
 }
 
 // A simulated run as a report sees it, with a slowdown from each kernel's duration.
-struct PacedRun {
+struct SlowedRun {
   SimulatedRun run;
   KernelTimeline timeline;
   std::vector<PowerPoint> history;
 };
 
-PacedRun paced_run(const SimulatedGpu::Traits& traits, std::uint64_t seed, double length_s) {
-  PacedRun paced{SimulatedGpu(traits, seed).mixture(length_s), KernelTimeline(traits.watts.size()), {}};
+SlowedRun slowed_run(const SimulatedGpu::Traits& traits, std::uint64_t seed, double length_s) {
+  SlowedRun slowed{SimulatedGpu(traits, seed).mixture(length_s), KernelTimeline(traits.watts.size()), {}};
   std::vector<std::vector<std::uint32_t>> lengths_ns(traits.watts.size());
-  for (const SimulatedKernel& kernel : paced.run.kernels) {
+  for (const SimulatedKernel& kernel : slowed.run.kernels) {
     lengths_ns[kernel.kind].push_back(static_cast<std::uint32_t>(kernel.end_ns - kernel.start_ns));
   }
   std::vector<double> full_speed_ns;
   for (const std::vector<std::uint32_t>& of_kind : lengths_ns) full_speed_ns.push_back(full_speed_duration_ns(of_kind));
-  for (const SimulatedKernel& kernel : paced.run.kernels) {
+  for (const SimulatedKernel& kernel : slowed.run.kernels) {
     const auto length_ns = static_cast<double>(kernel.end_ns - kernel.start_ns);
-    paced.timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind),
-                              slowdown_of(length_ns, full_speed_ns[kernel.kind]));
+    slowed.timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind),
+                               slowdown_of(length_ns, full_speed_ns[kernel.kind]));
   }
-  paced.timeline.finish();
-  for (const Sample& sample : paced.run.history) {
-    paced.history.push_back({sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * 1e-3});
+  slowed.timeline.finish();
+  for (const Sample& sample : slowed.run.history) {
+    slowed.history.push_back({sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * 1e-3});
   }
-  return paced;
+  return slowed;
 }
 
 struct Errors {
@@ -79,24 +79,24 @@ struct Errors {
 };
 
 // Five of nine kinds are compute-bound, and clocks fall to four fifths in a third of the time, as at a power limit.
-TEST(KernelPace, PowersAtALimitThatComesAndGoesAreToldApart) {
+TEST(KernelSlowdown, SeparatesPowersUnderAnIntermittentPowerLimit) {
   Errors one_power;
   Errors by_slowdown;
   int inside = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const SimulatedGpu::Traits traits{.steps_per_read = 25, .slowdown = 1.25, .computing = 5};
-    const PacedRun paced = paced_run(traits, seed, 20);
-    const std::optional<PowerFit> plain = fit_powers(paced.timeline, {{}, paced.history});
-    const std::optional<PowerFit> fit = fit_powers(paced.timeline, {{}, paced.history, {}, {}, true});
+    const SimulatedGpu::Traits traits{.updates_per_read = 25, .slowdown = 1.25, .computing = 5};
+    const SlowedRun slowed = slowed_run(traits, seed, 20);
+    const std::optional<PowerFit> plain = fit_powers(slowed.timeline, {{}, slowed.history});
+    const std::optional<PowerFit> fit = fit_powers(slowed.timeline, {{}, slowed.history, {}, {}, true});
     ASSERT_TRUE(plain && fit);
     EXPECT_EQ(plain->slowdown_exponent, 0) << "nothing says that clocks were held back";
     EXPECT_NEAR(fit->slowdown_exponent, 3, 0.5);
     EXPECT_LT(fit->residual_j, plain->residual_j);
     for (std::size_t kind = 0; kind < traits.computing; ++kind) {
-      const double slowed_w = paced.run.slowed_j[kind] / paced.run.slowed_s[kind];
+      const double slowed_w = slowed.run.slowed_j[kind] / slowed.run.slowed_s[kind];
       const double full_w =
-          (paced.run.joules[kind] - paced.run.slowed_j[kind]) / (paced.run.busy_s[kind] - paced.run.slowed_s[kind]);
+          (slowed.run.joules[kind] - slowed.run.slowed_j[kind]) / (slowed.run.busy_s[kind] - slowed.run.slowed_s[kind]);
       for (const auto& [slowdown, truth_w] : {std::pair(1.0, full_w), std::pair(traits.slowdown, slowed_w)}) {
         one_power.add(plain->watts_at(kind, slowdown), truth_w);
         by_slowdown.add(fit->watts_at(kind, slowdown), truth_w);
@@ -112,19 +112,19 @@ TEST(KernelPace, PowersAtALimitThatComesAndGoesAreToldApart) {
 }
 
 // Kernels that take longer for other reasons, at unchanged power, are not mistaken for lowered clocks.
-TEST(KernelPace, LengthsThatSayNothingOfPowersAreLeftAlone) {
+TEST(KernelSlowdown, IgnoresLengthsUnrelatedToPower) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const SimulatedGpu::Traits traits{.steps_per_read = 25};
-    PacedRun paced = paced_run(traits, seed, 10);
+    const SimulatedGpu::Traits traits{.updates_per_read = 25};
+    SlowedRun slowed = slowed_run(traits, seed, 10);
     std::mt19937_64 random(seed);
     KernelTimeline timeline(traits.watts.size());
-    for (const SimulatedKernel& kernel : paced.run.kernels) {
+    for (const SimulatedKernel& kernel : slowed.run.kernels) {
       timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind),
                           random() % 3 == 0 ? 1.2 : 1.0);
     }
     timeline.finish();
-    const std::optional<PowerFit> fit = fit_powers(timeline, {{}, paced.history, {}, {}, true});
+    const std::optional<PowerFit> fit = fit_powers(timeline, {{}, slowed.history, {}, {}, true});
     ASSERT_TRUE(fit);
     EXPECT_EQ(fit->slowdown_exponent, 0);
   }

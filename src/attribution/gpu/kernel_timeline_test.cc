@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr std::int64_t kMillisecond_ns = 1'000'000;
 
-TEST(KernelTimeline, TellsHowLongEachClassWasBusyBetweenEdges) {
+TEST(KernelTimeline, ReturnsBusyTimeOfEachClassBetweenEdges) {
   KernelTimeline timeline(2);
   timeline.add_kernel(50 * kMillisecond_ns, 150 * kMillisecond_ns, 0);
   timeline.add_kernel(160 * kMillisecond_ns, 190 * kMillisecond_ns, 1);
@@ -26,7 +26,7 @@ TEST(KernelTimeline, TellsHowLongEachClassWasBusyBetweenEdges) {
 }
 
 // Compares with a brute-force evaluation of every millisecond.
-TEST(KernelTimeline, KernelsThatRunTogetherShareTheMoment) {
+TEST(KernelTimeline, ConcurrentKernelsShareTheTime) {
   constexpr std::uint64_t kSeed = 5;
   std::mt19937_64 random(kSeed);
   for (int round = 0; round < 50; ++round) {
@@ -56,7 +56,7 @@ TEST(KernelTimeline, KernelsThatRunTogetherShareTheMoment) {
   }
 }
 
-TEST(KernelTimeline, SumsAreSpreadAndMakeCoarseRows) {
+TEST(KernelTimeline, TalliesAreSpreadEvenlyAndMakeCoarseObservations) {
   KernelTimeline timeline(1);
   timeline.add_kernel(0, kSecond_ns / 2, 0);
   timeline.add_sum(kSecond_ns, 5 * kSecond_ns, 0, 2);
@@ -74,7 +74,7 @@ TEST(KernelTimeline, SumsAreSpreadAndMakeCoarseRows) {
   EXPECT_NEAR(rows[6][1], 0, 1e-12);
 }
 
-TEST(KernelTimeline, NonsenseTimesAreNoTime) {
+TEST(KernelTimeline, IgnoresInvalidTimes) {
   KernelTimeline timeline(1);
   timeline.add_kernel(5, 5, 0);
   timeline.add_kernel(9, 3, 0);

@@ -25,7 +25,7 @@ Activity lost_kernel_activity(const Mark& mark, const ProcessNames& names) {
   if (queue_of.empty()) return lost;
   lost.begin_ns = mark.time_ns;
   lost.end_ns = end_ns;
-  lost.classes = {{kLostKernelClass, KernelKind::kernel, "kernels that were lost", {}, {}}};
+  lost.classes = {{kLostKernelClass, KernelKind::kernel, "lost kernels", {}, {}}};
   const auto time_ns = static_cast<std::int64_t>(mark.id);
   for (const auto& [device, queue] : queue_of) {
     lost.kernel_tallies.push_back({kLostKernelClass, queue, 0, 1, time_ns});

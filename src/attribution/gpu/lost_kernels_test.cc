@@ -8,7 +8,7 @@
 namespace joulemap::attribution {
 namespace {
 
-TEST(LostKernels, AMarkThatMakesNoSenseOrAProcessWithoutAGpuIsNothing) {
+TEST(LostKernels, IgnoresInvalidMarksAndProcessesWithoutAGpu) {
   ProcessNames names;
   EXPECT_TRUE(lost_kernel_activity({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
   names.queues[0] = {0, "GPU-1", 0, 1, 7};

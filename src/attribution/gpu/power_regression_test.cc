@@ -26,7 +26,7 @@ KernelTimeline timeline_of(const Kernels& kernels, std::size_t kinds) {
 }
 
 // Counter updates found from samples alone, as in `report`.
-std::vector<EnergyPoint> steps_of(const SimulatedRun& run) {
+std::vector<EnergyPoint> counter_updates_of(const SimulatedRun& run) {
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy energy(channels, {run.begin_ns, run.end_ns}, 10);
   for (const Sample& sample : run.samples) energy.add(sample);
@@ -35,21 +35,21 @@ std::vector<EnergyPoint> steps_of(const SimulatedRun& run) {
 }
 
 // Mean power of each kind if every kernel has the power of the last sample before it.
-std::vector<double> held_powers(const SimulatedRun& run, std::size_t kinds) {
+std::vector<double> last_sample_powers(const SimulatedRun& run, std::size_t kinds) {
   std::vector<double> joules(kinds);
-  const std::vector<EnergyPoint> steps = steps_of(run);
+  const std::vector<EnergyPoint> updates = counter_updates_of(run);
   std::size_t at = 1;
   for (const SimulatedKernel& kernel : run.kernels) {
-    while (at + 1 < steps.size() && steps[at + 1].time_ns <= kernel.start_ns) ++at;
-    const std::int64_t length_ns = std::max<std::int64_t>(steps[at].time_ns - steps[at - 1].time_ns, 50'000'000);
-    const double watts = (steps[at].joules - steps[at - 1].joules) / seconds(length_ns);
+    while (at + 1 < updates.size() && updates[at + 1].time_ns <= kernel.start_ns) ++at;
+    const std::int64_t length_ns = std::max<std::int64_t>(updates[at].time_ns - updates[at - 1].time_ns, 50'000'000);
+    const double watts = (updates[at].joules - updates[at - 1].joules) / seconds(length_ns);
     joules[kernel.kind] += watts * seconds(kernel.end_ns - kernel.start_ns);
   }
   for (std::size_t kind = 0; kind < kinds; ++kind) joules[kind] /= run.busy_s[kind];
   return joules;
 }
 
-double truth_of(const SimulatedRun& run, std::size_t kind) { return run.joules[kind] / run.busy_s[kind]; }
+double true_power_w(const SimulatedRun& run, std::size_t kind) { return run.joules[kind] / run.busy_s[kind]; }
 
 struct Errors {
   double squares = 0;
@@ -71,24 +71,24 @@ std::vector<PowerPoint> history_of(const SimulatedRun& run) {
 
 // Kinds use a little more or less power than elsewhere, which the model spread accounts for. Intervals must cover the
 // usual power.
-SimulatedGpu::Traits a_little_off(SimulatedGpu::Traits usual, std::uint64_t seed) {
+SimulatedGpu::Traits with_random_offsets(SimulatedGpu::Traits usual, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (double& watts : usual.watts) watts *= 1 + 0.025 * std::normal_distribution<>()(random);
   return usual;
 }
 
-TEST(PowerRegression, FindsThePowersOfAMixtureAndSaysHowWell) {
+TEST(PowerRegression, EstimatesPowersOfAMixtureWithUncertainty) {
   Errors regressed;
-  Errors held;
+  Errors last_sample_errors;
   Errors shared;
   int inside = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const SimulatedGpu::Traits usual;
-    SimulatedGpu gpu(a_little_off(usual, seed), seed);
+    SimulatedGpu gpu(with_random_offsets(usual, seed), seed);
     const SimulatedRun run = gpu.mixture(40);
     const std::size_t kinds = run.busy_s.size();
-    const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, kinds), {steps_of(run)});
+    const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, kinds), {counter_updates_of(run)});
     ASSERT_TRUE(fit);
     EXPECT_TRUE(fit->is_lag_identified);
     EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 2.5e6);
@@ -99,39 +99,40 @@ TEST(PowerRegression, FindsThePowersOfAMixtureAndSaysHowWell) {
       busy_j += run.joules[kind];
       busy_s += run.busy_s[kind];
     }
-    const std::vector<double> hold = held_powers(run, kinds);
+    const std::vector<double> last_sample_w = last_sample_powers(run, kinds);
     for (std::size_t kind = 0; kind < kinds; ++kind) {
-      const double truth = truth_of(run, kind);
+      const double truth = true_power_w(run, kind);
       const ClassPower& found = fit->classes[kind];
       EXPECT_TRUE(found.is_regressed) << kind;
       regressed.add(found.watts, truth);
-      held.add(hold[kind], truth);
+      last_sample_errors.add(last_sample_w[kind], truth);
       shared.add(busy_j / busy_s, truth);
       if (found.low_w <= usual.watts[kind] && usual.watts[kind] <= found.high_w) ++inside;
     }
   }
   const double coverage = static_cast<double>(inside) / regressed.count;
   std::printf("regressed %.2f %%, hold %.1f %%, time-share %.1f %%; 90 %% intervals hold in %.1f %% of %d\n",
-              100 * regressed.rms(), 100 * held.rms(), 100 * shared.rms(), 100 * coverage, regressed.count);
+              100 * regressed.rms(), 100 * last_sample_errors.rms(), 100 * shared.rms(), 100 * coverage,
+              regressed.count);
   EXPECT_LT(regressed.rms(), 0.025);
-  EXPECT_LT(4 * regressed.rms(), held.rms());
+  EXPECT_LT(4 * regressed.rms(), last_sample_errors.rms());
   EXPECT_GE(regressed.count, 200);
   EXPECT_GE(coverage, 0.85);
   EXPECT_LE(coverage, 0.95);
 }
 
 // The counter is read every 2.5 s, the default, and the driver stores the power every 20 ms.
-TEST(PowerRegression, WhatTheDriverKeptTellsPowersInTenSeconds) {
+TEST(PowerRegression, DriverHistoryIdentifiesPowersInTenSeconds) {
   Errors errors;
   int inside = 0;
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const SimulatedGpu::Traits usual{.steps_per_read = 25};
-    SimulatedGpu gpu(a_little_off(usual, seed), seed);
+    const SimulatedGpu::Traits usual{.updates_per_read = 25};
+    SimulatedGpu gpu(with_random_offsets(usual, seed), seed);
     const SimulatedRun run = gpu.mixture(10);
     const std::vector<PowerPoint> history = history_of(run);
     const std::optional<PowerFit> fit =
-        fit_powers(timeline_of(run.kernels, run.busy_s.size()), {steps_of(run), history});
+        fit_powers(timeline_of(run.kernels, run.busy_s.size()), {counter_updates_of(run), history});
     ASSERT_TRUE(fit);
     EXPECT_TRUE(fit->is_lag_identified);
     EXPECT_NEAR(static_cast<double>(fit->time_constant_ns), 12e6, 4e6);
@@ -139,7 +140,7 @@ TEST(PowerRegression, WhatTheDriverKeptTellsPowersInTenSeconds) {
     EXPECT_EQ(fit->counter_lag_ns, kUsualCounterLag_ns);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       EXPECT_TRUE(fit->classes[kind].is_regressed) << kind;
-      errors.add(fit->classes[kind].watts, truth_of(run, kind));
+      errors.add(fit->classes[kind].watts, true_power_w(run, kind));
       if (fit->classes[kind].low_w <= usual.watts[kind] && usual.watts[kind] <= fit->classes[kind].high_w) ++inside;
     }
   }
@@ -150,12 +151,13 @@ TEST(PowerRegression, WhatTheDriverKeptTellsPowersInTenSeconds) {
   EXPECT_LE(inside, errors.count * 97 / 100);
 }
 
-TEST(PowerRegression, ASteadyLoopIsSharedByTime) {
+TEST(PowerRegression, ASteadyLoopIsTimeProportional) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu({}, seed);
     const SimulatedRun run = gpu.steady_loop(40, 5);
-    const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, run.busy_s.size()), {steps_of(run)});
+    const std::optional<PowerFit> fit =
+        fit_powers(timeline_of(run.kernels, run.busy_s.size()), {counter_updates_of(run)});
     ASSERT_TRUE(fit);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       EXPECT_FALSE(fit->classes[kind].is_regressed) << kind;
@@ -166,17 +168,18 @@ TEST(PowerRegression, ASteadyLoopIsSharedByTime) {
 }
 
 // `record` reads a counter with expensive reads every 2.5 s.
-TEST(PowerRegression, ACounterThatIsReadSeldomTellsLessAndSaysSo) {
+TEST(PowerRegression, ARarelyReadCounterIdentifiesLessAndReportsIt) {
   Errors errors;
   int inside = 0;
   for (std::uint64_t seed = 1; seed <= 15; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    SimulatedGpu gpu({.steps_per_read = 25, .kernel_ns = 1'000'000}, seed);
+    SimulatedGpu gpu({.updates_per_read = 25, .kernel_ns = 1'000'000}, seed);
     const SimulatedRun run = gpu.mixture(300);
-    const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, run.busy_s.size()), {steps_of(run)});
+    const std::optional<PowerFit> fit =
+        fit_powers(timeline_of(run.kernels, run.busy_s.size()), {counter_updates_of(run)});
     ASSERT_TRUE(fit);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
-      const double truth = truth_of(run, kind);
+      const double truth = true_power_w(run, kind);
       errors.add(fit->classes[kind].watts, truth);
       if (fit->classes[kind].low_w <= truth && truth <= fit->classes[kind].high_w) ++inside;
     }
@@ -188,41 +191,42 @@ TEST(PowerRegression, ACounterThatIsReadSeldomTellsLessAndSaysSo) {
 }
 
 // The counter's clock drifts: its updates must be placed while they are recent.
-TEST(PowerRegression, ALongRunIsAsGoodAsAShortOne) {
+TEST(PowerRegression, ALongRunIsAsAccurateAsAShortOne) {
   SimulatedGpu gpu({.kernel_ns = 2'000'000}, 9);
   const SimulatedRun run = gpu.mixture(1500);
-  const std::optional<PowerFit> fit = fit_powers(timeline_of(run.kernels, run.busy_s.size()), {steps_of(run)});
+  const std::optional<PowerFit> fit =
+      fit_powers(timeline_of(run.kernels, run.busy_s.size()), {counter_updates_of(run)});
   ASSERT_TRUE(fit);
   EXPECT_TRUE(fit->is_lag_identified);
   EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 4e6);
   for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
-    EXPECT_NEAR(fit->classes[kind].watts / truth_of(run, kind), 1, 0.03) << kind;
+    EXPECT_NEAR(fit->classes[kind].watts / true_power_w(run, kind), 1, 0.03) << kind;
   }
 }
 
-TEST(PowerRegression, SameInputSameBits) {
+TEST(PowerRegression, TheSameInputGivesTheSameBits) {
   SimulatedGpu gpu({}, 3);
   const SimulatedRun run = gpu.mixture(20);
   const KernelTimeline timeline = timeline_of(run.kernels, run.busy_s.size());
-  const std::optional<PowerFit> once = fit_powers(timeline, {steps_of(run)});
-  const std::optional<PowerFit> again = fit_powers(timeline, {steps_of(run)});
+  const std::optional<PowerFit> once = fit_powers(timeline, {counter_updates_of(run)});
+  const std::optional<PowerFit> again = fit_powers(timeline, {counter_updates_of(run)});
   ASSERT_TRUE(once && again);
   EXPECT_EQ(once->replicates, again->replicates);
   EXPECT_EQ(once->lag_ns, again->lag_ns);
 }
 
-TEST(PowerRegression, OddIntervalsHardlyCount) {
+TEST(PowerRegression, OutlierIntervalsHaveLittleWeight) {
   SimulatedGpu gpu({}, 4);
   const SimulatedRun run = gpu.mixture(40);
   const KernelTimeline timeline = timeline_of(run.kernels, run.busy_s.size());
-  std::vector<EnergyPoint> steps = steps_of(run);
-  const std::optional<PowerFit> plain = fit_powers(timeline, {steps});
+  std::vector<EnergyPoint> updates = counter_updates_of(run);
+  const std::optional<PowerFit> plain = fit_powers(timeline, {updates});
   double added_j = 0;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
+  for (std::size_t i = 0; i < updates.size(); ++i) {
     if (i % 40 == 20) added_j += 60;  // the energy of a usual interval once more
-    steps[i].joules += added_j;
+    updates[i].joules += added_j;
   }
-  const std::optional<PowerFit> odd = fit_powers(timeline, {steps});
+  const std::optional<PowerFit> odd = fit_powers(timeline, {updates});
   ASSERT_TRUE(plain && odd);
   for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
     EXPECT_NEAR(odd->classes[kind].watts / plain->classes[kind].watts, 1, 0.03) << kind;
@@ -231,7 +235,7 @@ TEST(PowerRegression, OddIntervalsHardlyCount) {
 
 // A perfect counter except for one update that was seen a period late, in a run of a second: this misleads a fit that
 // takes the noise from the perfect updates.
-TEST(PowerRegression, AMisplacedStepOfAShortRunDoesNotMislead) {
+TEST(PowerRegression, ToleratesAMisplacedCounterUpdateInAShortRun) {
   for (std::size_t late = 1; late < 12; ++late) {
     SCOPED_TRACE(late);
     KernelTimeline timeline(2);
@@ -241,18 +245,18 @@ TEST(PowerRegression, AMisplacedStepOfAShortRunDoesNotMislead) {
       timeline.add_kernel(at_ns + 6 * kNanosecondsPerMillisecond, at_ns + 8 * kNanosecondsPerMillisecond, 1);
     }
     timeline.finish();
-    std::vector<EnergyPoint> steps;
+    std::vector<EnergyPoint> updates;
     for (std::int64_t i = 0; i < 13; ++i) {
-      steps.push_back({(100 * i - 12) * kNanosecondsPerMillisecond, 30 * static_cast<double>(i)});
+      updates.push_back({(100 * i - 12) * kNanosecondsPerMillisecond, 30 * static_cast<double>(i)});
     }
-    steps[late].joules -= 29;
-    const std::optional<PowerFit> fit = fit_powers(timeline, {steps});
+    updates[late].joules -= 29;
+    const std::optional<PowerFit> fit = fit_powers(timeline, {updates});
     if (!fit) continue;  // a physically impossible fit is rejected
     for (const ClassPower& power : fit->classes) EXPECT_NEAR(power.watts, 300, 75);
   }
 }
 
-TEST(PowerRegression, TooFewStepsTellNothing) {
+TEST(PowerRegression, TooFewCounterUpdatesIdentifyNothing) {
   KernelTimeline timeline(1);
   timeline.add_kernel(0, 100, 0);
   timeline.finish();

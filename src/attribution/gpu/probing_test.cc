@@ -38,7 +38,7 @@ KernelTimeline timeline_of(const SimulatedRun& run) {
   return timeline;
 }
 
-TEST(Probing, TellsWhatTheKernelsOfEqualStepsDraw) {
+TEST(Probing, IdentifiesKernelPowersOfEqualSteps) {
   int inside = 0;
   int count = 0;
   double squares = 0;
@@ -67,7 +67,7 @@ TEST(Probing, TellsWhatTheKernelsOfEqualStepsDraw) {
   EXPECT_GE(inside, count * 8 / 10);
 }
 
-TEST(Probing, AMixtureThatTellsByItselfStaysRegressed) {
+TEST(Probing, AnIdentifiableMixtureStaysRegressed) {
   SimulatedGpu gpu({}, 3);
   const SimulatedRun run = gpu.mixture(60);
   const std::vector<TimeSpan> probing = {{run.end_ns - 10 * kNanosecondsPerSecond, run.end_ns}};
@@ -122,7 +122,7 @@ double sum_of(const std::vector<double>& values) {
   return sum;
 }
 
-TEST(Probing, RowsHoldWhatTheRunDrewAndTheProbingIsARowOfItsOwn) {
+TEST(Probing, RowsHaveTheEnergyOfTheRunAndProbingIsASeparateRow) {
   SimulatedGpu gpu({}, 11);
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
   const LedgerResult result = account(run, RowLevel::kernel);
@@ -142,7 +142,7 @@ TEST(Probing, RowsHoldWhatTheRunDrewAndTheProbingIsARowOfItsOwn) {
   EXPECT_FALSE(result.diagnostics.contains("kernels_by_time"));
 }
 
-TEST(Probing, LayersOfTheRunAreNotMixedWithTheirReplays) {
+TEST(Probing, SeparatesLayersOfTheRunFromTheirReplays) {
   SimulatedGpu gpu({}, 12);
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
   for (const RowLevel level : {RowLevel::layer, RowLevel::phase, RowLevel::op, RowLevel::region}) {
@@ -168,7 +168,7 @@ double time_at(const SimulatedRun& run, bool probing) {
 }
 
 // Every other step is traced, so kernels of the run extrapolate to two steps. Kernels of probing were all traced.
-TEST(Probing, KernelsOfReplaysStandForThemselvesInLightMode) {
+TEST(Probing, ReplayedKernelsAreNotExtrapolatedInLightMode) {
   SimulatedGpu gpu({}, 13);
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
   std::vector<Activity> activities = probed_activities_of(run);
@@ -190,7 +190,7 @@ Mark region(MarkKind kind, std::uint64_t id, std::int64_t time_s, std::string_vi
   return mark;
 }
 
-TEST(Probing, StretchesOfSeveralProcessesCountOnce) {
+TEST(Probing, OverlappingProbingOfSeveralProcessesCountsOnce) {
   ProbeSpans probing({0, 100 * kNanosecondsPerSecond});
   probing.add(1, region(MarkKind::region_begin, 1, 10));
   probing.add(2, region(MarkKind::region_begin, 1, 12));
@@ -203,7 +203,7 @@ TEST(Probing, StretchesOfSeveralProcessesCountOnce) {
   EXPECT_NEAR(probing.time_between_s(0, 13 * kNanosecondsPerSecond), 3, 1e-9);
 }
 
-TEST(Probing, IsNoPartOfAnyStep) {
+TEST(Probing, BelongsToNoStep) {
   const TimeSpan span{0, 10 * kNanosecondsPerSecond};
   TimeCurve energy_j(span, 100);
   energy_j.add(0, span.end_ns, 1000);

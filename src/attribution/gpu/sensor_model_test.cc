@@ -39,14 +39,14 @@ KernelTimeline timeline_of(const SimulatedRun& run) {
   return timeline;
 }
 
-std::vector<EnergyPoint> steps_of(const SimulatedRun& run) {
+std::vector<EnergyPoint> counter_updates_of(const SimulatedRun& run) {
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy energy(channels, {run.begin_ns, run.end_ns}, 10);
   for (const Sample& sample : run.samples) energy.add(sample);
   return energy.finish().curves.at(0).counter_updates;
 }
 
-TEST(SensorModel, TakesWhatWasFoundForThatDevice) {
+TEST(SensorModel, UsesTheCalibrationOfTheDevice) {
   ChannelCalibration counter = found("gpu0-energy", "GPU-0", 0.014);
   counter.lag_low_s = 0.012;
   counter.lag_high_s = 0.017;
@@ -63,7 +63,7 @@ TEST(SensorModel, TakesWhatWasFoundForThatDevice) {
   EXPECT_DOUBLE_EQ(sensing.gain_spread, 0.008);
 }
 
-TEST(SensorModel, IsWhatIsUsualWhereNothingWasFound) {
+TEST(SensorModel, UsesDefaultsWithoutACalibration) {
   const std::vector<ChannelCalibration> all = {found("gpu0-energy", "GPU-0", std::nullopt),
                                                found("gpu0-power-history", "GPU-0", 0.001),
                                                found("other-energy", "GPU-0", 0.03)};
@@ -75,17 +75,17 @@ TEST(SensorModel, IsWhatIsUsualWhereNothingWasFound) {
 }
 
 // A noisy run of a steady loop fits every lag: the fit then takes the calibrated lag, whose uncertainty is small.
-TEST(SensorModel, StandsInForALagThatTheRunDoesNotTell) {
+TEST(SensorModel, SuppliesALagThatTheRunCannotIdentify) {
   SimulatedGpu gpu({.noise_j = 30}, 1);
   const SimulatedRun run = gpu.steady_loop(20, 5);
   const KernelTimeline timeline = timeline_of(run);
-  const std::vector<EnergyPoint> steps = steps_of(run);
+  const std::vector<EnergyPoint> updates = counter_updates_of(run);
 
-  const std::optional<PowerFit> usual = fit_powers(timeline, {steps});
+  const std::optional<PowerFit> usual = fit_powers(timeline, {updates});
   SensorModel known;
   known.counter = CalibratedLag{14'000'000, 12'000'000, 17'000'000, 0};
   known.gain_spread = 0.02;
-  const std::optional<PowerFit> calibrated = fit_powers(timeline, {steps, {}, {}, known});
+  const std::optional<PowerFit> calibrated = fit_powers(timeline, {updates, {}, {}, known});
   ASSERT_TRUE(usual && calibrated);
   ASSERT_FALSE(usual->is_lag_identified);
   EXPECT_EQ(usual->lag_ns, kUsualCounterLag_ns);
@@ -99,14 +99,14 @@ TEST(SensorModel, StandsInForALagThatTheRunDoesNotTell) {
 }
 
 // A mixture identifies its lag better than the calibration does.
-TEST(SensorModel, GivesWayToWhatTheRunTells) {
+TEST(SensorModel, YieldsToALagThatTheRunIdentifies) {
   SimulatedGpu gpu({}, 2);
   const SimulatedRun run = gpu.mixture(20);
   const KernelTimeline timeline = timeline_of(run);
-  const std::vector<EnergyPoint> steps = steps_of(run);
+  const std::vector<EnergyPoint> updates = counter_updates_of(run);
   SensorModel known;
   known.counter = CalibratedLag{40'000'000, 39'000'000, 41'000'000, 0};
-  const std::optional<PowerFit> fit = fit_powers(timeline, {steps, {}, {}, known});
+  const std::optional<PowerFit> fit = fit_powers(timeline, {updates, {}, {}, known});
   ASSERT_TRUE(fit);
   EXPECT_TRUE(fit->is_lag_identified);
   EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 4e6);

@@ -25,14 +25,14 @@ struct ClassCounts {
 
 // Nine kinds in steps of `step_ms`. Powers of kinds and time constants of gauges vary a little about the default.
 ClassCounts count_classes(double step_ms, std::uint64_t seed) {
-  SimulatedGpu::Traits traits{.steps_per_read = 25, .time_constant_s = seed % 2 == 0 ? 0.0145 : 0.0105};
+  SimulatedGpu::Traits traits{.updates_per_read = 25, .time_constant_s = seed % 2 == 0 ? 0.0145 : 0.0105};
   const std::vector<double> usual_w = traits.watts;
   std::mt19937_64 random(seed);
   for (double& watts : traits.watts) watts *= 1 + 0.025 * std::normal_distribution<>()(random);
-  const double of_kind_ms = (step_ms - 0.3) / static_cast<double>(usual_w.size());
-  const auto kernels_each = static_cast<std::size_t>(std::max(std::lround(of_kind_ms / 0.2), 1L));
-  traits.kernel_ns = static_cast<std::int64_t>(of_kind_ms * 1e6 / static_cast<double>(kernels_each)) - traits.gap_ns;
-  const SimulatedRun run = SimulatedGpu(traits, seed).steady_loop(20, kernels_each);
+  const double class_ms = (step_ms - 0.3) / static_cast<double>(usual_w.size());
+  const auto kernels_per_class = static_cast<std::size_t>(std::max(std::lround(class_ms / 0.2), 1L));
+  traits.kernel_ns = static_cast<std::int64_t>(class_ms * 1e6 / static_cast<double>(kernels_per_class)) - traits.gap_ns;
+  const SimulatedRun run = SimulatedGpu(traits, seed).steady_loop(20, kernels_per_class);
   KernelTimeline timeline(usual_w.size());
   for (const SimulatedKernel& kernel : run.kernels) {
     timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind));
@@ -54,36 +54,36 @@ ClassCounts count_classes(double step_ms, std::uint64_t seed) {
   return counts;
 }
 
-TEST(SensingDoubts, WhatEqualStepsSeemToTellHasIntervalsThatHold) {
+TEST(SensorModelUncertainty, IntervalsOfEqualStepsCover) {
   ClassCounts all;
   for (const double step_ms : {5.0, 9.0, 13.0, 19.0, 20.0, 37.0}) {
-    ClassCounts of_length;
+    ClassCounts totals;
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
       const ClassCounts counts = count_classes(step_ms, seed);
       if (counts.inside + 3 < counts.regressed) std::printf("steps of %.0f ms, seed %lu: ", step_ms, seed);
       if (counts.inside + 3 < counts.regressed) std::printf("%d of %d hold\n", counts.inside, counts.regressed);
-      of_length.regressed += counts.regressed;
-      of_length.inside += counts.inside;
-      of_length.kinds += counts.kinds;
+      totals.regressed += counts.regressed;
+      totals.inside += counts.inside;
+      totals.kinds += counts.kinds;
     }
     std::printf("steps of %.0f ms, seeds 1 to 4: %d of %d kinds are told apart, %d intervals hold\n", step_ms,
-                of_length.regressed, of_length.kinds, of_length.inside);
-    all.regressed += of_length.regressed;
-    all.inside += of_length.inside;
-    EXPECT_GE(of_length.inside, of_length.regressed * 8 / 10) << "steps of " << step_ms << " ms";
+                totals.regressed, totals.kinds, totals.inside);
+    all.regressed += totals.regressed;
+    all.inside += totals.inside;
+    EXPECT_GE(totals.inside, totals.regressed * 8 / 10) << "steps of " << step_ms << " ms";
   }
   EXPECT_GE(all.inside, all.regressed * 85 / 100);
   EXPECT_LE(all.inside, all.regressed * 97 / 100);
   EXPECT_GE(all.regressed, 100) << "else the test says little";
 }
 
-TEST(SensingDoubts, AreTheSpreadAmongWhatTheSensorMayBe) {
+TEST(SensorModelUncertainty, IsTheSpreadAcrossPlausibleSensorModels) {
   const std::vector<AlternativeSensorModel> alternatives = {{{0, 12}, 1, statistics::NormalEquations(), {100, 50}},
                                                             {{0, 15}, 1, statistics::NormalEquations(), {120, 50}}};
-  const std::vector<double> doubts = sensor_model_uncertainty(alternatives, 50);
-  ASSERT_EQ(doubts.size(), 2U);
-  EXPECT_NEAR(doubts[0], 20.0 * 20 / 2 / 2500, 1e-12);
-  EXPECT_EQ(doubts[1], 0);
+  const std::vector<double> uncertainty = sensor_model_uncertainty(alternatives, 50);
+  ASSERT_EQ(uncertainty.size(), 2U);
+  EXPECT_NEAR(uncertainty[0], 20.0 * 20 / 2 / 2500, 1e-12);
+  EXPECT_EQ(uncertainty[1], 0);
   EXPECT_TRUE(sensor_model_uncertainty({}, 50).empty());
 }
 

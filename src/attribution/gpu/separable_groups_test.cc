@@ -16,7 +16,7 @@ std::vector<double> times_of(const statistics::NormalEquations& sums) {
   return times;
 }
 
-TEST(SeparableGroups, WhatAlwaysRunsTogetherIsOneGroupAndTheOthersStandAlone) {
+TEST(SeparableGroups, ClassesThatAlwaysRunTogetherFormOneGroup) {
   constexpr std::uint64_t kSeed = 8;
   std::mt19937_64 random(kSeed);
   statistics::NormalEquations sums(4);
@@ -41,7 +41,7 @@ TEST(SeparableGroups, EqualStepsAreOneGroup) {
 }
 
 // Its power is known well because it uses nearly all of the energy; its difference from the others is not.
-TEST(SeparableGroups, ALargeClassOfASteadyLoopIsNotToldFromTheOthers) {
+TEST(SeparableGroups, ALargeClassOfASteadyLoopIsNotSeparable) {
   statistics::NormalEquations sums(4);
   for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0.08, 0.01, 0.01, 0}, 50);
   for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0, 0, 0, 0.1}, 10);
@@ -50,7 +50,7 @@ TEST(SeparableGroups, ALargeClassOfASteadyLoopIsNotToldFromTheOthers) {
   EXPECT_GT(groups.identified_fractions[3], kMinDataFraction);
 }
 
-TEST(SeparableGroups, WithoutDataNothingIsKnown) {
+TEST(SeparableGroups, WithoutDataThereAreNoGroups) {
   const SeparableGroups groups = separable_groups(statistics::NormalEquations(2), 1, std::vector<double>{1, 1});
   for (const double share : groups.data_fractions) EXPECT_NEAR(share, 0, 1e-12);
 }

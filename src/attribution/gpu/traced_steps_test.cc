@@ -17,84 +17,84 @@ struct Program {
     for (const char kind : steps) {
       const std::int64_t length_ns = kind == 'F' ? 500 * kMs : 10 * kMs;
       begins_ns.push_back(end_ns);
-      followed.add({.begin_ns = end_ns,
-                    .end_ns = end_ns + length_ns,
-                    .kernels = kind == '-' ? 0U : 100U,
-                    .traced = kind != '-'});
+      traced_steps.add({.begin_ns = end_ns,
+                        .end_ns = end_ns + length_ns,
+                        .kernels = kind == '-' ? 0U : 100U,
+                        .traced = kind != '-'});
       end_ns += length_ns;
     }
   }
   TimeSpan span(std::size_t first, std::size_t last) const { return {begins_ns[first], begins_ns[last] + 10 * kMs}; }
 
-  TracedSteps followed;
+  TracedSteps traced_steps;
   std::vector<std::int64_t> begins_ns;
   std::int64_t end_ns = 0;
 };
 
-TEST(TracedSteps, KernelsOfARunStandForTheStepsUntilTheNextOne) {
+TEST(TracedSteps, TracedKernelsExtrapolateToStepsUntilTheNextTracedOnes) {
   const Program program("ff--------ff------");
-  EXPECT_TRUE(program.followed.is_light_mode());
-  const Extrapolation first = program.followed.extrapolate(program.span(0, 1));
+  EXPECT_TRUE(program.traced_steps.is_light_mode());
+  const Extrapolation first = program.traced_steps.extrapolate(program.span(0, 1));
   EXPECT_DOUBLE_EQ(first.weight, 5);
   EXPECT_EQ(first.span.begin_ns, 0);
   EXPECT_EQ(first.span.end_ns, 100 * kMs);
-  const Extrapolation second = program.followed.extrapolate(program.span(10, 11));
+  const Extrapolation second = program.traced_steps.extrapolate(program.span(10, 11));
   EXPECT_DOUBLE_EQ(second.weight, 4);
   EXPECT_EQ(second.span.begin_ns, 100 * kMs);
   EXPECT_EQ(second.span.end_ns, program.end_ns);
 }
 
-TEST(TracedSteps, HalvesOfARunStandForAsMuchAsTheWhole) {
+TEST(TracedSteps, HalvesOfTracedStepsExtrapolateAsMuchAsTheWhole) {
   const Program program("ff--------");
-  const Extrapolation half = program.followed.extrapolate({0, 5 * kMs});
+  const Extrapolation half = program.traced_steps.extrapolate({0, 5 * kMs});
   EXPECT_DOUBLE_EQ(half.weight, 5);
   EXPECT_EQ(half.span.end_ns, program.end_ns);
 }
 
-TEST(TracedSteps, AFirstStepThatIsLikeNoOtherStandsForItself) {
+TEST(TracedSteps, ADifferentFirstStepExtrapolatesToItselfOnly) {
   const Program program("Fff------");
-  const Extrapolation first = program.followed.extrapolate({0, 500 * kMs});
+  const Extrapolation first = program.traced_steps.extrapolate({0, 500 * kMs});
   EXPECT_EQ(first.weight, 1);
   EXPECT_EQ(first.span.end_ns, 500 * kMs);
-  EXPECT_DOUBLE_EQ(program.followed.extrapolate(program.span(1, 2)).weight, 4);
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(1, 2)).weight, 4);
   // A sum of all three has as many kernels as 1 + 2 * 4 steps.
-  EXPECT_DOUBLE_EQ(program.followed.extrapolate({0, 520 * kMs}).weight, 3);
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({0, 520 * kMs}).weight, 3);
 }
 
-TEST(TracedSteps, WhereNoStepIsLikeTheOthersAllHaveToDo) {
+TEST(TracedSteps, WithoutARepresentativeStepAllTracedStepsExtrapolate) {
   const Program program("F----");
-  EXPECT_DOUBLE_EQ(program.followed.extrapolate({0, 500 * kMs}).weight, 5);
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({0, 500 * kMs}).weight, 5);
 }
 
-TEST(TracedSteps, KernelsThatRanOnStandForTheSame) {
+TEST(TracedSteps, KernelsThatOutlastTheirStepExtrapolateEqually) {
   const Program program("ff--------");
-  EXPECT_DOUBLE_EQ(program.followed.extrapolate({20 * kMs, 24 * kMs}).weight, 5);
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({20 * kMs, 24 * kMs}).weight, 5);
 }
 
-TEST(TracedSteps, WhatIsOutsideOfStepsStandsForItself) {
+TEST(TracedSteps, ActivityOutsideOfStepsIsNotExtrapolated) {
   const Program program("ff--------");
-  const Extrapolation before = program.followed.extrapolate({-100 * kMs, -50 * kMs});
+  const Extrapolation before = program.traced_steps.extrapolate({-100 * kMs, -50 * kMs});
   EXPECT_EQ(before.weight, 1);
   EXPECT_EQ(before.span.begin_ns, -100 * kMs);
-  EXPECT_EQ(program.followed.extrapolate({program.end_ns, program.end_ns + kMs}).weight, 1);
+  EXPECT_EQ(program.traced_steps.extrapolate({program.end_ns, program.end_ns + kMs}).weight, 1);
 }
 
-TEST(TracedSteps, ASumOverSeveralRunsStandsForAllTheirSteps) {
+TEST(TracedSteps, ATallyOverSeveralTracedGroupsExtrapolatesToAllTheirSteps) {
   const Program program("ff------ff----------");
-  const Extrapolation both = program.followed.extrapolate(program.span(0, 9));
+  const Extrapolation both = program.traced_steps.extrapolate(program.span(0, 9));
   EXPECT_DOUBLE_EQ(both.weight, 5);
   EXPECT_EQ(both.span.end_ns, program.end_ns);
 }
 
-TEST(TracedSteps, WithoutLightModeKernelsAreThemselves) {
+TEST(TracedSteps, WithoutLightModeNothingIsExtrapolated) {
   const Program program("Ffffff");
-  EXPECT_FALSE(program.followed.is_light_mode());
-  EXPECT_EQ(program.followed.extrapolate(program.span(1, 5)).weight, 1);
+  EXPECT_FALSE(program.traced_steps.is_light_mode());
+  EXPECT_EQ(program.traced_steps.extrapolate(program.span(1, 5)).weight, 1);
 }
 
-TEST(TracedSteps, ALongRunThatEndsInLightModeStandsForWhatFollows) {
+TEST(TracedSteps, ALongTracedSpanExtrapolatesToTheLightModeAfterIt) {
   const Program program(std::string(1000, 'f') + std::string(500, '-'));
-  EXPECT_DOUBLE_EQ(program.followed.extrapolate(program.span(900, 999)).weight, 1.5);
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(900, 999)).weight, 1.5);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
 constexpr std::uint32_t kProcess = 3;
 
-TimeCurve evenly(double amount) {
+TimeCurve constant_rate(double amount) {
   TimeCurve curve(kSpan, cell_count_for(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
@@ -57,9 +57,9 @@ class Causes {
  public:
   explicit Causes(const Activity& activity, RowLevel level = RowLevel::function, bool has_gpu = true,
                   bool is_recorded = true) {
-    MachineEnergy energy{.cpu_j = evenly(100)};
+    MachineEnergy energy{.cpu_j = constant_rate(100)};
     energy.has_sampled_operations = is_recorded;
-    if (has_gpu) energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+    if (has_gpu) energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
     ActivitySums sums(kSpan);
     sums.add(kProcess, activity);
     sums.finish();
@@ -83,7 +83,7 @@ class Causes {
   std::vector<ReportRow> rows_;
 };
 
-TEST(CauseEvidence, AGpuComputesMovesMemoryOrExchangesWithOthersByWhatRan) {
+TEST(CauseEvidence, ClassifiesGpuTimeByItsKernels) {
   Activity activity = training();
   activity.kernel_tallies = {gpu(kGemm, kConv, 10, 3), gpu(kHtoD, kConv, 5, 1), gpu(kCopyKernel, kTo, 5, 2),
                              gpu(kNccl, kAugment, 1, 1)};
@@ -98,7 +98,7 @@ TEST(CauseEvidence, AGpuComputesMovesMemoryOrExchangesWithOthersByWhatRan) {
   EXPECT_EQ(by_kernel.of("_Z4gemmv", "gpu0").largest_class, CauseClass::compute);
 }
 
-TEST(CauseEvidence, AThreadThatGivesOutKernelsLaunches) {
+TEST(CauseEvidence, AThreadThatSubmitsKernelsLaunches) {
   Activity activity = training();
   activity.scope_tallies = {host(kConv, 2, 1.75)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
@@ -109,7 +109,7 @@ TEST(CauseEvidence, AThreadThatGivesOutKernelsLaunches) {
   EXPECT_NEAR(cause.times_s[CauseClass::synchronisation], 0.25, 1e-9);
 }
 
-TEST(CauseEvidence, AThreadThatSpinsUntilItsCopyIsThereWaits) {
+TEST(CauseEvidence, AThreadThatSpinsForItsCopyWaits) {
   Activity activity = training();
   // A launch takes 1 ms; reading a number back takes 100.
   activity.scope_tallies = {host(kConv, 1, 1), host(kItem, 2, 2)};
@@ -120,7 +120,7 @@ TEST(CauseEvidence, AThreadThatSpinsUntilItsCopyIsThereWaits) {
   EXPECT_NEAR(cause.times_s[CauseClass::launch], 0.02, 1e-9);
 }
 
-TEST(CauseEvidence, AThreadThatTakesLongToHandOverCopiesMovesMemory) {
+TEST(CauseEvidence, AThreadWithSlowCopySubmissionMovesMemory) {
   Activity activity = training();
   activity.scope_tallies = {host(kConv, 1, 1), host(kTo, 2, 2)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3), gpu(kHtoD, kTo, 20, 0.5)};
@@ -129,7 +129,7 @@ TEST(CauseEvidence, AThreadThatTakesLongToHandOverCopiesMovesMemory) {
   EXPECT_EQ(causes.of("torch.conv2d").largest_class, CauseClass::launch);
 }
 
-TEST(CauseEvidence, AThreadThatStandsStillWaitsWhateverItsName) {
+TEST(CauseEvidence, ABlockedThreadWaitsWhateverItsName) {
   Activity activity = training();
   activity.scope_tallies = {host(kAugment, 2, 0.5)};
   const Cause cause = Causes(activity, RowLevel::function, false).of("augment");
@@ -137,7 +137,7 @@ TEST(CauseEvidence, AThreadThatStandsStillWaitsWhateverItsName) {
   EXPECT_EQ(cause.basis, CauseBasis::ledger);
 }
 
-TEST(CauseEvidence, ALeaderWhoseHelpersWorkDoesNotWait) {
+TEST(CauseEvidence, AMainThreadWithBusyWorkersDoesNotWait) {
   Activity activity = training();
   ScopeTally tally = host(kAugment, 2, 0.5);
   tally.helper_threads_ns = 6 * kSecond_ns;
@@ -145,7 +145,7 @@ TEST(CauseEvidence, ALeaderWhoseHelpersWorkDoesNotWait) {
   EXPECT_EQ(Causes(activity, RowLevel::function, false).of("augment").largest_class, CauseClass::compute);
 }
 
-TEST(CauseEvidence, OnlyANameTellsSpinningFromComputing) {
+TEST(CauseEvidence, OnlyTheNameDistinguishesSpinningFromComputing) {
   Activity activity = training();
   activity.scope_tallies = {host(kAugment, 1, 1), host(kSynchronize, 1, 1), host(kConv, 1, 1)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
@@ -156,14 +156,14 @@ TEST(CauseEvidence, OnlyANameTellsSpinningFromComputing) {
   EXPECT_EQ(causes.of("augment").basis, CauseBasis::ledger);
 }
 
-TEST(CauseEvidence, WhereNobodyListenedToTheGpuNamesTellWhatCpusDid) {
+TEST(CauseEvidence, WithoutGpuTracingNamesClassifyCpuTime) {
   Activity activity = training();
   activity.scope_tallies = {host(kConv, 1, 1)};
   EXPECT_EQ(Causes(activity).of("torch.conv2d").basis, CauseBasis::name);
   EXPECT_EQ(Causes(activity, RowLevel::function, false).of("torch.conv2d").basis, CauseBasis::ledger);
 }
 
-TEST(CauseEvidence, TracesOfOthersTellNoCpuTimeSoNamesTellWhoWaits) {
+TEST(CauseEvidence, ImportedTracesHaveNoCpuTimeSoNamesClassifyWaiting) {
   Activity activity = training();
   activity.scope_tallies = {host(kConv, 1, 1), host(kAugment, 1, 1)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
@@ -173,7 +173,7 @@ TEST(CauseEvidence, TracesOfOthersTellNoCpuTimeSoNamesTellWhoWaits) {
   EXPECT_EQ(causes.of("torch.conv2d").basis, CauseBasis::ledger);
 }
 
-TEST(CauseEvidence, OfFunctionsThatWereOnlySeenNamesTellWhatThreadsDid) {
+TEST(CauseEvidence, NamesClassifySampledFunctions) {
   Activity activity = training();
   activity.scopes.push_back({20, 2, ScopeKind::function, "torch.cuda.synchronize"});
   activity.scopes.push_back({21, 2, ScopeKind::function, "init_weights"});
@@ -185,9 +185,9 @@ TEST(CauseEvidence, OfFunctionsThatWereOnlySeenNamesTellWhatThreadsDid) {
   EXPECT_EQ(causes.of("init_weights").basis, CauseBasis::name);
 }
 
-TEST(CauseEvidence, WhatNobodyCapturedHasNoCause) {
-  MachineEnergy energy{.cpu_j = evenly(1000)};
-  energy.machine_cpu_s = evenly(20);
+TEST(CauseEvidence, UncapturedTimeHasNoCause) {
+  MachineEnergy energy{.cpu_j = constant_rate(1000)};
+  energy.machine_cpu_s = constant_rate(20);
   energy.command_cpu_s = 1;
   Activity activity = training();
   activity.scope_tallies = {host(kConv, 1, 1)};

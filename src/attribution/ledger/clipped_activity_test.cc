@@ -16,7 +16,7 @@ Activity ten_to_twenty() {
   return activity;
 }
 
-TEST(ClippedActivity, takes_of_sums_what_their_time_has_inside) {
+TEST(ClippedActivity, ScalesTalliesByTheTimeInsideTheSpan) {
   const Activity half = clip_activity(ten_to_twenty(), {15, 100});
   EXPECT_EQ(half.begin_ns, 15);
   EXPECT_EQ(half.end_ns, 20);
@@ -27,7 +27,7 @@ TEST(ClippedActivity, takes_of_sums_what_their_time_has_inside) {
   EXPECT_EQ(half.kernel_tallies[0].time_ns, 4);
 }
 
-TEST(ClippedActivity, cuts_single_kernels_at_the_edge) {
+TEST(ClippedActivity, CutsSingleKernelsAtTheEdge) {
   const Activity half = clip_activity(ten_to_twenty(), {15, 100});
   ASSERT_EQ(half.kernels.size(), 2u);
   EXPECT_EQ(half.kernels[0].start_ns, 15);
@@ -36,7 +36,7 @@ TEST(ClippedActivity, cuts_single_kernels_at_the_edge) {
   EXPECT_EQ(half.steps[0].number, 2);
 }
 
-TEST(ClippedActivity, keeps_names_and_nothing_else_of_what_lies_outside) {
+TEST(ClippedActivity, DropsEverythingButNamesOutsideTheSpan) {
   const Activity none = clip_activity(ten_to_twenty(), {30, 40});
   EXPECT_EQ(none.scopes.size(), 1u);
   EXPECT_TRUE(none.scope_tallies.empty());
@@ -44,16 +44,16 @@ TEST(ClippedActivity, keeps_names_and_nothing_else_of_what_lies_outside) {
   EXPECT_TRUE(none.kernels.empty());
 }
 
-TEST(ClippedActivity, keeps_how_places_divide_where_that_was_told_of_the_whole_run) {
-  Activity of_the_run;
-  of_the_run.shares = {{1, 2, 3, 1000}};
-  EXPECT_EQ(clip_activity(of_the_run, {30, 40}).shares.size(), 1u);
-  Activity of_a_stretch = ten_to_twenty();
-  of_a_stretch.shares = of_the_run.shares;
-  EXPECT_TRUE(clip_activity(of_a_stretch, {30, 40}).shares.empty());
+TEST(ClippedActivity, PreservesScopeSharesOfTheWholeRun) {
+  Activity without_span;
+  without_span.shares = {{1, 2, 3, 1000}};
+  EXPECT_EQ(clip_activity(without_span, {30, 40}).shares.size(), 1u);
+  Activity with_span = ten_to_twenty();
+  with_span.shares = without_span.shares;
+  EXPECT_TRUE(clip_activity(with_span, {30, 40}).shares.empty());
 }
 
-TEST(ClippedActivity, is_whole_where_the_span_holds_it) {
+TEST(ClippedActivity, IsUnchangedWithinTheSpan) {
   EXPECT_TRUE(is_inside(ten_to_twenty(), {10, 20}));
   EXPECT_FALSE(is_inside(ten_to_twenty(), {11, 20}));
 }
@@ -67,7 +67,7 @@ TracedSteps light_run() {
   return steps;
 }
 
-TEST(ClippedActivity, a_window_without_traced_steps_has_the_kernels_that_extrapolate_to_it) {
+TEST(ClippedActivity, AWindowWithoutTracedStepsHasTheKernelsThatExtrapolateToIt) {
   Activity traced{.begin_ns = 0, .end_ns = 20};
   traced.scope_tallies = {{1, 10, 4, 100, 80, 20}};
   traced.kernel_tallies = {{0, 0, 1, 6, 8}};
@@ -81,7 +81,7 @@ TEST(ClippedActivity, a_window_without_traced_steps_has_the_kernels_that_extrapo
   EXPECT_EQ(parts[1].kernel_tallies[0].time_ns, 40);  // 4 per step
 }
 
-TEST(ClippedActivity, windows_one_after_another_hold_all_that_extrapolates) {
+TEST(ClippedActivity, ConsecutiveWindowsContainAllExtrapolatedKernels) {
   Activity traced{.begin_ns = 0, .end_ns = 20};
   traced.kernel_tallies = {{0, 0, 1, 600, 800}};
   std::int64_t time_ns = 0;

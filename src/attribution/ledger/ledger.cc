@@ -274,7 +274,7 @@ LedgerResult Ledger::finish(const Grouping& grouping) {
   for (const auto& [device, busy_s] : sums_.gpu_busy_s()) {
     if (energy_.gpus.contains(device)) continue;
     result.diagnostics.add({"gpu_not_measured", 1, "kernels ran on " + device + ", whose energy was not recorded",
-                            "joulemap doctor tells why"});
+                            "run joulemap doctor to see why"});
   }
   if (grouping.is_enabled) result.groups = groups(grouping);
   gpu_attribution_.diagnose(result.diagnostics);

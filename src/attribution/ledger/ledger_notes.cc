@@ -9,9 +9,9 @@ void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
   for (const auto& [process, names] : sums.processes()) {
     if (names.traced_steps.traced_steps == 0) continue;
     diagnostics.add({"kernels_sampled", 1,
-                     fmt::format("kernels were recorded in {} of {} steps; the others are taken to be like them",
+                     fmt::format("kernels were recorded in {} of {} steps; the other steps are extrapolated from them",
                                  names.traced_steps.traced_steps, names.traced_steps.all),
-                     "record --trace full records all, at a cost"});
+                     "record --trace full records all steps, at a higher cost"});
   }
 }
 
@@ -21,9 +21,9 @@ void note_grouped_kernels(const ActivitySums& sums, RowLevel level, Diagnostics&
     if (names.grouped_kernels == 0) continue;
     diagnostics.add(
         {"kernels_grouped", names.grouped_kernels,
-         fmt::format("of {} different kernels the {} with the most time have rows of their own; the others are "
-                     "one row, '{}'",
-                     names.classes.size(), kMaxKernelNames, kOtherKernels),
+         fmt::format(
+             "of {} different kernels, the {} with the most time have their own rows; all others are in the row '{}'",
+             names.classes.size(), kMaxKernelNames, kOtherKernels),
          ""});
   }
 }
@@ -36,11 +36,10 @@ void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostic
     all.without_tensors += some.without_tensors;
   }
   if (all.without_tensors == 0) return;
-  diagnostics.add(
-      {"shapes_unknown", all.without_tensors,
-       fmt::format("the shapes of what {} of {} operations are given are not known: their names stand alone",
-                   all.without_tensors, all.all),
-       is_imported ? "profile PyTorch with record_shapes=True" : ""});
+  diagnostics.add({"shapes_unknown", all.without_tensors,
+                   fmt::format("input shapes are unknown for {} of {} operations: their rows show the name only",
+                               all.without_tensors, all.all),
+                   is_imported ? "profile PyTorch with record_shapes=True" : ""});
 }
 
 // Work that took time ran at least once: if no calls were counted, the count is unknown. Names of XLA's and
@@ -56,7 +55,7 @@ void mark_unknown_counts(LedgerResult& result) {
   if (unknown == 0) return;
   result.diagnostics.add(
       {"counts_unknown", unknown,
-       fmt::format("how often {} rows ran is not known: names of their operations tell no calls", unknown),
+       fmt::format("call counts of {} rows are unknown: their operation names do not identify calls", unknown),
        "report --by op counts operations"});
 }
 

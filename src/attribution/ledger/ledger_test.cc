@@ -12,7 +12,7 @@ constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr TimeSpan kSpan{0, 10 * kSecond_ns};
 constexpr std::uint32_t kProcess = 3;
 
-TimeCurve evenly(double amount) {
+TimeCurve constant_rate(double amount) {
   TimeCurve curve(kSpan, cell_count_for(kSpan));
   curve.add(kSpan.begin_ns, kSpan.end_ns, amount);
   curve.finish();
@@ -66,10 +66,10 @@ Outcome account(RowLevel level, const MachineEnergy& energy, Activity activity) 
   return outcome;
 }
 
-TEST(Ledger, SharesTheEnergyOfACpuByCpuTime) {
+TEST(Ledger, SplitsCpuEnergyByCpuTime) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 6), cpu(7, 3), cpu(0, 1)};
-  const Outcome outcome = account(RowLevel::layer, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::layer, {.cpu_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 600, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 300, 1e-6);
   EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // the root: outside of all scopes
@@ -79,16 +79,16 @@ TEST(Ledger, SharesTheEnergyOfACpuByCpuTime) {
 TEST(Ledger, WhileNothingRunsTheEnergyIsIdle) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 2.5)};
-  const Outcome outcome = account(RowLevel::phase, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::phase, {.cpu_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward"}), 250, 1e-6);
   EXPECT_NEAR(*outcome.result.idle_j, 750, 1e-6);
 }
 
-TEST(Ledger, WhatOthersUsedIsBackground) {
+TEST(Ledger, EnergyOfOtherProcessesIsBackground) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 5)};
-  MachineEnergy energy{.cpu_j = evenly(1000)};
-  energy.machine_cpu_s = evenly(20);
+  MachineEnergy energy{.cpu_j = constant_rate(1000)};
+  energy.machine_cpu_s = constant_rate(20);
   energy.command_cpu_s = 10;  // five of which were not captured
   const Outcome outcome = account(RowLevel::layer, energy, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 250, 1e-6);
@@ -100,19 +100,19 @@ TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
   Activity activity = names();
   // One step of ten was sampled: there the layer's time is that of its operations.
   activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1)};
-  const Outcome outcome = account(RowLevel::op, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::op, {.cpu_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);
   EXPECT_EQ(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
   EXPECT_EQ(outcome.row({"train", "forward", "net.conv"}), nullptr);
 }
 
-TEST(Ledger, OperationsOutsideOfAllLayersTakeWhatTheyTookAndNotWhatTheProgramDoesBesides) {
+TEST(Ledger, OperationsOutsideOfLayersGetOnlyTheirOwnTime) {
   Activity activity = names();
   activity.scopes.push_back({12, 1, ScopeKind::op, "Tensor.item"});
   // One step of ten was sampled. The program read its files for nine seconds, and called item() once in a step.
   activity.scope_tallies = {cpu(4, 1, 20, 2), cpu(1, 9, 0), cpu(12, 0.1, 1, 1)};
-  const Outcome outcome = account(RowLevel::op, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::op, {.cpu_j = constant_rate(1000)}, activity);
   const ReportRow* const item = outcome.row({"train", "Tensor.item"});
   ASSERT_NE(item, nullptr);
   EXPECT_EQ(item->count, 10u);
@@ -122,14 +122,14 @@ TEST(Ledger, OperationsOutsideOfAllLayersTakeWhatTheyTookAndNotWhatTheProgramDoe
       1.0 / 9.1, 1e-3);
 }
 
-TEST(Ledger, OperationsOfAPhaseDoNotTakeTheTimeInWhichItWaits) {
+TEST(Ledger, OperationsOfAPhaseExcludeItsWaitingTime) {
   Activity activity = names();
   for (const Scope& scope : {Scope{12, 1, ScopeKind::phase, "dataloader"}, Scope{13, 12, ScopeKind::op, "torch.empty"}})
     activity.scopes.push_back(scope);
   ScopeTally waits = cpu(12, 0.001, 20, 2);  // for its workers; two of twenty calls were in sampled steps
   waits.wall_ns = 7'000'000'000;
   activity.scope_tallies = {cpu(4, 1, 20, 2), waits, cpu(13, 0.0001, 1, 1)};
-  const Outcome outcome = account(RowLevel::op, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::op, {.cpu_j = constant_rate(1000)}, activity);
   const ReportRow* const empty = outcome.row({"train", "dataloader", "torch.empty"});
   const ReportRow* const loader = outcome.row({"train", "dataloader"});
   ASSERT_TRUE(empty != nullptr && loader != nullptr && empty->cause && loader->cause);
@@ -139,20 +139,20 @@ TEST(Ledger, OperationsOfAPhaseDoNotTakeTheTimeInWhichItWaits) {
   EXPECT_EQ(loader->cause->largest_class, CauseClass::synchronisation);
 }
 
-TEST(Ledger, OperationsOfAModuleThatComputesWithoutThemTakeTheirOwnTimeOnly) {
+TEST(Ledger, OperationsOfAModuleThatAlsoComputesGetTheirOwnTimeOnly) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 9.9, 20, 2), cpu(5, 0.01, 2, 2)};
-  const Outcome outcome = account(RowLevel::op, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::op, {.cpu_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->time_s, 0.1, 1e-6);
   EXPECT_NEAR(outcome.row({"train", "forward", "net.conv"})->time_s, 9.81, 1e-6);
 }
 
-TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
+TEST(Ledger, SplitsOperationsByShapeAtLevelTensorOnly) {
   Activity activity = names();
   activity.scopes.push_back({10, 5, ScopeKind::tensors, "[64,3,224,224] [64,3,7,7]"});
   activity.scopes.push_back({11, 5, ScopeKind::tensors, "[64,64,56,56] [64,64,3,3]"});
   activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(10, 0.5, 2, 2), cpu(11, 0.25, 1, 1), cpu(9, 0.25, 1, 1)};
-  const Outcome tensors = account(RowLevel::tensor, {.cpu_j = evenly(1000)}, activity);
+  const Outcome tensors = account(RowLevel::tensor, {.cpu_j = constant_rate(1000)}, activity);
   const ReportRow* const first =
       tensors.row({"train", "forward", "net.conv", "torch.conv2d [64,3,224,224] [64,3,7,7]"});
   ASSERT_NE(first, nullptr);
@@ -160,18 +160,18 @@ TEST(Ledger, OperationsOfDifferentShapesAreRowsOfTheirOwnByTensorAndOneByOp) {
   EXPECT_EQ(first->count, 20u);
   EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.conv2d [64,64,56,56] [64,64,3,3]"}), 250, 1e-6);
   EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);  // its shapes are unknown
-  const Outcome operations = account(RowLevel::op, {.cpu_j = evenly(1000)}, activity);
+  const Outcome operations = account(RowLevel::op, {.cpu_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(operations.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_EQ(operations.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
 }
 
-TEST(Ledger, WhileKernelsWereLostAGpuIsNeitherIdleNorAnybodys) {
+TEST(Ledger, WhileKernelsAreLostGpuEnergyIsUnattributedAndNotIdle) {
   Activity activity = names();
   activity.kernel_tallies = {{0, 0, 4, 100, 5 * kSecond_ns}};
   activity.begin_ns = 0;
   activity.end_ns = 5 * kSecond_ns;
   MachineEnergy energy;
-  energy.gpus["GPU-1"] = {"gpu0", evenly(1000), {}};
+  energy.gpus["GPU-1"] = {"gpu0", constant_rate(1000), {}};
   for (const bool is_lost : {false, true}) {
     ActivitySums sums(kSpan);
     sums.add(kProcess, activity);
@@ -190,7 +190,7 @@ TEST(Ledger, WhileKernelsWereLostAGpuIsNeitherIdleNorAnybodys) {
   }
 }
 
-TEST(ScopePaths, OperationsWhoseInputsAreNotKnownAreCounted) {
+TEST(ScopePaths, CountsOperationsWithUnknownInputs) {
   ScopePaths paths;
   for (const Scope& scope : names().scopes) paths.add(scope);
   paths.add({10, 5, ScopeKind::tensors, "[2]"});
@@ -198,10 +198,11 @@ TEST(ScopePaths, OperationsWhoseInputsAreNotKnownAreCounted) {
   EXPECT_EQ(paths.operations().without_tensors, 1u);
 }
 
-TEST(Ledger, WhereEveryCallWasToldOperationsHaveTheirOwnTimeAndTheLayerTheRest) {
+TEST(Ledger, WithAllCallsRecordedOperationsHaveTheirTimeAndTheLayerTheRest) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 9, 20), cpu(5, 0.75, 3), cpu(9, 0.25, 1), cpu(7, 0, 1)};
-  const Outcome outcome = account(RowLevel::op, {.cpu_j = evenly(1000), .has_sampled_operations = false}, activity);
+  const Outcome outcome =
+      account(RowLevel::op, {.cpu_j = constant_rate(1000), .has_sampled_operations = false}, activity);
   const std::vector<std::string> layer = {"train", "forward", "net.conv"};
   const ReportRow* const conv = outcome.row({"train", "forward", "net.conv", "torch.conv2d"});
   ASSERT_NE(conv, nullptr);
@@ -217,44 +218,44 @@ TEST(Ledger, AFunctionIsTheSameWhereverItIsCalledFrom) {
   activity.scopes.push_back({10, 7, ScopeKind::op, "torch.relu"});
   activity.scope_tallies = {cpu(4, 4.5, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1),
                             cpu(7, 4, 20, 2),   cpu(10, 0.5, 2, 2), cpu(8, 1)};
-  const Outcome outcome = account(RowLevel::function, {.cpu_j = evenly(1100)}, activity);
+  const Outcome outcome = account(RowLevel::function, {.cpu_j = constant_rate(1100)}, activity);
   EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 412.5, 1e-6);
   EXPECT_NEAR(outcome.energy({"torch.relu"}), 137.5 + 450, 1e-6);
   EXPECT_EQ(outcome.row({"torch.relu"})->count, 10u + 20u);
   EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // the region, whose functions are unknown
 }
 
-TEST(Ledger, WhereNoOperationIsToldFunctionsAreThoseTheProgramWasSeenIn) {
+TEST(Ledger, WithoutOperationsFunctionsAreSampledFunctions) {
   Activity activity = names();
   activity.scopes.push_back({10, 0, ScopeKind::function, "__main__.augment"});
   activity.scopes.push_back({11, 8, ScopeKind::function, "json.loads"});
   activity.scopes.push_back({12, 4, ScopeKind::function, "torch.nn.functional.conv2d"});
   activity.scope_tallies = {cpu(0, 2), cpu(8, 3), cpu(4, 4.5, 20, 2), cpu(5, 0.5, 3, 3)};
   activity.shares = {{0, 10, 2, 1000}, {8, 11, 5, 1000}, {4, 12, 9, 1000}};
-  const Outcome outcome = account(RowLevel::function, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::function, {.cpu_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"__main__.augment"}), 200, 1e-6);
   EXPECT_NEAR(outcome.energy({"json.loads"}), 300, 1e-6);
   EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 500, 1e-6);  // its operation was recorded
   EXPECT_EQ(outcome.row({"json.loads"})->count, 0u);
-  const Outcome by_layer = account(RowLevel::layer, {.cpu_j = evenly(1000)}, activity);
+  const Outcome by_layer = account(RowLevel::layer, {.cpu_j = constant_rate(1000)}, activity);
   EXPECT_EQ(by_layer.row({"train", "forward", "net.conv"})->count, 20u);
 }
 
-TEST(Ledger, AProfilersSharesDivideACoarsePlace) {
+TEST(Ledger, ProfilerSharesSplitACoarseScope) {
   Activity activity = names();
   activity.scope_tallies = {cpu(1, 10)};
   activity.shares = {{1, 4, 2, 3'000'000}, {1, 7, 1, 1'000'000}};
-  const Outcome outcome = account(RowLevel::layer, {.cpu_j = evenly(1000)}, activity);
+  const Outcome outcome = account(RowLevel::layer, {.cpu_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 750, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 250, 1e-6);
   EXPECT_EQ(outcome.row({"train"}), nullptr);
 }
 
-TEST(Ledger, AGpusEnergyBelongsToWhatRunsAndIdlesBetween) {
+TEST(Ledger, GpuEnergyBelongsToRunningKernelsAndIsIdleBetween) {
   Activity activity = names();
   activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 0, 10, 2 * kSecond_ns}};
   MachineEnergy energy;
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
   const Outcome by_layer = account(RowLevel::layer, energy, activity);
   EXPECT_NEAR(by_layer.energy({"train", "forward", "net.conv"}, "gpu0"), 600, 1e-6);
   EXPECT_NEAR(*by_layer.result.idle_j, 200, 1e-6);
@@ -265,12 +266,12 @@ TEST(Ledger, AGpusEnergyBelongsToWhatRunsAndIdlesBetween) {
   EXPECT_NEAR(by_kernel.energy({"HtoD"}, "gpu0"), 200, 1e-6);
 }
 
-TEST(Ledger, AStackIsOfLayersAndEndsInTheirKernels) {
+TEST(Ledger, AStackHasLayersAndEndsInTheirKernels) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 2)};
   activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 4, 10, 2 * kSecond_ns}};
-  MachineEnergy energy{.cpu_j = evenly(100)};
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  MachineEnergy energy{.cpu_j = constant_rate(100)};
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
   const Outcome stacks = account(RowLevel::stack, energy, activity);
   EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "gemm()"}, "gpu0"), 600, 1e-6);
   EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "HtoD"}, "gpu0"), 200, 1e-6);
@@ -278,31 +279,31 @@ TEST(Ledger, AStackIsOfLayersAndEndsInTheirKernels) {
   EXPECT_NEAR(*stacks.result.attributed_j, *account(RowLevel::layer, energy, activity).result.attributed_j, 1e-6);
 }
 
-TEST(Ledger, KernelsThatRunTogetherShareTheEnergy) {
+TEST(Ledger, ConcurrentKernelsShareTheEnergy) {
   Activity activity = names();
   activity.kernel_tallies = {{0, 0, 4, 100, 15 * kSecond_ns}, {1, 0, 4, 10, 5 * kSecond_ns}};
   MachineEnergy energy;
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
   const Outcome outcome = account(RowLevel::kernel, energy, activity);
   EXPECT_NEAR(outcome.energy({"_Z4gemmv"}, "gpu0"), 750, 1e-6);
   EXPECT_NEAR(*outcome.result.idle_j, 0, 1e-6);
 }
 
-TEST(Ledger, StepsThatWereNotListenedToAreLikeTheOthers) {
+TEST(Ledger, UntracedStepsEqualTracedOnes) {
   Activity activity = names();
   activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
   for (int i = 0; i < 10; ++i) {
     activity.steps.push_back({i, i * kSecond_ns, (i + 1) * kSecond_ns, 0, 0, 0, i == 0, i == 0});
   }
   MachineEnergy energy;
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
   const Outcome outcome = account(RowLevel::kernel, energy, activity);
   EXPECT_EQ(outcome.row({"_Z4gemmv"}, "gpu0")->count, 1000u);
   EXPECT_NEAR(outcome.row({"_Z4gemmv"}, "gpu0")->time_s, 10, 1e-6);
   EXPECT_NEAR(outcome.energy({"_Z4gemmv"}, "gpu0"), 1000, 1e-6);
 }
 
-TEST(Ledger, WithoutSamplesTheTimesStand) {
+TEST(Ledger, WithoutSamplesTimesRemain) {
   Activity activity = names();
   activity.scope_tallies = {cpu(8, 4)};
   activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
@@ -315,7 +316,7 @@ TEST(Ledger, WithoutSamplesTheTimesStand) {
 }
 
 // 1000 steps of 10 ms; two were traced, and their kernels are reported for the 20 ms in which they ran.
-TEST(Ledger, KernelsOfTwoFollowedStepsGetTheEnergyOfAllSteps) {
+TEST(Ledger, KernelsOfTwoTracedStepsGetTheEnergyOfAllSteps) {
   Activity activity = names();
   activity.begin_ns = 0;
   activity.end_ns = kSecond_ns / 50;
@@ -328,7 +329,7 @@ TEST(Ledger, KernelsOfTwoFollowedStepsGetTheEnergyOfAllSteps) {
                               .traced = i < 2});
   }
   MachineEnergy energy;
-  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", evenly(1000)});
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
   ActivitySums sums(kSpan);
   sums.add(kProcess, activity);
   sums.finish();

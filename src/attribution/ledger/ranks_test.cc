@@ -141,13 +141,13 @@ void expect_sound(const ReportResult& result) {
   EXPECT_NEAR(*result.attributed_j + *result.idle_j + *result.unattributed_j, *joules_of(result.totals.measured), 1);
 }
 
-const std::vector<Machine> kTwo = {{"node-1", "boot-a", 50 * kSecond_ns, 0, 2},
-                                   {"node-2", "boot-b", 90'000 * kSecond_ns, 2, 1}};
-constexpr double kAll_j = kLength_s * (2 * kPackage_w + 3 * kGpu_w);
+const std::vector<Machine> kTwoMachines = {{"node-1", "boot-a", 50 * kSecond_ns, 0, 2},
+                                           {"node-2", "boot-b", 90'000 * kSecond_ns, 2, 1}};
+constexpr double kTotal_j = kLength_s * (2 * kPackage_w + 3 * kGpu_w);
 
-TEST(Ranks, OfOneMachineAreOneRowForEachPathAndDevice) {
+TEST(Ranks, OfOneMachineMakeOneRowPerPathAndDevice) {
   const TemporaryDirectory folder;
-  const ReportResult layers = report(write_run(folder, {kTwo[0]}), RowLevel::layer);
+  const ReportResult layers = report(write_run(folder, {kTwoMachines[0]}), RowLevel::layer);
   expect_sound(layers);
   EXPECT_EQ(layers.rows.size(), 3u);  // the CPUs together, and two GPUs
   EXPECT_NEAR(find(layers, {"train", "forward", "conv"}, "cpu")->energy_j.value_or(0), kLength_s * kPackage_w, 10);
@@ -156,14 +156,14 @@ TEST(Ranks, OfOneMachineAreOneRowForEachPathAndDevice) {
   EXPECT_EQ(layers.steps, 5u);  // merged over ranks
 }
 
-TEST(Ranks, OfTwoMachinesKeepTheirDevicesApart) {
+TEST(Ranks, OfTwoMachinesHaveSeparateDevices) {
   const TemporaryDirectory folder;
-  const std::vector<std::string> files = write_run(folder, kTwo);
+  const std::vector<std::string> files = write_run(folder, kTwoMachines);
   for (const RowLevel level : {RowLevel::domain, RowLevel::phase, RowLevel::layer, RowLevel::kernel, RowLevel::rank}) {
     SCOPED_TRACE(name_of(level));
     const ReportResult result = report(files, level);
     expect_sound(result);
-    EXPECT_NEAR(*joules_of(result.totals.measured), kAll_j, 0.01 * kAll_j);
+    EXPECT_NEAR(*joules_of(result.totals.measured), kTotal_j, 0.01 * kTotal_j);
   }
   const ReportResult layers = report(files, RowLevel::layer);
   std::set<std::string> devices;
@@ -172,9 +172,9 @@ TEST(Ranks, OfTwoMachinesKeepTheirDevicesApart) {
   EXPECT_EQ(layers.hosts, (std::vector<std::string>{"node-1", "node-2"}));
 }
 
-TEST(Ranks, OfAMachineWithoutSensorsAreNotAddedToWhatOthersMeasured) {
+TEST(Ranks, OfAMachineWithoutSensorsAreNotAddedToMeasuredOnes) {
   const TemporaryDirectory folder;
-  std::vector<Machine> machines = kTwo;
+  std::vector<Machine> machines = kTwoMachines;
   machines[1].is_estimated = true;
   const std::vector<std::string> files = write_run(folder, machines);
   for (const RowLevel level : {RowLevel::domain, RowLevel::phase, RowLevel::layer, RowLevel::kernel, RowLevel::step}) {
@@ -188,9 +188,9 @@ TEST(Ranks, OfAMachineWithoutSensorsAreNotAddedToWhatOthersMeasured) {
   }
 }
 
-TEST(Ranks, HaveAShareEach) {
+TEST(Ranks, HaveOneShareEach) {
   const TemporaryDirectory folder;
-  const ReportResult ranks = report(write_run(folder, kTwo), RowLevel::rank);
+  const ReportResult ranks = report(write_run(folder, kTwoMachines), RowLevel::rank);
   const ReportRow* const first = find(ranks, {"rank 0"}, "node-1/gpu0");
   const ReportRow* const on_cpu = find(ranks, {"rank 1"}, "node-1/cpu");
   const ReportRow* const last = find(ranks, {"rank 2"}, "node-2/cpu");
@@ -201,9 +201,9 @@ TEST(Ranks, HaveAShareEach) {
   EXPECT_NEAR(last->energy_j.value_or(0), kLength_s * kPackage_w, 10);
 }
 
-TEST(Ranks, OfOneNumberAreOneStepWhateverTheirClocks) {
+TEST(Ranks, WithTheSameStepNumberShareAStepDespiteClockOffsets) {
   const TemporaryDirectory folder;
-  std::vector<Machine> machines = kTwo;
+  std::vector<Machine> machines = kTwoMachines;
   machines[1].steps = 4;  // as if it was ahead when the run was interrupted
   const ReportResult steps = report(write_run(folder, machines), RowLevel::step);
   expect_sound(steps);
@@ -214,9 +214,9 @@ TEST(Ranks, OfOneNumberAreOneStepWhateverTheirClocks) {
   EXPECT_EQ(steps.steps, 5u);
 }
 
-TEST(Ranks, OfMachinesOfOneNameAreToldApart) {
+TEST(Ranks, OfMachinesWithTheSameNameAreDistinguished) {
   const TemporaryDirectory folder;
-  std::vector<Machine> machines = kTwo;
+  std::vector<Machine> machines = kTwoMachines;
   machines[1].host = "node-1";
   const ReportResult result = report(write_run(folder, machines), RowLevel::kernel);
   expect_sound(result);
@@ -226,16 +226,16 @@ TEST(Ranks, OfMachinesOfOneNameAreToldApart) {
 
 TEST(Ranks, ThatFailOnOneMachineFailTheRun) {
   const TemporaryDirectory folder;
-  std::vector<Machine> machines = kTwo;
+  std::vector<Machine> machines = kTwoMachines;
   machines[0].exit_code = 3;
   EXPECT_EQ(report(write_run(folder, machines), RowLevel::domain).exit_code, 3);
 }
 
-TEST(Ranks, OfAMachineThatTwoSampledAreMeasuredOnce) {
+TEST(Ranks, OfAMachineWithTwoSamplersAreMeasuredOnce) {
   const TemporaryDirectory folder;
-  std::vector<std::string> files = write_run(folder, {kTwo[0]});
+  std::vector<std::string> files = write_run(folder, {kTwoMachines[0]});
   const double alone_j = joules_of(report(files, RowLevel::domain).totals.measured).value_or(0);
-  Machine again = kTwo[0];
+  Machine again = kTwoMachines[0];
   again.begin_ns += kSecond_ns / 10;  // two ranks that each started a recorder
   files.push_back(write_recorder(folder, again, 101));
   for (const RowLevel level : {RowLevel::domain, RowLevel::layer, RowLevel::rank}) {
@@ -247,11 +247,11 @@ TEST(Ranks, OfAMachineThatTwoSampledAreMeasuredOnce) {
   }
 }
 
-TEST(Ranks, OfAMachineThatWasRecordedTwiceInARowAreAddedUp) {
+TEST(Ranks, OfAMachineRecordedTwiceInARowAreSummed) {
   const TemporaryDirectory folder;
-  Machine later = kTwo[0];
+  Machine later = kTwoMachines[0];
   later.begin_ns += 100 * kSecond_ns;
-  std::vector<std::string> files = write_run(folder, {kTwo[0]});
+  std::vector<std::string> files = write_run(folder, {kTwoMachines[0]});
   const double once_j = report(files, RowLevel::layer).attributed_j.value_or(0);
   files.push_back(write_recorder(folder, later, 101));
   files.push_back(write_rank(folder, later, 0, 301));
@@ -261,9 +261,9 @@ TEST(Ranks, OfAMachineThatWasRecordedTwiceInARowAreAddedUp) {
   EXPECT_EQ(find(both, {"train", "forward", "conv"}, "cpu")->count, 30u);
 }
 
-TEST(Ranks, ThatNobodyToldAreNone) {
+TEST(Ranks, AreEmptyWithoutRankInformation) {
   const TemporaryDirectory folder;
-  std::vector<std::string> files = {write_recorder(folder, kTwo[0])};
+  std::vector<std::string> files = {write_recorder(folder, kTwoMachines[0])};
   const ReportResult result = report(files, RowLevel::rank);
   EXPECT_TRUE(result.diagnostics.contains("nothing_captured"));
 }

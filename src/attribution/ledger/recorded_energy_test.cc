@@ -19,7 +19,7 @@ double joules_between(const SimulatedRun& run, std::int64_t from_ns, std::int64_
 }
 
 // A loop of 2 ms steps has the same power in any half second.
-TEST(RecordedEnergy, PartsOfARunUnderEvenLoadHaveThatPowerHoweverShort) {
+TEST(RecordedEnergy, WindowsUnderConstantLoadHaveItsPowerHoweverShort) {
   SimulatedGpu gpu({.noise_j = 0, .burst_spread = 0}, 5);
   const SimulatedRun run = gpu.steady_loop(30, 1);
   const std::int64_t from_ns = run.begin_ns + 5'000 * kMs;
@@ -30,7 +30,7 @@ TEST(RecordedEnergy, PartsOfARunUnderEvenLoadHaveThatPowerHoweverShort) {
   }
 }
 
-TEST(RecordedEnergy, PartsOfARunThatLieSideBySideAddUpToTheWhole) {
+TEST(RecordedEnergy, AdjacentWindowsSumToTheWhole) {
   SimulatedGpu gpu({}, 6);
   const SimulatedRun run = gpu.mixture(30);
   const std::int64_t from_ns = run.begin_ns + 5'000 * kMs;

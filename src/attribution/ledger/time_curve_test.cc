@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
 
-TEST(TimeCurve, GivesBackWhatWasAddedBetweenTheSameMoments) {
+TEST(TimeCurve, ReturnsTheSumBetweenTheTimesItWasAdded) {
   TimeCurve curve({kSecond_ns, 11 * kSecond_ns}, 7);  // cell edges match no interval below
   curve.add(2 * kSecond_ns, 5 * kSecond_ns, 30);
   curve.add(5 * kSecond_ns, 9 * kSecond_ns, 4);
@@ -27,7 +27,7 @@ TEST(TimeCurve, SpreadsEvenly) {
   EXPECT_NEAR(curve.mean_rate(3 * kSecond_ns, 7 * kSecond_ns), 10, 1e-9);
 }
 
-TEST(TimeCurve, CutsOffWhatLiesOutside) {
+TEST(TimeCurve, ClipsTimeOutsideItsRange) {
   TimeCurve curve({0, kSecond_ns}, 10);
   curve.add(-kSecond_ns, kSecond_ns, 10);
   curve.add(kSecond_ns / 2, kSecond_ns / 2, 99);  // empty interval

@@ -9,14 +9,14 @@ namespace {
 constexpr std::int64_t kSecond = kNanosecondsPerSecond;
 constexpr std::int64_t kUnix = 1'700'000'000 * kSecond;  // offset of another clock
 
-TEST(ClockMap, PutsTimesOfAnotherClockOnOurs) {
+TEST(ClockMap, MapsTimesOfAnotherClock) {
   ClockMap map(0);
   map.add_clock_pair(kUnix + 10 * kSecond, 10 * kSecond);
   map.add_clock_pair(kUnix + 11 * kSecond, 11 * kSecond);
   EXPECT_EQ(map.to_monotonic(kUnix + 10 * kSecond + 500, 11 * kSecond), 10 * kSecond + 500);
 }
 
-TEST(ClockMap, FollowsADriftBetweenTwoMoments) {
+TEST(ClockMap, FollowsDriftBetweenTwoSynchronizations) {
   ClockMap map(0);
   map.add_clock_pair(10 * kSecond, 10 * kSecond);
   map.add_clock_pair(11 * kSecond, 11 * kSecond + 200'000);
@@ -24,7 +24,7 @@ TEST(ClockMap, FollowsADriftBetweenTwoMoments) {
   EXPECT_EQ(map.to_monotonic(10 * kSecond + kSecond / 2, 12 * kSecond), 10 * kSecond + kSecond / 2 + 100'000);
 }
 
-TEST(ClockMap, ReadsOnAfterTheLastMomentUpToNow) {
+TEST(ClockMap, ExtrapolatesAfterTheLastSynchronization) {
   ClockMap map(0);
   map.add_clock_pair(10 * kSecond, 20 * kSecond);
   EXPECT_EQ(map.to_monotonic(40 * kSecond, 50 * kSecond), 50 * kSecond);
@@ -42,7 +42,7 @@ TEST(ClockMap, BeginsANewSegmentWhereTheClockJumps) {
   EXPECT_EQ(map.to_monotonic(10 * kSecond + 7, 13 * kSecond), 10 * kSecond + 7) << "of before, told late";
 }
 
-TEST(ClockMap, AClockThatWasSetBackIsANewSegmentToo) {
+TEST(ClockMap, AClockThatIsSetBackStartsANewSegment) {
   ClockMap map(0);
   map.add_clock_pair(100 * kSecond, 10 * kSecond);
   map.add_clock_pair(50 * kSecond, 11 * kSecond);
@@ -51,7 +51,7 @@ TEST(ClockMap, AClockThatWasSetBackIsANewSegmentToo) {
   EXPECT_EQ(map.to_monotonic(100 * kSecond, 11 * kSecond), 10 * kSecond);
 }
 
-TEST(ClockMap, RefusesATimeOfAClockItHasNeverSeen) {
+TEST(ClockMap, RefusesATimeOfAnUnknownClock) {
   ClockMap map(9 * kSecond);
   EXPECT_EQ(map.to_monotonic(10 * kSecond, 10 * kSecond), std::nullopt) << "nothing was seen yet";
   map.add_clock_pair(10 * kSecond, 10 * kSecond);
@@ -61,7 +61,7 @@ TEST(ClockMap, RefusesATimeOfAClockItHasNeverSeen) {
   EXPECT_EQ(map.to_monotonic(9 * kSecond, 10 * kSecond), 9 * kSecond);
 }
 
-TEST(ClockMap, ForgetsWhatIsHoursOldAndStaysRight) {
+TEST(ClockMap, DropsSegmentsOfHoursAgoAndStaysCorrect) {
   ClockMap map(0);
   const auto last = static_cast<std::int64_t>(3 * kMaxClockPairs);
   for (std::int64_t second = 1; second <= last; ++second)

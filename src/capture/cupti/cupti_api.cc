@@ -71,8 +71,8 @@ bool CuptiApi::can_trace_launches() const {
 
 Result<CuptiApi> CuptiApi::open(const CuptiSearch& search) {
   // An error about an unusable library is more helpful than one about twenty that do not exist.
-  Error useless{ErrorCode::not_found, "libcupti was not found: no kernels are recorded",
-                "JOULEMAP_CUPTI=/path/to/libcupti.so.12 names it; pip install nvidia-cuda-cupti brings it"};
+  Error useless{ErrorCode::not_found, "libcupti not found: kernels are not recorded",
+                "set JOULEMAP_CUPTI=/path/to/libcupti.so.12, or install it: pip install nvidia-cuda-cupti"};
   for (const std::string& path : cupti_candidates(search)) {
     Result<CuptiApi> api = open_library(path, search.driver_major);
     if (api) return api;
@@ -94,7 +94,7 @@ Result<CuptiApi> CuptiApi::open_library(const std::string& path, int driver_majo
   api.functions_ = find_functions(library);
   api.driver_ = find_driver(library);
   if (!can_record(api.functions_)) {
-    return Error{ErrorCode::unsupported, path + " lacks functions that every libcupti has", ""};
+    return Error{ErrorCode::unsupported, path + " lacks required CUPTI functions", ""};
   }
   Status version = api.read_version(driver_major);
   if (!version) return std::move(version).error();
@@ -105,24 +105,24 @@ Result<CuptiApi> CuptiApi::open_library(const std::string& path, int driver_majo
 Status CuptiApi::read_version(int driver_major) {
   const CuptiResult outcome = functions_.version(&version_);
   if (outcome != CuptiResult::success) {
-    return Error{ErrorCode::io, path_ + " does not tell its version: " + result_text(outcome), ""};
+    return Error{ErrorCode::io, path_ + " does not report its version: " + result_text(outcome), ""};
   }
   const std::optional<ChosenLayout> chosen = layout_of_version(version_);
   if (!chosen) {
-    return Error{ErrorCode::unsupported, path_ + " is older than CUDA 11: its records are not known", ""};
+    return Error{ErrorCode::unsupported, path_ + " is older than CUDA 11: its records are not supported", ""};
   }
   const int major = cuda_major_of(version_);
   if (driver_major != 0 && major > driver_major) {
-    return Error{
-        ErrorCode::unsupported,
-        path_ + " is of " + version_text(version_) + ", and the driver knows only CUDA " + std::to_string(driver_major),
-        "update the NVIDIA driver, or install the libraries of CUDA " + std::to_string(driver_major)};
+    return Error{ErrorCode::unsupported,
+                 path_ + " is for " + version_text(version_) + ", but the driver supports only CUDA " +
+                     std::to_string(driver_major),
+                 "update the NVIDIA driver, or install the libraries of CUDA " + std::to_string(driver_major)};
   }
   layout_ = chosen->layout;
   if (chosen->match == LayoutMatch::newer_than_known) {
     diagnostics_.add({"cupti_newer", 1,
                       path_ + " (" + version_text(version_) +
-                          ") is newer than what this program was made for; its records are read as those of CUDA 13.0",
+                          ") is newer than this joulemap supports; its records are read as those of CUDA 13.0",
                       "update joulemap"});
   }
   return Done{};
@@ -130,21 +130,22 @@ Status CuptiApi::read_version(int driver_major) {
 
 void CuptiApi::diagnose_missing_functions() {
   if (!can_trace_launches()) {
-    diagnostics_.add({"kernels_without_places", 1, path_ + " has no callbacks: kernels are not tied to layers", ""});
+    diagnostics_.add(
+        {"kernels_without_places", 1, path_ + " has no callbacks: kernels cannot be assigned to layers", ""});
   }
   if (!can_set_clock()) {
     diagnostics_.add(
         {"cupti_clock", 1,
          path_ + " (" + version_text(version_) +
-             ") keeps its own clock: times of kernels are mapped from pairs of readings, to some microseconds",
-         "CUDA 11.6 or newer takes our clock"});
+             ") uses its own clock: kernel times are converted with paired clock readings, to a few microseconds",
+         "CUDA 11.6 or newer can use joulemap's clock"});
   }
   if (can_trace_launches() && !can_trace_graphs()) {
-    diagnostics_.add({"graphs_without_places", 1,
-                      path_ +
-                          " does not number the nodes of CUDA graphs: their kernels belong to the place that launched "
-                          "the graph",
-                      "CUDA 11.1 or newer numbers them"});
+    diagnostics_.add(
+        {"graphs_without_places", 1,
+         path_ +
+             " does not identify the nodes of CUDA graphs: their kernels belong to the scope that launched the graph",
+         "CUDA 11.1 or newer identifies them"});
   }
 }
 

@@ -29,7 +29,7 @@ TEST_F(CuptiApiTest, OpensTheLibraryThatIsNamed) {
   EXPECT_TRUE(api->diagnostics().empty());
 }
 
-TEST_F(CuptiApiTest, SaysWhatMissingFunctionsCost) {
+TEST_F(CuptiApiTest, ReportsTheEffectOfMissingFunctions) {
   old.reset(13);
   const Result<CuptiApi> api = open_fake(JOULEMAP_OLD_FAKE_CUPTI_LIBRARY);
   ASSERT_TRUE(api.has_value());
@@ -38,14 +38,14 @@ TEST_F(CuptiApiTest, SaysWhatMissingFunctionsCost) {
   EXPECT_TRUE(api->diagnostics().contains("graphs_without_places"));
 }
 
-TEST_F(CuptiApiTest, RefusesWhatIsOlderThanCuda11) {
+TEST_F(CuptiApiTest, RefusesVersionsOlderThanCuda11) {
   whole.reset(12);
   const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
   ASSERT_FALSE(api.has_value());
   EXPECT_EQ(api.error().code, ErrorCode::unsupported);
 }
 
-TEST_F(CuptiApiTest, UsesWhatIsNewerThanItKnowsAndSaysSo) {
+TEST_F(CuptiApiTest, UsesANewerVersionAndReportsIt) {
   whole.reset(150'200);
   const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
   ASSERT_TRUE(api.has_value());
@@ -62,7 +62,7 @@ TEST_F(CuptiApiTest, RefusesALibraryThatIsNewerThanTheDriver) {
   EXPECT_NE(api.error().message.find("the driver knows only CUDA 12"), std::string::npos);
 }
 
-TEST_F(CuptiApiTest, SaysWhichNamedLibraryIsNotThere) {
+TEST_F(CuptiApiTest, ReportsAMissingNamedLibrary) {
   const Result<CuptiApi> api = open_fake("/nowhere/libcupti.so.12");
   ASSERT_FALSE(api.has_value());
   EXPECT_NE(api.error().message.find("/nowhere/libcupti.so.12"), std::string::npos);

@@ -75,7 +75,7 @@ void CuptiSession::detach_in_callback() noexcept {
     attachment_.store(Attachment::detached);
     if (outcome == CuptiResult::success) return;
     detach_is_allowed_.store(false);
-    add_diagnostic("cupti_rest", "CUPTI did not close while it was not needed: " + api_.result_text(outcome));
+    add_diagnostic("cupti_rest", "CUPTI failed to detach while it was idle: " + api_.result_text(outcome));
   } catch (const std::exception&) {
     detach_is_allowed_.store(false);  // no memory for a note; CUPTI keeps running as usual
   }

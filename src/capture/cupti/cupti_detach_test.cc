@@ -12,11 +12,11 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-class RestingSession : public SessionUnderTest {
+class DetachedSession : public SessionUnderTest {
  protected:
-  explicit RestingSession(std::uint32_t version = kCuda130) : SessionUnderTest(JOULEMAP_FAKE_CUPTI_LIBRARY, version) {}
+  explicit DetachedSession(std::uint32_t version = kCuda130) : SessionUnderTest(JOULEMAP_FAKE_CUPTI_LIBRARY, version) {}
 
-  void start_and_rest() {
+  void start_and_detach() {
     start();
     session().allow_detach(true);
     fake.launch({.name = "first"});
@@ -26,7 +26,7 @@ class RestingSession : public SessionUnderTest {
   }
 };
 
-TEST_F(RestingSession, IsClosedByALaunchThatReturnsOnceNobodyListens) {
+TEST_F(DetachedSession, DetachesInALaunchOnceTracingIsOff) {
   start();
   session().allow_detach(true);
   fake.launch({.name = "told"});
@@ -36,13 +36,13 @@ TEST_F(RestingSession, IsClosedByALaunchThatReturnsOnceNobodyListens) {
   fake.launch({});
   EXPECT_TRUE(session().is_detached());
   EXPECT_FALSE(fake.is_subscribed());
-  ASSERT_EQ(heard.kernels.size(), 1U);
-  EXPECT_EQ(heard.kernels[0].name, "told");
+  ASSERT_EQ(received.kernels.size(), 1U);
+  EXPECT_EQ(received.kernels[0].name, "told");
   EXPECT_TRUE(session().diagnostics().empty());
 }
 
-TEST_F(RestingSession, TouchesNothingOfCuptiWhileItRests) {
-  start_and_rest();
+TEST_F(DetachedSession, CallsNothingOfCuptiWhileDetached) {
+  start_and_detach();
   ASSERT_TRUE(session().is_detached());
   const std::uint64_t calls = fake.calls();
   poll_for(30);
@@ -51,16 +51,16 @@ TEST_F(RestingSession, TouchesNothingOfCuptiWhileItRests) {
   EXPECT_EQ(session().delivered_until_ns(now_ns), now_ns) << "nothing is on its way";
 }
 
-TEST_F(RestingSession, TellsKernelsWithTheirPlacesWhenSomebodyListensAgain) {
-  start_and_rest();
+TEST_F(DetachedSession, RecordsKernelsWithScopesWhenTracingResumes) {
+  start_and_detach();
   for (std::uint32_t round = 0; round < 50; ++round) {
     session().set_tracing(true);
     EXPECT_FALSE(session().is_detached());
-    scope_here = 100 + round;
+    current_scope = 100 + round;
     const std::uint32_t correlation = fake.launch({.name = "again"});
     poll_for(1);
-    ASSERT_EQ(heard.kernels.size(), 2U + round);
-    EXPECT_EQ(heard.launches.at(correlation).scope, 100 + round);
+    ASSERT_EQ(received.kernels.size(), 2U + round);
+    EXPECT_EQ(received.launches.at(correlation).scope, 100 + round);
     session().set_tracing(false);
     poll_for(2);
     fake.launch({});
@@ -69,7 +69,7 @@ TEST_F(RestingSession, TellsKernelsWithTheirPlacesWhenSomebodyListensAgain) {
   EXPECT_TRUE(session().diagnostics().empty());
 }
 
-TEST_F(RestingSession, StaysOpenWithoutLeave) {
+TEST_F(DetachedSession, StaysAttachedUnlessDetachIsAllowed) {
   start();
   session().set_tracing(false);
   poll_for(10);
@@ -77,7 +77,7 @@ TEST_F(RestingSession, StaysOpenWithoutLeave) {
   EXPECT_FALSE(session().is_detached());
 }
 
-TEST_F(RestingSession, StaysOpenOnceAGraphIsCaptured) {
+TEST_F(DetachedSession, StaysAttachedOnceAGraphIsCaptured) {
   start();
   session().allow_detach(true);
   fake.capture_node();
@@ -87,18 +87,18 @@ TEST_F(RestingSession, StaysOpenOnceAGraphIsCaptured) {
   EXPECT_FALSE(session().is_detached());
 }
 
-TEST_F(RestingSession, OpensForAGraphThatIsAboutToBeCaptured) {
-  start_and_rest();
+TEST_F(DetachedSession, AttachesForAGraphThatIsAboutToBeCaptured) {
+  start_and_detach();
   session().allow_detach(false);
   EXPECT_FALSE(session().is_detached());
-  scope_here = 9;
-  EXPECT_EQ(heard.nodes.count(fake.capture_node()), 1U);
+  current_scope = 9;
+  EXPECT_EQ(received.nodes.count(fake.capture_node()), 1U);
   fake.launch({});
   poll_for(1);
-  EXPECT_EQ(heard.kernels.size(), 1U) << "nobody listens all the same";
+  EXPECT_EQ(received.kernels.size(), 1U) << "nobody listens all the same";
 }
 
-TEST_F(RestingSession, ThinksBetterOfItWhenSomebodyListensBeforeTheNextLaunch) {
+TEST_F(DetachedSession, CancelsDetachWhenTracingResumesBeforeTheNextLaunch) {
   start();
   session().allow_detach(true);
   session().set_tracing(false);
@@ -107,10 +107,10 @@ TEST_F(RestingSession, ThinksBetterOfItWhenSomebodyListensBeforeTheNextLaunch) {
   fake.launch({});
   EXPECT_FALSE(session().is_detached());
   poll_for(1);
-  EXPECT_EQ(heard.kernels.size(), 1U);
+  EXPECT_EQ(received.kernels.size(), 1U);
 }
 
-TEST_F(RestingSession, WaitsForAKernelThatStillRuns) {
+TEST_F(DetachedSession, WaitsForAKernelThatStillRuns) {
   start();
   session().allow_detach(true);
   fake.launch({.keeps_running = true});
@@ -120,7 +120,7 @@ TEST_F(RestingSession, WaitsForAKernelThatStillRuns) {
   EXPECT_FALSE(session().is_detached());
 }
 
-TEST_F(RestingSession, LeavesWhatAnotherProfilerHasUsedOpen) {
+TEST_F(DetachedSession, StaysAttachedAfterAnotherProfilerUsedCupti) {
   start();
   session().allow_detach(true);
   session().on_other_profiler(true, now_ns);
@@ -131,31 +131,31 @@ TEST_F(RestingSession, LeavesWhatAnotherProfilerHasUsedOpen) {
   EXPECT_FALSE(session().is_detached());
 }
 
-TEST_F(RestingSession, LendsItWhileItRestsAndTakesItBack) {
-  start_and_rest();
+TEST_F(DetachedSession, YieldsCuptiWhileDetachedAndReattaches) {
+  start_and_detach();
   session().on_other_profiler(true, now_ns);
-  fake.steal(true);
+  fake.attach_other_profiler(true);
   session().set_tracing(true);
   EXPECT_FALSE(fake.is_subscribed()) << "the other one has it";
-  fake.thief_leaves();
+  fake.detach_other_profiler();
   session().on_other_profiler(false, now_ns);
   fake.launch({.name = "after"});
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 2U);
-  EXPECT_EQ(heard.kernels[1].name, "after");
+  ASSERT_EQ(received.kernels.size(), 2U);
+  EXPECT_EQ(received.kernels[1].name, "after");
 }
 
-TEST_F(RestingSession, EndsAsItIs) {
-  start_and_rest();
+TEST_F(DetachedSession, FinishesWithoutCuptiCalls) {
+  start_and_detach();
   const std::uint64_t calls = fake.calls();
   session().finish();
   EXPECT_EQ(fake.calls(), calls);
   EXPECT_TRUE(session().diagnostics().empty());
 }
 
-TEST_F(RestingSession, ACuptiThatDoesNotCloseIsNotAskedAgain) {
+TEST_F(DetachedSession, DoesNotRetryAFailedDetach) {
   fake.refuse("cuptiFinalize", static_cast<int>(CuptiResult::unknown));
-  start_and_rest();
+  start_and_detach();
   EXPECT_TRUE(session().diagnostics().contains("cupti_rest"));
   session().set_tracing(true);
   session().set_tracing(false);
@@ -164,14 +164,14 @@ TEST_F(RestingSession, ACuptiThatDoesNotCloseIsNotAskedAgain) {
   EXPECT_FALSE(session().is_detached());
 }
 
-TEST_F(RestingSession, ThreadsMayLaunchWhileItClosesAndOpens) {
+TEST_F(DetachedSession, ThreadsMayLaunchDuringDetachAndAttach) {
   start();
   session().allow_detach(true);
   std::atomic<bool> ends{false};
   std::vector<std::thread> threads;
   for (std::uint32_t scope = 1; scope <= 3; ++scope) {
     threads.emplace_back([this, scope, &ends] {
-      scope_here = scope;
+      current_scope = scope;
       while (!ends.load()) fake.launch({.stream = scope});
     });
   }
@@ -187,21 +187,21 @@ TEST_F(RestingSession, ThreadsMayLaunchWhileItClosesAndOpens) {
   for (std::thread& thread : threads) thread.join();
   poll_for(1);
   EXPECT_GE(is_detached, 100);
-  for (const Heard::Ran& kernel : heard.kernels) {
-    const auto launch = heard.launches.find(kernel.facts.correlation);
-    if (launch == heard.launches.end()) continue;
+  for (const ReceivedEvents::KernelRecord& kernel : received.kernels) {
+    const auto launch = received.launches.find(kernel.facts.correlation);
+    if (launch == received.launches.end()) continue;
     ASSERT_EQ(launch->second.scope, kernel.facts.stream);
   }
   EXPECT_FALSE(session().diagnostics().contains("kernels_lost"));
 }
 
-class OlderCupti : public RestingSession {
+class OlderCupti : public DetachedSession {
  protected:
-  OlderCupti() : RestingSession(23) {}  // CUDA 12.5
+  OlderCupti() : DetachedSession(23) {}  // CUDA 12.5
 };
 
-TEST_F(OlderCupti, IsNeverClosed) {
-  start_and_rest();
+TEST_F(OlderCupti, IsNeverDetached) {
+  start_and_detach();
   EXPECT_FALSE(session().is_detached());
 }
 

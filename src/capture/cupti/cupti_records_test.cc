@@ -26,7 +26,7 @@ class Bytes {
 
 const RecordLayout& newest() { return *layout_of_version(130'001)->layout; }
 
-TEST(CuptiRecords, AKernelIsReadWhole) {
+TEST(CuptiRecords, ReadsAllFieldsOfAKernel) {
   Bytes bytes(RecordKind::concurrent_kernel);
   bytes.at(16, std::uint64_t{1000}).at(24, std::uint64_t{3000}).at(40, 2U).at(44, 3U).at(48, 4U);
   bytes.at(52, 10U).at(56, 11U).at(60, 12U).at(64, 20U).at(68, 21U).at(72, 22U);
@@ -46,7 +46,7 @@ TEST(CuptiRecords, AKernelIsReadWhole) {
   EXPECT_EQ(facts.graph_node, 5U);
 }
 
-TEST(CuptiRecords, ACopyIsNamedByItsDirection) {
+TEST(CuptiRecords, NamesACopyByItsDirection) {
   Bytes bytes(RecordKind::copy);
   bytes.at(4, std::uint8_t{2}).at(8, std::uint64_t{4096}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 7U);
   KernelFacts facts;
@@ -60,7 +60,7 @@ TEST(CuptiRecords, ACopyIsNamedByItsDirection) {
   EXPECT_EQ(facts.name, "unknown direction");
 }
 
-TEST(CuptiRecords, ACopyBetweenDevicesHasItsCorrelationElsewhere) {
+TEST(CuptiRecords, ReadsTheCorrelationOfAPeerCopy) {
   Bytes bytes(RecordKind::peer_copy);
   bytes.at(4, std::uint8_t{10}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 1U).at(60, 8U);
   KernelFacts facts;
@@ -69,7 +69,7 @@ TEST(CuptiRecords, ACopyBetweenDevicesHasItsCorrelationElsewhere) {
   EXPECT_EQ(facts.correlation, 8U);
 }
 
-TEST(CuptiRecords, AFillAndAWholeGraphAreRead) {
+TEST(CuptiRecords, ReadsMemsetsAndWholeGraphs) {
   Bytes fill(RecordKind::fill);
   fill.at(8, std::uint64_t{64}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 9U);
   KernelFacts facts;
@@ -85,7 +85,7 @@ TEST(CuptiRecords, AFillAndAWholeGraphAreRead) {
   EXPECT_EQ(facts.bytes, 0U) << "nothing is left of the record before";
 }
 
-TEST(CuptiRecords, ANamelessKernelIsAKernelAllTheSame) {
+TEST(CuptiRecords, ReadsAKernelWithoutAName) {
   Bytes bytes(RecordKind::kernel);
   bytes.at(16, std::uint64_t{1}).at(24, std::uint64_t{2});
   KernelFacts facts;
@@ -93,7 +93,7 @@ TEST(CuptiRecords, ANamelessKernelIsAKernelAllTheSame) {
   EXPECT_EQ(facts.name, "unnamed kernel");
 }
 
-TEST(CuptiRecords, WithoutTimesItIsIncompleteAndWithoutAKnownKindUnknown) {
+TEST(CuptiRecords, ClassifiesIncompleteAndUnknownRecords) {
   KernelFacts facts;
   EXPECT_EQ(decode_record(newest(), Bytes(RecordKind::concurrent_kernel).record(), facts), DecodeOutcome::incomplete);
   EXPECT_EQ(decode_record(newest(), Bytes(static_cast<RecordKind>(900)).record(), facts), DecodeOutcome::unknown);

@@ -18,26 +18,26 @@ using CuptiRecoveryTest = SessionUnderTest;
 constexpr std::uint32_t kKernels = static_cast<std::uint32_t>(RecordKind::concurrent_kernel);
 constexpr int kMoreThanBuffersHold = 3 * static_cast<int>(kLargestBufferBytes / kSmallestRecordBytes);
 
-TEST_F(CuptiRecoveryTest, TakesItsRecordsBackFromAProfilerThatTookTheClockToo) {
+TEST_F(CuptiRecoveryTest, RecoversRecordsFromAProfilerThatReplacedTheClock) {
   start();
   fake.launch({});
   poll_for(1);
-  fake.steal(true);
+  fake.attach_other_profiler(true);
   fake.launch({.name = "lost"});
   poll_for(3);
   fake.launch({.name = "found"});
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 2U);
-  EXPECT_EQ(heard.kernels[1].name, "found");
+  ASSERT_EQ(received.kernels.size(), 2U);
+  EXPECT_EQ(received.kernels[1].name, "found");
   EXPECT_NE(message_of("kernels_lost").find("2.0 s are missing"), std::string::npos) << message_of("kernels_lost");
-  ASSERT_EQ(heard.losses.size(), 1U);
-  EXPECT_EQ(heard.losses[0].second - heard.losses[0].first, 2'000'000'000);
+  ASSERT_EQ(received.losses.size(), 1U);
+  EXPECT_EQ(received.losses[0].second - received.losses[0].first, 2'000'000'000);
 }
 
-TEST_F(CuptiRecoveryTest, NoticesTheLossWithoutAClockWhenMoreWasLaunchedThanBuffersHold) {
+TEST_F(CuptiRecoveryTest, DetectsLossByLaunchCountWithoutATimestampCallback) {
   start();
   poll_for(1);
-  fake.steal(false);
+  fake.attach_other_profiler(false);
   fake.launch({});
   poll_for(5);
   EXPECT_FALSE(session().diagnostics().contains("kernels_lost")) << "one kernel may be held back";
@@ -46,65 +46,65 @@ TEST_F(CuptiRecoveryTest, NoticesTheLossWithoutAClockWhenMoreWasLaunchedThanBuff
   EXPECT_TRUE(session().diagnostics().contains("kernels_lost"));
   fake.launch({.name = "found"});
   poll_for(1);
-  ASSERT_FALSE(heard.kernels.empty());
-  EXPECT_EQ(heard.kernels.back().name, "found");
+  ASSERT_FALSE(received.kernels.empty());
+  EXPECT_EQ(received.kernels.back().name, "found");
 }
 
-TEST_F(CuptiRecoveryTest, SurvivesAProfilerThatClosesCuptiForEverybody) {
+TEST_F(CuptiRecoveryTest, SurvivesAProfilerThatFinalizesCupti) {
   start();
   poll_for(1);
   fake.finalize();
   poll_for(3);
-  scope_here = 4;
+  current_scope = 4;
   const std::uint32_t correlation = fake.launch({});
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 1U);
-  EXPECT_EQ(heard.launches.at(correlation).scope, 4U) << "it is subscribed again";
+  ASSERT_EQ(received.kernels.size(), 1U);
+  EXPECT_EQ(received.launches.at(correlation).scope, 4U) << "it is subscribed again";
 }
 
-TEST_F(CuptiRecoveryTest, LeavesCuptiToAProfilerThatIsAnnounced) {
+TEST_F(CuptiRecoveryTest, YieldsCuptiToAnAnnouncedProfiler) {
   start();
   fake.launch({.name = "before"});
   session().on_other_profiler(true, now_ns);
-  EXPECT_EQ(heard.kernels.size(), 1U) << "what CUPTI had is fetched first";
+  EXPECT_EQ(received.kernels.size(), 1U) << "what CUPTI had is fetched first";
   EXPECT_FALSE(fake.is_subscribed());
   EXPECT_FALSE(fake.kind_is_on(kKernels));
   EXPECT_FALSE(session().is_tracing());
-  fake.steal(true);
+  fake.attach_other_profiler(true);
   const std::uint64_t calls = fake.calls();
   poll_for(10);
   EXPECT_EQ(fake.calls(), calls) << "nobody interferes";
 }
 
-TEST_F(CuptiRecoveryTest, GoesOnAfterAnAnnouncedProfilerAndSaysWhatIsMissing) {
+TEST_F(CuptiRecoveryTest, ResumesAfterAnAnnouncedProfilerAndReportsTheGap) {
   start();
   session().on_other_profiler(true, now_ns);
-  fake.steal(true);
+  fake.attach_other_profiler(true);
   fake.launch({.name = "profiled"});
-  fake.thief_leaves();
+  fake.detach_other_profiler();
   poll_for(4);
   session().on_other_profiler(false, now_ns);
-  scope_here = 9;
+  current_scope = 9;
   const std::uint32_t correlation = fake.launch({.name = "after"});
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 1U);
-  EXPECT_EQ(heard.kernels[0].name, "after");
-  EXPECT_EQ(heard.launches.at(correlation).scope, 9U);
+  ASSERT_EQ(received.kernels.size(), 1U);
+  EXPECT_EQ(received.kernels[0].name, "after");
+  EXPECT_EQ(received.launches.at(correlation).scope, 9U);
   EXPECT_NE(message_of("kernels_lost").find("4.0 s"), std::string::npos) << message_of("kernels_lost");
 }
 
-TEST_F(CuptiRecoveryTest, WithoutPlacesWhenTheProfilerStaysSubscribed) {
+TEST_F(CuptiRecoveryTest, ResumesWithoutScopesWhenTheProfilerStaysSubscribed) {
   start();
   session().on_other_profiler(true, now_ns);
   fake.other_subscriber(true);
   session().on_other_profiler(false, now_ns);
   fake.launch({});
   poll_for(1);
-  EXPECT_EQ(heard.kernels.size(), 1U);
+  EXPECT_EQ(received.kernels.size(), 1U);
   EXPECT_TRUE(session().diagnostics().contains("kernels_without_places"));
 }
 
-TEST_F(CuptiRecoveryTest, WhatListenAskedForDuringAProfileHoldsAfterwards) {
+TEST_F(CuptiRecoveryTest, AppliesSetTracingOfAProfilingSpanAfterwards) {
   start();
   session().on_other_profiler(true, now_ns);
   session().set_tracing(false);
@@ -114,17 +114,17 @@ TEST_F(CuptiRecoveryTest, WhatListenAskedForDuringAProfileHoldsAfterwards) {
   session().set_tracing(true);
   fake.launch({});
   poll_for(1);
-  EXPECT_EQ(heard.kernels.size(), 1U);
+  EXPECT_EQ(received.kernels.size(), 1U);
 }
 
-TEST_F(CuptiRecoveryTest, LeavesAnotherProfilersBufferAlone) {
+TEST_F(CuptiRecoveryTest, IgnoresBuffersOfAnotherProfiler) {
   start();
-  fake.return_thiefs_buffer();
-  EXPECT_TRUE(heard.kernels.empty());
+  fake.return_foreign_buffer();
+  EXPECT_TRUE(received.kernels.empty());
   EXPECT_TRUE(session().diagnostics().contains("kernels_foreign_buffer"));
 }
 
-TEST_F(CuptiRecoveryTest, RecordsOfAForeignClockAreLeftOutAndCounted) {
+TEST_F(CuptiRecoveryTest, DropsAndCountsRecordsOfAForeignClock) {
   start();
   fake.damage_record_times(true);
   fake.launch({});
@@ -132,19 +132,19 @@ TEST_F(CuptiRecoveryTest, RecordsOfAForeignClockAreLeftOutAndCounted) {
   fake.launch({.name = "good"});
   fake.unknown_record();
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 1U);
-  EXPECT_EQ(heard.kernels[0].name, "good");
+  ASSERT_EQ(received.kernels.size(), 1U);
+  EXPECT_EQ(received.kernels[0].name, "good");
   EXPECT_EQ(session().counts().foreign_clock, 1U);
   EXPECT_TRUE(session().diagnostics().contains("kernels_foreign_clock"));
   EXPECT_EQ(session().counts().unknown, 1U);
 }
 
-TEST_F(CuptiRecoveryTest, FinishFetchesEvenWhatIsIncompleteAndLetsGo) {
+TEST_F(CuptiRecoveryTest, FinishFlushesIncompleteRecordsAndUnsubscribes) {
   start();
   fake.launch({.name = "done"});
   fake.launch({.name = "runs", .keeps_running = true});
   session().finish();
-  ASSERT_EQ(heard.kernels.size(), 1U);
+  ASSERT_EQ(received.kernels.size(), 1U);
   EXPECT_EQ(session().counts().incomplete, 1U);
   EXPECT_FALSE(fake.is_subscribed());
   EXPECT_FALSE(fake.kind_is_on(kKernels));
@@ -168,26 +168,26 @@ TEST_F(CuptiRecoveryTest, ThreadsMayLaunchWhileItFinishes) {
   });
   while (launched.load() < 100) std::this_thread::yield();
   session().finish();
-  const std::size_t told = heard.kernels.size();
+  const std::size_t received_count = received.kernels.size();
   const int after = launched.load() + 100;
   while (launched.load() < after) std::this_thread::yield();
   stop.store(true);
   program.join();
-  EXPECT_GE(told, 100U);
-  EXPECT_EQ(heard.kernels.size(), told) << "what comes later is not for this recording";
+  EXPECT_GE(received_count, 100U);
+  EXPECT_EQ(received.kernels.size(), received_count) << "what comes later is not for this recording";
 }
 
-TEST_F(CuptiRecoveryTest, WhatCuptiHandsOutAfterTheEndIsNotTaken) {
+TEST_F(CuptiRecoveryTest, IgnoresBuffersAfterFinish) {
   start();
   fake.hold_records(true);
   fake.launch({});
   session().finish();
   fake.release_records(false);
   fake.finalize();  // delivers all its records
-  EXPECT_TRUE(heard.kernels.empty());
+  EXPECT_TRUE(received.kernels.empty());
 }
 
-TEST_F(CuptiRecoveryTest, ADriverThatIsGoneAtTheEndIsADiagnostic) {
+TEST_F(CuptiRecoveryTest, ReportsADriverThatIsGoneAtTheEnd) {
   start();
   fake.refuse("cuptiActivityFlushAll", static_cast<int>(CuptiResult::not_initialized));
   fake.refuse("cuptiActivityDisable", static_cast<int>(CuptiResult::not_initialized));
@@ -203,7 +203,7 @@ TEST_F(CuptiRecoveryTest, FinishGivesUpOnALibraryThatHangs) {
   fake.hang_flush(false);
 }
 
-TEST_F(CuptiRecoveryTest, AForksChildTouchesNothing) {
+TEST_F(CuptiRecoveryTest, AForkedChildCallsNothing) {
   start();
   fake.launch({});
   const pid_t child = ::fork();
@@ -214,13 +214,13 @@ TEST_F(CuptiRecoveryTest, AForksChildTouchesNothing) {
     session().set_tracing(false);
     session().on_other_profiler(true, now_ns);
     session().finish();
-    ::_exit(fake.calls() == calls && heard.kernels.empty() ? 0 : 1);
+    ::_exit(fake.calls() == calls && received.kernels.empty() ? 0 : 1);
   }
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   poll_for(1);
-  EXPECT_EQ(heard.kernels.size(), 1U) << "the parent goes on";
+  EXPECT_EQ(received.kernels.size(), 1U) << "the parent goes on";
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ Status CuptiSession::start() {
   const std::lock_guard hold_control(control_lock_);
   RecordIntake* no_intake = nullptr;
   if (!hooks.intake.compare_exchange_strong(no_intake, &intake_)) {
-    return Error{ErrorCode::usage, "this process records its kernels already", ""};
+    return Error{ErrorCode::usage, "this process already records its kernels", ""};
   }
   const std::lock_guard hold(enable_lock_);
   tracing_requested_ = true;
@@ -97,14 +97,14 @@ void CuptiSession::subscribe() {
     add_diagnostic(
         "kernels_without_places",
         has_other_subscriber
-            ? "another profiler is subscribed to CUPTI: from then on launches of kernels are not seen"
-            : "CUPTI did not tell of launches, so kernels are not tied to layers: " + api_.result_text(outcome),
+            ? "another profiler is subscribed to CUPTI: kernel launches are not observed from then on"
+            : "CUPTI does not report launches, so kernels cannot be assigned to layers: " + api_.result_text(outcome),
         has_other_subscriber ? "run without the other profiler (nsys, ncu, cuda-gdb, torch.profiler)" : "");
     return;
   }
   if (callbacks_.launches.empty()) callbacks_ = find_launch_callbacks(api_.functions());
   if (callbacks_.launches.empty())
-    add_diagnostic("kernels_without_places", "CUPTI does not name the calls that launch kernels");
+    add_diagnostic("kernels_without_places", "CUPTI does not name the functions that launch kernels");
   const auto enable = [this](CallbackDomain domain, std::uint32_t id) {
     api_.functions().enable_callback(1, subscriber_, domain, id);
   };
@@ -129,7 +129,7 @@ void CuptiSession::set_clock() {
   if (!api_.can_set_clock()) return;
   const CuptiResult outcome = api_.functions().register_clock(own_clock);
   uses_own_clock_ = outcome == CuptiResult::success;
-  if (!uses_own_clock_) add_diagnostic("cupti_clock", "CUPTI keeps its own clock: " + api_.result_text(outcome));
+  if (!uses_own_clock_) add_diagnostic("cupti_clock", "CUPTI uses its own clock: " + api_.result_text(outcome));
   can_check_clock_ = uses_own_clock_ && !clock_is_replaced();
 }
 
@@ -154,8 +154,9 @@ Status CuptiSession::enable_record_kinds(bool on) {
       is_tracing_.store(false);
       return kernels_refused_error(api_.result_text(outcome), outcome);
     }
-    add_diagnostic("cupti_kind", "CUPTI did not switch records of kind " + std::to_string(static_cast<unsigned>(kind)) +
-                                     (on ? " on: " : " off: ") + api_.result_text(outcome));
+    add_diagnostic("cupti_kind", "CUPTI could not switch records of kind " +
+                                     std::to_string(static_cast<unsigned>(kind)) + (on ? " on: " : " off: ") +
+                                     api_.result_text(outcome));
   }
   is_tracing_.store(on);
   return Done{};
@@ -319,7 +320,7 @@ void CuptiSession::finish() {
   RecordIntake* own_intake = &intake_;
   hooks.intake.compare_exchange_strong(own_intake, nullptr);
   if (!flushed)
-    return add_diagnostic("cupti_hangs", "CUPTI did not come back from its last flush: its last records are missing");
+    return add_diagnostic("cupti_hangs", "CUPTI did not return from its last flush: its last records are missing");
   check_flush(*flushed);
 }
 
@@ -338,7 +339,7 @@ void CuptiSession::add_diagnostic(std::string code, std::string message, std::st
 
 void CuptiSession::check_flush(CuptiResult outcome) {
   if (outcome != CuptiResult::success)
-    add_diagnostic("cupti_flush", "CUPTI did not hand out its records: " + api_.result_text(outcome));
+    add_diagnostic("cupti_flush", "CUPTI did not deliver its records: " + api_.result_text(outcome));
 }
 
 void CuptiSession::note_record_loss(RecordLosses& losses, std::int64_t since_ns, std::int64_t now_ns) {
@@ -356,7 +357,7 @@ Diagnostics CuptiSession::diagnostics() const {
   }
   report_counts(intake_.counts(), all);
   if (const std::uint64_t nodes = lost_graph_nodes_.load(); nodes > 0) {
-    all.add({"graphs_without_places", nodes, "nodes of CUDA graphs were not noted, for want of memory", ""});
+    all.add({"graphs_without_places", nodes, "nodes of CUDA graphs were not recorded: out of memory", ""});
   }
   return all;
 }

@@ -15,149 +15,149 @@ using CuptiSessionTest = SessionUnderTest;
 
 constexpr std::uint32_t kKernels = static_cast<std::uint32_t>(RecordKind::concurrent_kernel);
 
-TEST_F(CuptiSessionTest, TiesAKernelToThePlaceAndTheStepThatLaunchedIt) {
+TEST_F(CuptiSessionTest, LinksAKernelToItsScopeAndStep) {
   start();
-  scope_here = 17;
-  step_here = 3;
+  current_scope = 17;
+  current_step = 3;
   const std::uint32_t correlation = fake.launch({.name = "gemm", .grid = {4, 2, 1}, .duration_ns = 5000});
-  scope_here = 18;
+  current_scope = 18;
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 1U);
-  const KernelFacts& kernel = heard.kernels[0].facts;
-  EXPECT_EQ(heard.kernels[0].name, "gemm");
+  ASSERT_EQ(received.kernels.size(), 1U);
+  const KernelFacts& kernel = received.kernels[0].facts;
+  EXPECT_EQ(received.kernels[0].name, "gemm");
   EXPECT_EQ(kernel.correlation, correlation);
   EXPECT_EQ(kernel.grid[1], 2U);
   EXPECT_EQ(kernel.end_ns - kernel.start_ns, 5000);
-  EXPECT_EQ(heard.launches.at(correlation).scope, 17U);
-  EXPECT_EQ(heard.launches.at(correlation).step, 3U);
+  EXPECT_EQ(received.launches.at(correlation).scope, 17U);
+  EXPECT_EQ(received.launches.at(correlation).step, 3U);
   EXPECT_TRUE(session().diagnostics().empty());
 }
 
-TEST_F(CuptiSessionTest, CopiesFillsAndPeerCopiesHavePlacesToo) {
+TEST_F(CuptiSessionTest, CopiesMemsetsAndPeerCopiesHaveScopes) {
   start();
-  scope_here = 5;
+  current_scope = 5;
   const std::uint32_t copy = fake.launch({.work = Work::copy, .bytes = 1024});
   const std::uint32_t fill = fake.launch({.work = Work::fill, .bytes = 64});
   const std::uint32_t peer = fake.launch({.work = Work::peer_copy, .bytes = 32, .copy_kind = 10});
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 3U);
-  for (const std::uint32_t correlation : {copy, fill, peer}) EXPECT_EQ(heard.launches.at(correlation).scope, 5U);
-  EXPECT_EQ(heard.kernels[0].name, "HtoD");
-  EXPECT_EQ(heard.kernels[2].facts.correlation, peer);
+  ASSERT_EQ(received.kernels.size(), 3U);
+  for (const std::uint32_t correlation : {copy, fill, peer}) EXPECT_EQ(received.launches.at(correlation).scope, 5U);
+  EXPECT_EQ(received.kernels[0].name, "HtoD");
+  EXPECT_EQ(received.kernels[2].facts.correlation, peer);
 }
 
-TEST_F(CuptiSessionTest, TimesAreThoseOfOurClock) {
+TEST_F(CuptiSessionTest, TimesAreOfTheHostClock) {
   start();
   const std::int64_t before_ns = monotonic_ns();
   fake.launch({.duration_ns = 10});
   const std::int64_t after_ns = monotonic_ns();
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 1U);
-  EXPECT_GE(heard.kernels[0].facts.end_ns, before_ns);
-  EXPECT_LE(heard.kernels[0].facts.end_ns, after_ns);
+  ASSERT_EQ(received.kernels.size(), 1U);
+  EXPECT_GE(received.kernels[0].facts.end_ns, before_ns);
+  EXPECT_LE(received.kernels[0].facts.end_ns, after_ns);
 }
 
-TEST_F(CuptiSessionTest, IntroducesADeviceBeforeItsFirstKernel) {
+TEST_F(CuptiSessionTest, DefinesADeviceBeforeItsFirstKernel) {
   start();
   fake.launch({.device = 1});
   fake.launch({.device = 1});
   fake.launch({.device = 0});
   poll_for(1);
-  ASSERT_EQ(heard.devices.size(), 2U);
-  EXPECT_EQ(heard.devices[0].first, 1U);
-  EXPECT_EQ(heard.devices[0].second, "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f");
+  ASSERT_EQ(received.devices.size(), 2U);
+  EXPECT_EQ(received.devices[0].first, 1U);
+  EXPECT_EQ(received.devices[0].second, "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f");
 }
 
-TEST_F(CuptiSessionTest, ThreadsLaunchFromPlacesOfTheirOwn) {
+TEST_F(CuptiSessionTest, ThreadsLaunchFromTheirOwnScopes) {
   start();
   constexpr std::uint32_t kThreads = 4;
   constexpr int kEach = 3000;  // fills several buffers
   std::vector<std::thread> threads;
   for (std::uint32_t scope = 1; scope <= kThreads; ++scope) {
     threads.emplace_back([this, scope] {
-      scope_here = scope;
+      current_scope = scope;
       for (int i = 0; i < kEach; ++i) fake.launch({.stream = scope});
     });
   }
   for (std::thread& thread : threads) thread.join();
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), kThreads * kEach);
-  for (const Heard::Ran& kernel : heard.kernels) {
-    ASSERT_EQ(heard.launches.at(kernel.facts.correlation).scope, kernel.facts.stream);
+  ASSERT_EQ(received.kernels.size(), kThreads * kEach);
+  for (const ReceivedEvents::KernelRecord& kernel : received.kernels) {
+    ASSERT_EQ(received.launches.at(kernel.facts.correlation).scope, kernel.facts.stream);
   }
 }
 
-TEST_F(CuptiSessionTest, KernelsOfAGraphShareACorrelationAndKeepTheirNodes) {
+TEST_F(CuptiSessionTest, KernelsOfAGraphShareACorrelationAndHaveNodes) {
   start();
-  scope_here = 30;
+  current_scope = 30;
   const std::uint64_t node = fake.capture_node();
   const std::uint64_t copy = fake.clone_node(node);
-  EXPECT_EQ(heard.nodes.at(node), 30U);
-  EXPECT_EQ(heard.copies.at(copy), node);
-  scope_here = 31;
+  EXPECT_EQ(received.nodes.at(node), 30U);
+  EXPECT_EQ(received.copies.at(copy), node);
+  current_scope = 31;
   for (int replay = 0; replay < 2; ++replay) {
     const std::uint32_t graph = fake.launch_graph();
     fake.launch({.name = "a", .graph_node = copy, .correlation = graph});
     fake.launch({.name = "b", .graph_node = copy + 1, .correlation = graph});
-    EXPECT_EQ(heard.launches.at(graph).scope, 31U);
+    EXPECT_EQ(received.launches.at(graph).scope, 31U);
   }
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 4U);
-  EXPECT_EQ(heard.kernels[0].facts.correlation, heard.kernels[1].facts.correlation);
-  EXPECT_EQ(heard.kernels[2].facts.graph_node, copy);
+  ASSERT_EQ(received.kernels.size(), 4U);
+  EXPECT_EQ(received.kernels[0].facts.correlation, received.kernels[1].facts.correlation);
+  EXPECT_EQ(received.kernels[2].facts.graph_node, copy);
   EXPECT_EQ(session().launches(), 2U);
 }
 
-TEST_F(CuptiSessionTest, AGraphThatIsCapturedWhileNobodyListensHasItsPlaces) {
+TEST_F(CuptiSessionTest, AGraphCapturedWhileTracingIsOffHasScopes) {
   start();
   session().set_tracing(false);
-  scope_here = 8;
+  current_scope = 8;
   const std::uint64_t node = fake.capture_node();
-  EXPECT_EQ(heard.nodes.at(node), 8U);
+  EXPECT_EQ(received.nodes.at(node), 8U);
 }
 
-TEST_F(CuptiSessionTest, RecordsThatComeLateAndOutOfOrderAreAllTaken) {
+TEST_F(CuptiSessionTest, AcceptsLateAndOutOfOrderRecords) {
   start();
   fake.hold_records(true);
   for (int i = 0; i < 5; ++i) fake.launch({});
   poll_for(1);
-  EXPECT_TRUE(heard.kernels.empty());
+  EXPECT_TRUE(received.kernels.empty());
   fake.release_records(true);
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 5U);
-  EXPECT_GT(heard.kernels[0].facts.correlation, heard.kernels[4].facts.correlation);
-  EXPECT_GE(heard.kernels[0].facts.start_ns, heard.kernels[4].facts.start_ns);
+  ASSERT_EQ(received.kernels.size(), 5U);
+  EXPECT_GT(received.kernels[0].facts.correlation, received.kernels[4].facts.correlation);
+  EXPECT_GE(received.kernels[0].facts.start_ns, received.kernels[4].facts.start_ns);
 }
 
-TEST_F(CuptiSessionTest, AKernelThatStillRunsIsWaitedFor) {
+TEST_F(CuptiSessionTest, WaitsForARunningKernel) {
   start();
   fake.launch({.name = "long", .keeps_running = true});
   poll_for(20);
-  EXPECT_TRUE(heard.kernels.empty());
+  EXPECT_TRUE(received.kernels.empty());
   EXPECT_FALSE(session().diagnostics().contains("kernels_lost"));
   fake.end_running();
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 1U);
+  ASSERT_EQ(received.kernels.size(), 1U);
 }
 
-TEST_F(CuptiSessionTest, WhenNobodyListensNothingIsRecordedOrCounted) {
+TEST_F(CuptiSessionTest, RecordsAndCountsNothingWhileTracingIsOff) {
   start();
   fake.launch({});
   session().set_tracing(false);
   EXPECT_FALSE(session().is_tracing());
   EXPECT_FALSE(fake.kind_is_on(kKernels));
   EXPECT_FALSE(fake.callback_is_on("cuLaunchKernel"));
-  const std::uint32_t unheard = fake.launch({});
+  const std::uint32_t untraced = fake.launch({});
   fake.launch({.work = Work::copy});
   session().set_tracing(true);
   fake.launch({});
   poll_for(1);
-  EXPECT_EQ(heard.kernels.size(), 2U);
-  EXPECT_EQ(heard.launches.count(unheard), 0U);
+  EXPECT_EQ(received.kernels.size(), 2U);
+  EXPECT_EQ(received.launches.count(untraced), 0U);
   EXPECT_EQ(session().launches(), 2U);
 }
 
-TEST_F(CuptiSessionTest, AGraphsKernelThatRanWhenRecordsWereSwitchedOffIsMissingAndNotOverlong) {
+TEST_F(CuptiSessionTest, AGraphKernelThatRunsWhenTracingEndsIsMissingAndNotOverlong) {
   start();
   const std::uint64_t node = fake.capture_node();
   const std::uint32_t graph = fake.launch_graph();
@@ -166,18 +166,18 @@ TEST_F(CuptiSessionTest, AGraphsKernelThatRanWhenRecordsWereSwitchedOffIsMissing
   session().set_tracing(false);
   fake.end_running();
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 1U);
-  EXPECT_EQ(heard.kernels[0].name, "before");
+  ASSERT_EQ(received.kernels.size(), 1U);
+  EXPECT_EQ(received.kernels[0].name, "before");
   EXPECT_TRUE(session().diagnostics().contains("kernels_incomplete"));
 }
 
-TEST_F(CuptiSessionTest, AnotherSubscriberCostsThePlacesAndNothingElse) {
+TEST_F(CuptiSessionTest, AnotherSubscriberCostsOnlyTheScopes) {
   fake.other_subscriber(true);
   start();
   fake.launch({});
   poll_for(1);
-  EXPECT_EQ(heard.kernels.size(), 1U);
-  EXPECT_TRUE(heard.launches.empty());
+  EXPECT_EQ(received.kernels.size(), 1U);
+  EXPECT_TRUE(received.launches.empty());
   EXPECT_TRUE(session().diagnostics().contains("kernels_without_places"));
 }
 
@@ -189,43 +189,43 @@ TEST_F(CuptiSessionTest, ADriverThatForbidsRecordsIsAnErrorWithARemedy) {
   EXPECT_FALSE(started.error().remedy.empty());
   EXPECT_FALSE(fake.is_subscribed()) << "others may have it";
   fake.launch({});
-  EXPECT_TRUE(heard.launches.empty());
+  EXPECT_TRUE(received.launches.empty());
 }
 
-TEST_F(CuptiSessionTest, ThereIsOneInAProcess) {
+TEST_F(CuptiSessionTest, AllowsOneSessionPerProcess) {
   start();
   Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
-  CuptiSession second(*std::move(api), heard, kLaunchContext);
+  CuptiSession second(*std::move(api), received, kLaunchContext);
   EXPECT_FALSE(second.start().has_value());
 }
 
-TEST_F(CuptiSessionTest, AnotherMayBeginWhenOneHasFinished) {
+TEST_F(CuptiSessionTest, AllowsANewSessionAfterFinish) {
   start();
   session().finish();
-  Heard heard_later;
+  ReceivedEvents received_later;
   {
     Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
-    CuptiSession second(*std::move(api), heard_later, kLaunchContext);
+    CuptiSession second(*std::move(api), received_later, kLaunchContext);
     ASSERT_TRUE(second.start().has_value());
     fake.launch({.name = "gemm"});
     second.finish();
   }
-  EXPECT_TRUE(heard.kernels.empty());
-  ASSERT_EQ(heard_later.kernels.size(), 1U);
-  EXPECT_EQ(heard_later.kernels[0].name, "gemm");
+  EXPECT_TRUE(received.kernels.empty());
+  ASSERT_EQ(received_later.kernels.size(), 1U);
+  EXPECT_EQ(received_later.kernels[0].name, "gemm");
 }
 
-TEST_F(CuptiSessionTest, WhatItHearsReachesTheKernelLog) {
+TEST_F(CuptiSessionTest, FeedsTheKernelLog) {
   KernelLog log;
   KernelLogSink sink(log);
   Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
   CuptiSession over_log(*std::move(api), sink, kLaunchContext, kFinishTimeout);
   ASSERT_TRUE(over_log.start().has_value());
-  step_here = 1;
+  current_step = 1;
   log.begin_step(1, 0, monotonic_ns(), true);
-  scope_here = 6;
+  current_scope = 6;
   const std::uint64_t node = fake.clone_node(fake.capture_node());
-  scope_here = 7;
+  current_scope = 7;
   fake.launch({.name = "gemm", .device = 2});
   fake.launch({.name = "replayed", .graph_node = node, .correlation = fake.launch_graph()});
   over_log.finish();
@@ -240,10 +240,10 @@ TEST_F(CuptiSessionTest, WhatItHearsReachesTheKernelLog) {
 }
 
 // Runs where the real library is installed, with or without a GPU.
-TEST_F(CuptiSessionTest, OverTheRealLibraryItStartsOrSaysWhyNot) {
+TEST_F(CuptiSessionTest, StartsWithTheRealLibraryOrReportsWhyNot) {
   Result<CuptiApi> api = CuptiApi::open(CuptiSearch{});
   if (!api) GTEST_SKIP() << api.error().message;
-  CuptiSession real(*std::move(api), heard, kLaunchContext, kFinishTimeout);
+  CuptiSession real(*std::move(api), received, kLaunchContext, kFinishTimeout);
   const Status started = real.start();
   if (!started) {
     EXPECT_NE(started.error().message.find("CUPTI error"), std::string::npos) << started.error().message;
@@ -259,16 +259,16 @@ class OldCuptiSessionTest : public SessionUnderTest {
   OldCuptiSessionTest() : SessionUnderTest(JOULEMAP_OLD_FAKE_CUPTI_LIBRARY, 13) {}
 };
 
-TEST_F(OldCuptiSessionTest, TimesOfItsOwnClockAreMappedToOurs) {
+TEST_F(OldCuptiSessionTest, MapsTimesOfTheGpuClock) {
   start();
   const std::int64_t before_ns = monotonic_ns();
   fake.launch({.name = "old", .duration_ns = 10});
   const std::int64_t after_ns = monotonic_ns();
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 1U);
-  EXPECT_EQ(heard.kernels[0].name, "old");
-  EXPECT_GE(heard.kernels[0].facts.end_ns, before_ns - kClockJumpNs);
-  EXPECT_LE(heard.kernels[0].facts.end_ns, after_ns + kClockJumpNs);
+  ASSERT_EQ(received.kernels.size(), 1U);
+  EXPECT_EQ(received.kernels[0].name, "old");
+  EXPECT_GE(received.kernels[0].facts.end_ns, before_ns - kClockJumpNs);
+  EXPECT_LE(received.kernels[0].facts.end_ns, after_ns + kClockJumpNs);
 }
 
 TEST_F(OldCuptiSessionTest, AJumpOfItsClockIsFollowed) {
@@ -280,15 +280,15 @@ TEST_F(OldCuptiSessionTest, AJumpOfItsClockIsFollowed) {
   const std::int64_t before_ns = monotonic_ns();
   fake.launch({.name = "after"});
   poll_for(1);
-  ASSERT_EQ(heard.kernels.size(), 2U);
-  EXPECT_GE(heard.kernels[1].facts.end_ns, before_ns - kClockJumpNs);
-  EXPECT_LE(heard.kernels[1].facts.end_ns, monotonic_ns() + kClockJumpNs);
+  ASSERT_EQ(received.kernels.size(), 2U);
+  EXPECT_GE(received.kernels[1].facts.end_ns, before_ns - kClockJumpNs);
+  EXPECT_LE(received.kernels[1].facts.end_ns, monotonic_ns() + kClockJumpNs);
 }
 
-TEST_F(OldCuptiSessionTest, GraphsAreNotFollowed) {
+TEST_F(OldCuptiSessionTest, DoesNotTraceGraphs) {
   start();
   fake.capture_node();
-  EXPECT_TRUE(heard.nodes.empty());
+  EXPECT_TRUE(received.nodes.empty());
 }
 
 }  // namespace

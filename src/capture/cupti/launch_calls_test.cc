@@ -6,7 +6,7 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-TEST(LaunchCalls, AreThoseThatGiveTheGpuSomethingToDo) {
+TEST(LaunchCalls, AreCallsThatSubmitGpuWork) {
   for (const char* name : {"cuLaunch", "cuLaunchGridAsync", "cuLaunchKernel", "cuLaunchKernel_ptsz", "cuLaunchKernelEx",
                            "cuLaunchKernelEx_ptsz", "cuLaunchCooperativeKernel_ptsz",
                            "cuLaunchCooperativeKernelMultiDevice", "cuGraphLaunch", "cuGraphLaunch_ptsz"}) {
@@ -18,7 +18,7 @@ TEST(LaunchCalls, AreThoseThatGiveTheGpuSomethingToDo) {
   }
 }
 
-TEST(LaunchCalls, AreNotThoseThatOnlySoundLikeIt) {
+TEST(LaunchCalls, AreNotCallsWithSimilarNames) {
   for (const char* name : {"INVALID", "", "cuInit", "cuLaunchHostFunc", "cuLaunchHostFunc_ptsz", "cuMemSetAccess",
                            "cuGraphInstantiate", "cuGraphAddMemcpyNode", "cuMemAlloc_v2"}) {
     EXPECT_EQ(launch_call_of(name), LaunchCall::none) << name;

@@ -36,7 +36,7 @@ void make_command_buffer(NestedGraphs& graphs) {
   graphs.on_node_created(node(18, 6));  // 4 and 5 are the matrix products
 }
 
-TEST(NestedGraphs, NodesThatNobodyToldOfAreTheNestedOnesInTheirOrder) {
+TEST(NestedGraphs, UnannouncedNodesAreNestedOnesInOrder) {
   NestedGraphs graphs;
   make_command_buffer(graphs);
   EXPECT_EQ(graphs.on_instantiated(1),
@@ -44,14 +44,14 @@ TEST(NestedGraphs, NodesThatNobodyToldOfAreTheNestedOnesInTheirOrder) {
   EXPECT_TRUE(graphs.on_instantiated(1).empty());
 }
 
-TEST(NestedGraphs, NothingIsGuessedWhenTheCountsDiffer) {
+TEST(NestedGraphs, DoesNotGuessWhenTheCountsDiffer) {
   NestedGraphs graphs;
   make_command_buffer(graphs);
   graphs.on_node_created(node(18, 8));
   EXPECT_TRUE(graphs.on_instantiated(1).empty());
 }
 
-TEST(NestedGraphs, AGraphWithoutOthersInItHasNone) {
+TEST(NestedGraphs, AGraphWithoutNestedGraphsHasNone) {
   NestedGraphs graphs;
   graphs.on_node_created(node(1, 0));
   graphs.on_node_created(node(2, 0));
@@ -59,7 +59,7 @@ TEST(NestedGraphs, AGraphWithoutOthersInItHasNone) {
   EXPECT_TRUE(graphs.on_instantiated(1).empty());
 }
 
-TEST(NestedGraphs, WhatAnotherThreadBuildsMeanwhileDoesNotMatter) {
+TEST(NestedGraphs, IgnoresGraphsThatAnotherThreadBuilds) {
   NestedGraphs graphs;
   make_command_buffer(graphs);
   std::thread([&] {
@@ -69,7 +69,7 @@ TEST(NestedGraphs, WhatAnotherThreadBuildsMeanwhileDoesNotMatter) {
   EXPECT_EQ(graphs.on_instantiated(1).size(), 2u);
 }
 
-TEST(NestedGraphs, NewParametersTellTheNodeTheyComeFrom) {
+TEST(NestedGraphs, NewParametersIdentifyTheirSourceNode) {
   NestedGraphs graphs;
   EXPECT_FALSE(graphs.has_pending_update());
   graphs.on_node_updated(node(36, 0));

@@ -23,11 +23,11 @@ class RecordIntakeTest : public ::testing::Test {
 
   std::size_t size = 0;  // of the last request
   const Result<CuptiApi> api = open_fake(JOULEMAP_FAKE_CUPTI_LIBRARY);
-  Heard heard;
-  RecordIntake intake{*api, heard, 0};
+  ReceivedEvents received;
+  RecordIntake intake{*api, received, 0};
 };
 
-TEST_F(RecordIntakeTest, LendsAlignedBuffersAndUsesThemAgain) {
+TEST_F(RecordIntakeTest, ProvidesAlignedBuffersAndReusesThem) {
   std::uint8_t* first = request();
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 8, 0U);
@@ -36,9 +36,9 @@ TEST_F(RecordIntakeTest, LendsAlignedBuffersAndUsesThemAgain) {
   EXPECT_EQ(request(), first);
 }
 
-TEST_F(RecordIntakeTest, AnEmptyBufferIsNoRecords) {
+TEST_F(RecordIntakeTest, AnEmptyBufferHasNoRecords) {
   intake.on_buffer_completed(nullptr, 0, request(), 0);
-  EXPECT_TRUE(heard.kernels.empty());
+  EXPECT_TRUE(received.kernels.empty());
   EXPECT_EQ(intake.counts().records, 0U);
 }
 
@@ -49,17 +49,17 @@ TEST_F(RecordIntakeTest, ABufferThatComesBackTwiceIsReadOnce) {
   EXPECT_EQ(intake.counts().foreign_buffers, 1U);
 }
 
-TEST_F(RecordIntakeTest, LendsNoMoreThanItMay) {
+TEST_F(RecordIntakeTest, ProvidesBuffersUpToTheLimit) {
   for (std::size_t i = 0; i < kMaxBuffers; ++i) ASSERT_NE(request(), nullptr);
   EXPECT_EQ(request(), nullptr);
 }
 
-TEST_F(RecordIntakeTest, LendsNothingOnceItIsClosed) {
+TEST_F(RecordIntakeTest, ProvidesNoBufferAfterClose) {
   intake.close();
   EXPECT_EQ(request(), nullptr);
 }
 
-TEST_F(RecordIntakeTest, KnowsUntilWhenEverythingHasBeenTold) {
+TEST_F(RecordIntakeTest, ReportsTheTimeUpToWhichAllRecordsArrived) {
   const std::int64_t before_ns = monotonic_ns();
   EXPECT_EQ(intake.delivered_until_ns(before_ns), before_ns) << "CUPTI has nothing";
   std::uint8_t* first = request();
@@ -76,7 +76,7 @@ TEST_F(RecordIntakeTest, KnowsUntilWhenEverythingHasBeenTold) {
   EXPECT_EQ(intake.delivered_until_ns(later_ns), later_ns);
 }
 
-TEST_F(RecordIntakeTest, ABufferThatWasWrittenOffMayComeBack) {
+TEST_F(RecordIntakeTest, AcceptsABufferThatWasGivenUp) {
   std::uint8_t* buffer = request();
   intake.abandon_lent_buffers();
   intake.on_buffer_completed(nullptr, 0, buffer, 0);
@@ -84,7 +84,7 @@ TEST_F(RecordIntakeTest, ABufferThatWasWrittenOffMayComeBack) {
   EXPECT_EQ(request(), buffer);
 }
 
-TEST(BufferSizing, BuffersGrowWhileTheyFillFastAndShrinkWhileTheyFillSlowly) {
+TEST(BufferSizing, GrowsFastFillingBuffersAndShrinksSlowOnes) {
   BufferSizing sizing;
   for (int i = 0; i < 20; ++i) sizing.on_full(kNanosecondsPerMillisecond);
   EXPECT_EQ(sizing.next_buffer_bytes(), kLargestBufferBytes);
@@ -98,7 +98,7 @@ TEST(BufferSizing, BuffersGrowWhileTheyFillFastAndShrinkWhileTheyFillSlowly) {
 // End to end: CUPTI drops records without a buffer; the next returned buffer reports how many.
 class DroppedRecordsTest : public SessionUnderTest {};
 
-TEST_F(DroppedRecordsTest, AreADiagnostic) {
+TEST_F(DroppedRecordsTest, AreReported) {
   start();
   fake.hold_records(true);
   const int more_than_fit = static_cast<int>(kMaxBuffers * kLargestBufferBytes / 216) + 100;
@@ -113,7 +113,7 @@ TEST_F(DroppedRecordsTest, AreADiagnostic) {
 
 class UnreadableRecordsTest : public SessionUnderTest {};
 
-TEST_F(UnreadableRecordsTest, AreADiagnosticAndTheNextBufferIsReadAgain) {
+TEST_F(UnreadableRecordsTest, AreReportedAndTheNextBufferIsRead) {
   start();
   constexpr int kInvalidKind = 21;
   fake.refuse("cuptiActivityGetNextRecord", kInvalidKind);

@@ -14,7 +14,7 @@ RecordLossDetector::Snapshot snapshot(int second, std::uint64_t launches, std::u
   return {second * kSecond, launches, records, kRoom, clock_is_replaced};
 }
 
-TEST(RecordLossDetector, RecordsThatKeepComingAreNoLoss) {
+TEST(RecordLossDetector, ContinuousRecordsAreNoLoss) {
   RecordLossDetector detector;
   for (int second = 0; second < 10; ++second) {
     const auto many = static_cast<std::uint64_t>(second) * 1000;
@@ -22,33 +22,33 @@ TEST(RecordLossDetector, RecordsThatKeepComingAreNoLoss) {
   }
 }
 
-TEST(RecordLossDetector, AProgramThatLaunchesNothingLosesNothing) {
+TEST(RecordLossDetector, WithoutLaunchesThereIsNoLoss) {
   RecordLossDetector detector;
   detector.restart(snapshot(0, 5000, 5000));
   for (int second = 1; second < 100; ++second) EXPECT_FALSE(detector.lost_since(snapshot(second, 5000, 5000)));
 }
 
-TEST(RecordLossDetector, MoreLaunchesThanFitIntoTheBuffersAndTwoSecondsOfSilenceAreALoss) {
+TEST(RecordLossDetector, MoreLaunchesThanBuffersHoldAndTwoSecondsOfSilenceAreALoss) {
   RecordLossDetector detector;
   detector.restart(snapshot(10, 0, 0));
   EXPECT_FALSE(detector.lost_since(snapshot(11, 1000, 0)));
   EXPECT_EQ(detector.lost_since(snapshot(12, 2000, 0)), 10 * kSecond);
 }
 
-TEST(RecordLossDetector, FewLaunchesMayLieInABufferThatIsHeldBack) {
+TEST(RecordLossDetector, FewLaunchesMayBeInAnUndeliveredBuffer) {
   RecordLossDetector detector;
   detector.restart(snapshot(0, 0, 0));
   for (int second = 1; second < 60; ++second) EXPECT_FALSE(detector.lost_since(snapshot(second, kRoom, 0)));
 }
 
-TEST(RecordLossDetector, SilenceUnderAForeignClockIsALossHoweverFewTheLaunches) {
+TEST(RecordLossDetector, SilenceUnderAForeignClockIsALossForAnyLaunchCount) {
   RecordLossDetector detector;
   detector.restart(snapshot(0, 0, 0));
   EXPECT_FALSE(detector.lost_since(snapshot(1, 1, 0, true)));
   EXPECT_EQ(detector.lost_since(snapshot(2, 2, 0, true)), 0);
 }
 
-TEST(RecordLossDetector, BeginsAnewAfterRecovery) {
+TEST(RecordLossDetector, RestartsAfterRecovery) {
   RecordLossDetector detector;
   detector.restart(snapshot(0, 0, 0));
   EXPECT_TRUE(detector.lost_since(snapshot(2, 1000, 0)));

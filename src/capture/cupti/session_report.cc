@@ -22,27 +22,27 @@ void report(Diagnostics& into, const char* code, std::uint64_t count, const std:
 
 void report_record_losses(const RecordLosses& unexplained, const RecordLosses& by_profiler, Diagnostics& into) {
   report(into, "kernels_lost", unexplained.intervals,
-         "another profiler in this process took the records of kernels: those of " + seconds_text(unexplained.time_ns) +
-             " are missing",
+         "another profiler in this process took the kernel records: the kernels of " +
+             seconds_text(unexplained.time_ns) + " are missing",
          "run without the other profiler");
   report(into, "kernels_lost", by_profiler.intervals,
-         "torch.profiler had CUPTI: the kernels of " + seconds_text(by_profiler.time_ns) + " are missing",
+         "torch.profiler used CUPTI: the kernels of " + seconds_text(by_profiler.time_ns) + " are missing",
          "run without torch.profiler");
 }
 
 void report_counts(const RecordIntake::Counts& counts, Diagnostics& into) {
-  report(into, "kernels_dropped", counts.dropped, "records of kernels were dropped for want of room", "");
+  report(into, "kernels_dropped", counts.dropped, "kernel records were dropped: the buffers were full", "");
   report(into, "kernels_unreadable", counts.broken_buffers,
-         "CUPTI could not read its records to their end: kernels are missing",
+         "CUPTI could not read a record buffer to its end: kernels are missing",
          "try another CUPTI: JOULEMAP_CUPTI=/path/to/libcupti.so.12");
   report(into, "kernels_incomplete", counts.incomplete,
-         "kernels had not ended when CUPTI gave its records back, and are missing", "");
+         "kernels that had not ended when CUPTI returned its records are missing", "");
   report(into, "kernels_foreign_clock", counts.foreign_clock,
-         "records of kernels carried times of another clock and were left out (another profiler changed CUPTI's)",
+         "kernel records with times of another clock were skipped (another profiler changed CUPTI's clock)",
          "run without the other profiler");
   report(into, "kernels_foreign_buffer", counts.foreign_buffers,
-         "buffers of another profiler came back to us and were left alone", "");
-  report(into, "records_unknown", counts.unknown, "records were of a kind that is not read", "");
+         "buffers of another profiler were returned to joulemap and ignored", "");
+  report(into, "records_unknown", counts.unknown, "records of an unsupported kind were skipped", "");
 }
 
 Error kernels_refused_error(const std::string& why, CuptiResult outcome) {

@@ -68,7 +68,7 @@ class NvtxAttachTest : public ::testing::Test {
   bool attached = false;
 };
 
-TEST_F(NvtxAttachTest, RangesNestAndTellHowDeepTheyAre) {
+TEST_F(NvtxAttachTest, RangesNestAndReportTheirDepth) {
   ASSERT_TRUE(attached);
   EXPECT_EQ(push("outer"), 0);
   EXPECT_EQ(push(L"inn\u00e4r"), 1);
@@ -77,7 +77,7 @@ TEST_F(NvtxAttachTest, RangesNestAndTellHowDeepTheyAre) {
   EXPECT_EQ(ranges, (std::vector<std::string>{"+outer", "+inn\xc3\xa4r", "-", "-"}));
 }
 
-TEST_F(NvtxAttachTest, NamesComeInAllTheirForms) {
+TEST_F(NvtxAttachTest, AcceptsAllFormsOfNames) {
   push(named(MessageType::ascii, "plain"));
   push(named(MessageType::unicode, L"\U0001f50b \u20ac"));
   push(named(MessageType::none, nullptr));
@@ -100,12 +100,12 @@ TEST_F(NvtxAttachTest, DomainsAndRegisteredNamesWork) {
   EXPECT_EQ(ranges, (std::vector<std::string>{"+ncclAllReduce", "-"}));
 }
 
-TEST_F(NvtxAttachTest, ADomainExistsBecauseLibrariesNameNothingWithout) {
+TEST_F(NvtxAttachTest, CreatesADomainForLibrariesThatNeedOne) {
   EXPECT_NE(reinterpret_cast<void* (*)(const char*)>(copy.core2[kDomainCreateA])("TSL"), nullptr);
   EXPECT_NE(reinterpret_cast<void* (*)(const wchar_t*)>(copy.core2[kDomainCreateW])(L"TSL"), nullptr);
 }
 
-TEST_F(NvtxAttachTest, APopOfARangeThatBeganBeforeUsIsNotPassedOn) {
+TEST_F(NvtxAttachTest, IgnoresThePopOfARangeThatBeganBeforeAttach) {
   EXPECT_LT(pop(), 0);
   EXPECT_TRUE(ranges.empty());
 }
@@ -120,7 +120,7 @@ TEST_F(NvtxAttachTest, ThreadsHaveRangesOfTheirOwn) {
   EXPECT_EQ(pop(), 0);
 }
 
-TEST_F(NvtxAttachTest, RefusesWhatDoesNotSpeakItsProtocol) {
+TEST_F(NvtxAttachTest, RefusesAnUnknownProtocol) {
   EXPECT_FALSE(attach(nullptr, kHooks));
   EXPECT_FALSE(attach([](std::uint32_t) -> const void* { return nullptr; }, kHooks));
 }

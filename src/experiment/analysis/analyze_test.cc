@@ -14,7 +14,7 @@ namespace {
 // Small deterministic noise in [0, 1) without a trend.
 double wobble(std::size_t repetition) { return static_cast<double>((repetition * 7 + 3) % 10) / 10; }
 
-ExperimentData twice_as_much(bool is_blocked) {
+ExperimentData data_with_doubled_energy(bool is_blocked) {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m", "n"}, 10, [](std::size_t a, std::size_t, std::size_t i) {
     return 100.0 * static_cast<double>(1 + a) + wobble(i);
   });
@@ -28,17 +28,17 @@ AnalysisResult analyzed(const ExperimentData& data, const AnalysisOptions& optio
   return *std::move(result);
 }
 
-std::vector<Comparison> of_measure(const AnalysisResult& result, std::string_view name) {
+std::vector<Comparison> comparisons_of(const AnalysisResult& result, std::string_view name) {
   std::vector<Comparison> found;
-  for (const Comparison& one : result.comparisons) {
-    if (result.measures[one.measure].name == name) found.push_back(one);
+  for (const Comparison& comparison : result.comparisons) {
+    if (result.measures[comparison.measure].name == name) found.push_back(comparison);
   }
   return found;
 }
 
 TEST(Analyze, BlockedRowsAreComparedBlockByBlock) {
-  const AnalysisResult result = analyzed(twice_as_much(true));
-  const std::vector<Comparison> energy = of_measure(result, "energy_j");
+  const AnalysisResult result = analyzed(data_with_doubled_energy(true));
+  const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
   ASSERT_EQ(energy.size(), 2);  // one per model
   EXPECT_EQ(energy[0].test, "wilcoxon-signed-rank");
   EXPECT_DOUBLE_EQ(*energy[0].p, 2.0 / 1024);
@@ -53,55 +53,56 @@ TEST(Analyze, BlockedRowsAreComparedBlockByBlock) {
 }
 
 TEST(Analyze, RowsWithoutBlocksGetThePairedAndTheUnpairedTest) {
-  const AnalysisResult result = analyzed(twice_as_much(false));
-  const std::vector<Comparison> energy = of_measure(result, "energy_j");
+  const AnalysisResult result = analyzed(data_with_doubled_energy(false));
+  const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
   ASSERT_EQ(energy.size(), 4);
   EXPECT_EQ(energy[0].test, "wilcoxon-signed-rank");
   EXPECT_EQ(energy[1].test, "mann-whitney");
   EXPECT_NEAR(*energy[1].p, 2.0 / 184756, 1e-15);  // binomial(20, 10)
 }
 
-TEST(Analyze, MoreThanTwoLevelsGetATestOfAllAndOneOfEachPair) {
+TEST(Analyze, MoreThanTwoLevelsGetAnOmnibusAndPairwiseTests) {
   ExperimentData data = synthetic_experiment({"a", "b", "c"}, {"m"}, 8, [](std::size_t a, std::size_t, std::size_t i) {
     return 100.0 + 5 * static_cast<double>(a) + wobble(i);
   });
-  const std::vector<Comparison> blocked = of_measure(analyzed(data), "energy_j");
+  const std::vector<Comparison> blocked = comparisons_of(analyzed(data), "energy_j");
   ASSERT_EQ(blocked.size(), 4);
   EXPECT_EQ(blocked[0].test, "friedman");
   EXPECT_FALSE(blocked[0].a);
   data.is_blocked = false;
-  const std::vector<Comparison> free = of_measure(analyzed(data), "energy_j");
+  const std::vector<Comparison> free = comparisons_of(analyzed(data), "energy_j");
   ASSERT_EQ(free.size(), 8);
   EXPECT_EQ(free[4].test, "kruskal-wallis");
 }
 
-TEST(Analyze, FactorsThatAreNotComparedOnlySayWhere) {
-  const AnalysisResult result = analyzed(twice_as_much(true));
-  for (const Comparison& one : result.comparisons) EXPECT_EQ(one.factor, 0);
-  const AnalysisResult asked = analyzed(twice_as_much(true), {.factors = {"model"}});
-  for (const Comparison& one : asked.comparisons) EXPECT_EQ(one.factor, 1);
-  EXPECT_FALSE(analyze(twice_as_much(true), {.factors = {"nothing"}}));
-  EXPECT_FALSE(analyze(twice_as_much(true), {.measures = {"nothing"}}));
+TEST(Analyze, FactorsThatAreNotComparedDefineStrata) {
+  const AnalysisResult result = analyzed(data_with_doubled_energy(true));
+  for (const Comparison& comparison : result.comparisons) EXPECT_EQ(comparison.factor, 0);
+  const AnalysisResult asked = analyzed(data_with_doubled_energy(true), {.factors = {"model"}});
+  for (const Comparison& comparison : asked.comparisons) EXPECT_EQ(comparison.factor, 1);
+  EXPECT_FALSE(analyze(data_with_doubled_energy(true), {.factors = {"nothing"}}));
+  EXPECT_FALSE(analyze(data_with_doubled_energy(true), {.measures = {"nothing"}}));
 }
 
 TEST(Analyze, AFamilyIsTheTestsOfOneFactorAndOnePairing) {
-  const AnalysisResult result = analyzed(twice_as_much(false), {.adjustment = statistics::Adjustment::bonferroni});
-  for (const Comparison& one : result.comparisons) {
-    EXPECT_EQ(one.family_size, 4);  // two models x (energy, time)
-    EXPECT_DOUBLE_EQ(*one.p_adjusted, std::min(1.0, 4 * *one.p));
+  const AnalysisResult result =
+      analyzed(data_with_doubled_energy(false), {.adjustment = statistics::Adjustment::bonferroni});
+  for (const Comparison& comparison : result.comparisons) {
+    EXPECT_EQ(comparison.family_size, 4);  // two models x (energy, time)
+    EXPECT_DOUBLE_EQ(*comparison.p_adjusted, std::min(1.0, 4 * *comparison.p));
   }
 }
 
-TEST(Analyze, EqualCellsAreNotCalledDifferent) {
+TEST(Analyze, EqualCellsAreNotSignificant) {
   const ExperimentData data = synthetic_experiment(
       {"a", "b"}, {"m"}, 10, [](std::size_t a, std::size_t, std::size_t i) { return 100 + wobble(i + 5 * a); });
-  for (const Comparison& one : analyzed(data).comparisons) {
-    EXPECT_FALSE(one.is_different);
-    EXPECT_NE(one.verdict.find("no difference shown"), std::string::npos) << one.verdict;
+  for (const Comparison& comparison : analyzed(data).comparisons) {
+    EXPECT_FALSE(comparison.is_different);
+    EXPECT_NE(comparison.verdict.find("no significant difference"), std::string::npos) << comparison.verdict;
   }
 }
 
-TEST(Analyze, WhatTooFewRowsCannotShowIsCalledThat) {
+TEST(Analyze, ReportsTooFewRowsForSignificance) {
   const ExperimentData data = synthetic_experiment(
       {"a", "b"}, {"m", "n", "o"}, 6,
       [](std::size_t a, std::size_t, std::size_t i) { return 100.0 * static_cast<double>(1 + a) + wobble(i); });
@@ -109,12 +110,12 @@ TEST(Analyze, WhatTooFewRowsCannotShowIsCalledThat) {
   const bool is_flagged = std::any_of(result.flags.begin(), result.flags.end(),
                                       [](const AnalysisFlag& flag) { return flag.code == "p_floor"; });
   EXPECT_TRUE(is_flagged);
-  EXPECT_NE(result.comparisons[0].verdict.find("cannot be shown with 6 pairs"), std::string::npos);
+  EXPECT_NE(result.comparisons[0].verdict.find("not significant with 6 pairs"), std::string::npos);
   EXPECT_EQ(result.comparisons[0].minimum_n, 8);  // 2 / 2^8 x 6 < 0.05
 }
 
-TEST(Analyze, ACellThatNoOtherBeatsIsOnTheFront) {
-  ExperimentData data = twice_as_much(true);
+TEST(Analyze, ANondominatedCellIsOnTheParetoFront) {
+  ExperimentData data = data_with_doubled_energy(true);
   data.metrics = {{"accuracy", "", true}};
   for (ExperimentRow& row : data.rows) row.metrics = {row.levels[0] == 0 ? 0.7 : 0.6};
   const AnalysisResult result = analyzed(data);
@@ -128,21 +129,21 @@ TEST(Analyze, ACellThatNoOtherBeatsIsOnTheFront) {
 }
 
 TEST(Analyze, TheNumberOfThreadsChangesNothing) {
-  ExperimentData data = twice_as_much(false);
+  ExperimentData data = data_with_doubled_energy(false);
   data.seed = 42;
-  const AnalysisResult one = analyzed(data, {.threads = 1});
-  const AnalysisResult four = analyzed(data, {.threads = 4});
-  for (std::size_t cell = 0; cell < one.cells.size(); ++cell) {
-    EXPECT_EQ(one.cells[cell].measures[0]->low, four.cells[cell].measures[0]->low);
-    EXPECT_EQ(one.cells[cell].measures[0]->high, four.cells[cell].measures[0]->high);
+  const AnalysisResult single_threaded = analyzed(data, {.threads = 1});
+  const AnalysisResult multithreaded = analyzed(data, {.threads = 4});
+  for (std::size_t cell = 0; cell < single_threaded.cells.size(); ++cell) {
+    EXPECT_EQ(single_threaded.cells[cell].measures[0]->low, multithreaded.cells[cell].measures[0]->low);
+    EXPECT_EQ(single_threaded.cells[cell].measures[0]->high, multithreaded.cells[cell].measures[0]->high);
   }
-  for (std::size_t i = 0; i < one.comparisons.size(); ++i) {
-    EXPECT_EQ(one.comparisons[i].p_adjusted, four.comparisons[i].p_adjusted);
-    EXPECT_EQ(one.comparisons[i].low, four.comparisons[i].low);
+  for (std::size_t i = 0; i < single_threaded.comparisons.size(); ++i) {
+    EXPECT_EQ(single_threaded.comparisons[i].p_adjusted, multithreaded.comparisons[i].p_adjusted);
+    EXPECT_EQ(single_threaded.comparisons[i].low, multithreaded.comparisons[i].low);
   }
 }
 
-TEST(Analyze, TheFirstEpochIsApart) {
+TEST(Analyze, TheFirstEpochIsSeparate) {
   ExperimentData data = synthetic_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 10.0; });
   for (ExperimentRow& row : data.rows) row.epochs = {{0, 3, 6.0, {}}, {3, 1, 2.0, {}}, {4, 1, 4.0, {}}};
   const AnalysisResult result = analyzed(data);
@@ -152,7 +153,7 @@ TEST(Analyze, TheFirstEpochIsApart) {
   EXPECT_EQ(result.cells[0].epochs->later_s, 1);
 }
 
-TEST(Analyze, DomainsOfOneKindAreOneMeasure) {
+TEST(Analyze, DomainsOfOneKindFormOneMeasure) {
   EXPECT_EQ(kind_of_domain("package-1"), "package");
   EXPECT_EQ(kind_of_domain("gpu0"), "gpu");
   EXPECT_EQ(kind_of_domain("psys"), "psys");
@@ -168,7 +169,7 @@ TEST(Analyze, DomainsOfOneKindAreOneMeasure) {
 }
 
 // The GPU is measured, the CPUs are only estimated. The estimates of a and b differ greatly, the measurements do not.
-ExperimentData measured_beside_estimates() {
+ExperimentData data_with_estimates() {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
   for (ExperimentRow& row : data.rows) {
     const double estimate_j = 1000.0 * static_cast<double>(1 + row.levels[0]);
@@ -183,8 +184,8 @@ bool has_flag(const std::vector<AnalysisFlag>& flags, std::string_view code) {
 }
 
 TEST(Analyze, ComparesMeasuredEnergyAndAddsNoEstimateToIt) {
-  const AnalysisResult result = analyzed(measured_beside_estimates());
-  const std::vector<Comparison> energy = of_measure(result, "energy_j");
+  const AnalysisResult result = analyzed(data_with_estimates());
+  const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
   ASSERT_EQ(energy.size(), 1u);
   EXPECT_FALSE(energy[0].is_different) << energy[0].verdict;
   EXPECT_LT(result.cells[1].measures[0]->mean, 102);
@@ -194,10 +195,10 @@ TEST(Analyze, ComparesMeasuredEnergyAndAddsNoEstimateToIt) {
   EXPECT_NE(result.methods.find("Energy is measured: the sum of gpu0."), std::string::npos) << result.methods;
 }
 
-TEST(Analyze, AnEstimatedDomainIsShownBesideAndComparedOnlyWhereAskedFor) {
-  const ExperimentData data = measured_beside_estimates();
+TEST(Analyze, ComparesAnEstimatedDomainOnlyOnRequest) {
+  const ExperimentData data = data_with_estimates();
   const AnalysisResult result = analyzed(data);
-  EXPECT_TRUE(of_measure(result, "package").empty());
+  EXPECT_TRUE(comparisons_of(result, "package").empty());
   EXPECT_EQ(result.cells[1].measures[2]->mean, 2000);
   const AnalysisResult asked = analyzed(data, {.measures = {"package"}});
   ASSERT_EQ(asked.comparisons.size(), 1u);
@@ -205,16 +206,16 @@ TEST(Analyze, AnEstimatedDomainIsShownBesideAndComparedOnlyWhereAskedFor) {
       << asked.comparisons[0].verdict;
 }
 
-TEST(Analyze, WhereNothingIsMeasuredEstimatesAreComparedAndCalledThat) {
-  ExperimentData data = twice_as_much(true);
+TEST(Analyze, WithoutMeasurementsComparesEstimatesAndMarksThem) {
+  ExperimentData data = data_with_doubled_energy(true);
   for (ExperimentRow& row : data.rows) row.domains[0].provenance = Provenance::estimated;
   const AnalysisResult result = analyzed(data);
   EXPECT_TRUE(has_flag(result.flags, "estimated_energy"));
-  const std::vector<Comparison> energy = of_measure(result, "energy_j");
+  const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
   EXPECT_NE(energy[0].verdict.find("less estimated energy than b"), std::string::npos) << energy[0].verdict;
 }
 
-TEST(Analyze, RowsOfDifferentDomainsAreComparedByThoseThatAllHave) {
+TEST(Analyze, ComparesRowsByTheirCommonDomains) {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
   for (ExperimentRow& row : data.rows) {
     row.domains = {make_domain_energy("gpu0", 100 + wobble(row.block + 5 * row.levels[0]))};
@@ -224,24 +225,24 @@ TEST(Analyze, RowsOfDifferentDomainsAreComparedByThoseThatAllHave) {
   EXPECT_TRUE(has_flag(result.flags, "domains_differ"));
   EXPECT_EQ(result.measures[0].domains, std::vector<std::string>{"gpu0"});
   EXPECT_EQ(result.measures[0].excluded_domains, std::vector<std::string>{"package-0"});
-  EXPECT_FALSE(of_measure(result, "energy_j")[0].is_different);
+  EXPECT_FALSE(comparisons_of(result, "energy_j")[0].is_different);
   EXPECT_EQ(result.row_flags[0], std::vector<std::string>{"domains_differ"}) << "it lacks what others have";
   EXPECT_TRUE(result.row_flags[1].empty());
 }
 
-TEST(Analyze, RowsWithoutACommonDomainAreNotComparedAndTheReasonIsGiven) {
+TEST(Analyze, RefusesRowsWithoutACommonDomainWithAReason) {
   ExperimentData data = synthetic_experiment({"a", "b"}, {"m"}, 10, [](auto, auto, auto) { return 1.0; });
   for (ExperimentRow& row : data.rows) row.domains = {make_domain_energy(row.levels[0] == 0 ? "gpu0" : "psys", 100)};
   const AnalysisResult result = analyzed(data);
   EXPECT_TRUE(has_flag(result.flags, "no_common_domain"));
-  const std::vector<Comparison> energy = of_measure(result, "energy_j");
+  const std::vector<Comparison> energy = comparisons_of(result, "energy_j");
   ASSERT_EQ(energy.size(), 1u);
   EXPECT_FALSE(energy[0].p);
-  EXPECT_NE(energy[0].verdict.find("no domain in common"), std::string::npos) << energy[0].verdict;
-  EXPECT_TRUE(of_measure(result, "time_s")[0].p);
+  EXPECT_NE(energy[0].verdict.find("no common domain"), std::string::npos) << energy[0].verdict;
+  EXPECT_TRUE(comparisons_of(result, "time_s")[0].p);
 }
 
-TEST(Analyze, EpochsOfARowThatWasOnlyEstimatedAreInNoMean) {
+TEST(Analyze, ExcludesEpochsOfEstimatedRowsFromMeans) {
   ExperimentData data = synthetic_experiment({"a"}, {"m"}, 2, [](auto, auto, auto) { return 10.0; });
   for (ExperimentRow& row : data.rows) row.epochs = {{0, 3, row.block == 0 ? 6.0 : 600.0, {}}};
   data.rows[1].domains = {make_domain_energy("package-0", 1000, Provenance::estimated)};
@@ -250,7 +251,7 @@ TEST(Analyze, EpochsOfARowThatWasOnlyEstimatedAreInNoMean) {
 }
 
 TEST(Analyze, AnExperimentWithoutRowsIsAnError) {
-  ExperimentData data = twice_as_much(true);
+  ExperimentData data = data_with_doubled_energy(true);
   for (ExperimentRow& row : data.rows) row.state = RowState::todo;
   EXPECT_FALSE(analyze(data, {}));
 }

@@ -49,8 +49,8 @@ std::string measure_name(const Measure& measure) {
 void flag_rows(const CellView& view, std::vector<AnalysisFlag>& flags) {
   const CellRows& cell = view.cell;
   if (cell.failed > 0) {
-    flags.push_back({"failed_rows", fmt::format("{} of {} rows failed and are left out", cell.failed, cell.planned),
-                     "look at their stderr.txt, then run the experiment again"});
+    flags.push_back({"failed_rows", fmt::format("{} of {} rows failed and are excluded", cell.failed, cell.planned),
+                     "check their stderr.txt, then run joulemap experiment resume"});
   }
   if (const std::size_t open = cell.planned - cell.failed - cell.rows.size(); open > 0) {
     flags.push_back({"unfinished_rows", fmt::format("{} of {} rows have not run yet", open, cell.planned), ""});
@@ -81,15 +81,15 @@ void flag_energies(const CellView& view, std::vector<AnalysisFlag>& flags) {
     }
   }
   if (!missing.empty()) {
-    const std::string what = view.table.energy.provenance == Provenance::measured ? "a measured" : "an estimated";
-    flags.push_back({"missing_energy", fmt::format("{} without {} energy to compare", rows_text(missing), what), ""});
+    const std::string what = view.table.energy.provenance == Provenance::measured ? "measured" : "estimated";
+    flags.push_back({"missing_energy", fmt::format("{}: no {} energy to compare", rows_text(missing), what), ""});
   }
   for (const auto& [name, rows] : zero) {
-    flags.push_back({"zero_energy", fmt::format("{}: {} used 0 J, which no machine does", rows_text(rows), name),
-                     "joulemap doctor: the sensor may be there and frozen"});
+    flags.push_back({"zero_energy", fmt::format("{}: energy of {} is 0 J, which is impossible", rows_text(rows), name),
+                     "run joulemap doctor: the sensor may be frozen"});
   }
   for (const auto& [name, rows] : negative) {
-    flags.push_back({"negative_energy", fmt::format("{}: {} used less than 0 J", rows_text(rows), name), ""});
+    flags.push_back({"negative_energy", fmt::format("{}: energy of {} is negative", rows_text(rows), name), ""});
   }
 }
 
@@ -126,12 +126,11 @@ void flag_sums(const CellView& view, std::vector<AnalysisFlag>& flags) {
     }
   }
   if (apart == 0) return;
-  flags.push_back(
-      {"sum_of_samples",
-       fmt::format("{}: the published sum of samples, taken as if they were 1 s apart, is off by {:+.1f} to "
-                   "{:+.1f} % from integration over the run; {} of {} rows by more than {} %",
-                   name, least * 100, most * 100, apart, view.cell.rows.size(), kSampleSumTolerance * 100),
-       "the energies here are integrated"});
+  flags.push_back({"sum_of_samples",
+                   fmt::format("{}: the published sum of samples assumes 1 s between samples and differs by {:+.1f} to "
+                               "{:+.1f} % from the integral over the run; {} of {} rows by more than {} %",
+                               name, least * 100, most * 100, apart, view.cell.rows.size(), kSampleSumTolerance * 100),
+                   "this analysis uses the integral"});
 }
 
 // Compares the power at the start of each row with the idle power: the row's baseline, else the first row of the cell.
@@ -154,9 +153,10 @@ void flag_pauses(const CellView& view, std::vector<AnalysisFlag>& flags) {
   if (!is_above_idle(usual_w, *idle_w)) return;
   flags.push_back(
       {"cool_down",
-       fmt::format("the pause between rows does not reach idle: rows begin at {:.1f} W (median), {} {:.1f} W", usual_w,
-                   power_by_provenance(view.row(0).baseline, provenance) ? "idle are" : "the first began at", *idle_w),
-       "cool down until power and temperature are near the baseline, not for a fixed time"});
+       fmt::format("power does not return to idle between rows: rows start at {:.1f} W (median), {} {:.1f} W", usual_w,
+                   power_by_provenance(view.row(0).baseline, provenance) ? "idle power is" : "the first started at",
+                   *idle_w),
+       "wait until power and temperature are near the baseline instead of a fixed time"});
 }
 
 std::string percent_of_change(double before, double after) {
@@ -178,8 +178,8 @@ void flag_order(const Measure& measure, const MeasureSummary& spread, double alp
                      change->first + 1, values.size(), amount_text(change->median_before, measure.unit),
                      amount_text(change->median_after, measure.unit),
                      percent_of_change(change->median_before, change->median_after), p_text(change->test.p)),
-         is_warm_up ? "the mean says little: warm up first, or leave the first rows out and say so"
-                    : "something changed while the experiment ran: compare only what ran under the same conditions"});
+         is_warm_up ? "the mean is not representative: warm up first, or exclude the first rows and report it"
+                    : "conditions changed during the experiment: compare only rows with the same conditions"});
   }
   const statistics::Trend trend = statistics::mann_kendall(values);
   const double over_all = trend.slope * static_cast<double>(values.size() - 1);
@@ -189,7 +189,7 @@ void flag_order(const Measure& measure, const MeasureSummary& spread, double alp
          fmt::format("{} drifts with the order of rows: {} to {} over {} rows (tau = {:+.2f}, p = {})",
                      measure_name(measure), amount_text(values.front(), measure.unit),
                      amount_text(values.back(), measure.unit), values.size(), trend.tau, p_text(trend.test.p)),
-         "interleave what is compared (order = \"blocked-random\")"});
+         "interleave the cells (order = \"blocked-random\")"});
   }
 }
 
@@ -203,7 +203,7 @@ void flag_spread(const CellView& view, const Measure& measure, const MeasureSumm
     flags.push_back(
         {is_zero ? "all_zero" : "constant",
          fmt::format("{} is {} in all {} rows", measure_name(measure), is_zero ? "0" : "the same", values.size()),
-         "a number that never changes is often not measured"});
+         "a constant value is often not a measurement"});
     return;
   }
   if (spread.mean != 0 && measure.kind != MeasureKind::metric &&
@@ -211,7 +211,7 @@ void flag_spread(const CellView& view, const Measure& measure, const MeasureSumm
     flags.push_back({"large_spread",
                      fmt::format("{}: the standard deviation is {:.0f} % of the mean", measure_name(measure),
                                  spread.standard_deviation / std::abs(spread.mean) * 100),
-                     "look at the single rows before the mean"});
+                     "inspect the individual rows before the mean"});
   }
   if (spread.outliers.empty()) return;
   std::vector<std::size_t> having;  // numbers of the rows that have a value
@@ -221,8 +221,8 @@ void flag_spread(const CellView& view, const Measure& measure, const MeasureSumm
   std::vector<std::size_t> numbers;
   for (const std::size_t index : spread.outliers) numbers.push_back(having[index]);
   flags.push_back({"outlier",
-                   fmt::format("{}: {} apart from the others; kept", measure_name(measure),
-                               rows_text(numbers) + (numbers.size() == 1 ? " lies" : " lie")),
+                   fmt::format("{}: {}; not excluded", measure_name(measure),
+                               rows_text(numbers) + (numbers.size() == 1 ? " is an outlier" : " are outliers")),
                    ""});
 }
 
@@ -238,7 +238,8 @@ std::vector<AnalysisFlag> cell_flags(const ExperimentData& data, const Experimen
   std::vector<AnalysisFlag> flags;
   flag_rows(view, flags);
   flag_energies(view, flags);
-  flag_share(view, "throttled", "clocks were held down by heat or power", &ExperimentRow::throttled_share, flags);
+  flag_share(view, "throttled", "clocks were throttled by temperature or power", &ExperimentRow::throttled_share,
+             flags);
   flag_share(view, "stolen_time", "a hypervisor took CPU time", &ExperimentRow::cpu_steal_share, flags);
   flag_pauses(view, flags);
   flag_sums(view, flags);

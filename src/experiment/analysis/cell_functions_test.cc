@@ -25,7 +25,7 @@ ExperimentData one_cell() {
   return data;
 }
 
-TEST(CellFunctions, AreMeansOfTheRowsThatTellThemTheLargestFirst) {
+TEST(CellFunctions, AreMeansOfTheRowsThatContainThemLargestFirst) {
   const ExperimentData data = one_cell();
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
@@ -41,7 +41,7 @@ TEST(CellFunctions, AreMeansOfTheRowsThatTellThemTheLargestFirst) {
   EXPECT_EQ(functions[1].energy_j, 5);
 }
 
-TEST(CellFunctions, EnergiesOfARowThatWasOnlyEstimatedAreLeftOut) {
+TEST(CellFunctions, ExcludeEnergiesOfEstimatedRows) {
   ExperimentData data = one_cell();
   data.rows[1].domains = {make_domain_energy("package-0", 100, Provenance::estimated)};
   const Result<AnalysisResult> result = analyze(data, {});
@@ -52,7 +52,7 @@ TEST(CellFunctions, EnergiesOfARowThatWasOnlyEstimatedAreLeftOut) {
   EXPECT_EQ(function.time_s, 3) << "of both rows";
 }
 
-TEST(CellFunctions, TheirCauseIsThatOfTheMostTimeAndSaysWhereANameToldIt) {
+TEST(CellFunctions, TheirCauseHasTheMostTimeAndMarksInferenceFromNames) {
   const ExperimentData data = one_cell();
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
@@ -64,7 +64,7 @@ TEST(CellFunctions, TheirCauseIsThatOfTheMostTimeAndSaysWhereANameToldIt) {
   EXPECT_NEAR(functions[1].cause->times_s.sum(), functions[1].time_s, 1e-12);
 }
 
-TEST(CellFunctions, ComeBackFromRowJsonAndWithoutACauseNamesTellIt) {
+TEST(CellFunctions, RoundTripThroughRowJsonAndInferMissingCausesFromNames) {
   const ExperimentData data = one_cell();
   const std::string text = row_json(data.rows[0], {}, data);
   const Result<ExperimentRow> row = parse_row_json(text, "row.json", data);
@@ -74,14 +74,14 @@ TEST(CellFunctions, ComeBackFromRowJsonAndWithoutACauseNamesTellIt) {
   EXPECT_EQ(row->functions[1].count, 4u);
   EXPECT_EQ(row->functions[1].cause->basis, CauseBasis::ledger);
   EXPECT_EQ(row->functions[1].cause->times_s[CauseClass::synchronisation], 1);
-  const Result<ExperimentRow> others = parse_row_json(
+  const Result<ExperimentRow> parsed = parse_row_json(
       R"({"schema": "joulemap.row/1", "functions": [{"name": "cudaMemcpy", "time_s": 2}]})", "row.json", data);
-  ASSERT_TRUE(others);
-  EXPECT_EQ(others->functions[0].cause->largest_class, CauseClass::memory);
-  EXPECT_EQ(others->functions[0].cause->basis, CauseBasis::name);
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->functions[0].cause->largest_class, CauseClass::memory);
+  EXPECT_EQ(parsed->functions[0].cause->basis, CauseBasis::name);
 }
 
-TEST(RowFlags, AreWhatIsToldOfARowAlone) {
+TEST(RowFlags, AreDiagnosticsOfASingleRow) {
   ExperimentData data = synthetic_experiment({"torch"}, {"net"}, 8,
                                              [](auto, auto, auto block) { return 100.0 + static_cast<double>(block); });
   set_energy(data.rows[1], std::nullopt);

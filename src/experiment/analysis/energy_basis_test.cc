@@ -31,7 +31,7 @@ TEST(EnergyBasis, IsMeasuredWhereAnyRowHasAMeasurement) {
   EXPECT_EQ(comparable_energy_j(basis, rows[1]), 7);
 }
 
-TEST(EnergyBasis, IsTheDomainsOfAllRows) {
+TEST(EnergyBasis, HasTheDomainsOfAllRows) {
   const std::vector<ExperimentRow> rows = {
       row_with({make_domain_energy("package-0", 5), make_domain_energy("gpu0", 9)}),
       row_with({make_domain_energy("gpu0", 8), make_domain_energy("gpu1", 8)})};
@@ -45,7 +45,7 @@ TEST(EnergyBasis, IsTheDomainsOfAllRows) {
   EXPECT_EQ(energy_basis(rows, "package").domains, Names{"package-0"});
 }
 
-TEST(EnergyBasis, OfRowsWithoutACommonDomainComparesNothing) {
+TEST(EnergyBasis, OfRowsWithoutACommonDomainIsEmpty) {
   const std::vector<ExperimentRow> rows = {row_with({make_domain_energy("psys", 5)}),
                                            row_with({make_domain_energy("gpu0", 8)})};
   const EnergyBasis basis = energy_basis(rows);
@@ -54,7 +54,7 @@ TEST(EnergyBasis, OfRowsWithoutACommonDomainComparesNothing) {
   EXPECT_FALSE(comparable_energy_j(basis, rows[0]));
 }
 
-TEST(EnergyBasis, ARowThatCouldNotReadADomainOfTheOthersHasNoEnergyAndCostsThemNothing) {
+TEST(EnergyBasis, ARowWithAnUnreadableDomainHasNoEnergyAndDoesNotAffectOtherRows) {
   const std::vector<ExperimentRow> rows = {
       row_with({make_domain_energy("package-0", 5), make_domain_energy("gpu0", 9)}),
       row_with({make_domain_energy("package-0", 5), make_domain_energy("gpu0", {})})};
@@ -64,7 +64,7 @@ TEST(EnergyBasis, ARowThatCouldNotReadADomainOfTheOthersHasNoEnergyAndCostsThemN
   EXPECT_FALSE(comparable_energy_j(basis, rows[1]));
 }
 
-TEST(EnergyBasis, ADomainThatNoRowCouldReadIsNotMissed) {
+TEST(EnergyBasis, IgnoresADomainThatNoRowCouldRead) {
   const std::vector<ExperimentRow> rows = {row_with({make_domain_energy("gpu0", 9), make_domain_energy("gpu1", {})}),
                                            row_with({make_domain_energy("gpu0", 8), make_domain_energy("gpu1", {})})};
   const EnergyBasis basis = energy_basis(rows);
@@ -72,14 +72,14 @@ TEST(EnergyBasis, ADomainThatNoRowCouldReadIsNotMissed) {
   EXPECT_EQ(comparable_energy_j(basis, rows[1]), 8);
 }
 
-TEST(EnergyBasis, RowsThatFailedDoNotCount) {
+TEST(EnergyBasis, IgnoresFailedRows) {
   std::vector<ExperimentRow> rows = {row_with({make_domain_energy("gpu0", 9)}),
                                      row_with({make_domain_energy("psys", 8)})};
   rows[1].state = RowState::failed;
   EXPECT_EQ(energy_basis(rows).domains, Names{"gpu0"});
 }
 
-TEST(EnergyBasis, OfRowsWithoutEnergyIsNotKnown) {
+TEST(EnergyBasis, OfRowsWithoutEnergyIsUnknown) {
   const std::vector<ExperimentRow> rows = {row_with({})};
   const EnergyBasis basis = energy_basis(rows);
   EXPECT_FALSE(basis.has_energy || basis.is_comparable());

@@ -30,9 +30,8 @@ void flag_not_interleaved(const ExperimentData& data, const ExperimentTable& tab
   }
   if (repeated == 0 || changes + 1 > cells) return;
   flags.push_back({"not_interleaved",
-                   "all repetitions of a cell ran one after another: a drift of the machine looks like a difference "
-                   "between cells",
-                   "order = \"blocked-random\""});
+                   "all repetitions of a cell ran consecutively: machine drift looks like a difference between cells",
+                   "set order = \"blocked-random\""});
 }
 
 // Levels that never ran on the same machine are confounded with the machine.
@@ -51,7 +50,7 @@ void flag_confounded_nodes(const ExperimentData& data, const AnalysisResult& res
       flags.push_back({"nodes_confounded",
                        fmt::format("{} {} and {} never ran on the same node", data.factors[factor].name,
                                    data.factors[factor].levels[*one.a], data.factors[factor].levels[*one.b]),
-                       "make nodes blocks: experiment submit does"});
+                       "run each block on one node, as joulemap experiment submit does"});
       break;
     }
   }
@@ -81,8 +80,8 @@ void flag_estimates(const ExperimentData& data, const EnergyBasis& energy, std::
   flags.push_back({is_all ? "estimated_energy" : "estimates_not_added",
                    is_all ? fmt::format("no row has a measured energy: energies are estimates of {}",
                                         names_text(energy.domains.empty() ? estimated : energy.domains))
-                          : fmt::format("{}: estimated, in no energy here", names_text(estimated)),
-                   "joulemap doctor: how to measure it"});
+                          : fmt::format("{}: estimated, not part of any energy", names_text(estimated)),
+                   "run joulemap doctor to see how to measure it"});
 }
 
 // Rows are compared over the domains that all of them have.
@@ -94,13 +93,13 @@ void flag_differing_domains(const EnergyBasis& energy, std::vector<AnalysisFlag>
     flags.push_back(
         {"no_common_domain",
          fmt::format("rows have no {} domain in common ({}): energies are not compared", how, excluded_domains),
-         "run the rows where the same sensors can be read, or choose a domain with --metric"});
+         "run the rows where the same sensors are readable, or choose a domain with --metric"});
     return;
   }
   flags.push_back({"domains_differ",
-                   fmt::format("rows do not have the same {} domains: energies are those of {}; left out: {}", how,
+                   fmt::format("rows have different {} domains: energies include {}; excluded: {}", how,
                                names_text(energy.domains), excluded_domains),
-                   "run again the rows that are flagged domains_differ, where the same sensors can be read"});
+                   "rerun the rows flagged domains_differ where the same sensors are readable"});
 }
 
 void flag_pairing(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
@@ -108,9 +107,9 @@ void flag_pairing(const AnalysisResult& result, std::vector<AnalysisFlag>& flags
                                      [](const Comparison& one) { return one.pairing == Pairing::paired; });
   if (result.is_blocked || !is_paired) return;
   flags.push_back({"arbitrary_pairing",
-                   "rows are paired by the number of the repetition alone, nothing in the design pairs them: the "
-                   "unpaired tests stand beside the paired ones, believe those",
-                   "order = \"blocked-random\" makes the pairs real"});
+                   "rows are paired by repetition number only, not by design: use the unpaired tests, which are shown "
+                   "next to the paired ones",
+                   "set order = \"blocked-random\" for valid pairs"});
 }
 
 // Compares the smallest attainable p of each family with the threshold after adjustment.
@@ -131,11 +130,11 @@ void flag_floor(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) 
     flags.push_back(
         {"p_floor",
          fmt::format(
-             "{} {} cannot go below p = {}: with {} comparisons of {} nothing survives Bonferroni or Holm at {} "
-             "(least p x comparisons = {:.2g})",
-             n, is_paired ? "pairs" : "rows of each", p_text(floor), any->family_size, result.factors[any->factor].name,
-             result.alpha, floor * times),
-         fmt::format("{} repetitions, or fewer comparisons (--metric, --factor)", any->minimum_n.value_or(0))});
+             "{} {} cannot give p below {}: with {} comparisons of {} nothing is significant after Bonferroni or Holm "
+             "at {} (smallest p x comparisons = {:.2g})",
+             n, is_paired ? "pairs" : "rows per level", p_text(floor), any->family_size,
+             result.factors[any->factor].name, result.alpha, floor * times),
+         fmt::format("use {} repetitions, or fewer comparisons (--metric, --factor)", any->minimum_n.value_or(0))});
   }
 }
 
@@ -147,13 +146,13 @@ void flag_counts(const AnalysisResult& result, std::vector<AnalysisFlag>& flags)
     bool is_test;
   };
   constexpr Kind kKinds[] = {{"warm_up", "change within their first half (warm-up)", true},
-                             {"change_point", "change at one place", true},
+                             {"change_point", "have a change point", true},
                              {"drift", "drift with the order of rows", true},
-                             {"cool_down", "begin far above idle: the pause between rows is too short", false},
-                             {"sum_of_samples", "have sums of samples that integration does not give", false},
-                             {"zero_energy", "hold an energy of 0 J", false},
-                             {"negative_energy", "hold a negative energy", false},
-                             {"throttled", "ran with clocks held down", false},
+                             {"cool_down", "start far above idle power: the pause between rows is too short", false},
+                             {"sum_of_samples", "have sums of samples that differ from the integral", false},
+                             {"zero_energy", "contain an energy of 0 J", false},
+                             {"negative_energy", "contain a negative energy", false},
+                             {"throttled", "ran with throttled clocks", false},
                              {"stolen_time", "lost CPU time to a hypervisor", false}};
   for (const Kind& kind : kKinds) {
     std::size_t cells = 0;
@@ -163,7 +162,7 @@ void flag_counts(const AnalysisResult& result, std::vector<AnalysisFlag>& flags)
     }
     if (cells == 0) continue;
     std::string message = fmt::format("{} of {} cells {}", cells, result.cells.size(), kind.message);
-    if (kind.is_test) message += fmt::format("; each measure is tested at {}", result.alpha);
+    if (kind.is_test) message += fmt::format("; each measure is tested at alpha = {}", result.alpha);
     flags.push_back({std::string(kind.code), std::move(message), ""});
   }
 }
@@ -176,10 +175,10 @@ void flag_cells(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) 
     most = std::max(most, cell.n);
   }
   if (least != most) {
-    flags.push_back({"unbalanced", fmt::format("cells have from {} to {} rows", least, most), ""});
+    flags.push_back({"unbalanced", fmt::format("cells have {} to {} rows", least, most), ""});
   }
   if (most < 2) {
-    flags.push_back({"no_repetitions", "no cell has two rows: nothing can be said about chance", "repetitions = 10"});
+    flags.push_back({"no_repetitions", "no cell has two rows: the variation is unknown", "set repetitions = 10"});
   }
 }
 

@@ -75,7 +75,7 @@ std::string doubts(const Comparison& one, const AnalysisResult& result) {
     }
   }
   if (codes.empty()) return "";
-  std::string text = "; but look at the flags first: ";
+  std::string text = "; check these flags first: ";
   for (const std::string& code : codes) text += (code == *codes.begin() ? "" : ", ") + code;
   return text;
 }
@@ -84,7 +84,7 @@ std::string verdict_of_all(const Comparison& one, const AnalysisResult& result) 
   const ExperimentFactor& factor = result.factors[one.factor];
   const Measure& measure = result.measures[one.measure];
   return fmt::format("{} levels of {} {} in {}{} ({})", factor.levels.size(), factor.name,
-                     one.is_different ? "differ" : "are not shown to differ",
+                     one.is_different ? "differ" : "do not differ significantly",
                      measure.is_estimated() ? "estimated " : "", measure.name, p_words(one));
 }
 
@@ -93,9 +93,9 @@ std::string verdict_of_all(const Comparison& one, const AnalysisResult& result) 
 std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
   if (const Measure& energy = result.measures[one.measure];
       energy.domains.empty() && !energy.excluded_domains.empty()) {
-    return "not compared: rows have no domain in common whose energy is known";
+    return "not compared: rows have no common domain with known energy";
   }
-  if (!one.p) return "cannot be tested: fewer than two values of a level";
+  if (!one.p) return "not tested: a level has fewer than two values";
   if (!one.a) return verdict_of_all(one, result);
   const Measure& measure = result.measures[one.measure];
   const std::vector<std::string>& levels = result.factors[one.factor].levels;
@@ -114,13 +114,13 @@ std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
   const double floor = floor_of(one);
   if (*one.p < result.alpha && floor > needed) {
     return fmt::format(
-        "cannot be shown with {} {}: p = {} is near the least possible ({}), {} comparisons need {}; if "
-        "true, {} {} than {} ({}){}",
+        "not significant with {} {}: p = {} is near the smallest possible ({}), {} comparisons need {}; if "
+        "real, {} {} than {} ({}){}",
         one.n_a, one.pairing == Pairing::paired ? "pairs" : "rows", p_text(*one.p), p_text(floor), one.family_size,
         p_text(needed), a, change_words(measure, one.difference.value_or(0), one.percent), b,
         interval_words(one, measure), after);
   }
-  return fmt::format("no difference shown between {} and {}{} ({}; {}){}", a, b,
+  return fmt::format("no significant difference between {} and {}{} ({}; {}){}", a, b,
                      measure.is_estimated() ? " in estimated energy" : "", interval_words(one, measure), p_words(one),
                      after);
 }
@@ -132,9 +132,9 @@ std::string tests_sentence(const AnalysisResult& result) {
   for (const Comparison& one : result.comparisons) tests.insert(one.test);
   std::string names;
   const auto name = [](const std::string& test) -> std::string {
-    if (test == "wilcoxon-signed-rank") return "Wilcoxon's signed-rank test (exact, zeros by Pratt)";
-    if (test == "mann-whitney") return "Mann and Whitney's U test (exact, with ties)";
-    return test == "friedman" ? "Friedman's test" : "Kruskal and Wallis's test";
+    if (test == "wilcoxon-signed-rank") return "the Wilcoxon signed-rank test (exact, zeros by Pratt)";
+    if (test == "mann-whitney") return "the Mann-Whitney U test (exact, with ties)";
+    return test == "friedman" ? "the Friedman test" : "the Kruskal-Wallis test";
   };
   for (const std::string& test : tests) names += (names.empty() ? "" : ", ") + name(test);
   return names;
@@ -146,7 +146,7 @@ std::string family_sentence(const AnalysisResult& result) {
   if (result.adjustment == "none") return fmt::format("p-values of up to {} comparisons were not adjusted", largest);
   const std::string_view how = result.adjustment == "holm"         ? "Holm's method"
                                : result.adjustment == "bonferroni" ? "Bonferroni's method"
-                                                                   : "the method of Benjamini and Hochberg";
+                                                                   : "the Benjamini-Hochberg method";
   return fmt::format(
       "p-values were adjusted by {} within each family of comparisons (one factor, one test; {} at most)", how,
       largest);
@@ -176,8 +176,8 @@ std::string methods_paragraph(const AnalysisResult& result) {
     text += fmt::format("Energy is {}: the sum of {}. ", to_string(*measure.provenance), domains_text(measure));
   }
   text += result.is_blocked ? "Each repetition is a complete block in random order; cells are compared within blocks. "
-                            : "Runs are not blocked: paired tests pair by the number of the repetition, unpaired tests "
-                              "stand beside. ";
+                            : "Runs are not blocked: paired tests pair by repetition number; unpaired tests are "
+                              "reported, too. ";
   if (!result.comparisons.empty()) {
     text += fmt::format("Levels were compared by {}; {}; alpha = {}. ", tests_sentence(result), family_sentence(result),
                         result.alpha);
@@ -186,8 +186,8 @@ std::string methods_paragraph(const AnalysisResult& result) {
         "from the exact test. ";
   }
   text += fmt::format(
-      "Intervals of means are BCa bootstraps ({} resamples, seed {}). Outliers (modified z above 3.5), "
-      "drifts (Mann-Kendall) and changes (Pettitt) were flagged; no run was left out.",
+      "Intervals of means are BCa bootstrap intervals ({} resamples, seed {}). Outliers (modified z above 3.5), "
+      "drifts (Mann-Kendall) and change points (Pettitt) were flagged; no run was excluded.",
       result.resamples, result.seed);
   return text;
 }

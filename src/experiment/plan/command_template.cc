@@ -107,7 +107,7 @@ Status check_template(const CommandSpec& command, std::span<const ExperimentFact
     const bool is_known = is_reserved_placeholder(name) ||
                           std::any_of(factors.begin(), factors.end(), [&](const auto& f) { return f.name == name; });
     if (!is_known) {
-      problem = fmt::format("{{{0}}} names no factor; {{{{{0}}}}} stands for the text itself", name);
+      problem = fmt::format("{{{0}}} is not a factor; write {{{{{0}}}}} for the literal text", name);
     } else if (is_shell && !shell.unsafe_reason().empty()) {
       problem = fmt::format("{{{}}} {}", name, shell.unsafe_reason());
     }

@@ -28,7 +28,7 @@ std::string output_of(const std::vector<std::string>& command) {
   return {text.data(), size};
 }
 
-TEST(CommandTemplate, WordsAreFilledWithinTheirWords) {
+TEST(CommandTemplate, FillsPlaceholdersWithinWords) {
   const CommandSpec command{
       {"train", "--variant={variant}", "{batch}", "{folder}/m.json", "{{batch}}", "${HOME} {} {\"a\": {}}"}, ""};
   ASSERT_TRUE(check_template(command, kFactors));
@@ -38,19 +38,19 @@ TEST(CommandTemplate, WordsAreFilledWithinTheirWords) {
   EXPECT_EQ(expand_command(command, values(1)), filled);
 }
 
-TEST(CommandTemplate, AShellTakesALevelAsItIsWhateverItHolds) {
+TEST(CommandTemplate, AShellReceivesAnyLevelVerbatim) {
   const CommandSpec command{{}, "printf '%s|' {variant} x{batch}"};
   ASSERT_TRUE(check_template(command, kFactors));
   EXPECT_EQ(output_of(expand_command(command, values(1))), kFactors[0].levels[1] + "|x32|");
 }
 
-TEST(CommandTemplate, APlaceholderWithinQuotesOfTheShellIsRefused) {
+TEST(CommandTemplate, RefusesAPlaceholderWithinShellQuotes) {
   EXPECT_FALSE(check_template({{}, "echo \"{variant}\""}, kFactors));
   EXPECT_FALSE(check_template({{}, "echo '{variant}'"}, kFactors));
   EXPECT_TRUE(check_template({{}, "echo \\' {variant} \"$HOME\" {batch}"}, kFactors));
 }
 
-TEST(CommandTemplate, APlaceholderIsRefusedWhereTheShellWouldNotTakeItsQuotes) {
+TEST(CommandTemplate, RefusesAPlaceholderWhereQuotingHasNoEffect) {
   const std::vector<std::string> refused = {
       "cat <<EOF\n{variant}\nEOF",
       "cat <<-EOF\n\ta\n\t{variant}\n\tEOF\n",
@@ -68,7 +68,7 @@ TEST(CommandTemplate, APlaceholderIsRefusedWhereTheShellWouldNotTakeItsQuotes) {
   for (const std::string& text : refused) EXPECT_FALSE(check_template({{}, text}, kFactors)) << text;
 }
 
-TEST(CommandTemplate, APlaceholderIsTakenBesideHereDocumentsCommentsAndHereStrings) {
+TEST(CommandTemplate, AcceptsAPlaceholderBesideHereDocumentsCommentsAndHereStrings) {
   const std::vector<std::string> taken = {
       "cat <<EOF\n$HOME it's\nEOF\necho {variant}",
       "cat <<EOF {variant}\nx\nEOF",
@@ -88,7 +88,7 @@ TEST(CommandTemplate, AnUnknownNameIsRefused) {
   EXPECT_NE(checked.error().message.find("{bacth}"), std::string::npos);
 }
 
-TEST(CommandTemplate, SeedsOfRowsDifferAndStayTheSame) {
+TEST(CommandTemplate, SeedsOfRowsDifferAndAreReproducible) {
   EXPECT_EQ(expand_placeholders("{seed}", values(0, 3)), expand_placeholders("{seed}", values(1, 3)));
   EXPECT_NE(expand_placeholders("{seed}", values(0, 3)), expand_placeholders("{seed}", values(0, 4)));
 }

@@ -35,7 +35,7 @@ void check_experiment_name(const DocumentValue* value, const ExperimentSpec& spe
   const bool is_path = spec.name == "." || spec.name == ".." || std::ranges::any_of(spec.name, is_odd);
   if (!is_path && spec.name.size() <= kMostName_bytes) return;
   errors.add(value == nullptr ? 0 : value->line,
-             fmt::format("name names a folder here: at most {} bytes, no /, no control character, not {}",
+             fmt::format("name is used as a folder name: at most {} bytes, no /, no control characters; not {}",
                          kMostName_bytes, joulemap::quoted(spec.name)));
 }
 
@@ -44,7 +44,7 @@ void read_levels(const DocumentMember& member, ExperimentFactor& factor, SpecErr
   for (const DocumentValue& element : levels == nullptr ? DocumentValue::Array{} : *levels) {
     const std::optional<std::string> level = level_text(element);
     if (!level) {
-      errors.add(element.line, fmt::format("levels of {} must be texts or numbers", factor.name));
+      errors.add(element.line, fmt::format("levels of {} must be strings or numbers", factor.name));
     } else if (std::find(factor.levels.begin(), factor.levels.end(), *level) != factor.levels.end()) {
       errors.add(element.line, fmt::format("{} has the level {} twice", factor.name, joulemap::quoted(*level)));
     } else {
@@ -59,13 +59,13 @@ void read_levels(const DocumentMember& member, ExperimentFactor& factor, SpecErr
 void read_factors(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& errors) {
   if (table == nullptr || table->table() == nullptr || table->table()->empty()) {
     errors.add(table == nullptr ? 0 : table->line,
-               "[factors] is missing: what is varied, such as variant = [\"a\", \"b\"]");
+               "[factors] is missing: list each factor with its levels, such as variant = [\"a\", \"b\"]");
     return;
   }
   for (const DocumentMember& member : *table->table()) {
     ExperimentFactor factor{member.key, {}, true};
     if (!is_name(member.key) || is_reserved_placeholder(member.key)) {
-      errors.add(member.value.line, fmt::format("a factor cannot be called {}: letters, digits, - and _, and not {}",
+      errors.add(member.value.line, fmt::format("invalid factor name {}: use letters, digits, - and _, but not {}",
                                                 joulemap::quoted(member.key), reserved_placeholders()));
     }
     read_levels(member, factor, errors);
@@ -93,20 +93,20 @@ std::vector<std::size_t> matched_levels(const DocumentMember& member, const Expe
 void read_exclusions(const DocumentValue* list, ExperimentSpec& spec, SpecErrors& errors) {
   if (list == nullptr) return;
   if (list->array() == nullptr) {
-    errors.add(list->line, "exclusions are written as [[exclude]], with two brackets");
+    errors.add(list->line, "write exclusions as [[exclude]], with two brackets");
     return;
   }
   for (const DocumentValue& table : *list->array()) {
     Exclusion exclusion(spec.factors.size());
     if (table.table() == nullptr || table.table()->empty()) {
-      errors.add(table.line, "an [[exclude]] names levels of factors that are not combined");
+      errors.add(table.line, "[[exclude]] must list the levels of factors that are not combined");
       continue;
     }
     for (const DocumentMember& member : *table.table()) {
       const auto factor = std::find_if(spec.factors.begin(), spec.factors.end(),
                                        [&](const ExperimentFactor& each) { return each.name == member.key; });
       if (factor == spec.factors.end()) {
-        errors.add(member.value.line, fmt::format("[[exclude]]: there is no factor {}", joulemap::quoted(member.key)));
+        errors.add(member.value.line, fmt::format("[[exclude]]: unknown factor {}", joulemap::quoted(member.key)));
       } else {
         exclusion[static_cast<std::size_t>(factor - spec.factors.begin())] = matched_levels(member, *factor, errors);
       }
@@ -124,7 +124,7 @@ void check_pattern(const MetricSpec& metric, const DocumentValue& value, SpecErr
     }
   } catch (const std::regex_error& error) {
     errors.add(value.line,
-               fmt::format("the pattern of {} is no regular expression: {}", metric.metric.name, error.what()));
+               fmt::format("the pattern of {} is not a regular expression: {}", metric.metric.name, error.what()));
   }
 }
 
@@ -151,7 +151,7 @@ MetricSpec read_metric(const DocumentMember& member, SpecErrors& errors) {
     reader.text("file", metric.file);
     if (!is_relative_path_without_parent(metric.file)) {
       errors.add(member.value.line,
-                 fmt::format("file of {} must lie in the attempt's folder: a relative path without ..", where));
+                 fmt::format("file of {} must be in the folder of the attempt: a relative path without ..", where));
     }
   }
   if (metric.source != MetricSource::output) reader.text("key", metric.key);
@@ -166,7 +166,7 @@ MetricSpec read_metric(const DocumentMember& member, SpecErrors& errors) {
 void read_metrics(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& errors) {
   if (table == nullptr) return;
   if (table->table() == nullptr) {
-    errors.add(table->line, "a metric is a table of its own: [metrics.accuracy]");
+    errors.add(table->line, "each metric must be a table: [metrics.accuracy]");
     return;
   }
   for (const DocumentMember& member : *table->table()) spec.metrics.push_back(read_metric(member, errors));
@@ -182,7 +182,7 @@ void read_environment(const DocumentValue* table, ExperimentSpec& spec, SpecErro
     const std::optional<std::string> value = level_text(member.value);
     if (!value || member.key.find('=') != std::string::npos) {
       errors.add(member.value.line,
-                 fmt::format("[environment]: {} must be a text or a number", joulemap::quoted(member.key)));
+                 fmt::format("[environment]: {} must be a string or a number", joulemap::quoted(member.key)));
     } else {
       spec.environment.emplace_back(member.key, *value);
     }
@@ -204,7 +204,7 @@ void check_names(const DocumentValue* table, std::string_view key, const std::ve
     if (std::find(all.begin(), all.end(), name) != all.end()) continue;
     const DocumentValue* const value = table == nullptr ? nullptr : table->find(key);
     errors.add(value == nullptr ? 0 : value->line,
-               fmt::format("{} of [checks] knows no {}; it knows: {}", key, joulemap::quoted(name), known));
+               fmt::format("{} of [checks]: unknown name {}; valid names: {}", key, joulemap::quoted(name), known));
   }
 }
 

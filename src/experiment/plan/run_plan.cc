@@ -59,8 +59,8 @@ std::vector<std::vector<std::size_t>> cells_of(const ExperimentSpec& spec) {
 
 Result<std::vector<PlannedRow>> plan_rows(const ExperimentSpec& spec) {
   if (combinations(spec) > kMostRows) {
-    return Error{ErrorCode::usage, fmt::format("the levels make more than {} combinations", kMostRows),
-                 "leave out factors or levels"};
+    return Error{ErrorCode::usage, fmt::format("the levels have more than {} combinations", kMostRows),
+                 "remove factors or levels"};
   }
   const std::vector<std::vector<std::size_t>> cells = cells_of(spec);
   if (cells.empty()) return Error{ErrorCode::usage, "every combination of levels is excluded", "see [[exclude]]"};
@@ -68,7 +68,7 @@ Result<std::vector<PlannedRow>> plan_rows(const ExperimentSpec& spec) {
     return Error{
         ErrorCode::usage,
         fmt::format("{} cells of {} repetitions are more than {} rows", cells.size(), spec.repetitions, kMostRows),
-        "leave out levels or repetitions"};
+        "remove levels or repetitions"};
   }
   std::vector<PlannedRow> rows;
   for (std::size_t block = 0; block < spec.repetitions; ++block) {

@@ -25,7 +25,7 @@ ExperimentSpec random_spec(std::mt19937_64& random) {
   return spec;
 }
 
-TEST(RunPlan, EveryBlockHoldsEveryCellOnce) {
+TEST(RunPlan, EveryBlockContainsEveryCellOnce) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937_64 random(seed);
@@ -61,7 +61,7 @@ TEST(RunPlan, TheSameSeedGivesTheSameOrderAndAnotherSeedAnother) {
             (std::vector<std::size_t>{1, 2, 3, 0, 3, 2, 1, 0}));
 }
 
-TEST(RunPlan, WithinBlocksEveryPlaceIsEquallyLikely) {
+TEST(RunPlan, WithinBlocksEveryPositionIsEquallyLikely) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   ExperimentSpec spec;
@@ -74,7 +74,7 @@ TEST(RunPlan, WithinBlocksEveryPlaceIsEquallyLikely) {
   for (const auto& [cell, times] : count) EXPECT_NEAR(times, 3000, 6 * 45) << cell.first << " " << cell.second;
 }
 
-TEST(RunPlan, SequentialKeepsTheRepetitionsOfACellTogether) {
+TEST(RunPlan, SequentialOrderGroupsTheRepetitionsOfACell) {
   ExperimentSpec spec;
   spec.factors = {{"v", {"a", "b"}}};
   spec.repetitions = 2;
@@ -86,7 +86,7 @@ TEST(RunPlan, SequentialKeepsTheRepetitionsOfACellTogether) {
   EXPECT_EQ(rows->at(2).cell, 1u);
 }
 
-TEST(RunPlan, WhatIsExcludedIsNotRun) {
+TEST(RunPlan, ExcludedCellsAreNotRun) {
   ExperimentSpec spec;
   spec.factors = {{"v", {"a", "b"}}, {"w", {"1", "2", "3"}}};
   spec.exclusions = {{{0}, {0, 2}}};
@@ -95,7 +95,7 @@ TEST(RunPlan, WhatIsExcludedIsNotRun) {
   EXPECT_FALSE(plan_rows(spec));
 }
 
-TEST(RunPlan, MoreRowsThanAnybodyCanRunAreRefused) {
+TEST(RunPlan, RefusesTooManyRows) {
   ExperimentSpec spec;
   for (int i = 0; i < 40; ++i) spec.factors.push_back({"f", std::vector<std::string>(10, "x")});
   EXPECT_FALSE(plan_rows(spec));

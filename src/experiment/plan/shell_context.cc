@@ -15,12 +15,12 @@ bool ends_word(char c) { return is_blank(c) || std::string_view("\n;&|()<>").fin
 
 std::string_view ShellContext::unsafe_reason() const {
   if (in_here_document_)
-    return "stands in a here-document, where the shell executes $(...): pass it as an argument or variable";
-  if (quote_ != 0 || delimiter_quote_ != 0) return "stands within quotes: leave them out, it is quoted by itself";
-  if (escaped_) return "stands behind a backslash, which takes its quotes away: leave it out";
-  if (in_backquotes_) return "stands in backquotes, which a level may close: write $(...)";
-  if (reads_delimiter_ || less_than_count_ == 2) return "stands where a here-document names its end";
-  if (has_ansi_quotes_) return "follows $'...', which not every sh reads: use other quotes";
+    return "is in a here-document, where the shell executes $(...): pass it as an argument or variable";
+  if (quote_ != 0 || delimiter_quote_ != 0) return "is inside quotes: remove them, joulemap quotes the value";
+  if (escaped_) return "follows a backslash, which escapes its quotes: remove the backslash";
+  if (in_backquotes_) return "is in backquotes, which a level may close: write $(...)";
+  if (reads_delimiter_ || less_than_count_ == 2) return "is in the delimiter of a here-document";
+  if (has_ansi_quotes_) return "follows $'...', which not every sh supports: use other quotes";
   return {};
 }
 

@@ -18,7 +18,7 @@ void read_compared(const std::vector<std::string>& names, std::size_t line, Expe
     const auto factor = std::find_if(spec.factors.begin(), spec.factors.end(),
                                      [&](const ExperimentFactor& each) { return each.name == name; });
     if (factor == spec.factors.end()) {
-      errors.add(line, fmt::format("compare: there is no factor {}", joulemap::quoted(name)));
+      errors.add(line, fmt::format("compare: unknown factor {}", joulemap::quoted(name)));
     } else {
       factor->compared = true;
     }
@@ -29,7 +29,7 @@ void read_compared(const std::vector<std::string>& names, std::size_t line, Expe
 void read_notes(const formats::DocumentValue* list, ExperimentSpec& spec, SpecErrors& errors) {
   if (list == nullptr) return;
   if (list->array() == nullptr) {
-    errors.add(list->line, "notes are written as [[note]], with two brackets");
+    errors.add(list->line, "write notes as [[note]], with two brackets");
     return;
   }
   for (const formats::DocumentValue& table : *list->array()) {

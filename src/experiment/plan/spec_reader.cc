@@ -21,7 +21,7 @@ Error SpecErrors::error() const {
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string message;
   for (const auto& [line, text] : sorted) message += (message.empty() ? "" : "\n") + text;
-  return {ErrorCode::usage, message, "docs/experiment.md has the reference of this file"};
+  return {ErrorCode::usage, message, "see docs/experiment.md for the reference of this file"};
 }
 
 SpecReader::SpecReader(const DocumentValue* table, std::string where, SpecErrors& errors)
@@ -51,7 +51,7 @@ void SpecReader::text(std::string_view key, std::string& into) {
   if (text && !text->empty()) {
     into = *text;
   } else {
-    add_error(*value, qualified_key(key) + " must be a text in quotes, and not empty");
+    add_error(*value, qualified_key(key) + " must be a non-empty string in quotes");
   }
 }
 
@@ -63,7 +63,7 @@ void SpecReader::text_list(std::string_view key, std::vector<std::string>& into)
     if (const std::optional<std::string> text = element.text()) texts.push_back(*text);
   }
   if (value->array() == nullptr || texts.size() != value->array()->size()) {
-    add_error(*value, qualified_key(key) + " must be a list of texts: [\"a\", \"b\"]");
+    add_error(*value, qualified_key(key) + " must be a list of strings: [\"a\", \"b\"]");
     return;
   }
   into = std::move(texts);
@@ -129,7 +129,7 @@ void SpecReader::command(std::string_view key, CommandSpec& into) {
     }
   }
   add_error(*value,
-            qualified_key(key) + " must be a list of words, [\"python\", \"train.py\"], or a text for the shell");
+            qualified_key(key) + " must be a list of words, [\"python\", \"train.py\"], or a string for the shell");
 }
 
 void SpecReader::finish() {
@@ -141,7 +141,7 @@ void SpecReader::finish() {
       if (std::find(read_keys_.begin(), key, *key) == key) known += (known.empty() ? "" : ", ") + *key;
     }
     add_error(member.value,
-              fmt::format("{} knows no {}; it knows {}", table_name_.empty() ? "an experiment" : table_name_,
+              fmt::format("{}: unknown key {}; valid keys: {}", table_name_.empty() ? "top level" : table_name_,
                           joulemap::quoted(member.key), known));
   }
 }

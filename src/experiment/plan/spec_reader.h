@@ -59,7 +59,7 @@ class SpecReader {
       }
       known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", name);
     }
-    add_error(*raw_value(key), fmt::format("{} is one of {}", qualified_key(key), known));
+    add_error(*raw_value(key), fmt::format("{} must be one of {}", qualified_key(key), known));
   }
 
   // Reports the members that were never read.

@@ -49,8 +49,8 @@ std::string plan_json(const ExperimentSpec& spec, const std::string& directory) 
 
 Status make_directory(const std::string& path) {
   if (::mkdir(path.c_str(), kPrivateFolderMode) == 0) return Done{};
-  Error error = system_error("make the folder", path, errno);
-  if (errno == EEXIST) error.remedy = "choose another name, or joulemap experiment resume " + path;
+  Error error = system_error("create the folder", path, errno);
+  if (errno == EEXIST) error.remedy = "choose another name, or run joulemap experiment resume " + path;
   return error;
 }
 
@@ -124,8 +124,8 @@ Result<ExperimentFolder> ExperimentFolder::open(const std::string& folder_path) 
   const std::string path = fs::absolute(folder_path).lexically_normal().string();
   const Result<std::string> toml = read_small_file(path + "/experiment.toml");
   if (!toml) {
-    Error error = Error(toml.error()).with_context(path + " is no folder of an experiment");
-    error.remedy = "joulemap experiment run experiment.toml makes one";
+    Error error = Error(toml.error()).with_context(path + " is not an experiment folder");
+    error.remedy = "create one: joulemap experiment run experiment.toml";
     return error;
   }
   Result<ExperimentSpec> spec = parse_spec(*toml, path + "/experiment.toml");
@@ -172,8 +172,7 @@ std::optional<ExperimentRow> ExperimentFolder::last_result(std::string_view kind
     if (!file_exists(attempt_path(path, *attempt) + "/row.json")) continue;
     Result<ExperimentRow> row = read_attempt(path, *attempt, names);
     if (row) return std::move(*row);
-    diagnostics.add(
-        {"row_damaged", 1, row.error().message, "joulemap experiment resume runs it again once it is removed"});
+    diagnostics.add({"row_damaged", 1, row.error().message, "remove it, then run joulemap experiment resume"});
   }
   return std::nullopt;
 }
@@ -209,7 +208,7 @@ Result<Attempt> ExperimentFolder::begin_attempt(std::string_view kind, std::size
       if (Status owned = write_owner(attempt.path); !owned) return std::move(owned).error();
       return attempt;
     }
-    if (errno != EEXIST) return system_error("make the folder", attempt.path, errno);
+    if (errno != EEXIST) return system_error("create the folder", attempt.path, errno);
   }
 }
 
@@ -236,7 +235,7 @@ Status ExperimentFolder::set_state(std::size_t row, RowState state, std::uint32_
   const Result<FileLock> lock = lock_table(path_);
   if (!lock) return lock.error();
   if (Status read = read_table(); !read) return read;
-  if (row >= table_.size()) return Error{ErrorCode::usage, fmt::format("there is no row {}", row), ""};
+  if (row >= table_.size()) return Error{ErrorCode::usage, fmt::format("no row {}", row), ""};
   table_[row].state = state;
   table_[row].attempts = attempts;
   return write_table();

@@ -17,7 +17,7 @@ constexpr std::string_view kPlan =
     "name = 'two'\ncommand = ['x', '{v}']\nrepetitions = 3\n[factors]\nv = ['a, b', 'c']\n[metrics.acc]\n"
     "more_is_better = true\n";
 
-ExperimentRow some_row(std::size_t number) {
+ExperimentRow sample_row(std::size_t number) {
   ExperimentRow row;
   row.number = number;
   row.levels = {0};
@@ -48,7 +48,7 @@ ExperimentRow row_from(std::string_view json) {
   return row ? *row : ExperimentRow();
 }
 
-TEST(OldRows, ASumOverMeasurementsAndEstimatesIsReadByDomain) {
+TEST(LegacyRows, ReadsAMixedSumByDomain) {
   const ExperimentRow row = row_from(R"({"schema": "joulemap.row/1", "energy_j": 1100, "baseline_w": 90, "first_w": 99,
       "domains": [{"name": "gpu0", "joules": 100, "provenance": "measured", "counted": true},
                   {"name": "package-0", "joules": 1000, "provenance": "estimated", "counted": true}]})");
@@ -58,7 +58,7 @@ TEST(OldRows, ASumOverMeasurementsAndEstimatesIsReadByDomain) {
   EXPECT_TRUE(row.diagnostics.contains("mixed_idle_power"));
 }
 
-TEST(OldRows, APowerOfOneProvenanceIsKept) {
+TEST(LegacyRows, PowerOfASingleProvenanceIsRead) {
   const ExperimentRow row = row_from(R"({"schema": "joulemap.row/1", "energy_j": 100, "baseline_w": 90, "first_w": 99,
       "domains": [{"name": "gpu0", "joules": 100, "provenance": "measured", "counted": true}]})");
   EXPECT_EQ(row.baseline.measured, MeasuredWatts(90));
@@ -66,14 +66,14 @@ TEST(OldRows, APowerOfOneProvenanceIsKept) {
   EXPECT_TRUE(row.diagnostics.empty());
 }
 
-TEST(OldRows, AnEnergyWithoutDomainsIsThatOfTheMachine) {
+TEST(LegacyRows, EnergyWithoutDomainsBelongsToTheMachine) {
   const ExperimentRow row = row_from(R"({"schema": "joulemap.row/1", "energy_j": 100})");
   EXPECT_EQ(energy_j(row), 100);
   EXPECT_EQ(row.domains.at(0).name, "machine");
 }
 
-TEST(RowJson, EnergyIsTheMeasuredOneWithItsProvenanceAndTheEstimateStandsBeside) {
-  ExperimentRow row = some_row(0);
+TEST(RowJson, EnergyIsMeasuredAndTheEstimateIsASeparateMember) {
+  ExperimentRow row = sample_row(0);
   DomainEnergy estimate = row.domains[0];
   estimate.name = "dram-0";
   estimate.joules = 1000;
@@ -90,14 +90,14 @@ class ExperimentFolderTest : public testing::Test {
   const std::string path = directory.path() + "/exp";
 };
 
-TEST_F(ExperimentFolderTest, WhatARowGaveIsReadAsItWasWritten) {
+TEST_F(ExperimentFolderTest, RoundTripsARow) {
   Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, "/somewhere");
   ASSERT_TRUE(folder) << folder.error().message;
   ASSERT_EQ(folder->table().size(), 6u);
   const Result<Attempt> attempt = folder->begin_attempt("rows", 2);
   ASSERT_TRUE(attempt);
   ASSERT_TRUE(folder->set_state(2, RowState::running, attempt->number));
-  ASSERT_TRUE(folder->finish_attempt(*attempt, some_row(2), {}));
+  ASSERT_TRUE(folder->finish_attempt(*attempt, sample_row(2), {}));
   ASSERT_TRUE(folder->set_state(2, RowState::done, attempt->number));
   const Result<ExperimentData> data = read_experiment(path);
   ASSERT_TRUE(data) << data.error().message;
@@ -119,12 +119,12 @@ TEST_F(ExperimentFolderTest, WhatARowGaveIsReadAsItWasWritten) {
   EXPECT_EQ(data->rows[0].metrics.size(), 1u);
 }
 
-TEST_F(ExperimentFolderTest, AFolderIsNeverMadeTwice) {
+TEST_F(ExperimentFolderTest, NeverCreatesAFolderTwice) {
   ASSERT_TRUE(ExperimentFolder::create(path, kPlan, "."));
   EXPECT_FALSE(ExperimentFolder::create(path, kPlan, "."));
 }
 
-TEST_F(ExperimentFolderTest, AnAttemptNeverTakesTheFolderOfAnother) {
+TEST_F(ExperimentFolderTest, AnAttemptNeverReusesTheFolderOfAnother) {
   const Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, ".");
   const Result<Attempt> first = folder->begin_attempt("rows", 0);
   const Result<Attempt> second = folder->begin_attempt("rows", 0);
@@ -132,10 +132,10 @@ TEST_F(ExperimentFolderTest, AnAttemptNeverTakesTheFolderOfAnother) {
   EXPECT_NE(first->path, second->path);
 }
 
-TEST_F(ExperimentFolderTest, RowsAreRightWhereTheTableIsOld) {
+TEST_F(ExperimentFolderTest, RowsOverrideAnOutdatedTable) {
   Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, ".");
   const Result<Attempt> attempt = folder->begin_attempt("rows", 1);
-  ASSERT_TRUE(folder->finish_attempt(*attempt, some_row(1), {}));
+  ASSERT_TRUE(folder->finish_attempt(*attempt, sample_row(1), {}));
   Result<ExperimentFolder> again = ExperimentFolder::open(path);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->table()[1].state, RowState::done);
@@ -145,7 +145,7 @@ TEST_F(ExperimentFolderTest, RowsAreRightWhereTheTableIsOld) {
   EXPECT_EQ(folder->table()[0].state, RowState::todo);
 }
 
-TEST_F(ExperimentFolderTest, AnAttemptOfAKilledRunnerHasFailedAndOneOfALivingOneRuns) {
+TEST_F(ExperimentFolderTest, AnAttemptOfAKilledRunnerFailedAndThatOfALiveOneRuns) {
   Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, ".");
   const Result<Attempt> attempt = folder->begin_attempt("rows", 1);
   ASSERT_TRUE(folder->set_state(1, RowState::running, 1));
@@ -158,9 +158,9 @@ TEST_F(ExperimentFolderTest, AnAttemptOfAKilledRunnerHasFailedAndOneOfALivingOne
   EXPECT_EQ(folder->table()[1].state, RowState::failed);
 }
 
-TEST_F(ExperimentFolderTest, ADamagedRowIsToldAndTheAttemptBeforeItCounts) {
+TEST_F(ExperimentFolderTest, ReportsADamagedRowAndUsesThePreviousAttempt) {
   Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, ".");
-  ASSERT_TRUE(folder->finish_attempt(*folder->begin_attempt("rows", 0), some_row(0), {}));
+  ASSERT_TRUE(folder->finish_attempt(*folder->begin_attempt("rows", 0), sample_row(0), {}));
   const Result<Attempt> second = folder->begin_attempt("rows", 0);
   std::ofstream(second->path + "/row.json") << "{\"schema\": \"joulemap.row/1\", \"ener";
   const Result<ExperimentData> data = read_experiment(path);
@@ -169,21 +169,21 @@ TEST_F(ExperimentFolderTest, ADamagedRowIsToldAndTheAttemptBeforeItCounts) {
   EXPECT_TRUE(data->diagnostics.contains("row_damaged"));
 }
 
-TEST_F(ExperimentFolderTest, ATableThatDoesNotFitThePlanIsRefused) {
+TEST_F(ExperimentFolderTest, RefusesATableThatDoesNotMatchThePlan) {
   ASSERT_TRUE(ExperimentFolder::create(path, kPlan, "."));
   std::ofstream(path + "/experiment.toml") << "command = ['x']\n[factors]\nw = ['a']\n";
   const Result<ExperimentFolder> folder = ExperimentFolder::open(path);
   ASSERT_FALSE(folder);
-  EXPECT_NE(folder.error().message.find("does not fit"), std::string::npos);
+  EXPECT_NE(folder.error().message.find("does not match"), std::string::npos);
 }
 
-TEST_F(ExperimentFolderTest, ImportedRowsAreReadAsTheyWere) {
+TEST_F(ExperimentFolderTest, RoundTripsImportedRows) {
   ExperimentData data;
   data.name = "study";
   data.factors = {{"v", {"a", "b"}}};
   data.metrics = {{"acc", "%", true}};
   for (std::size_t number = 0; number < 4; ++number) {
-    data.rows.push_back(some_row(number));
+    data.rows.push_back(sample_row(number));
     data.rows.back().levels = {number % 2};
     data.rows.back().block = number / 2;
   }
@@ -199,15 +199,15 @@ TEST_F(ExperimentFolderTest, ImportedRowsAreReadAsTheyWere) {
   EXPECT_FALSE(write_experiment(path, data));
 }
 
-TEST(ReplacedFile, ALinkThatLiesInItsWayIsNotFollowed) {
+TEST(ReplaceOwnFile, DoesNotFollowALinkAtItsTemporaryPath) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/row.json";
-  const std::string stranger = directory.path() + "/stranger";
-  ASSERT_TRUE(replace_own_file(stranger, "precious"));
-  std::filesystem::create_symlink(stranger, path);
-  std::filesystem::create_symlink(stranger, path + ".new-" + std::to_string(::getpid()));
+  const std::string foreign_path = directory.path() + "/stranger";
+  ASSERT_TRUE(replace_own_file(foreign_path, "precious"));
+  std::filesystem::create_symlink(foreign_path, path);
+  std::filesystem::create_symlink(foreign_path, path + ".new-" + std::to_string(::getpid()));
   ASSERT_TRUE(replace_own_file(path, "ours"));
-  EXPECT_EQ(*read_small_file(stranger), "precious");
+  EXPECT_EQ(*read_small_file(foreign_path), "precious");
   EXPECT_EQ(*read_small_file(path), "ours");
   EXPECT_FALSE(std::filesystem::is_symlink(path));
 }

@@ -34,7 +34,8 @@ class Runner {
       if (!outcome) return outcome.error();
       if (!outcome->has_run) continue;
       if (outcome->row.state != RowState::done && !outcome->stop_requested) {
-        return Error{ErrorCode::io, fmt::format("the warm-up run ended with {}", outcome->row.exit_code.value_or(-1)),
+        return Error{ErrorCode::io,
+                     fmt::format("the warm-up run failed with exit code {}", outcome->row.exit_code.value_or(-1)),
                      fmt::format("see {}", folder_.row_path("warm-up", run))};
       }
     }

@@ -47,7 +47,7 @@ Status write_file(const std::string& path, std::string_view content) {
 std::string imported_experiment_toml(const ExperimentData& data) {
   std::size_t repetitions = 1;
   for (const ExperimentRow& row : data.rows) repetitions = std::max(repetitions, row.block + 1);
-  std::string toml = fmt::format("# Rows that were run elsewhere and imported: there is no command.\nname = {}\n",
+  std::string toml = fmt::format("# These rows were imported: there is no command.\nname = {}\n",
                                  formats::toml_string_literal(data.name));
   toml += fmt::format("repetitions = {}\norder = \"{}\"\nseed = {}\nalpha = {}\n", repetitions,
                       data.is_blocked ? "blocked" : "sequential", data.seed, data.alpha);
@@ -78,8 +78,8 @@ Status write_experiment(const std::string& path, const ExperimentData& data) {
   const std::string toml = imported_experiment_toml(data);
   if (const Result<ExperimentSpec> spec = parse_spec(toml, "experiment.toml"); !spec) return spec.error();
   if (::mkdir(path.c_str(), kPrivateFolderMode) != 0) {
-    Error error = system_error("make the folder", path, errno);
-    error.remedy = "choose another name: nothing is overwritten";
+    Error error = system_error("create the folder", path, errno);
+    error.remedy = "choose another name: import does not overwrite folders";
     return error;
   }
   for (const ExperimentRow& row : data.rows) {

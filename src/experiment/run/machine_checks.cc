@@ -28,76 +28,76 @@ CheckOutcome wrong(std::string_view name, std::string found, std::string message
 
 CheckOutcome check_sensors(std::span<const SensorStatus> sensors) {
   std::string measured;
-  std::string remedy = "joulemap doctor tells why";
+  std::string remedy = "run joulemap doctor";
   for (const SensorStatus& sensor : sensors) {
     if (sensor.state == SensorState::measured) measured += (measured.empty() ? "" : ", ") + sensor.name;
     if (sensor.state == SensorState::denied && !sensor.remedy.empty()) remedy = sensor.remedy;
   }
   if (!measured.empty()) return passed("sensors", measured);
-  return wrong("sensors", "none", "no sensor can be read: energies would be estimates or missing",
-               remedy + "; or take sensors out of require of [checks]");
+  return wrong("sensors", "none", "no sensor is readable: energies would be estimates or missing",
+               remedy + "; or remove sensors from require in [checks]");
 }
 
 CheckOutcome check_governor(const SystemRoot& root, const ChecksSpec& spec) {
   const std::string found = governors(root);
-  if (found.empty()) return unknown("governor", "this machine tells no governor");
+  if (found.empty()) return unknown("governor", "this machine reports no governor");
   if (found == spec.governor) return passed("governor", found);
   return wrong("governor", found, fmt::format("the governor is {}, not {}", found, spec.governor),
-               "set = [\"governor\"] in [checks] sets and restores it, as root");
+               "run as root with set = [\"governor\"] in [checks], which sets and restores it");
 }
 
 CheckOutcome check_turbo(const SystemRoot& root, const ChecksSpec& spec) {
   const std::optional<bool> on = is_turbo_enabled(root);
-  if (!on) return unknown("turbo", "this machine does not tell whether clocks may go beyond the nominal");
+  if (!on) return unknown("turbo", "this machine does not report whether turbo is enabled");
   const std::string found = *on ? "on" : "off";
   if (!spec.turbo || *spec.turbo == *on) return passed("turbo", found);
   return wrong("turbo", found, fmt::format("turbo is {}", found),
-               "set = [\"turbo\"] in [checks] sets and restores it, as root");
+               "run as root with set = [\"turbo\"] in [checks], which sets and restores it");
 }
 
 CheckOutcome check_load(const SystemRoot& root, const ChecksSpec& spec, const std::optional<IdleState>& idle) {
   const std::optional<double> share = idle && idle->busy_share ? idle->busy_share : load_per_cpu(root);
-  if (!share) return unknown("load", "this machine tells no load");
+  if (!share) return unknown("load", "this machine reports no load");
   const std::string found = fmt::format("{:.1f} % of all CPUs", 100 * *share);
   if (*share <= spec.load_within) return passed("load", found);
-  return wrong("load", found, fmt::format("others use {}", found), "stop what else runs: top shows it");
+  return wrong("load", found, fmt::format("other processes use {}", found), "stop other processes (see top)");
 }
 
 CheckOutcome check_swap(const SystemRoot& root) {
   const std::optional<std::uint64_t> used = swap_used_bytes(root);
-  if (!used) return unknown("swap", "this machine tells no swap");
+  if (!used) return unknown("swap", "this machine reports no swap");
   const std::string found = fmt::format("{} MiB", *used >> 20);
   if (*used == 0) return passed("swap", found);
-  return wrong("swap", found, fmt::format("{} of swap are in use: rows may wait for the disk", found),
-               "swapoff -a && swapon -a, as root, where memory suffices");
+  return wrong("swap", found, fmt::format("{} of swap is in use: rows may wait for the disk", found),
+               "as root: swapoff -a && swapon -a, if memory suffices");
 }
 
 CheckOutcome check_gpu_processes(const std::optional<IdleState>& idle) {
-  if (!idle) return unknown("gpu_processes", "nobody looked: baseline_s and cool_down were left out");
+  if (!idle) return unknown("gpu_processes", "not checked: no idle baseline was measured");
   if (!idle->co_tenant_gpu_share) return passed("gpu_processes", "none seen");
   const std::string found = fmt::format("{:.0f} % of a GPU's time", 100 * *idle->co_tenant_gpu_share);
   if (*idle->co_tenant_gpu_share < kMinReportedCoTenantShare) return passed("gpu_processes", found);
   return wrong("gpu_processes", found, fmt::format("other processes use {}", found),
-               "nvidia-smi shows them; wait for their end");
+               "wait until they end (see nvidia-smi)");
 }
 
 CheckOutcome check_throttling(const std::optional<IdleState>& idle) {
-  if (!idle) return unknown("throttling", "nobody looked: baseline_s and cool_down were left out");
+  if (!idle) return unknown("throttling", "not checked: no idle baseline was measured");
   if (!idle->throttle_reasons) return passed("throttling", "none seen");
   if ((*idle->throttle_reasons & kSlowedByHeat) == 0) return passed("throttling", "none");
   return wrong("throttling", fmt::format("{:#x}", *idle->throttle_reasons),
-               "a GPU is slowed down by heat or by its hardware before the row begins", "see that it is cooled");
+               "a GPU is throttled by temperature or hardware before the row starts", "check its cooling");
 }
 
 CheckOutcome check_temperature(const SystemRoot& root, const ChecksSpec& spec, const std::optional<IdleState>& idle) {
   IdleState now = idle.value_or(IdleState{});
   if (!idle) now.temperatures_c = cpu_temperatures(root);
   const std::optional<double> hottest = now.max_temperature_c();
-  if (!hottest) return unknown("temperature", "this machine tells no temperature");
+  if (!hottest) return unknown("temperature", "this machine reports no temperature");
   const std::string found = fmt::format("{:.0f} degC", *hottest);
   if (*hottest <= spec.temperature_limit_c) return passed("temperature", found);
-  return wrong("temperature", found, fmt::format("it is {} before the row begins", found),
-               "a longer limit_s of [cool_down], or better cooling");
+  return wrong("temperature", found, fmt::format("the temperature is {} before the row starts", found),
+               "increase limit_s of [cool_down] or improve the cooling");
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {

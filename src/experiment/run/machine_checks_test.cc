@@ -26,17 +26,17 @@ class MachineChecks : public ::testing::Test {
   std::vector<SensorStatus> sensors_;
 };
 
-TEST_F(MachineChecks, WhatAMachineDoesNotTellIsUnknownAndNotPassed) {
+TEST_F(MachineChecks, UnreadableChecksAreUnknownAndNotPassed) {
   for (const std::string_view name : {"governor", "turbo", "load", "swap", "temperature"}) {
     EXPECT_EQ(check(name).state, CheckState::unknown) << name;
     EXPECT_NE(check(name).message, "") << name;
   }
   idle_.reset();
-  EXPECT_EQ(check("gpu_processes").state, CheckState::unknown) << "nobody looked";
-  EXPECT_EQ(check("throttling").state, CheckState::unknown) << "nobody looked";
+  EXPECT_EQ(check("gpu_processes").state, CheckState::unknown) << "not checked";
+  EXPECT_EQ(check("throttling").state, CheckState::unknown) << "not checked";
 }
 
-TEST_F(MachineChecks, AGovernorThatDiffersFromCpuToCpuIsToldWithAllOfThem) {
+TEST_F(MachineChecks, ListsAllGovernorsThatDifferBetweenCpus) {
   write("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n");
   write("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance\n");
   EXPECT_EQ(check("governor").state, CheckState::passed);
@@ -46,7 +46,7 @@ TEST_F(MachineChecks, AGovernorThatDiffersFromCpuToCpuIsToldWithAllOfThem) {
   EXPECT_NE(check("governor").remedy, "");
 }
 
-TEST_F(MachineChecks, WhatIsRequiredAndNotKnownFails) {
+TEST_F(MachineChecks, RequiredButUnknownChecksFail) {
   spec_.require = {"governor"};
   const std::vector<CheckOutcome> outcomes = check_machine({directory_.path()}, spec_, idle_, sensors_);
   const CheckOutcome* const failure = first_failed_requirement(outcomes);
@@ -54,14 +54,14 @@ TEST_F(MachineChecks, WhatIsRequiredAndNotKnownFails) {
   EXPECT_EQ(failure->name, "governor");
 }
 
-TEST_F(MachineChecks, SwapInUseIsTold) {
+TEST_F(MachineChecks, ReportsSwapInUse) {
   write("proc/meminfo", "SwapTotal:       2048 kB\nSwapFree:        2048 kB\n");
   EXPECT_EQ(check("swap").state, CheckState::passed);
   write("proc/meminfo", "SwapTotal:    4194304 kB\nSwapFree:        2048 kB\n");
   EXPECT_EQ(check("swap").state, CheckState::warned);
 }
 
-TEST_F(MachineChecks, OthersOnAGpuAndHeatAreTold) {
+TEST_F(MachineChecks, ReportsCoTenantsAndHighTemperature) {
   EXPECT_EQ(check("gpu_processes").state, CheckState::passed);
   idle_->co_tenant_gpu_share = 0.3;
   EXPECT_EQ(check("gpu_processes").state, CheckState::warned);
@@ -82,7 +82,7 @@ DomainEnergy idle_domain(std::string name, double mean_w, Provenance provenance 
   return domain;
 }
 
-TEST(CoolDown, LooksAtMeasuredPowerAndNotAtEstimates) {
+TEST(CoolDown, UsesMeasuredPowerAndNoEstimates) {
   IdleState baseline;
   baseline.domains = {idle_domain("gpu0", 100), idle_domain("package-0", 10, Provenance::estimated)};
   IdleState current = baseline;
@@ -97,7 +97,7 @@ TEST(CoolDown, LooksAtMeasuredPowerAndNotAtEstimates) {
   EXPECT_FALSE(has_cooled_down(current, baseline, {})) << "without a measurement estimates have to do";
 }
 
-TEST(CoolDown, ComparesTheDomainsThatBothLooksHave) {
+TEST(CoolDown, ComparesTheDomainsOfBothReadings) {
   IdleState baseline;
   baseline.domains = {idle_domain("gpu0", 100), idle_domain("gpu1", 100)};
   IdleState current;
@@ -121,13 +121,13 @@ TEST(CoolDown, EndsWhenPowerAndEveryTemperatureAreNearTheBaseline) {
   EXPECT_TRUE(has_cooled_down(current, baseline, spec));
 }
 
-TEST(CoolDown, WhatNobodyTellsIsNotWaitedFor) {
+TEST(CoolDown, DoesNotWaitForUnknownValues) {
   IdleState baseline;
   baseline.temperatures_c = {{"gpu0", 35}};
   EXPECT_TRUE(has_cooled_down({}, baseline, CoolDownSpec{}));
 }
 
-TEST(RowMetrics, NumbersOfAnOutputAreThoseThatThePatternFinds) {
+TEST(RowMetrics, ParsesNumbersThatThePatternMatches) {
   const std::string text = "epoch 1 accuracy=0.25\nnoise\nepoch 2 accuracy=0.75\nepoch 3 accuracy=0.5\n";
   const std::vector<double> found = match_numbers(text, "accuracy=([0-9.]+)");
   EXPECT_EQ(found, (std::vector<double>{0.25, 0.75, 0.5}));

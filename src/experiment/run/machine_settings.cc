@@ -25,7 +25,7 @@ Status write_setting(const std::string& path, const std::string& value) {
   const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.is_open()) {
     Error error = system_error("set", path, errno);
-    error.remedy = "run as root, or take it out of set of [checks]";
+    error.remedy = "run as root, or remove it from set in [checks]";
     return error;
   }
   return write_fully(fd.get(), value + "\n", path);
@@ -65,7 +65,7 @@ bool is_offered_governor(const std::string& governor_file, std::string_view valu
 
 // Reason why a line of the memory file cannot be ours; empty if it is valid.
 std::string why_foreign(const SystemRoot& root, const formats::CsvRecord& record) {
-  if (record.size() != 3) return "it has not three fields";
+  if (record.size() != 3) return "a line does not have three fields";
   const auto both = [&](const auto& is_offered) { return is_offered(record[1]) && is_offered(record[2]); };
   const std::vector<std::string> governors = governor_files(root);
   const std::optional<TurboFile> turbo = turbo_file(root);
@@ -75,12 +75,12 @@ std::string why_foreign(const SystemRoot& root, const formats::CsvRecord& record
   } else if (turbo && turbo->path == record[0]) {
     is_known = both([&](const std::string& value) { return value == turbo->on || value == turbo->off; });
   } else {
-    return fmt::format("{} is no governor and no turbo file", joulemap::quoted(record[0], 200));
+    return fmt::format("{} is neither a governor nor a turbo file", joulemap::quoted(record[0], 200));
   }
   if (!is_known) return fmt::format("{} does not offer {}", record[0], joulemap::quoted(record[1]));
   struct stat status {};
   if (::lstat(record[0].c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    return fmt::format("{} is no regular file", record[0]);
+    return fmt::format("{} is not a regular file", record[0]);
   }
   return {};
 }
@@ -94,11 +94,11 @@ Result<std::string> read_memory(const std::string& path) {
     return system_error("open", path, errno);
   }
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return system_error("look at", path, errno);
-  if (!S_ISREG(status.st_mode)) return Error{ErrorCode::permission, path + " is no regular file", {}};
+  if (::fstat(fd.get(), &status) != 0) return system_error("stat", path, errno);
+  if (!S_ISREG(status.st_mode)) return Error{ErrorCode::permission, path + " is not a regular file", {}};
   if (status.st_uid != ::geteuid()) return Error{ErrorCode::permission, path + " belongs to another user", {}};
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return Error{ErrorCode::permission, path + " can be written by other users", {}};
+    return Error{ErrorCode::permission, path + " is writable by other users", {}};
   }
   return read_small_file(fmt::format("/proc/self/fd/{}", fd.get()));
 }
@@ -108,7 +108,7 @@ void remember_older(const SystemRoot& root, const std::string& backup_path, std:
                     Diagnostics& diagnostics) {
   const auto refuse = [&](const std::string& why) {
     diagnostics.add({"settings_refused", 1, fmt::format("a setting was not restored from {}: {}", backup_path, why),
-                     "look at the governor and turbo of this machine; joulemap writes that file itself"});
+                     "check the governor and turbo of this machine; only joulemap may write that file"});
   };
   const Result<std::string> text = read_memory(backup_path);
   if (!text) return refuse(text.error().message);

@@ -247,7 +247,7 @@ void read_idle_powers(const DocumentValue& json, ExperimentRow& row) {
   if (preferred_power(row.baseline) || preferred_power(row.first) || (!baseline_w && !first_w)) return;
   const EnergyTotals totals = total_energy(row.domains);
   if (totals.measured && totals.estimated) {
-    row.diagnostics.add({"mixed_idle_power", 1, "its idle power adds measurements and estimates, and is not used",
+    row.diagnostics.add({"mixed_idle_power", 1, "the idle power mixes measurements and estimates and is not used",
                          "run the row again"});
   } else if (totals.estimated) {
     if (baseline_w) row.baseline.estimated = EstimatedWatts(*baseline_w);
@@ -318,7 +318,7 @@ Result<ExperimentRow> parse_row_json(std::string_view text, std::string_view nam
   const Result<DocumentValue> json = formats::read_json(text, name);
   if (!json) return json.error();
   if (json->text_or_empty("schema") != "joulemap.row/1") {
-    return Error{ErrorCode::malformed, fmt::format("{}: this is no joulemap.row/1", name), ""};
+    return Error{ErrorCode::malformed, fmt::format("{}: not a joulemap.row/1 document", name), ""};
   }
   ExperimentRow row;
   row.number = static_cast<std::size_t>(json->integer("number").value_or(0));

@@ -23,22 +23,24 @@ class MeasuredRow : public testing::Test {
     ASSERT_TRUE(measured) << measured.error().message;
   }
   const FunctionResult* function(std::string_view name, std::string_view device) const {
-    const auto found = std::ranges::find_if(
-        row.functions, [&](const FunctionResult& one) { return one.name == name && one.device == device; });
+    const auto found = std::ranges::find_if(row.functions, [&](const FunctionResult& candidate) {
+      return candidate.name == name && candidate.device == device;
+    });
     return found == row.functions.end() ? nullptr : &*found;
   }
   TemporaryDirectory directory;
   ExperimentRow row;
 };
 
-TEST_F(MeasuredRow, KeepsTheFunctionsThatDrewTheMostWithWhatTheLedgerSaysOfTheirCauses) {
+TEST_F(MeasuredRow, StoresTheFunctionsWithTheMostEnergyAndTheirCauses) {
   std::map<std::string, std::size_t> by_device;
-  for (const FunctionResult& one : row.functions) {
-    ++by_device[one.device];
-    EXPECT_NE(one.name, "probe") << "no part of the run";
-    EXPECT_NE(one.name, "background");
-    ASSERT_TRUE(one.cause) << one.name;
-    EXPECT_NEAR(one.cause->times_s.sum(), one.time_s, 1e-6 * one.time_s) << one.name << " " << one.device;
+  for (const FunctionResult& candidate : row.functions) {
+    ++by_device[candidate.device];
+    EXPECT_NE(candidate.name, "probe") << "no part of the run";
+    EXPECT_NE(candidate.name, "background");
+    ASSERT_TRUE(candidate.cause) << candidate.name;
+    EXPECT_NEAR(candidate.cause->times_s.sum(), candidate.time_s, 1e-6 * candidate.time_s)
+        << candidate.name << " " << candidate.device;
   }
   EXPECT_EQ(by_device.size(), 2u);
   for (const auto& [device, count] : by_device) EXPECT_LE(count, 50u) << device;
@@ -53,7 +55,7 @@ TEST_F(MeasuredRow, KeepsTheFunctionsThatDrewTheMostWithWhatTheLedgerSaysOfTheir
   EXPECT_EQ(on_cpu->cause->basis, CauseBasis::ledger);
 }
 
-TEST_F(MeasuredRow, AddsNoEstimateToWhatWasMeasured) {
+TEST_F(MeasuredRow, AddsNoEstimateToMeasuredEnergy) {
   const EnergyTotals totals = total_energy(row.domains);
   ASSERT_TRUE(totals.measured && totals.estimated);
   EXPECT_EQ(totals.measured->domains, std::vector<std::string>{"gpu0"});

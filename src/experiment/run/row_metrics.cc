@@ -18,8 +18,8 @@ constexpr std::size_t kMostFile_bytes = std::size_t{256} << 20;
 constexpr std::size_t kMostLine = 4096;  // std::regex uses stack for each character
 
 void note_missing(const MetricSpec& metric, const std::string& why, Diagnostics& diagnostics) {
-  diagnostics.add({"metric_missing", 1, fmt::format("{} is not known: {}", metric.metric.name, why),
-                   fmt::format("see [metrics.{}] of experiment.toml", metric.metric.name)});
+  diagnostics.add({"metric_missing", 1, fmt::format("{} is unknown: {}", metric.metric.name, why),
+                   fmt::format("check [metrics.{}] in experiment.toml", metric.metric.name)});
 }
 
 // A list has for example one value per epoch; `reduction` selects.
@@ -46,7 +46,7 @@ std::optional<double> from_json(const MetricSpec& metric, const std::string& att
   const std::optional<double> number =
       value == nullptr ? std::nullopt : reduce_values(metric.reduction, numbers_of(*value));
   if (!number)
-    note_missing(metric, fmt::format("{} has no number {}", path, joulemap::quoted(metric.key)), diagnostics);
+    note_missing(metric, fmt::format("{} contains no number {}", path, joulemap::quoted(metric.key)), diagnostics);
   return number;
 }
 

@@ -30,19 +30,19 @@ Result<FileLock> lock_machine(const ExperimentFolder& folder) {
   Result<std::optional<FileLock>> lock = FileLock::try_acquire(path, LockScope::machine);
   if (!lock) return std::move(lock).error();
   if (*lock) return std::move(**lock);
-  return Error{ErrorCode::usage, fmt::format("another runner is at work in {} on this machine", folder.path()),
-               "joulemap experiment status tells how far it is"};
+  return Error{ErrorCode::usage, fmt::format("another runner is active in {} on this machine", folder.path()),
+               "see its progress: joulemap experiment status"};
 }
 
 Status check_runnable(const ExperimentFolder& folder) {
   if (folder.spec().command.is_empty()) {
     return Error{ErrorCode::usage, fmt::format("{} has no command to run: its rows were imported", folder.path()),
-                 "joulemap experiment analyze tells what they say"};
+                 "analyze them: joulemap experiment analyze"};
   }
   std::error_code closed;  // ignored: an inaccessible folder counts as missing
   if (fs::is_directory(folder.directory(), closed)) return Done{};
-  return Error{ErrorCode::not_found, fmt::format("commands run in {}, which is no folder", folder.directory()),
-               "see directory of experiment.toml"};
+  return Error{ErrorCode::not_found, fmt::format("the working directory {} is not a folder", folder.directory()),
+               "check directory in experiment.toml"};
 }
 
 std::vector<std::string> environment_of(const ExperimentSpec& spec, const PlaceholderValues& values) {
@@ -133,7 +133,8 @@ Status RunSession::run_preflights() {
     if (!end) return end.error();
     if (end->exit_status.code != 0) {
       return Error{ErrorCode::unsupported,
-                   fmt::format("the preflight ended with {}: {}", end->exit_status.code, last_line_of(run.error_path)),
+                   fmt::format("the preflight failed with exit code {}: {}", end->exit_status.code,
+                               last_line_of(run.error_path)),
                    "see " + run.error_path};
     }
   }
@@ -170,10 +171,10 @@ Status RunSession::prepare(const RowTask& task, AttemptConditions& conditions, E
     row.first = powers.current;
     if (!conditions.cool_down->reached_baseline && !stop_requested_) {
       row.diagnostics.add({"not_cooled_down", 1,
-                           fmt::format("the machine was not back near its baseline after {:.0f} s: the row before may "
-                                       "be in its energy",
+                           fmt::format("the machine did not return to its baseline within {:.0f} s: the energy may "
+                                       "include heat of the previous row",
                                        conditions.cool_down->waited_s),
-                           "a longer limit_s of [cool_down]"});
+                           "increase limit_s of [cool_down]"});
     }
   }
   checks_ = conditions.checks = check_machine(options_.root, spec.checks, idle, idle_monitor_->sensors());
@@ -230,11 +231,11 @@ void RunSession::classify_outcome(const Result<ChildResult>& end, const Attempt&
   }
   row.exit_code = end->exit_status.code;
   if (end->stop_requested) {
-    conditions.error = "it was interrupted";
+    conditions.error = "interrupted";
   } else if (end->timed_out) {
-    conditions.error = fmt::format("it took longer than time_limit_s, {:g} s", folder_.spec().time_limit_s.value_or(0));
+    conditions.error = fmt::format("exceeded time_limit_s, {:g} s", folder_.spec().time_limit_s.value_or(0));
   } else if (end->exit_status.code != 0) {
-    conditions.error = fmt::format("the command ended with {}: see stderr.txt", end->exit_status.code);
+    conditions.error = fmt::format("the command failed with exit code {}: see stderr.txt", end->exit_status.code);
   } else if (measured) {
     row.state = RowState::done;
   }
@@ -266,7 +267,8 @@ Result<AttemptOutcome> RunSession::run(const RowTask& task, const ClaimCallback&
   classify_outcome(end, **attempt, conditions, row);
   if (throttles && thermal_throttles(options_.root).value_or(0) > *throttles) {
     row.diagnostics.add({"cpu_throttled", thermal_throttles(options_.root).value_or(0) - *throttles,
-                         "CPUs were slowed down by heat while it ran", "see that they are cooled, and run it again"});
+                         "CPUs were throttled by temperature during the row",
+                         "check the cooling and run the row again"});
   }
   if (Status written = folder_.finish_attempt(**attempt, row, conditions); !written) return std::move(written).error();
   outcome.has_run = true;

@@ -38,7 +38,8 @@ Result<RunTableRow> row_of(const formats::CsvRecord& record, const std::vector<E
   const std::optional<RowState> state = state_of(record[1]);
   const std::optional<std::uint64_t> block = parse_u64(record[3]);
   const std::optional<std::uint64_t> attempts = parse_u64(record.back());
-  if (!state || !block || !attempts) return Error{ErrorCode::malformed, "__done, block or attempts make no sense", ""};
+  if (!state || !block || !attempts)
+    return Error{ErrorCode::malformed, "invalid value of __done, block or attempts", ""};
   for (std::size_t i = 0; i < factors.size(); ++i) {
     const std::vector<std::string>& levels = factors[i].levels;
     const auto level = std::find(levels.begin(), levels.end(), record[kColumnsBefore + i]);
@@ -93,8 +94,8 @@ Result<std::vector<RunTableRow>> parse_run_table(std::string_view csv, const std
     std::string expected = formats::csv_line(header);
     expected.pop_back();
     return Error{ErrorCode::malformed,
-                 fmt::format("run_table.csv does not fit experiment.toml: it should begin {}", expected),
-                 "the plan of a folder stays as it was: change a copy of it, and begin another folder"};
+                 fmt::format("run_table.csv does not match experiment.toml: the header must start with {}", expected),
+                 "do not change the plan of a folder: change a copy and create another folder"};
   }
   std::vector<RunTableRow> rows;
   for (std::size_t line = 1; line < records.size(); ++line) {

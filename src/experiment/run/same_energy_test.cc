@@ -124,9 +124,9 @@ class RandomSensor final : public sensors::Sensor {
     for (std::uint32_t i = 0; i < 4; ++i) readings[i] = reader_.read(i, now_ns);
     readings[4].code = ReadCode::skipped;
     history_.clear();
-    if (now_ns / (20 * kEqualMs) > kept_) {
-      kept_ = now_ns / (20 * kEqualMs);
-      history_.push_back({4, reader_.history(kept_ * 20 * kEqualMs)});
+    if (now_ns / (20 * kEqualMs) > history_index_) {
+      history_index_ = now_ns / (20 * kEqualMs);
+      history_.push_back({4, reader_.history(history_index_ * 20 * kEqualMs)});
     }
     if (log_ != nullptr) {
       for (std::uint32_t i = 0; i < 4; ++i) log_->push_back({i, readings[i]});
@@ -135,8 +135,8 @@ class RandomSensor final : public sensors::Sensor {
     ++reads_;
   }
   std::span<const Sample> history() const noexcept override { return history_; }
-  std::int64_t next_read_ns(std::int64_t last_ns, sensors::SamplingMode attention) const noexcept override {
-    return last_ns + (attention == sensors::SamplingMode::near_edge ? kEqualMs / 4 : 3 * kEqualMs);
+  std::int64_t next_read_ns(std::int64_t last_ns, sensors::SamplingMode mode) const noexcept override {
+    return last_ns + (mode == sensors::SamplingMode::near_edge ? kEqualMs / 4 : 3 * kEqualMs);
   }
 
  private:
@@ -145,7 +145,7 @@ class RandomSensor final : public sensors::Sensor {
   std::vector<Sample>* log_;
   std::vector<Channel> channels_;
   std::vector<Sample> history_;
-  std::int64_t kept_ = 0;
+  std::int64_t history_index_ = 0;
 };
 
 // Samples that a recorder would read at random times over several seconds.
@@ -211,12 +211,12 @@ ReportResult report_of(const std::string& file, const attribution::ReportQuery& 
   return result ? *result : ReportResult();
 }
 
-void expect_same_rows(std::span<const DomainEnergy> some, std::span<const DomainEnergy> others) {
-  ASSERT_EQ(some.size(), others.size());
-  for (std::size_t i = 0; i < some.size(); ++i) {
-    EXPECT_EQ(some[i].name, others[i].name);
-    EXPECT_EQ(some[i].joules, others[i].joules) << some[i].name;
-    EXPECT_EQ(some[i].mean_w, others[i].mean_w) << some[i].name;
+void expect_same_rows(std::span<const DomainEnergy> expected, std::span<const DomainEnergy> actual) {
+  ASSERT_EQ(expected.size(), actual.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(expected[i].name, actual[i].name);
+    EXPECT_EQ(expected[i].joules, actual[i].joules) << expected[i].name;
+    EXPECT_EQ(expected[i].mean_w, actual[i].mean_w) << expected[i].name;
   }
 }
 
@@ -243,7 +243,7 @@ TEST_P(SameEnergy, OfASummaryAndTheReportOfItsRecording) {
   EXPECT_EQ(joules_of(summary.totals.estimated), joules_of(report.totals.estimated));
 }
 
-TEST_P(SameEnergy, OfWindowsAndTheCurvesOfWhatTheirSensorsRead) {
+TEST_P(SameEnergy, OfWindowsAndTheCurvesOfTheirSensors) {
   SCOPED_TRACE(testing::Message() << "seed " << GetParam());
   std::atomic<std::uint64_t> reads{0};
   std::vector<Sample> log;
@@ -277,7 +277,7 @@ TEST_P(SameEnergy, OfWindowsAndTheCurvesOfWhatTheirSensorsRead) {
   }
 }
 
-TEST_P(SameEnergy, OfAReportItsPartsItsStepsItsPowerAndItsPage) {
+TEST_P(SameEnergy, OfAReportAndItsWindowsStepsPowerAndPage) {
   SCOPED_TRACE(testing::Message() << "seed " << GetParam());
   const RandomRun recorded = random_recording(GetParam());
   std::vector<std::int64_t> steps_ns;

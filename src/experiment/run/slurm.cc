@@ -40,8 +40,8 @@ Result<std::string> output_of(const ExperimentFolder& folder, std::vector<std::s
   ::unlink(run.output_path.c_str());
   ::unlink(run.error_path.c_str());
   if (!end) {
-    return Error{ErrorCode::unsupported, fmt::format("Slurm is not here: {}", end.error().message),
-                 "submit where sbatch is; or have any launcher call joulemap experiment run-row FOLDER --block B"};
+    return Error{ErrorCode::unsupported, fmt::format("Slurm is not available: {}", end.error().message),
+                 "submit on a machine with sbatch, or let a launcher run joulemap experiment run-row FOLDER --block B"};
   }
   if (end->exit_status.code != 0) {
     return Error{ErrorCode::io, fmt::format("{}: {}", run.command.front(), errors ? trim(*errors) : "failed"), ""};
@@ -71,7 +71,7 @@ std::string job_script(const ExperimentFolder& folder, const RunnerOptions& opti
   std::string root =
       options.root.is_real() ? "" : " --sysroot " + in_quotes(fs::absolute(options.root.prefix).string());
   return fmt::format(
-      "#!/bin/sh\n# One block of the experiment, all of it on this node.\n"
+      "#!/bin/sh\n# Runs one block of the experiment on this node.\n"
       "exec {} experiment run-row {} --block $((JOULEMAP_FIRST_BLOCK + SLURM_ARRAY_TASK_ID)){}\n",
       in_quotes(options.program), in_quotes(folder.path()), root);
 }

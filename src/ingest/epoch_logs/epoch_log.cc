@@ -70,8 +70,8 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
     log.epochs.push_back(std::move(end));
   });
   if (!columns) {
-    return Error{ErrorCode::malformed, fmt::format("{} is no log of epochs", name),
-                 "its header must have epoch and timestamp: epoch;accuracy;timestamp"};
+    return Error{ErrorCode::malformed, fmt::format("{} is not an epoch log", name),
+                 "its header must contain epoch and timestamp: epoch;accuracy;timestamp"};
   }
   log.metrics = columns->names;
   std::stable_sort(log.epochs.begin(), log.epochs.end(),
@@ -80,9 +80,8 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
   if (is_truncated) {
     log.diagnostics.add(
         {"epoch_times_cut", 1,
-         "ends of epochs are told in whole seconds, so each may be half a second off, and its energy by as "
-         "much",
-         "write timestamps with fractions"});
+         "epochs end at whole seconds in the log, so each end may be half a second off, and the energy accordingly",
+         "write timestamps with fractions of a second"});
   }
   return log;
 }

@@ -40,7 +40,7 @@ class PowerExperiment : public testing::Test {
   fs::path folder_;
 };
 
-TEST(NamePattern, TakesFieldsFromNamesAndFillsThemIn) {
+TEST(NamePattern, ParsesAndFillsFieldsOfNames) {
   const Result<NamePattern> pattern = NamePattern::parse("run{run}-gpu-batchsize{batch}-{model}-ENERGY.csv");
   ASSERT_TRUE(pattern);
   const auto fields = pattern->match("run2-gpu-batchsize128-res-net50-ENERGY.csv");
@@ -53,13 +53,13 @@ TEST(NamePattern, TakesFieldsFromNamesAndFillsThemIn) {
   EXPECT_FALSE(pattern->match("run2-gpu-batchsize128-x_MODEL.csv"));
 }
 
-TEST(NamePattern, RefusesWhatCannotBeTold) {
+TEST(NamePattern, RefusesAmbiguousPatterns) {
   for (const char* text : {"{a}{b}.csv", "{a.csv", "a}.csv", "{}.csv", "{a}-{a}.csv"}) {
     EXPECT_FALSE(NamePattern::parse(text)) << text;
   }
 }
 
-TEST(EpochLog, WholeSecondsAreTakenForTheirMiddle) {
+TEST(EpochLog, ReadsWholeSecondsAsTheMiddleOfTheSecond) {
   const Result<EpochLog> log = parse_epoch_log(kEpochs, "epochs.csv", 0);
   ASSERT_TRUE(log);
   EXPECT_EQ(log->metrics, (std::vector<std::string>{"precision", "recall", "accuracy", "f1"}));
@@ -70,7 +70,7 @@ TEST(EpochLog, WholeSecondsAreTakenForTheirMiddle) {
   EXPECT_FALSE(parse_epoch_log("a;b\n1;2\n", "other.csv", 0));
 }
 
-TEST(EpochLog, LossesAreToBeSmall) {
+TEST(EpochLog, LowerLossIsBetter) {
   EXPECT_FALSE(is_higher_better("val_loss"));
   EXPECT_TRUE(is_higher_better("accuracy"));
 }
@@ -96,7 +96,7 @@ TEST_F(PowerExperiment, EnergyOfEpochsIsTheIntegralBetweenTheirEnds) {
   EXPECT_EQ(row.metrics[6], 1024);
 }
 
-TEST_F(PowerExperiment, FactorsComeFromTheNamesOfAFolder) {
+TEST_F(PowerExperiment, ParsesFactorsFromFileNames) {
   for (const char* name : {"run1-b128-torch", "run2-b128-torch", "run1-b32-torch", "run1-b32-tf"}) {
     write(std::string(name) + "-ENERGY.csv", kPower);
     write(std::string(name) + "_MODEL.csv", kEpochs);
@@ -116,7 +116,7 @@ TEST_F(PowerExperiment, FactorsComeFromTheNamesOfAFolder) {
   EXPECT_TRUE(data->diagnostics.contains("epoch_times_cut"));
 }
 
-TEST_F(PowerExperiment, AMissingLogOfEpochsIsTold) {
+TEST_F(PowerExperiment, ReportsAMissingEpochLog) {
   write("run1-x-ENERGY.csv", kPower);
   const Result<ExperimentData> data = read_power_experiment({{folder_}, "run{run}-{m}-ENERGY.csv", "{m}.csv", 0});
   ASSERT_TRUE(data);
@@ -124,7 +124,7 @@ TEST_F(PowerExperiment, AMissingLogOfEpochsIsTold) {
   EXPECT_TRUE(data->rows.front().diagnostics.contains("epochs_missing"));
 }
 
-TEST_F(PowerExperiment, EpochsOfAnotherTimeZoneAreTold) {
+TEST_F(PowerExperiment, ReportsEpochsOfAnotherTimeZone) {
   const std::string power = write("power.csv", kPower);
   const std::string epochs = write("epochs.csv", "epoch;accuracy;timestamp\n0;0.1;2023-05-08 03:48:14\n");
   const Result<ExperimentData> data = read_power_experiment({{power}, "", epochs, 0});

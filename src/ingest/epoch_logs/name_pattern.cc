@@ -10,8 +10,8 @@
 namespace joulemap::ingest {
 
 Result<NamePattern> NamePattern::parse(std::string_view text) {
-  const Error wrong{ErrorCode::usage, fmt::format("the pattern {} makes no sense", quoted(text, 120)),
-                    "--pattern 'run{run}-{framework}-{dataset}.csv'"};
+  const Error wrong{ErrorCode::usage, fmt::format("invalid pattern {}", quoted(text, 120)),
+                    "for example: --pattern 'run{run}-{framework}-{dataset}.csv'"};
   NamePattern pattern;
   std::string_view rest = text;
   while (true) {

@@ -51,7 +51,7 @@ Status add_matching(const fs::path& path, const NamePattern* pattern, bool is_na
   std::optional<NamePattern::Fields> fields = pattern->match(name);
   if (fields) files.push_back({path.string(), *std::move(fields)});
   if (fields || !is_named) return Done{};
-  return Error{ErrorCode::usage, fmt::format("{} does not fit the pattern", path.string()), "--pattern"};
+  return Error{ErrorCode::usage, fmt::format("{} does not match the pattern", path.string()), "--pattern"};
 }
 
 Result<std::vector<InputFile>> find_files(const PowerExperimentOptions& options, const NamePattern* pattern) {
@@ -63,7 +63,7 @@ Result<std::vector<InputFile>> find_files(const PowerExperimentOptions& options,
       continue;
     }
     if (pattern == nullptr) {
-      return Error{ErrorCode::usage, fmt::format("{} is a folder: which of its files are logs of power?", input),
+      return Error{ErrorCode::usage, fmt::format("{} is a folder: a pattern must select its power logs", input),
                    "--pattern 'run{run}-{framework}-{dataset}-ENERGY.csv'"};
     }
     std::vector<fs::path> found;
@@ -78,7 +78,8 @@ Result<std::vector<InputFile>> find_files(const PowerExperimentOptions& options,
     }
   }
   if (!files.empty()) return files;
-  return Error{ErrorCode::not_found, "no file fits the pattern", "look at one name and put its parts in braces"};
+  return Error{ErrorCode::not_found, "no file matches the pattern",
+               "take the name of a file and put its fields in braces"};
 }
 
 std::optional<double> gauge_metric_value(const PowerLog& log, const GaugeMetric& gauge_metric) {
@@ -118,7 +119,7 @@ class RowBuilder {
 
   Status add(const PowerLog& log, const EpochLog* epochs, ExperimentRow row) {
     const auto integrals = integrals_of(log);
-    if (integrals.empty()) return Error{ErrorCode::malformed, "no power is told more than once", ""};
+    if (integrals.empty()) return Error{ErrorCode::malformed, "no power channel has more than one sample", ""};
     const std::int64_t origin_ns = PowerIntegral::origin_ns(log);
     std::int64_t end_ns = origin_ns;
     for (const Sample& sample : log.samples) end_ns = std::max(end_ns, sample.reading.after_ns);
@@ -195,8 +196,8 @@ class RowBuilder {
     for (const EpochEnd& end : log.epochs) {
       const double end_s = seconds(end.time_ns - origin_ns);
       if (end_s <= begin_s || end_s > *row.elapsed_s + 2) {
-        row.diagnostics.add({"epoch_outside", 1, "epochs end while no power is told",
-                             "the clocks of the two logs must be of one zone: --utc-offset"});
+        row.diagnostics.add({"epoch_outside", 1, "epochs end where the power log has no samples",
+                             "both logs must use one time zone: --utc-offset"});
         continue;
       }
       EpochResult epoch;
@@ -254,7 +255,8 @@ void sort_levels(ExperimentData& data) {
 Result<EpochLog> read_epochs(const InputFile& file, const NamePattern& names,
                              std::optional<std::int64_t> utc_offset_s) {
   const std::optional<std::string> name = names.fill(file.fields);
-  if (!name) return Error{ErrorCode::usage, "--epochs has a field that --pattern has not", "the same fields in both"};
+  if (!name)
+    return Error{ErrorCode::usage, "--epochs has a field that --pattern does not have", "use the same fields in both"};
   const bool is_beside = !names.fields().empty();
   const fs::path path = is_beside ? fs::path(file.path).parent_path() / *name : fs::path(*name);
   const Result<TraceBytes> text = read_trace_file(path.string());
@@ -269,7 +271,8 @@ Result<std::vector<ExperimentFactor>> factors_of(const NamePattern* names) {
     if (!is_repetition(field)) factors.push_back({field, {}, true});
   }
   if (!factors.empty()) return factors;
-  return Error{ErrorCode::usage, "the pattern has no field but the repetition", "--pattern '{framework}-{run}.csv'"};
+  return Error{ErrorCode::usage, "the pattern has no field besides the repetition",
+               "--pattern '{framework}-{run}.csv'"};
 }
 
 // Sorts the rows by start time and completes their metrics.

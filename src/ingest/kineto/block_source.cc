@@ -16,7 +16,7 @@ constexpr std::string_view kList = "\"traceEvents\"";
 
 Error not_a_trace_error(std::string_view why) {
   return Error{ErrorCode::malformed, std::string(why),
-               "give the file that torch.profiler's export_chrome_trace or tensorboard_trace_handler wrote"};
+               "pass the file that torch.profiler's export_chrome_trace or tensorboard_trace_handler wrote"};
 }
 
 // Finds the start of the list by pattern alone: for a header with unescaped quotes.
@@ -117,7 +117,7 @@ Status BlockSource::read_header() {
     const std::size_t first = text.find_first_not_of(" \t\r\n", begin);
     if (first == std::string_view::npos && !is_at_end_) continue;
     if (first == std::string_view::npos) return not_a_trace_error("the file is empty");
-    if (text[first] != '{' && text[first] != '[') return not_a_trace_error("this is no JSON");
+    if (text[first] != '{' && text[first] != '[') return not_a_trace_error("the file is not JSON");
     const bool is_all = is_at_end_ || text.size() > kLongestHeader;
     if (find_event_list(text, is_all, begin, needs_more_text)) {
       pending_.drop_front(begin);
@@ -125,7 +125,7 @@ Status BlockSource::read_header() {
     }
     if (is_all) break;
   }
-  return not_a_trace_error("this is JSON, but it has no list \"traceEvents\"");
+  return not_a_trace_error("the file is JSON, but it has no list \"traceEvents\"");
 }
 
 Result<bool> BlockSource::next(BlockBuffer& block) {

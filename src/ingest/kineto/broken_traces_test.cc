@@ -42,7 +42,7 @@ TEST(BrokenKinetoTrace, AnEmptyListIsAnEmptyTrace) {
   EXPECT_EQ(codes_of(read_kineto_text("[]")), "");
 }
 
-TEST(BrokenKinetoTrace, AnEmptyObjectAtTheEndIsNothing) {
+TEST(BrokenKinetoTrace, IgnoresAnEmptyObjectAtTheEnd) {
   const Trace trace = read_kineto_text(file_of(op("a") + ",{ }"));
   EXPECT_EQ(trace.events_read, 1u);
   EXPECT_EQ(codes_of(trace), "");
@@ -56,7 +56,7 @@ TEST(BrokenKinetoTrace, ABareListAByteOrderMarkAndOtherLineEndsAreRead) {
       (Names{"a", "b"}));
 }
 
-TEST(BrokenKinetoTrace, MembersMayComeInAnyOrderAndHoldAnything) {
+TEST(BrokenKinetoTrace, AcceptsMembersInAnyOrderWithAnyValue) {
   const std::string text = file_of(
       R"({"args": {"deep": [{"ph": "X", "name": "no event"}, [[{}]]], "External id": 9}, "dur": 1.5, )"
       R"("ts": 1669783687464181.25, "tid": 1, "pid": 2, "name": "\u0061\n\"b\"", "cat": "cpu_op", "ph": "X"},)" +
@@ -69,7 +69,7 @@ TEST(BrokenKinetoTrace, MembersMayComeInAnyOrderAndHoldAnything) {
   EXPECT_EQ(codes_of(trace), "");
 }
 
-TEST(BrokenKinetoTrace, StrayQuotesAreReadAsTheyWereMeantAndTold) {
+TEST(BrokenKinetoTrace, RepairsAndReportsStrayQuotes) {
   const Trace trace = read_kineto_text(
       file_of(op("a") + "," + op("<lambda \"x\"> y") + "," +
               op("c", R"(, "args": {"Concrete Inputs": ["say "hi"", "z"], "External id": 4})") + "," + op("d")));
@@ -78,13 +78,13 @@ TEST(BrokenKinetoTrace, StrayQuotesAreReadAsTheyWereMeantAndTold) {
   EXPECT_EQ(codes_of(trace), "import.events-repaired 2;");
 }
 
-TEST(BrokenKinetoTrace, ControlCharactersAreNoHarm) {
+TEST(BrokenKinetoTrace, AcceptsControlCharacters) {
   const Trace trace = read_kineto_text(file_of(op("a\n\tb\x01") + "," + op("c")));
   EXPECT_EQ(names_of(trace), (Names{"a\n\tb\x01", "c"}));
   EXPECT_EQ(codes_of(trace), "");
 }
 
-TEST(BrokenKinetoTrace, AnEventThatMakesNoSenseCostsItself) {
+TEST(BrokenKinetoTrace, AnInvalidEventIsDroppedAlone) {
   for (const std::string broken :
        {R"({"ph": "X", "cat": "cpu_op", "name": "x", "pid": 1 2 3})", R"({"ph": "X" "cat"})", R"({"ph": })", "{", "}",
         "garbage", R"("text")", R"({"ph": "X", "name": "a", b", "pid": [}, "args": {"x": "y}})", "12",
@@ -97,7 +97,7 @@ TEST(BrokenKinetoTrace, AnEventThatMakesNoSenseCostsItself) {
   }
 }
 
-TEST(BrokenKinetoTrace, ThePlaceOfTheFirstDamageIsTold) {
+TEST(BrokenKinetoTrace, ReportsTheOffsetOfTheFirstDamage) {
   const std::string text = file_of(op("a") + ",garbage," + op("b"));
   const Trace trace = read_kineto_text(text);
   ASSERT_EQ(trace.diagnostics.list().size(), 1u);
@@ -106,7 +106,7 @@ TEST(BrokenKinetoTrace, ThePlaceOfTheFirstDamageIsTold) {
       << trace.diagnostics.list()[0].message;
 }
 
-TEST(BrokenKinetoTrace, TimesThatCannotBeAreDropped) {
+TEST(BrokenKinetoTrace, DropsImpossibleTimes) {
   const auto timed = [](const std::string& ts, const std::string& dur) {
     return fmt::format(R"({{"ph": "X", "cat": "cpu_op", "name": "x", "pid": 1, "tid": 2, "ts": {}, "dur": {}}})", ts,
                        dur);
@@ -127,7 +127,7 @@ TEST(BrokenKinetoTrace, ANameThatEndsWithABackslashDoesNotSwallowTheNextEvent) {
   EXPECT_EQ(trace.events_read, 4u);
 }
 
-TEST(BrokenKinetoTrace, UnknownCategoriesAreToldAndNoDamage) {
+TEST(BrokenKinetoTrace, ReportsUnknownCategoriesWithoutDamage) {
   const Trace trace = read_kineto_text(
       file_of(op("a") + R"(, {"ph": "X", "cat": "quantum", "name": "q", "pid": 1, "tid": 1, "ts": 1, "dur": 1})"));
   EXPECT_EQ(codes_of(trace), "import.unknown-category 1;");
@@ -161,7 +161,7 @@ TEST(BrokenKinetoTrace, BlocksOfAnySizeGiveTheSameTrace) {
   }
 }
 
-TEST(BrokenKinetoTrace, ATraceThatIsCutAnywhereGivesWhatItHolds) {
+TEST(BrokenKinetoTrace, ATraceCutAnywhereGivesItsContent) {
   const std::string text = hard_trace(12);
   const std::size_t list = text.find('[');
   const std::size_t end = text.rfind(']');
@@ -183,7 +183,7 @@ TEST(BrokenKinetoTrace, EventsLongerThanABlockAreRead) {
   EXPECT_EQ(codes_of(trace), "");
 }
 
-TEST(BrokenKinetoTrace, DeepNestingAndEndlessStartsEnd) {
+TEST(BrokenKinetoTrace, TerminatesOnDeepNestingAndEndlessStarts) {
   const Trace deep = read_kineto_text("{\"traceEvents\": [" + op("a") + ",{\"ph\": " + std::string(3'000'000, '['));
   EXPECT_EQ(names_of(deep), Names{"a"});
   std::string starts = "{\"traceEvents\": [";

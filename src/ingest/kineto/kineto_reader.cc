@@ -77,33 +77,31 @@ std::size_t threads_for(const KinetoReadOptions& reading) {
 
 std::string describe_damage_offset(const AssemblyResult& events) {
   if (!events.first_damage_offset) return "";
-  return "; the first at byte " + std::to_string(*events.first_damage_offset) + " of its text";
+  return "; the first at byte " + std::to_string(*events.first_damage_offset) + " of the text";
 }
 
 void report_damage(const AssemblyResult& events, const BlockSource& source, Trace& trace) {
   Diagnostics& diagnostics = trace.diagnostics;
   if (events.counts.dropped > 0) {
     diagnostics.add({"import.events-dropped", events.counts.dropped,
-                     "events of the trace make no sense and were left out" + describe_damage_offset(events),
-                     "what they took is missing; if there are many, export the trace again"});
+                     "invalid events of the trace were skipped" + describe_damage_offset(events),
+                     "their time is missing; if there are many, export the trace again"});
   }
   if (events.counts.repaired > 0) {
     diagnostics.add({"import.events-repaired", events.counts.repaired,
-                     "events hold quotes that are not escaped and were read as they were likely meant" +
-                         describe_damage_offset(events),
+                     "events with unescaped quotes were repaired" + describe_damage_offset(events),
                      "a newer PyTorch escapes them"});
   }
   if (events.counts.invalid_devices > 0) {
     diagnostics.add({"import.odd-devices", events.counts.invalid_devices,
-                     "events are on GPUs of numbers that no machine has: their energy is not known",
-                     "say with --map which GPU is meant"});
+                     "events have impossible GPU numbers: their energy is unknown", "assign the GPU with --map"});
   }
   if (events.is_truncated && !source.is_bare_list()) {
-    diagnostics.add({"import.truncated", 1, "the trace ends too soon: what it holds was read, its end is missing", ""});
+    diagnostics.add({"import.truncated", 1, "the trace is truncated: the part before its end was read", ""});
   }
   for (const auto& [category, count] : events.counts.unknown_categories) {
     diagnostics.add({"import.unknown-category", count,
-                     "events of the category " + joulemap::quoted(category) + " are not known and were left out", ""});
+                     "events of the category " + joulemap::quoted(category) + " are unknown and were skipped", ""});
   }
 }
 
@@ -112,7 +110,7 @@ void set_clock(const Metadata& metadata, const AssemblyResult& events, Trace& tr
   const std::int64_t base_time_ns = metadata.base_time_ns.value_or(0);
   if (base_time_ns > kLatestBase_ns) {
     trace.clock = TraceClock::since_start;
-    trace.diagnostics.add({"import.no-base-time", 1, "the trace's base of times is no moment of this age", ""});
+    trace.diagnostics.add({"import.no-base-time", 1, "the trace's base time is invalid", ""});
     return;
   }
   // Most events decide, so that one damaged time does not.
@@ -127,10 +125,9 @@ void set_clock(const Metadata& metadata, const AssemblyResult& events, Trace& tr
   if (likely >= unlikely) return;
   trace.clock = TraceClock::since_start;
   const std::string_view why =
-      events.is_truncated ? "its end, which may tell it, is missing" : "no event can be that old";
-  trace.diagnostics.add({"import.no-base-time", 1,
-                         "the trace does not tell at which moment its times begin: " + std::string(why),
-                         "--start UNIX_NS says when; else it is taken to begin with the power"});
+      events.is_truncated ? "its end, which may contain it, is missing" : "the event times are too old";
+  trace.diagnostics.add({"import.no-base-time", 1, "the trace has no base time: " + std::string(why),
+                         "set it with --start UNIX_NS; otherwise the trace starts with the power log"});
 }
 
 void set_process(Trace& trace) {
@@ -143,9 +140,9 @@ void set_process(Trace& trace) {
 
 Error not_a_pytorch_trace_error(const EventCounts& notes) {
   return Error{ErrorCode::malformed,
-               "none of its events is of a category that PyTorch's profiler writes; there is " +
+               "no event has a category of PyTorch's profiler; found " +
                    joulemap::quoted(notes.unknown_categories.begin()->first),
-               "a profile of ONNX Runtime or TensorFlow has a format of its own: joulemap import --help"};
+               "profiles of ONNX Runtime and TensorFlow have formats of their own: joulemap import --help"};
 }
 
 Result<Trace> read_all(TextReader read, const KinetoReadOptions& reading) {
@@ -166,7 +163,7 @@ Result<Trace> read_all(TextReader read, const KinetoReadOptions& reading) {
   read_metadata(events.footer, metadata);
   report_damage(events, source, trace);
   if (source.header_is_damaged() || metadata.is_damaged) {
-    trace.diagnostics.add({"import.damaged-header", 1, "what the trace tells about itself is damaged in part", ""});
+    trace.diagnostics.add({"import.damaged-header", 1, "the trace's metadata is partly damaged", ""});
   }
   set_clock(metadata, events, trace);
   set_process(trace);
@@ -184,10 +181,11 @@ Result<Trace> read_kineto(const std::string& path, const KinetoReadOptions& read
   Result<Trace> trace = read_all([&](std::span<char> buffer) { return file->read(buffer); }, reading);
   if (!trace) return std::move(trace).error().with_context(path);
   if (file->end() == formats::StreamState::truncated) {
-    trace->diagnostics.add({"import.truncated", 1, "the compressed file ends too soon: what it holds was read", ""});
+    trace->diagnostics.add(
+        {"import.truncated", 1, "the compressed file is truncated: the part before its end was read", ""});
   } else if (file->end() == formats::StreamState::damaged) {
     trace->diagnostics.add(
-        {"import.damaged-file", 1, "the compressed file is damaged: what could be unpacked was read", ""});
+        {"import.damaged-file", 1, "the compressed file is damaged: the readable part was decompressed", ""});
   }
   return trace;
 }

@@ -35,8 +35,9 @@ std::string op(const std::string& name, int ts = 5) { return event("cpu_op", nam
 
 std::vector<std::string> names_of(const Trace& trace) {
   std::vector<std::string> names;
-  for (const TraceEvent& one : events_of(trace)) {
-    names.push_back(is_on_gpu(one.kind) ? trace.classes[one.name].name : trace.names[one.name].text);
+  for (const TraceEvent& trace_event : events_of(trace)) {
+    names.push_back(is_on_gpu(trace_event.kind) ? trace.classes[trace_event.name].name
+                                                : trace.names[trace_event.name].text);
   }
   return names;
 }
@@ -62,13 +63,13 @@ TEST(KinetoReader, AnOperationHasItsTimesThreadAndIds) {
   EXPECT_TRUE(trace.diagnostics.empty());
 }
 
-TEST(KinetoReader, OldTracesCountFrom1970) {
+TEST(KinetoReader, OldTracesUseUnixTime) {
   const Trace trace = read_kineto_text(file_of(event("cpu_op", "aten::add", "1669783687464181", "45", "")));
   EXPECT_EQ(events_of(trace)[0].start_ns, 1'669'783'687'464'181'000);
   EXPECT_EQ(trace.clock, TraceClock::unix_time);
 }
 
-TEST(KinetoReader, TheBaseOfTimesIsFoundInADamagedEnd) {
+TEST(KinetoReader, FindsTheTimeBaseInADamagedEnd) {
   const std::string text =
       file_of(op("a"), "", fmt::format(",\n \"INFO\": [\"a \"b\" c\"],\n \"baseTimeNanoseconds\": {}", kBase_ns));
   const Trace trace = read_kineto_text(text);
@@ -76,7 +77,7 @@ TEST(KinetoReader, TheBaseOfTimesIsFoundInADamagedEnd) {
   EXPECT_TRUE(trace.diagnostics.contains("import.damaged-header"));
 }
 
-TEST(KinetoReader, BackwardOperationsAreKnownByTheForwardThread) {
+TEST(KinetoReader, RecognizesBackwardOperationsByTheForwardThread) {
   const Trace trace = read_kineto_text(
       new_file_of(event("cpu_op", "MulBackward0", "1", "2", R"("Sequence number": 4627, "Fwd thread id": 1)")));
   EXPECT_TRUE(events_of(trace)[0].is_backward);
@@ -110,7 +111,7 @@ TEST(KinetoReader, CategoriesBecomeKinds) {
   EXPECT_TRUE(trace.diagnostics.empty());
 }
 
-TEST(KinetoReader, WorkOfAGpuHasAClassAQueueAndASize) {
+TEST(KinetoReader, GpuWorkHasAClassAQueueAndASize) {
   const std::string queue = R"("device": 2, "context": 1, "stream": 7, )";
   const Trace trace = read_kineto_text(new_file_of(
       event("kernel", "void gemm<{lambda()#1}>(int)", "1", "2",
@@ -142,14 +143,14 @@ TEST(KinetoReader, WorkOfAGpuHasAClassAQueueAndASize) {
   EXPECT_EQ(trace.queues[events[4].track].stream, 9u);
 }
 
-TEST(KinetoReader, AnExternalIdThatOnlyRepeatsTheCorrelationIsNone) {
+TEST(KinetoReader, IgnoresAnExternalIdThatRepeatsTheCorrelation) {
   const Trace old = read_kineto_text(file_of(event("kernel", "k", "1", "2", R"("External id": 77, "correlation": 77)") +
                                              "," + event("cpu_op", "a", "1", "2", R"("External id": 77)")));
   EXPECT_EQ(events_of(old)[0].external_id, 0u);
   EXPECT_EQ(events_of(old)[1].external_id, 77u);
 }
 
-TEST(KinetoReader, CategoriesAndIdsOfTheFirstProfilersAreKnown) {
+TEST(KinetoReader, ReadsCategoriesAndIdsOfTheFirstProfilers) {
   const Trace trace =
       read_kineto_text(file_of(event("Operator", "ProfilerStep#1", "1", "2", R"("external id": 3)") + "," +
                                event("Operator", "aten::add", "1", "2", R"("external id": 4)") + "," +
@@ -164,7 +165,7 @@ TEST(KinetoReader, CategoriesAndIdsOfTheFirstProfilersAreKnown) {
   EXPECT_EQ(events[3].kind, EventKind::copy);
 }
 
-TEST(KinetoReader, AModuleHierarchyIsAPlace) {
+TEST(KinetoReader, AModuleHierarchyIsAScope) {
   const Trace trace = read_kineto_text(
       new_file_of(event("cpu_op", "aten::conv2d", "1", "2",
                         R"("Module Hierarchy": "TOP(Net)::forward.SELF(Net)::_impl.layer1(Sequential)::forward)"
@@ -176,7 +177,7 @@ TEST(KinetoReader, AModuleHierarchyIsAPlace) {
   EXPECT_EQ(trace.names[events[1].name].scope, scopes::OpScope());
 }
 
-TEST(KinetoReader, ShapesAreKeptWithTheNameOfTheOperation) {
+TEST(KinetoReader, ReadsShapesWithTheNameOfTheOperation) {
   const auto conv = [](const char* start, const char* shapes) {
     return event("cpu_op", "aten::conv2d", start, "2",
                  std::string(R"("Input type": ["float", "c10::Half", "Scalar"], "Input Dims": )") + shapes);
@@ -192,7 +193,7 @@ TEST(KinetoReader, ShapesAreKeptWithTheNameOfTheOperation) {
   EXPECT_EQ(trace.names[events[3].name].scope, scopes::OpScope());
 }
 
-TEST(KinetoReader, WhatTheFileTellsAboutItselfIsKept) {
+TEST(KinetoReader, ReadsTheMetadataOfTheFile) {
   const Trace trace = read_kineto_text(file_of(
       op("a"),
       R"("deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132}, {"id": 1, "name": "NVIDIA H200"}],
@@ -205,7 +206,7 @@ TEST(KinetoReader, WhatTheFileTellsAboutItselfIsKept) {
   EXPECT_EQ(environment, "gpu0=NVIDIA H200;gpu1=NVIDIA H200;cuda_driver_version=13000;backend=nccl;world_size=300;");
 }
 
-TEST(KinetoReader, ThreadsHaveTheirNamesWhereverTheyAreTold) {
+TEST(KinetoReader, ReadsThreadNamesAnywhereInTheFile) {
   const std::string name =
       R"({"name": "thread_name", "ph": "M", "ts": 1, "pid": 461, "tid": 487, "args": {"name": "pt_autograd_0"}})";
   for (const std::string& text : {op("a") + "," + name, name + "," + op("a")}) {
@@ -215,7 +216,7 @@ TEST(KinetoReader, ThreadsHaveTheirNamesWhereverTheyAreTold) {
   }
 }
 
-TEST(KinetoReader, PidsMayBeTexts) {
+TEST(KinetoReader, PidsMayBeStrings) {
   const Trace trace = read_kineto_text(new_file_of(event("cpu_op", "a", "1", "2", "", "\"461\"", "\"487\"") + "," +
                                                    event("cpu_op", "b", "1", "2", "", "\"main\"", "\"loader\"") + "," +
                                                    event("cpu_op", "c", "1", "2", "", "\"main\"", "\"other\"")));
@@ -227,14 +228,14 @@ TEST(KinetoReader, PidsMayBeTexts) {
   EXPECT_LT(trace.threads[1].process, 0);
 }
 
-TEST(KinetoReader, AFileIsReadPlainAndFromDisk) {
+TEST(KinetoReader, ReadsAPlainFileFromDisk) {
   const TemporaryDirectory folder;
   const Result<Trace> trace = read_kineto(folder.write("trace.json", new_file_of(op("a") + "," + op("b"))));
   ASSERT_TRUE(trace.has_value());
   EXPECT_EQ(names_of(*trace), (Names{"a", "b"}));
 }
 
-TEST(KinetoReader, WhatIsNoTraceIsAnErrorWithARemedy) {
+TEST(KinetoReader, OtherContentIsAnErrorWithARemedy) {
   const TemporaryDirectory folder;
   for (const std::string text :
        {"", "  ", "hello", "{}", R"({"schema": "1.0.1", "nodes": []})", "{\"a\": ", "\x1f\x8b",

@@ -19,7 +19,7 @@ bool read_common(NsysSession& session, const SqliteRows& rows, TraceEvent& event
                            (!rows.is_null(kStream) && !rows.integer(kStream)) ||
                            (!rows.is_null(kCorrelation) && !rows.integer(kCorrelation));
   if (has_odd_ids) {
-    session.builder().count_dropped("with texts where ids should be");
+    session.builder().count_dropped("with text instead of ids");
     return false;
   }
   const auto process = rows.integer(kProcess);

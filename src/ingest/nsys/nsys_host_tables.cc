@@ -19,7 +19,7 @@ void read_calls(NsysSession& session) {
     if (!session.read_times(rows, event)) continue;
     const auto thread = rows.integer(2);
     if (!thread && !rows.is_null(2)) {
-      session.builder().count_dropped("with texts where ids should be");
+      session.builder().count_dropped("with text instead of ids");
       continue;
     }
     event.track = session.thread(thread.value_or(0));
@@ -63,7 +63,7 @@ class Ranges {
     }
     if (!open_.empty()) {
       session_.builder().trace().diagnostics.add(
-          {"ranges_open", open_.size(), "nsys: NVTX ranges that were never ended last until the end of the trace", ""});
+          {"ranges_open", open_.size(), "nsys: NVTX ranges without an end last until the end of the trace", ""});
     }
     // In a training program, operations that are not gradients update parameters, so scopes are assigned last.
     const bool trains = std::any_of(xla_names_.begin(), xla_names_.end(),

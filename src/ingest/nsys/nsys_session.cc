@@ -149,7 +149,7 @@ void NsysSession::report_damage(std::string_view table, const SqliteRows& rows) 
   if (rows.damage().empty()) return;
   builder_.add_diagnostic(
       "damaged_trace",
-      fmt::format("nsys: the table {} is damaged ({}): its rows from there on are missing", table, rows.damage()),
+      fmt::format("nsys: the table {} is damaged ({}): its remaining rows are missing", table, rows.damage()),
       "export the report again: nsys export --type sqlite");
 }
 

@@ -25,7 +25,7 @@ constexpr const char* kRemedy = "make it with: nsys export --type sqlite -o OUT.
 Result<Trace> read(const SqliteDatabase& database) {
   const bool is_export =
       std::any_of(kTables.begin(), kTables.end(), [&](std::string_view table) { return database.has_table(table); });
-  if (!is_export) return Error{ErrorCode::malformed, "no export of Nsight Systems", kRemedy};
+  if (!is_export) return Error{ErrorCode::malformed, "not an export of Nsight Systems", kRemedy};
   NsysSession session(database);
   session.read_session_tables();
   read_gpu_tables(session);

@@ -57,7 +57,7 @@ Trace trace_of(const std::string& sql) {
   return trace ? *std::move(trace) : Trace();
 }
 
-TEST(NsysTrace, AKernelIsTiedToTheCallThatLaunchedIt) {
+TEST(NsysTrace, LinksAKernelToItsLaunch) {
   const Trace trace = trace_of(kSchema + kernel(1000, 1500, 42) + call(100, 120, 42));
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
@@ -78,7 +78,7 @@ TEST(NsysTrace, AKernelIsTiedToTheCallThatLaunchedIt) {
   EXPECT_EQ(trace.events_dropped, 0u);
 }
 
-TEST(NsysTrace, TheSessionsStartMakesTimesUnixTime) {
+TEST(NsysTrace, SessionStartConvertsToUnixTime) {
   const Trace trace = trace_of(kSchema + kernel(1000, 1500, 1) +
                                "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INT, utcTime TEXT);"
                                "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000, 'x');");
@@ -86,7 +86,7 @@ TEST(NsysTrace, TheSessionsStartMakesTimesUnixTime) {
   EXPECT_EQ(events_of(trace).at(0).start_ns, 1'700'000'000'000'001'000);
 }
 
-TEST(NsysTrace, NamesAreTakenFromWhatTheVersionExports) {
+TEST(NsysTrace, ReadsNamesAsTheVersionExportsThem) {
   const auto name_with = [](const std::string& names) {
     const Trace trace = trace_of(kSchema + kernel(0, 1, 1, kProcess, names));
     return trace.classes.at(0).name;
@@ -101,7 +101,7 @@ TEST(NsysTrace, NamesAreTakenFromWhatTheVersionExports) {
   EXPECT_EQ(other.classes.at(0).name, "only");
 }
 
-TEST(NsysTrace, IdsOfDifferentProcessesStayApart) {
+TEST(NsysTrace, SeparatesIdsOfDifferentProcesses) {
   const Trace trace =
       trace_of(kSchema + kernel(0, 1, 5) + kernel(2, 3, 5, kOther) + call(0, 1, 5) + call(0, 1, 5, kOther));
   const std::vector<TraceEvent> events = events_of(trace);
@@ -111,7 +111,7 @@ TEST(NsysTrace, IdsOfDifferentProcessesStayApart) {
   EXPECT_EQ(trace.process, std::nullopt);
 }
 
-TEST(NsysTrace, AProcessKnowsItsGpuByAnOrdinalOfItsOwn) {
+TEST(NsysTrace, MapsGpuOrdinalsPerProcess) {
   const Trace trace = trace_of(kSchema + kernel(0, 1, 1) +
                                "CREATE TABLE TARGET_INFO_GPU (id INT, name TEXT, uuid TEXT);"
                                "INSERT INTO TARGET_INFO_GPU VALUES (0, 'A', '00000000-0000-0000-0000-000000000000'),"
@@ -137,7 +137,7 @@ TEST(NsysTrace, CopiesAndFillsHaveTheirBytes) {
   EXPECT_EQ(trace.bytes.at(events[1].detail), 64u);
 }
 
-TEST(NsysTrace, AGraphIsLeftOutWhereItsKernelsAreTold) {
+TEST(NsysTrace, OmitsAGraphWhoseKernelsAreTraced) {
   const std::string graphs =
       "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, deviceId INT, streamId INT, correlationId "
       "INT);"
@@ -161,7 +161,7 @@ TEST(NsysTrace, RangesAreAnnotations) {
   EXPECT_EQ(trace.events_read, 4u);
 }
 
-TEST(NsysTrace, ARangeThatWasNeverEndedLastsUntilTheEnd) {
+TEST(NsysTrace, AnOpenRangeLastsUntilTheEnd) {
   const Trace trace = trace_of(kSchema + kNvtx + range(10, "NULL", "'open'") + kernel(0, 700, 1));
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
@@ -187,7 +187,7 @@ TEST(NsysTrace, RangesOfPyTorchAreOperationsWithSequenceNumbers) {
   EXPECT_EQ(events[3].detail, 0u);
 }
 
-TEST(NsysTrace, RangesOfXlaTellTheirPlace) {
+TEST(NsysTrace, RangesOfXlaIdentifyTheirScope) {
   const Trace trace =
       trace_of(kSchema + kNvtx +
                range(0, "9", "'TSL:Thunk:#name=jit(step)/transpose(jvp(Net))/Dense_0/dot_general,hlo_op=dot.3#'") +
@@ -197,7 +197,7 @@ TEST(NsysTrace, RangesOfXlaTellTheirPlace) {
   EXPECT_EQ(trace.names.at(events.at(1).name).scope, (scopes::OpScope{"optimizer", "sgd", "sub"}));
 }
 
-TEST(NsysTrace, RowsThatMakeNoSenseAreCounted) {
+TEST(NsysTrace, CountsInvalidRows) {
   const Trace trace = trace_of(kSchema + kernel(100, 50, 1) + kernel(100, 150, 2) + call(5, 4, 9) +
                                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end) VALUES ('soon', 'later');"
                                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, streamId) VALUES (1, 2, 'seven');");
@@ -207,7 +207,7 @@ TEST(NsysTrace, RowsThatMakeNoSenseAreCounted) {
   EXPECT_TRUE(trace.diagnostics.contains("events_dropped"));
 }
 
-TEST(NsysTrace, AnotherDatabaseIsAnErrorThatTellsWhatToDo) {
+TEST(NsysTrace, AnotherDatabaseIsAnErrorWithARemedy) {
   const TemporaryDirectory folder;
   const Result<Trace> other = read_nsys_trace(folder.write("a.sqlite", sqlite_bytes("CREATE TABLE places (url TEXT)")));
   ASSERT_FALSE(other);
@@ -217,7 +217,7 @@ TEST(NsysTrace, AnotherDatabaseIsAnErrorThatTellsWhatToDo) {
   EXPECT_NE(report.error().remedy.find("nsys export"), std::string::npos);
 }
 
-TEST(NsysTrace, ADamagedTableGivesWhatCameBefore) {
+TEST(NsysTrace, ADamagedTableGivesTheRowsBeforeTheDamage) {
   std::string rows;
   for (int i = 0; i < 4000; ++i) rows += kernel(i * 10, i * 10 + 5, i + 1);
   std::string bytes = sqlite_bytes("BEGIN;" + kSchema + rows + "COMMIT;");

@@ -65,7 +65,7 @@ OpTimes read_onnxruntime_op_times(std::string_view json) {
   RunSums runs;
   const formats::JsonObjectsResult read =
       formats::for_each_json_object(json, [&](const formats::JsonFields& event) { runs.add_event(event); });
-  if (!read.is_complete()) result.diagnostics.add({"damaged_trace", 1, "a profile of ONNX Runtime is damaged", ""});
+  if (!read.is_complete()) result.diagnostics.add({"damaged_trace", 1, "an ONNX Runtime profile is damaged", ""});
   result.op_times = runs.finish();
   return result;
 }

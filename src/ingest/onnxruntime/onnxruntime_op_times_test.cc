@@ -21,7 +21,7 @@ std::string profile(std::string events) {
   return "[" + events + "]";
 }
 
-TEST(OnnxRuntimeShares, KernelTimesAreTheNodes) {
+TEST(OnnxRuntimeOpTimes, KernelTimesBelongToTheirNodes) {
   const OpTimes op_times = read_onnxruntime_op_times(
       profile(node("/fc/Gemm_kernel_time", "Gemm", 7) + node("/fc/Gemm_fence_before", "Gemm", 90) + kRun));
   ASSERT_EQ(op_times.op_times.size(), 1u);
@@ -29,7 +29,7 @@ TEST(OnnxRuntimeShares, KernelTimesAreTheNodes) {
   EXPECT_EQ(op_times.op_times[0].time_ns, 7000);
 }
 
-TEST(OnnxRuntimeShares, TheFirstRunIsLeftOutWhereThereAreMore) {
+TEST(OnnxRuntimeOpTimes, ExcludesTheFirstOfSeveralRuns) {
   const std::string runs = node("/a/Relu_kernel_time", "Relu", 1000) + kRun + node("/a/Relu_kernel_time", "Relu", 2) +
                            kRun + node("/a/Relu_kernel_time", "Relu", 3) + kRun;
   const OpTimes op_times = read_onnxruntime_op_times(profile(runs));
@@ -38,7 +38,7 @@ TEST(OnnxRuntimeShares, TheFirstRunIsLeftOutWhereThereAreMore) {
   EXPECT_EQ(op_times.op_times[0].count, 2u);
 }
 
-TEST(OnnxRuntimeShares, AProfileThatIsCutIsADiagnosticAndWhatCameBefore) {
+TEST(OnnxRuntimeOpTimes, ATruncatedProfileGivesADiagnosticAndItsContent) {
   const OpTimes op_times = read_onnxruntime_op_times("[" + node("/fc/Gemm_kernel_time", "Gemm", 7) + "{\"cat\":");
   EXPECT_TRUE(op_times.diagnostics.contains("damaged_trace"));
   EXPECT_EQ(op_times.op_times.size(), 1u);

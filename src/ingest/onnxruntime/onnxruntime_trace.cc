@@ -77,20 +77,20 @@ class TraceConverter {
 
   Result<Trace> finish(const formats::JsonObjectsResult& read) && {
     if (!read.found || !(are_its_own_ || (events_ == 0 && read.damaged == 0))) {
-      return Error{ErrorCode::malformed, "no profile of ONNX Runtime",
-                   "give the file whose name session.end_profiling() returns"};
+      return Error{ErrorCode::malformed, "not an ONNX Runtime profile",
+                   "pass the file whose name session.end_profiling() returns"};
     }
     if (read.damaged > 0) builder_.count_dropped("that are damaged", read.damaged);
     if (!read.ended) {
       builder_.add_diagnostic("trace_cut", "onnxruntime: the end of the profile is missing",
-                              "let the program call session.end_profiling() before it ends");
+                              "call session.end_profiling() before the program ends");
     }
     if (events_ >= kMostEvents) {
       builder_.add_diagnostic(
           "trace_full",
-          fmt::format("onnxruntime: the profile holds {} events, and ONNX Runtime stops at {}: later runs are "
-                      "missing",
-                      events_, kMostEvents),
+          fmt::format(
+              "onnxruntime: the profile contains {} events, and ONNX Runtime stops at {}: later runs are missing",
+              events_, kMostEvents),
           "profile fewer runs");
     }
     builder_.trace().gpu_events_identify_ops = true;

@@ -29,7 +29,7 @@ Trace trace_of(const std::string& text) {
   return trace ? *std::move(trace) : Trace();
 }
 
-TEST(OnnxRuntimeTrace, ANodesCostIsAnOperationAtItsPlace) {
+TEST(OnnxRuntimeTrace, ANodeIsAnOperationInItsScope) {
   const Trace trace =
       trace_of("[\n" + kNode + ",\n" + event("Node", "/fc/Gemm_fence_before", 99, 1) + "," + kRun + "\n]");
   const std::vector<TraceEvent> events = events_of(trace);
@@ -73,7 +73,7 @@ TEST(OnnxRuntimeTrace, ARunIsAStep) {
   EXPECT_EQ(trace.names.at(events[1].name).text, "ProfilerStep#1");
 }
 
-TEST(OnnxRuntimeTrace, AKernelNamesItsNode) {
+TEST(OnnxRuntimeTrace, AKernelIdentifiesItsNode) {
   const std::string kernel =
       event("Kernel", "sgemm", 101, 3,
             R"("stream":"13","grid_x":"4","grid_y":"1","grid_z":"1","block_x":"64","block_y":"1","block_z":"1",)"
@@ -92,14 +92,14 @@ TEST(OnnxRuntimeTrace, AKernelNamesItsNode) {
   EXPECT_EQ(trace.classes.at(events[3].name).name, "HtoD");
 }
 
-TEST(OnnxRuntimeTrace, AProfileThatIsCutGivesWhatItHolds) {
+TEST(OnnxRuntimeTrace, ATruncatedProfileGivesItsContent) {
   const Trace trace = trace_of("[\n" + kNode + ",\n" + kRun.substr(0, 60));
   EXPECT_EQ(events_of(trace).size(), 1u);
   EXPECT_TRUE(trace.diagnostics.contains("trace_cut"));
   EXPECT_EQ(trace.events_dropped, 1u);
 }
 
-TEST(OnnxRuntimeTrace, AnEventThatIsDamagedIsCountedAndTheNextIsRead) {
+TEST(OnnxRuntimeTrace, CountsADamagedEventAndReadsTheNext) {
   const std::string damaged = event("Node", "a \"quoted\" name_kernel_time", 1, 1);
   const Trace trace = trace_of("[" + kNode + "," + damaged + "," + kNode + "," + kNode + "]");
   EXPECT_EQ(events_of(trace).size(), 3u);
@@ -107,7 +107,7 @@ TEST(OnnxRuntimeTrace, AnEventThatIsDamagedIsCountedAndTheNextIsRead) {
   EXPECT_TRUE(trace.diagnostics.contains("events_dropped"));
 }
 
-TEST(OnnxRuntimeTrace, TimesThatMakeNoSenseAreDropped) {
+TEST(OnnxRuntimeTrace, DropsInvalidTimes) {
   const Trace trace =
       trace_of("[" + event("Node", "a_kernel_time", 5, -3) + R"(,{"cat":"Node","ph":"X","name":"b_kernel_time"},)" +
                R"({"cat":"Node","ph":"X","name":"c_kernel_time","ts":1e300,"dur":1},)" + kNode + "]");
@@ -115,11 +115,11 @@ TEST(OnnxRuntimeTrace, TimesThatMakeNoSenseAreDropped) {
   EXPECT_EQ(trace.events_dropped, 3u);
 }
 
-TEST(OnnxRuntimeTrace, AnObjectAroundTheArrayIsFine) {
+TEST(OnnxRuntimeTrace, AcceptsAnObjectAroundTheArray) {
   EXPECT_EQ(events_of(trace_of(R"({"displayTimeUnit": "ms", "traceEvents": [)" + kNode + "]}")).size(), 1u);
 }
 
-TEST(OnnxRuntimeTrace, AProfileThatIsFullSaysSo) {
+TEST(OnnxRuntimeTrace, ReportsAFullProfile) {
   std::string text = "[";
   const std::string small = R"({"cat":"Session","ph":"X","name":"x","ts":1,"dur":1},)";
   for (int i = 0; i < 999'999; ++i) text += small;
@@ -127,7 +127,7 @@ TEST(OnnxRuntimeTrace, AProfileThatIsFullSaysSo) {
   EXPECT_TRUE(trace_of(text + kNode + "]").diagnostics.contains("trace_full"));
 }
 
-TEST(OnnxRuntimeTrace, SomethingElseIsAnErrorThatTellsWhatToDo) {
+TEST(OnnxRuntimeTrace, OtherContentIsAnErrorWithARemedy) {
   for (const char* text : {"", "hello", "{}", "[1, 2]", R"([{"ph":"X","cat":"cpu_op","name":"a","ts":1,"dur":1}])"}) {
     const Result<Trace> trace = read_onnxruntime_trace_text(text);
     ASSERT_FALSE(trace) << text;

@@ -49,7 +49,7 @@ void expect_in_order(const EventOrder& order, EventOrder::Track track, std::set<
   }
 }
 
-TEST(EventOrder, IsThatOfTimeHoweverFarEventsStandFromWhereTheyBelong) {
+TEST(EventOrder, SortsByTimeFromAnyPermutation) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     for (const std::size_t astray : {0U, 3U, 31U, 33U, 400U, 2000U}) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << ", astray " << astray);
@@ -68,7 +68,7 @@ TEST(EventOrder, IsThatOfTimeHoweverFarEventsStandFromWhereTheyBelong) {
   }
 }
 
-TEST(EventOrder, TellsWhenTheFirstEventBeginsAndTheLastEnds) {
+TEST(EventOrder, ReturnsTheFirstBeginAndTheLastEnd) {
   Trace trace;
   EXPECT_EQ(EventOrder(trace).extent().end_ns, 0);
   trace.threads.resize(1);

@@ -68,7 +68,7 @@ void drop_implausible_times(Trace& trace, std::int64_t median_ns, Diagnostics& d
     });
   }
   trace.events_dropped += left_out;
-  diagnostics.add({"events_out_of_time", left_out, "events were left out whose times cannot be", {}});
+  diagnostics.add({"events_out_of_time", left_out, "events with impossible times were skipped", {}});
 }
 
 // Removes events with impossible times. These are rare, so everything is ordered first and reordered only if needed.
@@ -294,18 +294,18 @@ void describe(const TraceSurvey& survey, const ThreadScopeTracker& scopes, const
     if (count > 0) placed.diagnostics.add({std::string(code), count, std::move(message), std::move(remedy)});
   };
   note("events_cut", scopes.truncated_events(),
-       "events that overlap others of their thread were cut where the others begin or end");
+       "overlapping events of a thread were cut where the other event begins or ends");
   note("backward_without_forward", scopes.backward_ops_without_forward(),
-       "operations of backward passes whose forward operation the trace does not hold: their layer is not known");
+       "backward operations without their forward operation in the trace: their layer is unknown");
   note("kernels_without_place", placed.kernels_without_scope,
-       fmt::format("kernels ({:.1f} % of their time) whose launch the trace does not tell: no layer or phase has them",
+       fmt::format("kernels ({:.1f} % of kernel time) without a launch in the trace: they have no layer or phase",
                    100 * static_cast<double>(placed.kernel_time_without_scope_ns) /
                        static_cast<double>(std::max<std::int64_t>(placed.kernel_time_ns, 1))));
   note("modules_without_path", modules.calls_without_path(),
-       "modules that the file of --modules does not name are called by class and number");
+       "modules that are not in the --modules file are named by class and number");
   note("nested_too_deep", scopes.regions_too_deep() + modules.calls_too_deep(),
-       "regions within 64 others and modules within 256 are counted with those around them");
-  note("too_many_places", tree.refused_scopes(), "places beyond a million are counted with those around them");
+       "regions nested deeper than 64 and modules nested deeper than 256 are counted with the enclosing ones");
+  note("too_many_places", tree.refused_scopes(), "scopes beyond one million are counted with the enclosing ones");
 }
 
 }  // namespace
@@ -334,9 +334,10 @@ ScopedTrace assign_scopes(Trace& trace, const scopes::ModuleNames& module_names,
   placed.thread_time_in_scopes_ns = sums.total_time_ns();
   const bool is_of_torch = trace.format == "kineto";
   if (is_of_torch && !survey.has_modules()) {
-    placed.diagnostics.add({"no_modules", 1,
-                            "the trace tells no layers: what is in no backward pass, optimizer or loader is forward",
-                            "profile with with_stack=True"});
+    placed.diagnostics.add(
+        {"no_modules", 1,
+         "the trace contains no layers: everything outside backward, optimizer and data loading counts as forward",
+         "profile with with_stack=True"});
   }
   describe(survey, scopes, modules, tree, placed);
   return placed;

@@ -14,7 +14,7 @@ namespace {
 constexpr auto kAnnotation = EventKind::annotation;
 constexpr auto kFunction = EventKind::function;
 
-TEST(Placing, OverlappingSiblingsAreCutAndCounted) {
+TEST(ScopeAssignment, ClipsAndCountsOverlappingSiblings) {
   Program program;
   program.op("first", 0, 100);
   program.op("second", 90, 100);  // mostly after the first
@@ -28,7 +28,7 @@ TEST(Placing, OverlappingSiblingsAreCutAndCounted) {
   EXPECT_EQ(outcome.placed.diagnostics.list().back().count, 2U);
 }
 
-TEST(Placing, AnAnnotationOverlapsTheFunctionsThatBeginAndEndIt) {
+TEST(ScopeAssignment, AnAnnotationOverlapsTheFunctionsThatBeginAndEndIt) {
   Program program;
   program.add(kFunction, "enter", 0, 20);
   program.add(kAnnotation, "mine", 10, 100);
@@ -39,7 +39,7 @@ TEST(Placing, AnAnnotationOverlapsTheFunctionsThatBeginAndEndIt) {
   EXPECT_EQ(outcome.count("mine"), 1U);
 }
 
-TEST(Placing, ARepeatedCorrelationIsThatOfTheNearestEarlierCall) {
+TEST(ScopeAssignment, ARepeatedCorrelationBelongsToTheNearestEarlierCall) {
   Program program;
   program.op("one", 0, 10);
   program.launch(5, 3);
@@ -53,7 +53,7 @@ TEST(Placing, ARepeatedCorrelationIsThatOfTheNearestEarlierCall) {
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/two"), 110);
 }
 
-TEST(Placing, AKernelWithoutACallBelongsToTheOperationOfItsExternalId) {
+TEST(ScopeAssignment, AKernelWithoutACallBelongsToTheOperationOfItsExternalId) {
   Program program;
   TraceEvent op = program.event(EventKind::op, "aten::mm", 0, 10);
   op.external_id = 77;
@@ -68,7 +68,7 @@ TEST(Placing, AKernelWithoutACallBelongsToTheOperationOfItsExternalId) {
   EXPECT_TRUE(outcome.placed.diagnostics.contains("kernels_without_place"));
 }
 
-TEST(Placing, WhatLastsLongHasItsTimeInEveryStretch) {
+TEST(ScopeAssignment, LongEventsHaveTimeInEveryInterval) {
   Program program;
   program.op("long", 0, 1'000'000);
   program.launch(10, 1);
@@ -80,13 +80,13 @@ TEST(Placing, WhatLastsLongHasItsTimeInEveryStretch) {
   EXPECT_EQ(outcome.kernels.size(), 1U);
 }
 
-TEST(Placing, AnEmptyTraceIsNoTrouble) {
+TEST(ScopeAssignment, AcceptsAnEmptyTrace) {
   Program program;
   EXPECT_EQ(scope(program).placed.end_ns, 0);
 }
 
 // For arbitrary events, no time is lost, invented or negative.
-TEST(Placing, TimesAddUpWhateverTheEventsAre) {
+TEST(ScopeAssignment, TimesSumToTheTotalForAnyEvents) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);

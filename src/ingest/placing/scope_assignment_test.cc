@@ -40,7 +40,7 @@ Program training_step() {
   return program;
 }
 
-TEST(Placing, PhasesAndLayersAreThoseOfALiveCapture) {
+TEST(ScopeAssignment, PhasesAndLayersMatchALiveCapture) {
   Program program = training_step();
   const Outcome outcome = scope(program, {{"Linear", {"first", "second"}}, {"Net", {"Net"}}});
   EXPECT_EQ(outcome.count("train/forward/Net"), 1U);
@@ -57,7 +57,7 @@ TEST(Placing, PhasesAndLayersAreThoseOfALiveCapture) {
   EXPECT_TRUE(outcome.placed.diagnostics.empty()) << outcome.placed.diagnostics.list()[0].message;
 }
 
-TEST(Placing, ANodeOfTheGraphIsAtTheInputsThatTheNodeWithinTheEnginesCallTells) {
+TEST(ScopeAssignment, AGraphNodeHasTheInputsOfTheNodeInTheAutogradCall) {
   Program program = training_step();
   TraceEvent node = program.event(EventKind::op, "", 503, 50, 2);
   node.name = program.builder.name("AddmmBackward0", {.tensors = "[32,10]"});
@@ -71,7 +71,7 @@ TEST(Placing, ANodeOfTheGraphIsAtTheInputsThatTheNodeWithinTheEnginesCallTells) 
   EXPECT_EQ(outcome.count("train/backward/Net/second/AddmmBackward0"), 1U);  // its inputs are unknown
 }
 
-TEST(Placing, StepsThatTheTraceDoesNotTellEndWithTheUpdateOfTheParameters) {
+TEST(ScopeAssignment, WithoutStepMarksStepsEndWithTheParameterUpdate) {
   Program program;
   for (std::int64_t begin = 0; begin < 3000; begin += 1000) {
     program.op("aten::linear", begin + 10, 30, 1);
@@ -91,7 +91,7 @@ TEST(Placing, StepsThatTheTraceDoesNotTellEndWithTheUpdateOfTheParameters) {
   EXPECT_EQ(outcome.placed.marks[0].name, "inferred");
 }
 
-TEST(Placing, BackwardBelongsToTheForwardOperationsLayer) {
+TEST(ScopeAssignment, BackwardBelongsToTheForwardOperationsLayer) {
   Program program = training_step();
   const Outcome outcome = scope(program, {{"Linear", {"first", "second"}}});
   EXPECT_EQ(outcome.count("train/backward"), 1U);
@@ -103,7 +103,7 @@ TEST(Placing, BackwardBelongsToTheForwardOperationsLayer) {
   EXPECT_EQ(outcome.time_us("train/backward/Net/second/torch::autograd::AccumulateGrad"), 9);
 }
 
-TEST(Placing, KernelsBelongToThePlaceAndTheStepThatLaunchedThem) {
+TEST(ScopeAssignment, KernelsBelongToTheScopeAndStepOfTheirLaunch) {
   Program program = training_step();
   const Outcome outcome = scope(program, {{"Linear", {"first", "second"}}});
   EXPECT_EQ(outcome.kernel_us.at("train/forward/Net/first/aten::linear"), 30);
@@ -120,7 +120,7 @@ TEST(Placing, KernelsBelongToThePlaceAndTheStepThatLaunchedThem) {
   EXPECT_EQ(outcome.placed.kernels_without_scope, 0U);
 }
 
-TEST(Placing, WithoutNamesLayersAreCalledByClassesAndNumbers) {
+TEST(ScopeAssignment, WithoutNamesLayersAreNamedByClassAndIndex) {
   Program program;
   program.add(kModule, "nn.Module: Net_0", 0, 100);
   program.add(kModule, "nn.Module: Sequential_0", 10, 80);
@@ -131,7 +131,7 @@ TEST(Placing, WithoutNamesLayersAreCalledByClassesAndNumbers) {
   EXPECT_EQ(outcome.time_us("inference/forward/Net#2"), 10);
 }
 
-TEST(Placing, AModelWithoutGradientsIsInferenceEvenWhereAnotherTrains) {
+TEST(ScopeAssignment, AModelWithoutGradientsIsInferenceEvenWhereAnotherTrains) {
   Program program;
   program.add(kModule, "nn.Module: Net_0", 0, 50);
   program.op("aten::linear", 10, 20, 1);
@@ -143,7 +143,7 @@ TEST(Placing, AModelWithoutGradientsIsInferenceEvenWhereAnotherTrains) {
   EXPECT_EQ(outcome.count("inference/forward/Net"), 1U);
 }
 
-TEST(Placing, WhatIsComputedAgainInABackwardPassIsRecompute) {
+TEST(ScopeAssignment, RecomputationInABackwardPassIsRecompute) {
   Program program;
   program.add(kModule, "nn.Module: Net_0", 0, 100);
   program.op("CheckpointFunction", 5, 60, 1);
@@ -160,7 +160,7 @@ TEST(Placing, WhatIsComputedAgainInABackwardPassIsRecompute) {
   EXPECT_EQ(outcome.time_us("train/backward/Net/CheckpointFunctionBackward"), 30);
 }
 
-TEST(Placing, OfOperationsWithOneSequenceNumberTheLastOneMadeTheNode) {
+TEST(ScopeAssignment, TheLastOperationWithASequenceNumberCreatedTheNode) {
   Program program;
   program.add(kModule, "nn.Module: Net_0", 0, 200);
   program.add(kModule, "nn.Module: Reshape_0", 10, 40);
@@ -171,7 +171,7 @@ TEST(Placing, OfOperationsWithOneSequenceNumberTheLastOneMadeTheNode) {
   EXPECT_EQ(scope(program).count("train/backward/Net/Linear_0/AddmmBackward0"), 1U);
 }
 
-TEST(Placing, WhatFollowsTheModelIsLossAndWhatFollowsTheBackwardPassIsGradients) {
+TEST(ScopeAssignment, OperationsAfterTheModelAreLossAndAfterBackwardGradients) {
   Program program;
   program.add(kFunction, "train.py(3): train", 0, 1000);
   program.add(kModule, "nn.Module: Net_0", 0, 100);
@@ -188,7 +188,7 @@ TEST(Placing, WhatFollowsTheModelIsLossAndWhatFollowsTheBackwardPassIsGradients)
   EXPECT_EQ(outcome.time_us("aten::metric"), 50);
 }
 
-TEST(Placing, TheGradientThatABackwardPassBeginsWithIsPartOfIt) {
+TEST(ScopeAssignment, TheInitialGradientIsPartOfTheBackwardPass) {
   Program program;
   program.add(kModule, "nn.Module: Net_0", 0, 100);
   program.op("aten::linear", 10, 20, 1);
@@ -203,7 +203,7 @@ TEST(Placing, TheGradientThatABackwardPassBeginsWithIsPartOfIt) {
   EXPECT_EQ(outcome.time_us("train/loss/aten::ones_like"), 0);
 }
 
-TEST(Placing, WithoutModulesWhatIsInNoOtherPhaseIsForward) {
+TEST(ScopeAssignment, WithoutModulesTheRemainingTimeIsForward) {
   Program program;
   program.op("aten::conv2d", 0, 100, 1);
   program.node("ConvolutionBackward0", 200, 50, 1);
@@ -217,7 +217,7 @@ TEST(Placing, WithoutModulesWhatIsInNoOtherPhaseIsForward) {
   EXPECT_TRUE(outcome.placed.diagnostics.contains("no_modules"));
 }
 
-TEST(Placing, CommunicationIsInThePhaseWhereItRuns) {
+TEST(ScopeAssignment, CommunicationBelongsToThePhaseWhereItRuns) {
   Program program;
   program.op("aten::linear", 0, 10, 1);
   program.node("AddmmBackward0", 100, 200, 1);
@@ -230,7 +230,7 @@ TEST(Placing, CommunicationIsInThePhaseWhereItRuns) {
   EXPECT_EQ(outcome.time_us("train/backward/AddmmBackward0"), 150);
 }
 
-TEST(Placing, AWrapperOfAModelIsNoLayer) {
+TEST(ScopeAssignment, AWrapperOfAModelIsNoLayer) {
   Program program;
   program.add(kModule, "nn.Module: DistributedDataParallel_0", 0, 100);
   program.add(kModule, "nn.Module: Net_0", 10, 80);
@@ -239,7 +239,7 @@ TEST(Placing, AWrapperOfAModelIsNoLayer) {
   EXPECT_EQ(outcome.time_us("inference/forward"), 20);
 }
 
-TEST(Placing, NamesThatCarryTheirPlaceNeedNothingElse) {
+TEST(ScopeAssignment, NamesThatContainTheirScopeSuffice) {
   Program program;
   TraceEvent event = program.event(EventKind::op, "x", 0, 30);
   event.name = program.builder.name("jit(f)/jvp(Net)/a/dot", {"forward", "a", "dot"});

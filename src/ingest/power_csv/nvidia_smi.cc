@@ -131,10 +131,10 @@ class SmiReader {
       return column && *column < fields.size() ? std::string_view(fields[*column]) : std::string_view();
     };
     const std::optional<std::int64_t> time_ns = parse_wall_time(field(layout_.time), utc_offset_s_);
-    if (!time_ns) return maker_.drop_row("it has no time");
+    if (!time_ns) return maker_.drop_row("the time is missing");
     const std::string_view identity = field(layout_.identity);
     const std::optional<std::string> domain = domain_of(field(layout_.index), identity);
-    if (!domain) return maker_.drop_row("it does not tell which GPU it is of");
+    if (!domain) return maker_.drop_row("the GPU is missing");
     if (!layout_.index && !layout_.identity) times_ns_.push_back(*time_ns);
     bool has_value = false;
     for (const auto& [at, column] : layout_.values) {
@@ -145,18 +145,18 @@ class SmiReader {
       has_value = true;
       maker_.add(channel_of(*column, *domain, identity), *time_ns, *value * column->unit);
     }
-    if (!has_value) maker_.drop_row("none of its values is known");
+    if (!has_value) maker_.drop_row("no value is readable");
   }
 
   Result<PowerLog> finish() {
     if (!utc_offset_s_) {
       maker_.diagnostics().add({"local_time", 1,
-                                fmt::format("{}: its times are taken to be of this machine's time zone", name_),
-                                "--utc-offset +HH:MM says of which they are"});
+                                fmt::format("{}: times are assumed to be in this machine's time zone", name_),
+                                "set the time zone with --utc-offset +HH:MM"});
     }
     if (layout_.is_guessed) {
       maker_.diagnostics().add({"columns_guessed", 1,
-                                fmt::format("{}: no header says what its columns are; power is column {}{}", name_,
+                                fmt::format("{}: the log has no header; power is assumed in column {}{}", name_,
                                             layout_.values.front().first + 1, column_of_gpu()),
                                 "log with --format=csv, without noheader"});
     }
@@ -168,15 +168,15 @@ class SmiReader {
 
  private:
   std::string column_of_gpu() const {
-    if (layout_.index) return fmt::format(", the GPU's number column {}", *layout_.index + 1);
-    return layout_.identity ? fmt::format(", the GPU column {}", *layout_.identity + 1) : "";
+    if (layout_.index) return fmt::format(", the GPU index in column {}", *layout_.index + 1);
+    return layout_.identity ? fmt::format(", the GPU in column {}", *layout_.identity + 1) : "";
   }
 
   void report_gpu_identification() {
     constexpr std::string_view kRemedy = "log with --query-gpu=timestamp,index,...";
     if (numbers_.size() > 1) {
       maker_.diagnostics().add({"gpus_numbered", 1,
-                                fmt::format("{}: GPUs are numbered in the order in which they come", name_),
+                                fmt::format("{}: GPUs are numbered in the order of their first row", name_),
                                 std::string(kRemedy)});
     }
     if (times_ns_.size() < 4) return;
@@ -186,11 +186,11 @@ class SmiReader {
     std::size_t short_pauses = 0;
     for (std::size_t i = 1; i < times_ns_.size(); ++i) short_pauses += times_ns_[i] - times_ns_[i - 1] < mean_ns / 4;
     if (short_pauses * 3 < times_ns_.size()) return;
-    maker_.diagnostics().add({"gpus_not_told_apart", 1,
-                              fmt::format("{}: its rows seem to be of several GPUs, but do not say of which; all are "
-                                          "taken for gpu0's",
-                                          name_),
-                              std::string(kRemedy)});
+    maker_.diagnostics().add(
+        {"gpus_not_told_apart", 1,
+         fmt::format("{}: its rows seem to come from several GPUs but do not name them; all are assigned to gpu0",
+                     name_),
+         std::string(kRemedy)});
   }
 
   std::optional<std::string> domain_of(std::string_view index, std::string_view identity) {
@@ -229,8 +229,8 @@ class SmiReader {
     if (!has("power.draw") || has("power.draw.instant")) return;
     log.diagnostics.add(
         {"power_is_mean", 1,
-         fmt::format("{}: power.draw is the mean of a second on most GPUs: what is shorter is smeared", name_),
-         "log power.draw.instant, too"});
+         fmt::format("{}: power.draw is a one-second mean on most GPUs and smooths shorter changes", name_),
+         "also log power.draw.instant"});
   }
 
   PowerLogBuilder maker_;
@@ -271,11 +271,11 @@ Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view na
   });
   if (reader) return reader->finish();
   if (has_power) {
-    return Error{ErrorCode::malformed, fmt::format("{} tells powers, but not when they were read", name),
-                 "log the time, too: nvidia-smi --query-gpu=timestamp,index,uuid,power.draw --format=csv -lms 100"};
+    return Error{ErrorCode::malformed, fmt::format("{} contains powers but no times", name),
+                 "also log the time: nvidia-smi --query-gpu=timestamp,index,uuid,power.draw --format=csv -lms 100"};
   }
-  return Error{ErrorCode::malformed, fmt::format("{} is no log of power that is known", name),
-               "CSV with the header time_unix_ns,domain,kind,value, or nvidia-smi "
+  return Error{ErrorCode::malformed, fmt::format("{} is not a supported power log", name),
+               "use CSV with the header time_unix_ns,domain,kind,value, or nvidia-smi "
                "--query-gpu=timestamp,index,uuid,power.draw,power.draw.instant --format=csv -lms 100"};
 }
 

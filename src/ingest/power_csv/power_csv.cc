@@ -34,15 +34,16 @@ class CsvReader {
   void add(std::string_view line) {
     const std::vector<std::string> fields = split_fields(line);
     maker_.count_row();
-    if (*std::max_element(columns_.begin(), columns_.end()) >= fields.size()) return maker_.drop_row("it is too short");
+    if (*std::max_element(columns_.begin(), columns_.end()) >= fields.size())
+      return maker_.drop_row("the row is too short");
     const std::optional<std::int64_t> time_ns = parse_time_ns(fields[columns_[0]]);
     const std::optional<double> value = parse_non_negative(fields[columns_[3]]);
     const std::string& domain = fields[columns_[1]];
     const std::string& kind = fields[columns_[2]];
-    if (!time_ns) return maker_.drop_row("its time is no number of nanoseconds");
-    if (domain.empty()) return maker_.drop_row("it names no domain");
-    if (kind != "energy_j" && kind != "power_w") return maker_.drop_row("its kind is neither energy_j nor power_w");
-    if (!value) return maker_.drop_row("its value is no amount");
+    if (!time_ns) return maker_.drop_row("the time is not a number of nanoseconds");
+    if (domain.empty()) return maker_.drop_row("the domain is missing");
+    if (kind != "energy_j" && kind != "power_w") return maker_.drop_row("the kind is neither energy_j nor power_w");
+    if (!value) return maker_.drop_row("the value is not a non-negative number");
     const bool is_counter = kind == "energy_j";
     const std::uint32_t channel = maker_.channel(to_valid_utf8(domain) + (is_counter ? "-energy" : "-power"), [&] {
       Channel made;

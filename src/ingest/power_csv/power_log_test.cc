@@ -49,7 +49,7 @@ TEST(PowerCsv, KindsOfADomainMayInterleave) {
   EXPECT_EQ(log->rows_dropped, 0U);
 }
 
-TEST(PowerCsv, AWrongRowIsDroppedAndCounted) {
+TEST(PowerCsv, DropsAndCountsInvalidRows) {
   const Result<PowerLog> log = parse_power_log(
       "time_unix_ns,domain,kind,value\n"
       "1,gpu0,power_w,1\nx,gpu0,power_w,1\n2,,power_w,1\n2,gpu0,volts,1\n2,gpu0,power_w,nan\n2,gpu0,power_w,-4\n2,"
@@ -62,7 +62,7 @@ TEST(PowerCsv, AWrongRowIsDroppedAndCounted) {
   EXPECT_TRUE(log->diagnostics.contains("power_rows_dropped"));
 }
 
-TEST(PowerCsv, RepeatedValuesArePollsAndTellHowOftenTheCounterSteps) {
+TEST(PowerCsv, RepeatedValuesArePollsAndGiveTheUpdatePeriod) {
   std::string text = "time_unix_ns,domain,kind,value\n";
   for (int i = 0; i < 100; ++i)
     text += std::to_string(i * 10'000'000LL) + ",gpu0,energy_j," + std::to_string(i / 10) + "\n";
@@ -78,7 +78,7 @@ TEST(PowerCsv, RowsMayBeInAnyOrder) {
   EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{1.0, 2.0}));
 }
 
-TEST(PowerCsv, AFractionOfANanosecondIsLeftOut) {
+TEST(PowerCsv, TruncatesFractionsOfANanosecond) {
   const Result<PowerLog> log =
       parse_power_log("time_unix_ns,domain,kind,value\n10.0,gpu0,power_w,1\n20.75,gpu0,power_w,2\n", "p.csv");
   ASSERT_TRUE(log);
@@ -86,7 +86,7 @@ TEST(PowerCsv, AFractionOfANanosecondIsLeftOut) {
   EXPECT_EQ(log->rows_dropped, 0U);
 }
 
-TEST(PowerCsv, AGapIsTold) {
+TEST(PowerCsv, ReportsAGap) {
   std::string text = "time_unix_ns,domain,kind,value\n";
   for (const int second : {0, 1, 2, 3, 4, 60, 61, 62}) text += std::to_string(second) + "000000000,gpu0,power_w,5\n";
   const Result<PowerLog> log = parse_power_log(text, "p.csv");
@@ -94,7 +94,7 @@ TEST(PowerCsv, AGapIsTold) {
   EXPECT_TRUE(log->diagnostics.contains("power_gap"));
 }
 
-TEST(PowerCsv, SomethingElseIsRefusedWithTheHeaderThatIsWanted) {
+TEST(PowerCsv, RefusesOtherContentAndNamesTheExpectedHeader) {
   const Result<PowerLog> log = parse_power_log("a,b,c\n1,2,3\n", "p.csv");
   ASSERT_FALSE(log);
   EXPECT_NE(log.error().remedy.find("time_unix_ns,domain,kind,value"), std::string::npos);
@@ -120,7 +120,7 @@ TEST(NvidiaSmi, GpusInterleaveAndInstantPowerIsPreferred) {
   EXPECT_EQ(log->rows_dropped, 1U);
 }
 
-TEST(NvidiaSmi, ColumnsWithoutAHeaderAreToldByWhatStandsInThem) {
+TEST(NvidiaSmi, IdentifiesColumnsWithoutAHeaderByContent) {
   for (const std::string_view power : {"70.25 W", "70.25", "70,25 W", "70,25"}) {
     const std::string rest = ", 0, GPU-aa, " + std::string(power) + ", 45\n";
     const std::string text = "2026/11/15 11:23:46.1" + rest + "2026/11/15 11:23:46.2" + rest;
@@ -131,7 +131,7 @@ TEST(NvidiaSmi, ColumnsWithoutAHeaderAreToldByWhatStandsInThem) {
   }
 }
 
-TEST(NvidiaSmi, GpusAreToldApartByTheirBusWhereNothingElseTellsThem) {
+TEST(NvidiaSmi, DistinguishesGpusByBusIdAsALastResort) {
   for (const std::string_view header : {"timestamp, name, pci.bus_id, power.draw [W]\n", ""}) {
     std::string text(header);
     for (int i = 0; i < 3; ++i) {
@@ -147,7 +147,7 @@ TEST(NvidiaSmi, GpusAreToldApartByTheirBusWhereNothingElseTellsThem) {
   }
 }
 
-TEST(NvidiaSmi, RowsOfSeveralGpusThatDoNotSayOfWhichAreNotTakenInSilence) {
+TEST(NvidiaSmi, ReportsRowsOfSeveralGpusWithoutAnIdentifier) {
   for (const int gpus : {1, 2, 4}) {
     std::string text = "timestamp, name, power.draw [W]\n";
     for (int i = 0; i < 10 * gpus; ++i) {
@@ -159,16 +159,16 @@ TEST(NvidiaSmi, RowsOfSeveralGpusThatDoNotSayOfWhichAreNotTakenInSilence) {
   }
 }
 
-TEST(NvidiaSmi, PowersWithoutTimesAreRefusedWithTheOptionThatIsMissing) {
+TEST(NvidiaSmi, RefusesPowersWithoutTimesAndNamesTheMissingOption) {
   for (const std::string_view text : {"36.24 W\n36.04 W\n", "index, power.draw [W]\n0, 36.24 W\n"}) {
     const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtc_s);
     ASSERT_FALSE(log) << text;
-    EXPECT_NE(log.error().message.find("not when"), std::string::npos) << text;
+    EXPECT_NE(log.error().message.find("no times"), std::string::npos) << text;
     EXPECT_NE(log.error().remedy.find("timestamp"), std::string::npos) << text;
   }
 }
 
-TEST(NvidiaSmi, TimesAreOfTheZoneThatIsSaid) {
+TEST(NvidiaSmi, TimesUseTheGivenTimeZone) {
   const std::string text =
       "timestamp, power.draw [W]\n2026/11/15 11:00:00.000, 5.00 W\n2026/11/15 11:00:01.000, 5.00 W\n";
   const Result<PowerLog> there = parse_power_log(text, "smi.csv", 3600);
@@ -179,7 +179,7 @@ TEST(NvidiaSmi, TimesAreOfTheZoneThatIsSaid) {
   EXPECT_TRUE(parse_power_log(text, "smi.csv")->diagnostics.contains("local_time"));
 }
 
-TEST(NvidiaSmi, ATimeThatGoesBackIsDropped) {
+TEST(NvidiaSmi, DropsTimesThatGoBack) {
   const Result<PowerLog> log = parse_power_log(
       "timestamp, index, power.draw [W]\n2026/10/25 02:59:59.0, 0, 5.00 W\n2026/10/25 02:00:00.0, 0, 6.00 W\n"
       "2026/10/25 03:00:00.0, 0, 7.00 W\n",
@@ -189,7 +189,7 @@ TEST(NvidiaSmi, ATimeThatGoesBackIsDropped) {
   EXPECT_EQ(log->rows_dropped, 1U);
 }
 
-TEST(PowerLogs, OfAChannelThatTwoTellTheFirstIsTaken) {
+TEST(PowerLogs, UseTheFirstOfDuplicateChannels) {
   const std::string text = "time_unix_ns,domain,kind,value\n1,gpu0,power_w,1\n2,gpu0,power_w,1\n";
   std::vector<PowerLog> logs = {*parse_power_log(text, "a"), *parse_power_log(text, "b")};
   const PowerLog all = join_power_logs(std::move(logs));

@@ -142,7 +142,7 @@ void PowerLogBuilder::sort_by_time(std::vector<Value>& values, bool allows_any_o
     if (in_order.empty() || value.time_ns >= in_order.back().time_ns) {
       in_order.push_back(value);
     } else {
-      drop_row("its time lies before the one of the row above");
+      drop_row("the time is before that of the previous row");
     }
   }
   values = std::move(in_order);
@@ -176,8 +176,8 @@ void PowerLogBuilder::estimate_update_period(Channel& channel, const std::vector
   if (gaps == 0) return;
   log_.diagnostics.add({"power_gap",
                         gaps,
-                        fmt::format("{}: {} is not told for {:.3f} s in all; the power around each gap is taken for it",
-                                    name_, channel.name, seconds(missing_ns)),
+                        fmt::format("{}: {} has gaps of {:.3f} s in total; the power around each gap is used", name_,
+                                    channel.name, seconds(missing_ns)),
                         {}});
 }
 
@@ -193,18 +193,18 @@ Result<PowerLog> PowerLogBuilder::finish(bool allows_any_order) {
     values_[i] = {};
   }
   for (const auto& [why, count] : dropped_by_reason_) {
-    log_.diagnostics.add({"power_rows_dropped", count, fmt::format("{}: rows were left out: {}", name_, why), {}});
+    log_.diagnostics.add({"power_rows_dropped", count, fmt::format("{}: rows were skipped: {}", name_, why), {}});
   }
   if (out_of_order_rows_ > 0) {
     log_.diagnostics.add({"power_out_of_order",
                           out_of_order_rows_,
-                          fmt::format("{}: times go back; the rows were put in order of time, which is wrong where the "
-                                      "clock was set while they were written",
+                          fmt::format("{}: times decrease; the rows were sorted by time, which is wrong if the clock "
+                                      "was set while they were written",
                                       name_),
                           {}});
   }
   if (!has_energy) {
-    log_.diagnostics.add({"no_power", 1, fmt::format("{} holds no two values of power or energy", name_), {}});
+    log_.diagnostics.add({"no_power", 1, fmt::format("{} does not contain two values of power or energy", name_), {}});
   }
   return std::move(log_);
 }
@@ -220,7 +220,7 @@ PowerLog join_power_logs(std::vector<PowerLog> logs) {
       number.push_back(known ? std::nullopt : std::optional(static_cast<std::uint32_t>(joined.channels.size())));
       if (known) {
         joined.diagnostics.add(
-            {"power_told_twice", 1, fmt::format("{} is told by two files; the first is taken", channel.name), {}});
+            {"power_told_twice", 1, fmt::format("{} is in two files; the first is used", channel.name), {}});
       } else {
         joined.channels.push_back(std::move(channel));
       }

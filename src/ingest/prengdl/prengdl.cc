@@ -101,8 +101,8 @@ Result<Executions> find_executions(const std::string& folder) {
     }
   }
   if (!executions.empty()) return executions;
-  return Error{ErrorCode::not_found, fmt::format("{} holds no files MODEL_FRAMEWORK_perf_REP.txt", folder),
-               "name the folder that holds measurements_train and measurements_inference"};
+  return Error{ErrorCode::not_found, fmt::format("{} contains no files MODEL_FRAMEWORK_perf_REP.txt", folder),
+               "pass the folder that contains measurements_train and measurements_inference"};
 }
 
 DomainEnergy domain_of(std::string name, std::optional<double> joules, double elapsed_s, std::string sensor) {
@@ -114,12 +114,12 @@ DomainEnergy domain_of(std::string name, std::optional<double> joules, double el
   domain.channel = domain.name;
   if (joules) domain.provenance = Provenance::measured;
   if (joules && elapsed_s > 0) domain.mean_w = *joules / elapsed_s;
-  if (!joules) domain.reason = "the file does not tell it";
+  if (!joules) domain.reason = "the file does not contain it";
   return domain;
 }
 
 Result<std::string> read_text(const std::string& path, std::string_view what) {
-  if (path.empty()) return Error{ErrorCode::not_found, fmt::format("there is no file of {}", what), ""};
+  if (path.empty()) return Error{ErrorCode::not_found, fmt::format("the file of {} is missing", what), ""};
   return read_file_start(path, kLargestFile);
 }
 
@@ -128,7 +128,7 @@ void read_counters(const std::string& path, ExperimentRow& row) {
   if (const Result<std::string> text = read_text(path, "perf")) {
     energies = parse_perf_energies(*text);
     if (!energies.elapsed_s || !energies.package_j || !energies.dram_j) {
-      row.diagnostics.add({"damaged_file", 1, fmt::format("{} does not tell time, package and RAM", path), ""});
+      row.diagnostics.add({"damaged_file", 1, fmt::format("{} does not contain time, package and RAM", path), ""});
     }
   } else {
     row.diagnostics.add({"missing_file", 1, text.error().message, ""});
@@ -145,9 +145,10 @@ void read_samples(const std::string& path, ExperimentRow& row) {
     samples = parse_power_samples(*text);
     if (samples.unreadable_lines > 0) {
       row.diagnostics.add(
-          {"samples_dropped", samples.unreadable_lines, fmt::format("lines of {} are no power", path), ""});
+          {"samples_dropped", samples.unreadable_lines, fmt::format("lines of {} are not power values", path), ""});
     }
-    if (samples.watts.empty()) row.diagnostics.add({"damaged_file", 1, fmt::format("{} holds no power", path), ""});
+    if (samples.watts.empty())
+      row.diagnostics.add({"damaged_file", 1, fmt::format("{} contains no power values", path), ""});
   } else {
     row.diagnostics.add({"missing_file", 1, text.error().message, ""});
   }
@@ -224,8 +225,8 @@ Result<ExperimentData> read_prengdl(const std::string& folder) {
     data.rows.push_back(std::move(row));
   }
   data.diagnostics.add({"order_assumed", 1,
-                        "the files tell no times: rows stand in the order of the study's script, all repetitions of a "
-                        "model and framework one after another",
+                        "the files contain no times: rows are in the order of the study's script, with all repetitions "
+                        "of a model and framework in sequence",
                         ""});
   return data;
 }

@@ -28,7 +28,7 @@ class Prengdl : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(Prengdl, NumbersOfAnyLocaleAreRead) {
+TEST_F(Prengdl, ReadsNumbersOfAnyLocale) {
   const PerfEnergies english = parse_perf_energies(kPerfText);
   EXPECT_EQ(english.package_j, 188'753.25);
   EXPECT_EQ(english.dram_j, 25'541.41);
@@ -37,7 +37,7 @@ TEST_F(Prengdl, NumbersOfAnyLocaleAreRead) {
   EXPECT_FALSE(parse_perf_energies("<not supported> Joules power/energy-pkg/").package_j);
 }
 
-TEST_F(Prengdl, NamesWithUnderscoresGiveModelFrameworkAndRepetition) {
+TEST_F(Prengdl, ParsesModelFrameworkAndRepetitionFromNames) {
   write("mask_rcnn_PyTorch_perf_1.txt", kPerfText);
   write("mask_rcnn_PyTorch_nvidia_smi_1.txt", "100.00 W\n200.00 W\n");
   write("mask_rcnn_TensorFlow_perf_10.txt", kPerfText);
@@ -54,7 +54,7 @@ TEST_F(Prengdl, NamesWithUnderscoresGiveModelFrameworkAndRepetition) {
   EXPECT_TRUE(data->rows[1].diagnostics.contains("samples_dropped"));
 }
 
-TEST_F(Prengdl, EnergyOfTheGpuIsIntegratedOverTheRunAndThePublishedSumStandsBeside) {
+TEST_F(Prengdl, IntegratesGpuEnergyAndStoresThePublishedSumAsACheck) {
   write("ncf_PyTorch_perf_1.txt",
         "10 Joules power/energy-pkg/\n1 Joules power/energy-ram/\n4.0 seconds time elapsed\n");
   write("ncf_PyTorch_nvidia_smi_1.txt", "100.00 W\n200.00 W\n300.00 W\n");
@@ -68,7 +68,7 @@ TEST_F(Prengdl, EnergyOfTheGpuIsIntegratedOverTheRunAndThePublishedSumStandsBesi
   EXPECT_EQ(row.first.measured, MeasuredWatts(100));
 }
 
-TEST_F(Prengdl, AMissingFileLeavesTheRowWithoutEnergyAndSaysSo) {
+TEST_F(Prengdl, AMissingFileIsReportedAndLeavesTheRowWithoutEnergy) {
   write("ncf_PyTorch_perf_1.txt", kPerfText);
   const Result<ExperimentData> data = read_prengdl(folder_);
   ASSERT_TRUE(data);

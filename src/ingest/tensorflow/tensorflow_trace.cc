@@ -196,10 +196,9 @@ Result<Trace> read_tensorflow_trace_bytes(std::string_view bytes) {
   StepRows rows = read_run_metadata(bytes);
   if (!rows.found) rows = read_timeline(bytes);
   if (!rows.found) {
-    return Error{
-        ErrorCode::malformed, "no timeline and no RunMetadata of TensorFlow",
-        "give what Timeline(...).generate_chrome_trace_format() or run_metadata.SerializeToString() made; profiles "
-        "of TensorFlow 2 are imported as xplane"};
+    return Error{ErrorCode::malformed, "neither a timeline nor a RunMetadata of TensorFlow",
+                 "pass the output of Timeline(...).generate_chrome_trace_format() or run_metadata.SerializeToString(); "
+                 "import profiles of TensorFlow 2 as xplane"};
   }
   return TraceConversion(rows).run();
 }

@@ -43,7 +43,7 @@ Trace trace_of(const std::string& bytes) {
   return trace ? *std::move(trace) : Trace();
 }
 
-TEST(TensorFlowTrace, NodesOfATimelineAreOperationsAtTheirPlaces) {
+TEST(TensorFlowTrace, NodesOfATimelineAreOperationsInTheirScopes) {
   const Trace trace =
       trace_of(timeline(device(0, "Allocators") + device(1, kCpu + " Compute") + device(2, kCpu + " Tensors") +
                         row(1, "_SOURCE", "NoOp", 0, 1) + row(1, "net/dense/MatMul", "MatMul", 2, 10) +
@@ -70,7 +70,7 @@ TEST(TensorFlowTrace, NodesThatOverlapAreOnDifferentThreads) {
   EXPECT_EQ(events[0].track, events[2].track);
 }
 
-TEST(TensorFlowTrace, AKernelIsReadOnce) {
+TEST(TensorFlowTrace, ReadsAKernelOnce) {
   const std::string devices = device(1, kGpu + " Compute") + device(3, kGpu + "/stream:all Compute") +
                               device(5, kGpu + "/stream:13 Compute") + device(7, kGpu + "/memcpy Compute");
   const std::string both = row(3, "net/dense/MatMul", "MatMul", 1, 5) + row(5, "net/dense/MatMul", "MatMul", 1, 5) +
@@ -93,7 +93,7 @@ TEST(TensorFlowTrace, AKernelIsReadOnce) {
   EXPECT_EQ(events_of(without).size(), 2u);
 }
 
-TEST(TensorFlowTrace, RunMetadataGivesTheSameAndNamesOfKernels) {
+TEST(TensorFlowTrace, RunMetadataGivesTheSameTraceWithKernelNames) {
   ProtobufWriter cpu;
   cpu.add(1, kCpu).add(2, node("_SOURCE", "_SOURCE = NoOp()", 0, 1));
   cpu.add(2, node("net/dense/MatMul", "net/dense/MatMul = MatMul(x, net/dense/kernel/read)", 2, 10)
@@ -118,7 +118,7 @@ TEST(TensorFlowTrace, RunMetadataGivesTheSameAndNamesOfKernels) {
   }
 }
 
-TEST(TensorFlowTrace, ACutTraceGivesWhatItHolds) {
+TEST(TensorFlowTrace, ATruncatedTraceGivesItsContent) {
   const std::string whole =
       timeline(device(1, kCpu + " Compute") + row(1, "a/x", "Add", 0, 10) + row(1, "a/y", "Add", 20, 1));
   const Trace text = trace_of(whole.substr(0, whole.size() - 20));
@@ -133,7 +133,7 @@ TEST(TensorFlowTrace, ACutTraceGivesWhatItHolds) {
   EXPECT_TRUE(bytes.diagnostics.contains("trace_cut"));
 }
 
-TEST(TensorFlowTrace, RowsThatMakeNoSenseAreCounted) {
+TEST(TensorFlowTrace, CountsInvalidRows) {
   const Trace trace =
       trace_of(timeline(device(1, kCpu + " Compute") + row(1, "a/x", "Add", 0, 10) + row(9, "a/x", "Add", 0, 10) +
                         row(1, "a/x", "Add", 0, -10) + R"({"ph":"X","name":"Add","pid":1,"ts":"x"},)"));
@@ -141,7 +141,7 @@ TEST(TensorFlowTrace, RowsThatMakeNoSenseAreCounted) {
   EXPECT_EQ(trace.events_dropped, 3u);
 }
 
-TEST(TensorFlowTrace, SomethingElseIsAnErrorThatTellsWhatToDo) {
+TEST(TensorFlowTrace, OtherContentIsAnErrorWithARemedy) {
   for (const char* text :
        {"", "hello", "{}", "[]", "\n{", R"({"traceEvents":[{"ph":"X","name":"a","pid":1,"ts":1,"dur":1}]})"}) {
     const Result<Trace> trace = read_tensorflow_trace_bytes(text);

@@ -8,7 +8,7 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-TEST(GraphKernels, TheSameKernelIsOfOneInstructionAfterTheOther) {
+TEST(GraphKernels, RepeatedKernelsBelongToConsecutiveInstructions) {
   const Names schedule = {"wrapped_transpose", "gemm.7", "add.3", "gemm.9", "add.4", "gemm.10", "add.5"};
   const auto match = match_graph(Names{"gemm_7", "add_3", "gemm_7", "add_3", "gemm_7", "add_3"}, schedule, 0);
   ASSERT_TRUE(match);
@@ -25,14 +25,14 @@ TEST(GraphKernels, EqualGraphsFollowEachOther) {
   EXPECT_EQ(second->instructions, (Names{"gemm.2", "add.2"}));
 }
 
-TEST(GraphKernels, KernelsOfLibrariesAreOfTheInstructionBetweenTheirNeighbours) {
+TEST(GraphKernels, LibraryKernelsBelongToTheInstructionBetweenTheirNeighbours) {
   const Names schedule = {"fusion", "cudnn-conv.1", "fusion.2"};
   const auto match = match_graph(Names{"fusion", "void cutlass<float>", "sm80_xmma", "fusion_2"}, schedule, 0);
   ASSERT_TRUE(match);
   EXPECT_EQ(match->instructions, (Names{"fusion", "cudnn-conv.1", "cudnn-conv.1", "fusion.2"}));
 }
 
-TEST(GraphKernels, AStretchThatTheScheduleDoesNotHaveIsNoMatch) {
+TEST(GraphKernels, DoesNotMatchASequenceOutsideTheSchedule) {
   const Names schedule = {"gemm.1", "add.1", "mul.1"};
   EXPECT_FALSE(match_graph(Names{"add_1", "gemm_1"}, schedule, 0));
   EXPECT_FALSE(match_graph(Names{"gemm_1", "add_1"}, schedule, 1));

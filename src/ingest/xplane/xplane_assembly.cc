@@ -119,9 +119,8 @@ void XPlaneAssembly::add_graph_kernels(std::vector<GraphKernel> kernels) {
   }
   if (unknown == 0) return;
   builder_.trace().diagnostics.add({"graph_kernels_by_name", unknown,
-                                    "xplane: kernels of CUDA graphs that do not fit their program are told by their "
-                                    "names alone: layers that share a "
-                                    "kernel cannot be told apart",
+                                    "xplane: kernels of CUDA graphs that do not match their program are identified by "
+                                    "name only: layers that share a kernel cannot be distinguished",
                                     "profile with XLA_FLAGS=--xla_gpu_enable_command_buffer= (no graphs)"});
 }
 

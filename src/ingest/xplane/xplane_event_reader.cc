@@ -55,7 +55,7 @@ void XEventReader::read_event(std::string_view bytes, const XSegment& segment, D
   }
   if (seen == ParseOutcome::unwanted) return visitor_.on_skipped_event();
   if (fields.duration_ps < 0 || fields.duration_ps > kLongest_ps) {
-    damage.add({"damaged_trace", 1, "a trace of the framework's profiler has an event of impossible length", ""});
+    damage.add({"damaged_trace", 1, "a trace of the framework's profiler contains an event of impossible length", ""});
     return visitor_.on_damaged_event();
   }
   event_.name = event_.display_name = {};

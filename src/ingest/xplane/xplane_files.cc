@@ -43,8 +43,8 @@ Result<Trace> read_xplane_trace(const std::string& path) {
   if (std::error_code unknown; std::filesystem::is_directory(path, unknown)) {
     profiles = newest_profiles(path);
     if (profiles.empty()) {
-      return Error{ErrorCode::not_found, fmt::format("{}: no plugins/profile/<run>/*.xplane.pb in it", path),
-                   "give the folder that the profiler was given"};
+      return Error{ErrorCode::not_found, fmt::format("{}: contains no plugins/profile/<run>/*.xplane.pb", path),
+                   "pass the log folder of the profiler"};
     }
     file = profiles.front();
   }
@@ -54,9 +54,10 @@ Result<Trace> read_xplane_trace(const std::string& path) {
   if (!trace) return std::move(trace).error().with_context(file);
   bytes->report_damage(trace->diagnostics);
   if (profiles.size() > 1) {
-    trace->diagnostics.add({"profiles_left_out", profiles.size() - 1,
-                            fmt::format("xplane: the run has profiles of {} hosts; read was {}", profiles.size(), file),
-                            "name the files to import them all"});
+    trace->diagnostics.add(
+        {"profiles_left_out", profiles.size() - 1,
+         fmt::format("xplane: the run has profiles of {} hosts; only {} was read", profiles.size(), file),
+         "pass the files to import all of them"});
   }
   return trace;
 }

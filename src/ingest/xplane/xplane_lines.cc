@@ -61,7 +61,7 @@ bool XPlaneLines::on_line(const XLine& line) {
   if (line.name.empty() || line.name.find("tream") != std::string_view::npos) return true;
   builder_.add_diagnostic(
       "line_left_out",
-      fmt::format("xplane: a line {} of a GPU is neither a stream nor known to be made of streams: left out",
+      fmt::format("xplane: a line {} of a GPU is neither a stream nor derived from streams and was skipped",
                   quoted(line.name)));
   return false;
 }

@@ -79,7 +79,7 @@ const OpTime* find(const OpTimes& op_times, const scopes::OpScope& scope) {
   return nullptr;
 }
 
-TEST(XPlaneShares, AnOperationHasTheTimeThatNoneWithinItHas) {
+TEST(XPlaneOpTimes, AnOperationHasItsSelfTime) {
   Trace trace;
   trace.line("worker")
       .event("model/block/while:While", "While", 0, 100)
@@ -92,7 +92,7 @@ TEST(XPlaneShares, AnOperationHasTheTimeThatNoneWithinItHas) {
   EXPECT_EQ(op_times.time_with_scope_ns(), 100);
 }
 
-TEST(XPlaneShares, WaitingAndSchedulingIsNoOperation) {
+TEST(XPlaneOpTimes, IgnoresWaitingAndScheduling) {
   Trace trace;
   trace.line("worker")
       .event("ExecutorState::Process", "", 0, 100)
@@ -100,7 +100,7 @@ TEST(XPlaneShares, WaitingAndSchedulingIsNoOperation) {
   EXPECT_TRUE(trace.op_times().op_times.empty());
 }
 
-TEST(XPlaneShares, WhatThreadsOfTheInputDoIsTheInputs) {
+TEST(XPlaneOpTimes, InputThreadsBelongToDataLoading) {
   Trace trace;
   trace.line("tf_data_private_threadpool/3").event("GatherV2:GatherV2", "GatherV2", 0, 10);
   trace.line("tf_data_iterator/4").event("Iterator::Root::Prefetch::Map", "Iterator::Map", 0, 5);
@@ -109,7 +109,7 @@ TEST(XPlaneShares, WhatThreadsOfTheInputDoIsTheInputs) {
   ASSERT_NE(find(op_times, {"dataloader", "tf.data", "Map"}), nullptr);
 }
 
-TEST(XPlaneShares, AnInstructionOfXlaIsNamedByItsProgram) {
+TEST(XPlaneOpTimes, NamesAnXlaInstructionByItsProgram) {
   ProtobufWriter computation;
   computation.add(2, instruction("dot.1", "jit(step)/transpose(jvp(Net))/Dense_0/dot_general")).add(5, 1);
   Trace trace;
@@ -121,7 +121,7 @@ TEST(XPlaneShares, AnInstructionOfXlaIsNamedByItsProgram) {
   EXPECT_EQ(op_times.time_with_scope_ns(), 10);
 }
 
-TEST(XPlaneShares, AnInstructionOfXlaIsGivenTheResultsOfItsOperands) {
+TEST(XPlaneOpTimes, AnXlaInstructionHasTheShapesOfItsOperands) {
   const auto shape = [](int type, std::string_view dimensions) {
     return ProtobufWriter().add(2, type).add(3, dimensions);
   };
@@ -136,7 +136,7 @@ TEST(XPlaneShares, AnInstructionOfXlaIsGivenTheResultsOfItsOperands) {
   EXPECT_NE(find(trace.op_times(), {"forward", "Dense_0", "dot_general", "[32,3] bfloat16[3]"}), nullptr);
 }
 
-TEST(XPlaneShares, AFusionWithoutANameIsNamedAfterWhatItHolds) {
+TEST(XPlaneOpTimes, NamesAFusionByItsContent) {
   ProtobufWriter fused;
   fused.add(2, instruction("add.1", "jit(step)/jvp(Net)/a/add"))
       .add(2, instruction("mul.1", "jit(step)/jvp(Net)/b/mul"));
@@ -149,7 +149,7 @@ TEST(XPlaneShares, AFusionWithoutANameIsNamedAfterWhatItHolds) {
   EXPECT_NE(find(trace.op_times(), {"forward", "b", "mul"}), nullptr);
 }
 
-TEST(XPlaneShares, AnOperationThatEndsOnAnotherThreadLastsUntilThen) {
+TEST(XPlaneOpTimes, AnOperationThatEndsOnAnotherThreadLastsUntilThen) {
   ProtobufWriter consumer;
   consumer.add(4, ProtobufWriter().add(1, 5).add(4, 42));
   Trace trace;

@@ -67,7 +67,7 @@ class Listing : public XPlaneVisitor {
   std::vector<std::size_t> stats;
 };
 
-TEST(XPlaneReader, GivesEachEventItsNameTimeAndValues) {
+TEST(XPlaneReader, ReadsNameTimeAndValuesOfEachEvent) {
   const std::string bytes = space();
   Listing seen;
   const Diagnostics diagnostics = read_xplane(bytes, seen);
@@ -81,7 +81,7 @@ TEST(XPlaneReader, GivesEachEventItsNameTimeAndValues) {
   EXPECT_TRUE(diagnostics.contains("framework_profiler"));
 }
 
-TEST(XPlaneReader, TellsHostDeviceAndDerivedLinesApart) {
+TEST(XPlaneReader, DistinguishesHostDeviceAndDerivedLines) {
   const std::string bytes = space();
   Listing seen;
   read_xplane(bytes, seen);
@@ -92,7 +92,7 @@ TEST(XPlaneReader, TellsHostDeviceAndDerivedLinesApart) {
   EXPECT_EQ(seen.begins_ns[1], 0);
 }
 
-TEST(XPlaneReader, LeavesOutWhatIsNotWanted) {
+TEST(XPlaneReader, SkipsUnwantedPlanes) {
   class Nothing : public Listing {
     bool on_plane(const XPlane&) override { return false; }
   };
@@ -102,7 +102,7 @@ TEST(XPlaneReader, LeavesOutWhatIsNotWanted) {
   EXPECT_TRUE(seen.lines.empty());
 }
 
-TEST(XPlaneReader, AFileThatIsCutAnywhereGivesADiagnosticAndTheRest) {
+TEST(XPlaneReader, AFileCutAnywhereGivesADiagnosticAndItsContent) {
   const std::string bytes = space();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     Listing seen;
@@ -113,7 +113,7 @@ TEST(XPlaneReader, AFileThatIsCutAnywhereGivesADiagnosticAndTheRest) {
   EXPECT_TRUE(read_xplane(std::string_view(bytes).substr(0, bytes.size() / 2), seen).contains("damaged_trace"));
 }
 
-TEST(XPlaneReader, DamageInsideATableOfNamesLeavesTheOtherPlanes) {
+TEST(XPlaneReader, DamageInANameTableDoesNotAffectOtherPlanes) {
   std::string bytes = space();
   const std::size_t name = bytes.find("matrix product");
   bytes[name - 1] = static_cast<char>(0x7F);  // its length is now beyond the end
@@ -135,7 +135,7 @@ TEST(XPlaneReader, TimesBeyondAllBoundsDoNotOverflow) {
   EXPECT_EQ(seen.begins_ns[0], INT64_MAX);
 }
 
-TEST(XPlaneReader, AnEventOfImpossibleLengthIsLeftOut) {
+TEST(XPlaneReader, DropsAnEventOfImpossibleLength) {
   for (const std::int64_t duration_ps : {std::int64_t{-1}, INT64_MAX}) {
     ProtobufWriter plane;
     plane.add(2, "/host:CPU").add(3, ProtobufWriter().add(4, ProtobufWriter().add(1, 1).add(3, duration_ps)));
@@ -146,7 +146,7 @@ TEST(XPlaneReader, AnEventOfImpossibleLengthIsLeftOut) {
   }
 }
 
-TEST(XPlaneReader, GivesTheProgramsBeforeThePlanes) {
+TEST(XPlaneReader, ReturnsProgramsBeforePlanes) {
   class Programs : public Listing {
     void on_program(std::string_view name, std::string_view proto) override {
       EXPECT_TRUE(planes.empty());

@@ -119,7 +119,7 @@ bool XPlaneSegments::next_plane() {
   while (space_.next()) {
     const bool is_note = space_.field() == space_field::kErrors || space_.field() == space_field::kWarnings;
     if (is_note && ++profiler_diagnostics_ <= kMaxProfilerDiagnostics) {
-      damage_.add({"framework_profiler", 1, "the framework's profiler says: " + quoted(space_.bytes()), ""});
+      damage_.add({"framework_profiler", 1, "the framework's profiler reports: " + quoted(space_.bytes()), ""});
     }
     if (space_.field() != space_field::kPlanes) continue;
     planes_.push_back(std::make_unique<XPlaneTables>(space_.bytes(), damage_));
@@ -135,11 +135,9 @@ bool XPlaneSegments::next_plane() {
 void XPlaneSegments::report_end() {
   if (!space_.damaged()) return;
   if (space_.field() == space_field::kPlanes) report_events_without_names(space_.truncated_field(), visitor_);
-  damage_.add(
-      {"damaged_trace", 1,
-       "a trace of the framework's profiler is damaged: its end is missing, and with it all of the plane that it "
-       "cuts",
-       "profile again, and let the program stop the profiler before it ends"});
+  damage_.add({"damaged_trace", 1,
+               "a trace of the framework's profiler is truncated: its end is missing, including the whole last plane",
+               "profile again, and stop the profiler before the program ends"});
 }
 
 // Cuts at the end of a field; after damage, takes the whole rest.

@@ -100,12 +100,12 @@ Result<Trace> read_xplane_trace_bytes(std::string_view bytes, const XPlaneReadOp
   const Diagnostics damage = readers.run();
   Trace& trace = builder.trace();
   if (readers.lines().recognized_planes() == 0 && trace.events_dropped > 0) {
-    return Error{ErrorCode::malformed, "the profile is cut off before the names of its events",
-                 "profile again, and let the program stop the profiler before it ends"};
+    return Error{ErrorCode::malformed, "the profile is truncated before the names of its events",
+                 "profile again, and stop the profiler before the program ends"};
   }
   if (readers.lines().recognized_planes() == 0) {
-    return Error{ErrorCode::malformed, "no profile of TensorFlow or JAX",
-                 "give the file *.xplane.pb, or the folder that the profiler was given"};
+    return Error{ErrorCode::malformed, "not a TensorFlow or JAX profile",
+                 "pass the *.xplane.pb file, or the log folder of the profiler"};
   }
   set_clock(readers.lines().start_ns(), builder);
   trace.process = readers.lines().process();

@@ -102,7 +102,7 @@ Trace trace_of(const std::string& bytes) {
   return trace ? *std::move(trace) : Trace();
 }
 
-TEST(XPlaneTrace, OperationsLieOnTheirThreadsAtTheirPlaces) {
+TEST(XPlaneTrace, OperationsHaveTheirThreadsAndScopes) {
   Plane host("/host:CPU");
   host.value("process_id", 77).line(5, "tf_Compute/5", 100);
   host.event("model/dense/MatMul:MatMul", 10, 60, {}, "MatMul").event("ExecutorState::Process", 0, 99);
@@ -120,14 +120,14 @@ TEST(XPlaneTrace, OperationsLieOnTheirThreadsAtTheirPlaces) {
   EXPECT_EQ(trace.events_read, 3u);
 }
 
-TEST(XPlaneTrace, TimesOfOlderFilesAreUnixTimeAlready) {
+TEST(XPlaneTrace, OlderFilesUseUnixTime) {
   Plane host("/host:CPU");
   host.line(5, "t", kProfile_ns).event("m/d/MatMul:MatMul", 10, 60, {}, "MatMul");
   EXPECT_EQ(events_of(trace_of(host.bytes() + environment())).at(0).start_ns, kProfile_ns + 10);
   EXPECT_EQ(events_of(trace_of(host.bytes())).at(0).start_ns, kProfile_ns + 10);
 }
 
-TEST(XPlaneTrace, WithoutAMomentTimesAreSinceTheStart) {
+TEST(XPlaneTrace, WithoutAStartTimeTimesAreRelative) {
   Plane host("/host:CPU");
   host.line(5, "t", 3).event("m/d/MatMul:MatMul", 10, 60, {}, "MatMul");
   const Trace trace = trace_of(host.bytes());
@@ -135,7 +135,7 @@ TEST(XPlaneTrace, WithoutAMomentTimesAreSinceTheStart) {
   EXPECT_EQ(events_of(trace).at(0).start_ns, 13);
 }
 
-TEST(XPlaneTrace, CallsStepsAndFunctionsAreTold) {
+TEST(XPlaneTrace, ReadsCallsStepsAndFunctions) {
   Plane host("/host:CPU");
   host.line(5, "python");
   host.event("train", 0, 900, {{"step_num", 4}}).event("$pjit.py:250 cache_miss", 10, 800);
@@ -152,7 +152,7 @@ TEST(XPlaneTrace, CallsStepsAndFunctionsAreTold) {
   EXPECT_EQ(trace.events_read, 4u);
 }
 
-TEST(XPlaneTrace, AnOperationIsContinuedWhereItEnds) {
+TEST(XPlaneTrace, AnOperationContinuesOnTheThreadWhereItEnds) {
   Values begin = hlo("dot.3");
   begin["_p"] = 42;
   Plane host("/host:CPU");
@@ -166,7 +166,7 @@ TEST(XPlaneTrace, AnOperationIsContinuedWhereItEnds) {
   EXPECT_NE(events[1].track, events[0].track);
 }
 
-TEST(XPlaneTrace, WhatRanOnAGpuNamesItsOperation) {
+TEST(XPlaneTrace, GpuWorkIdentifiesItsOperation) {
   Values inside = hlo("command_buffer_3");  // a CUDA graph: the kernel's name identifies the instruction
   Values kernel = hlo("dot.3");
   kernel["correlation_id"] = 5;
@@ -198,7 +198,7 @@ TEST(XPlaneTrace, WhatRanOnAGpuNamesItsOperation) {
   EXPECT_EQ(trace.names.at(events[4].external_id - 1).scope, (scopes::OpScope{"backward", "dense", "MatMul"}));
 }
 
-TEST(XPlaneTrace, KernelsOfAGraphAreOfTheInstructionsThatTheProgramHasThere) {
+TEST(XPlaneTrace, KernelsOfAGraphBelongToInstructionsOfItsProgram) {
   ProtobufWriter computation;
   computation.add(2, instruction("dot.1", "jit(step)/jvp(Net)/Dense_0/dot_general").add(2, "fusion").add(35, 11));
   computation.add(2, instruction("bitcast", "jit(step)/jvp(Net)/x").add(2, "bitcast").add(35, 12));
@@ -228,7 +228,7 @@ TEST(XPlaneTrace, KernelsOfAGraphAreOfTheInstructionsThatTheProgramHasThere) {
   EXPECT_TRUE(trace.diagnostics.empty());
 }
 
-TEST(XPlaneTrace, ALineOfAGpuThatNobodyKnowsIsLeftOutAndTold) {
+TEST(XPlaneTrace, SkipsAndReportsAnUnknownGpuLine) {
   Plane gpu("/device:GPU:0");
   gpu.line(1, "Something new").event("k", 0, 5).line(2, "Stream #2").event("k", 0, 5);
   const Trace trace = trace_of(gpu.bytes());
@@ -244,7 +244,7 @@ TEST(XPlaneTrace, ImpossibleEventsAreDroppedAndCounted) {
   EXPECT_EQ(trace.events_dropped, 1u);
 }
 
-TEST(XPlaneTrace, OfACutFileTheWholePlanesAreReadAndTheRestIsCounted) {
+TEST(XPlaneTrace, ReadsCompletePlanesOfATruncatedFileAndCountsTheRest) {
   Plane gpu("/device:GPU:0");
   gpu.line(2, "Stream #2").event("k", 0, 5);
   Plane host("/host:CPU");
@@ -257,10 +257,10 @@ TEST(XPlaneTrace, OfACutFileTheWholePlanesAreReadAndTheRestIsCounted) {
   const std::string alone = host.bytes();
   const Result<Trace> nothing = read_xplane_trace_bytes(alone.substr(0, alone.size() - 4));
   ASSERT_FALSE(nothing);
-  EXPECT_NE(nothing.error().message.find("cut off"), std::string::npos);
+  EXPECT_NE(nothing.error().message.find("truncated"), std::string::npos);
 }
 
-TEST(XPlaneTrace, TheNewestRunOfAFolderIsRead) {
+TEST(XPlaneTrace, ReadsTheNewestRunOfAFolder) {
   const TemporaryDirectory folder;
   Plane old("/device:GPU:0"), fresh("/device:GPU:1");
   old.line(2, "Stream #2").event("k", 0, 5);
@@ -275,7 +275,7 @@ TEST(XPlaneTrace, TheNewestRunOfAFolderIsRead) {
   EXPECT_TRUE(trace->diagnostics.contains("profiles_left_out"));
 }
 
-TEST(XPlaneTrace, SomethingElseIsAnErrorThatTellsWhatToDo) {
+TEST(XPlaneTrace, OtherContentIsAnErrorWithARemedy) {
   for (const char* text : {"", "hello", "\n\x03xyz", "{\"traceEvents\": []}"}) {
     const Result<Trace> trace = read_xplane_trace_bytes(text);
     ASSERT_FALSE(trace) << text;
@@ -287,7 +287,7 @@ TEST(XPlaneTrace, SomethingElseIsAnErrorThatTellsWhatToDo) {
 }
 
 // The whole trace as text.
-std::string told(const Result<Trace>& read) {
+std::string summarize(const Result<Trace>& read) {
   if (!read) return read.error().message;
   const Trace& trace = *read;
   std::string text = fmt::format("{} {} {}\n", trace.events_read, trace.events_dropped, trace.process.value_or(-1));
@@ -326,16 +326,17 @@ std::string busy_profile(std::mt19937& random) {
   return programs() + gpu.bytes() + host.bytes() + environment();
 }
 
-TEST(XPlaneTrace, WhichThreadReadsWhatMakesNoDifferenceWholeOrDamaged) {
+TEST(XPlaneTrace, ThreadCountDoesNotChangeTheResult) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     std::string bytes = busy_profile(random);
     for (unsigned flips = 0; flips < seed; ++flips) bytes[random() % bytes.size()] = static_cast<char>(random());
-    const std::string whole = told(read_xplane_trace_bytes(bytes, {.threads = 1}));
+    const std::string whole = summarize(read_xplane_trace_bytes(bytes, {.threads = 1}));
     for (const std::size_t segment_bytes : {1U, 100U, 3000U}) {
       for (const std::size_t threads : {1U, 2U, 3U}) {
-        EXPECT_EQ(told(read_xplane_trace_bytes(bytes, {threads, segment_bytes})), whole) << threads << segment_bytes;
+        EXPECT_EQ(summarize(read_xplane_trace_bytes(bytes, {threads, segment_bytes})), whole)
+            << threads << segment_bytes;
       }
     }
   }

@@ -43,7 +43,8 @@ std::optional<std::string> about_precision(Rows rows, const CardRow& large) {
   const CardRow* fp32 = find(rows, large.size, Dtype::fp32, pass);
   const std::optional<double> half = ratio(fp32, find(rows, large.size, Dtype::bf16, pass));
   if (!half) return std::nullopt;
-  if (*half < kMinRatioToMention) return fmt::format("At {} bf16 saves next to nothing beside fp32.", large.size);
+  if (*half < kMinRatioToMention)
+    return fmt::format("At {} bf16 saves almost no energy compared with fp32.", large.size);
   const std::optional<double> tf32 = ratio(fp32, find(rows, large.size, Dtype::tf32, pass));
   const std::string also = tf32 && *tf32 >= kMinRatioToMention ? fmt::format(", tf32 {} less", times(*tf32)) : "";
   return fmt::format("At {} bf16 takes {} less energy than fp32{}.", large.size, times(*half), also);
@@ -63,9 +64,9 @@ std::optional<std::string> about_odd_sizes(Rows rows) {
   const std::optional<double> more = odd == nullptr ? std::nullopt : ratio(odd, even);
   if (!more) return std::nullopt;
   if (*more < kMinRatioToMention)
-    return fmt::format("Sizes that are no multiple of 8 cost hardly more in bf16 ({}).", odd->size);
-  return fmt::format("Sizes that are no multiple of 8 cost {} as much in bf16: {} beside {}.", times(*more), odd->size,
-                     even->size);
+    return fmt::format("Sizes that are not a multiple of 8 cost hardly more in bf16 ({}).", odd->size);
+  return fmt::format("Sizes that are not a multiple of 8 cost {} as much in bf16: {} compared with {}.", times(*more),
+                     odd->size, even->size);
 }
 
 // Compares energy per FLOP for products, per byte for other kinds.
@@ -85,10 +86,10 @@ std::optional<std::string> about_small_calls(Rows rows, const CardRow& large) {
   const double large_each = large.energy_j / (by_flops ? large.flops : large.bytes);
   if (small_each < kMinRatioToMention * large_each) return std::nullopt;
   const std::string_view what = by_flops ? "FLOP" : "byte";
-  std::string out = fmt::format("A {} at {} takes {} the energy of one at {}: larger batches save.", what, small->size,
-                                times(small_each / large_each), large.size);
+  std::string out = fmt::format("A {} at {} takes {} the energy of one at {}: larger batches save energy.", what,
+                                small->size, times(small_each / large_each), large.size);
   if (last_launch != nullptr && !by_flops) {
-    out += fmt::format(" Up to {} it is the launch that counts: join it with its neighbours (torch.compile).",
+    out += fmt::format(" Up to {} launch overhead dominates: fuse it with its neighbours (torch.compile).",
                        last_launch->size);
   }
   return out;

@@ -141,7 +141,7 @@ Result<CardOperation> find_card_operation(std::string_view name) {
   for (const std::string_view one : nearest_names(wanted, names, kNear)) {
     near += fmt::format("{}{}", near.empty() ? "" : ", ", one);
   }
-  return Error{ErrorCode::usage, fmt::format("there is no card of {}", quoted(name, 80)), "near to it: " + near};
+  return Error{ErrorCode::usage, fmt::format("there is no card for {}", quoted(name, 80)), "similar names: " + near};
 }
 
 }  // namespace joulemap::predict

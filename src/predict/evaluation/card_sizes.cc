@@ -31,7 +31,7 @@ CardExampleSize attention(std::int64_t batch, std::int64_t heads, std::int64_t q
 CardExampleSize recurrent(std::int64_t batch, std::int64_t steps, std::int64_t width, std::int64_t layers,
                           std::int64_t directions) {
   return {fmt::format("{} x {} steps, {} wide, {} layers{}", batch, steps, width, layers,
-                      directions > 1 ? ", both ways" : ""),
+                      directions > 1 ? ", bidirectional" : ""),
           {{"batch", batch},
            {"steps", steps},
            {"in", width},

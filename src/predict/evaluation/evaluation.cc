@@ -144,8 +144,8 @@ std::vector<NamedScore> by_pass(std::span<const NetworkCase> cases) {
       (busy >= kBusy ? gpu : host).push_back(one);
     }
     scores.push_back({pass, score(all)});
-    scores.push_back({pass + ", bound by the GPU", score(gpu)});
-    scores.push_back({pass + ", bound by the host", score(host)});
+    scores.push_back({pass + ", GPU-bound", score(gpu)});
+    scores.push_back({pass + ", host-bound", score(host)});
   }
   return scores;
 }

@@ -8,7 +8,7 @@
 namespace joulemap::predict {
 namespace {
 
-TEST(LayerWidth, HoldsNineOfTenWhetherTheyAreTooLongOrTooShort) {
+TEST(LayerIntervalWidth, CoversNineOfTenErrorsOfEitherSign) {
   std::vector<OperationCase> cases;
   for (int number = 0; number < 100; ++number) {
     const double factor = std::exp(0.01 * number);
@@ -19,19 +19,18 @@ TEST(LayerWidth, HoldsNineOfTenWhetherTheyAreTooLongOrTooShort) {
   EXPECT_NEAR(model.layer_interval_width, 0.9, 0.011);
 }
 
-TEST(LayerWidth, StaysAsItWasWhereNoLayerWasProfiled) {
+TEST(LayerIntervalWidth, StaysUnchangedWithoutProfiledLayers) {
   NetworkModel model;
   const double before = model.layer_interval_width;
   set_layer_interval_width(model, {});
   EXPECT_EQ(model.layer_interval_width, before);
 }
 
-TEST(EvaluationText, SettingsWithOperationsThatAreNotKnownAreNamedInTextAndJson) {
+TEST(EvaluationText, ListsSettingsWithUnknownOperationsInTextAndJson) {
   Evaluation evaluation;
-  EXPECT_EQ(evaluation_markdown(evaluation).find("not known"), std::string::npos);
+  EXPECT_EQ(evaluation_markdown(evaluation).find("unknown operations"), std::string::npos);
   evaluation.unknown = {"timm/mystery 8x224 fp32 inference"};
-  EXPECT_NE(evaluation_markdown(evaluation).find("Warning: 1 settings have operations that are not known"),
-            std::string::npos);
+  EXPECT_NE(evaluation_markdown(evaluation).find("Warning: 1 settings contain unknown operations"), std::string::npos);
   EXPECT_NE(evaluation_json(evaluation).find(R"("unknown_settings":["timm/mystery 8x224 fp32 inference"])"),
             std::string::npos);
 }

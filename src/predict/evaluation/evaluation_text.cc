@@ -13,7 +13,7 @@ namespace {
 
 void write_table(std::string& text, std::string_view title, std::span<const NamedScore> scores, bool intervals) {
   fmt::format_to(std::back_inserter(text), "\n## {}\n\n| | cases | RMSPE | MAPE | median | p90 | bias | tau |{}\n",
-                 title, intervals ? " held | half width |" : "");
+                 title, intervals ? " coverage | half width |" : "");
   text += intervals ? "|---|---|---|---|---|---|---|---|---|---|\n" : "|---|---|---|---|---|---|---|---|\n";
   for (const auto& [name, score] : scores) {
     fmt::format_to(std::back_inserter(text),
@@ -54,25 +54,26 @@ void write_seed_table(std::string& text, std::string_view title, std::span<const
 std::vector<NamedScore> sums_of(const StudyScores& scores) {
   return {{"instances", scores.instances},
           {"vgg", scores.vgg},
-          {"instances without a layer that was learned from", scores.unseen_instances},
-          {"vgg without a layer that was learned from", scores.unseen_vgg}};
+          {"instances without a layer seen in training", scores.unseen_instances},
+          {"vgg without a layer seen in training", scores.unseen_vgg}};
 }
 
 void write_seed(std::string& text, const StudyEvaluation& seed) {
-  fmt::format_to(
-      std::back_inserter(text),
-      "\n## The seed's protocol\n\n{} instances (network, batch, size), a fifth of them left out in turn; {} "
-      "more have layers that were not measured. Beside each figure the best that was published of it.\n",
-      seed.instances, seed.incomplete);
+  fmt::format_to(std::back_inserter(text),
+                 "\n## The seed's protocol\n\n{} instances (network, batch, size), in five-fold cross-validation; {} "
+                 "more have layers that were not measured. The column `published` shows the best published value.\n",
+                 seed.instances, seed.incomplete);
   if (!seed.unmeasured.empty())
-    fmt::format_to(std::back_inserter(text), "Without layers of these kinds, of which none was measured: {}.\n",
+    fmt::format_to(std::back_inserter(text), "Without layers of these kinds, which were not measured: {}.\n",
                    fmt::join(seed.unmeasured, ", "));
   for (const StudyScores& scores : seed.scores) {
-    write_seed_table(text, fmt::format("Sums over layers, by {}", scores.training_data), sums_of(scores));
-    write_seed_table(text, fmt::format("Every layer of each instance, by {}", scores.training_data), scores.layers);
-    write_seed_table(text, fmt::format("Layers in no instance that was learned from, by {}", scores.training_data),
+    write_seed_table(text, fmt::format("Sums over layers, trained on {}", scores.training_data), sums_of(scores));
+    write_seed_table(text, fmt::format("Every layer of each instance, trained on {}", scores.training_data),
+                     scores.layers);
+    write_seed_table(text, fmt::format("Layers not seen in training, trained on {}", scores.training_data),
                      scores.unseen);
-    write_seed_table(text, fmt::format("Distinct layers in five parts, by {}", scores.training_data), scores.folds);
+    write_seed_table(text, fmt::format("Distinct layers in five folds, trained on {}", scores.training_data),
+                     scores.folds);
   }
 }
 
@@ -95,41 +96,39 @@ void write_seed(formats::JsonWriter& json, const StudyEvaluation& seed) {
 }  // namespace
 
 std::string evaluation_markdown(const Evaluation& evaluation) {
-  std::string text = "# How good predictions are on what they were not fitted to\n";
+  std::string text = "# Accuracy of predictions on held-out data\n";
   fmt::format_to(std::back_inserter(text),
-                 "\nOperations measured twice ({}) differ by {:.1f} % in energy and {:.1f} % in time.\n",
+                 "\nRepeated measurements of operations ({}) differ by {:.1f} % in energy and {:.1f} % in time.\n",
                  evaluation.operation_noise.operations, 100 * evaluation.operation_noise.energy,
                  100 * evaluation.operation_noise.time);
   fmt::format_to(std::back_inserter(text),
-                 "Settings of networks measured twice ({}) differ by {:.1f} % in energy and {:.1f} % in time.\n",
+                 "Repeated measurements of network settings ({}) differ by {:.1f} % in energy and {:.1f} % in time.\n",
                  evaluation.network_noise.operations, 100 * evaluation.network_noise.energy,
                  100 * evaluation.network_noise.time);
   if (evaluation.disturbed > 0) {
     fmt::format_to(std::back_inserter(text),
-                   "{} settings of networks waited for a host that did something else, too, or may have: they are "
-                   "neither learned from nor judged.\n",
+                   "{} network settings waited, or may have waited, for a busy host: they are excluded from training "
+                   "and evaluation.\n",
                    evaluation.disturbed);
   }
   if (!evaluation.unknown.empty()) {
-    fmt::format_to(
-        std::back_inserter(text),
-        "Warning: {} settings have operations that are not known, so that predictions of them would be lower "
-        "bounds: they are neither learned from nor judged ({}{}).\n",
-        evaluation.unknown.size(), evaluation.unknown.front(), evaluation.unknown.size() > 1 ? ", ..." : "");
+    fmt::format_to(std::back_inserter(text),
+                   "Warning: {} settings contain unknown operations, so their predictions would be lower bounds: "
+                   "they are excluded from training and evaluation ({}{}).\n",
+                   evaluation.unknown.size(), evaluation.unknown.front(), evaluation.unknown.size() > 1 ? ", ..." : "");
   }
-  if (!evaluation.held_out.empty())
-    write_table(text, "Networks of families that nothing is ever fitted to", evaluation.held_out, true);
-  write_table(text, "Networks, their families left out", evaluation.networks, true);
+  if (!evaluation.held_out.empty()) write_table(text, "Networks of held-out families", evaluation.held_out, true);
+  write_table(text, "Networks, leave-one-family-out", evaluation.networks, true);
   if (!evaluation.layers.empty()) {
-    write_table(text, "Times of operations within networks, their families left out", evaluation.layers, false);
-    fmt::format_to(std::back_inserter(text), "\nNine of ten lie within a factor of {:.2f}.\n",
+    write_table(text, "Times of operations within networks, leave-one-family-out", evaluation.layers, false);
+    fmt::format_to(std::back_inserter(text), "\n90 % are within a factor of {:.2f}.\n",
                    evaluation.layer_error_factor.value_or(0));
   }
-  write_table(text, "Networks, by operations alone", evaluation.operations_only, false);
+  write_table(text, "Networks, from operations alone", evaluation.operations_only, false);
   if (!evaluation.larger_networks.empty())
-    write_table(text, "Networks larger than those learned from", evaluation.larger_networks, false);
-  write_table(text, "Operations, random folds of distinct ones", evaluation.operations, false);
-  write_table(text, "Operations larger than those learned from", evaluation.larger, false);
+    write_table(text, "Networks larger than those in the training data", evaluation.larger_networks, false);
+  write_table(text, "Operations, random folds of distinct operations", evaluation.operations, false);
+  write_table(text, "Operations larger than those in the training data", evaluation.larger, false);
   if (evaluation.seed) write_seed(text, *evaluation.seed);
   return text;
 }

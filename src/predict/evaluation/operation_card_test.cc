@@ -10,7 +10,7 @@
 namespace joulemap::predict {
 namespace {
 
-TEST(Card, OneOperationHasTheNamesOfAllFrameworks) {
+TEST(OperationCard, AnOperationHasItsNamesInAllFrameworks) {
   for (const char* name : {"torch.nn.Linear", "keras.layers.Dense", "Gemm", "dense", "torch.nn.functional.linear"}) {
     const Result<CardOperation> subject = find_card_operation(name);
     ASSERT_TRUE(subject) << name;
@@ -22,7 +22,7 @@ TEST(Card, OneOperationHasTheNamesOfAllFrameworks) {
   EXPECT_EQ(find_card_operation("tf.keras.layers.DepthwiseConv2D")->variant, "depthwise");
 }
 
-TEST(Card, EveryKindThatWasMeasuredHasACard) {
+TEST(OperationCard, EveryMeasuredKindHasACard) {
   for (int number = 0; number < static_cast<int>(Kind::view); ++number) {
     const auto kind = static_cast<Kind>(number);
     const Result<CardOperation> subject = find_card_operation(name_of(kind));
@@ -32,7 +32,7 @@ TEST(Card, EveryKindThatWasMeasuredHasACard) {
   }
 }
 
-TEST(Card, ANameThatIsNotKnownIsAnsweredByNearOnes) {
+TEST(OperationCard, SuggestsNearNamesForAnUnknownName) {
   const Result<CardOperation> subject = find_card_operation("torch.nn.Conv2dd");
   ASSERT_FALSE(subject);
   EXPECT_EQ(subject.error().code, ErrorCode::usage);
@@ -41,13 +41,13 @@ TEST(Card, ANameThatIsNotKnownIsAnsweredByNearOnes) {
   EXPECT_FALSE(find_card_operation("..."));
 }
 
-TEST(Card, NearNamesAreGivenOnceAndTheNearestFirst) {
+TEST(OperationCard, SuggestsEachNearNameOnceNearestFirst) {
   const std::vector<std::string_view> known = {"relu", "gelu", "silu", "relu", "convolution"};
   const std::vector<std::string_view> near = nearest_names("ReLu", known, 2);
   EXPECT_EQ(near, (std::vector<std::string_view>{"relu", "gelu"}));
 }
 
-TEST(Card, RowsAreFiniteAndAdviceSpeaksInNumbers) {
+TEST(OperationCard, RowsAreFiniteAndAdviceHasNumbers) {
   DeviceProfile profile;
   profile.device = "NVIDIA H200";
   profile.operation_model.sheet = *find_datasheet("h200");
@@ -77,13 +77,13 @@ CardRow row(std::string size, Dtype dtype, double energy_j, bool is_unaligned = 
           1};
 }
 
-TEST(Card, AdviceComparesPrecisionsAndOddSizes) {
+TEST(OperationCard, AdviceComparesPrecisionsAndOddSizes) {
   const std::vector<CardRow> rows = {row("large", Dtype::fp32, 4.1), row("large", Dtype::bf16, 1),
                                      row("odd", Dtype::fp32, 4.1, true), row("odd", Dtype::bf16, 2.3, true)};
   const std::vector<std::string> advice = card_advice(rows);
   ASSERT_EQ(advice.size(), 2U);
   EXPECT_EQ(advice[0], "At large bf16 takes 4.1 times less energy than fp32.");
-  EXPECT_EQ(advice[1], "Sizes that are no multiple of 8 cost 2.3 times as much in bf16: odd beside large.");
+  EXPECT_EQ(advice[1], "Sizes that are not a multiple of 8 cost 2.3 times as much in bf16: odd compared with large.");
 }
 
 }  // namespace

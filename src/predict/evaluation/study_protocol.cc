@@ -56,7 +56,7 @@ Result<std::vector<std::pair<std::size_t, std::size_t>>> layers_of(std::string_v
     const bool is_pair = failed == std::errc() && colon != end && *colon == ':';
     if (is_pair && std::from_chars(colon + 1, end, count).ptr != end) count = 0;
     if (count == 0 || index >= operations) {
-      return Error{ErrorCode::malformed, fmt::format("\"{}\" is no operation of the seed's list", word), ""};
+      return Error{ErrorCode::malformed, fmt::format("\"{}\" is not an operation of the seed's list", word), ""};
     }
     layers.emplace_back(index, count);
   }

@@ -12,12 +12,12 @@ namespace joulemap::predict {
 namespace {
 
 // Two networks at six batches: each has two dense layers of its own and an addition that both share.
-struct MadeUp {
+struct SyntheticStudy {
   std::string measured = "kind,parameters,dtype,pass,cold,source,time_s,energy_j\n";
   std::string operations = "id,kind,parameters,dtype,pass,phase\n";
   std::string settings = "network,family,package,batch,size,dtype,pass,unknown,operations\n";
 
-  explicit MadeUp(int unmeasured_batch = 0) {
+  explicit SyntheticStudy(int unmeasured_batch = 0) {
     int id = 0;
     for (int batch = 16; batch <= 512; batch *= 2) {
       const std::string add = fmt::format("add,form=same;batch=1;rows={};width=65536,fp32,forward", batch);
@@ -33,7 +33,7 @@ struct MadeUp {
     }
   }
 
-  std::optional<StudyEvaluation> judged() const {
+  std::optional<StudyEvaluation> evaluate() const {
     FitTables tables;
     tables.operations = measured;
     tables.device = "h200";
@@ -47,14 +47,14 @@ struct MadeUp {
 };
 
 std::size_t cases_of(const std::vector<NamedScore>& scores, std::string_view name) {
-  for (const NamedScore& one : scores) {
-    if (one.name == name) return one.score.cases;
+  for (const NamedScore& named_score : scores) {
+    if (named_score.name == name) return named_score.score.cases;
   }
   return 0;
 }
 
-TEST(SeedProtocol, EachInstanceIsPredictedOnceWithEveryLayerThatItHas) {
-  const std::optional<StudyEvaluation> protocol = MadeUp().judged();
+TEST(StudyProtocol, PredictsEachInstanceOnceWithAllItsLayers) {
+  const std::optional<StudyEvaluation> protocol = SyntheticStudy().evaluate();
   ASSERT_TRUE(protocol);
   EXPECT_EQ(protocol->instances, 12U);
   EXPECT_EQ(protocol->incomplete, 0U);
@@ -71,42 +71,42 @@ TEST(SeedProtocol, EachInstanceIsPredictedOnceWithEveryLayerThatItHas) {
   }
 }
 
-TEST(SeedProtocol, ALayerOfAnInstanceThatWasLearnedFromIsNotUnseen) {
-  const std::optional<StudyEvaluation> protocol = MadeUp().judged();
+TEST(StudyProtocol, ALayerOfATrainingInstanceIsNotUnseen) {
+  const std::optional<StudyEvaluation> protocol = SyntheticStudy().evaluate();
   ASSERT_TRUE(protocol);
   // Dense layers are specific to a network; additions are unseen only if both instances are held out together.
   EXPECT_EQ(cases_of(protocol->scores.front().unseen, "dense"), 12U);
   EXPECT_LT(cases_of(protocol->scores.front().unseen, "add"), 6U);
 }
 
-TEST(SeedProtocol, AnInstanceWithALayerThatWasNotMeasuredIsLeftAside) {
-  const std::optional<StudyEvaluation> protocol = MadeUp(64).judged();
+TEST(StudyProtocol, ExcludesAnInstanceWithAnUnmeasuredLayer) {
+  const std::optional<StudyEvaluation> protocol = SyntheticStudy(64).evaluate();
   ASSERT_TRUE(protocol);
   EXPECT_EQ(protocol->instances, 11U);
   EXPECT_EQ(protocol->incomplete, 1U);
   EXPECT_EQ(protocol->scores.front().vgg.cases, 5U);
 }
 
-TEST(SeedProtocol, AKindOfWhichNoLayerWasMeasuredIsLeftOutOfAllInstancesAndNamed) {
-  MadeUp made;
+TEST(StudyProtocol, ExcludesAndListsKindsWithoutMeasuredLayers) {
+  SyntheticStudy made;
   made.operations += "18,input,batch=1;bytes=64,fp32,forward,forward\n";
   for (std::size_t at = 0; (at = made.settings.find(",,", at)) != std::string::npos; at += 2) {
     made.settings.insert(at + 2, "18:1 ");
   }
-  const std::optional<StudyEvaluation> protocol = made.judged();
+  const std::optional<StudyEvaluation> protocol = made.evaluate();
   ASSERT_TRUE(protocol);
   EXPECT_EQ(protocol->instances, 12U);
   EXPECT_EQ(protocol->unmeasured, std::vector<std::string>{"input"});
 }
 
-TEST(SeedProtocol, WithFewerInstancesThanPartsThereIsNothingToTell) {
-  MadeUp made;
+TEST(StudyProtocol, RequiresAsManyInstancesAsFolds) {
+  SyntheticStudy made;
   made.settings = made.settings.substr(0, made.settings.find("ResNet50"));
-  EXPECT_FALSE(made.judged());
+  EXPECT_FALSE(made.evaluate());
 }
 
-TEST(SeedProtocol, AListThatNamesNoOperationIsAnError) {
-  const MadeUp made;
+TEST(StudyProtocol, AListThatNamesNoOperationIsAnError) {
+  const SyntheticStudy made;
   const std::string head = made.settings.substr(0, made.settings.find('\n') + 1);
   for (const std::string_view wrong : {"99:1", "1", "1:", "1:x", ":1", "-1:1"}) {
     const std::string settings = fmt::format("{}VGG16,VGG,keras,16,300,default,inference,,{}\n", head, wrong);
@@ -114,11 +114,11 @@ TEST(SeedProtocol, AListThatNamesNoOperationIsAnError) {
   }
 }
 
-TEST(SeedProtocol, WhatWasPublishedStandsBesideWhatIsJudged) {
+TEST(StudyProtocol, ListsPublishedResultsBesideTheEvaluation) {
   EXPECT_DOUBLE_EQ(published_rmspe("convolution").value_or(0), 0.1023);
   EXPECT_FALSE(published_rmspe("all"));
   Evaluation evaluation;
-  evaluation.seed = MadeUp().judged();
+  evaluation.seed = SyntheticStudy().evaluate();
   EXPECT_NE(evaluation_markdown(evaluation).find("## The seed's protocol"), std::string::npos);
   EXPECT_NE(evaluation_markdown(evaluation).find("| 7.1 % |"), std::string::npos);
   EXPECT_NE(evaluation_json(evaluation).find("\"seed_protocol\":{\"instances\":12"), std::string::npos);

@@ -72,7 +72,7 @@ Result<FitData> read_fit_data(const FitTables& tables) {
   Result<std::vector<MeasuredOperation>> operations = read_operations_table(tables.operations);
   if (!operations) return std::move(operations).error().with_context("operations");
   data.operations = std::move(*operations);
-  if (data.operations.empty()) return Error{ErrorCode::malformed, "no operation was measured", "joulemap collect"};
+  if (data.operations.empty()) return Error{ErrorCode::malformed, "no operation was measured", "run joulemap collect"};
   const std::optional<Datasheet> sheet = find_datasheet(tables.device);
   data.sheet = sheet ? *sheet : measured_datasheet(data.operations, tables.device);
   if (const double idle_w = mean_idle_w(data.operations); idle_w > 0 && idle_w < data.sheet.power_limit_w) {

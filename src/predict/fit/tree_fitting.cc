@@ -47,7 +47,7 @@ Result<Xgboost> open_xgboost() {
                         resolve("XGBoosterSetParam", found.set) && resolve("XGBoosterUpdateOneIter", found.update) &&
                         resolve("XGBoosterDumpModelEx", found.dump) && resolve("XGBoosterFree", found.free) &&
                         resolve("XGBGetLastError", found.last_error);
-  if (!complete) return Error{ErrorCode::unsupported, fmt::format("{} lacks a function that is needed", kLibrary), ""};
+  if (!complete) return Error{ErrorCode::unsupported, fmt::format("{} lacks a required function", kLibrary), ""};
   return found;
 }
 
@@ -113,7 +113,7 @@ Result<RegressionTrees> read_trees(const Xgboost& xgboost, BoosterHandle booster
     const Result<formats::DocumentValue> json = formats::read_json(texts[number], "a tree");
     std::int32_t root = 0;
     if (!json) return json.error();
-    if (!add_node(*json, trees, root)) return Error{ErrorCode::malformed, "a tree of XGBoost that makes no sense", ""};
+    if (!add_node(*json, trees, root)) return Error{ErrorCode::malformed, "invalid XGBoost tree", ""};
     trees.roots.push_back(root);
   }
   return trees;

@@ -45,20 +45,20 @@ struct Totals {
 
 Totals totals(const std::vector<Operation>& operations) {
   Totals sum;
-  for (const Operation& one : operations) {
-    const Work work = work_of(one);
-    const auto count = static_cast<double>(one.count);
+  for (const Operation& op : operations) {
+    const Work work = work_of(op);
+    const auto count = static_cast<double>(op.count);
     sum.flops += work.flops * count;
     sum.bytes += work.bytes * count;
-    if (is_product(one.kind)) sum.products += work.flops * count;
-    if (one.kind != Kind::view) sum.launches += one.count;
+    if (is_product(op.kind)) sum.products += work.flops * count;
+    if (op.kind != Kind::view) sum.launches += op.count;
   }
   return sum;
 }
 
 constexpr double kTensorBytes = 4.0 * 8 * 64 * 256;
 
-TEST(Compiled, AFixedNormAndAnActivationBehindAProductAreOneKernelThatReadsAndWritesOnce) {
+TEST(Compiled, FusesAFixedNormAndAnActivationIntoOneKernel) {
   const std::vector<Operation> made =
       compiled({dense(), norm("batch-inference", "norm"), tensor(Kind::activation, "relu", "act"), dense()});
   ASSERT_EQ(made.size(), 3U);
@@ -67,7 +67,7 @@ TEST(Compiled, AFixedNormAndAnActivationBehindAProductAreOneKernelThatReadsAndWr
   EXPECT_DOUBLE_EQ(work_of(made[1]).bytes, 2 * kTensorBytes);
 }
 
-TEST(Compiled, ConvolutionsOnTensorCoresHaveTheirChannelsLast) {
+TEST(Compiled, TensorCoreConvolutionsUseChannelsLast) {
   Operation convolution;
   convolution.kind = Kind::convolution;
   convolution.dtype = Dtype::tf32;
@@ -88,7 +88,7 @@ TEST(Compiled, ASecondTensorIsStillRead) {
   EXPECT_DOUBLE_EQ(work_of(made[0]).bytes, 3 * kTensorBytes);
 }
 
-TEST(Compiled, ANormTakesInTheResidualBeforeIt) {
+TEST(Compiled, FusesAResidualIntoTheNormAfterIt) {
   const std::vector<Operation> made = compiled({tensor(Kind::add, "same", "residual"), norm("layer", "norm"), dense()});
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].kind, Kind::normalization);
@@ -101,19 +101,19 @@ TEST(Compiled, TwoNormsAreTwoKernels) {
   EXPECT_EQ(compiled({norm("layer"), tensor(Kind::activation, "gelu"), norm("layer")}).size(), 2U);
 }
 
-TEST(Compiled, RescalingWritesNothingOnItsWay) {
+TEST(Compiled, RescalingWritesNoIntermediate) {
   const std::vector<Operation> made = compiled({tensor(Kind::rescaling, "")});
   ASSERT_EQ(made.size(), 1U);
   EXPECT_DOUBLE_EQ(work_of(made[0]).bytes, 2 * kTensorBytes);
 }
 
-TEST(Compiled, ViewsVanishAndDoNotPart) {
+TEST(Compiled, ViewsAreRemovedAndDoNotPreventFusion) {
   const Operation view = operation(Kind::view, "", {{"batch", 1}, {"rows", 1}, {"width", 1}});
   EXPECT_EQ(compiled({view, tensor(Kind::activation, "relu"), view, tensor(Kind::multiply, "scalar"), view}).size(),
             1U);
 }
 
-TEST(Compiled, TensorsOfOtherSizesAreOtherKernels) {
+TEST(Compiled, TensorsOfDifferentSizesAreSeparateKernels) {
   Operation other = tensor(Kind::activation, "relu");
   other.parameters.set("batch", 4);
   EXPECT_EQ(compiled({tensor(Kind::activation, "relu"), other}).size(), 2U);
@@ -122,14 +122,14 @@ TEST(Compiled, TensorsOfOtherSizesAreOtherKernels) {
   EXPECT_EQ(compiled({tensor(Kind::activation, "relu"), repeated}).size(), 2U);
 }
 
-TEST(Compiled, SoftmaxAndProductsStayApart) {
+TEST(Compiled, DoesNotFuseSoftmaxWithProducts) {
   const std::vector<Operation> made =
       compiled({tensor(Kind::activation, "relu"), tensor(Kind::activation, "softmax"), dense()});
   ASSERT_EQ(made.size(), 3U);
   EXPECT_EQ(made[2].parameters, dense().parameters);
 }
 
-TEST(Compiled, PassesStayApartAndTheOptimizerIsFused) {
+TEST(Compiled, DoesNotFuseAcrossPassesAndFusesTheOptimizer) {
   Operation backward = tensor(Kind::activation, "relu");
   backward.pass = Pass::backward;
   Operation step = operation(Kind::optimizer, "adamw", {{"tensors", 4}, {"elements", 1000}});
@@ -148,7 +148,7 @@ class AnyList {
 
   std::vector<Operation> make() {
     std::vector<Operation> made;
-    for (std::int64_t left = below(30); left >= 0; --left) made.push_back(one());
+    for (std::int64_t left = below(30); left >= 0; --left) made.push_back(op());
     return made;
   }
 
@@ -170,7 +170,7 @@ class AnyList {
     return kind == Kind::padding ? "constant" : kind == Kind::reduce ? "mean" : kind == Kind::optimizer ? "sgd" : "";
   }
 
-  Operation one() {
+  Operation op() {
     Operation made;
     made.kind = static_cast<Kind>(below(static_cast<int>(kKindCount)));
     made.form = form_of(made.kind);
@@ -190,7 +190,7 @@ class AnyList {
   std::mt19937_64 random_;
 };
 
-TEST(Compiled, NeverMovesMoreNorComputesMoreNorLaunchesMoreAndLeavesProductsAlone) {
+TEST(Compiled, NeverIncreasesTrafficFlopsOrLaunchesAndPreservesProducts) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     const std::vector<Operation> before = AnyList(seed).make();
     const Totals eager = totals(before);

@@ -31,7 +31,7 @@ struct GraphOptions {
 struct UnknownOperation {
   std::string layer;
   std::string source;    // name in the graph
-  std::string reason;    // a clause: "an operation of the domain com.acme"
+  std::string reason;    // a clause: "an unsupported operation of the domain com.acme"
   bool bounded = false;  // its sizes are known, so that its energy has a bound
 };
 

@@ -24,8 +24,7 @@ Error not_a_graph(std::string_view what, std::string_view remedy) {
 
 Result<Graph> read_list(std::string_view json, const GraphOptions& options) {
   if (options.batch || !options.inputs.empty()) {
-    return Error{ErrorCode::usage,
-                 "a list of traced operations has its sizes already: --batch and --input say nothing to it",
+    return Error{ErrorCode::usage, "a list of traced operations has fixed sizes: --batch and --input do not apply",
                  "trace the module again with other inputs: joulemap.trace(model, inputs)"};
   }
   return read_torch_list(json);
@@ -34,21 +33,21 @@ Result<Graph> read_list(std::string_view json, const GraphOptions& options) {
 }  // namespace
 
 Result<Graph> read_graph(std::string_view bytes, const GraphOptions& options) {
-  if (bytes.empty()) return not_a_graph("an empty file", "write the model again");
+  if (bytes.empty()) return not_a_graph("an empty file", "export the model again");
   if (bytes.starts_with("PK\x03\x04")) {
     return not_a_graph(
-        "a zip, as torch.save and Keras's .keras make it: it holds no graph that can be read here",
-        "torch.onnx.export(model, inputs, 'model.onnx'), joulemap.predict(model, inputs) in Python, or for "
-        "Keras open('model.json', 'w').write(model.to_json())");
+        "a zip file, as torch.save and Keras (.keras) write it: it contains no graph that joulemap can read",
+        "use torch.onnx.export(model, inputs, 'model.onnx'), joulemap.predict(model, inputs) in Python, or for Keras "
+        "open('model.json', 'w').write(model.to_json())");
   }
   if (bytes.starts_with("\x89HDF")) {
-    return not_a_graph("an HDF5 file, as Keras keeps weights in", "open('model.json', 'w').write(model.to_json())");
+    return not_a_graph("an HDF5 file, in which Keras stores weights", "open('model.json', 'w').write(model.to_json())");
   }
   if (!is_json(bytes)) return read_onnx(bytes, options);
   if (holds(bytes, "joulemap.operations/")) return read_list(bytes, options);
   if (holds(bytes, "\"class_name\"")) return read_keras(bytes, options);
   return not_a_graph("JSON, but neither a Keras model (it has no class_name) nor a list of traced operations",
-                     "model.to_json() of Keras, or json.dumps(joulemap.trace(model, inputs)), write such files");
+                     "write the file with model.to_json() of Keras or json.dumps(joulemap.trace(model, inputs))");
 }
 
 }  // namespace joulemap::predict

@@ -61,7 +61,7 @@ Result<FormAndParameters> parse_parameters(std::string_view text) {
     text.remove_prefix(std::min(text.size(), pair.size() + 1));
     const std::size_t equals = pair.find('=');
     if (equals == std::string_view::npos) {
-      return Error{ErrorCode::malformed, fmt::format("\"{}\" is no name=value", pair), ""};
+      return Error{ErrorCode::malformed, fmt::format("\"{}\" is not name=value", pair), ""};
     }
     const std::string_view name = pair.substr(0, equals);
     const std::string_view value = pair.substr(equals + 1);

@@ -6,7 +6,7 @@
 namespace joulemap::predict {
 namespace {
 
-TEST(Operation, NamesOfKindsTypesAndPassesAreReadBack) {
+TEST(Operation, NamesOfKindsTypesAndPassesRoundTrip) {
   for (int number = 0; number < static_cast<int>(kKindCount); ++number) {
     const auto kind = static_cast<Kind>(number);
     EXPECT_EQ(kind_of(name_of(kind)), kind);
@@ -16,7 +16,7 @@ TEST(Operation, NamesOfKindsTypesAndPassesAreReadBack) {
   EXPECT_FALSE(kind_of("Conv"));
 }
 
-TEST(Operation, ParametersAreReadAsTheTablesOfMeasurementsHaveThem) {
+TEST(Operation, ReadsParametersAsInMeasurementTables) {
   const Result<FormAndParameters> parsed = parse_parameters("form=relu;batch=1;rows=192;width=361;rate=0.1");
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->form, "relu");
@@ -27,7 +27,7 @@ TEST(Operation, ParametersAreReadAsTheTablesOfMeasurementsHaveThem) {
   EXPECT_EQ(parameters_text(operation), "form=relu;batch=1;rows=192;width=361");
 }
 
-TEST(Operation, ChannelsThatMakeSeveralOthersGoByGroups) {
+TEST(Operation, DistinguishesDepthwiseAndGroupedConvolutions) {
   Operation operation;
   operation.kind = Kind::convolution;
   operation.parameters = {{"channels", 96}, {"out", 96}, {"groups", 1}};
@@ -40,7 +40,7 @@ TEST(Operation, ChannelsThatMakeSeveralOthersGoByGroups) {
   EXPECT_EQ(convolution_grouping(operation), ConvolutionGrouping::groups);
 }
 
-TEST(Operation, ATextThatIsNoListOfParametersIsRefused) { EXPECT_FALSE(parse_parameters("rows=3;nonsense")); }
+TEST(Operation, RefusesTextThatIsNoParameterList) { EXPECT_FALSE(parse_parameters("rows=3;nonsense")); }
 
 }  // namespace
 }  // namespace joulemap::predict

@@ -43,9 +43,9 @@ Graph graph_of(std::vector<Operation> operations) {
 // "dense bf16", and for casts "cast fp32>bf16 64".
 std::vector<std::string> types(const Graph& graph) {
   std::vector<std::string> texts;
-  for (const Operation& one : graph.operations) {
-    std::string text = std::string(name_of(one.kind)) + " " + std::string(name_of(one.dtype));
-    if (one.kind == Kind::cast) text += ">" + one.form + " " + std::to_string(one.parameters.get("width", 0));
+  for (const Operation& op : graph.operations) {
+    std::string text = std::string(name_of(op.kind)) + " " + std::string(name_of(op.dtype));
+    if (op.kind == Kind::cast) text += ">" + op.form + " " + std::to_string(op.parameters.get("width", 0));
     texts.push_back(text);
   }
   return texts;
@@ -65,14 +65,14 @@ TEST(Precision, ByDefaultOnlyConvolutionsAreTf32) {
             (Texts{"convolution fp16", "activation fp16", "dense fp16"}));
 }
 
-TEST(Precision, WhatTheGraphHasIn16BitsStays) {
+TEST(Precision, SixteenBitOperationsStayUnchanged) {
   Graph graph = graph_of({dense("first"), dense("second")});
   graph.operations[0].dtype = Dtype::fp16;
   EXPECT_EQ(types(with_precision(graph, Precision::bf16)), (Texts{"dense fp16", "dense bf16"}));
   EXPECT_EQ(types(with_precision(graph, Precision::fp32)), (Texts{"dense fp16", "dense fp32"}));
 }
 
-TEST(Precision, AListFromPyTorchHasItsTypesAlready) {
+TEST(Precision, AListFromPyTorchKeepsItsTypes) {
   Graph graph = graph_of({dense("first")});
   graph.format = "torch";
   graph.operations[0].dtype = Dtype::tf32;
@@ -80,7 +80,7 @@ TEST(Precision, AListFromPyTorchHasItsTypesAlready) {
   EXPECT_EQ(types(with_precision(graph, Precision::fp32)), (Texts{"dense fp32"}));
 }
 
-TEST(Precision, AutocastCastsInputWeightsAndBiasOfAProductAndStaysIn16BitsBehindIt) {
+TEST(Precision, AutocastCastsProductInputsAndKeepsTheOutputIn16Bits) {
   const Graph graph =
       with_precision(graph_of({convolution(), norm("batch-inference"), tensor(Kind::add, "same"), dense("head")}),
                      Precision::amp_bf16);
@@ -97,7 +97,7 @@ TEST(Precision, AutocastNormsRowsAndAddsResidualsIn32Bits) {
                                  "dense bf16", "activation bf16", "add fp32", "normalization fp32"}));
 }
 
-TEST(Precision, AutocastCastsANormsInputTo32BitsAndSoftmaxDoesSoItself) {
+TEST(Precision, AutocastCastsNormInputsTo32BitsButNotThoseOfSoftmax) {
   const Graph graph = with_precision(
       graph_of({convolution(), norm("layer"), dense("a"), tensor(Kind::activation, "softmax")}), Precision::amp_bf16);
   EXPECT_EQ(types(graph), (Texts{"cast fp32>bf16 32", "cast fp32>bf16 64", "convolution bf16", "cast bf16>fp32 32",

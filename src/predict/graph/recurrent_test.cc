@@ -34,7 +34,7 @@ Operation lstm(std::int64_t steps, std::int64_t hidden, std::int64_t layers = 1,
 }
 
 // The built-in profile without its measurements of recurrent layers.
-DeviceProfile before_any_was_measured() {
+DeviceProfile without_measurements() {
   DeviceProfile profile = h200_profile();
   std::erase_if(profile.operation_model.times, [](const auto& group) { return group.first.starts_with("recurrent"); });
   std::erase_if(profile.operation_model.energies,
@@ -43,7 +43,7 @@ DeviceProfile before_any_was_measured() {
   return profile;
 }
 
-TEST(Recurrent, HasTheProductsOfItsStepsLayersAndDirections) {
+TEST(Recurrent, HasTheProductsOfAllStepsLayersAndDirections) {
   const Operation both = recurrent(
       "gru", {{"batch", 4}, {"steps", 10}, {"in", 6}, {"hidden", 8}, {"layers", 2}, {"directions", 2}, {"bias", 1}});
   const double matrices = 2 * (24 * (6 + 8) + 24 * (16 + 8));
@@ -57,7 +57,7 @@ TEST(Recurrent, HasTheProductsOfItsStepsLayersAndDirections) {
   EXPECT_DOUBLE_EQ(work_of(backward).flops, 2 * work.flops);
 }
 
-TEST(Recurrent, AProjectionMakesStatesAndWhatFollowsNarrower) {
+TEST(Recurrent, AProjectionNarrowsStatesAndOutputs) {
   const Operation projected = recurrent("lstm", {{"batch", 1},
                                                  {"steps", 1},
                                                  {"in", 6},
@@ -90,8 +90,8 @@ TEST(Recurrent, AStandardCallLaunchesKernelsForEveryStepAndAPersistentOneDoesNot
   EXPECT_DOUBLE_EQ(recurrent_kernels(lstm(100, 128)), 2);
 }
 
-TEST(Recurrent, StepsWaitForEachOtherSoThatTimeGrowsWithThemAndHardlyWithTheBatch) {
-  const DeviceProfile profile = before_any_was_measured();
+TEST(Recurrent, TimeGrowsWithSequentialStepsAndHardlyWithTheBatch) {
+  const DeviceProfile profile = without_measurements();
   const auto time_s = [&](const Operation& operation) {
     return estimate(profile.operation_model, operation, {false, true}).time_s;
   };
@@ -104,12 +104,12 @@ TEST(Recurrent, StepsWaitForEachOtherSoThatTimeGrowsWithThemAndHardlyWithTheBatc
   EXPECT_GT(time_s(few), 0.8 * one_s);
 }
 
-TEST(Recurrent, WithoutAMeasurementTheIntervalAllowsForAFactorOfThreeAndThePredictionNamesTheKind) {
+TEST(Recurrent, WithoutMeasurementsTheIntervalSpansAFactorOfThreeWithANote) {
   Graph graph;
   graph.format = "torch";
   graph.operations = {lstm(128, 256, 2)};
-  const Prediction prediction = predict(before_any_was_measured(), graph, {});
-  EXPECT_EQ(prediction.unmeasured_kinds, std::vector<std::string>{"recurrent"});
+  const Prediction prediction = predict(without_measurements(), graph, {});
+  EXPECT_EQ(prediction.unmeasured, std::vector<std::string>{"recurrent"});
   ASSERT_TRUE(prediction.high_j);
   EXPECT_GT(*prediction.high_j, 2.5 * prediction.energy_j);
   EXPECT_LT(prediction.low_j, prediction.energy_j / 2.5);
@@ -117,7 +117,7 @@ TEST(Recurrent, WithoutAMeasurementTheIntervalAllowsForAFactorOfThreeAndThePredi
 }
 
 // An earlier version predicted 0.016 J: less than the idle energy of a GPU during 256 steps.
-TEST(Recurrent, ALayerUsesAtLeastWhatTheGpuUsesAtRestForItsSteps) {
+TEST(Recurrent, ALayerUsesAtLeastIdlePowerDuringItsSteps) {
   Graph graph;
   graph.format = "torch";
   graph.operations = {lstm(128, 256, 2)};
@@ -125,7 +125,7 @@ TEST(Recurrent, ALayerUsesAtLeastWhatTheGpuUsesAtRestForItsSteps) {
   EXPECT_GT(predict(profile, graph, {}).energy_j, profile.network_model.idle_w * 128 * 3e-6);
 }
 
-TEST(Recurrent, OneMoreLayerOfAStackHasItsSizesAndReadsWhatItWrites) {
+TEST(Recurrent, StacksLayersOfMatchingSizes) {
   Operation stack = lstm(16, 64);
   EXPECT_TRUE(is_next_layer(stack, lstm(16, 64)));
   EXPECT_FALSE(is_next_layer(stack, lstm(16, 32)));

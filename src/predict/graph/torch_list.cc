@@ -18,7 +18,7 @@ namespace {
 using formats::DocumentValue;
 
 constexpr std::string_view kSchema = "joulemap.operations/1";
-constexpr std::string_view kRemedy = "make the list again with joulemap.trace of this version";
+constexpr std::string_view kRemedy = "create the list again with joulemap.trace of this version";
 
 // Twice as many as a three-dimensional convolution has.
 constexpr std::size_t kMostParameters = 48;
@@ -83,19 +83,19 @@ std::span<const std::string_view> needed_parameters(const Operation& operation) 
 
 Result<std::int64_t> whole_number(const DocumentValue& value, std::string_view name, std::int64_t least) {
   const DocumentValue* found = value.find(name);
-  if (found == nullptr) return malformed(fmt::format("there is no \"{}\"", name));
+  if (found == nullptr) return malformed(fmt::format("\"{}\" is missing", name));
   const std::optional<std::int64_t> number = found->integer();
-  if (!number) return malformed(fmt::format("\"{}\" is no whole number", name));
+  if (!number) return malformed(fmt::format("\"{}\" is not an integer", name));
   if (*number < least || *number > kMaxElements) {
-    return malformed(fmt::format("\"{}\" is {}, not within {} and {}", name, *number, least, kMaxElements));
+    return malformed(fmt::format("\"{}\" is {}, not between {} and {}", name, *number, least, kMaxElements));
   }
   return *number;
 }
 
 Result<Parameters> read_parameters(const DocumentValue& value) {
   const DocumentValue* found = value.find("parameters");
-  if (found == nullptr || found->table() == nullptr) return malformed("there are no \"parameters\"");
-  if (found->table()->size() > kMostParameters) return malformed("there are too many \"parameters\"");
+  if (found == nullptr || found->table() == nullptr) return malformed("\"parameters\" is missing");
+  if (found->table()->size() > kMostParameters) return malformed("\"parameters\" has too many members");
   Parameters parameters;
   for (const formats::DocumentMember& member : *found->table()) {
     const Result<std::int64_t> number = whole_number(*found, member.key, 0);
@@ -115,7 +115,7 @@ Status check_sizes(const Operation& operation) {
   const Work work = work_of(operation);
   const double most = std::max({work.inputs, work.outputs, work.weights});
   if (!(most <= static_cast<double>(kMaxElements))) {
-    return malformed(fmt::format("a tensor of {:.3g} elements, which no GPU holds", most));
+    return malformed(fmt::format("a tensor of {:.3g} elements, which fits no GPU", most));
   }
   return Done{};
 }
@@ -124,11 +124,11 @@ template <class Name>
 Result<Name> named(const DocumentValue& value, std::string_view key, std::optional<Name> (*find)(std::string_view)) {
   const std::string text = value.text_or_empty(key);
   if (const std::optional<Name> found = find(text)) return *found;
-  return malformed(fmt::format("no {} is called \"{}\"", key, text));
+  return malformed(fmt::format("unknown {} \"{}\"", key, text));
 }
 
 Result<Operation> read_operation(const DocumentValue& value) {
-  if (value.table() == nullptr) return malformed("it is no object");
+  if (value.table() == nullptr) return malformed("it is not an object");
   const Result<Kind> kind = named<Kind>(value, "kind", kind_of);
   if (!kind) return kind.error();
   const Result<Dtype> dtype = named<Dtype>(value, "dtype", dtype_of);
@@ -156,7 +156,7 @@ Result<Operation> read_operation(const DocumentValue& value) {
 
 Result<std::vector<Operation>> read_operations(const DocumentValue& document) {
   const DocumentValue* list = document.find("operations");
-  if (list == nullptr || list->array() == nullptr) return malformed("there is no list of \"operations\"");
+  if (list == nullptr || list->array() == nullptr) return malformed("the list \"operations\" is missing");
   if (list->array()->empty()) return malformed("the list of operations is empty");
   std::vector<Operation> operations;
   operations.reserve(list->array()->size());
@@ -176,9 +176,9 @@ Result<std::vector<UnknownOperation>> read_unknown(const DocumentValue& document
   std::vector<UnknownOperation> unknown;
   const DocumentValue* list = document.find("unknown");
   if (list == nullptr) return unknown;
-  if (list->array() == nullptr) return malformed("\"unknown\" is no list");
+  if (list->array() == nullptr) return malformed("\"unknown\" is not a list");
   for (const DocumentValue& value : *list->array()) {
-    if (value.table() == nullptr) return malformed("a member of \"unknown\" is no object");
+    if (value.table() == nullptr) return malformed("a member of \"unknown\" is not an object");
     unknown.push_back({value.text_or_empty("layer"), value.text_or_empty("source"), value.text_or_empty("reason"),
                        value.boolean("bounded").value_or(false)});
   }
@@ -195,7 +195,7 @@ void name_unlisted(Graph& graph) {
     if (std::any_of(graph.unknown.begin(), graph.unknown.end(), is_it)) continue;
     const Parameters& p = operation.parameters;
     const bool is_bounded = (p.find("in") && p.find("out")) || p.find("width");
-    graph.unknown.push_back({operation.layer, operation.source, "an operation of no known kind", is_bounded});
+    graph.unknown.push_back({operation.layer, operation.source, "an operation of unknown kind", is_bounded});
   }
 }
 

@@ -50,7 +50,7 @@ TEST(TorchList, IsReadAsItWasTraced) {
   EXPECT_EQ(dense.parameters, (Parameters{{"rows", 8}, {"in", 64}, {"out", 10}, {"bias", 1}}));
 }
 
-TEST(TorchList, TheOptimizersStepIsALayerOfItsOwn) {
+TEST(TorchList, TheOptimizerStepIsASeparateLayer) {
   const Result<Graph> graph = read_torch_list(list_of(
       R"({"layer": "", "source": "adamw", "kind": "optimizer", "form": "adamw", "dtype": "fp32", "pass": "optimizer",
           "parameters": {"tensors": 2, "elements": 650, "fused": 0, "foreach": 1}})"));
@@ -59,7 +59,7 @@ TEST(TorchList, TheOptimizersStepIsALayerOfItsOwn) {
   EXPECT_EQ(graph->operations[0].count, 1);
 }
 
-TEST(TorchList, UnknownOperationsAreNamedEvenWhereTheListForgotThem) {
+TEST(TorchList, ListsUnknownOperationsThatTheListOmits) {
   constexpr std::string_view kUnknown =
       R"({"layer": "x", "source": "acme.fast", "kind": "unknown", "form": "", "dtype": "fp32", "pass": "forward",
           "count": 1, "parameters": {"batch": 1, "rows": 1, "width": 9, "in": 9, "out": 3}})";
@@ -75,7 +75,7 @@ TEST(TorchList, UnknownOperationsAreNamedEvenWhereTheListForgotThem) {
   EXPECT_EQ(forgotten->unknown[0].source, "acme.fast");
 }
 
-TEST(TorchList, WhatIsNoSuchListIsRefusedWithARemedy) {
+TEST(TorchList, RefusesOtherContentWithARemedy) {
   EXPECT_FALSE(read_torch_list(""));
   EXPECT_FALSE(read_torch_list("{"));
   EXPECT_FALSE(read_torch_list("[]"));
@@ -87,28 +87,28 @@ TEST(TorchList, WhatIsNoSuchListIsRefusedWithARemedy) {
   EXPECT_NE(message_of(list_of("")).find("is empty"), std::string::npos);
 }
 
-TEST(TorchList, NamesThatAreNotKnownAreToldWithTheirOperation) {
+TEST(TorchList, ReportsUnknownNamesWithTheirOperation) {
   EXPECT_EQ(message_of(changed(R"("dense")", R"("Conv")")),
-            R"(list of operations: operation 0, aten.addmm: no kind is called "Conv")");
-  EXPECT_NE(message_of(changed("bf16", "int8")).find(R"(no dtype is called "int8")"), std::string::npos);
-  EXPECT_NE(message_of(changed(R"("pass": "backward")", R"("pass": "sideways")")).find("no pass is called"),
+            R"(list of operations: operation 0, aten.addmm: unknown kind "Conv")");
+  EXPECT_NE(message_of(changed("bf16", "int8")).find(R"(unknown dtype "int8")"), std::string::npos);
+  EXPECT_NE(message_of(changed(R"("pass": "backward")", R"("pass": "sideways")")).find("unknown pass"),
             std::string::npos);
 }
 
-TEST(TorchList, NumbersThatCannotBeAreRefused) {
+TEST(TorchList, RefusesImpossibleNumbers) {
   EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": -8)")).find(R"("rows" is -8)"), std::string::npos);
-  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": 0.5)")).find("no whole number"), std::string::npos);
-  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": 99999999999999999)")).find("not within"), std::string::npos);
-  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": 60000000000000)")).find("which no GPU holds"),
+  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": 0.5)")).find("not an integer"), std::string::npos);
+  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": 99999999999999999)")).find("not between"), std::string::npos);
+  EXPECT_NE(message_of(changed(R"("rows": 8)", R"("rows": 60000000000000)")).find("which fits no GPU"),
             std::string::npos);
   EXPECT_NE(message_of(changed(R"("count": 2)", R"("count": 0)")).find(R"("count" is 0)"), std::string::npos);
 }
 
-TEST(TorchList, ASizeThatIsMissingDoesNotPassForOne) {
+TEST(TorchList, AMissingSizeIsNotOne) {
   EXPECT_NE(message_of(changed(R"("rows": 8, )", "")).find(R"(dense needs the parameter "rows")"), std::string::npos);
   std::string text = list_of(kDense);
   text.replace(text.find("weight_elements"), 15, "weight_numbers");
-  EXPECT_NE(message_of(text).find(R"(there is no "weight_elements")"), std::string::npos);
+  EXPECT_NE(message_of(text).find(R"("weight_elements" is missing)"), std::string::npos);
 }
 
 }  // namespace

@@ -58,21 +58,21 @@ Graph small_network() {
   return graph;
 }
 
-std::string summary(const Operation& one) {
-  return one.layer + " " + std::string(name_of(one.kind)) + " " + std::string(name_of(one.pass));
+std::string summary(const Operation& op) {
+  return op.layer + " " + std::string(name_of(op.kind)) + " " + std::string(name_of(op.pass));
 }
 
 std::vector<std::string> summary(const std::vector<Operation>& operations) {
   std::vector<std::string> texts;
   texts.reserve(operations.size());
-  for (const Operation& one : operations) texts.push_back(summary(one));
+  for (const Operation& op : operations) texts.push_back(summary(op));
   return texts;
 }
 
 // The operations that follow the loss.
 std::vector<Operation> after_loss(const Graph& graph) {
   std::vector<Operation> step = training_step(graph, "sgd");
-  const auto is_loss = [](const Operation& one) { return one.kind == Kind::loss && one.pass == Pass::forward; };
+  const auto is_loss = [](const Operation& op) { return op.kind == Kind::loss && op.pass == Pass::forward; };
   step.erase(step.begin(), std::find_if(step.begin(), step.end(), is_loss) + 1);
   return step;
 }
@@ -84,7 +84,7 @@ Graph before_head(std::vector<Operation> operations) {
   return graph;
 }
 
-TEST(TrainingStep, GoesForwardThenOverTheLossThenBackwardThenOptimizes) {
+TEST(TrainingStep, RunsForwardLossBackwardAndOptimizer) {
   const std::vector<Operation> step = training_step(small_network(), "adamw");
   EXPECT_EQ(summary(step),
             (std::vector<std::string>{"stem convolution forward", "norm add forward", "norm normalization forward",
@@ -103,7 +103,7 @@ TEST(TrainingStep, NormsUseTheStatisticsOfTheBatchAndCountIt) {
   EXPECT_EQ(step[11].form, "batch");
 }
 
-TEST(TrainingStep, TheLossIsOverTheLastProductAsPoolingLeavesIt) {
+TEST(TrainingStep, TheLossHasTheSizeOfTheOutputAfterPooling) {
   EXPECT_EQ(training_step(small_network(), "sgd")[6].parameters, (Parameters{{"rows", 8}, {"classes", 10}}));
   Graph pixels;
   pixels.operations = {convolution("head")};
@@ -113,7 +113,7 @@ TEST(TrainingStep, TheLossIsOverTheLastProductAsPoolingLeavesIt) {
   EXPECT_EQ(training_step(pixels, "sgd")[2].parameters, (Parameters{{"rows", 8}, {"classes", 16}}));
 }
 
-TEST(TrainingStep, TheLossIsComputedIn32BitsAndItsInputIsCastWhereItIsNot) {
+TEST(TrainingStep, ComputesTheLossIn32BitsAndCastsItsInput) {
   Graph graph = before_head({});
   graph.operations.back().dtype = Dtype::bf16;
   const std::vector<Operation> step = training_step(graph, "sgd");
@@ -125,7 +125,7 @@ TEST(TrainingStep, TheLossIsComputedIn32BitsAndItsInputIsCastWhereItIsNot) {
   EXPECT_EQ(step[4].dtype, Dtype::fp32);
 }
 
-TEST(TrainingStep, AGraphThatHasALossGetsNoOther) {
+TEST(TrainingStep, AddsNoSecondLoss) {
   Graph graph = before_head({});
   graph.operations.push_back(operation("mine", Kind::loss, "", {{"rows", 8}, {"classes", 10}}));
   EXPECT_EQ(summary(training_step(graph, "sgd")),
@@ -133,30 +133,30 @@ TEST(TrainingStep, AGraphThatHasALossGetsNoOther) {
                                       "head dense backward"}));
 }
 
-TEST(TrainingStep, WhatHasNothingTrainableBeforeItHasNoBackward) {
+TEST(TrainingStep, OperationsBeforeTheFirstTrainableOneHaveNoBackward) {
   Graph graph = before_head({tensor("scale", Kind::multiply, "scalar"), tensor("act", Kind::activation, "relu")});
   graph.operations[0].gradient = NeededGradients::none;
   graph.operations[1].gradient = NeededGradients::weights;  // it has no weights
   EXPECT_EQ(summary(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
 }
 
-TEST(TrainingStep, CopiesAndProductsWithANumberRunAgain) {
+TEST(TrainingStep, CopiesAndScalarProductsRunAgainInBackward) {
   const Graph graph = before_head({tensor("order", Kind::reshape, "heads"), tensor("scale", Kind::multiply, "scalar")});
   EXPECT_EQ(summary(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward",
                                                                   "scale multiply forward", "order reshape forward"}));
 }
 
-TEST(TrainingStep, SumsAndAddedNumbersPassTheirGradientOn) {
+TEST(TrainingStep, AdditionsPassTheirGradientThrough) {
   const Graph graph = before_head({tensor("shift", Kind::add, "scalar"), tensor("sum", Kind::reduce, "sum")});
   EXPECT_EQ(summary(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
 }
 
-TEST(TrainingStep, GradientsOfAResidualAreAdded) {
+TEST(TrainingStep, AddsGradientsOfAResidual) {
   const Graph graph = before_head({tensor("residual", Kind::add, "same")});
   EXPECT_EQ(summary(after_loss(graph)).back(), "residual add forward");
 }
 
-TEST(TrainingStep, GradientsOfWhatBranchesAreAddedAndThoseOfPartsAreViews) {
+TEST(TrainingStep, AddsGradientsOfBranchesAndSplitsByViews) {
   Operation joined = tensor("join", Kind::concatenate, "");
   joined.parameters.set("parts", 3);
   const std::vector<Operation> after = after_loss(before_head({joined}));
@@ -169,7 +169,7 @@ TEST(TrainingStep, GradientsOfWhatBranchesAreAddedAndThoseOfPartsAreViews) {
                                                                   "gate multiply backward", "gate add forward"}));
 }
 
-TEST(TrainingStep, GradientsOfAnInputThatSeveralProductsReadAreAdded) {
+TEST(TrainingStep, AddsGradientsOfASharedProductInput) {
   Graph graph = before_head({dense("query", 8, 784, 784), dense("key", 8, 784, 784), dense("value", 8, 784, 784),
                              tensor("mix", Kind::activation, "gelu")});
   EXPECT_EQ(summary(after_loss(graph)),
@@ -178,22 +178,22 @@ TEST(TrainingStep, GradientsOfAnInputThatSeveralProductsReadAreAdded) {
                                       "key add forward", "query dense backward"}));
 }
 
-TEST(TrainingStep, AStepThatWasTracedStaysAsItIs) {
+TEST(TrainingStep, ATracedStepStaysUnchanged) {
   Graph graph = small_network();
   graph.operations.push_back(dense("head", 8, 784, 10));
   graph.operations.back().pass = Pass::backward;
   EXPECT_EQ(summary(training_step(graph, "sgd")), summary(graph.operations));
 }
 
-TEST(TrainingStep, WeightsThatAreKeptIn16BitsAreOptimizedIn16Bits) {
+TEST(TrainingStep, OptimizesSixteenBitWeightsIn16Bits) {
   Graph graph = small_network();
-  for (Operation& one : graph.operations) one.dtype = Dtype::bf16;
+  for (Operation& op : graph.operations) op.dtype = Dtype::bf16;
   EXPECT_EQ(training_step(graph, "sgd").back().dtype, Dtype::bf16);
   graph.operations.insert(graph.operations.begin(), tensor("stem", Kind::cast, "bf16"));
   EXPECT_EQ(training_step(graph, "sgd").back().dtype, Dtype::fp32) << "they are cast for each use";
 }
 
-TEST(TrainingStep, NothingIsOptimizedWhereNothingIsTrainable) {
+TEST(TrainingStep, WithoutTrainableWeightsThereIsNoOptimizer) {
   EXPECT_EQ(summary(training_step(before_head({}), "sgd")).back(), "head dense backward");
   EXPECT_TRUE(training_step(Graph{}, "sgd").empty());
 }

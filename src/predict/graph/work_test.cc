@@ -23,7 +23,7 @@ Operation operation_of_text(Kind kind, std::string_view text, Dtype dtype, Pass 
   return operation;
 }
 
-TEST(Work, ADenseLayerMultipliesAndMovesWhatItsSizesSay) {
+TEST(Work, ADenseLayerHasTheFlopsAndBytesOfItsSizes) {
   const Operation dense = operation_of_text(Kind::dense, "rows=8;in=64;out=10;bias=1", Dtype::fp32, Pass::forward);
   const Work forward = work_of(dense);
   EXPECT_EQ(forward.flops, 2 * 8 * 64 * 10);
@@ -63,7 +63,7 @@ std::string unpacked(const std::string& path) {
 }
 
 // The collector (Python) and the predictor (C++) must count FLOPs and bytes in the same way.
-TEST(Work, EveryMeasuredOperationHasTheFlopsAndBytesThatItsTableSays) {
+TEST(Work, MeasuredOperationsHaveTheFlopsAndBytesOfTheirTable) {
   const std::string csv = unpacked(JOULEMAP_MEASUREMENTS "/h200/operations.csv.gz");
   const Result<CsvTable> table = read_table(csv, std::array<std::string_view, 2>{"flops", "bytes"});
   ASSERT_TRUE(table);

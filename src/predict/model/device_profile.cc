@@ -229,8 +229,8 @@ Result<DeviceProfile> read_profile(std::string_view json, std::string_view name)
   const Result<formats::DocumentValue> document = formats::read_json(json, name);
   if (!document) return document.error();
   const auto refused = [&name](std::string_view why) {
-    return Error{ErrorCode::malformed, fmt::format("{} is no profile of a GPU: {}", name, why),
-                 "joulemap model fit DIR -o PROFILE"};
+    return Error{ErrorCode::malformed, fmt::format("{} is not a GPU profile: {}", name, why),
+                 "create one: joulemap model fit DIR -o PROFILE"};
   };
   if (document->text_or_empty("schema") != kSchema) return refused(fmt::format("its schema is not {}", kSchema));
   Numbers numbers;
@@ -247,8 +247,8 @@ Result<DeviceProfile> read_profile(std::string_view json, std::string_view name)
   profile.operation_model.energies = read_groups<kTermCount + 1>(document->find("energies"), "energies", numbers);
   read_training_range(document->find("box"), numbers, profile.operation_model.training_range);
   if (!numbers.missing().empty())
-    return refused(fmt::format("\"{}\" is missing, out of range or of another size", numbers.missing()));
-  if (!is_sensible(profile.operation_model.sheet)) return refused("its datasheet makes no sense");
+    return refused(fmt::format("\"{}\" is missing, out of range or of the wrong size", numbers.missing()));
+  if (!is_sensible(profile.operation_model.sheet)) return refused("its datasheet is invalid");
   const std::size_t columns = feature_names().size() + kKrigingColumns;
   Result<RegressionTrees> times = read_trees(document->text_or_empty("time_trees"), columns);
   Result<RegressionTrees> powers = read_trees(document->text_or_empty("power_trees"), columns + kPowerColumns);

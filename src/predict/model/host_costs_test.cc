@@ -15,7 +15,7 @@ constexpr double kPython = 0.8e-6;
 constexpr double kMoreOfConvolutions = 12e-6;
 constexpr std::size_t kConvolutions = kHostCostTermCount + static_cast<std::size_t>(Kind::convolution);
 
-HostObservation made(double operations, double convolutions, double kernels, double python) {
+HostObservation observation(double operations, double convolutions, double kernels, double python) {
   HostObservation row;
   row.work[static_cast<std::size_t>(HostCostTerm::operation)] = operations;
   row.work[static_cast<std::size_t>(HostCostTerm::kernel)] = kernels;
@@ -25,12 +25,12 @@ HostObservation made(double operations, double convolutions, double kernels, dou
   return row;
 }
 
-std::vector<HostObservation> many() {
+std::vector<HostObservation> many_observations() {
   std::vector<HostObservation> rows;
   for (int index = 0; index < 400; ++index) {
     const double operations = 100 + 37 * (index % 11);
-    rows.push_back(made(operations, operations * (index % 5) / 8, operations * (1 + 0.2 * (index % 3)),
-                        operations * (2 + index % 7)));
+    rows.push_back(observation(operations, operations * (index % 5) / 8, operations * (1 + 0.2 * (index % 3)),
+                               operations * (2 + index % 7)));
   }
   return rows;
 }
@@ -42,23 +42,23 @@ double predicted_host_s(const HostCostVector& costs, const HostObservation& row)
 }
 
 TEST(HostCosts, AConvolutionCostsMoreThanAnotherOperation) {
-  const std::vector<HostObservation> rows = many();
+  const std::vector<HostObservation> rows = many_observations();
   const HostCostVector costs = fit_host_costs(rows, prior_host_costs(false));
   EXPECT_NEAR(costs[kConvolutions], kMoreOfConvolutions, 0.15 * kMoreOfConvolutions);
-  const HostObservation other = made(321, 160, 400, 900);
+  const HostObservation other = observation(321, 160, 400, 900);
   EXPECT_NEAR(predicted_host_s(costs, other), other.host_s, 0.03 * other.host_s);
 }
 
-TEST(HostCosts, AFewRowsOfADisturbedHostChangeLittle) {
-  std::vector<HostObservation> rows = many();
+TEST(HostCosts, AFewRowsOfADisturbedHostHaveLittleWeight) {
+  std::vector<HostObservation> rows = many_observations();
   for (std::size_t index = 0; index < rows.size(); index += 12) rows[index].host_s *= 2;
   const HostCostVector costs = fit_host_costs(rows, prior_host_costs(false));
-  const HostObservation other = made(321, 160, 400, 900);
+  const HostObservation other = observation(321, 160, 400, 900);
   EXPECT_NEAR(predicted_host_s(costs, other), other.host_s, 0.05 * other.host_s);
 }
 
-TEST(HostCosts, WhatHardlyAnyNetworkHasStaysNearWhatIsBelieved) {
-  std::vector<HostObservation> rows = many();
+TEST(HostCosts, RareOperationsStayNearThePrior) {
+  std::vector<HostObservation> rows = many_observations();
   constexpr std::size_t kResizes = kHostCostTermCount + static_cast<std::size_t>(Kind::resize);
   for (std::size_t index = 0; index < rows.size(); ++index) rows[index].host_s *= index % 2 == 0 ? 1.08 : 0.93;
   for (const std::size_t index : {10U, 110U, 210U}) {
@@ -70,13 +70,13 @@ TEST(HostCosts, WhatHardlyAnyNetworkHasStaysNearWhatIsBelieved) {
   EXPECT_LT(costs[kResizes], 8 * prior[kResizes]);
 }
 
-TEST(HostCosts, WithoutRowsTheyAreWhatIsBelieved) {
+TEST(HostCosts, WithoutRowsTheyEqualThePrior) {
   const HostCostVector prior = prior_host_costs(true);
   const HostCostVector costs = fit_host_costs({}, prior);
   for (std::size_t index = 0; index < kHostCostCount; ++index) EXPECT_NEAR(costs[index], prior[index], 1e-12);
 }
 
-TEST(HostCosts, EachNumberHasANameOfItsOwn) {
+TEST(HostCosts, EachCostHasAUniqueName) {
   std::set<std::string> names;
   for (std::size_t index = 0; index < kHostCostCount; ++index) names.insert(host_cost_name(index));
   EXPECT_EQ(names.size(), kHostCostCount);

@@ -30,8 +30,8 @@ DeviceProfile h200_profile() {
 Result<DeviceProfile> find_device_profile(std::string_view device) {
   const std::optional<Datasheet> sheet = find_datasheet(device);
   if (!sheet) {
-    return Error{ErrorCode::usage, fmt::format("nothing is known of a GPU \"{}\"; known are {}", device, known_names()),
-                 "give a profile of it (--profile FILE), made by joulemap model fit"};
+    return Error{ErrorCode::usage, fmt::format("unknown GPU \"{}\"; known GPUs: {}", device, known_names()),
+                 "pass a profile of it (--profile FILE), made by joulemap model fit"};
   }
   DeviceProfile profile = h200_profile();
   if (sheet->name == profile.device) return profile;

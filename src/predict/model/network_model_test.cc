@@ -35,13 +35,13 @@ struct WaitingNetworks {
     for (int index = 0; index < 40; ++index) {
       const double kernels = 50 + 37 * (index % 8);
       const double python = 100 + 211 * (index % 5);
-      MeasuredNetwork one;
-      one.machine.host_factor = index % 2 == 0 ? 1.0 : 1.5;
-      one.time_s = (kKernel * kernels + kPython * python) * one.machine.host_factor;
-      one.issue_s = one.time_s / 1.06;
-      one.busy_s = 1e-6 * kernels;
-      one.energy_j = kIdleW * one.time_s;
-      measured.push_back(one);
+      MeasuredNetwork measured_network;
+      measured_network.machine.host_factor = index % 2 == 0 ? 1.0 : 1.5;
+      measured_network.time_s = (kKernel * kernels + kPython * python) * measured_network.machine.host_factor;
+      measured_network.issue_s = measured_network.time_s / 1.06;
+      measured_network.busy_s = 1e-6 * kernels;
+      measured_network.energy_j = kIdleW * measured_network.time_s;
+      measured.push_back(measured_network);
       rows.push_back({nullptr, launching(kernels, python)});
     }
     for (std::size_t index = 0; index < rows.size(); ++index) rows[index].network = &measured[index];
@@ -55,7 +55,7 @@ NetworkModel fitted() {
   return fit_network_model(networks.rows, start);
 }
 
-TEST(NetworkModel, AHostTakesItsTimeForKernelsAndForPython) {
+TEST(NetworkModel, HostTimeGrowsWithKernelsAndPythonCalls) {
   const NetworkModel model = fitted();
   const NetworkEstimate few = estimate_network(model, launching(200, 400), {});
   const NetworkEstimate more_python = estimate_network(model, launching(200, 1400), {});
@@ -63,7 +63,7 @@ TEST(NetworkModel, AHostTakesItsTimeForKernelsAndForPython) {
   EXPECT_NEAR(more_python.host_s - few.host_s, 1000 * kPython, 0.2 * 1000 * kPython);
 }
 
-TEST(NetworkModel, ASlowerHostTakesLongerAndTheGpuWaitsAtRest) {
+TEST(NetworkModel, ASlowerHostTakesLongerWhileTheGpuIdles) {
   const NetworkModel model = fitted();
   const NetworkEstimate fast = estimate_network(model, launching(200, 400), {});
   const NetworkEstimate slow = estimate_network(model, launching(200, 400), {.host_factor = 2});
@@ -73,7 +73,7 @@ TEST(NetworkModel, ASlowerHostTakesLongerAndTheGpuWaitsAtRest) {
 
 // Operations of 60 J above idle in networks with 5 % more measured energy than operations and idle add up to: the
 // operations' scale explains the difference, and idle power keeps the value that split the energies.
-TEST(NetworkModel, FittingLeavesThePowerAtRestAloneAndSplitsEnergiesAsPredictionsDo) {
+TEST(NetworkModel, FittingPreservesIdlePowerAndSplitsEnergiesLikePredictions) {
   std::vector<MeasuredNetwork> measured(20);
   std::vector<NetworkObservation> rows;
   for (std::size_t index = 0; index < measured.size(); ++index) {
@@ -92,7 +92,7 @@ TEST(NetworkModel, FittingLeavesThePowerAtRestAloneAndSplitsEnergiesAsPrediction
   EXPECT_GT(model.energy_scales[0], 1.05);
 }
 
-TEST(NetworkModel, AGpuThatDrawsMoreAtRestDrawsItAllTheTime) {
+TEST(NetworkModel, HigherIdlePowerAppliesToTheWholeStep) {
   const NetworkModel model = fitted();
   const NetworkEstimate mean = estimate_network(model, launching(200, 400), {});
   const NetworkEstimate more = estimate_network(model, launching(200, 400), {.idle_offset_w = 10});
@@ -100,12 +100,12 @@ TEST(NetworkModel, AGpuThatDrawsMoreAtRestDrawsItAllTheTime) {
   EXPECT_NEAR(more.energy_j - mean.energy_j, 10 * mean.time_s, 1e-9);
 }
 
-TEST(NetworkModel, AGraphWithoutPythonHasAsMuchOfItAsOthersHave) {
+TEST(NetworkModel, AGraphWithoutPythonCallsGetsTheUsualCount) {
   const NetworkModel model = fitted();
   EXPECT_GT(estimate_network(model, launching(200, 0), {}).host_s, 200 * kKernel + 100 * kPython);
 }
 
-TEST(NetworkModel, AtThePowerLimitAStepTakesLongerAndDrawsNoMore) {
+TEST(NetworkModel, AtThePowerLimitAStepTakesLongerAtTheSamePower) {
   NetworkModel model;
   model.idle_w = kIdleW;
   model.power_limit_w = 700;
@@ -120,7 +120,7 @@ TEST(NetworkModel, AtThePowerLimitAStepTakesLongerAndDrawsNoMore) {
 constexpr std::string_view kLists =
     "id,kind,parameters,dtype,pass,phase\n0,add,form=same;batch=1;rows=8;width=8,fp32,forward,forward\n";
 
-struct MadeUpTables {
+struct SyntheticTables {
   std::string networks = "kind,parameters,dtype,pass,source,time_s,energy_j,slice,issue_s,launch_s,quiet_windows\n";
   std::string busy = "setting,busy_s\n";
   std::string settings = "network,family,package,batch,size,dtype,pass,unknown,operations,python_calls\n";
@@ -130,10 +130,10 @@ struct MadeUpTables {
     busy += fmt::format("timm/{} 8x224 fp32 inference,{}\n", name, busy_s);
   }
   void add(std::string_view name, double time_s, std::string_view slice, std::string_view launch_s,
-           double issued = 1 / 1.06, std::string_view quiet_windows = "") {  // issued: fraction of the time
+           double issued = 1 / 1.06, std::string_view idle_host_windows = "") {  // issued: fraction of the time
     networks +=
         fmt::format("network,name={};package=timm;batch=8;size=224,fp32,inference,F,{},1,{},{},{},{}\n", name, time_s,
-                    slice, launch_s.empty() ? "" : fmt::format("{}", time_s * issued), launch_s, quiet_windows);
+                    slice, launch_s.empty() ? "" : fmt::format("{}", time_s * issued), launch_s, idle_host_windows);
   }
   NetworkTable read(double fastest_launch_s = 0) const {
     Result<NetworkTable> table = read_networks_tables({networks, busy, kLists, settings}, fastest_launch_s);
@@ -142,8 +142,8 @@ struct MadeUpTables {
   }
 };
 
-TEST(NetworkTables, OfASettingOnlyWhatFoundTheHostAloneCounts) {
-  MadeUpTables made;
+TEST(NetworkTables, UsesOnlyIdleHostRowsOfASetting) {
+  SyntheticTables made;
   made.list("waits", 0.002);
   made.add("waits", 0.010, "old", "");
   made.add("waits", 0.005, "run", "6e-6");
@@ -154,8 +154,8 @@ TEST(NetworkTables, OfASettingOnlyWhatFoundTheHostAloneCounts) {
   EXPECT_DOUBLE_EQ(table.networks[0].python, 40);
 }
 
-TEST(NetworkTables, ARunOfWhichNoWindowWasQuietWasDisturbed) {
-  MadeUpTables made;
+TEST(NetworkTables, ARunWithoutAnIdleHostWindowIsDisturbed) {
+  SyntheticTables made;
   made.list("waits", 0.002);
   made.add("waits", 0.005, "run", "6e-6", 0.9, "0");
   made.add("waits", 0.004, "run", "6.5e-6", 0.9, "8");
@@ -164,8 +164,8 @@ TEST(NetworkTables, ARunOfWhichNoWindowWasQuietWasDisturbed) {
   EXPECT_DOUBLE_EQ(table.networks[0].time_s, 0.004);
 }
 
-TEST(NetworkTables, AHostWhoseStepsTakeLongerThanItsLaunchesTellIsKnownBySettingsThatAnotherRanToo) {
-  MadeUpTables made;
+TEST(NetworkTables, FindsTheHostFactorBySettingsThatTwoHostsShare) {
+  SyntheticTables made;
   for (int index = 0; index < 9; ++index) {
     const std::string name = fmt::format("n{}", index);
     made.list(name, 0.001);
@@ -181,8 +181,8 @@ TEST(NetworkTables, AHostWhoseStepsTakeLongerThanItsLaunchesTellIsKnownBySetting
   EXPECT_NEAR(table.networks[9].machine.host_factor / table.networks[10].machine.host_factor, 1.2, 1e-3);
 }
 
-TEST(NetworkTables, ANoiseFloorIsThatOfRowsThatCount) {
-  MadeUpTables made;
+TEST(NetworkTables, TheNoiseFloorUsesOnlyValidRows) {
+  SyntheticTables made;
   made.list("waits", 0.002);
   made.add("waits", 0.005, "run", "6e-6");
   made.add("waits", 0.009, "run", "6e-6", 0.5);  // unexplained by the model
@@ -193,8 +193,8 @@ TEST(NetworkTables, ANoiseFloorIsThatOfRowsThatCount) {
   EXPECT_NEAR(floor->time, 0.02 / std::sqrt(2), 1e-3);
 }
 
-TEST(NetworkTables, WhatWaitedForADisturbedHostIsNamedAndNotLearnedFrom) {
-  MadeUpTables made;
+TEST(NetworkTables, ListsAndExcludesSettingsOfADisturbedHost) {
+  SyntheticTables made;
   made.list("waits", 0.002);
   made.list("works", 0.0099);
   made.list("quick", 0.002);
@@ -206,8 +206,8 @@ TEST(NetworkTables, WhatWaitedForADisturbedHostIsNamedAndNotLearnedFrom) {
   EXPECT_EQ(table.disturbed, std::vector<std::string>{"waits|8|224|fp32|inference"});
 }
 
-TEST(NetworkTables, ASettingWithAnOperationThatIsNotKnownIsNamedAndNotLearnedFrom) {
-  MadeUpTables made;
+TEST(NetworkTables, ListsAndExcludesASettingWithAnUnknownOperation) {
+  SyntheticTables made;
   made.list("known", 0.009);
   made.list("mystery", 0.009);
   made.settings.replace(made.settings.rfind(",,0:1,"), 6, ",acme.fast,0:1 1:2,");
@@ -221,8 +221,8 @@ TEST(NetworkTables, ASettingWithAnOperationThatIsNotKnownIsNamedAndNotLearnedFro
   EXPECT_EQ(table->unknown, std::vector<std::string>{"timm/mystery 8x224 fp32 inference"});
 }
 
-TEST(NetworkTables, AStepThatNeitherHostNorGpuExplainsWasDisturbed) {
-  MadeUpTables made;
+TEST(NetworkTables, AnUnexplainedStepIsDisturbed) {
+  SyntheticTables made;
   for (const std::string_view name : {"host", "gpu", "neither"}) made.list(name, name == "gpu" ? 0.0095 : 0.002);
   made.add("host", 0.010, "run", "6e-6", 0.9);
   made.add("gpu", 0.010, "run", "6e-6", 0.2);
@@ -233,7 +233,7 @@ TEST(NetworkTables, AStepThatNeitherHostNorGpuExplainsWasDisturbed) {
 }
 
 TEST(NetworkTables, ARowWithSlowerLaunchesHasASlowerHost) {
-  MadeUpTables made;
+  SyntheticTables made;
   made.list("one", 0.002);
   made.list("two", 0.002);
   made.add("one", 0.005, "fast", "6e-6");
@@ -247,8 +247,8 @@ TEST(NetworkTables, ARowWithSlowerLaunchesHasASlowerHost) {
   EXPECT_NEAR(table.networks[2].machine.host_factor, 1.1, 1e-9);
 }
 
-TEST(NetworkTables, OfNetworksThatNothingIsFittedToHostsAreToldBesideThoseOfTheOthers) {
-  MadeUpTables made;
+TEST(NetworkTables, HeldOutHostsAreScaledByAGivenFastestLaunch) {
+  SyntheticTables made;
   made.list("one", 0.002);
   made.add("one", 0.005, "slow", "9e-6");
   EXPECT_DOUBLE_EQ(made.read().networks.at(0).machine.host_factor, 1);

@@ -207,7 +207,7 @@ Result<std::vector<std::pair<std::size_t, double>>> counts_of(const std::string&
     char* end = nullptr;
     const std::size_t index = std::strtoul(word.c_str(), &end, 10);
     if (*end != ':' || index >= operations)
-      return Error{ErrorCode::malformed, fmt::format("\"{}\" is no operation", word), ""};
+      return Error{ErrorCode::malformed, fmt::format("\"{}\" is not an operation", word), ""};
     counts.emplace_back(index, std::strtod(end + 1, nullptr));
   }
   return counts;

@@ -8,7 +8,7 @@
 namespace joulemap::predict {
 namespace {
 
-TEST(InParts, EveryRowIsDoneOnceHoweverManyThereAre) {
+TEST(ParallelFor, VisitsEveryIndexOnce) {
   for (const std::size_t count : {0, 1, 2, 3, 7, 1000}) {
     std::vector<int> done(count);
     parallel_for(count, [&done](std::size_t index) { ++done[index]; });

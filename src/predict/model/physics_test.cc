@@ -53,7 +53,7 @@ TEST(Physics, FindsTheCoefficientsThatMadeTheTimes) {
   for (const PhysicsObservation& row : rows) EXPECT_NEAR(physical_time_s(fitted, row) / row.time_s, 1, 0.12);
 }
 
-TEST(Physics, ATermThatWasNeverSeenInAGroupDoesNotRunAway) {
+TEST(Physics, AnUnobservedTermOfAGroupStaysBounded) {
   const Datasheet sheet = *find_datasheet("h200");
   std::vector<PhysicsObservation> rows;
   for (std::int64_t width = 1000; width < 2'000'000; width = width * 5 / 4) {  // all of it fits the cache
@@ -69,14 +69,14 @@ TEST(Physics, ATermThatWasNeverSeenInAGroupDoesNotRunAway) {
   EXPECT_LT(physical_time_s(fitted, large), 5 * ideal_s);
 }
 
-TEST(Physics, WidthsThatTensorCoresDoNotLikeAreAGroupOfTheirOwn) {
+TEST(Physics, MisalignedWidthsFormSeparateGroups) {
   EXPECT_EQ(alignment_class(dense(64, 1024, 1024, Dtype::bf16)), 0);
   EXPECT_EQ(alignment_class(dense(64, 1024, 30522, Dtype::bf16)), 2);
   EXPECT_EQ(alignment_class(dense(64, 1395, 1024, Dtype::bf16)), 3);
   EXPECT_EQ(alignment_class(dense(64, 1395, 1024, Dtype::fp32)), 0);
 }
 
-TEST(Physics, ConvolutionsInGroupsLearnFromEachOtherWhateverTheirType) {
+TEST(Physics, GroupedConvolutionsShareDataAcrossTypes) {
   const Operation fp32 = convolution(4, Dtype::fp32);
   const Operation tf32 = convolution(4, Dtype::tf32);
   EXPECT_NE(coefficient_groups(fp32)[0], coefficient_groups(tf32)[0]);
@@ -87,7 +87,7 @@ TEST(Physics, ConvolutionsInGroupsLearnFromEachOtherWhateverTheirType) {
             5 * row_of(convolution(1, Dtype::tf32), sheet).terms.back());
 }
 
-TEST(Physics, GroupsOneAfterTheOtherTakeALaunchEach) {
+TEST(Physics, SequentialGroupsTakeOneLaunchEach) {
   const Datasheet sheet = *find_datasheet("h200");
   const TimeTerms few = row_of(convolution(4, Dtype::fp32), sheet).terms;
   const TimeTerms many = row_of(convolution(64, Dtype::fp32), sheet).terms;
@@ -96,7 +96,7 @@ TEST(Physics, GroupsOneAfterTheOtherTakeALaunchEach) {
   EXPECT_LT(row_of(convolution(1, Dtype::fp32), sheet).terms[4], 1e-6);
 }
 
-TEST(Physics, GroupsOneAfterTheOtherAreArithmeticNotMemory) {
+TEST(Physics, SequentialGroupsAreComputeBound) {
   OperationModel model;
   model.sheet = *find_datasheet("h200");
   model.times[""] = {0, 0, 0, 0, 1, 0};
@@ -104,7 +104,7 @@ TEST(Physics, GroupsOneAfterTheOtherAreArithmeticNotMemory) {
   EXPECT_EQ(explain_operation(model, relu(1 << 20), {}).bound, Bound::memory);
 }
 
-TEST(Physics, TensorCoresDoNothingForChannelsEachByItself) {
+TEST(Physics, TensorCoresDoNotSpeedUpDepthwiseConvolutions) {
   const Datasheet sheet = *find_datasheet("h200");
   const TimeTerms of_half = row_of(convolution(768, Dtype::bf16), sheet).terms;
   const TimeTerms of_whole = row_of(convolution(768, Dtype::fp32), sheet).terms;
@@ -112,7 +112,7 @@ TEST(Physics, TensorCoresDoNothingForChannelsEachByItself) {
   EXPECT_LT(row_of(convolution(4, Dtype::bf16), sheet).terms[5], row_of(convolution(4, Dtype::fp32), sheet).terms[5]);
 }
 
-TEST(Launches, AFewThatLaunchHundredsDoNotSpeakForTheOthers) {
+TEST(LaunchCounts, OutliersWithHundredsOfLaunchesHaveLittleWeight) {
   std::vector<MeasuredOperation> rows(10);
   for (MeasuredOperation& row : rows) {
     row.operation = convolution(4, Dtype::bf16);
@@ -124,7 +124,7 @@ TEST(Launches, AFewThatLaunchHundredsDoNotSpeakForTheOthers) {
   EXPECT_LT(launches, 8);
 }
 
-TEST(Physics, CopiesFromTheHostTellTheBusAndPinnedOnesLittleOfOthers) {
+TEST(Physics, HostCopiesIdentifyTheBusAndPinnedOnesHaveLittleWeight) {
   const Datasheet sheet = *find_datasheet("h200");
   std::vector<PhysicsObservation> rows;
   const auto copy_of = [](std::int64_t batch, bool pinned) {
@@ -144,7 +144,7 @@ TEST(Physics, CopiesFromTheHostTellTheBusAndPinnedOnesLittleOfOthers) {
   for (const PhysicsObservation& row : rows) EXPECT_NEAR(physical_time_s(fitted, row) / row.time_s, 1, 0.35);
 }
 
-TEST(Physics, ProductsAreFilledUpToWholeTilesAndWaves) {
+TEST(Physics, PadsProductsToWholeTilesAndWaves) {
   const Datasheet sheet = *find_datasheet("h200");
   const MatrixProduct small{64, 64, 512, 1};
   const MatrixProduct large{8192, 8192, 4096, 1};
@@ -152,7 +152,7 @@ TEST(Physics, ProductsAreFilledUpToWholeTilesAndWaves) {
   EXPECT_LT(padded_flops(large, sheet), 1.3 * 2 * large.m * large.n * large.k);
 }
 
-TEST(Physics, PowerStaysBetweenRestAndTheLimit) {
+TEST(Physics, PowerStaysBetweenIdleAndTheLimit) {
   const Datasheet sheet = *find_datasheet("h200");
   PhysicsObservation row = row_of(relu(1'000'000), sheet);
   row.time_s = 1;
@@ -160,7 +160,7 @@ TEST(Physics, PowerStaysBetweenRestAndTheLimit) {
   EXPECT_LE(physical_power_w({{"", {0, 0, 0, 0, 0, 0, 99}}}, row, sheet), 1.2 * sheet.power_limit_w);
 }
 
-TEST(Datasheet, IsFoundByThePartsOfANameThatDriversWrite) {
+TEST(Datasheet, IsFoundByPartsOfTheDriverName) {
   EXPECT_EQ(find_datasheet("h200")->name, "NVIDIA H200");
   EXPECT_EQ(find_datasheet("NVIDIA A100-SXM4-80GB")->name, "NVIDIA A100 SXM4 80GB");
   EXPECT_EQ(find_datasheet("NVIDIA H100 80GB HBM3")->name, "NVIDIA H100 SXM");

@@ -71,7 +71,7 @@ Error no_such_layer(const Prediction& prediction, const std::string& layer) {
   for (const std::string_view name : nearest_names(layer, names, kNearLayers)) {
     near += fmt::format("{}{}", near.empty() ? "" : ", ", quoted(name, 80));
   }
-  return {ErrorCode::usage, fmt::format("there is no layer {}", quoted(layer, 80)), "near to it: " + near};
+  return {ErrorCode::usage, fmt::format("there is no layer {}", quoted(layer, 80)), "similar names: " + near};
 }
 
 Result<std::string> layer_to_explain(const Prediction& prediction, const std::string& asked) {
@@ -109,39 +109,38 @@ Diagnostics doubts_of(const Prediction& prediction) {
       prediction.unknown.begin(), prediction.unknown.end(), [](const UnknownOperation& one) { return !one.bounded; }));
   const std::uint64_t bounded = prediction.unknown.size() - unbounded;
   if (unbounded > 0) {
-    doubts.add({"unbounded_operations", unbounded, "operations of unknown sizes are not in the total, which is too low",
-                "give the shapes of inputs with --input NAME=SHAPE, or export the model with static shapes"});
+    doubts.add({"unbounded_operations", unbounded, "operations of unknown size are not in the total, which is too low",
+                "set the shapes of inputs with --input NAME=SHAPE, or export the model with static shapes"});
   }
   if (bounded > 0) {
-    doubts.add({"unknown_operations", bounded,
-                fmt::format("not known: {}; each counts as a copy of its tensors, so that the total is a lower bound",
-                            unknown_names(prediction)),
-                "export the model without such operations, or measure it: joulemap record"});
+    doubts.add(
+        {"unknown_operations", bounded,
+         fmt::format("unknown operations: {}; each counts as a copy of its tensors, so the total is a lower bound",
+                     unknown_names(prediction)),
+         "export the model without such operations, or measure it: joulemap record"});
   }
   if (!prediction.unmeasured_kinds.empty()) {
     std::string kinds;
     for (const std::string& kind : prediction.unmeasured_kinds) kinds += (kinds.empty() ? "" : ", ") + kind;
     doubts.add({"unmeasured_kinds", prediction.unmeasured_kinds.size(),
-                fmt::format("nothing of these kinds was measured on {}: {}; physics alone predicts them, and intervals "
-                            "allow for a factor of three",
+                fmt::format("operations of these kinds were not measured on {}: {}; a physical model alone predicts "
+                            "them, and intervals span a factor of three",
                             prediction.device, kinds),
-                "joulemap collect, then joulemap model fit, make a profile for --profile"});
+                "make a profile for --profile: joulemap collect, then joulemap model fit"});
   }
   if (!prediction.fitted) {
-    doubts.add(
-        {"datasheet_only", 1,
-         fmt::format("nothing was measured on {}: times and energies are scaled by its datasheet from another GPU, "
-                     "and intervals are wide",
-                     prediction.device),
-         "joulemap collect on such a GPU, then joulemap model fit, make a profile for --profile"});
+    doubts.add({"datasheet_only", 1,
+                fmt::format("nothing was measured on {}: times and energies are scaled from another GPU by datasheet "
+                            "values, and intervals are wide",
+                            prediction.device),
+                "make a profile for --profile: joulemap collect on such a GPU, then joulemap model fit"});
   }
   return doubts;
 }
 
 Error list_has_its_types(Precision precision) {
   return {ErrorCode::usage,
-          fmt::format("a list of traced operations has its types already: --precision {} says nothing to it",
-                      name_of(precision)),
+          fmt::format("a list of traced operations has fixed types: --precision {} does not apply", name_of(precision)),
           "trace the module again: joulemap.trace(model, inputs, dtype=\"tf32\"), or autocast=torch.bfloat16"};
 }
 
@@ -167,19 +166,19 @@ std::optional<Precision> precision_of(std::string_view name) {
 std::string lower_bound_warning(const Prediction& prediction) {
   if (!is_lower_bound(prediction)) return {};
   const std::size_t count = prediction.unknown.size();
-  return fmt::format("the total is a lower bound: {} operation{} not known: {}", count, count == 1 ? " is" : "s are",
+  return fmt::format("the total is a lower bound: {} operation{} unknown: {}", count, count == 1 ? " is" : "s are",
                      unknown_names(prediction));
 }
 
 Result<PredictionReport> report_prediction(const DeviceProfile& profile, Graph graph,
                                            const PredictionRequest& request) {
   if (graph.operations.empty() && graph.unknown.empty()) {
-    return Error{ErrorCode::malformed, "the graph holds no operation: there is nothing to predict", ""};
+    return Error{ErrorCode::malformed, "the graph contains no operation: there is nothing to predict", ""};
   }
   const double limit_w = profile.operation_model.sheet.power_limit_w;
   if (request.idle_w && *request.idle_w >= limit_w) {
-    return Error{ErrorCode::usage, fmt::format("--idle-w {:g} is no power at rest", *request.idle_w),
-                 fmt::format("{} draws {:g} W at most", profile.device, limit_w)};
+    return Error{ErrorCode::usage, fmt::format("--idle-w {:g} is not an idle power", *request.idle_w),
+                 fmt::format("{} uses {:g} W at most", profile.device, limit_w)};
   }
   const bool is_traced = graph.format == "torch";
   if (is_traced && request.precision != Precision::framework_default) return list_has_its_types(request.precision);

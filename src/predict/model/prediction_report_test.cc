@@ -29,7 +29,7 @@ Graph two_layers() {
   return graph;
 }
 
-TEST(PredictionReport, LayersAndTheWaitAddUpToTheTotal) {
+TEST(PredictionReport, LayersAndWaitingSumToTheTotal) {
   const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {});
   ASSERT_TRUE(report);
   double sum_j = report->prediction.idle_j;
@@ -39,7 +39,7 @@ TEST(PredictionReport, LayersAndTheWaitAddUpToTheTotal) {
   EXPECT_FALSE(report->prediction.training);
 }
 
-TEST(PredictionReport, AGpuThatDrawsMoreAtRestDrawsItInEveryLayerAndWhileItWaits) {
+TEST(PredictionReport, HigherIdlePowerAppliesToEveryLayerAndWaiting) {
   const double mean_w = h200_profile().operation_model.sheet.idle_w;
   const Result<PredictionReport> mean = report_prediction(h200_profile(), two_layers(), {.idle_w = mean_w});
   const Result<PredictionReport> more = report_prediction(h200_profile(), two_layers(), {.idle_w = mean_w + 16});
@@ -51,7 +51,7 @@ TEST(PredictionReport, AGpuThatDrawsMoreAtRestDrawsItInEveryLayerAndWhileItWaits
   EXPECT_NEAR(sum_j, shifted.energy_j, 1e-9 + 1e-6 * sum_j);
 }
 
-TEST(PredictionReport, ALifetimeIsItsStepsAndItsPasses) {
+TEST(PredictionReport, ALifetimeSumsTrainingStepsAndInferencePasses) {
   const Result<PredictionReport> report =
       report_prediction(h200_profile(), two_layers(), {.steps = 100, .inferences = 1000});
   ASSERT_TRUE(report);
@@ -64,7 +64,7 @@ TEST(PredictionReport, ALifetimeIsItsStepsAndItsPasses) {
   EXPECT_LT(life.low_j, life.energy_j);
 }
 
-TEST(PredictionReport, TheLayerThatDrawsMostIsExplainedWhereNoneIsNamed) {
+TEST(PredictionReport, ExplainsTheLayerWithTheMostEnergyByDefault) {
   const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {.explained_layer = ""});
   ASSERT_TRUE(report);
   EXPECT_EQ(report->explained, "0");
@@ -75,25 +75,25 @@ TEST(PredictionReport, TheLayerThatDrawsMostIsExplainedWhereNoneIsNamed) {
   EXPECT_NEAR(explanation.physical_j * explanation.tree_factor, explanation.estimate.energy_j, 1e-12);
 }
 
-TEST(PredictionReport, ALayerThatIsNotThereIsAnsweredByNearOnes) {
+TEST(PredictionReport, SuggestsNearNamesForAnUnknownLayer) {
   const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {.explained_layer = "7"});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ErrorCode::usage);
   EXPECT_NE(report.error().remedy.find('0'), std::string::npos);
 }
 
-TEST(PredictionReport, AGraphWithoutOperationsIsNoZero) {
+TEST(PredictionReport, AGraphWithoutOperationsIsAnError) {
   EXPECT_FALSE(report_prediction(h200_profile(), Graph{}, {}));
 }
 
-TEST(PredictionReport, ATracedListKeepsItsTypes) {
+TEST(PredictionReport, ATracedListPreservesItsTypes) {
   const Result<PredictionReport> report =
       report_prediction(h200_profile(), two_layers(), {.precision = Precision::bf16});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ErrorCode::usage);
 }
 
-TEST(PredictionReport, CarbonAndPriceAreThoseOfTheBuilding) {
+TEST(PredictionReport, CarbonAndPriceIncludePue) {
   const Footprint footprint = footprint_of(3.6e6, {.grid_gco2_kwh = 100, .price_kwh = 0.5, .pue = 1.5});
   EXPECT_DOUBLE_EQ(footprint.co2_kg, 0.15);
   EXPECT_DOUBLE_EQ(footprint.price.value(), 0.75);
@@ -101,7 +101,7 @@ TEST(PredictionReport, CarbonAndPriceAreThoseOfTheBuilding) {
   EXPECT_FALSE(footprint_of(3.6e6, {}).price);
 }
 
-TEST(GraphFile, WhatIsNoGraphIsToldByItsContent) {
+TEST(GraphFile, OtherContentIsAnErrorWithARemedy) {
   using namespace std::string_view_literals;
   for (const std::string_view bytes : {""sv, "PK\x03\x04 rest"sv, "\x89HDF rest"sv, "{\"a\": 1}"sv, "  [1, 2]"sv}) {
     const Result<Graph> graph = read_graph(bytes, {});
@@ -110,7 +110,7 @@ TEST(GraphFile, WhatIsNoGraphIsToldByItsContent) {
   }
 }
 
-TEST(GraphFile, ATracedListTakesNoOtherSizes) {
+TEST(GraphFile, ATracedListRefusesOtherSizes) {
   const Result<Graph> graph = read_graph(R"({"schema": "joulemap.operations/1"})", {.batch = 4});
   ASSERT_FALSE(graph);
   EXPECT_EQ(graph.error().code, ErrorCode::usage);

@@ -29,7 +29,7 @@ Graph network(std::int64_t batch) {
   return graph;
 }
 
-TEST(Predictor, LayersAndWaitingSumToTheWhole) {
+TEST(Predictor, LayersAndWaitingSumToTheTotal) {
   const DeviceProfile profile = h200_profile();
   for (const bool training : {false, true}) {
     const Prediction prediction = predict(profile, network(64), {.training = training});
@@ -68,7 +68,7 @@ TEST(Predictor, ASlowHostMakesASmallNetworkCostMore) {
   EXPECT_GT(slow.idle_j, fast.idle_j);
 }
 
-TEST(Predictor, WhatIsUnknownLeavesALowerBoundAndWhatIsUnboundedMakesTheTotalUnsound) {
+TEST(Predictor, UnknownOperationsGiveALowerBoundAndUnboundedOnesAnInvalidTotal) {
   const DeviceProfile profile = h200_profile();
   Graph graph = network(8);
   Operation unknown;
@@ -90,7 +90,7 @@ TEST(Predictor, WhatIsUnknownLeavesALowerBoundAndWhatIsUnboundedMakesTheTotalUns
   EXPECT_FALSE(predict(profile, graph, {}).is_total_sound);
 }
 
-TEST(DeviceProfile, ThePowerAtRestThatNetworksAreFittedWithIsTheOneThatPredictionsApply) {
+TEST(DeviceProfile, FittingAndPredictionUseTheSameIdlePower) {
   const DeviceProfile profile = h200_profile();
   EXPECT_EQ(profile.network_model.idle_w, profile.operation_model.sheet.idle_w);
   DeviceProfile other = profile;
@@ -98,7 +98,7 @@ TEST(DeviceProfile, ThePowerAtRestThatNetworksAreFittedWithIsTheOneThatPredictio
   EXPECT_EQ(read_profile(profile_json(other), "test")->network_model.idle_w, profile.operation_model.sheet.idle_w);
 }
 
-TEST(DeviceProfile, IsTheSameAfterBeingWrittenAndRead) {
+TEST(DeviceProfile, RoundTripsThroughText) {
   const DeviceProfile profile = h200_profile();
   const std::string json = profile_json(profile);
   EXPECT_LT(json.size(), 1'000'000U);
@@ -107,7 +107,7 @@ TEST(DeviceProfile, IsTheSameAfterBeingWrittenAndRead) {
   EXPECT_NEAR(predict(*again, network(16), {}).energy_j, predict(profile, network(16), {}).energy_j, 1e-4);
 }
 
-TEST(DeviceProfile, TextsThatAreNoProfileAreRefused) {
+TEST(DeviceProfile, RefusesTextsThatAreNoProfile) {
   EXPECT_FALSE(read_profile("{}", "test"));
   EXPECT_FALSE(read_profile("no json", "test"));
   EXPECT_FALSE(read_profile(R"({"schema": "joulemap.profile/3", "device": "x"})", "test"));
@@ -118,7 +118,7 @@ std::string with_number(std::string json, const std::string& name, const std::st
   return json.replace(at, json.find_first_of(",}", at) - at, value);
 }
 
-TEST(DeviceProfile, NumbersThatCannotBeAreRefused) {
+TEST(DeviceProfile, RefusesImpossibleNumbers) {
   const std::string json = profile_json(h200_profile());
   ASSERT_TRUE(read_profile(with_number(json, "gpu_time_scale", "2"), "test"));
   for (const char* name :
@@ -133,7 +133,7 @@ TEST(DeviceProfile, NumbersThatCannotBeAreRefused) {
   EXPECT_FALSE(read_profile(with_number(json, "time_trees", "\"1e9\""), "test"));
 }
 
-TEST(DeviceProfile, AGpuWithoutOneIsScaledFromItsDatasheetWithWideIntervals) {
+TEST(DeviceProfile, ScalesAGpuWithoutAProfileByItsDatasheetWithWideIntervals) {
   const Result<DeviceProfile> a100 = find_device_profile("a100");
   ASSERT_TRUE(a100);
   EXPECT_EQ(a100->basis, ProfileBasis::datasheet);
@@ -145,7 +145,7 @@ TEST(DeviceProfile, AGpuWithoutOneIsScaledFromItsDatasheetWithWideIntervals) {
   EXPECT_FALSE(find_device_profile("Voodoo 2"));
 }
 
-TEST(Score, CountsErrorsAndHeldIntervals) {
+TEST(Score, ComputesErrorsAndCoverage) {
   const std::vector<NetworkCase> cases = {{"a", "A", false, 100, 110, 1, 1, 0, 90, 130},
                                           {"b", "B", false, 200, 180, 1, 1, 0, 170, 190}};
   const Score total = score(std::span<const NetworkCase>(cases));

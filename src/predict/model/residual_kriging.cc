@@ -296,7 +296,8 @@ std::string kriging_text(const ResidualKriging& kriging) {
 }
 
 Result<ResidualKriging> read_kriging(std::string_view text) {
-  const Error wrong{ErrorCode::malformed, "operations alike that make no sense", "joulemap model fit"};
+  const Error wrong{ErrorCode::malformed, "invalid neighbour operations",
+                    "create the profile again: joulemap model fit"};
   ResidualKriging kriging;
   Digits digits(text);
   while (digits.left() > 0) {

@@ -23,7 +23,7 @@ void add(ResidualKriging& kriging, const Operation& operation, double time, doub
   kriging.add(operation, false, make_residual_sample(operation, time, power));
 }
 
-TEST(ResidualKriging, WhatWasMeasuredItselfIsToldAlmostAsItWas) {
+TEST(ResidualKriging, ReproducesMeasuredResiduals) {
   ResidualKriging kriging;
   add(kriging, convolution(16, 56), 0.5, -0.2);
   const InterpolatedResidual interpolated = kriging.interpolate(convolution(16, 56), false);
@@ -32,7 +32,7 @@ TEST(ResidualKriging, WhatWasMeasuredItselfIsToldAlmostAsItWas) {
   EXPECT_LT(interpolated.kriging_variance, 0.04);
 }
 
-TEST(ResidualKriging, BetweenTwoSizesLiesWhatLiesBetweenTheirResiduals) {
+TEST(ResidualKriging, InterpolatesResidualsBetweenSizes) {
   ResidualKriging kriging;
   add(kriging, convolution(16, 56), 0.2);
   add(kriging, convolution(64, 56), 0.6);
@@ -42,7 +42,7 @@ TEST(ResidualKriging, BetweenTwoSizesLiesWhatLiesBetweenTheirResiduals) {
   EXPECT_GT(interpolated.kriging_variance, kriging.interpolate(convolution(16, 56), false).kriging_variance);
 }
 
-TEST(ResidualKriging, WithTheDistanceLessIsTold) {
+TEST(ResidualKriging, CorrectionShrinksWithDistance) {
   ResidualKriging kriging;
   add(kriging, convolution(16, 56), 0.5);
   const InterpolatedResidual near = kriging.interpolate(convolution(32, 56), false);
@@ -52,7 +52,7 @@ TEST(ResidualKriging, WithTheDistanceLessIsTold) {
   EXPECT_LE(far.kriging_variance, 1);
 }
 
-TEST(ResidualKriging, AnotherKernelTypeOrStateOfTheCacheTellsNothing) {
+TEST(ResidualKriging, IgnoresOtherKernelTypesAndCacheStates) {
   ResidualKriging kriging;
   add(kriging, convolution(16, 56), 0.5);
   Operation half = convolution(16, 56);
@@ -65,7 +65,7 @@ TEST(ResidualKriging, AnotherKernelTypeOrStateOfTheCacheTellsNothing) {
   }
 }
 
-TEST(ResidualKriging, ASampleMayBeLeftOutToSeeWhatTheOthersTellOfIt) {
+TEST(ResidualKriging, SupportsLeaveOneOutPrediction) {
   ResidualKriging kriging;
   add(kriging, convolution(16, 56), 0.5);
   add(kriging, convolution(64, 56), -0.5);
@@ -73,7 +73,7 @@ TEST(ResidualKriging, ASampleMayBeLeftOutToSeeWhatTheOthersTellOfIt) {
   EXPECT_LT(kriging.interpolate(convolution(16, 56), false, &own).time, 0);
 }
 
-TEST(ResidualKriging, ATextTellsTheSame) {
+TEST(ResidualKriging, RoundTripsThroughText) {
   ResidualKriging kriging;
   for (const std::int64_t batch : {1, 7, 64})
     add(kriging, convolution(batch, 56), 0.01 * static_cast<double>(batch), -0.3);
@@ -84,7 +84,7 @@ TEST(ResidualKriging, ATextTellsTheSame) {
   EXPECT_TRUE(read_kriging("")->groups.empty());
 }
 
-TEST(ResidualKriging, SizesAndResidualsAreKeptAsFarAsATextHoldsThem) {
+TEST(ResidualKriging, ClampsSizesAndResidualsToTheRangeOfTheText) {
   const ResidualSample least = make_residual_sample(convolution(1, 1), -7, -HUGE_VAL);
   EXPECT_EQ(least.time, -2047);
   EXPECT_EQ(least.power, -2047);
@@ -103,7 +103,7 @@ TEST(ResidualKriging, SizesAndResidualsAreKeptAsFarAsATextHoldsThem) {
   EXPECT_EQ(read->groups, kriging.groups);
 }
 
-TEST(ResidualKriging, ASampleTakesThirteenLettersAndAGroupFifteen) {
+TEST(ResidualKriging, ASampleTakesThirteenCharactersAndAGroupFifteen) {
   ResidualKriging kriging;
   kriging.groups[0x0123456789abcdef] = {{{0, 1, 64, 4095}, 2, 0, -2047}};
   EXPECT_EQ(kriging_text(kriging), "AEjRWeJq83vAAABAAABBA__CgAAB");
@@ -111,7 +111,7 @@ TEST(ResidualKriging, ASampleTakesThirteenLettersAndAGroupFifteen) {
   EXPECT_EQ(kriging_text(kriging).size(), 15U + 100 * 13);
 }
 
-TEST(ResidualKriging, ATextThatMakesNoSenseIsAnError) {
+TEST(ResidualKriging, InvalidTextIsAnError) {
   const std::string group = "AEjRWeJq83v";
   const std::string sample = "AAABBA__CgAAB";
   ASSERT_TRUE(read_kriging(group + "AAAB" + sample));
@@ -135,7 +135,7 @@ TEST(ResidualKriging, ATextThatMakesNoSenseIsAnError) {
   }
 }
 
-TEST(ResidualKriging, NoPartOfATextAndNoOtherLetterInItMisleadsTheReader) {
+TEST(ResidualKriging, ReaderSurvivesTruncatedAndCorruptText) {
   ResidualKriging kriging;
   for (const std::int64_t batch : {1, 7, 64}) add(kriging, convolution(batch, 56), 0.5, -0.3);
   const std::string text = kriging_text(kriging);

@@ -75,7 +75,7 @@ Result<RegressionTrees> read_trees(std::string_view text, std::size_t features) 
   while (!reader.at_end()) {
     std::int32_t root = 0;
     if (!reader.read_node(trees, 0, root))
-      return Error{ErrorCode::malformed, "trees that make no sense", "joulemap model fit"};
+      return Error{ErrorCode::malformed, "invalid trees", "create the profile again: joulemap model fit"};
     trees.roots.push_back(root);
   }
   return trees;

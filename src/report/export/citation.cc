@@ -27,7 +27,7 @@ std::string hardware_of(const ReportResult& result) {
   std::map<std::string, int> models;
   for (const DomainEnergy& domain : result.domains) {
     if (!domain.counted || (domain.device_model.empty() && domain.sensor != "nvml")) continue;
-    ++models[domain.device_model.empty() ? "GPU that the recording does not name" : domain.device_model];
+    ++models[domain.device_model.empty() ? "unidentified GPU" : domain.device_model];
   }
   std::string out;
   for (const auto& [model, count] : models) {
@@ -50,7 +50,7 @@ std::string coverage_of(const ReportResult& result, const RunRates& rates) {
     if (is_in && rates.provenance == Provenance::measured) list += fmt::format(" by {}", domain.sensor);
   }
   std::string out = fmt::format("{}: {}", to_string(*rates.provenance), read);
-  if (!missing.empty()) out += fmt::format("; not in it: {}", missing);
+  if (!missing.empty()) out += fmt::format("; not included: {}", missing);
   return out;
 }
 
@@ -77,7 +77,7 @@ std::string citation_text(const ReportResult& result, std::string_view told_hard
   std::string subject;
   for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + printable(argument);
   if (!rates.energy_j) {
-    return fmt::format("The energy of {} is not known: no sensor gave a value (Joulemap {}).\n",
+    return fmt::format("The energy of {} is unknown: no sensor returned a value (Joulemap {}).\n",
                        subject.empty() ? "the run" : subject, version);
   }
   const double half_width_j = rates.half_width_j.value_or(0);
@@ -86,31 +86,31 @@ std::string citation_text(const ReportResult& result, std::string_view told_hard
                   cited_energy_text(*rates.energy_j), cited_energy_text(half_width_j), 100 * result.interval,
                   duration_text(rates.time_s));
   if (rates.steps)
-    text += fmt::format(", {} J for each of {:.0f} steps", format_number(*rates.energy_per_unit(rates.steps)),
+    text += fmt::format(", {} J per step over {:.0f} steps", format_number(*rates.energy_per_unit(rates.steps)),
                         *rates.steps);
   if (rates.samples)
-    text += fmt::format(", {} J for each of {:.0f} samples", format_number(*rates.energy_per_unit(rates.samples)),
+    text += fmt::format(", {} J per sample over {:.0f} samples", format_number(*rates.energy_per_unit(rates.samples)),
                         *rates.samples);
   const std::string hardware = told_hardware.empty() ? hardware_of(result) : printable(told_hardware);
   if (!hardware.empty()) text += fmt::format(", on {}", hardware);
   if (const std::string torch = fact(result, "torch"); !torch.empty()) text += fmt::format(" with PyTorch {}", torch);
   text += fmt::format(" ({}; Joulemap {}).", coverage_of(result, rates), version);
-  if (result.probe) text += " Probing of modules afterwards is not counted.";
-  if (!result.complete) text += " The recording is not complete.";
+  if (result.probe) text += " Probing of modules is not included.";
+  if (!result.complete) text += " The recording is incomplete.";
   return text + "\n";
 }
 
 Result<std::string> model_card(const ReportResult& result, const ModelCardOptions& query, std::string_view version) {
   const RunRates rates = run_rates(result);
   if (!rates.energy_j) {
-    return Error{ErrorCode::unsupported, "the recording knows no energy: there is nothing to put on a card",
-                 "joulemap doctor tells why"};
+    return Error{ErrorCode::unsupported, "cannot write a model card: the recording contains no energy",
+                 "run joulemap doctor"};
   }
   const std::string hardware = query.hardware.empty() ? hardware_of(result) : query.hardware;
   std::string out = "co2_eq_emissions:\n";
   out += query.gco2_per_kwh ? fmt::format("  emissions: {}  # grams\n",
                                           format_number(*rates.energy_j / kJoulesPerKwh * *query.gco2_per_kwh))
-                            : "  # emissions: not known without the carbon intensity of the grid (--gco2-per-kwh N)\n";
+                            : "  # emissions: unknown without the carbon intensity of the grid (--gco2-per-kwh N)\n";
   std::string source = fmt::format("Joulemap {}: {} +- {} J, {}", version, format_number(*rates.energy_j),
                                    format_number(rates.half_width_j.value_or(0), 2), coverage_of(result, rates));
   if (query.gco2_per_kwh) source += fmt::format(", at {} gCO2eq/kWh", format_number(*query.gco2_per_kwh));

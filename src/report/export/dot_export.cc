@@ -83,11 +83,11 @@ std::string label_of(const std::string& name, const Node& node, double total_j) 
   label += fmt::format("\\n{} ({:.1f} %)", amount_text(node.within_j, "J"), 100 * node.within_j / total_j);
   if (node.own_j > 0) {
     label +=
-        fmt::format("\\nown {}, {}, {} calls", amount_text(node.own_j, "J"), amount_text(node.own_s, "s"), node.calls);
+        fmt::format("\\nself {}, {}, {} calls", amount_text(node.own_j, "J"), amount_text(node.own_s, "s"), node.calls);
   }
   if (node.has_cause()) {
     label +=
-        fmt::format("\\n{}{}", to_string(node.own_causes_j.largest_class()), node.is_named ? " (by its name)" : "");
+        fmt::format("\\n{}{}", to_string(node.own_causes_j.largest_class()), node.is_named ? " (by name)" : "");
   }
   return label + "\"";
 }
@@ -99,7 +99,7 @@ std::string caption_of(const CallGraph& graph, const std::string& subject, doubl
     if (energy_j > 0) caption += fmt::format("; {} {:.1f} %", to_string(each), 100 * energy_j / graph.total_j);
   }
   if (left_out_j > 0)
-    caption += fmt::format("; names below 0.1 % left out: {} of own energy", amount_text(left_out_j, "J"));
+    caption += fmt::format("; names below 0.1 % omitted: {} of self energy", amount_text(left_out_j, "J"));
   return caption;
 }
 

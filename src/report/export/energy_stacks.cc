@@ -28,8 +28,8 @@ std::vector<std::string> frames_of(const ReportRow& row, std::string_view by) {
 Result<EnergyStacks> energy_stacks(const RunView& view, std::string_view by) {
   const LevelView* const level = find_level(view, by);
   if (level == nullptr) {
-    return Error{ErrorCode::not_found, fmt::format("the recording holds no {}s", by.empty() ? "layer" : by),
-                 "joulemap report --by layer says why"};
+    return Error{ErrorCode::not_found, fmt::format("the recording contains no {}s", by.empty() ? "layer" : by),
+                 "run joulemap report --by layer for the reason"};
   }
   EnergyStacks all{level->by, {}, 0};
   for (const ReportRow& row : level->rows) {

@@ -12,11 +12,11 @@ namespace joulemap::report {
 namespace {
 
 constexpr std::array<ExportFormat, 7> kFormats = {{
-    {"perfetto", "power as counters beside steps and phases", false, ExportLevels::none, &perfetto_bytes},
+    {"perfetto", "power counters, steps and phases", false, ExportLevels::none, &perfetto_bytes},
     {"pprof", "stacks with energy, time and calls", false, ExportLevels::requested, &pprof_bytes},
     {"folded", "stacks in microjoules, for flame graphs", true, ExportLevels::requested, &folded_stacks_text},
     {"speedscope", "stacks in joules and in seconds", true, ExportLevels::requested, &speedscope_json},
-    {"dot", "the call graph with energies and causes, for Graphviz", true, ExportLevels::requested, &graphviz_dot_text},
+    {"dot", "call graph with energy and causes, for Graphviz", true, ExportLevels::requested, &graphviz_dot_text},
     {"csv", "one table", true, ExportLevels::requested, &csv_export_text},
     {"sqlite", "all tables", false, ExportLevels::all, &sqlite_bytes},
 }};
@@ -37,8 +37,8 @@ const ExportFormat* find_export_format(std::string_view name) {
 }
 
 Error missing_energy_error(std::string_view by) {
-  return {ErrorCode::not_found, fmt::format("energies by {} are not known", by),
-          fmt::format("joulemap report --by {} says why", by)};
+  return {ErrorCode::not_found, fmt::format("the recording contains no energy by {}", by),
+          fmt::format("run joulemap report --by {} for the reason", by)};
 }
 
 std::string command_text(const ReportResult& run) {

@@ -35,7 +35,7 @@ RunView run_of_three_layers() {
   return view;
 }
 
-TEST(Exports, FoldedStacksAreInMicrojoulesAndNameModulesWhole) {
+TEST(Exports, FoldedStacksAreInMicrojoulesWithFullModuleNames) {
   const Result<std::string> text = folded_stacks_text(run_of_three_layers(), {});
   ASSERT_TRUE(text);
   EXPECT_EQ(*text,
@@ -44,7 +44,7 @@ TEST(Exports, FoldedStacksAreInMicrojoulesAndNameModulesWhole) {
             "idle 500000\n");
 }
 
-TEST(Exports, TheCallGraphHasEnergiesOfNamesAndOfCalls) {
+TEST(Exports, TheCallGraphHasEnergiesOfFunctionsAndCalls) {
   RunView view = run_of_three_layers();
   view.levels[0].rows.push_back(row_of({"train", "forward", "aten::copy_"}, 2.25));
   const Result<std::string> dot = graphviz_dot_text(view, {});
@@ -53,7 +53,7 @@ TEST(Exports, TheCallGraphHasEnergiesOfNamesAndOfCalls) {
   EXPECT_NE(dot->find("\"say \\\"x\\\""), std::string::npos) << "quotes in names are escaped";
 }
 
-TEST(Exports, TheCallGraphTellsCausesByTheLedgerAndSaysWhereANameToldThem) {
+TEST(Exports, TheCallGraphHasCausesFromTheLedgerAndMarksThoseFromNames) {
   RunView view = run_of_three_layers();
   Cause by_ledger{CauseClass::launch, CauseBasis::ledger};
   by_ledger.times_s[CauseClass::launch] = 3;
@@ -63,7 +63,7 @@ TEST(Exports, TheCallGraphTellsCausesByTheLedgerAndSaysWhereANameToldThem) {
   const Result<std::string> dot = graphviz_dot_text(view, {});
   ASSERT_TRUE(dot);
   EXPECT_NE(dot->find("\\nlaunch\""), std::string::npos) << *dot;
-  EXPECT_NE(dot->find("\\nmemory (by its name)\""), std::string::npos);
+  EXPECT_NE(dot->find("\\nmemory (by name)\""), std::string::npos);
   // Of 2.25 J in total, 0.375 J (a quarter of 1.5 J) was spent waiting; idle energy has no cause.
   EXPECT_NE(dot->find("memory 11.1 %; launch 50.0 %; synchronisation 16.7 %"), std::string::npos);
 }
@@ -75,7 +75,7 @@ TEST(Exports, StacksWithoutEnergyAreCounted) {
   EXPECT_EQ(stacks->stacks.size(), 5u);
 }
 
-TEST(Exports, ALevelThatTheRunDoesNotHoldIsAnError) {
+TEST(Exports, ALevelThatTheRunLacksIsAnError) {
   EXPECT_FALSE(folded_stacks_text(run_of_three_layers(), {"kernel"}));
   EXPECT_FALSE(pprof_bytes(RunView(), {}));
   RunView unknown = run_of_three_layers();
@@ -85,7 +85,7 @@ TEST(Exports, ALevelThatTheRunDoesNotHoldIsAnError) {
   EXPECT_FALSE(speedscope_json(unknown, {}));
 }
 
-TEST(Exports, CsvQuotesWhatHasToBeAndLeavesEmptyWhatIsNotKnown) {
+TEST(Exports, CsvQuotesWhereNeededAndLeavesUnknownValuesEmpty) {
   const Result<std::string> text = csv_export_text(run_of_three_layers(), {});
   ASSERT_TRUE(text);
   EXPECT_NE(text->find("gpu0,train forward a.b,a.b,7,2,1.5,,,,,,,,,,,,\r\n"), std::string::npos);
@@ -94,13 +94,13 @@ TEST(Exports, CsvQuotesWhatHasToBeAndLeavesEmptyWhatIsNotKnown) {
   EXPECT_NE(text->find(",idle,idle,,,0.5,,,,,,,,,,,,\r\n"), std::string::npos);
 }
 
-TEST(Exports, CsvOfStepsTellsTheirPower) {
+TEST(Exports, CsvOfStepsHasTheirPower) {
   const Result<std::string> text = csv_export_text(run_of_three_layers(), {"step"});
   ASSERT_TRUE(text);
   EXPECT_EQ(*text, "number,begin_s,end_s,time_s,energy_j,power_w,loss,joules_per_loss\r\n3,0,1,0.5,4,8,,\r\n");
 }
 
-TEST(Exports, TheDatabaseHasNullWhereNothingIsKnown) {
+TEST(Exports, TheDatabaseHasNullForUnknownValues) {
   const Result<std::string> bytes = sqlite_bytes(run_of_three_layers(), {});
   ASSERT_TRUE(bytes);
   const Result<formats::SqliteDatabase> database = formats::SqliteDatabase::from_bytes(*bytes);

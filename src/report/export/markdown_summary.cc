@@ -47,12 +47,12 @@ std::string rate_lines(const RunRates& rates) {
   add("per epoch", rates.energy_per_unit(rates.epochs), "J");
   add("per sample", rates.energy_per_unit(rates.samples), "J");
   add("samples per second", rates.samples_per_s(), "");
-  add("energy x delay", rates.energy_delay_js(), "J s");
-  return out.empty() ? out : "| figure | value |\n|---|---|\n" + out + "\n";
+  add("energy-delay product", rates.energy_delay_js(), "J s");
+  return out.empty() ? out : "| metric | value |\n|---|---|\n" + out + "\n";
 }
 
 std::string domain_lines(const std::vector<DomainEnergy>& domains) {
-  std::string out = "| domain | J | ± | W | from |\n|---|---|---|---|---|\n";
+  std::string out = "| domain | J | ± | W | provenance |\n|---|---|---|---|---|\n";
   for (const DomainEnergy& domain : domains) {
     out += fmt::format("| {} | {} | {} | {} | {} |\n", escaped(domain.name), format_optional_number(domain.joules),
                        format_optional_number(domain.uncertainty_j), format_optional_number(domain.mean_w),
@@ -64,7 +64,7 @@ std::string domain_lines(const std::vector<DomainEnergy>& domains) {
 std::string layer_lines(const RunView& view) {
   const LevelView* const level = view.level("layer");
   if (level == nullptr) return {};
-  std::string out = "| layer | device | J | from | to | share | W |\n|---|---|---|---|---|---|---|\n";
+  std::string out = "| layer | device | J | low | high | share | W |\n|---|---|---|---|---|---|---|\n";
   for (std::size_t i = 0; i < std::min(level->rows.size(), kMostRows); ++i) {
     const ReportRow& row = level->rows[i];
     out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", escaped(joined(row.path)), escaped(row.device),
@@ -90,7 +90,7 @@ std::string notes(const Diagnostics& diagnostics) {
 std::string markdown_summary(const RunView& view) {
   const std::string command = joined(view.run.command);
   std::string out = fmt::format("**Energy of {}**\n\n", command.empty() ? "a recording" : escaped(command));
-  if (!view.run.complete) out += "The recording is not complete: this is what it holds.\n\n";
+  if (!view.run.complete) out += "The recording is incomplete; the report covers what was written.\n\n";
   return out + rate_lines(view.rates) + domain_lines(view.run.domains) + layer_lines(view) +
          notes(view.run.diagnostics);
 }

@@ -97,7 +97,7 @@ Result<std::string> pprof_bytes(const RunView& view, const ExportOptions& query)
   message.add(kDefaultSampleType, profile.number_of_text("energy"));
   message.add(kComment, profile.number_of_text(command_text(view.run)));
   if (found->missing_energy_count > 0) {
-    message.add(kComment, profile.number_of_text(fmt::format("{} rows have times but no energy: it is not known, not 0",
+    message.add(kComment, profile.number_of_text(fmt::format("{} rows have time but no energy: unknown, not 0",
                                                              found->missing_energy_count)));
   }
   return std::move(profile).bytes();

@@ -103,7 +103,7 @@ std::string provenance_sentence(const ReportResult& result) {
   }
   std::string out;
   if (!measured.empty()) out += fmt::format("Measured: {}. ", measured);
-  if (!estimated.empty()) out += fmt::format("Estimated{}: {}. ", measured.empty() ? "" : ", and in no sum", estimated);
+  if (!estimated.empty()) out += fmt::format("Estimated{}: {}. ", measured.empty() ? "" : " (in no sum)", estimated);
   if (out.empty()) out = "Nothing was measured. ";
   out += fmt::format("± is half of the {:.0f} % interval.", 100 * result.interval);
   if (!result.diagnostics.empty()) out += fmt::format(" Notes: {}.", result.diagnostics.list().front().message);

@@ -30,18 +30,18 @@ TEST(Tables, AreCsvWithAllDigits) {
   expect_golden("table.csv", formatted_table(result, TableFormat::csv, {}));
 }
 
-TEST(Tables, ByDomainTellPartsAndEstimatesApart) {
+TEST(Tables, ByDomainDistinguishPartsAndEstimates) {
   ReportResult result = training();
   result.by = "domain";
   expect_golden("table_domains.md", formatted_table(result, TableFormat::markdown, {}));
 }
 
-TEST(Citation, SaysWhatWasUsedHowSureThatIsAndHowItWasMeasured) {
+TEST(Citation, StatesEnergyUncertaintyAndMethod) {
   expect_golden("citation.txt", citation_text(training(), "", "0.1.0"));
-  EXPECT_NE(citation_text({}, "", "0.1.0").find("is not known"), std::string::npos);
+  EXPECT_NE(citation_text({}, "", "0.1.0").find("is unknown"), std::string::npos);
 }
 
-TEST(ModelCard, HasEmissionsOnlyWhereTheGridIsKnown) {
+TEST(ModelCard, HasEmissionsOnlyWithAKnownGridIntensity) {
   const Result<std::string> known = model_card(training(), {400, "Berlin, \"DE\"", "fine-tuning", ""}, "0.1.0");
   ASSERT_TRUE(known);
   expect_golden("model_card.yaml", *known);
@@ -51,7 +51,7 @@ TEST(ModelCard, HasEmissionsOnlyWhereTheGridIsKnown) {
   EXPECT_FALSE(model_card({}, {400, "", "", ""}, "0.1.0")) << "no energy, no card";
 }
 
-TEST(TableEscapes, ACellThatWouldBeAFormulaStandsBehindAnApostrophe) {
+TEST(TableEscapes, PrefixAFormulaWithAnApostrophe) {
   EXPECT_EQ(escape_csv_field("=1+2"), "'=1+2");
   EXPECT_EQ(escape_csv_field("@SUM(a,\"b\")"), "\"'@SUM(a,\"\"b\"\")\"");
   EXPECT_EQ(escape_csv_field("-m"), "'-m");

@@ -27,8 +27,9 @@ std::vector<std::string> records_of(const std::string& file) {
   return records;
 }
 
-bool any_holds(const std::vector<std::string>& records, std::string_view text) {
-  return std::ranges::any_of(records, [&](const std::string& one) { return one.find(text) != std::string::npos; });
+bool any_contains(const std::vector<std::string>& records, std::string_view text) {
+  return std::ranges::any_of(records,
+                             [&](const std::string& record) { return record.find(text) != std::string::npos; });
 }
 
 RunView run_of_two_steps() {
@@ -41,7 +42,7 @@ RunView run_of_two_steps() {
   return view;
 }
 
-TEST(Tensorboard, BucketsHoldEveryValueOnce) {
+TEST(Tensorboard, BucketsContainEveryValueOnce) {
   const std::vector<double> values = {1, 1, 2, 3, 10};
   const std::vector<HistogramBucket> buckets = histogram_buckets(values, 9);
   ASSERT_EQ(buckets.size(), 9u);
@@ -52,7 +53,7 @@ TEST(Tensorboard, BucketsHoldEveryValueOnce) {
   EXPECT_EQ(buckets.back().count, 1);
 }
 
-TEST(Tensorboard, EqualValuesAreOneBucketAroundThem) {
+TEST(Tensorboard, EqualValuesFormOneBucket) {
   const std::vector<double> values = {0.02, 0.02, 0.02};
   const std::vector<HistogramBucket> buckets = histogram_buckets(values);
   ASSERT_EQ(buckets.size(), 1u);
@@ -62,25 +63,25 @@ TEST(Tensorboard, EqualValuesAreOneBucketAroundThem) {
   EXPECT_TRUE(histogram_buckets({}).empty());
 }
 
-TEST(Tensorboard, AnEnergyThatIsNotKnownIsNotWritten) {
+TEST(Tensorboard, OmitsAnUnknownEnergy) {
   RunView view = run_of_two_steps();
-  EXPECT_TRUE(any_holds(records_of(tensorboard_file(view, TensorboardFolder::exclusive)), "joulemap_step/energy_j"));
+  EXPECT_TRUE(any_contains(records_of(tensorboard_file(view, TensorboardFolder::exclusive)), "joulemap_step/energy_j"));
   view.steps[0].energy_j.reset();
   const std::vector<std::string> records = records_of(tensorboard_file(view, TensorboardFolder::exclusive));
-  EXPECT_FALSE(any_holds(records, "joulemap_step/energy_j"));
-  EXPECT_TRUE(any_holds(records, "joulemap_step/time_s"));
+  EXPECT_FALSE(any_contains(records, "joulemap_step/energy_j"));
+  EXPECT_TRUE(any_contains(records, "joulemap_step/time_s"));
 }
 
-TEST(Tensorboard, ColumnsOfHparamsAreLeftToWhoeverWasThereFirst) {
+TEST(Tensorboard, DoesNotOverwriteExistingHparamsColumns) {
   const RunView view = run_of_two_steps();
-  EXPECT_TRUE(any_holds(records_of(tensorboard_file(view, TensorboardFolder::exclusive)), "_hparams_/experiment"));
+  EXPECT_TRUE(any_contains(records_of(tensorboard_file(view, TensorboardFolder::exclusive)), "_hparams_/experiment"));
   const std::vector<std::string> shared = records_of(tensorboard_file(view, TensorboardFolder::shared));
-  EXPECT_FALSE(any_holds(shared, "_hparams_/experiment"));
-  EXPECT_TRUE(any_holds(shared, "_hparams_/session_start_info"));
+  EXPECT_FALSE(any_contains(shared, "_hparams_/experiment"));
+  EXPECT_TRUE(any_contains(shared, "_hparams_/session_start_info"));
 }
 
-TEST(Tensorboard, BytesThatAreNoTextBecomeSome) {
-  EXPECT_FALSE(any_holds(records_of(tensorboard_file(run_of_two_steps(), TensorboardFolder::exclusive)), "\xff"));
+TEST(Tensorboard, ReplacesInvalidUtf8) {
+  EXPECT_FALSE(any_contains(records_of(tensorboard_file(run_of_two_steps(), TensorboardFolder::exclusive)), "\xff"));
 }
 
 }  // namespace

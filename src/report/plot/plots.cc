@@ -27,10 +27,11 @@ Status validate_plot_query(const PlotQuery& query) {
   const bool is_of_the_run = query.plot == Plot::timeline || query.plot == Plot::loss;
   if (query.by.empty() || !(is_spread || is_of_the_run)) return Done{};
   if (is_of_the_run)
-    return Error{ErrorCode::usage, "this plot shows the whole run: --by does not apply", "--plot bars"};
+    return Error{ErrorCode::usage, "this plot shows the whole run and does not take --by", "use --plot bars"};
   if (query.by == distribution_level(query)) return Done{};
-  return Error{ErrorCode::usage, fmt::format("this plot shows layers or phases step by step, not --by {}", query.by),
-               "--by phase, --by layer, or --plot bars"};
+  return Error{ErrorCode::usage,
+               fmt::format("this plot shows layers or phases per step and does not take --by {}", query.by),
+               "use --by phase, --by layer, or --plot bars"};
 }
 
 std::string_view distribution_level(const PlotQuery& query) { return query.by == "phase" ? "phase" : "layer"; }
@@ -75,7 +76,7 @@ ReportResult report_for_level(const RunView& view, const LevelView& level) {
 }
 
 Error nothing_to_plot_error(std::string_view what, std::string_view remedy) {
-  return {ErrorCode::not_found, fmt::format("the recording holds {}", what), std::string(remedy)};
+  return {ErrorCode::not_found, fmt::format("nothing to plot: the recording contains {}", what), std::string(remedy)};
 }
 
 }  // namespace joulemap::report

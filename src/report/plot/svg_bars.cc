@@ -98,9 +98,9 @@ void draw_bar(SvgCanvas& canvas, const Axes& axes, double y, const Bar& bar) {
 
 Result<std::string> bars_svg(const RunView& view, const PlotQuery& query) {
   const LevelView* const level = find_level(view, query.by);
-  if (level == nullptr) return nothing_to_plot_error("no such rows", "report --by layer says why");
+  if (level == nullptr) return nothing_to_plot_error("no such rows", "run joulemap report --by layer for the reason");
   const std::vector<Bar> bars = bars_of(view, *level, query);
-  if (bars.empty()) return nothing_to_plot_error("no energies of rows", "report --by layer says why");
+  if (bars.empty()) return nothing_to_plot_error("no energy of rows", "run joulemap report --by layer for the reason");
   const double height = kRow * static_cast<double>(bars.size()) + 84;
   PlotFrame frame = make_plot_frame(view, level, fmt::format("Energy by {}", level->by), height);
   std::vector<LegendEntry> legend;
@@ -117,7 +117,7 @@ Result<std::string> bars_svg(const RunView& view, const PlotQuery& query) {
   if (!(highest > 0)) highest = 1;
   const Range range = nice_range(0, highest, 6);
   const Axes axes{plot_area, {0, range.high, plot_area.x, plot_area.right()}, {}};
-  draw_x_axis(frame.canvas, axes, "joules; whiskers: 90 % interval; cut bars go on beyond the axis", 6, true);
+  draw_x_axis(frame.canvas, axes, "joules; whiskers: 90 % interval; cut bars extend beyond the axis", 6, true);
   double y = plot_area.y;
   for (const Bar& bar : bars) {
     draw_bar(frame.canvas, axes, y, bar);

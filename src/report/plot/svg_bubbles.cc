@@ -99,9 +99,9 @@ std::string bubbles_svg(const AnalysisResult& result) {
     if (bubble.metric) most = std::max(most, *bubble.metric);
   }
   const std::string title =
-      metric ? fmt::format("Energy and time; size: {}, rim: no other cell beats it", result.measures[*metric].name)
-             : "Energy and time; rim: no other cell beats it";
-  SvgCanvas canvas = titled_canvas(kPlotTop + kHeight + 60, title, "a bubble for each cell");
+      metric ? fmt::format("Energy and time; size: {}, rim: on the Pareto front", result.measures[*metric].name)
+             : "Energy and time; rim: on the Pareto front";
+  SvgCanvas canvas = titled_canvas(kPlotTop + kHeight + 60, title, "one bubble per cell");
   const FactorRoles roles = factor_roles(result);
   draw_hue_legend(canvas, result, roles);
   const Rect plot_area{kPlotMargin + 70, kPlotTop + 10, kPlotWidth - 2 * kPlotMargin - 90, kHeight};

@@ -167,7 +167,7 @@ std::string epoch_power_svg(const AnalysisResult& result) {
     }));
   }
   if (!has_values) return "";
-  return facets_svg(result, roles, "Average power; grey: the first epoch, colour: those after it",
+  return facets_svg(result, roles, "Mean power; grey: first epoch, colour: later epochs",
                     {"power", MeasureKind::metric, "W"}, facets, groups, true);
 }
 

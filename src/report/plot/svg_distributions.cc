@@ -95,23 +95,23 @@ Result<std::string> distributions_svg(const RunView& view, const PlotQuery& quer
     if (shown.size() < query.top.value_or(kUsualLayers)) shown.push_back(&spread);
   }
   if (shown.empty()) {
-    return nothing_to_plot_error(fmt::format("no {}s step by step", distribution_level(query)),
-                                 "record a program whose steps joulemap knows; see docs/capture.md");
+    return nothing_to_plot_error(fmt::format("no energy of {}s per step", distribution_level(query)),
+                                 "mark steps with jm.step(); see docs/capture.md");
   }
   const bool is_violin = query.plot == Plot::violin;
   const double height = kRow * static_cast<double>(shown.size()) + 60;
   const std::string per = shown.front()->per;
   PlotFrame frame =
       make_plot_frame(view, find_level(view, distribution_level(query)),
-                      fmt::format("Energy of {0}s from {1} to {1}", distribution_level(query), per), height);
+                      fmt::format("Energy of {0}s per {1}", distribution_level(query), per), height);
   double highest = 0;
   for (const LayerDistribution* spread : shown) highest = std::max(highest, quantile(*spread, 0.99) * 1.03);
   const Rect plot_area{frame.plot_area.x + kNames, frame.plot_area.y + 8, frame.plot_area.width - kNames - 16,
                        height - 60};
   const Axes axes{plot_area, {0, nice_range(0, highest, 6).high, plot_area.x, plot_area.right()}, {}};
   const std::string how =
-      is_violin ? "bar: middle half, dot: median" : "box: middle half, whiskers: 5 to 95 %, dot: mean";
-  draw_x_axis(frame.canvas, axes, fmt::format("joules a {}; {}", per, how), 6, true);
+      is_violin ? "bar: quartiles, dot: median" : "box: quartiles, whiskers: P5 and P95, dot: mean";
+  draw_x_axis(frame.canvas, axes, fmt::format("joules per {}; {}", per, how), 6, true);
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const double centre_y = plot_area.y + kRow * (static_cast<double>(i) + 0.5);
     frame.canvas.text({plot_area.x - 10, centre_y + 4}, fitted_text(name_of(*shown[i]), 12, kNames - 16),

@@ -55,7 +55,7 @@ std::string epoch_series_svg(const ExperimentData& data, const AnalysisResult& r
   if (shown.empty() || longest_s <= 0) return "";
   const FactorRoles roles = factor_roles(result);
   SvgCanvas canvas = titled_canvas(kPlotTop + kStrip * static_cast<double>(shown.size()) + 60,
-                                   "Power from epoch to epoch; dashes: an epoch ends", "the first row of each cell");
+                                   "Power by epoch; dashes: end of an epoch", "the first row of each cell");
   draw_hue_legend(canvas, result, roles);
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const Rect plot_area{kPlotMargin + 60, kPlotTop + 22 + kStrip * static_cast<double>(i),

@@ -109,7 +109,7 @@ bool without_probing(EnergyNode& root) {
 Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   const LevelView* const level = find_level(view, query.by);
   if (level == nullptr || !level->attributed_j)
-    return nothing_to_plot_error("no energies of what ran", "report --by layer says why");
+    return nothing_to_plot_error("no energy of layers", "run joulemap report --by layer for the reason");
   const ReportResult result = report_for_level(view, *level);
   EnergyNode root = energy_tree(result, {{}, query.filter});
   const bool is_whole = query.filter.empty();
@@ -119,12 +119,13 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   }
   double total_j = 0;
   for (const EnergyNode& child : root.children) total_j += child.sum.energy_j.value_or(0);
-  if (!(total_j > 0)) return nothing_to_plot_error("no energy in what is shown", "another --filter");
+  if (!(total_j > 0)) return nothing_to_plot_error("no energy in rows that match --filter", "use another --filter");
   const double width = kPlotWidth - 2 * kPlotMargin;
   const std::size_t levels = 1 + depth_of(root, total_j * kLeastWidth / width);
   PlotFrame frame = make_plot_frame(
       view, level,
-      fmt::format("Where {} J went, by {}{}", format_number(total_j), level->by, is_probed ? ", without probing" : ""),
+      fmt::format("Flame graph of {} J, by {}{}", format_number(total_j), level->by,
+                  is_probed ? ", without probing" : ""),
       kRow * static_cast<double>(levels) + 14);
   Flame flame(frame.canvas, total_j, width, level->by == "kernel");
   const double top = frame.plot_area.y + 6;

@@ -23,7 +23,7 @@ std::string heading_of(const ReportResult& run) {
 std::string energy_line(const RunView& view) {
   const RunRates rates = run_rates(view.run);
   if (!rates.energy_j)
-    return fmt::format("{} in {}; energies are not known", heading_of(view.run), duration_text(rates.time_s));
+    return fmt::format("{} in {}; energy unknown", heading_of(view.run), duration_text(rates.time_s));
   std::string sensors;
   for (const DomainEnergy& domain : view.run.domains) {
     if (!domain.counted || domain.provenance != rates.provenance) continue;
@@ -34,7 +34,8 @@ std::string energy_line(const RunView& view) {
                                 rates.provenance == Provenance::measured ? fmt::format(" ({})", sensors) : "",
                                 duration_text(rates.time_s));
   if (rates.steps.value_or(0) > 1)
-    out += fmt::format("; {} J a step, {} steps", format_number(*rates.energy_per_unit(rates.steps), 3), *rates.steps);
+    out += fmt::format("; {} J per step, {} steps", format_number(*rates.energy_per_unit(rates.steps), 3),
+                       *rates.steps);
   return out;
 }
 

@@ -126,7 +126,8 @@ Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query) {
   const LevelView* const level = find_level(view, query.by);
   if (level == nullptr) return nothing_to_plot_error("no layers", "record a program that uses PyTorch, Keras or JAX");
   const std::map<std::string, Layer> layers = layers_of(*level, query.filter);
-  if (layers.empty()) return nothing_to_plot_error("no energies of layers", "report --by layer says why");
+  if (layers.empty())
+    return nothing_to_plot_error("no energy of layers", "run joulemap report --by layer for the reason");
   const Table table = table_of(layers, query.top.value_or(kUsualLayers));
   const double height = kRow * static_cast<double>(table.layers.size()) + 46;
   PlotFrame frame = make_plot_frame(view, level, "Energy of layers by phase", height);

@@ -70,8 +70,8 @@ Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
     if (shown.size() < query.top.value_or(kUsualLines)) shown.push_back(&spread);
   }
   if (shown.empty()) {
-    return nothing_to_plot_error(fmt::format("no such {}s step by step", distribution_level(query)),
-                                 "record a program whose steps joulemap knows; see docs/capture.md");
+    return nothing_to_plot_error(fmt::format("no energy of such {}s per step", distribution_level(query)),
+                                 "mark steps with jm.step(); see docs/capture.md");
   }
   const bool by_steps = has_steps(shown);
   std::vector<Line> lines = lines_of(shown, by_steps, query.smooth);
@@ -99,7 +99,7 @@ Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
   const Axes axes{plot_area,
                   {first, last, plot_area.x, plot_area.right()},
                   {0, nice_range(0, highest, 5).high, plot_area.bottom(), plot_area.y}};
-  draw_y_axis(frame.canvas, axes, fmt::format("joules a {}", per));
+  draw_y_axis(frame.canvas, axes, fmt::format("joules per {}", per));
   draw_x_axis(frame.canvas, axes, (by_steps ? "step" : "seconds") + how_smooth(query, lines), 8);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     for (Point& point : lines[i].points) point.y = std::min(point.y, axes.y.high);

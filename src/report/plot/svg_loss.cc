@@ -69,7 +69,7 @@ void draw_epochs(SvgCanvas& canvas, const Rect& plot_area, const RunView& view) 
   const Axes axes{plot_area,
                   {0, count, plot_area.x, plot_area.right()},
                   {0, nice_range(0, highest, 4).high, plot_area.bottom(), plot_area.y}};
-  draw_y_axis(canvas, axes, "J for each unit of loss", 4);
+  draw_y_axis(canvas, axes, "J per unit of loss", 4);
   const double width = plot_area.width / count;
   for (std::size_t i = 0; i < view.epochs.size(); ++i) {
     const StepOrEpochView& epoch = view.epochs[i];
@@ -84,8 +84,8 @@ void draw_epochs(SvgCanvas& canvas, const Rect& plot_area, const RunView& view) 
                   {11, kMutedTextColour, Anchor::middle});
   }
   canvas.line({plot_area.x, plot_area.bottom()}, {plot_area.right(), plot_area.bottom()}, {kAxisColour, 1});
-  canvas.text({plot_area.x + plot_area.width / 2, plot_area.bottom() + 36}, "epoch; none where the loss did not fall",
-              {12, kMutedTextColour, Anchor::middle});
+  canvas.text({plot_area.x + plot_area.width / 2, plot_area.bottom() + 36},
+              "epoch; no bar where the loss did not decrease", {12, kMutedTextColour, Anchor::middle});
 }
 
 }  // namespace
@@ -93,10 +93,10 @@ void draw_epochs(SvgCanvas& canvas, const Rect& plot_area, const RunView& view) 
 Result<std::string> loss_svg(const RunView& view) {
   const MetricSeries* const loss = loss_of(view);
   if (loss == nullptr)
-    return nothing_to_plot_error("no loss", "jm.log(loss=...) reports it, or a loss module of PyTorch");
+    return nothing_to_plot_error("no loss", "log it with jm.log(loss=...), or use a loss module of PyTorch");
   const SpentEnergy spent(view);
   if (!spent.is_known())
-    return nothing_to_plot_error("no energy over time", "joulemap doctor tells what can be measured");
+    return nothing_to_plot_error("no energy over time", "run joulemap doctor to list the sensors");
   std::vector<Point> points;
   double low = loss->points.front().value;
   double high = low;
@@ -117,7 +117,7 @@ Result<std::string> loss_svg(const RunView& view) {
   const Axes axes{
       plot_area, {0, x.high, plot_area.x, plot_area.right()}, {y.low, y.high, plot_area.bottom(), plot_area.y}};
   draw_y_axis(frame.canvas, axes, loss->name);
-  draw_x_axis(frame.canvas, axes, "joules spent so far, starting up included", 8);
+  draw_x_axis(frame.canvas, axes, "cumulative energy in J, including start-up", 8);
   frame.canvas.polyline(to_pixels(points, axes), {"#b9d3e6", 1});
   const std::vector<Point> way = to_pixels(moving_mean(points, points.size() / kWindows), axes);
   frame.canvas.polyline(way, {kPalette[0], 2.2});

@@ -41,7 +41,7 @@ RunView view_of(const ReportResult& result) {
   return view;
 }
 
-TEST(SvgCurve, IsSmoothedOverItsNeighboursAndKeepsItsEnds) {
+TEST(SvgCurve, IsSmoothedOverNeighboursAndPreservesItsEnds) {
   const std::vector<Point> points = {{0, 0}, {1, 6}, {2, 0}, {3, 6}, {4, 0}};
   const auto heights = [](const std::vector<Point>& curve) {
     std::vector<double> y;
@@ -70,14 +70,14 @@ TEST(SvgAxes, TicksAreRoundFewAndWithinTheRange) {
   }
 }
 
-TEST(SvgAxes, LabelsAreAsShortAsTheirStepsAllow) {
+TEST(SvgAxes, LabelsAreAsShortAsTheTickSpacingAllows) {
   EXPECT_EQ(tick_label(0.30000000000000004, 0.1), "0.3");
   EXPECT_EQ(tick_label(1500, 500), "1500");
   EXPECT_EQ(tick_label(20000, 5000), "20k");
   EXPECT_EQ(tick_label(0, 1), "0");
 }
 
-TEST(SvgCanvas, TextsFromOutsideAreNoMarkup) {
+TEST(SvgCanvas, EscapesTexts) {
   SvgCanvas canvas(10, 10, "<t>", "a & b");
   canvas.text({1, 1}, "<script>alert(\"x\")</script>\x1b");
   canvas.rect({0, 0, 1, 1}, {"#000000", 1, 0, "\"><script>"});
@@ -87,7 +87,7 @@ TEST(SvgCanvas, TextsFromOutsideAreNoMarkup) {
   EXPECT_NE(svg.find("a &amp; b"), std::string::npos);
 }
 
-TEST(SvgCanvas, NumbersThatAreNoneBreakNothing) {
+TEST(SvgCanvas, SurvivesNonFiniteNumbers) {
   SvgCanvas canvas(10, 10, "", "");
   canvas.line({std::nan(""), 0}, {INFINITY, 1}, {});
   const std::string svg = std::move(canvas).finish();
@@ -95,7 +95,7 @@ TEST(SvgCanvas, NumbersThatAreNoneBreakNothing) {
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
 
-TEST(Plots, AreTheSameBytesAgain) {
+TEST(Plots, AreReproducible) {
   const RunView view = view_of(example_training());
   for (const Plot plot : kPlots) {
     const Result<std::string> first = plot_svg(view, {plot, "", "", {}});
@@ -105,14 +105,14 @@ TEST(Plots, AreTheSameBytesAgain) {
   }
 }
 
-TEST(Plots, LookAsTheyDid) {
+TEST(Plots, MatchTheirGoldens) {
   const RunView view = view_of(example_training());
   expect_golden("plot_bars.svg", *plot_svg(view, {Plot::bars, "", "", {}}));
   expect_golden("plot_flame.svg", *plot_svg(view, {Plot::flame, "", "", {}}));
   expect_golden("plot_box.svg", *plot_svg(view, {Plot::box, "", "", {}}));
 }
 
-TEST(Plots, LinesAreOfTheLayersThatWereAskedForAndAsSmoothAsTheyWereAskedFor) {
+TEST(Plots, ShowTheRequestedLayersWithTheRequestedSmoothing) {
   RunView view = view_of(example_training());
   LayerDistribution other = view.layer_distributions.front();
   other.path = {"train", "forward", "fc"};
@@ -148,7 +148,7 @@ TEST(Plots, AViolinBeginsAtZeroWhereLayersUseNearlyNothing) {
   EXPECT_GT(count, 100u);
 }
 
-TEST(Plots, SpreadsAreOfTheLevelThatIsAskedForOrRefused) {
+TEST(Plots, ShowSpreadsOfTheRequestedLevelOrFail) {
   for (const Plot plot : {Plot::violin, Plot::box, Plot::lines}) {
     EXPECT_TRUE(validate_plot_query({plot, "", "", {}}));
     EXPECT_TRUE(validate_plot_query({plot, "layer", "", {}}));
@@ -163,16 +163,16 @@ TEST(Plots, SpreadsAreOfTheLevelThatIsAskedForOrRefused) {
   EXPECT_TRUE(validate_plot_query({Plot::bars, "op", "", {}}));
 }
 
-TEST(Plots, TellWhatIsNobodysAndTheNotes) {
+TEST(Plots, ShowUnattributedEnergyAndNotes) {
   const RunView view = view_of(example_training());
   for (const Plot plot : {Plot::bars, Plot::flame, Plot::heatmap}) {
     const std::string svg = *plot_svg(view, {plot, "", "", {}});
     EXPECT_NE(svg.find("450 J idle"), std::string::npos);
-    EXPECT_NE(svg.find("shared out by time"), std::string::npos);
+    EXPECT_NE(svg.find("split by time"), std::string::npos);
   }
 }
 
-TEST(Plots, OfARunThatHoldsNothingAreAnErrorWithARemedy) {
+TEST(Plots, OfAnEmptyRunAreAnErrorWithARemedy) {
   for (const Plot plot : kPlots) {
     const Result<std::string> svg = plot_svg({}, {plot, "", "", {}});
     ASSERT_FALSE(svg);

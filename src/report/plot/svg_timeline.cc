@@ -180,7 +180,7 @@ Result<std::string> timeline_svg(const RunView& view) {
   for (const PowerSeries& series : view.run.power) {
     highest = std::max(highest, highest_of(means_of(series.watts, together)));
   }
-  if (!(highest > 0)) return nothing_to_plot_error("no power over time", "joulemap doctor tells what can be measured");
+  if (!(highest > 0)) return nothing_to_plot_error("no power over time", "run joulemap doctor to list the sensors");
   const std::vector<const ReportTrack*> tracks = tracks_of(view);
   const bool has_phases = !view.phases.empty();
   const double height = 40 + kPower + (has_phases ? kStrip + 34 : 0) + kTrack * static_cast<double>(tracks.size()) + 54;

@@ -59,9 +59,9 @@ std::string short_test(const Comparison& one) {
 
 std::string conclusion(const Comparison& one) {
   if (!one.p) return "not tested";
-  if (!one.is_different) return "not shown";
-  if (!one.a) return "differ";
-  return one.difference.value_or(0) < 0 ? "less" : "more";
+  if (!one.is_different) return "not significant";
+  if (!one.a) return "different";
+  return one.difference.value_or(0) < 0 ? "lower" : "higher";
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ TextTable cells_table(const AnalysisResult& result) {
 
 TextTable comparisons_table(const AnalysisResult& result) {
   TextTable table{fmt::format("Comparisons; p adjusted by {}", result.adjustment),
-                  {"within", "metric", "levels", "difference", "%", "A12", "test", "p", "adjusted", "shown"},
+                  {"within", "metric", "levels", "difference", "%", "A12", "test", "p", "adjusted", "result"},
                   {false, false, false, true, true, true, false, true, true, false},
                   {}};
   for (const Comparison& one : result.comparisons) {
@@ -136,8 +136,8 @@ TextTable verdicts_table(const AnalysisResult& result) {
 }
 
 TextTable epochs_table(const AnalysisResult& result) {
-  TextTable table{"Epochs, the first apart",
-                  {"cell", "epochs", "first", "later", "first takes", "later take"},
+  TextTable table{"First and later epochs",
+                  {"cell", "epochs", "first energy", "later energy", "first time", "later time"},
                   {false, true, true, true, true, true},
                   {}};
   const auto amount = [](const std::optional<double>& value, std::string_view unit) {
@@ -153,7 +153,7 @@ TextTable epochs_table(const AnalysisResult& result) {
 }
 
 TextTable pareto_table(const AnalysisResult& result) {
-  TextTable table{"Cells that no other beats in everything, and how likely that is",
+  TextTable table{"Pareto front, with the probability that a cell is on it",
                   {"within", "cell", "on the front", "probability"},
                   {false, false, false, true},
                   {}};
@@ -186,7 +186,7 @@ TextTable associations_table(const AnalysisResult& result) {
 }
 
 TextTable flags_table(const AnalysisResult& result) {
-  TextTable table{"Flags", {"where", "flag", "what", "remedy"}, {false, false, false, false}, {}};
+  TextTable table{"Flags", {"where", "flag", "message", "remedy"}, {false, false, false, false}, {}};
   for (const AnalysisFlag& flag : result.flags) {
     table.rows.push_back({"the experiment", flag.code, flag.message, flag.remedy});
   }

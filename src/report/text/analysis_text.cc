@@ -22,7 +22,7 @@ void add_section(std::string& out, const TextStyle& style, std::string_view titl
 
 std::string flags_text(const AnalysisResult& result, const TextStyle& style) {
   if (result.flags.empty()) return "";
-  std::string out = "\n" + style.bold("Before the numbers") + "\n";
+  std::string out = "\n" + style.bold("Flags of the experiment") + "\n";
   for (const AnalysisFlag& flag : result.flags) {
     const std::string remedy = flag.remedy.empty() ? "" : fmt::format(" -> {}", flag.remedy);
     out += wrap_text(fmt::format("  {} ", padded(flag.code, 18)), printable(flag.message + remedy), style.columns);
@@ -53,7 +53,7 @@ std::string functions_text(const AnalysisResult& result, const TextStyle& style)
     out += "  " + printable(short_levels_text(result, cell.levels)) + "\n";
     out += terminal_table(cell_functions_table(cell), "    ", style.columns);
   }
-  return out.empty() ? out : "\n" + style.bold("Functions that draw the most, and why") + "\n" + out;
+  return out.empty() ? out : "\n" + style.bold("Functions with the highest energy, with causes") + "\n" + out;
 }
 
 std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) {
@@ -66,7 +66,7 @@ std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) 
     const std::string where = short_levels_text(result, one.fixed_levels);
     out += wrap_text("  ", printable(where.empty() ? one.verdict : where + ": " + one.verdict), style.columns);
   }
-  return out.empty() ? out : "\n" + style.bold("In words") + "\n" + out;
+  return out.empty() ? out : "\n" + style.bold("Verdicts") + "\n" + out;
 }
 
 // Replaces flag names by their count: the terminal is too narrow, and the names follow below.
@@ -113,11 +113,11 @@ std::string analysis_text(const AnalysisResult& result, const TextStyle& style) 
   out += flags_text(result, style);
   add_section(out, style, "Cells", counted_flags(cells_table(result), result));
   out += cell_flags_text(result, style);
-  add_section(out, style, "Epochs, the first apart", epochs_table(result));
+  add_section(out, style, "First and later epochs", epochs_table(result));
   out += functions_text(result, style);
   add_section(out, style, "Comparisons", comparisons_table(result));
   out += verdicts_text(result, style);
-  add_section(out, style, "What no other beats", pareto_table(result));
+  add_section(out, style, "Pareto front", pareto_table(result));
   add_section(out, style, "Energy and time", associations_table(result));
   out += "\n" + style.bold("Methods") + "\n" + wrap_text("  ", printable(result.methods), style.columns);
   return out + diagnostics_text(result.diagnostics);

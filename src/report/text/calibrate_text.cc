@@ -26,8 +26,8 @@ std::string share(double factor) { return fmt::format("{:+.2f} %", 100 * (factor
 
 std::string averaging(const ChannelCalibration& found) {
   if (found.window_s) return fmt::format("mean of {}", duration(found.window_s));
-  if (found.time_constant_s) return fmt::format("memory {}", duration(found.time_constant_s));
-  return found.lag_s ? "everything" : "-";
+  if (found.time_constant_s) return fmt::format("tau {}", duration(found.time_constant_s));
+  return found.lag_s ? "unfiltered" : "-";
 }
 
 // Time for which the power falls after a load, if any.
@@ -35,11 +35,11 @@ std::string way_down(const ChannelCalibration& found) {
   std::string out;
   const auto tell = [&](const char* after, const std::optional<double>& time_s, const std::optional<double>& watts) {
     if (!time_s || *time_s <= 0) return;
-    const std::string at = watts ? fmt::format(" at {}", power(watts)) : "";
-    out += fmt::format("  {} falls for {}{} after {}\n", found.channel, duration(time_s), at, after);
+    const std::string at = watts ? fmt::format(" (mean {})", power(watts)) : "";
+    out += fmt::format("  {} settles within {}{} after {}\n", found.channel, duration(time_s), at, after);
   };
-  tell("the load", found.settle_s, found.settle_w);
-  tell("the context is gone", found.sleep_s, found.sleep_w);
+  tell("the load ends", found.settle_s, found.settle_w);
+  tell("the context is destroyed", found.sleep_s, found.sleep_w);
   return out;
 }
 
@@ -54,8 +54,8 @@ const ChannelCalibration* quickest_of(const CalibrateResult& result) {
 }
 
 std::string load_table(const CalibrateResult& result) {
-  std::string out = fmt::format("\n  {:<22} {:>9} {:>16} {:>16} {:>11} {:>10}\n", "under load", "lag", "90 %", "shows",
-                                "active idle", "loaded");
+  std::string out = fmt::format("\n  {:<22} {:>9} {:>16} {:>16} {:>11} {:>10}\n", "under load", "lag", "90 % interval",
+                                "response", "active idle", "loaded");
   for (const ChannelCalibration& found : result.findings) {
     if (!found.lag_s && !found.loaded_w) continue;
     const std::string between = found.lag_low_s && found.lag_high_s
@@ -68,7 +68,7 @@ std::string load_table(const CalibrateResult& result) {
   if (const ChannelCalibration* quickest = quickest_of(result)) out += way_down(*quickest);
   for (const ChannelCalibration& found : result.findings) {
     if (found.gain) {
-      out += fmt::format("  {} shows {} against {} (+- {:.2f} %)\n", found.channel, share(*found.gain),
+      out += fmt::format("  {} reads {} relative to {} (+- {:.2f} %)\n", found.channel, share(*found.gain),
                          found.gain_reference, 100 * found.gain_spread.value_or(0));
     }
   }
@@ -78,8 +78,8 @@ std::string load_table(const CalibrateResult& result) {
 }  // namespace
 
 std::string calibrate_text(const CalibrateResult& result) {
-  std::string out = fmt::format("\n Sensors watched for {} s\n\n", format_number(result.observed_s, 3));
-  out += fmt::format("  {:<22} {:>9} {:>9} {:>9} {:>9} {:>10}\n", "channel", "refresh", "+-", "read", "CPU", "idle");
+  std::string out = fmt::format("\n Sensors observed for {} s\n\n", format_number(result.observed_s, 3));
+  out += fmt::format("  {:<22} {:>9} {:>9} {:>9} {:>9} {:>10}\n", "channel", "update", "+-", "read", "CPU", "idle");
   for (const ChannelCalibration& found : result.findings) {
     const std::string idle = found.idle_w ? fmt::format("{} W", format_number(*found.idle_w)) : "-";
     out += fmt::format("  {:<22} {:>9} {:>9} {:>9} {:>9} {:>10}\n", found.channel, duration(found.refresh_s),
@@ -88,9 +88,9 @@ std::string calibrate_text(const CalibrateResult& result) {
   if (!result.loaded.empty()) out += load_table(result);
   for (const ChannelCalibration& found : result.findings) {
     if (!found.phase_s) continue;
-    out += fmt::format("  {} is renewed {} after {}\n", found.channel, duration(found.phase_s), found.phase_reference);
+    out += fmt::format("  {} updates {} after {}\n", found.channel, duration(found.phase_s), found.phase_reference);
   }
-  if (!result.calibration_file.empty()) out += fmt::format("\n kept in {}\n", result.calibration_file);
+  if (!result.calibration_file.empty()) out += fmt::format("\n saved to {}\n", result.calibration_file);
   const std::string notes = diagnostics_text(result.diagnostics);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";

@@ -75,17 +75,18 @@ std::string operation_card_text(const OperationCard& card, const TextStyle& styl
       "\n";
   out += card.fitted
              ? wrap_text(" ",
-                         "By the model that is fitted to measurements of this GPU; what fits into its cache is there.",
+                         "Predicted by a model fitted to measurements of this GPU. Data that fits into its cache is "
+                         "assumed to be cached.",
                          style.columns)
              : wrap_text(" ",
-                         "By the datasheet of this GPU, which nothing was measured on: good for comparing, not for "
-                         "counting.",
+                         "Predicted from the datasheet: this GPU was not measured. Compare the values with each other; "
+                         "do not use them as absolute energy.",
                          style.columns);
   if (!card.is_measured) {
     out += wrap_text(
         " WARNING: ",
-        "nothing of this kind was measured: energies follow from sizes and the datasheet alone, and may be off "
-        "by a factor of three.",
+        "no operation of this kind was measured: energy follows from tensor sizes and the datasheet alone and may "
+        "be wrong by a factor of three.",
         style.columns);
   }
   out += "\n" + table_text(card, style.columns) + "\n";

@@ -54,7 +54,7 @@ RunDifference difference() {
   return out;
 }
 
-TEST(DiffReport, TellsWhatChangedInText) {
+TEST(DiffReport, PrintsChangesAsText) {
   expect_golden("diff.txt", diff_text(difference(), 1, {Characters::ascii}));
   expect_golden("diff_wide.txt", diff_text(difference(), 0, {Characters::unicode, 110}));
 }
@@ -76,11 +76,11 @@ RunDifference repeated() {
   return out;
 }
 
-TEST(DiffReport, SaysHowManyRecordingsItRestsOn) {
+TEST(DiffReport, PrintsTheCountOfRecordings) {
   expect_golden("diff_repeated.txt", diff_text(repeated(), 1, {Characters::ascii}));
 }
 
-TEST(DiffReport, TellsWhatChangedInJson) { expect_golden("diff.json", diff_json(difference()) + "\n"); }
+TEST(DiffReport, PrintsChangesAsJson) { expect_golden("diff.json", diff_json(difference()) + "\n"); }
 
 }  // namespace
 }  // namespace joulemap::report

@@ -31,7 +31,7 @@ std::string percent_of(const DifferenceEntry& entry) {
 }
 
 std::string range_of(const DifferenceEntry& entry) {
-  if (!entry.low_j || !entry.high_j) return "not known";
+  if (!entry.low_j || !entry.high_j) return "unknown";
   return fmt::format("{} .. {}", signed_number(*entry.low_j, 2), signed_number(*entry.high_j, 2));
 }
 
@@ -59,7 +59,7 @@ class Table {
 
   std::string header() const {
     const std::string text = fmt::format(" {:<{}} {:>{}} {:>{}} {:>{}}  {:>{}}", "", name_, "A", kNumber, "B", kNumber,
-                                         "change", kPercent, "B - A within", kRange);
+                                         "change", kPercent, "B - A interval", kRange);
     return style_.dimmed(text) + "\n";
   }
   std::string line(const DifferenceEntry& entry) const {
@@ -133,7 +133,7 @@ std::string rest_text(const RunDifference& difference) {
   }
   std::string out = fmt::format("\n Within the noise: {} {}, together {} J\n", noise, noise == 1 ? "entry" : "entries",
                                 signed_number(noise_j));
-  if (unknown > 0) out += fmt::format(" Of unknown uncertainty: {} entries\n", unknown);
+  if (unknown > 0) out += fmt::format(" Unknown uncertainty: {} entries\n", unknown);
   return out;
 }
 
@@ -142,11 +142,11 @@ std::string total_sentence(const RunDifference& difference) {
   const std::string amount = percent_of(total);
   switch (total.verdict) {
     case Verdict::grew:
-      return fmt::format("B needs more: {}, and that is beyond the noise.", amount);
+      return fmt::format("B uses more energy: {}, beyond the noise.", amount);
     case Verdict::shrank:
-      return fmt::format("B needs less: {}, and that is beyond the noise.", amount);
+      return fmt::format("B uses less energy: {}, beyond the noise.", amount);
     default:
-      return fmt::format("A and B do not differ by more than noise ({}).", amount);
+      return fmt::format("A and B do not differ beyond the noise ({}).", amount);
   }
 }
 
@@ -160,22 +160,17 @@ std::string noise_sentence(const RunDifference& difference) {
   const std::size_t of_b = difference.b.recordings.size();
   std::string out;
   if (of_a + of_b <= 2) {
-    out = fmt::format(
-        "With one recording of each, runs of one program are taken to differ by {} (standard "
-        "deviation, {}).",
-        short_percent(variation.prior_sd), variation.is_user_prior ? "as given" : "--run-sd");
+    out = fmt::format("With one recording each, the run-to-run standard deviation is assumed to be {} ({}).",
+                      short_percent(variation.prior_sd), variation.is_user_prior ? "from --run-sd" : "set --run-sd");
   } else {
-    out = fmt::format(
-        "Recordings of one program differ by {} (standard deviation, of {} and {} recordings and a prior "
-        "of {}).",
-        short_percent(variation.sd), of_a, of_b, short_percent(variation.prior_sd));
+    out = fmt::format("The run-to-run standard deviation is {} (from {} and {} recordings and a prior of {}).",
+                      short_percent(variation.sd), of_a, of_b, short_percent(variation.prior_sd));
   }
-  out += fmt::format(" The smallest change that this comparison can establish is {}",
-                     short_percent(*difference.smallest_detectable_change));
+  out += fmt::format(" The smallest detectable change is {}", short_percent(*difference.smallest_detectable_change));
   std::string more;
   for (const DetectableChange& one : difference.detectable_changes) {
     if (one.recordings <= std::max(of_a, of_b)) continue;
-    more += fmt::format("{} {} recordings of each {}", more.empty() ? ";" : ",", one.recordings,
+    more += fmt::format("{} with {} recordings each {}", more.empty() ? ";" : ",", one.recordings,
                         short_percent(one.relative_change));
   }
   return out + more + ".";
@@ -195,21 +190,22 @@ std::string left_out_sentence(std::string_view letter, const ComparedRun& run) {
   }
   if (run.recordings.empty()) return {};
   std::string what = "start-up";
-  if (warm_up > 0) what += fmt::format(", {} {} of warm-up", warm_up, warm_up == 1 ? "step" : "steps");
-  if (rare > 0) what += fmt::format(", {} far longer {}", rare, rare == 1 ? "step" : "steps");
+  if (warm_up > 0) what += fmt::format(", {} warm-up {}", warm_up, warm_up == 1 ? "step" : "steps");
+  if (rare > 0) what += fmt::format(", {} much longer {}", rare, rare == 1 ? "step" : "steps");
   what += run.recordings.size() > 1 ? " and the last step of each" : " and the last step";
-  return fmt::format("Left out of {}: {} ({}, {} J).", letter, what, duration_text(time_s), format_number(energy_j, 3));
+  return fmt::format("Excluded from {}: {} ({}, {} J).", letter, what, duration_text(time_s),
+                     format_number(energy_j, 3));
 }
 
 std::string left_out_text(const RunDifference& difference) {
-  if (!difference.is_steady) return "Whole runs are compared, start-up and shutdown included.";
-  return fmt::format("{} {} --whole-run counts them.", left_out_sentence("A", difference.a),
+  if (!difference.is_steady) return "Whole runs are compared, including start-up and shutdown.";
+  return fmt::format("{} {} --whole-run includes them.", left_out_sentence("A", difference.a),
                      left_out_sentence("B", difference.b));
 }
 
 std::string gate_sentence(const RunDifference& difference) {
   if (!difference.failure_threshold) return {};
-  return fmt::format(" {}: --fail-over {}% fails when the total grew by more than that and beyond the noise.",
+  return fmt::format(" {}: --fail-over {}% fails if the total grows by more than that and beyond the noise.",
                      difference.failed ? "Failed" : "Passed", fmt::format("{:g}", 100 * *difference.failure_threshold));
 }
 
@@ -219,7 +215,7 @@ std::string diff_text(const RunDifference& difference, std::size_t most, const T
   const Table table(difference, style);
   const std::string unit = difference.per == "run" ? "J" : "J/" + difference.per;
   std::string out = "\n " +
-                    style.bold(fmt::format("What changed, by {}: joules per {}, {}", difference.by, difference.per,
+                    style.bold(fmt::format("Energy changes by {}: joules per {}, {}", difference.by, difference.per,
                                            difference.is_steady ? "steady state" : "whole runs")) +
                     "\n";
   out += run_line("A", difference.a, difference.per, style) + run_line("B", difference.b, difference.per, style) + "\n";
@@ -230,7 +226,7 @@ std::string diff_text(const RunDifference& difference, std::size_t most, const T
   constexpr std::array<std::pair<Verdict, std::string_view>, 4> kSections = {{{Verdict::grew, "Grew"},
                                                                               {Verdict::shrank, "Shrank"},
                                                                               {Verdict::appeared, "New in B"},
-                                                                              {Verdict::gone, "Gone from A"}}};
+                                                                              {Verdict::gone, "Only in A"}}};
   for (const auto& [verdict, heading] : kSections) out += section(difference, verdict, heading, most, table, style);
   out += rest_text(difference);
   const std::string notes = diagnostics_text(difference.diagnostics);

@@ -18,14 +18,14 @@ DoctorResult make_result() {
   package.source = "/sys/class/powercap/intel-rapl:0/energy_uj";
   SensorStatus powercap{"powercap", SensorState::measured, "1 energy counters in /sys/class/powercap", "", {package},
                         {}};
-  powercap.diagnostics.add({"counter_still", 1, "did not move for 50 ms: package-0", "wait and see"});
+  powercap.diagnostics.add({"counter_still", 1, "no change within 50 ms: package-0", "wait and see"});
   SensorStatus perf{"perf_event",
                     SensorState::denied,
                     "perf_event_open power/energy-pkg/ on CPU 0: Permission denied (perf_event_paranoid is 2)",
                     "sudo setcap cap_perfmon+ep /usr/bin/joulemap\nor the second step",
                     {},
                     {}};
-  SensorStatus hwmon{"hwmon", SensorState::absent, "no device in /sys/class/hwmon tells energy or power", "", {}, {}};
+  SensorStatus hwmon{"hwmon", SensorState::absent, "no device in /sys/class/hwmon reports energy or power", "", {}, {}};
   result.sensors = {perf, powercap, hwmon};
   return result;
 }
@@ -34,13 +34,13 @@ TEST(DoctorTextReport, ShowsStateReasonAndRemedyOfEverySensor) {
   expect_golden("doctor.txt", doctor_text(make_result()));
 }
 
-TEST(DoctorTextReport, GivesItsVerdictFirst) {
+TEST(DoctorTextReport, PrintsItsVerdictFirst) {
   DoctorResult result = make_result();
   EXPECT_NE(doctor_text(result).find("Energy can be measured here."), std::string::npos);
   result.sensors.erase(result.sensors.begin() + 1);
-  EXPECT_NE(doctor_text(result).find("but you may not"), std::string::npos);
+  EXPECT_NE(doctor_text(result).find("but this user may not"), std::string::npos);
   result.sensors.erase(result.sensors.begin());
-  EXPECT_NE(doctor_text(result).find("Nothing can be measured or estimated here."), std::string::npos);
+  EXPECT_NE(doctor_text(result).find("No energy can be measured or estimated here."), std::string::npos);
 }
 
 TEST(DoctorJsonReport, KeepsItsContract) { expect_golden("doctor.json", doctor_json(make_result()) + "\n"); }

@@ -18,9 +18,9 @@ std::string verdict(const DoctorResult& result) {
   };
   if (any(SensorState::measured)) return "Energy can be measured here.";
   if (any(SensorState::denied))
-    return "Energy could be measured here, but you may not: see below for the line that helps.";
-  if (any(SensorState::estimated)) return "Nothing can be measured here; CPU and memory are estimated.";
-  return "Nothing can be measured or estimated here.";
+    return "Energy sensors exist, but this user may not read them. Commands that grant access are below.";
+  if (any(SensorState::estimated)) return "No energy can be measured here; CPU and memory energy is estimated.";
+  return "No energy can be measured or estimated here.";
 }
 
 std::string channels_line(const SensorStatus& sensor) {
@@ -44,7 +44,7 @@ std::string doctor_text(const DoctorResult& result) {
     out += "\n";
     out += wrap_text(fmt::format("  {:<10} {:<9}  ", sensor.name, to_string(sensor.state)), sensor.reason);
     out += remedy_text(indent, sensor.remedy);
-    if (!sensor.channels.empty()) out += wrap_text(indent + "reads: ", channels_line(sensor));
+    if (!sensor.channels.empty()) out += wrap_text(indent + "channels: ", channels_line(sensor));
     for (const Diagnostic& diagnostic : sensor.diagnostics.list()) {
       out += wrap_text(indent + "note: ", diagnostic.message);
       out += remedy_text(indent, diagnostic.remedy);

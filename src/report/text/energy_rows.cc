@@ -23,7 +23,7 @@ std::string origin_text(const DomainEnergy& domain) {
   if (!domain.joules) return fmt::format("no value: {}", domain.reason);
   const std::string_view provenance = to_string(*domain.provenance);
   if (!domain.counted && !domain.part_of.empty()) return fmt::format("in {}", domain.part_of);
-  if (!domain.counted) return fmt::format("{}, not added", provenance);
+  if (!domain.counted) return fmt::format("{}, not counted", provenance);
   if (domain.provenance == Provenance::estimated) return std::string(provenance);
   return fmt::format("{}, {}", provenance, domain.sensor);
 }

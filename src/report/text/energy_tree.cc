@@ -82,7 +82,7 @@ EnergyNode finished(std::string name, Branch branch, SortBy sort) {
     branch.sum = branch.own.value_or(ReportRow{});
     for (const EnergyNode& child : node.children) add_up(branch.sum, child.sum);
   }
-  if (branch.own && !node.children.empty()) node.children.push_back({"(itself)", *branch.own, {}});
+  if (branch.own && !node.children.empty()) node.children.push_back({"(self)", *branch.own, {}});
   node.sum = node.children.empty() && branch.own ? *branch.own : std::move(branch.sum);
   // A branch with a single child is the same thing under two names: join them.
   if (node.children.size() == 1 && !branch.own) {

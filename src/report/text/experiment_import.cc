@@ -41,7 +41,7 @@ std::string experiment_import_text(const ExperimentData& data, const ExperimentI
   const Counts counts = counts_of(data);
   std::string out = fmt::format("joulemap: {} rows in {} cells, {} with energy, {} epochs\n", data.rows.size(),
                                 counts.cells, counts.with_energy, counts.epochs);
-  out += fmt::format("joulemap: joulemap experiment analyze {} tells more\n", imported.folder);
+  out += fmt::format("joulemap: to analyze the rows, run: joulemap experiment analyze {}\n", imported.folder);
   return out + diagnostics_text(counts.diagnostics);
 }
 

@@ -39,47 +39,46 @@ std::string row_line(const ExperimentPlan& plan, const ExperimentPlanRow& row, c
 std::string forecast_text(const ExperimentPlan& plan) {
   if (!plan.forecast) {
     return wrap_text("  Costs: ",
-                     "not known before a row has run: joulemap experiment plan --pilot runs one of each cell");
+                     "unknown until a row has run; joulemap experiment plan --pilot runs one row of each cell");
   }
   const ExperimentForecast& costs = *plan.forecast;
-  if (costs.rows == 0) return "  Costs: nothing is left to run\n";
+  if (costs.rows == 0) return "  Costs: no row is left to run\n";
   std::string text = fmt::format("{} rows take about {}", costs.rows, duration_text(costs.time_s));
   if (costs.energy_j) {
     text += fmt::format(", {} J ({:.3g} kWh){}", format_number(*costs.energy_j), *costs.energy_j / 3.6e6,
-                        costs.provenance == Provenance::estimated ? " by estimates" : "");
+                        costs.provenance == Provenance::estimated ? " (estimated)" : "");
   }
   if (costs.co2_g) text += fmt::format(", {:.3g} g CO2", *costs.co2_g);
   if (costs.price)
     text += fmt::format(", {:.3g} {}", *costs.price, costs.currency.empty() ? "(price)" : costs.currency);
-  return wrap_text("  Costs: ", fmt::format("{}; by {} that ran", text,
-                                            costs.completed_rows == 1 ? "the one row"
-                                                                      : fmt::format("{} rows", costs.completed_rows)));
+  return wrap_text("  Costs: ", fmt::format("{}; extrapolated from {} completed {}", text, costs.completed_rows,
+                                            costs.completed_rows == 1 ? "row" : "rows"));
 }
 
 std::string statistics_text(const PlanStatistics& plan) {
   std::string text =
-      fmt::format("{} {} cannot give a p below {:.3g}, however large the difference", plan.repetitions,
-                  plan.paired ? (plan.repetitions == 1 ? "pair" : "pairs") : "rows against as many", plan.least_p);
+      fmt::format("{} {} cannot give a p-value below {:.3g}, however large the difference", plan.repetitions,
+                  plan.paired ? (plan.repetitions == 1 ? "pair" : "pairs") : "rows per level", plan.least_p);
   if (plan.comparisons <= 1) {
     text += plan.can_be_significant ? fmt::format(", which is enough for alpha = {:g}.", plan.alpha)
-                                    : fmt::format(": at alpha = {:g} nothing can be shown. It takes {} repetitions.",
+                                    : fmt::format(": too few for alpha = {:g}. It takes {} repetitions.",
                                                   plan.alpha, plan.needed_repetitions);
   } else {
-    text += fmt::format("; times the {} comparisons of a measure that is {:.3g}", plan.comparisons,
+    text += fmt::format("; Bonferroni over the {} comparisons of a measure gives {:.3g}", plan.comparisons,
                         plan.least_p * static_cast<double>(plan.comparisons));
     text += plan.can_be_significant
-                ? fmt::format(", below alpha = {:g}: a difference can survive the adjustment.", plan.alpha)
-                : fmt::format(", above alpha = {:g}: nothing survives Bonferroni. It takes {} repetitions.", plan.alpha,
+                ? fmt::format(", below alpha = {:g}: a difference can be significant.", plan.alpha)
+                : fmt::format(", above alpha = {:g}: nothing can be significant. It takes {} repetitions.", plan.alpha,
                               plan.needed_repetitions);
   }
   text += fmt::format(
-      " That is of one measure (`analyze --metric energy_j`); energy, time and metrics together, {} or more measures "
-      "with the domains, take {} repetitions.",
+      " This holds for one measure (`analyze --metric energy_j`); energy, time, metrics and domains together, {} or "
+      "more measures, need {} repetitions.",
       plan.measures, plan.needed_for_all_measures);
   if (plan.detectable_difference_sd) {
-    text += fmt::format(" A difference of {:g} times the noise of one row is found in nine of ten experiments",
+    text += fmt::format(" A difference of {:g} standard deviations of one row is detected with 90 % power",
                         *plan.detectable_difference_sd);
-    text += plan.noise ? fmt::format(": {:.3g} % at the {:.3g} % noise of the rows so far.",
+    text += plan.noise ? fmt::format(": {:.3g} % at the standard deviation of {:.3g} % so far.",
                                      100 * *plan.noise * *plan.detectable_difference_sd, 100 * *plan.noise)
                        : ".";
   }
@@ -131,8 +130,8 @@ std::string experiment_status_text(const ExperimentPlan& plan, const TextStyle& 
   }
   if (plan.count(RowState::done) < plan.rows.size()) text += forecast_text(plan);
   if (plan.count(RowState::failed) > 0) {
-    text += wrap_text("  -> ", fmt::format("joulemap experiment resume {} runs what failed again; stderr.txt in the "
-                                           "row's folder says why it did",
+    text += wrap_text("  -> ", fmt::format("joulemap experiment resume {} re-runs failed rows; stderr.txt in the "
+                                           "row's folder contains the error",
                                            plan.folder));
   }
   return text + diagnostics_text(plan.diagnostics);

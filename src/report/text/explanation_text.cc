@@ -22,7 +22,7 @@ std::string heading(const OperationExplanation& explanation) {
 }
 
 std::string physics_table(const OperationExplanation& explanation, const TextStyle& style) {
-  TextTable table{"", {"physics", "datasheet grants", "fitted", "share"}, {false, true, true, true}, {}};
+  TextTable table{"", {"physics", "by datasheet", "fitted", "share"}, {false, true, true, true}, {}};
   double sum_s = 0;
   for (const double part : explanation.physical_terms) sum_s += part;
   for (std::size_t index = 0; index < predict::kTermCount; ++index) {
@@ -47,18 +47,18 @@ std::string features_table(const OperationExplanation& explanation, const TextSt
 
 std::string operation_text(const OperationExplanation& explanation, const TextStyle& style) {
   if (explanation.operation.kind == predict::Kind::view)
-    return "   " + heading(explanation) + ": moves nothing and launches nothing\n\n";
+    return "   " + heading(explanation) + ": moves no data and launches no kernel\n\n";
   const predict::OperationEstimate& guess = explanation.estimate;
   std::string out = "   " + style.bold(heading(explanation)) + "\n";
   out += "   " + printable(parameters_text(explanation.operation)) + "\n";
-  out += fmt::format("   {}FLOP, {}B; held up by {}\n", si_prefixed_text(explanation.work.flops),
+  out += fmt::format("   {}FLOP, {}B; bound by {}\n", si_prefixed_text(explanation.work.flops),
                      si_prefixed_text(explanation.work.bytes), name_of(explanation.bound));
-  out += fmt::format("   physics: {} in {}; trees: {} times the energy, {} times the time, trusted to {}\n",
+  out += fmt::format("   physics: {} in {}; trees: {} x energy, {} x time, weight {}\n",
                      energy_text(explanation.physical_j), duration_text(guess.physical_time_s),
                      format_number(explanation.tree_factor, 3),
                      format_number(guess.physical_time_s > 0 ? guess.time_s / guess.physical_time_s : 1, 3),
                      percent_text(guess.trust));
-  out += fmt::format("   so {} in {}\n", energy_text(guess.energy_j), duration_text(guess.time_s));
+  out += fmt::format("   result: {} in {}\n", energy_text(guess.energy_j), duration_text(guess.time_s));
   return out + physics_table(explanation, style) + features_table(explanation, style) + "\n";
 }
 
@@ -66,7 +66,7 @@ std::string operation_text(const OperationExplanation& explanation, const TextSt
 
 std::string prediction_explanation_text(const predict::PredictionReport& report, const TextStyle& style) {
   if (report.explanation.empty()) return {};
-  std::string out = "\n " + style.bold("Why " + printable(report.explained)) + "\n";
+  std::string out = "\n " + style.bold("Explanation of " + printable(report.explained)) + "\n";
   for (const OperationExplanation& explanation : report.explanation) out += operation_text(explanation, style);
   return out;
 }

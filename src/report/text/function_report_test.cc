@@ -67,15 +67,15 @@ ExperimentData two_rows() {
   return data;
 }
 
-TEST(FunctionReport, TellsWhyFunctionsDrawAndWhatToldIt) {
+TEST(FunctionReport, PrintsCausesOfFunctionsAndTheirEvidence) {
   expect_golden("functions.md", markdown_table(functions_table(two_cells())));
 }
 
-TEST(FunctionReport, HasAllDigitsAsCsv) {
+TEST(FunctionReport, CsvHasAllDigits) {
   expect_golden("functions.csv", csv_table(full_precision_functions_table(two_cells())));
 }
 
-TEST(FunctionReport, HasSingleRowsWithTheirFlagsAndNothingWhereNothingIsKnown) {
+TEST(FunctionReport, PrintsSingleRowsWithFlagsAndLeavesUnknownValuesEmpty) {
   expect_golden("experiment_rows.csv", csv_table(full_precision_rows_table(two_rows(), two_cells())));
 }
 

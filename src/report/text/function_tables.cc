@@ -47,8 +47,8 @@ std::string basis_text(const CellFunctionMean& one) {
 }  // namespace
 
 TextTable functions_table(const AnalysisResult& result) {
-  TextTable table{"Functions that draw the most, and why: means of a row",
-                  {"cell", "function", "device", "energy", "share", "time", "calls", "cause", "of its time", "told by"},
+  TextTable table{"Functions with the highest energy, with causes: means per row",
+                  {"cell", "function", "device", "energy", "share", "time", "calls", "cause", "of time", "cause basis"},
                   {false, false, false, true, true, true, true, false, true, false},
                   {}};
   for (const AnalysisCell& cell : result.cells) {
@@ -63,7 +63,7 @@ TextTable functions_table(const AnalysisResult& result) {
 
 TextTable cell_functions_table(const AnalysisCell& cell) {
   TextTable table{"",
-                  {"function", "device", "energy", "time", "calls", "cause", "by"},
+                  {"function", "device", "energy", "time", "calls", "cause", "cause basis"},
                   {false, false, true, true, true, false, false},
                   {}};
   for (const CellFunctionMean* const one : largest(cell, kMostInTerminals)) {

@@ -12,10 +12,10 @@ std::string import_text(const ImportResult& result) {
   std::string out =
       fmt::format("joulemap: {} events ({} dropped), {} kernels", result.events, result.events_dropped, result.kernels);
   if (result.kernel_scope_share)
-    out += fmt::format(" ({:.1f} % of their time has a place)", 100 * *result.kernel_scope_share);
-  out += fmt::format(", {} steps, {} samples of power, {} s\n", result.steps, result.samples,
+    out += fmt::format(" ({:.1f} % of their time has a scope)", 100 * *result.kernel_scope_share);
+  out += fmt::format(", {} steps, {} power samples, {} s\n", result.steps, result.samples,
                      format_number(result.elapsed_s));
-  out += fmt::format("joulemap: joulemap report {} tells more\n", result.file);
+  out += fmt::format("joulemap: to see the energy, run: joulemap report {}\n", result.file);
   return out + diagnostics_text(result.diagnostics);
 }
 

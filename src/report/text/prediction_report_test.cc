@@ -61,16 +61,16 @@ predict::PredictionReport prediction() {
   return report;
 }
 
-TEST(PredictionReport, TellsWhatAStepDrawsInText) {
+TEST(PredictionReport, PrintsTheEnergyOfAStepAsText) {
   expect_golden("prediction.txt", prediction_text(prediction(), 2, {Characters::ascii}));
   expect_golden("prediction_wide.txt", prediction_text(prediction(), 0, {Characters::unicode, 110}));
 }
 
-TEST(PredictionReport, TellsWhatAStepDrawsInJson) {
+TEST(PredictionReport, PrintsTheEnergyOfAStepAsJson) {
   expect_golden("prediction.json", prediction_json(prediction()) + "\n");
 }
 
-TEST(PredictionReport, ExplainsALayerByItsPhysicsAndFeatures) {
+TEST(PredictionReport, ExplainsALayerByPhysicsAndFeatures) {
   predict::PredictionReport report = prediction();
   predict::OperationExplanation explanation;
   explanation.operation = {.layer = "fc",
@@ -90,7 +90,7 @@ TEST(PredictionReport, ExplainsALayerByItsPhysicsAndFeatures) {
   report.explanation = {explanation};
   const std::string text = prediction_explanation_text(report, {Characters::ascii});
   for (const char* part :
-       {"Why fc", "rows=32;in=512;out=1000;bias=1", "trusted to 100%", "1.14 times the energy", "launch"}) {
+       {"Explanation of fc", "rows=32;in=512;out=1000;bias=1", "weight 100%", "1.14 x energy", "launch"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
   const std::string json = prediction_json(report);
@@ -100,7 +100,7 @@ TEST(PredictionReport, ExplainsALayerByItsPhysicsAndFeatures) {
   }
 }
 
-TEST(PredictionReport, NamesFromAFileCannotSteerTheTerminal) {
+TEST(PredictionReport, EscapesNamesFromAFile) {
   predict::PredictionReport report = prediction();
   report.model = "\x1b[2Jgone";
   report.prediction.layers.front().name = "a\nb";
@@ -109,14 +109,14 @@ TEST(PredictionReport, NamesFromAFileCannotSteerTheTerminal) {
   EXPECT_EQ(text.find("a\nb"), std::string::npos);
 }
 
-TEST(PredictionReport, EnergiesAreToldInTheUnitThatSuitsThem) {
+TEST(PredictionReport, ChoosesTheUnitByTheSizeOfAnEnergy) {
   EXPECT_EQ(energy_text(0.0123), "12.3 mJ");
   EXPECT_EQ(energy_text(2.5e6), "2.50 MJ");
   EXPECT_EQ(energy_text(0), "0 J");
   EXPECT_EQ(interval_text(0.0123, 0.009, 0.0151), "12.3 mJ (9.00 .. 15.1)");
 }
 
-TEST(CardReport, HasALineForEachSizeAndPrecisionWithTheBackwardPassBesideIt) {
+TEST(CardReport, HasALinePerSizeAndPrecisionWithTheBackwardPass) {
   predict::OperationCard card;
   card.subject = {"torch.nn.Linear", predict::Kind::dense, "", ""};
   card.device = "NVIDIA H200";
@@ -129,7 +129,7 @@ TEST(CardReport, HasALineForEachSizeAndPrecisionWithTheBackwardPassBesideIt) {
       card.rows.push_back({"64 x 1024 -> 1024", false, operation, 12e-6, 0.004, 1.3e8, 4e6, predict::Bound::memory, 1});
     }
   }
-  card.advice = {"At 64 x 1024 -> 1024 bf16 saves next to nothing beside fp32."};
+  card.advice = {"At 64 x 1024 -> 1024 bf16 saves almost no energy compared with fp32."};
   expect_golden("card.txt", operation_card_text(card, {Characters::ascii}));
   expect_golden("card.json", operation_card_json(card) + "\n");
 }

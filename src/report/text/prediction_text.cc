@@ -30,18 +30,20 @@ std::string line_of(std::string_view value, std::string_view what) {
   return fmt::format("  {:>12}  {}\n", value, what);
 }
 
-std::string_view unit_of(const Prediction& prediction) { return prediction.training ? "a training step" : "a pass"; }
+std::string_view unit_of(const Prediction& prediction) {
+  return prediction.training ? "per training step" : "per pass";
+}
 
 std::string title(const PredictionReport& report, const TextStyle& style) {
   const Prediction& prediction = report.prediction;
   const std::string name = report.model.empty() ? "A network" : printable(report.model);
   std::string what = fmt::format("{} on {}: {}", shortened(name, 40), prediction.device,
-                                 prediction.training ? "a training step" : "inference");
-  if (report.batch) what += fmt::format(" of batch {}", *report.batch);
+                                 prediction.training ? "one training step" : "inference");
+  if (report.batch) what += fmt::format(" with batch {}", *report.batch);
   const std::string how = fmt::format(
-      " {}, {}{}, predicted{}\n", report.precision == "default" ? "types as PyTorch chooses them" : report.precision,
+      " {}, {}{}, predicted{}\n", report.precision == "default" ? "default types" : report.precision,
       name_of(report.mode), report.optimizer.empty() ? "" : ", " + report.optimizer,
-      prediction.fitted ? "" : " by its datasheet");
+      prediction.fitted ? "" : " from its datasheet");
   const std::string warning = predict::lower_bound_warning(prediction);
   const std::string bound = warning.empty() ? "" : wrap_text(" WARNING: ", printable(warning), style.columns);
   return "\n " + style.bold(what) + "\n" + how + bound + "\n";
@@ -51,19 +53,19 @@ std::string headline(const PredictionReport& report) {
   const Prediction& prediction = report.prediction;
   const std::string interval =
       prediction.high_j ? fmt::format("90 %: {} .. {}", energy_text(prediction.low_j), energy_text(*prediction.high_j))
-                        : "a lower bound";
+                        : "lower bound";
   std::string out = line_of((prediction.high_j ? "" : ">= ") + energy_text(prediction.energy_j),
-                            fmt::format("{} ({}), of the GPU alone", unit_of(prediction), interval));
+                            fmt::format("{} ({}), GPU only", unit_of(prediction), interval));
   if (report.batch && *report.batch > 1) {
-    out += line_of(energy_text(prediction.energy_j / static_cast<double>(*report.batch)), "a sample");
+    out += line_of(energy_text(prediction.energy_j / static_cast<double>(*report.batch)), "per sample");
   }
   out += line_of(duration_text(prediction.time_s),
-                 fmt::format("the GPU computes for {}, the host launches for {}", duration_text(prediction.gpu_s),
+                 fmt::format("GPU compute {}, host launches {}", duration_text(prediction.gpu_s),
                              duration_text(prediction.host_s)));
-  out += line_of(fmt::format("{} W", format_number(prediction.power_w, 3)), "on average");
+  out += line_of(fmt::format("{} W", format_number(prediction.power_w, 3)), "mean power");
   if (prediction.flops > 0) {
     out += line_of(si_prefixed_text(prediction.flops) + "FLOP",
-                   fmt::format("{} pJ each", format_number(1e12 * prediction.energy_j / prediction.flops, 3)));
+                   fmt::format("{} pJ per FLOP", format_number(1e12 * prediction.energy_j / prediction.flops, 3)));
   }
   return out;
 }
@@ -127,7 +129,7 @@ std::string layers_text(const Prediction& prediction, std::size_t top, const Tex
     out += table.text(fmt::format("and {} more", hidden), "", energy_text(std::max(0.0, rest_j)), rest_j, "");
   }
   if (prediction.idle_j > 0) {
-    out += table.text("(the GPU waits)", "", energy_text(prediction.idle_j), prediction.idle_j,
+    out += table.text("(GPU idle)", "", energy_text(prediction.idle_j), prediction.idle_j,
                       duration_text(std::max(0.0, prediction.time_s - prediction.gpu_s)));
   }
   return out;
@@ -135,14 +137,14 @@ std::string layers_text(const Prediction& prediction, std::size_t top, const Tex
 
 std::string unknown_text(const Prediction& prediction, const TextStyle& style) {
   if (prediction.unknown.empty()) return {};
-  std::string out = "\n " + style.bold(fmt::format("Not known ({})", prediction.unknown.size())) + "\n";
+  std::string out = "\n " + style.bold(fmt::format("Unknown operations ({})", prediction.unknown.size())) + "\n";
   constexpr std::size_t kMost = 20;
   for (std::size_t index = 0; index < std::min(kMost, prediction.unknown.size()); ++index) {
     const predict::UnknownOperation& one = prediction.unknown[index];
     const std::string where = one.layer.empty() ? "" : " in " + printable(one.layer);
     out += wrap_text("   ",
                      fmt::format("{}{}: {}; {}", printable(one.source), where, printable(one.reason),
-                                 one.bounded ? "it counts as a copy of its tensors" : "it is not in the total"),
+                                 one.bounded ? "counted as a copy of its tensors" : "not in the total"),
                      style.columns);
   }
   if (prediction.unknown.size() > kMost) out += fmt::format("   and {} more\n", prediction.unknown.size() - kMost);
@@ -152,16 +154,16 @@ std::string unknown_text(const Prediction& prediction, const TextStyle& style) {
 std::string cost_of(double energy_j, const predict::Tariff& tariff) {
   const predict::Footprint footprint = footprint_of(energy_j, tariff);
   std::string out = si_prefixed_text(1000 * footprint.co2_kg) + "g CO2";
-  if (footprint.price) out += fmt::format(", {} to pay", format_number(*footprint.price, 3));
+  if (footprint.price) out += fmt::format(", cost {}", format_number(*footprint.price, 3));
   return out;
 }
 
 std::string tariff_text(const predict::Tariff& tariff) {
   std::string out = fmt::format("At {} g/kWh", format_number(tariff.intensity(), 3));
-  if (!tariff.grid_gco2_kwh) out += ", about the world's mean (--grid-gco2-kwh says another)";
-  if (tariff.price_kwh) out += fmt::format(", {} a kWh", format_number(*tariff.price_kwh, 3));
-  out += tariff.pue > 1 ? fmt::format(", and {} J of the building for each of the GPU", format_number(tariff.pue, 3))
-                        : ", without what the building draws (--pue)";
+  if (!tariff.grid_gco2_kwh) out += ", about the world average (set --grid-gco2-kwh)";
+  if (tariff.price_kwh) out += fmt::format(", {} per kWh", format_number(*tariff.price_kwh, 3));
+  out += tariff.pue > 1 ? fmt::format(", PUE {}", format_number(tariff.pue, 3))
+                        : ", without data-center overhead (set --pue)";
   return out + ".";
 }
 

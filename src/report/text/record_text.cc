@@ -26,20 +26,20 @@ std::string total_text(const RecordResult& result) {
   }
   if (measured_j) return fmt::format("{} J measured", format_number(*measured_j));
   if (estimated_j) return fmt::format("{} J estimated", format_number(*estimated_j));
-  return "no energy: no sensor gave a value";
+  return "no energy: no sensor returned a value";
 }
 
 std::string samples_text(const RecordResult& result) {
   if (!result.is_written) {
-    return fmt::format("joulemap: {} samples were read and none could be written: nothing of this run is in {}\n",
+    return fmt::format("joulemap: {} samples were read, but none could be written: {} contains no data of this run\n",
                        result.samples, result.file);
   }
   const std::string lost =
       result.lost_samples > 0 ? fmt::format(", {} more could not be written", result.lost_samples) : "";
   const std::uint64_t written = result.samples - std::min(result.samples, result.lost_samples);
   const std::string size = result.file_bytes > 0 ? size_text(result.file_bytes) : "in parts";
-  return fmt::format("joulemap: {} samples in {} ({}{}); joulemap report {} tells more\n", written, result.file, size,
-                     lost, result.file);
+  return fmt::format("joulemap: {} samples in {} ({}{}); to see the energy, run: joulemap report {}\n", written,
+                     result.file, size, lost, result.file);
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ CalibrateResult calibration() {
   still.refresh_s = still.refresh_spread_s = still.idle_w = std::nullopt;
   result.findings = {counter, power, still};
   result.calibration_file = "/home/me/.local/share/joulemap/calibration.joule";
-  result.diagnostics.add({"not_idle", 1, "gpu0 was busy to 40 %: its idle power is too high", "calibrate while idle"});
+  result.diagnostics.add({"not_idle", 1, "gpu0 was 40 % busy: its idle power is too high", "calibrate while idle"});
   return result;
 }
 
@@ -128,11 +128,11 @@ CalibrateResult loaded_calibration() {
   history.sleep_w = 99.8;
   history.gain_spread = std::nullopt;
   result.findings.push_back(history);
-  result.diagnostics.add({"gpu_not_loaded",
-                          1,
-                          "gpu1 was not loaded, so how late its sensors are is not known: cuCtxCreate: out of memory "
-                          "(CUDA error 2)",
-                          {}});
+  result.diagnostics.add(
+      {"gpu_not_loaded",
+       1,
+       "gpu1 was not loaded, its sensor latency is unknown: cuCtxCreate: out of memory (CUDA error 2)",
+       {}});
   return result;
 }
 
@@ -156,35 +156,35 @@ RecordResult recorded() {
   return result;
 }
 
-TEST(RecordingReport, TellsARecordingInText) {
+TEST(RecordingReport, PrintsARecordingAsText) {
   expect_golden("report.txt", report_text(training(), {}, {Characters::unicode}));
 }
 
 TEST(RecordingReport, NeedsNoUnicode) { expect_golden("report_ascii.txt", report_text(training(), {}, {})); }
 
-TEST(RecordingReport, TellsARecordingInJson) { expect_golden("report.json", report_json(training()) + "\n"); }
+TEST(RecordingReport, PrintsARecordingAsJson) { expect_golden("report.json", report_json(training()) + "\n"); }
 
-TEST(RecordingReport, SaysWhenARecordingWasCutOffAndNothingIsKnown) {
+TEST(RecordingReport, ReportsATruncatedRecordingAndUnknownValues) {
   ReportResult result;
   result.diagnostics.add(
-      {"no_samples", 1, "no sensor was recorded: energies are not known", "joulemap doctor tells why"});
+      {"no_samples", 1, "no sensor was recorded: energies are unknown", "run joulemap doctor to see why"});
   expect_golden("report_nothing.txt", report_text(result, {}, {}));
   expect_golden("report_nothing.json", report_json(result) + "\n");
 }
 
-TEST(RecordingReport, TellsWhatWasRecorded) {
+TEST(RecordingReport, PrintsTheContentOfARecording) {
   expect_golden("record.txt", record_text(recorded()));
   expect_golden("record.json", record_json(recorded()) + "\n");
 }
 
-TEST(RecordingReport, TellsACalibration) {
+TEST(RecordingReport, PrintsACalibration) {
   expect_golden("calibrate.txt", calibrate_text(calibration()));
   expect_golden("calibrate.json", calibrate_json(calibration()) + "\n");
   expect_golden("calibrate_loaded.txt", calibrate_text(loaded_calibration()));
   expect_golden("calibrate_loaded.json", calibrate_json(loaded_calibration()) + "\n");
 }
 
-TEST(Sparkline, LeavesABlankWhereNothingIsKnown) {
+TEST(Sparkline, LeavesABlankForUnknownValues) {
   const std::vector<std::optional<double>> values = {0, 100, std::nullopt, 50};
   EXPECT_EQ(sparkline(values, 4, 100, false), "_# =");
   EXPECT_EQ(sparkline(values, 2, 100, false), "==");

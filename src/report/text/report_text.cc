@@ -25,7 +25,7 @@ std::string title(const ReportResult& result, const TextStyle& style) {
   for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + argument;
   const std::string what = subject.empty() ? "a recording" : quoted(subject, style.columns - 24);
   std::string out = "\n" + style.bold(" Energy of " + what) + "\n";
-  if (!result.complete) out += " The recording is not complete: this is what it holds.\n";
+  if (!result.complete) out += " The recording is incomplete; the report covers what was written.\n";
   return out + "\n";
 }
 
@@ -69,7 +69,7 @@ std::string report_text(const ReportResult& result, const TreeTextOptions& view,
   std::string out = title(result, style);
   if (const std::string waiting = waiting_headline(result); !waiting.empty()) out += waiting + "\n";
   for (const DomainEnergy& domain : result.domains) out += energy_row_text(energy_row_of(domain));
-  if (result.domains.empty()) out += "  no sensor gave a value\n";
+  if (result.domains.empty()) out += "  no sensor returned a value\n";
   out += totals(result) + tree_text(result, view, style) + waiting_table(result, style) + power_curves(result, style) +
          summary_text(result, style);
   const std::string notes = diagnostics_text(result.diagnostics);

@@ -14,12 +14,12 @@ Diagnostics diagnostics_of(const SharedRecording& shared) {
   Diagnostics diagnostics;
   if (shared.dropped_chunks > 0) {
     diagnostics.add({"chunks_skipped", shared.dropped_chunks,
-                     "chunks that this version does not understand are not in the copy",
-                     "share it with a newer joulemap"});
+                     "the copy omits chunks that this version cannot read",
+                     "copy it with a newer joulemap"});
   }
   if (shared.dropped_bytes > 0) {
     diagnostics.add({"recording_damaged", 1,
-                     fmt::format("{} bytes that belong to no whole chunk are not in the copy", shared.dropped_bytes),
+                     fmt::format("the copy omits {} bytes that belong to no complete chunk", shared.dropped_bytes),
                      ""});
   }
   return diagnostics;

@@ -48,7 +48,7 @@ StatResult make_result(std::vector<StatRun> runs) {
   return result;
 }
 
-StatResult with_everything_that_can_go_wrong() {
+StatResult result_with_all_faults() {
   StatRun run = make_run(310);
   DomainEnergy frozen;
   frozen.name = "psys";
@@ -77,7 +77,7 @@ StatResult with_everything_that_can_go_wrong() {
   return result;
 }
 
-TEST(StatTextReport, ATotalIsTheMeanOfTheRunsThatHaveAllDomains) {
+TEST(StatTextReport, ATotalIsTheMeanOfRunsWithAllDomains) {
   StatRun poor = make_run(310);
   poor.domains[0].joules = poor.domains[0].mean_w = std::nullopt;
   poor.domains[0].reason = "denied";
@@ -96,12 +96,12 @@ TEST(StatTextReport, ShowsTheMeanOfSeveralRuns) {
       stat_text(make_result({make_run(310.4), make_run(312), make_run(308.8), make_run(311), make_run(309.9)})));
 }
 
-TEST(StatTextReport, ShowsWhatIsEstimatedMissingAndOdd) {
-  expect_golden("stat_odd.txt", stat_text(with_everything_that_can_go_wrong()));
+TEST(StatTextReport, MarksEstimatedMissingAndSuspiciousValues) {
+  expect_golden("stat_odd.txt", stat_text(result_with_all_faults()));
 }
 
-TEST(StatTextReport, ShowsIntervalsAsTheyPass) {
-  const StatRun run = with_everything_that_can_go_wrong().runs[0];
+TEST(StatTextReport, PrintsIntervalsLive) {
+  const StatRun run = result_with_all_faults().runs[0];
   expect_golden("stat_intervals.txt",
                 stat_interval_text(run.intervals[0], true) + stat_interval_text(run.intervals[1], false));
 }
@@ -115,15 +115,15 @@ TEST(StatTextReport, FitsEightyColumnsWithoutControlCharacters) {
       start = end + 1;
     }
   }
-  EXPECT_EQ(stat_text(with_everything_that_can_go_wrong()).find('\x1b'), std::string::npos);
+  EXPECT_EQ(stat_text(result_with_all_faults()).find('\x1b'), std::string::npos);
 }
 
 TEST(StatJsonReport, KeepsItsContract) {
   expect_golden("stat_two_runs.json", stat_json(make_result({make_run(310.4), make_run(312)})) + "\n");
 }
 
-TEST(StatJsonReport, SaysNullAndWhyForWhatIsNotKnown) {
-  expect_golden("stat_odd.json", stat_json(with_everything_that_can_go_wrong()) + "\n");
+TEST(StatJsonReport, PrintsNullWithAReasonForUnknownValues) {
+  expect_golden("stat_odd.json", stat_json(result_with_all_faults()) + "\n");
 }
 
 }  // namespace

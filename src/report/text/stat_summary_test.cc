@@ -19,20 +19,20 @@ StatRun run_of(std::optional<double> joules, Provenance provenance = Provenance:
   return run;
 }
 
-TEST(StatSummary, GivesASingleRunItsOwnUncertainty) {
+TEST(StatSummary, ASingleRunHasItsOwnUncertainty) {
   const auto summary = summarize_runs(std::vector<StatRun>{run_of(100)}, 0.95);
   ASSERT_EQ(summary.size(), 1u);
   EXPECT_DOUBLE_EQ(summary[0].low_j.value(), 98);
   EXPECT_DOUBLE_EQ(summary[0].high_j.value(), 102);
 }
 
-TEST(StatSummary, TakesTheIntervalOfSeveralRunsFromTheirSpread) {
+TEST(StatSummary, TheIntervalOfSeveralRunsComesFromTheirSpread) {
   const auto summary = summarize_runs(std::vector<StatRun>{run_of(99), run_of(100), run_of(101)}, 0.95);
   EXPECT_DOUBLE_EQ(summary[0].mean_j.value(), 100);
   EXPECT_NEAR(summary[0].high_j.value() - 100, 2.4841, 1e-4);  // t(2, 0.975) / sqrt(3)
 }
 
-TEST(StatSummary, DoesNotLetRepetitionHideTheErrorOfAnEstimate) {
+TEST(StatSummary, RepetitionDoesNotReduceTheErrorOfAnEstimate) {
   const std::vector<StatRun> runs(5, run_of(100, Provenance::estimated));
   const auto summary = summarize_runs(runs, 0.95);
   EXPECT_DOUBLE_EQ(summary[0].high_j.value(), 102);  // no spread, but the model error is 2 J
@@ -45,7 +45,7 @@ TEST(StatSummary, NeverAveragesEstimatesWithMeasurements) {
   EXPECT_EQ(summary[0].runs_with_value, 2u);
 }
 
-TEST(StatSummary, LeavesOutRunsWithoutAValueAndSaysSo) {
+TEST(StatSummary, ExcludesAndReportsRunsWithoutAValue) {
   const auto summary = summarize_runs(std::vector<StatRun>{run_of(100), run_of(std::nullopt)}, 0.95);
   EXPECT_EQ(summary[0].runs_with_value, 1u);
   EXPECT_DOUBLE_EQ(summary[0].mean_j.value(), 100);

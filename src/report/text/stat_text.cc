@@ -136,12 +136,12 @@ std::string time_lines(const StatResult& result) {
   if (has_times) out += fmt::format("   {} s user   {} s system", format_number(user_s), format_number(system_s));
   out += "\n";
   if (shares > 0) {
-    const std::string_view whose = result.attached_pid ? "that process's" : "the command's";
-    out += fmt::format("  {:>11} % of the machine's CPU time was {}\n",
+    const std::string_view whose = result.attached_pid ? "that process" : "the command";
+    out += fmt::format("  {:>11} % of the machine's CPU time used by {}\n",
                        format_number(100 * share / static_cast<double>(shares)), whose);
   }
   const double own_share = elapsed_s > 0 ? 100 * own_s / elapsed_s : 0;
-  out += fmt::format("  {:>11} s CPU time spent by joulemap itself ({:.2g} %)\n", format_number(own_s), own_share);
+  out += fmt::format("  {:>11} s CPU time used by joulemap ({:.2g} %)\n", format_number(own_s), own_share);
   return out;
 }
 
@@ -171,7 +171,7 @@ std::string stat_text(const StatResult& result) {
   std::string out = title(result);
   if (!result.runs.empty()) {
     const std::string rows = domain_rows(result);
-    out += rows.empty() ? "  no sensor gave a value\n" : rows;
+    out += rows.empty() ? "  no sensor returned a value\n" : rows;
     const std::string totals = total_rows(result);
     if (!totals.empty()) out += "  -----------\n" + totals;
     out += "\n" + time_lines(result) + exit_lines(result);

@@ -40,7 +40,7 @@ std::string step_energy_distribution_text(const ReportResult& result, const Text
   std::sort(sorted.begin(), sorted.end());
   const double high = quantile(sorted, 0.95);
   const bool are_many = sorted.size() >= kManyRows;
-  const std::string range = fmt::format("{} between {} and {} J", are_many ? "nine of ten" : "all",
+  const std::string range = fmt::format("{} between {} and {} J", are_many ? "90 %" : "all",
                                         format_number(are_many ? quantile(sorted, 0.05) : sorted.front()),
                                         format_number(are_many ? high : sorted.back()));
   const std::string summary =

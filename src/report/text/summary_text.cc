@@ -34,8 +34,8 @@ std::string units_text(const ReportResult& result, const TextStyle& style) {
   if (!product_js) return out;
   const bool is_estimated = rates.provenance == Provenance::estimated;
   out += fmt::format("  {:>11} J s energy-delay product{}", format_number(*product_js),
-                     is_estimated ? " (of estimates)" : "");
-  if (rates.steps) out += fmt::format(", {} J s a step", format_number(*product_js / *rates.steps / *rates.steps));
+                     is_estimated ? " (estimated)" : "");
+  if (rates.steps) out += fmt::format(", {} J s per step", format_number(*product_js / *rates.steps / *rates.steps));
   return out + "\n";
 }
 
@@ -52,16 +52,16 @@ std::string metrics_text(const ReportResult& result) {
 std::string own_costs(const ReportResult& result) {
   std::string out;
   if (result.probe) {
-    out += fmt::format("  {:>11} s of it probing, {} J\n", format_number(result.probe->time_s),
+    out += fmt::format("  {:>11} s probing, {} J\n", format_number(result.probe->time_s),
                        result.probe->energy_j ? format_number(*result.probe->energy_j) : "?");
   }
   if (result.dither_s) {
     const double share = result.elapsed_s > 0 ? 100 * *result.dither_s / result.elapsed_s : 0;
-    out += fmt::format("  {:>11} s of it held up by --dither ({:.2g} %)\n", format_number(*result.dither_s), share);
+    out += fmt::format("  {:>11} s paused by --dither ({:.2g} %)\n", format_number(*result.dither_s), share);
   }
   if (result.overhead_cpu_s) {
     const double share = result.elapsed_s > 0 ? 100 * *result.overhead_cpu_s / result.elapsed_s : 0;
-    out += fmt::format("  {:>11} s CPU time spent by joulemap itself ({:.2g} %)\n",
+    out += fmt::format("  {:>11} s CPU time used by joulemap ({:.2g} %)\n",
                        format_number(*result.overhead_cpu_s), share);
   }
   if (result.signal) {

@@ -13,8 +13,8 @@ namespace joulemap::report {
 namespace {
 
 const EnergyNode* child(const EnergyNode& node, const std::string& name) {
-  for (const EnergyNode& one : node.children) {
-    if (one.name == name) return &one;
+  for (const EnergyNode& candidate : node.children) {
+    if (candidate.name == name) return &candidate;
   }
   return nullptr;
 }
@@ -30,7 +30,7 @@ std::size_t longest_line(const std::string& text) {
   return longest;
 }
 
-TEST(EnergyTree, ABranchHoldsAllThatLiesInItAndWhatItDidItself) {
+TEST(EnergyTree, ABranchSumsItsChildrenAndItsOwnEnergy) {
   const EnergyNode root = energy_tree(example_training(), {});
   const EnergyNode* gpu = child(root, "gpu0");
   ASSERT_NE(gpu, nullptr);
@@ -41,11 +41,11 @@ TEST(EnergyTree, ABranchHoldsAllThatLiesInItAndWhatItDidItself) {
   const EnergyNode* layer = child(*backward, "layer1.0");
   ASSERT_NE(layer, nullptr) << "a branch with one branch is one";
   EXPECT_DOUBLE_EQ(layer->sum.energy_j.value(), 1500);
-  ASSERT_NE(child(*layer, "(itself)"), nullptr);
-  EXPECT_DOUBLE_EQ(child(*layer, "(itself)")->sum.energy_j.value(), 100);
+  ASSERT_NE(child(*layer, "(self)"), nullptr);
+  EXPECT_DOUBLE_EQ(child(*layer, "(self)")->sum.energy_j.value(), 100);
 }
 
-TEST(EnergyTree, IntervalsOfBranchesAreThoseOfTheLedgerAndNotSumsOfTheirRows) {
+TEST(EnergyTree, IntervalsOfBranchesComeFromTheLedgerAndNotFromSums) {
   const EnergyNode root = energy_tree(example_training(), {});
   const EnergyNode& gpu = *child(root, "gpu0");
   EXPECT_DOUBLE_EQ(gpu.sum.low_j.value(), 3980);
@@ -58,7 +58,7 @@ TEST(EnergyTree, ADeviceWithoutEnergyHasTimesAndNoZero) {
   EXPECT_FALSE(child(root, "cpu train forward head")->sum.energy_j);
 }
 
-TEST(TreeLines, TheLargestBranchesAreUnfoldedAsLongAsThereAreLines) {
+TEST(TreeLines, ExpandsTheLargestBranchesUpToTheLineLimit) {
   const EnergyNode root = energy_tree(example_training(), {});
   for (std::size_t most = 1; most < 20; ++most) {
     const std::vector<TreeLine> lines = tree_lines(root, {{}, most, 0});
@@ -67,7 +67,7 @@ TEST(TreeLines, TheLargestBranchesAreUnfoldedAsLongAsThereAreLines) {
   EXPECT_EQ(tree_lines(root, {1, 100, 0}).size(), 2u) << "devices only";
 }
 
-TEST(TreeLines, WhatIsLeftOutIsSummedUp) {
+TEST(TreeLines, SumsOmittedBranches) {
   const EnergyNode root = energy_tree(example_training(), {});
   double shown_j = 0;
   for (const TreeLine& line : tree_lines(root, {{}, 6, 0})) {
@@ -77,7 +77,7 @@ TEST(TreeLines, WhatIsLeftOutIsSummedUp) {
   EXPECT_DOUBLE_EQ(shown_j, root.sum.energy_j.value());
 }
 
-TEST(TreeReport, ReadsAt80Columns) {
+TEST(TreeReport, FitsEightyColumns) {
   const std::string text = tree_text(example_training(), {}, {Characters::unicode});
   expect_golden("report_tree.txt", text);
   EXPECT_LE(longest_line(text), 80u);
@@ -89,26 +89,26 @@ TEST(TreeReport, NeedsNoUnicodeAndNoWideTerminal) {
   EXPECT_TRUE(std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80; }));
 }
 
-TEST(TreeReport, SaysTheBasisInFullWhereThereIsRoom) {
+TEST(TreeReport, PrintsTheFullBasisInWideTerminals) {
   expect_golden("report_tree_wide.txt", tree_text(example_training(), {}, {Characters::unicode, 120}));
 }
 
-TEST(TreeReport, ATerminalObeysNoNameOfARecording) {
+TEST(TreeReport, EscapesNamesOfARecording) {
   ReportResult result = example_training();
   result.rows[0].path.back() = "evil\x1b[2Jname";
   const std::string text = tree_text(result, {}, {Characters::unicode});
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
 
-TEST(TreeReport, SaysWhenNoRowHoldsTheFilter) {
+TEST(TreeReport, ReportsAFilterWithoutMatches) {
   TreeTextOptions view;
   view.query.filter = "no such thing";
   ReportResult result = example_training();
   result.groups.clear();
-  EXPECT_NE(tree_text(result, view, {}).find("no row holds this text"), std::string::npos);
+  EXPECT_NE(tree_text(result, view, {}).find("no row matches the filter"), std::string::npos);
 }
 
-TEST(KernelNames, KeepTheNameOfTheFunction) {
+TEST(KernelNames, AreShortenedToTheFunctionName) {
   const std::string name =
       "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, char*>(int, float)";
   EXPECT_EQ(brief_kernel_name(name, 200),

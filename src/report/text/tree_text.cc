@@ -133,7 +133,7 @@ std::string legend(const std::vector<TreeLine>& lines, double interval, const Te
       bases[line.node->sum.basis] = true;
   }
   std::string text = fmt::format("{}: half of the {:.0f} % interval;", style.plus_minus(), 100 * interval);
-  if (is_folded) text += " +N: so many rows lie in it;";
+  if (is_folded) text += " +N: N rows folded;";
   for (const auto& [basis, used] : bases) text += fmt::format(" {}: {},", basis[0], basis);
   text.back() = '.';
   std::string out = wrap_text(" ", text, style.columns);
@@ -143,7 +143,7 @@ std::string legend(const std::vector<TreeLine>& lines, double interval, const Te
 
 std::string title_of(const ReportResult& result, const TreeTextOptions& view) {
   if (view.query.filter.empty()) return "By " + result.by;
-  return fmt::format("By {}, of '{}'", result.by, printable(view.query.filter));
+  return fmt::format("By {}, filter '{}'", result.by, printable(view.query.filter));
 }
 
 }  // namespace
@@ -163,7 +163,7 @@ std::string tree_text(const ReportResult& result, const TreeTextOptions& view, c
   for (const TreeLine& line : lines) {
     out += table.line(branches(line, style), line.node != nullptr ? *line.node : line.omitted_sum, line.hidden_rows);
   }
-  if (lines.empty()) out += "  no row holds this text\n";
+  if (lines.empty()) out += "  no row matches the filter\n";
   for (const EnergyNode& node : unattributed_nodes(result)) out += table.line("", node, 0);
   return out + legend(lines, result.interval, style) + step_energy_distribution_text(result, style);
 }

@@ -33,7 +33,7 @@ TEST(PowerModel, IsLessCertainWithoutALimit) {
   EXPECT_GT(without.relative_uncertainty, with.relative_uncertainty);
 }
 
-TEST(PowerModel, SharesTheMemoryOverThePackagesAndClaimsNoneWhenItIsUnknown) {
+TEST(PowerModel, SplitsMemoryAcrossPackagesUnlessUnknown) {
   const auto model = memory_model({.packages = 2, .threads = 8, .limit_w = {}, .memory_gib = 116});
   ASSERT_TRUE(model);
   EXPECT_DOUBLE_EQ(model->power_w, (16 * 0.2 + 100 * 0.1) / 2);
@@ -69,7 +69,7 @@ TEST(Estimate, GrowsWithTheBusyTimeOfTheMachine) {
   EXPECT_NEAR(static_cast<double>(after[0].raw - before[0].raw) * 1e-6, 0.8 * 7 * 2, 0.1);
 }
 
-TEST(Estimate, SaysWhatItMissesWhenThereIsNoProc) {
+TEST(Estimate, ReportsAMissingProcFilesystem) {
   const TemporaryDirectory directory;
   const ProbeResult probe = probe_estimate(ProbeContext(SystemRoot{directory.path()}));
   EXPECT_EQ(probe.status.state, SensorState::absent);

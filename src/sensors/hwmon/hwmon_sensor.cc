@@ -26,8 +26,8 @@ ProbeResult probe_hwmon(const ProbeContext& context) {
   if (!found) return verdict(SensorState::absent, found.error().message, "run as root, or mount /sys");
   if (found->empty()) {
     return verdict(SensorState::absent,
-                   fmt::format("no device in {} tells energy or power", context.root().path("/sys/class/hwmon")),
-                   "nothing to do: AMD and Intel GPUs and boards with a power meter appear there by themselves");
+                   fmt::format("no device in {} reports energy or power", context.root().path("/sys/class/hwmon")),
+                   "nothing to do: AMD and Intel GPUs and boards with a power meter appear there automatically");
   }
   std::vector<CounterFile> files;
   std::vector<Channel> channels;
@@ -42,11 +42,11 @@ ProbeResult probe_hwmon(const ProbeContext& context) {
     channels.push_back(std::move(candidate.channel));
   }
   if (channels.empty()) {
-    ProbeResult probe =
-        verdict(SensorState::absent, errors.front().message, "the driver does not give a number now; see dmesg");
+    ProbeResult probe = verdict(SensorState::absent, errors.front().message,
+                                "the driver does not report a value at the moment; see dmesg");
     if (errors.front().code == ErrorCode::permission) {
       probe.status.state = SensorState::denied;
-      probe.status.remedy = "run as root, or let a group of trusted users read that file";
+      probe.status.remedy = "run as root, or let a group of trusted users read the file";
     }
     return probe;
   }

@@ -21,7 +21,7 @@ TEST(HwmonFileName, KnowsEnergyAndPowerFilesOnly) {
   }
 }
 
-TEST(Hwmon, ReadsTheAveragePowerOfAnAmdGpuAndTellsItsAddress) {
+TEST(Hwmon, ReadsTheAveragePowerAndAddressOfAnAmdGpu) {
   const ProbeResult machine = probe(sysroot("amd-zen4"));
   ASSERT_EQ(machine.status.state, SensorState::measured);
   ASSERT_EQ(machine.status.channels.size(), 1u);
@@ -35,7 +35,7 @@ TEST(Hwmon, ReadsTheAveragePowerOfAnAmdGpuAndTellsItsAddress) {
   EXPECT_DOUBLE_EQ(static_cast<double>(readings[0].raw) * channel.scale, 37.0);
 }
 
-TEST(Hwmon, NumbersCardsAndPutsInnerCountersIntoTheirCard) {
+TEST(Hwmon, NumbersCardsAndNestsTheirCounters) {
   const TemporaryDirectory directory;
   for (const char* device : {"hwmon3", "hwmon10"}) {
     const std::string folder = std::string("sys/class/hwmon/") + device;
@@ -54,7 +54,7 @@ TEST(Hwmon, NumbersCardsAndPutsInnerCountersIntoTheirCard) {
   EXPECT_EQ((*files)[2].channel.domain, "intel-gpu-1");
 }
 
-TEST(Hwmon, TakesTheSocketsOfAmdEnergyForPackages) {
+TEST(Hwmon, MapsSocketsOfAmdEnergyToPackages) {
   const TemporaryDirectory directory;
   directory.write("sys/class/hwmon/hwmon0/name", "amd_energy\n");
   directory.write("sys/class/hwmon/hwmon0/energy1_input", "7\n");
@@ -75,7 +75,7 @@ TEST(Hwmon, ShowsButNeverCountsAMeterOfUnknownExtent) {
   EXPECT_FALSE(machine.status.channels[0].is_countable);
 }
 
-TEST(Hwmon, SaysWhichFileHoldsNoNumber) {
+TEST(Hwmon, ReportsTheFileWithoutANumber) {
   const ProbeResult machine = probe(sysroot("garbage"));
   EXPECT_EQ(machine.status.state, SensorState::absent);
   EXPECT_NE(machine.status.reason.find("power1_average"), std::string::npos);

@@ -86,9 +86,9 @@ std::string remedy_for(Return status) {
     case Return::driver_not_loaded:
       return "sudo modprobe nvidia";
     case Return::no_permission:
-      return "ls -l /dev/nvidiactl /dev/nvidia*\n(this user must be allowed to read and write them)";
+      return "ls -l /dev/nvidiactl /dev/nvidia*\n(this user needs read and write access)";
     case Return::lib_rm_version_mismatch:
-      return "the driver was updated while its kernel module stayed: reboot, or unload and load the nvidia modules";
+      return "the driver was updated but its kernel module was not: reboot, or reload the nvidia modules";
     default:
       return "nvidia-smi\n(shows the same error, with NVIDIA's advice)";
   }
@@ -114,7 +114,7 @@ Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& 
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     if (path == kUsualLibrary) {
-      return Error{ErrorCode::not_found, fmt::format("{} not found: no NVIDIA driver here", path), ""};
+      return Error{ErrorCode::not_found, fmt::format("{} not found: no NVIDIA driver is installed", path), ""};
     }
     const char* why = ::dlerror();
     return Error{ErrorCode::unsupported, fmt::format("JOULEMAP_NVML: {}", why != nullptr ? why : path),
@@ -123,7 +123,7 @@ Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& 
   const Api api = find_functions(handle);
   if (!is_usable(api)) {
     ::dlclose(handle);
-    return Error{ErrorCode::malformed, fmt::format("{} lacks the basic functions of NVML", path), ""};
+    return Error{ErrorCode::malformed, fmt::format("{} lacks required NVML functions", path), ""};
   }
   if (const Return status = api.init(); status != Return::success) {
     Error error{code_of(status), fmt::format("nvmlInit: {}", status_text(api, status)), remedy_for(status)};

@@ -65,9 +65,9 @@ std::optional<std::size_t> find_mig_parent(const NvmlLibrary& library, const Dev
 std::string remedy_for(Return status) {
   switch (read_code_of(status)) {
     case ReadCode::vanished:
-      return "sudo dmesg | grep -i xid\n(a reset, or a reboot, brings it back: sudo nvidia-smi --gpu-reset)";
+      return "sudo dmesg | grep -i xid\n(a GPU reset or a reboot restores it: sudo nvidia-smi --gpu-reset)";
     case ReadCode::denied:
-      return "ls -l /dev/nvidia*\n(this user must be allowed to read and write the GPU's file; in a container, --gpus "
+      return "ls -l /dev/nvidia*\n(this user needs read and write access to the GPU's file; in a container, --gpus "
              "all)";
     default:
       return "nvidia-smi -q -d POWER";
@@ -162,15 +162,13 @@ void Prober::note_oddities(const NvmlDevice& device, const std::string& label, c
   if (lacks_counter(abilities)) {
     status_.diagnostics.add(
         {"no_energy_counter", 1,
-         fmt::format(
-             "{} has no energy counter: its power is added up instead, and what happens between two readings is lost",
-             label),
+         fmt::format("{} has no energy counter: joulemap integrates its power, and misses changes between two readings",
+                     label),
          ""});
   }
   if (device.is_mig_enabled()) {
     status_.diagnostics.add(
-        {"mig_mode", 1,
-         fmt::format("{} is split into instances (MIG): its energy is that of all of them together", label), ""});
+        {"mig_mode", 1, fmt::format("{} is split into instances (MIG): its energy includes all of them", label), ""});
   }
   if (abilities.worst != Return::success) {
     const bool denied = read_code_of(abilities.worst) == ReadCode::denied;
@@ -190,7 +188,7 @@ void Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vec
   if (measures_energy_of_gpu(abilities.metrics)) {
     note_oddities(device, label, abilities);
     opened_ += fmt::format("{}{}{}", opened_.empty() ? "" : ", ", label,
-                           lacks_counter(abilities) ? " by its power, without an energy counter" : "");
+                           lacks_counter(abilities) ? " from its power, without an energy counter" : "");
     ++open_count_;
     std::optional<OtherProcesses> others = find_other_processes(device, MeasuredProcessSet(measured_));
     if (others) {
@@ -202,15 +200,15 @@ void Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vec
     sensors.push_back(std::move(sensor));
     return;
   }
-  std::string why = fmt::format("{} tells neither energy nor power", label);
+  std::string why = fmt::format("{} reports neither energy nor power", label);
   std::string remedy;
   if (abilities.worst != Return::success) {
     why = fmt::format("{}: {}", label, library_->describe(abilities.worst));
     remedy = remedy_for(abilities.worst);
     denied_ = denied_ || read_code_of(abilities.worst) == ReadCode::denied;
   } else if (device.is_vgpu()) {
-    why = fmt::format("{} is a virtual GPU: its host does not pass energy on to guests", label);
-    remedy = "none inside this VM; measure on the host, or use a machine that passes the whole GPU through";
+    why = fmt::format("{} is a virtual GPU: its host does not expose energy to guests", label);
+    remedy = "not possible in this VM; measure on the host, or use a machine that passes the whole GPU through";
   }
   status_.diagnostics.add({"gpu_without_energy", 1, why, remedy});
   if (why_not_.empty()) {
@@ -230,7 +228,7 @@ void Prober::set_status(const Devices& devices, unsigned count, std::size_t visi
     return;
   }
   if (count == 0) {
-    status_.reason = "the driver shows no GPU";
+    status_.reason = "the driver reports no GPU";
     status_.remedy = kContainerRemedy;
     return;
   }
@@ -270,18 +268,17 @@ ProbeResult probe_nvml(const ProbeContext& context) {
   probe.status.name = "nvml";
   const nvml::NvmlLibraryChoice choice = nvml::choose_nvml_library(context.root().is_real());
   if (choice.refused) {
-    probe.status.diagnostics.add(
-        {"nvml_library_refused", 1,
-         "JOULEMAP_NVML was ignored: this program has more rights than its user, and would run that "
-         "library with them",
-         "unset JOULEMAP_NVML, or use a copy of joulemap without capabilities"});
+    probe.status.diagnostics.add({"nvml_library_refused", 1,
+                                  "JOULEMAP_NVML was ignored: this program has more privileges than its user and would "
+                                  "run that library with them",
+                                  "unset JOULEMAP_NVML, or use a copy of joulemap without capabilities"});
   }
   if (choice.path.empty()) {
     probe.status.reason = "off: --sysroot reads another machine (JOULEMAP_NVML can name a library to use with it)";
     return probe;
   }
   if (nvml_fork_gate.may_hold_inherited_locks()) {
-    probe.status.reason = "off: this process was forked while another thread was inside NVML, whose locks it inherited";
+    probe.status.reason = "off: this process was forked while another thread was inside NVML, and inherited its locks";
     probe.status.remedy = "open the first window before forking, or start workers by exec (spawn)";
     return probe;
   }

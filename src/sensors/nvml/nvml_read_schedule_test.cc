@@ -32,9 +32,9 @@ class SimulatedGpu {
   std::int64_t counter_cpu_ns = 0;
   std::int64_t power_reads = 0;
 
-  std::int64_t nearest_counter_step_ns(std::int64_t time_ns) const {
-    const double steps = std::round((static_cast<double>(time_ns - kStart_ns) - counter_phase_ns) / period_ns);
-    return kStart_ns + static_cast<std::int64_t>(counter_phase_ns + steps * period_ns);
+  std::int64_t nearest_counter_update_ns(std::int64_t time_ns) const {
+    const double updates = std::round((static_cast<double>(time_ns - kStart_ns) - counter_phase_ns) / period_ns);
+    return kStart_ns + static_cast<std::int64_t>(counter_phase_ns + updates * period_ns);
   }
 
   // Schedules reads as a sampler does.
@@ -50,12 +50,12 @@ class SimulatedGpu {
   }
 
  private:
-  std::uint64_t steps_until(std::int64_t time_ns, double phase_ns) const {
+  std::uint64_t updates_until(std::int64_t time_ns, double phase_ns) const {
     return static_cast<std::uint64_t>(1000 +
                                       std::floor((static_cast<double>(time_ns - kStart_ns) - phase_ns) / period_ns));
   }
   void read_power() {
-    power.note_read(now_ns, now_ns + 5'000, steps_until(now_ns, power_phase_ns));
+    power.note_read(now_ns, now_ns + 5'000, updates_until(now_ns, power_phase_ns));
     counter.suggest_period(power.clock());
     now_ns += 5'000;
     ++power_reads;
@@ -65,7 +65,7 @@ class SimulatedGpu {
     if (takes_ns > kMs && random_() % 100 == 0) takes_ns += static_cast<std::int64_t>(random_() % 20) * kMs;
     const std::int64_t latched_ns =
         now_ns + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(std::min(takes_ns, kMs)));
-    counter.note_read(now_ns, now_ns + takes_ns, takes_ns, steps_until(latched_ns, counter_phase_ns), mode);
+    counter.note_read(now_ns, now_ns + takes_ns, takes_ns, updates_until(latched_ns, counter_phase_ns), mode);
     counter_reads_ns.push_back(now_ns);
     counter_cpu_ns += takes_ns;
     now_ns += takes_ns;
@@ -74,15 +74,15 @@ class SimulatedGpu {
   std::mt19937_64 random_;
 };
 
-void expect_true_step_inside(const SimulatedGpu& gpu) {
+void expect_true_update_inside(const SimulatedGpu& gpu) {
   ASSERT_TRUE(gpu.counter.clock().is_locked());
-  const UpdateInterval step = gpu.counter.clock().next_update_after(gpu.now_ns);
-  const std::int64_t true_ns = gpu.nearest_counter_step_ns(step.midpoint_ns());
-  EXPECT_GE(true_ns, step.earliest_ns);
-  EXPECT_LE(true_ns, step.latest_ns);
+  const UpdateInterval update = gpu.counter.clock().next_update_after(gpu.now_ns);
+  const std::int64_t true_ns = gpu.nearest_counter_update_ns(update.midpoint_ns());
+  EXPECT_GE(true_ns, update.earliest_ns);
+  EXPECT_LE(true_ns, update.latest_ns);
 }
 
-TEST(NvmlPace, SpendsLittleOfACoreOnASlowCounterAndPinsItsStepsAllTheSame) {
+TEST(NvmlReadSchedule, LocatesUpdatesOfASlowCounterWithLittleCpuTime) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu(seed);
@@ -90,26 +90,26 @@ TEST(NvmlPace, SpendsLittleOfACoreOnASlowCounterAndPinsItsStepsAllTheSame) {
     gpu.run(120 * kNanosecondsPerSecond, SamplingMode::relaxed);
     EXPECT_LT(static_cast<double>(gpu.counter_cpu_ns), 0.005 * 120e9);
     EXPECT_GT(gpu.counter_reads_ns.size(), 80u);
-    expect_true_step_inside(gpu);
+    expect_true_update_inside(gpu);
     EXPECT_LT(gpu.counter.clock().half_width_ns(), 2 * kMs);
   }
 }
 
-TEST(NvmlPace, ReadsTheCounterWhereItIsCheapOnceItKnowsItsSteps) {
+TEST(NvmlReadSchedule, ReadsTheCounterWhereItIsCheapOnceUpdatesAreLocated) {
   SimulatedGpu gpu(7);
   gpu.run(60 * kNanosecondsPerSecond, SamplingMode::relaxed);
   gpu.counter_reads_ns.clear();
   gpu.run(60 * kNanosecondsPerSecond, SamplingMode::relaxed);
   std::size_t quiet = 0;
   for (const std::int64_t read_ns : gpu.counter_reads_ns) {
-    const std::int64_t since_ns = read_ns - gpu.nearest_counter_step_ns(read_ns);
+    const std::int64_t since_ns = read_ns - gpu.nearest_counter_update_ns(read_ns);
     EXPECT_FALSE(since_ns > 3 * kMs && since_ns < 25 * kMs) << "there it takes longest";
     if (since_ns >= 25 * kMs) ++quiet;
   }
   EXPECT_GT(quiet * 10, gpu.counter_reads_ns.size() * 4);
 }
 
-TEST(NvmlPace, ReadsACheapCounterOnceAStep) {
+TEST(NvmlReadSchedule, ReadsACheapCounterOncePerUpdate) {
   SimulatedGpu gpu(3);
   gpu.counter_read_ns = 20'000;
   gpu.run(5 * kNanosecondsPerSecond, SamplingMode::relaxed);
@@ -117,11 +117,11 @@ TEST(NvmlPace, ReadsACheapCounterOnceAStep) {
   gpu.run(10 * kNanosecondsPerSecond, SamplingMode::relaxed);
   EXPECT_GE(gpu.counter_reads_ns.size(), 98u);
   EXPECT_LE(gpu.counter_reads_ns.size(), 130u);
-  expect_true_step_inside(gpu);
+  expect_true_update_inside(gpu);
 }
 
 // While modules are replayed every update is read.
-TEST(NvmlPace, ReadsASlowCounterAtEachStepWhenAskedToAndWhereItIsCheap) {
+TEST(NvmlReadSchedule, ReadsASlowCounterAtEachUpdateOnRequestAndWhereItIsCheap) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu(seed);
@@ -131,15 +131,15 @@ TEST(NvmlPace, ReadsASlowCounterAtEachStepWhenAskedToAndWhereItIsCheap) {
     gpu.run(10 * kNanosecondsPerSecond, SamplingMode::every_update);
     EXPECT_GE(gpu.counter_reads_ns.size(), 95u);
     EXPECT_LE(gpu.counter_reads_ns.size(), 205u);
-    std::set<std::int64_t> steps;
+    std::set<std::int64_t> updates;
     for (const std::int64_t read_ns : gpu.counter_reads_ns) {
-      steps.insert(gpu.nearest_counter_step_ns(read_ns - static_cast<std::int64_t>(0.3 * gpu.period_ns)));
+      updates.insert(gpu.nearest_counter_update_ns(read_ns - static_cast<std::int64_t>(0.3 * gpu.period_ns)));
     }
-    EXPECT_GE(steps.size(), 95u);
+    EXPECT_GE(updates.size(), 95u);
   }
 }
 
-TEST(NvmlPace, LocksWithinHalfASecondOfCloseAttention) {
+TEST(NvmlReadSchedule, LocksWithinHalfASecondInNearEdgeMode) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SimulatedGpu gpu(seed);
@@ -147,31 +147,31 @@ TEST(NvmlPace, LocksWithinHalfASecondOfCloseAttention) {
     gpu.run(500 * kMs, SamplingMode::near_edge);
     EXPECT_TRUE(gpu.counter.clock().is_locked());
     gpu.run(3 * kNanosecondsPerSecond, SamplingMode::near_edge);
-    expect_true_step_inside(gpu);
+    expect_true_update_inside(gpu);
     EXPECT_LT(gpu.counter.clock().half_width_ns(), 5 * kMs / 2);
   }
 }
 
-TEST(NvmlPace, ReadsBeforeAndAfterEveryStepInCloseAttention) {
+TEST(NvmlReadSchedule, ReadsBeforeAndAfterEveryUpdateInNearEdgeMode) {
   SimulatedGpu gpu(11);
   gpu.run(2 * kNanosecondsPerSecond, SamplingMode::near_edge);
   gpu.counter_reads_ns.clear();
   const std::int64_t from_ns = gpu.now_ns;
   gpu.run(2 * kNanosecondsPerSecond, SamplingMode::near_edge);
   EXPECT_LT(gpu.counter_reads_ns.size(), 75u);  // no longer densely
-  for (std::int64_t step_ns = gpu.nearest_counter_step_ns(from_ns + 200 * kMs); step_ns < gpu.now_ns - 200 * kMs;
-       step_ns += static_cast<std::int64_t>(gpu.period_ns)) {
+  for (std::int64_t update_ns = gpu.nearest_counter_update_ns(from_ns + 200 * kMs); update_ns < gpu.now_ns - 200 * kMs;
+       update_ns += static_cast<std::int64_t>(gpu.period_ns)) {
     bool before = false;
     bool after = false;
     for (const std::int64_t read_ns : gpu.counter_reads_ns) {
-      before = before || (read_ns <= step_ns && read_ns > step_ns - 30 * kMs);
-      after = after || (read_ns >= step_ns && read_ns < step_ns + 30 * kMs);
+      before = before || (read_ns <= update_ns && read_ns > update_ns - 30 * kMs);
+      after = after || (read_ns >= update_ns && read_ns < update_ns + 30 * kMs);
     }
-    EXPECT_TRUE(before && after) << (step_ns - from_ns) / kMs << " ms";
+    EXPECT_TRUE(before && after) << (update_ns - from_ns) / kMs << " ms";
   }
 }
 
-TEST(NvmlPace, TakesTheUsersWishOverTheShareButNotOverTheSteps) {
+TEST(NvmlReadSchedule, UserPeriodOverridesTheCpuShareButNotTheUpdatePeriod) {
   SimulatedGpu gpu(5);
   gpu.run(30 * kNanosecondsPerSecond, SamplingMode::relaxed);
   gpu.counter_reads_ns.clear();
@@ -183,7 +183,7 @@ TEST(NvmlPace, TakesTheUsersWishOverTheShareButNotOverTheSteps) {
   EXPECT_LE(gpu.counter_reads_ns.size(), 200u);  // locating an update takes a pair of reads
 }
 
-TEST(NvmlPace, PollsPowerSomeTimesAStepAndPinsIt) {
+TEST(NvmlReadSchedule, PollsPowerSeveralTimesPerUpdateAndLocks) {
   SimulatedGpu gpu(9);
   gpu.run(5 * kNanosecondsPerSecond, SamplingMode::relaxed);
   gpu.power_reads = 0;
@@ -194,7 +194,7 @@ TEST(NvmlPace, PollsPowerSomeTimesAStepAndPinsIt) {
   EXPECT_LT(gpu.power_reads, 1010);
 }
 
-TEST(NvmlPace, ManagesWithoutAnyPowerField) {
+TEST(NvmlReadSchedule, WorksWithoutAPowerField) {
   SimulatedGpu gpu(13);
   gpu.has_power = false;
   gpu.run(60 * kNanosecondsPerSecond, SamplingMode::relaxed);
@@ -202,7 +202,7 @@ TEST(NvmlPace, ManagesWithoutAnyPowerField) {
   EXPECT_GT(gpu.counter_reads_ns.size(), 40u);
 }
 
-TEST(NvmlPace, TriesOnceASecondAfterAFailure) {
+TEST(NvmlReadSchedule, RetriesOnceASecondAfterAFailure) {
   CounterReadSchedule schedule;
   schedule.note_failure(kStart_ns);
   EXPECT_EQ(schedule.next_ns(SamplingMode::near_edge, {}), kStart_ns + kNanosecondsPerSecond);

@@ -72,7 +72,7 @@ TEST_F(Nvml, NamesALibraryThatCannotBeLoaded) {
   EXPECT_EQ(machine.status.remedy, "unset JOULEMAP_NVML");
 }
 
-TEST_F(Nvml, SaysThatTheDriverIsNotLoaded) {
+TEST_F(Nvml, ReportsThatTheDriverIsNotLoaded) {
   const ProbeResult machine = probe("init_error 9\n");
   EXPECT_EQ(machine.status.state, SensorState::absent);
   EXPECT_NE(machine.status.reason.find("Driver Not Loaded"), std::string::npos);
@@ -86,7 +86,7 @@ TEST_F(Nvml, NotesInRecordingsThatADriverFailsButNotThatThereIsNone) {
   EXPECT_FALSE(probe("init_error 9\n").status.diagnostics.contains("gpu_failed"));
 }
 
-TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
+TEST_F(Nvml, ReadsEveryChannelOfAGpuOnRequest) {
   const ProbeResult machine = probe("device GPU-1\n name H200\n power 0:250\n throttle 4\n");
   ASSERT_EQ(machine.status.state, SensorState::measured);
   ASSERT_EQ(machine.sensors.size(), 1u);
@@ -115,7 +115,7 @@ TEST_F(Nvml, ReadsEveryChannelOfAGpuWhenAskedToNow) {
   EXPECT_TRUE(is_reading(readings[11], 4));
 }
 
-TEST_F(Nvml, TellsThePowerThatTheDriverKeptOnceAndInOrder) {
+TEST_F(Nvml, ReturnsThePowerHistoryOfTheDriverOnceAndInOrder) {
   const ProbeResult machine = probe("device GPU-1\n power 0:100 0.03:400 repeat 0.06\n");
   Sensor& sensor = *machine.sensors[0];
   const std::size_t channel = sensor.channels().size() - 1;
@@ -140,7 +140,7 @@ TEST_F(Nvml, TellsThePowerThatTheDriverKeptOnceAndInOrder) {
   EXPECT_LE(last_ns, monotonic_ns());
 }
 
-TEST_F(Nvml, DoesWithoutTheHistoryWhereThereIsNone) {
+TEST_F(Nvml, WorksWithoutAPowerHistory) {
   const ProbeResult machine = probe("device GPU-1\n unsupported history\n");
   EXPECT_EQ(machine.status.channels.size(), 13u);
   EXPECT_EQ(machine.status.channels.back().name, "gpu0-others-utilization");
@@ -159,7 +159,7 @@ TEST_F(Nvml, HasOneSensorForEachVisibleGpu) {
   EXPECT_EQ(probe(kThree).status.state, SensorState::absent);
 }
 
-TEST_F(Nvml, IntegratesThePowerOfACardWithoutACounterAndSaysSo) {
+TEST_F(Nvml, IntegratesThePowerOfACardWithoutACounterAndReportsIt) {
   const ProbeResult machine = probe("device GPU-1\n unsupported energy memory_power utilization\n");
   ASSERT_EQ(machine.status.state, SensorState::measured);
   EXPECT_EQ(names_of(machine).front(), "gpu0-power-instant");
@@ -168,7 +168,7 @@ TEST_F(Nvml, IntegratesThePowerOfACardWithoutACounterAndSaysSo) {
   EXPECT_TRUE(machine.status.unreadable.empty());
 }
 
-TEST_F(Nvml, ManagesWithTheFunctionsOfAnOldDriver) {
+TEST_F(Nvml, WorksWithTheFunctionsOfAnOldDriver) {
   const ProbeResult machine = probe("device GPU-1\n", JOULEMAP_OLD_FAKE_NVML_LIBRARY);
   ASSERT_EQ(machine.status.state, SensorState::measured);
   EXPECT_EQ(names_of(machine), (std::vector<std::string>{"gpu0-power-average"}));
@@ -178,7 +178,7 @@ TEST_F(Nvml, ManagesWithTheFunctionsOfAnOldDriver) {
   EXPECT_EQ(readings.front().code, ReadCode::ok);
 }
 
-TEST_F(Nvml, TellsDeniedLostVirtualAndSplitGpusApart) {
+TEST_F(Nvml, DistinguishesDeniedLostVirtualAndMigGpus) {
   const ProbeResult denied = probe("device GPU-1\n denied energy instant average usage memory_power\n");
   EXPECT_EQ(denied.status.state, SensorState::denied);
   EXPECT_NE(denied.status.reason.find("Insufficient Permissions"), std::string::npos);
@@ -216,7 +216,7 @@ void sample(Sensor& sensor, std::int64_t end_ns, SamplingMode mode, Use&& use) {
   }
 }
 
-TEST_F(Nvml, ReadsTheSlowCounterSeldomAndThePowersOften) {
+TEST_F(Nvml, ReadsTheSlowCounterRarelyAndPowerOften) {
   const ProbeResult machine = probe("device GPU-1\n counter_spin_us 3000\n counter_phase_ms 30\n power_phase_ms 50\n");
   ASSERT_EQ(machine.sensors.size(), 1u);
   int counters = 0;
@@ -235,7 +235,7 @@ TEST_F(Nvml, ReadsTheSlowCounterSeldomAndThePowersOften) {
   EXPECT_GT(powers, 4 * counters);
 }
 
-TEST_F(Nvml, KnowsTheStepsOfTheCounterAfterCloseAttentionAndMeasuresExactly) {
+TEST_F(Nvml, LocatesCounterUpdatesInNearEdgeModeAndMeasuresExactly) {
   const double origin_s = seconds(monotonic_ns());
   const ProbeResult machine =
       probe("origin " + std::to_string(origin_s) +
@@ -264,7 +264,7 @@ TEST_F(Nvml, KnowsTheStepsOfTheCounterAfterCloseAttentionAndMeasuresExactly) {
   EXPECT_LT(energy.uncertainty_j, 50);
 }
 
-TEST(RealGpu, HasStepsThatAreFollowed) {
+TEST(RealGpu, HasCounterUpdatesThatAreLocated) {
   const ProbeResult machine = probe_nvml(ProbeContext(SystemRoot{}));
   if (machine.sensors.empty()) GTEST_SKIP() << machine.status.reason;
   auto& sensor = dynamic_cast<nvml::NvmlSensor&>(*machine.sensors[0]);
@@ -283,7 +283,7 @@ TEST(RealGpu, HasStepsThatAreFollowed) {
   EXPECT_EQ(sensor.counter_clock().irregular_updates(), 0u);
 }
 
-TEST_F(Nvml, GoesOnTryingSlowlyWhenTheGpuFallsOffTheBus) {
+TEST_F(Nvml, RetriesSlowlyWhenTheGpuFallsOffTheBus) {
   const ProbeResult machine = probe("device GPU-1\n lost_at 0.2\ndevice GPU-2\n");
   ASSERT_EQ(machine.sensors.size(), 2u);
   Sensor& lost = *machine.sensors[0];

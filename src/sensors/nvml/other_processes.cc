@@ -26,25 +26,25 @@ std::string pid_list_text(const OtherProcesses::FoundProcesses& found) {
 }
 
 Diagnostic gpu_shared_diagnostic(const std::string& who, std::size_t count) {
-  return {"gpu_shared", count, who + ": its energy is theirs, too", "joulemap record separates theirs, as background"};
+  return {"gpu_shared", count, who + ": its energy includes theirs", "joulemap record separates it, as background"};
 }
 
 Diagnostic utilization_unreadable_diagnostic(const std::string& who, std::size_t count, Return status,
                                              const NvmlDevice& device) {
   return {"gpu_shared_untold", count,
-          fmt::format("{}: its energy is theirs, too, and how much they use cannot be read: {}", who,
+          fmt::format("{}: its energy includes theirs, and their utilization cannot be read: {}", who,
                       status == Return::function_not_found ? "this driver does not report it"
                                                            : device.library().describe(status)),
-          "for the energy of one program, let it have the GPU alone"};
+          "to measure one program, give it the GPU exclusively"};
 }
 
 Diagnostic owner_unknown_diagnostic(const std::string& label, const OtherProcesses::FoundProcesses& unknown) {
   return {"gpu_owner_unknown", unknown.count,
-          fmt::format(
-              "NVML lists {} process{} on {} by numbers of another pid namespace ({}): whether they are measured or "
-              "other processes is unknown, and their energy is not separated",
-              unknown.count, unknown.count == 1 ? "" : "es", label, pid_list_text(unknown)),
-          "give the container the host's process numbers (docker run --pid=host), or the program the GPU alone"};
+          fmt::format("NVML lists {} process{} on {} with PIDs of another PID namespace ({}): whether they belong to "
+                      "the command is unknown, and their energy is not separated",
+                      unknown.count, unknown.count == 1 ? "" : "es", label, pid_list_text(unknown)),
+          "share the host's PID namespace with the container (docker run --pid=host), or give the program the GPU "
+          "exclusively"};
 }
 
 }  // namespace
@@ -155,9 +155,8 @@ Diagnostics describe(OtherProcesses others, const std::string& label, const Nvml
   if (found.count > 0) {
     const Return status = others.read_utilization(device).value_or(RawReadResult{}).status;
     const std::string who =
-        found.count == 1
-            ? fmt::format("another process is on {} (pid {})", label, pid_list_text(found))
-            : fmt::format("{} other processes are on {} (pids {})", found.count, label, pid_list_text(found));
+        found.count == 1 ? fmt::format("another process uses {} (pid {})", label, pid_list_text(found))
+                         : fmt::format("{} other processes use {} (pids {})", found.count, label, pid_list_text(found));
     const bool is_readable = status == Return::success || unknown.count > 0;
     diagnostics.add(is_readable ? gpu_shared_diagnostic(who, found.count)
                                 : utilization_unreadable_diagnostic(who, found.count, status, device));

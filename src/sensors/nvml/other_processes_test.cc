@@ -23,9 +23,9 @@ std::size_t co_tenants_on(const NvmlDevice& device) {
   return find_other_processes(device, MeasuredProcessSet())->find(device, ProcessOwner::other).count;
 }
 
-class OtherProcessesOfAGpu : public testing::Test {
+class OtherProcessesOnGpu : public testing::Test {
  protected:
-  ~OtherProcessesOfAGpu() override { ::unsetenv("JOULEMAP_FAKE_NVML"); }
+  ~OtherProcessesOnGpu() override { ::unsetenv("JOULEMAP_FAKE_NVML"); }
 
   NvmlDevice gpu(const std::string& statements) {
     const std::string script = "device GPU-1\n" + statements;
@@ -50,27 +50,27 @@ class OtherProcessesOfAGpu : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-TEST_F(OtherProcessesOfAGpu, UseNothingWhereThereAreNone) {
+TEST_F(OtherProcessesOnGpu, UseNothingWhereThereAreNone) {
   const NvmlDevice device = gpu("");
-  OtherProcesses others = find_other_processes(device, MeasuredProcessSet()).value();
+  OtherProcesses other_processes = find_other_processes(device, MeasuredProcessSet()).value();
   EXPECT_EQ(co_tenants_on(device), 0u);
-  EXPECT_TRUE(describe(others, "gpu0", device).empty());
-  const std::optional<RawReadResult> read = others.read_utilization(device);
+  EXPECT_TRUE(describe(other_processes, "gpu0", device).empty());
+  const std::optional<RawReadResult> read = other_processes.read_utilization(device);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->status, Return::success);
   EXPECT_EQ(read->raw, 0u);
 }
 
-TEST_F(OtherProcessesOfAGpu, AreAddedUpToAllOfItsTimeAtMost) {
+TEST_F(OtherProcessesOnGpu, AreSummedUpToFullUtilization) {
   const NvmlDevice device = gpu(fmt::format("process {} 40\nprocess {} 25\n", kOther, kOther + 1));
-  OtherProcesses others = find_other_processes(device, MeasuredProcessSet()).value();
+  OtherProcesses other_processes = find_other_processes(device, MeasuredProcessSet()).value();
   EXPECT_EQ(co_tenants_on(device), 2u);
-  EXPECT_EQ(others.read_utilization(device)->raw, 65u);
+  EXPECT_EQ(other_processes.read_utilization(device)->raw, 65u);
   const NvmlDevice crowded = gpu(fmt::format("process {} 80\nprocess {} 75\n", kOther, kOther + 1));
   EXPECT_EQ(find_other_processes(crowded, MeasuredProcessSet())->read_utilization(crowded)->raw, 100u);
 }
 
-TEST_F(OtherProcessesOfAGpu, AreNotTheProgramThatHasStartedItsRecorder) {
+TEST_F(OtherProcessesOnGpu, ExcludeTheProgramThatStartedTheRecorder) {
   proc_.add(kMeasured, kUsesCuda);
   proc_.add(50, {.parent = kMeasured});
   proc_.set_self(50, true);
@@ -81,52 +81,52 @@ TEST_F(OtherProcessesOfAGpu, AreNotTheProgramThatHasStartedItsRecorder) {
   EXPECT_EQ(attached.find(device, ProcessOwner::other).count, 1u);
 }
 
-TEST_F(OtherProcessesOfAGpu, AreNotOursByTheHostsNumber) {
+TEST_F(OtherProcessesOnGpu, ExcludeMeasuredProcessesByHostPid) {
   const NvmlDevice device = gpu("process 70001 90\n");
   OtherProcesses attached = in_container(device, kUsesCuda);
   EXPECT_EQ(attached.read_utilization(device)->raw, 0u);
   EXPECT_TRUE(describe(attached, "gpu0", device).empty());
 }
 
-TEST_F(OtherProcessesOfAGpu, ThatCannotBeDistinguishedFromOursAreSaidAndNotBackground) {
+TEST_F(OtherProcessesOnGpu, ThatCannotBeDistinguishedAreReportedAndNotBackground) {
   const NvmlDevice device = gpu("process 70001 90\nprocess 70002 5\n");
   OtherProcesses attached = in_container(device, kUsesCuda);
   EXPECT_NE(attached.read_utilization(device)->status, Return::success);
-  const Diagnostics said = describe(attached, "gpu0", device);
-  EXPECT_TRUE(said.contains("gpu_owner_unknown"));
-  EXPECT_FALSE(said.contains("gpu_shared"));
+  const Diagnostics diagnostics = describe(attached, "gpu0", device);
+  EXPECT_TRUE(diagnostics.contains("gpu_owner_unknown"));
+  EXPECT_FALSE(diagnostics.contains("gpu_shared"));
 }
 
-TEST_F(OtherProcessesOfAGpu, ThatAContainerDoesNotListAreSeenByTheirUse) {
+TEST_F(OtherProcessesOnGpu, ThatAContainerDoesNotListAreDetectedByUtilization) {
   const NvmlDevice device = gpu(fmt::format("process {} 50\nunlisted 70002 30\n", kMeasured));
   OtherProcesses attached = in_container(device, kUsesCuda);
   EXPECT_EQ(attached.read_utilization(device)->raw, 0u);  // it may be one of ours that has just ended
   EXPECT_EQ(attached.read_utilization(device)->raw, 30u);
 }
 
-TEST_F(OtherProcessesOfAGpu, AreNotAssumedWhereOurOwnUseIsShownByAnUnlistedNumber) {
+TEST_F(OtherProcessesOnGpu, AreNotAssumedWhenAnUnlistedPidShowsMeasuredUse) {
   const NvmlDevice device = gpu("unlisted 70001 90\n");
   OtherProcesses attached = in_container(device, kUsesCuda);
   for (int reads = 0; reads < 3; ++reads) EXPECT_NE(attached.read_utilization(device)->status, Return::success);
 }
 
-TEST_F(OtherProcessesOfAGpu, AreToldEvenWhereTheirUseIsNot) {
+TEST_F(OtherProcessesOnGpu, AreReportedWithoutUtilization) {
   for (const char* what : {"denied process_utilization\n", "unsupported process_utilization\n"}) {
     const NvmlDevice device = gpu(fmt::format("process {} 40\n{}", kOther, what));
-    OtherProcesses others = find_other_processes(device, MeasuredProcessSet()).value();
-    EXPECT_TRUE(describe(others, "gpu0", device).contains("gpu_shared_untold"));
-    const std::optional<RawReadResult> read = others.read_utilization(device);
+    OtherProcesses other_processes = find_other_processes(device, MeasuredProcessSet()).value();
+    EXPECT_TRUE(describe(other_processes, "gpu0", device).contains("gpu_shared_untold"));
+    const std::optional<RawReadResult> read = other_processes.read_utilization(device);
     ASSERT_TRUE(read);
     EXPECT_NE(read->status, Return::success);
   }
 }
 
-TEST_F(OtherProcessesOfAGpu, AreNotGuessedWhereNobodyIsListed) {
+TEST_F(OtherProcessesOnGpu, AreNotGuessedWhenProcessesAreUnreadable) {
   const NvmlDevice open = gpu("");
-  OtherProcesses others = find_other_processes(open, MeasuredProcessSet()).value();
+  OtherProcesses other_processes = find_other_processes(open, MeasuredProcessSet()).value();
   const NvmlDevice closed = gpu(fmt::format("process {} 40\ndenied processes process_utilization\n", kOther));
   EXPECT_FALSE(find_other_processes(closed, MeasuredProcessSet()));
-  EXPECT_FALSE(others.read_utilization(closed));
+  EXPECT_FALSE(other_processes.read_utilization(closed));
 }
 
 }  // namespace

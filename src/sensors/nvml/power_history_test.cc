@@ -22,7 +22,7 @@ struct StampingDriver {
   std::int64_t unix_ns(std::int64_t now_ns) const {
     return kWallClock_ns + now_ns + (now_ns >= set_at_ns ? set_by_ns : 0);
   }
-  std::vector<TimedValue> kept(std::int64_t now_ns) const {
+  std::vector<TimedValue> stored_values(std::int64_t now_ns) const {
     std::vector<TimedValue> values;
     for (std::int64_t at_ns = now_ns - 120 * kHistoryPeriod_ns; at_ns <= now_ns; at_ns += kHistoryPeriod_ns) {
       TimedValue value{static_cast<unsigned long long>(unix_ns(at_ns) / 1000), {}};
@@ -33,22 +33,22 @@ struct StampingDriver {
   }
 };
 
-std::vector<Sample> follow(const StampingDriver& driver, std::int64_t until_ns) {
+std::vector<Sample> read_history(const StampingDriver& driver, std::int64_t until_ns) {
   PowerHistory history(0);
   std::vector<Sample> samples;
   for (std::int64_t now_ns = 10 * kNanosecondsPerSecond; now_ns <= until_ns; now_ns += kHistoryRead_ns) {
     history.clear();
-    history.add_values(driver.kept(now_ns), now_ns, driver.unix_ns(now_ns));
+    history.add_values(driver.stored_values(now_ns), now_ns, driver.unix_ns(now_ns));
     samples.insert(samples.end(), history.samples().begin(), history.samples().end());
   }
   return samples;
 }
 
-TEST(PowerHistory, GoesOnAfterTheWallClockWasSetBackOrForward) {
+TEST(PowerHistory, ContinuesAfterAWallClockChange) {
   for (const std::int64_t set_by_s : {-3600, -10, -1, 1, 10, 3600}) {
     SCOPED_TRACE(set_by_s);
     const StampingDriver driver{20 * kNanosecondsPerSecond, set_by_s * kNanosecondsPerSecond};
-    const std::vector<Sample> samples = follow(driver, 60 * kNanosecondsPerSecond);
+    const std::vector<Sample> samples = read_history(driver, 60 * kNanosecondsPerSecond);
     std::int64_t last_ns = 0;
     std::int64_t hole_ns = 0;
     for (const Sample& sample : samples) {
@@ -63,8 +63,8 @@ TEST(PowerHistory, GoesOnAfterTheWallClockWasSetBackOrForward) {
   }
 }
 
-TEST(PowerHistory, HandsOutEveryValueOnce) {
-  const std::vector<Sample> samples = follow({}, 20 * kNanosecondsPerSecond);
+TEST(PowerHistory, ReturnsEveryValueOnce) {
+  const std::vector<Sample> samples = read_history({}, 20 * kNanosecondsPerSecond);
   for (std::size_t i = 1; i < samples.size(); ++i)
     EXPECT_EQ(samples[i].reading.time_ns() - samples[i - 1].reading.time_ns(), kHistoryPeriod_ns) << i;
   EXPECT_GT(samples.size(), 400u);

@@ -18,9 +18,9 @@ constexpr ProcessOwner measured = ProcessOwner::measured;
 constexpr ProcessOwner other = ProcessOwner::other;
 constexpr ProcessOwner unknown = ProcessOwner::unknown;
 
-class OwnersOfProcesses : public testing::Test {
+class ProcessClassifierTest : public testing::Test {
  protected:
-  OwnersOfProcesses() { proc_.add(1, {.parent = 0}); }
+  ProcessClassifierTest() { proc_.add(1, {.parent = 0}); }
 
   void add_recorder(bool is_initial_pid_namespace) {
     proc_.add(kRecorder, {.files = kNoCuda});
@@ -37,7 +37,7 @@ class OwnersOfProcesses : public testing::Test {
   FakeProc proc_;
 };
 
-TEST_F(OwnersOfProcesses, AreKnownByNumberOutsideOfContainers) {
+TEST_F(ProcessClassifierTest, IdentifiesByPidOutsideOfContainers) {
   add_recorder(true);
   proc_.add(kProgram, {.files = kCuda});
   proc_.add(41, {.parent = kProgram});
@@ -45,7 +45,7 @@ TEST_F(OwnersOfProcesses, AreKnownByNumberOutsideOfContainers) {
   EXPECT_EQ(classify(attached, {kProgram, 41, 60, 0}), (Owners{measured, measured, other, unknown}));
 }
 
-TEST_F(OwnersOfProcesses, OfADriverThatTranslatesNumbersAreKnownInAContainer) {
+TEST_F(ProcessClassifierTest, IdentifiesTranslatedPidsInAContainer) {
   add_recorder(false);
   proc_.add(kProgram, {.files = kCuda});
   proc_.add(60, {.files = kCuda});
@@ -53,7 +53,7 @@ TEST_F(OwnersOfProcesses, OfADriverThatTranslatesNumbersAreKnownInAContainer) {
   EXPECT_EQ(classify(attached, {kProgram, 60}), (Owners{measured, other}));
 }
 
-TEST_F(OwnersOfProcesses, OfTheHostsNumbersAreOthersWhereTheyWereThereBeforeTheCommand) {
+TEST_F(ProcessClassifierTest, HostPidsFromBeforeTheCommandAreOtherProcesses) {
   add_recorder(false);
   ProcessClassifier recording = owners({70001});
   EXPECT_EQ(classify(recording, {70001}), (Owners{other}));
@@ -62,7 +62,7 @@ TEST_F(OwnersOfProcesses, OfTheHostsNumbersAreOthersWhereTheyWereThereBeforeTheC
   EXPECT_EQ(classify(recording, {70001, 70002, 70003}), (Owners{other, unknown, unknown}));
 }
 
-TEST_F(OwnersOfProcesses, OfTheHostsNumbersAreOursWhereOnlyOursCanBeMeant) {
+TEST_F(ProcessClassifierTest, HostPidsAreMeasuredWhenUnambiguous) {
   add_recorder(false);
   proc_.add(kProgram, {.files = kCuda});
   ProcessClassifier attached = owners({70001}, {kProgram});
@@ -70,7 +70,7 @@ TEST_F(OwnersOfProcesses, OfTheHostsNumbersAreOursWhereOnlyOursCanBeMeant) {
   EXPECT_EQ(classify(attached, {70001, 70002}), (Owners{unknown, unknown}));
 }
 
-TEST_F(OwnersOfProcesses, AreNotFoundByANumberThatNamesAProcessWithoutCudaByChance) {
+TEST_F(ProcessClassifierTest, IgnoresAPidCollisionWithAProcessWithoutCuda) {
   add_recorder(false);
   proc_.add(kProgram, {.files = kCuda});
   proc_.add(60, {.files = kNoCuda});
@@ -78,7 +78,7 @@ TEST_F(OwnersOfProcesses, AreNotFoundByANumberThatNamesAProcessWithoutCudaByChan
   EXPECT_EQ(classify(attached, {60}), (Owners{measured}));
 }
 
-TEST_F(OwnersOfProcesses, OfRanksAreOursOnEachGpu) {
+TEST_F(ProcessClassifierTest, RanksAreMeasuredOnEachGpu) {
   add_recorder(false);
   for (const pid_t rank : {51, 52}) proc_.add(rank, {.parent = kRecorder, .files = kCuda});
   ProcessClassifier recording = owners({});
@@ -86,7 +86,7 @@ TEST_F(OwnersOfProcesses, OfRanksAreOursOnEachGpu) {
   EXPECT_EQ(classify(recording, {70001, 70002}), (Owners{measured, measured}));
 }
 
-TEST_F(OwnersOfProcesses, AreNotHiddenByWorkersThatInheritedTheDeviceFile) {
+TEST_F(ProcessClassifierTest, ToleratesWorkersThatInheritedTheDeviceFile) {
   add_recorder(false);
   proc_.add(kProgram, {.files = kCuda, .arguments = 7000});
   proc_.add(41, {.parent = kProgram, .files = kCuda, .arguments = 7000});
@@ -96,14 +96,14 @@ TEST_F(OwnersOfProcesses, AreNotHiddenByWorkersThatInheritedTheDeviceFile) {
   EXPECT_EQ(classify(attached, {70001, 70002}), (Owners{measured, measured}));
 }
 
-TEST_F(OwnersOfProcesses, AreFoundByTheNumberOfTheirOwnNamespaceWhereProcIsAnOuterOne) {
+TEST_F(ProcessClassifierTest, IdentifiesByNamespacePidWithAnOuterProc) {
   add_recorder(false);
   proc_.add(kProgram, {.files = kCuda, .namespace_numbers = {kProgram, 7}});
   ProcessClassifier attached = owners({7}, {kProgram});
   EXPECT_EQ(classify(attached, {7}), (Owners{measured}));
 }
 
-TEST_F(OwnersOfProcesses, WithoutNumbersAreOursOrUnknownAndNeverOthers) {
+TEST_F(ProcessClassifierTest, ProcessesWithoutAPidAreMeasuredOrUnknown) {
   add_recorder(false);
   ProcessClassifier recording = owners({0});
   EXPECT_EQ(classify(recording, {0}), (Owners{unknown}));
@@ -112,7 +112,7 @@ TEST_F(OwnersOfProcesses, WithoutNumbersAreOursOrUnknownAndNeverOthers) {
   EXPECT_EQ(classify(recording, {0, 0}), (Owners{unknown, unknown}));
 }
 
-TEST_F(OwnersOfProcesses, AreNotOthersWhereOurOwnFilesMayNotBeRead) {
+TEST_F(ProcessClassifierTest, IsUnknownWhenMeasuredFilesAreUnreadable) {
   add_recorder(false);
   proc_.add(kProgram, {.hides_files = true});
   ProcessClassifier attached = owners({70001}, {kProgram});
@@ -120,7 +120,7 @@ TEST_F(OwnersOfProcesses, AreNotOthersWhereOurOwnFilesMayNotBeRead) {
   EXPECT_EQ(classify(attached, {70001}), (Owners{unknown}));
 }
 
-TEST_F(OwnersOfProcesses, OfAnMpsServerAreThoseOfItsClients) {
+TEST_F(ProcessClassifierTest, AnMpsServerBelongsToItsClients) {
   for (const bool is_initial_pid_namespace : {true, false}) {
     FakeProc proc;
     proc.add(kRecorder, {.files = kNoCuda});

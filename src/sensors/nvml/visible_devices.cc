@@ -53,11 +53,11 @@ class Chooser {
       if (entry == "-1" || (entry.empty() && entries.size() == 1)) break;
       const std::optional<std::size_t> device = find(entry);
       if (!device) {
-        visible_.diagnostics.add(
-            {"cuda_visible_devices_invalid", 1,
-             fmt::format("CUDA_VISIBLE_DEVICES: {} is no GPU here; CUDA ends the list there, and so do we",
-                         quoted(entry)),
-             "nvidia-smi -L"});
+        visible_.diagnostics.add({"cuda_visible_devices_invalid", 1,
+                                  fmt::format("CUDA_VISIBLE_DEVICES: {} is not a GPU of this machine; CUDA ends the "
+                                              "list there, and so does joulemap",
+                                              quoted(entry)),
+                                  "nvidia-smi -L"});
         break;
       }
       take(*device, entry);
@@ -73,11 +73,10 @@ class Chooser {
     const std::optional<std::uint64_t> index = parse_u64(entry);
     if (!index || *index >= devices_.size()) return std::nullopt;
     if (names_differ(devices_) && environment_.device_order != kByPciAddress) {
-      visible_.diagnostics.add(
-          {"cuda_device_order", 1,
-           "CUDA_VISIBLE_DEVICES counts GPUs in CUDA's order, fastest first, which NVML does not know; "
-           "the order of PCI addresses is assumed, and another GPU may be meant",
-           "export CUDA_DEVICE_ORDER=PCI_BUS_ID"});
+      visible_.diagnostics.add({"cuda_device_order", 1,
+                                "CUDA_VISIBLE_DEVICES uses CUDA's order, fastest first, which NVML does not report; "
+                                "joulemap assumes the order of PCI addresses and may measure another GPU",
+                                "export CUDA_DEVICE_ORDER=PCI_BUS_ID"});
     }
     return cuda_order_[*index];
   }
@@ -90,13 +89,11 @@ class Chooser {
                                                   ? find_by_uuid_prefix(devices_, rest.substr(0, rest.find('/')))
                                                   : find_mig_parent_(std::string(entry));
     if (!parent) return std::nullopt;
-    visible_.diagnostics.add(
-        {"mig_whole_gpu", 1,
-         fmt::format(
-             "CUDA_VISIBLE_DEVICES: {} is one instance of {}; only the whole GPU can be measured, and its energy "
-             "contains what its other instances use",
-             quoted(entry, 80), devices_[*parent].uuid),
-         "for the energy of one instance, let nothing run on the others"});
+    visible_.diagnostics.add({"mig_whole_gpu", 1,
+                              fmt::format("CUDA_VISIBLE_DEVICES: {} is one instance of {}; only the whole GPU can be "
+                                          "measured, and its energy includes its other instances",
+                                          quoted(entry, 80), devices_[*parent].uuid),
+                              "to measure one instance, keep the others idle"});
     return parent;
   }
 
@@ -106,7 +103,7 @@ class Chooser {
     } else if (entry.rfind("MIG-", 0) != 0) {
       visible_.diagnostics.add({"cuda_visible_devices_repeated", 1,
                                 fmt::format("CUDA_VISIBLE_DEVICES names {} twice; it is measured once", quoted(entry)),
-                                "name each GPU once: CUDA programs may see none at all otherwise"});
+                                "name each GPU once: otherwise CUDA programs may see no GPU"});
     }
   }
 

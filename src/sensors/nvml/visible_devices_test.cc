@@ -38,13 +38,13 @@ TEST(VisibleDevices, CountInTheOrderOfPciAddresses) {
   EXPECT_EQ(choose(" 2 , 0").chosen, (Indices{0, 1}));
 }
 
-TEST(VisibleDevices, EndAtMinusOneWithoutAWord) {
+TEST(VisibleDevices, EndAtMinusOneSilently) {
   const VisibleDevices visible = choose("0,-1,1");
   EXPECT_EQ(visible.chosen, (Indices{0}));
   EXPECT_TRUE(visible.diagnostics.empty());
 }
 
-TEST(VisibleDevices, EndAtTheFirstInvalidEntryAndSaySo) {
+TEST(VisibleDevices, EndAtTheFirstInvalidEntryAndReportIt) {
   for (const char* text : {"0,7,1", "0,x,1", "0,,1", "0,GPU-nobody,1", "0,MIG-nobody,1", "0,0x,1"}) {
     const VisibleDevices visible = choose(text);
     EXPECT_EQ(visible.chosen, (Indices{0})) << text;
@@ -52,7 +52,7 @@ TEST(VisibleDevices, EndAtTheFirstInvalidEntryAndSaySo) {
   }
 }
 
-TEST(VisibleDevices, AreFoundByUuidAndByABeginningThatFitsOne) {
+TEST(VisibleDevices, AreFoundByUuidAndUniquePrefix) {
   EXPECT_EQ(choose("GPU-8932f937-0002").chosen, (Indices{1}));
   EXPECT_EQ(choose("GPU-11").chosen, (Indices{2}));
   EXPECT_TRUE(choose("GPU-8932f937").chosen.empty());  // matches two
@@ -64,7 +64,7 @@ TEST(VisibleDevices, NamedTwiceAreMeasuredOnce) {
   EXPECT_TRUE(visible.diagnostics.contains("cuda_visible_devices_repeated"));
 }
 
-TEST(VisibleDevices, OfDifferentNamesWarnThatTheIndexMayMeanAnother) {
+TEST(VisibleDevices, OfDifferentModelsWarnThatTheIndexIsAmbiguous) {
   std::vector<ListedDevice> mixed = kThree;
   mixed[1].name = "RTX 4090";
   EXPECT_TRUE(choose("0", mixed).diagnostics.contains("cuda_device_order"));

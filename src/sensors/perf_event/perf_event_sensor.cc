@@ -111,7 +111,8 @@ Result<std::unique_ptr<Sensor>> open_rapl_counters(const RaplPmu& pmu, const std
 
 ProbeResult probe_perf_event(const ProbeContext& context) {
   if (!context.root().is_real())
-    return verdict(SensorState::absent, "off under --sysroot: it asks the kernel, not files", "leave out --sysroot");
+    return verdict(SensorState::absent, "off with --sysroot: it reads from the kernel, not from files",
+                   "omit --sysroot");
   const Result<RaplPmu> pmu = read_rapl_pmu(context.root());
   const auto absent = [&](std::string_view found) {
     return verdict(SensorState::absent, fmt::format("{}: {}", found, reason_for_absent_rapl(context.host())),
@@ -120,7 +121,7 @@ ProbeResult probe_perf_event(const ProbeContext& context) {
   if (!pmu && pmu.error().code == ErrorCode::not_found) return absent("no power PMU");
   if (!pmu)
     return verdict(SensorState::absent, pmu.error().message,
-                   "the kernel's file is odd: update the kernel, or use powercap");
+                   "the kernel's file is malformed: update the kernel, or use powercap");
   if (pmu->events.empty()) return absent("the power PMU has no events");
 
   Result<std::unique_ptr<PerfEventSensor>> sensor = open_events(*pmu, rapl_counters(*pmu, context.root()));

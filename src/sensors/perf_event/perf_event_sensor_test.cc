@@ -32,7 +32,7 @@ TEST(RaplPmu, OpensEveryEventOnceForEachPackage) {
   EXPECT_EQ(counters[2].cpu, 4);
 }
 
-TEST(RaplPmu, PutsCoresIntoThePackageAndThePackageIntoThePlatform) {
+TEST(RaplPmu, NestsCoresInThePackageAndThePackageInThePlatform) {
   const SystemRoot root{sysroot("psys-laptop")};
   for (const RaplCounter& counter : rapl_counters(*read_rapl_pmu(root), root)) {
     const std::string& domain = counter.channel.domain;
@@ -41,7 +41,7 @@ TEST(RaplPmu, PutsCoresIntoThePackageAndThePackageIntoThePlatform) {
   }
 }
 
-TEST(RaplPmu, TakesAFolderWithoutEventsForNoSensor) {
+TEST(RaplPmu, AFolderWithoutEventsIsNoSensor) {
   const Result<RaplPmu> pmu = read_rapl_pmu(SystemRoot{sysroot("no-sensors")});
   ASSERT_TRUE(pmu.has_value());
   EXPECT_TRUE(pmu->events.empty());
@@ -88,7 +88,7 @@ TEST(PerfEvent, ReadsACounterOfTheRealKernel) {
   EXPECT_GE(after[0].raw - before[0].raw, 4'000'000u);
 }
 
-TEST(PerfEvent, SaysWhichEventTheKernelRefused) {
+TEST(PerfEvent, ReportsTheEventThatTheKernelRefused) {
   RaplCounter counter{{"energy-pkg", 0xffff, 1e-9}, 0, {}};
   counter.channel.source = "power/energy-pkg/ on CPU 0";
   const Result<std::unique_ptr<Sensor>> sensor = open_rapl_counters({PERF_TYPE_SOFTWARE, {}, {0}}, {counter});

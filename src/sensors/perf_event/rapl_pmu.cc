@@ -34,7 +34,7 @@ constexpr std::array<KnownEvent, 5> kKnownEvents = {{
 }};
 
 Error malformed(const std::string& path, std::string_view text) {
-  return {ErrorCode::malformed, fmt::format("{}: cannot make sense of {}", path, quoted(trim(text))), {}};
+  return {ErrorCode::malformed, fmt::format("{}: cannot parse {}", path, quoted(trim(text))), {}};
 }
 
 // One event file with its .scale and .unit; nothing for events other than energy.

@@ -82,7 +82,7 @@ void judge_failures(const std::vector<Error>& errors, const ProbeContext& contex
   if (status.state == SensorState::denied) {
     status.remedy = remedy_for_denied_powercap(context.host(), context.program());
   } else {
-    status.remedy = "the file is not what the powercap driver writes; look at what put it there";
+    status.remedy = "the powercap driver did not write this file; check where it comes from";
   }
 }
 

@@ -35,18 +35,18 @@ TEST(Powercap, FindsPackagesAndDramOfTwoSockets) {
   EXPECT_EQ(readings[0].code, ReadCode::ok);
 }
 
-TEST(Powercap, KnowsTheCoresOfAnAmdPackage) {
+TEST(Powercap, FindsTheCoresOfAnAmdPackage) {
   EXPECT_EQ(channel(probe(sysroot("amd-zen4")), "core-0").part_of, "package-0");
 }
 
-TEST(Powercap, PutsThePackageIntoThePlatform) {
+TEST(Powercap, NestsThePackageInThePlatform) {
   const ProbeResult machine = probe(sysroot("psys-laptop"));
   EXPECT_EQ(channel(machine, "package-0").part_of, "psys");
   EXPECT_EQ(channel(machine, "core-0").part_of, "package-0");
   EXPECT_TRUE(channel(machine, "psys").part_of.empty());
 }
 
-TEST(Powercap, TakesTheMmioPackageAsTheSameDomainAfterTheFirst) {
+TEST(Powercap, TheMmioPackageIsASecondSensorOfTheSameDomain) {
   const ProbeResult machine = probe(sysroot("mmio-duplicate"));
   EXPECT_EQ(machine.status.channels.front().name, "package-0");
   EXPECT_EQ(channel(machine, "package-0-mmio").domain, "package-0");
@@ -59,7 +59,7 @@ TEST(Powercap, NamesTheFileAndTheTextOfGarbage) {
   EXPECT_NE(machine.status.reason.find("intel-rapl:0/energy_uj"), std::string::npos);
 }
 
-TEST(Powercap, SaysThatAVirtualMachineHasNone) {
+TEST(Powercap, ReportsThatAVirtualMachineHasNone) {
   const ProbeResult machine = probe(sysroot("no-sensors"));
   EXPECT_EQ(machine.status.state, SensorState::absent);
   EXPECT_NE(machine.status.reason.find("virtual machine (Amazon EC2 m5.large)"), std::string::npos);
@@ -75,7 +75,7 @@ TEST(Powercap, WarnsWhenTheRangeIsUnknown) {
   EXPECT_FALSE(machine.status.channels.front().wrap_range);
 }
 
-TEST(PowercapZones, NamesDiesAndWhatIsBelowThem) {
+TEST(PowercapZones, NamesDiesAndTheirChildren) {
   std::vector<PowercapZone> zones(4);
   zones[0] = {.id = "intel-rapl:0", .name = "package-0-die-0"};
   zones[1] = {.id = "intel-rapl:0:0", .name = "dram"};
@@ -103,7 +103,7 @@ TEST(Powercap, ShowsAZoneWithoutANameButNeverCountsIt) {
   EXPECT_FALSE(machine.status.channels[0].is_countable);
 }
 
-TEST(PowercapZones, KeepsTwoZonesOfOneNameApart) {
+TEST(PowercapZones, DistinguishesZonesOfTheSameName) {
   std::vector<PowercapZone> zones(2);
   zones[0] = {.id = "intel-rapl:0", .name = "psys"};
   zones[1] = {.id = "intel-rapl:1", .name = "psys"};

@@ -24,7 +24,7 @@ Attended attended(LayerCall& call) {
   const Input* const value = call.named("value", 1);
   const Input* const key = call.named("key", 2);
   if (query == nullptr || value == nullptr) {
-    call.fail("it is not given a query and a value");
+    call.fail("it has no query and value inputs");
     tensors.query.sizes = tensors.value.sizes = tensors.key.sizes = {1, 1, 1};
     return tensors;
   }
@@ -33,7 +33,7 @@ Attended attended(LayerCall& call) {
   tensors.key = key == nullptr ? value->tensor : key->tensor;
   for (const Tensor* tensor : {&tensors.query, &tensors.value, &tensors.key}) {
     if (tensor->sizes.size() >= 3) continue;
-    call.fail(fmt::format("it attends to {}, which is no batch of rows", text(tensor->sizes)));
+    call.fail(fmt::format("it attends to {}, which is not a batch of rows", text(tensor->sizes)));
     tensors.query.sizes = tensors.value.sizes = tensors.key.sizes = {1, 1, 1};
     return tensors;
   }
@@ -158,7 +158,7 @@ std::vector<Shape> attention_function(LayerCall& call) {
   const Shape query = call.shape(0);
   const Shape key = call.shape(1);
   if (query.size() != 4 || key.size() != 4) {
-    call.fail("it does not attend to tensors of batch, rows, heads and width");
+    call.fail("its inputs do not have the dimensions batch, rows, heads and width");
     return {query};
   }
   Parameters parameters{

@@ -53,7 +53,7 @@ std::vector<SlidingWindow> windows_of(LayerCall& call, const Image& image) {
         sliding_window(image.sides[i], std::max<std::int64_t>(1, kernel[i]), stride[i], dilation[i], padding));
     if (windows.back().out < 1) {
       call.fail(fmt::format("its kernel of {} does not fit into {}", kernel[i], image.sides[i]),
-                "give a larger input with --input");
+                "set a larger input with --input");
     }
   }
   return windows;
@@ -77,7 +77,7 @@ struct Filters {
 void emit_convolution(LayerCall& call, const Image& image, const std::vector<SlidingWindow>& windows,
                       const Filters& filters) {
   if (image.channels % filters.groups != 0 || filters.out % filters.groups != 0) {
-    call.fail(fmt::format("{} channels and {} filters are no multiple of its {} groups", image.channels, filters.out,
+    call.fail(fmt::format("{} channels and {} filters are not multiples of its {} groups", image.channels, filters.out,
                           filters.groups));
     return;
   }

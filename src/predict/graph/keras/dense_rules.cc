@@ -76,7 +76,7 @@ std::vector<Shape> einsum_dense(LayerCall& call) {
   const Shape in = call.shape();
   Einsum einsum = read_einsum(call, call.word("equation"), {in});
   if (call.failure() || einsum.operands.size() != 2) {
-    call.fail("its equation is not of one tensor and its weights");
+    call.fail("its equation does not combine one tensor with its weights");
     return {in};
   }
   // Letters that the input lacks get their sizes from output_shape, which may omit the batch.
@@ -94,7 +94,7 @@ std::vector<Shape> einsum_dense(LayerCall& call) {
   }
   std::int64_t kernel = 1;
   for (const char letter : einsum.operands.back()) {
-    if (size_of(einsum, letter) == 0) call.fail("its output_shape does not say how large its weights are");
+    if (size_of(einsum, letter) == 0) call.fail("its output_shape does not define the size of its weights");
     kernel = saturating_product(kernel, std::max<std::int64_t>(1, size_of(einsum, letter)));
   }
   std::int64_t bias = call.word("bias_axes").empty() ? 0 : 1;
@@ -120,7 +120,7 @@ std::vector<Shape> einsum_function(LayerCall& call) {
   const std::string equation = call.word("subscripts").empty() ? call.word("equation") : call.word("subscripts");
   const Einsum einsum = read_einsum(call, equation, shapes);
   if (call.failure() || einsum.operands.size() != shapes.size() || shapes.size() != 2) {
-    call.fail("its equation is not of two tensors");
+    call.fail("its equation does not combine two tensors");
     return {call.shape()};
   }
   const Product product = product_of(einsum);
@@ -132,7 +132,7 @@ std::vector<Shape> matmul(LayerCall& call) {
   Shape one = call.shape(0);
   Shape other = call.shape(1);
   if (one.size() < 2 || other.size() < 2) {
-    call.fail(fmt::format("a product of {} and {} is not one of matrices", text(one), text(other)));
+    call.fail(fmt::format("{} and {} cannot be multiplied as matrices", text(one), text(other)));
     return {one};
   }
   const bool transposes = call.flag("transpose_b", false);
@@ -142,10 +142,11 @@ std::vector<Shape> matmul(LayerCall& call) {
   product.m = one[one.size() - 2];
   product.k = one.back();
   product.n = other.back();
-  if (other[other.size() - 2] != product.k) call.fail(fmt::format("{} does not go with {}", text(one), text(other)));
+  if (other[other.size() - 2] != product.k)
+    call.fail(fmt::format("{} is incompatible with {}", text(one), text(other)));
   const std::optional<Shape> batches =
       broadcast(Shape(one.begin(), one.end() - 2), Shape(other.begin(), other.end() - 2));
-  if (!batches) call.fail(fmt::format("{} does not go with {}", text(one), text(other)));
+  if (!batches) call.fail(fmt::format("{} is incompatible with {}", text(one), text(other)));
   product.out = batches.value_or(Shape{});
   product.batch = elements(product.out);
   product.out.push_back(product.m);
@@ -165,7 +166,7 @@ std::vector<Shape> dot(LayerCall& call) {
   const std::size_t left = call.axis(axes[0], one.size());
   const std::size_t right = call.axis(axes[1], other.size());
   if (call.failure() || left == 0 || right == 0 || one[left] != other[right]) {
-    call.fail(fmt::format("{} does not go with {} along its axes", text(one), text(other)));
+    call.fail(fmt::format("{} is incompatible with {} along its axes", text(one), text(other)));
     return {one};
   }
   Product product;

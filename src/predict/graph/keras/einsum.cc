@@ -49,7 +49,7 @@ Einsum read_einsum(LayerCall& call, std::string_view equation, const std::vector
       most_hidden = std::max(most_hidden, hidden);
       letters = spelled_out(std::move(letters), std::min(hidden, kMaxDimensions));
       if (letters.size() != dimensions) {
-        call.fail(fmt::format("its equation {} does not go with {}", plain, text(shapes[position])));
+        call.fail(fmt::format("its equation {} is incompatible with {}", plain, text(shapes[position])));
         return einsum;
       }
       for (std::size_t i = 0; i < dimensions; ++i) {

@@ -37,7 +37,7 @@ std::vector<Pair> pairs(LayerCall& call, std::string_view key, std::size_t sides
       found.emplace_back(checked(both->front()), checked(both->back()));
     }
   }
-  if (found.size() != sides) call.fail(fmt::format("its {} does not have a number for each of {} sides", key, sides));
+  if (found.size() != sides) call.fail(fmt::format("its {} does not have a value for each of {} sides", key, sides));
   found.resize(sides);
   return found;
 }
@@ -101,7 +101,7 @@ std::vector<Shape> cropping(LayerCall& call) {
   for (std::size_t i = 0; i < kSides; ++i) {
     std::int64_t& side = resized.out[resized.first + i];
     side -= cropped[i].first + cropped[i].second;
-    if (side < 1) call.fail("it crops all there is", "give a larger input with --input");
+    if (side < 1) call.fail("it crops the whole input", "set a larger input with --input");
     side = std::max<std::int64_t>(side, 1);
   }
   call.elementwise(Kind::reshape, "gather", resized.out);

@@ -43,7 +43,7 @@ Shape shape_of(const DocumentValue* value) {
 
 Error no_such_layer(const std::string& name) {
   return Error{ErrorCode::malformed,
-               fmt::format("a layer takes a tensor of \"{}\", which is no layer of the model", name),
+               fmt::format("a layer takes a tensor from \"{}\", which is not a layer of the model", name),
                "save the model again with model.to_json()"};
 }
 

@@ -55,25 +55,25 @@ PartialShape wanted_shape(const Layer& layer, std::size_t number, const GraphOpt
 Result<Shape> input_sizes(const Layer& layer, std::size_t number, const GraphOptions& options) {
   PartialShape shape = wanted_shape(layer, number, options);
   if (shape.empty()) {
-    return Error{ErrorCode::usage, fmt::format("the model does not say what its input {} looks like", layer.name),
-                 "give its sizes with the batch, as in --input 1x224x224x3"};
+    return Error{ErrorCode::usage, fmt::format("the model does not contain the shape of its input {}", layer.name),
+                 "set its sizes, including the batch, as in --input 1x224x224x3"};
   }
   if (!shape.front()) shape.front() = 1;
   Shape sizes;
   for (const std::optional<std::int64_t>& size : shape) {
     if (!size) {
-      return Error{ErrorCode::usage, fmt::format("the input {} has open sizes: {}", layer.name, open_text(shape)),
-                   fmt::format("give them, as in --input {}", example(shape))};
+      return Error{ErrorCode::usage, fmt::format("the input {} has unknown sizes: {}", layer.name, open_text(shape)),
+                   fmt::format("set them, as in --input {}", example(shape))};
     }
     if (*size < 1) {
-      return Error{ErrorCode::usage, fmt::format("the input {} of {} holds nothing", layer.name, open_text(shape)),
-                   "give sizes of 1 and more"};
+      return Error{ErrorCode::usage, fmt::format("the input {} of {} is empty", layer.name, open_text(shape)),
+                   "use sizes of at least 1"};
     }
     sizes.push_back(*size);
   }
   if (sizes.size() > kMaxDimensions || elements(sizes) > kMaxElements) {
     return Error{ErrorCode::usage, fmt::format("the input {} of {} is too large", layer.name, open_text(shape)),
-                 "give a smaller --batch or --input"};
+                 "use a smaller --batch or --input"};
   }
   return sizes;
 }
@@ -93,7 +93,7 @@ Operation input_operation(const Layer& layer, const Tensor& tensor, std::string_
 }
 
 void note_batch(Graph& graph, std::optional<std::int64_t> file_batch, std::int64_t batch, bool is_chosen) {
-  if (!file_batch && !is_chosen) graph.notes.emplace_back("batch 1, as the model leaves it open");
+  if (!file_batch && !is_chosen) graph.notes.emplace_back("batch 1: the model does not fix it");
   if (file_batch && *file_batch != batch) {
     graph.notes.push_back(fmt::format("batch {} instead of the file's {}", batch, *file_batch));
   }
@@ -103,7 +103,8 @@ Result<formats::DocumentValue> parse_text(std::string_view json) {
   Result<formats::DocumentValue> text = formats::read_json(json, "Keras model");
   if (!text) {
     Error error = std::move(text).error();
-    error.remedy = "write the file with open(path, \"w\").write(model.to_json()); a .keras or .h5 file is not read";
+    error.remedy =
+        "write the file with open(path, \"w\").write(model.to_json()); joulemap does not read .keras and .h5 files";
     return error;
   }
   return text;
@@ -113,8 +114,7 @@ Result<formats::DocumentValue> parse_text(std::string_view json) {
 
 Result<Graph> read_keras(std::string_view json, const GraphOptions& options) {
   if (options.batch && (*options.batch < 1 || *options.batch > kMaxElements)) {
-    return Error{ErrorCode::usage, fmt::format("a batch of {} is not possible", *options.batch),
-                 "give --batch 1 or more"};
+    return Error{ErrorCode::usage, fmt::format("a batch of {} is invalid", *options.batch), "use --batch 1 or more"};
   }
   const Result<formats::DocumentValue> text = parse_text(json);
   if (!text) return text.error();

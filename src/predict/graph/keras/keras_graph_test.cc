@@ -38,7 +38,7 @@ std::string called(std::string_view layer, std::string_view name, std::string_vi
 
 const std::string kInput = called(keras_layer("InputLayer", "x", R"("batch_input_shape": [null, 8])"), "x", "[]");
 
-TEST(KerasGraph, ANetworkOfKeras3IsReadIntoItsOperations) {
+TEST(KerasGraph, ReadsTheOperationsOfAKeras3Network) {
   const Result<Graph> graph = read_keras(file("tiny_cnn_keras3.json"), {.batch = 4});
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_EQ(graph->name, "tiny_cnn");
@@ -65,7 +65,7 @@ TEST(KerasGraph, ANetworkOfKeras3IsReadIntoItsOperations) {
   EXPECT_EQ(lines_of(*graph), expected);
 }
 
-TEST(KerasGraph, TheSameNetworkOfKeras2IsTheSame) {
+TEST(KerasGraph, ReadsTheSameNetworkOfKeras2) {
   const Result<Graph> newer = read_keras(file("tiny_cnn_keras3.json"), {});
   const Result<Graph> older = read_keras(file("tiny_cnn_keras2.json"), {});
   ASSERT_TRUE(newer && older);
@@ -73,27 +73,27 @@ TEST(KerasGraph, TheSameNetworkOfKeras2IsTheSame) {
   EXPECT_EQ(newer->weight_elements, older->weight_elements);
 }
 
-TEST(KerasGraph, ABatchThatIsOpenIsOneAndSaysSo) {
+TEST(KerasGraph, AnOpenBatchIsOneWithANote) {
   const Result<Graph> graph = read_keras(keras_sequential("[null, 8]", {kDense}), {});
   ASSERT_TRUE(graph);
   EXPECT_EQ(lines_of(*graph), std::vector<std::string>{"dense dense rows=1;in=8;out=3;bias=1"});
-  EXPECT_EQ(graph->notes, std::vector<std::string>{"batch 1, as the model leaves it open"});
+  EXPECT_EQ(graph->notes, std::vector<std::string>{"batch 1: the model does not fix it"});
 }
 
-TEST(KerasGraph, ABatchOfTheFileIsReplacedAndSaysSo) {
+TEST(KerasGraph, ReplacesTheBatchOfTheFileWithANote) {
   const Result<Graph> graph = read_keras(keras_sequential("[2, 8]", {kDense}), {.batch = 16});
   ASSERT_TRUE(graph);
   EXPECT_EQ(graph->operations.back().parameters.find("rows"), 16);
   EXPECT_EQ(graph->notes, std::vector<std::string>{"batch 16 instead of the file's 2"});
 }
 
-TEST(KerasGraph, OpenSizesNeedAnInputAndTheErrorTellsHow) {
+TEST(KerasGraph, OpenSizesNeedAnInputAndTheErrorHasARemedy) {
   const std::string model = keras_sequential("[null, null, null, 3]",
                                              {keras_layer("Conv2D", "conv", R"("filters": 4, "kernel_size": [3, 3])")});
   const Result<Graph> open = read_keras(model, {});
   ASSERT_FALSE(open);
-  EXPECT_EQ(open.error().message, "the input input has open sizes: 1x?x?x3");
-  EXPECT_EQ(open.error().remedy, "give them, as in --input 1x224x224x3");
+  EXPECT_EQ(open.error().message, "the input input has unknown sizes: 1x?x?x3");
+  EXPECT_EQ(open.error().remedy, "set them, as in --input 1x224x224x3");
   for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{1, 32, 48, 3}, {32, 48, 3}}) {
     const Result<Graph> given = read_keras(model, {.batch = 2, .inputs = {{"", sizes}}});
     ASSERT_TRUE(given) << given.error().message;
@@ -102,7 +102,7 @@ TEST(KerasGraph, OpenSizesNeedAnInputAndTheErrorTellsHow) {
   }
 }
 
-TEST(KerasGraph, ASequentialWithoutAnInputTakesTheShapeOfItsFirstLayer) {
+TEST(KerasGraph, ASequentialWithoutAnInputUsesTheShapeOfItsFirstLayer) {
   const std::string model = R"({"class_name": "Sequential", "config": {"name": "old", "layers": [
       {"class_name": "Dense", "config": {"name": "dense", "units": 3, "batch_input_shape": [null, 5]}}]}})";
   const Result<Graph> graph = read_keras(model, {});
@@ -125,7 +125,7 @@ TEST(KerasGraph, ASharedLayerRunsTwiceAndHasItsWeightsOnce) {
   EXPECT_EQ(graph->weight_elements, 8 * 3 + 3);
 }
 
-TEST(KerasGraph, LayersOfNestedModelsCarryBothNames) {
+TEST(KerasGraph, LayersOfNestedModelsHaveBothNames) {
   const std::string inner = keras_sequential("[null, 8]", {kDense}, "inner");
   // Keras 2 counts calls of nested models from 1.
   const std::string layers = kInput + "," + called(inner, "inner", R"([[["x", 0, 0, {}]]])") + "," +
@@ -136,7 +136,7 @@ TEST(KerasGraph, LayersOfNestedModelsCarryBothNames) {
                                                         "softmax activation form=softmax;batch=1;rows=1;width=3"}));
 }
 
-TEST(KerasGraph, GradientsReachAsFarAsThereIsSomethingToTrain) {
+TEST(KerasGraph, GradientsReachTheFirstTrainableLayer) {
   const std::string frozen = keras_layer("Dense", "frozen", R"("units": 4, "trainable": false)");
   const std::string first = keras_layer("Dense", "first", R"("units": 4, "activation": "relu")");
   const std::string second = keras_layer("Dense", "second", R"("units": 4)");
@@ -167,13 +167,13 @@ TEST(KerasGraph, MixedPrecisionComputesInHalfAndCastsInputsAndWeights) {
                 "whole cast form=fp32;batch=1;rows=1;width=4", "whole dense rows=1;in=4;out=2;bias=1"}));
 }
 
-TEST(KerasGraph, TheTypeOfTheRunHoldsWhereTheModelHasNone) {
+TEST(KerasGraph, UsesTheTypeOfTheRunWhereTheModelHasNone) {
   const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {kDense}), {.dtype = Dtype::tf32});
   ASSERT_TRUE(graph);
   EXPECT_EQ(graph->operations.back().dtype, Dtype::tf32);
 }
 
-TEST(KerasGraph, ALayerWithoutARuleIsListedAndBoundedByWhatTheFileSays) {
+TEST(KerasGraph, ListsALayerWithoutARuleAndBoundsItByTheFile) {
   const std::string custom = R"({"module": "acme", "class_name": "Whiten", "config": {"name": "whiten"}})";
   const std::string next = R"({"class_name": "Dense", "config": {"name": "dense", "units": 3},
       "build_config": {"input_shape": [null, 6]}})";
@@ -187,12 +187,12 @@ TEST(KerasGraph, ALayerWithoutARuleIsListedAndBoundedByWhatTheFileSays) {
                                                         "dense dense rows=2;in=6;out=3;bias=1"}));
 }
 
-TEST(KerasGraph, ALayerWithoutARuleAndWithoutShapesIsNotBounded) {
+TEST(KerasGraph, ALayerWithoutARuleAndShapesIsUnbounded) {
   const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {keras_layer("Lambda", "lambda"), kDense}), {});
   ASSERT_TRUE(graph);
   ASSERT_EQ(graph->unknown.size(), 1);
   EXPECT_FALSE(graph->unknown.front().bounded);
-  EXPECT_NE(graph->unknown.front().reason.find("a function of the user"), std::string::npos);
+  EXPECT_NE(graph->unknown.front().reason.find("a user-defined function"), std::string::npos);
 }
 
 }  // namespace

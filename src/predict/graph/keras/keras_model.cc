@@ -115,8 +115,8 @@ Status find_order(Model& model) {
         const Layer& from = model.layers[argument.tensor->layer];
         if (argument.tensor->call >= from.calls.size()) {
           return Error{ErrorCode::malformed,
-                       fmt::format("layer {} takes a tensor of call {} of layer {}, which has {}", model.layers[i].name,
-                                   argument.tensor->call, from.name, from.calls.size()),
+                       fmt::format("layer {} takes a tensor from call {} of layer {}, which has {}",
+                                   model.layers[i].name, argument.tensor->call, from.name, from.calls.size()),
                        std::string(kSaveAgain)};
         }
         waiting[{argument.tensor->layer, argument.tensor->call}].emplace_back(i, j);
@@ -135,10 +135,10 @@ Status find_order(Model& model) {
   }
   if (model.order.size() == count) return Done{};
   const auto stuck = std::find_if(missing.begin(), missing.end(), [](const auto& call) { return call.second > 0; });
-  return Error{ErrorCode::malformed,
-               fmt::format("layer {} waits for its own output: the model goes in a circle",
-                           model.layers[stuck->first.first].name),
-               std::string(kSaveAgain)};
+  return Error{
+      ErrorCode::malformed,
+      fmt::format("layer {} depends on its own output: the model has a cycle", model.layers[stuck->first.first].name),
+      std::string(kSaveAgain)};
 }
 
 Status parse_calls(Model& model, const DocumentValue& config) {
@@ -202,9 +202,8 @@ Result<Model> parse_model(const DocumentValue& text) {
   if (layers == nullptr) {
     const std::string class_name = text.text_or_empty("class_name");
     return Error{ErrorCode::unsupported,
-                 class_name.empty()
-                     ? "no Keras model: there are no layers in it"
-                     : fmt::format("the model is a {}, which does not say what its layers are", class_name),
+                 class_name.empty() ? "not a Keras model: it contains no layers"
+                                    : fmt::format("the model is a {}, which does not list its layers", class_name),
                  "write model.to_json() of a Sequential or Functional model, or export to ONNX with model.export(...)"};
   }
   Model model;

@@ -49,7 +49,7 @@ void LayerCall::fail(std::string_view what, std::string_view remedy) {
 
 const Shape& LayerCall::shape(std::size_t input) {
   if (input < inputs.size()) return inputs[input].tensor.sizes;
-  fail(fmt::format("it is given {} of its tensors", inputs.size()));
+  fail(fmt::format("it has only {} of its input tensors", inputs.size()));
   return kOnePixel;
 }
 
@@ -64,7 +64,7 @@ const Input* LayerCall::named(std::string_view keyword, std::size_t position) co
 
 std::size_t LayerCall::axis(std::int64_t axis, std::size_t dimensions) {
   const std::optional<std::size_t> found = axis_of(axis, dimensions);
-  if (!found) fail(fmt::format("it has no axis {} of {} dimensions", axis, dimensions));
+  if (!found) fail(fmt::format("axis {} is out of range for {} dimensions", axis, dimensions));
   return found.value_or(0);
 }
 
@@ -77,8 +77,9 @@ std::int64_t LayerCall::dimension(std::int64_t which) {
 void LayerCall::need_dimensions(std::size_t least, std::size_t most) {
   const Shape& sizes = shape();
   if (sizes.size() >= least && sizes.size() <= most) return;
-  fail(least == most ? fmt::format("it takes a tensor of {} dimensions, and is given {}", least, text(sizes))
-                     : fmt::format("it takes a tensor of {} dimensions and more, and is given {}", least, text(sizes)));
+  fail(least == most
+           ? fmt::format("it takes a tensor of {} dimensions, but its input is {}", least, text(sizes))
+           : fmt::format("it takes a tensor of {} or more dimensions, but its input is {}", least, text(sizes)));
   if (inputs.empty()) return;
   inputs.front().tensor.sizes.assign(least, 1);
 }
@@ -112,7 +113,7 @@ std::string LayerCall::word(std::string_view key) const {
 std::int64_t LayerCall::checked(std::optional<std::int64_t> value, std::string_view key, std::int64_t most) {
   if (value && *value >= 1 && *value <= most) return *value;
   fail(value ? fmt::format("its {} is {}, which is not between 1 and {}", key, *value, most)
-             : fmt::format("its {} is missing or no whole number", key),
+             : fmt::format("its {} is missing or not an integer", key),
        "save the model again with model.to_json()");
   return 1;
 }
@@ -132,7 +133,7 @@ std::vector<std::int64_t> LayerCall::factors(std::string_view key, std::size_t d
   const DocumentValue::Array* const list = value->array();
   if (list == nullptr) return std::vector<std::int64_t>(dimensions, checked(value->integer(), key, kMaxFactor));
   if (list->size() != dimensions && list->size() != 1) {
-    fail(fmt::format("its {} has {} numbers for {} dimensions", key, list->size(), dimensions));
+    fail(fmt::format("its {} has {} values for {} dimensions", key, list->size(), dimensions));
     return std::vector<std::int64_t>(dimensions, 1);
   }
   std::vector<std::int64_t> each;
@@ -161,7 +162,7 @@ Padding LayerCall::padding() {
   if (name.empty() || name == "valid" || name == "VALID") return Padding::valid;
   if (name == "same" || name == "SAME") return Padding::same;
   if (name == "causal") return Padding::causal;
-  fail(fmt::format("its padding is \"{}\", which is none of valid, same and causal", name));
+  fail(fmt::format("its padding is \"{}\", not valid, same or causal", name));
   return Padding::valid;
 }
 

@@ -105,7 +105,7 @@ TEST(KerasLayers, Normalizations) {
   EXPECT_EQ(read("[2, 8]", "UnitNormalization").weights, 0);
 }
 
-TEST(KerasLayers, ActivationsAndWhatDoesNothing) {
+TEST(KerasLayers, ActivationsAndNoOps) {
   EXPECT_EQ(read("[1, 8]", "ReLU", R"("max_value": 6.0)").lines,
             Lines{"l activation form=relu6;batch=1;rows=1;width=8"});
   EXPECT_EQ(read("[1, 4, 5, 6]", "PReLU", R"("shared_axes": [1, 2])").weights, 6);
@@ -142,7 +142,7 @@ TEST(KerasLayers, RecurrentLayersAreOneOperation) {
   EXPECT_EQ(both.lines, Lines{"l recurrent form=lstm;batch=2;steps=10;in=8;hidden=4;layers=1;directions=2;bias=1"});
 }
 
-TEST(KerasLayers, RecurrentLayersThatNoLibraryHasAndCellsRunStepByStep) {
+TEST(KerasLayers, CellsAndLayersWithoutALibraryKernelRunStepByStep) {
   const Read gated = read("[2, 10, 8]", "LSTM", R"("units": 4, "recurrent_activation": "hard_sigmoid")");
   EXPECT_EQ(gated.lines, (Lines{"l dense rows=2;in=8;out=16;bias=1 x10", "l dense rows=2;in=4;out=16;bias=0 x10",
                                 "l activation form=lstm_cell;batch=2;rows=4;width=4 x10"}));
@@ -193,7 +193,7 @@ TEST(KerasLayers, AttentionWithItsProjections) {
   EXPECT_EQ(graph->operations[5].gradient, NeededGradients::all);
 }
 
-TEST(KerasLayers, TensorsThatAreMerged) {
+TEST(KerasLayers, MergedTensors) {
   const std::string both = fmt::format("[[{}, {}]]", tensor("a"), tensor("b"));
   EXPECT_EQ(lines(of_two("[2, 4, 6]", keras_layer("Add", "l"), both)), Lines{"l add form=same;batch=2;rows=4;width=6"});
   EXPECT_EQ(lines(of_two("[2, 4, 6]", keras_layer("Concatenate", "l", "\"axis\": -1"), both)),

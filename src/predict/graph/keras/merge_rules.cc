@@ -28,7 +28,7 @@ Shape shape_of_numbers(const DocumentValue* value) {
 
 Shape merged(LayerCall& call, const Shape& one, const Shape& other) {
   const std::optional<Shape> out = broadcast(one, other);
-  if (!out) call.fail(fmt::format("{} does not go with {}", text(one), text(other)));
+  if (!out) call.fail(fmt::format("{} is incompatible with {}", text(one), text(other)));
   return out.value_or(one);
 }
 
@@ -76,8 +76,8 @@ std::vector<Shape> concatenate(LayerCall& call) {
     Shape beside = other;
     if (beside.size() == out.size()) beside[axis] = out[axis];
     if (beside != out) {
-      call.fail(fmt::format("{} does not go beside {}", text(other), text(out)),
-                "give an --input whose sides the model can halve as often as it does");
+      call.fail(fmt::format("{} cannot be concatenated with {}", text(other), text(out)),
+                "set an --input whose sides the model can halve without a remainder");
       return {out};
     }
     out[axis] += other[axis];

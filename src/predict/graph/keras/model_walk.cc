@@ -23,10 +23,10 @@ Error wrong(const std::string& path, std::string_view what) {
 }
 
 std::string unknown_reason(const Layer& layer, bool is_told) {
-  std::string reason = layer.class_name == "Lambda" ? "a function of the user, which the file does not describe"
-                       : layer.is_function          ? fmt::format("a function without a rule: {}", layer.class_name)
-                                                    : fmt::format("a layer without a rule: {}", layer.class_name);
-  if (!is_told) reason += "; what it gives is taken to be as large as what it takes";
+  std::string reason = layer.class_name == "Lambda" ? "a user-defined function, which the file does not describe"
+                       : layer.is_function          ? fmt::format("an unsupported function: {}", layer.class_name)
+                                                    : fmt::format("an unsupported layer: {}", layer.class_name);
+  if (!is_told) reason += "; its output is assumed to be as large as its input";
   return reason;
 }
 
@@ -65,7 +65,7 @@ Result<std::vector<Tensor>> ModelWalk::run_model(const DocumentValue& text, cons
   const Model& model = **parsed_model;
   if (inputs.size() != model.inputs.size()) {
     return wrong(inherited.path.empty() ? model.name : inherited.path,
-                 fmt::format("it takes {} tensors, and is given {}", model.inputs.size(), inputs.size()));
+                 fmt::format("it takes {} tensors, but its inputs are {}", model.inputs.size(), inputs.size()));
   }
   std::map<std::pair<std::size_t, std::size_t>, std::vector<Tensor>> computed;
   for (std::size_t i = 0; i < inputs.size(); ++i) computed[{model.inputs[i], 0}] = {inputs[i]};
@@ -75,7 +75,7 @@ Result<std::vector<Tensor>> ModelWalk::run_model(const DocumentValue& text, cons
   };
   const auto not_there = [&](const TensorReference& name) {
     return wrong(joined(inherited.path, model.layers[name.layer].name),
-                 fmt::format("its tensor {} is taken, which it does not give", name.tensor));
+                 fmt::format("its output {} is used but does not exist", name.tensor));
   };
   for (const auto& [number, call_number] : model.order) {
     const Layer& layer = model.layers[number];
@@ -153,10 +153,9 @@ Result<std::vector<Tensor>> ModelWalk::run_layer(const Layer& layer, const CallJ
   }
   LayerTraits traits = traits_of(layer, inputs, inherited, written);
   if (inputs.empty()) {
-    return Error{
-        ErrorCode::unsupported,
-        fmt::format("layer {} ({}): the file does not say which tensors it takes", traits.path, layer.class_name),
-        "save the model with Keras 3, or export it to ONNX"};
+    return Error{ErrorCode::unsupported,
+                 fmt::format("layer {} ({}): the file does not list its input tensors", traits.path, layer.class_name),
+                 "save the model with Keras 3, or export it to ONNX"};
   }
   const InheritedTraits inside{traits.path, traits.is_trainable, traits.is_inference};
   if (is_model(*layer.text)) {
@@ -220,9 +219,9 @@ Result<std::vector<Tensor>> ModelWalk::checked(const LayerCall& call, const std:
     const bool is_positive = std::all_of(shape.begin(), shape.end(), [](std::int64_t size) { return size >= 1; });
     if (!is_positive || elements(shape) > kMaxElements || shape.size() > kMaxDimensions) {
       return Error{ErrorCode::malformed,
-                   fmt::format("layer {} ({}): it would give a tensor of {}", call.traits.path, call.traits.class_name,
-                               text(shape)),
-                   is_positive ? "give a smaller --batch or --input" : "give a larger --input"};
+                   fmt::format("layer {} ({}): its output would be a tensor of {}", call.traits.path,
+                               call.traits.class_name, text(shape)),
+                   is_positive ? "use a smaller --batch or --input" : "use a larger --input"};
     }
     tensors.push_back({shape, call.traits.dtype, call.needs_gradient(), is_floating_point});
     if (shape.size() == 3 && tensors.size() == 1) tensors.back().stack = stack_of(call);

@@ -65,7 +65,7 @@ std::vector<Shape> pooling(LayerCall& call) {
     windows.push_back(sliding_window(out[sides.first + i], kernel[i], stride[i], 1, padding));
     if (windows.back().out < 1) {
       call.fail(fmt::format("its window of {} does not fit into {}", kernel[i], out[sides.first + i]),
-                "give a larger input with --input");
+                "set a larger input with --input");
     }
     out[sides.first + i] = windows.back().out;
   }

@@ -103,7 +103,7 @@ Cell read_cell(LayerCall& call, std::string_view class_name, const DocumentValue
     cell.resets_after = flag("reset_after", true);
     cell.has_two_biases = cell.has_bias && cell.resets_after;
   } else if (!class_name.starts_with("SimpleRNN")) {
-    call.fail(fmt::format("its cell is a {}, which is not known", class_name));
+    call.fail(fmt::format("its cell is a {}, which is not supported", class_name));
   }
   return cell;
 }

@@ -20,7 +20,7 @@ Shape filled(LayerCall& call, const std::vector<std::int64_t>& target, std::int6
   std::size_t open = target.size();
   for (std::size_t i = 0; i < target.size(); ++i) {
     const bool is_open = target[i] == -1;
-    if (is_open && open != target.size()) call.fail("its shape leaves more than one size open");
+    if (is_open && open != target.size()) call.fail("its shape has more than one unknown size");
     if (is_open) open = i;
     if (!is_open && target[i] < 1) call.fail(fmt::format("its shape has the size {}", target[i]));
     out.push_back(std::clamp<std::int64_t>(target[i], 1, kSaturatedCount));
@@ -33,8 +33,8 @@ Shape filled(LayerCall& call, const std::vector<std::int64_t>& target, std::int6
   if (open < out.size() && known > 0 && all % known == 0) {
     out[open] = all / known;
   } else if (known != all) {
-    call.fail(fmt::format("{} elements do not become {}", all, text(out)),
-              "give the input the size the model was made for with --input");
+    call.fail(fmt::format("{} elements cannot be reshaped to {}", all, text(out)),
+              "set the input size that the model was built for with --input");
   }
   return out;
 }
@@ -48,7 +48,7 @@ std::vector<std::int64_t> numbers(LayerCall& call, std::string_view key) {
   if (list != nullptr) {
     for (const DocumentValue& each : *list) found.push_back(each.integer().value_or(-1));
   }
-  if (found.size() > kMaxDimensions) call.fail(fmt::format("its {} has {} numbers", key, found.size()));
+  if (found.size() > kMaxDimensions) call.fail(fmt::format("its {} has {} values", key, found.size()));
   found.resize(std::min(found.size(), kMaxDimensions));
   return found;
 }
@@ -165,13 +165,13 @@ std::vector<Shape> split(LayerCall& call) {
   const std::string_view key = is_tensorflow ? "num_or_size_splits" : "indices_or_sections";
   const DocumentValue* const how = call.option(key);
   if (call.failure() || how == nullptr || axis >= in.size()) {
-    call.fail("it does not say into how many parts");
+    call.fail("the number of parts is missing");
     return {in};
   }
   std::vector<std::int64_t> sizes;
   if (const std::optional<std::int64_t> parts = how->integer()) {
     if (*parts < 1 || *parts > kMostParts || in[axis] % *parts != 0) {
-      call.fail(fmt::format("{} do not make {} equal parts", in[axis], *parts));
+      call.fail(fmt::format("{} cannot be split into {} equal parts", in[axis], *parts));
       return {in};
     }
     sizes.assign(static_cast<std::size_t>(*parts), in[axis] / *parts);
@@ -238,7 +238,7 @@ std::vector<Shape> get_item(LayerCall& call) {
       continue;
     }
     if (position >= in.size()) {
-      call.fail("it takes more dimensions than there are");
+      call.fail("it indexes more dimensions than the tensor has");
       return {in};
     }
     if (each.table() != nullptr) out.push_back(sliced(each, in[position]).value_or(in[position]));
@@ -257,7 +257,8 @@ std::vector<Shape> same_but_moved(LayerCall& call) {
 
 std::vector<Shape> broadcast_to(LayerCall& call) {
   Shape out = numbers(call, "shape");
-  if (std::any_of(out.begin(), out.end(), [](std::int64_t size) { return size < 1; })) call.fail("its shape is open");
+  if (std::any_of(out.begin(), out.end(), [](std::int64_t size) { return size < 1; }))
+    call.fail("its shape is unknown");
   call.view(out);
   return {std::move(out)};
 }

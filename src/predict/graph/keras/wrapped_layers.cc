@@ -16,7 +16,7 @@ const DocumentValue* wrapped(const Layer& layer, std::string_view key) {
 }
 
 Error without_layer(const InheritedTraits& inside) {
-  return Error{ErrorCode::malformed, fmt::format("layer {}: there is no layer in it", inside.path),
+  return Error{ErrorCode::malformed, fmt::format("layer {}: the wrapped layer is missing", inside.path),
                "save the model again with model.to_json()"};
 }
 
@@ -28,7 +28,7 @@ Result<std::vector<Tensor>> ModelWalk::run_time_distributed(const Layer& layer, 
   const DocumentValue* const inner = wrapped(layer, "layer");
   if (inner == nullptr) return without_layer(inside);
   if (inputs.empty() || inputs.front().tensor.sizes.size() < 3) {
-    return Error{ErrorCode::malformed, fmt::format("layer {}: it is given no batch of steps", inside.path), ""};
+    return Error{ErrorCode::malformed, fmt::format("layer {}: its input is not a batch of steps", inside.path), ""};
   }
   const Shape whole = inputs.front().tensor.sizes;
   inputs.resize(1);

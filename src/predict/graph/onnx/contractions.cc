@@ -114,13 +114,13 @@ Result<AttentionSizes> attention_sizes(const Node& node, const std::vector<const
   const Sizes* const query = given(inputs, 0);
   const Sizes* const key = given(inputs, 1);
   const Sizes* const value = given(inputs, 2);
-  if (query == nullptr || key == nullptr || value == nullptr) return wrong("attention with its inputs packed");
+  if (query == nullptr || key == nullptr || value == nullptr) return wrong("attention with packed inputs");
   const std::int64_t heads = integer_attribute(node, of_onnx ? "q_num_heads" : "num_heads", 0);
   const std::int64_t key_heads = integer_attribute(node, "kv_num_heads", heads);
   const std::optional<Heads> q = heads_of(*query, heads);
   const std::optional<Heads> k = heads_of(*key, key_heads);
   const std::optional<Heads> v = heads_of(*value, key_heads);
-  if (!q || !k || !v) return wrong("attention of sizes that do not fit");
+  if (!q || !k || !v) return wrong("attention with incompatible sizes");
   AttentionSizes sizes{.batch = (*query)[0],
                        .heads = q->heads,
                        .queries = q->tokens,
@@ -140,13 +140,13 @@ Result<AttentionSizes> weighted_attention_sizes(const Node& node, const std::vec
   const Sizes* const weight = given(inputs, 1);
   const std::int64_t heads = integer_attribute(node, "num_heads", 0);
   if (input == nullptr || weight == nullptr || input->size() != 3 || weight->size() != 2 || heads < 1) {
-    return wrong("attention of sizes that do not fit");
+    return wrong("attention with incompatible sizes");
   }
   const Sizes parts = integers_attribute(node, "qkv_hidden_sizes");
   const std::int64_t query = parts.size() == 3 ? parts[0] : (*weight)[1] / 3;
   const std::int64_t value = parts.size() == 3 ? parts[2] : (*weight)[1] / 3;
   if (query < 0 || value < 0 || std::max(query, value) > (*weight)[1])
-    return wrong("attention of sizes that do not fit");
+    return wrong("attention with incompatible sizes");
   return AttentionSizes{.batch = (*input)[0],
                         .heads = heads,
                         .queries = (*input)[1],
@@ -161,16 +161,16 @@ Result<Contraction> contraction_of(std::string_view equation, const std::vector<
   const std::size_t arrow = equation.find("->");
   const std::string_view left = equation.substr(0, arrow);
   const std::vector<std::string_view> texts = split(left, ',');
-  if (texts.size() != inputs.size() || equation.size() > 256) return wrong("an equation of other inputs");
+  if (texts.size() != inputs.size() || equation.size() > 256) return wrong("an equation with another number of inputs");
   std::vector<Term> terms;
   LetterSizes size_of{};
   size_of.fill(0);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const std::optional<Term> term = inputs[i] == nullptr ? std::nullopt : term_of(texts[i], *inputs[i]);
-    if (!term) return wrong("an equation of other dimensions");
+    if (!term) return wrong("an equation that does not match the dimensions of its inputs");
     for (std::size_t position = 0; position < term->letters.size(); ++position) {
       const auto letter = static_cast<unsigned char>(term->letters[position]);
-      if (letter >= size_of.size()) return wrong("an equation of other letters");
+      if (letter >= size_of.size()) return wrong("an equation with an invalid letter");
       size_of[letter] = std::max(size_of[letter], term->sizes[position]);
     }
     terms.push_back(*term);
@@ -179,7 +179,7 @@ Result<Contraction> contraction_of(std::string_view equation, const std::vector<
                                                              : explicit_output(equation.substr(arrow + 2), terms);
   Contraction contraction;
   for (const char letter : output) {
-    if (static_cast<unsigned char>(letter) >= size_of.size()) return wrong("an equation of other letters");
+    if (static_cast<unsigned char>(letter) >= size_of.size()) return wrong("an equation with an invalid letter");
     contraction.out.push_back(size_of[static_cast<unsigned char>(letter)]);
   }
   count_product(terms, output, size_of, contraction);

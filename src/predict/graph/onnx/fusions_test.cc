@@ -59,7 +59,7 @@ TEST(OnnxFusions, GatesBySigmoidAndHardSigmoidAreOneActivation) {
   EXPECT_EQ(computed(hard), Lines{"act activation form=hardswish;batch=2;rows=5;width=16"});
 }
 
-TEST(OnnxFusions, WhatAnotherStepNeedsIsNotFusedAway) {
+TEST(OnnxFusions, DoesNotFuseTensorsWithOtherConsumers) {
   OnnxModel model = with_tokens();
   model.node("Sigmoid", {"x"}, {"s"}, {}, "/act/Sigmoid").node("Mul", {"x", "s"}, {"y"}, {}, "/act/Mul");
   model.node("Add", {"s", "y"}, {"z"}, {}, "/act/Add").output("z");
@@ -116,7 +116,7 @@ TEST(OnnxFusions, ASoftmaxOfLogitsIsNoAttention) {
             (Lines{"fc dense rows=10;in=16;out=4;bias=0", "prob activation form=softmax;batch=2;rows=5;width=4"}));
 }
 
-TEST(OnnxFusions, GroupsThatAreNormedAsInstancesAreAGroupNorm) {
+TEST(OnnxFusions, InstanceNormOverGroupsIsGroupNorm) {
   OnnxModel model;
   model.input("x", {2, 8, 4, 4})
       .list("groups", {0, 2, -1})

@@ -29,7 +29,7 @@ std::string remedy_for(const ValueInfo& input, const std::vector<Dimension>& dim
     const std::int64_t usual = example.empty() ? 1 : dimensions.size() == 4 ? 224 : 128;
     example += (example.empty() ? "" : "x") + std::to_string(dimension.size.value_or(usual));
   }
-  return fmt::format("give its sizes: --input {}={}", to_valid_utf8(input.name), example);
+  return fmt::format("set its sizes: --input {}={}", to_valid_utf8(input.name), example);
 }
 
 Error usage(std::string message, std::string remedy = "") {
@@ -47,7 +47,7 @@ const InputShape* asked_for(const GraphOptions& options, std::string_view name, 
 
 Status check_asked(const GraphOptions& options, const std::vector<const ValueInfo*>& inputs) {
   if (options.batch && *options.batch < 1) {
-    return usage(fmt::format("a batch of {}", *options.batch), "give a batch of at least 1: --batch 1");
+    return usage(fmt::format("a batch of {} is invalid", *options.batch), "use a batch of at least 1: --batch 1");
   }
   std::string names;
   std::size_t unnamed = 0;
@@ -59,10 +59,11 @@ Status check_asked(const GraphOptions& options, const std::vector<const ValueInf
                        });
     if (!known) return usage(fmt::format("the network has no input {}", quoted(asked.name)), "its inputs are " + names);
     for (const std::int64_t size : asked.sizes) {
-      if (size < 1) return usage(fmt::format("an input of {}", sizes_text(asked.sizes)), "sizes are at least 1");
+      if (size < 1)
+        return usage(fmt::format("an input of {} is invalid", sizes_text(asked.sizes)), "sizes must be at least 1");
     }
   }
-  if (unnamed > inputs.size()) return usage("sizes of more inputs than there are", "its inputs are " + names);
+  if (unnamed > inputs.size()) return usage("--input sets more inputs than the network has", "its inputs are " + names);
   return Done{};
 }
 
@@ -70,7 +71,7 @@ Status check_asked(const GraphOptions& options, const std::vector<const ValueInf
 Status learn_symbols(const ValueInfo& input, const InputShape& asked, InputSizes& known) {
   if (!input.dimensions) return Done{};
   if (input.dimensions->size() != asked.sizes.size()) {
-    return usage(fmt::format("the input {} has {} dimensions, {}; given were {}", quoted(input.name),
+    return usage(fmt::format("the input {} has {} dimensions, {}; --input has {}", quoted(input.name),
                              input.dimensions->size(), dimensions_text(*input.dimensions), sizes_text(asked.sizes)),
                  remedy_for(input, *input.dimensions));
   }
@@ -86,7 +87,7 @@ Status learn_symbols(const ValueInfo& input, const InputShape& asked, InputSizes
 Result<Sizes> file_sizes(const ValueInfo& input, InputSizes& known, std::string& open) {
   if (!input.dimensions) {
     return usage(fmt::format("the sizes of the input {} are not in the file", quoted(input.name)),
-                 fmt::format("give them: --input {}=1x3x224x224", to_valid_utf8(input.name)));
+                 fmt::format("set them: --input {}=1x3x224x224", to_valid_utf8(input.name)));
   }
   Sizes sizes;
   for (std::size_t i = 0; i < input.dimensions->size(); ++i) {
@@ -101,7 +102,7 @@ Result<Sizes> file_sizes(const ValueInfo& input, InputSizes& known, std::string&
       if (!dimension.symbol.empty()) known.symbols.emplace(dimension.symbol, 1);
       if (open.empty()) open = input.name;
     } else {
-      return usage(fmt::format("the input {} is {}: what {} is has to be given", quoted(input.name),
+      return usage(fmt::format("the input {} is {}: {} has no value", quoted(input.name),
                                dimensions_text(*input.dimensions), dimension_text(dimension)),
                    remedy_for(input, *input.dimensions));
     }
@@ -112,7 +113,7 @@ Result<Sizes> file_sizes(const ValueInfo& input, InputSizes& known, std::string&
 Status check_size(const ValueInfo& input, const Sizes& sizes) {
   if (is_possible(sizes)) return Done{};
   return usage(fmt::format("the input {} of {} is larger than any memory", quoted(input.name), sizes_text(sizes)),
-               "give a smaller batch or smaller sizes");
+               "use a smaller batch or smaller sizes");
 }
 
 bool has_fixed_sizes(const ValueInfo& input) {
@@ -138,8 +139,8 @@ void set_batch(std::int64_t batch, InputSizes& known) {
     const std::int64_t fixed = dimension != nullptr ? dimension->size.value_or(0) : 0;
     if (of_file == 0) of_file = fixed;
     if (fixed > 0 && fixed != of_file) {
-      add_note(fmt::format("the input {} keeps its {}: it does not begin with the batch", quoted(known.inputs[i]->name),
-                           sizes_text(known.sizes[i])),
+      add_note(fmt::format("the input {} keeps its {}: its first dimension is not the batch",
+                           quoted(known.inputs[i]->name), sizes_text(known.sizes[i])),
                known.notes);
       continue;
     }
@@ -203,7 +204,7 @@ Result<InputSizes> input_sizes(const GraphBody& graph, const GraphOptions& optio
   if (options.batch) {
     set_batch(*options.batch, known);
   } else if (!open.empty()) {
-    known.notes.push_back(fmt::format("batch 1: that of {} is open in the file", quoted(open)));
+    known.notes.push_back(fmt::format("batch 1: the file does not fix that of {}", quoted(open)));
   }
   for (std::size_t i = 0; i < known.inputs.size(); ++i) {
     if (Status status = check_size(*known.inputs[i], known.sizes[i]); !status) return status.error();

@@ -17,7 +17,7 @@ constexpr std::int64_t kOldestOpset = 13;
 constexpr std::int64_t kNewestOpset = 25;  // newest one that was tested
 
 Error too_old(std::int64_t opset) {
-  return {ErrorCode::unsupported, fmt::format("the file is of ONNX opset {}; the oldest that is read is 13", opset),
+  return {ErrorCode::unsupported, fmt::format("the file has ONNX opset {}; joulemap reads opset 13 and newer", opset),
           "convert it: onnx.save(onnx.version_converter.convert_version(onnx.load(\"model.onnx\"), 17), \"new.onnx\")"};
 }
 
@@ -33,7 +33,7 @@ Result<Graph> read_onnx(std::string_view bytes, const GraphOptions& options) {
   Graph graph{.name = to_valid_utf8(model->graph.name), .format = "onnx", .notes = inputs->notes};
   if (model->opset > kNewestOpset) {
     graph.notes.push_back(
-        fmt::format("opset {} is newer than {}, the newest that is known", model->opset, kNewestOpset));
+        fmt::format("opset {} is newer than {}, the newest that joulemap supports", model->opset, kNewestOpset));
   }
   Result<onnx::Program> before = onnx::Program{};
   if (!inputs->file_sizes.empty()) before = onnx::build_program(*model, *inputs, inputs->file_sizes, nullptr);

@@ -41,7 +41,7 @@ const Operation* find_layer(const Graph& graph, std::string_view layer, Kind kin
   return found == graph.operations.end() ? nullptr : &*found;
 }
 
-std::int64_t places(const Parameters& p, std::string_view size) {
+std::int64_t output_size(const Parameters& p, std::string_view size) {
   return (p.get(size, 1) + 2 * p.get("padding", 0) - p.get("kernel", 1)) / p.get("stride", 1) + 1;
 }
 
@@ -51,7 +51,7 @@ double flops_of(const Operation& operation) {
   const auto get = [&](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
   if (operation.kind == Kind::dense) return 2 * get("rows") * get("in") * get("out");
   if (operation.kind != Kind::convolution) return 0;
-  const auto pixels = static_cast<double>(places(p, "height") * places(p, "width"));
+  const auto pixels = static_cast<double>(output_size(p, "height") * output_size(p, "width"));
   return 2 * get("batch") * pixels * get("kernel") * get("kernel") * get("channels") * get("out") / get("groups");
 }
 
@@ -61,7 +61,7 @@ double flops_of(const Graph& graph) {
   return sum;
 }
 
-TEST(OnnxGraph, AResNetIsTheOperationsThatPyTorchRunsByTheNamesOfItsModules) {
+TEST(OnnxGraph, AResNetHasTheOperationsAndModuleNamesOfPyTorch) {
   const Graph graph = must_read(resnet18());
   EXPECT_TRUE(graph.unknown.empty());
   EXPECT_TRUE(graph.notes.empty());
@@ -88,14 +88,14 @@ TEST(OnnxGraph, AResNetIsTheOperationsThatPyTorchRunsByTheNamesOfItsModules) {
   EXPECT_EQ(parameters_text(*last), "rows=1;in=512;out=1000;bias=1");
 }
 
-TEST(OnnxGraph, AnotherBatchThanTheFilesIsTakenAndSaid) {
+TEST(OnnxGraph, UsesAGivenBatchWithANote) {
   const Graph graph = must_read(resnet18(), {.batch = 8});
   EXPECT_EQ(graph.notes, std::vector<std::string>{"batch 8 instead of the file's 1"});
   EXPECT_NEAR(flops_of(graph) / 8 / 3'628'146'688.0, 1, 1e-6);
   EXPECT_EQ(find_layer(graph, "fc", Kind::dense)->parameters.get("rows", 0), 8);
 }
 
-TEST(OnnxGraph, SizesOfInputsCanBeGivenByNameOrInTheirOrder) {
+TEST(OnnxGraph, AcceptsInputSizesByNameOrInOrder) {
   for (const std::string name : {"input", ""}) {
     const Graph graph = must_read(resnet18(), {.inputs = {{name, {2, 3, 320, 320}}}});
     EXPECT_TRUE(graph.unknown.empty());
@@ -107,14 +107,14 @@ TEST(OnnxGraph, SizesOfInputsCanBeGivenByNameOrInTheirOrder) {
             std::string::npos);
 }
 
-TEST(OnnxGraph, ABatchThatCannotBeAndSizesThatOverflowAreRefused) {
+TEST(OnnxGraph, RefusesAnInvalidBatchAndOverflowingSizes) {
   EXPECT_EQ(must_fail(resnet18(), {.batch = 0}).code, ErrorCode::usage);
   EXPECT_EQ(must_fail(resnet18(), {.batch = -3}).code, ErrorCode::usage);
   EXPECT_NE(must_fail(resnet18(), {.batch = kMaxElements}).message.find("larger than any memory"), std::string::npos);
   EXPECT_NE(must_fail(resnet18(), {.batch = 200'000'000}).message.find("larger than any memory"), std::string::npos);
 }
 
-TEST(OnnxGraph, ACutFileIsSaidToBeCutWherever) {
+TEST(OnnxGraph, ReportsAFileCutAnywhereAsTruncated) {
   const std::string whole = resnet18();
   for (const std::size_t size : {std::size_t{100}, whole.size() / 2, whole.size() - 1}) {
     const Error error = must_fail(whole.substr(0, size));
@@ -124,7 +124,7 @@ TEST(OnnxGraph, ACutFileIsSaidToBeCutWherever) {
   EXPECT_NE(must_fail(whole.substr(0, whole.size() / 2)).message.find("truncated"), std::string::npos);
 }
 
-TEST(OnnxGraph, WhatIsNoOnnxFileIsSaidToBeNone) {
+TEST(OnnxGraph, ReportsAFileThatIsNotOnnx) {
   for (const std::string& bytes : {std::string(), std::string("{\"json\": 1}"), std::string(300, '\0')}) {
     EXPECT_NE(must_fail(bytes).message.find("not an ONNX file"), std::string::npos);
   }
@@ -139,27 +139,27 @@ std::string dense_model(std::int64_t opset, const testing::Numbers& sizes) {
       .bytes();
 }
 
-TEST(OnnxGraph, AnOldOpsetIsRefusedWithTheWayToConvertItAndANewOneIsNoted) {
+TEST(OnnxGraph, RefusesAnOldOpsetWithARemedyAndNotesANewOne) {
   const Error error = must_fail(dense_model(12, {1, 16}));
   EXPECT_NE(error.message.find("opset 12"), std::string::npos);
   EXPECT_NE(error.remedy.find("convert_version"), std::string::npos);
   EXPECT_EQ(must_read(dense_model(99, {1, 16})).notes.size(), 1U);
 }
 
-TEST(OnnxGraph, AnOpenBatchIsOneWithANoteAndOtherOpenSizesHaveToBeGiven) {
+TEST(OnnxGraph, AnOpenBatchIsOneWithANoteAndOtherOpenSizesAreRequired) {
   const Graph graph = must_read(dense_model(17, {-1, 16}));
-  EXPECT_EQ(graph.notes, std::vector<std::string>{"batch 1: that of 'x' is open in the file"});
+  EXPECT_EQ(graph.notes, std::vector<std::string>{"batch 1: the file does not fix that of 'x'"});
   EXPECT_TRUE(must_read(dense_model(17, {-1, 16}), {.batch = 4}).notes.empty());
 
   const Error error = must_fail(dense_model(17, {-1, -2, 16}));
-  EXPECT_EQ(error.message, "the input 'x' is batchxtokensx16: what tokens is has to be given");
-  EXPECT_EQ(error.remedy, "give its sizes: --input x=1x128x16");
+  EXPECT_EQ(error.message, "the input 'x' is batchxtokensx16: tokens has no value");
+  EXPECT_EQ(error.remedy, "set its sizes: --input x=1x128x16");
   const Graph given = must_read(dense_model(17, {-1, -2, 16}), {.inputs = {{"x", {2, 5, 16}}}});
   ASSERT_EQ(given.operations.size(), 1U);
   EXPECT_EQ(parameters_text(given.operations[0]), "rows=10;in=16;out=4;bias=0");
 }
 
-TEST(OnnxGraph, AnOperationOfAnotherDomainIsListedAndBoundsNothingAfterIt) {
+TEST(OnnxGraph, ListsAnOperationOfAnotherDomainAndLeavesItsSuccessorsUnbounded) {
   const std::string bytes = OnnxModel()
                                 .input("x", {1, 16})
                                 .node("Frobnicate", {"x"}, {"y"}, {}, "/head/Frobnicate", "com.acme")
@@ -169,7 +169,7 @@ TEST(OnnxGraph, AnOperationOfAnotherDomainIsListedAndBoundsNothingAfterIt) {
   const Graph graph = must_read(bytes);
   ASSERT_EQ(graph.unknown.size(), 2U);
   EXPECT_EQ(graph.unknown[0].source, "com.acme.Frobnicate");
-  EXPECT_EQ(graph.unknown[0].reason, "an operation of the domain 'com.acme'");
+  EXPECT_EQ(graph.unknown[0].reason, "an unsupported operation of the domain 'com.acme'");
   EXPECT_EQ(graph.unknown[0].layer, "head");
   EXPECT_FALSE(graph.unknown[0].bounded);
   EXPECT_EQ(graph.operations.size(), 2U);
@@ -188,7 +188,7 @@ TEST(OnnxGraph, QuantisedArithmeticIsUnknownButBounded) {
   EXPECT_EQ(parameters_text(graph.operations[0]), "batch=1;rows=1;width=192;in=192;out=32");
 }
 
-TEST(OnnxGraph, NumbersAreOfTheTypeAskedForUnlessTheFileIsOfHalfPrecision) {
+TEST(OnnxGraph, UsesTheRequestedTypeUnlessTheFileIsHalfPrecision) {
   EXPECT_EQ(must_read(dense_model(17, {1, 16}), {.dtype = Dtype::bf16}).operations[0].dtype, Dtype::bf16);
   const std::string half = OnnxModel()
                                .input("x", {1, 16}, testing::kFloat16)
@@ -204,7 +204,7 @@ TEST(OnnxGraph, NumbersAreOfTheTypeAskedForUnlessTheFileIsOfHalfPrecision) {
   EXPECT_EQ(graph.notes.size(), 1U);
 }
 
-TEST(OnnxGraph, WhatComesBeforeTheFirstWeightHasNoGradient) {
+TEST(OnnxGraph, OperationsBeforeTheFirstWeightHaveNoGradient) {
   const std::string bytes = OnnxModel()
                                 .input("x", {1, 16})
                                 .weight("w", {16, 4})

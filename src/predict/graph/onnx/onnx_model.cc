@@ -270,12 +270,13 @@ void read_opset(std::string_view bytes, Model& model) {
 Error truncated(std::size_t size, const Reading& reading) {
   const std::string position =
       reading.last_node.empty() ? "before the first node" : "after node " + quoted(reading.last_node);
-  return {ErrorCode::malformed, fmt::format("the ONNX file is truncated or damaged: {} bytes end {}", size, position),
+  return {ErrorCode::malformed,
+          fmt::format("the ONNX file is truncated or damaged: its {} bytes end {}", size, position),
           "export or download it again"};
 }
 
 Error not_onnx() {
-  return {ErrorCode::malformed, "not an ONNX file: there is no graph in it",
+  return {ErrorCode::malformed, "not an ONNX file: it contains no graph",
           "export one: torch.onnx.export(model, inputs, \"model.onnx\")"};
 }
 
@@ -300,7 +301,7 @@ Result<Model> read_model(std::string_view bytes) {
     const GraphBody truncated_field = read_body(message.truncated_field(), 0, reading);
     if (!truncated_field.nodes.empty()) return truncated(bytes.size(), reading);
   }
-  if (reading.too_deep) return Error{ErrorCode::malformed, "graphs within graphs, more than 16 deep", ""};
+  if (reading.too_deep) return Error{ErrorCode::malformed, "graphs nested more than 16 deep", ""};
   if (!has_graph || (reading.damaged && model.graph.nodes.empty())) return not_onnx();
   if (reading.damaged || message.damaged()) return truncated(bytes.size(), reading);
   if (!has_opset) return not_onnx();

@@ -21,8 +21,8 @@ const NodeRule* find_node(std::string_view type, std::string_view domain) {
 }
 
 Error unknown_node(const Node& node) {
-  if (node.domain.empty()) return invalid_node("an operation that is not known");
-  return invalid_node("an operation of the domain " + quoted(node.domain));
+  if (node.domain.empty()) return invalid_node("an unsupported operation");
+  return invalid_node("an unsupported operation of the domain " + quoted(node.domain));
 }
 
 Status check_outputs(const ShapeInference& at) {
@@ -72,7 +72,7 @@ std::optional<Sizes> ShapeInference::integers(std::size_t position) const {
 Result<std::size_t> axis_of(std::int64_t axis, std::size_t rank) {
   const auto dimensions = static_cast<std::int64_t>(rank);
   if (axis < -dimensions || axis >= dimensions)
-    return invalid_node(fmt::format("axis {} of {} dimensions", axis, rank));
+    return invalid_node(fmt::format("axis {} is out of range for {} dimensions", axis, rank));
   return static_cast<std::size_t>(axis < 0 ? axis + dimensions : axis);
 }
 
@@ -83,7 +83,7 @@ Result<Sizes> broadcast(const Sizes& a, const Sizes& b) {
   for (std::size_t i = 0; i < shorter.size(); ++i) {
     std::int64_t& size = both[before + i];
     if (size != shorter[i] && size != 1 && shorter[i] != 1) {
-      return invalid_node(fmt::format("{} does not go with {}", sizes_text(a), sizes_text(b)));
+      return invalid_node(fmt::format("{} is incompatible with {}", sizes_text(a), sizes_text(b)));
     }
     if (size == 1) size = shorter[i];
   }
@@ -94,7 +94,7 @@ Result<std::vector<std::size_t>> axes_of(const ShapeInference& at, std::size_t i
   Sizes given = integers_attribute(at.node, "axes");
   if (at.has(input)) {
     const std::optional<Sizes> numbers = at.integers(input);
-    if (!numbers) return invalid_node("axes that are computed");
+    if (!numbers) return invalid_node("axes computed from data");
     given = *numbers;
   }
   std::vector<std::size_t> axes;
@@ -140,11 +140,10 @@ Result<Sizes> rescaled_target(const ShapeInference& at, Sizes target) {
     target[position] = product_of({old_out[position] / old_batch, new_batch}, 0, 2);
     return target;
   }
-  return Error{
-      ErrorCode::unsupported,
-      fmt::format("a reshape of {} to {} has the file's batch in it, and which dimension that is cannot be told",
-                  sizes_text(old_in), sizes_text(old_out)),
-      "export the network with a dynamic batch, or predict it at the batch of the file"};
+  return Error{ErrorCode::unsupported,
+               fmt::format("a reshape of {} to {} contains the file's batch, and its dimension is ambiguous",
+                           sizes_text(old_in), sizes_text(old_out)),
+               "export the network with a dynamic batch, or predict it at the batch of the file"};
 }
 
 Status infer_shapes(ShapeInference& at) {

@@ -37,7 +37,7 @@ Status gather_nd(ShapeInference& at) {
   const auto shared = static_cast<std::size_t>(std::max<std::int64_t>(0, integer_attribute(at.node, "batch_dims", 0)));
   if (indices.empty() || indices.back() < 0) return invalid_node("indices without dimensions");
   if (indices.back() > static_cast<std::int64_t>(data.size()))
-    return invalid_node("indices of more dimensions than there are");
+    return invalid_node("indices with more dimensions than the tensor");
   Sizes sizes;
   append(sizes, indices, 0, indices.size() - 1);
   append(sizes, data, shared + static_cast<std::size_t>(indices.back()), data.size());
@@ -75,7 +75,7 @@ Status size(ShapeInference& at) {
 // A constant with given sizes; keeps its numbers if small, because shapes may depend on them.
 Status constant_of_shape(ShapeInference& at) {
   const std::optional<Sizes> sizes = at.integers(0);
-  if (!sizes) return invalid_node("sizes that are computed from data");
+  if (!sizes) return invalid_node("sizes computed from data");
   const Attribute* const value = find_attribute(at.node, "value");
   double number = 0;
   at.outputs[0].type = DataType::float32;
@@ -94,13 +94,13 @@ Status constant_of_shape(ShapeInference& at) {
 Status range(ShapeInference& at) {
   for (std::size_t position = 0; position < 3; ++position) {
     if (!at.inputs[position]->numbers || at.inputs[position]->numbers->size() != 1)
-      return invalid_node("bounds that are computed from data");
+      return invalid_node("bounds computed from data");
   }
   const double begin = (*at.inputs[0]->numbers)[0];
   const double end = (*at.inputs[1]->numbers)[0];
   const double step = (*at.inputs[2]->numbers)[0];
   const double count = step == 0 ? 0 : std::ceil((end - begin) / step);
-  if (!(count <= static_cast<double>(kMaxElements))) return invalid_node("a range of no end");
+  if (!(count <= static_cast<double>(kMaxElements))) return invalid_node("a range without an end");
   const auto length = static_cast<std::int64_t>(std::max(0.0, count));
   if (length <= static_cast<std::int64_t>(kMaxStoredNumbers)) {
     at.outputs[0].numbers.emplace();
@@ -112,7 +112,7 @@ Status range(ShapeInference& at) {
 
 Status one_hot(ShapeInference& at) {
   const std::optional<Sizes> depth = at.integers(1);
-  if (!depth || depth->size() != 1) return invalid_node("a depth that is computed from data");
+  if (!depth || depth->size() != 1) return invalid_node("a depth computed from data");
   Sizes sizes = at.sizes(0);
   const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", -1), sizes.size() + 1);
   if (!axis) return axis.error();
@@ -126,7 +126,7 @@ Status top_k(ShapeInference& at) {
   const std::optional<Sizes> k = at.integers(1);
   Sizes sizes = at.sizes(0);
   const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", -1), sizes.size());
-  if (!k || k->size() != 1) return invalid_node("a number of largest ones that is computed from data");
+  if (!k || k->size() != 1) return invalid_node("a value of k computed from data");
   if (!axis) return axis.error();
   sizes[*axis] = (*k)[0];
   at.set_output_sizes(sizes);
@@ -162,12 +162,12 @@ Status resize(ShapeInference& at) {
   const std::vector<std::size_t> axes = resized_axes(at, sizes.size());
   const bool by_sizes = at.has(3) && elements_of(at.sizes(3)) > 0;
   const std::size_t position = by_sizes ? 3 : 2;
-  if (!at.has(position) || !at.inputs[position]->numbers) return invalid_node("a scale that is computed from data");
+  if (!at.has(position) || !at.inputs[position]->numbers) return invalid_node("a scale computed from data");
   const std::vector<double>& given = *at.inputs[position]->numbers;
-  if (given.size() != axes.size()) return invalid_node("another number of scales than of dimensions");
+  if (given.size() != axes.size()) return invalid_node("a different number of scales than of dimensions");
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const double size = by_sizes ? given[i] : std::floor(static_cast<double>(sizes[axes[i]]) * given[i]);
-    if (!(size >= 0 && size <= static_cast<double>(kMaxElements))) return invalid_node("a size that cannot be");
+    if (!(size >= 0 && size <= static_cast<double>(kMaxElements))) return invalid_node("an impossible size");
     // Stored sizes contain the file's batch, which a resize never changes.
     if (axes[i] == 0 && at.before != nullptr) continue;
     sizes[axes[i]] = static_cast<std::int64_t>(size);
@@ -179,7 +179,7 @@ Status resize(ShapeInference& at) {
 Status grid_sample(ShapeInference& at) {
   const Sizes& image = at.sizes(0);
   const Sizes& grid = at.sizes(1);
-  if (image.size() < 3 || grid.size() != image.size()) return invalid_node("a grid of other dimensions");
+  if (image.size() < 3 || grid.size() != image.size()) return invalid_node("a grid with incompatible dimensions");
   Sizes sizes = {image[0], image[1]};
   append(sizes, grid, 1, grid.size() - 1);
   at.set_output_sizes(std::move(sizes));

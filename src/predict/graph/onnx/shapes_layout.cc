@@ -33,7 +33,7 @@ Status resolve_target(const Sizes& from, bool zero_is_zero, Sizes& target) {
 
 Status reshape(ShapeInference& at) {
   const std::optional<Sizes> given = at.integers(1);
-  if (!given) return invalid_node("a target that is computed from data");
+  if (!given) return invalid_node("a target shape computed from data");
   Result<Sizes> target = rescaled_target(at, *given);
   if (!target) return target.error();
   const bool was_rescaled = *target != *given;
@@ -52,7 +52,7 @@ Status flatten(ShapeInference& at) {
   const std::int64_t given = integer_attribute(at.node, "axis", 1);
   const auto rank = static_cast<std::int64_t>(from.size());
   const std::int64_t axis = given < 0 ? given + rank : given;
-  if (axis < 0 || axis > rank) return invalid_node("an axis that is none");
+  if (axis < 0 || axis > rank) return invalid_node("an invalid axis");
   const auto split = static_cast<std::size_t>(axis);
   at.set_output_sizes({product_of(from, 0, split), product_of(from, split, from.size())});
   return Done{};
@@ -76,7 +76,7 @@ Status squeeze(ShapeInference& at) {
 Status unsqueeze(ShapeInference& at) {
   const Sizes& from = at.sizes(0);
   const std::optional<Sizes> numbers = at.has(1) ? at.integers(1) : integers_attribute(at.node, "axes");
-  if (!numbers) return invalid_node("axes that are computed");
+  if (!numbers) return invalid_node("axes computed from data");
   const Result<std::vector<std::size_t>> axes = axes_of(at, 1, from.size() + numbers->size());
   if (!axes) return axes.error();
   Sizes more;
@@ -94,13 +94,13 @@ Status transpose(ShapeInference& at) {
   const Sizes order = integers_attribute(at.node, "perm");
   Sizes sizes(from.rbegin(), from.rend());
   if (!order.empty()) {
-    if (order.size() != from.size()) return invalid_node("an order of another number of dimensions");
+    if (order.size() != from.size()) return invalid_node("a permutation with a different number of dimensions");
     for (std::size_t i = 0; i < order.size(); ++i) {
       const Result<std::size_t> axis = axis_of(order[i], from.size());
       if (!axis) return axis.error();
       sizes[i] = from[*axis];
     }
-    if (elements_of(sizes) != elements_of(from)) return invalid_node("an order in which dimensions are missing");
+    if (elements_of(sizes) != elements_of(from)) return invalid_node("a permutation that omits dimensions");
   }
   at.set_output_sizes(std::move(sizes));
   return Done{};
@@ -108,7 +108,7 @@ Status transpose(ShapeInference& at) {
 
 Status expand(ShapeInference& at) {
   const std::optional<Sizes> target = at.integers(1);
-  if (!target) return invalid_node("sizes that are computed from data");
+  if (!target) return invalid_node("sizes computed from data");
   // A stored target contains the file's batch, which is mostly 1 and broadcasts to any other.
   Result<Sizes> sizes = broadcast(at.sizes(0), *target);
   if (!sizes && at.before != nullptr) {
@@ -124,7 +124,7 @@ Status expand(ShapeInference& at) {
 Status tile(ShapeInference& at) {
   const std::optional<Sizes> repeats = at.integers(1);
   Sizes sizes = at.sizes(0);
-  if (!repeats || repeats->size() != sizes.size()) return invalid_node("repeats that are computed from data");
+  if (!repeats || repeats->size() != sizes.size()) return invalid_node("repeats computed from data");
   for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = product_of({sizes[i], (*repeats)[i]}, 0, 2);
   at.set_output_sizes(std::move(sizes));
   return Done{};
@@ -144,13 +144,14 @@ Status concat(ShapeInference& at) {
   for (std::size_t position = 1; position < at.inputs.size(); ++position) {
     if (!at.has(position)) continue;
     const Sizes& part = at.sizes(position);
-    if (part.size() != sizes.size()) return invalid_node("parts of different numbers of dimensions");
+    if (part.size() != sizes.size()) return invalid_node("inputs with different numbers of dimensions");
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (i == *axis) {
         sizes[i] = std::min(kMaxElements + 1, sizes[i] + part[i]);
       } else if (sizes[i] != part[i]) {
         // A stored part, such as a class token, has the file's batch: it is repeated for the new batch.
-        if (at.before == nullptr) return invalid_node(fmt::format("{} beside {}", sizes_text(sizes), sizes_text(part)));
+        if (at.before == nullptr)
+          return invalid_node(fmt::format("{} cannot be concatenated with {}", sizes_text(sizes), sizes_text(part)));
         if (has_changed(at, position, i)) sizes[i] = part[i];
       }
     }
@@ -164,14 +165,14 @@ Status split(ShapeInference& at) {
   const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", 0), from.size());
   if (!axis) return axis.error();
   std::optional<Sizes> lengths = at.has(1) ? at.integers(1) : integers_attribute(at.node, "split");
-  if (!lengths) return invalid_node("lengths that are computed from data");
+  if (!lengths) return invalid_node("lengths computed from data");
   const auto parts = static_cast<std::int64_t>(at.outputs.size());
   if (lengths->empty()) {
     const std::int64_t each = (from[*axis] + parts - 1) / std::max<std::int64_t>(1, parts);
     for (std::int64_t i = 0; i < parts; ++i)
       lengths->push_back(std::max<std::int64_t>(0, std::min(each, from[*axis] - i * each)));
   }
-  if (lengths->size() != at.outputs.size()) return invalid_node("another number of lengths than of parts");
+  if (lengths->size() != at.outputs.size()) return invalid_node("a different number of lengths than of parts");
   for (std::size_t position = 0; position < at.outputs.size(); ++position) {
     Sizes sizes = from;
     sizes[*axis] = (*lengths)[position];
@@ -197,10 +198,10 @@ Status slice(ShapeInference& at) {
   Sizes sizes = at.sizes(0);
   const std::optional<Sizes> begins = at.integers(1);
   const std::optional<Sizes> ends = at.integers(2);
-  if (!begins || !ends || begins->size() != ends->size()) return invalid_node("bounds that are computed from data");
+  if (!begins || !ends || begins->size() != ends->size()) return invalid_node("bounds computed from data");
   const std::optional<Sizes> axes = at.has(3) ? at.integers(3) : Sizes();
   const std::optional<Sizes> steps = at.has(4) ? at.integers(4) : Sizes();
-  if (!axes || !steps) return invalid_node("axes that are computed from data");
+  if (!axes || !steps) return invalid_node("axes computed from data");
   for (std::size_t i = 0; i < begins->size(); ++i) {
     const auto number = i < axes->size() ? (*axes)[i] : static_cast<std::int64_t>(i);
     const Result<std::size_t> axis = axis_of(number, sizes.size());
@@ -216,7 +217,7 @@ Status slice(ShapeInference& at) {
 Status pad(ShapeInference& at) {
   Sizes sizes = at.sizes(0);
   const std::optional<Sizes> pads = at.integers(1);
-  if (!pads) return invalid_node("paddings that are computed from data");
+  if (!pads) return invalid_node("paddings computed from data");
   std::vector<std::size_t> axes;
   if (at.has(3)) {
     const Result<std::vector<std::size_t>> given = axes_of(at, 3, sizes.size());
@@ -225,7 +226,7 @@ Status pad(ShapeInference& at) {
   } else {
     for (std::size_t i = 0; i < sizes.size(); ++i) axes.push_back(i);
   }
-  if (pads->size() != 2 * axes.size()) return invalid_node("another number of paddings than of sides");
+  if (pads->size() != 2 * axes.size()) return invalid_node("a different number of paddings than of sides");
   for (std::size_t i = 0; i < axes.size(); ++i) sizes[axes[i]] += (*pads)[i] + (*pads)[i + axes.size()];
   at.set_output_sizes(std::move(sizes));
   return Done{};
@@ -235,7 +236,7 @@ Status depth_to_space(ShapeInference& at) {
   const Sizes& from = at.sizes(0);
   const std::int64_t block = integer_attribute(at.node, "blocksize", 1);
   if (from.size() != 4 || block < 1 || block > 4096 || from[1] % (block * block) != 0)
-    return invalid_node("blocks that do not fit");
+    return invalid_node("incompatible blocks");
   at.set_output_sizes({from[0], from[1] / (block * block), from[2] * block, from[3] * block});
   return Done{};
 }
@@ -243,7 +244,7 @@ Status depth_to_space(ShapeInference& at) {
 Status space_to_depth(ShapeInference& at) {
   const Sizes& from = at.sizes(0);
   const std::int64_t block = integer_attribute(at.node, "blocksize", 1);
-  if (from.size() != 4 || block < 1 || block > 4096) return invalid_node("blocks that do not fit");
+  if (from.size() != 4 || block < 1 || block > 4096) return invalid_node("incompatible blocks");
   at.set_output_sizes({from[0], product_of({from[1], block, block}, 0, 3), from[2] / block, from[3] / block});
   return Done{};
 }

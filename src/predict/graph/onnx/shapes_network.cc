@@ -22,10 +22,11 @@ Status convolution(ShapeInference& at) {
   const Sizes& image = at.sizes(0);
   const Sizes& weight = at.sizes(1);
   if (image.size() < 3 || weight.size() != image.size())
-    return invalid_node("weights of other dimensions than the image");
+    return invalid_node("weights with other dimensions than the image");
   const std::int64_t groups = integer_attribute(at.node, "group", 1);
   if (groups < 1 || weight[1] > kMaxElements / groups || weight[1] * groups != image[1]) {
-    return invalid_node(fmt::format("weights of {} for an image of {}", sizes_text(weight), sizes_text(image)));
+    return invalid_node(
+        fmt::format("weights of {} are incompatible with an image of {}", sizes_text(weight), sizes_text(image)));
   }
   const Result<std::vector<SlidingWindow>> windows =
       windows_of(at.node, image, Sizes(weight.begin() + 2, weight.end()));
@@ -38,9 +39,9 @@ Status transposed_convolution(ShapeInference& at) {
   const Sizes& image = at.sizes(0);
   const Sizes& weight = at.sizes(1);
   if (image.size() < 3 || weight.size() != image.size())
-    return invalid_node("weights of other dimensions than the image");
+    return invalid_node("weights with other dimensions than the image");
   const std::int64_t groups = integer_attribute(at.node, "group", 1);
-  if (groups < 1 || weight[0] != image[1]) return invalid_node("weights of another number of channels");
+  if (groups < 1 || weight[0] != image[1]) return invalid_node("weights with a different number of channels");
   const Result<std::vector<SlidingWindow>> windows =
       transposed_windows_of(at.node, image, Sizes(weight.begin() + 2, weight.end()));
   if (!windows) return windows.error();
@@ -72,7 +73,8 @@ Status matrix_product(ShapeInference& at, Sizes a, Sizes b) {
   if (a.empty() || b.empty()) return invalid_node("a product with a single number");
   if (row) a.insert(a.begin(), 1);
   if (column) b.push_back(1);
-  if (a[a.size() - 1] != b[b.size() - 2]) return invalid_node(fmt::format("{} times {}", sizes_text(a), sizes_text(b)));
+  if (a[a.size() - 1] != b[b.size() - 2])
+    return invalid_node(fmt::format("{} and {} cannot be multiplied", sizes_text(a), sizes_text(b)));
   Result<Sizes> sizes = broadcast(Sizes(a.begin(), a.end() - 2), Sizes(b.begin(), b.end() - 2));
   if (!sizes) return sizes.error();
   if (!row) sizes->push_back(a[a.size() - 2]);
@@ -102,7 +104,7 @@ Status fused_matmul(ShapeInference& at) {
   Sizes a = at.sizes(0);
   Sizes b = at.sizes(1);
   if (integer_attribute(at.node, "transBatchA", 0) != 0 || integer_attribute(at.node, "transBatchB", 0) != 0) {
-    return invalid_node("a product with its batch transposed");
+    return invalid_node("a product with a transposed batch");
   }
   if (integer_attribute(at.node, "transA", 0) != 0 && a.size() >= 2) std::swap(a[a.size() - 1], a[a.size() - 2]);
   if (integer_attribute(at.node, "transB", 0) != 0 && b.size() >= 2) std::swap(b[b.size() - 1], b[b.size() - 2]);
@@ -112,7 +114,7 @@ Status fused_matmul(ShapeInference& at) {
 Status gemm(ShapeInference& at) {
   Sizes a = at.sizes(0);
   Sizes b = at.sizes(1);
-  if (a.size() != 2 || b.size() != 2) return invalid_node("a product of what is no matrix");
+  if (a.size() != 2 || b.size() != 2) return invalid_node("a product of tensors that are not matrices");
   if (integer_attribute(at.node, "transA", 0) != 0) std::swap(a[0], a[1]);
   if (integer_attribute(at.node, "transB", 0) != 0) std::swap(b[0], b[1]);
   return matrix_product(at, std::move(a), std::move(b));

@@ -54,7 +54,7 @@ Status recurrent(ShapeInference& at) {
   const Sizes& weight = at.sizes(1);
   const std::int64_t hidden = integer_attribute(at.node, "hidden_size", at.sizes(2).empty() ? 0 : at.sizes(2).back());
   if (input.size() != 3 || weight.size() != 3 || hidden < 1)
-    return invalid_node("a recurrent layer of sizes that do not fit");
+    return invalid_node("a recurrent layer with incompatible sizes");
   const bool batch_first = integer_attribute(at.node, "layout", 0) != 0;
   const std::int64_t steps = batch_first ? input[1] : input[0];
   const std::int64_t batch = batch_first ? input[0] : input[1];
@@ -73,7 +73,7 @@ Status as_first(ShapeInference& at) {
 
 Status roi_align(ShapeInference& at) {
   const Sizes& image = at.sizes(0);
-  if (image.size() != 4 || at.sizes(1).empty()) return invalid_node("regions of sizes that do not fit");
+  if (image.size() != 4 || at.sizes(1).empty()) return invalid_node("regions with incompatible sizes");
   at.set_output_sizes({at.sizes(1)[0], image[1], integer_attribute(at.node, "output_height", 1),
                        integer_attribute(at.node, "output_width", 1)});
   return Done{};

@@ -56,7 +56,7 @@ class Emitter {
     if (!stored) return;
     if (*stored != options.dtype) {
       graph_.notes.push_back(
-          fmt::format("the weights of the file are {}, and so is what is computed with them", name_of(*stored)));
+          fmt::format("the weights of the file are {}, and so is the arithmetic on them", name_of(*stored)));
     }
     if (real_ == Dtype::fp16 || real_ == Dtype::bf16) real_ = Dtype::fp32;
   }

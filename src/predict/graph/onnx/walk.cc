@@ -93,10 +93,10 @@ class Walk {
   }
 
   Status run_nodes(const std::vector<Node>& nodes, Scope& scope) {
-    if (scope.depth > kDeepest) return invalid_node("functions or branches within others, more than 16 deep");
+    if (scope.depth > kDeepest) return invalid_node("functions or branches nested more than 16 deep");
     for (const Node& node : nodes) {
       if (++visited_ > kMostNodes) return invalid_node("more than 200,000 nodes");
-      if (program_.nodes.size() > kMostCopies) return invalid_node("functions with more than 20,000 calls within");
+      if (program_.nodes.size() > kMostCopies) return invalid_node("functions with more than 20,000 nested calls");
       if (Status status = run_node(node, scope); !status) return status;
     }
     return Done{};
@@ -273,8 +273,8 @@ std::optional<Sizes> Walk::stored_sizes(const Scope& scope, std::string_view nam
 std::string Walk::failure_of_inputs(const Node& node, const ProgramStep& step) {
   for (std::size_t i = 0; i < step.inputs.size(); ++i) {
     if (node.inputs[i].empty()) continue;
-    if (step.inputs[i] == kNone) return "its input " + quoted(node.inputs[i]) + " comes from nowhere";
-    if (!value(step.inputs[i]).sizes) return "the sizes of its input " + quoted(node.inputs[i]) + " are not known";
+    if (step.inputs[i] == kNone) return "its input " + quoted(node.inputs[i]) + " has no source";
+    if (!value(step.inputs[i]).sizes) return "the sizes of its input " + quoted(node.inputs[i]) + " are unknown";
   }
   return {};
 }
@@ -300,8 +300,8 @@ Status Walk::add_step(const Node& node, Scope& scope) {
     if (!output.sizes || is_possible(*output.sizes)) continue;
     return Error{
         ErrorCode::usage,
-        fmt::format("{} gives {}, which is larger than any memory", quoted(step.layer), sizes_text(*output.sizes)),
-        "give a smaller batch or smaller sizes"};
+        fmt::format("{} returns {}, which is larger than any memory", quoted(step.layer), sizes_text(*output.sizes)),
+        "use a smaller batch or smaller sizes"};
   }
   give_outputs(node, scope, step, std::move(at.outputs));
   program_.steps.push_back(std::move(step));

@@ -26,7 +26,7 @@ std::string last_of(const Graph& graph) {
 }
 
 // Dynamic exports compute the target of a reshape from the sizes of its input.
-TEST(OnnxWalk, TargetsThatAreComputedFromSizesAreKnownOnceInputsAre) {
+TEST(OnnxWalk, EvaluatesShapesThatAreComputedFromSizes) {
   OnnxModel model;
   model.input("x", {-1, -2, 64})
       .list("zero", {0})
@@ -49,7 +49,7 @@ TEST(OnnxWalk, TargetsThatAreComputedFromSizesAreKnownOnceInputsAre) {
   EXPECT_EQ(graph.operations[1].kind, Kind::reshape);  // softmax needs contiguous data
 }
 
-TEST(OnnxWalk, AStoredBatchInAReshapeFollowsTheBatchThatIsAskedFor) {
+TEST(OnnxWalk, AdaptsAStoredBatchInAReshapeToTheGivenBatch) {
   const auto with_target = [](const testing::Numbers& sizes, const testing::Numbers& target) {
     OnnxModel model;
     model.input("x", sizes).list("target", target).node("Reshape", {"x", "target"}, {"y"}).node("Relu", {"y"}, {"z"});
@@ -62,7 +62,7 @@ TEST(OnnxWalk, AStoredBatchInAReshapeFollowsTheBatchThatIsAskedFor) {
   EXPECT_EQ(with_target({1, 8, 4}, {-1, 4}), "activation form=relu;batch=48;rows=1;width=4");
 }
 
-TEST(OnnxWalk, AStoredClassTokenIsThereOnceForEachOfTheBatch) {
+TEST(OnnxWalk, RepeatsAStoredClassTokenForTheBatch) {
   OnnxModel model;
   model.input("x", {1, 9, 4}).weight("token", {1, 1, 4});
   model.node("Concat", {"token", "x"}, {"y"}, {integer("axis", 1)}).node("Relu", {"y"}, {"z"}).output("z");
@@ -101,7 +101,7 @@ OnnxModel branching(const OnnxModel& taken, const OnnxModel& other) {
   return model.output("y");
 }
 
-TEST(OnnxWalk, ABranchIsTakenWhereItsConditionIsKnown) {
+TEST(OnnxWalk, EvaluatesABranchWithAKnownCondition) {
   OnnxModel relu;
   OnnxModel tanh;
   relu.node("Relu", {"x"}, {"r"}).output("r");
@@ -110,7 +110,7 @@ TEST(OnnxWalk, ABranchIsTakenWhereItsConditionIsKnown) {
   EXPECT_EQ(last_of(graph), "activation form=relu;batch=2;rows=1;width=3");
 }
 
-TEST(OnnxWalk, ALoopOfAKnownNumberOfTurnsCountsItsBodySoOftenAndAnotherIsUnknown) {
+TEST(OnnxWalk, UnrollsALoopOfAKnownCountAndListsOthersAsUnknown) {
   OnnxModel body;
   body.input("turn", {}, testing::kInt64).input("go", {}, 9).input("state", {2, 3}).weight("w", {3, 3});
   body.node("MatMul", {"state", "w"}, {"next"}).output("go").output("next");
@@ -138,7 +138,7 @@ TEST(OnnxWalk, RecurrentLayersAreOneOperation) {
   EXPECT_EQ(last_of(graph), "recurrent form=lstm;batch=4;steps=12;in=10;hidden=20;layers=1;directions=1;bias=1");
 }
 
-TEST(OnnxWalk, RecurrentLayersWithActivationsThatNoLibraryHasAreTheProductsOfTheirSteps) {
+TEST(OnnxWalk, RecurrentLayersWithoutALibraryKernelAreProductsPerStep) {
   OnnxModel model;
   model.input("x", {12, 4, 10}).weight("w", {1, 20, 10}).weight("r", {1, 20, 20});
   model.node("RNN", {"x", "w", "r"}, {"y"}, {texts("activations", {"Softsign"}), integer("hidden_size", 20)});
@@ -150,7 +150,7 @@ TEST(OnnxWalk, RecurrentLayersWithActivationsThatNoLibraryHasAreTheProductsOfThe
 }
 
 // As PyTorch exports nn.GRU(6, 8, num_layers=2, bidirectional=True).
-TEST(OnnxWalk, RecurrentLayersOnTopOfEachOtherAreOneCallWithoutTheCopiesBetweenThem) {
+TEST(OnnxWalk, StackedRecurrentLayersAreOneCallWithoutCopies) {
   OnnxModel model;
   model.input("x", {12, 4, 6}).weight("w0", {2, 24, 6}).weight("r0", {2, 24, 8});
   model.weight("w1", {2, 24, 16}).weight("r1", {2, 24, 8}).list("side", {0, 0, -1});
@@ -168,7 +168,7 @@ TEST(OnnxWalk, RecurrentLayersOnTopOfEachOtherAreOneCallWithoutTheCopiesBetweenT
   EXPECT_EQ(lines, std::vector<std::string>{"form=gru;batch=4;steps=12;in=6;hidden=8;layers=2;directions=2;bias=0"});
 }
 
-TEST(OnnxWalk, RecurrentLayersBesideEachOtherStayTwoCalls) {
+TEST(OnnxWalk, ParallelRecurrentLayersStayTwoCalls) {
   OnnxModel model;
   model.input("x", {12, 4, 8}).weight("w", {1, 32, 8}).weight("r", {1, 32, 8});
   model.node("LSTM", {"x", "w", "r"}, {"a"}, {integer("hidden_size", 8)});
@@ -180,7 +180,7 @@ TEST(OnnxWalk, RecurrentLayersBesideEachOtherStayTwoCalls) {
   EXPECT_EQ(graph.operations[1].kind, Kind::recurrent);
 }
 
-TEST(OnnxWalk, UnevenConvolutionsSayWhatComesOut) {
+TEST(OnnxWalk, UnevenConvolutionsHaveTheirOutputSize) {
   OnnxModel model;
   model.input("x", {1, 3, 9, 9}).weight("w", {4, 3, 3, 1});
   model.node("Conv", {"x", "w"}, {"y"}, {integers("strides", {2, 1}), integers("pads", {0, 0, 1, 0})}).output("y");
@@ -195,7 +195,7 @@ TEST(OnnxWalk, UnevenConvolutionsSayWhatComesOut) {
             "kernel_width=2;out_height=1;out_width=9;groups=1;bias=0");
 }
 
-TEST(OnnxWalk, EquationsAreProducts) {
+TEST(OnnxWalk, EinsumEquationsAreProducts) {
   OnnxModel model;
   model.input("q", {2, 5, 8, 16}).input("k", {2, 7, 8, 16});
   model.node("Einsum", {"q", "k"}, {"y"}, {testing::text("equation", "bqhd, bkhd -> bhqk")}).output("y");

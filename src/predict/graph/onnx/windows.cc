@@ -15,7 +15,7 @@ Error wrong(const char* what) { return {ErrorCode::malformed, what, ""}; }
 
 Result<std::vector<SlidingWindow>> read_windows(const Node& node, const Sizes& image, const Sizes& kernel) {
   if (image.size() < 3 || kernel.size() != image.size() - 2)
-    return wrong("a window of other dimensions than the image");
+    return wrong("a window with other dimensions than the image");
   const Sizes strides = integers_attribute(node, "strides");
   const Sizes dilations = integers_attribute(node, "dilations");
   const Sizes pads = integers_attribute(node, "pads");
@@ -28,11 +28,11 @@ Result<std::vector<SlidingWindow>> read_windows(const Node& node, const Sizes& i
     if (i < pads.size()) window.padding_before = pads[i];
     if (i + kernel.size() < pads.size()) window.padding_after = pads[i + kernel.size()];
     for (const std::int64_t number : {window.kernel, window.stride, window.dilation}) {
-      if (number < 1 || number > kLargest) return wrong("a kernel, stride or dilation that cannot be");
+      if (number < 1 || number > kLargest) return wrong("an impossible kernel, stride or dilation");
     }
     if (std::max(window.padding_before, window.padding_after) > kLargest ||
         std::min(window.padding_before, window.padding_after) < -kLargest) {
-      return wrong("a padding that cannot be");
+      return wrong("an impossible padding");
     }
   }
   return windows;
@@ -58,7 +58,7 @@ Result<std::vector<SlidingWindow>> windows_of(const Node& node, const Sizes& ima
       continue;
     }
     const std::int64_t room = size + window.padding_before + window.padding_after - reach;
-    if (room < 0) return wrong("a kernel that is larger than the image");
+    if (room < 0) return wrong("a kernel larger than the image");
     window.out = (room + (rounds_up ? window.stride - 1 : 0)) / window.stride + 1;
     // The last position must begin within the image, as in PyTorch and newer opsets.
     if (rounds_up && (window.out - 1) * window.stride >= size + window.padding_before) --window.out;
@@ -76,12 +76,12 @@ Result<std::vector<SlidingWindow>> transposed_windows_of(const Node& node, const
     SlidingWindow& window = (*windows)[i];
     const std::int64_t size = image[i + 2];
     const std::int64_t reach = window.dilation * (window.kernel - 1) + 1;
-    if (size > kMaxElements / window.stride) return wrong("a size that cannot be");
+    if (size > kMaxElements / window.stride) return wrong("an impossible size");
     window.out = window.stride * (size - 1) + reach - window.padding_before - window.padding_after +
                  (i < more.size() ? more[i] : 0);
     if (same) window.out = size * window.stride;
     if (given.size() >= windows->size()) window.out = given[given.size() - windows->size() + i];
-    if (window.out < 0 || window.out > kMaxElements) return wrong("a size that cannot be");
+    if (window.out < 0 || window.out > kMaxElements) return wrong("an impossible size");
   }
   return windows;
 }
