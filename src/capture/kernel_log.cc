@@ -25,6 +25,8 @@ constexpr std::uint64_t kKeptOfAShape = 2;
 constexpr std::size_t kMaxShapes = 10'000;
 // Limit of kernels of one step in memory; a longer step is written while it grows and has no shape.
 constexpr std::size_t kMaxInMemory = 200'000;
+// Work of a single launch that a step leaves queued.
+constexpr std::int64_t kLaunchMargin_ns = 2 * kNanosecondsPerMillisecond;
 constexpr std::uint32_t kBeforeTheFirst = 0;
 // Longest delay between a kernel's execution and its record.
 constexpr std::int64_t kMaxLate_ns = 10 * kNanosecondsPerSecond;
@@ -79,8 +81,9 @@ void KernelLog::on_synchronization(std::uint32_t scope, bool begins, std::int64_
 }
 
 void KernelLog::set_traced(std::int64_t time_ns, bool traced) {
+  const double usual_s = load().gpu_s;  // of one step: no more is queued
   const std::lock_guard lock(lock_);
-  waiting_.set_traced(time_ns, traced);
+  waiting_.set_traced(time_ns, traced, time_ns + kLaunchMargin_ns + static_cast<std::int64_t>(2e9 * usual_s));
 }
 
 void KernelLog::add_host_edges(std::vector<HostEdge> edges) {

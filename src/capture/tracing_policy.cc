@@ -16,10 +16,14 @@ constexpr double kMaxSlowdown = 0.01;
 // A GPU that is busy for more than this fraction of a step hides the cost of launches.
 constexpr double kBusyShare = 0.9;
 
-// Light mode traces two steps in a row (the first one pays for enabling records) and then leaves many untraced. Opening
+// Light mode traces bursts of two steps or more (the first one pays for enabling records) and then leaves many untraced. Opening
 // CUPTI, tracing two steps and closing it again takes an extra 0.1 s (cupti/cupti_detach.cc). The longer a program runs,
 // the less its further steps add.
 constexpr std::uint64_t kConsecutiveTraced = 2;
+// The power history of a GPU covers the last tens of milliseconds: a burst must be longer, to identify the power of kernels.
+constexpr std::int64_t kLeastBurst_ns = 300 * kNanosecondsPerMillisecond;
+// Before light mode begins: the first steps show more than any later ones.
+constexpr std::int64_t kLeastTracedAtFirst_ns = 600 * kNanosecondsPerMillisecond;
 constexpr std::uint64_t kConsecutiveUntraced = 62;
 constexpr std::int64_t kMinUntraced_ns = 8 * kNanosecondsPerSecond;
 constexpr std::int64_t kMaxUntraced_ns = 60 * kNanosecondsPerSecond;
@@ -31,6 +35,8 @@ std::int64_t untraced_ns(std::int64_t run_ns) {
 
 // Sampled steps: the third, when caches are warm, and then one every 10 s.
 constexpr std::uint64_t kFirstSampled = 3;
+// Steps before this one include compilation and the search for algorithms.
+constexpr std::uint64_t kFirstSteady = 4;
 constexpr std::int64_t kSamplePeriod_ns = 10 * kNanosecondsPerSecond;
 
 }  // namespace
@@ -42,17 +48,21 @@ bool is_launch_bound(const KernelLog::Load& load) {
 
 TracingPolicy::Decision TracingPolicy::next(std::int64_t now_ns, const KernelLog::Load& load) {
   if (++step_count_ == 1) began_ns_ = now_ns;
-  if (tracing_mode_ == TracingMode::light) is_light_ = step_count_ > kStepsToJudge;
+  if (step_count_ <= kFirstSteady) steady_ns_ = now_ns;
+  const bool has_enough = now_ns - steady_ns_ >= kLeastTracedAtFirst_ns;
+  if (tracing_mode_ == TracingMode::light) is_light_ = step_count_ > kStepsToJudge && has_enough;
   // Re-evaluated at every step: a program may begin with a phase that differs from the rest.
-  if (tracing_mode_ == TracingMode::automatic && load.steps >= kStepsToJudge) is_light_ = is_launch_bound(load);
+  if (tracing_mode_ == TracingMode::automatic && load.steps >= kStepsToJudge && has_enough)
+    is_light_ = is_launch_bound(load);
   Decision step;
   if (is_light_) {
-    const bool continues_tracing = consecutive_traced_ > 0 && consecutive_traced_ < kConsecutiveTraced;
+    const bool continues_tracing =
+        consecutive_traced_ > 0 && (consecutive_traced_ < kConsecutiveTraced || now_ns - burst_ns_ < kLeastBurst_ns);
     const bool is_long_ago = now_ns - last_traced_ns_ >= untraced_ns(now_ns - began_ns_);
     step.traced = continues_tracing || (is_long_ago && steps_since_traced_ >= kConsecutiveUntraced);
   }
+  if (step.traced && consecutive_traced_ == 0) burst_ns_ = now_ns;
   consecutive_traced_ = step.traced ? consecutive_traced_ + 1 : 0;
-  if (step.traced && is_light_ && consecutive_traced_ > kConsecutiveTraced) consecutive_traced_ = 1;
   if (step.traced) last_traced_ns_ = now_ns;
   steps_since_traced_ = step.traced ? 0 : steps_since_traced_ + 1;
   step.sampled = step.traced && step_count_ >= kFirstSampled && now_ns >= next_sample_ns_;

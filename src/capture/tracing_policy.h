@@ -37,6 +37,8 @@ class TracingPolicy {
   std::uint64_t steps_since_traced_ = 0;
   std::uint64_t consecutive_traced_ = 0;
   std::int64_t began_ns_ = 0;
+  std::int64_t steady_ns_ = 0;       // start of the first step after warm-up
+  std::int64_t burst_ns_ = 0;        // start of the current burst of traced steps
   std::int64_t last_traced_ns_ = 0;  // start of the last traced step
   std::int64_t next_sample_ns_ = 0;
 };

@@ -22,8 +22,8 @@ TEST(TracingPolicy, TracesEveryStepOfAGpuBoundProgram) {
 
 TEST(TracingPolicy, TracesFewStepsOfALaunchBoundProgram) {
   const double share = traced_share(TracingMode::automatic, kLaunchBound, 10'000);
-  EXPECT_LT(share, 0.004);
-  EXPECT_GT(share, 0.001);
+  EXPECT_LT(share, 0.025);
+  EXPECT_GT(share, 0.005);
 }
 
 TEST(TracingPolicy, TracesEveryStepAgainWhenTheGpuBecomesBusy) {
@@ -39,13 +39,13 @@ TEST(TracingPolicy, ObeysAnExplicitModeAtAnyLoad) {
   EXPECT_LT(traced_share(TracingMode::light, kResNet50, 10'000), 0.02);
 }
 
-TEST(TracingPolicy, TracesTwoStepsInARowBecauseTheFirstHasEnableCost) {
+TEST(TracingPolicy, TracesAtLeastTwoStepsInARowBecauseTheFirstHasEnableCost) {
   TracingPolicy plan(TracingMode::light);
   bool last = true;
   int runs_of_two = 0;
   int run = 0;
   for (int i = 0; i < 4000; ++i) {
-    const bool traced = plan.next(i * std::int64_t{100'000'000}, kResNet50).traced;
+    const bool traced = plan.next(i * std::int64_t{200'000'000}, kResNet50).traced;
     run = traced ? run + 1 : 0;
     if (i > 20 && last && !traced) ++runs_of_two;
     if (i > 20) {
@@ -53,14 +53,14 @@ TEST(TracingPolicy, TracesTwoStepsInARowBecauseTheFirstHasEnableCost) {
     }
     last = traced;
   }
-  EXPECT_GE(runs_of_two, 9) << "400 s: ever more seldom, up to once a minute";
+  EXPECT_GE(runs_of_two, 9) << "800 s: ever more seldom, up to once a minute";
 }
 
 TEST(TracingPolicy, PausesTracingForSecondsHoweverShortStepsAre) {
   TracingPolicy plan(TracingMode::light);
   int traced = 0;
   for (int i = 0; i < 30'000; ++i) traced += plan.next(i * std::int64_t{1'000'000}, kLaunchBound).traced ? 1 : 0;
-  EXPECT_EQ(traced, 12 + 3 * 2) << "30 s: the first steps, then two after 8, 16 and 25 seconds";
+  EXPECT_NEAR(traced, 600 + 3 * 300, 10) << "30 s: the first 0.6 s, then 0.3 s after 8, 17 and 26 seconds";
 }
 
 TEST(TracingPolicy, ACpuProgramIsNotLaunchBound) { EXPECT_FALSE(is_launch_bound({})); }

@@ -98,8 +98,8 @@ TEST(EnergyCurves, DoNotDependOnTheOrderOfChannels) {
     });
     for (const Sample& sample : samples) after_reorder.observe(sample);
     for (std::int64_t at_ns = gpu.begin_ns(); at_ns < gpu.end_ns(); at_ns += 97 * kCurvesMs) {
-      ASSERT_EQ(as_read.of(0)->joules_at(at_ns), after_reorder.of(0)->joules_at(at_ns));
-      ASSERT_EQ(as_read.of(2)->joules_at(at_ns), after_reorder.of(2)->joules_at(at_ns));
+      ASSERT_EQ(as_read.curve_of(0)->joules_at(at_ns), after_reorder.curve_of(0)->joules_at(at_ns));
+      ASSERT_EQ(as_read.curve_of(2)->joules_at(at_ns), after_reorder.curve_of(2)->joules_at(at_ns));
     }
   }
 }

@@ -209,6 +209,26 @@ void write_branches(JsonWriter& json, const LevelView& level, Names& names) {
   json.end_array();
 }
 
+// Idle energy by cause and device: [cause, device, time_s, energy_j].
+void write_idle(JsonWriter& json, const LevelView& level, Names& names) {
+  struct Sum {
+    double time_s = 0;
+    double energy_j = 0;
+  };
+  std::map<std::pair<IdleCause, std::string>, Sum> sums;
+  for (const IdleEntry& entry : level.idle) {
+    Sum& sum = sums[{entry.cause, entry.device}];
+    sum.time_s += entry.time_s;
+    sum.energy_j += entry.energy_j.value_or(0);
+  }
+  json.key("idle").begin_array();
+  for (const auto& [key, sum] : sums) {
+    json.begin_array().value(to_string(key.first)).value(names.number_of(key.second));
+    json.value(sum.time_s).value(sum.energy_j).end_array();
+  }
+  json.end_array();
+}
+
 void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limits, Names& names) {
   json.key("columns").begin_array();
   for (const char* name : {"path", "name", "device", "count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j",
@@ -221,9 +241,9 @@ void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limit
         .member("by", level.by)
         .member("attributed_j", level.attributed_j)
         .member("idle_j", level.idle_j)
-        .member("unattributed_j", level.unattributed_j)
-        .key("rows")
-        .begin_array();
+        .member("unattributed_j", level.unattributed_j);
+    write_idle(json, level, names);
+    json.key("rows").begin_array();
     for (std::size_t i = 0; i < level.rows.size() && i < limits.rows; ++i) {
       write_row(json, level.rows[i], level.by, names);
     }

@@ -37,10 +37,10 @@ void GpuWaiting::add(std::span<const HostEdge> edges) {
 
 void GpuWaiting::add(const LaunchedKernel& kernel) { devices_[kernel.device].pending.push_back(kernel); }
 
-void GpuWaiting::set_traced(std::int64_t time_ns, bool traced) {
+void GpuWaiting::set_traced(std::int64_t time_ns, bool traced, std::int64_t drained_ns) {
   if (traced == is_traced_) return;
   is_traced_ = traced;
-  toggles_.push_back({time_ns, traced});
+  toggles_.push_back({time_ns, traced, drained_ns});
 }
 
 void GpuWaiting::settle(std::int64_t until_ns) {
@@ -72,6 +72,8 @@ void GpuWaiting::apply_toggles(Device& device, std::int64_t until_ns) {
     const Toggle& toggle = toggles_[device.next_toggle];
     if (!toggle.traced && device.idle_from_ns) charge_gap(device, toggle.time_ns, nullptr);
     device.idle_from_ns.reset();
+    device.is_draining = toggle.traced;
+    if (toggle.traced) device.idle_from_ns = toggle.drained_ns;
   }
 }
 
@@ -85,6 +87,7 @@ void GpuWaiting::settle(Device& device, std::int64_t until_ns) {
   for (auto kernel = pending.begin(); kernel != later; ++kernel) {
     apply_toggles(device, kernel->start_ns);
     if (device.idle_from_ns) charge_gap(device, kernel->start_ns, &*kernel);
+    if (std::exchange(device.is_draining, false)) device.idle_from_ns.reset();
     device.idle_from_ns = std::max(device.idle_from_ns.value_or(kernel->end_ns), kernel->end_ns);
     device.last_queue = kernel->queue;
   }

@@ -46,8 +46,9 @@ class GpuWaiting {
   // Edges in order of time; needed only for the time in which kernels are traced.
   void add(std::span<const HostEdge> edges);
   void add(const LaunchedKernel& kernel);
-  // Kernels are traced from here on, or no longer. Calls in order of time. Initially off.
-  void set_traced(std::int64_t time_ns, bool traced);
+  // Kernels are traced from here on, or no longer. Calls in order of time. Initially off. Kernels that were launched
+  // before run until `drained_ns` at the latest: from then on the device is idle until the first traced kernel.
+  void set_traced(std::int64_t time_ns, bool traced, std::int64_t drained_ns);
 
   // Resolves all gaps that ended before `until_ns`, and of a gap that goes on, all but the last seconds.
   void settle(std::int64_t until_ns);
@@ -69,10 +70,12 @@ class GpuWaiting {
   struct Toggle {
     std::int64_t time_ns;
     bool traced;
+    std::int64_t drained_ns;
   };
   struct Device {
     std::vector<LaunchedKernel> pending;
     std::optional<std::int64_t> idle_from_ns;  // end of the last kernel; empty: unknown since tracing began
+    bool is_draining = false;  // idle_from_ns is when it will have drained
     std::uint32_t last_queue = 0;
     std::size_t next_toggle = 0;  // index into toggles_
   };

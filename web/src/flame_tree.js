@@ -71,6 +71,13 @@ export function buildTree(rows, by, isLayer, level) {
   if (level) {
     if (level.rest) addUnattributed(`${level.rest.rows} smaller rows`, level.rest.energy_j, level.rest.time_s);
     addUnattributed("idle", level.idle_j);
+    // What the idle devices waited for.
+    for (const [cause, , time_s, energy_j] of level.idle ?? []) {
+      if (!(energy_j > 0)) continue;
+      const child = childOf(childOf(root, "idle", "idle", 0), IDLE_CAUSES[cause] ?? cause, "idle", 0);
+      child.energy_j += energy_j;
+      child.time_s += time_s;
+    }
     addUnattributed("not attributed", level.unattributed_j);
   }
   neutralUpperLevels(root);
@@ -84,6 +91,21 @@ function neutralUpperLevels(at) {
   const slots = new Set(at.children.map((child) => child.slot));
   if (slots.size > 1) at.slot = "root";
 }
+
+export const IDLE_CAUSES = {
+  startup: "start-up",
+  data: "waiting for data",
+  launch: "waiting for launches",
+  synchronization: "after a synchronization",
+  compilation: "compilation",
+  evaluation: "evaluation",
+  checkpoint: "checkpoint",
+  communication: "other ranks",
+  host: "other host code",
+  between: "between steps",
+  shutdown: "shutdown",
+  unknown: "unknown cause",
+};
 
 // Background, probing, idle and unattributed energy sort last.
 const LAST_SLOTS = ["background", "probe", "idle", "not attributed"];

@@ -33,7 +33,8 @@ constexpr double kCalibratedTimeConstantSpread = 0.06;
 constexpr std::int64_t kLagSpread_ns = 5 * kMs;
 constexpr std::int64_t kCalibratedLagSpread_ns = kMs;
 constexpr std::int64_t kTimeConstants_ns[] = {4 * kMs, 8 * kMs, 12 * kMs, 18 * kMs, 27 * kMs};
-constexpr std::int64_t kMaxTimeConstant_ns = 200 * kMs;
+// Older power than this does not matter to any gauge: five of the longest time constants that are tried.
+constexpr std::int64_t kAveragingWindow_ns = 130 * kMs;
 // In units of the noise variance: half of chi squared with one degree of freedom. Flat: the cost varies over the grid
 // by no more than chance. Unsure: the 90 % interval.
 constexpr double kFlatCost = 6;
@@ -76,7 +77,7 @@ std::vector<PowerPoint> usable_history(const KernelTimeline& timeline, std::span
   std::vector<PowerPoint> useful;
   for (const PowerPoint& point : points) {
     if (!useful.empty() && point.time_ns <= useful.back().time_ns) continue;
-    if (timeline.is_detailed(point.time_ns - kMaxTimeConstant_ns, point.time_ns + kLagGrid_ns)) useful.push_back(point);
+    if (timeline.is_detailed(point.time_ns - kAveragingWindow_ns, point.time_ns + kLagGrid_ns)) useful.push_back(point);
   }
   return useful;
 }
@@ -281,7 +282,7 @@ IntervalObservations UsableEvidence::observations_with(const SensorParameters& p
 
 TimeSpan UsableEvidence::span_of(std::size_t row) const {
   if (!is_gauge()) return {counter_updates_[row].time_ns, counter_updates_[row + 1].time_ns};
-  return {power_history_[row].time_ns - kMaxTimeConstant_ns, power_history_[row].time_ns};
+  return {power_history_[row].time_ns - kAveragingWindow_ns, power_history_[row].time_ns};
 }
 
 UsableEvidence UsableEvidence::subset() const {

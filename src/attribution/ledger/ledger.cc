@@ -131,6 +131,7 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
     path = {known == names.classes.end() ? "unknown kernel" : known->second.name};
   } else {
     path = path_at_level(process, resolved_scope);
+    if (path.empty() && has_program_row()) path = {std::string(kProgramRow)};
     if (level_ == RowLevel::stack && !path.empty() && !resolved_scope.is_probe())
       path.push_back(kernel_name(process, tally.class_id));
   }

@@ -74,6 +74,7 @@ struct LedgerResult {
 };
 
 inline constexpr std::string_view kCpuDevice = "cpu";             // device of the rows of CPUs and memory
+inline constexpr std::string_view kProgramRow = "program";        // row of GPU work launched in no scope
 inline constexpr std::string_view kBackgroundRow = "background";  // row of the processes outside the command
 
 class Ledger {
@@ -137,6 +138,11 @@ class Ledger {
   RowCauses causes() const;
   ReportRow row_of(const Key& key, const Entry& entry) const;
   std::vector<ReportRow> groups(const Grouping& grouping) const;
+  // Code outside of phases, modules and operations also runs kernels; regions are only those that the program names.
+  bool has_program_row() const {
+    return level_ == RowLevel::phase || level_ == RowLevel::layer || level_ == RowLevel::op ||
+           level_ == RowLevel::tensor || level_ == RowLevel::stack;
+  }
   bool knows_waiting() const { return !sums_.gpu_wait_s().empty(); }
   void balance(LedgerResult& result) const;
 

@@ -15,6 +15,10 @@ namespace {
 constexpr double kLeastPower_w = 1;
 // A GPU that runs kernels uses more than an idle one, even where the counter was read too rarely to show it.
 constexpr double kLeastBusyOverIdle = 1.2;
+// Mean power of kernels over active-idle power before anything is measured, and its standard deviation: most networks on an
+// H200 (128 W idle) use 250 to 600 W while kernels run.
+constexpr double kUsualBusyOverIdle = 3;
+constexpr double kBusySpreadOverIdle = 1;
 
 // Relative standard deviation of the power of other processes. What they run, how it changes and when within two
 // seconds it ran is unknown: their power is no better than a time-proportional split, however small the fit's residual.
@@ -29,8 +33,9 @@ void widen_co_tenant_power(PowerFit& fit, std::uint16_t column) {
   std::tie(power.low_w, power.high_w) = central_interval(fit.replicates[column], 0.9);
 }
 
-// Where the kernel classes cannot be identified, their mean power still can: the measured energy without idle energy,
-// over the time in which kernels ran.
+// Where the kernel classes cannot be identified, their mean power and idle power still can: the measured energy is the sum
+// of both over their times. The two powers with the largest posterior density: the less time one of them has, the less the
+// energy shows about it, and the more its prior counts.
 PowerFit unidentified_powers(const DeviceWork& work, const PowerEvidence& evidence) {
   double busy_s = 0;
   for (const DeviceWork::Slice& slice : work.slices) busy_s += slice.busy_s;
@@ -44,8 +49,17 @@ PowerFit unidentified_powers(const DeviceWork& work, const PowerEvidence& eviden
     const IdlePower idle{kDefaultIdleFraction * busy_w, kDefaultIdleFraction / 2 * busy_w};
     return equal_powers(work.timeline.classes(), busy_w, idle, gain_spread);
   }
-  const IdlePower& idle = *evidence.calibrated.active_idle;
-  const double busy_w = joules > 0 && busy_s > 0 ? (joules - idle.watts * idle_s) / busy_s : 0;
+  IdlePower idle = *evidence.calibrated.active_idle;
+  double busy_w = kUsualBusyOverIdle * idle.watts;
+  const double busy_spread_w = kBusySpreadOverIdle * idle.watts;
+  if (joules > 0) {
+    const double surplus_j = joules - busy_w * busy_s - idle.watts * idle_s;
+    const double busy_variance = busy_spread_w * busy_spread_w * busy_s;
+    const double idle_variance = idle.spread_w * idle.spread_w * idle_s;
+    const double factor = surplus_j / std::max(busy_variance * busy_s + idle_variance * idle_s, 1e-9);
+    busy_w += factor * busy_variance;
+    idle.watts = std::max(idle.watts + factor * idle_variance, kLeastPower_w);
+  }
   return equal_powers(work.timeline.classes(), std::max(busy_w, kLeastBusyOverIdle * idle.watts), idle, gain_spread);
 }
 

@@ -182,7 +182,7 @@ TEST(XPlaneTrace, GpuWorkIdentifiesItsOperation) {
   const Trace trace = trace_of(programs() + gpu.bytes());
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 5u);
-  ASSERT_TRUE(trace.gpu_names_ops);
+  ASSERT_TRUE(trace.gpu_events_identify_ops);
   EXPECT_EQ(trace.names.at(events[0].external_id - 1).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
   EXPECT_EQ(events[0].correlation, 5u);
   EXPECT_EQ(trace.classes.at(events[0].name).grid, (std::array<std::uint32_t, 3>{8, 2, 1}));

@@ -109,7 +109,7 @@ TEST(Recurrent, WithoutMeasurementsTheIntervalSpansAFactorOfThreeWithANote) {
   graph.format = "torch";
   graph.operations = {lstm(128, 256, 2)};
   const Prediction prediction = predict(without_measurements(), graph, {});
-  EXPECT_EQ(prediction.unmeasured, std::vector<std::string>{"recurrent"});
+  EXPECT_EQ(prediction.unmeasured_kinds, std::vector<std::string>{"recurrent"});
   ASSERT_TRUE(prediction.high_j);
   EXPECT_GT(*prediction.high_j, 2.5 * prediction.energy_j);
   EXPECT_LT(prediction.low_j, prediction.energy_j / 2.5);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/export/energy_stacks.h"
 
+#include <map>
+
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -36,7 +38,11 @@ Result<EnergyStacks> energy_stacks(const RunView& view, std::string_view by) {
     all.stacks.push_back({frames_of(row, level->by), row.energy_j, row.time_s, row.count.value_or(0), row.cause});
     if (!row.energy_j) ++all.missing_energy_count;
   }
-  if (level->idle_j) all.stacks.push_back({{"idle"}, level->idle_j, 0, 0});
+  std::map<IdleCause, double> idle_j;
+  for (const IdleEntry& entry : level->idle) idle_j[entry.cause] += entry.energy_j.value_or(0);
+  for (const auto& [cause, joules] : idle_j)
+    all.stacks.push_back({{"idle", std::string(to_string(cause))}, joules, 0, 0});
+  if (idle_j.empty() && level->idle_j) all.stacks.push_back({{"idle"}, level->idle_j, 0, 0});
   if (level->unattributed_j) all.stacks.push_back({{"not attributed"}, level->unattributed_j, 0, 0});
   return all;
 }

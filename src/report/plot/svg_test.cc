@@ -27,7 +27,7 @@ RunView view_of(const ReportResult& result) {
   view.run = result;
   view.run.by = "domain";
   view.levels = {{"layer", result.rows, result.groups, result.attributed_j, result.idle_j, result.unattributed_j,
-                  result.diagnostics}};
+                  result.idle, result.diagnostics}};
   view.phases = {{"train forward", 1, 3}, {"train backward", 3, 6}, {"train forward", 6, 8}};
   view.epochs = {{1, 1, 1, 4, 3, 1500, 1.5, {}}, {2, 1, 4, 9, 5, 2500, 0.5, 2500}};
   MetricSeries loss{"loss", 8, {}};
