@@ -27,8 +27,8 @@ Result<std::string> read_file_start(const std::string& path, std::size_t max_byt
 // Whether the path is relative and contains no "..".
 bool is_relative_path_without_parent(std::string_view path);
 
-// Reads at most `max_bytes` of a regular file in `folder`; is_relative_path_without_parent(path) must hold. Follows no symbolic link
-// below `folder`.
+// Reads at most `max_bytes` of a regular file in `folder`; is_relative_path_without_parent(path) must hold. Follows no
+// symbolic link below `folder`.
 Result<std::string> read_file_beneath(const std::string& folder, std::string_view path, std::size_t max_bytes);
 
 // Names in a directory without "." and "..", in natural order: zone:2 before zone:10.

@@ -15,7 +15,8 @@
 
 namespace joulemap::calibration {
 
-// Path of the library to load; empty for none. `requested`: the value of JOULEMAP_CUDA. `has_elevated_privileges`: AT_SECURE. Pure.
+// Path of the library to load; empty for none. `requested`: the value of JOULEMAP_CUDA. `has_elevated_privileges`:
+// AT_SECURE. Pure.
 std::string cuda_library(std::string_view requested, bool has_elevated_privileges, bool root_is_real);
 // The same with the environment of this process.
 std::string cuda_library(bool root_is_real);

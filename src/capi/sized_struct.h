@@ -18,8 +18,8 @@ namespace joulemap::capi {
 inline constexpr std::size_t kMaxStruct_bytes = 4096;
 
 // Copies the caller's structure of `caller_bytes` into ours of `own_bytes`, and zeroes the rest of ours.
-// `first_version_bytes`: the size of the first version. Fails with `usage` for a smaller size, and if the caller has set a
-// member that this version does not define. Reads nothing beyond `caller_bytes`.
+// `first_version_bytes`: the size of the first version. Fails with `usage` for a smaller size, and if the caller has
+// set a member that this version does not define. Reads nothing beyond `caller_bytes`.
 Status copy_struct_from_caller(const void* caller_struct, std::size_t caller_bytes, void* own_struct,
                                std::size_t own_bytes, std::size_t first_version_bytes, std::string_view name);
 

@@ -273,8 +273,9 @@ void Capture::account_time(std::int64_t capture_cpu_ns) {
     burst_schedule_.add(take_scope_tallies(now_ns));
 }
 
-// An untraced step that takes much longer than the others contains something else: a validation, a checkpoint, the end of
-// training. The step ends where it should have, and what follows is traced, outside of steps, until the next one begins.
+// An untraced step that takes much longer than the others contains something else: a validation, a checkpoint, the end
+// of training. The step ends where it should have, and what follows is traced, outside of steps, until the next one
+// begins.
 void Capture::end_overlong_step(std::int64_t now_ns) {
   if (current_tracing().traced || kernel_source_.load() == nullptr || probe_region_id_.load() != 0) return;
   const double usual_s = kernels_.load().step_s;

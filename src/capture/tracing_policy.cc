@@ -16,11 +16,12 @@ constexpr double kMaxSlowdown = 0.01;
 // A GPU that is busy for more than this fraction of a step hides the cost of launches.
 constexpr double kBusyShare = 0.9;
 
-// Light mode traces bursts of two steps or more (the first one pays for enabling records) and then leaves many untraced. Opening
-// CUPTI, tracing two steps and closing it again takes an extra 0.1 s (cupti/cupti_detach.cc). The longer a program runs,
-// the less its further steps add.
+// Light mode traces bursts of two steps or more (the first one pays for enabling records) and then leaves many
+// untraced. Opening CUPTI, tracing two steps and closing it again takes an extra 0.1 s (cupti/cupti_detach.cc). The
+// longer a program runs, the less its further steps add.
 constexpr std::uint64_t kConsecutiveTraced = 2;
-// The power history of a GPU covers the last tens of milliseconds: a burst must be longer, to identify the power of kernels.
+// The power history of a GPU covers the last tens of milliseconds: a burst must be longer, to identify the power of
+// kernels.
 constexpr std::int64_t kLeastBurst_ns = 300 * kNanosecondsPerMillisecond;
 // Before light mode begins: the first steps show more than any later ones.
 constexpr std::int64_t kLeastTracedAtFirst_ns = 600 * kNanosecondsPerMillisecond;
@@ -50,7 +51,7 @@ TracingPolicy::Decision TracingPolicy::next(std::int64_t now_ns, const KernelLog
   if (++step_count_ == 1) began_ns_ = now_ns;
   if (step_count_ <= kFirstSteady) steady_ns_ = now_ns;
   const bool has_enough = now_ns - steady_ns_ >= kLeastTracedAtFirst_ns;
-  if (tracing_mode_ == TracingMode::light) is_light_ = step_count_ > kStepsToJudge && has_enough;
+  if (tracing_mode_ == TracingMode::light) is_light_ = step_count_ > kStepsToJudge;
   // Re-evaluated at every step: a program may begin with a phase that differs from the rest.
   if (tracing_mode_ == TracingMode::automatic && load.steps >= kStepsToJudge && has_enough)
     is_light_ = is_launch_bound(load);

@@ -24,8 +24,8 @@ inline constexpr double kFrozenTail_s = 0.5;
 // less than one increment.
 inline constexpr double kUninterpolatedEdgeError = 0.71;
 
-// A counter with a longer update period is slow: its updates are regular, and their times matter (energy/counter_clock.h).
-// The period that the sensor declares applies until the updates show a different one.
+// A counter with a longer update period is slow: its updates are regular, and their times matter
+// (energy/counter_clock.h). The period that the sensor declares applies until the updates show a different one.
 inline constexpr double kSlowRefresh_s = 0.01;
 // Relative accuracy of a declared update period. Slips reveal a device that does not keep it.
 inline constexpr double kDeclaredPeriodTolerance = 0.001;

@@ -29,8 +29,8 @@ class ZstdCompressor {
   std::string buffer_;  // reused output buffer of the maximal compressed size
 };
 
-// Returns nullopt if the bytes are not a zstd frame or do not decompress to exactly uncompressed_size bytes. Never allocates
-// more than that, so the caller bounds the memory that a hostile file can request.
+// Returns nullopt if the bytes are not a zstd frame or do not decompress to exactly uncompressed_size bytes. Never
+// allocates more than that, so the caller bounds the memory that a hostile file can request.
 std::optional<std::string> zstd_decompress(std::string_view compressed, std::size_t uncompressed_size);
 
 }  // namespace joulemap::formats

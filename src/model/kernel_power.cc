@@ -107,7 +107,8 @@ KernelPower entry_from_similar_kernels(std::string gpu, const ObservedKernels& s
 }
 
 void merge(KernelPower& known, const KernelPower& more) {
-  // Precision and evidence saturate at the bounds of is_valid_entry: beyond them the entry would be invalid and discarded.
+  // Precision and evidence saturate at the bounds of is_valid_entry: beyond them the entry would be invalid and
+  // discarded.
   const double precision = known.precision + more.precision;
   const double share = more.precision / precision;
   const double mean_w = known.watts + share * (more.watts - known.watts);

@@ -45,6 +45,7 @@ TEST(ActivityCodec, RoundTripsAllFields) {
   activity.queues = {{0, "GPU-1", 0, 1, 7}};
   activity.scope_tallies = {{2, 17, 3, 64'000, 32'000, 96'000}};
   activity.kernel_tallies = {{5, 0, 2, 12, 3'200'000}};
+  activity.waits = {{0, 2, WaitKind::synchronization, 3, 64'000}, {0, 1, WaitKind::host, 1, 3200}};
   activity.steps = {{41, kBegin_ns, kBegin_ns + 32'000'000, 0xABCDEF0123456789u, 200, 31'999'968, true, false}};
   activity.shares = {{1, 2, 3, 4096}};
   activity.kernels[5].bytes = 4096;
@@ -62,6 +63,10 @@ TEST(ActivityCodec, RoundTripsAllFields) {
   EXPECT_EQ(back.scope_tallies[0].helper_threads_ns, 96'000);
   EXPECT_EQ(back.scope_tallies[0].sampled, 3u);
   EXPECT_EQ(back.kernel_tallies[0].time_ns, 3'200'000);
+  ASSERT_EQ(back.waits.size(), 2u);
+  EXPECT_EQ(back.waits[0].kind, WaitKind::synchronization);
+  EXPECT_EQ(back.waits[0].time_ns, 64'000);
+  EXPECT_EQ(back.waits[1].scope, 1u);
   EXPECT_EQ(back.steps[0].kernel_sequence_hash, activity.steps[0].kernel_sequence_hash);
   EXPECT_EQ(back.steps[0].number, 41);
   EXPECT_EQ(back.shares[0].time_ns, 4096);

@@ -20,7 +20,8 @@ namespace joulemap::session {
 
 class CpuTimeLog {
  public:
-  // `first_channel`: index of its first channel. `attached_pid`: attached process that is recorded instead of a command.
+  // `first_channel`: index of its first channel. `attached_pid`: attached process that is recorded instead of a
+  // command.
   explicit CpuTimeLog(std::uint32_t first_channel, std::optional<pid_t> attached_pid = {})
       : first_channel_(first_channel), attached_pid_(attached_pid) {}
 

@@ -86,7 +86,8 @@ def test_folded_stacks_add_up_to_the_ledger(exported, load_report):
     values = {stack: int(value) for stack, value in (line.rsplit(" ", 1) for line in lines)}
     assert len(values) == len(lines)
     assert sum(values.values()) == pytest.approx(energies(load_report("layer")) * 1e6, rel=1e-6)
-    assert "gpu0;train;backward;blocks;blocks.1;blocks.1.conv1" in values and "idle" in values
+    assert "gpu0;train;backward;blocks;blocks.1;blocks.1.conv1" in values
+    assert any(stack.split(";")[0] == "idle" for stack in values)
 
 
 def test_the_call_graph_names_every_caller(exported):

@@ -17,7 +17,8 @@ def record(binaries: Path, joulemap, tmp_path):
     """record("20", "10"): the fake program with these arguments, on a machine with a GPU at 300 W; then report(by)."""
 
     def run(*arguments: str, flags: tuple = (), program: tuple = (), statements: tuple = ()):
-        gpu = FakeGpu(uuid=GPU, power=[(0.0, 300.0)], statements=list(statements))
+        # A model whose idle power is not known: here it is that of a busy GPU.
+        gpu = FakeGpu(uuid=GPU, name="Fake GPU", power=[(0.0, 300.0)], statements=list(statements))
         nvml = FakeNvml(tmp_path, binaries / "libjoulemap-fake-nvml.so", gpu)
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVTX_"))}
         environment |= nvml.environment | {"JOULEMAP_CUPTI": str(binaries / "libjoulemap-fake-cupti.so")}

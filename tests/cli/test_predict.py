@@ -77,7 +77,7 @@ def test_batch_overrides_the_file_and_reports_it(joulemap):
     assert many["flops"] == pytest.approx(64 * one["flops"], rel=0.01)
     assert many["energy_j"] > 5 * one["energy_j"]
     assert any("64" in note for note in many["notes"])
-    assert "a sample" in joulemap("predict", RESNET, "--batch", 64).out
+    assert "per sample" in joulemap("predict", RESNET, "--batch", 64).out
 
 
 def test_a_training_step_uses_more_energy_than_a_pass_and_has_an_optimizer(joulemap):

@@ -95,14 +95,14 @@ def test_a_terminal_gets_no_picture(binaries):
 
 def test_a_filter_keeps_only_matching_entries(report):
     text = report("--by", "layer", "--filter", "downsample", "--top", 0).out
-    tree = text[text.index(" By ") : text.index(" idle")]
+    tree = text[text.index(" By ") : text.index("\n idle") + 1]
     assert "downsample" in tree and "maxpool" not in tree and "probe" not in tree.split("\n", 1)[1].split("±")[0]
 
 
 def test_depth_and_top_bound_the_lines(report):
     def lines(*arguments: object) -> int:
         text = report("--by", "layer", *arguments).out
-        return text[text.index(" By ") : text.index(" idle")].count("\n") - 1
+        return text[text.index(" By ") : text.index("\n idle") + 1].count("\n") - 1
 
     assert lines("--top", 5) <= 5
     assert lines("--depth", 1) == 2, "devices"

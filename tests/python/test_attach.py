@@ -223,7 +223,7 @@ print(json.dumps(errors))
 """
     )
     assert result == ["TypeError", "TypeError", "ValueError", "ValueError", "ValueError",
-                    "jm.attach takes a module of PyTorch, not a object"]  # fmt: skip
+                    "jm.attach needs a PyTorch module, not a object"]  # fmt: skip
     assert not (tmp_path / "run.joule").exists()
 
 

@@ -275,5 +275,5 @@ def test_under_record_one_call_compares_blocks_with_the_recording(binaries, memo
     assert [line for line in lines if line.startswith("Sequential, ")] == [
         line for line in lines if " J in " in line and line.endswith("on cpu")
     ]
-    assert sum(line.startswith("together ") for line in lines) == 2
+    assert sum(line.startswith("sum of blocks: ") for line in lines) == 2
     assert "round 2 of 2" in ran.stderr

@@ -15,8 +15,8 @@
 namespace joulemap::simulated {
 namespace {
 
-// More than the machine uses while a reader is starved: else the next reading is above the last one before the fault, and a
-// single low reading is torn.
+// More than the machine uses while a reader is starved: else the next reading is above the last one before the fault,
+// and a single low reading is torn.
 constexpr std::uint64_t kStepBackUj = 500'000'000;
 constexpr std::string_view kGarbage = "not a number";
 

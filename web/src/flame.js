@@ -229,7 +229,7 @@ function frame(node, left, width, depth, { state, measure, hits, zoom }) {
   const classes = ["frame"];
   if (node === state.root) classes.push("focus");
   if (hits && !hits.withAncestors.has(node)) classes.push("dim");
-  if (hits?.own.has(node)) classes.push("hit");
+  if (hits?.matches.has(node)) classes.push("hit");
   if (node.slot === "not attributed") classes.push("hatched");
   if (["root", "idle", "not attributed"].includes(node.slot)) classes.push("neutral");
   const element = h(

@@ -55,8 +55,8 @@ void note_missing_data(ReportResult& result, const std::vector<SurveyedSource>& 
 // Adds a diagnostic with the reason if a level has no rows.
 void note_empty_level(const std::vector<ReportRow>& rows, std::string_view by, Diagnostics& diagnostics);
 
-// Finds the powers of kernel classes in the same files (kernel_learning.h), in the time of a report. `default_gpu_model`: the
-// model of GPUs whose recording does not contain it.
+// Finds the powers of kernel classes in the same files (kernel_learning.h), in the time of a report.
+// `default_gpu_model`: the model of GPUs whose recording does not contain it.
 Result<std::vector<KernelPower>> learn_kernel_powers(std::span<const std::string> paths,
                                                      const CommandTimeRange& time_range = {},
                                                      const std::string& default_gpu_model = {});

@@ -68,7 +68,8 @@ class CpuWork {
 double any_cpu_busy_fraction(double command, double other_cpus);
 
 // Power of a CPU second relative to that of a single busy CPU. It falls with the number of busy CPUs, because the first
-// wakes shared parts and clocks fall. `growth_exponent`: exponent of power over the number of busy CPUs; 1: no such effect.
+// wakes shared parts and clocks fall. `growth_exponent`: exponent of power over the number of busy CPUs; 1: no such
+// effect.
 double cpu_power_factor(double cpus, double growth_exponent);
 // The same for work that was not captured, within a span of this length.
 double other_cpu_power_factor(double other_s, double captured_s, double length_s, double growth_exponent);
@@ -85,7 +86,8 @@ std::optional<double> count_cpus(std::string_view list);
 // CPU time of the machine beyond the captured time. Its readings are far apart and coarse (10 ms ticks). Assumes that
 // between two of them other processes demand a constant number of CPUs, and get those of all `cpus` that the captured
 // work leaves. A reading that shows less than was captured, because of its coarse clock, is compensated in the next.
-// `full_fraction`: if the machine's CPUs were busy for at least this fraction of a window, they count as busy for all of it.
+// `full_fraction`: if the machine's CPUs were busy for at least this fraction of a window, they count as busy for all
+// of it.
 std::vector<double> other_cpu_s_between(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s,
                                         std::span<const CpuTimePoint> machine, double cpus, double full_fraction);
 TimeCurve other_cpu_time(std::span<const CpuTimePoint> machine, const TimeCurve& captured_s, double cpus);

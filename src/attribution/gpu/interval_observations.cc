@@ -93,8 +93,8 @@ IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::
   median_j_ = median_or(joules_, 0.0);
 }
 
-// As many observations, and as long, that their mean has this standard deviation if each has the usual noise. They count
-// like any other: a recording that shows its own idle power outweighs them.
+// As many observations, and as long, that their mean has this standard deviation if each has the usual noise. They
+// count like any other: a recording that shows its own idle power outweighs them.
 void IntervalObservations::add_idle_power(double watts, double spread_w) {
   const double noise_j = kUsualNoise * median_j_;
   if (size() == 0 || noise_j <= 0 || spread_w <= 0) return;

@@ -22,8 +22,8 @@ struct PowerPrior {
 };
 
 // Sensor model. A value published at t covers time up to t - lag; a gauge is also an exponential average with the time
-// constant time_constant_ns. A counter integrates all energy between its updates. `slowdown_exponent` is the exponent by which slowed-down
-// kernels use less power (kernel_slowdown.h).
+// constant time_constant_ns. A counter integrates all energy between its updates. `slowdown_exponent` is the exponent
+// by which slowed-down kernels use less power (kernel_slowdown.h).
 struct SensorParameters {
   std::int64_t lag_ns = 0;
   std::int64_t time_constant_ns = 0;

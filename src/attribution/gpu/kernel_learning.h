@@ -17,8 +17,8 @@
 namespace joulemap::attribution {
 
 // Powers of classes that have a column of their own and that the regression identifies. GPUs without a model name give
-// nothing; for a GPU at its power limit most of the time the spread is larger. `default_gpu_model`: model name for GPUs that do
-// not report one.
+// nothing; for a GPU at its power limit most of the time the spread is larger. `default_gpu_model`: model name for GPUs
+// that do not report one.
 std::vector<KernelPower> learned_powers(const MachineEnergy& energy, const std::string& default_gpu_model = {});
 
 // Priors of each class in the recording, on each of its GPUs, to be frozen into it. Makes one pass over the recording.

@@ -155,8 +155,8 @@ class Replication {
     }
   }
 
-  // `watts`: the fitted powers. `lag_w`: their change per standard deviation of the lag. `sensor_changes`: changes under
-  // alternative sensor models. Returns watts by class, then by replicate.
+  // `watts`: the fitted powers. `lag_w`: their change per standard deviation of the lag. `sensor_changes`: changes
+  // under alternative sensor models. Returns watts by class, then by replicate.
   std::vector<std::vector<double>> draw(const std::vector<double>& watts, const std::vector<double>& lag_w,
                                         const SensorModelChanges& sensor_changes) {
     // A fit follows the noise of the blocks by its degrees of freedom, so errors look smaller than they are.

@@ -73,8 +73,8 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
 
 // Powers from priors alone, for recordings with too few observations.
 PowerFit prior_powers(std::span<const ClassPrior> priors, double gain_spread = kDefaultGainSpread);
-// Powers of a recording that identifies none: `busy_w` for all classes, which gives a time-proportional split of what is
-// not idle energy. The replicates have the usual spread of class powers.
+// Powers of a recording that identifies none: `busy_w` for all classes, which gives a time-proportional split of what
+// is not idle energy. The replicates have the usual spread of class powers.
 PowerFit equal_powers(std::size_t classes, double busy_w, const IdlePower& idle,
                       double gain_spread = kDefaultGainSpread);
 

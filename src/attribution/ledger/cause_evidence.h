@@ -46,8 +46,8 @@ class RowCauses {
  public:
   using Path = std::vector<std::string>;
 
-  // `has_host_evidence`: the launches and the blocked time of CPU threads are recorded. `has_function_names`: paths end in a
-  // function name.
+  // `has_host_evidence`: the launches and the blocked time of CPU threads are recorded. `has_function_names`: paths end
+  // in a function name.
   RowCauses(bool has_host_evidence, bool has_function_names)
       : has_host_evidence_(has_host_evidence), has_function_names_(has_function_names) {}
 

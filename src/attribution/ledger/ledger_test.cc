@@ -51,9 +51,9 @@ struct Outcome {
   }
 };
 
-Outcome account(RowLevel level, const MachineEnergy& energy, Activity activity) {
-  activity.begin_ns = kSpan.begin_ns;
-  activity.end_ns = kSpan.end_ns;
+Outcome account(RowLevel level, const MachineEnergy& energy, Activity activity, TimeSpan active = kSpan) {
+  activity.begin_ns = active.begin_ns;
+  activity.end_ns = active.end_ns;
   ActivitySums sums(kSpan);
   sums.add(kProcess, activity);
   sums.finish();
@@ -251,6 +251,57 @@ TEST(Ledger, ProfilerSharesSplitACoarseScope) {
   EXPECT_EQ(outcome.row({"train"}), nullptr);
 }
 
+// Energy of an idle device by cause.
+std::map<IdleCause, double> idle_by_cause(const LedgerResult& result) {
+  std::map<IdleCause, double> causes;
+  for (const IdleEntry& entry : result.idle) causes[entry.cause] += entry.energy_j.value_or(0);
+  return causes;
+}
+
+TEST(Ledger, IdleEnergyOfAGpuBelongsToTheScopesThatItWaitedFor) {
+  Activity activity = names();
+  activity.kernel_tallies = {{0, 0, 4, 100, 4 * kSecond_ns}};
+  activity.waits = {{0, 4, WaitKind::host, 100, 3 * kSecond_ns},
+                    {0, 7, WaitKind::synchronization, 10, 2 * kSecond_ns},
+                    {0, 0, WaitKind::host, 1, 1 * kSecond_ns}};
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  const Outcome outcome = account(RowLevel::layer, energy, activity);
+  const ReportRow* const layer = outcome.row({"train", "forward", "net.conv"}, "gpu0");
+  ASSERT_NE(layer, nullptr);
+  EXPECT_NEAR(*layer->energy_j, 400, 1e-6);
+  EXPECT_NEAR(*layer->waiting_j, 300, 1e-6);
+  EXPECT_NEAR(*layer->waiting_s, 3, 1e-9);
+  std::map<IdleCause, double> causes = idle_by_cause(outcome.result);
+  EXPECT_NEAR(causes[IdleCause::launch], 300, 1e-6);
+  EXPECT_NEAR(causes[IdleCause::synchronization], 200, 1e-6);
+  EXPECT_NEAR(causes[IdleCause::host], 100, 1e-6) << "in no scope, and there are no steps";
+  double idle_j = 0;
+  double in_rows_j = 0;
+  for (const IdleEntry& entry : outcome.result.idle) {
+    idle_j += *entry.energy_j;
+    if (entry.in_rows) in_rows_j += *entry.energy_j;
+  }
+  EXPECT_NEAR(idle_j, *outcome.result.idle_j, 1e-6);
+  double waiting_j = 0;
+  for (const ReportRow& row : outcome.result.rows) waiting_j += row.waiting_j.value_or(0);
+  EXPECT_NEAR(waiting_j, in_rows_j, 1e-6);
+}
+
+TEST(Ledger, IdleEnergyWithoutKnownWaitsIsStartupShutdownOrUnknown) {
+  Activity activity = names();
+  activity.kernel_tallies = {{0, 0, 4, 100, 4 * kSecond_ns}};
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  const TimeSpan active{kSpan.begin_ns + 2 * kSecond_ns, kSpan.end_ns - 1 * kSecond_ns};
+  const Outcome outcome = account(RowLevel::layer, energy, activity, active);
+  std::map<IdleCause, double> causes = idle_by_cause(outcome.result);
+  EXPECT_NEAR(causes[IdleCause::startup], 200, 1);
+  EXPECT_NEAR(causes[IdleCause::shutdown], 100, 1);
+  EXPECT_NEAR(causes[IdleCause::unknown], 300, 1);
+  EXPECT_FALSE(outcome.row({"train", "forward", "net.conv"}, "gpu0")->waiting_j) << "not known, and not zero";
+}
+
 TEST(Ledger, GpuEnergyBelongsToRunningKernelsAndIsIdleBetween) {
   Activity activity = names();
   activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 0, 10, 2 * kSecond_ns}};
@@ -259,7 +310,8 @@ TEST(Ledger, GpuEnergyBelongsToRunningKernelsAndIsIdleBetween) {
   const Outcome by_layer = account(RowLevel::layer, energy, activity);
   EXPECT_NEAR(by_layer.energy({"train", "forward", "net.conv"}, "gpu0"), 600, 1e-6);
   EXPECT_NEAR(*by_layer.result.idle_j, 200, 1e-6);
-  EXPECT_NEAR(*by_layer.result.unattributed_j, 200, 1e-6);
+  EXPECT_NEAR(by_layer.energy({"program"}, "gpu0"), 200, 1e-6) << "launched in no scope";
+  EXPECT_NEAR(*by_layer.result.unattributed_j, 0, 1e-6);
   const Outcome by_kernel = account(RowLevel::kernel, energy, activity);
   EXPECT_NEAR(by_kernel.energy({"_Z4gemmv"}, "gpu0"), 600, 1e-6);
   EXPECT_EQ(by_kernel.row({"_Z4gemmv"}, "gpu0")->display_name, "gemm()");

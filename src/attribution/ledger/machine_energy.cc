@@ -15,8 +15,8 @@ namespace {
 constexpr double kLeastPower_w = 1;
 // A GPU that runs kernels uses more than an idle one, even where the counter was read too rarely to show it.
 constexpr double kLeastBusyOverIdle = 1.2;
-// Mean power of kernels over active-idle power before anything is measured, and its standard deviation: most networks on an
-// H200 (128 W idle) use 250 to 600 W while kernels run.
+// Mean power of kernels over active-idle power before anything is measured, and its standard deviation: most networks
+// on an H200 (128 W idle) use 250 to 600 W while kernels run.
 constexpr double kUsualBusyOverIdle = 3;
 constexpr double kBusySpreadOverIdle = 1;
 
@@ -33,9 +33,9 @@ void widen_co_tenant_power(PowerFit& fit, std::uint16_t column) {
   std::tie(power.low_w, power.high_w) = central_interval(fit.replicates[column], 0.9);
 }
 
-// Where the kernel classes cannot be identified, their mean power and idle power still can: the measured energy is the sum
-// of both over their times. The two powers with the largest posterior density: the less time one of them has, the less the
-// energy shows about it, and the more its prior counts.
+// Where the kernel classes cannot be identified, their mean power and idle power still can: the measured energy is the
+// sum of both over their times. The two powers with the largest posterior density: the less time one of them has, the
+// less the energy shows about it, and the more its prior counts.
 PowerFit unidentified_powers(const DeviceWork& work, const PowerEvidence& evidence) {
   double busy_s = 0;
   for (const DeviceWork::Slice& slice : work.slices) busy_s += slice.busy_s;

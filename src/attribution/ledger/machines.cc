@@ -183,9 +183,11 @@ MachineEnergy::Gpu Machines::gpu_of(const Host& host, const RecordedEnergy::Resu
   if (mode_ == AttributionMode::sample_and_hold)
     gpu.energy_j = sample_and_hold_curve(curve.counter_updates, curve.energy_j);
   if (work != nullptr) {
-    const std::vector<ClassPrior> priors = priors_.column_priors(curve.device_model, work->kernels);
+    std::vector<ClassPrior> priors = priors_.column_priors(curve.device_model, work->kernels);
     SensorModel known = sensor_model(host.calibration, host.channels, curve.device);
     if (!known.active_idle) known.active_idle = usual_idle_power(curve.device_model);
+    if (known.active_idle && !priors.empty() && !priors.back().is_known)
+      priors.back() = {known.active_idle->watts, known.active_idle->spread_w / known.active_idle->watts, true};
     gpu.powers = find_kernel_powers(
         std::move(*work), {curve.counter_updates, curve.power_history, host.probing.spans(), known, curve.is_throttled},
         host.span, priors);

@@ -59,7 +59,7 @@ TEST_F(CuptiApiTest, RefusesALibraryThatIsNewerThanTheDriver) {
   search.driver_major = 12;
   const Result<CuptiApi> api = CuptiApi::open(search);
   ASSERT_FALSE(api.has_value());
-  EXPECT_NE(api.error().message.find("the driver knows only CUDA 12"), std::string::npos);
+  EXPECT_NE(api.error().message.find("the driver supports only CUDA 12"), std::string::npos);
 }
 
 TEST_F(CuptiApiTest, ReportsAMissingNamedLibrary) {

@@ -63,8 +63,8 @@ void CuptiSession::detach_if_idle(std::int64_t now_ns) {
   enable_launch_callbacks(true);
 }
 
-// Runs on a thread of the program whose launch is about to return. The holder of enable_lock_ may be inside CUPTI; then a
-// later launch closes it.
+// Runs on a thread of the program whose launch is about to return. The holder of enable_lock_ may be inside CUPTI; then
+// a later launch closes it.
 void CuptiSession::detach_in_callback() noexcept {
   try {
     const std::unique_lock hold(enable_lock_, std::try_to_lock);

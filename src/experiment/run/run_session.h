@@ -53,8 +53,8 @@ class RunSession {
   // session.
   static Result<RunSession> begin(ExperimentFolder& folder, RunnerOptions options, PhaseCallback on_phase);
 
-  // Cools down, checks, runs, measures, writes. Fails if a required check fails or the folder cannot be written. `claim`
-  // creates the attempt's folder at the last moment; it returns none if another runner owns the row.
+  // Cools down, checks, runs, measures, writes. Fails if a required check fails or the folder cannot be written.
+  // `claim` creates the attempt's folder at the last moment; it returns none if another runner owns the row.
   using ClaimCallback = std::function<Result<std::optional<Attempt>>()>;
   Result<AttemptOutcome> run(const RowTask& task, const ClaimCallback& claim);
 

@@ -4,8 +4,8 @@
 // scopes with their own times, kernels assigned to the scope that launched them, and training steps. Pure function;
 // memory beyond the trace is a few bytes per event.
 //
-// - Events on a thread nest: a stack gives the innermost scope at each moment (thread_scope_tracker.h). Overlapping siblings
-//   are cut.
+// - Events on a thread nest: a stack gives the innermost scope at each moment (thread_scope_tracker.h). Overlapping
+//   siblings are cut.
 // - A kernel belongs to the scope of the runtime call with its correlation id, else to the op with its external id.
 //   Kernels with neither are unattributed and counted (kernel_scopes.h).
 // - A backward op belongs to the layer of the forward op with its sequence number.

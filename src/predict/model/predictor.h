@@ -20,7 +20,8 @@ enum class ExecutionMode : std::uint8_t {
   eager,     // one kernel or more for each operation, as PyTorch runs a module
   compiled,  // neighbouring element-wise operations fused into one kernel, as torch.compile does
 };
-// Numeric type of the computation: `framework_default` is PyTorch's default (TF32 in convolutions only), `amp_bf16` autocast.
+// Numeric type of the computation: `framework_default` is PyTorch's default (TF32 in convolutions only), `amp_bf16`
+// autocast.
 enum class Precision : std::uint8_t { framework_default, fp32, tf32, fp16, bf16, amp_bf16 };
 
 struct PredictOptions {

@@ -63,7 +63,7 @@ TextTable functions_table(const AnalysisResult& result) {
 
 TextTable cell_functions_table(const AnalysisCell& cell) {
   TextTable table{"",
-                  {"function", "device", "energy", "time", "calls", "cause", "cause basis"},
+                  {"function", "device", "energy", "time", "calls", "cause", "basis"},
                   {false, false, true, true, true, false, false},
                   {}};
   for (const CellFunctionMean* const one : largest(cell, kMostInTerminals)) {

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "report/text/energy_rows.h"
+#include "report/text/wrapped_text.h"
 
 namespace joulemap::report {
 namespace {
@@ -18,7 +19,7 @@ constexpr double kMinMentioned = 0.05;
 constexpr std::size_t kMaxScopes = 5;
 
 constexpr std::array<std::string_view, kIdleCauseNames.size()> kWords = {
-    "start-up, before its first work",
+    "start-up: before its first work",
     "the DataLoader",
     "the host to launch kernels",
     "the host, which had synchronized with it",
@@ -28,10 +29,18 @@ constexpr std::array<std::string_view, kIdleCauseNames.size()> kWords = {
     "other ranks",
     "other code of the program",
     "the next step",
-    "shutdown, after its last work",
+    "shutdown: after its last work",
     "unknown",
 };
 std::string_view words_of(IdleCause cause) { return kWords[static_cast<std::size_t>(cause)]; }
+
+// In a sentence.
+std::string phrase_of(IdleCause cause) {
+  if (cause == IdleCause::startup) return "before its first work";
+  if (cause == IdleCause::shutdown) return "after its last work";
+  if (cause == IdleCause::unknown) return "for unknown reasons";
+  return fmt::format("waiting for {}", words_of(cause));
+}
 
 using JoulesByCause = std::map<IdleCause, double>;
 
@@ -86,11 +95,11 @@ std::string waiting_headline(const ReportResult& result) {
     for (const auto& [cause, joules] : sorted) idle_j += joules;
     if (idle_j < kMinMentioned * *energy_j) continue;
     const double first = sorted.front().second / *energy_j;
-    out += fmt::format(" {:.0f} % of the energy of {} was used while it was idle: {:.0f} % waiting for {}",
-                       100 * idle_j / *energy_j, device, 100 * first, words_of(sorted.front().first));
+    std::string line = fmt::format("{:.0f} % of the energy of {} was used while it was idle: {:.0f} % {}",
+                                   100 * idle_j / *energy_j, device, 100 * first, phrase_of(sorted.front().first));
     if (sorted.size() > 1 && sorted[1].second >= kMinMentioned * *energy_j)
-      out += fmt::format(",\n {:.0f} % for {}", 100 * sorted[1].second / *energy_j, words_of(sorted[1].first));
-    out += ".\n";
+      line += fmt::format(", {:.0f} % {}", 100 * sorted[1].second / *energy_j, phrase_of(sorted[1].first));
+    out += wrap_text(" ", line + ".");
   }
   return out;
 }

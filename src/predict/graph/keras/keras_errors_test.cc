@@ -90,7 +90,7 @@ TEST(KerasErrors, RefusesIncompatibleTensors) {
 
 TEST(KerasErrors, ReportsACycle) {
   const Error error = error_of(functional(R"([[["x", 0, 0, {}], ["add", 0, 0, {}]]])", R"([["add", 0, 0]])"));
-  EXPECT_TRUE(message_contains(error, "layer add waits for its own output"));
+  EXPECT_TRUE(message_contains(error, "layer add depends on its own output"));
 }
 
 TEST(KerasErrors, ReportsATensorWithoutAProducer) {
