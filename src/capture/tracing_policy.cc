@@ -62,7 +62,8 @@ TracingPolicy::Decision TracingPolicy::next(std::int64_t now_ns, const KernelLog
     const bool is_long_ago = now_ns - last_traced_ns_ >= untraced_ns(now_ns - began_ns_);
     step.traced = continues_tracing || (is_long_ago && steps_since_traced_ >= kConsecutiveUntraced);
   }
-  if (step.traced && consecutive_traced_ == 0) burst_ns_ = now_ns;
+  // The first steps are no burst of light mode: they end when the program has been judged.
+  if (step.traced && consecutive_traced_ == 0) burst_ns_ = is_light_ ? now_ns : now_ns - kLeastBurst_ns;
   consecutive_traced_ = step.traced ? consecutive_traced_ + 1 : 0;
   if (step.traced) last_traced_ns_ = now_ns;
   steps_since_traced_ = step.traced ? 0 : steps_since_traced_ + 1;

@@ -69,8 +69,8 @@ void RecordedEnergy::add(const Sample& sample) {
 
 void RecordedEnergy::add_energy_reading(std::size_t channel, const Reading& reading) {
   ChannelState& state = channel_states_[channel];
-  const bool is_quick = state.channel.kind == ChannelKind::counter && state.channel.refresh_s < kSlowRefresh_s;
-  if (!is_quick || reading.code != ReadCode::ok || state.readings.size() >= kMostReadings) return;
+  const bool is_counter = state.channel.kind == ChannelKind::counter;
+  if (!is_counter || reading.code != ReadCode::ok || state.readings.size() >= kMostReadings) return;
   const double joules = curves_.curve_of(channel)->tally().joules;
   const double before_j = state.readings.empty() ? 0 : state.readings.back().joules;
   if (joules > before_j) state.readings.push_back({reading.time_ns(), joules});
@@ -203,12 +203,19 @@ void RecordedEnergy::add_curves(Result& result) {
     ChannelState& state = channel_states_[*index];
     const EnergyCurve& curve = *curves_.curve_of(*index);
     const std::string& device = state.channel.device;
+    std::vector<EnergyPoint> updates = curve.updates();
+    // A slow counter that is read once in each of its periods shows a new value every time, and never when it updates:
+    // the readings replace the updates, with a constant delay that the regression finds as lag.
+    const bool is_slow = state.channel.refresh_s >= kSlowRefresh_s;
+    const bool is_gpu = state.channel.domain_class == DomainClass::gpu;
+    if (updates.empty() && is_gpu) updates = state.readings;
+    if (is_slow) state.readings.clear();
     result.curves.push_back({.domain = row.name,
                              .domain_class = state.channel.domain_class,
                              .device = device,
                              .energy_j = in_cells(curve, span_),
                              .curve = curve,
-                             .counter_updates = curve.updates(),
+                             .counter_updates = std::move(updates),
                              .readings = std::move(state.readings),
                              .power_history = history_of(device),
                              .uncertainty = *row.joules > 0 ? row.uncertainty_j.value_or(0) / *row.joules : 0,
