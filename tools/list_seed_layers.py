@@ -248,7 +248,8 @@ def write(path: Path, columns: list[str], lines: list) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=ROOT / "data" / "seed")
-    parser.add_argument("--measured", type=Path, default=ROOT / "data" / "h200", help="folder with rows that count as measured")
+    parser.add_argument("--measured", type=Path, default=ROOT / "data" / "h200",
+                        help="folder with rows that count as measured")  # fmt: skip
     parser.add_argument("--rows", type=int, default=4000, help="most rows to add that are not measured yet (4000)")
     options = parser.parse_args()
     had = {row["key"] for row in rows.measured_in(options.measured)}

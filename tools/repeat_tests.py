@@ -79,7 +79,8 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--beside", type=int, default=0, metavar="LOOPS", help="busy loops that run next to the tests")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "repeated")
-    parser.add_argument("--command", nargs="+", default=[str(ROOT / "tools" / "run_tests.sh")], help="test command; gets the result folder as argument")
+    parser.add_argument("--command", nargs="+", default=[str(ROOT / "tools" / "run_tests.sh")],
+                        help="test command; gets the result folder as argument")  # fmt: skip
     options = parser.parse_args()
     return 0 if repeat(options.command, options.runs, options.beside, options.folder) else 1
 

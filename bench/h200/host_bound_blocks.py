@@ -30,7 +30,8 @@ MOST_S = 400
 def examine(joulemap: str, case: str, options: argparse.Namespace, folder: Path) -> dict:
     command = [joulemap, "record", *options.record.split(), "-o", str(folder / f"{case}.joule"), "--", sys.executable,
                str(HERE / "host_bound_networks.py"), case, "--out", str(folder / f"{case}.json"),
-               "--recorded-s", str(options.recorded_s), "--seconds", str(options.seconds), "--rounds", str(options.rounds)]  # fmt: skip
+               "--recorded-s", str(options.recorded_s), "--seconds", str(options.seconds),
+               "--rounds", str(options.rounds)]  # fmt: skip
     if options.probe:
         command.append("--probe")
     done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_S, check=False)
@@ -56,7 +57,8 @@ def line_of(result: dict) -> list[str]:
     rms_by_time = (sum(error**2 for error in by_time) / len(by_time)) ** 0.5 if by_time else float("nan")
     noise = [block["half_width_j"] / block["busy_j"] for block in blocks if block["half_width_j"]]
     return [result["case"], f"{1e3 * result['pass_s']:.2f} ms", f"{result['pass_j'] / result['pass_s']:.0f} W",
-            f"{result['idle_share']:.0%}", f"{100 * rms:.1f} %", f"{100 * rms_by_time:.1f} %", f"{covered} ({overlapping}) of {len(blocks)}",
+            f"{result['idle_share']:.0%}", f"{100 * rms:.1f} %", f"{100 * rms_by_time:.1f} %",
+            f"{covered} ({overlapping}) of {len(blocks)}",
             f"{100 * sum(noise) / max(len(noise), 1):.1f} %"]  # fmt: skip
 
 

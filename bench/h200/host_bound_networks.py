@@ -33,7 +33,8 @@ def llama(torch, train: bool):
 
     model = make(torch, 512, 8, 8).cuda().bfloat16().train(train)
     tokens = torch.randint(0, 32000, (8, 512), device="cuda")
-    return model, (tokens,), lambda logits: logits.float().square().mean(), {**cut(numbered("blocks", 8), 4), "head": ["head"]}
+    blocks = {**cut(numbered("blocks", 8), 4), "head": ["head"]}
+    return model, (tokens,), lambda logits: logits.float().square().mean(), blocks
 
 
 def wide_llama(torch, train: bool):
@@ -41,7 +42,8 @@ def wide_llama(torch, train: bool):
 
     model = make(torch, 1536, 6, 24).cuda().bfloat16().train(train)
     tokens = torch.randint(0, 32000, (4, 512), device="cuda")
-    return model, (tokens,), lambda logits: logits.float().square().mean(), {**cut(numbered("blocks", 6), 3), "head": ["head"]}
+    blocks = {**cut(numbered("blocks", 6), 3), "head": ["head"]}
+    return model, (tokens,), lambda logits: logits.float().square().mean(), blocks
 
 
 def vision(architecture: str, batch: int, stages: dict, half: bool = False):
@@ -62,7 +64,9 @@ def hugging_face(kind: str, batch: int, length: int):
         import transformers
 
         if kind == "bert":
-            config = transformers.BertConfig(hidden_size=256, num_hidden_layers=8, num_attention_heads=4, intermediate_size=1024)
+            config = transformers.BertConfig(
+                hidden_size=256, num_hidden_layers=8, num_attention_heads=4, intermediate_size=1024
+            )
             model, stage, count = transformers.BertModel(config), "encoder.layer", 8
         elif kind == "gpt2":
             config = transformers.GPT2Config(n_embd=384, n_layer=8, n_head=6)
@@ -99,7 +103,9 @@ def recurrent(torch, train: bool):
     class Speech(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.front = torch.nn.Sequential(torch.nn.Conv1d(80, 256, 5, 2, 2), torch.nn.ReLU(), torch.nn.Conv1d(256, 256, 5, 2, 2))
+            self.front = torch.nn.Sequential(
+                torch.nn.Conv1d(80, 256, 5, 2, 2), torch.nn.ReLU(), torch.nn.Conv1d(256, 256, 5, 2, 2)
+            )
             self.lstm = torch.nn.LSTM(256, 512, 2, batch_first=True, bidirectional=True)
             self.head = torch.nn.Sequential(torch.nn.Linear(1024, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 5000))
 

@@ -2,8 +2,8 @@
 //
 // ForkGate: delays a fork while one of our threads is inside a library with locks of its own (NVML). A child would
 // inherit those locks in the locked state and hang in its first call. The fork waits for the threads inside, for a
-// bounded time; threads that arrive later wait for the fork. If the wait times out, may_hold_inherited_locks() is true in the child,
-// which must not call that library. Any thread; takes no locks and allocates nothing after construction.
+// bounded time; threads that arrive later wait for the fork. If the wait times out, may_hold_inherited_locks() is true
+// in the child, which must not call that library. Any thread; takes no locks and allocates nothing after construction.
 //
 //   const ForkGate::Visit inside(nvml_fork_gate);  // around every call of the library
 #pragma once

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuObservations: the observations of the CPU power regression: the energy that the counters advanced between two times, and
-// the CPU use in that time. Observations last from reading to reading where CPU use was sampled densely, and otherwise
-// as long as one sum of CPU use. Each is divided by the square root of its length, so that noise levels are equal.
-// Pure; joules, seconds.
+// CpuObservations: the observations of the CPU power regression: the energy that the counters advanced between two
+// times, and the CPU use in that time. Observations last from reading to reading where CPU use was sampled densely, and
+// otherwise as long as one sum of CPU use. Each is divided by the square root of its length, so that noise levels are
+// equal. Pure; joules, seconds.
 #pragma once
 
 #include <cstddef>

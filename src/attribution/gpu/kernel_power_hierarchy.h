@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelPowerHierarchy: prior power of a kernel class that was never measured, from similar classes on the same GPU model. Kinds
-// nest: all kernels, their family (matrix products, convolutions, reductions ...), their stem (the name without
-// template arguments and numbers), the class. The variance at each level is estimated from the library itself, so the
-// spread of a borrowed prior matches the spread of its kind. A kernel with fewer blocks than the GPU has
+// KernelPowerHierarchy: prior power of a kernel class that was never measured, from similar classes on the same GPU
+// model. Kinds nest: all kernels, their family (matrix products, convolutions, reductions ...), their stem (the name
+// without template arguments and numbers), the class. The variance at each level is estimated from the library itself,
+// so the spread of a borrowed prior matches the spread of its kind. A kernel with fewer blocks than the GPU has
 // multiprocessors leaves the rest idle; the model corrects for that first, because it explains more than names do.
 // Pure.
 #pragma once

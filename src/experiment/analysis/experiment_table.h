@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ExperimentTable: the rows of an experiment as numbers, grouped by cell; the input of every part of the analysis.
-// Domains of one kind form one measure: "package-0" and "package-1" are summed to "package". make_experiment_table builds it once;
-// it holds no pointers into the data. Pure; joules, seconds.
+// Domains of one kind form one measure: "package-0" and "package-1" are summed to "package". make_experiment_table
+// builds it once; it holds no pointers into the data. Pure; joules, seconds.
 #pragma once
 
 #include <cstddef>

@@ -7,8 +7,8 @@
 // 100 ms. So the powers are polled, and the counter is read rarely, but at the right times: a value read just after an
 // update is the energy at that update, whose time the CounterClock estimates better than any single read.
 //
-//   relaxed   the counter between two updates, where a read is cheapest, as often as kCounterReadCpuFraction of a core allows;
-//             and now and then within the uncertainty of an update's time, to reduce it
+//   relaxed   the counter between two updates, where a read is cheapest, as often as kCounterReadCpuFraction of a core
+//             allows; and now and then within the uncertainty of an update's time, to reduce it
 //   steps     the same at every update, regardless of the CPU share
 //   close     the counter just before and just after every update; densely until the update times are known
 #pragma once
