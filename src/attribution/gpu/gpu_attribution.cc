@@ -132,12 +132,7 @@ std::vector<GpuAttribution::UnexplainedIdle> GpuAttribution::unexplained_idle() 
   for (const auto& [name, device] : devices_) {
     if (!device.has_idle_time) continue;
     const TimeSpan span = device.unexplained_j.span();
-    std::int64_t first_ns = span.end_ns;
-    std::int64_t last_ns = span.end_ns;
-    if (!device.slices.empty()) {
-      first_ns = device.slices.front().begin_ns;
-      last_ns = std::ranges::max(device.slices, {}, &TimeSpan::end_ns).end_ns;
-    }
+    const auto [first_ns, last_ns] = kernel_span(device);
     const auto between = [&](const TimeCurve& curve, std::int64_t from_ns, std::int64_t to_ns) {
       return curve.between(from_ns, std::max(from_ns, to_ns));
     };
@@ -150,6 +145,24 @@ std::vector<GpuAttribution::UnexplainedIdle> GpuAttribution::unexplained_idle() 
                    .after_s = between(device.unexplained_s, last_ns, span.end_ns)});
   }
   return all;
+}
+
+// From the first kernel to the last one; without any kernel, empty at the end of the run.
+TimeSpan GpuAttribution::kernel_span(const Device& device) {
+  const std::int64_t end_ns = device.unexplained_j.span().end_ns;
+  if (device.slices.empty()) return {end_ns, end_ns};
+  return {device.slices.front().begin_ns, std::ranges::max(device.slices, {}, &TimeSpan::end_ns).end_ns};
+}
+
+GpuAttribution::IdleAmount GpuAttribution::unexplained_between(const std::string& device, std::int64_t from_ns,
+                                                               std::int64_t to_ns) const {
+  const auto known = devices_.find(device);
+  if (known == devices_.end() || !known->second.has_idle_time) return {};
+  const TimeSpan kernels = kernel_span(known->second);
+  const std::int64_t begin_ns = std::max(from_ns, kernels.begin_ns);
+  const std::int64_t end_ns = std::min(to_ns, kernels.end_ns);
+  if (end_ns <= begin_ns) return {};
+  return {known->second.unexplained_s.between(begin_ns, end_ns), known->second.unexplained_j.between(begin_ns, end_ns)};
 }
 
 std::optional<std::pair<double, double>> GpuAttribution::idle_interval(const std::string& domain, double joules) const {

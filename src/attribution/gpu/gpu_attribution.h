@@ -75,6 +75,12 @@ class GpuAttribution {
     double before_s = 0, between_s = 0, after_s = 0;
   };
   std::vector<UnexplainedIdle> unexplained_idle() const;
+  // The part of it between the first and the last kernel that lies in a time span.
+  struct IdleAmount {
+    double time_s = 0;
+    double energy_j = 0;
+  };
+  IdleAmount unexplained_between(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
   // The 90 % interval of an amount of idle energy of that domain; none where powers are unknown.
   std::optional<std::pair<double, double>> idle_interval(const std::string& domain, double joules) const;
   // Time and energy of co-tenants (processes outside of the command), for each GPU that they used.
@@ -107,6 +113,7 @@ class GpuAttribution {
     TimeCurve unexplained_s = {};
   };
   static void split_idle(Device& device, const TimeCurve* wait_s);
+  static TimeSpan kernel_span(const Device& device);
   static Device split_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s);
   std::vector<double> replicates_of(const Device& device, const ClassJoules& joules, const ClassJoules& all) const;
   const Device* find_device(const std::string& domain) const;

@@ -183,6 +183,7 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
   }
   add_kernels(process, activity, inside);
   add_waits(process, activity, inside);
+  add_unexplained_idle(process, activity);
 }
 
 void Ledger::add_background() {

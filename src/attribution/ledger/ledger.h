@@ -107,6 +107,10 @@ class Ledger {
   };
   using Parts = std::map<std::vector<std::string>, Amount>;      // by path
   using Key = std::pair<std::vector<std::string>, std::string>;  // path, device
+  struct IdleSum {
+    double time_s = 0;
+    double energy_j = 0;
+  };
 
   void add_scopes(std::uint32_t process, const Activity& activity, double inside);
   void add_scope(std::uint32_t process, const ScopeTally& tally, const ClassJoules& joules);
@@ -117,6 +121,9 @@ class Ledger {
   };
   void add_kernels(std::uint32_t process, const Activity& activity, double inside);
   void add_waits(std::uint32_t process, const Activity& activity, double inside);
+  void add_unexplained_idle(std::uint32_t process, const Activity& activity);
+  void charge_idle(std::uint32_t process, const WaitTally& wait, std::int64_t begin_ns, const std::string& domain,
+                   const IdleSum& idle);
   IdleCause idle_cause(std::uint32_t process, const WaitTally& wait, std::int64_t begin_ns);
   std::vector<IdleEntry> idle_entries() const;
   void add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel);
@@ -152,12 +159,9 @@ class Ledger {
   CpuAttribution cpu_attribution_;
   GpuAttribution gpu_attribution_;
   std::map<Key, Entry> entries_;
-  struct IdleSum {
-    double time_s = 0;
-    double energy_j = 0;
-  };
   std::map<std::pair<IdleCause, Key>, IdleSum> idle_;
-  std::map<Key, std::set<std::uint32_t>> processes_;                             // of ranks
+  std::map<std::string, IdleSum> explained_by_host_;  // by domain: idle energy of untraced steps
+  std::map<Key, std::set<std::uint32_t>> processes_;  // of ranks
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> kernel_names_;  // for stacks; by process and class
   std::map<std::pair<std::uint32_t, std::uint32_t>, GpuActivityKind> kernel_activity_kinds_;  // likewise
   // What a coarse scope divides into, by its path.

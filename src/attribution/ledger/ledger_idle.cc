@@ -2,6 +2,9 @@
 //
 // The part of the Ledger that charges the energy of idle devices to what they waited for.
 #include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "attribution/ledger/ledger.h"
 #include "base/clock.h"
@@ -17,6 +20,10 @@ constexpr std::string_view kSetupPhase = "setup";
 
 bool is_communication(const ResolvedScope& scope) {
   return scope.phase == "communication" || scope.op.starts_with("c10d") || scope.op.starts_with("nccl");
+}
+
+bool uses_device(const ProcessNames& names, const std::string& device) {
+  return std::ranges::any_of(names.queues, [&](const auto& queue) { return names.device_of(queue.first) == device; });
 }
 
 }  // namespace
@@ -46,17 +53,60 @@ void Ledger::add_waits(std::uint32_t process, const Activity& activity, double i
     const std::string device = names.device_of(wait.queue);
     const auto gpu = energy_.gpus.find(device);
     if (gpu == energy_.gpus.end()) continue;
-    Amount amount;
-    amount.waiting_s = seconds(wait.time_ns) * all.weight;
-    amount.waiting_j =
-        amount.waiting_s * inside * gpu_attribution_.waiting_rate(device, all.span.begin_ns, all.span.end_ns);
-    // Rows of kernels and functions are not scopes.
-    const bool has_row = level_ != RowLevel::kernel && level_ != RowLevel::function;
-    std::vector<std::string> path = has_row ? path_at_level(process, scope) : std::vector<std::string>();
-    IdleSum& sum = idle_[{idle_cause(process, wait, activity.begin_ns), {path, gpu->second.domain}}];
-    sum.time_s += amount.waiting_s;
-    sum.energy_j += amount.waiting_j;
-    if (!path.empty()) credit(std::move(path), gpu->second.domain, amount, scope, kTimeShareBasis, true);
+    const double time_s = seconds(wait.time_ns) * all.weight;
+    const double rate = inside * gpu_attribution_.waiting_rate(device, all.span.begin_ns, all.span.end_ns);
+    charge_idle(process, wait, activity.begin_ns, gpu->second.domain, {time_s, time_s * rate});
+  }
+}
+
+void Ledger::charge_idle(std::uint32_t process, const WaitTally& wait, std::int64_t begin_ns, const std::string& domain,
+                         const IdleSum& idle) {
+  const ResolvedScope& scope = sums_.names(process).scopes.resolved_scope(wait.scope);
+  // Rows of kernels and functions are not scopes.
+  const bool has_row = level_ != RowLevel::kernel && level_ != RowLevel::function;
+  std::vector<std::string> path = has_row ? path_at_level(process, scope) : std::vector<std::string>();
+  IdleSum& sum = idle_[{idle_cause(process, wait, begin_ns), {path, domain}}];
+  sum.time_s += idle.time_s;
+  sum.energy_j += idle.energy_j;
+  if (path.empty()) return;
+  Amount amount;
+  amount.waiting_s = idle.time_s;
+  amount.waiting_j = idle.energy_j;
+  credit(std::move(path), domain, amount, scope, kTimeShareBasis, true);
+}
+
+// In untraced steps of light mode the GPU may be idle for longer than in the traced ones that extrapolate to them: a batch
+// came late. The time that the host spent in each scope is known there, too, and shares that idle energy.
+void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activity) {
+  const ProcessNames& names = sums_.names(process);
+  const double length_s = seconds(activity.end_ns - activity.begin_ns);
+  if (!knows_waiting() || !names.steps.is_light_mode() || activity.scope_tallies.empty() || length_s <= 0) return;
+  std::set<std::string> devices;
+  for (const auto& [id, queue] : names.queues) devices.insert(names.device_of(id));
+  double scopes_s = 0;
+  for (const ScopeTally& tally : activity.scope_tallies) {
+    if (tally.scope != 0) scopes_s += seconds(tally.wall_ns);
+  }
+  const double whole_s = std::max(scopes_s, length_s);  // threads that wait in the root do not count
+  for (const std::string& device : devices) {
+    const auto gpu = energy_.gpus.find(device);
+    GpuAttribution::IdleAmount idle = gpu_attribution_.unexplained_between(device, activity.begin_ns, activity.end_ns);
+    if (gpu == energy_.gpus.end() || idle.energy_j <= 0) continue;
+    const auto users = static_cast<double>(std::ranges::count_if(sums_.processes(), [&](const auto& process_names) {
+      return process_names.second.steps.is_light_mode() && uses_device(process_names.second, device);
+    }));
+    idle = {idle.time_s / users, idle.energy_j / users};
+    const auto charge = [&](std::uint32_t scope, double share) {
+      const WaitTally wait{.queue = 0, .scope = scope, .kind = WaitKind::host, .count = 1, .time_ns = 0};
+      charge_idle(process, wait, activity.begin_ns, gpu->second.domain, {share * idle.time_s, share * idle.energy_j});
+    };
+    for (const ScopeTally& tally : activity.scope_tallies) {
+      if (tally.scope != 0 && tally.wall_ns > 0) charge(tally.scope, seconds(tally.wall_ns) / whole_s);
+    }
+    if (scopes_s < whole_s) charge(0, 1 - scopes_s / whole_s);
+    IdleSum& explained = explained_by_host_[gpu->second.domain];
+    explained.time_s += idle.time_s;
+    explained.energy_j += idle.energy_j;
   }
 }
 
@@ -79,7 +129,10 @@ std::vector<IdleEntry> Ledger::idle_entries() const {
   for (const auto& [key, sum] : idle_) add(key.first, key.second, sum.time_s, sum.energy_j);
   for (const GpuAttribution::UnexplainedIdle& idle : gpu_attribution_.unexplained_idle()) {
     add(IdleCause::startup, {{}, idle.device}, idle.before_s, idle.before_j);
-    add(IdleCause::unknown, {{}, idle.device}, idle.between_s, idle.between_j);
+    const auto explained = explained_by_host_.find(idle.device);
+    const IdleSum by_host = explained == explained_by_host_.end() ? IdleSum() : explained->second;
+    add(IdleCause::unknown, {{}, idle.device}, std::max(idle.between_s - by_host.time_s, 0.0),
+        idle.between_j - by_host.energy_j);
     add(IdleCause::shutdown, {{}, idle.device}, idle.after_s, idle.after_j);
   }
   if (level_ != RowLevel::kernel) add(IdleCause::unknown, {{}, std::string(kCpuDevice)}, 0, cpu_attribution_.idle_j());

@@ -288,6 +288,30 @@ TEST(Ledger, IdleEnergyOfAGpuBelongsToTheScopesThatItWaitedFor) {
   EXPECT_NEAR(waiting_j, in_rows_j, 1e-6);
 }
 
+TEST(Ledger, IdleEnergyOfUntracedStepsBelongsToTheScopesOfTheHost) {
+  Activity activity = names();
+  activity.scopes.push_back({10, 1, ScopeKind::phase, "dataloader"});
+  for (std::int64_t step = 0; step < 5; ++step) {
+    StepRecord& record = activity.steps.emplace_back();
+    record.number = step;
+    record.begin_ns = kSpan.begin_ns + 2 * step * kSecond_ns;
+    record.end_ns = record.begin_ns + 2 * kSecond_ns;
+    record.traced = step == 0;
+    record.kernels = step == 0 ? 10 : 0;
+  }
+  activity.scope_tallies = {cpu(4, 4), cpu(10, 6)};
+  activity.kernel_tallies = {{0, 0, 4, 10, kSecond_ns / 5}};
+  activity.waits = {{0, 4, WaitKind::host, 1, kSecond_ns / 100}};
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  const Outcome outcome = account(RowLevel::layer, energy, activity);
+  std::map<IdleCause, double> causes = idle_by_cause(outcome.result);
+  EXPECT_NEAR(causes[IdleCause::unknown], 0, 1e-6);
+  EXPECT_NEAR(causes[IdleCause::data], 0.6 * *outcome.result.idle_j, 0.02 * *outcome.result.idle_j);
+  EXPECT_NEAR(causes[IdleCause::data] + causes[IdleCause::launch], *outcome.result.idle_j, 1e-6);
+  EXPECT_GT(*outcome.row({"train", "dataloader"}, "gpu0")->waiting_j, 0);
+}
+
 TEST(Ledger, IdleEnergyWithoutKnownWaitsIsStartupShutdownOrUnknown) {
   Activity activity = names();
   activity.kernel_tallies = {{0, 0, 4, 100, 4 * kSecond_ns}};
