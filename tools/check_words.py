@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Finds words in comments that docs/reference/glossary.md replaces by the field's terms.
+"""Finds words that docs/reference/glossary.md replaces by the field's terms: in comments, identifiers and texts of C++.
 
     tools/check_words.py [FILE...]     all C++ sources below src/ where none is named
 
@@ -35,7 +35,9 @@ WORDS = {
 }
 PATTERNS = [(re.compile(pattern, re.IGNORECASE), write) for pattern, write in WORDS.items()]
 LITERAL = re.compile(r'R"([^()\\ ]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
-COMMENT = re.compile(r"//(.*)")
+IDENTIFIER = re.compile(r"[A-Za-z_]\w+")
+FOREIGN = {"Tell", "middle"}  # of RapidJSON; the SVG term of Anchor::middle
+KEY = re.compile(r'"[a-z0-9_]+"')  # keys of files and diagnostic codes never change
 CODE_NAME = re.compile(r"`[^`]*`|\w*_\w+|\w+::\w+")  # identifiers are renamed in the code, not here
 
 
@@ -43,16 +45,33 @@ def blank(match: re.Match) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
+def words_of(identifier: str) -> str:
+    """"is_told" and "IsTold" as words."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", identifier).replace("_", " ")
+
+
 def hits(path: Path) -> list[str]:
+    """Comments of all files; identifiers and texts of all but tests, whose texts quote old recordings."""
     found = []
-    for number, line in enumerate(LITERAL.sub(blank, path.read_text()).splitlines(), 1):
-        comment = COMMENT.search(line)
-        if not comment:
-            continue
-        text = CODE_NAME.sub(" ", comment[1])
+    text = path.read_text()
+
+    def look(number: int, words: str, what: str) -> None:
         for pattern, write in PATTERNS:
-            for word in pattern.finditer(text):
-                found.append(f"{path.relative_to(ROOT)}:{number}: '{word[0]}': write {write}")
+            for word in pattern.finditer(words):
+                found.append(f"{path.relative_to(ROOT)}:{number}: '{word[0]}' in {what}: write {write}")
+
+    for number, line in enumerate(LITERAL.sub(blank, text).splitlines(), 1):
+        code, _, comment = line.partition("//")
+        look(number, CODE_NAME.sub(" ", comment), "a comment")
+        if path.name.endswith("_test.cc"):
+            continue
+        for identifier in IDENTIFIER.findall(code):
+            if identifier not in FOREIGN:
+                look(number, words_of(identifier), identifier)
+    if not path.name.endswith("_test.cc"):
+        for literal in LITERAL.finditer(text):
+            if not KEY.fullmatch(literal[0]) and "text-anchor" not in literal[0]:
+                look(text.count("\n", 0, literal.start()) + 1, literal[0].replace("_", " "), "a text")
     return found
 
 

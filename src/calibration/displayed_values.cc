@@ -9,7 +9,7 @@ namespace joulemap::calibration {
 namespace {
 
 // Maximum distance of a regular clock step outside the interval that the reads allow.
-constexpr std::int64_t kBelieved_ns = kNanosecondsPerMillisecond;
+constexpr std::int64_t kTolerance_ns = kNanosecondsPerMillisecond;
 
 // Interval in which the value of `reading` appeared when the previous read returned another: NVML returns the value at
 // the start of a call.
@@ -24,7 +24,7 @@ std::int64_t moment_of(const UpdateInterval& change, const CounterClock& clock) 
   // The clock returns a step that has certainly happened. The nearest one may be a period or more away.
   const std::int64_t away_ns = change.midpoint_ns() - step_ns;
   step_ns += (away_ns + (away_ns < 0 ? -period_ns : period_ns) / 2) / period_ns * period_ns;
-  const bool fits = change.earliest_ns - kBelieved_ns <= step_ns && step_ns <= change.latest_ns + kBelieved_ns;
+  const bool fits = change.earliest_ns - kTolerance_ns <= step_ns && step_ns <= change.latest_ns + kTolerance_ns;
   return fits ? step_ns : change.midpoint_ns();
 }
 

@@ -35,7 +35,7 @@ struct RunFlags {
   std::vector<std::size_t> blocks;
 };
 
-void tell_checks(const experiment::RunOutcome& outcome, const experiment::ChecksSpec& spec) {
+void print_checks(const experiment::RunOutcome& outcome, const experiment::ChecksSpec& spec) {
   Diagnostics run_diagnostics = outcome.diagnostics;
   for (const experiment::CheckOutcome& check : outcome.checks) {
     const bool is_named = std::find(spec.warn.begin(), spec.warn.end(), check.name) != spec.warn.end();
@@ -53,7 +53,7 @@ int run_rows_of(ExperimentFolder& folder, const experiment::RunRequest& request,
       experiment::run_rows(folder, request, runner_options(line), progress.callback());
   progress.finish();
   if (!outcome) return print_error(outcome.error());
-  tell_checks(*outcome, folder.spec().checks);
+  print_checks(*outcome, folder.spec().checks);
   if (const Status read = folder.refresh(); !read) return print_error(read.error());
   const ExperimentPlan plan = experiment::summarize_plan(folder);
   const Status written = write_to(Stream::out, flags.json ? report::experiment_plan_json(plan) + "\n"

@@ -82,5 +82,14 @@ TEST(Document, RefusesDottedKeysAndAcceptsDotsElsewhere) {
   EXPECT_TRUE(read_toml("a.b.c = \"" + deep + "\" # " + deep + "\nd = [1.5, 2.5, 3.5]\n", "flat.toml"));
 }
 
+TEST(Toml, RefusesABraceThatClosesNothingInAnArray) {
+  for (const char* text : {"a=[}", "a=[1,}", "a={b=[}}", "a=[[}]]"}) {
+    const Result<DocumentValue> read = read_toml(text, "plan.toml");
+    ASSERT_FALSE(read) << text;
+    EXPECT_NE(read.error().message.find("plan.toml:1"), std::string::npos) << read.error().message;
+  }
+  EXPECT_TRUE(read_toml("a = [{b = [1, 2]}, {c = \"}]\"}] # ]}\n[t]\n[[u]]\n", "plan.toml"));
+}
+
 }  // namespace
 }  // namespace joulemap::formats

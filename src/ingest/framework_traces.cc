@@ -98,7 +98,7 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return result;  // no framework was profiled
   OpTimeSums shares;
-  std::int64_t told_ns = 0;
+  std::int64_t traced_ns = 0;
   std::int64_t time_with_scope_ns = 0;
   const auto note_failure = [&](const Error& error) {
     result.diagnostics.add({"trace_not_read", 1, error.message, "the layers of those steps are unknown"});
@@ -119,17 +119,18 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
     }
     shares.add(note, *traced);
     result.diagnostics.add_all(traced->diagnostics);
-    told_ns += traced->time_ns();
+    traced_ns += traced->time_ns();
     time_with_scope_ns += traced->time_with_scope_ns();
   }
   shares.finish(result.activity);
   result.activity.begin_ns = result.activity.end_ns = monotonic_ns();
-  if (told_ns > 0) {
-    result.diagnostics.add({"layers_from_profiler", 1,
-                            fmt::format("layers of compiled graphs come from the framework's profiler in sampled "
-                                        "steps; {:.1f} % of its operation time has a layer",
-                                        100.0 * static_cast<double>(time_with_scope_ns) / static_cast<double>(told_ns)),
-                            ""});
+  if (traced_ns > 0) {
+    result.diagnostics.add(
+        {"layers_from_profiler", 1,
+         fmt::format("layers of compiled graphs come from the framework's profiler in sampled "
+                     "steps; {:.1f} % of its operation time has a layer",
+                     100.0 * static_cast<double>(time_with_scope_ns) / static_cast<double>(traced_ns)),
+         ""});
   }
   std::error_code ignored;  // files that cannot be removed stay beside the recording
   fs::remove_all(folder, ignored);

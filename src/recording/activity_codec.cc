@@ -13,7 +13,7 @@
 namespace joulemap::recording {
 namespace {
 
-constexpr std::uint8_t kListened = 1;
+constexpr std::uint8_t kTraced = 1;
 constexpr std::uint8_t kDetailed = 2;
 constexpr unsigned kLargestShift = 20;
 
@@ -179,8 +179,7 @@ void take_kernel_tallies(WireReader& in, std::vector<KernelTally>& tallies, unsi
 
 void put_steps(WireWriter& out, const std::vector<StepRecord>& steps, unsigned shift) {
   out.varint(steps.size());
-  for (const StepRecord& step : steps)
-    out.u8((step.traced ? kListened : 0) | (step.has_kernel_records ? kDetailed : 0));
+  for (const StepRecord& step : steps) out.u8((step.traced ? kTraced : 0) | (step.has_kernel_records ? kDetailed : 0));
   put_ids(out, steps, &StepRecord::kernel_sequence_hash);
   put_ids(out, steps, &StepRecord::kernels);
   put_times(out, steps, &StepRecord::number, 0);
@@ -193,7 +192,7 @@ void take_steps(WireReader& in, std::vector<StepRecord>& steps, unsigned shift) 
   steps.resize(take_rows(in, kMaxRowsPerChunk));
   for (StepRecord& step : steps) {
     const std::uint8_t flags = in.u8();
-    step.traced = (flags & kListened) != 0;
+    step.traced = (flags & kTraced) != 0;
     step.has_kernel_records = (flags & kDetailed) != 0;
   }
   take_counts(in, steps, &StepRecord::kernel_sequence_hash);

@@ -84,8 +84,8 @@ std::int64_t ranked(std::vector<std::int64_t> values, std::size_t rank) {
   std::vector<std::int64_t> below(values.size());
   for (int round = 0; values.size() > kFew && round < kMostRounds; ++round) {
     const std::size_t last = values.size() - 1;
-    const std::int64_t first = values.front(), middle = values[last / 2], end = values[last];
-    const std::int64_t pivot = std::max(std::min(first, middle), std::min(std::max(first, middle), end));
+    const std::int64_t first = values.front(), centre = values[last / 2], end = values[last];
+    const std::int64_t pivot = std::max(std::min(first, centre), std::min(std::max(first, centre), end));
     std::size_t smaller = 0;
     std::size_t larger = 0;
     for (const std::int64_t value : values) {
@@ -111,8 +111,8 @@ std::int64_t ranked(std::vector<std::int64_t> values, std::size_t rank) {
 }
 
 std::uint64_t signed_median(std::vector<std::int64_t> values) {
-  const std::size_t middle = values.size() / 2;
-  return static_cast<std::uint64_t>(ranked(std::move(values), middle));
+  const std::size_t median_rank = values.size() / 2;
+  return static_cast<std::uint64_t>(ranked(std::move(values), median_rank));
 }
 
 // A line of that slope through the median of the values.

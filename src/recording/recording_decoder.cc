@@ -15,7 +15,7 @@ namespace {
 
 // Limit of all source definitions together, decompressed: only they stay in memory.
 constexpr std::uint64_t kMostDefinitionBytes = std::uint64_t{32} << 20;
-constexpr std::size_t kMostUnendedTold = 8;
+constexpr std::size_t kMaxUnendedListed = 8;
 
 }  // namespace
 
@@ -259,23 +259,23 @@ bool RecordingDecoder::read_end(std::string_view payload, std::uint32_t source) 
 bool RecordingDecoder::read_notes(std::string_view payload) {
   const std::optional<Diagnostics> notes = decode_diagnostics(payload);
   if (!notes) return false;
-  constexpr std::size_t kMostTold = 1000;
-  if (summary_.diagnostics.list().size() < kMostTold) summary_.diagnostics.add_all(*notes);
+  constexpr std::size_t kMaxNotes = 1000;
+  if (summary_.diagnostics.list().size() < kMaxNotes) summary_.diagnostics.add_all(*notes);
   return true;
 }
 
 void RecordingDecoder::report_unended_sources() {
   std::uint64_t unended = 0;
   for (const SourceState& state : sources_) {
-    if (state.ended || ++unended > kMostUnendedTold) continue;
+    if (state.ended || ++unended > kMaxUnendedListed) continue;
     add_diagnostic({"recording_not_ended",
                     1,
                     fmt::format("process {} on {} stopped writing before it ended", state.source.pid,
                                 joulemap::quoted(state.source.host)),
                     {}});
   }
-  if (unended > kMostUnendedTold) {
-    const std::uint64_t more = unended - kMostUnendedTold;
+  if (unended > kMaxUnendedListed) {
+    const std::uint64_t more = unended - kMaxUnendedListed;
     add_diagnostic(
         {"recording_not_ended", more, fmt::format("{} more processes stopped writing before they ended", more), {}});
   }

@@ -10,14 +10,14 @@ std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorMo
   if (alternatives.empty()) return {};
   double all = 0;
   for (const AlternativeSensorModel& other : alternatives) all += other.weight;
-  std::vector<double> doubts(alternatives.front().watts.size());
-  for (std::size_t k = 0; k < doubts.size(); ++k) {
+  std::vector<double> variances(alternatives.front().watts.size());
+  for (std::size_t k = 0; k < variances.size(); ++k) {
     for (const AlternativeSensorModel& other : alternatives) {
       const double change = (other.watts[k] - alternatives.front().watts[k]) / spread_w;
-      doubts[k] += other.weight / all * change * change;
+      variances[k] += other.weight / all * change * change;
     }
   }
-  return doubts;
+  return variances;
 }
 
 SensorModelChanges::SensorModelChanges(std::span<const AlternativeSensorModel> alternatives, const Solve& solve) {

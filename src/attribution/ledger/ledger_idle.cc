@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "attribution/ledger/ledger.h"
@@ -111,31 +112,33 @@ void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activit
 }
 
 std::vector<IdleEntry> Ledger::idle_entries() const {
-  std::vector<IdleEntry> entries;
-  const auto add = [&](IdleCause cause, const Key& key, double time_s, double energy_j) {
+  std::map<std::pair<IdleCause, Key>, IdleSum> all = idle_;
+  const auto add = [&](IdleCause cause, const std::string& device, double time_s, double energy_j) {
     if (energy_j <= 0 && time_s <= 0) return;
-    IdleEntry& entry = entries.emplace_back();
-    entry.cause = cause;
-    entry.path = key.first;
-    entry.device = key.second;
-    entry.time_s = time_s;
-    entry.energy_j = energy_j;
-    entry.in_rows = !key.first.empty();
-    if (const auto interval = gpu_attribution_.idle_interval(key.second, energy_j)) {
-      entry.low_j = interval->first;
-      entry.high_j = interval->second;
-    }
+    IdleSum& sum = all[{cause, {{}, device}}];
+    sum.time_s += time_s;
+    sum.energy_j += energy_j;
   };
-  for (const auto& [key, sum] : idle_) add(key.first, key.second, sum.time_s, sum.energy_j);
   for (const GpuAttribution::UnexplainedIdle& idle : gpu_attribution_.unexplained_idle()) {
-    add(IdleCause::startup, {{}, idle.device}, idle.before_s, idle.before_j);
     const auto explained = explained_by_host_.find(idle.device);
     const IdleSum by_host = explained == explained_by_host_.end() ? IdleSum() : explained->second;
-    add(IdleCause::unknown, {{}, idle.device}, std::max(idle.between_s - by_host.time_s, 0.0),
+    add(IdleCause::startup, idle.device, idle.before_s, idle.before_j);
+    add(IdleCause::unknown, idle.device, std::max(idle.between_s - by_host.time_s, 0.0),
         idle.between_j - by_host.energy_j);
-    add(IdleCause::shutdown, {{}, idle.device}, idle.after_s, idle.after_j);
+    add(IdleCause::shutdown, idle.device, idle.after_s, idle.after_j);
   }
-  if (level_ != RowLevel::kernel) add(IdleCause::unknown, {{}, std::string(kCpuDevice)}, 0, cpu_attribution_.idle_j());
+  if (level_ != RowLevel::kernel) add(IdleCause::unknown, std::string(kCpuDevice), 0, cpu_attribution_.idle_j());
+  std::vector<IdleEntry> entries;
+  for (const auto& [key, sum] : all) {
+    IdleEntry& entry = entries.emplace_back();
+    entry.cause = key.first;
+    std::tie(entry.path, entry.device) = key.second;
+    entry.time_s = sum.time_s;
+    entry.energy_j = sum.energy_j;
+    entry.in_rows = !entry.path.empty();
+    if (const auto interval = gpu_attribution_.idle_interval(entry.device, sum.energy_j))
+      std::tie(entry.low_j, entry.high_j) = *interval;
+  }
   std::ranges::stable_sort(entries, std::greater(), [](const IdleEntry& entry) { return entry.energy_j.value_or(0); });
   return entries;
 }

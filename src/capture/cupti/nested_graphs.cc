@@ -13,8 +13,8 @@ std::uint32_t graph_of(std::uint64_t node) { return static_cast<std::uint32_t>(n
 std::uint32_t index_of(std::uint64_t node) { return static_cast<std::uint32_t>(node); }
 
 // Returns the nodes of a graph whose indices are missing, up to its last reported index.
-std::vector<std::uint64_t> nodes_nobody_told_of(const std::vector<std::uint64_t>& created, std::uint32_t graph,
-                                                std::size_t most) {
+std::vector<std::uint64_t> unreported_nodes(const std::vector<std::uint64_t>& created, std::uint32_t graph,
+                                            std::size_t most) {
   std::vector<std::uint32_t> indices;
   for (const std::uint64_t node : created) {
     if (graph_of(node) == graph) indices.push_back(index_of(node));
@@ -58,7 +58,7 @@ std::vector<NestedGraphs::NodePair> NestedGraphs::on_instantiated(std::uint32_t 
   for (const auto& [original, copy] : thread.copied) {
     if (graph_of(copy) > executable) nested.push_back(copy);
   }
-  const std::vector<std::uint64_t> unknown = nodes_nobody_told_of(thread.created, executable, nested.size());
+  const std::vector<std::uint64_t> unknown = unreported_nodes(thread.created, executable, nested.size());
   if (nested.size() != unknown.size()) return {};
   std::vector<NodePair> pairs;
   for (std::size_t i = 0; i < nested.size(); ++i) pairs.emplace_back(nested[i], unknown[i]);

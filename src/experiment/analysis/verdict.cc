@@ -59,7 +59,7 @@ std::string p_words(const Comparison& one) {
 }
 
 // Flags of the compared cells that make a mean doubtful.
-std::string doubts(const Comparison& one, const AnalysisResult& result) {
+std::string reservations(const Comparison& one, const AnalysisResult& result) {
   constexpr std::string_view kDoubtful[] = {"warm_up", "change_point", "zero_energy", "negative_energy", "throttled"};
   std::set<std::string> codes;
   for (const std::optional<std::size_t> level : {one.a, one.b}) {
@@ -101,7 +101,7 @@ std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
   const std::vector<std::string>& levels = result.factors[one.factor].levels;
   const std::string& a = levels[*one.a];
   const std::string& b = levels[*one.b];
-  const std::string after = doubts(one, result);
+  const std::string after = reservations(one, result);
   if (one.is_different) {
     return fmt::format("{} {} than {} ({}; {} effect, A12 {:.2f}; {}){}", a,
                        change_words(measure, one.difference.value_or(0), one.percent), b, interval_words(one, measure),

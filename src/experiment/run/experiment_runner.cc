@@ -19,7 +19,7 @@ class Runner {
     progress_.total = total;
     Result<RunSession> session = RunSession::begin(
         folder_, options_,
-        [this](RunPhase phase, const RowTask* task, double elapsed_s) { tell(phase, task, elapsed_s); });
+        [this](RunPhase phase, const RowTask* task, double elapsed_s) { report_progress(phase, task, elapsed_s); });
     if (!session) return std::move(session).error();
     session_.emplace(std::move(*session));
     return Done{};
@@ -100,7 +100,7 @@ class Runner {
     return std::optional<Attempt>(std::move(*attempt));
   }
 
-  void tell(RunPhase phase, const RowTask* task, double elapsed_s) {
+  void report_progress(RunPhase phase, const RowTask* task, double elapsed_s) {
     if (first_row_ns_ == 0 && task != nullptr && task->kind != "warm-up") first_row_ns_ = monotonic_ns();
     progress_.phase = phase;
     progress_.task = task == nullptr ? std::nullopt : std::optional(*task);

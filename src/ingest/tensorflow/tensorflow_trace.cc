@@ -114,8 +114,8 @@ class TraceConversion {
     const Device& device = device_of(row);
     if (!is_operation(rows_.texts[row.node], rows_.texts[row.op])) return builder_.count_skipped();
     if (device.kind == DeviceKind::host) return add_on_host(row);
-    const bool is_told_twice = device.kind != DeviceKind::stream && have_streams_.contains(device.gpu);
-    if (is_told_twice) return builder_.count_skipped();
+    const bool is_duplicate = device.kind != DeviceKind::stream && have_streams_.contains(device.gpu);
+    if (is_duplicate) return builder_.count_skipped();
     add_on_gpu(row, device);
   }
 

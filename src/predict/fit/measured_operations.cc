@@ -32,7 +32,7 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
   const CsvColumns& columns = table->columns;
   std::map<std::string, std::size_t> index_of;
   std::vector<MeasuredOperation> rows;
-  std::map<std::size_t, int> tell_idle;  // count of idle_w values by row
+  std::map<std::size_t, int> idle_counts;  // count of idle_w values by row
   for (const formats::CsvRecord& record : table->records) {
     const double time_s = columns.number(record, "time_s");
     const double energy_j = columns.number(record, "energy_j");
@@ -55,7 +55,7 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
     row.energy_j = *row.energy_j + energy_j;
     if (const double idle_w = columns.number(record, "idle_w"); idle_w > 0) {
       row.idle_w += idle_w;
-      ++tell_idle[at->second];
+      ++idle_counts[at->second];
     }
     row.is_throttled = row.is_throttled || columns.text(record, "limited") == "1";
     ++row.repeats;
@@ -65,7 +65,7 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
     row.time_s /= row.repeats;
     row.eager_s /= row.repeats;
     row.energy_j = *row.energy_j / row.repeats;
-    row.idle_w /= std::max(1, tell_idle[index]);
+    row.idle_w /= std::max(1, idle_counts[index]);
   }
   return rows;
 }

@@ -34,9 +34,11 @@ Graph forward_only(Graph graph) {
 
 // Layers of images contain the batch; those of texts do not, in a way that can be identified.
 std::optional<std::int64_t> batch_of(const Graph& graph) {
-  constexpr std::array<Kind, 5> kTell = {Kind::input, Kind::convolution, Kind::pooling, Kind::padding, Kind::resize};
+  constexpr std::array<Kind, 5> kKindsWithBatch = {Kind::input, Kind::convolution, Kind::pooling, Kind::padding,
+                                                   Kind::resize};
   for (const Operation& operation : graph.operations) {
-    if (std::find(kTell.begin(), kTell.end(), operation.kind) != kTell.end()) return operation.parameters.find("batch");
+    if (std::find(kKindsWithBatch.begin(), kKindsWithBatch.end(), operation.kind) != kKindsWithBatch.end())
+      return operation.parameters.find("batch");
   }
   return std::nullopt;
 }
@@ -103,17 +105,18 @@ std::string unknown_names(const Prediction& prediction) {
   return text;
 }
 
-Diagnostics doubts_of(const Prediction& prediction) {
-  Diagnostics doubts;
+Diagnostics prediction_diagnostics(const Prediction& prediction) {
+  Diagnostics diagnostics;
   const auto unbounded = static_cast<std::uint64_t>(std::count_if(
       prediction.unknown.begin(), prediction.unknown.end(), [](const UnknownOperation& one) { return !one.bounded; }));
   const std::uint64_t bounded = prediction.unknown.size() - unbounded;
   if (unbounded > 0) {
-    doubts.add({"unbounded_operations", unbounded, "operations of unknown size are not in the total, which is too low",
-                "set the shapes of inputs with --input NAME=SHAPE, or export the model with static shapes"});
+    diagnostics.add({"unbounded_operations", unbounded,
+                     "operations of unknown size are not in the total, which is too low",
+                     "set the shapes of inputs with --input NAME=SHAPE, or export the model with static shapes"});
   }
   if (bounded > 0) {
-    doubts.add(
+    diagnostics.add(
         {"unknown_operations", bounded,
          fmt::format("unknown operations: {}; each counts as a copy of its tensors, so the total is a lower bound",
                      unknown_names(prediction)),
@@ -122,20 +125,22 @@ Diagnostics doubts_of(const Prediction& prediction) {
   if (!prediction.unmeasured_kinds.empty()) {
     std::string kinds;
     for (const std::string& kind : prediction.unmeasured_kinds) kinds += (kinds.empty() ? "" : ", ") + kind;
-    doubts.add({"unmeasured_kinds", prediction.unmeasured_kinds.size(),
-                fmt::format("operations of these kinds were not measured on {}: {}; a physical model alone predicts "
-                            "them, and intervals span a factor of three",
-                            prediction.device, kinds),
-                "make a profile for --profile: joulemap collect, then joulemap model fit"});
+    diagnostics.add(
+        {"unmeasured_kinds", prediction.unmeasured_kinds.size(),
+         fmt::format("operations of these kinds were not measured on {}: {}; a physical model alone predicts "
+                     "them, and intervals span a factor of three",
+                     prediction.device, kinds),
+         "make a profile for --profile: joulemap collect, then joulemap model fit"});
   }
   if (!prediction.fitted) {
-    doubts.add({"datasheet_only", 1,
-                fmt::format("nothing was measured on {}: times and energies are scaled from another GPU by datasheet "
-                            "values, and intervals are wide",
-                            prediction.device),
-                "make a profile for --profile: joulemap collect on such a GPU, then joulemap model fit"});
+    diagnostics.add(
+        {"datasheet_only", 1,
+         fmt::format("nothing was measured on {}: times and energies are scaled from another GPU by datasheet "
+                     "values, and intervals are wide",
+                     prediction.device),
+         "make a profile for --profile: joulemap collect on such a GPU, then joulemap model fit"});
   }
-  return doubts;
+  return diagnostics;
 }
 
 Error list_has_its_types(Precision precision) {
@@ -196,7 +201,7 @@ Result<PredictionReport> report_prediction(const DeviceProfile& profile, Graph g
   if (options.training) report.optimizer = request.optimizer;
   report.tariff = request.tariff;
   report.prediction = predicted(profile, graph, options);
-  report.diagnostics = doubts_of(report.prediction);
+  report.diagnostics = prediction_diagnostics(report.prediction);
   if (request.steps > 0 || request.inferences > 0) report.lifetime = lifetime_of(profile, graph, request, options);
   if (request.explained_layer) {
     Result<std::string> layer = layer_to_explain(report.prediction, *request.explained_layer);

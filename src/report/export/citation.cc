@@ -72,7 +72,7 @@ std::string yaml_text(std::string_view text) {
 
 }  // namespace
 
-std::string citation_text(const ReportResult& result, std::string_view told_hardware, std::string_view version) {
+std::string citation_text(const ReportResult& result, std::string_view given_hardware, std::string_view version) {
   const RunRates rates = run_rates(result);
   std::string subject;
   for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + printable(argument);
@@ -91,7 +91,7 @@ std::string citation_text(const ReportResult& result, std::string_view told_hard
   if (rates.samples)
     text += fmt::format(", {} J per sample over {:.0f} samples", format_number(*rates.energy_per_unit(rates.samples)),
                         *rates.samples);
-  const std::string hardware = told_hardware.empty() ? hardware_of(result) : printable(told_hardware);
+  const std::string hardware = given_hardware.empty() ? hardware_of(result) : printable(given_hardware);
   if (!hardware.empty()) text += fmt::format(", on {}", hardware);
   if (const std::string torch = fact(result, "torch"); !torch.empty()) text += fmt::format(" with PyTorch {}", torch);
   text += fmt::format(" ({}; Joulemap {}).", coverage_of(result, rates), version);

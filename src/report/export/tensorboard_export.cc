@@ -122,8 +122,8 @@ void TensorboardExport::add_stages(const std::vector<StepOrEpochView>& stages, c
 
 void TensorboardExport::add_slices(const std::string& tag, const std::vector<std::optional<double>>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const double middle_s = (static_cast<double>(i) + 0.5) * view_.run.slice_s;
-    if (values[i]) events_.add_scalar(tag, std::llround(middle_s * 1e3), begin_s_ + middle_s, *values[i]);
+    const double centre_s = (static_cast<double>(i) + 0.5) * view_.run.slice_s;
+    if (values[i]) events_.add_scalar(tag, std::llround(centre_s * 1e3), begin_s_ + centre_s, *values[i]);
   }
 }
 

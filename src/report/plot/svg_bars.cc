@@ -28,8 +28,8 @@ struct Bar {
   std::string_view colour;
 };
 
-std::string name_of(const ReportRow& row, std::string_view by, bool tells_device) {
-  const std::string device = tells_device && !row.device.empty() ? row.device + " " : "";
+std::string name_of(const ReportRow& row, std::string_view by, bool with_device) {
+  const std::string device = with_device && !row.device.empty() ? row.device + " " : "";
   if (by == "kernel") return device + brief_kernel_name(row.display_name, 46);
   std::string name = device;
   for (std::size_t i = 0; i < row.path.size(); ++i) name += (i > 0 ? " " : "") + row.path[i];

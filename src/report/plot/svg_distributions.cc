@@ -39,9 +39,10 @@ double quantile(const LayerDistribution& spread, double share) {
 // Gaussian kernel density over the quantiles, which have equal weights; Silverman's bandwidth.
 std::vector<Point> density(const LayerDistribution& spread, double low, double high) {
   const double n = static_cast<double>(spread.quantiles_j.size());
-  const double middle_half = quantile(spread, 0.75) - quantile(spread, 0.25);
+  const double interquartile_range = quantile(spread, 0.75) - quantile(spread, 0.25);
   const double least = (high - low) / 200;
-  const double width = std::max(0.9 * (middle_half > 0 ? middle_half / 1.34 : least) * std::pow(n, -0.2), least);
+  const double width =
+      std::max(0.9 * (interquartile_range > 0 ? interquartile_range / 1.34 : least) * std::pow(n, -0.2), least);
   std::vector<Point> curve;
   double highest = 0;
   for (int i = 0; i <= kPoints; ++i) {
@@ -101,16 +102,14 @@ Result<std::string> distributions_svg(const RunView& view, const PlotQuery& quer
   const bool is_violin = query.plot == Plot::violin;
   const double height = kRow * static_cast<double>(shown.size()) + 60;
   const std::string per = shown.front()->per;
-  PlotFrame frame =
-      make_plot_frame(view, find_level(view, distribution_level(query)),
-                      fmt::format("Energy of {0}s per {1}", distribution_level(query), per), height);
+  PlotFrame frame = make_plot_frame(view, find_level(view, distribution_level(query)),
+                                    fmt::format("Energy of {0}s per {1}", distribution_level(query), per), height);
   double highest = 0;
   for (const LayerDistribution* spread : shown) highest = std::max(highest, quantile(*spread, 0.99) * 1.03);
   const Rect plot_area{frame.plot_area.x + kNames, frame.plot_area.y + 8, frame.plot_area.width - kNames - 16,
                        height - 60};
   const Axes axes{plot_area, {0, nice_range(0, highest, 6).high, plot_area.x, plot_area.right()}, {}};
-  const std::string how =
-      is_violin ? "bar: quartiles, dot: median" : "box: quartiles, whiskers: P5 and P95, dot: mean";
+  const std::string how = is_violin ? "bar: quartiles, dot: median" : "box: quartiles, whiskers: P5 and P95, dot: mean";
   draw_x_axis(frame.canvas, axes, fmt::format("joules per {}; {}", per, how), 6, true);
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const double centre_y = plot_area.y + kRow * (static_cast<double>(i) + 0.5);

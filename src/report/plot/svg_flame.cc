@@ -62,8 +62,8 @@ class Flame {
     const bool fits = text_width(wide, 11) <= width - 10;
     const std::string_view ink = is_dark(colour, opacity) ? std::string_view("#ffffff") : kTextColour;
     const std::string shorter = fits ? wide : fitted_text(name, 11, width - 9);
-    const bool tells = display_columns(shorter) >= std::min<std::size_t>(display_columns(name), 6);
-    if (tells) canvas_.text({at.x + 5, at.y + 16}, shorter, {11, ink});
+    const bool is_informative = display_columns(shorter) >= std::min<std::size_t>(display_columns(name), 6);
+    if (is_informative) canvas_.text({at.x + 5, at.y + 16}, shorter, {11, ink});
     double x = at.x;
     for (const EnergyNode& child : node.children) {
       draw(child, {x, at.y + kRow}, phase, colour, std::max(opacity * 0.86, 0.3));
@@ -122,11 +122,10 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   if (!(total_j > 0)) return nothing_to_plot_error("no energy in rows that match --filter", "use another --filter");
   const double width = kPlotWidth - 2 * kPlotMargin;
   const std::size_t levels = 1 + depth_of(root, total_j * kLeastWidth / width);
-  PlotFrame frame = make_plot_frame(
-      view, level,
-      fmt::format("Flame graph of {} J, by {}{}", format_number(total_j), level->by,
-                  is_probed ? ", without probing" : ""),
-      kRow * static_cast<double>(levels) + 14);
+  PlotFrame frame = make_plot_frame(view, level,
+                                    fmt::format("Flame graph of {} J, by {}{}", format_number(total_j), level->by,
+                                                is_probed ? ", without probing" : ""),
+                                    kRow * static_cast<double>(levels) + 14);
   Flame flame(frame.canvas, total_j, width, level->by == "kernel");
   const double top = frame.plot_area.y + 6;
   frame.canvas.rect({frame.plot_area.x, top, width - 1, kRow - 2}, {"#3d4a5c", 1, 2});

@@ -33,13 +33,14 @@ std::string averaging(const ChannelCalibration& found) {
 // Time for which the power falls after a load, if any.
 std::string way_down(const ChannelCalibration& found) {
   std::string out;
-  const auto tell = [&](const char* after, const std::optional<double>& time_s, const std::optional<double>& watts) {
+  const auto add_line = [&](const char* after, const std::optional<double>& time_s,
+                            const std::optional<double>& watts) {
     if (!time_s || *time_s <= 0) return;
     const std::string at = watts ? fmt::format(" (mean {})", power(watts)) : "";
     out += fmt::format("  {} settles within {}{} after {}\n", found.channel, duration(time_s), at, after);
   };
-  tell("the load ends", found.settle_s, found.settle_w);
-  tell("the context is destroyed", found.sleep_s, found.sleep_w);
+  add_line("the load ends", found.settle_s, found.settle_w);
+  add_line("the context is destroyed", found.sleep_s, found.sleep_w);
   return out;
 }
 

@@ -35,8 +35,8 @@ std::string range_of(const DifferenceEntry& entry) {
   return fmt::format("{} .. {}", signed_number(*entry.low_j, 2), signed_number(*entry.high_j, 2));
 }
 
-std::string path_of(const DifferenceEntry& entry, std::string_view by, bool tells_device, std::size_t columns) {
-  const std::string device = entry.device.empty() || !tells_device ? "" : entry.device + " ";
+std::string path_of(const DifferenceEntry& entry, std::string_view by, bool with_device, std::size_t columns) {
+  const std::string device = entry.device.empty() || !with_device ? "" : entry.device + " ";
   if (by == "kernel") return device + brief_kernel_name(printable(entry.display_name), columns - device.size());
   std::string path = device;
   for (std::size_t i = 0; i < entry.path.size(); ++i) path += (i > 0 ? " " : "") + printable(entry.path[i]);
@@ -55,7 +55,7 @@ class Table {
       : by_(difference.by),
         style_(style),
         name_(style.columns - 2 * (kNumber + 1) - kPercent - kRange - 4),
-        tells_device_(has_several_devices(difference)) {}
+        with_device_(has_several_devices(difference)) {}
 
   std::string header() const {
     const std::string text = fmt::format(" {:<{}} {:>{}} {:>{}} {:>{}}  {:>{}}", "", name_, "A", kNumber, "B", kNumber,
@@ -70,7 +70,7 @@ class Table {
     const std::string shown = entry.verdict == Verdict::grew     ? style_.red(change)
                               : entry.verdict == Verdict::shrank ? style_.green(change)
                                                                  : change;
-    return fmt::format(" {} {:>{}} {:>{}} {}  {:>{}}\n", padded(path_of(entry, by_, tells_device_, name_), name_),
+    return fmt::format(" {} {:>{}} {:>{}} {}  {:>{}}\n", padded(path_of(entry, by_, with_device_, name_), name_),
                        energy(entry.a), kNumber, energy(entry.b), kNumber, shown, range_of(entry), kRange);
   }
 
@@ -78,7 +78,7 @@ class Table {
   std::string by_;
   TextStyle style_;
   std::size_t name_;
-  bool tells_device_;
+  bool with_device_;
 };
 
 // "331 of 343 steps" if some steps are excluded.

@@ -37,7 +37,7 @@ constexpr std::size_t kKernelColumns = 40;
 // A branch under construction, with children by name.
 struct Branch {
   ReportRow sum;
-  bool is_told = false;  // the sum comes from a group
+  bool is_group_sum = false;  // the sum comes from a group
   std::optional<ReportRow> own;
   std::map<std::string, Branch> children;
 };
@@ -78,7 +78,7 @@ EnergyNode finished(std::string name, Branch branch, SortBy sort) {
   EnergyNode node{is_renamed ? branch.own->display_name : std::move(name), {}, {}};
   for (auto& [child_name, child] : branch.children)
     node.children.push_back(finished(child_name, std::move(child), sort));
-  if (!branch.is_told) {
+  if (!branch.is_group_sum) {
     branch.sum = branch.own.value_or(ReportRow{});
     for (const EnergyNode& child : node.children) add_up(branch.sum, child.sum);
   }
@@ -102,7 +102,7 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
     Branch& branch = branch_at(devices[group.device], group.path);
     add_up(branch.sum, group);
     branch.sum.basis = group.basis;
-    branch.is_told = true;
+    branch.is_group_sum = true;
   }
   for (const ReportRow& row : result.rows) {
     if (!path_matches(row.path, row.device, query.filter)) continue;

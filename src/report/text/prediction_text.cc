@@ -40,10 +40,10 @@ std::string title(const PredictionReport& report, const TextStyle& style) {
   std::string what = fmt::format("{} on {}: {}", shortened(name, 40), prediction.device,
                                  prediction.training ? "one training step" : "inference");
   if (report.batch) what += fmt::format(" with batch {}", *report.batch);
-  const std::string how = fmt::format(
-      " {}, {}{}, predicted{}\n", report.precision == "default" ? "default types" : report.precision,
-      name_of(report.mode), report.optimizer.empty() ? "" : ", " + report.optimizer,
-      prediction.fitted ? "" : " from its datasheet");
+  const std::string how =
+      fmt::format(" {}, {}{}, predicted{}\n", report.precision == "default" ? "default types" : report.precision,
+                  name_of(report.mode), report.optimizer.empty() ? "" : ", " + report.optimizer,
+                  prediction.fitted ? "" : " from its datasheet");
   const std::string warning = predict::lower_bound_warning(prediction);
   const std::string bound = warning.empty() ? "" : wrap_text(" WARNING: ", printable(warning), style.columns);
   return "\n " + style.bold(what) + "\n" + how + bound + "\n";
@@ -191,8 +191,8 @@ std::string prediction_text(const PredictionReport& report, std::size_t top, con
                     unknown_text(prediction, style) + footprint_text(report, style);
   if (!prediction.notes.empty()) out += "\n";
   for (const std::string& note : prediction.notes) out += wrap_text(" note: ", printable(note), style.columns);
-  const std::string doubts = diagnostics_text(report.diagnostics);
-  if (!doubts.empty()) out += "\n" + doubts;
+  const std::string notes = diagnostics_text(report.diagnostics);
+  if (!notes.empty()) out += "\n" + notes;
   return out + prediction_explanation_text(report, style) + "\n";
 }
 

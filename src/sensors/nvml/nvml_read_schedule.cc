@@ -161,8 +161,8 @@ std::int64_t PowerReadSchedule::next_ns(SamplingMode mode, std::optional<std::in
   // Values do not change between updates; a few polls there guard against a wrong clock.
   const std::int64_t guard_ns = last_before_ns_ + std::max(requested_period_ns, requested_ns ? 0 : period_ns / 4);
   const UpdateInterval step = clock_.next_update_after(last_before_ns_);
-  const bool before_middle = last_before_ns_ < step.midpoint_ns() && step.half_width_ns() > kShortestPeriod_ns * 2;
-  return std::min(guard_ns, before_middle ? step.midpoint_ns() : step.latest_ns);
+  const bool before_midpoint = last_before_ns_ < step.midpoint_ns() && step.half_width_ns() > kShortestPeriod_ns * 2;
+  return std::min(guard_ns, before_midpoint ? step.midpoint_ns() : step.latest_ns);
 }
 
 }  // namespace joulemap::sensors::nvml

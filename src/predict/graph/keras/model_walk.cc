@@ -22,11 +22,11 @@ Error wrong(const std::string& path, std::string_view what) {
                "save the model again with model.to_json()"};
 }
 
-std::string unknown_reason(const Layer& layer, bool is_told) {
+std::string unknown_reason(const Layer& layer, bool is_size_known) {
   std::string reason = layer.class_name == "Lambda" ? "a user-defined function, which the file does not describe"
                        : layer.is_function          ? fmt::format("an unsupported function: {}", layer.class_name)
                                                     : fmt::format("an unsupported layer: {}", layer.class_name);
-  if (!is_told) reason += "; its output is assumed to be as large as its input";
+  if (!is_size_known) reason += "; its output is assumed to be as large as its input";
   return reason;
 }
 
