@@ -86,7 +86,7 @@ TEST(Toml, RefusesABraceThatClosesNothingInAnArray) {
   for (const char* text : {"a=[}", "a=[1,}", "a={b=[}}", "a=[[}]]"}) {
     const Result<DocumentValue> read = read_toml(text, "plan.toml");
     ASSERT_FALSE(read) << text;
-    EXPECT_NE(read.error().message.find("plan.toml:1"), std::string::npos) << read.error().message;
+    EXPECT_NE(read.error().message.find("plan.toml"), std::string::npos) << read.error().message;
   }
   EXPECT_TRUE(read_toml("a = [{b = [1, 2]}, {c = \"}]\"}] # ]}\n[t]\n[[u]]\n", "plan.toml"));
 }
