@@ -207,7 +207,7 @@ void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_n
 void Capture::set_probing(bool on) {
   const std::lock_guard lock(loop_lock_);
   if (on == (probe_region_id_.load() != 0)) return;
-  if (on) kernels_.end_step(monotonic_ns());
+  if (on) kernels_.end_step_for_probing(monotonic_ns());
   const std::uint64_t mark = on ? next_region_id_.fetch_add(1) : probe_region_id_.load();
   probe_region_id_.store(on ? mark : 0);
   marks_.mark(on ? MarkKind::region_begin : MarkKind::region_end, mark, kProbeRegion);
@@ -281,7 +281,7 @@ void Capture::end_overlong_step(std::int64_t now_ns) {
   const double usual_s = kernels_.load().step_s;
   const double took_s = seconds(now_ns - step_begin_ns_.load());
   if (usual_s <= 0 || took_s < std::max(kOverlongSteps * usual_s, kOverlong_s)) return;
-  const std::unique_lock lock(loop_lock_, std::try_to_lock);  // a step begins right now
+  const std::unique_lock lock(loop_lock_, std::try_to_lock);  // not free: a step begins right now
   if (!lock.owns_lock() || current_tracing().traced) return;
   kernels_.end_step(now_ns);
   step_flags_.store(kTraced);
@@ -343,8 +343,9 @@ std::vector<Activity> Capture::collect_waits(std::int64_t settled_ns, std::int64
     for (const auto& track : tracks_) track->take_edges(edges);
   }
   kernels_.add_host_edges(std::move(edges));
+  kernels_.resolve_waits(settled_ns, now_ns);
   std::vector<Activity> waits;
-  if (tallies_due) kernels_.collect_waits(waits, settled_ns, now_ns);
+  if (tallies_due) kernels_.collect_waits(waits);
   return waits;
 }
 

@@ -11,23 +11,22 @@ void Capture::set_kernel_source(std::unique_ptr<KernelSource> source) {
   owned_kernel_source_ = std::move(source);
   owned_kernel_source_->allow_detach(detach_is_allowed_.load());
   kernel_source_.store(owned_kernel_source_.get());
-  kernels_.set_traced(monotonic_ns(), true);
+  kernels_.set_traced(monotonic_ns(), true, current_scope());
 }
 
 // `scope`: the one that the host is in now.
 void Capture::trace_kernels(bool traced, std::int64_t time_ns, std::uint32_t scope) {
   KernelSource* const source = kernel_source_.load();
   if (source == nullptr) return;
-  kernels_.set_traced(time_ns, traced);
-  if (traced) kernels_.add_host_edges({{.time_ns = time_ns, .scope = scope}});
+  kernels_.set_traced(time_ns, traced, scope);
   source->set_tracing(traced);
 }
 
 void Capture::on_other_profiler(bool running) {
   if (running) {
     marks_.add_diagnostic({"profiler_in_process", 1,
-                            "another profiler ran in this process: it slows the program and takes the GPU records",
-                            "record without it"});
+                           "another profiler ran in this process: it slows the program and takes the GPU records",
+                           "record without it"});
   }
   if (KernelSource* const source = kernel_source_.load()) source->on_other_profiler(running, monotonic_ns());
 }

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "capture/capture_worker.h"
 #include "capture/capture.h"
+#include "capture/capture_worker.h"
 #include "capture/nvtx_ranges.h"
 #include "recording/chunk_file.h"
 #include "support/temporary_directory.h"

@@ -77,26 +77,31 @@ void KernelLog::on_launch(std::uint32_t correlation, std::uint32_t scope, std::u
 
 void KernelLog::on_synchronization(std::uint32_t scope, bool begins, std::int64_t time_ns) {
   const std::lock_guard lock(lock_);
-  if (scope != kJoulemapScope) synchronizations_.push_back({time_ns, scope, begins});
+  if (scope != kJoulemapScope) pending_edges_.push_back({time_ns, scope, begins});
 }
 
-void KernelLog::set_traced(std::int64_t time_ns, bool traced) {
+void KernelLog::set_traced(std::int64_t time_ns, bool traced, std::uint32_t scope) {
   const double usual_s = load().gpu_s;  // of one step: no more is queued
   const std::lock_guard lock(lock_);
   waiting_.set_traced(time_ns, traced, time_ns + kLaunchMargin_ns + static_cast<std::int64_t>(2e9 * usual_s));
+  if (traced) pending_edges_.push_back({.time_ns = time_ns, .scope = scope});
 }
 
 void KernelLog::add_host_edges(std::vector<HostEdge> edges) {
   const std::lock_guard lock(lock_);
-  edges.insert(edges.end(), synchronizations_.begin(), synchronizations_.end());
-  synchronizations_.clear();
+  edges.insert(edges.end(), pending_edges_.begin(), pending_edges_.end());
+  pending_edges_.clear();
   std::ranges::stable_sort(edges, {}, &HostEdge::time_ns);
   waiting_.add(edges);
 }
 
-void KernelLog::collect_waits(std::vector<Activity>& into, std::int64_t settled_ns, std::int64_t end_ns) {
+void KernelLog::resolve_waits(std::int64_t settled_ns, std::int64_t end_ns) {
   const std::lock_guard lock(lock_);
   settled_ns == INT64_MAX ? waiting_.finish(end_ns) : waiting_.settle(settled_ns);
+}
+
+void KernelLog::collect_waits(std::vector<Activity>& into) {
+  const std::lock_guard lock(lock_);
   waiting_.take(into);
 }
 
@@ -192,6 +197,11 @@ void KernelLog::end_step(std::int64_t time_ns) {
   const std::lock_guard lock(lock_);
   end_last_step(time_ns);
   is_between_steps_ = true;
+}
+
+void KernelLog::end_step_for_probing(std::int64_t time_ns) {
+  end_step(time_ns);
+  const std::lock_guard lock(lock_);
   detail_tokens_ = std::max(detail_tokens_, kDetailOfProbing);
 }
 

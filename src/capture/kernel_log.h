@@ -58,16 +58,21 @@ class KernelLog {
 
   // Begins a step and ends the previous one. Steps begin in order.
   void begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool traced);
-  // Ends the last step without beginning another. Kernels outside of steps are then kept individually, within a budget
-  // of about a minute of a busy GPU.
+  // Ends the last step without beginning another.
   void end_step(std::int64_t time_ns);
+  // The same, before modules are replayed: their kernels are kept individually, within a budget of about a minute of a
+  // busy GPU.
+  void end_step_for_probing(std::int64_t time_ns);
 
-  // Kernels are traced from here on, or no longer: idle time of the GPU is known only in between.
-  void set_traced(std::int64_t time_ns, bool traced);
+  // Kernels are traced from here on, with the host in this scope, or no longer: idle time of the GPU is known only in
+  // between.
+  void set_traced(std::int64_t time_ns, bool traced, std::uint32_t scope);
   // Scopes that the host entered and left, in any order; before collect_waits.
   void add_host_edges(std::vector<HostEdge> edges);
-  // Moves idle time of the GPUs into `into`, by the scope the host was in. `settled_ns` as in collect; `end_ns`: now.
-  void collect_waits(std::vector<Activity>& into, std::int64_t settled_ns, std::int64_t end_ns);
+  // Resolves idle time of the GPUs to the scopes that the host was in, so that memory stays small; `settled_ns` as in
+  // collect, `end_ns`: now. collect_waits moves the result into `into`.
+  void resolve_waits(std::int64_t settled_ns, std::int64_t end_ns);
+  void collect_waits(std::vector<Activity>& into);
 
   // Moves all complete data into `into`: steps that ended before `settled_ns`, whose kernels have all arrived, and the
   // tallies with the interval they cover. INT64_MAX, at the end of a recording, moves everything.
@@ -147,7 +152,7 @@ class KernelLog {
   ScopeRepetition scope_repetition_;
   Counts counts_;
   GpuWaiting waiting_;
-  std::vector<HostEdge> synchronizations_;
+  std::vector<HostEdge> pending_edges_;  // of synchronizations and of the begin of tracing
   struct StepLoad {
     double kernels;
     double step_s;

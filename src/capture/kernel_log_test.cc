@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "capture/kernel_source.h"
 
 #include <climits>
@@ -243,6 +245,25 @@ TEST(KernelLog, AProgramWithoutStepsIsWrittenContinuously) {
   log.collect(activity, 0, true);
   EXPECT_EQ(activity.kernels.size(), 1u);
   EXPECT_TRUE(activity.steps.empty());
+}
+
+TEST(KernelLog, ChargesIdleTimeToTheScopeOfTheHostWhoeverReportsItFirst) {
+  KernelLog log;
+  log.set_traced(0, true, 1);
+  log.on_launch(11, 1, 0, 1000);
+  log.on_kernel({.name = "first", .correlation = 11, .start_ns = 3'000'000, .end_ns = 4'000'000});
+  log.set_traced(5'000'000, true, 2);  // the next step begins; edges of the last one are still in their thread
+  log.add_host_edges({{.time_ns = 4'500'000, .scope = 3}});
+  log.on_launch(12, 2, 0, 6'000'000);
+  log.on_kernel({.name = "second", .correlation = 12, .start_ns = 6'000'000, .end_ns = 7'000'000});
+  log.resolve_waits(8'000'000, 8'000'000);
+  std::vector<Activity> waits;
+  log.collect_waits(waits);
+  ASSERT_EQ(waits.size(), 1u);
+  std::map<std::uint32_t, std::int64_t> by_scope_ns;
+  for (const WaitTally& wait : waits[0].waits) by_scope_ns[wait.scope] += wait.time_ns;
+  EXPECT_EQ(by_scope_ns[3], 500'000);
+  EXPECT_EQ(by_scope_ns[2], 1'000'000);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/capture_worker.h"
 #include "capture/recording_sink.h"
+#include "capture/capture_worker.h"
 
 #include <gtest/gtest.h>
 

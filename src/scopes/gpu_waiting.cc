@@ -10,14 +10,14 @@ namespace {
 // A gap of at least this length gets an interval of its own, so that its energy is that of its own time.
 constexpr std::int64_t kLongGap_ns = 20'000'000;
 // Limit of remembered edges (24 MB): a program that enters scopes for minutes without launching a kernel.
-constexpr std::size_t kMostEdges = 1'000'000;
+constexpr std::size_t kMaxEdges = 1'000'000;
 // Further long gaps are summed with the short ones.
-constexpr std::size_t kMostLongGaps = 100'000;
+constexpr std::size_t kMaxLongGaps = 100'000;
 // No kernel runs for longer: after this time without a kernel the device was idle, and not inside one.
 constexpr std::int64_t kLongestKernel_ns = 10'000'000'000;
 
-void move_into(std::map<std::tuple<std::uint32_t, std::uint32_t, WaitKind>, WaitTally>&& tallies, TimeSpan span,
-               std::vector<Activity>& into) {
+void append_activity(const std::map<std::tuple<std::uint32_t, std::uint32_t, WaitKind>, WaitTally>& tallies,
+                     TimeSpan span, std::vector<Activity>& into) {
   if (tallies.empty()) return;
   Activity& activity = into.emplace_back();
   activity.begin_ns = span.begin_ns;
@@ -28,9 +28,12 @@ void move_into(std::map<std::tuple<std::uint32_t, std::uint32_t, WaitKind>, Wait
 }  // namespace
 
 void GpuWaiting::add(std::span<const HostEdge> edges) {
+  const auto added = static_cast<std::ptrdiff_t>(edges_.size());
   edges_.insert(edges_.end(), edges.begin(), edges.end());
-  if (edges_.size() <= kMostEdges) return;
-  const std::size_t excess = edges_.size() - kMostEdges / 2;
+  // A thread may have read the clock before the last edges were added, and report its edge only now.
+  std::ranges::inplace_merge(edges_, edges_.begin() + added, {}, &HostEdge::time_ns);
+  if (edges_.size() <= kMaxEdges) return;
+  const std::size_t excess = edges_.size() - kMaxEdges / 2;
   edges_.erase(edges_.begin(), edges_.begin() + static_cast<std::ptrdiff_t>(excess));
   forgotten_edges_ += excess;
 }
@@ -97,7 +100,7 @@ void GpuWaiting::settle(Device& device, std::int64_t until_ns) {
 void GpuWaiting::charge_gap(const Device& device, std::int64_t to_ns, const LaunchedKernel* next) {
   const std::int64_t from_ns = *device.idle_from_ns;
   if (to_ns <= from_ns) return;
-  const bool is_long = to_ns - from_ns >= kLongGap_ns && long_gaps_.size() < kMostLongGaps;
+  const bool is_long = to_ns - from_ns >= kLongGap_ns && long_gaps_.size() < kMaxLongGaps;
   Sums& sums = is_long ? long_gaps_.emplace_back() : short_gaps_;
   sums.span = {std::min(sums.span.begin_ns, from_ns), std::max(sums.span.end_ns, to_ns)};
   if (next == nullptr) return charge_host({from_ns, to_ns}, device.last_queue, sums);
@@ -151,9 +154,9 @@ void GpuWaiting::forget(std::int64_t until_ns) {
 }
 
 void GpuWaiting::take(std::vector<Activity>& into) {
-  Sums short_gaps = std::exchange(short_gaps_, {});
-  move_into(std::move(short_gaps.tallies), short_gaps.span, into);
-  for (Sums& gap : long_gaps_) move_into(std::move(gap.tallies), gap.span, into);
+  append_activity(short_gaps_.tallies, short_gaps_.span, into);
+  for (const Sums& gap : long_gaps_) append_activity(gap.tallies, gap.span, into);
+  short_gaps_ = {};
   long_gaps_.clear();
 }
 

@@ -43,7 +43,7 @@ struct LaunchedKernel {
 
 class GpuWaiting {
  public:
-  // Edges in order of time; needed only for the time in which kernels are traced.
+  // Edges in order of time within one call; needed only for the time in which kernels are traced.
   void add(std::span<const HostEdge> edges);
   void add(const LaunchedKernel& kernel);
   // Kernels are traced from here on, or no longer. Calls in order of time. Initially off. Kernels that were launched

@@ -99,6 +99,17 @@ TEST(GpuWaiting, DoesNotDependOnTheOrderInWhichKernelsArrive) {
   EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 100}}));
 }
 
+TEST(GpuWaiting, AcceptsEdgesThatAreReportedLate) {
+  GpuWaiting waiting;
+  waiting.set_traced(0, true, 10'000);
+  waiting.add(std::vector{edge(0, 1), edge(180, 3)});
+  waiting.add(std::vector{edge(150, 2)});
+  waiting.add(kernel(1, 0, 10, 100));
+  waiting.add(kernel(3, 200, 200, 300));
+  waiting.settle(1000 * 1000);
+  EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 50}, {2, 30}, {3, 20}}));
+}
+
 TEST(GpuWaiting, CountsNothingWhileKernelsAreNotTraced) {
   GpuWaiting waiting;
   waiting.set_traced(0, true, 10'000);

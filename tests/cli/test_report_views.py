@@ -168,7 +168,7 @@ def test_png_and_pdf_are_made_of_it(report, tmp_path, kind, magic):
 def test_a_table_of_csv_has_all_rows_with_all_digits(report):
     result = report("--by", "layer", "--json").json
     rows = list(csv.DictReader(io.StringIO(report("--by", "layer", "--format", "csv").out)))
-    assert len(rows) == len(result["rows"]) + 2, "idle and what is nobody's, too"
+    assert len(rows) == len(result["rows"]) + 2, "idle and unattributed energy, too"
     known = {(row["layer"], row["device"]): row["energy_j"] for row in rows}
     for row in result["rows"]:
         energy = known[" ".join(row["path"]), row["device"]]

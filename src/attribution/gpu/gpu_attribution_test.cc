@@ -138,5 +138,20 @@ TEST(GpuAttribution, AKernelInAMostlyIdleIntervalGetsItsOwnEnergy) {
   EXPECT_NEAR(0.1 * weight * shares.rate_of_kernel("GPU-1", kernel), 50, 0.1);
 }
 
+TEST(GpuAttribution, TooFewReadingsStillSeparateIdleFromKernelPower) {
+  constexpr std::int64_t kSecond_ns = 1'000'000'000;
+  // Ten seconds asleep at 76 W, then ten seconds of work: 400 W for half of the time, 128 W idle between.
+  DeviceWork work;
+  work.timeline = KernelTimeline(1);
+  work.slices = {{.begin_ns = 10 * kSecond_ns, .end_ns = 20 * kSecond_ns, .column = 0, .busy_s = 5}};
+  const std::vector<EnergyPoint> updates = {
+      {0, 0}, {10 * kSecond_ns, 760}, {15 * kSecond_ns, 760 + 5 * 264}, {20 * kSecond_ns, 760 + 10 * 264}};
+  PowerEvidence evidence{updates};
+  evidence.calibrated.active_idle = IdlePower{128, 7};
+  const GpuPowers powers = find_kernel_powers(std::move(work), evidence, {0, 20 * kSecond_ns});
+  EXPECT_NEAR(powers.fit.classes[0].watts, 400, 8);
+  EXPECT_NEAR(powers.fit.idle().watts, 128, 8);
+}
+
 }  // namespace
 }  // namespace joulemap::attribution

@@ -13,7 +13,8 @@ struct KnownIdlePower {
   std::string_view device_model;  // its name contains this
   IdlePower idle;
 };
-// H200: 118 to 140 W over many sessions (bench/h200). The others: published measurements of idle with clocks up.
+// H200: measured, 118 to 140 W (bench/h200). The others are rough values that this project has not measured: their
+// spread is wide.
 constexpr KnownIdlePower kKnownIdlePowers[] = {
     {"H200", {128, 7}}, {"H100", {115, 20}}, {"A100", {75, 20}}, {"V100", {55, 15}}, {"L40", {85, 25}},
 };

@@ -35,11 +35,23 @@ void widen_co_tenant_power(PowerFit& fit, std::uint16_t column) {
 
 // Where the kernel classes cannot be identified, their mean power and idle power still can: the measured energy is the
 // sum of both over their times. The two powers with the largest posterior density: the less time one of them has, the
-// less the energy shows about it, and the more its prior counts.
+// less the energy shows about it, and the more its prior counts. Only from the first kernel to the last one: before it the
+// GPU may be in a sleep state.
 PowerFit unidentified_powers(const DeviceWork& work, const PowerEvidence& evidence) {
+  TimeSpan kernels{INT64_MAX, INT64_MIN};
+  for (const DeviceWork::Slice& slice : work.slices)
+    kernels = {std::min(kernels.begin_ns, slice.begin_ns), std::max(kernels.end_ns, slice.end_ns)};
+  std::vector<EnergyPoint> updates;
+  for (const EnergyPoint& update : evidence.counter_updates) {
+    if (update.time_ns >= kernels.begin_ns && update.time_ns <= kernels.end_ns) updates.push_back(update);
+  }
   double busy_s = 0;
-  for (const DeviceWork::Slice& slice : work.slices) busy_s += slice.busy_s;
-  const std::span<const EnergyPoint> updates = evidence.counter_updates;
+  for (const DeviceWork::Slice& slice : work.slices) {
+    if (updates.empty() || slice.end_ns <= slice.begin_ns) continue;
+    const std::int64_t from_ns = std::max(slice.begin_ns, updates.front().time_ns);
+    const std::int64_t to_ns = std::min(slice.end_ns, updates.back().time_ns);
+    if (to_ns > from_ns) busy_s += slice.busy_s * seconds(to_ns - from_ns) / seconds(slice.end_ns - slice.begin_ns);
+  }
   const double length_s = updates.size() < 2 ? 0 : seconds(updates.back().time_ns - updates.front().time_ns);
   const double idle_s = std::max(length_s - busy_s, 0.0);
   const double joules = length_s > 0 ? updates.back().joules - updates.front().joules : 0;
