@@ -99,7 +99,7 @@ def under_joulemap(training: Training, steps: int, file: str) -> dict:
     ledger = run.ledger(by="layer")
     rows = {" ".join(row.path): [row.energy_j, row.low_j, row.high_j, row.basis] for row in ledger.rows}
     unattributed = {"idle": ledger.idle_j, "not attributed": ledger.unattributed_j}
-    return {**timing, "rows": rows, "nobodys": unattributed, "steps": len(run.steps()), "joules": ledger.joules}
+    return {**timing, "rows": rows, "unattributed": unattributed, "steps": len(run.steps()), "joules": ledger.joules}
 
 
 TOOLS = {"nothing": under_nothing, "gatorch": under_gatorch, "joulemap": under_joulemap}

@@ -68,7 +68,7 @@ def print_joulemap(results: dict) -> None:
     for name, (energy_j, low_j, high_j, basis) in results["rows"].items():
         interval = f"{joules(low_j)} to {joules(high_j)}" if low_j is not None else ""
         print(f"| {name} | {joules(energy_j)} | {interval} | {basis or ''} |")
-    for name, energy_j in results["nobodys"].items():
+    for name, energy_j in results["unattributed"].items():
         print(f"| {name} | {joules(energy_j)} | | |")
 
 

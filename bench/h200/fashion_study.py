@@ -243,7 +243,7 @@ def write_repetition(findings: Findings, epochs: list[Epoch], again: list[Epoch]
     against_first = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, first)])
     against_last = mean_interval([one.step_j / other.step_j - 1 for one, other in zip(fresh, last)])
     findings.add_line(
-        f"- Again from fresh weights, {count} epochs after warm-up: a step drew {against_first.as_text('+.2%')} against the "
+        f"- Again from fresh weights, {count} epochs after warm-up: a step used {against_first.as_text('+.2%')} against the "
         f"same epochs of the first training, and {against_last.as_text('+.2%')} against its last {count}."
     )
     fall_j = sum(one.step_j for one in first) / count - sum(one.step_j for one in last) / count

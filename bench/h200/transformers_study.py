@@ -218,7 +218,7 @@ def write_albert(findings: Findings, cases: list[Case]) -> None:
 def write_tensors(findings: Findings, cases: list[Case]) -> None:
     for case in cases:
         if case.task == "pre-training" and case.precision == "fp32" and case.tensors:
-            findings.add_line(f"\n### The {len(case.tensors)} tensors whose making drew most: {case.name}\n")
+            findings.add_line(f"\n### The {len(case.tensors)} tensors whose making used the most energy: {case.name}\n")
             total_j = case.step.joules
             findings.table(
                 ["tensor", "energy of a step", "share", "basis"],
