@@ -196,12 +196,15 @@ void Capture::set_backward_scope(std::uint32_t scope, ThreadTrack::EntryCounting
 
 void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name) {
   const TracingPolicy::Decision step = tracing_policy_.next(time_ns, kernels_.load());
+  const bool was_traced = current_tracing().traced;
   step_flags_.store((step.traced ? kTraced : 0) | (step.sampled ? kSampled : 0));
   const std::uint32_t serial = step_serial_.load() + 1;
   kernels_.begin_step(serial, marks_.step(number, time_ns, name), time_ns, step.traced && !reads_cpu_at_edges_.load());
   step_serial_.store(serial);
   step_begin_ns_.store(time_ns);
-  trace_kernels(step.traced, time_ns, current_scope());
+  // Enabling kernel records takes milliseconds, in which the GPU waits: not for what the program does.
+  const WaitTracing traced = was_traced ? WaitTracing::on : WaitTracing::warm_up;
+  trace_kernels(step.traced ? traced : WaitTracing::off, time_ns, current_scope());
 }
 
 void Capture::set_probing(bool on) {
@@ -211,7 +214,8 @@ void Capture::set_probing(bool on) {
   const std::uint64_t mark = on ? next_region_id_.fetch_add(1) : probe_region_id_.load();
   probe_region_id_.store(on ? mark : 0);
   marks_.mark(on ? MarkKind::region_begin : MarkKind::region_end, mark, kProbeRegion);
-  trace_kernels(on || current_tracing().traced, monotonic_ns(), current_scope());
+  const bool is_traced = on || current_tracing().traced;
+  trace_kernels(is_traced ? WaitTracing::on : WaitTracing::off, monotonic_ns(), current_scope());
 }
 
 bool Capture::on_event(LoopEvent event) {
@@ -293,7 +297,7 @@ void Capture::end_overlong_step(std::int64_t now_ns) {
       if (track.get() == leader) scope = track->current_scope();
     }
   }
-  trace_kernels(true, now_ns, scope);
+  trace_kernels(WaitTracing::on, now_ns, scope);
 }
 
 Activity Capture::take_scope_tallies(std::int64_t now_ns) {

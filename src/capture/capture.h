@@ -113,7 +113,7 @@ class Capture final : private PeriodicWork {
   void account_time(std::int64_t capture_cpu_ns);
   void collect_activity(MarkSink& sink, bool is_last) override;
   std::vector<Activity> collect_waits(std::int64_t settled_ns, std::int64_t now_ns, bool tallies_due);
-  void trace_kernels(bool traced, std::int64_t time_ns, std::uint32_t scope);
+  void trace_kernels(WaitTracing tracing, std::int64_t time_ns, std::uint32_t scope);
   void end_overlong_step(std::int64_t now_ns);
   Activity take_scope_tallies(std::int64_t now_ns);
   void add_diagnostics(Diagnostics& diagnostics) override;

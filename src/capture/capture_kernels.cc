@@ -11,15 +11,15 @@ void Capture::set_kernel_source(std::unique_ptr<KernelSource> source) {
   owned_kernel_source_ = std::move(source);
   owned_kernel_source_->allow_detach(detach_is_allowed_.load());
   kernel_source_.store(owned_kernel_source_.get());
-  kernels_.set_traced(monotonic_ns(), true, current_scope());
+  kernels_.set_tracing(monotonic_ns(), WaitTracing::on, current_scope());
 }
 
 // `scope`: the one that the host is in now.
-void Capture::trace_kernels(bool traced, std::int64_t time_ns, std::uint32_t scope) {
+void Capture::trace_kernels(WaitTracing tracing, std::int64_t time_ns, std::uint32_t scope) {
   KernelSource* const source = kernel_source_.load();
   if (source == nullptr) return;
-  kernels_.set_traced(time_ns, traced, scope);
-  source->set_tracing(traced);
+  kernels_.set_tracing(time_ns, tracing, scope);
+  source->set_tracing(tracing != WaitTracing::off);
 }
 
 void Capture::on_other_profiler(bool running) {

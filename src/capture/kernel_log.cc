@@ -80,11 +80,11 @@ void KernelLog::on_synchronization(std::uint32_t scope, bool begins, std::int64_
   if (scope != kJoulemapScope) pending_edges_.push_back({time_ns, scope, begins});
 }
 
-void KernelLog::set_traced(std::int64_t time_ns, bool traced, std::uint32_t scope) {
+void KernelLog::set_tracing(std::int64_t time_ns, WaitTracing tracing, std::uint32_t scope) {
   const double usual_s = load().gpu_s;  // of one step: no more is queued
   const std::lock_guard lock(lock_);
-  waiting_.set_traced(time_ns, traced, time_ns + kLaunchMargin_ns + static_cast<std::int64_t>(2e9 * usual_s));
-  if (traced) pending_edges_.push_back({.time_ns = time_ns, .scope = scope});
+  waiting_.set_tracing(time_ns, tracing, time_ns + kLaunchMargin_ns + static_cast<std::int64_t>(2e9 * usual_s));
+  if (tracing != WaitTracing::off) pending_edges_.push_back({.time_ns = time_ns, .scope = scope});
 }
 
 void KernelLog::add_host_edges(std::vector<HostEdge> edges) {

@@ -66,7 +66,7 @@ class KernelLog {
 
   // Kernels are traced from here on, with the host in this scope, or no longer: idle time of the GPU is known only in
   // between.
-  void set_traced(std::int64_t time_ns, bool traced, std::uint32_t scope);
+  void set_tracing(std::int64_t time_ns, WaitTracing tracing, std::uint32_t scope);
   // Scopes that the host entered and left, in any order; before collect_waits.
   void add_host_edges(std::vector<HostEdge> edges);
   // Resolves idle time of the GPUs to the scopes that the host was in, so that memory stays small; `settled_ns` as in

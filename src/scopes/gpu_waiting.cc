@@ -40,10 +40,10 @@ void GpuWaiting::add(std::span<const HostEdge> edges) {
 
 void GpuWaiting::add(const LaunchedKernel& kernel) { devices_[kernel.device].pending.push_back(kernel); }
 
-void GpuWaiting::set_traced(std::int64_t time_ns, bool traced, std::int64_t drained_ns) {
-  if (traced == is_traced_) return;
-  is_traced_ = traced;
-  toggles_.push_back({time_ns, traced, drained_ns});
+void GpuWaiting::set_tracing(std::int64_t time_ns, WaitTracing tracing, std::int64_t drained_ns) {
+  if (tracing == tracing_) return;
+  tracing_ = tracing;
+  toggles_.push_back({time_ns, tracing, drained_ns});
 }
 
 void GpuWaiting::settle(std::int64_t until_ns) {
@@ -51,7 +51,7 @@ void GpuWaiting::settle(std::int64_t until_ns) {
     settle(device, until_ns);
     const std::int64_t idle_until_ns = until_ns - kLongestKernel_ns;
     apply_toggles(device, idle_until_ns);
-    if (!device.idle_from_ns || *device.idle_from_ns >= idle_until_ns) continue;
+    if (device.tracing != WaitTracing::on || !device.idle_from_ns || *device.idle_from_ns >= idle_until_ns) continue;
     charge_gap(device, idle_until_ns, nullptr);
     device.idle_from_ns = idle_until_ns;
   }
@@ -62,7 +62,7 @@ void GpuWaiting::finish(std::int64_t end_ns) {
   for (auto& [ordinal, device] : devices_) {
     settle(device, INT64_MAX);
     apply_toggles(device, end_ns);
-    if (device.idle_from_ns) charge_gap(device, end_ns, nullptr);
+    if (device.tracing == WaitTracing::on && device.idle_from_ns) charge_gap(device, end_ns, nullptr);
     device.idle_from_ns.reset();
   }
   edges_.clear();
@@ -73,10 +73,16 @@ void GpuWaiting::apply_toggles(Device& device, std::int64_t until_ns) {
   for (; device.next_toggle < toggles_.size() && toggles_[device.next_toggle].time_ns <= until_ns;
        ++device.next_toggle) {
     const Toggle& toggle = toggles_[device.next_toggle];
-    if (!toggle.traced && device.idle_from_ns) charge_gap(device, toggle.time_ns, nullptr);
+    const WaitTracing before = std::exchange(device.tracing, toggle.tracing);
+    if (before == WaitTracing::on && device.idle_from_ns) charge_gap(device, toggle.time_ns, nullptr);
+    const bool continues = before == WaitTracing::warm_up && toggle.tracing == WaitTracing::on;
+    if (continues && device.idle_from_ns && !device.is_draining) {
+      device.idle_from_ns = std::max(*device.idle_from_ns, toggle.time_ns);
+      continue;
+    }
     device.idle_from_ns.reset();
-    device.is_draining = toggle.traced;
-    if (toggle.traced) device.idle_from_ns = toggle.drained_ns;
+    device.is_draining = toggle.tracing != WaitTracing::off;
+    if (device.is_draining) device.idle_from_ns = toggle.drained_ns;
   }
 }
 
@@ -89,7 +95,7 @@ void GpuWaiting::settle(Device& device, std::int64_t until_ns) {
   });
   for (auto kernel = pending.begin(); kernel != later; ++kernel) {
     apply_toggles(device, kernel->start_ns);
-    if (device.idle_from_ns) charge_gap(device, kernel->start_ns, &*kernel);
+    if (device.tracing == WaitTracing::on && device.idle_from_ns) charge_gap(device, kernel->start_ns, &*kernel);
     if (std::exchange(device.is_draining, false)) device.idle_from_ns.reset();
     device.idle_from_ns = std::max(device.idle_from_ns.value_or(kernel->end_ns), kernel->end_ns);
     device.last_queue = kernel->queue;

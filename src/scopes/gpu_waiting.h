@@ -32,6 +32,12 @@ struct HostEdge {
   bool synchronizes = false;  // it waits there for the GPU
 };
 
+enum class WaitTracing : std::uint8_t {
+  off,      // no kernel records
+  warm_up,  // records, but the host is slower than usual: gaps are not charged
+  on,
+};
+
 struct LaunchedKernel {
   std::uint32_t device = 0;  // ordinal in this process
   std::uint32_t queue = 0;
@@ -46,9 +52,9 @@ class GpuWaiting {
   // Edges in order of time within one call; needed only for the time in which kernels are traced.
   void add(std::span<const HostEdge> edges);
   void add(const LaunchedKernel& kernel);
-  // Kernels are traced from here on, or no longer. Calls in order of time. Initially off. Kernels that were launched
-  // before run until `drained_ns` at the latest: from then on the device is idle until the first traced kernel.
-  void set_traced(std::int64_t time_ns, bool traced, std::int64_t drained_ns);
+  // From time_ns on. Calls in order of time. Initially off. Kernels that were launched before run until `drained_ns` at
+  // the latest: from then on the device is idle until the first traced kernel.
+  void set_tracing(std::int64_t time_ns, WaitTracing tracing, std::int64_t drained_ns);
 
   // Resolves all gaps that ended before `until_ns`, and of a gap that goes on, all but the last seconds.
   void settle(std::int64_t until_ns);
@@ -69,13 +75,14 @@ class GpuWaiting {
   };
   struct Toggle {
     std::int64_t time_ns;
-    bool traced;
+    WaitTracing tracing;
     std::int64_t drained_ns;
   };
   struct Device {
     std::vector<LaunchedKernel> pending;
     std::optional<std::int64_t> idle_from_ns;  // end of the last kernel; empty: unknown since tracing began
-    bool is_draining = false;  // idle_from_ns is when it will have drained
+    bool is_draining = false;                  // idle_from_ns is when it will have drained
+    WaitTracing tracing = WaitTracing::off;
     std::uint32_t last_queue = 0;
     std::size_t next_toggle = 0;  // index into toggles_
   };
@@ -87,7 +94,7 @@ class GpuWaiting {
   void charge_host(TimeSpan span, std::uint32_t queue, Sums& sums);
   void forget(std::int64_t until_ns);
 
-  bool is_traced_ = false;
+  WaitTracing tracing_ = WaitTracing::off;
   std::vector<HostEdge> edges_;  // by time
   std::vector<Toggle> toggles_;  // by time
   std::map<std::uint32_t, Device> devices_;

@@ -46,7 +46,7 @@ Waited waited(GpuWaiting& waiting) {
 
 TEST(GpuWaiting, ChargesAGapToTheScopesOfTheHostAndThenToTheLaunchThatEndedIt) {
   GpuWaiting waiting;
-  waiting.set_traced(0, true, 10'000);
+  waiting.set_tracing(0, WaitTracing::on, 10'000);
   waiting.add(std::vector{edge(0, 1), edge(150, 2), edge(180, 3)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(4, 190, 200, 300));
@@ -57,7 +57,7 @@ TEST(GpuWaiting, ChargesAGapToTheScopesOfTheHostAndThenToTheLaunchThatEndedIt) {
 
 TEST(GpuWaiting, GivesTheGapBeforeAQueuedKernelToTheScopeThatLaunchedIt) {
   GpuWaiting waiting;
-  waiting.set_traced(0, true, 10'000);
+  waiting.set_tracing(0, WaitTracing::on, 10'000);
   waiting.add(std::vector{edge(0, 1), edge(20, 9)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(2, 5, 102, 200));
@@ -67,7 +67,7 @@ TEST(GpuWaiting, GivesTheGapBeforeAQueuedKernelToTheScopeThatLaunchedIt) {
 
 TEST(GpuWaiting, ChargesTheRestOfAScopeThatSynchronizedToTheSynchronization) {
   GpuWaiting waiting;
-  waiting.set_traced(0, true, 10'000);
+  waiting.set_tracing(0, WaitTracing::on, 10'000);
   waiting.add(std::vector{edge(0, 1), edge(50, 1, true), edge(110, 1), edge(150, 2)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(2, 170, 170, 300));
@@ -79,7 +79,7 @@ TEST(GpuWaiting, ChargesTheRestOfAScopeThatSynchronizedToTheSynchronization) {
 
 TEST(GpuWaiting, SeesNoGapWhileAnotherStreamIsBusy) {
   GpuWaiting waiting;
-  waiting.set_traced(0, true, 10'000);
+  waiting.set_tracing(0, WaitTracing::on, 10'000);
   waiting.add(std::vector{edge(0, 1)});
   waiting.add(kernel(1, 0, 10, 100, 0));
   waiting.add(kernel(1, 0, 50, 250, 1));
@@ -90,7 +90,7 @@ TEST(GpuWaiting, SeesNoGapWhileAnotherStreamIsBusy) {
 
 TEST(GpuWaiting, DoesNotDependOnTheOrderInWhichKernelsArrive) {
   GpuWaiting waiting;
-  waiting.set_traced(0, true, 10'000);
+  waiting.set_tracing(0, WaitTracing::on, 10'000);
   waiting.add(std::vector{edge(0, 1)});
   waiting.add(kernel(1, 350, 350, 400));
   waiting.add(kernel(1, 0, 10, 100));
@@ -101,7 +101,7 @@ TEST(GpuWaiting, DoesNotDependOnTheOrderInWhichKernelsArrive) {
 
 TEST(GpuWaiting, AcceptsEdgesThatAreReportedLate) {
   GpuWaiting waiting;
-  waiting.set_traced(0, true, 10'000);
+  waiting.set_tracing(0, WaitTracing::on, 10'000);
   waiting.add(std::vector{edge(0, 1), edge(180, 3)});
   waiting.add(std::vector{edge(150, 2)});
   waiting.add(kernel(1, 0, 10, 100));
@@ -112,11 +112,11 @@ TEST(GpuWaiting, AcceptsEdgesThatAreReportedLate) {
 
 TEST(GpuWaiting, CountsNothingWhileKernelsAreNotTraced) {
   GpuWaiting waiting;
-  waiting.set_traced(0, true, 10'000);
+  waiting.set_tracing(0, WaitTracing::on, 10'000);
   waiting.add(std::vector{edge(0, 1)});
   waiting.add(kernel(1, 0, 10, 100));
-  waiting.set_traced(120 * 1000, false, 0);
-  waiting.set_traced(500 * 1000, true, 560 * 1000);
+  waiting.set_tracing(120 * 1000, WaitTracing::off, 0);
+  waiting.set_tracing(500 * 1000, WaitTracing::on, 560 * 1000);
   waiting.add(std::vector{edge(500, 2)});
   waiting.add(kernel(2, 600, 600, 700));
   waiting.add(kernel(2, 730, 730, 800));
@@ -127,7 +127,7 @@ TEST(GpuWaiting, CountsNothingWhileKernelsAreNotTraced) {
 
 TEST(GpuWaiting, GivesALongGapAnIntervalOfItsOwn) {
   GpuWaiting waiting;
-  waiting.set_traced(0, true, 10'000);
+  waiting.set_tracing(0, WaitTracing::on, 10'000);
   waiting.add(std::vector{edge(0, 1)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(1, 150, 150, 300));
@@ -144,13 +144,25 @@ TEST(GpuWaiting, GivesALongGapAnIntervalOfItsOwn) {
 
 TEST(GpuWaiting, ResolvesAGapThatGoesOnForLongerThanAnyKernel) {
   GpuWaiting waiting;
-  waiting.set_traced(0, true, 10'000);
+  waiting.set_tracing(0, WaitTracing::on, 10'000);
   waiting.add(std::vector{edge(0, 1)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.settle(30'000 * kMs);
   EXPECT_EQ(waited(waiting).by_scope_us[1], 20'000'000 - 100);
   waiting.finish(31'000 * kMs);
   EXPECT_EQ(waited(waiting).by_scope_us[1], 11'000'000);
+}
+
+TEST(GpuWaiting, ChargesNoGapsDuringWarmUpAndKnowsTheLastKernelAfterIt) {
+  GpuWaiting waiting;
+  waiting.set_tracing(0, WaitTracing::warm_up, 10'000);
+  waiting.add(std::vector{edge(0, 1), edge(250, 2)});
+  waiting.add(kernel(1, 0, 10, 20));
+  waiting.add(kernel(1, 90, 100, 120));
+  waiting.set_tracing(200 * 1000, WaitTracing::on, 10'000 * 1000);
+  waiting.add(kernel(3, 290, 300, 400));
+  waiting.settle(1000 * 1000);
+  EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 50}, {2, 40}, {3, 10}}));
 }
 
 }  // namespace

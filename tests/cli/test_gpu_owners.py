@@ -33,13 +33,14 @@ print("listed", flush=True)
 os.execv(sys.argv[1], sys.argv[1:])
 """
 
-# Runs until the recorder has read the list of processes once more.
+# Runs until the recorder has read the list of processes twice more: between the two readings it has examined who uses the
+# GPU, and found this process alive.
 WORK = """
 import os, time
 def reads():
     return os.path.getsize(os.environ["CLIENTS"] + "/reads")
 before = reads()
-while reads() == before:
+while reads() < before + 2:
     time.sleep(0.01)
 """
 

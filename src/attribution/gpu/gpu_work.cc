@@ -55,8 +55,8 @@ std::map<KernelPowerKey, std::uint16_t> columns_for(const std::map<KernelPowerKe
 
 }  // namespace
 
-std::uint32_t GpuWork::series_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool is_probe) {
-  const auto [series, is_new] = series_index_.try_emplace(KernelSeries{process, queue, class_id, is_probe},
+std::uint32_t GpuWork::series_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool is_one_time) {
+  const auto [series, is_new] = series_index_.try_emplace(KernelSeries{process, queue, class_id, is_one_time},
                                                           static_cast<std::uint32_t>(series_index_.size()));
   if (is_new) {
     series_ns_.push_back(0);
@@ -72,7 +72,7 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const ScopePa
     if (end_ns <= begin_ns || tally.time_ns <= 0) continue;
     const double inside = seconds(end_ns - begin_ns) / seconds(activity.end_ns - activity.begin_ns);
     const auto time_ns = static_cast<std::int64_t>(inside * static_cast<double>(tally.time_ns));
-    const std::uint32_t series = series_of(process, tally.queue, tally.class_id, scopes.is_probe(tally.scope));
+    const std::uint32_t series = series_of(process, tally.queue, tally.class_id, scopes.is_one_time(tally.scope));
     series_ns_[series] += time_ns;
     series_kernel_count_[series] += tally.count;
     const double mean_ns =
@@ -124,7 +124,7 @@ std::vector<GpuWork::SeriesColumn> GpuWork::assign_columns(const std::map<std::u
     DeviceWork& work = devices.at(device);
     const std::uint16_t column = columns[device].at(code_in(process->second, series.class_id));
     work.column_of[{series.process, series.class_id}] = column;
-    series_columns[index] = {&work, column, &process->second, series.is_probe, series.class_id, 0};
+    series_columns[index] = {&work, column, &process->second, series.is_one_time, series.class_id, 0};
     const auto known = process->second.classes.find(series.class_id);
     if (known == process->second.classes.end() || series.class_id == kLostKernelClass) continue;
     if (known->second.name == kOtherKernels) continue;  // a mixture of classes, which no power describes
@@ -180,7 +180,7 @@ void GpuWork::find_full_speed_durations(std::vector<SeriesColumn>& series_column
 Extrapolation GpuWork::SeriesColumn::extrapolation_of(const Sum& sum) const {
   const TimeSpan recorded_span{sum.begin_ns, sum.end_ns};
   return names == nullptr ? Extrapolation{recorded_span, 1}
-                          : names->extrapolation_of(recorded_span, is_probe, class_id);
+                          : names->extrapolation_of(recorded_span, is_one_time, class_id);
 }
 
 // For each sum: true if the kernels that it counts were also recorded singly.

@@ -61,15 +61,15 @@ class GpuWork {
   std::map<std::string, DeviceWork> finish(const std::map<std::uint32_t, ProcessNames>& names);
 
  private:
-  // Kernels of one class in one queue of one process, either of the run or of probing.
+  // Kernels of one class in one queue of one process, either of repeated steps or of work that runs once.
   struct KernelSeries {
     std::uint32_t process;
     std::uint32_t queue;
     std::uint32_t class_id;
-    bool is_probe;
+    bool is_one_time;
     bool operator<(const KernelSeries& other) const {
-      return std::tie(process, queue, class_id, is_probe) <
-             std::tie(other.process, other.queue, other.class_id, other.is_probe);
+      return std::tie(process, queue, class_id, is_one_time) <
+             std::tie(other.process, other.queue, other.class_id, other.is_one_time);
     }
   };
   struct StoredKernel {
@@ -88,14 +88,14 @@ class GpuWork {
     DeviceWork* device = nullptr;
     std::uint16_t column = 0;
     const ProcessNames* names = nullptr;
-    bool is_probe = false;
+    bool is_one_time = false;
     std::uint32_t class_id = 0;
     double full_speed_ns = 0;  // kernel duration at full speed; 0: unknown
 
     Extrapolation extrapolation_of(const Sum& sum) const;
   };
 
-  std::uint32_t series_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool is_probe);
+  std::uint32_t series_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool is_one_time);
   std::vector<SeriesColumn> assign_columns(const std::map<std::uint32_t, ProcessNames>& names,
                                            std::map<std::string, DeviceWork>& devices) const;
   void add_co_tenant_slices(std::map<std::string, DeviceWork>& devices) const;

@@ -14,8 +14,8 @@ std::string ProcessNames::device_of(std::uint32_t queue) const {
   return known->second.device.empty() ? "ordinal " + std::to_string(known->second.ordinal) : known->second.device;
 }
 
-Extrapolation ProcessNames::extrapolation_of(TimeSpan span, bool is_probe, std::uint32_t class_id) const {
-  if (is_probe || class_id == kLostKernelClass || !steps.is_light_mode()) return {span, 1};
+Extrapolation ProcessNames::extrapolation_of(TimeSpan span, bool is_one_time, std::uint32_t class_id) const {
+  if (is_one_time || class_id == kLostKernelClass || !steps.is_light_mode()) return {span, 1};
   return steps.extrapolate(span);
 }
 
@@ -53,7 +53,7 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   captured_s_.add(activity.begin_ns, activity.end_ns, cpu_s);
   std::map<std::pair<std::uint32_t, bool>, double> busy_s;
   for (const KernelTally& tally : activity.kernel_tallies) {
-    const bool is_not_extrapolated = names.scopes.is_probe(tally.scope) || tally.class_id == kLostKernelClass;
+    const bool is_not_extrapolated = names.scopes.is_one_time(tally.scope) || tally.class_id == kLostKernelClass;
     busy_s[{tally.queue, is_not_extrapolated}] += seconds(tally.time_ns);
     names.kernel_ns[tally.class_id] += tally.time_ns;
   }
@@ -62,7 +62,7 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   }
   std::map<std::pair<std::uint32_t, bool>, double> wait_s;
   for (const WaitTally& wait : activity.waits)
-    wait_s[{wait.queue, names.scopes.is_probe(wait.scope)}] += seconds(wait.time_ns);
+    wait_s[{wait.queue, names.scopes.is_one_time(wait.scope)}] += seconds(wait.time_ns);
   for (const auto& [key, time_s] : wait_s)
     waits_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s});
   for (const StepRecord& step : activity.steps) {

@@ -49,7 +49,7 @@ struct ProcessNames {
 
   // The interval and weight that kernel sums of the interval `span` extrapolate to. Probe kernels and lost kernels do
   // not extrapolate.
-  Extrapolation extrapolation_of(TimeSpan span, bool is_probe, std::uint32_t class_id) const;
+  Extrapolation extrapolation_of(TimeSpan span, bool is_one_time, std::uint32_t class_id) const;
   // The GPU of a queue: its UUID, or "ordinal N".
   std::string device_of(std::uint32_t queue) const;
   // Called after all activities were added. Beyond kMaxKernelNames classes, those with the least time lose their

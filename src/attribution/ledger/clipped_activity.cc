@@ -83,11 +83,11 @@ std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, con
   traced.kernel_tallies.clear();
   traced.waits.clear();
   for (const KernelTally& tally : activity.kernel_tallies) {
-    const bool is_alone = scopes.is_probe(tally.scope) || tally.class_id == kLostKernelClass;
+    const bool is_alone = scopes.is_one_time(tally.scope) || tally.class_id == kLostKernelClass;
     (is_alone ? traced : extrapolated).kernel_tallies.push_back(tally);
   }
   for (const WaitTally& wait : activity.waits) {
-    (scopes.is_probe(wait.scope) ? traced : extrapolated).waits.push_back(wait);
+    (scopes.is_one_time(wait.scope) ? traced : extrapolated).waits.push_back(wait);
   }
   for (StepRecord& step : traced.steps) step.traced = true;
   std::vector<Activity> parts = {clip_activity(traced, span)};

@@ -151,12 +151,12 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
 
 void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double inside) {
   ProcessNames& names = sums_.names(process);
-  std::map<std::tuple<std::uint32_t, bool, bool>, KernelRate> rates;  // by queue, is probe, is lost
+  std::map<std::tuple<std::uint32_t, bool, bool>, KernelRate> rates;  // by queue, runs once, is lost
   for (const KernelTally& tally : activity.kernel_tallies) {
-    const bool is_probe = names.scopes.resolved_scope(tally.scope).is_probe();
-    const auto [known, is_new] = rates.try_emplace({tally.queue, is_probe, tally.class_id == kLostKernelClass});
+    const bool is_one_time = names.scopes.resolved_scope(tally.scope).is_one_time();
+    const auto [known, is_new] = rates.try_emplace({tally.queue, is_one_time, tally.class_id == kLostKernelClass});
     if (is_new) {
-      const Extrapolation all = names.extrapolation_of({activity.begin_ns, activity.end_ns}, is_probe, tally.class_id);
+      const Extrapolation all = names.extrapolation_of({activity.begin_ns, activity.end_ns}, is_one_time, tally.class_id);
       const std::string device = names.device_of(tally.queue);
       known->second = {device, inside * gpu_attribution_.rate(device, all.span.begin_ns, all.span.end_ns), all.weight};
     }

@@ -15,9 +15,6 @@ namespace {
 
 constexpr std::string_view kDataPhase = "dataloader";
 constexpr std::string_view kInputPhase = "input";  // between a batch and the model that it goes to
-constexpr std::string_view kCompilePhase = "compile";
-constexpr std::string_view kCheckpointPhase = "checkpoint";  // the first word of its phases
-constexpr std::string_view kSetupPhase = "setup";
 
 bool is_communication(const ResolvedScope& scope) {
   return scope.phase == "communication" || scope.op.starts_with("c10d") || scope.op.starts_with("nccl");
@@ -50,7 +47,7 @@ void Ledger::add_waits(std::uint32_t process, const Activity& activity, double i
   ProcessNames& names = sums_.names(process);
   for (const WaitTally& wait : activity.waits) {
     const ResolvedScope& scope = names.scopes.resolved_scope(wait.scope);
-    const Extrapolation all = names.extrapolation_of({activity.begin_ns, activity.end_ns}, scope.is_probe(), 0);
+    const Extrapolation all = names.extrapolation_of({activity.begin_ns, activity.end_ns}, scope.is_one_time(), 0);
     const std::string device = names.device_of(wait.queue);
     const auto gpu = energy_.gpus.find(device);
     if (gpu == energy_.gpus.end()) continue;

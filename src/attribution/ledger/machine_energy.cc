@@ -5,6 +5,7 @@
 #include <array>
 #include <tuple>
 
+#include "attribution/gpu/usual_kernel_powers.h"
 #include "base/clock.h"
 #include "statistics/random.h"
 
@@ -33,11 +34,16 @@ void widen_co_tenant_power(PowerFit& fit, std::uint16_t column) {
   std::tie(power.low_w, power.high_w) = central_interval(fit.replicates[column], 0.9);
 }
 
+struct MeanPowers {
+  double busy_w = 0;  // while kernels run
+  IdlePower idle;
+};
+
 // Where the kernel classes cannot be identified, their mean power and idle power still can: the measured energy is the
 // sum of both over their times. The two powers with the largest posterior density: the less time one of them has, the
 // less the energy shows about it, and the more its prior counts. Only from the first kernel to the last one: before it the
 // GPU may be in a sleep state.
-PowerFit unidentified_powers(const DeviceWork& work, const PowerEvidence& evidence) {
+MeanPowers mean_powers(const DeviceWork& work, const PowerEvidence& evidence) {
   TimeSpan kernels{INT64_MAX, INT64_MIN};
   for (const DeviceWork::Slice& slice : work.slices)
     kernels = {std::min(kernels.begin_ns, slice.begin_ns), std::max(kernels.end_ns, slice.end_ns)};
@@ -55,11 +61,9 @@ PowerFit unidentified_powers(const DeviceWork& work, const PowerEvidence& eviden
   const double length_s = updates.size() < 2 ? 0 : seconds(updates.back().time_ns - updates.front().time_ns);
   const double idle_s = std::max(length_s - busy_s, 0.0);
   const double joules = length_s > 0 ? updates.back().joules - updates.front().joules : 0;
-  const double gain_spread = evidence.calibrated.gain_spread;
   if (!evidence.calibrated.active_idle) {
     const double busy_w = joules > 0 ? joules / (busy_s + kDefaultIdleFraction * idle_s) : 1;
-    const IdlePower idle{kDefaultIdleFraction * busy_w, kDefaultIdleFraction / 2 * busy_w};
-    return equal_powers(work.timeline.classes(), busy_w, idle, gain_spread);
+    return {busy_w, {kDefaultIdleFraction * busy_w, kDefaultIdleFraction / 2 * busy_w}};
   }
   IdlePower idle = *evidence.calibrated.active_idle;
   double busy_w = kUsualBusyOverIdle * idle.watts;
@@ -72,7 +76,7 @@ PowerFit unidentified_powers(const DeviceWork& work, const PowerEvidence& eviden
     busy_w += factor * busy_variance;
     idle.watts = std::max(idle.watts + factor * idle_variance, kLeastPower_w);
   }
-  return equal_powers(work.timeline.classes(), std::max(busy_w, kLeastBusyOverIdle * idle.watts), idle, gain_spread);
+  return {std::max(busy_w, kLeastBusyOverIdle * idle.watts), idle};
 }
 
 TimeCurve scaled_to_total(TimeCurve curve, const TimeCurve& grid) {
@@ -98,9 +102,19 @@ std::optional<AttributionMode> parse_attribution_mode(std::string_view name) {
 
 GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
                              std::span<const ClassPrior> priors) {
-  std::optional<PowerFit> fit = fit_powers(work.timeline, evidence, priors);
   const double gain_spread = evidence.calibrated.gain_spread;
-  if (!fit) fit = priors.empty() ? unidentified_powers(work, evidence) : prior_powers(priors, gain_spread);
+  std::vector<ClassPrior> usual;
+  if (priors.empty()) {
+    const MeanPowers mean = mean_powers(work, evidence);
+    if (evidence.calibrated.active_idle) usual = usual_priors(work.kernels, mean.idle, mean.busy_w);
+    priors = usual;
+  }
+  std::optional<PowerFit> fit = fit_powers(work.timeline, evidence, priors);
+  if (!fit && priors.empty()) {
+    const MeanPowers mean = mean_powers(work, evidence);
+    fit = equal_powers(work.timeline.classes(), mean.busy_w, mean.idle, gain_spread);
+  }
+  if (!fit) fit = prior_powers(priors, gain_spread);
   for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kLeastPower_w);
   if (work.co_tenant_column) widen_co_tenant_power(*fit, *work.co_tenant_column);
   TimeCurve modelled_j(span, cell_count_for(span));

@@ -14,6 +14,10 @@ void add_if_known(std::vector<std::string>& path, const std::string& name) {
   if (!name.empty()) path.push_back(name);
 }
 
+bool is_one_time_phase(std::string_view phase) {
+  return phase == kSetupPhase || phase == kCompilePhase || phase.starts_with(kCheckpointPhase);
+}
+
 // The innermost name wins: callers walk the chain from the inside out.
 void keep_first(std::string& known, const std::string& name) {
   if (known.empty()) known = name;
@@ -36,10 +40,13 @@ std::vector<std::string> ResolvedScope::layer_path() const {
 
 std::string ResolvedScope::op_with_tensors() const { return op.empty() || tensors.empty() ? op : op + " " + tensors; }
 
-bool ScopePaths::is_probe(std::uint32_t scope) const {
+bool ResolvedScope::is_one_time() const { return is_probe() || is_one_time_phase(phase); }
+
+bool ScopePaths::is_one_time(std::uint32_t scope) const {
   for (int depth = 0; scope != 0 && depth < kDeepest; ++depth) {
     const auto known = scopes_.find(scope);
     if (known == scopes_.end()) return false;
+    if (known->second.kind == ScopeKind::phase && is_one_time_phase(known->second.name)) return true;
     if (known->second.kind == ScopeKind::mode) return known->second.name == kProbeMode;
     scope = known->second.parent;
   }

@@ -13,6 +13,11 @@
 
 namespace joulemap::attribution {
 
+// Phases of work that does not repeat from step to step.
+inline constexpr std::string_view kSetupPhase = "setup";
+inline constexpr std::string_view kCompilePhase = "compile";
+inline constexpr std::string_view kCheckpointPhase = "checkpoint";  // the first word of its phases
+
 struct ResolvedScope {
   std::string mode;
   std::string phase;
@@ -28,6 +33,8 @@ struct ResolvedScope {
   // "aten::conv2d [64,3,224,224] [64,3,7,7]"; the operation alone if its inputs are unknown.
   std::string op_with_tensors() const;
   bool is_probe() const { return mode == kProbeMode; }
+  // Probing, setup, compilation, checkpoints: light mode does not extrapolate them.
+  bool is_one_time() const;
 };
 
 class ScopePaths {
@@ -42,7 +49,7 @@ class ScopePaths {
   };
   OperationCounts operations() const;
   // Considers the scopes defined so far.
-  bool is_probe(std::uint32_t scope) const;
+  bool is_one_time(std::uint32_t scope) const;
   bool contains(std::uint32_t scope) const { return scope == 0 || scopes_.contains(scope); }
 
  private:

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/gpu/usual_kernel_powers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "attribution/gpu/kernel_power_hierarchy.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// Above-idle power as a multiple of active-idle power: `most` x^n / (x^n + 1), x = duration / `half_us`.
+struct PowerCurve {
+  std::string_view family;
+  double most;
+  double half_us;
+  double exponent;
+};
+constexpr PowerCurve kCurves[] = {
+    {"attention", 4.3, 25, 1.2},  {"convolution", 4.7, 24, 1}, {"gemm", 5.9, 20, 1},
+    {"normalization", 3.4, 5, 1}, {"softmax", 3.4, 5, 1},      {"pooling", 3.5, 8, 1},
+    {"elementwise", 3.9, 3.3, 2}, {"layout", 3.5, 4, 2},       {"gather", 3.1, 6, 1.5},
+    {"reduction", 4.3, 14, 1.5},  {"optimizer", 3.5, 6, 2},    {"fill", 2.3, 4, 2},
+    {"random", 3.9, 3.3, 2},
+};
+constexpr PowerCurve kOther = {"other", 3.5, 10, 1};
+// Copies between host and device: the GPU waits for the bus.
+constexpr double kBusCopy = 0.05;
+constexpr double kDeviceCopy = 3.1;
+// A kernel with fewer blocks than multiprocessors leaves some of them idle. An H200 has 132.
+constexpr double kMultiprocessors = 132;
+constexpr double kLeastFilled = 0.1;
+
+const PowerCurve& curve_of(std::string_view family) {
+  const auto* const known = std::ranges::find(kCurves, family, &PowerCurve::family);
+  return known == std::end(kCurves) ? kOther : *known;
+}
+
+}  // namespace
+
+double usual_power_above_idle(const ObservedKernels& seen) {
+  const KernelPowerKey& key = seen.kernel_key;
+  if (key.kind == KernelKind::copy) return key.name.find("DtoD") != std::string::npos ? kDeviceCopy : kBusCopy;
+  const PowerCurve& curve = curve_of(family_of(key));
+  const double x = std::pow(1e6 * seen.mean_kernel_s() / curve.half_us, curve.exponent);
+  const double filled = key.kind == KernelKind::kernel && seen.blocks > 0
+                            ? std::clamp(seen.blocks / kMultiprocessors, kLeastFilled, 1.0)
+                            : 1;
+  return curve.most * filled * x / (x + 1);
+}
+
+std::vector<ClassPrior> usual_priors(std::span<const std::vector<ObservedKernels>> columns, const IdlePower& idle,
+                                     double mean_busy_w) {
+  std::vector<double> above;
+  double all_s = 0;
+  double all_above_s = 0;
+  for (const std::vector<ObservedKernels>& column : columns) {
+    double column_s = 0;
+    double above_s = 0;
+    for (const ObservedKernels& seen : column) {
+      column_s += seen.time_s;
+      above_s += seen.time_s * usual_power_above_idle(seen);
+    }
+    above.push_back(column_s > 0 ? above_s / column_s : -1);
+    all_s += column_s;
+    all_above_s += above_s;
+  }
+  std::vector<ClassPrior> priors;
+  if (all_above_s <= 0) return priors;
+  const double mean_above = all_above_s / all_s;
+  const double above_w = std::max(mean_busy_w - idle.watts, 0.0) / mean_above;
+  for (const double multiple : above) {
+    const double watts = idle.watts + above_w * (multiple < 0 ? mean_above : multiple);
+    priors.push_back({watts, kUsualPowerSpread, true});
+  }
+  priors.push_back({idle.watts, idle.spread_w / idle.watts, true});
+  return priors;
+}
+
+}  // namespace joulemap::attribution
