@@ -19,6 +19,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 os.environ.setdefault("XLA_FLAGS", "--xla_gpu_deterministic_ops=true")
 
+import user_program_further as further  # noqa: E402
 import user_program_images as images  # noqa: E402
 import user_program_language as language  # noqa: E402
 
@@ -40,6 +41,11 @@ PROGRAMS = {
         images.lightning,
         language.trainer,
         images.jax,
+        further.vision_transformer,
+        further.policy_gradient,
+        further.diffusion,
+        further.speech,
+        further.graph_network,
     )
 }
 

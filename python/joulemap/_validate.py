@@ -6,6 +6,7 @@ the plain pass."""
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 import time
@@ -19,7 +20,7 @@ from ._validate_report import Validated, compare_with_recording
 from ._validate_rounds import Rounds, Variant, WindowMeter, plain_variant
 
 # Share of extra passes before and after the attributed interval, so that its edges are like the rest.
-LEAD_SHARE = 0.25
+LEAD_SHARE = 0.1
 SYNC_PERIOD_S = 0.1
 
 
@@ -144,6 +145,19 @@ class Validation(contextlib.AbstractContextManager):
 
 
 @contextlib.contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """Without garbage collection, whose pauses of milliseconds fall on any pass."""
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextlib.contextmanager
 def _capture_paused(run: Pass) -> Iterator[None]:
     """Excludes what runs inside from the program: a recording contains it in mode `probe`."""
     session = None
@@ -194,7 +208,7 @@ def validate(
     run = Pass(torch, model, _call_of(model, inputs, loss, train), train)
     device, domain = _device_of(model)
     # The meter opens first: the update interval of a slow counter is known after a few seconds.
-    with WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:
+    with _garbage_kept(), WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:
         spans = _record_plain_passes(validation, model, recorded_s, probe)
         loops = validation.measure(meter, seconds, rounds, seed, progress)
     title = f"{type(unwrapped(model)).__name__}, {'training' if train else 'inference'}"

@@ -176,6 +176,7 @@ class Doubling:
 
     def _doubled_forward(self, module: Any, forward: Callable) -> Callable:
         copies = self._seen[id(module)].changes_inputs
+        parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
 
         def call(*args: Any, **kwargs: Any) -> Any:
             leaves: list = []
@@ -188,7 +189,7 @@ class Doubling:
             if not self._is_control:
                 second_output = forward(*second_args, **second_kwargs)
                 if self._train:
-                    self._run_second_backward(module, output, second_output, leaves)
+                    self._run_second_backward(parameters, output, second_output, leaves)
             return output
 
         return call
@@ -202,11 +203,10 @@ class Doubling:
                 leaves.append(tensor.requires_grad_())
         return tensor.clone() if copies else tensor
 
-    def _run_second_backward(self, module: Any, output: Any, second_output: Any, leaves: list) -> None:
+    def _run_second_backward(self, parameters: list, output: Any, second_output: Any, leaves: list) -> None:
         torch = self._torch
         outputs = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
         second_outputs = [tensor for tensor in tensors_in(second_output) if tensor.requires_grad]
-        parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         targets = list({id(tensor): tensor for tensor in (*leaves, *parameters)}.values())
         if not outputs or not targets:
             return

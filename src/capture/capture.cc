@@ -39,6 +39,13 @@ std::uint64_t next_instance_id() {
 
 std::int64_t this_thread_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
+WaitTracing wait_tracing(const TracingPolicy::Decision& step, bool was_traced) {
+  if (!step.traced) return WaitTracing::off;
+  // Enabling kernel records takes milliseconds, in which the GPU waits: not for what the program does.
+  if (!was_traced) return WaitTracing::warm_up;
+  return step.is_first || step.sampled ? WaitTracing::apart : WaitTracing::on;
+}
+
 }  // namespace
 
 struct Capture::OpenRegion {
@@ -202,9 +209,7 @@ void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_n
   kernels_.begin_step(serial, marks_.step(number, time_ns, name), time_ns, step.traced && !reads_cpu_at_edges_.load());
   step_serial_.store(serial);
   step_begin_ns_.store(time_ns);
-  // Enabling kernel records takes milliseconds, in which the GPU waits: not for what the program does.
-  const WaitTracing traced = was_traced ? WaitTracing::on : WaitTracing::warm_up;
-  trace_kernels(step.traced ? traced : WaitTracing::off, time_ns, current_scope());
+  trace_kernels(wait_tracing(step, was_traced), time_ns, current_scope());
 }
 
 void Capture::set_probing(bool on) {

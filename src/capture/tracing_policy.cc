@@ -67,6 +67,7 @@ TracingPolicy::Decision TracingPolicy::next(std::int64_t now_ns, const KernelLog
   consecutive_traced_ = step.traced ? consecutive_traced_ + 1 : 0;
   if (step.traced) last_traced_ns_ = now_ns;
   steps_since_traced_ = step.traced ? 0 : steps_since_traced_ + 1;
+  step.is_first = step_count_ <= kFirstSteady;
   step.sampled = step.traced && step_count_ >= kFirstSampled && now_ns >= next_sample_ns_;
   if (step.sampled) next_sample_ns_ = now_ns + kSamplePeriod_ns;
   return step;

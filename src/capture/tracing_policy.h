@@ -22,8 +22,9 @@ class TracingPolicy {
   explicit TracingPolicy(TracingMode tracing_mode) : tracing_mode_(tracing_mode) {}
 
   struct Decision {
-    bool traced = true;    // modules and kernels are traced
-    bool sampled = false;  // operations and functions, too
+    bool traced = true;     // modules and kernels are traced
+    bool sampled = false;   // operations and functions, too
+    bool is_first = false;  // among the first steps: they contain compilation and the search for algorithms
   };
   // `load`: load of the traced steps so far.
   Decision next(std::int64_t now_ns, const KernelLog::Load& load);

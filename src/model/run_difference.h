@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/diagnostics.h"
+#include "model/idle_cause.h"
 
 namespace joulemap {
 
@@ -47,6 +48,15 @@ struct ComparedEnergy {
   double energy_j = 0;
   std::optional<double> low_j;
   std::optional<double> high_j;
+  std::optional<double> waiting_j = {};  // of the idle GPU while it waited for this; not part of energy_j
+};
+
+// Energy of idle devices with one cause, per unit. 0 where a run has none.
+struct IdleDifference {
+  IdleCause cause = IdleCause::unknown;
+  std::string device;
+  double a_j = 0;
+  double b_j = 0;
 };
 
 struct DifferenceEntry {
@@ -128,6 +138,7 @@ struct RunDifference {
   std::vector<std::string> domains;  // domains in the total
   DifferenceEntry total;
   std::vector<DifferenceEntry> entries;     // largest difference first
+  std::vector<IdleDifference> idle = {};    // largest difference first
   std::optional<double> failure_threshold;  // threshold as a fraction, if given
   bool failed = false;                      // the total grew by more than failure_threshold, beyond the noise
   Diagnostics diagnostics;

@@ -175,6 +175,9 @@ void write_row(JsonWriter& json, const ReportRow& row, std::string_view by, Name
       .value(names.number_of(row.basis))
       .value(names.number_of(std::string(row.cause ? to_string(row.cause->largest_class) : "")))
       .value(names.number_of(std::string(row.cause ? to_string(row.cause->basis) : "")))
+      .value(brief(row.waiting_j))
+      .value(brief(row.waiting_low_j))
+      .value(brief(row.waiting_high_j))
       .end_array();
 }
 

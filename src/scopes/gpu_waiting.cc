@@ -16,6 +16,8 @@ constexpr std::size_t kMaxLongGaps = 100'000;
 // No kernel runs for longer: after this time without a kernel the device was idle, and not inside one.
 constexpr std::int64_t kLongestKernel_ns = 10'000'000'000;
 
+bool is_charged(WaitTracing tracing) { return tracing == WaitTracing::on || tracing == WaitTracing::apart; }
+
 void append_activity(const std::map<std::tuple<std::uint32_t, std::uint32_t, WaitKind>, WaitTally>& tallies,
                      TimeSpan span, std::vector<Activity>& into) {
   if (tallies.empty()) return;
@@ -38,12 +40,17 @@ void GpuWaiting::add(std::span<const HostEdge> edges) {
   forgotten_edges_ += excess;
 }
 
-void GpuWaiting::add(const LaunchedKernel& kernel) { devices_[kernel.device].pending.push_back(kernel); }
+void GpuWaiting::add(const LaunchedKernel& kernel) {
+  const auto [device, is_new] = devices_.try_emplace(kernel.device);
+  if (is_new) device->second.tracing = forgotten_tracing_;
+  device->second.pending.push_back(kernel);
+}
 
 void GpuWaiting::set_tracing(std::int64_t time_ns, WaitTracing tracing, std::int64_t drained_ns) {
-  if (tracing == tracing_) return;
+  if (tracing == tracing_ && tracing != WaitTracing::apart) return;
   tracing_ = tracing;
-  toggles_.push_back({time_ns, tracing, drained_ns});
+  if (tracing == WaitTracing::apart) ++parts_;
+  toggles_.push_back({time_ns, tracing, drained_ns, parts_});
 }
 
 void GpuWaiting::settle(std::int64_t until_ns) {
@@ -51,7 +58,7 @@ void GpuWaiting::settle(std::int64_t until_ns) {
     settle(device, until_ns);
     const std::int64_t idle_until_ns = until_ns - kLongestKernel_ns;
     apply_toggles(device, idle_until_ns);
-    if (device.tracing != WaitTracing::on || !device.idle_from_ns || *device.idle_from_ns >= idle_until_ns) continue;
+    if (!is_charged(device.tracing) || !device.idle_from_ns || *device.idle_from_ns >= idle_until_ns) continue;
     charge_gap(device, idle_until_ns, nullptr);
     device.idle_from_ns = idle_until_ns;
   }
@@ -62,7 +69,7 @@ void GpuWaiting::finish(std::int64_t end_ns) {
   for (auto& [ordinal, device] : devices_) {
     settle(device, INT64_MAX);
     apply_toggles(device, end_ns);
-    if (device.tracing == WaitTracing::on && device.idle_from_ns) charge_gap(device, end_ns, nullptr);
+    if (is_charged(device.tracing) && device.idle_from_ns) charge_gap(device, end_ns, nullptr);
     device.idle_from_ns.reset();
   }
   edges_.clear();
@@ -73,9 +80,10 @@ void GpuWaiting::apply_toggles(Device& device, std::int64_t until_ns) {
   for (; device.next_toggle < toggles_.size() && toggles_[device.next_toggle].time_ns <= until_ns;
        ++device.next_toggle) {
     const Toggle& toggle = toggles_[device.next_toggle];
+    if (is_charged(device.tracing) && device.idle_from_ns) charge_gap(device, toggle.time_ns, nullptr);
     const WaitTracing before = std::exchange(device.tracing, toggle.tracing);
-    if (before == WaitTracing::on && device.idle_from_ns) charge_gap(device, toggle.time_ns, nullptr);
-    const bool continues = before == WaitTracing::warm_up && toggle.tracing == WaitTracing::on;
+    device.part = toggle.part;
+    const bool continues = before != WaitTracing::off && toggle.tracing != WaitTracing::off;
     if (continues && device.idle_from_ns && !device.is_draining) {
       device.idle_from_ns = std::max(*device.idle_from_ns, toggle.time_ns);
       continue;
@@ -95,7 +103,7 @@ void GpuWaiting::settle(Device& device, std::int64_t until_ns) {
   });
   for (auto kernel = pending.begin(); kernel != later; ++kernel) {
     apply_toggles(device, kernel->start_ns);
-    if (device.tracing == WaitTracing::on && device.idle_from_ns) charge_gap(device, kernel->start_ns, &*kernel);
+    if (is_charged(device.tracing) && device.idle_from_ns) charge_gap(device, kernel->start_ns, &*kernel);
     if (std::exchange(device.is_draining, false)) device.idle_from_ns.reset();
     device.idle_from_ns = std::max(device.idle_from_ns.value_or(kernel->end_ns), kernel->end_ns);
     device.last_queue = kernel->queue;
@@ -103,11 +111,15 @@ void GpuWaiting::settle(Device& device, std::int64_t until_ns) {
   pending.erase(pending.begin(), later);
 }
 
+GpuWaiting::Sums& GpuWaiting::sums_for(const Device& device, std::int64_t gap_ns) {
+  if (gap_ns >= kLongGap_ns && long_gaps_.size() < kMaxLongGaps) return long_gaps_.emplace_back();
+  return device.tracing == WaitTracing::apart ? unusual_steps_[device.part] : short_gaps_;
+}
+
 void GpuWaiting::charge_gap(const Device& device, std::int64_t to_ns, const LaunchedKernel* next) {
   const std::int64_t from_ns = *device.idle_from_ns;
   if (to_ns <= from_ns) return;
-  const bool is_long = to_ns - from_ns >= kLongGap_ns && long_gaps_.size() < kMaxLongGaps;
-  Sums& sums = is_long ? long_gaps_.emplace_back() : short_gaps_;
+  Sums& sums = sums_for(device, to_ns - from_ns);
   sums.span = {std::min(sums.span.begin_ns, from_ns), std::max(sums.span.end_ns, to_ns)};
   if (next == nullptr) return charge_host({from_ns, to_ns}, device.last_queue, sums);
   const std::int64_t launch_ns = std::clamp(next->launch_ns.value_or(to_ns), from_ns, to_ns);
@@ -155,6 +167,7 @@ void GpuWaiting::forget(std::int64_t until_ns) {
   const auto needed = std::ranges::upper_bound(edges_, open_ns, {}, &HostEdge::time_ns);
   if (needed - edges_.begin() > 1) edges_.erase(edges_.begin(), std::prev(needed));
   if (applied == 0) return;
+  forgotten_tracing_ = toggles_[applied - 1].tracing;
   toggles_.erase(toggles_.begin(), toggles_.begin() + static_cast<std::ptrdiff_t>(applied));
   for (auto& [ordinal, device] : devices_) device.next_toggle -= applied;
 }
@@ -162,8 +175,10 @@ void GpuWaiting::forget(std::int64_t until_ns) {
 void GpuWaiting::take(std::vector<Activity>& into) {
   append_activity(short_gaps_.tallies, short_gaps_.span, into);
   for (const Sums& gap : long_gaps_) append_activity(gap.tallies, gap.span, into);
+  for (const auto& [part, sums] : unusual_steps_) append_activity(sums.tallies, sums.span, into);
   short_gaps_ = {};
   long_gaps_.clear();
+  unusual_steps_.clear();
 }
 
 }  // namespace joulemap

@@ -34,7 +34,8 @@ struct HostEdge {
 
 enum class WaitTracing : std::uint8_t {
   off,      // no kernel records
-  warm_up,  // records, but the host is slower than usual: gaps are not charged
+  warm_up,  // records, but tracing has just begun and slows the host down: gaps are not charged
+  apart,    // an unusual step: its gaps are charged in an activity of their own
   on,
 };
 
@@ -52,7 +53,7 @@ class GpuWaiting {
   // Edges in order of time within one call; needed only for the time in which kernels are traced.
   void add(std::span<const HostEdge> edges);
   void add(const LaunchedKernel& kernel);
-  // From time_ns on. Calls in order of time. Initially off. Kernels that were launched before run until `drained_ns` at
+  // From time_ns on. Calls in order of time. Initially off. Each call with `apart` begins another activity. Kernels that were launched before run until `drained_ns` at
   // the latest: from then on the device is idle until the first traced kernel.
   void set_tracing(std::int64_t time_ns, WaitTracing tracing, std::int64_t drained_ns);
 
@@ -77,29 +78,35 @@ class GpuWaiting {
     std::int64_t time_ns;
     WaitTracing tracing;
     std::int64_t drained_ns;
+    std::uint64_t part;
   };
   struct Device {
     std::vector<LaunchedKernel> pending;
     std::optional<std::int64_t> idle_from_ns;  // end of the last kernel; empty: unknown since tracing began
     bool is_draining = false;                  // idle_from_ns is when it will have drained
     WaitTracing tracing = WaitTracing::off;
+    std::uint64_t part = 0;  // key of unusual_steps_
     std::uint32_t last_queue = 0;
     std::size_t next_toggle = 0;  // index into toggles_
   };
 
   void settle(Device& device, std::int64_t until_ns);
   void apply_toggles(Device& device, std::int64_t until_ns);
+  Sums& sums_for(const Device& device, std::int64_t gap_ns);
   void charge_gap(const Device& device, std::int64_t to_ns, const LaunchedKernel* next);
   void charge(TimeSpan piece, std::uint32_t queue, std::uint32_t scope, WaitKind kind, Sums& sums);
   void charge_host(TimeSpan span, std::uint32_t queue, Sums& sums);
   void forget(std::int64_t until_ns);
 
   WaitTracing tracing_ = WaitTracing::off;
-  std::vector<HostEdge> edges_;  // by time
-  std::vector<Toggle> toggles_;  // by time
+  std::vector<HostEdge> edges_;                       // by time
+  std::vector<Toggle> toggles_;                       // by time
+  WaitTracing forgotten_tracing_ = WaitTracing::off;  // after the toggles that were removed
   std::map<std::uint32_t, Device> devices_;
   Sums short_gaps_;
   std::vector<Sums> long_gaps_;
+  std::map<std::uint64_t, Sums> unusual_steps_;
+  std::uint64_t parts_ = 0;  // number of calls with `apart`
   std::uint64_t forgotten_edges_ = 0;
 };
 

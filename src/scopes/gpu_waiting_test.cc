@@ -165,5 +165,37 @@ TEST(GpuWaiting, ChargesNoGapsDuringWarmUpAndKnowsTheLastKernelAfterIt) {
   EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 50}, {2, 40}, {3, 10}}));
 }
 
+TEST(GpuWaiting, ChargesTheGapsOfADeviceWhoseFirstKernelCameLongAfterTracingBegan) {
+  GpuWaiting waiting;
+  waiting.set_tracing(0, WaitTracing::on, 10'000);
+  waiting.settle(50 * kMs);
+  waiting.add(std::vector{edge(99'000, 1)});
+  waiting.add(kernel(1, 100'000, 100'010, 100'020));
+  waiting.add(kernel(2, 100'060, 100'070, 100'080));
+  waiting.settle(1000 * kMs);
+  EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 40}, {2, 10}}));
+}
+
+TEST(GpuWaiting, KeepsTheGapsOfUnusualStepsApart) {
+  GpuWaiting waiting;
+  waiting.add(std::vector{edge(0, 1)});
+  waiting.set_tracing(0, WaitTracing::apart, 10'000);
+  waiting.add(kernel(1, 0, 10, 20));
+  waiting.add(kernel(1, 20, 70, 80));
+  waiting.set_tracing(100 * 1000, WaitTracing::apart, 0);
+  waiting.add(kernel(1, 100, 110, 120));
+  waiting.set_tracing(200 * 1000, WaitTracing::on, 0);
+  waiting.add(kernel(1, 200, 210, 220));
+  waiting.settle(1000 * 1000);
+  std::vector<Activity> activities;
+  waiting.take(activities);
+  ASSERT_EQ(activities.size(), 3u);
+  const auto waited_us = [](const Activity& activity) { return activity.waits.front().time_ns / 1000; };
+  EXPECT_EQ(waited_us(activities[0]), 10);
+  EXPECT_EQ(waited_us(activities[1]), 50 + 20);
+  EXPECT_EQ(activities[1].end_ns, 100 * 1000);
+  EXPECT_EQ(waited_us(activities[2]), 10 + 80);
+}
+
 }  // namespace
 }  // namespace joulemap

@@ -19,6 +19,9 @@ export function readData(text) {
       basis: name(row[10]),
       cause: name(row[11]) || null,
       cause_basis: name(row[12]) || null,
+      waiting_j: row[13],
+      waiting_low_j: row[14],
+      waiting_high_j: row[15],
     }));
     for (const row of level.rows) row.share = shareOf(row.energy_j, wholeOf(level));
   }

@@ -52,6 +52,14 @@ function columns(data) {
     { key: "cause", text: "Cause", value: (row) => row.cause, first: 1, title: "cause of most of the time" },
     { key: "basis", text: "Basis", value: (row) => row.basis, first: 1 },
   ];
+  if (data.levels.some((level) => level.rows.some((row) => row.waiting_j > 0)))
+    list.splice(list.length - 2, 0, {
+      key: "waiting_j",
+      text: "Waiting",
+      value: (row) => row.waiting_j,
+      number: true,
+      title: "energy of the idle GPU while it waited for this row; not part of Energy",
+    });
   if (steps > 1)
     list.splice(4, 0, {
       key: "per_step",
@@ -227,6 +235,8 @@ function cell(row, column, most) {
       );
     case "interval":
       return h("td", { class: "number unit" }, plusMinusText(row));
+    case "waiting_j":
+      return h("td", { class: "number", title: waitingInterval(row) }, joules(value));
     case "per_step":
       return h("td", { class: "number" }, joules(value));
     case "share":
@@ -245,6 +255,9 @@ function cell(row, column, most) {
       return h("td", {}, value);
   }
 }
+
+const waitingInterval = (row) =>
+  row.waiting_low_j === null ? null : `${joules(row.waiting_low_j)} to ${joules(row.waiting_high_j)}`;
 
 // A bar with the interval as a whisker at its end.
 function whisker(row, most) {

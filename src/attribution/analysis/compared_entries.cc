@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -23,6 +24,8 @@ using EntryKey = std::pair<std::string, std::vector<std::string>>;  // device, p
 struct SideValues {
   std::vector<double> energy_j;
   std::vector<double> within_j;
+  double waiting_j = 0;  // mean of all recordings
+  bool has_waiting = false;
   bool is_present = false;
   bool is_known = true;
 
@@ -55,6 +58,8 @@ void gather_side(Gathered& gathered, std::span<const RecordingEntries> side, Sid
       SideValues& here = one.*values;
       here.is_present = true;
       here.energy_j[i] = *row.energy_j / side[i].unit_count;
+      here.has_waiting = here.has_waiting || row.waiting_j.has_value();
+      here.waiting_j += row.waiting_j.value_or(0) / side[i].unit_count / static_cast<double>(side.size());
       if (!row.low_j || !row.high_j) here.is_known = false;
       if (!here.is_known) continue;
       here.within_j[i] = 0.5 * (*row.high_j - *row.low_j) / kHalfWidth90 / side[i].unit_count;
@@ -82,6 +87,7 @@ double family_factor(const statistics::RunContrast& run, double level) {
 void fill_side(std::optional<ComparedEnergy>& energy, const SideValues& side, double half_width_j, bool is_known) {
   if (!side.is_present) return;
   energy = ComparedEnergy{mean_energy(side), {}, {}};
+  if (side.has_waiting) energy->waiting_j = side.waiting_j;
   if (!is_known) return;
   energy->low_j = energy->energy_j - half_width_j;
   energy->high_j = energy->energy_j + half_width_j;
@@ -117,10 +123,31 @@ double probability_of(const GatheredEntry& one, double factor) {
   return statistics::t_probability(one.contrast.difference() / error_j, one.contrast.degrees_of_freedom);
 }
 
+std::vector<IdleDifference> compare_idle(std::span<const RecordingEntries> a, std::span<const RecordingEntries> b) {
+  std::map<std::pair<std::string, IdleCause>, IdleDifference> found;
+  const auto add = [&](std::span<const RecordingEntries> side, double IdleDifference::*energy_j) {
+    for (const RecordingEntries& recording : side) {
+      for (const IdleEntry& entry : recording.rows->idle) {
+        IdleDifference& one = found[{entry.device, entry.cause}];
+        one.cause = entry.cause;
+        one.device = entry.device;
+        one.*energy_j += entry.energy_j.value_or(0) / recording.unit_count / static_cast<double>(side.size());
+      }
+    }
+  };
+  add(a, &IdleDifference::a_j);
+  add(b, &IdleDifference::b_j);
+  std::vector<IdleDifference> all;
+  for (const auto& [key, one] : found) all.push_back(one);
+  std::ranges::stable_sort(all, std::greater(), [](const IdleDifference& one) { return std::abs(one.b_j - one.a_j); });
+  return all;
+}
+
 }  // namespace
 
 void compare_entries(std::span<const RecordingEntries> a, std::span<const RecordingEntries> b,
                      const statistics::RunContrast& run, RunDifference& difference) {
+  difference.idle = compare_idle(a, b);
   Gathered gathered;
   gather_side(gathered, a, &GatheredEntry::a, {a.size(), b.size()});
   gather_side(gathered, b, &GatheredEntry::b, {a.size(), b.size()});

@@ -57,19 +57,24 @@ GpuAttribution::Device GpuAttribution::split_energy(const MachineEnergy::Gpu& gp
 // intervals of about a second; where they explain most of the idle time of a cell, they get all of its idle energy.
 void GpuAttribution::split_idle(Device& device, const TimeCurve* wait_s) {
   const TimeCurve& idle_j = device.idle_j_over_time;
-  device.waiting_rate = device.unexplained_j = device.unexplained_s = TimeCurve(idle_j.span(), idle_j.size());
+  device.waiting_rate = device.waiting_time_share = TimeCurve(idle_j.span(), idle_j.size());
+  device.unexplained_j = device.unexplained_s = device.waiting_rate;
   for (std::size_t cell = 0; cell < idle_j.size(); ++cell) {
     const double idle_s = device.idle_s_over_time[cell];
     const double waiting_s = wait_s != nullptr ? (*wait_s)[cell] : 0;
     const bool is_explained = waiting_s >= kExplainedFraction * idle_s;
     const double explained_s = is_explained ? idle_s : waiting_s;
-    if (waiting_s > 0 && idle_s > 0)
+    if (waiting_s > 0 && idle_s > 0) {
       device.waiting_rate.set(cell, idle_j[cell] * explained_s / idle_s / waiting_s * idle_j.cell_s());
+      device.waiting_time_share.set(cell, explained_s / waiting_s * idle_j.cell_s());
+    }
     if (is_explained && waiting_s > 0) continue;
     device.unexplained_s.set(cell, idle_s - explained_s);
     if (idle_s > 0) device.unexplained_j.set(cell, idle_j[cell] * (1 - explained_s / idle_s));
   }
-  for (TimeCurve* curve : {&device.waiting_rate, &device.unexplained_j, &device.unexplained_s}) curve->finish();
+  for (TimeCurve* curve :
+       {&device.waiting_rate, &device.waiting_time_share, &device.unexplained_j, &device.unexplained_s})
+    curve->finish();
 }
 
 GpuAttribution::GpuAttribution(const MachineEnergy& energy, const ActivitySums& sums) {
@@ -122,9 +127,12 @@ double GpuAttribution::idle_j() const {
   return sum_j;
 }
 
-double GpuAttribution::waiting_rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const {
+GpuAttribution::WaitingRate GpuAttribution::waiting_rate(const std::string& device, std::int64_t from_ns,
+                                                         std::int64_t to_ns) const {
   const auto known = devices_.find(device);
-  return known == devices_.end() ? 0 : known->second.waiting_rate.mean_rate(from_ns, to_ns);
+  if (known == devices_.end()) return {};
+  return {known->second.waiting_rate.mean_rate(from_ns, to_ns),
+          known->second.waiting_time_share.mean_rate(from_ns, to_ns)};
 }
 
 std::vector<GpuAttribution::UnexplainedIdle> GpuAttribution::unexplained_idle() const {
@@ -250,8 +258,8 @@ void GpuAttribution::diagnose(Diagnostics& diagnostics) const {
         fit.observations > 0 ? fmt::format("{} {} cannot", fit.observations, kind) : fmt::format("too few {} to", kind);
     diagnostics.add(
         {"kernels_by_time", 1,
-         fmt::format("{}: {} separate all kernel classes; {:.0f} % of kernel energy is split by time", domain, seen,
-                     100 * by_time_j / all_j),
+         fmt::format("{}: {} separate all kernel classes; {:.0f} % of kernel energy is split by time{}", domain, seen,
+                     100 * by_time_j / all_j, fit.has_usual_powers ? " and the usual power of such kernels" : ""),
          by_gauge ? "record with --probe for measurements of each module, or record for longer"
                   : "record with --probe for measurements of each module, record for longer, or use --period 100"});
   }

@@ -67,7 +67,11 @@ class GpuAttribution {
 
   double idle_j() const;
   // Joules per second that the idle device waited, within a time span.
-  double waiting_rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
+  struct WaitingRate {
+    double watts = 0;       // of a recorded second of waiting
+    double time_share = 0;  // of it that the device was idle: traced steps that extrapolate are slower than the others
+  };
+  WaitingRate waiting_rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
   // Idle energy of which nothing is known but the time: before the first kernel, after the last one, in between.
   struct UnexplainedIdle {
     std::string device;
@@ -108,7 +112,8 @@ class GpuAttribution {
     bool has_idle_power = false;
     TimeCurve idle_j_over_time = {};
     TimeCurve idle_s_over_time = {};
-    TimeCurve waiting_rate = {};  // J by second of waiting, times the length of a cell
+    TimeCurve waiting_rate = {};        // J by second of waiting, times the length of a cell
+    TimeCurve waiting_time_share = {};  // idle seconds by second of waiting, likewise
     TimeCurve unexplained_j = {};
     TimeCurve unexplained_s = {};
   };

@@ -58,6 +58,7 @@ struct PowerFit {
   double residual_j = 0;  // robust standard deviation of the residual of an observation
   std::size_t observations = 0;
   std::size_t groups = 0;
+  bool has_usual_powers = false;  // what was not identified has the usual power of its kind, not that of the others
 
   const ClassPower& idle() const { return classes.back(); }
   // Power of kernels of a class that take `slowdown` times as long as at full speed.

@@ -9,7 +9,7 @@ namespace joulemap::attribution {
 namespace {
 
 // A longer run consists mostly of its own steps, so its steps are not compared one by one.
-constexpr std::size_t kMaxComparedSteps = 64;
+constexpr std::size_t kMaxComparedSteps = 1024;
 // Traced steps are slower by up to a half, and others may pause. Beyond this ratio a step is of another kind.
 constexpr double kMaxDurationRatio = 3;
 

@@ -72,7 +72,7 @@ std::vector<ClassPrior> usual_priors(std::span<const std::vector<ObservedKernels
   const double above_w = std::max(mean_busy_w - idle.watts, 0.0) / mean_above;
   for (const double multiple : above) {
     const double watts = idle.watts + above_w * (multiple < 0 ? mean_above : multiple);
-    priors.push_back({watts, kUsualPowerSpread, true});
+    priors.push_back({watts, kUsualPowerSpread, false});
   }
   priors.push_back({idle.watts, idle.spread_w / idle.watts, true});
   return priors;

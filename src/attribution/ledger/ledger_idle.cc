@@ -52,8 +52,9 @@ void Ledger::add_waits(std::uint32_t process, const Activity& activity, double i
     const auto gpu = energy_.gpus.find(device);
     if (gpu == energy_.gpus.end()) continue;
     const double time_s = seconds(wait.time_ns) * all.weight;
-    const double rate = inside * gpu_attribution_.waiting_rate(device, all.span.begin_ns, all.span.end_ns);
-    charge_idle(process, wait, activity.begin_ns, gpu->second.domain, {time_s, time_s * rate});
+    const auto rate = gpu_attribution_.waiting_rate(device, all.span.begin_ns, all.span.end_ns);
+    charge_idle(process, wait, activity.begin_ns, gpu->second.domain,
+                {inside * time_s * rate.time_share, inside * time_s * rate.watts});
   }
 }
 

@@ -115,6 +115,7 @@ GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, Tim
     fit = equal_powers(work.timeline.classes(), mean.busy_w, mean.idle, gain_spread);
   }
   if (!fit) fit = prior_powers(priors, gain_spread);
+  fit->has_usual_powers = !usual.empty();
   for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kLeastPower_w);
   if (work.co_tenant_column) widen_co_tenant_power(*fit, *work.co_tenant_column);
   TimeCurve modelled_j(span, cell_count_for(span));

@@ -95,7 +95,7 @@ std::string rows_csv(const LevelView& level) {
   std::string out =
       "device,path,name,count,time_s,energy_j,low_j,high_j,dynamic_j,power_w,share,basis,cause,cause_basis";
   for (const CauseClass each : kCauseClasses) out += fmt::format(",{}_s", to_string(each));
-  out += "\r\n";
+  out += ",waiting_s,waiting_j,waiting_low_j,waiting_high_j\r\n";
   for (const ReportRow& row : level.rows) {
     CsvLine line;
     line.add(row.device).add(path_text(row.path)).add(row.display_name).add(row.count).add(row.time_s);
@@ -104,10 +104,11 @@ std::string rows_csv(const LevelView& level) {
     line.add(row.cause ? to_string(row.cause->basis) : std::string_view());
     for (const CauseClass each : kCauseClasses)
       line.add(row.cause ? std::optional(row.cause->times_s[each]) : std::nullopt);
+    line.add(row.waiting_s).add(row.waiting_j).add(row.waiting_low_j).add(row.waiting_high_j);
     out += std::move(line).end();
   }
   const auto add_nobodys = [&](std::string_view name, const std::optional<double>& energy_j) {
-    if (energy_j) out += fmt::format(",{0},{0},,,{1},,,,,,,,,,,,\r\n", name, *energy_j);
+    if (energy_j) out += fmt::format(",{0},{0},,,{1},,,,,,,,,,,,,,,,\r\n", name, *energy_j);
   };
   add_nobodys("idle", level.idle_j);
   add_nobodys("not attributed", level.unattributed_j);

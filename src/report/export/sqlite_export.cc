@@ -35,9 +35,10 @@ void add_domains(SqliteWriter& database, const std::vector<DomainEnergy>& domain
 }
 
 void add_levels(SqliteWriter& database, const std::vector<LevelView>& levels) {
-  database.begin_table("rows", {"level TEXT", "device TEXT", "path TEXT", "name TEXT", "count INTEGER", "time_s REAL",
-                                "energy_j REAL", "low_j REAL", "high_j REAL", "dynamic_j REAL", "power_w REAL",
-                                "share REAL", "basis TEXT", "cause TEXT", "cause_basis TEXT"});
+  database.begin_table(
+      "rows", {"level TEXT", "device TEXT", "path TEXT", "name TEXT", "count INTEGER", "time_s REAL", "energy_j REAL",
+               "low_j REAL", "high_j REAL", "dynamic_j REAL", "power_w REAL", "share REAL", "basis TEXT", "cause TEXT",
+               "cause_basis TEXT", "waiting_s REAL", "waiting_j REAL", "waiting_low_j REAL", "waiting_high_j REAL"});
   for (const LevelView& level : levels) {
     for (const ReportRow& row : level.rows) {
       std::optional<std::string_view> cause;
@@ -46,7 +47,16 @@ void add_levels(SqliteWriter& database, const std::vector<LevelView>& levels) {
       if (row.cause) cause_basis = to_string(row.cause->basis);
       database.add_row({level.by, row.device, path_text(row.path), row.display_name, row.count, row.time_s,
                         row.energy_j, row.low_j, row.high_j, row.dynamic_j, row.power_w, row.share, row.basis, cause,
-                        cause_basis});
+                        cause_basis, row.waiting_s, row.waiting_j, row.waiting_low_j, row.waiting_high_j});
+    }
+  }
+  // What idle devices waited for. Entries in rows are waiting_j of the row with the same path.
+  database.begin_table("idle", {"level TEXT", "cause TEXT", "device TEXT", "path TEXT", "time_s REAL", "energy_j REAL",
+                                "low_j REAL", "high_j REAL", "in_rows INTEGER"});
+  for (const LevelView& level : levels) {
+    for (const IdleEntry& entry : level.idle) {
+      database.add_row({level.by, to_string(entry.cause), entry.device, path_text(entry.path), entry.time_s,
+                        entry.energy_j, entry.low_j, entry.high_j, entry.in_rows});
     }
   }
   database.begin_table("levels", {"level TEXT", "attributed_j REAL", "idle_j REAL", "unattributed_j REAL"});

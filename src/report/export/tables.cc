@@ -78,14 +78,16 @@ std::string latex(const ReportResult& result, const TableContent& content) {
 
 // For programs: all digits, low and high; unknown values are empty. RFC 4180, but with Unix line ends.
 std::string csv(const ReportResult& result, const TableContent& content) {
-  std::string out = fmt::format("{},device,energy_j,low_j,high_j,dynamic_j,power_w,time_s,count,basis\n", result.by);
+  std::string out =
+      fmt::format("{},device,energy_j,low_j,high_j,dynamic_j,power_w,time_s,count,basis,waiting_j\n", result.by);
   const auto text = [](const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; };
   for (const TableRow& line : content.rows) {
     const ReportRow& row = line.row;
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", escape_csv_field(line.name), escape_csv_field(row.device),
-                       text(row.energy_j), text(row.low_j), text(row.high_j), text(row.dynamic_j), text(row.power_w),
-                       row.time_s > 0 ? fmt::format("{}", row.time_s) : "",
-                       row.count ? fmt::format("{}", *row.count) : "", escape_csv_field(row.basis));
+    out +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", escape_csv_field(line.name), escape_csv_field(row.device),
+                    text(row.energy_j), text(row.low_j), text(row.high_j), text(row.dynamic_j), text(row.power_w),
+                    row.time_s > 0 ? fmt::format("{}", row.time_s) : "", row.count ? fmt::format("{}", *row.count) : "",
+                    escape_csv_field(row.basis), text(row.waiting_j));
   }
   return out;
 }

@@ -25,7 +25,22 @@ void write_energy(JsonWriter& json, std::string_view name, const std::optional<C
       .member("energy_j", energy->energy_j)
       .member("low_j", energy->low_j)
       .member("high_j", energy->high_j)
+      .member("waiting_j", energy->waiting_j)
       .end_object();
+}
+
+void write_idle(JsonWriter& json, const std::vector<IdleDifference>& idle) {
+  json.key("idle").begin_array();
+  for (const IdleDifference& one : idle) {
+    json.begin_object()
+        .member("cause", to_string(one.cause))
+        .member("device", one.device)
+        .member("a_j", one.a_j)
+        .member("b_j", one.b_j)
+        .member("difference_j", one.b_j - one.a_j)
+        .end_object();
+  }
+  json.end_array();
 }
 
 void write_entry(JsonWriter& json, const DifferenceEntry& entry) {
@@ -116,6 +131,7 @@ std::string diff_json(const RunDifference& difference) {
   write_texts(json, "domains", difference.domains);
   json.key("total");
   write_entry(json, difference.total);
+  write_idle(json, difference.idle);
   json.key("entries").begin_array();
   for (const DifferenceEntry& entry : difference.entries) write_entry(json, entry);
   json.end_array().member("fail_over", difference.failure_threshold).member("failed", difference.failed);

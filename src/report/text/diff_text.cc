@@ -10,6 +10,7 @@
 #include "report/text/diagnostics_text.h"
 #include "report/text/energy_rows.h"
 #include "report/text/kernel_names.h"
+#include "report/text/waiting_text.h"
 #include "report/text/wrapped_text.h"
 
 namespace joulemap::report {
@@ -137,6 +138,22 @@ std::string rest_text(const RunDifference& difference) {
   return out;
 }
 
+// Idle energy by cause. Small amounts are left out.
+std::string idle_text(const RunDifference& difference, const TextStyle& style) {
+  constexpr double kMinMentioned = 0.005;
+  const auto total_j = [](const std::optional<ComparedEnergy>& side) { return side ? side->energy_j : 0; };
+  const double least_j = kMinMentioned * std::max(total_j(difference.total.a), total_j(difference.total.b));
+  std::string out;
+  for (const IdleDifference& one : difference.idle) {
+    if (one.device == "cpu" || std::max(one.a_j, one.b_j) < least_j) continue;
+    out += fmt::format(" {:>{}} {:>{}}  {}, {}\n", format_number(one.a_j), kNumber, format_number(one.b_j), kNumber,
+                       one.device, idle_cause_words(one.cause));
+  }
+  if (out.empty()) return {};
+  const std::string head = fmt::format(" {:>{}} {:>{}}", "A", kNumber, "B", kNumber);
+  return "\n " + style.bold("Idle GPUs, by what they waited for") + "\n" + style.dimmed(head) + "\n" + out;
+}
+
 std::string total_sentence(const RunDifference& difference) {
   const DifferenceEntry& total = difference.total;
   const std::string amount = percent_of(total);
@@ -228,7 +245,7 @@ std::string diff_text(const RunDifference& difference, std::size_t most, const T
                                                                               {Verdict::appeared, "New in B"},
                                                                               {Verdict::gone, "Only in A"}}};
   for (const auto& [verdict, heading] : kSections) out += section(difference, verdict, heading, most, table, style);
-  out += rest_text(difference);
+  out += rest_text(difference) + idle_text(difference, style);
   const std::string notes = diagnostics_text(difference.diagnostics);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";

@@ -32,14 +32,13 @@ constexpr std::array<std::string_view, kIdleCauseNames.size()> kWords = {
     "shutdown: after its last work",
     "unknown",
 };
-std::string_view words_of(IdleCause cause) { return kWords[static_cast<std::size_t>(cause)]; }
 
 // In a sentence.
 std::string phrase_of(IdleCause cause) {
   if (cause == IdleCause::startup) return "before its first work";
   if (cause == IdleCause::shutdown) return "after its last work";
   if (cause == IdleCause::unknown) return "for unknown reasons";
-  return fmt::format("waiting for {}", words_of(cause));
+  return fmt::format("waiting for {}", idle_cause_words(cause));
 }
 
 using JoulesByCause = std::map<IdleCause, double>;
@@ -85,6 +84,8 @@ std::string largest_waits(const ReportResult& result, const TextStyle& style) {
 
 }  // namespace
 
+std::string_view idle_cause_words(IdleCause cause) { return kWords[static_cast<std::size_t>(cause)]; }
+
 std::string waiting_headline(const ReportResult& result) {
   std::string out;
   for (const auto& [device, causes] : idle_by_cause(result)) {
@@ -112,8 +113,8 @@ std::string waiting_table(const ReportResult& result, const TextStyle& style) {
     out += "\n" + style.bold(fmt::format(" {} idle, by what it waited for", device)) + "\n";
     for (const auto& [cause, joules] : largest_first(causes)) {
       if (joules <= 0) continue;
-      out +=
-          fmt::format("  {:>11} J  {:>5.1f} %  {}\n", format_number(joules), 100 * joules / *energy_j, words_of(cause));
+      out += fmt::format("  {:>11} J  {:>5.1f} %  {}\n", format_number(joules), 100 * joules / *energy_j,
+                         idle_cause_words(cause));
     }
   }
   return out.empty() ? out : out + largest_waits(result, style);

@@ -4,11 +4,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "model/report_result.h"
 #include "report/text/text_style.h"
 
 namespace joulemap::report {
+
+// What a device with this cause waited for: "the DataLoader".
+std::string_view idle_cause_words(IdleCause cause);
 
 // One line for each GPU: "61 % of the energy of gpu0 was used while it waited for the DataLoader". Empty where no GPU
 // was idle for long.
