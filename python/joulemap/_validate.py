@@ -13,6 +13,7 @@ import time
 from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 from . import _hot, _marks
+from . import _validate_statistics as numbers
 from ._torch_probe import first_line
 from ._torch_replay import StatePreserved, tensors_in
 from ._validate_blocks import Doubling, observe_modules, named_blocks, reason_against, unwrapped
@@ -117,9 +118,9 @@ class Validation(contextlib.AbstractContextManager):
 
     def measure(
         self, meter: Any, seconds: float, rounds: int, seed: int, progress: Callable[[str], None]
-    ) -> list:
+    ) -> tuple:
         """Runs loops of the plain pass and of the pass with each block twice. A block that fails is refused; the others
-        continue."""
+        continue. Returns the loops, and the host's times of single passes if they matter."""
         with _capture_paused(self._run):
             rounds_runner = Rounds(self._run, self.wait, meter, seconds)
             rounds_runner.time_pass(plain_variant())
@@ -128,7 +129,8 @@ class Validation(contextlib.AbstractContextManager):
             if not variants:
                 raise ValueError(f"no block can be executed twice: {self.refused}")
             progress(f"{len(variants)} loops of {seconds:g} s and plain ones between, {rounds} times")
-            return rounds_runner.run_rounds(variants, rounds, seed, progress)
+            loops = rounds_runner.run_rounds(variants, rounds, seed, progress)
+            return loops, rounds_runner.host_times(variants, rounds, seed)
 
     def _timed_variants(self, rounds_runner: Rounds, block: Any) -> list:
         doubling = Doubling(self._torch, block, self._seen, self._run.train)
@@ -210,10 +212,10 @@ def validate(
     # The meter opens first: the update interval of a slow counter is known after a few seconds.
     with _garbage_kept(), WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:
         spans = _record_plain_passes(validation, model, recorded_s, probe)
-        loops = validation.measure(meter, seconds, rounds, seed, progress)
+        loops, host_times = validation.measure(meter, seconds, rounds, seed, progress)
     title = f"{type(unwrapped(model)).__name__}, {'training' if train else 'inference'}"
     found = compare_with_recording(
-        title, device, loops, spans, validation.groups, validation.refused, meter.is_measured
+        title, device, numbers.blocks_of(loops, host_times), spans, validation.groups, validation.refused, meter.is_measured
     )
     if not quiet:
         print(found, file=out)

@@ -129,9 +129,9 @@ class LiveRecording:
 
 
 def compare_with_recording(
-    title: str, device: str, loops: Sequence, spans: dict, groups: dict, refused: dict, is_measured: bool
+    title: str, device: str, found: numbers.MeasuredBlocks, spans: dict, groups: dict, refused: dict, is_measured: bool
 ) -> Validated:
-    """Compares the loops with the report of the recording so far, for the intervals `plain` and, if present,
+    """Compares the measured blocks with the report of the recording so far, for the intervals `plain` and, if present,
     `probed`."""
     recording = LiveRecording()
     plain = numbers.reported_interval(recording.layers(spans["plain"]), groups, device)
@@ -139,8 +139,8 @@ def compare_with_recording(
     columns[BY_TIME] = numbers.reported_interval(recording.layers(spans["plain"], "--mode", "integral"), groups, device)
     if "probed" in spans:
         columns[PROBED] = numbers.reported_interval(recording.layers(spans["probed"]), groups, device, plain.idle_share)
-    pass_j, pass_s = numbers.plain_pass(loops)
-    rows = numbers.compare(numbers.extras(loops), pass_j, plain, spans["plain"]["passes"], columns)
+    pass_j, pass_s = found.pass_j, found.pass_s
+    rows = numbers.compare(found.extras, pass_j, plain, spans["plain"]["passes"], columns)
     blocks = [_make_validated_block(row) for row in sorted(rows, key=lambda row: -row.doubled_j)]
     overlap = numbers.overlaps({row.block: groups[row.block] for row in rows})
     return Validated(title, device, pass_j, pass_s, blocks, refused, plain.idle_share, overlap, is_measured)

@@ -3,6 +3,9 @@
 
 GPU temperature and clocks drift, so a loop is compared with the plain loops just before and after it. Energies are read
 after all loops have ended: waiting for a window changes how the counter is read.
+
+The speed of a host drifts as well, by a tenth from one second to the next on a shared machine. Where passes are limited by
+the host, they are also timed one by one in turn (HostTimes).
 """
 
 from __future__ import annotations
@@ -13,13 +16,16 @@ import time
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from . import _measure
-from ._validate_statistics import Loop
+from ._validate_statistics import HostTimes, Loop, is_limited_by_host
 
 # Number of block loops between two plain loops.
 BLOCKS_BETWEEN_PLAIN = 2
 # Seconds of the same passes around each loop: the edge of a slow counter lies between two of its updates.
 LEAD_S = 0.12
 WARM_UP_S = 0.3
+# Time of single passes in turn, as a share of the time of all loops.
+TIMED_SHARE = 0.5
+CYCLES_PER_WAIT = 10
 TIMED_PASSES = 3
 
 
@@ -121,6 +127,25 @@ class Rounds:
             self._run_loop(plain_variant(), number)
             progress(f"round {number + 1} of {rounds}: {time.monotonic() - begin_s:.1f} s")
         return [loop._replace(joules=self._meter.joules(token)) for loop, token in zip(self._loops, self._tokens)]
+
+    def host_times(self, variants: Sequence, rounds: int, seed: int) -> Optional[HostTimes]:
+        """Times single passes of all variants in turn, if the loops so far show that the host limits them."""
+        if not is_limited_by_host(self._loops):
+            return None
+        rng = random.Random(seed)
+        order = [plain_variant(), *variants]
+        times: dict = {(variant.block, variant.is_control): [] for variant in order}
+        end_s = time.monotonic() + TIMED_SHARE * rounds * len(variants) * self._seconds
+        while time.monotonic() < end_s:
+            for _ in range(CYCLES_PER_WAIT):
+                rng.shuffle(order)
+                for variant in order:
+                    with variant.installed():
+                        begin_s = time.perf_counter()
+                        self._run()
+                        times[variant.block, variant.is_control].append(time.perf_counter() - begin_s)
+            self._wait()
+        return times
 
     def _run_loop(self, variant: Variant, round_number: int) -> None:
         passes = self.passes(variant, self._seconds)

@@ -108,6 +108,90 @@ def plain_pass(loops: Sequence) -> tuple:
     return statistics.fmean(loop.pass_j for loop in plain), statistics.fmean(loop.pass_s for loop in plain)
 
 
+class MeasuredBlocks(NamedTuple):
+    """The plain pass, and the extra energy of each block."""
+
+    pass_j: float
+    pass_s: float
+    extras: list
+
+
+# (block, is control) -> seconds of single passes on the host, one for each cycle.
+HostTimes = dict
+
+# Plain loops of a pass that the GPU limits take the same time to 0.1 %.
+HOST_SPREAD = 0.01
+TRIMMED = 0.25
+
+
+def is_limited_by_host(loops: Sequence) -> bool:
+    times_s = [loop.pass_s for loop in loops if loop.block is None]
+    return len(times_s) > 1 and statistics.stdev(times_s) > HOST_SPREAD * statistics.fmean(times_s)
+
+
+def blocks_of(loops: Sequence, host_times: Optional[HostTimes]) -> MeasuredBlocks:
+    """From the loops alone or, where the host limits the passes, at the same speed of the host for all variants."""
+    if host_times is None or any(len(times_s) < 2 for times_s in host_times.values()):
+        return MeasuredBlocks(*plain_pass(loops), extras(loops))
+    return _blocks_at_one_speed(loops, host_times)
+
+
+def _blocks_at_one_speed(loops: Sequence, host_times: HostTimes) -> MeasuredBlocks:
+    """The same work at another speed of the host takes more or less idle power: the energy of a pass is linear in its
+    time. The slope is that of loops of the same variant; the times are those of single passes in turn."""
+    by_variant: dict = {}
+    for loop in loops:
+        by_variant.setdefault((loop.block, loop.is_control), []).append(loop)
+    slope_w = _pooled_slope(list(by_variant.values()))
+    above_j = {  # without the energy that grows with time
+        key: [loop.pass_j - slope_w * loop.pass_s for loop in same] for key, same in by_variant.items()
+    }
+    spread_j, degrees = _pooled(list(above_j.values()))
+    plain = (None, False)
+
+    def extra(key: tuple) -> tuple:
+        """Joules, their standard error, and seconds above the plain pass."""
+        differences = [one - other for one, other in zip(host_times[key], host_times[plain])]
+        extra_s, error_s = trimmed_mean(differences)
+        extra_j = statistics.fmean(above_j[key]) - statistics.fmean(above_j[plain]) + slope_w * extra_s
+        error_j = spread_j * math.sqrt(1 / len(above_j[key]) + 1 / len(above_j[plain]))
+        return extra_j, math.hypot(error_j, slope_w * error_s), extra_s
+
+    found = []
+    for block in [key[0] for key in by_variant if key[0] is not None and not key[1]]:
+        joules, error_j, seconds = extra((block, False))
+        if (block, True) in by_variant:
+            control_j, control_error_j, control_s = extra((block, True))
+            joules, error_j, seconds = joules - control_j, math.hypot(error_j, control_error_j), seconds - control_s
+        half_j = t_95(degrees) * error_j if degrees > 0 else None
+        rounds_j = [joules + one - statistics.fmean(above_j[block, False]) for one in above_j[block, False]]
+        found.append(Extra(block, joules, half_j, seconds, rounds_j))
+    pass_s, _ = trimmed_mean(host_times[plain])
+    return MeasuredBlocks(statistics.fmean(above_j[plain]) + slope_w * pass_s, pass_s, found)
+
+
+def _pooled_slope(groups: Sequence) -> float:
+    """Watts: energy against time of passes, within groups. Between 0 and the mean power."""
+    products = squares = 0.0
+    for group in groups:
+        mean_s, mean_j = statistics.fmean(loop.pass_s for loop in group), statistics.fmean(loop.pass_j for loop in group)
+        products += sum((loop.pass_s - mean_s) * (loop.pass_j - mean_j) for loop in group)
+        squares += sum((loop.pass_s - mean_s) ** 2 for loop in group)
+    loops = [loop for group in groups for loop in group]
+    mean_w = sum(loop.joules for loop in loops) / sum(loop.pass_s * loop.passes for loop in loops)
+    return min(max(products / squares, 0.0), mean_w) if squares > 0 else mean_w
+
+
+def trimmed_mean(values: Sequence) -> tuple:
+    """The mean without the smallest and largest quarter, and its standard error: hosts pause at times."""
+    ordered = sorted(values)
+    cut = int(TRIMMED * len(ordered))
+    kept = ordered[cut : len(ordered) - cut]
+    clamped = [min(max(value, kept[0]), kept[-1]) for value in ordered]
+    error = statistics.stdev(clamped) / ((1 - 2 * TRIMMED) * math.sqrt(len(ordered))) if len(ordered) > 1 else 0.0
+    return statistics.fmean(kept), error
+
+
 def overlaps(groups: dict) -> bool:
     """Whether two blocks share a module, given the paths of each: then their energies do not add up."""
     paths = [path for group in groups.values() for path in group]

@@ -54,9 +54,8 @@ class CountingMeter:
 def doubled(model, inputs, train=False, blocks=None, loss=None):
     run = _validate.Pass(torch, model, _validate._call_of(model, inputs, loss, train), train)
     with _validate.Validation(torch, model, run, blocks) as validation:
-        loops = validation.measure(CountingMeter(), 0.005, 3, 1, lambda text: None)
-    found = {extra.block: extra for extra in numbers.extras(loops)}
-    return found, numbers.plain_pass(loops)[0], validation
+        blocks = numbers.blocks_of(*validation.measure(CountingMeter(), 0.005, 3, 1, lambda text: None))
+    return {extra.block: extra for extra in blocks.extras}, blocks.pass_j, validation
 
 def print_validation(model, inputs, **more):
     found, pass_j, validation = doubled(model, inputs, **more)
@@ -277,3 +276,42 @@ def test_under_record_one_call_compares_blocks_with_the_recording(binaries, memo
     ]
     assert sum(line.startswith("sum of blocks: ") for line in lines) == 2
     assert "round 2 of 2" in ran.stderr
+
+
+def test_a_host_whose_speed_drifts_does_not_change_the_energy_of_a_block(python):
+    result = python("""
+import json, random
+from joulemap import _validate_statistics as numbers
+
+random_number = random.Random(7)
+seconds, above_j, idle_w = {None: 5e-3, "a": 6e-3, "b": 5.6e-3}, {None: 0.7, "a": 0.85, "b": 0.9}, 128.0
+loops, speed, now_ns = [], 1.0, 0
+
+def drifted():
+    global speed
+    speed = min(max(speed + random_number.gauss(0, 0.1), 0.8), 1.6)
+    return speed
+
+for number in range(4):
+    for block in (None, "a", None, "b", None):
+        pass_s = seconds[block] * drifted()
+        passes = int(1 / pass_s)
+        end_ns = now_ns + int(1e9 * passes * pass_s)
+        joules = passes * (above_j[block] + idle_w * pass_s) + random_number.gauss(0, 1)
+        loops.append(numbers.Loop(block, False, number, passes, now_ns, end_ns, joules))
+        now_ns = end_ns + 100_000_000
+times = {(block, False): [] for block in seconds}
+for _ in range(600):
+    drifted()
+    for block, usual_s in seconds.items():
+        times[block, False].append(usual_s * speed * (1 + random_number.gauss(0, 0.08)))
+found = numbers.blocks_of(loops, times)
+speed = found.pass_s / seconds[None]
+wanted = {block: above_j[block] - above_j[None] + idle_w * speed * (seconds[block] - seconds[None]) for block in "ab"}
+print(json.dumps({"limited": numbers.is_limited_by_host(loops),
+                  "errors": [one.joules / wanted[one.block] - 1 for one in found.extras],
+                  "half_widths": [one.half_width_j / one.joules for one in found.extras]}))
+""")
+    assert result["limited"]
+    assert result["errors"] == pytest.approx([0, 0], abs=0.06)
+    assert all(abs(error) < 2 * half_width for error, half_width in zip(result["errors"], result["half_widths"]))
