@@ -33,6 +33,7 @@ class Pass:
         self._torch, self._model, self._call, self.train = torch, model, call, train
         self._parameters: list = []
         self.place: Optional[int] = None  # scope of mode `probe` while the capture rests
+        self.extra_roots: list = []  # (tensor, gradient): the backward pass begins with them, too
 
     def begin(self) -> None:
         self._parameters = list(self._model.parameters())
@@ -42,6 +43,7 @@ class Pass:
             with self._torch.no_grad():
                 self._call()
             return
+        self.extra_roots.clear()  # of a pass that failed
         with self._torch.enable_grad():
             self._backward(self._call())
         if self.place is None:
@@ -51,15 +53,23 @@ class Pass:
 
     def _backward(self, loss: Any) -> None:
         if self.place is None:
-            loss.backward()
+            self._run_engine(loss)
             return
         from . import _capture_interface as interface
 
         interface.backward_begin(self.place)
         try:
-            loss.backward()
+            self._run_engine(loss)
         finally:
             interface.backward_end()
+
+    def _run_engine(self, loss: Any) -> None:
+        if not self.extra_roots:
+            loss.backward()
+            return
+        tensors, gradients = zip(*self.extra_roots)
+        self.extra_roots.clear()
+        self._torch.autograd.backward([loss, *tensors], [None, *gradients])
 
 
 class Validation(contextlib.AbstractContextManager):
@@ -133,7 +143,7 @@ class Validation(contextlib.AbstractContextManager):
             return loops, rounds_runner.host_times(variants, rounds, seed)
 
     def _timed_variants(self, rounds_runner: Rounds, block: Any) -> list:
-        doubling = Doubling(self._torch, block, self._seen, self._run.train)
+        doubling = Doubling(self._torch, block, self._seen, self._run.extra_roots if self._run.train else None)
         variants = [Variant(block.name, False, doubling.installed)]
         if doubling.needs_control:
             variants.append(Variant(block.name, True, doubling.control().installed))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Selects blocks of a model and runs a pass in which one of them runs twice.
 
-The second call runs beside the first, not after it: it gets the same inputs, and its output is dropped. In training,
-its backward pass runs when the gradients of the first call's outputs are available, uses them, and its results are
-dropped. Nothing is averaged or summed, so the extra energy of a pass is the work of the block and nothing else. The
-exception is a block that changes its inputs: its second call gets copies, and it is compared with a control pass that
-only makes the copies.
+The second call runs beside the first, not after it: it gets the same inputs, and its output is dropped. In training, the
+second call is one of a twin of the block (_validate_twin.py): its backward pass runs in the same pass of the autograd
+engine, with gradients that the first call's outputs had in an earlier pass, and its results are dropped. Nothing is averaged or summed, so the
+extra energy of a pass is the work of the block and nothing else. The exception is a block that changes its inputs: its
+second call gets copies, and it is compared with a control pass that only makes the copies.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Unio
 from ._torch_probe_inputs import InputNotReproducible, map_tensors, version_of
 from ._torch_replay import tensors_in
 from ._torch_wrappers import WRAPPERS
+from ._validate_twin import drop_gradients, make_twin
 
 MIN_BLOCKS, MAX_BLOCKS = 4, 40
 CONTAINERS = ("Sequential", "ModuleList", "ModuleDict")
@@ -153,17 +154,24 @@ def reason_against(observation: ModuleObservation) -> Optional[str]:
 
 
 class Doubling:
-    """A variant of the pass: runs a block twice or, as its control, once with the copies that the second call needs."""
+    """A variant of the pass: runs a block twice or, as its control, once with the copies that the second call needs.
+    `extra_roots`, in training: tensors and gradients with which the backward pass begins, beside the loss."""
 
-    def __init__(self, torch: Any, block: Block, seen: dict, train: bool, is_control: bool = False) -> None:
-        self._torch, self._block, self._seen, self._train, self._is_control = torch, block, seen, train, is_control
+    def __init__(
+        self, torch: Any, block: Block, seen: dict, extra_roots: Optional[list], is_control: bool = False
+    ) -> None:
+        self._torch, self._block, self._seen, self._is_control = torch, block, seen, is_control
+        self._extra_roots = [] if extra_roots is None else extra_roots
+        self._train = train = extra_roots is not None
+        self._twins = {id(module): make_twin(torch, module) for _, module in block.modules} if train else {}
+        self._gradients: dict = {}  # id of a module -> index of an output -> its gradient
 
     @property
     def needs_control(self) -> bool:
         return any(self._seen[id(module)].changes_inputs for _, module in self._block.modules)
 
     def control(self) -> Doubling:
-        return Doubling(self._torch, self._block, self._seen, self._train, is_control=True)
+        return Doubling(self._torch, self._block, self._seen, self._extra_roots if self._train else None, is_control=True)
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
@@ -176,50 +184,43 @@ class Doubling:
 
     def _doubled_forward(self, module: Any, forward: Callable) -> Callable:
         copies = self._seen[id(module)].changes_inputs
-        parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        twin = self._twins.get(id(module))
+        second_forward = forward if twin is None else twin.forward
+        parameters = [] if twin is None else list(twin.parameters())
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            leaves: list = []
             second_args, second_kwargs = args, kwargs
             if copies or self._train:
                 second_args, second_kwargs = map_tensors(
-                    (args, kwargs), lambda tensor: self._second_input(tensor, copies, leaves)
+                    (args, kwargs), lambda tensor: self._second_input(tensor, copies)
                 )
             output = forward(*args, **kwargs)
-            if not self._is_control:
-                second_output = forward(*second_args, **second_kwargs)
-                if self._train:
-                    self._run_second_backward(parameters, output, second_output, leaves)
+            if self._is_control:
+                return output
+            drop_gradients(parameters)
+            second_output = second_forward(*second_args, **second_kwargs)
+            if self._train:
+                self._double_backward(module, output, second_output)
             return output
 
         return call
 
-    def _second_input(self, tensor: Any, copies: bool, leaves: list) -> Any:
+    def _second_input(self, tensor: Any, copies: bool) -> Any:
         """The same values with a separate autograd graph."""
         if self._train:
-            needs_gradient = tensor.requires_grad
-            tensor = tensor.detach()
-            if needs_gradient:
-                leaves.append(tensor.requires_grad_())
+            tensor = tensor.detach().requires_grad_(tensor.requires_grad)
         return tensor.clone() if copies else tensor
 
-    def _run_second_backward(self, parameters: list, output: Any, second_output: Any, leaves: list) -> None:
-        torch = self._torch
-        outputs = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
-        second_outputs = [tensor for tensor in tensors_in(second_output) if tensor.requires_grad]
-        targets = list({id(tensor): tensor for tensor in (*leaves, *parameters)}.values())
-        if not outputs or not targets:
-            return
-        if len(outputs) != len(second_outputs):
+    def _double_backward(self, module: Any, output: Any, second_output: Any) -> None:
+        """The backward pass of the second call runs with that of the first, beginning with the gradients that the first
+        call's outputs had in an earlier pass. The first pass keeps them."""
+        tensors = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
+        second_tensors = [tensor for tensor in tensors_in(second_output) if tensor.requires_grad]
+        if len(tensors) != len(second_tensors):
             raise CannotDouble("its second call returned other outputs than the first")
-
-        def second_backward(gradients: Sequence) -> None:
-            pairs = [(out, gradient) for out, gradient in zip(second_outputs, gradients) if gradient is not None]
-            if pairs:
-                outs, upstream = zip(*pairs)
-                torch.autograd.grad(outs, targets, upstream, allow_unused=True)
-
-        if len(outputs) == 1:
-            outputs[0].register_hook(lambda gradient: second_backward([gradient]))
-        else:
-            torch.autograd.graph.register_multi_grad_hook(outputs, second_backward)
+        kept = self._gradients.setdefault(id(module), {})
+        for index, (tensor, second_tensor) in enumerate(zip(tensors, second_tensors)):
+            if index in kept:
+                self._extra_roots.append((second_tensor, kept[index]))
+            else:
+                tensor.register_hook(lambda gradient, index=index: kept.update({index: gradient.detach().clone()}))

@@ -24,7 +24,7 @@ BLOCKS_BETWEEN_PLAIN = 2
 LEAD_S = 0.12
 WARM_UP_S = 0.3
 # Time of single passes in turn, as a share of the time of all loops.
-TIMED_SHARE = 0.5
+TIMED_SHARE = 1.0
 CYCLES_PER_WAIT = 10
 TIMED_PASSES = 3
 

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second instance of a module for blocks that are run twice in training.
+
+The twin has the same settings and buffers, and parameters that share the memory of the original ones but have gradients of
+their own. So its backward pass runs in the same call of the autograd engine as that of the original, at the same cost, and
+nothing is added to the original gradients.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+
+def make_twin(torch: Any, module: Any) -> Any:
+    """Copies modules and parameters, not other attributes: they may refer to anything."""
+    return _copy(torch, module, {})
+
+
+def _copy(torch: Any, module: Any, known: dict) -> Any:
+    if id(module) in known:
+        return known[id(module)]
+    twin = module.__new__(type(module))
+    known[id(module)] = twin
+    state = dict(module.__dict__)
+    state["_parameters"] = {name: _alias(torch, parameter, known) for name, parameter in module._parameters.items()}
+    state["_modules"] = {
+        name: None if child is None else _copy(torch, child, known) for name, child in module._modules.items()
+    }
+    twin.__dict__.update(state)
+    if "_flat_weights" in state:  # recurrent layers list their parameters again
+        twin.__dict__["_flat_weights"] = [_alias(torch, weight, known) for weight in state["_flat_weights"]]
+    return twin
+
+
+def _alias(torch: Any, parameter: Any, known: dict) -> Any:
+    if parameter is None:
+        return None
+    if id(parameter) not in known:
+        known[id(parameter)] = torch.nn.Parameter(parameter.detach(), requires_grad=parameter.requires_grad)
+    return known[id(parameter)]
+
+
+def drop_gradients(parameters: Sequence) -> None:
+    for parameter in parameters:
+        parameter.grad = None
