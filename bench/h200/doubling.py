@@ -122,7 +122,7 @@ def write_network(
     pass_j, pass_s = doubled.plain_pass(loops)
     found = doubled.extras(loops)
     plain = columns[REGRESSION]
-    rows = doubled.compare(found, pass_j, plain, diary["recorded"]["passes"], columns)
+    rows = doubled.compare(doubled.MeasuredBlocks(pass_j, pass_s, found), plain, diary["recorded"]["passes"], columns)
     findings.add_line(f"\n## {diary['network']}, {diary['mode']}\n")
     findings.add_line(f"A plain pass takes {pass_s * 1e3:.2f} ms and {pass_j:.3f} J; neighbouring plain loops differ by "
                  f"{noise(loops, diary['joules_by_windows'])}.\n")  # fmt: skip

@@ -69,7 +69,7 @@ def hugging_face(kind: str, batch: int, length: int):
             )
             model, stage, count = transformers.BertModel(config), "encoder.layer", 8
         elif kind == "gpt2":
-            config = transformers.GPT2Config(n_embd=384, n_layer=8, n_head=6)
+            config = transformers.GPT2Config(n_embd=384, n_layer=8, n_head=6, use_cache=False)
             model, stage, count = transformers.GPT2Model(config), "h", 8
         else:
             config = transformers.T5Config(d_model=256, num_layers=6, d_ff=1024, num_heads=4, d_kv=64)

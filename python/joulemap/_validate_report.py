@@ -139,11 +139,10 @@ def compare_with_recording(
     columns[BY_TIME] = numbers.reported_interval(recording.layers(spans["plain"], "--mode", "integral"), groups, device)
     if "probed" in spans:
         columns[PROBED] = numbers.reported_interval(recording.layers(spans["probed"]), groups, device, plain.idle_share)
-    pass_j, pass_s = found.pass_j, found.pass_s
-    rows = numbers.compare(found.extras, pass_j, plain, spans["plain"]["passes"], columns)
+    rows = numbers.compare(found, plain, spans["plain"]["passes"], columns)
     blocks = [_make_validated_block(row) for row in sorted(rows, key=lambda row: -row.doubled_j)]
     overlap = numbers.overlaps({row.block: groups[row.block] for row in rows})
-    return Validated(title, device, pass_j, pass_s, blocks, refused, plain.idle_share, overlap, is_measured)
+    return Validated(title, device, found.pass_j, found.pass_s, blocks, refused, plain.idle_share, overlap, is_measured)
 
 
 def _make_validated_block(row: numbers.Row) -> ValidatedBlock:

@@ -114,6 +114,7 @@ class MeasuredBlocks(NamedTuple):
     pass_j: float
     pass_s: float
     extras: list
+    limited_by_host: bool = False
 
 
 # (block, is control) -> seconds of single passes on the host, one for each cycle.
@@ -167,7 +168,7 @@ def _blocks_at_one_speed(loops: Sequence, host_times: HostTimes) -> MeasuredBloc
         rounds_j = [joules + one - statistics.fmean(above_j[block, False]) for one in above_j[block, False]]
         found.append(Extra(block, joules, half_j, seconds, rounds_j))
     pass_s, _ = trimmed_mean(host_times[plain])
-    return MeasuredBlocks(statistics.fmean(above_j[plain]) + slope_w * pass_s, pass_s, found)
+    return MeasuredBlocks(statistics.fmean(above_j[plain]) + slope_w * pass_s, pass_s, found, True)
 
 
 def _pooled_slope(groups: Sequence) -> float:
@@ -208,6 +209,7 @@ class Share(NamedTuple):
     high: float
     busy_s: float
     basis: str
+    waiting: tuple = (0.0, 0.0, 0.0)  # the part of share, low and high while the idle device waited
 
 
 class ReportedInterval(NamedTuple):
@@ -218,6 +220,7 @@ class ReportedInterval(NamedTuple):
     idle_share: float  # share of total_j used while idle; on CPUs also by other processes
     idle_w: Optional[float]  # mean idle power, W
     includes_waiting: bool = False  # blocks contain the energy of the idle GPU while the host was in them
+    active_share: float = 1.0  # share of total_j used while kernels ran
 
 
 def device_total_j(report: dict, device: str) -> float:
@@ -248,13 +251,15 @@ def reported_interval(report: dict, groups: dict, device: str, idle_share: Optio
     for name, paths in groups.items():
         block_rows = [row for row in rows if any(is_within(row["path"][-1], path) for path in paths)]
         if block_rows:
-            share, low, high = (
-                sum((row[key] or 0.0) + (row.get("waiting_" + waiting_key) or 0.0) for row in block_rows) / total_j
-                for key, waiting_key in (("energy_j", "j"), ("low_j", "low_j"), ("high_j", "high_j"))
+            active, waiting = (
+                [sum(row.get(key) or 0.0 for row in block_rows) / total_j for key in keys]
+                for keys in (("energy_j", "low_j", "high_j"), ("waiting_j", "waiting_low_j", "waiting_high_j"))
             )
+            share, low, high = map(sum, zip(active, waiting))
             basis = max(block_rows, key=lambda row: row["energy_j"])["basis"]
-            blocks[name] = Share(share, low, high, sum(row["time_s"] for row in block_rows), basis)
-    return ReportedInterval(blocks, total_j, idle_share, idle_w, includes_waiting)
+            blocks[name] = Share(share, low, high, sum(row["time_s"] for row in block_rows), basis, tuple(waiting))
+    active_share = sum(row["energy_j"] for row in rows) / total_j
+    return ReportedInterval(blocks, total_j, idle_share, idle_w, includes_waiting, active_share)
 
 
 def is_within(layer: str, path: str) -> bool:
@@ -297,25 +302,37 @@ class Row(NamedTuple):
     attributed: dict  # column -> Attributed
 
 
-def compare(found: Sequence, pass_j: float, plain: ReportedInterval, passes: int, columns: dict) -> list:
-    """`plain`: the recorded passes. `columns`: method name -> interval as attributed by that method.
+def _joules_at(share: Share, interval: ReportedInterval, passes: int, found: MeasuredBlocks) -> tuple:
+    """Joules per pass, low and high, of a block, at the speed at which the blocks were measured.
 
-    Compares shares, not joules: the recorded passes ran at another time, and the edges of their interval are less
-    certain than the shares within it.
+    Shares count, not joules: the recorded passes ran at another time, and the edges of their interval are less certain
+    than the shares within it. Where the host limits the passes, the energy of kernels stays and that of waiting changes
+    with its speed.
     """
+    if not found.limited_by_host or interval.active_share >= 1:
+        return tuple(part * found.pass_j for part in share[:3])
+    recorded_j = interval.total_j / passes
+    active_j = interval.active_share * recorded_j
+    slower = max(found.pass_j - active_j, 0.0) / (recorded_j - active_j)
+    parts = zip(share[:3], share.waiting)
+    return tuple(recorded_j * (part - waiting + slower * waiting) for part, waiting in parts)
+
+
+def compare(found: MeasuredBlocks, plain: ReportedInterval, passes: int, columns: dict) -> list:
+    """`plain`: the recorded passes. `columns`: method name -> interval as attributed by that method."""
     rows = []
-    for extra in found:
+    for extra in found.extras:
         known = plain.blocks.get(extra.block)
         busy_j = busy_part(extra, known.busy_s / passes if known else 0.0, plain)
         attributed = {}
         for name, interval in columns.items():
             share = interval.blocks.get(extra.block)
             if share is not None:
-                joules, low_j, high_j = (part * pass_j for part in share[:3])
+                joules, low_j, high_j = _joules_at(share, interval, passes, found)
                 attributed[name] = Attributed(
                     joules, low_j, high_j, joules / busy_j - 1 if busy_j > 0 else None, share.basis
                 )
-        rows.append(Row(extra.block, extra.joules, extra.half_width_j, busy_j, extra.joules / pass_j, attributed))
+        rows.append(Row(extra.block, extra.joules, extra.half_width_j, busy_j, extra.joules / found.pass_j, attributed))
     return rows
 
 
