@@ -3,9 +3,9 @@
 
 The second call runs beside the first, not after it: it gets the same inputs, and its output is dropped. In training, the
 second call is one of a twin of the block (_validate_twin.py): its backward pass runs in the same pass of the autograd
-engine, with gradients that the first call's outputs had in an earlier pass, and its results are dropped. Nothing is averaged or summed, so the
-extra energy of a pass is the work of the block and nothing else. The exception is a block that changes its inputs: its
-second call gets copies, and it is compared with a control pass that only makes the copies.
+engine, with gradients that the first call's outputs had in an earlier pass, and its results are dropped. Nothing is
+averaged or summed, so the extra energy of a pass is the work of the block and nothing else. The exception is a block
+that changes its inputs: its second call gets copies, and it is compared with a control pass that only makes them.
 """
 
 from __future__ import annotations

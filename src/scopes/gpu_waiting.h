@@ -53,8 +53,9 @@ class GpuWaiting {
   // Edges in order of time within one call; needed only for the time in which kernels are traced.
   void add(std::span<const HostEdge> edges);
   void add(const LaunchedKernel& kernel);
-  // From time_ns on. Calls in order of time. Initially off. Each call with `apart` begins another activity. Kernels that were launched before run until `drained_ns` at
-  // the latest: from then on the device is idle until the first traced kernel.
+  // From time_ns on. Calls in order of time. Initially off. Each call with `apart` begins another activity. Kernels
+  // that were launched before run until `drained_ns` at the latest: from then on the device is idle until the first
+  // traced kernel.
   void set_tracing(std::int64_t time_ns, WaitTracing tracing, std::int64_t drained_ns);
 
   // Resolves all gaps that ended before `until_ns`, and of a gap that goes on, all but the last seconds.

@@ -22,6 +22,10 @@ WATTS = 500.0
 LOOP_NS = 800_000_000
 
 
+def measured(pass_j: float, extra: numbers.Extra) -> numbers.MeasuredBlocks:
+    return numbers.MeasuredBlocks(pass_j, 0.01, [extra])
+
+
 def played(rounds: int = 3, drift: float = 0.0, noise: float = 0.0, seed: int = 1, control_j: float = 0.0) -> list:
     """Interleaved loops in the order of Rounds; power drifts by the fraction `drift` per loop and has noise."""
     chance, loops, plain_j = random.Random(seed), [], sum(BLOCKS_J.values()) + REST_J
@@ -119,7 +123,7 @@ def test_idle_energy_of_a_gpu_is_excluded_from_the_comparison():
     stretch = numbers.reported_interval(report(row("layer1", 90, 0.5), total_j=140, elapsed_s=1.0), GROUPS, "gpu0")
     assert stretch.idle_w == pytest.approx(100)
     extra = numbers.Extra("a", 1.4, 0.1, 0.010, [1.4])
-    compared = numbers.compare([extra], 1.4, stretch, 100, {"said": stretch})[0]
+    compared = numbers.compare(measured(1.4, extra), stretch, 100, {"said": stretch})[0]
     assert compared.busy_j == pytest.approx(1.4 - 0.005 * 100)
     assert compared.attributed["said"].error == pytest.approx(0.0)
 
@@ -128,14 +132,24 @@ def test_on_cpus_energy_of_other_processes_is_subtracted_by_their_share():
     rows = [{**row("layer1", 30, 1.0), "device": "cpu"}, {**row("", 10, 1.0), "path": ["background"], "device": "cpu"}]
     stretch = numbers.reported_interval(report(*rows), GROUPS, "cpu")  # of 50 J in total
     assert (stretch.idle_share, stretch.idle_w) == (pytest.approx(0.4), None)
-    compared = numbers.compare([numbers.Extra("a", 1.0, None, 0.01, [1.0])], 1.0, stretch, 1, {"said": stretch})[0]
+    compared = numbers.compare(measured(1.0, numbers.Extra("a", 1.0, None, 0.01, [1.0])), stretch, 1, {"said": stretch})[0]
     assert compared.busy_j == pytest.approx(0.6)
     assert compared.attributed["said"].error == pytest.approx(0.0)
 
 
+def test_where_the_host_limits_passes_waiting_changes_with_its_speed_and_kernels_do_not():
+    # 1 J of kernels and 1 J of waiting in each of 10 recorded passes; measured when the host was slower: 3 J a pass.
+    share = numbers.Share(0.6, 0.5, 0.7, 0.0, "regressed", waiting=(0.2, 0.2, 0.2))
+    stretch = numbers.ReportedInterval({"a": share}, 20.0, 0.0, None, True, active_share=0.5)
+    found = numbers.MeasuredBlocks(3.0, 0.03, [numbers.Extra("a", 1.6, None, 0.01, [1.6])], limited_by_host=True)
+    said = numbers.compare(found, stretch, 10, {"said": stretch})[0].attributed["said"]
+    assert (said.low_j, said.joules, said.high_j) == pytest.approx((0.6 + 0.8, 0.8 + 0.8, 1.0 + 0.8))
+    assert said.error == pytest.approx(0.0)
+
+
 def test_a_block_that_costs_nothing_has_no_error():
     stretch = numbers.reported_interval(report(row("fc", 1, 0.01)), GROUPS, "gpu0")
-    compared = numbers.compare([numbers.Extra("c", -0.001, 0.01, 0.0, [])], 1.0, stretch, 1, {"said": stretch})
+    compared = numbers.compare(measured(1.0, numbers.Extra("c", -0.001, 0.01, 0.0, [])), stretch, 1, {"said": stretch})
     assert compared[0].attributed["said"].error is None
     assert numbers.errors_of(compared, "said", -1) == []
 

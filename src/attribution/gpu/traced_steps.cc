@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kMaxComparedSteps = 1024;
 // Traced steps are slower by up to a half, and others may pause. Beyond this ratio a step is of another kind.
 constexpr double kMaxDurationRatio = 3;
+// Code is loaded and memory allocated in the first steps.
+constexpr std::uint64_t kFirstSteps = 4;
 
 bool overlap(TimeSpan a, TimeSpan b) { return a.begin_ns < b.end_ns && b.begin_ns < a.end_ns; }
 
@@ -25,7 +27,8 @@ void TracedSteps::add(const StepRecord& step) {
     Run& run = runs_.back();
     ++run.traced_count;
     run.until_ns = step.end_ns;
-    if (run.steps.size() < kMaxComparedSteps) run.steps.push_back({{step.begin_ns, step.end_ns}, step.kernels});
+    if (run.steps.size() < kMaxComparedSteps)
+      run.steps.push_back({{step.begin_ns, step.end_ns}, step.kernels, step_count_ <= kFirstSteps});
   } else if (!runs_.empty()) {
     Run& run = runs_.back();
     ++run.untraced_count;
@@ -34,31 +37,36 @@ void TracedSteps::add(const StepRecord& step) {
   }
 }
 
-bool TracedSteps::is_typical(const Run& run, const Step& step) {
+bool TracedSteps::resembles_untraced(const Run& run, const Step& step) {
   const double typical_s = run.untraced_s / static_cast<double>(run.untraced_count);
   const double step_s = seconds(step.span.end_ns - step.span.begin_ns);
   return step_s <= kMaxDurationRatio * typical_s && typical_s <= kMaxDurationRatio * step_s;
 }
 
-// For a run that extrapolates to untraced steps. 0: no step resembles them, or the run is too long to compare; then all
-// traced steps count.
-std::uint64_t TracedSteps::typical_step_count(const Run& run) {
-  if (run.traced_count > kMaxComparedSteps) return 0;
-  const auto typical =
-      std::count_if(run.steps.begin(), run.steps.end(), [&](const Step& s) { return is_typical(run, s); });
-  return static_cast<std::uint64_t>(typical);
+// For a run that extrapolates to untraced steps: marks the steps that resemble them. The first steps of a program only
+// where the run has no others. All false: no step resembles them, or the run is too long to compare.
+std::vector<bool> TracedSteps::typical_steps(const Run& run) {
+  std::vector<bool> typical(run.steps.size());
+  if (run.traced_count > kMaxComparedSteps) return typical;
+  for (const bool with_first : {false, true}) {
+    for (std::size_t i = 0; i < typical.size(); ++i)
+      typical[i] = resembles_untraced(run, run.steps[i]) && (with_first || !run.steps[i].is_first);
+    if (std::ranges::find(typical, true) != typical.end()) break;
+  }
+  return typical;
 }
 
 void TracedSteps::add_weights(const Run& run, TimeSpan traced_span, Weights& weights) {
-  const std::uint64_t typical = typical_step_count(run);
-  const auto extrapolated_from = static_cast<double>(typical > 0 ? typical : run.traced_count);
+  const std::vector<bool> typical = typical_steps(run);
+  const auto typical_count = static_cast<std::uint64_t>(std::ranges::count(typical, true));
+  const auto extrapolated_from = static_cast<double>(typical_count > 0 ? typical_count : run.traced_count);
   const double weight = (extrapolated_from + static_cast<double>(run.untraced_count)) / extrapolated_from;
   Weights of_steps;
-  for (const Step& step : run.steps) {
-    if (!overlap(step.span, traced_span)) continue;
-    const auto kernels = static_cast<double>(std::max<std::uint64_t>(step.kernels, 1));
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    if (!overlap(run.steps[i].span, traced_span)) continue;
+    const auto kernels = static_cast<double>(std::max<std::uint64_t>(run.steps[i].kernels, 1));
     of_steps.kernels += kernels;
-    of_steps.sum += kernels * (typical == 0 || is_typical(run, step) ? weight : 1);
+    of_steps.sum += kernels * (typical_count == 0 || typical[i] ? weight : 1);
   }
   // Kernels that ran after the last step ended, or of steps that were not compared.
   if (of_steps.kernels <= 0) of_steps = {weight, 1};

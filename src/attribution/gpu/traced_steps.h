@@ -4,9 +4,9 @@
 // traces kernels in a few consecutive steps (a run), then leaves many steps untraced. The untraced steps are assumed to
 // repeat the run before them. So kernel sums of a run extrapolate to all steps until the next run, and to their time.
 //
-// A step that differs from the untraced ones (the first step, which tries out algorithms for a second) counts only
-// once; so do kernels outside of steps. Steps are added in order of time. Memory grows with the number of runs. Pure;
-// nanoseconds.
+// Steps that differ from the untraced ones count only once: the first steps of a program, which load code and try out
+// algorithms, and steps of another duration. So do kernels outside of steps. Steps are added in order of time. Memory
+// grows with the number of runs. Pure; nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +38,7 @@ class TracedSteps {
   struct Step {
     TimeSpan span;
     std::uint64_t kernels;
+    bool is_first;  // among the first steps of the program
   };
   struct Run {
     std::int64_t begin_ns = 0;
@@ -52,8 +53,8 @@ class TracedSteps {
     double kernels = 0;
   };
 
-  static bool is_typical(const Run& run, const Step& step);
-  static std::uint64_t typical_step_count(const Run& run);
+  static bool resembles_untraced(const Run& run, const Step& step);  // by its duration
+  static std::vector<bool> typical_steps(const Run& run);
   static void add_weights(const Run& run, TimeSpan traced_span, Weights& weights);
 
   std::vector<Run> runs_;

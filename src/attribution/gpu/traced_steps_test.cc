@@ -93,8 +93,14 @@ TEST(TracedSteps, WithoutLightModeNothingIsExtrapolated) {
 }
 
 TEST(TracedSteps, ALongTracedSpanExtrapolatesToTheLightModeAfterIt) {
-  const Program program(std::string(1000, 'f') + std::string(500, '-'));
+  const Program program(std::string(2000, 'f') + std::string(1000, '-'));
   EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(900, 999)).weight, 1.5);
+}
+
+TEST(TracedSteps, TheFirstStepsOfAProgramExtrapolateToThemselvesOnly) {
+  const Program program("ffffffff----");
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(0, 3)).weight, 1);
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(4, 7)).weight, 2);
 }
 
 }  // namespace

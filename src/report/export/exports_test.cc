@@ -88,10 +88,10 @@ TEST(Exports, ALevelThatTheRunLacksIsAnError) {
 TEST(Exports, CsvQuotesWhereNeededAndLeavesUnknownValuesEmpty) {
   const Result<std::string> text = csv_export_text(run_of_three_layers(), {});
   ASSERT_TRUE(text);
-  EXPECT_NE(text->find("gpu0,train forward a.b,a.b,7,2,1.5,,,,,,,,,,,,\r\n"), std::string::npos);
+  EXPECT_NE(text->find("gpu0,train forward a.b,a.b,7,2,1.5,,,,,,,,,,,,,,,,\r\n"), std::string::npos);
   EXPECT_NE(text->find("\"train forward say \"\"x\"\", y;z\""), std::string::npos);
-  EXPECT_NE(text->find("gpu0,train backward a.b,a.b,7,2,,,,,,,,,,,,,\r\n"), std::string::npos);
-  EXPECT_NE(text->find(",idle,idle,,,0.5,,,,,,,,,,,,\r\n"), std::string::npos);
+  EXPECT_NE(text->find("gpu0,train backward a.b,a.b,7,2,,,,,,,,,,,,,,,,,\r\n"), std::string::npos);
+  EXPECT_NE(text->find(",idle,idle,,,0.5,,,,,,,,,,,,,,,,\r\n"), std::string::npos);
 }
 
 TEST(Exports, CsvOfStepsHasTheirPower) {
