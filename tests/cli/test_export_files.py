@@ -139,6 +139,11 @@ def test_sqlite_contains_all_tables(exported, load_report):
     for level in ("layer", "kernel", "phase", "op"):
         (found,) = database.execute("SELECT sum(energy_j) FROM rows WHERE level = ?", (level,)).fetchone()
         assert found == pytest.approx(sum(row["energy_j"] for row in load_report(level)["rows"]), rel=1e-9)
+        (waited,) = database.execute("SELECT sum(waiting_j) FROM rows WHERE level = ?", (level,)).fetchone()
+        assert (waited or 0) == pytest.approx(sum(row["waiting_j"] or 0 for row in load_report(level)["rows"]), rel=1e-9)
+        causes = dict(database.execute("SELECT cause, sum(energy_j) FROM idle WHERE level = ? GROUP BY cause", (level,)))
+        assert sum(causes.values()) == pytest.approx(load_report(level)["idle_j"], rel=1e-9)
+        assert causes["launch"] > 0
     drawn = "SELECT sum(power_w * (end_s - begin_s)) FROM samples WHERE domain = 'gpu0'"
     (energy,) = database.execute("SELECT energy_j FROM domains WHERE name = 'gpu0'").fetchone()
     # Slices after the last reading have no power; their energy is part of the uncertainty.

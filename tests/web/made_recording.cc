@@ -192,7 +192,11 @@ class Training {
     const double loss = 0.1 + 2.4 * std::exp(-4.0 * step / shape_.steps) + 0.01 * (step * 37 % 11);
     writer_.add(Metric{clock_.now_ns(), step, "loss", loss});
     writer_.add(Metric{clock_.now_ns(), step, "samples", 32});
+    // The GPU waits for the optimizer's host code.
     clock_.pass(kPause_ns, kIdle_w);
+    waits_.scope = kOptimizer;
+    ++waits_.count;
+    waits_.time_ns += kPause_ns;
     record.end_ns = clock_.now_ns();
     record.kernels = activity.kernels.size() - before;
     activity.steps.push_back(record);
@@ -205,6 +209,7 @@ class Training {
       tally.scope = scope;
       activity.scope_tallies.push_back(tally);
     }
+    if (waits_.count > 0) activity.waits.push_back(std::exchange(waits_, {}));
     tallies_.clear();
     scopes_.clear();
     writer_.add(std::exchange(activity, Activity{.begin_ns = clock_.now_ns()}));
@@ -216,6 +221,7 @@ class Training {
   Clock clock_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, KernelTally> tallies_;
   std::map<std::uint32_t, ScopeTally> scopes_;
+  WaitTally waits_;
   std::uint32_t correlation_ = 0;
 };
 

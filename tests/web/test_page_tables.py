@@ -122,13 +122,14 @@ def test_every_column_of_a_level_matches_json(opened, report, by):
     rows = rows_of(page, LEVELS[by])
     assert len(rows) == min(len(result["rows"]), 40)
     for cells, row in zip(rows, result["rows"]):
-        _, device, energy, interval, per_step, share, power, time, count, cause, basis = cells
+        _, device, energy, interval, per_step, share, power, time, count, waiting, cause, basis = cells
         assert (device, basis, cause) == (row["device"], row["basis"], row["cause"] or "")
         near(energy, "J", row["energy_j"], FOUR_DIGITS)
         near(per_step, "J", None if row["energy_j"] is None else row["energy_j"] / result["steps"])
         near_share(share, None if row["energy_j"] is None else row["energy_j"] / whole_j)
         near(power, "W", row["power_w"])
         near(time, "s", row["time_s"])
+        near(waiting, "J", row["waiting_j"])
         assert count.replace("\u202f", "") == ("–" if row["count"] is None else str(row["count"]))
         if row["low_j"] is not None and row["energy_j"]:
             half = (row["high_j"] - row["low_j"]) / 2 / row["energy_j"]

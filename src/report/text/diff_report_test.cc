@@ -47,6 +47,9 @@ RunDifference difference() {
       entry("layer4.0.conv2", 2, 4.5, Verdict::grew), entry("layer4.1.conv2", 2, 2.3, Verdict::grew),
       entry("head", 1.5, 1, Verdict::shrank),         entry("layer4.2.conv2", {}, 0.4, Verdict::appeared),
       entry("pool", 0.3, {}, Verdict::gone),          entry("layer1.0.conv1", 5, 5.02, Verdict::within_noise)};
+  out.entries[0].a->waiting_j = 0.5;
+  out.entries[0].b->waiting_j = 1.5;
+  out.idle = {{IdleCause::data, "gpu0", 0.2, 1.9}, {IdleCause::launch, "gpu0", 2.5, 2.4}, {IdleCause::host, "gpu0", 0, 0.01}};
   out.failure_threshold = 0.05;
   out.failed = true;
   out.diagnostics.add({"not_settled", 1, "B: the energy of a step still changes in the second half of after.joule",
