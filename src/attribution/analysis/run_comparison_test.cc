@@ -261,5 +261,32 @@ TEST(RunComparison, IntervalsOfEntriesAgreeWithTheirVerdicts) {
   }
 }
 
+TEST(RunComparison, ListsIdleEnergyPerStepByCauseWithTheLargestChangeFirst) {
+  RunReports a = steady_state(1);
+  RunReports b = steady_state(1);
+  const double steps = a.steps_in_rows;
+  const auto idle = [&](IdleCause cause, double per_step_j) {
+    IdleEntry entry;
+    entry.cause = cause;
+    entry.device = "gpu0";
+    entry.energy_j = per_step_j * steps;
+    return entry;
+  };
+  a.rows.idle = {idle(IdleCause::launch, 2), idle(IdleCause::data, 1)};
+  b.rows.idle = {idle(IdleCause::launch, 2.1), idle(IdleCause::data, 2), idle(IdleCause::data, 3)};
+  a.rows.rows.front().waiting_j = 0.5 * steps;
+  const Result<RunDifference> found = compare_pair(a, b, {.per = "step"});
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->idle.size(), 2U);
+  EXPECT_EQ(found->idle[0].cause, IdleCause::data);
+  EXPECT_DOUBLE_EQ(found->idle[0].a_j, 1);
+  EXPECT_DOUBLE_EQ(found->idle[0].b_j, 5);
+  EXPECT_EQ(found->idle[1].cause, IdleCause::launch);
+  const auto waits = [](const DifferenceEntry& entry) { return entry.a && entry.a->waiting_j; };
+  const auto waiting = std::ranges::find_if(found->entries, waits);
+  ASSERT_NE(waiting, found->entries.end());
+  EXPECT_DOUBLE_EQ(*waiting->a->waiting_j, 0.5);
+}
+
 }  // namespace
 }  // namespace joulemap::attribution
