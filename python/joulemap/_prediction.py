@@ -118,7 +118,7 @@ class Prediction:
 
 def predict(
     model: Any,
-    inputs: Sequence[Any] = (),
+    inputs: Any = (),
     named: Optional[dict] = None,
     *,
     device: Optional[str] = None,

@@ -40,6 +40,15 @@ print(json.dumps({"j": one.joules, "low": one.low, "high": one.high, "names": [l
     assert one["step"] > one["j"]
 
 
+def test_inputs_may_be_a_tensor_a_sequence_or_keyword_arguments(python):
+    pytest.importorskip("torch")
+    found = python(
+        NETWORK + "print(json.dumps([jm.predict(model, given).joules for given in (image, [image], (image,), "
+        '{"input": image})]))'
+    )
+    assert found[0] > 0 and len(set(found)) == 1
+
+
 def test_a_trace_is_plain_data(python):
     pytest.importorskip("torch")
     listed = python(NETWORK + "print(json.dumps(jm.trace(model, [image])))")

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Iterator, Optional, Sequence, Union
+from typing import Any, Callable, Iterator, Optional, Union
 
 from .elements import dtype_name
 from .fakes import FakeTensorFactory, fake_state
@@ -23,7 +23,7 @@ OPTIMIZERS = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw", "RMSprop": "rmspro
 
 def trace(
     model: Any,
-    inputs: Sequence[Any] = (),
+    inputs: Any = (),
     named: Optional[dict] = None,
     *,
     training: bool = False,
@@ -34,6 +34,7 @@ def trace(
 ) -> dict:
     """Returns the operations of a call of `model`, or of a training step.
 
+    `inputs` is a tensor, a sequence of arguments or a dictionary of keyword arguments; `named` are keyword arguments, too.
     The model and its inputs may be on any device, including the meta device; they stay unchanged. `optimizer` is an
     instance of a PyTorch optimizer, or a name: sgd, momentum, adam, adamw, rmsprop. `loss` takes the model's output;
     the default is the cross entropy of its first tensor. `dtype` is the type that computes products of 32-bit
@@ -45,13 +46,14 @@ def trace(
 
     if isinstance(optimizer, str):
         form_of(optimizer)  # validates before anything is changed
+    arguments, keywords = _arguments_of(inputs, named)
     recorder, mode = Recorder(torch, dtype), FakeTensorMode(allow_non_fake_inputs=True)
     factory, call_counter = FakeTensorFactory(torch, mode), PythonCallCounter()
     was_training = model.training
     try:
         model.train(training)
         with fake_state(torch, model, factory), mode:
-            args, kwargs = factory.convert(tuple(inputs)), factory.convert(dict(named or {}))
+            args, kwargs = factory.convert(arguments), factory.convert(keywords)
             run_once(torch, model, Recorder(torch, dtype), args, kwargs, training, autocast)
             with named_modules(torch, model, recorder):
                 if training:
@@ -77,6 +79,13 @@ def trace(
         **({} if call_counter.count is None else {"python_calls": call_counter.count}),
         "notes": recorder.notes,
     }
+
+
+def _arguments_of(inputs: Any, named: Optional[dict]) -> tuple:
+    if isinstance(inputs, dict):
+        return (), {**inputs, **(named or {})}
+    is_tensor = hasattr(inputs, "data_ptr")
+    return (inputs,) if is_tensor else tuple(inputs), dict(named or {})
 
 
 def run_once(
