@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "base/clock.h"
+#include "sampling/sensor_thread.h"
 
 namespace joulemap::sampling {
 namespace {
@@ -165,6 +166,20 @@ TEST(Sampler, AppliesAModeChangeWhileItSleeps) {
   wait_for([&] { return script.reads == 1; });
   sampler.set_mode(SamplingMode::near_edge);
   wait_for([&] { return script.reads >= 10; });
+}
+
+TEST(SensorThread, TakesARequestedReadingBeforeItStopsHoweverLateItIs) {
+  Script script;
+  script.set_blocked(true);
+  SensorThread thread(sensor(script, 3600 * kNanosecondsPerSecond), 0);
+  thread.start();
+  wait_for([&] { return script.hangs == 1; });  // in its first reading
+  thread.request_read();
+  thread.request_stop();
+  script.set_blocked(false);
+  ASSERT_TRUE(thread.wait_for_stop(monotonic_ns() + kForever_ns));
+  EXPECT_EQ(script.reads, 2u);
+  EXPECT_TRUE(thread.is_read_done());
 }
 
 TEST(Sampler, StopsWhileItSleeps) {

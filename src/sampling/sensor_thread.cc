@@ -132,8 +132,9 @@ void SensorThread::run() noexcept {
   pthread_setname_np(pthread_self(), "joulemap");
   deadline_ns_ = monotonic_ns();
   SamplingMode mode = mode_.load();
-  while (!stopping_.load()) {
+  while (true) {
     const std::uint32_t wakes = wake_count_.load(std::memory_order_acquire);
+    // Checked before the end: on a busy machine the last reading of a command may be requested long before it is taken.
     if (const std::uint32_t requested = requested_reads_.load();
         requested != completed_reads_.load(std::memory_order_relaxed)) {
       read(SamplingMode::immediate);
@@ -141,6 +142,7 @@ void SensorThread::run() noexcept {
       wake_all(completed_reads_);
       continue;
     }
+    if (stopping_.load()) break;
     if (const SamplingMode wanted = mode_.load(); wanted != mode) {
       mode = wanted;
       deadline_ns_ = std::min(deadline_ns_, sensor_->next_read_ns(monotonic_ns(), mode));
