@@ -49,7 +49,8 @@ RunDifference difference() {
       entry("pool", 0.3, {}, Verdict::gone),          entry("layer1.0.conv1", 5, 5.02, Verdict::within_noise)};
   out.entries[0].a->waiting_j = 0.5;
   out.entries[0].b->waiting_j = 1.5;
-  out.idle = {{IdleCause::data, "gpu0", 0.2, 1.9}, {IdleCause::launch, "gpu0", 2.5, 2.4}, {IdleCause::host, "gpu0", 0, 0.01}};
+  out.idle = {
+      {IdleCause::data, "gpu0", 0.2, 1.9}, {IdleCause::launch, "gpu0", 2.5, 2.4}, {IdleCause::host, "gpu0", 0, 0.01}};
   out.failure_threshold = 0.05;
   out.failed = true;
   out.diagnostics.add({"not_settled", 1, "B: the energy of a step still changes in the second half of after.joule",
