@@ -252,7 +252,8 @@ TEST(KernelLog, ChargesIdleTimeToTheScopeOfTheHostWhoeverReportsItFirst) {
   log.set_tracing(0, WaitTracing::on, 1);
   log.on_launch(11, 1, 0, 1000);
   log.on_kernel({.name = "first", .correlation = 11, .start_ns = 3'000'000, .end_ns = 4'000'000});
-  log.set_tracing(5'000'000, WaitTracing::on, 2);  // the next step begins; edges of the last one are still in their thread
+  log.set_tracing(5'000'000, WaitTracing::on,
+                  2);  // the next step begins; edges of the last one are still in their thread
   log.add_host_edges({{.time_ns = 4'500'000, .scope = 3}});
   log.on_launch(12, 2, 0, 6'000'000);
   log.on_kernel({.name = "second", .correlation = 12, .start_ns = 6'000'000, .end_ns = 7'000'000});

@@ -156,7 +156,8 @@ void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double
     const bool is_one_time = names.scopes.resolved_scope(tally.scope).is_one_time();
     const auto [known, is_new] = rates.try_emplace({tally.queue, is_one_time, tally.class_id == kLostKernelClass});
     if (is_new) {
-      const Extrapolation all = names.extrapolation_of({activity.begin_ns, activity.end_ns}, is_one_time, tally.class_id);
+      const Extrapolation all =
+          names.extrapolation_of({activity.begin_ns, activity.end_ns}, is_one_time, tally.class_id);
       const std::string device = names.device_of(tally.queue);
       known->second = {device, inside * gpu_attribution_.rate(device, all.span.begin_ns, all.span.end_ns), all.weight};
     }

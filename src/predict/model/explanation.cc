@@ -13,7 +13,8 @@ enum : std::size_t { kLaunch, kTiles, kCache, kMemory, kElements, kArithmetic };
 TimeTerms parts_of(const TimeCoefficients& fitted, const Operation& operation, const TimeTerms& datasheet_terms) {
   const TimeTerms* found = time_coefficients(fitted, coefficient_groups(operation));
   TimeTerms physical_terms = datasheet_terms;
-  for (std::size_t index = 0; index < kTermCount; ++index) physical_terms[index] *= found != nullptr ? (*found)[index] : 1;
+  for (std::size_t index = 0; index < kTermCount; ++index)
+    physical_terms[index] *= found != nullptr ? (*found)[index] : 1;
   return physical_terms;
 }
 
@@ -60,8 +61,7 @@ std::vector<OperationExplanation> explain_layer(const DeviceProfile& profile, co
   std::vector<OperationExplanation> explanation;
   for (const Operation& operation : executed_operations(graph, options)) {
     if (layer_name_of(operation) == layer)
-      explanation.push_back(
-          explain_operation(profile.operation_model, operation, {.cold = false, .in_network = true}));
+      explanation.push_back(explain_operation(profile.operation_model, operation, {.cold = false, .in_network = true}));
   }
   return explanation;
 }

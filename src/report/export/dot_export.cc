@@ -86,8 +86,7 @@ std::string label_of(const std::string& name, const Node& node, double total_j) 
         fmt::format("\\nself {}, {}, {} calls", amount_text(node.own_j, "J"), amount_text(node.own_s, "s"), node.calls);
   }
   if (node.has_cause()) {
-    label +=
-        fmt::format("\\n{}{}", to_string(node.own_causes_j.largest_class()), node.is_named ? " (by name)" : "");
+    label += fmt::format("\\n{}{}", to_string(node.own_causes_j.largest_class()), node.is_named ? " (by name)" : "");
   }
   return label + "\"";
 }

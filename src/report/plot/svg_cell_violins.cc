@@ -84,8 +84,8 @@ std::string cell_violins_svg(const AnalysisResult& result, std::size_t measure) 
   draw_hue_legend(canvas, result, roles);
   const Rect plot_area{kPlotMargin + kNames, kPlotTop + 8, kPlotWidth - 2 * kPlotMargin - kNames - 10, height};
   const Axes axes{plot_area, {-farthest, farthest, plot_area.x, plot_area.right()}, {}};
-  draw_x_axis(canvas, axes,
-              fmt::format("% from the median; values beyond {:.0f} % are at the edge", farthest), 8, true);
+  draw_x_axis(canvas, axes, fmt::format("% from the median; values beyond {:.0f} % are at the edge", farthest), 8,
+              true);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const double centre_y = plot_area.y + kRow * (static_cast<double>(i) + 0.5);
     canvas.text({plot_area.x - 10, centre_y + 4}, fitted_text(lines[i].name, 12, kNames - 14),

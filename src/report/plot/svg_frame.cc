@@ -34,8 +34,8 @@ std::string energy_line(const RunView& view) {
                                 rates.provenance == Provenance::measured ? fmt::format(" ({})", sensors) : "",
                                 duration_text(rates.time_s));
   if (rates.steps.value_or(0) > 1)
-    out += fmt::format("; {} J per step, {} steps", format_number(*rates.energy_per_unit(rates.steps), 3),
-                       *rates.steps);
+    out +=
+        fmt::format("; {} J per step, {} steps", format_number(*rates.energy_per_unit(rates.steps), 3), *rates.steps);
   return out;
 }
 

@@ -95,8 +95,7 @@ Result<std::string> loss_svg(const RunView& view) {
   if (loss == nullptr)
     return nothing_to_plot_error("no loss", "log it with jm.log(loss=...), or use a loss module of PyTorch");
   const SpentEnergy spent(view);
-  if (!spent.is_known())
-    return nothing_to_plot_error("no energy over time", "run joulemap doctor to list the sensors");
+  if (!spent.is_known()) return nothing_to_plot_error("no energy over time", "run joulemap doctor to list the sensors");
   std::vector<Point> points;
   double low = loss->points.front().value;
   double high = low;

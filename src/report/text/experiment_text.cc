@@ -61,8 +61,8 @@ std::string statistics_text(const PlanStatistics& plan) {
                   plan.paired ? (plan.repetitions == 1 ? "pair" : "pairs") : "rows per level", plan.least_p);
   if (plan.comparisons <= 1) {
     text += plan.can_be_significant ? fmt::format(", which is enough for alpha = {:g}.", plan.alpha)
-                                    : fmt::format(": too few for alpha = {:g}. It takes {} repetitions.",
-                                                  plan.alpha, plan.needed_repetitions);
+                                    : fmt::format(": too few for alpha = {:g}. It takes {} repetitions.", plan.alpha,
+                                                  plan.needed_repetitions);
   } else {
     text += fmt::format("; Bonferroni over the {} comparisons of a measure gives {:.3g}", plan.comparisons,
                         plan.least_p * static_cast<double>(plan.comparisons));

@@ -13,8 +13,7 @@ namespace {
 Diagnostics diagnostics_of(const SharedRecording& shared) {
   Diagnostics diagnostics;
   if (shared.dropped_chunks > 0) {
-    diagnostics.add({"chunks_skipped", shared.dropped_chunks,
-                     "the copy omits chunks that this version cannot read",
+    diagnostics.add({"chunks_skipped", shared.dropped_chunks, "the copy omits chunks that this version cannot read",
                      "copy it with a newer joulemap"});
   }
   if (shared.dropped_bytes > 0) {

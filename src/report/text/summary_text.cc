@@ -61,8 +61,8 @@ std::string own_costs(const ReportResult& result) {
   }
   if (result.overhead_cpu_s) {
     const double share = result.elapsed_s > 0 ? 100 * *result.overhead_cpu_s / result.elapsed_s : 0;
-    out += fmt::format("  {:>11} s CPU time used by joulemap ({:.2g} %)\n",
-                       format_number(*result.overhead_cpu_s), share);
+    out +=
+        fmt::format("  {:>11} s CPU time used by joulemap ({:.2g} %)\n", format_number(*result.overhead_cpu_s), share);
   }
   if (result.signal) {
     out += fmt::format("  the command was killed by signal {} (exit code {})\n", *result.signal,
