@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The usual power of a kernel, from its kind and duration: what is known about a kernel before it was ever measured.
-// Short kernels do not fill a GPU, long ones do: on an H200 an elementwise kernel of 1 us draws little more than an idle
-// GPU, one of 10 us four times as much. Pure.
+// Short kernels do not fill a GPU, long ones do: on an H200 an elementwise kernel of 1 us uses little more power than an
+// idle GPU, one of 10 us four times as much. Pure.
 //
 // The curves are fits to single operations on an H200 (data/h200/operations.csv.gz). They are multiples of the
 // active-idle power, so that they apply to other GPUs as well; attribution scales them to the energy of the recording.

@@ -103,18 +103,17 @@ std::optional<AttributionMode> parse_attribution_mode(std::string_view name) {
 GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
                              std::span<const ClassPrior> priors) {
   const double gain_spread = evidence.calibrated.gain_spread;
+  const MeanPowers mean = mean_powers(work, evidence);
   std::vector<ClassPrior> usual;
-  if (priors.empty()) {
-    const MeanPowers mean = mean_powers(work, evidence);
-    if (evidence.calibrated.active_idle) usual = usual_priors(work.kernels, mean.idle, mean.busy_w);
+  if (priors.empty() && evidence.calibrated.active_idle) {
+    usual = usual_priors(work.kernels, mean.idle, mean.busy_w);
     priors = usual;
   }
   std::optional<PowerFit> fit = fit_powers(work.timeline, evidence, priors);
-  if (!fit && priors.empty()) {
-    const MeanPowers mean = mean_powers(work, evidence);
-    fit = equal_powers(work.timeline.classes(), mean.busy_w, mean.idle, gain_spread);
+  if (!fit) {
+    fit = priors.empty() ? equal_powers(work.timeline.classes(), mean.busy_w, mean.idle, gain_spread)
+                         : prior_powers(priors, gain_spread);
   }
-  if (!fit) fit = prior_powers(priors, gain_spread);
   fit->has_usual_powers = !usual.empty();
   for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kLeastPower_w);
   if (work.co_tenant_column) widen_co_tenant_power(*fit, *work.co_tenant_column);
