@@ -41,7 +41,7 @@ COSTS = {
 COVERED = ["resnet50", "bert", "gpt2", "vit", "resnet50-inference", "bert-inference", "gpt2-inference"]
 LEAST_WITH_PHASE, LEAST_WITH_MODULE = 0.995, 0.98
 MOST_BYTES_A_KERNEL = 24
-MOST_IN_LIGHT_MODE = {"mobilenet": 0.02}
+MOST_IN_LIGHT_MODE = {name: 0.02 for name in ("mobilenet", "llama", "llama-inference", "efficientnet")}
 
 
 class Worker:
@@ -208,7 +208,8 @@ def main() -> int:
                 ways = options.ways.split(",") if options.ways else bars
                 cost(bench, network, {way: bars.get(way) for way in ways}, tools)
         if options.only in (None, "light"):
-            for network, most in MOST_IN_LIGHT_MODE.items():
+            for network in wanted or MOST_IN_LIGHT_MODE:
+                most = MOST_IN_LIGHT_MODE.get(network, 0.02)
                 light_cost(bench, network, most, options.processes, options.turns_s)
         if options.only in (None, "coverage"):
             coverage(bench, wanted or COVERED)

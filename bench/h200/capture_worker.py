@@ -6,7 +6,8 @@ conditions.
 
     capture_worker.py NETWORK TOOL      then on stdin: "run STEPS"; on stdout a line of JSON for each, after "ready"
 
-NETWORK: resnet50, bert, gpt2, vit, mobilenet, each with "-inference" behind it; tiny for machines without a GPU. TOOL:
+NETWORK: resnet50, bert, gpt2, vit, mobilenet, efficientnet, llama, each with "-inference" behind it; tiny for machines
+without a GPU. TOOL:
 nothing, torch-profiler, zeus, codecarbon, carbontracker, pyjoules, gatorch. joulemap-later runs without a tool until
 "watch" arrives on stdin, then under joulemap; "turns SECONDS" then alternates captured and uncaptured runs of steps.
 """
@@ -71,6 +72,22 @@ def gpt2():
 
     config = GPT2Config(n_layer=6)
     return text(GPT2LMHeadModel(config).to(DEVICE), 16, 256, config.vocab_size, labelled=True)
+
+
+def efficientnet():
+    import torchvision
+
+    model = torchvision.models.efficientnet_b0(num_classes=100).to(DEVICE, memory_format=torch.channels_last)
+    return images(model, 32, 224, 100)
+
+
+def llama():
+    """Eight layers in bfloat16: many small kernels, as in the inner loop of most language models."""
+    from user_program_language import llama as make
+
+    model = make(torch, 512, 8, 8).to(DEVICE).bfloat16()
+    tokens = torch.randint(0, 32000, (8, 512), device=DEVICE)
+    return model, lambda: model(tokens).float().square().mean(), lambda: model(tokens)
 
 
 def tiny():

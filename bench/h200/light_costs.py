@@ -31,7 +31,7 @@ def light_cost(bench, network: str, most: float, processes: int, turns_s: float)
             f"| {number} | {1e3 * run['before_s']:.2f} ms | {1e3 * run['alone_s']:.2f} ms | "
             f"{1e3 * run['watched_s']:.2f} ms | {statistics.fmean(run['apart']):+.2%} | "
             f"{len(run['extra_s'])} times | {1e3 * mean(run['extra_s']):.0f} ms | "
-            f"{together(run['apart'], run['extra_s'], run['turns_s']):+.2%} |"
+            f"{together(run['apart'], run['extra_s'], run['captured_s']):+.2%} |"
         )
     middle, low, high = over_processes(runs)
     verdict = bench.bar(f"{network}, joulemap light: added time", middle <= most)
@@ -51,7 +51,7 @@ def one_process(bench, network: str, turns_s: float) -> dict | None:
     worker.run(SETTLING_STEPS)  # detects that steps are launch-bound and switches to light mode
     steps = worker.ask(f"turns {turns_s}")["steps"]
     worker.end()
-    return {"before_s": before_s, "turns_s": sum(step[0] for step in steps), **compared(steps)}
+    return {"before_s": before_s, "captured_s": sum(step[0] for step in steps if step[1]), **compared(steps)}
 
 
 def compared(steps: list) -> dict:
@@ -89,8 +89,8 @@ def mean(values: list[float]) -> float:
     return statistics.fmean(values) if values else 0.0
 
 
-def together(apart: list[float], extra_s: list[float], turns_s: float) -> float:
-    return statistics.fmean(apart) + sum(extra_s) / turns_s
+def together(apart: list[float], extra_s: list[float], captured_s: float) -> float:
+    return statistics.fmean(apart) + sum(extra_s) / captured_s
 
 
 def over_processes(runs: list[dict]) -> tuple[float, float, float]:
@@ -101,9 +101,9 @@ def over_processes(runs: list[dict]) -> tuple[float, float, float]:
         drawn = []
         for run in lot.choices(runs, k=len(runs)):
             extra_s = lot.choices(run["extra_s"], k=len(run["extra_s"])) if run["extra_s"] else []
-            drawn.append(together(lot.choices(run["apart"], k=len(run["apart"])), extra_s, run["turns_s"]))
+            drawn.append(together(lot.choices(run["apart"], k=len(run["apart"])), extra_s, run["captured_s"]))
         return statistics.fmean(drawn)
 
     drawn = sorted(draw() for _ in range(1000))
-    middle = statistics.fmean(together(run["apart"], run["extra_s"], run["turns_s"]) for run in runs)
+    middle = statistics.fmean(together(run["apart"], run["extra_s"], run["captured_s"]) for run in runs)
     return middle, drawn[25], drawn[-26]

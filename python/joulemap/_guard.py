@@ -34,17 +34,22 @@ def guarded(function: Callable, even_when_off: bool = False) -> Callable:
 def wrap_function(owner: object, name: str, is_compiling: Callable[[], bool], begin: Callable, end: Callable) -> None:
     """Replaces owner.name by a function that calls begin(args) before it and end(token, has_returned, args) after it.
 
-    `begin` and `end` belong to the capture and are guarded. Results and exceptions of the wrapped function pass
+    `begin` and `end` belong to the capture: their failures disable it and do not reach the program. Results and exceptions of the wrapped function pass
     unchanged. While torch.compile traces the function, the wrapper calls only the original.
     """
     original = getattr(owner, name)
-    begin, end = guarded(begin), guarded(end, even_when_off=True)  # a scope that was entered must be left
+    is_on = _capture.is_on
 
+    # On the path of every step of a program: no further calls than needed.
     @functools.wraps(original)
     def wrapper(*args, **kwargs):
-        if is_compiling():
+        if is_compiling() or not is_on():  # in this order: a compiler traces what follows
             return original(*args, **kwargs)
-        token = begin(args)
+        try:
+            token = begin(args)
+        except Exception as error:  # noqa: BLE001 - must not reach the program
+            token = None
+            record_failure(error)
         returned = False
         try:
             result = original(*args, **kwargs)
@@ -52,7 +57,10 @@ def wrap_function(owner: object, name: str, is_compiling: Callable[[], bool], be
             return result
         finally:
             if token is not None:
-                end(token, returned, args)
+                try:
+                    end(token, returned, args)  # also when the capture was turned off: a scope that was entered is left
+                except Exception as error:  # noqa: BLE001
+                    record_failure(error)
 
     setattr(owner, name, wrapper)
 

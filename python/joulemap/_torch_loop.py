@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 
@@ -41,38 +42,47 @@ def _watch_optimizers(torch) -> None:
 
     register_optimizer_step_pre_hook(before)
     register_optimizer_step_post_hook(after)
-    record_function = torch.autograd.profiler.record_function
-
-    # PyTorch runs each optimizer step inside record_function, whose exit is called even if the step raises.
-    def step_ends(args):
-        return args[0].name if args and args[0].name.startswith("Optimizer.step#") else None
-
-    def step_ended(name, returned, args):
-        open_steps.abandon()
-
-    wrap_function(record_function, "__exit__", is_compiling, step_ends, step_ended)
+    _leave_failed_steps(torch.autograd.profiler.record_function, open_steps, is_compiling)
     wrap_in_phase(Optimizer, "zero_grad", is_compiling, "zero_grad", TRAIN)
+
+
+def _leave_failed_steps(record_function, open_steps: OpenOptimizerSteps, is_compiling) -> None:
+    """PyTorch runs each optimizer step inside record_function, whose exit is called even if the step raises. Programs use
+    record_function for much else: its exit costs next to nothing while no step is open."""
+    original = record_function.__exit__
+
+    @functools.wraps(original)
+    def exit(self, *error):
+        if is_compiling():
+            return original(self, *error)
+        try:
+            return original(self, *error)
+        finally:
+            if open_steps.depths and self.name.startswith("Optimizer.step#"):
+                open_steps.abandon()
+
+    record_function.__exit__ = exit
 
 
 class OpenOptimizerSteps(threading.local):
     """Optimizer steps that this thread has begun; they may nest."""
 
     def __init__(self) -> None:
-        self._depths: list[int] = []
+        self.depths: list[int] = []
         self.begin = guarded(self._begin)
         self.end, self.abandon = guarded(self._end, even_when_off=True), guarded(self._abandon, even_when_off=True)
 
     def _begin(self, optimizer) -> None:
-        self._depths.append(_capture.phase_begin("optimizer", type(optimizer).__name__, TRAIN))
+        self.depths.append(_capture.phase_begin("optimizer", type(optimizer).__name__, TRAIN))
 
     def _end(self) -> None:
-        if self._depths:
-            _capture.leave_to(self._depths.pop())
+        if self.depths:
+            _capture.leave_to(self.depths.pop())
             _capture.tell_event(OPTIMIZER_DONE)
 
     def _abandon(self) -> None:
-        if self._depths:
-            _capture.leave_to(self._depths.pop())
+        if self.depths:
+            _capture.leave_to(self.depths.pop())
 
 
 def _watch_loaders(torch) -> None:

@@ -33,7 +33,7 @@ class LossLog:
         self._free_buffers: list = []
         self._is_off = False
         self.is_light = False
-        self._copied_ns = 0
+        self._next_copy_ns = 0  # during untraced steps
         self._scaled: Optional[tuple] = None  # weak reference to a scaled loss, and the original loss
         self._watch_scaling(torch)
         atexit.register(guarded(self._read_completed_copies))
@@ -53,6 +53,9 @@ class LossLog:
         scaler_type.scale = scale_and_remember
 
     def add(self, root) -> None:
+        if self.is_light and time.monotonic_ns() < self._next_copy_ns:
+            self._scaled = None
+            return
         if self._is_off or _program_logs_losses():
             self._is_off = True
             return
@@ -81,8 +84,6 @@ class LossLog:
     def _copy(self, value) -> None:
         torch = self._torch
         now_ns = time.monotonic_ns()
-        if self.is_light and now_ns - self._copied_ns < MIN_PERIOD_NS:
-            return
         # CUDA calls during graph capture would abort the capture, and the program with it.
         if len(self._pending) >= MAX_PENDING or torch.cuda.is_current_stream_capturing():
             return
@@ -97,7 +98,7 @@ class LossLog:
         finally:
             _capture.own_work(False)
         self._pending.append((pinned, bits, now_ns))
-        self._copied_ns = now_ns
+        self._next_copy_ns = now_ns + MIN_PERIOD_NS
 
     def _read_completed_copies(self) -> None:
         while self._pending and self._pending[0][1].item() != NOT_COPIED:

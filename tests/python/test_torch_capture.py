@@ -22,7 +22,7 @@ def test_training_is_the_same_bit_for_bit(record, tmp_path, network):
 
 @pytest.mark.parametrize("network", training_programs.NETWORKS)
 def test_nearly_all_work_of_steps_has_a_phase_and_a_layer(record, network):
-    """Uses CPU time, which other load hardly changes: at a load average of 10, at least 97.9 % has a phase."""
+    """Uses CPU time of the training's thread, which other load hardly changes."""
     recorded = record(training_programs.program(network), "25")
     part = recorded.part
     assert part.steps == 100
