@@ -34,8 +34,9 @@ def guarded(function: Callable, even_when_off: bool = False) -> Callable:
 def wrap_function(owner: object, name: str, is_compiling: Callable[[], bool], begin: Callable, end: Callable) -> None:
     """Replaces owner.name by a function that calls begin(args) before it and end(token, has_returned, args) after it.
 
-    `begin` and `end` belong to the capture: their failures disable it and do not reach the program. Results and exceptions of the wrapped function pass
-    unchanged. While torch.compile traces the function, the wrapper calls only the original.
+    `begin` and `end` belong to the capture: their failures disable it and do not reach the program. Results and
+    exceptions of the wrapped function pass unchanged. While torch.compile traces the function, the wrapper calls only the
+    original.
     """
     original = getattr(owner, name)
     is_on = _capture.is_on
