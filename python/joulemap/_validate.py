@@ -26,17 +26,13 @@ SYNC_PERIOD_S = 0.1
 
 
 class Pass:
-    """One pass of the model. `call` returns the loss when training; otherwise its result is ignored. Gradients are
-    dropped."""
+    """One pass of the model. `call` returns the loss when training; otherwise its result is ignored. Gradients add up
+    from pass to pass: dropping them takes time of the host that belongs to no layer."""
 
-    def __init__(self, torch: Any, model: Any, call: Callable[[], Any], train: bool) -> None:
-        self._torch, self._model, self._call, self.train = torch, model, call, train
-        self._parameters: list = []
+    def __init__(self, torch: Any, call: Callable[[], Any], train: bool) -> None:
+        self._torch, self._call, self.train = torch, call, train
         self.place: Optional[int] = None  # scope of mode `probe` while the capture rests
         self.extra_roots: list = []  # (tensor, gradient): the backward pass begins with them, too
-
-    def begin(self) -> None:
-        self._parameters = list(self._model.parameters())
 
     def __call__(self) -> None:
         if not self.train:
@@ -48,8 +44,6 @@ class Pass:
             self._backward(self._call())
         if self.place is None:
             _marks.step()  # without an optimizer nothing else shows where a step of training ends
-        for parameter in self._parameters:
-            parameter.grad = None
 
     def _backward(self, loss: Any) -> None:
         if self.place is None:
@@ -91,7 +85,6 @@ class Validation(contextlib.AbstractContextManager):
             for parameter in self._model.parameters():
                 undo.callback(setattr, parameter, "grad", parameter.grad)
                 parameter.grad = None
-            self._run.begin()
             self._seen = observe_modules(
                 [module for block in self._all_blocks for _, module in block.modules], self._run
             )
@@ -217,7 +210,7 @@ def validate(
     _check(torch, model)
     out, err = sys.stdout, sys.stderr  # Validation redirects output
     progress = (lambda text: None) if quiet else (lambda text: print(f"validate: {text}", file=err, flush=True))
-    run = Pass(torch, model, _call_of(model, inputs, loss, train), train)
+    run = Pass(torch, _call_of(model, inputs, loss, train), train)
     device, domain = _device_of(model)
     # The meter opens first: the update interval of a slow counter is known after a few seconds.
     with _garbage_kept(), WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:

@@ -4,8 +4,9 @@
 The second call runs beside the first, not after it: it gets the same inputs, and its output is dropped. In training, the
 second call is one of a twin of the block (_validate_twin.py): its backward pass runs in the same pass of the autograd
 engine, with gradients that the first call's outputs had in an earlier pass, and its results are dropped. Nothing is
-averaged or summed, so the extra energy of a pass is the work of the block and nothing else. The exception is a block
-that changes its inputs: its second call gets copies, and it is compared with a control pass that only makes them.
+averaged or summed, so the extra energy of a pass is the work of the block and what it takes to prepare a second call. In
+training, and for a block that changes its inputs, whose second call gets copies, the pass is compared with a control pass
+that only prepares it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Unio
 from ._torch_probe_inputs import InputNotReproducible, map_tensors, version_of
 from ._torch_replay import tensors_in
 from ._torch_wrappers import WRAPPERS
-from ._validate_twin import drop_gradients, make_twin
+from ._validate_twin import make_twin
 
 MIN_BLOCKS, MAX_BLOCKS = 4, 40
 CONTAINERS = ("Sequential", "ModuleList", "ModuleDict")
@@ -168,7 +169,7 @@ class Doubling:
 
     @property
     def needs_control(self) -> bool:
-        return any(self._seen[id(module)].changes_inputs for _, module in self._block.modules)
+        return self._train or any(self._seen[id(module)].changes_inputs for _, module in self._block.modules)
 
     def control(self) -> Doubling:
         return Doubling(self._torch, self._block, self._seen, self._extra_roots if self._train else None, is_control=True)
@@ -186,7 +187,6 @@ class Doubling:
         copies = self._seen[id(module)].changes_inputs
         twin = self._twins.get(id(module))
         second_forward = forward if twin is None else twin.forward
-        parameters = [] if twin is None else list(twin.parameters())
 
         def call(*args: Any, **kwargs: Any) -> Any:
             second_args, second_kwargs = args, kwargs
@@ -197,7 +197,6 @@ class Doubling:
             output = forward(*args, **kwargs)
             if self._is_control:
                 return output
-            drop_gradients(parameters)
             second_output = second_forward(*second_args, **second_kwargs)
             if self._train:
                 self._double_backward(module, output, second_output)
@@ -220,7 +219,12 @@ class Doubling:
             raise CannotDouble("its second call returned other outputs than the first")
         kept = self._gradients.setdefault(id(module), {})
         for index, (tensor, second_tensor) in enumerate(zip(tensors, second_tensors)):
-            if index in kept:
+            if index not in kept:
+                kept[index] = None  # an output that is not used gets no gradient
+                tensor.register_hook(lambda gradient, index=index: kept.update({index: _copied(gradient)}))
+            elif kept[index] is not None:
                 self._extra_roots.append((second_tensor, kept[index]))
-            else:
-                tensor.register_hook(lambda gradient, index=index: kept.update({index: gradient.detach().clone()}))
+
+
+def _copied(gradient: Any) -> Any:
+    return None if gradient is None else gradient.detach().clone()

@@ -8,7 +8,7 @@ nothing is added to the original gradients.
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any
 
 
 def make_twin(torch: Any, module: Any) -> Any:
@@ -38,8 +38,3 @@ def _alias(torch: Any, parameter: Any, known: dict) -> Any:
     if id(parameter) not in known:
         known[id(parameter)] = torch.nn.Parameter(parameter.detach(), requires_grad=parameter.requires_grad)
     return known[id(parameter)]
-
-
-def drop_gradients(parameters: Sequence) -> None:
-    for parameter in parameters:
-        parameter.grad = None

@@ -52,7 +52,7 @@ class CountingMeter:
         return self.spans[number][1] - self.spans[number][0]
 
 def doubled(model, inputs, train=False, blocks=None, loss=None):
-    run = _validate.Pass(torch, model, _validate._call_of(model, inputs, loss, train), train)
+    run = _validate.Pass(torch, _validate._call_of(model, inputs, loss, train), train)
     with _validate.Validation(torch, model, run, blocks) as validation:
         blocks = numbers.blocks_of(*validation.measure(CountingMeter(), 0.005, 3, 1, lambda text: None))
     return {extra.block: extra for extra in blocks.extras}, blocks.pass_j, validation
@@ -110,6 +110,21 @@ def test_in_training_it_costs_its_backward_pass_too(python):
     # No gradient of pair.other's output is needed: it has no backward pass, whether it runs once or twice.
     assert result["joules"] == {"stem": 5.0, "act": 0.75, "norm": 0.0, "pair": 6.0, "drop": 0.0, "head": 2.0}
     assert result["pass_j"] == 13.75
+
+
+def test_a_recurrent_block_whose_final_state_is_unused_is_run_twice_in_training(python):
+    program = """
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.lstm, self.head = Costly(2.0, 3.0), nn.LSTM(6, 6), Costly(0.5, 1.5)
+    def forward(self, x):
+        return self.head(self.lstm(self.stem(x))[0])
+print_validation(Recurrent(), torch.randn(8, 6), train=True)
+"""
+    result = python(COSTLY + program)
+    assert result["refused"] == {}
+    assert result["joules"] == {"stem": 5.0, "lstm": 0.0, "head": 2.0}
 
 
 def test_blocks_may_be_named_and_put_together(python):
