@@ -11,6 +11,8 @@ namespace {
 constexpr std::int64_t kLongGap_ns = 20'000'000;
 // Limit of remembered edges (24 MB): a program that enters scopes for minutes without launching a kernel.
 constexpr std::size_t kMaxEdges = 1'000'000;
+// Lateness of scopes fades by a quarter in this time: the steps of the last tenth of a second count most.
+constexpr std::int64_t kFadePeriod_ns = 25'000'000;
 // Further long gaps are summed with the short ones.
 constexpr std::size_t kMaxLongGaps = 100'000;
 // No kernel runs for longer: after this time without a kernel the device was idle, and not inside one.
@@ -71,6 +73,7 @@ void GpuWaiting::finish(std::int64_t end_ns) {
     apply_toggles(device, end_ns);
     if (is_charged(device.tracing) && device.idle_from_ns) charge_gap(device, end_ns, nullptr);
     device.idle_from_ns.reset();
+    device.host.reset();
   }
   edges_.clear();
 }
@@ -81,6 +84,10 @@ void GpuWaiting::apply_toggles(Device& device, std::int64_t until_ns) {
        ++device.next_toggle) {
     const Toggle& toggle = toggles_[device.next_toggle];
     if (is_charged(device.tracing) && device.idle_from_ns) charge_gap(device, toggle.time_ns, nullptr);
+    collect_late_scopes(device);
+    device.late_scopes.begin_anew();
+    device.host.reset();
+    if (is_charged(toggle.tracing)) device.host = host_at(toggle.time_ns);
     const WaitTracing before = std::exchange(device.tracing, toggle.tracing);
     device.part = toggle.part;
     const bool continues = before != WaitTracing::off && toggle.tracing != WaitTracing::off;
@@ -103,7 +110,11 @@ void GpuWaiting::settle(Device& device, std::int64_t until_ns) {
   });
   for (auto kernel = pending.begin(); kernel != later; ++kernel) {
     apply_toggles(device, kernel->start_ns);
+    const std::int64_t launch_ns = kernel->launch_ns.value_or(kernel->start_ns);
+    if (!device.host && is_charged(device.tracing)) device.host = host_at(launch_ns);
+    follow_host(device, launch_ns);
     if (is_charged(device.tracing) && device.idle_from_ns) charge_gap(device, kernel->start_ns, &*kernel);
+    if (device.host) device.late_scopes.add_kernel(kernel->scope, kernel->end_ns - kernel->start_ns);
     if (std::exchange(device.is_draining, false)) device.idle_from_ns.reset();
     device.idle_from_ns = std::max(device.idle_from_ns.value_or(kernel->end_ns), kernel->end_ns);
     device.last_queue = kernel->queue;
@@ -116,34 +127,98 @@ GpuWaiting::Sums& GpuWaiting::sums_for(const Device& device, std::int64_t gap_ns
   return device.tracing == WaitTracing::apart ? unusual_steps_[device.part] : short_gaps_;
 }
 
-void GpuWaiting::charge_gap(const Device& device, std::int64_t to_ns, const LaunchedKernel* next) {
+GpuWaiting::HostPosition GpuWaiting::host_at(std::int64_t time_ns) const {
+  const auto after = std::ranges::upper_bound(edges_, time_ns, {}, &HostEdge::time_ns);
+  if (after == edges_.begin()) return {time_ns, 0, false, time_ns + kFadePeriod_ns};
+  return {time_ns, std::prev(after)->scope, std::prev(after)->synchronizes, time_ns + kFadePeriod_ns};
+}
+
+// Time in a scope that waits for the GPU, and the rest of it, makes nobody late: it is charged to the synchronization.
+void GpuWaiting::follow_host(Device& device, std::int64_t until_ns) {
+  if (!device.host || until_ns <= device.host->time_ns) return;
+  HostPosition& host = *device.host;
+  const auto pass = [&](std::int64_t to_ns) {
+    if (!host.has_synchronized) device.late_scopes.add_host_time(host.scope, to_ns - host.time_ns);
+    host.time_ns = to_ns;
+  };
+  auto edge = std::ranges::upper_bound(edges_, host.time_ns, {}, &HostEdge::time_ns);
+  for (; edge != edges_.end() && edge->time_ns <= until_ns; ++edge) {
+    pass(edge->time_ns);
+    if (edge->synchronizes) device.late_scopes.begin_anew();
+    host.has_synchronized = edge->synchronizes || (host.has_synchronized && edge->scope == host.scope);
+    host.scope = edge->scope;
+  }
+  pass(until_ns);
+  if (until_ns < host.fades_ns) return;
+  device.late_scopes.fade();
+  host.fades_ns = until_ns + kFadePeriod_ns;
+}
+
+void GpuWaiting::charge_gap(Device& device, std::int64_t to_ns, const LaunchedKernel* next) {
   const std::int64_t from_ns = *device.idle_from_ns;
   if (to_ns <= from_ns) return;
   Sums& sums = sums_for(device, to_ns - from_ns);
   sums.span = {std::min(sums.span.begin_ns, from_ns), std::max(sums.span.end_ns, to_ns)};
-  if (next == nullptr) return charge_host({from_ns, to_ns}, device.last_queue, sums);
-  const std::int64_t launch_ns = std::clamp(next->launch_ns.value_or(to_ns), from_ns, to_ns);
-  charge_host({from_ns, launch_ns}, next->queue, sums);
-  charge({launch_ns, to_ns}, next->queue, next->scope, WaitKind::host, sums);
+  const bool is_short = to_ns - from_ns < kLongGap_ns;
+  const std::uint32_t queue = next == nullptr ? device.last_queue : next->queue;
+  const std::int64_t launch_ns = next == nullptr ? to_ns : std::clamp(next->launch_ns.value_or(to_ns), from_ns, to_ns);
+  const TimeSpan before_launch{from_ns, launch_ns};
+  next != nullptr&& is_short ? charge_late_host(device, before_launch, queue, sums)
+                             : charge_host(before_launch, queue, sums);
+  if (next != nullptr) charge({launch_ns, to_ns}, queue, next->scope, WaitKind::host, sums);
+  if (is_short) return;
+  follow_host(device, launch_ns);
+  device.late_scopes.begin_anew();
 }
 
-// Where the host was, piece by piece. After a synchronization that the gap began in, the rest of that scope is charged
-// to it: the host could not launch ahead.
+void GpuWaiting::charge_late_host(Device& device, TimeSpan span, std::uint32_t queue, Sums& sums) {
+  std::int64_t late_ns = 0;
+  for_each_scope(span, [&](TimeSpan piece, std::uint32_t scope, WaitKind kind) {
+    if (kind == WaitKind::host) {
+      late_ns += piece.end_ns - piece.begin_ns;
+    } else {
+      charge(piece, queue, scope, kind, sums);
+    }
+  });
+  if (late_ns == 0 || device.late_scopes.add_wait(late_ns)) return;
+  for_each_scope(span, [&](TimeSpan piece, std::uint32_t scope, WaitKind kind) {
+    if (kind == WaitKind::host) charge(piece, queue, scope, kind, sums);
+  });
+}
+
+// The gaps were added to the span of these sums when they ended.
+void GpuWaiting::collect_late_scopes(Device& device) {
+  const std::vector<LateScopes::Charge> charges = device.late_scopes.take();
+  if (charges.empty()) return;
+  Sums& sums = sums_for(device, 0);
+  for (const LateScopes::Charge& late : charges)
+    charge({0, late.wait_ns}, device.last_queue, late.scope, WaitKind::host, sums);
+}
+
 void GpuWaiting::charge_host(TimeSpan span, std::uint32_t queue, Sums& sums) {
+  for_each_scope(span,
+                 [&](TimeSpan piece, std::uint32_t scope, WaitKind kind) { charge(piece, queue, scope, kind, sums); });
+}
+
+// After a synchronization that the gap began in, the rest of that scope is charged to it: the host could not launch
+// ahead.
+template <class Charge>
+void GpuWaiting::for_each_scope(TimeSpan span, Charge charge) const {
   if (span.end_ns <= span.begin_ns) return;
-  const auto after = std::ranges::upper_bound(edges_, span.begin_ns, {}, &HostEdge::time_ns);
-  std::uint32_t scope = after == edges_.begin() ? 0 : std::prev(after)->scope;
-  bool after_synchronization = after != edges_.begin() && std::prev(after)->synchronizes;
+  const HostPosition begin = host_at(span.begin_ns);
   std::int64_t from_ns = span.begin_ns;
+  std::uint32_t scope = begin.scope;
+  bool has_synchronized = begin.has_synchronized;
   const auto pass = [&](std::int64_t to_ns) {
-    charge({from_ns, to_ns}, queue, scope, after_synchronization ? WaitKind::synchronization : WaitKind::host, sums);
+    charge(TimeSpan{from_ns, to_ns}, scope, has_synchronized ? WaitKind::synchronization : WaitKind::host);
     from_ns = to_ns;
   };
-  for (auto edge = after; edge != edges_.end() && edge->time_ns < span.end_ns; ++edge) {
+  auto edge = std::ranges::upper_bound(edges_, span.begin_ns, {}, &HostEdge::time_ns);
+  for (; edge != edges_.end() && edge->time_ns < span.end_ns; ++edge) {
     if (edge->scope == scope) continue;  // the end of a synchronization
     pass(edge->time_ns);
     scope = edge->scope;
-    after_synchronization = false;
+    has_synchronized = false;
   }
   pass(span.end_ns);
 }
@@ -161,6 +236,7 @@ void GpuWaiting::forget(std::int64_t until_ns) {
   std::size_t applied = toggles_.size();
   for (const auto& [ordinal, device] : devices_) {
     if (device.idle_from_ns) open_ns = std::min(open_ns, *device.idle_from_ns);
+    if (device.host) open_ns = std::min(open_ns, device.host->time_ns);
     for (const LaunchedKernel& kernel : device.pending) open_ns = std::min(open_ns, kernel.start_ns);
     applied = std::min(applied, device.next_toggle);
   }
@@ -173,6 +249,7 @@ void GpuWaiting::forget(std::int64_t until_ns) {
 }
 
 void GpuWaiting::take(std::vector<Activity>& into) {
+  for (auto& [ordinal, device] : devices_) collect_late_scopes(device);
   append_activity(short_gaps_.tallies, short_gaps_.span, into);
   for (const Sums& gap : long_gaps_) append_activity(gap.tallies, gap.span, into);
   for (const auto& [part, sums] : unusual_steps_) append_activity(sums.tallies, sums.span, into);

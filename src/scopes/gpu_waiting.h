@@ -4,7 +4,9 @@
 // data, launches the kernels of a layer, or returns from a synchronization. GpuWaiting charges each idle gap between
 // two kernels to those scopes:
 //
-// - from the end of the last kernel to the launch of the next one: to the scopes that the host was in meanwhile;
+// - from the end of the last kernel to the launch of the next one: to the scopes that made the host late, which need not
+//   be those that it was in meanwhile (scopes/late_scopes.h). A gap of 20 ms or more, and one that no kernel ends, to
+//   those that it was in meanwhile;
 // - from the launch to the start of that kernel: to the scope that launched it. A kernel that was launched before the
 //   gap began (a queue that never ran dry) gets the whole gap: the time is dispatch latency of the device.
 //
@@ -22,6 +24,7 @@
 
 #include "model/activity.h"
 #include "model/time_points.h"
+#include "scopes/late_scopes.h"
 
 namespace joulemap {
 
@@ -81,6 +84,13 @@ class GpuWaiting {
     std::int64_t drained_ns;
     std::uint64_t part;
   };
+  // Up to where the host was followed, and where it is then.
+  struct HostPosition {
+    std::int64_t time_ns;
+    std::uint32_t scope;
+    bool has_synchronized;  // in this scope: it could not launch ahead
+    std::int64_t fades_ns;  // when the lateness of scopes fades next
+  };
   struct Device {
     std::vector<LaunchedKernel> pending;
     std::optional<std::int64_t> idle_from_ns;  // end of the last kernel; empty: unknown since tracing began
@@ -88,15 +98,24 @@ class GpuWaiting {
     WaitTracing tracing = WaitTracing::off;
     std::uint64_t part = 0;  // key of unusual_steps_
     std::uint32_t last_queue = 0;
-    std::size_t next_toggle = 0;  // index into toggles_
+    std::size_t next_toggle = 0;       // index into toggles_
+    std::optional<HostPosition> host;  // while gaps are charged
+    LateScopes late_scopes;
   };
 
   void settle(Device& device, std::int64_t until_ns);
   void apply_toggles(Device& device, std::int64_t until_ns);
+  HostPosition host_at(std::int64_t time_ns) const;
+  void follow_host(Device& device, std::int64_t until_ns);
   Sums& sums_for(const Device& device, std::int64_t gap_ns);
-  void charge_gap(const Device& device, std::int64_t to_ns, const LaunchedKernel* next);
+  void charge_gap(Device& device, std::int64_t to_ns, const LaunchedKernel* next);
+  void charge_late_host(Device& device, TimeSpan span, std::uint32_t queue, Sums& sums);
+  void collect_late_scopes(Device& device);
   void charge(TimeSpan piece, std::uint32_t queue, std::uint32_t scope, WaitKind kind, Sums& sums);
   void charge_host(TimeSpan span, std::uint32_t queue, Sums& sums);
+  // Calls charge(piece, scope, kind) for the scopes that the host was in.
+  template <class Charge>
+  void for_each_scope(TimeSpan span, Charge charge) const;
   void forget(std::int64_t until_ns);
 
   WaitTracing tracing_ = WaitTracing::off;

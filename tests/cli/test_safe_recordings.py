@@ -21,10 +21,14 @@ from small_disk import fill, small_disk  # noqa: E402
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
+# Counters in the other folders stand still, which is a finding of its own once a command has run for long enough.
+WITHOUT_COUNTERS = "no-sensors"
+
+
 @pytest.fixture
 def record(joulemap, sysroots):
-    def run(file: object, *command: object, flags: tuple = (), **options):
-        words = ("record", "--sysroot", sysroots / "intel-2socket", "--trace", "off", *flags, "-o", file, "--")
+    def run(file: object, *command: object, flags: tuple = (), machine: str = "intel-2socket", **options):
+        words = ("record", "--sysroot", sysroots / machine, "--trace", "off", *flags, "-o", file, "--")
         return joulemap(*words, *(command or ("true",)), **options)
 
     return run
@@ -95,7 +99,7 @@ def test_a_second_recorder_of_the_same_file_is_refused_with_the_process_of_the_f
 
 def test_recorders_that_begin_together_lose_nothing(binaries, sysroots, joulemap, tmp_path):
     file = tmp_path / "run.joule"
-    words = ["record", "--sysroot", sysroots / "intel-2socket", "--trace", "off", "--json", "-o", file, "--", "true"]
+    words = ["record", "--sysroot", sysroots / WITHOUT_COUNTERS, "--trace", "off", "--json", "-o", file, "--", "true"]
     command = [str(word) for word in (binaries / "joulemap", *words)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(6)]
     ended = [(process, *process.communicate(timeout=60)) for process in processes]
@@ -133,7 +137,7 @@ def test_a_disk_that_is_full_from_the_start_is_reported_as_a_loss(record, joulem
 
 def test_strict_is_about_lost_data_alone(record, joulemap, tmp_path):
     file = tmp_path / "run.joule"
-    assert record(file, flags=("--strict",)).code == 0
+    assert record(file, flags=("--strict",), machine=WITHOUT_COUNTERS).code == 0
     assert joulemap("report", file, "--strict").code == 0
     assert joulemap("diff", file, file, "--by", "domain", "--strict").code == 0
     whole, damaged = ROOT / "examples" / "resnet50-h200.joule", tmp_path / "damaged.joule"

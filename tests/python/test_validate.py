@@ -120,7 +120,7 @@ class Recurrent(nn.Module):
         self.stem, self.lstm, self.head = Costly(2.0, 3.0), nn.LSTM(6, 6), Costly(0.5, 1.5)
     def forward(self, x):
         return self.head(self.lstm(self.stem(x))[0])
-print_validation(Recurrent(), torch.randn(8, 6), train=True)
+print_validation(Recurrent(), torch.randn(8, 6), train=True, blocks=["stem", "lstm", "head"])
 """
     result = python(COSTLY + program)
     assert result["refused"] == {}
