@@ -16,7 +16,7 @@ constexpr double kDrift = 2e-5;
 constexpr double kFirstPeriodTolerance = 0.15;
 constexpr double kShortestPeriod_ns = 1e6;
 
-// Every step of a counter changes its value; a gauge may hide a step between two changes, so a second interval must
+// Every counter update changes the value; a gauge may hide an update between two changes, so a second interval must
 // confirm the period. Slips weigh more than steps that fit: no valid period has 20 % slips.
 constexpr int kSlipWeight = 4;
 constexpr int kSlipsUntilPeriodReset = 3;

@@ -133,7 +133,7 @@ GpuWaiting::HostPosition GpuWaiting::host_at(std::int64_t time_ns) const {
   return {time_ns, std::prev(after)->scope, std::prev(after)->synchronizes, time_ns + kFadePeriod_ns};
 }
 
-// Time in a scope that waits for the GPU, and the rest of it, makes nobody late: it is charged to the synchronization.
+// Time in a scope that waits for the GPU, and the rest of it, makes no scope late: it is charged to the synchronization.
 void GpuWaiting::follow_host(Device& device, std::int64_t until_ns) {
   if (!device.host || until_ns <= device.host->time_ns) return;
   HostPosition& host = *device.host;

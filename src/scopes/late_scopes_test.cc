@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scopes/late_scopes.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace joulemap {
+namespace {
+
+std::map<std::uint32_t, std::int64_t> charges(LateScopes& scopes) {
+  std::map<std::uint32_t, std::int64_t> found;
+  for (const LateScopes::Charge& charge : scopes.take()) found[charge.scope] += charge.wait_ns;
+  return found;
+}
+
+using Charges = std::map<std::uint32_t, std::int64_t>;
+
+TEST(LateScopes, DividesAWaitByTheTimeForWhichScopesAreLate) {
+  LateScopes scopes;
+  scopes.add_host_time(1, 3'000);
+  scopes.add_host_time(2, 2'000);
+  scopes.add_kernel(2, 1'000);
+  EXPECT_TRUE(scopes.add_wait(400));
+  EXPECT_EQ(charges(scopes), (Charges{{1, 300}, {2, 100}}));
+}
+
+TEST(LateScopes, ChargesNothingToAScopeThatGivesTheGpuMoreToDoThanItTakes) {
+  LateScopes scopes;
+  scopes.add_host_time(1, 3'000);
+  scopes.add_host_time(2, 2'000);
+  scopes.add_kernel(2, 9'000);
+  EXPECT_TRUE(scopes.add_wait(400));
+  EXPECT_EQ(charges(scopes), (Charges{{1, 400}}));
+}
+
+TEST(LateScopes, ChargesNothingToWhatHappensAfterAWait) {
+  LateScopes scopes;
+  scopes.add_host_time(1, 1'000);
+  EXPECT_TRUE(scopes.add_wait(500));
+  scopes.add_host_time(2, 50'000);
+  EXPECT_EQ(charges(scopes), (Charges{{1, 500}}));
+}
+
+TEST(LateScopes, RefusesAWaitWhileNoScopeIsLate) {
+  LateScopes scopes;
+  EXPECT_FALSE(scopes.add_wait(100));
+  scopes.add_kernel(1, 10);
+  EXPECT_FALSE(scopes.add_wait(100));
+  EXPECT_TRUE(scopes.take().empty());
+}
+
+TEST(LateScopes, BeginsAnewWithoutForgettingWhatWasCharged) {
+  LateScopes scopes;
+  scopes.add_host_time(1, 1'000);
+  EXPECT_TRUE(scopes.add_wait(500));
+  scopes.begin_anew();
+  EXPECT_FALSE(scopes.add_wait(100));
+  scopes.add_host_time(2, 1'000);
+  EXPECT_TRUE(scopes.add_wait(700));
+  EXPECT_EQ(charges(scopes), (Charges{{1, 500}, {2, 700}}));
+}
+
+TEST(LateScopes, ChargesAllWaitsHoweverTheyAreDivided) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const auto below = [&](std::int64_t end) { return static_cast<std::int64_t>(random()) % end; };
+  LateScopes scopes;
+  std::int64_t waited_ns = 0;
+  std::int64_t charged_ns = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    scopes.add_host_time(static_cast<std::uint32_t>(below(40)), below(20'000));
+    if (below(2) == 0) scopes.add_kernel(static_cast<std::uint32_t>(below(40)), below(30'000));
+    const std::int64_t wait_ns = below(10'000);
+    if (scopes.add_wait(wait_ns)) waited_ns += wait_ns;
+    if (below(200) == 0) scopes.fade();
+    if (below(1000) == 0) scopes.begin_anew();
+    if (below(300) != 0) continue;
+    for (const LateScopes::Charge& charge : scopes.take()) charged_ns += charge.wait_ns;
+  }
+  for (const LateScopes::Charge& charge : scopes.take()) charged_ns += charge.wait_ns;
+  EXPECT_NEAR(static_cast<double>(charged_ns), static_cast<double>(waited_ns), 100);  // fractions of nanoseconds stay
+}
+
+}  // namespace
+}  // namespace joulemap
