@@ -1,19 +1,27 @@
 #!/usr/bin/env python3
-"""Finds words that docs/reference/glossary.md replaces by the field's terms: in comments, identifiers and texts of C++.
+"""Finds words that docs/reference/glossary.md replaces by the field's terms: in comments, identifiers and texts of C++,
+Python and JavaScript, and in the documents.
 
-    tools/check_words.py [FILE...]     all C++ sources below src/ where none is named
+    tools/check_words.py [FILE...]     all sources and documents where none is named
 
 Prints FILE:LINE, the word and what to write instead. Exits 1 when it finds one.
 """
 
 from __future__ import annotations
 
+import functools
+import io
 import re
 import subprocess
 import sys
+import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ["src/*.cc", "src/*.h", "python/joulemap/*.py", "tools/*.py", "bench/*.py", "tests/*.py"]
+SOURCES += ["web/*.js", "web/*.mjs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md"]
+QUOTES_WORDS = {"tools/check_words.py", "docs/reference/glossary.md"}  # they list the words
 WORDS = {
     r"\b(un)?told\b|\btells?\b": "reports, shows, contains, returns",
     r"\bmiddles?\b(?! of)": "median",
@@ -22,64 +30,146 @@ WORDS = {
     r"\balike\b": "similar",
     r"\btogetherness\b": "autocorrelation",
     r"\bdoubts\b": "uncertainty",
-    r"\bslowness\b": "slowdown",
+    r"\bslowness\b|\bpaces?\b": "slowdown",
     r"\bstands? for\b|\bstood for\b": "extrapolates to, represents",
-    r"\b(listened|listens|heard|hears)\b": "traced, received",
+    r"\b(listened|listens|heard|hears)\b|\bfollowed steps?\b|\bsteps? followed\b": "traced, received",
     r"\berrands?\b": "callbacks",
-    r"\brenewed\b|\brenews\b": "updated",
-    r"\blooks? at (it|them) (once|twice)\b|\b(second|first|third) look\b": "pass",
+    r"\brenew(s|ed|ing|als?)?\b": "update",
+    r"\blooks? at (it|them) (once|twice)\b|\b(a|one|second|first|third) look\b": "pass",
     r"\bnobody('s)?\b": "unattributed, no one",
     r"\bsqueezed\b": "normalized",
-    r"\bhow many-eth\b|\bso many\b": "index, count",
+    r"\bhow[ -]man(y-|i)eth\b|\bso many\b": "index, count",
     r"\bof it all\b|\bof before\b|\bto be had\b": "(rewrite the sentence)",
+    r"\bdrew\b": "used, power of a kernel class",
+    r"\bmemory of (a|the|its) (sensor|gauge|channel|counter)s?\b": "time constant",
+    r"\bothers'": "of other processes, of co-tenants",
+    r"\bclose stretch(es)?\b": "burst sampling",
+    r"\bquiet windows?\b": "idle-host windows",
+    r"\bsteps? of (a|an|the|its) (\w+ )?counters?\b": "counter update",
+    r"(?<!hugging )\bfaces?\b": "wrapper, adapter",
+    r"\bkept files?\b": "atomic file replacement",
 }
 PATTERNS = [(re.compile(pattern, re.IGNORECASE), write) for pattern, write in WORDS.items()]
-LITERAL = re.compile(r'R"([^()\\ ]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+CC_FOREIGN = {"Tell", "middle"}  # of RapidJSON; the SVG term of Anchor::middle
+PYTHON_FOREIGN = {"tell_event", "quiet_windows"}  # a function of _capture.cc; a column of collected data
+CC_LITERAL = re.compile(r'R"([^()\\ ]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+JS_TOKEN = re.compile(
+    r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<text>"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`)|(?P<name>[A-Za-z_$]\w*)""",
+    re.DOTALL,
+)
+# Code of documents, and targets of links. Inline code ends at the latest with its paragraph.
+DOCUMENT_CODE = re.compile(r"^```.*?^```|`(?:[^`\n]|\n(?!\n))*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
 IDENTIFIER = re.compile(r"[A-Za-z_]\w+")
-FOREIGN = {"Tell", "middle"}  # of RapidJSON; the SVG term of Anchor::middle
-KEY = re.compile(r'"[a-z0-9_]+"')  # keys of files and diagnostic codes never change
+KEY = re.compile(r'["\'][a-z0-9_]+["\']')  # keys of files and diagnostic codes never change
 CODE_NAME = re.compile(r"`[^`]*`|\w*_\w+|\w+::\w+")  # identifiers are renamed in the code, not here
+KEY_NAME = re.compile(r"\w*_\w+")  # such a key within a text of Python or JavaScript
+Piece = tuple[int, str, str]  # line, words, where they are
 
 
 def blank(match: re.Match) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
-def words_of(identifier: str) -> str:
+def words_of(name: str) -> str:
     """"is_told" and "IsTold" as words."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", identifier).replace("_", " ")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ")
+
+
+def lines_of(first: int, text: str, what: str) -> Iterator[Piece]:
+    for number, line in enumerate(text.splitlines(), first):
+        yield number, line, what
+
+
+def comment(first: int, text: str) -> Iterator[Piece]:
+    yield from lines_of(first, CODE_NAME.sub(blank, text), "a comment")
+
+
+def identifier(number: int, name: str) -> Iterator[Piece]:
+    yield number, words_of(name), name
+
+
+def literal(first: int, text: str) -> Iterator[Piece]:
+    if not KEY.fullmatch(text) and "text-anchor" not in text:
+        yield from lines_of(first, text.replace("_", " "), "a text")
+
+
+def pieces_of_cc(text: str) -> Iterator[Piece]:
+    for number, line in enumerate(CC_LITERAL.sub(blank, text).splitlines(), 1):
+        code, _, words = line.partition("//")
+        yield from comment(number, words)
+        for name in IDENTIFIER.findall(code):
+            if name not in CC_FOREIGN:
+                yield from identifier(number, name)
+    for match in CC_LITERAL.finditer(text):
+        yield from literal(text.count("\n", 0, match.start()) + 1, match[0])
+
+
+def pieces_of_python(text: str) -> Iterator[Piece]:
+    before = tokenize.ENCODING  # type of the token before, ignoring comments and line breaks inside of statements
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        begins_statement = before in (tokenize.ENCODING, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and begins_statement):
+            yield from comment(token.start[0], token.string)
+        elif token.type == tokenize.NAME and token.string not in PYTHON_FOREIGN:
+            yield from identifier(token.start[0], token.string)
+        elif tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
+            yield from literal(token.start[0], KEY_NAME.sub(blank, token.string))
+        if token.type not in (tokenize.COMMENT, tokenize.NL):
+            before = token.type
+
+
+def pieces_of_javascript(text: str) -> Iterator[Piece]:
+    for match in JS_TOKEN.finditer(text):
+        number = text.count("\n", 0, match.start()) + 1
+        if match["comment"]:
+            yield from comment(number, match[0])
+        elif match["name"]:
+            yield from identifier(number, match[0])
+        else:
+            yield from literal(number, KEY_NAME.sub(blank, match[0]))
+
+
+def pieces_of_document(text: str) -> Iterator[Piece]:
+    yield from lines_of(1, DOCUMENT_CODE.sub(blank, text), "a document")
+
+
+READERS = {
+    ".cc": pieces_of_cc,
+    ".h": pieces_of_cc,
+    ".py": pieces_of_python,
+    ".js": pieces_of_javascript,
+    ".mjs": pieces_of_javascript,
+    ".md": pieces_of_document,
+}
+
+
+def is_test(name: str) -> bool:
+    return name.endswith("_test.cc") or name.startswith("tests/") or bool(re.match(r"bench/.*/test_\w+\.py$", name))
+
+
+@functools.cache  # most pieces are identifiers, which repeat
+def found_in(words: str) -> list[tuple[str, str]]:
+    return [(word[0], write) for pattern, write in PATTERNS for word in pattern.finditer(words)]
 
 
 def hits(path: Path) -> list[str]:
-    """Comments of all files; identifiers and texts of all but tests, whose texts quote old recordings."""
+    """Comments and documents; identifiers and texts of all but tests, whose texts quote old recordings."""
+    name = str(path.relative_to(ROOT))
     found = []
-    text = path.read_text()
-
-    def look(number: int, words: str, what: str) -> None:
-        for pattern, write in PATTERNS:
-            for word in pattern.finditer(words):
-                found.append(f"{path.relative_to(ROOT)}:{number}: '{word[0]}' in {what}: write {write}")
-
-    for number, line in enumerate(LITERAL.sub(blank, text).splitlines(), 1):
-        code, _, comment = line.partition("//")
-        look(number, CODE_NAME.sub(" ", comment), "a comment")
-        if path.name.endswith("_test.cc"):
+    for number, words, what in READERS[path.suffix](path.read_text()):
+        if is_test(name) and what != "a comment":
             continue
-        for identifier in IDENTIFIER.findall(code):
-            if identifier not in FOREIGN:
-                look(number, words_of(identifier), identifier)
-    if not path.name.endswith("_test.cc"):
-        for literal in LITERAL.finditer(text):
-            if not KEY.fullmatch(literal[0]) and "text-anchor" not in literal[0]:
-                look(text.count("\n", 0, literal.start()) + 1, literal[0].replace("_", " "), "a text")
+        for word, write in found_in(words):
+            found.append(f"{name}:{number}: '{word}' in {what}: write {write}")
     return found
 
 
 def main() -> int:
     named = [Path(name).resolve() for name in sys.argv[1:]]
-    command = ["git", "ls-files", "src/*.cc", "src/*.h"]
+    command = ["git", "ls-files", *SOURCES]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    found = [hit for path in named or [ROOT / name for name in listed] if path.exists() for hit in hits(path)]
+    every = [ROOT / name for name in listed if name not in QUOTES_WORDS]
+    found = [hit for path in named or every if path.exists() for hit in hits(path)]
     for hit in found:
         print(f"check_words: {hit}", file=sys.stderr)
     print(f"check_words: {len(found)} problems")

@@ -124,7 +124,7 @@ def list_network(network: networks.Network, wanted: list[networks.Setting], tabl
     for device in ("meta", "cpu"):
         try:
             loaded = networks.LoadedNetwork(torch, device, network)
-        except Exception as error:  # noqa: BLE001 told below, with the network
+        except Exception as error:  # noqa: BLE001 printed below, with the network
             failed.append(f"{network.name} cannot be constructed on {device}: {str(error).splitlines()[0]}")
             continue
         left = []

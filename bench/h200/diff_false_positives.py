@@ -234,8 +234,8 @@ def write_power(findings: Findings, programs: list[Program]) -> None:
         false = [f"{sum(map(is_changed, sides))} of {len(sides)}" for sides in program.repeated.values()]
         rows.append([program.name, *cells, *false])
     findings.add_line(
-        "The smallest change that so many recordings a side establish, as `diff` prints it (median), and pairs of "
-        "such sides, which differ in nothing, that are called changed:"
+        "The smallest change that one, three and five recordings a side establish, as `diff` prints it (median), and "
+        "pairs of such sides, which differ in nothing, that are called changed:"
     )
     findings.table(["program", "1", "3", "5", "3: called changed", "5: called changed"], rows)
 

@@ -144,7 +144,7 @@ def write_network(
         known = f"+-{statistics.median(widths):.1%} (90 %, median)"
         findings.add_line(f"\nWhat blocks above {LEAST_SHARE:.0%} cost is known to {known}.")
     recorded_j = plain.total_j / diary["recorded"]["passes"]
-    recorded = f"The recorded pass drew {recorded_j / pass_j:.3f} of it, {plain.idle_share:.1%} while the GPU waited."
+    recorded = f"The recorded pass used {recorded_j / pass_j:.3f} of it, {plain.idle_share:.1%} while the GPU waited."
     findings.add_line(f"\n{whole}{recorded}")
     return {name: doubled.errors_of(rows, name, LEAST_SHARE) for name in names}
 

@@ -122,7 +122,7 @@ class HandMeter:
         begin_s, end_s, _ = self._spans[number]
         inside = sorted((s, j) for s, j in self._steps.items() if begin_s + LAG_S < s < end_s)
         if len(inside) < 4:
-            raise ValueError(f"{len(inside)} steps of the counter lie in a loop of {end_s - begin_s:.2f} s: --seconds")
+            raise ValueError(f"{len(inside)} counter updates lie in a loop of {end_s - begin_s:.2f} s: --seconds")
         (first_s, first_j), (last_s, last_j) = inside[0], inside[-1]
         return (last_j - first_j) / (last_s - first_s) * (end_s - begin_s)
 

@@ -100,7 +100,7 @@ def main() -> int:
     )
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--again", type=int, default=100, help="epochs from fresh weights")
-    parser.add_argument("--images", type=int, help="of the data, the first so many; else all")
+    parser.add_argument("--images", type=int, help="use only the first N images; default: all")
     options = parser.parse_args()
     data = dataset(options.data, options.images)
     batches = BatchSampler(SequentialSampler(data), BATCH, drop_last=False)

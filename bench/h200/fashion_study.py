@@ -126,8 +126,8 @@ def write_epochs(findings: Findings, epochs: list[Epoch]) -> None:
 
 
 def half_way(epochs: list[Epoch]) -> int:
-    middle = (epochs[0].loss + epochs[-1].loss) / 2
-    return next((one.number + 1 for one in epochs if one.loss <= middle), len(epochs))
+    half_loss = (epochs[0].loss + epochs[-1].loss) / 2
+    return next((one.number + 1 for one in epochs if one.loss <= half_loss), len(epochs))
 
 
 QUANTITIES: dict[str, Callable[[Epoch], float | None]] = {
@@ -218,8 +218,8 @@ def write_warm_up(findings: Findings, epochs: list[Epoch], steady: list[Epoch]) 
     ratio = first.over(later)
     one = epochs[0].step_j / later.value
     findings.add_line(
-        f"- Warm-up: a step of the first epoch drew {one:.3f} of a later one, of the first {WARM_UP_EPOCHS} epochs "
-        f"{ratio.as_text('.3f')}."
+        f"- Warm-up: a step of the first epoch used {one:.3f} of a later one's energy, of the first "
+        f"{WARM_UP_EPOCHS} epochs {ratio.as_text('.3f')}."
     )
 
 
@@ -227,7 +227,7 @@ def write_background(findings: Findings, recording: Recording, diary: dict) -> N
     rests = [rested(one) for one in diary["entries"] if one["run"] == "rest"]
     watts = [recording.drawn(one, diary["device"]).watts for one in rests]
     findings.add_line(
-        f"- Background: at rest before, between and after, the device drew "
+        f"- Background: at rest before, between and after, the power of the device was "
         f"{', '.join(f'{one:.1f}' for one in watts)} W."
     )
 
@@ -236,7 +236,7 @@ def write_repetition(findings: Findings, epochs: list[Epoch], again: list[Epoch]
     """Tests fresh weights on a warm machine: the part of the fall that repeats is due to the training."""
     count = min(COMPARED_EPOCHS, len(again) - WARM_UP_EPOCHS, (len(epochs) - WARM_UP_EPOCHS) // 2)
     if count < LEAST_COMPARED:
-        findings.add_line("- Fresh weights: too few epochs were run again to tell.")
+        findings.add_line("- Fresh weights: too few epochs were run again for a result.")
         return
     first, fresh = (run[WARM_UP_EPOCHS : WARM_UP_EPOCHS + count] for run in (epochs, again))
     last = epochs[-count:]
@@ -253,7 +253,7 @@ def write_repetition(findings: Findings, epochs: list[Epoch], again: list[Epoch]
     cause = {
         CONFIRMED: "came back with fresh weights: it is the training's own",
         REFUTED: "did not come back with fresh weights: it is the machine's",
-        NOT_SHOWN: "came back in part: whose it is cannot be told",
+        NOT_SHOWN: "came back in part: its cause cannot be identified",
     }[verdict(back, 0.5)]
     findings.add_line(f"- **The fall {cause}** ({back.as_text('.0%')} of it came back).")
 
@@ -298,7 +298,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, help="folder of the idx files; else random images")
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--again", type=int, default=100)
-    parser.add_argument("--images", type=int, help="the first so many; else all")
+    parser.add_argument("--images", type=int, help="use only the first N images; default: all")
     options = parser.parse_args()
     load = [str(HERE / "fashion_load.py"), "--epochs", str(options.epochs), "--again", str(options.again)]
     load += ["--data", str(options.data)] if options.data else []

@@ -89,8 +89,8 @@ def passes_alone(rows: dict[tuple, dict]) -> dict[tuple, dict]:
 def same_count(path: tuple, live: dict, imported: dict) -> bool:
     """Compares counts. Live capture detects training at the first backward pass, so the first step's loss has no
     phase."""
-    steps_told = STEPS - 1 if "loss" in path else STEPS
-    return live["count"] * STEPS == imported["count"] * steps_told
+    steps_with_phase = STEPS - 1 if "loss" in path else STEPS
+    return live["count"] * STEPS == imported["count"] * steps_with_phase
 
 
 def compare(findings: Findings, by: str, live: dict[tuple, dict], imported: dict[tuple, dict]) -> None:

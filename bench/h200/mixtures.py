@@ -179,8 +179,8 @@ class Tally:
 def write_results(findings: Findings, tally: Tally, window_s: float) -> None:
     findings.add_line(
         f"\nJoules of a kernel: mean error of whole mixtures, and root mean square error over windows of {window_s:g} s. "
-        "Clocks fall a little while kinds at the power limit take their turns, which makes others slower: their power is "
-        "told beside.\n"
+        "Clocks fall a little while kinds at the power limit take their turns, which makes others slower: the column "
+        "`its power` shows their power.\n"
     )
     findings.add_line("| kind | whole | its power | " + " | ".join(MODES) + " |\n|---|---|---|" + "---|" * len(MODES))
     for kind in sorted(tally.errors["regress"]):

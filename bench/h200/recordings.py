@@ -140,7 +140,7 @@ def why(error: BaseException) -> str:
 def study_parser(text: str | None, seconds: float) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--joulemap", type=Path, required=True)
-    parser.add_argument("--folder", type=Path, required=True, help="recordings and what the loads told, kept")
+    parser.add_argument("--folder", type=Path, required=True, help="keeps the recordings and the results of the loads")
     parser.add_argument(
         "--collect", action="store_true", help="run the load first; else only what lies in the folder is analysed"
     )

@@ -74,7 +74,7 @@ def calibration(bench: Bench) -> None:
     for entry in result["calibration"]:
         if entry["phase_s"] is not None:
             bench.add_line(
-                f"\n{entry['channel']} is renewed {entry['phase_s'] * 1e3:.1f} ms after {entry['phase_of']}."
+                f"\n{entry['channel']} updates {entry['phase_s'] * 1e3:.1f} ms after {entry['phase_of']}."
             )
 
 

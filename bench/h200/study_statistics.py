@@ -113,7 +113,7 @@ def inverted(matrix: list[list[float]]) -> list[list[float]]:
     for column in range(size):
         best = max(range(column, size), key=lambda line: abs(lines[line][column]))
         if abs(lines[best][column]) < 1e-10:
-            raise ValueError("columns that cannot be told apart")
+            raise ValueError("columns that are linearly dependent")
         lines[column], lines[best] = lines[best], lines[column]
         pivot = lines[column][column]
         lines[column] = [value / pivot for value in lines[column]]
@@ -158,9 +158,9 @@ def trend_of(values: Sequence[float]) -> Trend:
     inflation = memory_inflation(flat)
     variance = count * (count - 1) * (2 * count + 5) / 18 * inflation
     z = (score - sign(score)) / math.sqrt(variance)
-    middle = statistics.median(flat)
+    median = statistics.median(flat)
     drawn = []
-    for noise in block_draws([one - middle for one in flat]):
+    for noise in block_draws([one - median for one in flat]):
         drawn.append(theil_sen_of_draw(slope, noise))
     low, high = interval_center(drawn)
     p = math.erfc(abs(z) / math.sqrt(2))

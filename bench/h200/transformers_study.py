@@ -119,7 +119,8 @@ def together(verdicts: list[str]) -> str:
 
 def write_parts(findings: Findings, cases: list[Case]) -> None:
     findings.add_line(
-        "Energy of a step by part: joules (90 %), share of what layers and updates drew, and the share by time alone."
+        "Energy of a step by part: joules (90 %), share of the energy of layers and updates, and the share by time "
+        "alone."
     )
     rows = []
     for case in cases:

@@ -14,17 +14,17 @@ FAR_OFF_PERCENT = 2.0
 STATED_INTERVAL = 0.95
 
 _WHY = [
-    "No real counter wraps every few seconds: 262 kJ last for 44 minutes at 100 W. Many wraps stands for "
-    "hours of work, as seen by a tool that does not look in between; for codecarbon it is harder than "
+    "No real counter wraps every few seconds: 262 kJ last for 44 minutes at 100 W. Many wraps represents "
+    "hours of work, as seen by a tool that does not read in between; for codecarbon it is harder than "
     "life, as its 15 s are much shorter than 44 minutes.",
     "joulemap reads the counters every 50 ms, so that no wrap escapes it, and interpolates between the "
-    "renewals around each end of its window.",
+    "updates around each end of its window.",
     "pyJoules subtracts two readings (EnergyState.compute_energy) and never looks at max_energy_range_uj: "
     "right until the counter wraps, then short by its range for every wrap, which leaves far too little or "
     "a negative energy.",
     "Zeus reads at both ends and adds the wraps that a helper process has counted (RaplWraparoundTracker: "
-    "a look every second, every 0.1 s within 100 J of the counter's end). A window that begins or ends "
-    "between a wrap and the helper's next look is off by the whole range, up or down.",
+    "a read every second, every 0.1 s within 100 J of the counter's end). A window that begins or ends "
+    "between a wrap and the helper's next read is off by the whole range, up or down.",
     "codecarbon adds the range once for each of its own readings (RAPLFile.delta). Those come every 15 s by "
     "default, so a shorter load has a single one, at its end, and all wraps but one are lost; with "
     "measure_power_secs=1 it sees each of them. Its start() goes on for some milliseconds after its first "
@@ -143,19 +143,19 @@ def _shortfalls(measured: Dict[str, Any]) -> List[str]:
 
 def _arrangement_notes(measured: Dict[str, Any]) -> List[str]:
     notes = []
-    for names, who in [(["joulemap"], "joulemap's"), ([plan.name for plan in METERS[1:]], "the others'")]:
+    for names, who in [(["joulemap"], "joulemap"), ([plan.name for plan in METERS[1:]], "the other tools")]:
         results = [result for load in LOADS for name in names for result in results_of(measured, load, name)]
         windows = [result for result in results if "opened_early_ms" in result]
         if windows:
             early_ms = statistics.median(window["opened_early_ms"] for window in windows)
             late_ms = statistics.median(window["closed_late_ms"] for window in windows)
             notes.append(
-                f"Windows: {who} were opened {early_ms:.1f} ms before the load and closed {late_ms:.1f} ms "
+                f"Windows: those of {who} were opened {early_ms:.1f} ms before the load and closed {late_ms:.1f} ms "
                 "after it (median)."
             )
     gaps_ms = [repetition["longest_gap_ms"] for load in LOADS for repetition in measured["loads"][load]]
     notes.append(
-        f"The simulator's longest time without renewing the counters was {max(gaps_ms):.0f} ms (median of "
+        f"The simulator's longest time without a counter update was {max(gaps_ms):.0f} ms (median of "
         f"the runs' longest: {statistics.median(gaps_ms):.1f} ms), as others use this machine; it should "
         "be 1 ms."
     )
@@ -173,7 +173,7 @@ def report(measured: Dict[str, Any]) -> Section:
     cells = (
         "Cells: median +- half of the range; the least and the greatest error where they are far apart; "
         "an energy where the tool gave negative ones, the worst of them and in how many repetitions; none "
-        "where the tool does not tell."
+        "where the tool reports none."
     )
     return Section(
         "Accuracy",

@@ -22,7 +22,7 @@ truth holds for all. Unlike hardware:
 - Power follows the utilisation at once. There is no turbo, temperature or frequency.
 - The simulator shares the CPUs with the load. Where it is held up, counters stand still for that long, and
   the machine uses no energy meanwhile.
-- joulemap was told to read powercap (`--sensors powercap`); on hardware it takes the kernel's perf events
+- joulemap was configured to read powercap (`--sensors powercap`); on hardware it takes the kernel's perf events
   first.
 - There is no GPU: what Zeus and codecarbon are mostly used for is not measured here.
 """

@@ -123,12 +123,12 @@ def report(measured: Dict[str, Any]) -> Section:
         "The machines are examples of our choice, and known to those who chose the interval: that it "
         "holds on them does not show that it holds in 95 % of real ones.",
         "joulemap: limit x (0.2 + 0.8 x busy share). It reads the limit from powercap, where everybody may.",
-        "codecarbon: TDP x (0.1 + 0.9 x busy share cubed), a look every second. It was told the limit, as "
-        "force_cpu_power; left alone it looks the CPU's name up in a table, which would tell of this "
-        "machine and not of the simulated one.",
-        "Both read /proc/stat, over which a file is mounted that tells of the load: what others do on this "
-        "machine is not seen. The truth is computed from the same load.",
-        "Not covered: machines that tell no limit (most virtual ones), where joulemap takes 3.5 W a thread.",
+        "codecarbon: TDP x (0.1 + 0.9 x busy share cubed), a read every second. It was given the limit, as "
+        "force_cpu_power; by default it looks the CPU's name up in a table, which would describe this "
+        "machine and not the simulated one.",
+        "Both read /proc/stat, over which a file is mounted that shows the load: other processes on "
+        "this machine are not seen. The truth is computed from the same load.",
+        "Not covered: machines that report no limit (most virtual ones), where joulemap takes 3.5 W a thread.",
     ]
     return Section(
         "Estimate",

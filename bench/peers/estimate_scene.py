@@ -20,7 +20,7 @@ from scene import MeterPlan, close_windows, open_meters, open_windows
 
 _MS_BIND = 4096  # <sys/mount.h>
 _ZONE = Path("/sys/class/powercap/intel-rapl:0")
-_RENEWED_EVERY_S = 0.005
+_UPDATE_PERIOD_S = 0.005
 
 
 class PretendedCpus:
@@ -34,7 +34,7 @@ class PretendedCpus:
         self._last = time.monotonic()
         self._lock = threading.Lock()
         self._fd = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
-        self._renew()
+        self._update()
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.mount(str(file).encode(), b"/proc/stat", None, _MS_BIND, None) != 0:
             raise OSError(ctypes.get_errno(), "mount over /proc/stat")
@@ -42,15 +42,15 @@ class PretendedCpus:
 
     def set_share(self, share: float) -> None:
         """Sets the utilisation from now on."""
-        self._renew()
+        self._update()
         self._share = share
 
     def _run(self) -> None:
         while True:
-            time.sleep(_RENEWED_EVERY_S)
-            self._renew()
+            time.sleep(_UPDATE_PERIOD_S)
+            self._update()
 
-    def _renew(self) -> None:
+    def _update(self) -> None:
         with self._lock:
             now = time.monotonic()
             self._busy_s += self._share * (now - self._last)

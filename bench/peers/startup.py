@@ -162,7 +162,7 @@ def report(measured: Dict[str, Any]) -> Section:
         for name, words in machine["failures"].items()
     ]
     notes += [
-        "On the simulated machine joulemap finds counters, waits for them to be renewed before and after "
+        "On the simulated machine joulemap finds counters, waits for their updates before and after "
         "(some milliseconds) and reads them; where there are none, it estimates.",
         "Zeus imports scikit-learn, and starts a Python process for every counter, which does so again.",
         "codecarbon imports pandas and asks py-cpuinfo for the CPU's name, which takes more than a second.",

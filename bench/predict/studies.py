@@ -109,16 +109,16 @@ def additivity(data: Data, found: pandas.DataFrame) -> Study:
         groups |= {f"{which}, batch 32 and more": here & (batch >= 32)}
         groups |= {f"{which}, more joules than half of them": here & large, f"{which}, fewer joules": here & ~large}
     values, lines = {}, [*head, re.sub(r"\s+", " ", EXPLAINED), ""]
-    lines += ["| | rows | a tenth below | middle | a tenth above |", "|---|---:|---:|---:|---:|"]
+    lines += ["| | rows | P10 | median | P90 |", "|---|---:|---:|---:|---:|"]
     for name, here in groups.items():
         if here.any():
-            low, middle, high = factor[here].quantile([0.1, 0.5, 0.9])
-            values[name] = {"rows": int(here.sum()), "p10": low, "median": middle, "p90": high}
-            lines.append(f"| {name} | {here.sum()} | {low:.2f} | {middle:.2f} | {high:.2f} |")
+            low, median, high = factor[here].quantile([0.1, 0.5, 0.9])
+            values[name] = {"rows": int(here.sum()), "p10": low, "median": median, "p90": high}
+            lines.append(f"| {name} | {here.sum()} | {low:.2f} | {median:.2f} | {high:.2f} |")
     return Study("additivity", values, [*lines, ""])
 
 
-EXPLAINED = """The whole over the sum of its operations, each alone and without waiting for the host: DAML's factor. What an
-operation draws alone is told by CatBoost with FLOPs and bytes, fitted to all that were measured, since batches of networks
-and of measured operations seldom meet. Networks run eagerly: what is above 1 at small batches is, for the most part, the
-GPU at rest while the host launches."""
+EXPLAINED = """The whole over the sum of its operations, each alone and without waiting for the host: DAML's factor. CatBoost
+with FLOPs and bytes, fitted to all measured operations, predicts the energy of an operation alone, since batches of
+networks and of measured operations seldom meet. Networks run eagerly: what is above 1 at small batches is, for the
+most part, the GPU at rest while the host launches."""

@@ -24,7 +24,7 @@ pytestmark = [
 
 
 class Installed:
-    """A copy of the program with capabilities, in a folder that its user, nobody, can write to."""
+    """A copy of the program with capabilities, in a folder that its user, `nobody`, can write to."""
 
     def __init__(self, binaries: Path, folder: Path, capabilities: str = "cap_dac_read_search+ep") -> None:
         self.folder = folder

@@ -71,7 +71,7 @@ def of_two(case: dict) -> None:
         test = stats.mannwhitneyu(first, second, method="asymptotic", use_continuity=True)
         add(case, "rank_sum", statistic=test.statistic, p=test.pvalue)
     elif math.comb(m + n, m) <= 50_000:
-        # Not doubled, but both tails by their distance from the middle, as coin has it.
+        # Not doubled, but both tails by their distance from the mean, as coin has it.
         def far(x: np.ndarray, y: np.ndarray, axis: int = -1) -> np.ndarray:
             u = stats.mannwhitneyu(x, y, axis=axis, method="asymptotic").statistic
             return abs(u - m * n / 2)
@@ -108,7 +108,7 @@ def of_family(case: dict) -> None:
 
 
 def of_sample(case: dict) -> None:
-    """BCa of replicates that scipy drew: what we make of the same ones."""
+    """BCa intervals of scipy's bootstrap replicates; ours must agree for the same replicates."""
     sample = np.array(case["values"])
     for name, statistic in (("mean", np.mean), ("median", np.median)):
         drawn = stats.bootstrap((sample,), statistic, n_resamples=300, method="BCa", rng=np.random.default_rng(1))

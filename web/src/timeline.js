@@ -33,9 +33,9 @@ export function timeline(data) {
     showRange(data, state, reading);
   };
   const zoom = (factor) => {
-    const middle = (state.from + state.to) / 2;
+    const centre = (state.from + state.to) / 2;
     const half = ((state.to - state.from) / 2) * factor;
-    setRange(middle - half, middle + half);
+    setRange(centre - half, centre + half);
   };
   const pan = (share) =>
     setRange(state.from + share * (state.to - state.from), state.to + share * (state.to - state.from));

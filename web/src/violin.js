@@ -53,8 +53,8 @@ export function density(quantiles) {
   const inner = quantiles.slice(1, -1);
   const mean = inner.reduce((sum, value) => sum + value, 0) / inner.length;
   const deviation = Math.sqrt(inner.reduce((sum, value) => sum + (value - mean) ** 2, 0) / inner.length);
-  const middle = (quantiles[75] - quantiles[25]) / 1.34;
-  const spread = Math.min(deviation, middle > 0 ? middle : deviation);
+  const robust = (quantiles[75] - quantiles[25]) / 1.34;
+  const spread = Math.min(deviation, robust > 0 ? robust : deviation);
   const width = Math.max(0.9 * spread * inner.length ** -0.2, (high - low) / POINTS, high * 1e-6, 1e-12);
   const from = Math.max(low - 2 * width, 0);
   const to = high + 2 * width;
@@ -117,12 +117,12 @@ function drawViolins(spreads) {
   );
 }
 
-function violin(one, x, middle) {
+function violin(one, x, centre) {
   const curve = density(one.quantiles_j);
   const tallest = Math.max(...curve.map(([, height]) => height));
   const half = (height) => (height / tallest) * (ROW / 2 - 3);
-  const above = curve.map(([at, height]) => `${x(at).toFixed(2)},${(middle - half(height)).toFixed(2)}`);
-  const below = curve.map(([at, height]) => `${x(at).toFixed(2)},${(middle + half(height)).toFixed(2)}`).reverse();
+  const above = curve.map(([at, height]) => `${x(at).toFixed(2)},${(centre - half(height)).toFixed(2)}`);
+  const below = curve.map(([at, height]) => `${x(at).toFixed(2)},${(centre + half(height)).toFixed(2)}`).reverse();
   const [, quarter, median, threeQuarters] = [0, 25, 50, 75].map((at) => one.quantiles_j[at]);
   const colour = `var(${colourName(phaseOf(one.path))})`;
   return svg(
@@ -136,19 +136,19 @@ function violin(one, x, middle) {
     ),
     svg("polygon", { points: [...above, ...below].join(" "), "vector-effect": "non-scaling-stroke" }),
     svg("line", {
-      class: "middle-half",
+      class: "interquartile",
       x1: x(quarter),
       x2: x(threeQuarters),
-      y1: middle,
-      y2: middle,
+      y1: centre,
+      y2: centre,
       "vector-effect": "non-scaling-stroke",
     }),
     svg("line", {
       class: "median",
       x1: x(median),
       x2: x(median) + 0.01,
-      y1: middle,
-      y2: middle,
+      y1: centre,
+      y2: centre,
       "vector-effect": "non-scaling-stroke",
     }),
   );

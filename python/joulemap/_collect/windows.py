@@ -19,7 +19,7 @@ UNDISTURBED_RATIO = 1.05
 DISTURBED_RATIO = 1.15
 # Tolerance for launches right after steps, which have colder caches than others.
 SLOW_LAUNCH_RATIO = 1.25
-# Fewer quiet windows could be coincidence.
+# Fewer windows with an idle host could be coincidence.
 MIN_WINDOWS = 4
 # Maximum run time as a multiple of the requested time, when waiting for an idle host.
 MAX_TIME_FACTOR = 3.0

@@ -26,7 +26,7 @@ def _record_failure(error):
 
         message = f"{type(error).__name__}: {error}"
         _capture.diagnose("capture_failed", message, "the program was not captured; please report this")
-    except Exception:  # noqa: BLE001 - there is nobody left to tell
+    except Exception:  # noqa: BLE001 - the failure cannot be reported
         pass
 
 
