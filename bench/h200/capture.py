@@ -143,12 +143,12 @@ def cost(bench: Bench, network: str, bars: dict[str, float | None], tools: list[
     for name, worker in workers.items():
         mine = worker.blocks
         most = bars.get(name.removeprefix("joulemap "))
-        middle, low, high = added(mine, nothing, "step_s")
-        verdict = "" if most is None else f"<= {most:.0%}: {bench.bar(f'{network}, {name}: added time', middle <= most)}"
+        median, low, high = added(mine, nothing, "step_s")
+        verdict = "" if most is None else f"<= {most:.0%}: {bench.bar(f'{network}, {name}: added time', median <= most)}"
         more, least_more, most_more = added(mine, nothing, "joules")
         step_ms = 1e3 * statistics.median(block["step_s"] for block in mine)
         bench.add_line(
-            f"| {name} | {step_ms:.3f} ms | {middle:+.2%} | {low:+.2%} to {high:+.2%} | {more:+.2%} | "
+            f"| {name} | {step_ms:.3f} ms | {median:+.2%} | {low:+.2%} to {high:+.2%} | {more:+.2%} | "
             f"{least_more:+.2%} to {most_more:+.2%} | {verdict} |"
         )
 

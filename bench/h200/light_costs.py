@@ -33,10 +33,10 @@ def light_cost(bench, network: str, most: float, processes: int, turns_s: float)
             f"{len(run['extra_s'])} times | {1e3 * mean(run['extra_s']):.0f} ms | "
             f"{together(run['apart'], run['extra_s'], run['captured_s']):+.2%} |"
         )
-    middle, low, high = over_processes(runs)
-    verdict = bench.bar(f"{network}, joulemap light: added time", middle <= most)
+    overhead, low, high = over_processes(runs)
+    verdict = bench.bar(f"{network}, joulemap light: added time", overhead <= most)
     bench.add_line(
-        f"\n{len(runs)} processes, {turns_s:.0f} s each: **{middle:+.2%}** ({low:+.2%} to {high:+.2%}), "
+        f"\n{len(runs)} processes, {turns_s:.0f} s each: **{overhead:+.2%}** ({low:+.2%} to {high:+.2%}), "
         f"<= {most:.0%}: {verdict}"
     )
 
@@ -105,5 +105,5 @@ def over_processes(runs: list[dict]) -> tuple[float, float, float]:
         return statistics.fmean(drawn)
 
     drawn = sorted(draw() for _ in range(1000))
-    middle = statistics.fmean(together(run["apart"], run["extra_s"], run["captured_s"]) for run in runs)
-    return middle, drawn[25], drawn[-26]
+    overhead = statistics.fmean(together(run["apart"], run["extra_s"], run["captured_s"]) for run in runs)
+    return overhead, drawn[25], drawn[-26]

@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 
+#include "base/hash.h"
 #include "base/redaction.h"
 
 namespace joulemap::recording {
@@ -15,17 +16,11 @@ namespace {
 constexpr std::size_t kUuidSize = 36;
 constexpr std::size_t kLeastName = 3;  // shorter names occur inside other words
 
-// FNV-1a and the final steps of SplitMix64. The inputs are random numbers of 122 bits, which cannot be guessed from the
-// hash.
+// The inputs are random numbers of 122 bits, which cannot be guessed from the hash.
 std::uint64_t mixed(std::string_view salt, std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::string_view part : {salt, text}) {
-    for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    hash = (hash ^ 0xff) * 0x100000001b3;
-  }
-  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
-  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
-  return hash ^ (hash >> 31);
+  std::uint64_t hash = kFnvBasis;
+  for (const std::string_view part : {salt, text}) hash = fnv1a(0xff, fnv1a(part, hash));
+  return mix_bits(hash);
 }
 
 bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "model/activity.h"
 
 namespace joulemap::recording {
@@ -34,7 +35,7 @@ class LastKernelDurations {
   // Linear probing: returns the entry of the key or the next free one, with its key set.
   Entry& entry_of(std::uint64_t key) {
     const std::size_t mask = entries_.size() - 1;
-    std::size_t at = (key * 0x9e3779b97f4a7c15U) >> 40;
+    std::size_t at = (key * kGoldenRatio64) >> 40;
     while (entries_[at & mask].is_used && entries_[at & mask].key != key) ++at;
     entries_[at & mask].key = key;
     return entries_[at & mask];

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/output_file.h"
 #include "base/small_file.h"
 #include "base/text.h"
@@ -32,12 +33,11 @@ std::string new_recording_id() {
   return id;
 }
 
-// Deterministic ID on every machine: FNV-1a with two seeds.
+// The same ID on every machine.
 std::string id_of_run(std::string_view run) {
   std::string id;
-  for (std::uint64_t hash : {std::uint64_t{0xcbf29ce484222325}, std::uint64_t{0x9ae16a3b2f90404f}}) {
-    for (const char c : run) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    id += fmt::format("{:016x}", hash);
+  for (const std::uint64_t seed : {kFnvBasis, std::uint64_t{0x9ae16a3b2f90404f}}) {
+    id += fmt::format("{:016x}", fnv1a(run, seed));
   }
   return id;
 }

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <random>
 
+#include "base/hash.h"
+
 namespace joulemap::statistics {
 
 class Random {
@@ -25,19 +27,17 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// SplitMix64 (Steele, Lea, Flood 2014): the n-th number is a function of seed + n, so a processor computes several at
+// SplitMix64: the n-th number is a function of seed + n, so a processor computes several at
 // once. For resampling, where drawing dominates the cost.
 class SplitMix64 {
  public:
   explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
 
   std::uint64_t bits() {
-    state_ += 0x9e3779b97f4a7c15U;
-    std::uint64_t mixed = (state_ ^ (state_ >> 30)) * 0xbf58476d1ce4e5b9U;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
-    return mixed ^ (mixed >> 31);
+    state_ += kGoldenRatio64;
+    return mix_bits(state_);
   }
-  // The same range and uniformity as Random::below().
+  // The same range and uniformity as Random::uniform_below().
   std::size_t uniform_below(std::size_t size) { return static_cast<std::size_t>(((bits() >> 32) * size) >> 32); }
 
  private:

@@ -24,6 +24,7 @@
 #include "attribution/ledger/machine_energy.h"
 #include "attribution/ledger/step_rows.h"
 #include "attribution/ledger/time_curve.h"
+#include "base/hash.h"
 #include "model/activity.h"
 #include "model/run_view.h"
 
@@ -94,7 +95,7 @@ class HostView {
   struct KeyHash {
     std::size_t operator()(const KernelKey& key) const {
       std::uint64_t hash = 0;
-      for (const std::uint32_t part : key) hash = (hash ^ part) * 0x9E3779B97F4A7C15u;
+      for (const std::uint32_t part : key) hash = (hash ^ part) * kGoldenRatio64;
       return hash ^ hash >> 32;
     }
   };

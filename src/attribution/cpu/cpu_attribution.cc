@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "base/clock.h"
+#include "base/hash.h"
+#include "statistics/random.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -14,17 +15,11 @@ constexpr double kInterval = 0.9;
 
 // Random draws of a row, seeded by its path: the same in every report of the recording.
 std::vector<double> row_normal_draws(const std::vector<std::string>& path) {
-  std::uint64_t seed = 0xCBF29CE484222325;
-  for (const std::string& name : path) {
-    for (const char letter : name + "\n") seed = (seed ^ static_cast<unsigned char>(letter)) * 0x100000001B3;
-  }
-  std::mt19937_64 engine(seed);
-  const auto uniform = [&] { return (static_cast<double>(engine() >> 11) + 0.5) * 0x1p-53; };
+  std::uint64_t seed = kFnvBasis;
+  for (const std::string& name : path) seed = fnv1a('\n', fnv1a(name, seed));
+  statistics::Random random(seed);
   std::vector<double> normal_draws;
-  for (std::size_t r = 0; r < kReplicates; ++r) {
-    const double size = std::sqrt(-2 * std::log(uniform()));
-    normal_draws.push_back(size * std::cos(2 * M_PI * uniform()));
-  }
+  for (std::size_t r = 0; r < kReplicates; ++r) normal_draws.push_back(random.normal());
   return normal_draws;
 }
 

@@ -10,6 +10,8 @@
 #include "attribution/gpu/power_regression.h"
 #include "attribution/gpu/separable_groups.h"
 #include "base/median.h"
+#include "statistics/cholesky.h"
+#include "statistics/huber.h"
 #include "statistics/random.h"
 
 namespace joulemap::attribution {
@@ -77,7 +79,7 @@ std::vector<double> huber_weights(std::span<const double> residuals) {
   const double usual = std::max(1.4826 * median_or(std::move(sizes), 0.0), 1e-12);
   std::vector<double> weights;
   for (const double residual : residuals) {
-    weights.push_back(std::min(1.0, kHuber * usual / std::max(std::abs(residual), 1e-12)));
+    weights.push_back(statistics::huber_weight(residual / usual, kHuber));
   }
   return weights;
 }
@@ -204,29 +206,12 @@ std::optional<double> measured_idle_w(const CpuObservations& observations) {
   return median_or(std::move(watts), 0.0);
 }
 
-// Lower triangular L of a symmetric matrix L L', row by row. Negative pivots from rounding count as 0.
-std::vector<double> cholesky(const std::vector<double>& matrix, std::size_t size) {
-  std::vector<double> lower(size * size, 0.0);
-  for (std::size_t i = 0; i < size; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) {
-      double sum = matrix[i * size + j];
-      for (std::size_t k = 0; k < j; ++k) sum -= lower[i * size + k] * lower[j * size + k];
-      if (i == j) {
-        lower[i * size + i] = std::sqrt(std::max(sum, 0.0));
-      } else if (lower[j * size + j] > 0) {
-        lower[i * size + j] = sum / lower[j * size + j];
-      }
-    }
-  }
-  return lower;
-}
-
 // Draws from each law in proportion to its likelihood. Converts watts to those of `best` for the same joules.
 std::vector<std::vector<double>> draw(const std::vector<Fit>& fits, const std::vector<double>& odds, const Fit& best) {
   const std::size_t size = best.watts.size();
   std::vector<std::vector<double>> lower;
   lower.reserve(fits.size());
-  for (const Fit& fit : fits) lower.push_back(cholesky(fit.inverse, size));
+  for (const Fit& fit : fits) lower.push_back(statistics::cholesky(fit.inverse, size));
   Random random(kSeed);
   std::vector<std::vector<double>> drawn(size, std::vector<double>(kReplicates));
   for (std::size_t r = 0; r < kReplicates; ++r) {
@@ -248,12 +233,7 @@ std::vector<std::vector<double>> draw(const std::vector<Fit>& fits, const std::v
 
 // Cost of a fit: Huber loss of the residuals, in units of the noise, plus the prior's cost.
 double cost_of(const Fit& fit, double noise) {
-  double cost = fit.prior_cost;
-  for (const double residual : fit.residuals) {
-    const double size = std::abs(residual) / noise;
-    cost += size <= kHuber ? size * size / 2 : kHuber * (size - kHuber / 2);
-  }
-  return cost;
+  return fit.prior_cost + statistics::huber_loss(fit.residuals, noise, kHuber);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/median.h"
+#include "statistics/huber.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -55,7 +56,7 @@ std::vector<double> huber_weights(const std::vector<double>& residuals, double n
   std::vector<double> weights;
   weights.reserve(residuals.size());
   for (const double residual : residuals) {
-    weights.push_back(std::min(1.0, kHuber * noise / std::max(std::abs(residual), kLeastNoise_j)));
+    weights.push_back(statistics::huber_weight(residual / noise, kHuber));
   }
   return weights;
 }
@@ -190,12 +191,7 @@ RobustFit robust_fit(const IntervalObservations& observations, const PowerPrior&
 }
 
 double huber_cost(std::span<const double> residuals, double noise) {
-  double cost = 0;
-  for (const double residual : residuals) {
-    const double size = std::abs(residual) / noise;
-    cost += size <= kHuber ? size * size / 2 : kHuber * (size - kHuber / 2);
-  }
-  return cost;
+  return statistics::huber_loss(residuals, noise, kHuber);
 }
 
 }  // namespace joulemap::attribution

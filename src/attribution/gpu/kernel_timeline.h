@@ -38,7 +38,7 @@ class KernelTimeline {
   std::int64_t begin_ns() const { return begin_ns_; }
   std::int64_t end_ns() const { return end_ns_; }
   // Row i lies between edge i and edge i + 1; edges must increase. Of a slowed-down kernel's time the fraction
-  // slowdown^-pace counts as busy, and the rest as idle.
+  // slowdown^-exponent counts as busy, and the rest as idle.
   BusyTimeMatrix busy_times(std::span<const std::int64_t> edges_ns, double slowdown_exponent = 0) const;
   // Exponential moving average with this time constant, at increasing times: a row for each time, with the fraction of
   // every class and of idle; each row sums to 1.

@@ -71,7 +71,7 @@ struct SensorModelEstimate {
 };
 // Where no lag fits better than another: the lag of the calibration, or the default.
 SensorModelEstimate find_sensor_model(const UsableEvidence& evidence, const SensorModel& known = {});
-// The exponent by which slowed-down kernels use less power (power ~ slowdown^-pace), with the smallest residual; 0
+// The exponent by which slowed-down kernels use less power (power ~ slowdown^-exponent), with the smallest residual; 0
 // where none fits better than 0.
 double find_slowdown_exponent(const UsableEvidence& evidence, const SensorParameters& parameters);
 

@@ -68,6 +68,8 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   for (const StepRecord& step : activity.steps) {
     names.steps.add(step);
     if (!names.steps_span) names.steps_span = TimeSpan{step.begin_ns, step.end_ns};
+    if (step.begin_ns > names.steps_span->end_ns)
+      names.between_steps.push_back({names.steps_span->end_ns, step.begin_ns});
     names.steps_span->end_ns = std::max(names.steps_span->end_ns, step.end_ns);
   }
   has_activity_ = has_activity_ || !activity.scope_tallies.empty() || !activity.kernel_tallies.empty();

@@ -45,6 +45,7 @@ struct ProcessNames {
   std::unordered_map<std::uint32_t, std::int64_t> kernel_ns = {};  // by class
   std::size_t grouped_kernels = 0;                                 // classes that share the name kOtherKernels
   std::optional<TimeSpan> steps_span = {};                         // from the first step to the end of the last
+  std::vector<TimeSpan> between_steps = {};                        // within it, by time: no step
   bool trains = false;                                             // has scopes of the mode "train"
 
   // The interval and weight that kernel sums of the interval `span` extrapolate to. Probe kernels and lost kernels do

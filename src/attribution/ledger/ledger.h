@@ -122,9 +122,9 @@ class Ledger {
   void add_kernels(std::uint32_t process, const Activity& activity, double inside);
   void add_waits(std::uint32_t process, const Activity& activity, double inside);
   void add_unexplained_idle(std::uint32_t process, const Activity& activity);
-  void charge_idle(std::uint32_t process, const WaitTally& wait, std::int64_t begin_ns, const std::string& domain,
+  void charge_idle(std::uint32_t process, const WaitTally& wait, TimeSpan span, const std::string& domain,
                    const IdleSum& idle);
-  IdleCause idle_cause(std::uint32_t process, const WaitTally& wait, std::int64_t begin_ns);
+  IdleCause idle_cause(std::uint32_t process, const WaitTally& wait, TimeSpan span);
   std::vector<IdleEntry> idle_entries() const;
   void add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel);
   void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,

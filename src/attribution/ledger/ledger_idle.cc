@@ -20,13 +20,19 @@ bool is_communication(const ResolvedScope& scope) {
   return scope.phase == "communication" || scope.op.starts_with("c10d") || scope.op.starts_with("nccl");
 }
 
+// `spans` are in order of time.
+bool is_within_one(const std::vector<TimeSpan>& spans, TimeSpan span) {
+  const auto after = std::ranges::upper_bound(spans, span.begin_ns, {}, &TimeSpan::begin_ns);
+  return after != spans.begin() && span.end_ns <= std::prev(after)->end_ns;
+}
+
 bool uses_device(const ProcessNames& names, const std::string& device) {
   return std::ranges::any_of(names.queues, [&](const auto& queue) { return names.device_of(queue.first) == device; });
 }
 
 }  // namespace
 
-IdleCause Ledger::idle_cause(std::uint32_t process, const WaitTally& wait, std::int64_t begin_ns) {
+IdleCause Ledger::idle_cause(std::uint32_t process, const WaitTally& wait, TimeSpan span) {
   ProcessNames& names = sums_.names(process);
   const ResolvedScope& scope = names.scopes.resolved_scope(wait.scope);
   if (scope.phase == kDataPhase || scope.phase == kInputPhase) return IdleCause::data;
@@ -39,8 +45,9 @@ IdleCause Ledger::idle_cause(std::uint32_t process, const WaitTally& wait, std::
   if (wait.kind == WaitKind::synchronization) return IdleCause::synchronization;
   if (!scope.phase.empty() || !scope.module.empty() || !scope.op.empty()) return IdleCause::launch;
   if (!names.steps_span) return IdleCause::host;
-  if (begin_ns < names.steps_span->begin_ns) return IdleCause::startup;
-  return begin_ns < names.steps_span->end_ns ? IdleCause::host : IdleCause::shutdown;
+  if (span.begin_ns < names.steps_span->begin_ns) return IdleCause::startup;
+  if (span.begin_ns >= names.steps_span->end_ns) return IdleCause::shutdown;
+  return is_within_one(names.between_steps, span) ? IdleCause::between : IdleCause::host;
 }
 
 void Ledger::add_waits(std::uint32_t process, const Activity& activity, double inside) {
@@ -53,18 +60,18 @@ void Ledger::add_waits(std::uint32_t process, const Activity& activity, double i
     if (gpu == energy_.gpus.end()) continue;
     const double time_s = seconds(wait.time_ns) * all.weight;
     const auto rate = gpu_attribution_.waiting_rate(device, all.span.begin_ns, all.span.end_ns);
-    charge_idle(process, wait, activity.begin_ns, gpu->second.domain,
+    charge_idle(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain,
                 {inside * time_s * rate.time_share, inside * time_s * rate.watts});
   }
 }
 
-void Ledger::charge_idle(std::uint32_t process, const WaitTally& wait, std::int64_t begin_ns, const std::string& domain,
+void Ledger::charge_idle(std::uint32_t process, const WaitTally& wait, TimeSpan span, const std::string& domain,
                          const IdleSum& idle) {
   const ResolvedScope& scope = sums_.names(process).scopes.resolved_scope(wait.scope);
   // Rows of kernels and functions are not scopes.
   const bool has_row = level_ != RowLevel::kernel && level_ != RowLevel::function;
   std::vector<std::string> path = has_row ? path_at_level(process, scope) : std::vector<std::string>();
-  IdleSum& sum = idle_[{idle_cause(process, wait, begin_ns), {path, domain}}];
+  IdleSum& sum = idle_[{idle_cause(process, wait, span), {path, domain}}];
   sum.time_s += idle.time_s;
   sum.energy_j += idle.energy_j;
   if (path.empty()) return;
@@ -97,7 +104,8 @@ void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activit
     idle = {idle.time_s / users, idle.energy_j / users};
     const auto charge = [&](std::uint32_t scope, double share) {
       const WaitTally wait{.queue = 0, .scope = scope, .kind = WaitKind::host, .count = 1, .time_ns = 0};
-      charge_idle(process, wait, activity.begin_ns, gpu->second.domain, {share * idle.time_s, share * idle.energy_j});
+      charge_idle(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain,
+                  {share * idle.time_s, share * idle.energy_j});
     };
     for (const ScopeTally& tally : activity.scope_tallies) {
       if (tally.scope != 0 && tally.wall_ns > 0) charge(tally.scope, seconds(tally.wall_ns) / whole_s);

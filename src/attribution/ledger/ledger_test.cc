@@ -51,19 +51,23 @@ struct Outcome {
   }
 };
 
-Outcome account(RowLevel level, const MachineEnergy& energy, Activity activity, TimeSpan active = kSpan) {
-  activity.begin_ns = active.begin_ns;
-  activity.end_ns = active.end_ns;
+Outcome account(RowLevel level, const MachineEnergy& energy, const std::vector<Activity>& activities) {
   ActivitySums sums(kSpan);
-  sums.add(kProcess, activity);
+  for (const Activity& activity : activities) sums.add(kProcess, activity);
   sums.finish();
   Ledger ledger(level, energy, sums);
-  ledger.add(kProcess, activity);
+  for (const Activity& activity : activities) ledger.add(kProcess, activity);
   Outcome outcome{ledger.finish()};
   double rows_j = 0;
   for (const ReportRow& row : outcome.result.rows) rows_j += row.energy_j.value_or(0);
   EXPECT_NEAR(rows_j, outcome.result.attributed_j.value_or(rows_j), 1e-6);
   return outcome;
+}
+
+Outcome account(RowLevel level, const MachineEnergy& energy, Activity activity, TimeSpan active = kSpan) {
+  activity.begin_ns = active.begin_ns;
+  activity.end_ns = active.end_ns;
+  return account(level, energy, std::vector{std::move(activity)});
 }
 
 TEST(Ledger, SplitsCpuEnergyByCpuTime) {
@@ -286,6 +290,31 @@ TEST(Ledger, IdleEnergyOfAGpuBelongsToTheScopesThatItWaitedFor) {
   double waiting_j = 0;
   for (const ReportRow& row : outcome.result.rows) waiting_j += row.waiting_j.value_or(0);
   EXPECT_NEAR(waiting_j, in_rows_j, 1e-6);
+}
+
+TEST(Ledger, IdleEnergyOutsideOfScopesIsThatOfStepsOrLiesBetweenThem) {
+  Activity activity = names();
+  activity.kernel_tallies = {{0, 0, 4, 100, 4 * kSecond_ns}};
+  for (const auto& [begin_s, end_s] : {std::pair{0, 4}, {6, 10}}) {
+    StepRecord& record = activity.steps.emplace_back();
+    record.number = begin_s;
+    record.begin_ns = kSpan.begin_ns + begin_s * kSecond_ns;
+    record.end_ns = kSpan.begin_ns + end_s * kSecond_ns;
+    record.traced = true;
+    record.kernels = 10;
+  }
+  activity.begin_ns = kSpan.begin_ns;
+  activity.end_ns = kSpan.end_ns;
+  activity.waits = {{0, 0, WaitKind::host, 1, 3 * kSecond_ns}};
+  Activity between;  // a long gap has an activity of its own
+  between.begin_ns = kSpan.begin_ns + 4 * kSecond_ns;
+  between.end_ns = kSpan.begin_ns + 6 * kSecond_ns;
+  between.waits = {{0, 0, WaitKind::host, 1, 2 * kSecond_ns}};
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  const Outcome outcome = account(RowLevel::layer, energy, std::vector{activity, between});
+  std::map<IdleCause, double> causes = idle_by_cause(outcome.result);
+  EXPECT_NEAR(causes[IdleCause::between] / causes[IdleCause::host], 2.0 / 3.0, 0.01);
 }
 
 TEST(Ledger, IdleEnergyOfUntracedStepsBelongsToTheScopesOfTheHost) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <functional>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "experiment/plan/shell_context.h"
 
@@ -70,13 +71,8 @@ std::string shell_quoted(std::string_view text) {
   return out + "'";
 }
 
-// Mixes so that the seeds of adjacent rows are uncorrelated (finalizer of SplitMix64).
-std::uint64_t mixed(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15u;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-  return value ^ (value >> 31);
-}
+// So that the seeds of adjacent rows are uncorrelated.
+std::uint64_t mixed(std::uint64_t value) { return mix_bits(value + kGoldenRatio64); }
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "model/activity.h"
 
 namespace joulemap::ingest {
@@ -42,8 +43,7 @@ class KernelSums {
 
   // Returns the slot of the key, or the free slot where it belongs.
   std::uint32_t& slot_of(std::uint32_t scope, std::uint32_t class_id, std::uint32_t queue) {
-    const std::uint64_t mixed =
-        (std::uint64_t{scope} << 32 ^ std::uint64_t{queue} << 24 ^ class_id) * 0x9e3779b97f4a7c15U;
+    const std::uint64_t mixed = (std::uint64_t{scope} << 32 ^ std::uint64_t{queue} << 24 ^ class_id) * kGoldenRatio64;
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t at = mixed >> 40;; ++at) {
       std::uint32_t& slot = slots_[at & mask];

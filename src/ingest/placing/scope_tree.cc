@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/placing/scope_tree.h"
 
+#include "base/hash.h"
 #include "base/text.h"
 
 namespace joulemap::ingest {
@@ -9,7 +10,7 @@ namespace {
 constexpr std::size_t kFirstSlots = 1024;  // a power of two
 
 std::size_t hash_of(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
-  std::uint64_t mixed = (std::uint64_t{parent} << 32 | text) * 0x9e3779b97f4a7c15U;
+  std::uint64_t mixed = (std::uint64_t{parent} << 32 | text) * kGoldenRatio64;
   mixed ^= mixed >> 29 ^ static_cast<std::uint64_t>(kind) * 0xbf58476d1ce4e5b9U;
   return static_cast<std::size_t>(mixed ^ mixed >> 32);
 }

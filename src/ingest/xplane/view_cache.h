@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
+
 namespace joulemap::ingest {
 
 template <std::size_t kTexts>
@@ -39,7 +41,7 @@ class ViewCache {
   static std::size_t slot_of(const Key& key) {
     std::uint64_t mixed = static_cast<std::uint64_t>(key.number);
     for (const std::string_view text : key.texts) {
-      mixed = (mixed ^ reinterpret_cast<std::uintptr_t>(text.data())) * 0x9e3779b97f4a7c15U;
+      mixed = (mixed ^ reinterpret_cast<std::uintptr_t>(text.data())) * kGoldenRatio64;
     }
     return mixed >> 54;
   }

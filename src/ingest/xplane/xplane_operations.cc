@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "ingest/xplane/graph_kernels.h"
 
 namespace joulemap::ingest {
@@ -40,7 +41,7 @@ std::string instruction_of_kernel(std::string_view kernel) {
 std::size_t XPlaneOperations::KeyHash::operator()(const Key& key) const {
   const std::hash<std::string_view> hash;
   std::size_t sum = std::hash<std::int64_t>()(key.program);
-  for (const std::string_view part : {key.module, key.name, key.kernel}) sum = sum * 0x9e3779b97f4a7c15 + hash(part);
+  for (const std::string_view part : {key.module, key.name, key.kernel}) sum = sum * kGoldenRatio64 + hash(part);
   return sum;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "statistics/huber.h"
 #include "statistics/nonnegative_least_squares.h"
 
 namespace joulemap::predict {
@@ -69,7 +70,7 @@ HostCostVector fit_host_costs(std::span<const HostObservation> rows, const HostC
     for (std::size_t row = 0; row < rows.size(); ++row) {
       double sum = -1;
       for (std::size_t index = 0; index < kHostCostCount; ++index) sum += shares[row][index] * found[index];
-      weights[row] = rows[row].weight * std::min(1.0, kFarOff / std::max(std::fabs(sum), 1e-9));
+      weights[row] = rows[row].weight * statistics::huber_weight(sum, kFarOff);
     }
   }
   HostCostVector costs{};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "statistics/cholesky.h"
 
 namespace joulemap::predict {
 namespace {
@@ -147,6 +148,9 @@ ResidualSample sizes_of(const Operation& operation) {
   }
 }
 
+// Of the matrix of covariances between samples, which may be nearly equal.
+constexpr double kLeastPivot = 1e-12;
+
 double distance(const ResidualSample& one, const ResidualSample& other, const Lengths& lengths) {
   const double misaligned = (one.alignment - other.alignment) / lengths.alignment;
   double squares = misaligned * misaligned;
@@ -155,25 +159,6 @@ double distance(const ResidualSample& one, const ResidualSample& other, const Le
     squares += apart * apart;
   }
   return std::sqrt(squares);
-}
-
-// Solves a x = b by Cholesky decomposition: a is symmetric positive definite, row-major, only its lower triangle is
-// read; b becomes x.
-void solve(std::vector<double>& a, std::vector<double>& b) {
-  const std::size_t n = b.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) {
-      double sum = a[i * n + j];
-      for (std::size_t k = 0; k < j; ++k) sum -= a[i * n + k] * a[j * n + k];
-      a[i * n + j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / a[j * n + j];
-    }
-    for (std::size_t k = 0; k < i; ++k) b[i] -= a[i * n + k] * b[k];
-    b[i] /= a[i * n + i];
-  }
-  for (std::size_t i = n; i-- > 0;) {
-    for (std::size_t k = i + 1; k < n; ++k) b[i] -= a[k * n + i] * b[k];
-    b[i] /= a[i * n + i];
-  }
 }
 
 }  // namespace
@@ -212,7 +197,7 @@ InterpolatedResidual ResidualKriging::interpolate(const Operation& operation, bo
     between[i * count + i] = 1 + kNoise;
   }
   const std::vector<double> target_to = shares;
-  solve(between, shares);
+  statistics::solve_cholesky(statistics::cholesky(between, shares.size(), kLeastPivot), shares);
   InterpolatedResidual interpolated;
   for (std::size_t i = 0; i < count; ++i) {
     interpolated.time += kThousandth * shares[i] * near[i].second->time;

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Huber's loss: squared up to a threshold and linear beyond it, so that outliers count for less. Residuals are in units of
+// the noise. Pure.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace joulemap::statistics {
+
+// Weight of an observation in the next round of weighted least squares: 1 up to the threshold, falling beyond it.
+inline double huber_weight(double residual, double threshold) {
+  return std::min(1.0, threshold / std::max(std::abs(residual), 1e-12));
+}
+
+inline double huber_loss(double residual, double threshold) {
+  const double size = std::abs(residual);
+  return size <= threshold ? size * size / 2 : threshold * (size - threshold / 2);
+}
+
+// Sum over residuals of the given noise.
+inline double huber_loss(std::span<const double> residuals, double noise, double threshold) {
+  double loss = 0;
+  for (const double residual : residuals) loss += huber_loss(residual / noise, threshold);
+  return loss;
+}
+
+}  // namespace joulemap::statistics
