@@ -90,6 +90,12 @@ struct ProbeCost {
   std::optional<double> energy_j;
 };
 
+// Readings of the clock event reasons of all GPUs.
+struct ClockReadings {
+  std::uint64_t readings = 0;
+  std::uint64_t throttled = 0;  // by a power limit, heat or the hardware
+};
+
 struct ReportResult {
   std::vector<std::string> inputs;
   std::vector<std::string> command;
@@ -119,6 +125,7 @@ struct ReportResult {
   std::vector<PowerSeries> power;
   std::vector<ReportTrack> tracks;
   std::vector<CounterUpdateTiming> counter_updates;
+  ClockReadings clock_readings;
   std::uint64_t steps = 0;
   std::uint64_t epochs = 0;
   std::vector<ReportedMetric> metrics;

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "base/text.h"
-#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
+#include "model_json/diagnostics_json.h"
 #include "report/text/kernel_names.h"
 
 namespace joulemap::page {
@@ -253,7 +253,7 @@ void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limit
     json.end_array().key("rest");
     write_rest(json, level.rows, limits.rows);
     write_branches(json, level, names);
-    formats::write_diagnostics(json, level.diagnostics);
+    write_diagnostics(json, level.diagnostics);
     json.end_object();
   }
   json.end_array();
@@ -341,7 +341,7 @@ std::string page_data(const RunView& view, const PageLimits& limits) {
   write_spreads(json, view, names);
   json.key("names");
   write_texts(json, names.all());
-  formats::write_diagnostics(json, view.run.diagnostics);
+  write_diagnostics(json, view.run.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

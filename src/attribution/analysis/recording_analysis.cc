@@ -90,6 +90,8 @@ void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::stri
     result.counter_updates.push_back(std::move(counter_updates));
   }
   result.slice_s = energy.slice_s;
+  result.clock_readings.readings += energy.clock_readings.readings;
+  result.clock_readings.throttled += energy.clock_readings.throttled;
   result.diagnostics.add_all(energy.table.diagnostics);
 }
 

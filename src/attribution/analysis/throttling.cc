@@ -21,18 +21,20 @@ constexpr double kMinReportedFraction = 0.02;
 }  // namespace
 
 void Throttling::add(std::uint64_t reasons) {
-  ++readings_;
+  ++counts_.readings;
+  if ((reasons & (kSwPowerCap | kSlowdownReasons)) != 0) ++counts_.throttled;
   if ((reasons & kSwPowerCap) != 0) ++power_limited_readings_;
   if ((reasons & kSlowdownReasons) != 0) ++thermal_slowdown_readings_;
 }
 
 double Throttling::power_limited_fraction() const {
-  return readings_ > 0 ? static_cast<double>(power_limited_readings_) / static_cast<double>(readings_) : 0;
+  return counts_.readings > 0 ? static_cast<double>(power_limited_readings_) / static_cast<double>(counts_.readings)
+                              : 0;
 }
 
 bool Throttling::is_frequent(std::uint64_t count) const {
-  return readings_ >= kFewestReadings &&
-         static_cast<double>(count) >= kMinReportedFraction * static_cast<double>(readings_);
+  return counts_.readings >= kFewestReadings &&
+         static_cast<double>(count) >= kMinReportedFraction * static_cast<double>(counts_.readings);
 }
 
 bool Throttling::is_throttled() const {
@@ -40,7 +42,9 @@ bool Throttling::is_throttled() const {
 }
 
 void Throttling::describe(const std::string& domain, Diagnostics& diagnostics) const {
-  const auto share = [&](std::uint64_t count) { return static_cast<double>(count) / static_cast<double>(readings_); };
+  const auto share = [&](std::uint64_t count) {
+    return static_cast<double>(count) / static_cast<double>(counts_.readings);
+  };
   if (is_frequent(power_limited_readings_)) {
     diagnostics.add(
         {"power_limited", power_limited_readings_,

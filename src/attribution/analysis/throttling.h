@@ -8,6 +8,7 @@
 #include <string>
 
 #include "model/diagnostics.h"
+#include "model/report_result.h"
 
 namespace joulemap::attribution {
 
@@ -18,13 +19,14 @@ class Throttling {
   double power_limited_fraction() const;
   // True if a power limit, heat or the hardware reduced clocks often enough to report.
   bool is_throttled() const;
+  const ClockReadings& counts() const { return counts_; }
   // Adds nothing if it hardly ever happened.
   void describe(const std::string& domain, Diagnostics& diagnostics) const;
 
  private:
   bool is_frequent(std::uint64_t count) const;
 
-  std::uint64_t readings_ = 0;
+  ClockReadings counts_;
   std::uint64_t power_limited_readings_ = 0;
   std::uint64_t thermal_slowdown_readings_ = 0;  // by heat, or by hardware slowdown
 };

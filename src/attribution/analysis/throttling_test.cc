@@ -32,6 +32,13 @@ TEST(Throttling, IgnoresIdleClocksAndUserSettings) {
   EXPECT_FALSE(diagnostics.contains("clocks_slowed"));
 }
 
+TEST(Throttling, CountsReadingsWithAnyReasonOnce) {
+  Throttling seen;
+  for (const std::uint64_t reasons : {0x0, 0x4, 0x24, 0x1}) seen.add(reasons);
+  EXPECT_EQ(seen.counts().readings, 4u);
+  EXPECT_EQ(seen.counts().throttled, 2u);
+}
+
 TEST(Throttling, IgnoresASingleReading) { EXPECT_FALSE(diagnostics_of({4}).contains("power_limited")); }
 
 }  // namespace

@@ -293,28 +293,26 @@ TEST(Ledger, IdleEnergyOfAGpuBelongsToTheScopesThatItWaitedFor) {
 }
 
 TEST(Ledger, IdleEnergyOutsideOfScopesIsThatOfStepsOrLiesBetweenThem) {
-  Activity activity = names();
-  activity.kernel_tallies = {{0, 0, 4, 100, 4 * kSecond_ns}};
-  for (const auto& [begin_s, end_s] : {std::pair{0, 4}, {6, 10}}) {
-    StepRecord& record = activity.steps.emplace_back();
-    record.number = begin_s;
-    record.begin_ns = kSpan.begin_ns + begin_s * kSecond_ns;
-    record.end_ns = kSpan.begin_ns + end_s * kSecond_ns;
-    record.traced = true;
-    record.kernels = 10;
+  const auto during = [](int begin_s, int end_s, Activity activity = {}) {
+    activity.begin_ns = kSpan.begin_ns + begin_s * kSecond_ns;
+    activity.end_ns = kSpan.begin_ns + end_s * kSecond_ns;
+    activity.waits = {{0, 0, WaitKind::host, 1, 2 * kSecond_ns}};
+    return activity;
+  };
+  std::vector<Activity> activities = {during(0, 4, names()), during(4, 6), during(6, 10)};
+  for (Activity* const with_step : {&activities[0], &activities[2]}) {
+    with_step->kernel_tallies = {{0, 0, 4, 100, 2 * kSecond_ns}};
+    StepRecord& step = with_step->steps.emplace_back();
+    step.begin_ns = with_step->begin_ns;
+    step.end_ns = with_step->end_ns;
+    step.traced = true;
+    step.kernels = 100;
   }
-  activity.begin_ns = kSpan.begin_ns;
-  activity.end_ns = kSpan.end_ns;
-  activity.waits = {{0, 0, WaitKind::host, 1, 3 * kSecond_ns}};
-  Activity between;  // a long gap has an activity of its own
-  between.begin_ns = kSpan.begin_ns + 4 * kSecond_ns;
-  between.end_ns = kSpan.begin_ns + 6 * kSecond_ns;
-  between.waits = {{0, 0, WaitKind::host, 1, 2 * kSecond_ns}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
-  const Outcome outcome = account(RowLevel::layer, energy, std::vector{activity, between});
-  std::map<IdleCause, double> causes = idle_by_cause(outcome.result);
-  EXPECT_NEAR(causes[IdleCause::between] / causes[IdleCause::host], 2.0 / 3.0, 0.01);
+  std::map<IdleCause, double> causes = idle_by_cause(account(RowLevel::layer, energy, activities).result);
+  EXPECT_NEAR(causes[IdleCause::between], 200, 1);
+  EXPECT_NEAR(causes[IdleCause::host], 400, 1);
 }
 
 TEST(Ledger, IdleEnergyOfUntracedStepsBelongsToTheScopesOfTheHost) {

@@ -108,6 +108,8 @@ RecordedEnergy::Result RecordedEnergy::finish() {
   for (const ChannelEnergy& energy : energies) result.table.diagnostics.add_all(describe_faults(energy));
   for (const ChannelState& state : channel_states_) {
     state.track.throttling.describe(state.channel.domain, result.table.diagnostics);
+    result.clock_readings.readings += state.track.throttling.counts().readings;
+    result.clock_readings.throttled += state.track.throttling.counts().throttled;
     if (state.track.co_tenants) state.track.co_tenants->describe(state.channel.domain, result.table.diagnostics);
   }
   add_power(result);

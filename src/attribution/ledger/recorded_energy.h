@@ -36,6 +36,7 @@ class RecordedEnergy {
     std::vector<PowerSeries> power;                    // of the domains of the table that have a value
     std::vector<ReportTrack> tracks;                   // of channels that measure no energy
     std::vector<CounterUpdateTiming> counter_updates;  // of slow counters that update regularly
+    ClockReadings clock_readings;
     double slice_s = 0;
 
     struct DomainCurve {

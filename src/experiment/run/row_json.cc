@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "formats/cause_json.h"
-#include "formats/diagnostics_json.h"
 #include "formats/document.h"
 #include "formats/json_writer.h"
+#include "model_json/cause_json.h"
+#include "model_json/diagnostics_json.h"
 
 namespace joulemap::experiment {
 namespace {
@@ -82,7 +82,7 @@ void write_functions(JsonWriter& json, const std::vector<FunctionResult>& functi
   for (const FunctionResult& function : functions) {
     json.begin_object().member("name", function.name).member("device", function.device);
     json.member("count", function.count).member("time_s", function.time_s).member("energy_j", function.energy_j);
-    formats::write_cause(json, function.cause);
+    write_cause(json, function.cause);
     json.end_object();
   }
   json.end_array();
@@ -308,7 +308,7 @@ std::string row_json(const ExperimentRow& row, const AttemptConditions& conditio
   write_metrics(json, row.metrics, data);
   write_epochs(json, row.epochs, data);
   write_functions(json, row.functions);
-  formats::write_diagnostics(json, row.diagnostics);
+  write_diagnostics(json, row.diagnostics);
   write_setting(json, conditions);
   json.end_object();
   return std::move(json).text() + "\n";

@@ -2,46 +2,13 @@
 #include "experiment/run/row_measurement.h"
 
 #include <map>
-#include <set>
 #include <vector>
 
 #include "attribution/analysis/run_view_builder.h"
 #include "experiment/run/row_metrics.h"
-#include "recording/recording_reader.h"
 
 namespace joulemap::experiment {
 namespace {
-
-// NVML API reference, nvmlClocksEventReasons: power cap, thermal and hardware slowdown.
-constexpr std::uint64_t kHeldDown = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
-
-// Counts the readings in which a GPU reports reduced clocks.
-class ThrottleReadings final : public recording::RecordingVisitor {
- public:
-  void on_channels(std::uint32_t, std::uint32_t first, std::span<const Channel> channels) override {
-    for (const Channel& channel : channels) {
-      if (channel.quantity == Quantity::throttle_reasons) wanted_.insert(first);
-      ++first;
-    }
-  }
-  void on_samples(std::uint32_t, std::span<const Sample> samples) override {
-    if (wanted_.empty()) return;
-    for (const Sample& sample : samples) {
-      if (sample.reading.code != ReadCode::ok || !wanted_.contains(sample.channel)) continue;
-      ++readings_;
-      if ((sample.reading.raw & kHeldDown) != 0) ++held_down_;
-    }
-  }
-  std::optional<double> share() const {
-    if (readings_ == 0) return std::nullopt;
-    return static_cast<double>(held_down_) / static_cast<double>(readings_);
-  }
-
- private:
-  std::set<std::uint32_t> wanted_;
-  std::uint64_t readings_ = 0;
-  std::uint64_t held_down_ = 0;
-};
 
 // Limit per device: a program can have any number of functions.
 constexpr std::size_t kMostFunctions = 50;
@@ -81,9 +48,8 @@ Status fill_row_from_recording(const std::string& attempt_path, std::span<const 
                           metrics_between(metrics, *view, epoch.begin_s, epoch.end_s)});
   }
   row.functions = functions_of(*view);
-  ThrottleReadings readings;
-  const auto read = recording::read_recording(files.front(), readings);
-  if (read) row.throttled_share = readings.share();
+  if (const ClockReadings& clocks = view->run.clock_readings; clocks.readings > 0)
+    row.throttled_share = static_cast<double>(clocks.throttled) / static_cast<double>(clocks.readings);
   return Done{};
 }
 

@@ -55,6 +55,11 @@ TEST_F(MeasuredRow, StoresTheFunctionsWithTheMostEnergyAndTheirCauses) {
   EXPECT_EQ(on_cpu->cause->basis, CauseBasis::ledger);
 }
 
+TEST_F(MeasuredRow, HasTheShareOfReadingsInWhichAGpuWasThrottled) {
+  ASSERT_TRUE(row.throttled_share);
+  EXPECT_EQ(*row.throttled_share, 0) << "it was at full speed";
+}
+
 TEST_F(MeasuredRow, AddsNoEstimateToMeasuredEnergy) {
   const EnergyTotals totals = total_energy(row.domains);
   ASSERT_TRUE(totals.measured && totals.estimated);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json/analysis_json.h"
 
-#include "formats/cause_json.h"
-#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
+#include "model_json/cause_json.h"
+#include "model_json/diagnostics_json.h"
 
 namespace joulemap::report {
 namespace {
@@ -75,7 +75,7 @@ void write_functions(JsonWriter& json, const AnalysisCell& cell) {
     json.begin_object().member("name", one.name).member("device", one.device).member("n", count(one.n));
     json.member("count", one.count).member("time_s", one.time_s).member("energy_j", one.energy_j);
     json.member("share", one.share);
-    formats::write_cause(json, one.cause);
+    write_cause(json, one.cause);
     json.end_object();
   }
   json.end_array();
@@ -224,7 +224,7 @@ std::string analysis_json(const AnalysisResult& result) {
   write_pareto(json, result);
   write_flags(json, result.flags);
   json.member("methods", result.methods);
-  formats::write_diagnostics(json, result.diagnostics);
+  write_diagnostics(json, result.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json/calibrate_json.h"
+#include "model_json/diagnostics_json.h"
 
-#include "formats/diagnostics_json.h"
 #include "report/json/sampler_cost_json.h"
 
 namespace joulemap::report {
@@ -49,7 +49,7 @@ std::string calibrate_json(const CalibrateResult& result) {
   json.end_array();
   json.text_or_null("kept_in", result.calibration_file);
   write_sampler_costs(json, result.samplers);
-  formats::write_diagnostics(json, result.diagnostics);
+  write_diagnostics(json, result.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

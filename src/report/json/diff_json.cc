@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json/diff_json.h"
 
-#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
+#include "model_json/diagnostics_json.h"
 
 namespace joulemap::report {
 namespace {
@@ -135,7 +135,7 @@ std::string diff_json(const RunDifference& difference) {
   json.key("entries").begin_array();
   for (const DifferenceEntry& entry : difference.entries) write_entry(json, entry);
   json.end_array().member("fail_over", difference.failure_threshold).member("failed", difference.failed);
-  formats::write_diagnostics(json, difference.diagnostics);
+  write_diagnostics(json, difference.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

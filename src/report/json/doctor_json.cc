@@ -2,8 +2,8 @@
 // unity: alone, because libjoulemap.so links nothing else of this folder
 #include "report/json/doctor_json.h"
 
-#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
+#include "model_json/diagnostics_json.h"
 
 namespace joulemap::report {
 namespace {
@@ -30,7 +30,7 @@ void write_sensor(formats::JsonWriter& json, const SensorStatus& sensor) {
       .begin_array();
   for (const Channel& channel : sensor.channels) write_channel(json, channel);
   json.end_array();
-  formats::write_diagnostics(json, sensor.diagnostics);
+  write_diagnostics(json, sensor.diagnostics);
   json.end_object();
 }
 

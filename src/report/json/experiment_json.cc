@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json/experiment_json.h"
 
-#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
+#include "model_json/diagnostics_json.h"
 
 namespace joulemap::report {
 namespace {
@@ -96,7 +96,7 @@ std::string experiment_plan_json(const ExperimentPlan& plan) {
         .end_object();
   }
   json.end_array();
-  formats::write_diagnostics(json, plan.diagnostics);
+  write_diagnostics(json, plan.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json/import_json.h"
 
-#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
+#include "model_json/diagnostics_json.h"
 
 namespace joulemap::report {
 
@@ -24,7 +24,7 @@ std::string import_json(const ImportResult& result) {
       .member("samples", result.samples)
       .member("power_rows_dropped", result.power_rows_dropped)
       .member("elapsed_s", result.elapsed_s);
-  formats::write_diagnostics(json, result.diagnostics);
+  write_diagnostics(json, result.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

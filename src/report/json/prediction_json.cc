@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json/prediction_json.h"
 
-#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
+#include "model_json/diagnostics_json.h"
 
 namespace joulemap::report {
 namespace {
@@ -174,7 +174,7 @@ std::string prediction_json(const PredictionReport& report) {
   json.key("notes").begin_array();
   for (const std::string& note : prediction.notes) json.value(note);
   json.end_array();
-  formats::write_diagnostics(json, report.diagnostics);
+  write_diagnostics(json, report.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json/record_json.h"
 
-#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
+#include "model_json/diagnostics_json.h"
 #include "report/json/sampler_cost_json.h"
 
 namespace joulemap::report {
@@ -28,7 +28,7 @@ std::string record_json(const RecordResult& result) {
   json.end_object();
   Diagnostics all = result.diagnostics;
   all.add_all(result.energy.diagnostics);
-  formats::write_diagnostics(json, all);
+  write_diagnostics(json, all);
   json.end_object();
   return std::move(json).text();
 }

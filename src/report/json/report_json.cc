@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json/report_json.h"
 
-#include "formats/cause_json.h"
-#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
+#include "model_json/cause_json.h"
+#include "model_json/diagnostics_json.h"
 #include "report/json/calibrate_json.h"
 
 namespace joulemap::report {
@@ -63,7 +63,7 @@ void write_rows(JsonWriter& json, const ReportResult& result) {
         .member("waiting_j", row.waiting_j)
         .member("waiting_low_j", row.waiting_low_j)
         .member("waiting_high_j", row.waiting_high_j);
-    formats::write_cause(json, row.cause);
+    write_cause(json, row.cause);
     json.end_object();
   }
   json.end_array();
@@ -165,7 +165,7 @@ std::string report_json(const ReportResult& result) {
   json.member("probe_j", result.probe ? result.probe->energy_j : std::nullopt);
   json.member("dither_s", result.dither_s);
   json.end_object().member("samples", result.samples).member("file_bytes", result.file_bytes);
-  formats::write_diagnostics(json, result.diagnostics);
+  write_diagnostics(json, result.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

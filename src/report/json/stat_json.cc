@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json/stat_json.h"
 
-#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
+#include "model_json/diagnostics_json.h"
 #include "report/json/sampler_cost_json.h"
 
 namespace joulemap::report {
@@ -70,7 +70,7 @@ void write_run(JsonWriter& json, const StatRun& run) {
   json.member("missed_ticks", run.missed_ticks);
   write_sampler_costs(json, run.samplers);
   json.end_object();
-  formats::write_diagnostics(json, run.diagnostics);
+  write_diagnostics(json, run.diagnostics);
   json.end_object();
 }
 
@@ -95,7 +95,7 @@ std::string stat_json(const StatResult& result) {
         .end_object();
   }
   json.end_array();
-  formats::write_diagnostics(json, result.diagnostics);
+  write_diagnostics(json, result.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
+#include "model_json/diagnostics_json.h"
 #include "report/text/diagnostics_text.h"
 
 namespace joulemap::report {
@@ -57,7 +57,7 @@ std::string experiment_import_json(const ExperimentData& data, const ExperimentI
       .member("rows_failed", std::uint64_t{counts.failed})
       .member("cells", std::uint64_t{counts.cells})
       .member("epochs", std::uint64_t{counts.epochs});
-  formats::write_diagnostics(json, counts.diagnostics);
+  write_diagnostics(json, counts.diagnostics);
   json.end_object();
   return std::move(json).text();
 }

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "formats/diagnostics_json.h"
 #include "formats/json_writer.h"
+#include "model_json/diagnostics_json.h"
 #include "report/text/diagnostics_text.h"
 
 namespace joulemap::report {
@@ -47,7 +47,7 @@ std::string shared_recording_json(const SharedRecording& shared) {
       .member("chunks", shared.chunks)
       .member("dropped_chunks", shared.dropped_chunks)
       .member("dropped_bytes", shared.dropped_bytes);
-  formats::write_diagnostics(json, diagnostics_of(shared));
+  write_diagnostics(json, diagnostics_of(shared));
   json.end_object();
   return std::move(json).text();
 }

@@ -8,10 +8,10 @@
 #include "formats/json_writer.h"
 #include "model/cause_class.h"
 
-namespace joulemap::formats {
+namespace joulemap {
 
 // Writes the members "cause", "cause_basis" and "cause_s": {"compute", "memory", "launch", "synchronisation"}; each is
 // null if the cause is unknown.
-void write_cause(JsonWriter& json, const std::optional<Cause>& cause);
+void write_cause(formats::JsonWriter& json, const std::optional<Cause>& cause);
 
-}  // namespace joulemap::formats
+}  // namespace joulemap

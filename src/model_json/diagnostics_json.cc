@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/diagnostics_json.h"
+#include "model_json/diagnostics_json.h"
 
-namespace joulemap::formats {
+namespace joulemap {
 
-void write_diagnostics(JsonWriter& json, const Diagnostics& diagnostics) {
+void write_diagnostics(formats::JsonWriter& json, const Diagnostics& diagnostics) {
   json.key("diagnostics").begin_array();
   for (const Diagnostic& diagnostic : diagnostics.list()) {
     json.begin_object()
@@ -16,4 +16,4 @@ void write_diagnostics(JsonWriter& json, const Diagnostics& diagnostics) {
   json.end_array();
 }
 
-}  // namespace joulemap::formats
+}  // namespace joulemap

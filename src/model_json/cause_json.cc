@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/cause_json.h"
+#include "model_json/cause_json.h"
 
-namespace joulemap::formats {
+namespace joulemap {
 
-void write_cause(JsonWriter& json, const std::optional<Cause>& cause) {
+void write_cause(formats::JsonWriter& json, const std::optional<Cause>& cause) {
   json.text_or_null("cause", cause ? to_string(cause->largest_class) : "");
   json.text_or_null("cause_basis", cause ? to_string(cause->basis) : "").key("cause_s");
   if (!cause) {
@@ -15,4 +15,4 @@ void write_cause(JsonWriter& json, const std::optional<Cause>& cause) {
   json.end_object();
 }
 
-}  // namespace joulemap::formats
+}  // namespace joulemap

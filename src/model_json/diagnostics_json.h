@@ -6,9 +6,9 @@
 #include "formats/json_writer.h"
 #include "model/diagnostics.h"
 
-namespace joulemap::formats {
+namespace joulemap {
 
 // Writes the member "diagnostics": [{"code", "count", "message", "remedy"}].
-void write_diagnostics(JsonWriter& json, const Diagnostics& diagnostics);
+void write_diagnostics(formats::JsonWriter& json, const Diagnostics& diagnostics);
 
-}  // namespace joulemap::formats
+}  // namespace joulemap
