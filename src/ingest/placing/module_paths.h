@@ -13,9 +13,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ingest/placing/scope_tree.h"
 #include "ingest/placing/trace_names.h"
 #include "scopes/module_names.h"
+#include "scopes/scope_interner.h"
 
 namespace joulemap::ingest {
 
@@ -24,7 +24,7 @@ class ModulePaths {
   // A layer; 0 means outside of every layer.
   using LayerId = std::uint32_t;
 
-  ModulePaths(const scopes::ModuleNames& names, const TraceNames& texts, ScopeTree& tree)
+  ModulePaths(const scopes::ModuleNames& names, const TraceNames& texts, ScopeInterner& tree)
       : names_(names), texts_(texts), tree_(tree) {}
 
   // Returns the layer of a call of the module `name` inside `parent`.
@@ -63,7 +63,7 @@ class ModulePaths {
 
   const scopes::ModuleNames& names_;
   const TraceNames& texts_;
-  ScopeTree& tree_;
+  ScopeInterner& tree_;
   std::vector<Layer> layers_{1};
   std::unordered_map<std::uint64_t, LayerId>
       unnumbered_layers_;                         // layers of names without a number, by parent and name

@@ -15,10 +15,10 @@
 #include "ingest/placing/launch_index.h"
 #include "ingest/placing/module_paths.h"
 #include "ingest/placing/scope_sums.h"
-#include "ingest/placing/scope_tree.h"
 #include "ingest/placing/thread_scope_tracker.h"
 #include "ingest/placing/trace_names.h"
 #include "ingest/placing/trace_survey.h"
+#include "scopes/scope_interner.h"
 
 namespace joulemap::ingest {
 namespace {
@@ -121,7 +121,8 @@ class BackgroundTask {
 // Sums the time of threads in scopes, one time slice after another.
 class ThreadPass {
  public:
-  ThreadPass(const TraceSurvey& survey, ThreadScopeTracker& scopes, ScopeSums& sums, ScopeTree& tree, const Sink& sink)
+  ThreadPass(const TraceSurvey& survey, ThreadScopeTracker& scopes, ScopeSums& sums, ScopeInterner& tree,
+             const Sink& sink)
       : scopes_(scopes),
         sums_(sums),
         tree_(tree),
@@ -157,7 +158,7 @@ class ThreadPass {
     Activity activity;
     activity.begin_ns = begin_ns_;
     activity.end_ns = std::max(end_ns, begin_ns_);
-    activity.scopes = tree_.take_new_scopes();
+    activity.scopes = tree_.take_new();
     activity.scope_tallies = sums_.take();
     begin_ns_ = activity.end_ns;
     if (!activity.empty()) sink_(std::move(activity));
@@ -165,7 +166,7 @@ class ThreadPass {
 
   ThreadScopeTracker& scopes_;
   ScopeSums& sums_;
-  ScopeTree& tree_;
+  ScopeInterner& tree_;
   const Sink& sink_;
   std::int64_t length_ns_;
   std::int64_t begin_ns_;
@@ -174,7 +175,7 @@ class ThreadPass {
 // Sums the time of GPU work, one time slice after another.
 class KernelPass {
  public:
-  KernelPass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, ScopeTree& tree, ScopedTrace& placed,
+  KernelPass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, ScopeInterner& tree, ScopedTrace& placed,
              const LaunchIndex& launches, const Sink& sink)
       : trace_(trace), survey_(survey), names_(names), tree_(tree), launches_(launches), result_(placed), sink_(sink) {
     for (const TraceStep& step : survey.steps()) {
@@ -261,7 +262,7 @@ class KernelPass {
     }
     running_.resize(going_on);
     activity_.kernel_tallies = sums_.take();
-    activity_.scopes = tree_.take_new_scopes();
+    activity_.scopes = tree_.take_new();
     const std::int64_t next_ns = activity_.end_ns;
     if (!activity_.empty()) sink_(std::exchange(activity_, {}));
     activity_.begin_ns = next_ns;
@@ -274,7 +275,7 @@ class KernelPass {
   Trace& trace_;
   const TraceSurvey& survey_;
   const TraceNames& names_;
-  ScopeTree& tree_;
+  ScopeInterner& tree_;
   const LaunchIndex& launches_;
   ScopedTrace& result_;
   const Sink& sink_;
@@ -285,7 +286,7 @@ class KernelPass {
 };
 
 void describe(const TraceSurvey& survey, const ThreadScopeTracker& scopes, const ModulePaths& modules,
-              const ScopeTree& tree, ScopedTrace& placed) {
+              const ScopeInterner& tree, ScopedTrace& placed) {
   for (const TraceStep& step : survey.steps()) {
     placed.marks.push_back(
         {step.begin_ns, MarkKind::step, step.number, step.thread, step.is_inferred ? "inferred" : ""});
@@ -305,7 +306,7 @@ void describe(const TraceSurvey& survey, const ThreadScopeTracker& scopes, const
        "modules that are not in the --modules file are named by class and number");
   note("nested_too_deep", scopes.regions_too_deep() + modules.calls_too_deep(),
        "regions nested deeper than 64 and modules nested deeper than 256 are counted with the enclosing ones");
-  note("too_many_places", tree.refused_scopes(), "scopes beyond one million are counted with the enclosing ones");
+  note("too_many_places", tree.refused_count(), "scopes beyond one million are counted with the enclosing ones");
 }
 
 }  // namespace
@@ -314,7 +315,7 @@ ScopedTrace assign_scopes(Trace& trace, const scopes::ModuleNames& module_names,
                           std::size_t threads) {
   ScopedTrace placed;
   EventOrder order = order_of(trace, placed.diagnostics);
-  ScopeTree tree;
+  ScopeInterner tree;
   const TraceNames names(trace, tree);
   std::optional<LaunchIndex> launches;
   BackgroundTask kernels_prepared(threads > 1, [&] {

@@ -18,7 +18,7 @@ std::uint32_t ThreadScopeTracker::cached_scope(const TraceEvent& event, std::uin
   CachedScope& known = last_scopes_[event.name];
   if (known.scope != 0 && known.container == container && known.kind == event.kind) return known.scope;
   const std::uint32_t scope = find();
-  if (tree_.refused_scopes() == 0) known = {container, scope, event.kind};
+  if (tree_.refused_count() == 0) known = {container, scope, event.kind};
   return scope;
 }
 

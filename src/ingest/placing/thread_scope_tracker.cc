@@ -14,7 +14,7 @@ constexpr std::int64_t kRounding_ns = kNanosecondsPerMicrosecond;
 }  // namespace
 
 ThreadScopeTracker::ThreadScopeTracker(const TraceSurvey& survey, const TraceNames& names, ModulePaths& modules,
-                                       ScopeTree& tree, ScopeSums& sums, std::size_t threads)
+                                       ScopeInterner& tree, ScopeSums& sums, std::size_t threads)
     : survey_(survey),
       names_(names),
       modules_(modules),
@@ -41,7 +41,7 @@ std::uint32_t ThreadScopeTracker::phase_scope(std::uint32_t enclosing_region, bo
   const std::uint32_t mode =
       tree_.child(enclosing_region, ScopeKind::mode, is_training ? texts_.train : texts_.inference);
   const std::uint32_t phase = tree_.child(mode, ScopeKind::phase, phase_text);
-  if (tree_.refused_scopes() == 0) last_phase_ = {enclosing_region, phase_text, phase, is_training};
+  if (tree_.refused_count() == 0) last_phase_ = {enclosing_region, phase_text, phase, is_training};
   return phase;
 }
 

@@ -19,15 +19,15 @@
 
 #include "ingest/placing/module_paths.h"
 #include "ingest/placing/scope_sums.h"
-#include "ingest/placing/scope_tree.h"
 #include "ingest/placing/trace_names.h"
 #include "ingest/placing/trace_survey.h"
+#include "scopes/scope_interner.h"
 
 namespace joulemap::ingest {
 
 class ThreadScopeTracker {
  public:
-  ThreadScopeTracker(const TraceSurvey& survey, const TraceNames& names, ModulePaths& modules, ScopeTree& tree,
+  ThreadScopeTracker(const TraceSurvey& survey, const TraceNames& names, ModulePaths& modules, ScopeInterner& tree,
                      ScopeSums& sums, std::size_t threads);
 
   void add(TraceEvent& event);
@@ -111,7 +111,7 @@ class ThreadScopeTracker {
   const TraceSurvey& survey_;
   const TraceNames& names_;
   ModulePaths& modules_;
-  ScopeTree& tree_;
+  ScopeInterner& tree_;
   ScopeSums& sums_;
   std::vector<Thread> threads_;
   std::vector<std::uint32_t>

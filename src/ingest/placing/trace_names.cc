@@ -47,7 +47,7 @@ bool waits_for_backward(std::string_view text) {
   return is_autograd && (text.ends_with("): backward") || text.ends_with("): grad"));
 }
 
-NameMeaning meaning_of(std::string_view text, ScopeTree& tree) {
+NameMeaning meaning_of(std::string_view text, ScopeInterner& tree) {
   NameMeaning meaning;
   for (const Prefix& prefix : kPrefixes) {
     if (!text.starts_with(prefix.text)) continue;
@@ -76,7 +76,7 @@ NameMeaning meaning_of(std::string_view text, ScopeTree& tree) {
 
 }  // namespace
 
-TraceNames::TraceNames(const Trace& trace, ScopeTree& tree) : trace_(trace), tree_(tree) {
+TraceNames::TraceNames(const Trace& trace, ScopeInterner& tree) : trace_(trace), tree_(tree) {
   meanings_.reserve(trace.names.size());
   bool is_training = false;
   for (const TraceName& name : trace.names) {

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ingest/placing/scope_tree.h"
 #include "ingest/trace.h"
+#include "scopes/scope_interner.h"
 
 namespace joulemap::ingest {
 
@@ -37,7 +37,7 @@ enum class NameRole : std::uint8_t {
 struct NameMeaning {
   NameRole role = NameRole::plain;
   bool has_scope = false;     // see TraceName::place
-  std::uint32_t text = 0;     // text number in ScopeTree: name of the scope
+  std::uint32_t text = 0;     // text number in ScopeInterner: name of the scope
   std::uint32_t phase = 0;    // text + 1 of the phase of a name with a scope, or 0
   std::uint32_t module = 0;   // likewise
   std::uint32_t tensors = 0;  // likewise, for any operation whose inputs are known
@@ -46,7 +46,7 @@ struct NameMeaning {
 
 class TraceNames {
  public:
-  TraceNames(const Trace& trace, ScopeTree& tree);
+  TraceNames(const Trace& trace, ScopeInterner& tree);
 
   std::size_t size() const { return meanings_.size(); }
   const NameMeaning& operator[](std::uint32_t name) const { return name < meanings_.size() ? meanings_[name] : none_; }
@@ -58,7 +58,7 @@ class TraceNames {
 
  private:
   const Trace& trace_;
-  ScopeTree& tree_;
+  ScopeInterner& tree_;
   std::uint32_t mode_text_ = 0;  // text number; if one name with a scope belongs to training, all do
   std::vector<NameMeaning> meanings_;
   NameMeaning none_;

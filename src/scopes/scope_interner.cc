@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/placing/scope_tree.h"
+#include "scopes/scope_interner.h"
 
 #include "base/hash.h"
 #include "base/text.h"
 
-namespace joulemap::ingest {
+namespace joulemap {
 namespace {
 
 constexpr std::size_t kFirstSlots = 1024;  // a power of two
@@ -17,9 +17,9 @@ std::size_t hash_of(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
 
 }  // namespace
 
-ScopeTree::ScopeTree() : slots_(kFirstSlots) {}
+ScopeInterner::ScopeInterner() : slots_(kFirstSlots) {}
 
-std::uint32_t ScopeTree::text(std::string_view text) {
+std::uint32_t ScopeInterner::text(std::string_view text) {
   const auto known = text_indices_.find(text);
   if (known != text_indices_.end()) return known->second;
   const auto number = static_cast<std::uint32_t>(texts_.size());
@@ -28,7 +28,7 @@ std::uint32_t ScopeTree::text(std::string_view text) {
   return number;
 }
 
-std::size_t ScopeTree::slot_of(std::uint32_t parent, ScopeKind kind, std::uint32_t text) const {
+std::size_t ScopeInterner::slot_of(std::uint32_t parent, ScopeKind kind, std::uint32_t text) const {
   const std::size_t mask = slots_.size() - 1;
   std::size_t slot = hash_of(parent, kind, text) & mask;
   while (slots_[slot] != 0) {
@@ -39,7 +39,7 @@ std::size_t ScopeTree::slot_of(std::uint32_t parent, ScopeKind kind, std::uint32
   return slot;
 }
 
-void ScopeTree::grow() {
+void ScopeInterner::grow() {
   slots_.assign(slots_.size() * 2, 0);
   for (std::uint32_t id = 1; id <= scopes_.size(); ++id) {
     const Entry& scope = scopes_[id - 1];
@@ -47,11 +47,11 @@ void ScopeTree::grow() {
   }
 }
 
-std::uint32_t ScopeTree::child(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
+std::uint32_t ScopeInterner::child(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
   const std::size_t slot = slot_of(parent, kind, text);
   if (slots_[slot] != 0) return slots_[slot];
   if (scopes_.size() >= kMaxScopes) {
-    ++refused_scopes_;
+    ++refused_count_;
     return parent;
   }
   scopes_.push_back({parent, text, kind});
@@ -61,14 +61,31 @@ std::uint32_t ScopeTree::child(std::uint32_t parent, ScopeKind kind, std::uint32
   return id;
 }
 
-std::vector<Scope> ScopeTree::take_new_scopes() {
-  std::vector<Scope> fresh;
-  for (; taken_ < scopes_.size(); ++taken_) {
-    const Entry& scope = scopes_[taken_];
-    fresh.push_back(
-        {static_cast<std::uint32_t>(taken_ + 1), scope.parent, scope.kind, to_valid_utf8(texts_[scope.text])});
+std::uint32_t ScopeInterner::child(std::uint32_t parent, ScopeKind kind, std::string_view name) {
+  // The text of a scope that will be refused is not kept: their number is unlimited.
+  if (scopes_.size() >= kMaxScopes && !text_indices_.contains(name)) {
+    ++refused_count_;
+    return parent;
   }
+  return child(parent, kind, text(name));
+}
+
+Scope ScopeInterner::scope_at(std::size_t index) const {
+  const Entry& scope = scopes_[index];
+  return {static_cast<std::uint32_t>(index + 1), scope.parent, scope.kind, to_valid_utf8(texts_[scope.text])};
+}
+
+std::vector<Scope> ScopeInterner::take_new() {
+  std::vector<Scope> fresh;
+  for (; taken_ < scopes_.size(); ++taken_) fresh.push_back(scope_at(taken_));
   return fresh;
 }
 
-}  // namespace joulemap::ingest
+std::vector<Scope> ScopeInterner::all_scopes() const {
+  std::vector<Scope> all;
+  all.reserve(scopes_.size());
+  for (std::size_t index = 0; index < scopes_.size(); ++index) all.push_back(scope_at(index));
+  return all;
+}
+
+}  // namespace joulemap

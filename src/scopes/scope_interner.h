@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScopeTree: the scopes of an imported trace; each text and each scope is stored once. Built for millions of lookups:
-// texts are identified by number, and a scope by its parent, kind and text in a flat hash table. Single-threaded.
+// ScopeInterner: the tree of scopes of a process or of an imported trace. The same parent, kind and name always give the
+// same id; ids count from 1, and 0 is the root. Each text and each scope is stored once. Built for millions of lookups:
+// texts are identified by number, and a scope by its parent, kind and text in a flat hash table. Not thread-safe: the
+// capture puts a lock around it (capture/scope_table.h).
 #pragma once
 
 #include <cstddef>
@@ -14,11 +16,11 @@
 
 #include "model/activity.h"
 
-namespace joulemap::ingest {
+namespace joulemap {
 
-class ScopeTree {
+class ScopeInterner {
  public:
-  ScopeTree();
+  ScopeInterner();
 
   // Returns the number of a text. The tree keeps a copy of it.
   std::uint32_t text(std::string_view text);
@@ -26,14 +28,14 @@ class ScopeTree {
 
   // Returns the child scope; the parent itself once there are kMaxScopes scopes.
   std::uint32_t child(std::uint32_t parent, ScopeKind kind, std::uint32_t text);
-  std::uint32_t child(std::uint32_t parent, ScopeKind kind, std::string_view name) {
-    return child(parent, kind, text(name));
-  }
+  std::uint32_t child(std::uint32_t parent, ScopeKind kind, std::string_view name);
 
   // Returns the scopes created since the last call.
-  std::vector<Scope> take_new_scopes();
-  std::uint64_t refused_scopes() const { return refused_scopes_; }
+  std::vector<Scope> take_new();
+  std::vector<Scope> all_scopes() const;
+  std::uint64_t refused_count() const { return refused_count_; }
 
+  // Limit for programs that put numbers into the names of regions.
   static constexpr std::size_t kMaxScopes = 1'000'000;
 
  private:
@@ -44,13 +46,14 @@ class ScopeTree {
   };
   std::size_t slot_of(std::uint32_t parent, ScopeKind kind, std::uint32_t text) const;
   void grow();
+  Scope scope_at(std::size_t index) const;
 
   std::deque<std::string> texts_;
   std::unordered_map<std::string_view, std::uint32_t> text_indices_;
-  std::vector<Entry> scopes_;         // [id - 1]
+  std::vector<Entry> scopes_;         // by id - 1
   std::vector<std::uint32_t> slots_;  // open addressing: ids at the index of their hash or the next free one; 0: free
   std::size_t taken_ = 0;
-  std::uint64_t refused_scopes_ = 0;
+  std::uint64_t refused_count_ = 0;
 };
 
-}  // namespace joulemap::ingest
+}  // namespace joulemap
