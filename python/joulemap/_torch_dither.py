@@ -71,15 +71,15 @@ class Dither:
             return
         if self._torch.cuda.is_initialized():
             self._torch.cuda.synchronize()
+        begin_s = self._clock()  # the region is a part of the pause: other load on the machine may delay its marks
         interface.region_push(REGION)
-        begin_s = self._clock()
         try:
             self._sleep(length_s)
         finally:
+            interface.region_pop()
             end_s = self._clock()
             self.paused_s += end_s - begin_s
             self._next_s = end_s + self._gap_s()
-            interface.region_pop()
 
     def _is_forbidden(self) -> bool:
         cuda = self._torch.cuda

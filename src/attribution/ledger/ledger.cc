@@ -20,6 +20,8 @@ constexpr std::string_view kNoRank = "no rank";
 // Relative standard deviation of the energy of one call around the value from its counter readings and the mean power
 // of its layer. Over many calls it averages out.
 constexpr double kCallSpread = 0.3;
+// What remains of the measured energy below this share of it is rounding of sums, not energy.
+constexpr double kRounding = 1e-12;
 
 double share_inside(const Activity& activity, TimeSpan span) {
   const std::int64_t from_ns = std::max(activity.begin_ns, span.begin_ns);
@@ -249,7 +251,8 @@ void Ledger::balance(LedgerResult& result) const {
   const bool only_gpus = level_ == RowLevel::kernel;
   result.attributed_j = attributed_j;
   result.idle_j = (only_gpus ? 0 : cpu_attribution_.idle_j()) + gpu_attribution_.idle_j();
-  result.unattributed_j = measured_j - attributed_j - *result.idle_j;
+  const double rest_j = measured_j - attributed_j - *result.idle_j;
+  result.unattributed_j = std::abs(rest_j) < kRounding * measured_j ? 0 : rest_j;
   result.idle = idle_entries();
   for (ReportRow& row : result.rows) {
     if (row.energy_j && attributed_j > 0) row.share = *row.energy_j / attributed_j;
