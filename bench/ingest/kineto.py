@@ -6,7 +6,7 @@
 
 Without a trace it generates one of 64 MB. Each trace is read plain and from gzip. The readers take turns, and the best
 time of each counts: other load on the machine can only add time. json.loads gets the uncompressed text in memory;
-Joulemap's reader starts with the file. `joulemap import` is the whole command: start, reading, placing, writing the
+Joulemap's reader starts with the file. `joulemap import` is the whole command: start, reading, assigning scopes, writing the
 recording, waiting for the disk, exit. It has its own bar. HolisticTraceAnalysis runs once, in its own environment
 (BUILD/venv-hta, created when it is missing).
 """

@@ -7,9 +7,8 @@
 Without a profile it generates two: one with mostly kernels, and one with mostly Python functions and internal events
 of runtimes, which are ten times smaller. The best of the repeats counts: other load on the machine can only add time.
 The output also shows two references. One is the time to read the bytes of the file, a lower bound for every reader.
-The other is the whole `joulemap import` command: start, reading, placing, writing the recording, waiting for the disk,
-exit. It has its own bar.
-"""
+The other is the whole `joulemap import` command: start, reading, assigning scopes, writing the recording, waiting for
+the disk, exit. It has its own bar. """
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ constinit PyObject* on_deleted = nullptr;
 
 ModuleCalls& calls() { return capture_state().calls; }
 
-void tell_failure() {
+void report_failure() {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);
   PyObject* const text = value == nullptr ? nullptr : PyObject_Repr(value);
@@ -45,7 +45,7 @@ PyObject* none_whatever(bool went_well) {
   if (!went_well) {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
     stop();
-    tell_failure();
+    report_failure();
   }
   Py_RETURN_NONE;
 }
@@ -61,9 +61,9 @@ PyObject* module_returned(PyObject*, PyObject* args) {
 }
 
 PyObject* setup(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"tensor_type",     "is_grad_enabled", "graph_task",    "function_modes",
-                                "is_transformed",  "is_running",      "resolve",       "make_carrier",
-                                "careful_grad_fn", "on_step_state",   "numbers_nodes", nullptr};
+  static const char* names[] = {
+      "tensor_type", "is_grad_enabled", "graph_task",      "function_modes", "is_transformed",       "is_running",
+      "resolve",     "make_carrier",    "careful_grad_fn", "on_step_state",  "has_sequence_numbers", nullptr};
   TorchFunctions f;
   PyObject** const slots[] = {&f.tensor_type,     &f.is_grad_enabled, &f.graph_task, &f.function_modes,
                               &f.is_transformed,  &f.is_running,      &f.resolve,    &f.make_carrier,
@@ -141,7 +141,7 @@ PyObject* end_between(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* tell_event(PyObject*, PyObject* event) {
+PyObject* on_event(PyObject*, PyObject* event) {
   const long value = PyLong_AsLong(event);
   if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
   if (!capture_state().is_on) Py_RETURN_NONE;
@@ -173,14 +173,14 @@ PyObject* enter_within(PyObject*, PyObject* args) {
 }
 
 // In sampled steps, records the intervals of the graph as (sequence number of the last node, module node).
-PyObject* keep_stretches(PyObject*, PyObject* keep) {
+PyObject* keep_node_intervals(PyObject*, PyObject* keep) {
   LoopThread& thread = LoopThread::current();
   thread.keeps_node_intervals = PyObject_IsTrue(keep) == 1;
   thread.node_intervals.clear();
   Py_RETURN_NONE;
 }
 
-PyObject* stretches(PyObject*, PyObject*) {
+PyObject* node_intervals(PyObject*, PyObject*) {
   PyObject* const list = PyList_New(0);
   for (const auto& [sequence, node] : LoopThread::current().node_intervals) {
     PyObject* const pair =
@@ -256,9 +256,9 @@ PyObject* function_sample(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-template <void (*Tell)(int)>
-PyObject* tell_whether(PyObject*, PyObject* on) {
-  Tell(PyObject_IsTrue(on) == 1 ? 1 : 0);
+template <void (*Set)(int)>
+PyObject* set_whether(PyObject*, PyObject* on) {
+  Set(PyObject_IsTrue(on) == 1 ? 1 : 0);
   Py_RETURN_NONE;
 }
 
@@ -286,7 +286,7 @@ PyObject* finish(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* here(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(jmc_current_scope()); }
+PyObject* current_scope(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(jmc_current_scope()); }
 PyObject* depth(PyObject*, PyObject*) { return PyLong_FromSize_t(jmc_depth()); }
 PyObject* is_on(PyObject*, PyObject*) { return PyBool_FromLong(capture_state().is_on); }
 PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(jmc_is_recording()); }
@@ -307,28 +307,28 @@ PyMethodDef kFunctions[] = {
     {"leave_to", leave_to, METH_O, "leave_to(depth)"},
     {"begin_between", begin_between, METH_VARARGS, "begin_between(phase)"},
     {"end_between", end_between, METH_NOARGS, nullptr},
-    {"tell_event", tell_event, METH_O, "tell_event(event)"},
+    {"on_event", on_event, METH_O, "on_event(event)"},
     {"backward_begin", backward_begin, METH_NOARGS, "backward_begin() -> whether it runs within another"},
     {"backward_end", backward_end, METH_NOARGS, nullptr},
     {"enter_within", enter_within, METH_VARARGS, "enter_within(kind, name, tensors=None) -> depth for leave_to"},
-    {"keep_stretches", keep_stretches, METH_O, "keep_stretches(whether)"},
-    {"stretches", stretches, METH_NOARGS, "stretches() -> [(sequence number, node)]"},
+    {"keep_node_intervals", keep_node_intervals, METH_O, "keep_node_intervals(whether)"},
+    {"node_intervals", node_intervals, METH_NOARGS, "node_intervals() -> [(sequence number, node)]"},
     {"operation_hook", operation_hook, METH_VARARGS, "operation_hook(node, operation, tensors=None) -> callable"},
-    {"set_followed", set_traced, METH_O, "Enables or disables tracing of submodules."},
+    {"set_traced", set_traced, METH_O, "Enables or disables tracing of submodules."},
     {"model_types", model_types, METH_NOARGS, "Classes of outermost modules."},
     {"set_own_modes", set_own_modes, METH_O, "Sets the number of active function modes that belong to joulemap."},
     {"metric", metric, METH_VARARGS, "metric(name, value, time_ns = 0)"},
     {"diagnose", diagnose, METH_VARARGS, "diagnose(code, message, remedy)"},
     {"fact", fact, METH_VARARGS, "fact(name, value)"},
     {"function_sample", function_sample, METH_VARARGS, "function_sample(name, time_ns)"},
-    {"own_work", tell_whether<jmc_own_work>, METH_O, nullptr},
-    {"kernels_may_rest", tell_whether<jmc_allow_cupti_detach>, METH_O, nullptr},
-    {"someone_profiles", tell_whether<jmc_other_profiler>, METH_O, nullptr},
+    {"set_joulemap_work", set_whether<jmc_own_work>, METH_O, nullptr},
+    {"allow_cupti_detach", set_whether<jmc_allow_cupti_detach>, METH_O, nullptr},
+    {"set_other_profiler", set_whether<jmc_other_profiler>, METH_O, nullptr},
     {"turn_off", turn_off, METH_NOARGS, nullptr},
     {"set_on", set_on, METH_O, "Enables or disables capture of module calls."},
     {"forget_in_child", forget_in_child, METH_NOARGS, nullptr},
     {"finish", finish, METH_NOARGS, nullptr},
-    {"here", here, METH_NOARGS, nullptr},
+    {"current_scope", current_scope, METH_NOARGS, nullptr},
     {"depth", depth, METH_NOARGS, nullptr},
     {"is_on", is_on, METH_NOARGS, nullptr},
     {"is_recording", is_recording, METH_NOARGS, nullptr},

@@ -64,7 +64,7 @@ def is_recording() -> bool:
     return bool(_library.jmc_is_recording())
 
 
-def place_in(parent: int, kind: int, name: str) -> int:
+def child_scope(parent: int, kind: int, name: str) -> int:
     return _library.jmc_child_scope(parent, kind, _bytes(name))
 
 

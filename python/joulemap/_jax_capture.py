@@ -115,7 +115,7 @@ class TracedJit:
         self._jax_capture = jax_capture
         self._name = getattr(compiled, "__name__", "function")
         self._plan = TracingSchedule()
-        self._place = 0
+        self._scope = 0
         self._calls = 0
 
     def __getattr__(self, name: str):
@@ -145,11 +145,11 @@ class TracedJit:
         jax_capture.steps.on_call(self._name)
         self._calls += 1
         trace = jax_capture.profiler.start() if jax_capture.can_profile() and self._plan.is_due() else None
-        if self._place == 0:
-            self._place = capture.place_in(0, capture.REGION, self._name)
-        place = capture.place_in(self._place, capture.PHASE, "compile") if self._calls == 1 else self._place
+        if self._scope == 0:
+            self._scope = capture.child_scope(0, capture.REGION, self._name)
+        scope = capture.child_scope(self._scope, capture.PHASE, "compile") if self._calls == 1 else self._scope
         begin_s = time.perf_counter()
-        depth = capture.enter(place)
+        depth = capture.enter(scope)
         try:
             result = self._compiled(*args, **kwargs)
             if jax_capture.waits_for_result():

@@ -74,8 +74,8 @@ class TracedFunction:
         self._profiler = profiler
         self._plan = TracingSchedule()
         self._names = GraphNames()
-        self._place = capture.place_in(0, capture.MODE, self._mode)
-        self._compile_place = capture.place_in(self._place, capture.PHASE, "compile")
+        self._scope = capture.child_scope(0, capture.MODE, self._mode)
+        self._compile_scope = capture.child_scope(self._scope, capture.PHASE, "compile")
         self._was_called = False
 
     def __getattr__(self, name: str):
@@ -90,7 +90,7 @@ class TracedFunction:
             capture.on_event(capture.FORWARD_INFER)
         trace = self._profiler.start() if self._plan.is_due() else None
         outer, self._watch.names = self._watch.names, self._names
-        depth = capture.enter(self._place if self._was_called else self._compile_place)
+        depth = capture.enter(self._scope if self._was_called else self._compile_scope)
         returned = False
         try:
             result = self._function(*args, **kwargs)

@@ -10,7 +10,7 @@ from typing import Any, Iterator, Optional
 
 from . import _capture
 from ._guard import guarded
-from ._torch_versions import numbers_nodes
+from ._torch_versions import has_sequence_numbers
 
 
 # The session of this process, set by install() and used by jm.attach.
@@ -77,11 +77,11 @@ class Session:
         _capture.set_on(False)
         interface.probing(1)
         flag = ProbingFlag()
-        place = interface.place_in(0, interface.MODE, "probe")
-        depth = interface.enter(place)
+        scope = interface.child_scope(0, interface.MODE, "probe")
+        depth = interface.enter(scope)
         try:
             flag.raise_()
-            yield place
+            yield scope
         finally:
             flag.lower()
             interface.leave_to(depth)
@@ -136,7 +136,7 @@ def install(torch) -> None:
         make_carrier=_torch_backward.carrier_maker(torch, *([dither.wrap_hook] if dither else [])),
         careful_grad_fn=_torch_backward.careful_grad_fn(torch),
         on_step_state=on_step_state,
-        numbers_nodes=numbers_nodes(torch),
+        has_sequence_numbers=has_sequence_numbers(torch),
     )
     os.register_at_fork(after_in_child=_capture.forget_in_child)
     os.register_at_fork(after_in_child=guarded(operations.forget_in_child))

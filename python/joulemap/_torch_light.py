@@ -132,7 +132,7 @@ class ModuleCallCapture:
         if is_traced == self._is_traced:
             return
         self._is_traced = is_traced
-        _capture.set_followed(is_traced)
+        _capture.set_traced(is_traced)
         if self._compiled.is_used:
             return
         self._restore_calls()

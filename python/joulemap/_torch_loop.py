@@ -78,7 +78,7 @@ class OpenOptimizerSteps(threading.local):
     def _end(self) -> None:
         if self.depths:
             _capture.leave_to(self.depths.pop())
-            _capture.tell_event(OPTIMIZER_DONE)
+            _capture.on_event(OPTIMIZER_DONE)
 
     def _abandon(self) -> None:
         if self.depths:
@@ -93,13 +93,13 @@ def _watch_loaders(torch) -> None:
     is_grad_enabled = torch.is_grad_enabled
 
     def new_iterator(args):
-        _capture.tell_event(LOADER_NEW)
+        _capture.on_event(LOADER_NEW)
         return _capture.phase_begin("dataloader", None, TRAIN if is_grad_enabled() else INFERENCE)
 
     def next_batch(args):
         depth = _capture.phase_begin("dataloader", None, TRAIN if is_grad_enabled() else INFERENCE)
         if not _is_exhausted(args[0]):
-            _capture.tell_event(LOADER_NEXT)
+            _capture.on_event(LOADER_NEXT)
         return depth
 
     def leave(depth, returned, args):
@@ -133,8 +133,10 @@ def _watch_fetches(torch, operations) -> None:
     def begin(args):
         is_worker = worker.get_worker_info() is not None
         # A single scope and entry: entering a module separately would count as another entry of the worker's region.
-        place = interface.place_in(_capture.here(), MODULE, "worker.preprocessing") if is_worker else _capture.here()
-        depth = interface.enter(interface.place_in(place, REGION, "preprocessing"))
+        enclosing = _capture.current_scope()
+        if is_worker:
+            enclosing = interface.child_scope(enclosing, MODULE, "worker.preprocessing")
+        depth = interface.enter(interface.child_scope(enclosing, REGION, "preprocessing"))
         is_sampled = is_worker and samples.begin_batch()
         if is_sampled:
             operations.set_recording(True)

@@ -92,11 +92,11 @@ class LossLog:
         )
         bits = pinned.view(torch.int32)
         bits.fill_(NOT_COPIED)
-        _capture.own_work(True)
+        _capture.set_joulemap_work(True)
         try:
             pinned.copy_(value.reshape(()), non_blocking=True)
         finally:
-            _capture.own_work(False)
+            _capture.set_joulemap_work(False)
         self._pending.append((pinned, bits, now_ns))
         self._next_copy_ns = now_ns + MIN_PERIOD_NS
 

@@ -57,7 +57,7 @@ class OperationRecorder:
         self._thread = threading.get_ident()
         self._passes = 0
         _capture.set_own_modes(1)
-        _capture.keep_stretches(True)
+        _capture.keep_node_intervals(True)
 
     def forget_in_child(self) -> None:
         """Stops recording in the child of a fork: the step belongs to the parent."""
@@ -68,7 +68,7 @@ class OperationRecorder:
         """If a mode of the program is on top of the stack, our mode stays, idle, until that one is popped."""
         c = self._torch._C
         self._mode.is_idle = True
-        _capture.keep_stretches(False)
+        _capture.keep_node_intervals(False)
         depth = c._len_torch_function_stack()
         if threading.get_ident() != self._thread or depth == 0 or c._get_function_stack_at(depth - 1) is not self._mode:
             return
@@ -166,7 +166,7 @@ def _nodes_of_graph(roots: list) -> Optional[list]:
 
 
 def _hook_operations(graph: list, texts: TensorTexts) -> None:
-    ranges = sorted(_capture.stretches())
+    ranges = sorted(_capture.node_intervals())
     ends = [number for number, _ in ranges]
     hooks: dict = {}
     for node in graph:

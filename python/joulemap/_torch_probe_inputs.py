@@ -110,7 +110,7 @@ class InputCapture:
         self._known: set = set()
         self.calls: list[Call] = []
         self.refused: dict[str, str] = {}  # class -> why
-        self._place = interface.place_in(interface.place_in(0, interface.MODE, "probe"), interface.PHASE, "keep")
+        self._scope = interface.child_scope(interface.child_scope(0, interface.MODE, "probe"), interface.PHASE, "keep")
 
     def wrap(self, call: Callable) -> Callable:
         @functools.wraps(call)
@@ -174,7 +174,7 @@ class InputCapture:
         )
         if is_unsupported or (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()):
             return frame
-        depth = interface.enter(self._place)
+        depth = interface.enter(self._scope)
         try:
             with torch._C.DisableTorchFunction():  # function modes, including our own, must not see this
                 self._save_call(frame, args, kwargs)

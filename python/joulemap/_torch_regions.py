@@ -82,11 +82,11 @@ def _watch_profilers(torch) -> None:
         if _is_on_cpu_only(args[0]):
             _capture.diagnose("profiler_in_process", "another profiler ran in this process and slowed the program", "")
         else:
-            _capture.someone_profiles(True)
+            _capture.set_other_profiler(True)
 
     def has_ended(token, returned, args) -> None:
         if not _is_on_cpu_only(args[0]):
-            _capture.someone_profiles(False)
+            _capture.set_other_profiler(False)
 
     for name in ("_prepare_trace", "_start_trace", "__enter__"):
         if hasattr(profile, name):
@@ -100,10 +100,10 @@ def _watch_graphs(torch) -> None:
     graph = getattr(torch.cuda, "CUDAGraph", None)
     if not hasattr(graph, "capture_begin"):
         return
-    _capture.kernels_may_rest(True)
+    _capture.allow_cupti_detach(True)
 
     def begins(args) -> None:
-        _capture.kernels_may_rest(False)
+        _capture.allow_cupti_detach(False)
 
     wrap_function(graph, "capture_begin", compiling_check(torch), begins, _no_operation)
 

@@ -109,9 +109,9 @@ class Replay:
     def __init__(self, torch, call: Call, module, name: str) -> None:
         self._torch, self._call, self._module = torch, call, module
         self.name = name
-        mode = interface.place_in(0, interface.MODE, "probe")
+        mode = interface.child_scope(0, interface.MODE, "probe")
         self._places = [
-            interface.place_in(interface.place_in(mode, interface.PHASE, phase), interface.MODULE, name)
+            interface.child_scope(interface.child_scope(mode, interface.PHASE, phase), interface.MODULE, name)
             for phase in ("forward", "backward")
         ]
         self._leaves: list = []

@@ -31,7 +31,7 @@ def register_forward_hook(modules: Any, hook: Callable) -> Any:
     return modules.register_module_forward_hook(hook)
 
 
-def numbers_nodes(torch: Any) -> bool:
+def has_sequence_numbers(torch: Any) -> bool:
     """Whether autograd nodes have sequence numbers: since 2.1."""
     return hasattr((torch.ones(1, device="cpu", requires_grad=True) * 1).grad_fn, "_sequence_nr")
 

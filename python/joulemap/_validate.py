@@ -31,7 +31,7 @@ class Pass:
 
     def __init__(self, torch: Any, call: Callable[[], Any], train: bool) -> None:
         self._torch, self._call, self.train = torch, call, train
-        self.place: Optional[int] = None  # scope of mode `probe` while the capture rests
+        self.scope: Optional[int] = None  # scope of mode `probe` while the capture rests
         self.extra_roots: list = []  # (tensor, gradient): the backward pass begins with them, too
 
     def __call__(self) -> None:
@@ -42,16 +42,16 @@ class Pass:
         self.extra_roots.clear()  # of a pass that failed
         with self._torch.enable_grad():
             self._backward(self._call())
-        if self.place is None:
+        if self.scope is None:
             _marks.step()  # without an optimizer nothing else shows where a step of training ends
 
     def _backward(self, loss: Any) -> None:
-        if self.place is None:
+        if self.scope is None:
             self._run_engine(loss)
             return
         from . import _capture_interface as interface
 
-        interface.backward_begin(self.place)
+        interface.backward_begin(self.scope)
         try:
             self._run_engine(loss)
         finally:
@@ -173,12 +173,12 @@ def _capture_paused(run: Pass) -> Iterator[None]:
     if session is None:
         yield
         return
-    with session.paused() as place:
-        run.place = place
+    with session.paused() as scope:
+        run.scope = scope
         try:
             yield
         finally:
-            run.place = None
+            run.scope = None
 
 
 def validate(

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "base/clock.h"
-#include "ingest/placing/activity_writer.h"
-#include "ingest/placing/scope_assignment.h"
+#include "ingest/scope_assignment/activity_writer.h"
+#include "ingest/scope_assignment/scope_assignment.h"
 #include "recording/recording_writer.h"
 
 namespace joulemap::ingest {
@@ -132,28 +132,28 @@ Status ImportSession::add(Trace trace, const std::string& name) {
   if (trace.rank) writer->add(EnvironmentFact{std::string(recording::kRankFactName), std::to_string(*trace.rank)});
   const std::size_t threads = options_.threads > 0 ? options_.threads : ActivityWriter::default_thread_count();
   ActivityWriter out(*writer, threads);
-  const ScopedTrace placed = assign_scopes(
+  const ScopedTrace scoped = assign_scopes(
       trace, options_.module_names, [&](Activity activity) { out.add(std::move(activity)); }, threads);
   Status status = out.finish();
-  for (const Mark& mark : placed.marks) writer->add(mark);
+  for (const Mark& mark : scoped.marks) writer->add(mark);
   RecordingEnd end;
   end.diagnostics = trace.diagnostics;
-  end.diagnostics.add_all(placed.diagnostics);
+  end.diagnostics.add_all(scoped.diagnostics);
   result_.diagnostics.add_all(end.diagnostics);
   Status written = writer->finish(std::move(end), recording::Durability::until_joined);
   if (status && !written) status = std::move(written);
-  if (placed.end_ns > placed.begin_ns) extend_traced_span({placed.begin_ns, placed.end_ns});
+  if (scoped.end_ns > scoped.begin_ns) extend_traced_span({scoped.begin_ns, scoped.end_ns});
   result_.events += trace.events_read;
   result_.events_dropped += trace.events_dropped;
-  result_.kernels += placed.kernels;
-  result_.kernel_s += seconds(placed.kernel_time_ns);
-  result_.thread_time_s += seconds(placed.thread_time_in_scopes_ns);
-  result_.steps += placed.marks.size();
-  if (placed.kernel_time_ns > 0) {
-    const double without_s = seconds(placed.kernel_time_without_scope_ns);
+  result_.kernels += scoped.kernels;
+  result_.kernel_s += seconds(scoped.kernel_time_ns);
+  result_.thread_time_s += seconds(scoped.thread_time_in_scopes_ns);
+  result_.steps += scoped.marks.size();
+  if (scoped.kernel_time_ns > 0) {
+    const double without_s = seconds(scoped.kernel_time_without_scope_ns);
     const double placed_s =
-        result_.kernel_scope_share.value_or(0) * (result_.kernel_s - seconds(placed.kernel_time_ns)) +
-        seconds(placed.kernel_time_ns) - without_s;
+        result_.kernel_scope_share.value_or(0) * (result_.kernel_s - seconds(scoped.kernel_time_ns)) +
+        seconds(scoped.kernel_time_ns) - without_s;
     result_.kernel_scope_share = placed_s / result_.kernel_s;
   }
   ++trace_count_;

@@ -142,7 +142,7 @@ def attempt(function, *errors):
     try:
         function()
     except errors or ValueError:
-        print(_capture.depth(), _capture.here(), _capture.is_on())
+        print(_capture.depth(), _capture.current_scope(), _capture.is_on())
     else:
         print("no error")
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ingest/placing/scope_assignment.h"
+#include "ingest/scope_assignment/scope_assignment.h"
 #include "ingest/trace_builder.h"
 
 namespace joulemap::ingest {

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ingest/placing/trace_names.h"
+#include "ingest/scope_assignment/trace_names.h"
 #include "scopes/module_names.h"
 #include "scopes/scope_interner.h"
 

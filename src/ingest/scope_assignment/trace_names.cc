@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/placing/trace_names.h"
+#include "ingest/scope_assignment/trace_names.h"
 
 #include <array>
 #include <charconv>

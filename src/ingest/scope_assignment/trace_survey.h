@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TraceSurvey: the first pass over the events of a trace, before placing. Finds begin and end, the training steps,
-// whether the run trains, and whether the trace contains modules. Marks outermost module calls whose operations kept
-// an autograd graph (sets TraceEvent::detail of the call to 1). Single-threaded; times are ns of the trace's clock.
+// TraceSurvey: the first pass over the events of a trace, before scopes are assigned. Finds begin and end, the
+// training steps, whether the run trains, and whether the trace contains modules. Marks outermost module calls whose
+// operations kept an autograd graph (sets TraceEvent::detail of the call to 1). Single-threaded; times are ns of the
+// trace's clock.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "ingest/placing/event_order.h"
-#include "ingest/placing/trace_names.h"
+#include "ingest/scope_assignment/event_order.h"
+#include "ingest/scope_assignment/trace_names.h"
 
 namespace joulemap::ingest {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ThreadScopeTracker::enter_*: how each kind of event changes the scope of its thread.
-#include "ingest/placing/thread_scope_tracker.h"
+#include "ingest/scope_assignment/thread_scope_tracker.h"
 
 namespace joulemap::ingest {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/placing/trace_survey.h"
+#include "ingest/scope_assignment/trace_survey.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/placing/scope_assignment.h"
+#include "ingest/scope_assignment/scope_assignment.h"
 
 #include <fmt/format.h>
 
@@ -10,14 +10,14 @@
 
 #include "base/clock.h"
 #include "base/scoped_signal_block.h"
-#include "ingest/placing/event_order.h"
-#include "ingest/placing/kernel_sums.h"
-#include "ingest/placing/launch_index.h"
-#include "ingest/placing/module_paths.h"
-#include "ingest/placing/scope_sums.h"
-#include "ingest/placing/thread_scope_tracker.h"
-#include "ingest/placing/trace_names.h"
-#include "ingest/placing/trace_survey.h"
+#include "ingest/scope_assignment/event_order.h"
+#include "ingest/scope_assignment/kernel_sums.h"
+#include "ingest/scope_assignment/launch_index.h"
+#include "ingest/scope_assignment/module_paths.h"
+#include "ingest/scope_assignment/scope_sums.h"
+#include "ingest/scope_assignment/thread_scope_tracker.h"
+#include "ingest/scope_assignment/trace_names.h"
+#include "ingest/scope_assignment/trace_survey.h"
 #include "scopes/scope_interner.h"
 
 namespace joulemap::ingest {

@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "ingest/placing/event_order.h"
+#include "ingest/scope_assignment/event_order.h"
 #include "ingest/trace.h"
 
 namespace joulemap::ingest {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/placing/module_paths.h"
+#include "ingest/scope_assignment/module_paths.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/placing/thread_scope_tracker.h"
+#include "ingest/scope_assignment/thread_scope_tracker.h"
 
 #include <algorithm>
 

@@ -17,10 +17,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ingest/placing/module_paths.h"
-#include "ingest/placing/scope_sums.h"
-#include "ingest/placing/trace_names.h"
-#include "ingest/placing/trace_survey.h"
+#include "ingest/scope_assignment/module_paths.h"
+#include "ingest/scope_assignment/scope_sums.h"
+#include "ingest/scope_assignment/trace_names.h"
+#include "ingest/scope_assignment/trace_survey.h"
 #include "scopes/scope_interner.h"
 
 namespace joulemap::ingest {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/placing/scope_assignment.h"
+#include "ingest/scope_assignment/scope_assignment.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/placing/event_order.h"
+#include "ingest/scope_assignment/event_order.h"
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes power logs and the placing of arbitrary events: no crash, no time lost, invented or negative.
+// Fuzzes power logs and the scope assignment of arbitrary events: no crash, no time lost, invented or negative.
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 
 #include "base/check.h"
-#include "ingest/placing/scope_assignment.h"
+#include "ingest/scope_assignment/scope_assignment.h"
 #include "ingest/power_csv/power_log.h"
 #include "scopes/module_names.h"
 
@@ -53,10 +53,10 @@ Trace trace_of(std::string_view bytes) {
   return trace;
 }
 
-void check_placing(std::string_view bytes) {
+void check_scope_assignment(std::string_view bytes) {
   Trace trace = trace_of(bytes);
   std::int64_t thread_ns = 0;
-  const ScopedTrace placed = assign_scopes(trace, {{"A", {"layer"}}}, [&](const Activity& activity) {
+  const ScopedTrace scoped = assign_scopes(trace, {{"A", {"layer"}}}, [&](const Activity& activity) {
     JOULEMAP_CHECK(activity.begin_ns <= activity.end_ns, "a stretch that ends before it begins");
     for (const ScopeTally& tally : activity.scope_tallies) {
       JOULEMAP_CHECK(tally.wall_ns >= 0, "less time than none at a place");
@@ -64,14 +64,14 @@ void check_placing(std::string_view bytes) {
     }
     for (const KernelTally& tally : activity.kernel_tallies) JOULEMAP_CHECK(tally.time_ns >= 0, "less time than none");
   });
-  JOULEMAP_CHECK(thread_ns == placed.thread_time_in_scopes_ns, "time was lost or made");
+  JOULEMAP_CHECK(thread_ns == scoped.thread_time_in_scopes_ns, "time was lost or made");
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  check_placing(bytes);
+  check_scope_assignment(bytes);
   static_cast<void>(scopes::parse_module_names(bytes));
   if (const Result<PowerLog> log = parse_power_log(bytes, "log", 0)) {
     for (const Sample& sample : log->samples) JOULEMAP_CHECK(sample.channel < log->channels.size(), "no such channel");

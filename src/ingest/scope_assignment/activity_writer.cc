@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/placing/activity_writer.h"
+#include "ingest/scope_assignment/activity_writer.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/placing/launch_index.h"
+#include "ingest/scope_assignment/launch_index.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ActivityWriter encodes the Activity slices that placing makes of a trace and writes them into a part of a recording.
-// Encoding takes as long as placing. On a machine with more than one core a second thread encodes in parallel. The
-// caller's thread helps when the queue is long and at the end. The result does not depend on the number of threads.
+// ActivityWriter encodes the Activity slices that scope assignment makes of a trace and writes them into a part of a
+// recording. Encoding takes as long as the assignment. On a machine with more than one core a second thread encodes in
+// parallel. The caller's thread helps when the queue is long and at the end. The result does not depend on the number
+// of threads.
 //
 //   ActivityWriter out(part, ActivityWriter::default_thread_count());
 //   place_trace(trace, modules, [&](Activity activity) { out.add(std::move(activity)); });
