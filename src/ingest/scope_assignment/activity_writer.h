@@ -6,7 +6,7 @@
 // of threads.
 //
 //   ActivityWriter out(part, ActivityWriter::default_thread_count());
-//   place_trace(trace, modules, [&](Activity activity) { out.add(std::move(activity)); });
+//   assign_scopes(trace, modules, [&](Activity activity) { out.add(std::move(activity)); });
 // from here on the caller may use the part again
 //
 // The importer owns it. One thread calls `add` and `finish`. Borrows the part.
