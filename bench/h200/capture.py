@@ -194,7 +194,7 @@ def main() -> int:
     parser.add_argument("--ways", help="of joulemap to watch, for the costs: full,light")
     parser.add_argument("--block-s", type=float, default=1.5)
     parser.add_argument("--only", choices=["costs", "light", "coverage"])
-    parser.add_argument("--networks", help="of the costs: resnet50,mobilenet; of the coverage likewise")
+    parser.add_argument("--networks", help="of the costs: resnet50,mobilenet; of the coverage and of light mode likewise")
     parser.add_argument("--tools", default="torch-profiler,zeus,codecarbon,gatorch")
     options = parser.parse_args()
     wanted = options.networks.split(",") if options.networks else None
@@ -209,8 +209,9 @@ def main() -> int:
                 cost(bench, network, {way: bars.get(way) for way in ways}, tools)
         if options.only in (None, "light"):
             for network in wanted or MOST_IN_LIGHT_MODE:
-                most = MOST_IN_LIGHT_MODE.get(network, 0.02)
-                light_cost(bench, network, most, options.processes, options.turns_s)
+                if options.only == "light" or network in MOST_IN_LIGHT_MODE:
+                    most = MOST_IN_LIGHT_MODE.get(network, 0.02)
+                    light_cost(bench, network, most, options.processes, options.turns_s)
         if options.only in (None, "coverage"):
             coverage(bench, wanted or COVERED)
     return bench.conclude(options.markdown)

@@ -58,8 +58,8 @@ def _leave_failed_steps(record_function, open_steps: OpenOptimizerSteps, is_comp
         try:
             return original(self, *error)
         finally:
-            if open_steps.depths and self.name.startswith("Optimizer.step#"):
-                open_steps.abandon()
+            if open_steps.depths and error and error[0] is not None:
+                open_steps.abandon(self)
 
     record_function.__exit__ = exit
 
@@ -80,8 +80,8 @@ class OpenOptimizerSteps(threading.local):
             _capture.leave_to(self.depths.pop())
             _capture.on_event(OPTIMIZER_DONE)
 
-    def _abandon(self) -> None:
-        if self.depths:
+    def _abandon(self, profiler_range) -> None:
+        if self.depths and profiler_range.name.startswith("Optimizer.step#"):
             _capture.leave_to(self.depths.pop())
 
 

@@ -19,6 +19,7 @@ from ._torch_replay import StatePreserved, tensors_in
 from ._validate_blocks import Doubling, observe_modules, named_blocks, reason_against, unwrapped
 from ._validate_report import Validated, compare_with_recording
 from ._validate_rounds import Rounds, Variant, WindowMeter, plain_variant
+from ._validate_twin import drop_gradients, sparse_parameters
 
 # Share of extra passes before and after the attributed interval, so that its edges are like the rest.
 LEAD_SHARE = 0.1
@@ -29,8 +30,9 @@ class Pass:
     """One pass of the model. `call` returns the loss when training; otherwise its result is ignored. Gradients add up
     from pass to pass: dropping them takes time of the host that belongs to no layer."""
 
-    def __init__(self, torch: Any, call: Callable[[], Any], train: bool) -> None:
+    def __init__(self, torch: Any, model: Any, call: Callable[[], Any], train: bool) -> None:
         self._torch, self._call, self.train = torch, call, train
+        self._sparse = sparse_parameters(model)
         self.scope: Optional[int] = None  # scope of mode `probe` while the capture rests
         self.extra_roots: list = []  # (tensor, gradient): the backward pass begins with them, too
 
@@ -44,6 +46,7 @@ class Pass:
             self._backward(self._call())
         if self.scope is None:
             _marks.step()  # without an optimizer nothing else shows where a step of training ends
+        drop_gradients(self._sparse)
 
     def _backward(self, loss: Any) -> None:
         if self.scope is None:
@@ -210,7 +213,7 @@ def validate(
     _check(torch, model)
     out, err = sys.stdout, sys.stderr  # Validation redirects output
     progress = (lambda text: None) if quiet else (lambda text: print(f"validate: {text}", file=err, flush=True))
-    run = Pass(torch, _call_of(model, inputs, loss, train), train)
+    run = Pass(torch, model, _call_of(model, inputs, loss, train), train)
     device, domain = _device_of(model)
     # The meter opens first: the update interval of a slow counter is known after a few seconds.
     with _garbage_kept(), WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:

@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Unio
 from ._torch_probe_inputs import InputNotReproducible, map_tensors, version_of
 from ._torch_replay import tensors_in
 from ._torch_wrappers import WRAPPERS
-from ._validate_twin import make_twin
+from ._validate_twin import drop_gradients, make_twin, sparse_parameters
 
 MIN_BLOCKS, MAX_BLOCKS = 4, 40
 CONTAINERS = ("Sequential", "ModuleList", "ModuleDict")
@@ -155,7 +155,7 @@ def reason_against(observation: ModuleObservation) -> Optional[str]:
 
 
 class Doubling:
-    """A variant of the pass: runs a block twice or, as its control, once with the copies that the second call needs.
+    """A variant of the pass: runs a block twice or, as its control, once with what a second call prepares.
     `extra_roots`, in training: tensors and gradients with which the backward pass begins, beside the loss."""
 
     def __init__(
@@ -187,6 +187,7 @@ class Doubling:
         copies = self._seen[id(module)].changes_inputs
         twin = self._twins.get(id(module))
         second_forward = forward if twin is None else twin.forward
+        sparse = [] if twin is None else sparse_parameters(twin)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             second_args, second_kwargs = args, kwargs
@@ -197,6 +198,7 @@ class Doubling:
             output = forward(*args, **kwargs)
             if self._is_control:
                 return output
+            drop_gradients(sparse)
             second_output = second_forward(*second_args, **second_kwargs)
             if self._train:
                 self._double_backward(module, output, second_output)
@@ -219,12 +221,13 @@ class Doubling:
             raise CannotDouble("its second call returned other outputs than the first")
         kept = self._gradients.setdefault(id(module), {})
         for index, (tensor, second_tensor) in enumerate(zip(tensors, second_tensors)):
-            if index not in kept:
-                kept[index] = None  # an output that is not used gets no gradient
-                tensor.register_hook(lambda gradient, index=index: kept.update({index: _copied(gradient)}))
-            elif kept[index] is not None:
+            if index in kept:
                 self._extra_roots.append((second_tensor, kept[index]))
+            else:
+                tensor.register_hook(lambda gradient, index=index: _keep(kept, index, gradient))
 
 
-def _copied(gradient: Any) -> Any:
-    return None if gradient is None else gradient.detach().clone()
+def _keep(kept: dict, index: int, gradient: Any) -> None:
+    """An output that is not used in a pass gets no gradient in it."""
+    if gradient is not None:
+        kept[index] = gradient.detach().clone()

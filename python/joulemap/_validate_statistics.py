@@ -219,7 +219,7 @@ class ReportedInterval(NamedTuple):
     total_j: float
     idle_share: float  # share of total_j used while idle; on CPUs also by other processes
     idle_w: Optional[float]  # mean idle power, W
-    includes_waiting: bool = False  # blocks contain the energy of the idle GPU while the host was in them
+    includes_waiting: bool = False  # blocks contain the energy of the idle GPU that waited for them
     active_share: float = 1.0  # share of total_j used while kernels ran
 
 

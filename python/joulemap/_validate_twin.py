@@ -8,7 +8,7 @@ nothing is added to the original gradients.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Sequence
 
 
 def make_twin(torch: Any, module: Any) -> Any:
@@ -38,3 +38,14 @@ def _alias(torch: Any, parameter: Any, known: dict) -> Any:
     if id(parameter) not in known:
         known[id(parameter)] = torch.nn.Parameter(parameter.detach(), requires_grad=parameter.requires_grad)
     return known[id(parameter)]
+
+
+def sparse_parameters(module: Any) -> list:
+    """Parameters whose gradients would grow without limit if they added up: those of sparse embeddings."""
+    layers = [layer for layer in module.modules() if getattr(layer, "sparse", False) is True]
+    return [parameter for layer in layers for parameter in layer.parameters(recurse=False)]
+
+
+def drop_gradients(parameters: Sequence) -> None:
+    for parameter in parameters:
+        parameter.grad = None

@@ -69,7 +69,7 @@ class KernelLog {
   void set_tracing(std::int64_t time_ns, WaitTracing tracing, std::uint32_t scope);
   // Scopes that the host entered and left, in any order; before collect_waits.
   void add_host_edges(std::vector<HostEdge> edges);
-  // Resolves idle time of the GPUs to the scopes that the host was in, so that memory stays small; `settled_ns` as in
+  // Resolves idle time of the GPUs to the scopes that they waited for, so that memory stays small; `settled_ns` as in
   // collect, `end_ns`: now. collect_waits moves the result into `into`.
   void resolve_waits(std::int64_t settled_ns, std::int64_t end_ns);
   void collect_waits(std::vector<Activity>& into);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Trace: the events that another tool's profiler wrote, before they are assigned to scopes. Each format reader
-// (kineto/, xplane/, nsys/ ...) creates one; placing.h converts it to the Activity that a capture would record. Plain
-// data, owned by the importer; times are integer nanoseconds of the trace's clock.
+// (kineto/, xplane/, nsys/ ...) creates one; scope_assignment/ converts it to the Activity that a capture would record.
+// Plain data, owned by the importer; times are integer nanoseconds of the trace's clock.
 //
 // Events stay in the blocks in which they were read, in file order: nothing is copied while a trace grows. An event
 // takes 40 bytes. Repeated data (names, threads, kernel classes, queues) is stored once and referenced by index.

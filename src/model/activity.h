@@ -115,12 +115,12 @@ enum class WaitKind : std::uint8_t {
 };
 inline constexpr std::size_t kWaitKinds = 2;
 
-// Time in which a GPU of the process was idle, by the scope that the host was in meanwhile (scopes/gpu_waiting.h).
+// Time in which a GPU of the process was idle, by the scope that it waited for (scopes/gpu_waiting.h).
 struct WaitTally {
   std::uint32_t queue = 0;  // of the kernel that ended the wait: identifies the device
   std::uint32_t scope = 0;
   WaitKind kind = WaitKind::host;
-  std::uint64_t count = 0;  // idle gaps
+  std::uint64_t count = 0;  // idle gaps; of gaps that several scopes share, collections of them
   std::int64_t time_ns = 0;
 };
 

@@ -43,7 +43,7 @@ struct CounterUpdateTiming {
 // Energy of a device while nothing ran on it.
 struct IdleEntry {
   IdleCause cause = IdleCause::unknown;
-  std::vector<std::string> path;  // of the scope that the host was in; empty: in no row
+  std::vector<std::string> path;  // of the scope that it waited for; empty: in no row
   std::string device;
   double time_s = 0;
   std::optional<double> energy_j;
@@ -67,7 +67,7 @@ struct ReportRow {
   std::optional<double> share;      // fraction of all rows
   std::string basis;                // "measured", "estimated"
   std::optional<Cause> cause = {};  // of what ran; none when unknown
-  // Time and energy of the idle GPU while the host was in this scope: not part of time_s and energy_j. None where it is
+  // Time and energy of the idle GPU that waited for this scope: not part of time_s and energy_j. None where it is
   // unknown, or where rows are not scopes.
   std::optional<double> waiting_s = {};
   std::optional<double> waiting_j = {};

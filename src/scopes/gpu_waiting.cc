@@ -63,6 +63,8 @@ void GpuWaiting::settle(std::int64_t until_ns) {
     if (!is_charged(device.tracing) || !device.idle_from_ns || *device.idle_from_ns >= idle_until_ns) continue;
     charge_gap(device, idle_until_ns, nullptr);
     device.idle_from_ns = idle_until_ns;
+    follow_host(device, idle_until_ns);
+    device.late_scopes.begin_anew();
   }
   forget(until_ns);
 }
@@ -110,11 +112,10 @@ void GpuWaiting::settle(Device& device, std::int64_t until_ns) {
   });
   for (auto kernel = pending.begin(); kernel != later; ++kernel) {
     apply_toggles(device, kernel->start_ns);
-    const std::int64_t launch_ns = kernel->launch_ns.value_or(kernel->start_ns);
-    if (!device.host && is_charged(device.tracing)) device.host = host_at(launch_ns);
-    follow_host(device, launch_ns);
+    follow_launch(device, *kernel);
     if (is_charged(device.tracing) && device.idle_from_ns) charge_gap(device, kernel->start_ns, &*kernel);
-    if (device.host) device.late_scopes.add_kernel(kernel->scope, kernel->end_ns - kernel->start_ns);
+    if (device.host && kernel->launch_ns.value_or(INT64_MIN) >= device.host->from_ns)
+      device.late_scopes.add_kernel(kernel->scope, kernel->end_ns - kernel->start_ns);
     if (std::exchange(device.is_draining, false)) device.idle_from_ns.reset();
     device.idle_from_ns = std::max(device.idle_from_ns.value_or(kernel->end_ns), kernel->end_ns);
     device.last_queue = kernel->queue;
@@ -129,11 +130,12 @@ GpuWaiting::Sums& GpuWaiting::sums_for(const Device& device, std::int64_t gap_ns
 
 GpuWaiting::HostPosition GpuWaiting::host_at(std::int64_t time_ns) const {
   const auto after = std::ranges::upper_bound(edges_, time_ns, {}, &HostEdge::time_ns);
-  if (after == edges_.begin()) return {time_ns, 0, false, time_ns + kFadePeriod_ns};
-  return {time_ns, std::prev(after)->scope, std::prev(after)->synchronizes, time_ns + kFadePeriod_ns};
+  if (after == edges_.begin()) return {time_ns, 0, false, time_ns + kFadePeriod_ns, time_ns};
+  return {time_ns, std::prev(after)->scope, std::prev(after)->synchronizes, time_ns + kFadePeriod_ns, time_ns};
 }
 
-// Time in a scope that waits for the GPU, and the rest of it, makes no scope late: it is charged to the synchronization.
+// Time in a scope that waits for the GPU, and the rest of it until the next launch, makes no scope late: it is charged to
+// the synchronization.
 void GpuWaiting::follow_host(Device& device, std::int64_t until_ns) {
   if (!device.host || until_ns <= device.host->time_ns) return;
   HostPosition& host = *device.host;
@@ -144,14 +146,27 @@ void GpuWaiting::follow_host(Device& device, std::int64_t until_ns) {
   auto edge = std::ranges::upper_bound(edges_, host.time_ns, {}, &HostEdge::time_ns);
   for (; edge != edges_.end() && edge->time_ns <= until_ns; ++edge) {
     pass(edge->time_ns);
-    if (edge->synchronizes) device.late_scopes.begin_anew();
-    host.has_synchronized = edge->synchronizes || (host.has_synchronized && edge->scope == host.scope);
+    // A device that is idle already does not make the host wait.
+    const bool waits = edge->synchronizes && (!device.idle_from_ns || edge->time_ns < *device.idle_from_ns);
+    if (waits) {
+      device.late_scopes.begin_anew();
+      host.synchronized_ns = edge->time_ns;
+    }
+    host.has_synchronized = waits || (host.has_synchronized && edge->scope == host.scope);
     host.scope = edge->scope;
   }
   pass(until_ns);
   if (until_ns < host.fades_ns) return;
   device.late_scopes.fade();
   host.fades_ns = until_ns + kFadePeriod_ns;
+}
+
+void GpuWaiting::follow_launch(Device& device, const LaunchedKernel& kernel) {
+  if (!kernel.launch_ns || !is_charged(device.tracing)) return;
+  if (!device.host) device.host = host_at(*kernel.launch_ns);
+  follow_host(device, *kernel.launch_ns);
+  // Not if the kernel was launched before the synchronization: it waited in the queue.
+  if (*kernel.launch_ns > device.host->synchronized_ns) device.host->has_synchronized = false;
 }
 
 void GpuWaiting::charge_gap(Device& device, std::int64_t to_ns, const LaunchedKernel* next) {
@@ -163,8 +178,11 @@ void GpuWaiting::charge_gap(Device& device, std::int64_t to_ns, const LaunchedKe
   const std::uint32_t queue = next == nullptr ? device.last_queue : next->queue;
   const std::int64_t launch_ns = next == nullptr ? to_ns : std::clamp(next->launch_ns.value_or(to_ns), from_ns, to_ns);
   const TimeSpan before_launch{from_ns, launch_ns};
-  next != nullptr&& is_short ? charge_late_host(device, before_launch, queue, sums)
-                             : charge_host(before_launch, queue, sums);
+  if (is_short && next != nullptr && next->launch_ns) {
+    charge_late_host(device, before_launch, queue, sums);
+  } else {
+    charge_host(before_launch, queue, sums);
+  }
   if (next != nullptr) charge({launch_ns, to_ns}, queue, next->scope, WaitKind::host, sums);
   if (is_short) return;
   follow_host(device, launch_ns);

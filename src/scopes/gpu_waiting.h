@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GpuWaiting: finds out what a GPU waited for. While a GPU of this process is idle, the host is in some scope: it loads
-// data, launches the kernels of a layer, or returns from a synchronization. GpuWaiting charges each idle gap between
-// two kernels to those scopes:
+// GpuWaiting: finds out what a GPU waited for. While a GPU of this process is idle, the host is late: it loads data,
+// launches the kernels of a layer, or returns from a synchronization. GpuWaiting charges each idle gap between two
+// kernels to scopes of the host:
 //
 // - from the end of the last kernel to the launch of the next one: to the scopes that made the host late, which need not
 //   be those that it was in meanwhile (scopes/late_scopes.h). A gap of 20 ms or more, and one that no kernel ends, to
@@ -88,8 +88,10 @@ class GpuWaiting {
   struct HostPosition {
     std::int64_t time_ns;
     std::uint32_t scope;
-    bool has_synchronized;  // in this scope: it could not launch ahead
-    std::int64_t fades_ns;  // when the lateness of scopes fades next
+    bool has_synchronized;                     // in this scope: it could not launch ahead
+    std::int64_t fades_ns;                     // when the lateness of scopes fades next
+    std::int64_t from_ns;                      // since when it is followed
+    std::int64_t synchronized_ns = INT64_MIN;  // when it last began to wait for the device
   };
   struct Device {
     std::vector<LaunchedKernel> pending;
@@ -107,6 +109,7 @@ class GpuWaiting {
   void apply_toggles(Device& device, std::int64_t until_ns);
   HostPosition host_at(std::int64_t time_ns) const;
   void follow_host(Device& device, std::int64_t until_ns);
+  void follow_launch(Device& device, const LaunchedKernel& kernel);
   Sums& sums_for(const Device& device, std::int64_t gap_ns);
   void charge_gap(Device& device, std::int64_t to_ns, const LaunchedKernel* next);
   void charge_late_host(Device& device, TimeSpan span, std::uint32_t queue, Sums& sums);

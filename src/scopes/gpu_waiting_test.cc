@@ -103,6 +103,31 @@ TEST(GpuWaiting, ChargesWhatFollowsASynchronizationAndNotWhatComesAfterTheGap) {
   EXPECT_FALSE(found.by_scope_us.contains(3));
 }
 
+// A program that synchronizes for its timing after it has loaded a batch: the GPU had nothing to do for long.
+TEST(GpuWaiting, ChargesTheLoaderAlthoughTheHostSynchronizedWithAnIdleGpuAfterIt) {
+  GpuWaiting waiting;
+  waiting.set_tracing(0, WaitTracing::on, 0);
+  waiting.add(std::vector{edge(0, 1), edge(10'000, 2), edge(10'001, 2, true), edge(10'005, 2), edge(10'010, 7)});
+  waiting.add(kernel(1, 0, 0, 1000));
+  waiting.add(kernel(7, 10'060, 10'060, 10'100));
+  waiting.settle(100 * kMs);
+  Waited found = waited(waiting);
+  EXPECT_NEAR(static_cast<double>(found.by_scope_us[1]), 9000, 20);
+  EXPECT_NEAR(static_cast<double>(found.by_scope_us[7]), 50, 5);
+}
+
+TEST(GpuWaiting, CountsNoKernelsThatWereLaunchedBeforeTracingBegan) {
+  GpuWaiting waiting;
+  waiting.add(std::vector{edge(0, 1), edge(1000, 2)});
+  waiting.set_tracing(900 * 1000, WaitTracing::on, 1200 * 1000);
+  waiting.add(kernel(1, 100, 1000, 1500));  // its scope would seem to be early by 0.5 ms
+  waiting.add(kernel(2, 1950, 1950, 2000));
+  waiting.settle(10 * kMs);
+  Waited found = waited(waiting);
+  EXPECT_NEAR(static_cast<double>(found.by_scope_us[1]), 450 * 0.1 / 1.05, 2);
+  EXPECT_NEAR(static_cast<double>(found.by_scope_us[2]), 450 * 0.95 / 1.05, 2);
+}
+
 TEST(GpuWaiting, ForgetsScopesThatWereLateLongAgo) {
   GpuWaiting waiting;
   waiting.set_tracing(0, WaitTracing::on, 0);

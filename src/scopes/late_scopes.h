@@ -5,7 +5,7 @@
 // A GPU that has work queued does not notice a slow host. It runs dry later, while the host is in another scope: after a
 // loss with large kernels, the first layers of a backward pass launch theirs in time, and the last ones seem to be late.
 // All of them took more time of the host than they gave the GPU to do. So a wait is divided among all scopes since the
-// host last waited for the GPU, the latest ones above all, in proportion to the time by which each of them is late:
+// host last waited for the GPU, in proportion to the time by which each of them is late. Recent lateness counts more.
 //
 //   late = time of the host in the scope - time of the kernels that were launched from it     (at least 0)
 //
@@ -24,7 +24,7 @@ class LateScopes {
   void add_host_time(std::uint32_t scope, std::int64_t host_ns);
   // A kernel was launched from a scope.
   void add_kernel(std::uint32_t scope, std::int64_t kernel_ns);
-  // The GPU waited. False, and nothing is charged, where no scope is late.
+  // The GPU waited. False, and nothing is charged, where scopes are not late for that long.
   bool add_wait(std::int64_t wait_ns);
   // Call it at regular times: what happened before counts for less from now on.
   void fade();
@@ -43,16 +43,17 @@ class LateScopes {
     std::int64_t late_ns = 0;  // negative: it gives the GPU more to do than it takes itself
     double waits_seen = 0;     // value of waits_ up to which it was charged
     double charged_ns = 0;
-    bool is_known = false;
+    bool is_active = false;
   };
 
   Scope& up_to_date(std::uint32_t scope);
   void change(std::uint32_t scope, std::int64_t by_ns);
+  void drop_inactive();
 
-  std::vector<Scope> scopes_;         // by id
-  std::vector<std::uint32_t> known_;  // ids of known scopes
-  std::int64_t late_ns_ = 0;          // sum of positive lateness
-  double waits_ = 0;                  // sum of wait / total lateness at that time: what a late nanosecond is charged
+  std::vector<Scope> scopes_;          // by id
+  std::vector<std::uint32_t> active_;  // ids of those that are late or early, or have a charge that was not taken
+  std::int64_t late_ns_ = 0;           // sum of positive lateness
+  double waits_ = 0;                   // sum of wait / total lateness at that time: what a late nanosecond is charged
 };
 
 }  // namespace joulemap

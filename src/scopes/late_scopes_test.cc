@@ -56,8 +56,9 @@ TEST(LateScopes, BeginsAnewWithoutForgettingWhatWasCharged) {
   scopes.add_host_time(1, 1'000);
   EXPECT_TRUE(scopes.add_wait(500));
   scopes.begin_anew();
-  EXPECT_FALSE(scopes.add_wait(100));
+  EXPECT_FALSE(scopes.add_wait(100)) << "no scope is late";
   scopes.add_host_time(2, 1'000);
+  EXPECT_FALSE(scopes.add_wait(2'000)) << "it is not late for so long";
   EXPECT_TRUE(scopes.add_wait(700));
   EXPECT_EQ(charges(scopes), (Charges{{1, 500}, {2, 700}}));
 }

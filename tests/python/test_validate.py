@@ -52,7 +52,7 @@ class CountingMeter:
         return self.spans[number][1] - self.spans[number][0]
 
 def doubled(model, inputs, train=False, blocks=None, loss=None):
-    run = _validate.Pass(torch, _validate._call_of(model, inputs, loss, train), train)
+    run = _validate.Pass(torch, model, _validate._call_of(model, inputs, loss, train), train)
     with _validate.Validation(torch, model, run, blocks) as validation:
         blocks = numbers.blocks_of(*validation.measure(CountingMeter(), 0.005, 3, 1, lambda text: None))
     return {extra.block: extra for extra in blocks.extras}, blocks.pass_j, validation

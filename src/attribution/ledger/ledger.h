@@ -15,7 +15,7 @@
 //   framework's own profiler divided (ScopeShare) is split as a module is. An imported trace contains every call.
 // - By rank, all work of a process belongs to its rank, in whatever scope.
 // - Work that ran only to probe is one row of its own, "probe", on each device.
-// - Idle energy of a GPU belongs to what it waited for: the scope that the host was in (scopes/gpu_waiting.h). It is
+// - Idle energy of a GPU belongs to what it waited for: scopes of the host (scopes/gpu_waiting.h). It is
 //   waiting_j of that scope's row, and an IdleEntry with its cause.
 // attributed + idle + unattributed = measured, by construction. Pure; seconds and joules.
 #pragma once

@@ -73,7 +73,7 @@ std::string largest_waits(const ReportResult& result, const TextStyle& style) {
   if (rows.empty()) return {};
   std::ranges::stable_sort(rows, std::greater(), [](const ReportRow* row) { return *row->waiting_j; });
   if (rows.size() > kMaxScopes) rows.resize(kMaxScopes);
-  std::string out = "   of it, while the host was in\n";
+  std::string out = "   of it, waiting for\n";
   for (const ReportRow* row : rows) {
     const std::string path = printable(fmt::format("{}", fmt::join(row->path, " > ")));
     out += fmt::format("  {:>11} J  {:>8} s  {}\n", format_number(*row->waiting_j), format_number(*row->waiting_s, 3),
