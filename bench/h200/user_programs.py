@@ -170,13 +170,13 @@ def main() -> int:
             except (subprocess.SubprocessError, ValueError, LookupError, ArithmeticError) as error:
                 findings.bar(f"{name}: examined", False)
                 results.append({"name": name, "failure": repr(error)[-900:]})
-            print(json.dumps(results[-1])[:1500], file=sys.stderr, flush=True)
+            print(json.dumps(results[-1])[:600], file=sys.stderr, flush=True)
+            if options.json:  # after each program: a limit on the time of all must not lose them
+                options.json.write_text(json.dumps(results, indent=1))
     table(findings, results)
     for one in results:
         if "failure" in one:
             findings.add_line(f"- {one['name']}: {one['failure']}")
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
     return findings.conclude(options.markdown)
 
 
