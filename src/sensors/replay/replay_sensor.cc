@@ -8,6 +8,22 @@
 
 namespace joulemap::sensors {
 
+// A counter went on counting between two recorded samples: without that, each edge of a window would be off by up to the
+// period of the recording. Where a sample is a fault (it, or the one after it, falls), the last value holds.
+std::uint64_t ReplaySensor::energy_at(const ReplayChannel& track, std::int64_t into_ns) {
+  const TimedReading& before = track.timed_readings[track.next - 1];
+  if (track.next == track.timed_readings.size()) return before.raw;
+  const TimedReading& after = track.timed_readings[track.next];
+  const bool falls_later = track.next + 1 < track.timed_readings.size() &&
+                           track.timed_readings[track.next + 1].code == ReadCode::ok &&
+                           track.timed_readings[track.next + 1].raw < after.raw;
+  if (before.code != ReadCode::ok || after.code != ReadCode::ok || after.raw < before.raw || falls_later)
+    return before.raw;
+  const double share =
+      static_cast<double>(into_ns - before.from_ns) / static_cast<double>(after.from_ns - before.from_ns);
+  return before.raw + static_cast<std::uint64_t>(share * static_cast<double>(after.raw - before.raw));
+}
+
 ReplaySensor::ReplaySensor(std::vector<Channel> channels, const std::vector<Sample>& samples)
     : channels_(std::move(channels)), tracks_(channels_.size()) {
   std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
@@ -32,7 +48,8 @@ void ReplaySensor::read(std::span<Reading> readings, SamplingMode /*mode*/) noex
     if (into_ns > length_ns_) {
       readings[i].code = ReadCode::vanished;
     } else if (track.next > 0) {
-      readings[i].raw = track.timed_readings[track.next - 1].raw;
+      const bool counts = channels_[i].quantity == Quantity::energy;
+      readings[i].raw = counts ? energy_at(track, into_ns) : track.timed_readings[track.next - 1].raw;
       readings[i].code = track.timed_readings[track.next - 1].code;
     }
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ReplaySensor: replays the readings of another machine's sensors in real time; the first read is the beginning of the
-// recording. It reproduces faults of other machines without their hardware. After the last recorded sample the readings
-// have the code `vanished`.
+// recording. Energy counters count on between recorded samples; other channels keep the last value. It reproduces faults
+// of other machines without their hardware. After the last recorded sample the readings have the code `vanished`.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,8 @@ class ReplaySensor final : public Sensor {
     std::vector<TimedReading> timed_readings;
     std::size_t next = 0;
   };
+
+  static std::uint64_t energy_at(const ReplayChannel& track, std::int64_t into_ns);
 
   std::vector<Channel> channels_;
   std::vector<ReplayChannel> tracks_;
