@@ -33,7 +33,7 @@ void dealloc(PyObject* self) {
 
 PyType_Slot kSlots[] = {
     {Py_tp_call, reinterpret_cast<void*>(call)}, {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)}, {0, nullptr}};
-PyType_Spec kSpec = {"joulemap._capture.PlaceHook", sizeof(ScopeHook), 0, Py_TPFLAGS_DEFAULT, kSlots};
+PyType_Spec kSpec = {"joulemap._capture.ScopeHook", sizeof(ScopeHook), 0, Py_TPFLAGS_DEFAULT, kSlots};
 
 PyObject* new_hook(std::uint32_t node, jmc_scope operation) {
   const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(scope_hook_type, Py_tp_alloc));
@@ -51,7 +51,7 @@ bool add_scope_hook_type(PyObject* module) {
   if (type == nullptr) return false;
   scope_hook_type = reinterpret_cast<PyTypeObject*>(type);
   Py_INCREF(type);
-  return PyModule_AddObject(module, "PlaceHook", type) == 0;
+  return PyModule_AddObject(module, "ScopeHook", type) == 0;
 }
 
 PyObject* new_backward_hook(std::uint32_t node) { return new_hook(node, 0); }

@@ -257,7 +257,7 @@ PyObject* function_sample(PyObject*, PyObject* args) {
 }
 
 template <void (*Set)(int)>
-PyObject* set_whether(PyObject*, PyObject* on) {
+PyObject* set_flag(PyObject*, PyObject* on) {
   Set(PyObject_IsTrue(on) == 1 ? 1 : 0);
   Py_RETURN_NONE;
 }
@@ -321,9 +321,9 @@ PyMethodDef kFunctions[] = {
     {"diagnose", diagnose, METH_VARARGS, "diagnose(code, message, remedy)"},
     {"fact", fact, METH_VARARGS, "fact(name, value)"},
     {"function_sample", function_sample, METH_VARARGS, "function_sample(name, time_ns)"},
-    {"set_joulemap_work", set_whether<jmc_own_work>, METH_O, nullptr},
-    {"allow_cupti_detach", set_whether<jmc_allow_cupti_detach>, METH_O, nullptr},
-    {"set_other_profiler", set_whether<jmc_other_profiler>, METH_O, nullptr},
+    {"set_joulemap_work", set_flag<jmc_own_work>, METH_O, nullptr},
+    {"allow_cupti_detach", set_flag<jmc_allow_cupti_detach>, METH_O, nullptr},
+    {"set_other_profiler", set_flag<jmc_other_profiler>, METH_O, nullptr},
     {"turn_off", turn_off, METH_NOARGS, nullptr},
     {"set_on", set_on, METH_O, "Enables or disables capture of module calls."},
     {"forget_in_child", forget_in_child, METH_NOARGS, nullptr},

@@ -110,7 +110,7 @@ class Replay:
         self._torch, self._call, self._module = torch, call, module
         self.name = name
         mode = interface.child_scope(0, interface.MODE, "probe")
-        self._places = [
+        self._scopes = [
             interface.child_scope(interface.child_scope(mode, interface.PHASE, phase), interface.MODULE, name)
             for phase in ("forward", "backward")
         ]
@@ -143,7 +143,7 @@ class Replay:
     def _created_inputs(self):
         """Creates the inputs for one burst: inputs of all modules together might not fit into memory."""
         self._set_flags()
-        depth = interface.enter(self._places[0])
+        depth = interface.enter(self._scopes[0])
         try:
             self._inputs = map_tensors((self._call.args, self._call.kwargs), self._make)
         finally:
@@ -192,7 +192,7 @@ class Replay:
             context.enter_context(torch.inference_mode() if call.inference else torch.set_grad_enabled(call.gradients))
             for kind, dtype in call.autocast:
                 context.enter_context(torch.autocast(kind, dtype=dtype))
-            depth = interface.enter(self._places[0])
+            depth = interface.enter(self._scopes[0])
             context.callback(interface.leave_to, depth)
             args, kwargs = self._inputs
             if make is not None:
@@ -207,7 +207,7 @@ class Replay:
         outputs = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
         if not outputs:
             return
-        interface.backward_begin(self._places[1])
+        interface.backward_begin(self._scopes[1])
         try:
             if len(self._output_gradients) != len(outputs):
                 self._output_gradients = [_random_gradient(self._torch, tensor) for tensor in outputs]

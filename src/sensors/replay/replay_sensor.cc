@@ -48,7 +48,7 @@ void ReplaySensor::read(std::span<Reading> readings, SamplingMode /*mode*/) noex
     if (into_ns > length_ns_) {
       readings[i].code = ReadCode::vanished;
     } else if (track.next > 0) {
-      const bool counts = channels_[i].quantity == Quantity::energy;
+      const bool counts = channels_[i].kind == ChannelKind::counter && channels_[i].quantity == Quantity::energy;
       readings[i].raw = counts ? energy_at(track, into_ns) : track.timed_readings[track.next - 1].raw;
       readings[i].code = track.timed_readings[track.next - 1].code;
     }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sensors/replay/replay_sensor.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::sensors {
+namespace {
+
+constexpr std::int64_t kSecond_ns = 1'000'000'000;
+
+Sample sample(std::int64_t time_ns, std::uint64_t raw) {
+  Sample one;
+  one.channel = 0;
+  one.reading = {raw, time_ns, time_ns, ReadCode::ok};
+  return one;
+}
+
+Reading read_one(ReplaySensor& sensor) {
+  Reading reading;
+  sensor.read({&reading, 1}, SamplingMode{});
+  return reading;
+}
+
+TEST(ReplaySensor, CountsOnBetweenTwoSamplesOfACounter) {
+  ReplaySensor sensor({Channel{}}, {sample(0, 5'000), sample(1000 * kSecond_ns, 5'000 + 1000 * kSecond_ns)});
+  const Reading first = read_one(sensor);
+  const Reading second = read_one(sensor);
+  EXPECT_EQ(first.raw, 5'000u);
+  const std::int64_t passed_ns = second.time_ns() - first.time_ns();
+  EXPECT_NEAR(static_cast<double>(second.raw - first.raw), static_cast<double>(passed_ns), 1)
+      << "one unit a nanosecond";
+}
+
+TEST(ReplaySensor, KeepsTheLastValueOfAGauge) {
+  Channel gauge;
+  gauge.kind = ChannelKind::gauge;
+  gauge.quantity = Quantity::power;
+  ReplaySensor sensor({gauge}, {sample(0, 100), sample(1000 * kSecond_ns, 1'000'000'000)});
+  read_one(sensor);
+  EXPECT_EQ(read_one(sensor).raw, 100u);
+}
+
+TEST(ReplaySensor, DoesNotCountTowardsAFaultySample) {
+  ReplaySensor spike({Channel{}},
+                     {sample(0, 100), sample(100 * kSecond_ns, 1'000'000'000'000), sample(200 * kSecond_ns, 200)});
+  ReplaySensor reset({Channel{}}, {sample(0, 100), sample(100 * kSecond_ns, 7)});
+  for (ReplaySensor* const sensor : {&spike, &reset}) {
+    read_one(*sensor);
+    EXPECT_EQ(read_one(*sensor).raw, 100u);
+  }
+}
+
+}  // namespace
+}  // namespace joulemap::sensors
